@@ -1,0 +1,48 @@
+# libmobicuda and libmobicuda_cudnn, each static and shared, out of the boxes' objects.
+set(mobicuda_boxes mobicuda_graph mobicuda_onnx mobicuda_cpu mobicuda_custom)
+if(MOBICUDA_HAS_CUDA)
+  list(APPEND mobicuda_boxes mobicuda_runtime mobicuda_kernels)
+endif()
+
+find_package(Threads REQUIRED)
+
+function(mobicuda_define_library target type)
+  add_library(${target} ${type})
+  foreach(box IN LISTS mobicuda_boxes)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${box}>)
+  endforeach()
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/onnx_import/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/baselines/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE Threads::Threads ${MOBICUDA_PROTOBUF_LITE})
+  if(MOBICUDA_HAS_CUDA)
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  endif()
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda VERSION ${PROJECT_VERSION} SOVERSION 0
+                                             LINKER_LANGUAGE CXX)
+  add_library(mobicuda::${target} ALIAS ${target})
+endfunction()
+
+mobicuda_define_library(mobicuda SHARED)
+mobicuda_define_library(mobicuda_static STATIC)
+# The host program may have a protobuf of its own.
+target_link_options(mobicuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
+
+if(MOBICUDA_HAS_CUDNN)
+  foreach(kind SHARED STATIC)
+    set(suffix $<IF:$<STREQUAL:${kind},STATIC>,_static,>)
+    if(kind STREQUAL STATIC)
+      set(target mobicuda_cudnn_static)
+      set(base mobicuda_static)
+    else()
+      set(target mobicuda_cudnn)
+      set(base mobicuda)
+    endif()
+    add_library(${target} ${kind} $<TARGET_OBJECTS:mobicuda_cudnn_backend>)
+    target_link_libraries(${target} PUBLIC ${base} PRIVATE cudnn CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda_cudnn VERSION ${PROJECT_VERSION} SOVERSION 0
+                                               LINKER_LANGUAGE CXX)
+    add_library(mobicuda::${target} ALIAS ${target})
+  endforeach()
+endif()

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mobicuda/export.h>
+#include <mobicuda/graph.h>
+#include <mobicuda/types.h>
+
+namespace mobicuda {
+
+enum class LogLevel : std::uint8_t { Info, Warning };
+
+/// Receives what the library has to say; the library itself prints nothing. May be called from the
+/// thread that calls into the library only.
+using LogCallback = std::function<void(LogLevel, std::string_view)>;
+
+/// How a network is compiled.
+struct EngineOptions {
+  Precision precision = Precision::Fp32;
+  std::int64_t max_batch = 1;  ///< a session runs any n in 1..max_batch
+  int threads = 0;             ///< CPU engine: worker threads, 0 = one for each core
+  int device = 0;              ///< GPU engines: CUDA device index
+  bool cuda_graph = true;      ///< GPU engines: replay a captured CUDA graph in run()
+  bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
+  bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
+  /// Custom engine: kernel stem -> variant name, e.g. {"gemm", "mma_64x64x32"}; used wherever that
+  /// variant supports the shape, an Error(unsupported) naming the node elsewhere. Empty: the planner chooses.
+  std::map<std::string, std::string> kernel_variants;
+  LogCallback log;  ///< may be empty
+};
+
+/// One step of a compiled network.
+struct LayerInfo {
+  std::string name;            ///< source node names, "a+b+c" where fused
+  std::string kernel;          ///< what runs it, e.g. "gemm/mma_64x64x32"
+  Shape output;                ///< logical, per picture
+  std::int64_t flops = 0;      ///< per picture
+  std::int64_t activation_bytes = 0;  ///< read and written, per picture
+  std::int64_t weight_bytes = 0;      ///< read once for a batch
+};
+
+/// Bytes that an engine and one of its sessions hold (device memory for GPU engines, host memory for CPU).
+struct MemoryReport {
+  std::int64_t weight_bytes = 0;     ///< packed weights, shared by all sessions of an engine
+  std::int64_t arena_bytes = 0;      ///< activations of one session, planned statically
+  std::int64_t workspace_bytes = 0;  ///< scratch of one session
+  std::int64_t io_bytes = 0;         ///< input and output buffers of one session
+
+  std::int64_t total() const noexcept { return weight_bytes + arena_bytes + workspace_bytes + io_bytes; }
+};
+
+class Engine;
+
+/// Runs one engine; owns its activations and stream. Not thread-safe: one session per thread. A call
+/// on a session that another thread is using throws Error(invalid_argument) rather than corrupting it.
+///
+/// Inputs and outputs are float32, whatever the engine's precision, n pictures one after the other in
+/// the layouts of Engine::input() and Engine::output().
+class MOBICUDA_API Session {
+ public:
+  virtual ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Host to host, blocking. n is input.size() / elements of one picture. Throws
+  /// Error(invalid_argument) when the sizes do not fit each other or max_batch.
+  void run(std::span<const float> input, std::span<float> output);
+
+  /// The three parts of run(), for callers that keep the input on the device or overlap work.
+  void set_input(std::span<const float> input);   ///< blocking copy into the session's input buffer
+  void execute(std::int64_t n);                   ///< enqueues one inference; GPU engines do not wait
+  void get_output(std::span<float> output);       ///< waits, then copies n pictures' outputs
+  void synchronize();                             ///< waits for what was enqueued
+
+  /// Time of each of `iterations` runs of n pictures on the data already in the input buffer, in
+  /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
+  std::vector<double> time_executions(std::int64_t n, int iterations);
+
+  /// Milliseconds of each layer, in the order of Engine::layers(): the median over `iterations`
+  /// layer-by-layer runs of n pictures. Layers do not overlap while profiled, so the sum exceeds execute().
+  std::vector<double> profile(std::int64_t n, int iterations);
+
+ protected:
+  explicit Session(std::shared_ptr<const Engine> engine);
+  const Engine& engine() const noexcept { return *engine_; }
+
+ private:
+  virtual void do_set_input(std::span<const float> input, std::int64_t n) = 0;
+  virtual void do_execute(std::int64_t n) = 0;
+  virtual void do_get_output(std::span<float> output, std::int64_t n) = 0;
+  virtual void do_synchronize() = 0;
+  virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
+  virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
+
+  class InUse;
+  std::int64_t batch_of(std::size_t elements, const Shape& picture, std::string_view what) const;
+  void check_batch(std::int64_t n) const;
+
+  std::shared_ptr<const Engine> engine_;
+  std::unique_ptr<struct SessionState> state_;
+};
+
+/// A compiled network with its weights in place: immutable, shareable between threads.
+class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  virtual ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  virtual std::string_view backend() const noexcept = 0;  ///< "custom", "cudnn" or "cpu"
+  const EngineOptions& options() const noexcept { return options_; }
+  const TensorDesc& input() const noexcept { return input_; }    ///< one picture (N = 1)
+  const TensorDesc& output() const noexcept { return output_; }  ///< one picture (N = 1)
+  virtual std::span<const LayerInfo> layers() const noexcept = 0;
+  /// Exact, and known before a session allocates anything.
+  virtual MemoryReport memory() const noexcept = 0;
+  /// Allocates a session's memory. The session keeps the engine alive. Thread-safe.
+  virtual std::unique_ptr<Session> create_session() const = 0;
+
+ protected:
+  Engine(EngineOptions options, TensorDesc input, TensorDesc output);
+
+ private:
+  EngineOptions options_;
+  TensorDesc input_;
+  TensorDesc output_;
+};
+
+/// One implementation of all operations. Stateless and thread-safe.
+class MOBICUDA_API Backend {
+ public:
+  virtual ~Backend();
+
+  virtual std::string_view name() const noexcept = 0;
+  /// Why this backend cannot run a node of an optimised graph at that precision; nothing when it can.
+  virtual std::optional<std::string> why_unsupported(const Graph& graph, const Node& node,
+                                                     const EngineOptions& options) const = 0;
+  /// Optimises the graph, plans memory, packs and uploads weights. Throws Error(unsupported) naming
+  /// every node that the backend lacks, Error(device_unavailable) with the reason, Error(out_of_memory).
+  virtual std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const = 0;
+
+ protected:
+  Backend() = default;
+};
+
+/// Throws Error(unsupported) that lists every node of `graph` for which `backend` has a reason.
+MOBICUDA_API void require_supported(const Backend& backend, const Graph& graph, const EngineOptions& options);
+
+/// Throws Error(invalid_argument) on options no engine takes (max_batch < 1, threads < 0, ...).
+MOBICUDA_API void check_options(const EngineOptions& options);
+
+}  // namespace mobicuda

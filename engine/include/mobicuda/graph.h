@@ -1,0 +1,236 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <mobicuda/export.h>
+#include <mobicuda/tensor.h>
+#include <mobicuda/types.h>
+
+namespace mobicuda {
+
+/// Index of a value in its Graph.
+using ValueId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;  ///< an absent optional input
+
+// ---- operations -------------------------------------------------------------------------------
+// Shapes are logical (N, C, H, W) and *per picture*: N is 1 in a graph, and every operation treats
+// the pictures of a batch independently, so that an engine may run any batch. Inputs are positional;
+// each struct names its positions. An input that may be kNoValue is marked optional. Constants are F32.
+
+/// y = act(conv(x, w) + bias + residual). Weight (O, I / groups, kh, kw), bias (O), residual like y.
+/// Depthwise is groups == I == O; pointwise is a 1x1 kernel with stride 1 and no padding.
+struct Conv2d {
+  enum : std::size_t { kInput, kWeight, kBias /*optional*/, kResidual /*optional*/, kInputs };
+  std::array<std::int64_t, 2> strides{1, 1};    ///< (vertical, horizontal), > 0
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< (vertical, horizontal), > 0
+  Padding pads;                                 ///< zeros, each >= 0
+  std::int64_t groups = 1;                      ///< > 0, divides I and O
+  Activation activation;
+};
+
+/// y = act(x * w^T + bias). x (N, I), weight (O, I), bias (O).
+struct Gemm {
+  enum : std::size_t { kInput, kWeight, kBias /*optional*/, kInputs };
+  Activation activation;
+};
+
+/// y = act(scale[c] * x + shift[c]); BatchNormalization at inference, or Mul / Add by a constant.
+/// x of rank >= 2 with C on axis 1; scale and shift (C).
+struct ScaleShift {
+  enum : std::size_t { kInput, kScale, kShift, kInputs };
+  Activation activation;
+};
+
+/// y = act(a + b), equal shapes.
+struct Add {
+  enum : std::size_t { kLeft, kRight, kInputs };
+  Activation activation;
+};
+
+/// y = act(x).
+struct Clip {
+  enum : std::size_t { kInput, kInputs };
+  Activation activation;
+};
+
+enum class PoolKind : std::uint8_t { Max, Average };
+
+/// Window over H and W. Average divides by the window's size without padding, unless
+/// count_include_pad. Output extents follow ONNX, ceil_mode included.
+struct Pool2d {
+  enum : std::size_t { kInput, kInputs };
+  PoolKind kind = PoolKind::Max;
+  std::array<std::int64_t, 2> kernel{1, 1};
+  std::array<std::int64_t, 2> strides{1, 1};
+  Padding pads;
+  bool ceil_mode = false;
+  bool count_include_pad = false;
+};
+
+/// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
+struct GlobalAveragePool {
+  enum : std::size_t { kInput, kInputs };
+};
+
+/// exp(x - max) / sum over axis 1, for rank 2 or for rank 4 with H = W = 1.
+struct Softmax {
+  enum : std::size_t { kInput, kInputs };
+};
+
+/// The same elements in another shape with the same N; the order is that of the NCHW layout.
+struct Reshape {
+  enum : std::size_t { kInput, kInputs };
+  Shape shape;  ///< the output's, with N = 1
+};
+
+/// Permutes the axes of a value; axis 0 stays.
+struct Transpose {
+  enum : std::size_t { kInput, kInputs };
+  std::vector<std::int64_t> permutation;
+};
+
+/// Surrounds H and W with `value`.
+struct Pad {
+  enum : std::size_t { kInput, kInputs };
+  Padding pads;
+  float value = 0.0F;
+};
+
+/// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
+struct LayoutTransform {
+  enum : std::size_t { kInput, kInputs };
+  Layout to = Layout::NHWC;
+};
+
+/// y = x. Removed by a pass; importers make it for Identity, Dropout and no-op casts.
+struct Identity {
+  enum : std::size_t { kInput, kInputs };
+};
+
+using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Clip, Pool2d, GlobalAveragePool, Softmax, Reshape, Transpose,
+                        Pad, LayoutTransform, Identity>;
+
+MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"
+
+/// A node of the model file, for messages and profiles.
+struct SourceNode {
+  std::int64_t index = -1;  ///< position in the file, -1 when made by a pass
+  std::string name;         ///< may be empty: ONNX nodes need no name
+  std::string op_type;      ///< e.g. "Conv"
+};
+
+/// The file's nodes that a graph node stands for: one after import, several after fusion.
+struct Origin {
+  std::vector<SourceNode> nodes;
+
+  /// "features.3+features.4"; an unnamed node reads "Conv#17".
+  MOBICUDA_API std::string label() const;
+  /// "node #17 'features.3' (Conv)"; for several, the first, then "and 2 more".
+  MOBICUDA_API std::string describe() const;
+  MOBICUDA_API void append(const Origin& other);
+};
+
+struct Node {
+  Op op;
+  std::vector<ValueId> inputs;  ///< one for each position of the op, kNoValue where absent
+  ValueId output = kNoValue;
+  Origin origin;
+};
+
+/// A tensor in the graph: an input, a constant, or a node's output.
+struct Value {
+  std::string name;
+  TensorDesc desc;
+  std::shared_ptr<const HostTensor> constant;  ///< null for activations
+};
+
+/// An immutable, verified network in topological order with one input and one output.
+///
+/// Made by GraphBuilder only, so that a Graph in hand is known to be consistent: shapes and types
+/// follow from the ops, every value is produced before it is used, every divisor is positive.
+/// Copies share the constants. Safe to read from several threads.
+class MOBICUDA_API Graph {
+ public:
+  const std::string& name() const noexcept { return name_; }
+  std::span<const Node> nodes() const noexcept { return nodes_; }
+  std::span<const Value> values() const noexcept { return values_; }
+  const Value& value(ValueId id) const;
+  ValueId input() const noexcept { return input_; }
+  ValueId output() const noexcept { return output_; }
+  const TensorDesc& input_desc() const { return value(input_).desc; }
+  const TensorDesc& output_desc() const { return value(output_).desc; }
+  /// Positions in nodes() that read the value.
+  std::vector<std::size_t> consumers(ValueId id) const;
+  /// Position in nodes() that writes the value; nothing for inputs and constants.
+  std::optional<std::size_t> producer(ValueId id) const;
+
+ private:
+  friend class GraphBuilder;
+  Graph() = default;
+
+  std::string name_;
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<std::int32_t> producer_;
+  ValueId input_ = kNoValue;
+  ValueId output_ = kNoValue;
+};
+
+/// The only way to make a Graph. Not thread-safe.
+class MOBICUDA_API GraphBuilder {
+ public:
+  explicit GraphBuilder(std::string graph_name);
+
+  /// The network's input: F32, N = 1. Call once.
+  ValueId set_input(std::string name, TensorDesc desc);
+  /// An F32 constant.
+  ValueId add_constant(std::string name, HostTensor tensor);
+  ValueId add_constant(std::string name, std::shared_ptr<const HostTensor> tensor);
+  /// Appends a node; infers and returns its output. Throws Error(invalid_model) that names the origin
+  /// and the attribute when the op does not fit its inputs.
+  ValueId add_node(Op op, std::vector<ValueId> inputs, Origin origin, std::string output_name);
+  const Value& value(ValueId id) const;
+  /// Renames a value, so that a rewrite keeps the file's names.
+  void rename(ValueId id, std::string name);
+
+  /// Ends the building: drops nodes and constants that the output does not need, and verifies.
+  Graph build(ValueId output) &&;
+
+ private:
+  Graph graph_;
+};
+
+/// Type and shape of the op's output. Throws Error(invalid_model) with the attribute's name and value.
+/// `inputs` has one entry for each position, null where absent.
+MOBICUDA_API TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs);
+
+/// One line a node, with shapes and attributes.
+MOBICUDA_API std::string print(const Graph& graph);
+
+/// Multiply-adds (counted as two operations each) of a node for one picture; 0 for data movement.
+MOBICUDA_API std::int64_t flops_per_picture(const Graph& graph, const Node& node);
+
+// ---- passes -----------------------------------------------------------------------------------
+
+/// A rewriting step: Graph -> Graph with the same input, output and meaning.
+struct Pass {
+  std::string_view name;
+  Graph (*run)(const Graph&);
+};
+
+/// The passes every engine runs, in order: remove_noops, fold_pad, fold_scale_shift,
+/// fuse_activation, fuse_residual, choose_layout.
+MOBICUDA_API std::span<const Pass> standard_passes();
+
+/// Runs standard_passes().
+MOBICUDA_API Graph optimize(const Graph& graph);
+
+}  // namespace mobicuda

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <mobicuda/export.h>
+
+namespace mobicuda {
+
+enum class DType : std::uint8_t { F32, F16, F64, I32, I64, I8, U8, Bool };
+
+MOBICUDA_API std::string_view to_string(DType dtype) noexcept;
+MOBICUDA_API std::int64_t size_of(DType dtype) noexcept;  ///< bytes of one element
+
+/// Order in memory of a 4-D activation whose logical shape is always (N, C, H, W).
+enum class Layout : std::uint8_t { NCHW, NHWC };
+
+MOBICUDA_API std::string_view to_string(Layout layout) noexcept;
+
+/// Arithmetic of an engine. Fp32 is exact IEEE single precision (never TF32).
+/// Fp16 stores activations and weights in half precision and accumulates in Fp32.
+enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Fp64 };
+
+MOBICUDA_API std::string_view to_string(Precision precision) noexcept;  ///< "fp32", "tf32", ...
+
+/// A tensor's extents: rank 0 to 8, every extent >= 0, element count representable as int64.
+class MOBICUDA_API Shape {
+ public:
+  static constexpr std::size_t kMaxRank = 8;
+
+  Shape() = default;
+  /// Throws Error(invalid_argument) on a rank over 8, a negative extent or an overflowing product.
+  Shape(std::initializer_list<std::int64_t> dims);
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  std::size_t rank() const noexcept { return rank_; }
+  std::int64_t operator[](std::size_t axis) const { return dims_.at(axis); }
+  std::span<const std::int64_t> dims() const noexcept { return {dims_.data(), rank_}; }
+  /// Product of the extents; 1 for rank 0. Cannot overflow: checked at construction.
+  std::int64_t elements() const noexcept { return elements_; }
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::array<std::int64_t, kMaxRank> dims_{};
+  std::size_t rank_ = 0;
+  std::int64_t elements_ = 1;
+};
+
+MOBICUDA_API std::string to_string(const Shape& shape);  ///< "1x3x224x224"; "scalar" for rank 0
+
+/// Product of two non-negative numbers. Throws Error(invalid_argument) on overflow.
+MOBICUDA_API std::int64_t checked_multiply(std::int64_t a, std::int64_t b);
+
+/// Type, shape and memory order of a tensor; no data.
+struct TensorDesc {
+  DType dtype = DType::F32;
+  Shape shape;
+  Layout layout = Layout::NCHW;  ///< only meaningful for rank 4
+
+  friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
+};
+
+/// Zero (or value) padding around an image, in pixels.
+struct Padding {
+  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
+
+  bool any() const noexcept { return top != 0 || left != 0 || bottom != 0 || right != 0; }
+  friend bool operator==(const Padding&, const Padding&) = default;
+};
+
+/// min(max(x, lo), hi): none is (-inf, inf), ReLU (0, inf), ReLU6 (0, 6). NaN propagates.
+/// Where lo > hi the result is hi, as ONNX's Clip says.
+struct Activation {
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
+
+  static constexpr Activation none() { return {}; }
+  static constexpr Activation relu() { return {0.0F, std::numeric_limits<float>::infinity()}; }
+  static constexpr Activation relu6() { return {0.0F, 6.0F}; }
+  bool is_none() const noexcept { return *this == none(); }
+  friend bool operator==(const Activation&, const Activation&) = default;
+};
+
+MOBICUDA_API std::string to_string(const Activation& activation);  ///< "none", "relu6", "clip(-1,1)"
+
+}  // namespace mobicuda

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <mobicuda/engine.h>
+
+#include "runtime/device_buffer.h"
+
+namespace mobicuda {
+
+/// What a step may touch when it is enqueued.
+struct CudaStepContext {
+  std::int64_t n = 1;              ///< pictures in this run
+  cudaStream_t stream = nullptr;
+  bool programmatic = false;       ///< launch with a programmatic dependency on the preceding kernel
+  void* const* buffers = nullptr;  ///< device pointers, indexed as CudaPlan::buffers
+  void* workspace = nullptr;       ///< CudaPlan::workspace_bytes
+  void* session_state = nullptr;   ///< what CudaPlan::make_session_state returned
+};
+
+/// One kernel (or library call) of a compiled network. `enqueue` must only enqueue: it runs during stream
+/// capture as well. It returns a status; the session adds the layer's name and throws.
+struct CudaStep {
+  LayerInfo info;
+  std::function<cudaError_t(const CudaStepContext&)> enqueue;
+};
+
+/// A tensor of a plan, for max_batch pictures. Offset in the arena, or one of the two session-owned ends.
+struct CudaBuffer {
+  enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
+/// Everything a CudaEngine runs: made once by a backend's compile(), immutable afterwards.
+struct CudaPlan {
+  std::vector<CudaStep> steps;
+  std::vector<CudaBuffer> buffers;
+  std::int64_t arena_bytes = 0;
+  std::int64_t workspace_bytes = 0;
+  std::int64_t weight_bytes = 0;             ///< for the memory report
+  /// Device memory and library objects that the steps' closures point into.
+  std::vector<std::shared_ptr<const void>> keep_alive;
+  /// Per-session library state (handles bound to the session's stream); may be empty.
+  std::function<std::shared_ptr<void>(cudaStream_t)> make_session_state;
+  /// The smallest batch that the steps run; a session rounds n up to it (cuDNN plans have one batch size).
+  std::int64_t min_batch = 1;
+};
+
+/// The engine behind the custom and the cudnn backends: steps over a static arena, replayed as a CUDA
+/// graph. The two backends share this and nothing else.
+class MOBICUDA_API CudaEngine final : public Engine {
+ public:
+  CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output, CudaPlan plan);
+
+  std::string_view backend() const noexcept override { return backend_; }
+  std::span<const LayerInfo> layers() const noexcept override { return layers_; }
+  MemoryReport memory() const noexcept override;
+  std::unique_ptr<Session> create_session() const override;
+  const CudaPlan& plan() const noexcept { return plan_; }
+
+ private:
+  std::string_view backend_;
+  CudaPlan plan_;
+  std::vector<LayerInfo> layers_;
+};
+
+/// Packs host bytes one after the other, 256-byte aligned, and uploads them in one copy.
+class MOBICUDA_API WeightBlob {
+ public:
+  /// Reserves `bytes` and returns where to write them on the host; valid until the next add().
+  /// The returned offset is what device() + offset will be.
+  std::int64_t add(std::int64_t bytes, std::byte** host);
+  std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(host_.size()); }
+  std::shared_ptr<const DeviceBuffer> upload() const;
+
+ private:
+  std::vector<std::byte> host_;
+};
+
+}  // namespace mobicuda

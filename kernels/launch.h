@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+namespace mobicuda::kernels {
+
+/// Storage type of activations and packed weights. Arithmetic accumulates in float for both.
+enum class Elem : std::uint8_t { F32, F16 };
+
+constexpr std::size_t size_of(Elem elem) { return elem == Elem::F32 ? 4 : 2; }
+
+/// min(max(x, lo), hi), applied last; NaN propagates.
+struct Clip {
+  float lo;
+  float hi;
+};
+
+/// Where and how a kernel is enqueued.
+struct Launch {
+  cudaStream_t stream = nullptr;
+  /// Programmatic dependent launch (sm_90+): the kernel may start before its predecessor in the stream
+  /// has ended, and waits for it in wait_for_predecessor(). Every kernel of this layer is written for it.
+  bool programmatic = false;
+};
+
+/// Enqueues `kernel` with `arguments` (converted to the kernel's parameter types).
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, const Launch& where,
+                   Arguments&&... arguments) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = where.stream;
+  config.attrs = &attribute;
+  config.numAttrs = where.programmatic ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+/// Lets a kernel use more than 48 KB of dynamic shared memory. Call before launch(); cheap when repeated.
+template <class Kernel>
+cudaError_t allow_shared_memory(Kernel* kernel, std::size_t bytes) {
+  if (bytes <= 48 * 1024) return cudaSuccess;
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
+
+#ifdef __CUDACC__
+/// Call once in every thread, after loading what the predecessor does not write (weights, bias) and
+/// before the first access to activations, reads and writes alike.
+__device__ inline void wait_for_predecessor() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/// Allows the next kernel of the stream to start its prologue; has no effect on memory visibility.
+__device__ inline void release_successor() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+#endif
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace mobicuda::kernels {
+
+/// Changes the order (NCHW <-> NHWC) and the storage type of a 4-D tensor at once. With equal layouts,
+/// or h = w = 1, it is a conversion only.
+struct LayoutTransformParams {
+  Elem from = Elem::F32;
+  Elem to = Elem::F32;
+  bool from_nhwc = false;
+  bool to_nhwc = true;
+  int n = 0, c = 0, h = 0, w = 0;
+};
+
+cudaError_t layout_transform(const LayoutTransformParams& params, const void* x, void* y, const Launch& where);
+
+/// Surrounds each picture of an NHWC tensor with `value`.
+struct PadParams {
+  Elem elem = Elem::F32;
+  int n = 0, h = 0, w = 0, c = 0;
+  int top = 0, left = 0, bottom = 0, right = 0;
+  float value = 0.0F;
+};
+
+cudaError_t pad(const PadParams& params, const void* x, void* y, const Launch& where);
+
+/// y = x with axes permuted: y's axis i is x's axis permutation[i]; rank 4, row-major.
+struct TransposeParams {
+  Elem elem = Elem::F32;
+  int shape[4] = {1, 1, 1, 1};  ///< of x
+  int permutation[4] = {0, 1, 2, 3};
+};
+
+cudaError_t transpose(const TransposeParams& params, const void* x, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "launch.h"
+
+namespace mobicuda::kernels {
+
+/// y[r, c] = exp(x[r, c] - max_c x) / sum_c exp(...), in float throughout. x in elem, y in float or elem.
+struct SoftmaxParams {
+  Elem elem = Elem::F32;
+  Elem output = Elem::F32;
+  int rows = 0;
+  int columns = 0;
+};
+
+cudaError_t softmax(const SoftmaxParams& params, const void* x, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels
