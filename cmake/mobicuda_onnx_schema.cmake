@@ -3,9 +3,9 @@
 #   MOBICUDA_PROTOBUF_LITE         what libmobicuda links
 #   MOBICUDA_ONNX_SCHEMA_SOURCES   generated sources, compiled into the mobicuda_onnx box
 #   mobicuda_onnx_schema_headers   for programs that write ONNX files: include <mobicuda_onnx.pb.h>
-if(NOT DEFINED Protobuf_USE_STATIC_LIBS)
-  set(Protobuf_USE_STATIC_LIBS ON)
-endif()
+
+# Distributions' static archives are not position-independent enough for a shared library, hence the shared one;
+# -DProtobuf_USE_STATIC_LIBS=ON where yours is.
 find_package(Protobuf 3.12 MODULE REQUIRED)
 set(MOBICUDA_PROTOBUF_LITE ${Protobuf_LITE_LIBRARY} CACHE INTERNAL "protobuf-lite, linked into libmobicuda")
 
