@@ -1,0 +1,36 @@
+#include <array>
+
+#include <mobicuda/graph.h>
+
+namespace mobicuda {
+
+std::string_view op_name(const Op& op) noexcept {
+  static constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{
+      "Conv2d",  "Gemm",    "ScaleShift", "Add", "Clip",            "Pool2d",  "GlobalAveragePool",
+      "Softmax", "Reshape", "Transpose",  "Pad", "LayoutTransform", "Identity"};
+  return kNames.at(op.index());
+}
+
+std::string Origin::label() const {
+  std::string text;
+  for (const SourceNode& node : nodes) {
+    if (!text.empty()) text += '+';
+    text += node.name.empty() ? node.op_type + '#' + std::to_string(node.index) : node.name;
+  }
+  return text;
+}
+
+std::string Origin::describe() const {
+  if (nodes.empty()) return "node";
+  const SourceNode& first = nodes.front();
+  std::string text = "node";
+  if (first.index >= 0) text += " #" + std::to_string(first.index);
+  if (!first.name.empty()) text += " '" + first.name + "'";
+  if (!first.op_type.empty()) text += " (" + first.op_type + ")";
+  if (nodes.size() > 1) text += " and " + std::to_string(nodes.size() - 1) + " more";
+  return text;
+}
+
+void Origin::append(const Origin& other) { nodes.insert(nodes.end(), other.nodes.begin(), other.nodes.end()); }
+
+}  // namespace mobicuda

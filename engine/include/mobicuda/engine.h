@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -105,7 +106,7 @@ class MOBICUDA_API Session {
   void check_batch(std::int64_t n) const;
 
   std::shared_ptr<const Engine> engine_;
-  std::unique_ptr<struct SessionState> state_;
+  std::atomic<bool> in_use_{false};
 };
 
 /// A compiled network with its weights in place: immutable, shareable between threads.

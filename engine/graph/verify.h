@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+#include <mobicuda/graph.h>
+
+namespace mobicuda {
+
+/// Checks a node against the values it reads (ids, arity, required inputs, constants where weights are
+/// meant) and infers its output. Throws Error(invalid_model).
+TensorDesc infer_node_output(const Node& node, std::span<const Value> values);
+
+}  // namespace mobicuda
