@@ -15,6 +15,8 @@ option(MOBICUDA_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 add_library(mobicuda_warnings INTERFACE)
 target_compile_options(mobicuda_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>
+  # GCC 12 reports std::string concatenations by mistake (GCC bug 105651).
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MOBICUDA_WERROR}>>:-Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MOBICUDA_WERROR}>>:--Werror=all-warnings>)
