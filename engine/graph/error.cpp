@@ -6,14 +6,22 @@ namespace mobicuda {
 
 std::string_view to_string(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::invalid_argument: return "invalid_argument";
-    case ErrorCode::invalid_model: return "invalid_model";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::io: return "io";
-    case ErrorCode::out_of_memory: return "out_of_memory";
-    case ErrorCode::device_unavailable: return "device_unavailable";
-    case ErrorCode::device_lost: return "device_lost";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::invalid_model:
+      return "invalid_model";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::out_of_memory:
+      return "out_of_memory";
+    case ErrorCode::device_unavailable:
+      return "device_unavailable";
+    case ErrorCode::device_lost:
+      return "device_lost";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }

@@ -4,7 +4,9 @@ namespace mobicuda {
 
 std::int64_t flops_per_picture(const Graph& graph, const Node& node) {
   const std::int64_t out = graph.value(node.output).desc.shape.elements();
-  const auto input = [&](std::size_t position) -> const Shape& { return graph.value(node.inputs[position]).desc.shape; };
+  const auto input = [&](std::size_t position) -> const Shape& {
+    return graph.value(node.inputs[position]).desc.shape;
+  };
   if (std::holds_alternative<Conv2d>(node.op)) {
     const Shape& w = input(Conv2d::kWeight);
     return 2 * out * w[1] * w[2] * w[3];

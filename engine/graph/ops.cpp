@@ -6,8 +6,8 @@ namespace mobicuda {
 
 std::string_view op_name(const Op& op) noexcept {
   static constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{
-      "Conv2d",  "Gemm",    "ScaleShift", "Add", "Clip",            "Pool2d",  "GlobalAveragePool",
-      "Softmax", "Reshape", "Transpose",  "Pad", "LayoutTransform", "Identity"};
+      "Conv2d",    "Gemm", "ScaleShift",      "Add",     "Clip", "Pool2d", "GlobalAveragePool", "Softmax", "Reshape",
+      "Transpose", "Pad",  "LayoutTransform", "Identity"};
   return kNames.at(op.index());
 }
 

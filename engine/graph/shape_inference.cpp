@@ -81,9 +81,8 @@ TensorDesc infer(const Conv2d& op, Inputs inputs) {
   }
   const std::int64_t channels = x.shape[1];
   if (channels % op.groups != 0 || w.shape[0] % op.groups != 0) {
-    reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " +
-                                    std::to_string(w.shape[0]) + " output channels, got " +
-                                    std::to_string(op.groups));
+    reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " + std::to_string(w.shape[0]) +
+                                    " output channels, got " + std::to_string(op.groups));
   }
   if (w.shape[1] != channels / op.groups) {
     reject("input 'W'", "has " + std::to_string(w.shape[1]) + " channels a group, but the input has " +
@@ -106,8 +105,8 @@ TensorDesc infer(const Gemm&, Inputs inputs) {
   if (x.shape.rank() != 2) reject("input 'A'", "must have rank 2 (N, features), got " + to_string(x.shape));
   if (w.shape.rank() != 2) reject("input 'B'", "must have rank 2, got " + to_string(w.shape));
   if (w.shape[1] != x.shape[1]) {
-    reject("input 'B'", "takes " + std::to_string(w.shape[1]) + " features, but the input has " +
-                            std::to_string(x.shape[1]));
+    reject("input 'B'",
+           "takes " + std::to_string(w.shape[1]) + " features, but the input has " + std::to_string(x.shape[1]));
   }
   if (w.shape.elements() == 0) reject("input 'B'", "has no elements: " + to_string(w.shape));
   if (inputs[Gemm::kBias] != nullptr) require_shape(*inputs[Gemm::kBias], "C", Shape{w.shape[0]});
@@ -152,8 +151,8 @@ TensorDesc infer(const Pool2d& op, Inputs inputs) {
   require_padding(op.pads);
   if (op.pads.top >= op.kernel[0] || op.pads.bottom >= op.kernel[0] || op.pads.left >= op.kernel[1] ||
       op.pads.right >= op.kernel[1]) {
-    reject("attribute 'pads'", "must be smaller than the window of " + std::to_string(op.kernel[0]) + "x" +
-                                   std::to_string(op.kernel[1]));
+    reject("attribute 'pads'",
+           "must be smaller than the window of " + std::to_string(op.kernel[0]) + "x" + std::to_string(op.kernel[1]));
   }
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], pool_extent(op, x.shape[2], 0, op.pads.top, op.pads.bottom),
@@ -176,8 +175,8 @@ TensorDesc infer(const Softmax&, Inputs inputs) {
 TensorDesc infer(const Reshape& op, Inputs inputs) {
   const TensorDesc& x = required(inputs, Reshape::kInput, "x");
   if (op.shape.elements() != x.shape.elements() || op.shape.rank() == 0 || op.shape[0] != x.shape[0]) {
-    reject("attribute 'shape'", "must hold the elements of " + to_string(x.shape) + " and keep axis 0, got " +
-                                    to_string(op.shape));
+    reject("attribute 'shape'",
+           "must hold the elements of " + to_string(x.shape) + " and keep axis 0, got " + to_string(op.shape));
   }
   return {DType::F32, op.shape, Layout::NCHW};
 }

@@ -8,14 +8,22 @@ namespace mobicuda {
 
 std::string_view to_string(DType dtype) noexcept {
   switch (dtype) {
-    case DType::F32: return "float32";
-    case DType::F16: return "float16";
-    case DType::F64: return "float64";
-    case DType::I32: return "int32";
-    case DType::I64: return "int64";
-    case DType::I8: return "int8";
-    case DType::U8: return "uint8";
-    case DType::Bool: return "bool";
+    case DType::F32:
+      return "float32";
+    case DType::F16:
+      return "float16";
+    case DType::F64:
+      return "float64";
+    case DType::I32:
+      return "int32";
+    case DType::I64:
+      return "int64";
+    case DType::I8:
+      return "int8";
+    case DType::U8:
+      return "uint8";
+    case DType::Bool:
+      return "bool";
   }
   return "unknown";
 }
@@ -23,13 +31,17 @@ std::string_view to_string(DType dtype) noexcept {
 std::int64_t size_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::F64:
-    case DType::I64: return 8;
+    case DType::I64:
+      return 8;
     case DType::F32:
-    case DType::I32: return 4;
-    case DType::F16: return 2;
+    case DType::I32:
+      return 4;
+    case DType::F16:
+      return 2;
     case DType::I8:
     case DType::U8:
-    case DType::Bool: return 1;
+    case DType::Bool:
+      return 1;
   }
   return 0;
 }
@@ -38,10 +50,14 @@ std::string_view to_string(Layout layout) noexcept { return layout == Layout::NC
 
 std::string_view to_string(Precision precision) noexcept {
   switch (precision) {
-    case Precision::Fp32: return "fp32";
-    case Precision::Tf32: return "tf32";
-    case Precision::Fp16: return "fp16";
-    case Precision::Fp64: return "fp64";
+    case Precision::Fp32:
+      return "fp32";
+    case Precision::Tf32:
+      return "tf32";
+    case Precision::Fp16:
+      return "fp16";
+    case Precision::Fp64:
+      return "fp64";
   }
   return "unknown";
 }

@@ -1,0 +1,23 @@
+#include "passes/passes.h"
+
+#include <array>
+
+namespace mobicuda {
+
+std::span<const Pass> standard_passes() {
+  static constexpr std::array<Pass, 6> kPasses{{{"remove_noops", passes::remove_noops},
+                                                {"fold_pad", passes::fold_pad},
+                                                {"fold_scale_shift", passes::fold_scale_shift},
+                                                {"fuse_activation", passes::fuse_activation},
+                                                {"fuse_residual", passes::fuse_residual},
+                                                {"choose_layout", passes::choose_layout}}};
+  return kPasses;
+}
+
+Graph optimize(const Graph& graph) {
+  Graph result = graph;
+  for (const Pass& pass : standard_passes()) result = pass.run(result);
+  return result;
+}
+
+}  // namespace mobicuda

@@ -17,7 +17,7 @@ namespace mobicuda {
 
 /// What a step may touch when it is enqueued.
 struct CudaStepContext {
-  std::int64_t n = 1;              ///< pictures in this run
+  std::int64_t n = 1;  ///< pictures in this run
   cudaStream_t stream = nullptr;
   bool programmatic = false;       ///< launch with a programmatic dependency on the preceding kernel
   void* const* buffers = nullptr;  ///< device pointers, indexed as CudaPlan::buffers
@@ -45,7 +45,7 @@ struct CudaPlan {
   std::vector<CudaBuffer> buffers;
   std::int64_t arena_bytes = 0;
   std::int64_t workspace_bytes = 0;
-  std::int64_t weight_bytes = 0;             ///< for the memory report
+  std::int64_t weight_bytes = 0;  ///< for the memory report
   /// Device memory and library objects that the steps' closures point into.
   std::vector<std::shared_ptr<const void>> keep_alive;
   /// Per-session library state (handles bound to the session's stream); may be empty.

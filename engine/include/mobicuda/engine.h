@@ -26,10 +26,10 @@ using LogCallback = std::function<void(LogLevel, std::string_view)>;
 /// How a network is compiled.
 struct EngineOptions {
   Precision precision = Precision::Fp32;
-  std::int64_t max_batch = 1;  ///< a session runs any n in 1..max_batch
-  int threads = 0;             ///< CPU engine: worker threads, 0 = one for each core
-  int device = 0;              ///< GPU engines: CUDA device index
-  bool cuda_graph = true;      ///< GPU engines: replay a captured CUDA graph in run()
+  std::int64_t max_batch = 1;       ///< a session runs any n in 1..max_batch
+  int threads = 0;                  ///< CPU engine: worker threads, 0 = one for each core
+  int device = 0;                   ///< GPU engines: CUDA device index
+  bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
   bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
   bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
   /// Custom engine: kernel stem -> variant name, e.g. {"gemm", "mma_64x64x32"}; used wherever that
@@ -40,10 +40,10 @@ struct EngineOptions {
 
 /// One step of a compiled network.
 struct LayerInfo {
-  std::string name;            ///< source node names, "a+b+c" where fused
-  std::string kernel;          ///< what runs it, e.g. "gemm/mma_64x64x32"
-  Shape output;                ///< logical, per picture
-  std::int64_t flops = 0;      ///< per picture
+  std::string name;                   ///< source node names, "a+b+c" where fused
+  std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x32"
+  Shape output;                       ///< logical, per picture
+  std::int64_t flops = 0;             ///< per picture
   std::int64_t activation_bytes = 0;  ///< read and written, per picture
   std::int64_t weight_bytes = 0;      ///< read once for a batch
 };
@@ -76,10 +76,10 @@ class MOBICUDA_API Session {
   void run(std::span<const float> input, std::span<float> output);
 
   /// The three parts of run(), for callers that keep the input on the device or overlap work.
-  void set_input(std::span<const float> input);   ///< blocking copy into the session's input buffer
-  void execute(std::int64_t n);                   ///< enqueues one inference; GPU engines do not wait
-  void get_output(std::span<float> output);       ///< waits, then copies n pictures' outputs
-  void synchronize();                             ///< waits for what was enqueued
+  void set_input(std::span<const float> input);  ///< blocking copy into the session's input buffer
+  void execute(std::int64_t n);                  ///< enqueues one inference; GPU engines do not wait
+  void get_output(std::span<float> output);      ///< waits, then copies n pictures' outputs
+  void synchronize();                            ///< waits for what was enqueued
 
   /// Time of each of `iterations` runs of n pictures on the data already in the input buffer, in
   /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
