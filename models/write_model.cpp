@@ -1,0 +1,101 @@
+// mobicuda_write_model: writes a MobileNetV2 ONNX file with seeded weights.
+
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <mobicuda/error.h>
+
+#include "zoo/mobilenet_v2.h"
+#include "zoo/onnx_writer.h"
+
+namespace {
+
+using mobicuda::zoo::HeadStyle;
+using mobicuda::zoo::MobileNetV2Options;
+using mobicuda::zoo::PaddingStyle;
+
+constexpr int kExitRuntime = 1;
+constexpr int kExitUsage = 2;
+
+/// "224" or "192x256" (height x width).
+void parse_resolution(const std::string& text, MobileNetV2Options& options) {
+  const auto number = [&](const std::string& part) {
+    std::int64_t value = 0;
+    if (part.empty() || part.size() > 5 || part.find_first_not_of("0123456789") != std::string::npos ||
+        !CLI::detail::lexical_cast(part, value)) {
+      throw CLI::ValidationError("--resolution", "must be HEIGHTxWIDTH or one number, got '" + text + "'");
+    }
+    return value;
+  };
+  const std::size_t cross = text.find('x');
+  options.height = number(text.substr(0, cross));
+  options.picture_width = cross == std::string::npos ? options.height : number(text.substr(cross + 1));
+}
+
+struct CommandLine {
+  MobileNetV2Options options;
+  std::string output;
+  std::string resolution = "224";
+  std::string padding = "torch";
+  std::string head = "gemm";
+};
+
+void define(CLI::App& app, CommandLine& line) {
+  MobileNetV2Options& options = line.options;
+  app.option_defaults()->always_capture_default();
+  app.add_option("-o,--output", line.output, "File to write")->required();
+  app.add_option("--width", options.width, "Width multiplier, usually 0.35 to 1.4")->check(CLI::Range(0.1, 4.0));
+  app.add_option("--resolution", line.resolution, "Input extent: one number or HEIGHTxWIDTH, 32 to 1024");
+  app.add_option("--classes", options.classes, "Outputs")->check(CLI::Range(1, 100000));
+  app.add_option("--blocks", options.blocks, "Inverted residual blocks to keep")->check(CLI::Range(1, 17));
+  app.add_option("--opset", options.opset, "ONNX operator set")->check(CLI::Range(7, 23));
+  app.add_option("--batch", options.batch, "Batch size in the file, 0 for dynamic")->check(CLI::Range(0, 65536));
+  app.add_option("--padding", line.padding, "torch: 1 on each side; tf: SAME, 0,0,1,1 at stride 2")
+      ->check(CLI::IsMember({"torch", "tf"}));
+  app.add_option("--head", line.head, "How pooling and classifier are written")
+      ->check(CLI::IsMember({"gemm", "matmul", "reshape"}));
+  app.add_flag("!--keepBatchNorm", options.fold_batchnorm, "Write BatchNormalization nodes instead of folding them");
+  app.add_option("--epsilon", options.batchnorm_epsilon, "Epsilon of BatchNormalization")->check(CLI::Range(0.0, 0.01));
+  app.add_flag("--softmax", options.softmax, "End with Softmax");
+  app.add_option("--seed", options.seed, "Seed of the weights");
+  app.footer("Example: mobicuda_write_model --output small.onnx --width 0.35 --resolution 96 --classes 10");
+}
+
+void apply_names(CommandLine& line) {
+  parse_resolution(line.resolution, line.options);
+  line.options.padding = line.padding == "tf" ? PaddingStyle::Tf : PaddingStyle::Torch;
+  line.options.head = line.head == "matmul"    ? HeadStyle::MatMul
+                      : line.head == "reshape" ? HeadStyle::Reshape
+                                               : HeadStyle::Gemm;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Writes a MobileNetV2 ONNX file with seeded random weights."};
+  CommandLine line;
+  define(app, line);
+  try {
+    app.parse(argc, argv);
+    apply_names(line);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  try {
+    const auto model = mobicuda::zoo::build_mobilenet_v2(line.options);
+    mobicuda::zoo::write_model(model, line.output);
+    std::printf("%s: MobileNetV2 %g, %lldx%lld, opset %lld, %zu bytes\n", line.output.c_str(), line.options.width,
+                static_cast<long long>(line.options.height), static_cast<long long>(line.options.picture_width),
+                static_cast<long long>(line.options.opset), model.ByteSizeLong());
+    return 0;
+  } catch (const mobicuda::Error& error) {
+    std::fprintf(stderr, "mobicuda_write_model: %s\n", error.what());
+    return error.code() == mobicuda::ErrorCode::invalid_argument ? kExitUsage : kExitRuntime;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mobicuda_write_model: %s\n", error.what());
+    return kExitRuntime;
+  }
+}
