@@ -41,6 +41,7 @@ struct CommandLine {
   std::string resolution = "224";
   std::string padding = "torch";
   std::string head = "gemm";
+  bool keep_batchnorm = false;
 };
 
 void define(CLI::App& app, CommandLine& line) {
@@ -57,14 +58,15 @@ void define(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"torch", "tf"}));
   app.add_option("--head", line.head, "How pooling and classifier are written")
       ->check(CLI::IsMember({"gemm", "matmul", "reshape"}));
-  app.add_flag("!--keepBatchNorm", options.fold_batchnorm, "Write BatchNormalization nodes instead of folding them");
+  app.add_flag("--keepBatchNorm", line.keep_batchnorm, "Write BatchNormalization nodes instead of folding them");
   app.add_option("--epsilon", options.batchnorm_epsilon, "Epsilon of BatchNormalization")->check(CLI::Range(0.0, 0.01));
   app.add_flag("--softmax", options.softmax, "End with Softmax");
   app.add_option("--seed", options.seed, "Seed of the weights");
   app.footer("Example: mobicuda_write_model --output small.onnx --width 0.35 --resolution 96 --classes 10");
 }
 
-void apply_names(CommandLine& line) {
+void complete_options(CommandLine& line) {
+  line.options.fold_batchnorm = !line.keep_batchnorm;
   parse_resolution(line.resolution, line.options);
   line.options.padding = line.padding == "tf" ? PaddingStyle::Tf : PaddingStyle::Torch;
   line.options.head = line.head == "matmul"    ? HeadStyle::MatMul
@@ -80,7 +82,7 @@ int main(int argc, char** argv) {
   define(app, line);
   try {
     app.parse(argc, argv);
-    apply_names(line);
+    complete_options(line);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }

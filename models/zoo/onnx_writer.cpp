@@ -79,8 +79,9 @@ onnx_schema::ValueInfoProto make_value_info(std::string_view name, std::span<con
   info.set_name(std::string(name));
   auto& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(TensorProto::FLOAT);
+  auto& shape = *type.mutable_shape();  // present, if empty, for scalars
   for (const std::int64_t extent : dims) {
-    auto& dim = *type.mutable_shape()->add_dim();
+    auto& dim = *shape.add_dim();
     if (extent == 0)
       dim.set_dim_param("N");
     else
