@@ -5,21 +5,12 @@
 namespace mobicuda {
 
 // One call at a time: a second thread gets an Error instead of corrupted activations.
-class Session::InUse {
- public:
-  explicit InUse(Session& session) : session_(session) {
-    if (session_.in_use_.exchange(true)) {
-      throw Error(ErrorCode::invalid_argument, "session", "is in use by another thread",
-                  "create one session for each thread; they share the engine's weights");
-    }
+Session::ExclusiveUse::ExclusiveUse(Session& session) : session_(session) {
+  if (session_.in_use_.exchange(true)) {
+    throw Error(ErrorCode::invalid_argument, "session", "is in use by another thread",
+                "create one session for each thread; they share the engine's weights");
   }
-  ~InUse() { session_.in_use_.store(false); }
-  InUse(const InUse&) = delete;
-  InUse& operator=(const InUse&) = delete;
-
- private:
-  Session& session_;
-};
+}
 
 Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
 Session::~Session() = default;
@@ -45,7 +36,7 @@ void Session::check_batch(std::int64_t n) const {
 }
 
 void Session::run(std::span<const float> input, std::span<float> output) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   const std::int64_t n = batch_of(input.size(), engine_->input().shape, "input");
   if (batch_of(output.size(), engine_->output().shape, "output") != n) {
     throw Error(ErrorCode::invalid_argument, "output",
@@ -58,28 +49,28 @@ void Session::run(std::span<const float> input, std::span<float> output) {
 }
 
 void Session::set_input(std::span<const float> input) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   do_set_input(input, batch_of(input.size(), engine_->input().shape, "input"));
 }
 
 void Session::execute(std::int64_t n) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   check_batch(n);
   do_execute(n);
 }
 
 void Session::get_output(std::span<float> output) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   do_get_output(output, batch_of(output.size(), engine_->output().shape, "output"));
 }
 
 void Session::synchronize() {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   do_synchronize();
 }
 
 std::vector<double> Session::time_executions(std::int64_t n, int iterations) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   check_batch(n);
   if (iterations < 1) {
     throw Error(ErrorCode::invalid_argument, "iterations", "must be >= 1, got " + std::to_string(iterations));
@@ -88,7 +79,7 @@ std::vector<double> Session::time_executions(std::int64_t n, int iterations) {
 }
 
 std::vector<double> Session::profile(std::int64_t n, int iterations) {
-  const InUse guard(*this);
+  const ExclusiveUse guard(*this);
   check_batch(n);
   if (iterations < 1) {
     throw Error(ErrorCode::invalid_argument, "iterations", "must be >= 1, got " + std::to_string(iterations));

@@ -1,0 +1,82 @@
+#include "runtime/cuda_check.h"
+
+#include <string>
+
+namespace mobicuda {
+namespace {
+
+ErrorCode code_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return ErrorCode::out_of_memory;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInitializationError:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorDevicesUnavailable:
+      return ErrorCode::device_unavailable;
+    // After these the context is unusable; CUDA's documentation asks for the process to be restarted.
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorECCUncorrectable:
+      return ErrorCode::device_lost;
+    default:
+      return ErrorCode::internal;
+  }
+}
+
+const char* hint_of(cudaError_t status) {
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      return "use a smaller max_batch, or free memory on the device";
+    case cudaErrorNoDevice:
+      return "no NVIDIA GPU is visible: check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the cpu engine";
+    case cudaErrorInsufficientDriver:
+      return "install a newer NVIDIA driver, or use the cpu engine";
+    case cudaErrorNoKernelImageForDevice:
+      return "build with CMAKE_CUDA_ARCHITECTURES for this GPU";
+    default:
+      return code_of(status) == ErrorCode::device_lost ? "the process must be restarted" : "";
+  }
+}
+
+}  // namespace
+
+void cuda_check(cudaError_t status, std::string_view doing) {
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // so that a later call does not report this one again
+  throw Error(code_of(status), std::string(doing),
+              std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status), hint_of(status));
+}
+
+void select_device(int device) {
+  int devices = 0;
+  cuda_check(cudaGetDeviceCount(&devices), "looking for CUDA devices");
+  if (device < 0 || device >= devices) {
+    throw Error(ErrorCode::device_unavailable, "device",
+                "there is no CUDA device " + std::to_string(device) + "; this machine has " + std::to_string(devices),
+                "choose 0 to " + std::to_string(devices - 1));
+  }
+  cuda_check(cudaSetDevice(device), "selecting CUDA device " + std::to_string(device));
+}
+
+int compute_capability(int device) {
+  int major = 0;
+  int minor = 0;
+  cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
+  cuda_check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the capability");
+  return major * 10 + minor;
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,53 @@
+#include "runtime/cuda_engine.h"
+
+#include <utility>
+
+#include "plan/memory_planner.h"
+#include "runtime/cuda_check.h"
+#include "runtime/cuda_session.h"
+
+namespace mobicuda {
+
+CudaEngine::CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output,
+                       CudaPlan plan)
+    : Engine(std::move(options), input, output), backend_(backend), plan_(std::move(plan)) {
+  layers_.reserve(plan_.steps.size());
+  for (const CudaStep& step : plan_.steps) layers_.push_back(step.info);
+}
+
+MemoryReport CudaEngine::memory() const noexcept {
+  MemoryReport report;
+  report.weight_bytes = plan_.weight_bytes;
+  report.workspace_bytes = plan_.workspace_bytes;
+  report.io_bytes = options().max_batch * static_cast<std::int64_t>(sizeof(float)) *
+                    (input().shape.elements() + output().shape.elements());
+  report.arena_bytes = plan_.arena_bytes;
+  if (options().guarded_arena) {
+    report.arena_bytes = 0;
+    for (const CudaBuffer& buffer : plan_.buffers) {
+      if (buffer.place == CudaBuffer::Place::Arena) report.arena_bytes += buffer.bytes;
+    }
+  }
+  return report;
+}
+
+std::unique_ptr<Session> CudaEngine::create_session() const {
+  select_device(options().device);
+  return std::make_unique<CudaSession>(std::static_pointer_cast<const CudaEngine>(shared_from_this()));
+}
+
+std::int64_t WeightBlob::add(std::int64_t bytes, std::byte** host) {
+  const auto offset = static_cast<std::int64_t>(host_.size());
+  const std::int64_t padded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  host_.resize(host_.size() + static_cast<std::size_t>(padded));
+  *host = host_.data() + offset;
+  return offset;
+}
+
+std::shared_ptr<const DeviceBuffer> WeightBlob::upload() const {
+  auto buffer = std::make_shared<DeviceBuffer>(bytes(), "weights");
+  buffer->upload(host_);
+  return buffer;
+}
+
+}  // namespace mobicuda

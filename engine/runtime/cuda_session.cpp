@@ -1,0 +1,224 @@
+#include "runtime/cuda_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <mobicuda/cuda_interop.h>
+
+#include "runtime/cuda_check.h"
+
+namespace mobicuda {
+namespace {
+
+constexpr std::size_t kMaxCapturedRuns = 16;
+
+// Executions between two waits while timing: enough to keep the GPU busy, few enough events.
+constexpr int kTimingBurst = 64;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
+  return static_cast<std::size_t>(n * picture.shape.elements()) * sizeof(float);
+}
+
+}  // namespace
+
+GraphExec::GraphExec(cudaStream_t stream, const std::function<void()>& enqueue) {
+  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
+  cudaGraph_t graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    static_cast<void>(cudaStreamEndCapture(stream, &graph));
+    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
+    throw;
+  }
+  cuda_check(cudaStreamEndCapture(stream, &graph), "ending a capture");
+  const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
+  static_cast<void>(cudaGraphDestroy(graph));
+  cuda_check(status, "instantiating a CUDA graph");
+}
+
+GraphExec::~GraphExec() {
+  if (exec_ != nullptr) static_cast<void>(cudaGraphExecDestroy(exec_));
+}
+
+void GraphExec::launch(cudaStream_t stream) const {
+  cuda_check(cudaGraphLaunch(exec_, stream), "launching the network");
+}
+
+CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine) : Session(engine), cuda_engine_(std::move(engine)) {
+  allocate_buffers();
+  if (cuda_engine_->plan().make_session_state) {
+    session_state_ = cuda_engine_->plan().make_session_state(stream_.get());
+  }
+}
+
+CudaSession::~CudaSession() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+
+void CudaSession::allocate_buffers() {
+  const CudaPlan& plan = cuda_engine_->plan();
+  const std::int64_t max_batch = cuda_engine_->options().max_batch;
+  const bool guarded = cuda_engine_->options().guarded_arena;
+  input_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->input())), "the input");
+  output_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->output())), "the output");
+  workspace_ = DeviceBuffer(plan.workspace_bytes, "the workspace");
+  // A plan with a minimum batch reads pictures that nobody set.
+  cuda_check(cudaMemsetAsync(input_.data(), 0, static_cast<std::size_t>(input_.bytes()), stream_.get()),
+             "clearing the input");
+  if (!guarded) arena_.emplace_back(plan.arena_bytes, "activations");
+  buffers_.resize(plan.buffers.size());
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const CudaBuffer& buffer = plan.buffers[i];
+    if (buffer.place != CudaBuffer::Place::Arena) continue;
+    if (guarded) {
+      arena_.emplace_back(buffer.bytes, "an activation");
+      buffers_[i] = arena_.back().data();
+    } else {
+      buffers_[i] = static_cast<std::byte*>(arena_.front().data()) + buffer.offset;
+    }
+  }
+}
+
+void CudaSession::bind_ends(const float* input, float* output) {
+  const CudaPlan& plan = cuda_engine_->plan();
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    // Steps take void*; none writes to the input.
+    if (plan.buffers[i].place == CudaBuffer::Place::Input) buffers_[i] = const_cast<float*>(input);
+    if (plan.buffers[i].place == CudaBuffer::Place::Output) buffers_[i] = output;
+  }
+}
+
+void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
+                                const std::function<void(std::size_t)>& after_step) {
+  const CudaPlan& plan = cuda_engine_->plan();
+  CudaStepContext context;
+  context.n = std::max(n, plan.min_batch);
+  context.stream = stream;
+  context.buffers = buffers_.data();
+  context.workspace = workspace_.data();
+  context.session_state = session_state_.get();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    context.programmatic = i > 0 && !after_step && cuda_engine_->options().programmatic_launch;
+    cuda_check(plan.steps[i].enqueue(context), "layer '" + plan.steps[i].info.name + "'");
+    if (after_step) after_step(i);
+  }
+}
+
+void CudaSession::execute_on(std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+  if (!cuda_engine_->options().cuda_graph) {
+    bind_ends(input, output);
+    enqueue_steps(n, stream);
+    return;
+  }
+  const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const CapturedRun& run) {
+    return run.n == n && run.input == input && run.output == output;
+  });
+  if (found != captured_.end()) {
+    captured_.splice(captured_.begin(), captured_, found);
+  } else {
+    bind_ends(input, output);
+    auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue_steps(n, stream_.get()); });
+    captured_.push_front({n, input, output, std::move(graph)});
+    if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
+  }
+  captured_.front().graph->launch(stream);
+}
+
+void CudaSession::run_on_device(std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+  const ExclusiveUse guard(*this);
+  check_batch(n);
+  select_device(cuda_engine_->options().device);
+  if (n >= cuda_engine_->plan().min_batch) {
+    execute_on(n, input, output, stream);
+    return;
+  }
+  // The plan touches more pictures than the caller's buffers hold.
+  cuda_check(cudaMemcpyAsync(own_input(), input, bytes_of(n, engine().input()), cudaMemcpyDeviceToDevice, stream),
+             "copying the input");
+  execute_on(n, own_input(), own_output(), stream);
+  cuda_check(cudaMemcpyAsync(output, own_output(), bytes_of(n, engine().output()), cudaMemcpyDeviceToDevice, stream),
+             "copying the output");
+}
+
+void CudaSession::do_set_input(std::span<const float> input, std::int64_t) {
+  select_device(cuda_engine_->options().device);
+  cuda_check(cudaMemcpyAsync(own_input(), input.data(), input.size_bytes(), cudaMemcpyHostToDevice, stream_.get()),
+             "copying the input to the device");
+  cuda_check(cudaStreamSynchronize(stream_.get()), "copying the input to the device");
+}
+
+void CudaSession::do_execute(std::int64_t n) {
+  select_device(cuda_engine_->options().device);
+  execute_on(n, own_input(), own_output(), stream_.get());
+}
+
+void CudaSession::do_get_output(std::span<float> output, std::int64_t) {
+  select_device(cuda_engine_->options().device);
+  cuda_check(cudaMemcpyAsync(output.data(), own_output(), output.size_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
+             "copying the output to the host");
+  cuda_check(cudaStreamSynchronize(stream_.get()), "running the network");
+}
+
+void CudaSession::do_synchronize() { cuda_check(cudaStreamSynchronize(stream_.get()), "running the network"); }
+
+std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations) {
+  select_device(cuda_engine_->options().device);
+  std::vector<Event> events(static_cast<std::size_t>(std::min(iterations, kTimingBurst)) + 1);
+  std::vector<double> times;
+  while (static_cast<int>(times.size()) < iterations) {
+    const int burst = std::min(kTimingBurst, iterations - static_cast<int>(times.size()));
+    // One run ahead, so that the first timed one does not wait for its own launch.
+    execute_on(n, own_input(), own_output(), stream_.get());
+    cuda_check(cudaEventRecord(events[0].get(), stream_.get()), "recording an event");
+    for (int i = 0; i < burst; ++i) {
+      execute_on(n, own_input(), own_output(), stream_.get());
+      cuda_check(cudaEventRecord(events[static_cast<std::size_t>(i) + 1].get(), stream_.get()), "recording an event");
+    }
+    do_synchronize();
+    for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i) times.push_back(events[i + 1].since(events[i]));
+  }
+  return times;
+}
+
+std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
+  select_device(cuda_engine_->options().device);
+  const std::size_t steps = cuda_engine_->plan().steps.size();
+  std::vector<Event> events(steps + 1);
+  bind_ends(own_input(), own_output());
+  // Events inside a graph: launches from the host would be slower than most layers.
+  const auto record = [&](std::size_t event) {
+    cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
+               "recording an event");
+  };
+  const GraphExec graph(stream_.get(), [&] {
+    record(0);
+    enqueue_steps(n, stream_.get(), [&](std::size_t step) { record(step + 1); });
+  });
+  std::vector<std::vector<double>> samples(steps);
+  for (int i = 0; i < iterations; ++i) {
+    graph.launch(stream_.get());
+    do_synchronize();
+    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(events[step + 1].since(events[step]));
+  }
+  std::vector<double> medians;
+  std::transform(samples.begin(), samples.end(), std::back_inserter(medians), median);
+  return medians;
+}
+
+void run_on_device(Session& session, std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+  auto* cuda_session = dynamic_cast<CudaSession*>(&session);
+  if (cuda_session == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "run_on_device", "the session does not belong to a GPU engine");
+  }
+  if (input == nullptr || output == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "run_on_device", "input and output must not be null");
+  }
+  cuda_session->run_on_device(n, input, output, stream);
+}
+
+}  // namespace mobicuda

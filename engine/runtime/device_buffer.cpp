@@ -1,0 +1,48 @@
+#include "runtime/device_buffer.h"
+
+#include <string>
+
+#include "runtime/cuda_check.h"
+
+namespace mobicuda {
+
+DeviceBuffer::DeviceBuffer(std::int64_t bytes, const char* what) : bytes_(bytes) {
+  if (bytes == 0) return;
+  cuda_check(cudaMalloc(&data_, static_cast<std::size_t>(bytes)),
+             "allocating " + std::to_string(bytes) + " bytes of device memory for " + what);
+}
+
+// Statuses are dropped: after a lost device nothing can be done about them here.
+DeviceBuffer::~DeviceBuffer() { static_cast<void>(cudaFree(data_)); }
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void DeviceBuffer::upload(std::span<const std::byte> source) {
+  if (static_cast<std::int64_t>(source.size()) > bytes_) {
+    throw Error(ErrorCode::internal, "upload", "source is larger than the buffer");
+  }
+  if (source.empty()) return;
+  cuda_check(cudaMemcpy(data_, source.data(), source.size(), cudaMemcpyHostToDevice), "copying to the device");
+}
+
+Stream::Stream() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }
+Stream::~Stream() {
+  if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+Event::Event() { cuda_check(cudaEventCreate(&event_), "creating an event"); }
+Event::~Event() {
+  if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
+}
+
+double Event::since(const Event& start) const {
+  float milliseconds = 0.0F;
+  cuda_check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "reading an event's time");
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace mobicuda

@@ -90,8 +90,22 @@ class MOBICUDA_API Session {
   std::vector<double> profile(std::int64_t n, int iterations);
 
  protected:
+  /// Marks the session as busy for its lifetime. Throws Error(invalid_argument) when it is busy already.
+  class ExclusiveUse {
+   public:
+    explicit ExclusiveUse(Session& session);
+    ~ExclusiveUse() { session_.in_use_.store(false); }
+    ExclusiveUse(const ExclusiveUse&) = delete;
+    ExclusiveUse& operator=(const ExclusiveUse&) = delete;
+
+   private:
+    Session& session_;
+  };
+
   explicit Session(std::shared_ptr<const Engine> engine);
   const Engine& engine() const noexcept { return *engine_; }
+  /// Throws Error(invalid_argument) unless 1 <= n <= max_batch.
+  void check_batch(std::int64_t n) const;
 
  private:
   virtual void do_set_input(std::span<const float> input, std::int64_t n) = 0;
@@ -101,9 +115,7 @@ class MOBICUDA_API Session {
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
   virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
 
-  class InUse;
   std::int64_t batch_of(std::size_t elements, const Shape& picture, std::string_view what) const;
-  void check_batch(std::int64_t n) const;
 
   std::shared_ptr<const Engine> engine_;
   std::atomic<bool> in_use_{false};
