@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Times MobileNetV2 in PyTorch on the GPU, the way bench_engine times ours.
+
+The network has its BatchNorm folded and runs channels_last, with the input on the device already. Modes:
+  graph          captured into one CUDA graph
+  compile        torch.compile with freezing, mode reduce-overhead
+  compile-graph  torch.compile with freezing, then captured into one CUDA graph: no Python between replays
+
+CUDA events stand between back-to-back runs, in bursts; medians are over all runs, and `mean_us` is the median
+over bursts of a burst's length divided by its runs.
+
+Exit codes: 0 all configurations measured, 1 some failed (they are named, the rest is still written), 2 usage,
+4 PyTorch or a CUDA device is absent.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+EXIT_FAILED = 1
+EXIT_ABSENT = 4
+
+MODES = ("graph", "compile", "compile-graph")
+PRECISIONS = ("fp16", "fp32", "tf32")
+DEVICE = "cuda"
+BURST = 20  # runs between two synchronisations
+# Half precision against strict fp32 on random weights: 53 layers that each round to 2^-11. A wrong network is off by 1.
+MAX_RELATIVE_ERROR = {"fp16": 5e-2, "tf32": 5e-2, "fp32": 1e-4}
+
+STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+
+
+def list_of(kind, choices=None):
+    """argparse type: a comma-separated list."""
+
+    def parse(text):
+        values = [kind(part) for part in text.split(",")]
+        for value in values:
+            if choices and value not in choices:
+                raise argparse.ArgumentTypeError(f"'{value}' is not one of {', '.join(choices)}")
+            if kind is int and value < 1:
+                raise argparse.ArgumentTypeError(f"{value} is not a positive number")
+        return values
+
+    return parse
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--modes", type=list_of(str, MODES), default=["graph", "compile"], help="default graph,compile")
+    parser.add_argument("--precisions", type=list_of(str, PRECISIONS), default=["fp16", "fp32"],
+                        help="default fp16,fp32; fp32 is strict, without TF32")
+    parser.add_argument("--batches", type=list_of(int), default=[1, 8, 32, 128, 256], help="default 1,8,32,128,256")
+    parser.add_argument("--compile-precisions", type=list_of(str, PRECISIONS), default=["fp16"],
+                        help="of the compile modes, default fp16")
+    parser.add_argument("--compile-batches", type=list_of(int), default=[1, 32, 256],
+                        help="of the compile modes, which take half a minute a batch; default 1,32,256")
+    parser.add_argument("--width", type=float, default=1.0, help="width multiplier, default 1.0")
+    parser.add_argument("--resolution", type=int, default=224, help="default 224")
+    parser.add_argument("--runs", type=int, default=400, help="timed runs, at least 200; default 400")
+    parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before timing, default 0.3")
+    parser.add_argument("--device", type=int, default=0, help="CUDA device index")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE", help="write the results there")
+    arguments = parser.parse_args()
+    if arguments.runs < 200:
+        parser.error("--runs must be at least 200")
+    return arguments
+
+
+def own_mobilenet_v2(torch, width):
+    """The network as torchvision builds it, for machines that have PyTorch alone."""
+    nn = torch.nn
+
+    def channels(count):
+        rounded = max(8, int(count * width + 4) // 8 * 8)
+        return rounded + 8 if rounded < 0.9 * count * width else rounded
+
+    def conv_bn(inputs, outputs, kernel=1, stride=1, groups=1):
+        return [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+                nn.BatchNorm2d(outputs)]
+
+    class Block(nn.Module):
+        def __init__(self, inputs, outputs, stride, expansion):
+            super().__init__()
+            hidden = inputs * expansion
+            layers = conv_bn(inputs, hidden) + [nn.ReLU6(inplace=True)] if expansion != 1 else []
+            layers += conv_bn(hidden, hidden, 3, stride, hidden) + [nn.ReLU6(inplace=True)] + conv_bn(hidden, outputs)
+            self.conv = nn.Sequential(*layers)
+            self.residual = stride == 1 and inputs == outputs
+
+        def forward(self, x):
+            return x + self.conv(x) if self.residual else self.conv(x)
+
+    inputs = channels(32)
+    layers = conv_bn(3, inputs, 3, 2) + [nn.ReLU6(inplace=True)]
+    for expansion, count, blocks, stride in STAGES:
+        for block in range(blocks):
+            layers.append(Block(inputs, channels(count), stride if block == 0 else 1, expansion))
+            inputs = channels(count)
+    last = channels(1280) if width > 1 else 1280
+    layers += conv_bn(inputs, last) + [nn.ReLU6(inplace=True)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(last, 1000)]
+    return nn.Sequential(*layers)
+
+
+def make_network(torch, arguments):
+    """The network on the device, in eval mode with BatchNorm folded, and where its definition comes from."""
+    torch.manual_seed(arguments.seed)
+    try:
+        import torchvision
+        network = torchvision.models.mobilenet_v2(weights=None, width_mult=arguments.width)
+        source = f"torchvision {torchvision.__version__}"
+    except ImportError:
+        network = own_mobilenet_v2(torch, arguments.width)
+        source = "own definition"
+
+    # Fresh BatchNorm statistics would let activations fade to zero: take those of one batch.
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+    network = network.to(DEVICE).train()
+    network(torch.randn(8, 3, arguments.resolution, arguments.resolution, device=DEVICE))
+    from torch.fx.experimental.optimization import fuse
+    return fuse(network.eval()).to(memory_format=torch.channels_last), source
+
+
+def set_precision(torch, precision):
+    allow_tf32 = precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = allow_tf32
+    torch.backends.cudnn.allow_tf32 = allow_tf32
+    torch.backends.cudnn.benchmark = True
+
+
+def capture(torch, function, picture):
+    """Replays `function(picture)` from a CUDA graph; returns (replay, output)."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(5):  # cuDNN's search and lazy initialisation must not be captured
+            function(picture)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = function(picture)
+    return graph.replay, lambda: output
+
+
+def prepare(torch, mode, network, picture):
+    """(run, output): run() enqueues one inference, output() gives the latest result."""
+    if mode == "graph":
+        return capture(torch, network, picture)
+
+    import torch._inductor.config
+    torch._inductor.config.freezing = True
+    torch._dynamo.reset()
+    if mode == "compile-graph":
+        compiled = torch.compile(network, dynamic=False)
+        compiled(picture)
+        return capture(torch, compiled, picture)
+
+    compiled = torch.compile(network, dynamic=False, mode="reduce-overhead")
+    latest = [None]
+
+    def run():
+        torch.compiler.cudagraph_mark_step_begin()
+        latest[0] = compiled(picture)
+
+    for _ in range(3):  # compiles, warms up, records the graph
+        run()
+    return run, lambda: latest[0]
+
+
+def time_runs(torch, run, arguments):
+    """Median, mean and 90th percentile of one run in microseconds, and the number of runs."""
+    end = time.monotonic() + arguments.warm_up
+    while time.monotonic() < end:
+        for _ in range(BURST):
+            run()
+        torch.cuda.synchronize()
+
+    singles, burst_means = [], []
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(BURST + 1)]
+    while len(singles) < arguments.runs:
+        events[0].record()
+        for event in events[1:]:
+            run()
+            event.record()
+        torch.cuda.synchronize()
+        singles += [1e3 * before.elapsed_time(after) for before, after in zip(events, events[1:])]
+        burst_means.append(1e3 * events[0].elapsed_time(events[-1]) / BURST)
+    singles.sort()
+    return statistics.median(singles), statistics.median(burst_means), singles[int(0.9 * len(singles))], len(singles)
+
+
+def measure(torch, network, mode, precision, batch, arguments):
+    """One row of the results. Raises RuntimeError when the outputs are not the network's."""
+    started = time.monotonic()
+    set_precision(torch, "fp32")
+    picture = torch.randn(batch, 3, arguments.resolution, arguments.resolution, device=DEVICE)
+    picture = picture.to(memory_format=torch.channels_last)
+    expected = network(picture)
+
+    set_precision(torch, precision)
+    if precision == "fp16":
+        network, picture = network.half(), picture.half()
+    run, output = prepare(torch, mode, network, picture)
+    run()
+    torch.cuda.synchronize()
+    prepared = time.monotonic() - started
+    error = ((output().float() - expected).norm() / expected.norm()).item()
+    if not error <= MAX_RELATIVE_ERROR[precision]:
+        raise RuntimeError(f"outputs are off by {error:.3g} (relative L2) from eager fp32")
+
+    median, mean, p90, runs = time_runs(torch, run, arguments)
+    return {"mode": mode, "precision": precision, "batch": batch, "median_us": median, "mean_us": mean, "p90_us": p90,
+            "images_per_second": 1e6 * batch / median, "runs": runs, "prepare_seconds": prepared,
+            "relative_l2_to_eager_fp32": error}
+
+
+def configurations(arguments):
+    for mode in arguments.modes:
+        compiles = mode != "graph"
+        for precision in arguments.compile_precisions if compiles else arguments.precisions:
+            for batch in arguments.compile_batches if compiles else arguments.batches:
+                yield mode, precision, batch
+
+
+def main():
+    arguments = parse_arguments()
+    try:
+        import torch
+    except ImportError:
+        print("pytorch.py: absent: PyTorch is not installed (pip install torch torchvision)", file=sys.stderr)
+        return EXIT_ABSENT
+    if torch.cuda.device_count() <= arguments.device:
+        print(f"pytorch.py: absent: no CUDA device {arguments.device} that PyTorch can use", file=sys.stderr)
+        return EXIT_ABSENT
+
+    torch.cuda.set_device(arguments.device)
+    results = []
+    failed = []
+    with torch.no_grad():
+        for mode, precision, batch in configurations(arguments):
+            # A network of its own for each: freezing consumes the weights of the one it compiles.
+            network, source = make_network(torch, arguments)
+            try:
+                row = measure(torch, network, mode, precision, batch, arguments)
+            except Exception as error:  # whatever one configuration dies of, the others are still wanted
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                failed.append({"mode": mode, "precision": precision, "batch": batch, "error": reason})
+                print(f"{mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
+                continue
+            results.append(row)
+            print(f"{mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, mean {row['mean_us']:9.1f} us, "
+                  f"{row['images_per_second']:9.0f} img/s", flush=True)
+            torch.cuda.empty_cache()
+
+    if arguments.json:
+        document = {"peer": "pytorch", "torch": torch.__version__, "cuda": torch.version.cuda,
+                    "cudnn": torch.backends.cudnn.version(), "network": source, "width": arguments.width,
+                    "resolution": arguments.resolution, "gpu": torch.cuda.get_device_name(), "results": results,
+                    "failed": failed}
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+    return EXIT_FAILED if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
