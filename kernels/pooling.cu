@@ -1,0 +1,170 @@
+// pooling:              one output packet of channels for each thread, any window, NHWC.
+// global_average_pool:  y[n, c] = mean over pixels. A warp sums kLanes packets of channels (64 bytes of each
+//                       pixel): kPixels groups of lanes take every kPixels-th pixel, kDepth loads in flight each,
+//                       and three shuffles add the groups. Batch 1 of 7x7x1280 is 40 (half) or 80 (float)
+//                       independent blocks of one warp; large batches take kManyWarps warps a block. The order
+//                       of the sum depends on h * w only: a picture's result does not depend on its batch.
+#include "pooling.h"
+
+#include <algorithm>
+
+#include "packet.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarp = 32;
+constexpr int kLanes = 4;
+constexpr int kPixels = kWarp / kLanes;
+constexpr int kDepth = 8;
+constexpr int kManyWarps = 4;
+constexpr std::int64_t kFewWarps = 528;  // below this, one warp a block spreads over more multiprocessors
+
+/// A value joins a running maximum; NaN stays.
+__device__ __forceinline__ float larger(float best, float x) { return x > best || x != x ? x : best; }
+
+// block (packets of an output row); grid (those, output rows, pictures)
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, const T* x, T* y) {
+  release_successor();
+  wait_for_predecessor();
+  const int packets = p.c / N;
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int ox = static_cast<int>(at / packets);
+  if (ox >= p.out_w) return;
+  const std::int64_t channel = (at - static_cast<std::int64_t>(ox) * packets) * N;
+  const int x0 = ox * p.stride_w - p.pad_left;
+  const int first_x = max(x0, 0);
+  const int last_x = min(x0 + p.kernel_w, p.w);
+  const bool maximum = p.kind == PoolingKind::Max;
+  for (int n = static_cast<int>(blockIdx.z); n < p.n; n += static_cast<int>(gridDim.z)) {
+    for (int oy = static_cast<int>(blockIdx.y); oy < p.out_h; oy += static_cast<int>(gridDim.y)) {
+      const int y0 = oy * p.stride_h - p.pad_top;
+      const int first_y = max(y0, 0);
+      const int last_y = min(y0 + p.kernel_h, p.h);
+      float result[N];
+#pragma unroll
+      for (int j = 0; j < N; ++j) result[j] = maximum ? -INFINITY : 0.0F;
+      for (int iy = first_y; iy < last_y; ++iy) {
+        const T* row = x + (static_cast<std::int64_t>(n) * p.h + iy) * p.w * p.c + channel;
+        for (int ix = first_x; ix < last_x; ++ix) {
+          const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(ix) * p.c);
+#pragma unroll
+          for (int j = 0; j < N; ++j) {
+            const float value = to_float(values.item[j]);
+            result[j] = maximum ? larger(result[j], value) : result[j] + value;
+          }
+        }
+      }
+      int window_h = last_y - first_y;
+      int window_w = last_x - first_x;
+      if (p.count_include_pad) {
+        window_h = min(y0 + p.kernel_h, p.h + p.pad_bottom) - y0;
+        window_w = min(x0 + p.kernel_w, p.w + p.pad_right) - x0;
+      }
+      const float divisor =
+          maximum ? 1.0F : static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
+      Packet<T, N> packet;
+#pragma unroll
+      for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
+      store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.c + channel, packet);
+    }
+  }
+}
+
+template <class T, int N>
+__global__ void __launch_bounds__(kWarp* kManyWarps)
+    global_average_pool_kernel(std::int64_t warps, int warps_per_picture, int pixels, int c, const T* x, T* y) {
+  release_successor();
+  wait_for_predecessor();
+  const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
+  if (warp >= warps) return;
+  const int lane = static_cast<int>(threadIdx.x % kLanes);
+  const int group = static_cast<int>(threadIdx.x % kWarp / kLanes);
+  const std::int64_t n = warp / warps_per_picture;
+  const int channel = (static_cast<int>(warp - n * warps_per_picture) * kLanes + lane) * N;
+  const bool inside = channel < c;  // lanes past the end stay for the shuffles
+  const T* picture = x + n * pixels * c + channel;
+  float sum[N] = {};
+  for (int first = group; first < pixels; first += kPixels * kDepth) {
+    Packet<T, N> values[kDepth];  // (kDepth pixels, N channels)
+#pragma unroll
+    for (int i = 0; i < kDepth; ++i) {
+      const int pixel = first + i * kPixels;
+      if (inside && pixel < pixels) {
+        values[i] = load<N>(picture + static_cast<std::int64_t>(pixel) * c);
+      } else {
+        values[i] = {};
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kDepth; ++i) {
+#pragma unroll
+      for (int j = 0; j < N; ++j) sum[j] += to_float(values[i].item[j]);
+    }
+  }
+  Packet<T, N> packet;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+#pragma unroll
+    for (int distance = kLanes; distance < kWarp; distance *= 2) {
+      sum[j] += __shfl_xor_sync(0xFFFFFFFFU, sum[j], distance);
+    }
+    packet.item[j] = from_float<T>(sum[j] / static_cast<float>(pixels));
+  }
+  if (inside && group == 0) store<N>(y + n * c + channel, packet);
+}
+
+template <class T, int N>
+cudaError_t launch_pooling(const PoolingParams& p, const void* x, void* y, const Launch& where) {
+  const std::int64_t packets = static_cast<std::int64_t>(p.out_w) * (p.c / N);
+  const dim3 grid(static_cast<unsigned>(ceil_div(packets, std::int64_t{kThreads})),
+                  static_cast<unsigned>(std::min(p.out_h, kMaxGridYz)),
+                  static_cast<unsigned>(std::min(p.n, kMaxGridYz)));
+  return launch(pooling_kernel<T, N>, grid, dim3(kThreads), 0, where, p, static_cast<const T*>(x), static_cast<T*>(y));
+}
+
+template <class T>
+cudaError_t pooling_of(const PoolingParams& p, const void* x, void* y, const Launch& where) {
+  return p.c % kWide<T> == 0 && aligned_16(x, y) ? launch_pooling<T, kWide<T>>(p, x, y, where)
+                                                 : launch_pooling<T, 1>(p, x, y, where);
+}
+
+template <class T, int N>
+cudaError_t launch_global(const GlobalAveragePoolParams& p, const void* x, void* y, const Launch& where) {
+  const int warps_per_picture = ceil_div(p.c, kLanes * N);
+  const std::int64_t warps = static_cast<std::int64_t>(p.n) * warps_per_picture;
+  const int warps_per_block = warps < kFewWarps ? 1 : kManyWarps;
+  const std::int64_t blocks = ceil_div(warps, std::int64_t{warps_per_block});
+  if (blocks > kMaxGridX) return cudaErrorInvalidValue;
+  return launch(global_average_pool_kernel<T, N>, dim3(static_cast<unsigned>(blocks)),
+                dim3(static_cast<unsigned>(warps_per_block * kWarp)), 0, where, warps, warps_per_picture, p.h * p.w,
+                p.c, static_cast<const T*>(x), static_cast<T*>(y));
+}
+
+template <class T>
+cudaError_t global_of(const GlobalAveragePoolParams& p, const void* x, void* y, const Launch& where) {
+  return p.c % kWide<T> == 0 && aligned_16(x, y) ? launch_global<T, kWide<T>>(p, x, y, where)
+                                                 : launch_global<T, 1>(p, x, y, where);
+}
+
+}  // namespace
+
+cudaError_t pooling(const PoolingParams& p, const void* x, void* y, const Launch& where) {
+  const bool valid = p.n >= 0 && p.h > 0 && p.w > 0 && p.c >= 0 && p.out_h >= 0 && p.out_w >= 0 && p.kernel_h > 0 &&
+                     p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0;
+  if (!valid) return cudaErrorInvalidValue;
+  if (p.n == 0 || p.c == 0 || p.out_h == 0 || p.out_w == 0) return cudaSuccess;
+  return p.elem == Elem::F32 ? pooling_of<float>(p, x, y, where) : pooling_of<__half>(p, x, y, where);
+}
+
+cudaError_t global_average_pool(const GlobalAveragePoolParams& p, const void* x, void* y, const Launch& where) {
+  constexpr std::int64_t kMaxPixels = 1 << 30;
+  const std::int64_t pixels = static_cast<std::int64_t>(p.h) * p.w;
+  if (p.n < 0 || p.h <= 0 || p.w <= 0 || p.c < 0 || pixels > kMaxPixels) return cudaErrorInvalidValue;
+  if (p.n == 0 || p.c == 0) return cudaSuccess;
+  return p.elem == Elem::F32 ? global_of<float>(p, x, y, where) : global_of<__half>(p, x, y, where);
+}
+
+}  // namespace mobicuda::kernels

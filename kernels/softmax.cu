@@ -1,0 +1,120 @@
+// y[r, c] = exp(x[r, c] - max) / sum exp(x[r, c] - max); one block for each row.
+//
+// Rows of up to kHeld columns: a thread holds kItems elements in registers and the row is read once. Longer rows
+// are read three times (from the caches, after the first). Two block reductions by shuffles and one word of
+// shared memory for each warp. NaN or +infinity in a row makes the whole row NaN.
+#include "softmax.h"
+
+#include "packet.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr int kItems = 4;
+constexpr int kHeld = kThreads * kItems;
+constexpr int kLongThreads = 1024;
+
+struct Larger {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+/// The same result in every thread. `scratch` holds one float for each warp; a reduction before this one with
+/// the same scratch must be followed by a barrier.
+template <int Threads, class Op>
+__device__ float block_reduce(float value, float neutral, Op op, float* scratch) {
+  constexpr int kWarps = Threads / kWarp;
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value = op(value, __shfl_xor_sync(0xFFFFFFFFU, value, distance));
+  }
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (lane == 0) scratch[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = lane < kWarps ? scratch[lane] : neutral;
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value = op(value, __shfl_xor_sync(0xFFFFFFFFU, value, distance));
+  }
+  return value;
+}
+
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads) softmax_held_kernel(int columns, const In* x, Out* y) {
+  __shared__ float maxima[kThreads / kWarp];
+  __shared__ float sums[kThreads / kWarp];
+  release_successor();
+  wait_for_predecessor();
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
+  float values[kItems];
+  float largest = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kThreads;
+    values[i] = column < columns ? to_float(x[row + column]) : -INFINITY;
+    largest = fmaxf(largest, values[i]);
+  }
+  largest = block_reduce<kThreads>(largest, -INFINITY, Larger{}, maxima);
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kThreads;
+    values[i] = column < columns ? expf(values[i] - largest) : 0.0F;
+    sum += values[i];
+  }
+  sum = block_reduce<kThreads>(sum, 0.0F, Plus{}, sums);
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kThreads;
+    if (column < columns) y[row + column] = from_float<Out>(values[i] / sum);
+  }
+}
+
+template <class In, class Out>
+__global__ void __launch_bounds__(kLongThreads) softmax_long_kernel(int columns, const In* x, Out* y) {
+  __shared__ float maxima[kLongThreads / kWarp];
+  __shared__ float sums[kLongThreads / kWarp];
+  release_successor();
+  wait_for_predecessor();
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
+  float largest = -INFINITY;
+  for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
+    largest = fmaxf(largest, to_float(x[row + column]));
+  }
+  largest = block_reduce<kLongThreads>(largest, -INFINITY, Larger{}, maxima);
+  float sum = 0.0F;
+  for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
+    sum += expf(to_float(x[row + column]) - largest);
+  }
+  sum = block_reduce<kLongThreads>(sum, 0.0F, Plus{}, sums);
+  for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
+    y[row + column] = from_float<Out>(expf(to_float(x[row + column]) - largest) / sum);
+  }
+}
+
+template <class In, class Out>
+cudaError_t launch_softmax(const SoftmaxParams& p, const void* x, void* y, const Launch& where) {
+  const dim3 grid(static_cast<unsigned>(p.rows));
+  const bool held = p.columns <= kHeld;
+  return launch(held ? softmax_held_kernel<In, Out> : softmax_long_kernel<In, Out>, grid,
+                dim3(held ? kThreads : kLongThreads), 0, where, p.columns, static_cast<const In*>(x),
+                static_cast<Out*>(y));
+}
+
+}  // namespace
+
+cudaError_t softmax(const SoftmaxParams& p, const void* x, void* y, const Launch& where) {
+  if (p.rows < 0 || p.columns < 0) return cudaErrorInvalidValue;
+  if (p.output == Elem::F16 && p.elem == Elem::F32) return cudaErrorInvalidValue;
+  if (p.rows == 0 || p.columns == 0) return cudaSuccess;
+  if (p.elem == Elem::F32) return launch_softmax<float, float>(p, x, y, where);
+  return p.output == Elem::F32 ? launch_softmax<__half, float>(p, x, y, where)
+                               : launch_softmax<__half, __half>(p, x, y, where);
+}
+
+}  // namespace mobicuda::kernels
