@@ -1,0 +1,137 @@
+#include <mobicuda/cpu_backend.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "baselines/cpu/cpu_engine.h"
+#include "baselines/cpu/lower.h"
+#include "plan/memory_planner.h"
+
+namespace mobicuda {
+namespace {
+
+using cpu::Buffer;
+using cpu::Plan;
+
+int thread_count(const EngineOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+}
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Turns an optimised graph into a plan: a buffer for each activation, a step for each node.
+class PlanMaker {
+ public:
+  PlanMaker(const Graph& graph, const EngineOptions& options)
+      : graph_(graph), options_(options), element_bytes_(options.precision == Precision::Fp64 ? 8 : 4) {
+    plan_.threads = thread_count(options);
+  }
+
+  Plan make() {
+    place_buffers();
+    for (const Node& node : graph_.nodes()) add_step(node);
+    plan_.workspace_bytes = round_up(plan_.workspace_bytes, kBufferAlignment);
+    return std::move(plan_);
+  }
+
+ private:
+  void place_buffers() {
+    buffer_of_.assign(graph_.values().size(), cpu::kNoBuffer);
+    plan_.input = add_buffer(graph_.input(), Buffer::Place::Input);
+    std::vector<BufferRequest> requests;
+    std::vector<int> requested;
+    for (std::size_t step = 0; step < graph_.nodes().size(); ++step) {
+      const ValueId value = graph_.nodes()[step].output;
+      if (value == graph_.output()) {
+        add_buffer(value, Buffer::Place::Output);
+        continue;
+      }
+      requested.push_back(add_buffer(value, Buffer::Place::Arena));
+      requests.push_back(
+          {plan_.buffers.back().bytes, static_cast<int>(step), static_cast<int>(graph_.consumers(value).back())});
+    }
+    plan_.output = buffer_of(graph_.output());
+    const MemoryPlan memory = plan_memory(requests);
+    plan_.arena_bytes = memory.arena_bytes;
+    for (std::size_t i = 0; i < requested.size(); ++i) {
+      plan_.buffers[static_cast<std::size_t>(requested[i])].offset = memory.offsets[i];
+    }
+  }
+
+  int add_buffer(ValueId value, Buffer::Place place) {
+    const std::int64_t elements = checked_multiply(graph_.value(value).desc.shape.elements(), options_.max_batch);
+    plan_.buffers.push_back({place, 0, checked_multiply(elements, element_bytes_)});
+    const int index = static_cast<int>(plan_.buffers.size()) - 1;
+    buffer_of_[static_cast<std::size_t>(value)] = index;
+    return index;
+  }
+
+  int buffer_of(ValueId value) const {
+    return value == kNoValue ? cpu::kNoBuffer : buffer_of_[static_cast<std::size_t>(value)];
+  }
+
+  void add_step(const Node& node) {
+    cpu::NodeView view{graph_, node, {}, buffer_of(node.output)};
+    std::int64_t elements = graph_.value(node.output).desc.shape.elements();
+    for (const ValueId input : node.inputs) {
+      view.inputs.push_back(buffer_of(input));
+      if (view.inputs.back() != cpu::kNoBuffer) elements += graph_.value(input).desc.shape.elements();
+    }
+    cpu::LoweredNode lowered = options_.precision == Precision::Fp64 ? cpu::lower_fp64(view) : cpu::lower_fp32(view);
+    LayerInfo info;
+    info.name = node.origin.label();
+    info.kernel = std::move(lowered.kernel);
+    info.output = graph_.value(node.output).desc.shape;
+    info.flops = flops_per_picture(graph_, node);
+    info.activation_bytes = elements * element_bytes_;
+    info.weight_bytes = lowered.weight_bytes;
+    plan_.weight_bytes += lowered.weight_bytes;
+    plan_.workspace_bytes = std::max(plan_.workspace_bytes, lowered.workspace_bytes);
+    plan_.steps.push_back({std::move(info), std::move(lowered.run)});
+  }
+
+  const Graph& graph_;
+  const EngineOptions& options_;
+  std::int64_t element_bytes_;
+  std::vector<int> buffer_of_;
+  Plan plan_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "cpu"; }
+
+  std::optional<std::string> why_unsupported(const Graph& graph, const Node& node,
+                                             const EngineOptions& options) const override {
+    if (options.precision != Precision::Fp32 && options.precision != Precision::Fp64) {
+      return "the CPU engine computes in fp32 or fp64";
+    }
+    std::string why = cpu::why_not_lowered(graph, node);
+    if (why.empty()) return std::nullopt;
+    return why;
+  }
+
+  std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
+    check_options(options);
+    const Graph optimized = optimize(graph);
+    require_supported(*this, optimized, options);
+    Plan plan = PlanMaker(optimized, options).make();
+    const TensorDesc& input = optimized.input_desc();
+    const TensorDesc& output = optimized.output_desc();
+    if (options.precision == Precision::Fp64) {
+      return std::make_shared<cpu::CpuEngine<double>>(options, input, output, std::move(plan));
+    }
+    return std::make_shared<cpu::CpuEngine<float>>(options, input, output, std::move(plan));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace mobicuda

@@ -1,0 +1,135 @@
+#include "baselines/cpu/cpu_engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <type_traits>
+#include <utility>
+
+#include "baselines/cpu/aligned_buffer.h"
+
+namespace mobicuda::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2.0;
+}
+
+std::int64_t bytes_at(const Plan& plan, Buffer::Place place) {
+  std::int64_t bytes = 0;
+  for (const Buffer& buffer : plan.buffers) {
+    if (buffer.place == place) bytes += buffer.bytes;
+  }
+  return bytes;
+}
+
+template <class T>
+class CpuSession final : public Session {
+ public:
+  CpuSession(std::shared_ptr<const Engine> engine, const Plan& plan)
+      : Session(std::move(engine)),
+        plan_(plan),
+        pool_(plan.threads),
+        arena_(plan.arena_bytes, "activations of a CPU session"),
+        input_(bytes_at(plan, Buffer::Place::Input), "input of a CPU session"),
+        output_(bytes_at(plan, Buffer::Place::Output), "output of a CPU session"),
+        workspace_(plan.workspace_bytes * plan.threads, "workspace of a CPU session") {
+    for (const Buffer& buffer : plan.buffers) {
+      std::byte* base = buffer.place == Buffer::Place::Input    ? input_.data()
+                        : buffer.place == Buffer::Place::Output ? output_.data()
+                                                                : arena_.data();
+      buffers_.push_back(base + buffer.offset);
+    }
+    // An execute() before any set_input() is legal, and must not read indeterminate values.
+    std::fill_n(input_.data(), input_.bytes(), std::byte{0});
+  }
+
+ private:
+  void do_set_input(std::span<const float> input, std::int64_t) override {
+    std::copy(input.begin(), input.end(), reinterpret_cast<T*>(buffers_[index(plan_.input)]));
+  }
+
+  void do_execute(std::int64_t n) override {
+    const StepContext context = context_for(n);
+    for (const Step& step : plan_.steps) step.run(context);
+  }
+
+  void do_get_output(std::span<float> output, std::int64_t) override {
+    const T* source = reinterpret_cast<const T*>(buffers_[index(plan_.output)]);
+    std::transform(source, source + output.size(), output.begin(), [](T value) { return static_cast<float>(value); });
+  }
+
+  void do_synchronize() override {}
+
+  std::vector<double> do_time_executions(std::int64_t n, int iterations) override {
+    std::vector<double> times;
+    times.reserve(static_cast<std::size_t>(iterations));
+    for (int i = 0; i < iterations; ++i) {
+      const Clock::time_point start = Clock::now();
+      do_execute(n);
+      times.push_back(milliseconds_since(start));
+    }
+    return times;
+  }
+
+  std::vector<double> do_profile(std::int64_t n, int iterations) override {
+    const StepContext context = context_for(n);
+    std::vector<std::vector<double>> times(plan_.steps.size());
+    for (int i = 0; i < iterations; ++i) {
+      for (std::size_t step = 0; step < plan_.steps.size(); ++step) {
+        const Clock::time_point start = Clock::now();
+        plan_.steps[step].run(context);
+        times[step].push_back(milliseconds_since(start));
+      }
+    }
+    std::vector<double> medians;
+    for (std::vector<double>& step_times : times) medians.push_back(median(step_times));
+    return medians;
+  }
+
+  static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }
+
+  StepContext context_for(std::int64_t n) {
+    return {n, pool_, buffers_.data(), workspace_.data(), plan_.workspace_bytes};
+  }
+
+  const Plan& plan_;  // the engine's, which Session keeps alive
+  ThreadPool pool_;
+  AlignedBuffer arena_;
+  AlignedBuffer input_;
+  AlignedBuffer output_;
+  AlignedBuffer workspace_;
+  std::vector<std::byte*> buffers_;
+};
+
+}  // namespace
+
+template <class T>
+CpuEngine<T>::CpuEngine(EngineOptions options, TensorDesc input, TensorDesc output, Plan plan)
+    : Engine(std::move(options), input, output), plan_(std::move(plan)) {
+  for (const Step& step : plan_.steps) layers_.push_back(step.info);
+}
+
+template <class T>
+MemoryReport CpuEngine<T>::memory() const noexcept {
+  return {plan_.weight_bytes, plan_.arena_bytes, plan_.workspace_bytes * plan_.threads,
+          bytes_at(plan_, Buffer::Place::Input) + bytes_at(plan_, Buffer::Place::Output)};
+}
+
+template <class T>
+std::unique_ptr<Session> CpuEngine<T>::create_session() const {
+  return std::make_unique<CpuSession<T>>(shared_from_this(), plan_);
+}
+
+template class CpuEngine<float>;
+template class CpuEngine<double>;
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "baselines/cpu/cpu_plan.h"
+
+namespace mobicuda::cpu {
+
+/// A plan in element type float (Precision::Fp32) or double (Precision::Fp64).
+template <class T>
+class CpuEngine final : public Engine {
+ public:
+  CpuEngine(EngineOptions options, TensorDesc input, TensorDesc output, Plan plan);
+
+  std::string_view backend() const noexcept override { return "cpu"; }
+  std::span<const LayerInfo> layers() const noexcept override { return layers_; }
+  MemoryReport memory() const noexcept override;
+  std::unique_ptr<Session> create_session() const override;
+  const Plan& plan() const noexcept { return plan_; }
+
+ private:
+  Plan plan_;
+  std::vector<LayerInfo> layers_;
+};
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "baselines/cpu/thread_pool.h"
+
+namespace mobicuda::cpu {
+
+/// What a step may touch when it runs.
+struct StepContext {
+  std::int64_t n = 1;  ///< pictures in this run
+  ThreadPool& pool;
+  std::byte* const* buffers;         ///< host pointers, indexed as Plan::buffers
+  std::byte* workspace = nullptr;    ///< Plan::workspace_bytes for each thread
+  std::int64_t workspace_bytes = 0;  ///< of one thread
+
+  /// A buffer's elements; null for the index kNoBuffer.
+  template <class T>
+  T* buffer(int index) const {
+    return index < 0 ? nullptr : reinterpret_cast<T*>(buffers[index]);
+  }
+  /// The scratch memory of one thread.
+  float* scratch(int worker) const { return reinterpret_cast<float*>(workspace + worker * workspace_bytes); }
+};
+
+inline constexpr int kNoBuffer = -1;
+
+struct Step {
+  LayerInfo info;
+  std::function<void(const StepContext&)> run;
+};
+
+/// A tensor of a plan, for max_batch pictures.
+struct Buffer {
+  enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
+/// Everything an engine runs: made once by compile(), immutable afterwards.
+struct Plan {
+  std::vector<Step> steps;
+  std::vector<Buffer> buffers;
+  int input = kNoBuffer;
+  int output = kNoBuffer;
+  std::int64_t arena_bytes = 0;
+  std::int64_t workspace_bytes = 0;  ///< for each thread
+  std::int64_t weight_bytes = 0;
+  int threads = 1;
+};
+
+}  // namespace mobicuda::cpu

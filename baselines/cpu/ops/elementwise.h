@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include <mobicuda/graph.h>
+
+#include "baselines/cpu/ops/strides.h"
+
+namespace mobicuda::cpu {
+
+// Element by element, in double (the definitions) or float.
+
+/// min(max(x, lo), hi); NaN stays NaN, and lo > hi gives hi.
+template <class T>
+T activate(T x, const Activation& activation) {
+  const T lo = static_cast<T>(activation.lo);
+  const T hi = static_cast<T>(activation.hi);
+  const T raised = x < lo ? lo : x;
+  return raised > hi ? hi : raised;
+}
+
+/// y[i] = act(a[i] + b[i]) for the elements in `range`.
+template <class T>
+void add(const Add& op, const T* a, const T* b, T* y, Range range) {
+  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(a[i] + b[i], op.activation);
+}
+
+/// y[i] = act(x[i]) for the elements in `range`.
+template <class T>
+void clip(const Clip& op, const T* x, T* y, Range range) {
+  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(x[i], op.activation);
+}
+
+/// y = act(scale[c] * x + shift[c]) on a tensor seen as (rows, channels, inner), for the rows in `rows`.
+/// NHWC has inner = 1, NCHW has inner = H * W.
+template <class T>
+void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner, const T* x, const float* scale,
+                 const float* shift, T* y, Range rows) {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const std::int64_t start = (row * channels + c) * inner;
+      for (std::int64_t i = start; i < start + inner; ++i) {
+        y[i] = activate(static_cast<T>(scale[c]) * x[i] + static_cast<T>(shift[c]), op.activation);
+      }
+    }
+  }
+}
+
+extern template void add<float>(const Add&, const float*, const float*, float*, Range);
+extern template void add<double>(const Add&, const double*, const double*, double*, Range);
+extern template void clip<float>(const Clip&, const float*, float*, Range);
+extern template void clip<double>(const Clip&, const double*, double*, Range);
+extern template void scale_shift<float>(const ScaleShift&, std::int64_t, std::int64_t, const float*, const float*,
+                                        const float*, float*, Range);
+extern template void scale_shift<double>(const ScaleShift&, std::int64_t, std::int64_t, const double*, const float*,
+                                         const float*, double*, Range);
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+namespace mobicuda::cpu {
+
+/// act(x * w^T + bias + residual) for `rows` rows of x and the panels first_panel..last_panel of w. Each output is
+/// summed over k in ascending order whatever the tiling, so that results do not depend on how rows are cut.
+struct GemmTask {
+  const float* x = nullptr;         ///< row stride x_stride
+  const float* packed = nullptr;    ///< gemm_pack()ed for Fp32Kernels::panel
+  const float* bias = nullptr;      ///< n values filled up to whole panels
+  const float* residual = nullptr;  ///< may be null; row stride y_stride
+  float* y = nullptr;
+  std::int64_t x_stride = 0, y_stride = 0;
+  std::int64_t rows = 0, n = 0, k = 0;
+  std::int64_t first_panel = 0, last_panel = 0;
+  float lo = 0.0F, hi = 0.0F;
+};
+
+/// One output row of a depthwise convolution, NHWC.
+struct DepthwiseTask {
+  const float* x = nullptr;         ///< the picture
+  const float* packed = nullptr;    ///< (kernel_h, kernel_w, c)
+  const float* bias = nullptr;      ///< c values
+  const float* residual = nullptr;  ///< the output row's, may be null
+  float* y = nullptr;               ///< the output row
+  std::int64_t h = 0, w = 0, c = 0, out_w = 0, oy = 0;
+  std::int64_t kernel_h = 1, kernel_w = 1;
+  std::int64_t stride_h = 1, stride_w = 1;
+  std::int64_t dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_top = 0, pad_left = 0;
+  float lo = 0.0F, hi = 0.0F;
+};
+
+/// The inner loops for one instruction set.
+struct Fp32Kernels {
+  const char* name;
+  std::int64_t panel;  ///< outputs in a panel of packed weights
+  void (*gemm)(const GemmTask& task);
+  void (*depthwise_conv)(const DepthwiseTask& task);
+};
+
+const Fp32Kernels& fp32_kernels_generic();
+#ifdef MOBICUDA_CPU_X86
+const Fp32Kernels& fp32_kernels_avx2();    ///< needs AVX2 and FMA
+const Fp32Kernels& fp32_kernels_avx512();  ///< needs AVX-512 F, DQ, BW and VL
+#endif
+
+/// The widest that this processor runs.
+const Fp32Kernels& fp32_kernels();
+
+}  // namespace mobicuda::cpu

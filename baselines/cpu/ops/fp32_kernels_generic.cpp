@@ -1,0 +1,10 @@
+#include "baselines/cpu/ops/fp32_kernels_impl.h"
+
+namespace mobicuda::cpu {
+
+const Fp32Kernels& fp32_kernels_generic() {
+  static constexpr Fp32Kernels kKernels{"generic", kPanel, &gemm<6>, &depthwise_conv};
+  return kKernels;
+}
+
+}  // namespace mobicuda::cpu

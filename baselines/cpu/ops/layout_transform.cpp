@@ -1,0 +1,115 @@
+#include "baselines/cpu/ops/layout_transform.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace mobicuda::cpu {
+namespace {
+
+// Logical axes of a tensor from the outermost to the innermost in memory.
+std::vector<std::size_t> memory_order(const TensorDesc& desc) {
+  if (desc.shape.rank() == 4 && desc.layout == Layout::NHWC) return {0, 2, 3, 1};
+  std::vector<std::size_t> order(desc.shape.rank());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+template <class T>
+T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
+  const CopyPlan::Axis& axis = plan.axes[depth];
+  if (depth + 1 == plan.axes.size()) {
+    for (std::int64_t i = 0; i < axis.extent; ++i) y[i] = x[i * axis.x_stride];
+    return y + axis.extent;
+  }
+  for (std::int64_t i = 0; i < axis.extent; ++i) y = copy_axes(plan, depth + 1, x + i * axis.x_stride, y);
+  return y;
+}
+
+std::int64_t memory_offset(const TensorDesc& desc, const Strides& strides, std::int64_t logical_index) {
+  std::int64_t offset = 0;
+  for (std::size_t axis = desc.shape.rank(); axis-- > 0;) {
+    offset += logical_index % desc.shape[axis] * strides[axis];
+    logical_index /= desc.shape[axis];
+  }
+  return offset;
+}
+
+}  // namespace
+
+CopyPlan plan_transpose(const Transpose& op, const TensorDesc& x_desc, const TensorDesc& y_desc) {
+  const Strides xs = strides_of(x_desc);
+  CopyPlan plan;
+  for (const std::size_t axis : memory_order(y_desc)) {
+    plan.axes.push_back({y_desc.shape[axis], xs[static_cast<std::size_t>(op.permutation[axis])]});
+  }
+  while (plan.axes.size() < 3) plan.axes.push_back({1, 0});
+  return plan;
+}
+
+CopyPlan plan_layout_transform(const TensorDesc& x_desc, const TensorDesc& y_desc) {
+  Transpose same;
+  same.permutation = {0, 1, 2, 3};
+  return plan_transpose(same, x_desc, y_desc);
+}
+
+template <class T>
+void copy_permuted(const CopyPlan& plan, const T* x, T* y, Range rows) {
+  const std::int64_t extent = plan.axes[1].extent;
+  const std::int64_t row_elements =
+      std::accumulate(plan.axes.begin() + 2, plan.axes.end(), std::int64_t{1},
+                      [](std::int64_t product, const CopyPlan::Axis& axis) { return product * axis.extent; });
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    const T* from = x + row / extent * plan.axes[0].x_stride + row % extent * plan.axes[1].x_stride;
+    copy_axes(plan, 2, from, y + row * row_elements);
+  }
+}
+
+bool in_logical_order(const TensorDesc& desc) {
+  if (desc.shape.rank() != 4 || desc.layout == Layout::NCHW) return true;
+  return desc.shape[1] == 1 || (desc.shape[2] == 1 && desc.shape[3] == 1);
+}
+
+template <class T>
+void reshape(const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range pictures) {
+  const std::int64_t elements = x_desc.shape.elements();
+  if (in_logical_order(x_desc) && in_logical_order(y_desc)) {
+    std::copy(x + pictures.first * elements, x + pictures.last * elements, y + pictures.first * elements);
+    return;
+  }
+  const Strides xs = strides_of(x_desc);
+  const Strides ys = strides_of(y_desc);
+  for (std::int64_t n = pictures.first; n < pictures.last; ++n) {
+    for (std::int64_t i = 0; i < elements; ++i) {
+      y[n * elements + memory_offset(y_desc, ys, i)] = x[n * elements + memory_offset(x_desc, xs, i)];
+    }
+  }
+}
+
+template <class T>
+void pad(const Pad& op, const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range rows) {
+  const Strides xs = strides_of(x_desc);
+  const Strides ys = strides_of(y_desc);
+  const std::int64_t out_h = y_desc.shape[2];
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    const std::int64_t n = row / out_h;
+    const std::int64_t iy = row % out_h - op.pads.top;
+    for (std::int64_t ox = 0; ox < y_desc.shape[3]; ++ox) {
+      const std::int64_t ix = ox - op.pads.left;
+      const bool inside = iy >= 0 && iy < x_desc.shape[2] && ix >= 0 && ix < x_desc.shape[3];
+      const T* from = inside ? x + n * xs[0] + iy * xs[2] + ix * xs[3] : nullptr;
+      T* to = y + n * ys[0] + row % out_h * ys[2] + ox * ys[3];
+      for (std::int64_t c = 0; c < y_desc.shape[1]; ++c) {
+        to[c * ys[1]] = inside ? from[c * xs[1]] : static_cast<T>(op.value);
+      }
+    }
+  }
+}
+
+template void copy_permuted(const CopyPlan&, const float*, float*, Range);
+template void copy_permuted(const CopyPlan&, const double*, double*, Range);
+template void reshape(const TensorDesc&, const TensorDesc&, const float*, float*, Range);
+template void reshape(const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const float*, float*, Range);
+template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+
+}  // namespace mobicuda::cpu

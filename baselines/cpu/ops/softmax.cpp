@@ -1,0 +1,27 @@
+#include "baselines/cpu/ops/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mobicuda::cpu {
+
+template <class T>
+void softmax(std::int64_t columns, const T* x, T* y, Range rows) {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    const T* in = x + row * columns;
+    T* out = y + row * columns;
+    const T largest = *std::max_element(in, in + columns);
+    // Double also for float: a sum in index order, exact to far below float's rounding.
+    double sum = 0.0;
+    for (std::int64_t c = 0; c < columns; ++c) {
+      out[c] = std::exp(in[c] - largest);
+      sum += static_cast<double>(out[c]);
+    }
+    for (std::int64_t c = 0; c < columns; ++c) out[c] = static_cast<T>(static_cast<double>(out[c]) / sum);
+  }
+}
+
+template void softmax(std::int64_t, const float*, float*, Range);
+template void softmax(std::int64_t, const double*, double*, Range);
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,81 @@
+#include "baselines/cpu/thread_pool.h"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+
+#include <mobicuda/error.h>
+
+namespace mobicuda::cpu {
+
+ThreadPool::ThreadPool(int threads) {
+  try {
+    workers_.reserve(static_cast<std::size_t>(threads - 1));
+    for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { worker_main(worker); });
+  } catch (const std::exception& error) {
+    stop();
+    throw Error(ErrorCode::out_of_memory, "CPU session",
+                "could not start " + std::to_string(threads) + " threads: " + error.what(),
+                "ask for fewer with EngineOptions::threads");
+  }
+}
+
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  start_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run(const Loop& loop) {
+  if (loop.items <= 0) return;
+  if (workers_.empty() || loop.items <= loop.grain) {
+    loop.call(loop.body, 0, loop.items, 0);
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    loop_ = loop;
+    next_.store(0, std::memory_order_relaxed);
+    running_ = static_cast<int>(workers_.size());
+    ++generation_;
+  }
+  start_.notify_all();
+  work(loop, 0);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [this] { return running_ == 0; });
+}
+
+void ThreadPool::work(const Loop& loop, int worker) {
+  while (true) {
+    const std::int64_t first = next_.fetch_add(loop.grain, std::memory_order_relaxed);
+    if (first >= loop.items) return;
+    loop.call(loop.body, first, std::min(first + loop.grain, loop.items), worker);
+  }
+}
+
+void ThreadPool::worker_main(int worker) {
+  std::uint64_t seen = 0;
+  while (true) {
+    Loop loop;
+    {
+      std::unique_lock lock(mutex_);
+      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      if (stopping_) return;
+      seen = generation_;
+      loop = loop_;
+    }
+    work(loop, worker);
+    {
+      const std::lock_guard lock(mutex_);
+      --running_;
+    }
+    finished_.notify_one();
+  }
+}
+
+}  // namespace mobicuda::cpu
