@@ -1,0 +1,37 @@
+#include <mobicuda/custom_backend.h>
+
+#include "plan/lower.h"
+#include "runtime/cuda_check.h"
+
+namespace mobicuda {
+namespace {
+
+class CustomBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "custom"; }
+
+  std::optional<std::string> why_unsupported(const Graph& graph, const Node& node,
+                                             const EngineOptions& options) const override {
+    return why_not_lowered(graph, node, options);
+  }
+
+  std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
+    check_options(options);
+    if (options.precision != Precision::Fp32 && options.precision != Precision::Fp16) {
+      throw Error(ErrorCode::unsupported, "precision",
+                  "the custom engine has fp32 (exact) and fp16, not " + std::string(to_string(options.precision)));
+    }
+    const Graph optimized = optimize(graph);
+    require_supported(*this, optimized, options);
+    select_device(options.device);
+    CudaPlan plan = lower(optimized, options, compute_capability(options.device));
+    return std::make_shared<CudaEngine>("custom", options, optimized.input_desc(), optimized.output_desc(),
+                                        std::move(plan));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_custom_backend() { return std::make_unique<CustomBackend>(); }
+
+}  // namespace mobicuda

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <mobicuda/engine.h>
+
+#include "runtime/cuda_engine.h"
+
+namespace mobicuda {
+
+/// Why the custom kernels cannot run a node of an optimised graph; nothing when they can.
+std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node, const EngineOptions& options);
+
+/// Turns an optimised graph (activations NHWC) into kernel launches over a planned arena, with packed
+/// weights on the current device. Precondition: why_not_lowered() is empty for every node.
+CudaPlan lower(const Graph& graph, const EngineOptions& options, int compute_capability);
+
+}  // namespace mobicuda
