@@ -27,7 +27,7 @@ PRECISIONS = ("fp16", "fp32", "tf32")
 DEVICE = "cuda"
 BURST = 20  # runs between two synchronisations
 # Half precision against strict fp32 on random weights: 53 layers that each round to 2^-11. A wrong network is off by 1.
-MAX_RELATIVE_ERROR = {"fp16": 5e-2, "tf32": 5e-2, "fp32": 1e-4}
+MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
 
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
