@@ -1,0 +1,239 @@
+// Depthwise convolution, NHWC, float accumulation: variants, limits, packing, launch.
+// Direct: depthwise_conv_direct.cuh. Strips: depthwise_conv_strip.cuh.
+// No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
+
+#include "depthwise_conv.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+
+#include <cuda_fp16.h>
+
+#include "depthwise_conv_direct.cuh"
+#include "depthwise_conv_strip.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using depthwise::Arguments;
+using depthwise::Strip;
+using Variant = DepthwiseConvVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr int kDirectThreads = 256;
+constexpr std::int64_t kMaxItems = kMaxInt - kDirectThreads;  // of a launch: a thread's index is below 2^31
+// A GPU of this generation has about as many multiprocessors: below it, smaller blocks reach more of them.
+constexpr std::int64_t kFewBlocks = 132;
+
+constexpr Variant kVariants[] = {Variant::Direct,     Variant::Strip1x1B8,  Variant::Strip1x1B16,
+                                 Variant::Strip2x2B8, Variant::Strip2x2B16, Variant::Strip4x2B16,
+                                 Variant::Strip4x4B8, Variant::Strip7x1B16, Variant::Strip7x2B16};
+
+// Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
+using Strip1x1B8 = Strip<1, 1, 8, 3, 4>;
+using Strip1x1B16 = Strip<1, 1, 16, 3, 4>;
+using Strip2x2B8 = Strip<2, 2, 8, 3, 4>;
+using Strip2x2B16 = Strip<2, 2, 16, 3, 2>;
+using Strip4x2B16 = Strip<4, 2, 16, 1, 3>;
+using Strip4x4B8 = Strip<4, 4, 8, 1, 3>;
+using Strip7x1B16 = Strip<7, 1, 16, 1, 3>;
+using Strip7x2B16 = Strip<7, 2, 16, 1, 2>;
+
+std::int64_t items_of_picture(const DepthwiseConvParams& p, const DepthwiseConvTile& t) {
+  return std::int64_t{ceil_div(p.out_h, t.rows)} * ceil_div(p.out_w, t.columns) * ceil_div(p.c, t.channels);
+}
+
+/// Whether coordinates, rounded up to whole strips, and elements of one picture are ints.
+bool fits_int(const DepthwiseConvParams& p) {
+  constexpr std::int64_t kMaxCoordinate = kMaxInt / 2;
+  const std::int64_t bottom = std::int64_t{p.out_h} * p.stride_h + std::int64_t{p.kernel_h} * p.dilation_h;
+  const std::int64_t right = std::int64_t{p.out_w} * p.stride_w + std::int64_t{p.kernel_w} * p.dilation_w;
+  return bottom <= kMaxCoordinate && right <= kMaxCoordinate && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.c &&
+         std::int64_t{p.h} * p.w <= kMaxItems / p.c;
+}
+
+/// Calls launch_chunk(arguments, first picture) for as many pictures at a time as one launch holds.
+template <class LaunchChunk>
+cudaError_t for_each_chunk(const DepthwiseConvParams& p, const DepthwiseConvTile& t, const LaunchChunk& launch_chunk) {
+  const std::int64_t items = items_of_picture(p, t);
+  const std::int64_t pictures = kMaxItems / items;
+  Arguments a{};
+  a.vectors = FastDivision(static_cast<std::uint32_t>(ceil_div(p.c, t.channels)));
+  a.tile_columns = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, t.columns)));
+  a.tile_rows = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, t.rows)));
+  a.h = p.h;
+  a.w = p.w;
+  a.c = p.c;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.kernel_h = p.kernel_h;
+  a.kernel_w = p.kernel_w;
+  a.stride_h = p.stride_h;
+  a.stride_w = p.stride_w;
+  a.dilation_h = p.dilation_h;
+  a.dilation_w = p.dilation_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.clip = p.clip;
+  for (std::int64_t first = 0; first < p.n; first += pictures) {
+    a.items = static_cast<std::uint32_t>(std::min<std::int64_t>(pictures, p.n - first) * items);
+    if (const cudaError_t error = launch_chunk(a, first); error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
+struct Buffers {
+  const void* x;
+  const void* packed;
+  const float* bias;
+  void* y;
+};
+
+template <class T, class Kernel>
+cudaError_t launch_kernel(Kernel* kernel, int threads, const DepthwiseConvParams& p, const DepthwiseConvTile& t,
+                          const Buffers& buffers, const Launch& where) {
+  return for_each_chunk(p, t, [&](const Arguments& a, std::int64_t first) {
+    const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
+    const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
+    const bool few = a.items <= kFewBlocks * threads;
+    const auto block = static_cast<unsigned>(few ? threads / 2 : threads);
+    const dim3 grid((a.items + block - 1) / block);
+    return launch(kernel, grid, dim3(block), 0, where, a, static_cast<const T*>(buffers.x) + first * x_picture,
+                  static_cast<const T*>(buffers.packed), buffers.bias, static_cast<T*>(buffers.y) + first * y_picture);
+  });
+}
+
+template <class S>
+constexpr DepthwiseConvTile tile_of(Elem elem) {
+  return {S::kRows, S::kColumns, S::kVectorBytes / static_cast<int>(size_of(elem))};
+}
+
+template <class T, class S>
+cudaError_t launch_strip(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  const auto kernel = p.stride_h == 1 ? depthwise::strip_kernel<T, S, 1> : depthwise::strip_kernel<T, S, 2>;
+  return launch_kernel<T>(kernel, depthwise::kStripMaxThreads, p, tile_of<S>(p.elem), buffers, where);
+}
+
+template <class T>
+cudaError_t dispatch(Variant variant, const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  switch (variant) {
+    case Variant::Direct:
+      return launch_kernel<T>(depthwise::direct_kernel<T>, kDirectThreads, p, tile(variant, p.elem), buffers, where);
+    case Variant::Strip1x1B8:
+      return launch_strip<T, Strip1x1B8>(p, buffers, where);
+    case Variant::Strip1x1B16:
+      return launch_strip<T, Strip1x1B16>(p, buffers, where);
+    case Variant::Strip2x2B8:
+      return launch_strip<T, Strip2x2B8>(p, buffers, where);
+    case Variant::Strip2x2B16:
+      return launch_strip<T, Strip2x2B16>(p, buffers, where);
+    case Variant::Strip4x2B16:
+      return launch_strip<T, Strip4x2B16>(p, buffers, where);
+    case Variant::Strip4x4B8:
+      return launch_strip<T, Strip4x4B8>(p, buffers, where);
+    case Variant::Strip7x1B16:
+      return launch_strip<T, Strip7x1B16>(p, buffers, where);
+    case Variant::Strip7x2B16:
+      return launch_strip<T, Strip7x2B16>(p, buffers, where);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+std::span<const DepthwiseConvVariant> depthwise_conv_variants() { return kVariants; }
+
+std::string_view name(DepthwiseConvVariant variant) {
+  switch (variant) {
+    case Variant::Direct:
+      return "direct";
+    case Variant::Strip1x1B8:
+      return "strip3x3_1x1_b8";
+    case Variant::Strip1x1B16:
+      return "strip3x3_1x1_b16";
+    case Variant::Strip2x2B8:
+      return "strip3x3_2x2_b8";
+    case Variant::Strip2x2B16:
+      return "strip3x3_2x2_b16";
+    case Variant::Strip4x2B16:
+      return "strip3x3_4x2_b16";
+    case Variant::Strip4x4B8:
+      return "strip3x3_4x4_b8";
+    case Variant::Strip7x1B16:
+      return "strip3x3_7x1_b16";
+    case Variant::Strip7x2B16:
+      return "strip3x3_7x2_b16";
+  }
+  return "unknown";
+}
+
+DepthwiseConvTile tile(DepthwiseConvVariant variant, Elem elem) {
+  switch (variant) {
+    case Variant::Direct:
+      return {};
+    case Variant::Strip1x1B8:
+      return tile_of<Strip1x1B8>(elem);
+    case Variant::Strip1x1B16:
+      return tile_of<Strip1x1B16>(elem);
+    case Variant::Strip2x2B8:
+      return tile_of<Strip2x2B8>(elem);
+    case Variant::Strip2x2B16:
+      return tile_of<Strip2x2B16>(elem);
+    case Variant::Strip4x2B16:
+      return tile_of<Strip4x2B16>(elem);
+    case Variant::Strip4x4B8:
+      return tile_of<Strip4x4B8>(elem);
+    case Variant::Strip7x1B16:
+      return tile_of<Strip7x1B16>(elem);
+    case Variant::Strip7x2B16:
+      return tile_of<Strip7x2B16>(elem);
+  }
+  return {};
+}
+
+bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int compute_capability) {
+  constexpr int kOldest = 75;
+  const bool positive = p.h > 0 && p.w > 0 && p.c > 0 && p.out_h > 0 && p.out_w > 0 && p.kernel_h > 0 &&
+                        p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0;
+  if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
+    return false;
+  }
+  if (variant == Variant::Direct) return true;
+  const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;
+  if (std::max(std::int64_t{p.h} * p.w, std::int64_t{p.out_h} * p.out_w) > kMaxInt / pixel_bytes) return false;
+  return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
+         p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0;
+}
+
+std::size_t depthwise_conv_packed_bytes(Elem elem, int c, int kernel_h, int kernel_w) {
+  return size_of(elem) * static_cast<std::size_t>(c) * static_cast<std::size_t>(kernel_h) *
+         static_cast<std::size_t>(kernel_w);
+}
+
+void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const float* weight, void* packed) {
+  const auto channels = static_cast<std::size_t>(c);
+  const auto taps = static_cast<std::size_t>(kernel_h) * static_cast<std::size_t>(kernel_w);
+  for (std::size_t tap = 0; tap < taps; ++tap) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      const float value = weight[channel * taps + tap];
+      const std::size_t at = tap * channels + channel;
+      if (elem == Elem::F32) {
+        static_cast<float*>(packed)[at] = value;
+      } else {
+        static_cast<__half*>(packed)[at] = __float2half_rn(value);
+      }
+    }
+  }
+}
+
+cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const void* x,
+                           const void* packed, const float* bias, void* y, const Launch& where) {
+  constexpr int kAnyGpu = std::numeric_limits<int>::max();
+  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
+  return params.elem == Elem::F32 ? dispatch<float>(variant, params, buffers, where)
+                                  : dispatch<__half>(variant, params, buffers, where);
+}
+
+}  // namespace mobicuda::kernels

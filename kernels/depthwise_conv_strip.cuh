@@ -1,0 +1,145 @@
+#pragma once
+
+#include "conv_vector.cuh"
+#include "depthwise_conv_arguments.cuh"
+
+namespace mobicuda::kernels::depthwise {
+
+// 3x3, dilation 1. Thread -> rows x columns outputs of one channel vector. The thread walks down the input rows it
+// needs, each loaded once, and adds every row to the (at most three) output rows it belongs to; an output row is stored
+// when its last input row has been added. Weights stay in registers. No shared memory: the columns that neighbouring
+// threads share come from L1.
+//
+// Loads keep their order (conv_vector.cuh), so the row in flight while another is used is asked for explicitly.
+// Offsets within a picture are 32 bits of bytes, which supports() guarantees; those of pixels outside wrap, unused.
+
+/// A configuration. (A type, because nvcc takes no class value as a kernel's template argument.)
+template <int kRows_, int kColumns_, int kVectorBytes_, int kRowsAhead_, int kBlocks_>
+struct Strip {
+  static constexpr int kRows = kRows_;
+  static constexpr int kColumns = kColumns_;
+  static constexpr int kVectorBytes = kVectorBytes_;
+  static constexpr int kRowsAhead = kRowsAhead_;  ///< input rows in flight while one is used
+  static constexpr int kBlocks = kBlocks_;        ///< blocks that a multiprocessor must be able to hold
+};
+
+inline constexpr int kStripMaxThreads = 128;
+
+template <class T, class S, int kStride>
+struct StripShape {
+  static constexpr int kVector = S::kVectorBytes / static_cast<int>(sizeof(T));
+  static constexpr int kInRows = (S::kRows - 1) * kStride + 3;
+  static constexpr int kInColumns = (S::kColumns - 1) * kStride + 3;
+};
+
+/// Adds one input row, `row` rows below the strip's first, to the outputs it belongs to.
+template <class T, class S, int kStride, class W, int kVector>
+__device__ __forceinline__ void add_row(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
+                                        const float (&weights)[9][kVector],
+                                        float (&sums)[S::kRows][S::kColumns][kVector]) {
+#pragma unroll
+  for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) {
+    float values[kVector];
+    unpack<T>(words[j], values);
+#pragma unroll
+    for (int ky = 0; ky < 3; ++ky) {
+      const int below = row - ky;
+      if (below < 0 || below % kStride != 0 || below / kStride >= S::kRows) continue;
+#pragma unroll
+      for (int kx = 0; kx < 3; ++kx) {
+        const int right = j - kx;
+        if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          float& sum = sums[below / kStride][right / kStride][v];
+          sum = fmaf(values[v], weights[ky * 3 + kx][v], sum);
+        }
+      }
+    }
+  }
+}
+
+template <class T, class S, int kStride>
+__global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
+    strip_kernel(const Arguments a, const T* x, const T* __restrict__ weight, const float* __restrict__ bias, T* y) {
+  using Shape = StripShape<T, S, kStride>;
+  using Vector = Words<S::kVectorBytes>;
+  constexpr int kVector = Shape::kVector;
+  release_successor();
+
+  const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
+  // A thread beyond the end loads the last item's weights and stops after the wait.
+  const Item item = decode(a, min(index, a.items - 1));
+  const int c = static_cast<int>(item.vector) * kVector;
+
+  float weights[9][kVector];  // (ky * 3 + kx, channels)
+#pragma unroll
+  for (int tap = 0; tap < 9; ++tap) load_constants<T>(weight + static_cast<std::size_t>(tap) * a.c + c, weights[tap]);
+  float offset[kVector] = {};
+  if (bias != nullptr) load_constants<float>(bias + c, offset);
+  wait_for_predecessor();
+  if (index >= a.items) return;
+
+  const int oy0 = static_cast<int>(item.tile_y) * S::kRows;
+  const int ox0 = static_cast<int>(item.tile_x) * S::kColumns;
+  const int iy0 = oy0 * kStride - a.pad_top;
+  const int ix0 = ox0 * kStride - a.pad_left;
+  const std::size_t picture_bytes = sizeof(T) * static_cast<std::size_t>(a.h) * a.w * a.c;
+  const std::size_t out_picture_bytes = sizeof(T) * static_cast<std::size_t>(a.out_h) * a.out_w * a.c;
+  const char* picture = reinterpret_cast<const char*>(x) + item.n * picture_bytes;
+  char* out_picture = reinterpret_cast<char*>(y) + item.n * out_picture_bytes;
+  const unsigned pixel_bytes = static_cast<unsigned>(a.c) * sizeof(T);
+  const unsigned row_bytes = static_cast<unsigned>(a.w) * pixel_bytes;
+  const unsigned out_row_bytes = static_cast<unsigned>(a.out_w) * pixel_bytes;
+  const unsigned first = iy0 * row_bytes + ix0 * pixel_bytes + static_cast<unsigned>(c) * sizeof(T);
+  const unsigned out_first = oy0 * out_row_bytes + ox0 * pixel_bytes + static_cast<unsigned>(c) * sizeof(T);
+  unsigned columns_inside = 0;
+#pragma unroll
+  for (int j = 0; j < Shape::kInColumns; ++j) {
+    if (static_cast<unsigned>(ix0 + j) < static_cast<unsigned>(a.w)) columns_inside |= 1U << j;
+  }
+
+  const auto load_row = [&](int row, Vector(&words)[Shape::kInColumns]) {
+    const unsigned inside = static_cast<unsigned>(iy0 + row) < static_cast<unsigned>(a.h) ? columns_inside : 0U;
+#pragma unroll
+    for (int j = 0; j < Shape::kInColumns; ++j) {
+      load_or_zero(picture + (first + row * row_bytes + j * pixel_bytes), (inside & 1U << j) != 0, words[j]);
+    }
+  };
+
+  float sums[S::kRows][S::kColumns][kVector];
+#pragma unroll
+  for (int row = 0; row < S::kRows; ++row) {
+#pragma unroll
+    for (int column = 0; column < S::kColumns; ++column) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) sums[row][column][v] = offset[v];
+    }
+  }
+
+  constexpr int kBuffers = S::kRowsAhead + 1;
+  Vector rows[kBuffers][Shape::kInColumns];
+#pragma unroll
+  for (int row = 0; row < S::kRowsAhead && row < Shape::kInRows; ++row) load_row(row, rows[row]);
+#pragma unroll
+  for (int row = 0; row < Shape::kInRows; ++row) {
+    const int ahead = row + S::kRowsAhead;
+    if (ahead < Shape::kInRows) load_row(ahead, rows[ahead % kBuffers]);
+    add_row<T, S, kStride>(row, rows[row % kBuffers], weights, sums);
+    if (row < 2 || (row - 2) % kStride != 0) continue;
+
+    const int done = (row - 2) / kStride;  // the output row that is complete now
+    const int oy = oy0 + done;
+#pragma unroll
+    for (int column = 0; column < S::kColumns; ++column) {
+      if (oy >= a.out_h || ox0 + column >= a.out_w) continue;
+      float values[kVector];
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) values[v] = apply(a.clip, sums[done][column][v]);
+      char* target = out_picture + (out_first + done * out_row_bytes + column * pixel_bytes);
+      *reinterpret_cast<Vector*>(target) = pack<T, Vector>(values);
+    }
+  }
+}
+
+}  // namespace mobicuda::kernels::depthwise
