@@ -31,7 +31,6 @@ target_link_options(mobicuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
 
 if(MOBICUDA_HAS_CUDNN)
   foreach(kind SHARED STATIC)
-    set(suffix $<IF:$<STREQUAL:${kind},STATIC>,_static,>)
     if(kind STREQUAL STATIC)
       set(target mobicuda_cudnn_static)
       set(base mobicuda_static)

@@ -1,0 +1,99 @@
+# Shared by the scripts beside it: finds out what the machine has and installs what is missing.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+export PATH="$PATH:/usr/local/cuda/bin"
+
+say() { printf '== %s\n' "$*"; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+has_header() { # NAME...: whether the compiler finds all of these headers
+  local name
+  for name in "$@"; do
+    echo "#include <$name>" | c++ -std=c++20 -I/usr/include/eigen3 -E -x c++ - >/dev/null 2>&1 || return 1
+  done
+}
+
+has_onnx_schema() {
+  [ -f /usr/include/onnx/onnx.proto ] ||
+    python3 -c 'import importlib.util as u, os, sys; s = u.find_spec("onnx"); sys.exit(not (s and os.path.exists(os.path.join(os.path.dirname(s.origin), "onnx.proto"))))' 2>/dev/null
+}
+
+missing_packages() { # prints the Debian/Ubuntu packages whose contents are not there
+  command -v c++ >/dev/null || echo g++
+  command -v cmake >/dev/null || echo cmake
+  command -v ninja >/dev/null || echo ninja-build
+  command -v pkg-config >/dev/null || echo pkg-config
+  command -v protoc >/dev/null || echo protobuf-compiler
+  command -v c++ >/dev/null || { # nothing can be probed without a compiler
+    echo libprotobuf-dev libonnx-dev libeigen3-dev libcli11-dev nlohmann-json3-dev libturbojpeg0-dev libstb-dev catch2 libbenchmark-dev
+    return
+  }
+  has_header google/protobuf/message_lite.h || echo libprotobuf-dev
+  has_onnx_schema || echo libonnx-dev
+  has_header Eigen/Core || echo libeigen3-dev
+  has_header CLI/CLI.hpp || echo libcli11-dev
+  has_header nlohmann/json.hpp || echo nlohmann-json3-dev
+  has_header turbojpeg.h || echo libturbojpeg0-dev
+  has_header stb/stb_image.h || has_header stb_image.h || echo libstb-dev
+  has_header catch2/catch.hpp || has_header catch2/catch_all.hpp || echo catch2
+  has_header benchmark/benchmark.h || echo libbenchmark-dev
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+apt_install() {
+  command -v apt-get >/dev/null || die "please install the equivalents of: $* (no apt-get on this machine)"
+  [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null || die "please install: $* (neither root nor sudo here)"
+  say "installing $*"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+install_dependencies() {
+  local packages
+  packages=$(missing_packages)
+  # shellcheck disable=SC2086
+  [ -z "$packages" ] || apt_install $packages
+}
+
+has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
+
+# Where there is a GPU but no nvcc, try the distribution's toolkit (Ubuntu has one, Debian's main has not).
+install_cuda_toolkit() {
+  command -v nvcc >/dev/null && return
+  if ! has_gpu; then
+    say "no CUDA Toolkit and no NVIDIA GPU: building the CPU engine only"
+  elif apt-cache show nvidia-cuda-toolkit >/dev/null 2>&1; then
+    apt_install nvidia-cuda-toolkit
+  else
+    say "there is an NVIDIA GPU but no CUDA Toolkit (https://developer.nvidia.com/cuda-downloads): building the CPU engine only"
+  fi
+}
+
+# The GPU at hand, or one architecture where there is none: CUDA code is always compiled and linked.
+cuda_architecture() {
+  if has_gpu; then
+    nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '. '
+  else
+    echo 90
+  fi
+}
+
+configure() { # BUILD_DIR [cmake options...]
+  local dir=$1
+  shift
+  local launcher=()
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake -S "$root" -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CUDA_ARCHITECTURES="$(cuda_architecture)" "${launcher[@]}" "$@" >"$dir.configure.log" 2>&1 ||
+    { cat "$dir.configure.log" >&2; die "configuring failed"; }
+  grep 'mobicuda:' "$dir.configure.log" || true
+}
