@@ -1,0 +1,141 @@
+#include "kernels/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "support/catch.h"
+#include "support/device_tensor.h"
+#include "support/random.h"
+#include "support/run_kernel.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::test {
+namespace {
+
+using kernels::SoftmaxParams;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+/// A denormal exp() is off by up to two denormal steps, and rounding the quotient adds half of one.
+constexpr double kDenormal = 5.0 * kStoreF32.underflow;
+
+struct Types {
+  Elem elem;
+  Elem output;
+};
+constexpr Types kTypes[] = {{Elem::F32, Elem::F32}, {Elem::F16, Elem::F32}, {Elem::F16, Elem::F16}};
+
+std::vector<float> run_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::size_t misalign = 0) {
+  const DeviceTensor in(p.elem, x, misalign);
+  std::vector<float> y = run_kernel(p.output, x.size(), misalign, [&](void* out, const kernels::Launch& where) {
+    return kernels::softmax(p, in.data(), out, where);
+  });
+  CHECK(in.check_unchanged());
+  return y;
+}
+
+/// Checks every element against fp64, and the sum of every row.
+void check_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::size_t misalign = 0) {
+  CAPTURE(to_string(p.elem), to_string(p.output), p.rows, p.columns, misalign);
+  const auto columns = static_cast<std::size_t>(p.columns);
+  std::vector<double> expected(x.size());
+  std::vector<double> allowed(x.size());
+  for (std::size_t row = 0; row < static_cast<std::size_t>(p.rows); ++row) {
+    const auto first = x.begin() + static_cast<std::ptrdiff_t>(row * columns);
+    const auto largest = static_cast<double>(*std::max_element(first, first + p.columns));
+    double sum = 0.0;
+    for (std::size_t i = row * columns; i < (row + 1) * columns; ++i)
+      sum += std::exp(static_cast<double>(x[i]) - largest);
+    for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) {
+      const double distance = std::isinf(x[i]) ? 0.0 : static_cast<double>(x[i]) - largest;
+      expected[i] = std::exp(static_cast<double>(x[i]) - largest) / sum;
+      const double relative = softmax_relative_error(distance);
+      allowed[i] = hard_bound(relative, expected[i], expected[i], store_of(p.output)) + kDenormal;
+    }
+  }
+  const int shape[] = {p.rows, p.columns};
+  const std::vector<float> y = run_softmax(p, x, misalign);
+  CHECK(compare_elements(y, expected, allowed, shape));
+  if (p.output == Elem::F16) return;  // a thousand roundings to half move the sum by more
+  for (std::size_t row = 0; row < static_cast<std::size_t>(p.rows); ++row) {
+    const auto first = y.begin() + static_cast<std::ptrdiff_t>(row * columns);
+    CHECK(std::abs(std::accumulate(first, first + p.columns, 0.0) - 1.0) <= kSoftmaxRowSum);
+  }
+}
+
+std::size_t elements(int rows, int columns) {
+  return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+}
+
+TEST_CASE("softmax stays within its bound of the oracle on rows held in registers") {
+  for (const Types& types : kTypes) {
+    for (const int columns : {1, 2, 31, 32, 33, 255, 256, 257, 768, 1000, 1001, 1023, 1024}) {
+      for (const int rows : {0, 1, 2, 33}) {
+        const SoftmaxParams p{types.elem, types.output, rows, columns};
+        const std::vector<float> x = rounded(types.elem, random_uniform(1, elements(rows, columns), -12.0F, 12.0F));
+        check_softmax(p, x, static_cast<std::size_t>(rows % 2));
+      }
+    }
+  }
+}
+
+TEST_CASE("softmax stays within its bound of the oracle on long rows") {
+  for (const Types& types : kTypes) {
+    for (const int columns : {1025, 2047, 4096, 5001, 21843}) {
+      const SoftmaxParams p{types.elem, types.output, 3, columns};
+      check_softmax(p, rounded(types.elem, random_uniform(2, elements(3, columns), -12.0F, 12.0F)));
+    }
+  }
+}
+
+TEST_CASE("softmax does not overflow, and underflows to denormals and zero") {
+  for (const Types& types : kTypes) {
+    check_softmax({types.elem, types.output, 1, 8}, {6e4F, 6e4F, 0.0F, -6e4F, 1.0F, 59392.0F, -1.0F, 6e4F});
+    check_softmax({types.elem, types.output, 1, 6}, {0.0F, -80.0F, -87.0F, -95.0F, -103.0F, -110.0F});
+  }
+  const float largest = std::numeric_limits<float>::max();
+  check_softmax({Elem::F32, Elem::F32, 1, 3}, {largest, 0.0F, -largest});
+}
+
+TEST_CASE("softmax gives minus infinity no weight") {
+  for (const int columns : {5, 1100}) {
+    std::vector<float> x(static_cast<std::size_t>(columns), -kInfinity);
+    x[3] = 2.0F;
+    x.back() = 2.0F;
+    check_softmax({Elem::F32, Elem::F32, 1, columns}, x);
+  }
+}
+
+TEST_CASE("softmax makes the whole row NaN from a NaN, plus infinity or nothing but minus infinity") {
+  for (const int columns : {5, 1100}) {
+    for (const float bad : {kNan, kInfinity}) {
+      std::vector<float> x = random_uniform(3, elements(3, columns));
+      x[static_cast<std::size_t>(columns) + 2] = bad;
+      const std::vector<float> y = run_softmax({Elem::F32, Elem::F32, 3, columns}, x);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const bool in_row = i / static_cast<std::size_t>(columns) == 1;
+        REQUIRE(std::isnan(y[i]) == in_row);
+      }
+    }
+    const std::vector<float> nothing(static_cast<std::size_t>(columns), -kInfinity);
+    for (const float value : run_softmax({Elem::F32, Elem::F32, 1, columns}, nothing)) REQUIRE(std::isnan(value));
+  }
+}
+
+TEST_CASE("softmax of equal numbers is exact where the count is a power of two") {
+  for (const int columns : {1, 2, 256, 1024, 4096}) {
+    const std::vector<float> x(static_cast<std::size_t>(columns), -3.5F);
+    const std::vector<double> expected(x.size(), 1.0 / columns);
+    CHECK(compare_exact(run_softmax({Elem::F16, Elem::F32, 1, columns}, x), expected));
+  }
+}
+
+TEST_CASE("softmax refuses half output of float input and negative sizes") {
+  CHECK(kernels::softmax({Elem::F32, Elem::F16, 1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  CHECK(kernels::softmax({Elem::F32, Elem::F32, -1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+}
+
+}  // namespace
+}  // namespace mobicuda::test

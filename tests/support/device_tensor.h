@@ -82,11 +82,13 @@ class GuardedBuffer {
   void upload(std::span<const std::byte> contents) {
     if (contents.size() != bytes_) throw std::runtime_error("upload of the wrong size");
     uploaded_.assign(contents.begin(), contents.end());
+    if (bytes_ == 0) return;
     check_cuda(cudaMemcpy(data(), contents.data(), bytes_, cudaMemcpyHostToDevice), "upload");
   }
 
   std::vector<std::byte> download() const {
     std::vector<std::byte> contents(bytes_);
+    if (bytes_ == 0) return contents;
     check_cuda(cudaMemcpy(contents.data(), data(), bytes_, cudaMemcpyDeviceToHost), "download");
     return contents;
   }

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "kernels/launch.h"
+#include "support/catch.h"
+#include "support/device_tensor.h"
+
+namespace mobicuda::test {
+
+inline constexpr Elem kElems[] = {Elem::F32, Elem::F16};
+
+inline const char* to_string(Elem elem) { return elem == Elem::F32 ? "fp32" : "fp16"; }
+
+/// Enqueues one kernel that writes all of y.
+using Enqueue = std::function<cudaError_t(void* y, const kernels::Launch& where)>;
+
+/// Runs a kernel on an output of `count` NaNs and returns what it wrote. Requires that the kernel succeeds, stays
+/// within the output, and writes the same bits in a second run, which is a programmatic dependent launch where
+/// the GPU has that.
+inline std::vector<float> run_kernel(Elem output, std::size_t count, std::size_t misalign_elements,
+                                     const Enqueue& enqueue) {
+  DeviceTensor y(output, count, misalign_elements);
+  cudaStream_t stream = nullptr;
+  check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
+  REQUIRE(enqueue(y.data(), {stream, false}) == cudaSuccess);
+  synchronize();
+  const std::vector<std::byte> first = y.download_bytes();
+  std::vector<float> values = y.download();
+  y.fill_nan();
+  REQUIRE(enqueue(y.data(), {stream, compute_capability() >= 90}) == cudaSuccess);
+  synchronize();
+  check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  REQUIRE(y.download_bytes() == first);
+  REQUIRE(y.check_guards());
+  return values;
+}
+
+}  // namespace mobicuda::test
