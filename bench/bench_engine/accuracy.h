@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "bench_engine/dataset.h"
+#include "bench_engine/images.h"
+#include "bench_engine/results.h"
+
+namespace mobicuda::bench {
+
+/// An implementation to classify pictures with.
+struct Classifier {
+  std::string implementation;
+  Precision precision = Precision::Fp32;
+  Session* session = nullptr;
+};
+
+/// What to classify, and what to compare with.
+struct ImageSet {
+  std::filesystem::path folder;
+  std::vector<Sample> samples;
+  bool labels_given = false;
+  Preprocessing preprocessing;
+  std::vector<float> reference_rows;  ///< --referenceLogits, by Sample::row; may be empty
+};
+
+/// Runs all pictures through all classifiers, `batch` at a time. The pictures are read once, by all cores.
+/// A picture that cannot be decoded is left out and named in the report. Stops early once `stop` is true.
+ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, std::size_t reference,
+                            std::size_t batch, std::size_t classes, const std::function<bool()>& stop);
+
+}  // namespace mobicuda::bench

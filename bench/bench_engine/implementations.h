@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "bench_engine/options.h"
+
+namespace mobicuda::bench {
+
+/// What an implementation runs on. Those that share one are timed interleaved.
+enum class Processor { Cpu, Gpu };
+
+/// One of the library's backends, by the name that --impl takes.
+struct Implementation {
+  std::string name;
+  Processor processor = Processor::Cpu;
+  std::vector<Precision> precisions;
+  std::string unavailable;  ///< why it cannot run here; empty when it can
+  std::unique_ptr<Backend> (*make)() = nullptr;
+};
+
+/// All implementations, the fastest first, whether they can run here or not.
+std::vector<Implementation> list_implementations(int device);
+
+/// An implementation at a precision: what is compiled, timed and compared.
+struct Case {
+  std::string implementation;
+  Precision precision = Precision::Fp32;
+  Processor processor = Processor::Cpu;
+  std::unique_ptr<Backend> (*make)() = nullptr;
+
+  std::string label() const;  ///< "custom fp16"
+};
+
+struct Selection {
+  std::vector<Case> cases;  ///< the reference is cases[reference]
+  std::size_t reference = 0;
+  std::vector<std::string> notes;  ///< what was left out, and why
+};
+
+/// Turns --impl, --precision and --reference into cases. What the user names must run: an unknown name
+/// throws UsageError, an implementation that cannot run here Error(device_unavailable), a precision it
+/// lacks UsageError. Under "all", and for a pair out of two lists, what cannot run is noted instead.
+Selection select_cases(const Options& options, const std::vector<Implementation>& implementations);
+
+}  // namespace mobicuda::bench

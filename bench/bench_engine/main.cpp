@@ -1,0 +1,67 @@
+// bench_engine: times and checks the implementations of mobicuda. docs/bench_engine.md is its manual.
+#include <exception>
+#include <iostream>
+
+#include <mobicuda/error.h>
+
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/implementations.h"
+#include "bench_engine/interrupt.h"
+#include "bench_engine/options.h"
+#include "bench_engine/report_json.h"
+#include "bench_engine/report_text.h"
+#include "bench_engine/run.h"
+
+namespace mobicuda::bench {
+namespace {
+
+int fail(ExitCode code, const std::string& message) {
+  std::cerr << "bench_engine: " << message << '\n';
+  return code;
+}
+
+int measure(const Options& options, Report& report) {
+  try {
+    run_benchmark(options, std::cout, report);
+  } catch (const UsageError& error) {
+    return fail(kExitUsage, error.what());
+  } catch (const Error& error) {
+    report.error = error.what();
+    return fail(error.code() == ErrorCode::device_unavailable ? kExitNoDevice : kExitRuntime, error.what());
+  } catch (const std::exception& error) {
+    report.error = error.what();
+    return fail(kExitRuntime, error.what());
+  }
+  report.missed = missed_thresholds(options, report);
+  if (report.interrupted) return kExitInterrupted;
+  return report.missed.empty() ? kExitOk : kExitThresholdMissed;
+}
+
+int run(int argc, const char* const* argv) {
+  const ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const Options& options = parsed.options;
+  if (options.list_implementations || options.list_operators) {
+    if (options.list_implementations) print_implementations(std::cout, list_implementations(options.device));
+    if (options.list_operators) print_operators(std::cout);
+    return kExitOk;
+  }
+  Report report;
+  const int code = measure(options, report);
+  if (code == kExitUsage || (!report.error.empty() && report.cases.empty())) return code;
+  print_report(std::cout, options, report);
+  export_files(options, report);
+  return code;
+}
+
+}  // namespace
+}  // namespace mobicuda::bench
+
+int main(int argc, char** argv) {
+  try {
+    mobicuda::bench::catch_interrupts();
+    return mobicuda::bench::run(argc, argv);
+  } catch (const std::exception& error) {
+    return mobicuda::bench::fail(mobicuda::bench::kExitRuntime, error.what());
+  }
+}

@@ -1,0 +1,315 @@
+#include "bench_engine/options.h"
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "bench_engine/exit_codes.h"
+
+namespace mobicuda::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFooter = R"(
+Examples:
+  bench_engine --model m.onnx
+  bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
+  bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
+
+Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed, 4 no usable device,
+130 stopped by Ctrl-C (what was measured until then is reported).)";
+
+// What CLI11 fills in and Options does not hold in that form.
+struct RawOptions {
+  std::vector<std::string> batches;
+  std::vector<std::string> precisions;
+  std::vector<std::string> variants;
+  std::string shapes;
+  std::string load_inputs;
+  std::string normalization;
+  bool fp16 = false;
+  bool no_cuda_graph = false;
+  bool use_cuda_graph = false;
+  bool no_programmatic_launch = false;
+};
+
+// A list option: "a,b" or given several times, never swallowing what follows.
+template <class T>
+CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& values, const std::string& help) {
+  return app.add_option(names, values, help)->delimiter(',')->allow_extra_args(false)->take_all();
+}
+
+void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
+  const auto* group = "Model";
+  app.add_option("-m,--model,--onnx", options.model, "ONNX file")->type_name("FILE")->group(group);
+  app.add_option("--shapes", raw.shapes, "Batch and extents of an input that the file leaves open")
+      ->type_name("[NAME:]NxCxHxW")
+      ->group(group);
+}
+
+void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
+  const auto* group = "What to run";
+  add_list(app, "--impl", options.implementations,
+           "Implementations: custom, cudnn, cpu, each with :precision where it differs from --precision; "
+           "all (or auto) = every one that this machine can run")
+      ->type_name("NAME[,..]")
+      ->default_str("all")
+      ->group(group);
+  add_list(app, "--precision", raw.precisions, "fp32 (exact), tf32, fp16, fp64 (cpu's oracle)")
+      ->type_name("NAME[,..]")
+      ->default_str("fp32")
+      ->group(group);
+  app.add_flag("--fp16", raw.fp16, "Same as --precision fp16")->group(group);
+  add_list(app, "-b,--batch", raw.batches, "Batch sizes, or a range start:end:step")
+      ->type_name("N[,..]")
+      ->default_str("1")
+      ->group(group);
+  app.add_option("--reference", options.reference, "Implementation the others are compared with (default: the first)")
+      ->type_name("NAME[:PRECISION]")
+      ->group(group);
+  app.add_option("--threads", options.threads, "Threads of the cpu implementation, 0 = one for each core")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("-d,--device", options.device, "CUDA device")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--noCudaGraph", raw.no_cuda_graph, "Launch kernel by kernel instead of one CUDA graph")->group(group);
+  app.add_flag("--useCudaGraph", raw.use_cuda_graph, "Accepted for trtexec's sake: it is the default")->group(group);
+  app.add_flag("--noProgrammaticLaunch", raw.no_programmatic_launch, "No programmatic dependent launch")->group(group);
+  add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x32")
+      ->type_name("KERNEL=NAME[,..]")
+      ->group(group);
+}
+
+void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
+  const auto* group = "Timing";
+  app.add_option("--warmUp", options.warm_up_ms, "Warm-up before measuring, milliseconds")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--duration", options.duration_s, "Measure each implementation at least so many seconds")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--iterations", options.iterations, "... and at least so many iterations")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--idleTime", options.idle_ms, "Pause before each iteration, milliseconds")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--includeDataTransfers", options.include_transfers,
+               "Latency is the wall time of run(), copies to and from the device included")
+      ->group(group);
+  app.add_option("--loadInputs", raw.load_inputs, "Raw float32, .npy or .txt input instead of random numbers")
+      ->type_name("[NAME:]FILE")
+      ->group(group);
+  app.add_option("--seed", options.seed, "Of the random input")->capture_default_str()->group(group);
+}
+
+void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
+  const auto* group = "Pictures and accuracy";
+  app.add_option("--images", options.images, "Folder of pictures, one sub-folder for each synset")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--labels", options.labels, "Synset file: line i (from 0) names class i")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--preprocess", raw.normalization, "torch ((p/255 - mean) / std) or tf (p/127.5 - 1)")
+      ->check(CLI::IsMember({"torch", "tf"}))
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--maxImages", options.max_images, "Only the first N pictures in path order")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--referenceLogits", options.reference_logits,
+                 "Raw float32 rows to compare with, one for each file below --images in path order")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--referenceList", options.reference_list, "The rows' order: lines that begin with a path")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--top1Threshold", options.top1_threshold, "Exit 3 when top-1 accuracy is below (percent)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT")
+      ->group(group);
+  app.add_option("--agreementThreshold", options.agreement_threshold,
+                 "Exit 3 when top-1 agreement with the reference is below (percent)")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT")
+      ->group(group);
+  app.add_option("--accuracyThreshold", options.accuracy_threshold,
+                 "Exit 3 when a logit differs from the reference by more")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
+      ->group(group);
+}
+
+void add_report_options(CLI::App& app, Options& options) {
+  const auto* group = "Reports";
+  app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
+  app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers and the kernels that run them")->group(group);
+  app.add_flag("--dumpOutput", options.dump_output, "The first picture's output")->group(group);
+  const auto file = [&](const char* name, fs::path& value, const char* help) {
+    app.add_option(name, value, help)->type_name("FILE")->group(group);
+  };
+  file("--json", options.json, "Everything as one JSON document");
+  file("--csv", options.csv, "One row for each implementation, precision and batch");
+  file("--exportTimes", options.export_times, "Every iteration's time, JSON as of trtexec");
+  file("--exportProfile", options.export_profile, "Layer times, JSON as of trtexec");
+  file("--exportLayerInfo", options.export_layer_info, "Layers, JSON");
+  file("--exportOutput", options.export_output, "Outputs of the timed input, JSON as of trtexec");
+  app.add_flag("--listImpls", options.list_implementations, "Implementations of this build and whether they can run")
+      ->group(group);
+  app.add_flag("--listOps", options.list_operators, "ONNX operators that the importer knows")->group(group);
+  app.add_flag("--verbose", options.verbose, "What the library has to say, on stderr")->group(group);
+}
+
+// Takes "name:" off the front; the name is for trtexec's sake, networks here have one input.
+std::string without_name(const std::string& text) {
+  const auto colon = text.find(':');
+  return colon == std::string::npos ? text : text.substr(colon + 1);
+}
+
+std::int64_t parse_number(const std::string& text, const std::string& what) {
+  std::size_t used = 0;
+  std::int64_t value = 0;
+  try {
+    value = std::stoll(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size()) throw UsageError(what + ": '" + text + "' is not a number");
+  if (value < 1) throw UsageError(what + ": must be at least 1, got " + text);
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+void apply_shapes(const std::string& text, Options& options) {
+  std::vector<std::int64_t> dims;
+  for (const std::string& part : split(without_name(text), 'x')) dims.push_back(parse_number(part, "--shapes"));
+  if (dims.size() < 2) throw UsageError("--shapes: '" + text + "' has no extents after the batch");
+  options.batches = {dims.front()};
+  options.picture_shape.assign(dims.begin() + 1, dims.end());
+}
+
+void apply(const RawOptions& raw, Options& options) {
+  if (!raw.shapes.empty()) apply_shapes(raw.shapes, options);
+  if (!raw.batches.empty()) {
+    options.batches.clear();
+    for (const std::string& text : raw.batches) {
+      for (const std::int64_t batch : parse_batches(text)) options.batches.push_back(batch);
+    }
+  }
+  if (!raw.precisions.empty() || raw.fp16) options.precisions.clear();
+  for (const std::string& text : raw.precisions) options.precisions.push_back(parse_precision(text));
+  if (raw.fp16) options.precisions.push_back(Precision::Fp16);
+  for (const std::string& text : raw.variants) {
+    const auto equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+      throw UsageError("--kernelVariant: '" + text + "' is not KERNEL=NAME");
+    }
+    options.kernel_variants[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  if (!raw.normalization.empty()) {
+    options.normalization = raw.normalization == "torch" ? Normalization::Torch : Normalization::Tf;
+  }
+  options.load_inputs = fs::exists(raw.load_inputs) ? raw.load_inputs : without_name(raw.load_inputs);
+  options.cuda_graph = !raw.no_cuda_graph;
+  options.programmatic_launch = !raw.no_programmatic_launch;
+}
+
+void require_file(const fs::path& path, const char* option) {
+  if (!path.empty() && !fs::is_regular_file(path)) {
+    throw UsageError(std::string(option) + ": no such file: " + path.string());
+  }
+}
+
+void check(const Options& options) {
+  if (options.list_implementations || options.list_operators) return;
+  if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
+  require_file(options.model, "--model");
+  require_file(options.load_inputs, "--loadInputs");
+  require_file(options.labels, "--labels");
+  require_file(options.reference_logits, "--referenceLogits");
+  require_file(options.reference_list, "--referenceList");
+  if (options.images.empty()) {
+    if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold) {
+      throw UsageError("--labels, --referenceLogits and --top1Threshold need --images");
+    }
+  } else {
+    if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
+    if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
+    if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
+  }
+  if (!options.reference_list.empty() && options.reference_logits.empty()) {
+    throw UsageError("--referenceList needs --referenceLogits");
+  }
+}
+
+}  // namespace
+
+Precision parse_precision(const std::string& text) {
+  for (const Precision precision : {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Fp64}) {
+    if (text == mobicuda::to_string(precision)) return precision;
+  }
+  throw UsageError("unknown precision '" + text + "': fp32, tf32, fp16 or fp64");
+}
+
+std::vector<std::int64_t> parse_batches(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ':');
+  if (parts.size() > 3) throw UsageError("--batch: '" + text + "' is not start:end:step");
+  const std::int64_t start = parse_number(parts[0], "--batch");
+  const std::int64_t end = parts.size() > 1 ? parse_number(parts[1], "--batch") : start;
+  const std::int64_t step = parts.size() > 2 ? parse_number(parts[2], "--batch") : 1;
+  if (end < start) throw UsageError("--batch: '" + text + "' ends before it starts");
+  std::vector<std::int64_t> batches;
+  for (std::int64_t batch = start; batch <= end; batch += step) batches.push_back(batch);
+  return batches;
+}
+
+ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
+  ParsedCommandLine result;
+  Options& options = result.options;
+  options.command_line.assign(argv, argv + argc);
+  RawOptions raw;
+  CLI::App app("Times and checks MobileNetV2 inference: hand-written CUDA kernels, cuDNN and CPU side by side.",
+               "bench_engine");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("bench_engine ") + MOBICUDA_VERSION);
+  add_model_options(app, options, raw);
+  add_run_options(app, options, raw);
+  add_timing_options(app, options, raw);
+  add_accuracy_options(app, options, raw);
+  add_report_options(app, options);
+  try {
+    app.parse(argc, argv);
+    apply(raw, options);
+    check(options);
+  } catch (const CLI::ParseError& error) {
+    const bool mistake = error.get_exit_code() != 0;
+    app.exit(error, out, err);
+    result.exit_code = mistake ? kExitUsage : kExitOk;
+  } catch (const UsageError& error) {
+    err << "bench_engine: " << error.what() << '\n';
+    result.exit_code = kExitUsage;
+  }
+  return result;
+}
+
+}  // namespace mobicuda::bench

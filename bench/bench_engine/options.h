@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mobicuda/types.h>
+
+#include "bench_engine/images.h"
+
+namespace mobicuda::bench {
+
+/// Everything the command line says; the defaults are those of --help.
+struct Options {
+  std::filesystem::path model;
+  std::vector<std::int64_t> picture_shape;  ///< from --shapes, without the batch
+
+  std::vector<std::string> implementations{"all"};  ///< "cpu", "custom:fp16", or "all" alone
+  std::vector<Precision> precisions{Precision::Fp32};
+  std::string reference;  ///< implementation that others are compared with; empty: the first
+  std::vector<std::int64_t> batches{1};
+  int threads = 0;
+  int device = 0;
+  bool cuda_graph = true;
+  bool programmatic_launch = true;
+  std::map<std::string, std::string> kernel_variants;
+
+  double warm_up_ms = 200;
+  double duration_s = 3;
+  int iterations = 10;
+  double idle_ms = 0;
+  bool include_transfers = false;
+  std::filesystem::path load_inputs;
+  std::uint64_t seed = 1;
+
+  std::filesystem::path images;
+  std::filesystem::path labels;
+  std::optional<Normalization> normalization;
+  std::size_t max_images = 0;  ///< 0: all
+  std::filesystem::path reference_logits;
+  std::filesystem::path reference_list;
+  std::optional<double> top1_threshold;       ///< percent
+  std::optional<double> agreement_threshold;  ///< percent
+  std::optional<double> accuracy_threshold;   ///< largest difference of a logit
+
+  bool dump_profile = false;
+  bool dump_layer_info = false;
+  bool dump_output = false;
+  std::filesystem::path export_times;
+  std::filesystem::path export_profile;
+  std::filesystem::path export_output;
+  std::filesystem::path export_layer_info;
+  std::filesystem::path json;
+  std::filesystem::path csv;
+
+  bool list_implementations = false;
+  bool list_operators = false;
+  bool verbose = false;
+
+  std::vector<std::string> command_line;  ///< as given, for reports
+};
+
+/// What came of the command line: options to run with, or an exit code when everything is said already.
+struct ParsedCommandLine {
+  Options options;
+  std::optional<int> exit_code;
+};
+
+/// Reads the command line. --help and --version go to `out`; mistakes to `err`, with exit code kExitUsage.
+ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
+
+/// "8", or "start:end:step" as perf_analyzer writes a range, both ends included. Throws UsageError unless
+/// every batch is >= 1.
+std::vector<std::int64_t> parse_batches(const std::string& text);
+
+/// "fp32", "tf32", "fp16", "fp64". Throws UsageError otherwise.
+Precision parse_precision(const std::string& text);
+
+}  // namespace mobicuda::bench

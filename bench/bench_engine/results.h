@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "bench_engine/compare.h"
+#include "bench_engine/machine.h"
+#include "bench_engine/statistics.h"
+#include "bench_engine/timing.h"
+
+namespace mobicuda::bench {
+
+struct ModelInfo {
+  std::filesystem::path path;
+  std::uintmax_t bytes = 0;
+  std::string graph;
+  std::size_t nodes = 0;
+  std::int64_t flops = 0;  ///< per picture, a multiply-add counted as two
+  std::string input_name;
+  std::string output_name;
+  TensorDesc input;
+  TensorDesc output;
+  double import_ms = 0;
+
+  std::int64_t classes() const { return output.shape.elements(); }
+};
+
+/// One implementation at one precision and batch.
+struct CaseResult {
+  std::string implementation;
+  Precision precision = Precision::Fp32;
+  std::int64_t batch = 1;
+
+  double compile_ms = 0;  ///< Backend::compile: passes, planning, packing, upload
+  double session_ms = 0;  ///< Engine::create_session
+  double first_run_ms = 0;
+  MemoryReport memory;
+
+  Samples device;                   ///< input already in place: CUDA-event time on a GPU, wall time on the CPU
+  Samples host;                     ///< wall time of Session::run, transfers included
+  bool includes_transfers = false;  ///< which of the two the latency below is of
+  Statistics device_statistics;
+  Statistics host_statistics;
+  SpeedUp speed_up;                      ///< against the reference case; ratio 0 when not measured
+  std::optional<Comparison> comparison;  ///< with the reference case, on the timed input
+
+  std::vector<LayerInfo> layers;
+  std::vector<double> layer_ms;  ///< as layers, empty unless profiled
+  std::vector<float> output;     ///< of the timed input
+
+  const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
+  const Samples& samples() const { return includes_transfers ? host : device; }
+  std::string label() const { return implementation + ' ' + std::string(to_string(precision)); }
+  double pictures_per_second() const {
+    return latency().mean > 0 ? 1e3 * static_cast<double>(batch) / latency().mean : 0;
+  }
+};
+
+/// One implementation's answers on the pictures.
+struct AccuracyResult {
+  std::string implementation;
+  Precision precision = Precision::Fp32;
+  std::int64_t top1 = 0;  ///< of ImageReport::labelled
+  std::int64_t top5 = 0;
+  double inference_ms = 0;                        ///< wall time of all Session::run together
+  std::optional<Comparison> with_reference;       ///< the reference implementation
+  std::optional<Comparison> with_reference_file;  ///< --referenceLogits
+
+  std::string label() const { return implementation + ' ' + std::string(to_string(precision)); }
+};
+
+struct ImageReport {
+  std::string folder;
+  std::string preprocessing;
+  std::int64_t batch = 1;
+  std::size_t found = 0;
+  std::size_t evaluated = 0;
+  std::size_t labelled = 0;                                 ///< evaluated, and with a class
+  std::vector<std::pair<std::string, std::string>> broken;  ///< path and reason
+  std::vector<std::string> unlabelled;                      ///< paths without a class, where --labels is given
+  double decode_ms = 0;
+  std::vector<AccuracyResult> results;
+};
+
+/// State of the GPU around the timing of one batch.
+struct GpuStates {
+  std::int64_t batch = 1;
+  std::optional<GpuState> before;
+  std::optional<GpuState> after;
+};
+
+/// Everything that a run found out.
+struct Report {
+  Machine machine;
+  ModelInfo model;
+  std::vector<std::string> notes;  ///< implementations left out, and why
+  std::string reference;           ///< label of the case the others are compared with
+  double gpu_context_ms = 0;       ///< 0 without a GPU
+  std::vector<CaseResult> cases;
+  std::vector<GpuStates> gpu_states;
+  std::optional<ImageReport> images;
+  std::vector<std::string> missed;  ///< thresholds not met
+  bool interrupted = false;
+  std::string error;  ///< what ended the run early
+};
+
+}  // namespace mobicuda::bench

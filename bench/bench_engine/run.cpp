@@ -1,0 +1,365 @@
+#include "bench_engine/run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include <mobicuda/onnx_import.h>
+
+#include "bench_engine/accuracy.h"
+#include "bench_engine/dataset.h"
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/implementations.h"
+#include "bench_engine/inputs.h"
+#include "bench_engine/interrupt.h"
+#include "bench_engine/report_text.h"
+
+namespace mobicuda::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kProfileIterations = 20;
+// The measurement that is not the run's subject (transfers on or off) is a short one beside it.
+constexpr double kSideDurationFraction = 0.2;
+constexpr double kSideDurationMs = 1000;
+
+double since_ms(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// A compiled case with its session, while a batch size is being measured.
+struct LiveCase {
+  const Case* what = nullptr;
+  std::shared_ptr<const Engine> engine;
+  std::unique_ptr<Session> session;
+  CaseResult result;
+};
+
+class Run {
+ public:
+  Run(const Options& options, std::ostream& progress, Report& report)
+      : options_(options), progress_(progress), report_(report) {}
+
+  void execute() {
+    selection_ = select_cases(options_, list_implementations(options_.device));
+    require_comparison();
+    report_.notes = selection_.notes;
+    report_.reference = selection_.cases[selection_.reference].label();
+    report_.machine = describe_machine(options_.device);
+    create_context();
+    load_model();
+    print_header(progress_, report_);
+    prepare_images();
+    for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
+      run_batch(options_.batches[i], i + 1 == options_.batches.size());
+    }
+    report_.interrupted = interrupted();
+  }
+
+ private:
+  void require_comparison() const {
+    const bool asked = options_.accuracy_threshold || options_.agreement_threshold;
+    if (asked && selection_.cases.size() == 1 && options_.reference_logits.empty()) {
+      throw UsageError(
+          "--accuracyThreshold and --agreementThreshold need something to compare with: a second "
+          "implementation or --referenceLogits");
+    }
+  }
+
+  void create_context() {
+    const bool gpu = std::any_of(selection_.cases.begin(), selection_.cases.end(),
+                                 [](const Case& one) { return one.processor == Processor::Gpu; });
+    if (gpu) report_.gpu_context_ms = create_gpu_context(options_.device);
+  }
+
+  LogCallback log() const {
+    if (!options_.verbose) return {};
+    return [](LogLevel level, std::string_view text) {
+      std::cerr << (level == LogLevel::Warning ? "warning: " : "info: ") << text << '\n';
+    };
+  }
+
+  void load_model() {
+    onnx_import::ImportOptions import;
+    import.picture_shape = options_.picture_shape;
+    import.log = log();
+    const auto start = Clock::now();
+    graph_ = std::make_unique<Graph>(onnx_import::load(options_.model, import));
+    ModelInfo& model = report_.model;
+    model.import_ms = since_ms(start);
+    model.path = options_.model;
+    model.bytes = std::filesystem::file_size(options_.model);
+    model.graph = graph_->name();
+    model.nodes = graph_->nodes().size();
+    for (const Node& node : graph_->nodes()) model.flops += flops_per_picture(*graph_, node);
+    model.input_name = graph_->value(graph_->input()).name;
+    model.output_name = graph_->value(graph_->output()).name;
+    model.input = graph_->input_desc();
+    model.output = graph_->output_desc();
+    if (!options_.load_inputs.empty()) loaded_input_ = load_numbers(options_.load_inputs);
+  }
+
+  void prepare_images() {
+    if (options_.images.empty()) return;
+    const auto classes = static_cast<std::size_t>(report_.model.classes());
+    images_.folder = options_.images;
+    images_.preprocessing = Preprocessing::for_input(report_.model.input, *options_.normalization);
+    Labels labels;
+    if (!options_.labels.empty()) {
+      images_.labels_given = true;
+      labels = load_labels(options_.labels);
+      if (labels.classes() != classes) {
+        throw UsageError("--labels names " + std::to_string(labels.classes()) + " classes, the model has " +
+                         std::to_string(classes));
+      }
+    }
+    images_.samples = list_samples(options_.images, labels);
+    if (!options_.reference_logits.empty()) prepare_reference(classes);
+    if (options_.max_images != 0 && images_.samples.size() > options_.max_images) {
+      images_.samples.resize(options_.max_images);
+    }
+  }
+
+  void prepare_reference(std::size_t classes) {
+    images_.reference_rows = load_rows(options_.reference_logits, classes);
+    if (!options_.reference_list.empty()) {
+      std::ifstream list(options_.reference_list);
+      assign_rows(images_.samples, list, options_.reference_list.string());
+    }
+    const std::size_t rows = images_.reference_rows.size() / classes;
+    const auto last = std::max_element(images_.samples.begin(), images_.samples.end(),
+                                       [](const Sample& a, const Sample& b) { return a.row < b.row; });
+    if (last->row >= rows) {
+      throw UsageError("--referenceLogits has " + std::to_string(rows) + " rows, --images needs " +
+                       std::to_string(last->row + 1));
+    }
+  }
+
+  void run_batch(std::int64_t batch, bool last) {
+    input_ = make_input(batch);
+    std::vector<LiveCase> live;
+    for (const Case& one : selection_.cases) {
+      if (interrupted()) return;
+      live.push_back(start_case(one, batch));
+    }
+    time_batch(live, batch);
+    for (LiveCase& one : live) summarize_case(live, one);
+    if (options_.dump_profile || !options_.export_profile.empty()) profile(live, batch);
+    for (const LiveCase& one : live) report_.cases.push_back(one.result);
+    if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
+  }
+
+  std::vector<float> make_input(std::int64_t batch) const {
+    const auto elements = static_cast<std::size_t>(report_.model.input.shape.elements());
+    const auto pictures = static_cast<std::size_t>(batch);
+    if (!loaded_input_.empty()) return tile_input(loaded_input_, elements, pictures);
+    return random_input(elements * pictures, options_.seed);
+  }
+
+  EngineOptions engine_options(const Case& one, std::int64_t batch) const {
+    EngineOptions engine;
+    engine.precision = one.precision;
+    engine.max_batch = batch;
+    engine.threads = options_.threads;
+    engine.device = options_.device;
+    engine.cuda_graph = options_.cuda_graph;
+    engine.programmatic_launch = options_.programmatic_launch;
+    if (one.implementation == "custom") engine.kernel_variants = options_.kernel_variants;
+    engine.log = log();
+    return engine;
+  }
+
+  LiveCase start_case(const Case& one, std::int64_t batch) {
+    LiveCase live;
+    live.what = &one;
+    CaseResult& result = live.result;
+    result.implementation = one.implementation;
+    result.precision = one.precision;
+    result.batch = batch;
+    result.includes_transfers = options_.include_transfers;
+    auto start = Clock::now();
+    live.engine = one.make()->compile(*graph_, engine_options(one, batch));
+    result.compile_ms = since_ms(start);
+    result.memory = live.engine->memory();
+    const auto layers = live.engine->layers();
+    result.layers.assign(layers.begin(), layers.end());
+    print_memory(progress_, result);
+    start = Clock::now();
+    live.session = live.engine->create_session();
+    result.session_ms = since_ms(start);
+    result.output.resize(static_cast<std::size_t>(batch * report_.model.classes()));
+    start = Clock::now();
+    live.session->run(input_, result.output);
+    result.first_run_ms = since_ms(start);
+    print_load(progress_, report_.model, result);
+    return live;
+  }
+
+  TimedBurst device_burst(const LiveCase& one, std::int64_t batch) const {
+    Session* session = one.session.get();
+    const bool settle = one.what->processor == Processor::Gpu;
+    return [session, batch, settle](int iterations) {
+      // What ran before, perhaps another implementation, has left its own data in the caches.
+      if (settle) session->execute(batch);
+      return session->time_executions(batch, iterations);
+    };
+  }
+
+  TimedBurst host_burst(LiveCase& one) const {
+    return [this, session = one.session.get(), output = &one.result.output](int iterations) {
+      std::vector<double> times(static_cast<std::size_t>(iterations));
+      for (double& time : times) {
+        const auto start = Clock::now();
+        session->run(input_, *output);
+        time = since_ms(start);
+      }
+      return times;
+    };
+  }
+
+  void time_batch(std::vector<LiveCase>& live, std::int64_t batch) {
+    GpuStates states{batch, gpu_state(options_.device), {}};
+    // A GPU would fall asleep between the bursts of the CPU, so only what shares a processor alternates.
+    for (const Processor processor : {Processor::Gpu, Processor::Cpu}) {
+      std::vector<LiveCase*> group;
+      for (LiveCase& one : live) {
+        if (one.what->processor == processor) group.push_back(&one);
+      }
+      if (!group.empty()) time_group(group, batch);
+      if (processor == Processor::Gpu) states.after = gpu_state(options_.device);
+    }
+    if (report_.gpu_context_ms > 0) report_.gpu_states.push_back(states);
+  }
+
+  void time_group(const std::vector<LiveCase*>& group, std::int64_t batch) {
+    std::vector<TimedBurst> device;
+    std::vector<TimedBurst> host;
+    for (LiveCase* one : group) {
+      device.push_back(device_burst(*one, batch));
+      host.push_back(host_burst(*one));
+    }
+    Schedule main;
+    main.warm_up_ms = options_.warm_up_ms;
+    main.duration_ms = options_.duration_s * 1e3;
+    main.iterations = options_.iterations;
+    main.idle_ms = options_.idle_ms;
+    Schedule side = main;
+    side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
+    side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
+    const auto device_samples = measure_interleaved(device, options_.include_transfers ? side : main, interrupted);
+    const auto host_samples = measure_interleaved(host, options_.include_transfers ? main : side, interrupted);
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      group[i]->result.device = device_samples[i];
+      group[i]->result.host = host_samples[i];
+    }
+  }
+
+  void summarize_case(const std::vector<LiveCase>& live, LiveCase& one) const {
+    CaseResult& result = one.result;
+    result.device_statistics = summarize(result.device.times_ms);
+    result.host_statistics = summarize(result.host.times_ms);
+    const LiveCase& reference = live[selection_.reference];
+    if (&reference == &one) return;
+    // Bursts pair up only where they alternated.
+    const bool paired = reference.what->processor == one.what->processor;
+    const Samples& ours = result.samples();
+    const Samples& theirs = reference.result.samples();
+    result.speed_up = speed_up(theirs.times_ms, ours.times_ms,
+                               paired ? std::span<const double>(theirs.burst_medians_ms) : std::span<const double>(),
+                               paired ? std::span<const double>(ours.burst_medians_ms) : std::span<const double>());
+    Comparer comparer;
+    comparer.add(result.output, reference.result.output, static_cast<std::size_t>(report_.model.classes()));
+    result.comparison = comparer.result();
+  }
+
+  void profile(std::vector<LiveCase>& live, std::int64_t batch) const {
+    for (LiveCase& one : live) {
+      if (interrupted()) return;
+      const int iterations = one.what->processor == Processor::Gpu ? kProfileIterations
+                                                                   : std::min(kProfileIterations, options_.iterations);
+      one.result.layer_ms = one.session->profile(batch, iterations);
+    }
+  }
+
+  void classify_images(const std::vector<LiveCase>& live, std::int64_t batch) {
+    progress_ << "\nClassifying " << images_.samples.size() << " pictures ...\n" << std::flush;
+    std::vector<Classifier> classifiers;
+    for (const LiveCase& one : live) {
+      classifiers.push_back({one.what->implementation, one.what->precision, one.session.get()});
+    }
+    report_.images = evaluate_images(images_, classifiers, selection_.reference, static_cast<std::size_t>(batch),
+                                     static_cast<std::size_t>(report_.model.classes()), interrupted);
+  }
+
+  const Options& options_;
+  std::ostream& progress_;
+  Report& report_;
+  Selection selection_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<float> loaded_input_;
+  std::vector<float> input_;
+  ImageSet images_;
+};
+
+std::string text_of(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+void check_comparison(const Options& options, const std::string& who, const std::string& against,
+                      const std::optional<Comparison>& comparison, std::vector<std::string>& missed) {
+  if (!comparison || comparison->pictures == 0) return;
+  if (options.accuracy_threshold && comparison->max_abs > *options.accuracy_threshold) {
+    missed.push_back(who + ": a logit differs by " + std::to_string(comparison->max_abs) + " from " + against +
+                     ", allowed are " + text_of(*options.accuracy_threshold));
+  }
+  const double agreement = 100 * comparison->top1_agreement();
+  if (options.agreement_threshold && agreement < *options.agreement_threshold) {
+    missed.push_back(who + ": top-1 agrees with " + against + " on " + text_of(agreement) + " % of " +
+                     std::to_string(comparison->pictures) + " pictures, asked were " +
+                     text_of(*options.agreement_threshold) + " %");
+  }
+}
+
+void check_top1(const Options& options, const ImageReport& images, std::vector<std::string>& missed) {
+  if (!options.top1_threshold) return;
+  if (images.labelled == 0) missed.push_back("top-1: no picture with a label was evaluated");
+  for (const AccuracyResult& result : images.results) {
+    if (images.labelled == 0) break;
+    const double top1 = 100 * static_cast<double>(result.top1) / static_cast<double>(images.labelled);
+    if (top1 < *options.top1_threshold) {
+      missed.push_back(result.label() + ": top-1 " + text_of(top1) + " %, asked were " +
+                       text_of(*options.top1_threshold) + " %");
+    }
+  }
+}
+
+}  // namespace
+
+void run_benchmark(const Options& options, std::ostream& progress, Report& report) {
+  Run(options, progress, report).execute();
+}
+
+std::vector<std::string> missed_thresholds(const Options& options, const Report& report) {
+  std::vector<std::string> missed;
+  if (options.images.empty()) {
+    for (const CaseResult& result : report.cases) {
+      check_comparison(options, result.label() + ", batch " + std::to_string(result.batch), report.reference,
+                       result.comparison, missed);
+    }
+  }
+  if (!report.images) return missed;
+  check_top1(options, *report.images, missed);
+  for (const AccuracyResult& result : report.images->results) {
+    check_comparison(options, result.label() + ", pictures", report.reference, result.with_reference, missed);
+    check_comparison(options, result.label() + ", pictures", "--referenceLogits", result.with_reference_file, missed);
+  }
+  return missed;
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <iosfwd>
+
+#include "bench_engine/options.h"
+#include "bench_engine/results.h"
+
+namespace mobicuda::bench {
+
+/// Does what the options ask for: loads, times, profiles, compares, classifies. Tells of each step on
+/// `progress` and leaves what it found in `report`, which holds the part before the failure when this
+/// throws: UsageError, mobicuda::Error. Returns early, with report.interrupted, on Ctrl-C.
+void run_benchmark(const Options& options, std::ostream& progress, Report& report);
+
+/// The thresholds of the options that the report misses, one sentence each.
+std::vector<std::string> missed_thresholds(const Options& options, const Report& report);
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace mobicuda::bench {
+
+/// Something that can be timed: runs `iterations` times and gives each one's milliseconds.
+using TimedBurst = std::function<std::vector<double>(int iterations)>;
+
+/// How long to measure each subject.
+struct Schedule {
+  double warm_up_ms = 200;
+  double duration_ms = 3000;  ///< wall time for each subject
+  int iterations = 10;        ///< at least so many for each subject
+  double idle_ms = 0;         ///< pause before each iteration, for the latency of a paced application
+};
+
+struct Samples {
+  std::vector<double> times_ms;
+  std::vector<double> burst_medians_ms;  ///< one for each burst; burst i of all subjects ran side by side
+};
+
+/// Times the subjects in alternating short bursts, so that a drift of clocks or temperature hits all of
+/// them alike. Each is warmed up first. Stops early, with what it has, once `stop` returns true.
+std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, const Schedule& schedule,
+                                         const std::function<bool()>& stop);
+
+}  // namespace mobicuda::bench
