@@ -1,0 +1,395 @@
+// The CPU engine through the public interface: fp32 against the fp64 oracle with derived bounds, and its promises
+// of determinism, exact memory and no allocation.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <mobicuda/cpu_backend.h>
+
+#include "baselines/allocation_count.h"
+#include "baselines/test_graphs.h"
+#include "support/catch.h"
+#include "support/random.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+std::shared_ptr<const Engine> compile(const Graph& graph, Precision precision, std::int64_t max_batch = 1,
+                                      int threads = 1) {
+  EngineOptions options;
+  options.precision = precision;
+  options.max_batch = max_batch;
+  options.threads = threads;
+  return make_cpu_backend()->compile(graph, options);
+}
+
+Floats run(const Engine& engine, const Floats& input) {
+  const auto pictures = static_cast<std::int64_t>(input.size()) / engine.input().shape.elements();
+  Floats output(static_cast<std::size_t>(pictures * engine.output().shape.elements()),
+                std::numeric_limits<float>::quiet_NaN());
+  engine.create_session()->run(input, output);
+  return output;
+}
+
+Floats input_for(const Graph& graph, std::int64_t pictures, std::uint32_t seed = 77) {
+  return random_uniform(seed, static_cast<std::size_t>(pictures * graph.input_desc().shape.elements()));
+}
+
+// Makes the same graph with weights of the asked kind.
+using GraphMaker = std::function<Graph(WeightKind)>;
+
+// fp32 against fp64 for one sum of `products` products: the hard bound for every element, and bitwise equality on
+// whole numbers.
+void check_against_oracle(const GraphMaker& make, std::int64_t products, std::int64_t pictures) {
+  constexpr int kThreads = 2;
+  const Graph graph = make(WeightKind::Signed);
+  const Floats input = input_for(graph, pictures);
+  Floats absolute = input;
+  for (float& value : absolute) value = std::abs(value);
+  const Floats actual = run(*compile(graph, Precision::Fp32, pictures, kThreads), input);
+  const Floats expected = run(*compile(graph, Precision::Fp64, pictures, kThreads), input);
+  const Floats magnitude = run(*compile(make(WeightKind::Absolute), Precision::Fp64, pictures, kThreads), absolute);
+  const std::vector<double> wanted(expected.begin(), expected.end());
+  std::vector<double> allowed;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    // The oracle's own result passed through a float on its way out.
+    allowed.push_back(hard_bound(gamma(products), static_cast<double>(magnitude[i]), wanted[i], kStoreF32) +
+                      kUnitF32 * std::abs(wanted[i]));
+  }
+  CHECK(compare_elements(actual, wanted, allowed));
+
+  const Graph whole = make(WeightKind::Integer);
+  const Floats integers = random_integers(78, input.size());
+  CHECK(compare_bits(run(*compile(whole, Precision::Fp32, pictures, kThreads), integers),
+                     run(*compile(whole, Precision::Fp64, pictures, kThreads), integers)));
+}
+
+struct ConvCase {
+  std::int64_t c, h, w, outputs, kernel_h, kernel_w;
+  Conv2d op;
+  bool bias = true;
+  bool residual = false;
+};
+
+void check_conv(const ConvCase& test, std::int64_t pictures = 2) {
+  const auto make = [&](WeightKind kind) {
+    TestGraph net({DType::F32, Shape{1, test.c, test.h, test.w}, Layout::NHWC}, 5, kind);
+    const ValueId entry = net.last();
+    Conv2d op = test.op;
+    // An upper bound would cut off the magnitudes.
+    if (kind == WeightKind::Absolute) op.activation = Activation::none();
+    net.conv(op, test.outputs, test.kernel_h, test.kernel_w, test.bias);
+    if (test.residual) net.add(Add{}, {net.last(), entry});
+    return net.build();
+  };
+  CAPTURE(test.c, test.h, test.w, test.outputs, test.kernel_h, test.kernel_w, test.op.groups, test.op.strides,
+          test.op.dilations, test.op.pads.top, test.op.pads.left, test.op.pads.bottom, test.op.pads.right, test.bias,
+          test.residual, pictures);
+  check_against_oracle(make, test.c / test.op.groups * test.kernel_h * test.kernel_w, pictures);
+}
+
+TEST_CASE("pointwise convolution in fp32 stays within the hard bound of the oracle") {
+  for (const std::int64_t c : {1, 3, 16, 33}) {
+    for (const std::int64_t outputs : {1, 7, 8, 16, 17, 31, 32, 33, 65}) {
+      for (const auto& [h, w] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {7, 7}, {5, 10}}) {
+        ConvCase test{c, h, w, outputs, 1, 1, {}};
+        test.op.activation = Activation::relu6();
+        test.bias = c != 3;
+        check_conv(test);
+      }
+    }
+  }
+  check_conv({960, 7, 7, 160, 1, 1, {}});
+  check_conv({1280, 1, 1, 1000, 1, 1, {}}, 3);
+  check_conv({33, 9, 6, 33, 1, 1, {}, true, true});
+}
+
+TEST_CASE("depthwise convolution in fp32 stays within the hard bound of the oracle") {
+  for (const std::int64_t c : {2, 7, 16, 31, 64, 144}) {
+    for (const std::int64_t kernel : {2, 3, 5}) {
+      for (const std::int64_t stride : {1, 2, 3}) {
+        for (const std::int64_t dilation : {1, 2}) {
+          ConvCase test{c, 11, 8, c, kernel, 3, {}};
+          test.op.groups = c;
+          test.op.strides = {stride, 1 + stride % 2};
+          test.op.dilations = {dilation, 1};
+          test.op.pads = {stride - 1, 1, dilation, 3};
+          test.op.activation = dilation == 1 ? Activation::relu() : Activation::none();
+          test.bias = stride != 3;
+          check_conv(test);
+        }
+      }
+    }
+  }
+  ConvCase with_residual{35, 6, 6, 35, 3, 3, {}, true, true};
+  with_residual.op.groups = 35;
+  with_residual.op.pads = {1, 1, 1, 1};
+  check_conv(with_residual);
+}
+
+TEST_CASE("general convolution in fp32 stays within the hard bound of the oracle") {
+  for (const std::int64_t groups : {1, 2, 4}) {
+    for (const std::int64_t kernel : {1, 2, 3, 7}) {
+      for (const std::int64_t stride : {1, 2}) {
+        ConvCase test{8, 13, 9, 20, kernel, 3, {}};
+        test.op.groups = groups;
+        test.op.strides = {stride, 3 - stride};
+        test.op.dilations = {1, stride};
+        test.op.pads = {3, 0, 2, 1};
+        test.op.activation = {-0.5F, 2.0F};
+        test.bias = kernel != 2;
+        check_conv(test);
+      }
+    }
+  }
+  ConvCase stem{3, 32, 48, 32, 3, 3, {}};
+  stem.op.strides = {2, 2};
+  stem.op.pads = {0, 0, 1, 1};
+  check_conv(stem);
+  ConvCase multiplier{5, 7, 7, 15, 3, 3, {}};  // three outputs for each channel are not depthwise
+  multiplier.op.groups = 5;
+  check_conv(multiplier);
+  ConvCase with_residual{24, 6, 9, 24, 3, 3, {}, true, true};
+  with_residual.op.pads = {1, 1, 1, 1};
+  with_residual.op.groups = 2;
+  check_conv(with_residual);
+  ConvCase wide{512, 5, 5, 24, 3, 3, {}};  // patches larger than the scratch memory aims at
+  check_conv(wide);
+}
+
+TEST_CASE("gemm in fp32 stays within the hard bound of the oracle") {
+  for (const std::int64_t features : {1, 5, 128, 1280}) {
+    for (const std::int64_t outputs : {1, 15, 16, 17, 1000}) {
+      for (const std::int64_t pictures : {1, 2, 7, 50}) {
+        CAPTURE(features, outputs, pictures);
+        const auto make = [&](WeightKind kind) {
+          TestGraph net({DType::F32, Shape{1, features}, Layout::NCHW}, 6, kind);
+          return net.gemm(outputs, features != 5).build();
+        };
+        check_against_oracle(make, features, pictures);
+      }
+    }
+  }
+}
+
+TEST_CASE("operations without sums are as exact in fp32 as in fp64") {
+  const TensorDesc image{DType::F32, Shape{1, 6, 7, 5}, Layout::NCHW};
+  const auto check = [&](const char* what, const std::function<void(TestGraph&)>& append) {
+    TestGraph net(image, 8);
+    append(net);
+    const Graph graph = net.build();
+    const Floats input = random_integers(9, static_cast<std::size_t>(3 * image.shape.elements()));
+    INFO(what);
+    CHECK(
+        compare_bits(run(*compile(graph, Precision::Fp32, 3), input), run(*compile(graph, Precision::Fp64, 3), input)));
+  };
+  check("add", [](TestGraph& net) { net.add(Add{Activation::relu6()}, {net.last(), net.last()}); });
+  check("clip", [](TestGraph& net) { net.add(Clip{{-1.0F, 2.5F}}, {net.last()}); });
+  Pool2d pool;
+  pool.kernel = {3, 2};
+  pool.strides = {2, 2};
+  pool.pads = {1, 1, 0, 1};
+  check("max pooling", [&](TestGraph& net) { net.add(pool, {net.last()}); });
+  pool.kind = PoolKind::Average;
+  pool.kernel = {2, 2};
+  pool.ceil_mode = true;
+  check("average pooling", [&](TestGraph& net) { net.add(pool, {net.last()}); });
+  pool.count_include_pad = true;
+  check("average pooling with padding", [&](TestGraph& net) { net.add(pool, {net.last()}); });
+  check("transpose", [](TestGraph& net) { net.add(Transpose{{0, 3, 1, 2}}, {net.last()}); });
+  check("pad", [](TestGraph& net) { net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()}); });
+  check("reshape", [](TestGraph& net) { net.flatten(); });
+  check("reshape after NHWC work",
+        [&](TestGraph& net) { net.add(pool, {net.last()}).flatten().add(Clip{Activation::relu6()}, {net.last()}); });
+  check("nothing", [](TestGraph& net) { net.add(Identity{}, {net.last()}); });
+}
+
+TEST_CASE("a flattened image keeps the NCHW order of its elements") {
+  TestGraph net({DType::F32, Shape{1, 2, 2, 2}, Layout::NCHW}, 1);
+  net.add(Clip{{-100.0F, 100.0F}}, {net.last()}).flatten();
+  const Floats input{1, 2, 3, 4, 5, 6, 7, 8};
+  CHECK(run(*compile(net.build(), Precision::Fp32), input) == input);
+}
+
+TEST_CASE("scale and shift in fp32 stay within the hard bound of the oracle") {
+  for (const Layout layout : {Layout::NCHW, Layout::NHWC}) {
+    const auto make = [&](WeightKind kind) {
+      TestGraph net({DType::F32, Shape{1, 5, 3, 4}, layout}, 8, kind);
+      const ValueId scale = net.constant(Shape{5}, 2.0F);
+      const ValueId shift = net.constant(Shape{5}, 2.0F);
+      return net.add(ScaleShift{}, {net.last(), scale, shift}).build();
+    };
+    check_against_oracle(make, 1, 2);
+  }
+}
+
+TEST_CASE("softmax in fp32 stays within its derived error") {
+  constexpr std::int64_t kColumns = 1000;
+  TestGraph net({DType::F32, Shape{1, kColumns}, Layout::NCHW}, 1);
+  const Graph graph = net.add(Softmax{}, {net.last()}).build();
+  const Floats input = random_uniform(3, 2 * kColumns, -10.0F, 10.0F);
+  const Floats actual = run(*compile(graph, Precision::Fp32, 2), input);
+  const Floats expected = run(*compile(graph, Precision::Fp64, 2), input);
+  std::vector<double> allowed;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    constexpr double kLargest = 10.0;
+    allowed.push_back(static_cast<double>(expected[i]) *
+                      softmax_relative_error(kLargest - static_cast<double>(input[i])));
+  }
+  CHECK(compare_elements(actual, std::vector<double>(expected.begin(), expected.end()), allowed));
+}
+
+TEST_CASE("a small MobileNetV2 in fp32 agrees with the oracle") {
+  constexpr double kNetworkRelL2 = 1e-5;  // docs/numerics.md: fp32 logits of a network
+  for (const auto& [h, w] : {std::pair<std::int64_t, std::int64_t>{32, 32}, {33, 47}}) {
+    const Graph graph = small_mobilenet(h, w, 11);
+    const Floats input = input_for(graph, 3);
+    const Floats actual = run(*compile(graph, Precision::Fp32, 3, 2), input);
+    const Floats expected = run(*compile(graph, Precision::Fp64, 3, 2), input);
+    CHECK(compare_rel_l2(actual, std::vector<double>(expected.begin(), expected.end()), kNetworkRelL2));
+  }
+}
+
+TEST_CASE("results are bitwise equal for every number of threads") {
+  const Graph graph = small_mobilenet(40, 36, 12);
+  const Floats input = input_for(graph, 3);
+  for (const Precision precision : {Precision::Fp32, Precision::Fp64}) {
+    const Floats one = run(*compile(graph, precision, 3, 1), input);
+    for (const int threads : {2, 3, 7}) {
+      CAPTURE(to_string(precision), threads);
+      const auto engine = compile(graph, precision, 3, threads);
+      for (int repeat = 0; repeat < 5; ++repeat) CHECK(compare_bits(run(*engine, input), one));
+    }
+  }
+}
+
+TEST_CASE("a picture gives the same bits alone and at any place in a batch") {
+  constexpr std::int64_t kBatch = 9;
+  const Graph graph = small_mobilenet(32, 28, 13);
+  const Floats input = input_for(graph, kBatch);
+  const auto engine = compile(graph, Precision::Fp32, kBatch, 2);
+  const Floats together = run(*engine, input);
+  const auto in = static_cast<std::ptrdiff_t>(engine->input().shape.elements());
+  const auto out = static_cast<std::ptrdiff_t>(engine->output().shape.elements());
+  for (std::ptrdiff_t n = 0; n < kBatch; ++n) {
+    const Floats alone = run(*engine, Floats(input.begin() + n * in, input.begin() + (n + 1) * in));
+    CHECK(compare_bits(alone, Floats(together.begin() + n * out, together.begin() + (n + 1) * out)));
+  }
+}
+
+TEST_CASE("NaN and infinity pass through every fp32 layer as in the oracle") {
+  const float bad = GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity());
+  const auto append = GENERATE(
+      as<std::function<void(TestGraph&)>>{}, [](TestGraph& net) { net.pointwise(19, Activation::relu6()); },
+      [](TestGraph& net) { net.depthwise3x3(1, Activation::relu6()); },
+      [](TestGraph& net) {
+        net.conv(Conv2d{{1, 1}, {1, 1}, {}, 1, Activation::relu6()}, 19, 3, 3);
+      },
+      [](TestGraph& net) { net.add(Clip{Activation::relu6()}, {net.last()}); },
+      [](TestGraph& net) { net.add(GlobalAveragePool{}, {net.last()}); },
+      [](TestGraph& net) {
+        net.add(Pool2d{PoolKind::Max, {2, 2}, {1, 1}, {}, false, false}, {net.last()});
+      });
+  TestGraph net({DType::F32, Shape{1, 37, 5, 5}, Layout::NHWC}, 14);
+  append(net);
+  const Graph graph = net.build();
+  Floats input = input_for(graph, 1);
+  input[12 * 37 + 4] = bad;
+  input[12 * 37 + 36] = bad;
+  const Floats actual = run(*compile(graph, Precision::Fp32), input);
+  const Floats expected = run(*compile(graph, Precision::Fp64), input);
+  bool any_nan = false;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    CHECK(std::isnan(actual[i]) == std::isnan(expected[i]));
+    CHECK(std::isinf(actual[i]) == std::isinf(expected[i]));
+    any_nan = any_nan || std::isnan(expected[i]);
+  }
+  if (std::isnan(bad)) CHECK(any_nan);
+}
+
+TEST_CASE("the memory report is what a session allocates, to the byte") {
+  const Graph graph = small_mobilenet(32, 32, 15);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp64);
+  const auto batch = GENERATE(as<std::int64_t>{}, 1, 4);
+  const auto engine = compile(graph, precision, batch, 2);
+  const MemoryReport report = engine->memory();
+  CHECK(report.io_bytes == batch * (3 * 32 * 32 + 101) * (precision == Precision::Fp32 ? 4 : 8));
+  CHECK(report.weight_bytes > 0);
+  std::int64_t layer_weights = 0;
+  for (const LayerInfo& layer : engine->layers()) layer_weights += layer.weight_bytes;
+  CHECK(report.weight_bytes == layer_weights);
+  const AllocationCount before = aligned_allocations();
+  const auto session = engine->create_session();
+  CHECK(aligned_allocations().bytes - before.bytes == report.arena_bytes + report.workspace_bytes + report.io_bytes);
+}
+
+TEST_CASE("running a session allocates nothing") {
+  const Graph graph = small_mobilenet(32, 32, 16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp64);
+  const auto threads = GENERATE(1, 3);
+  const auto engine = compile(graph, precision, 2, threads);
+  const auto session = engine->create_session();
+  const Floats input = input_for(graph, 2);
+  Floats output(2 * 101);
+  const AllocationCount before = all_allocations();
+  session->run(input, output);
+  const AllocationCount after = all_allocations();
+  CHECK(after.calls == before.calls);
+}
+
+TEST_CASE("layers carry the nodes' names, kernels and counts") {
+  const auto engine = compile(small_mobilenet(32, 32, 17), Precision::Fp32, 1, 1);
+  const auto layers = engine->layers();
+  REQUIRE(layers.size() > 10);
+  CHECK(layers[0].kernel.starts_with("layout_transform/"));
+  CHECK(layers[1].name == "node0+node1");
+  CHECK(layers[1].kernel.starts_with("conv2d/"));
+  CHECK(layers[1].flops == 2 * 16 * 16 * 16 * 27);
+  CHECK(layers[2].kernel.starts_with("gemm/"));
+  CHECK(layers[3].kernel.starts_with("depthwise_conv/"));
+  for (const LayerInfo& layer : layers) CHECK(layer.activation_bytes > 0);
+  const auto session = engine->create_session();
+  CHECK(session->profile(1, 3).size() == layers.size());
+  for (const double ms : session->time_executions(1, 4)) CHECK(ms > 0.0);
+}
+
+TEST_CASE("precisions that the CPU engine lacks are named at compile time") {
+  const Graph graph = small_mobilenet(32, 32, 18);
+  for (const Precision precision : {Precision::Fp16, Precision::Tf32}) {
+    try {
+      compile(graph, precision);
+      FAIL("compiled");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::unsupported);
+      CHECK(std::string(error.what()).find("fp32 or fp64") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("one engine serves several threads, each with its session") {
+  const Graph graph = small_mobilenet(32, 32, 19);
+  const auto engine = compile(graph, Precision::Fp32, 1, 2);
+  const Floats input = input_for(graph, 1);
+  const Floats expected = run(*engine, input);
+  std::vector<Floats> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (Floats& result : results) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 5; ++i) result = run(*engine, input);
+      });
+    }
+  }
+  for (const Floats& result : results) CHECK(compare_bits(result, expected));
+}
+
+}  // namespace
+}  // namespace mobicuda::test

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace mobicuda::cpu {
 
@@ -41,12 +42,15 @@ struct Fp32Kernels {
   void (*depthwise_conv)(const DepthwiseTask& task);
 };
 
+// The sets are reached through the two functions at the end, which ask the processor first.
 const Fp32Kernels& fp32_kernels_generic();
 #ifdef MOBICUDA_CPU_X86
 const Fp32Kernels& fp32_kernels_avx2();    ///< needs AVX2 and FMA
 const Fp32Kernels& fp32_kernels_avx512();  ///< needs AVX-512 F, DQ, BW and VL
 #endif
 
+/// All that this processor runs, the widest last.
+std::vector<const Fp32Kernels*> supported_fp32_kernels();
 /// The widest that this processor runs.
 const Fp32Kernels& fp32_kernels();
 

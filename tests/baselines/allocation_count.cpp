@@ -1,0 +1,52 @@
+#include "baselines/allocation_count.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> plain_calls{0};
+std::atomic<std::int64_t> plain_bytes{0};
+std::atomic<std::int64_t> aligned_calls{0};
+std::atomic<std::int64_t> aligned_bytes{0};
+
+void* allocate(std::size_t bytes) noexcept {
+  ++plain_calls;
+  plain_bytes += static_cast<std::int64_t>(bytes);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
+
+void* allocate(std::size_t bytes, std::align_val_t alignment) noexcept {
+  ++aligned_calls;
+  aligned_bytes += static_cast<std::int64_t>(bytes);
+  const auto step = static_cast<std::size_t>(alignment);
+  return std::aligned_alloc(step, (bytes + step - 1) / step * step);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* memory = allocate(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  void* memory = allocate(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return allocate(bytes, alignment);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace mobicuda::test {
+
+AllocationCount all_allocations() { return {plain_calls + aligned_calls, plain_bytes + aligned_bytes}; }
+AllocationCount aligned_allocations() { return {aligned_calls, aligned_bytes}; }
+
+}  // namespace mobicuda::test

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace mobicuda::test {
+
+/// Calls of operator new in this program so far, and the bytes they asked for.
+struct AllocationCount {
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+};
+
+AllocationCount all_allocations();
+AllocationCount aligned_allocations();  ///< those with an alignment of their own: engines' and sessions' buffers
+
+}  // namespace mobicuda::test
