@@ -1,0 +1,266 @@
+// GEMM with a fused epilogue: variants, limits, packing, launch.
+// Pipeline and epilogue: gemm_pipeline.cuh. Arithmetic: gemm_mma.cuh (half, tensor cores), gemm_simt.cuh (exact float),
+// gemm_gemv.cuh (few rows).
+// Indices within a matrix are size_t; m, n and k are at most 2^30.
+
+#include "gemm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "gemm_gemv.cuh"
+#include "gemm_mma.cuh"
+#include "gemm_simt.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using gemm_detail::gemm_shared_bytes;
+using gemm_detail::GemmArgs;
+using gemm_detail::kGemvRows;
+using gemm_detail::kGemvThreads;
+using gemm_detail::MmaConfig;
+using gemm_detail::MmaTile;
+using gemm_detail::SimtConfig;
+using gemm_detail::SimtTile;
+
+constexpr int kLargestExtent = 1 << 30;
+constexpr int kPackedStep = 8;
+
+using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
+using SharedFunction = std::size_t (*)(int k);
+
+/// The most dynamic shared memory that a block may have.
+std::size_t shared_limit(int compute_capability) {
+  constexpr std::size_t kKilobyte = 1024;
+  switch (compute_capability) {
+    case 80:
+    case 87:
+      return 163 * kKilobyte;
+    case 86:
+    case 89:
+    case 120:
+    case 121:
+      return 99 * kKilobyte;
+    default:
+      return (compute_capability >= 90 ? 227 : 64) * kKilobyte;
+  }
+}
+
+/// Blocks of this kernel that the current device runs at once.
+cudaError_t resident_blocks(void (*kernel)(GemmArgs), int threads, std::size_t shared_bytes, int& blocks) {
+  int device = 0;
+  int multiprocessors = 0;
+  int most_shared_bytes = 0;
+  int blocks_each = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&most_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  }
+  // Always the device's maximum: another thread may launch the same kernel with another size at this moment.
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, static_cast<std::size_t>(most_shared_bytes));
+  if (status == cudaSuccess) {
+    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, threads, shared_bytes);
+  }
+  blocks = std::max(1, blocks_each) * multiprocessors;
+  return status;
+}
+
+template <class Tile>
+std::size_t largest_shared_bytes(int k) {
+  return gemm_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
+}
+
+template <class Tile>
+cudaError_t launch_tile(GemmArgs args, const Launch& where) {
+  args.k_slices = ceil_div(args.k, Tile::kBk);
+  args.m_tiles = ceil_div(args.m, Tile::kBm);
+  args.n_tiles = ceil_div(args.n, Tile::kBn);
+  const auto kernel = gemm_detail::gemm_kernel<Tile>;
+  int blocks = 0;
+  const cudaError_t status = resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), blocks);
+  if (status != cudaSuccess) return status;
+  args.m_tile_stride = std::min(args.m_tiles, std::max(1, blocks / args.n_tiles));
+  const std::int64_t steps = std::int64_t{ceil_div(args.m_tiles, args.m_tile_stride)} * args.k_slices;
+  return launch(kernel, dim3(static_cast<unsigned>(args.n_tiles * args.m_tile_stride)), dim3(Tile::kThreads),
+                gemm_shared_bytes<Tile>(args.k_slices, steps), where, args);
+}
+
+template <class T>
+cudaError_t launch_gemv(GemmArgs args, const Launch& where) {
+  const dim3 grid(static_cast<unsigned>(ceil_div(args.n, kGemvThreads / 32)),
+                  static_cast<unsigned>(ceil_div(args.m, kGemvRows)));
+  return launch(gemm_detail::gemv_kernel<T>, grid, dim3(kGemvThreads), 0, where, args);
+}
+
+struct Entry {
+  GemmVariant variant;
+  std::string_view name;
+  GemmTile tile;
+  int compute_capability;  ///< at least
+  bool any_k;              ///< else rows of X must start on 16 bytes
+  int largest_m;
+  SharedFunction shared_bytes[2];  ///< by Elem; both null where the variant does not take it
+  LaunchFunction launch[2];
+};
+
+template <class Tile>
+constexpr GemmTile tile_of() {
+  return {Tile::kBm, Tile::kBn, Tile::kBk, Tile::kSplitK, Tile::kThreads};
+}
+
+template <MmaConfig kConfig>
+constexpr Entry mma(GemmVariant variant, std::string_view name) {
+  using Tile = MmaTile<kConfig>;
+  return {variant,
+          name,
+          tile_of<Tile>(),
+          80,
+          false,
+          kLargestExtent,
+          {nullptr, largest_shared_bytes<Tile>},
+          {nullptr, launch_tile<Tile>}};
+}
+
+template <SimtConfig kConfig, bool kHalf = false>
+constexpr Entry simt(GemmVariant variant, std::string_view name) {
+  using Tile = SimtTile<float, kConfig>;
+  Entry entry{variant,
+              name,
+              tile_of<Tile>(),
+              0,
+              true,
+              kLargestExtent,
+              {largest_shared_bytes<Tile>, nullptr},
+              {launch_tile<Tile>, nullptr}};
+  if constexpr (kHalf) {
+    entry.shared_bytes[1] = largest_shared_bytes<SimtTile<__half, kConfig>>;
+    entry.launch[1] = launch_tile<SimtTile<__half, kConfig>>;
+  }
+  return entry;
+}
+
+std::size_t no_shared_bytes(int) { return 0; }
+
+// clang-format off
+constexpr Entry kEntries[] = {
+    //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
+    mma<MmaConfig{128, 128, 32,       2, 4, 1,      4,    false,          2}>(GemmVariant::Mma128x128x32, "mma_128x128x32"),
+    mma<MmaConfig{128,  64, 64,       2, 2, 1,      3,    false,          3}>(GemmVariant::Mma128x64x64, "mma_128x64x64"),
+    mma<MmaConfig{128,  96, 32,       8, 1, 1,      4,     true,          2}>(GemmVariant::Mma128x96x32, "mma_128x96x32"),
+    mma<MmaConfig{128,  32, 64,       4, 1, 1,      3,     true,          4}>(GemmVariant::Mma128x32x64, "mma_128x32x64"),
+    mma<MmaConfig{256,  16, 32,       8, 1, 1,      4,     true,          3}>(GemmVariant::Mma256x16x32, "mma_256x16x32"),
+    mma<MmaConfig{ 64,  64, 64,       2, 2, 1,      4,    false,          3}>(GemmVariant::Mma64x64x64, "mma_64x64x64"),
+    mma<MmaConfig{ 64,  32, 32,       4, 1, 1,      3,     true,          6}>(GemmVariant::Mma64x32x32, "mma_64x32x32"),
+    mma<MmaConfig{ 64,  32, 64,       2, 1, 2,      4,    false,          4}>(GemmVariant::Mma64x32x64K2, "mma_64x32x64_k2"),
+    mma<MmaConfig{ 32,  32, 64,       2, 1, 2,      4,     true,          4}>(GemmVariant::Mma32x32x64K2, "mma_32x32x64_k2"),
+    mma<MmaConfig{ 16,  32, 128,      1, 1, 4,      4,     true,          4}>(GemmVariant::Mma16x32x128K4, "mma_16x32x128_k4"),
+    mma<MmaConfig{ 16,  16, 256,      1, 1, 8,      4,     true,          2}>(GemmVariant::Mma16x16x256K8, "mma_16x16x256_k8"),
+    //              bm   bn   bk  tm tn split_k  stages  resident  min_blocks
+    simt<SimtConfig{128, 128, 16,  8, 8,      1,      3,    false,          2}>(GemmVariant::Simt128x128x16, "simt_128x128x16"),
+    simt<SimtConfig{128,  64, 16,  8, 8,      1,      3,    false,          4}>(GemmVariant::Simt128x64x16, "simt_128x64x16"),
+    simt<SimtConfig{128,  32, 16,  8, 4,      1,      4,     true,          4}>(GemmVariant::Simt128x32x16, "simt_128x32x16"),
+    simt<SimtConfig{256,  16, 16,  8, 4,      1,      3,     true,          4}>(GemmVariant::Simt256x16x16, "simt_256x16x16"),
+    simt<SimtConfig{ 64,  64, 16,  8, 4,      1,      3,    false,          4}, true>(GemmVariant::Simt64x64x16, "simt_64x64x16"),
+    simt<SimtConfig{ 32,  32, 32,  4, 4,      4,      6,    false,          2}, true>(GemmVariant::Simt32x32x32K4, "simt_32x32x32_k4"),
+    simt<SimtConfig{ 16,  32, 64,  4, 4,      8,      6,     true,          2}>(GemmVariant::Simt16x32x64K8, "simt_16x32x64_k8"),
+    simt<SimtConfig{ 16,  16, 64,  4, 4,     16,      6,     true,          2}>(GemmVariant::Simt16x16x64K16, "simt_16x16x64_k16"),
+    {GemmVariant::Gemv, "gemv", {kGemvRows, kGemvThreads / 32, 1, 32, kGemvThreads}, 0, false, kGemvRows * kMaxGridYz,
+     {no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>}},
+};
+// clang-format on
+
+constexpr std::size_t kVariantCount = std::size(kEntries);
+
+constexpr auto list_variants() {
+  struct List {
+    GemmVariant variants[kVariantCount];
+  } list{};
+  for (std::size_t i = 0; i < kVariantCount; ++i) list.variants[i] = kEntries[i].variant;
+  return list;
+}
+constexpr auto kVariants = list_variants();
+
+constexpr bool entries_are_in_order() {
+  for (std::size_t i = 0; i < kVariantCount; ++i) {
+    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
+  }
+  return true;
+}
+static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+
+const Entry& entry_of(GemmVariant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
+
+}  // namespace
+
+std::span<const GemmVariant> gemm_variants() { return kVariants.variants; }
+
+std::string_view name(GemmVariant variant) { return entry_of(variant).name; }
+
+GemmTile gemm_tile(GemmVariant variant) { return entry_of(variant).tile; }
+
+bool supports(GemmVariant variant, const GemmParams& params, int compute_capability) {
+  if (static_cast<std::size_t>(variant) >= kVariantCount) return false;
+  const Entry& entry = entry_of(variant);
+  const auto elem = static_cast<std::size_t>(params.elem);
+  if (entry.launch[elem] == nullptr || compute_capability < entry.compute_capability) return false;
+  if (params.output != Elem::F32 && params.output != params.elem) return false;
+  if (params.m < 0 || params.n < 1 || params.k < 1) return false;
+  if (params.m > entry.largest_m || params.n > kLargestExtent || params.k > kLargestExtent) return false;
+  const int elements_in_16_bytes = 16 / static_cast<int>(size_of(params.elem));
+  if (!entry.any_k && params.k % elements_in_16_bytes != 0) return false;
+  return entry.shared_bytes[elem](params.k) <= shared_limit(compute_capability);
+}
+
+std::size_t gemm_packed_bytes(Elem elem, int n, int k) {
+  return static_cast<std::size_t>(n) * static_cast<std::size_t>(round_up(k, kPackedStep)) * size_of(elem);
+}
+
+void gemm_pack(Elem elem, int n, int k, const float* weight, void* packed) {
+  std::memset(packed, 0, gemm_packed_bytes(elem, n, k));
+  const auto columns = static_cast<std::size_t>(k);
+  const auto stride = static_cast<std::size_t>(round_up(k, kPackedStep));
+  for (std::size_t row = 0; row < static_cast<std::size_t>(n); ++row) {
+    const float* from = weight + row * columns;
+    if (elem == Elem::F32) {
+      std::copy_n(from, columns, static_cast<float*>(packed) + row * stride);
+    } else {
+      __half* to = static_cast<__half*>(packed) + row * stride;
+      std::transform(from, from + columns, to, [](float value) { return __float2half_rn(value); });
+    }
+  }
+}
+
+cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, const void* packed, const float* bias,
+                 const void* residual, void* y, const Launch& where) {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (status != cudaSuccess) return status;
+  if (!supports(variant, params, major * 10 + minor)) return cudaErrorInvalidValue;
+  if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
+  if (params.m == 0) return cudaSuccess;
+
+  GemmArgs args{};
+  args.x = x;
+  args.w = packed;
+  args.bias = params.bias ? bias : nullptr;
+  args.residual = params.residual ? residual : nullptr;
+  args.y = y;
+  args.m = params.m;
+  args.n = params.n;
+  args.k = params.k;
+  args.k_packed = round_up(params.k, kPackedStep);
+  args.y_is_float = params.output == Elem::F32;
+  args.clip = params.clip;
+  return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
+}
+
+}  // namespace mobicuda::kernels
