@@ -1,0 +1,126 @@
+#include <mobicuda/graph.h>
+
+#include "support/catch.h"
+#include "support/graphs.h"
+
+namespace mobicuda {
+namespace {
+
+using test::TestNetwork;
+
+std::string message_of(const std::function<void()>& action, ErrorCode code) {
+  try {
+    action();
+  } catch (const Error& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  FAIL("no Error was thrown");
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("Shape counts elements and refuses overflow, negative extents and rank 9") {
+  CHECK(Shape{1, 3, 224, 224}.elements() == 150528);
+  CHECK(Shape{}.elements() == 1);
+  CHECK(Shape{2, 0}.elements() == 0);
+  CHECK(to_string(Shape{1, 3}) == "1x3");
+  const std::int64_t huge = std::int64_t{1} << 62;
+  CHECK_THROWS_AS(Shape({huge, 4}), Error);
+  CHECK_THROWS_AS(Shape({1, -1}), Error);
+  CHECK_THROWS_AS(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), Error);
+}
+
+TEST_CASE("convolution output extents follow ONNX for all four pads") {
+  TestNetwork network(Shape{1, 8, 112, 96});
+  network.conv(16, 3, 2, {0, 0, 1, 1});
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 16, 56, 48});
+  network.conv(16, 3, 2, {1, 1, 1, 1}, 0);
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 16, 28, 24});
+  network.conv(4, 1);
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 4, 28, 24});
+}
+
+TEST_CASE("pooling output extents follow ONNX with ceil_mode") {
+  struct Case {
+    Pool2d op;
+    std::int64_t in, out;
+  };
+  const auto extent = [](Pool2d op, std::int64_t in) {
+    const TensorDesc desc{DType::F32, Shape{1, 1, in, in}, Layout::NCHW};
+    const std::vector<const TensorDesc*> inputs{&desc};
+    return infer_output(op, inputs).shape[2];
+  };
+  Pool2d pool{PoolKind::Max, {3, 3}, {2, 2}, {}, false, false};
+  CHECK(extent(pool, 6) == 2);
+  pool.ceil_mode = true;
+  CHECK(extent(pool, 6) == 3);
+  pool.kernel = {2, 2};
+  pool.strides = {3, 3};
+  pool.pads = {0, 0, 1, 1};
+  CHECK(extent(pool, 5) == 2);  // the third window would start in the padding
+}
+
+TEST_CASE("a malformed node is refused with node, attribute and value") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const ValueId weight = network.constant(Shape{8, 8, 3, 3});
+  const auto add_conv = [&](auto change) {
+    return message_of(
+        [&] {
+          Conv2d op;
+          change(op);
+          network.add(op, {x, weight, kNoValue, kNoValue}, "features.3");
+        },
+        ErrorCode::invalid_model);
+  };
+  const std::string stride = add_conv([](Conv2d& op) { op.strides[0] = 0; });
+  CHECK(contains(stride, "'features.3' (Conv2d)"));
+  CHECK(contains(stride, "attribute 'strides': must be > 0, got 0"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.dilations[1] = -1; }), "'dilations': must be > 0, got -1"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.groups = 0; }), "'group': must be > 0, got 0"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.groups = 3; }), "must divide 8 input and 8 output channels, got 3"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.groups = 2; }), "has 8 channels a group, but the input has 4"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.pads.left = -2; }), "'pads'"));
+  CHECK(contains(add_conv([](Conv2d& op) { op.dilations = {9, 9}; }), "does not fit"));
+  CHECK(contains(message_of([&] { network.add(Gemm{}, {x, weight, kNoValue}); }, ErrorCode::invalid_model), "rank 2"));
+  CHECK(contains(message_of([&] { network.add(Clip{}, {}); }, ErrorCode::invalid_model), "input positions"));
+  CHECK(contains(message_of([&] { network.add(Transpose{{1, 0, 2, 3}}, {x}); }, ErrorCode::invalid_model), "perm"));
+  CHECK(contains(message_of([&] { network.add(Reshape{Shape{1, 7}}, {x}); }, ErrorCode::invalid_model), "got 1x7"));
+}
+
+TEST_CASE("weights must be constants and activations must not") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  CHECK_THROWS_AS(network.add(Conv2d{}, {x, x, kNoValue, kNoValue}), Error);
+  CHECK_THROWS_AS(network.add(Clip{}, {network.constant(Shape{1, 8})}), Error);
+}
+
+TEST_CASE("build drops what the output does not need and keeps topological order") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId kept = network.conv(8, 1, 1, {}, 1, {}, "kept");
+  network.conv(8, 1, 1, {}, 1, {}, "dropped");
+  const Graph graph = std::move(network).build(kept);
+  REQUIRE(graph.nodes().size() == 1);
+  CHECK(graph.nodes()[0].origin.label() == "kept");
+  CHECK(graph.values().size() == 4);  // input, weight, bias, output
+  CHECK(graph.producer(graph.output()) == 0U);
+  CHECK(graph.consumers(graph.input()) == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("flops count multiply-adds twice") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  network.conv(16, 3, 1, {1, 1, 1, 1});
+  const Graph graph = std::move(network).build();
+  CHECK(flops_per_picture(graph, graph.nodes()[0]) == 2 * 16 * 100 * 8 * 9);
+}
+
+TEST_CASE("an unnamed node is called by type and index") {
+  const Origin origin{{{17, "", "Conv"}, {18, "act", "Clip"}}};
+  CHECK(origin.label() == "Conv#17+act");
+  CHECK(origin.describe() == "node #17 (Conv) and 1 more");
+}
+
+}  // namespace
+}  // namespace mobicuda

@@ -1,0 +1,224 @@
+#include <cmath>
+
+#include <mobicuda/cpu_backend.h>
+#include <mobicuda/graph.h>
+
+#include "support/catch.h"
+#include "support/graphs.h"
+#include "support/tolerance.h"
+
+namespace mobicuda {
+namespace {
+
+using test::count_of;
+using test::TestNetwork;
+
+// Folding rounds a weight twice (product, then float): the difference to the unfolded graph stays near one
+// float rounding for each product, far below this.
+constexpr double kFoldedRelL2 = 1e-6;
+
+Graph run_pass(std::string_view name, const Graph& graph) {
+  for (const Pass& pass : standard_passes()) {
+    if (pass.name == name) return pass.run(graph);
+  }
+  FAIL("no pass " << name);
+  return graph;
+}
+
+std::vector<float> logits(const Graph& graph) {
+  EngineOptions options;
+  options.precision = Precision::Fp64;
+  options.threads = 1;
+  const auto engine = make_cpu_backend()->compile(graph, options);
+  const auto input = test::random_uniform(7, static_cast<std::size_t>(engine->input().shape.elements()));
+  std::vector<float> output(static_cast<std::size_t>(engine->output().shape.elements()));
+  engine->create_session()->run(input, output);
+  return output;
+}
+
+void check_same(const Graph& a, const Graph& b) {
+  const auto expected = logits(a);
+  CHECK(test::compare_rel_l2(logits(b), std::vector<double>(expected.begin(), expected.end()), kFoldedRelL2));
+}
+
+TEST_CASE("remove_noops drops neutral nodes and keeps the network's output name") {
+  TestNetwork network(Shape{1, 8, 6, 6});
+  network.add(Identity{}, {network.last()});
+  network.conv(8, 1);
+  network.add(Clip{}, {network.last()});
+  network.add(Pad{}, {network.last()});
+  network.add(Transpose{{0, 2, 3, 1}}, {network.last()});
+  network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
+  network.add(Clip{Activation::relu()}, {network.last()});
+  const Graph graph = run_pass("remove_noops", std::move(network).build());
+  CHECK(graph.nodes().size() == 2);
+  CHECK(count_of<Conv2d>(graph) == 1);
+  CHECK(count_of<Clip>(graph) == 1);
+}
+
+TEST_CASE("a Transpose of the NHWC input becomes the input's layout") {
+  TestNetwork network(Shape{1, 6, 7, 3});
+  network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
+  network.conv(8, 3);
+  const Graph graph = optimize(std::move(network).build());
+  CHECK(graph.input_desc() == TensorDesc{DType::F32, Shape{1, 3, 6, 7}, Layout::NHWC});
+  CHECK(count_of<Transpose>(graph) == 0);
+}
+
+TEST_CASE("an average pool over the whole map is GlobalAveragePool") {
+  TestNetwork network(Shape{1, 8, 6, 7});
+  network.add(Pool2d{PoolKind::Average, {6, 7}, {1, 1}, {}, false, false}, {network.last()});
+  const Graph graph = run_pass("remove_noops", std::move(network).build());
+  CHECK(count_of<GlobalAveragePool>(graph) == 1);
+}
+
+TEST_CASE("fold_pad moves zeros into the convolution, and only zeros") {
+  for (const float value : {0.0F, 1.0F}) {
+    TestNetwork network(Shape{1, 8, 6, 6});
+    network.add(Pad{{0, 0, 1, 1}, value}, {network.last()}, "pad");
+    network.conv(8, 3, 2, {1, 1, 0, 0}, 0, {}, "conv");
+    const Graph graph = run_pass("fold_pad", std::move(network).build());
+    if (value != 0.0F) {
+      CHECK(count_of<Pad>(graph) == 1);
+      continue;
+    }
+    REQUIRE(graph.nodes().size() == 1);
+    CHECK(std::get<Conv2d>(graph.nodes()[0].op).pads == Padding{1, 1, 1, 1});
+    CHECK(graph.nodes()[0].origin.label() == "pad+conv");
+  }
+}
+
+TEST_CASE("batch norm behind convolutions and classifiers folds into the weights") {
+  const auto make = [](bool folded) {
+    TestNetwork network(Shape{1, 8, 6, 6});
+    network.conv(12, 3, 1, {1, 1, 1, 1}, 4, {}, "conv");
+    network.scale_shift({}, "bn");
+    network.add(Clip{Activation::relu6()}, {network.last()}, "act");
+    network.scale_shift({}, "kept");  // behind an activation: stays
+    network.head(5);
+    network.scale_shift({}, "bn2");
+    const Graph graph = std::move(network).build();
+    return folded ? run_pass("fold_scale_shift", graph) : graph;
+  };
+  const Graph folded = make(true);
+  CHECK(count_of<ScaleShift>(folded) == 1);
+  CHECK(folded.nodes()[0].origin.label() == "conv+bn");
+  check_same(make(false), folded);
+}
+
+TEST_CASE("a scale in front folds into the weights; a shift only where there is no padding") {
+  const auto make = [](Padding pads) {
+    TestNetwork network(Shape{1, 6, 6, 6});
+    network.scale_shift({}, "input_norm");
+    network.conv(4, 3, 1, pads, 2, {}, "conv");
+    return std::move(network).build();
+  };
+  const Graph plain = run_pass("fold_scale_shift", make({}));
+  CHECK(count_of<ScaleShift>(plain) == 0);
+  const Graph padded = run_pass("fold_scale_shift", make({1, 1, 1, 1}));
+  CHECK(count_of<ScaleShift>(padded) == 1);
+
+  // Compared with the unfused form: an Add of two convolutions of it keeps the pass from folding.
+  TestNetwork apart(Shape{1, 6, 6, 6});
+  apart.scale_shift({}, "input_norm");
+  const ValueId normalized = apart.last();
+  apart.conv(4, 3, 1, {}, 2, {}, "conv");
+  const ValueId result = apart.last();
+  apart.add(Pool2d{PoolKind::Max, {3, 3}, {1, 1}, {}, false, false}, {normalized});
+  const ValueId pooled = apart.last();
+  static_cast<void>(pooled);
+  check_same(std::move(apart).build(result), plain);
+}
+
+TEST_CASE("chains of affine nodes fold completely") {
+  TestNetwork network(Shape{1, 6, 6, 6});
+  network.conv(4, 3);
+  network.scale_shift();
+  network.scale_shift();
+  network.scale_shift(Activation::relu());
+  const Graph graph = run_pass("fold_scale_shift", std::move(network).build());
+  REQUIRE(graph.nodes().size() == 1);
+  CHECK(std::get<Conv2d>(graph.nodes()[0].op).activation == Activation::relu());
+}
+
+TEST_CASE("fuse_activation joins Relu and Min into the producer's ReLU6") {
+  TestNetwork network(Shape{1, 6, 6, 6});
+  network.conv(4, 3, 1, {}, 1, {}, "conv");
+  network.add(Clip{Activation::relu()}, {network.last()}, "relu");
+  network.add(Clip{{-std::numeric_limits<float>::infinity(), 6.0F}}, {network.last()}, "min");
+  const Graph graph = run_pass("fuse_activation", std::move(network).build());
+  REQUIRE(graph.nodes().size() == 1);
+  CHECK(std::get<Conv2d>(graph.nodes()[0].op).activation == Activation::relu6());
+  CHECK(graph.nodes()[0].origin.label() == "conv+relu+min");
+}
+
+TEST_CASE("a value with two readers keeps its activation apart") {
+  TestNetwork network(Shape{1, 6, 6, 6});
+  const ValueId conv = network.conv(6, 1);
+  const ValueId clipped = network.add(Clip{Activation::relu()}, {conv});
+  network.add(Add{}, {conv, clipped});
+  CHECK(count_of<Clip>(run_pass("fuse_activation", std::move(network).build())) == 1);
+}
+
+TEST_CASE("fuse_residual feeds the addition to the later convolution") {
+  TestNetwork network(Shape{1, 8, 6, 6});
+  const ValueId first = network.conv(8, 1, 1, {}, 1, {}, "first");
+  const ValueId second = network.conv(8, 3, 1, {1, 1, 1, 1}, 0, {}, "second");
+  network.add(Add{Activation::relu()}, {second, first}, "add");
+  const Graph before = std::move(network).build();
+  const Graph graph = run_pass("fuse_residual", before);
+  REQUIRE(graph.nodes().size() == 2);
+  CHECK(graph.nodes()[1].origin.label() == "second+add");
+  CHECK(graph.nodes()[1].inputs[Conv2d::kResidual] == graph.nodes()[0].output);
+  CHECK(std::get<Conv2d>(graph.nodes()[1].op).activation == Activation::relu());
+  CHECK(graph.value(graph.output()).name == "add.out");
+}
+
+TEST_CASE("fuse_residual leaves x + x and activated convolutions alone") {
+  TestNetwork doubled(Shape{1, 8, 6, 6});
+  doubled.conv(8, 1);
+  doubled.add(Add{}, {doubled.last(), doubled.last()});
+  CHECK(count_of<Add>(run_pass("fuse_residual", std::move(doubled).build())) == 1);
+
+  TestNetwork activated(Shape{1, 8, 6, 6});
+  const ValueId x = activated.last();
+  activated.conv(8, 1, 1, {}, 1, Activation::relu());
+  activated.add(Add{}, {activated.last(), x});
+  CHECK(count_of<Add>(run_pass("fuse_residual", std::move(activated).build())) == 1);
+}
+
+TEST_CASE("choose_layout makes activations NHWC and keeps the meaning of a flatten") {
+  TestNetwork network(Shape{1, 3, 6, 6});
+  network.conv(8, 3);
+  network.add(Reshape{Shape{1, 8 * 4 * 4}}, {network.last()}, "flatten");
+  network.gemm(5);
+  const Graph graph = optimize(std::move(network).build());
+  // One into NHWC at the input, one back for the flatten.
+  CHECK(count_of<LayoutTransform>(graph) == 2);
+  for (const Node& node : graph.nodes()) {
+    if (std::holds_alternative<Conv2d>(node.op)) CHECK(graph.value(node.output).desc.layout == Layout::NHWC);
+  }
+}
+
+TEST_CASE("choose_layout adds nothing behind a global pool") {
+  TestNetwork network(Shape{1, 3, 6, 6});
+  network.conv(8, 3);
+  network.head(5);
+  CHECK(count_of<LayoutTransform>(optimize(std::move(network).build())) == 1);
+}
+
+TEST_CASE("a 4-D output comes back in the input's NCHW order") {
+  TestNetwork network(Shape{1, 3, 6, 6});
+  network.conv(8, 3);
+  const Graph graph = optimize(std::move(network).build());
+  CHECK(graph.output_desc().layout == Layout::NCHW);
+}
+
+TEST_CASE("passes run in the documented order") {
+  std::string names;
+  for (const Pass& pass : standard_passes()) names += std::string(pass.name) + " ";
+  CHECK(names == "remove_noops fold_pad fold_scale_shift fuse_activation fuse_residual choose_layout ");
+}
+
+}  // namespace
+}  // namespace mobicuda

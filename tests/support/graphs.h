@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mobicuda/graph.h>
+
+#include "support/random.h"
+
+namespace mobicuda::test {
+
+/// GraphBuilder with random weights and short names, for tests that need a network of a certain form.
+class TestNetwork {
+ public:
+  explicit TestNetwork(Shape input, Layout layout = Layout::NCHW) : builder_("test") {
+    last_ = builder_.set_input("x", {DType::F32, input, layout});
+  }
+
+  ValueId last() const { return last_; }
+  GraphBuilder& builder() { return builder_; }
+
+  ValueId constant(const Shape& shape, float lo = -0.5F, float hi = 0.5F) {
+    const auto values = random_uniform(++seed_, static_cast<std::size_t>(shape.elements()), lo, hi);
+    return builder_.add_constant("c" + std::to_string(seed_), HostTensor::of<float>(shape, values));
+  }
+
+  ValueId add(Op op, std::vector<ValueId> inputs, std::string name = {}) {
+    if (name.empty()) name = "n" + std::to_string(nodes_);
+    Origin origin;
+    origin.nodes.push_back({nodes_++, name, std::string(op_name(op))});
+    last_ = builder_.add_node(std::move(op), std::move(inputs), std::move(origin), name + ".out");
+    return last_;
+  }
+
+  /// A convolution of the last value with a square kernel; groups 0 means depthwise.
+  ValueId conv(std::int64_t out_channels, std::int64_t kernel, std::int64_t stride = 1, Padding pads = {},
+               std::int64_t groups = 1, Activation activation = {}, std::string name = {}) {
+    const std::int64_t channels = builder_.value(last_).desc.shape[1];
+    Conv2d op;
+    op.strides = {stride, stride};
+    op.pads = pads;
+    op.groups = groups == 0 ? channels : groups;
+    op.activation = activation;
+    const ValueId weight = constant(Shape{out_channels, channels / op.groups, kernel, kernel});
+    return add(op, {last_, weight, constant(Shape{out_channels}), kNoValue}, std::move(name));
+  }
+
+  ValueId scale_shift(Activation activation = {}, std::string name = {}) {
+    const std::int64_t channels = builder_.value(last_).desc.shape[1];
+    return add(ScaleShift{activation}, {last_, constant(Shape{channels}, 0.5F, 1.5F), constant(Shape{channels})},
+               std::move(name));
+  }
+
+  ValueId gemm(std::int64_t out_features, std::string name = {}) {
+    const std::int64_t features = builder_.value(last_).desc.shape[1];
+    return add(Gemm{}, {last_, constant(Shape{out_features, features}), constant(Shape{out_features})},
+               std::move(name));
+  }
+
+  /// Global average pool, flatten and a classifier.
+  void head(std::int64_t classes) {
+    add(GlobalAveragePool{}, {last_}, "pool");
+    add(Reshape{Shape{1, builder_.value(last_).desc.shape[1]}}, {last_}, "flatten");
+    gemm(classes, "classifier");
+  }
+
+  Graph build() && { return std::move(builder_).build(last_); }
+  Graph build(ValueId output) && { return std::move(builder_).build(output); }
+
+ private:
+  GraphBuilder builder_;
+  ValueId last_ = kNoValue;
+  std::uint32_t seed_ = 0;
+  std::int64_t nodes_ = 0;
+};
+
+/// How many nodes of a graph are a T.
+template <class T>
+int count_of(const Graph& graph) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) count += std::holds_alternative<T>(node.op) ? 1 : 0;
+  return count;
+}
+
+}  // namespace mobicuda::test
