@@ -1,0 +1,209 @@
+// Convolution to NHWC with float accumulation: variants, limits, packing, launch.
+// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer).
+// Items of a launch stay below 2^31; a larger batch takes several launches.
+
+#include "conv2d.h"
+
+#include <cstring>
+#include <limits>
+
+#include <cuda_fp16.h>
+
+#include "conv2d_direct.cuh"
+#include "conv2d_stem.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using convolution::Arguments;
+using convolution::kDirectThreads;
+using convolution::Stem;
+using Input = Conv2dParams::Input;
+using Variant = Conv2dVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr int kOutMultiple = 8;  // of the packed weights' rows, so that they can be read 16 bytes at a time
+
+constexpr Variant kVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+
+// Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
+// from shared memory.
+using SmallStem = Stem<2, 4, 8, 8>;
+using LargeStem = Stem<8, 8, 16, 16>;
+
+bool fits_int(const Conv2dParams& p) {
+  constexpr std::int64_t kMaxCoordinate = kMaxInt / 2;
+  const std::int64_t bottom = std::int64_t{p.out_h} * p.stride_h + std::int64_t{p.kernel_h} * p.dilation_h;
+  const std::int64_t right = std::int64_t{p.out_w} * p.stride_w + std::int64_t{p.kernel_w} * p.dilation_w;
+  return bottom <= kMaxCoordinate && right <= kMaxCoordinate && std::int64_t{p.kernel_h} * p.kernel_w <= kMaxInt &&
+         std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.c_out && std::int64_t{p.h} * p.w <= kMaxItems / p.c_in &&
+         p.c_out <= kMaxInt - kOutMultiple;
+}
+
+Arguments arguments(const Conv2dParams& p) {
+  const bool planar = p.input == Input::NchwFloat;
+  Arguments a{};
+  a.h = p.h;
+  a.w = p.w;
+  a.c_in = p.c_in;
+  a.c_out = p.c_out;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.kernel_h = p.kernel_h;
+  a.kernel_w = p.kernel_w;
+  a.stride_h = p.stride_h;
+  a.stride_w = p.stride_w;
+  a.dilation_h = p.dilation_h;
+  a.dilation_w = p.dilation_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.group_in = p.c_in / p.groups;
+  a.group_out = p.c_out / p.groups;
+  a.weight_pitch = round_up(p.c_out, kOutMultiple);
+  a.x_pixel = planar ? 1 : p.c_in;
+  a.x_channel = planar ? p.h * p.w : 1;
+  a.clip = p.clip;
+  return a;
+}
+
+struct Buffers {
+  const void* x;
+  const void* packed;
+  const float* bias;
+  const void* residual;
+  void* y;
+};
+
+/// The chunk's first picture of a tensor of T; null stays null.
+template <class T>
+const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) {
+  return tensor == nullptr ? nullptr : static_cast<const T*>(tensor) + index * elements;
+}
+
+template <class X, class T, int kPixels, int kChannels>
+cudaError_t launch_direct(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  Arguments a = arguments(p);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c_out;
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    a.grid = items;
+    const dim3 grid((items.items + kDirectThreads - 1) / kDirectThreads);
+    return launch(convolution::direct_kernel<X, T, kPixels, kChannels>, grid, dim3(kDirectThreads), 0, where, a,
+                  picture<X>(buffers.x, first, x_picture), static_cast<const T*>(buffers.packed), buffers.bias,
+                  picture<T>(buffers.residual, first, y_picture), static_cast<T*>(buffers.y) + first * y_picture);
+  };
+  return for_each_chunk(p.n, p.out_h, ceil_div(p.out_w, kPixels), p.c_out / kChannels, launch_chunk);
+}
+
+template <class X, class T, class S>
+cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  const auto kernel = p.stride_h == 1 ? convolution::stem_kernel<X, T, S, 1> : convolution::stem_kernel<X, T, S, 2>;
+  const std::size_t shared_bytes = p.stride_h == 1 ? convolution::StemShape<S, 1>::shared_bytes(p.c_in)
+                                                   : convolution::StemShape<S, 2>::shared_bytes(p.c_in);
+  const dim3 block(static_cast<unsigned>(S::kGroups * p.c_out / S::kChannels));
+  Arguments a = arguments(p);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c_out;
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    a.grid = items;
+    return launch(kernel, dim3(items.items), block, shared_bytes, where, a, picture<X>(buffers.x, first, x_picture),
+                  static_cast<const T*>(buffers.packed), buffers.bias, static_cast<T*>(buffers.y) + first * y_picture);
+  };
+  return for_each_chunk(p.n, ceil_div(p.out_h, S::kTileRows), ceil_div(p.out_w, S::kTileColumns), 1, launch_chunk);
+}
+
+template <class X, class T>
+cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  switch (variant) {
+    case Variant::Direct:
+      return launch_direct<X, T, 1, 1>(p, buffers, where);
+    case Variant::Direct4x4:
+      return launch_direct<X, T, 4, 4>(p, buffers, where);
+    case Variant::Stem3x3P2C4:
+      return launch_stem<X, T, SmallStem>(p, buffers, where);
+    case Variant::Stem3x3P8C8:
+      return launch_stem<X, T, LargeStem>(p, buffers, where);
+  }
+  return cudaErrorInvalidValue;
+}
+
+bool supports_stem(const Conv2dParams& p) {
+  return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
+         p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
+         p.c_out <= convolution::kStemMaxOut && !p.residual;
+}
+
+}  // namespace
+
+std::span<const Conv2dVariant> conv2d_variants() { return kVariants; }
+
+std::string_view name(Conv2dVariant variant) {
+  switch (variant) {
+    case Variant::Direct:
+      return "direct";
+    case Variant::Direct4x4:
+      return "direct_4x4";
+    case Variant::Stem3x3P2C4:
+      return "stem3x3_2x4";
+    case Variant::Stem3x3P8C8:
+      return "stem3x3_8x8";
+  }
+  return "unknown";
+}
+
+bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capability) {
+  constexpr int kOldest = 75;
+  const bool positive = p.h > 0 && p.w > 0 && p.c_in > 0 && p.c_out > 0 && p.out_h > 0 && p.out_w > 0 &&
+                        p.kernel_h > 0 && p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 &&
+                        p.dilation_w > 0 && p.groups > 0;
+  if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
+  if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
+  switch (variant) {
+    case Variant::Direct:
+      return true;
+    case Variant::Direct4x4:
+      return p.c_out / p.groups % 4 == 0;
+    case Variant::Stem3x3P2C4:
+    case Variant::Stem3x3P8C8:
+      return supports_stem(p);
+  }
+  return false;
+}
+
+std::size_t conv2d_packed_bytes(const Conv2dParams& p) {
+  return size_of(p.elem) * static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w) *
+         static_cast<std::size_t>(p.c_in / p.groups) * static_cast<std::size_t>(round_up(p.c_out, kOutMultiple));
+}
+
+void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
+  const auto taps = static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w);
+  const auto group_in = static_cast<std::size_t>(p.c_in / p.groups);
+  const auto c_out = static_cast<std::size_t>(p.c_out);
+  const auto pitch = static_cast<std::size_t>(round_up(p.c_out, kOutMultiple));
+  std::memset(packed, 0, conv2d_packed_bytes(p));
+  for (std::size_t co = 0; co < c_out; ++co) {
+    for (std::size_t ci = 0; ci < group_in; ++ci) {
+      for (std::size_t tap = 0; tap < taps; ++tap) {
+        const float value = weight[(co * group_in + ci) * taps + tap];
+        const std::size_t at = (tap * group_in + ci) * pitch + co;
+        if (p.elem == Elem::F32) {
+          static_cast<float*>(packed)[at] = value;
+        } else {
+          static_cast<__half*>(packed)[at] = __float2half_rn(value);
+        }
+      }
+    }
+  }
+}
+
+cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
+                   const float* bias, const void* residual, void* y, const Launch& where) {
+  constexpr int kAnyGpu = std::numeric_limits<int>::max();
+  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  const Buffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  if (params.elem == Elem::F32) return dispatch<float, float>(variant, params, buffers, where);
+  if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
+  return dispatch<float, __half>(variant, params, buffers, where);
+}
+
+}  // namespace mobicuda::kernels

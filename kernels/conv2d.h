@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -8,9 +10,13 @@
 namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
-// y = clip(conv(x, w) + bias + residual)
+// y = clip(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
+// both element types; an input in float is not rounded to elem.
 
-enum class Conv2dVariant : std::uint8_t;
+/// Direct runs everything; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4 outputs.
+/// Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a multiple of 8
+/// up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. docs/kernels/conv2d.md says which to use.
+enum class Conv2dVariant : std::uint8_t { Direct, Direct4x4, Stem3x3P2C4, Stem3x3P8C8 };
 
 struct Conv2dParams {
   Elem elem = Elem::F32;  ///< of the packed w, the residual and y
@@ -21,7 +27,7 @@ struct Conv2dParams {
   int kernel_h = 1, kernel_w = 1;
   int stride_h = 1, stride_w = 1;
   int dilation_h = 1, dilation_w = 1;
-  int pad_top = 0, pad_left = 0;
+  int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   int groups = 1;
   bool bias = false;
   bool residual = false;
@@ -30,12 +36,18 @@ struct Conv2dParams {
 
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
+/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 
+/// Depends on elem, c_in / groups, c_out and the kernel's size only.
 std::size_t conv2d_packed_bytes(const Conv2dParams& params);
-/// `weight` is (c_out, c_in / groups, kernel_h, kernel_w). The packing is the same for all variants. Host-only.
+/// `weight` is (c_out, c_in / groups, kernel_h, kernel_w); packed is (kernel_h, kernel_w, c_in / groups, c_out rounded
+/// up to 8 with zeros), the same for all variants. Host-only.
 void conv2d_pack(const Conv2dParams& params, const float* weight, void* packed);
 
+/// bias (c_out) in float or null, residual (like y) or null, as params say. Pointers 16-byte aligned, x in float at
+/// least 4; y overlaps no input but may be the residual. Returns cudaErrorInvalidValue where !supports(). n == 0 is
+/// legal and does nothing. Safe from several threads.
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where);
 

@@ -21,8 +21,6 @@ using depthwise::Strip;
 using Variant = DepthwiseConvVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr int kDirectThreads = 256;
-constexpr std::int64_t kMaxItems = kMaxInt - kDirectThreads;  // of a launch: a thread's index is below 2^31
 // A GPU of this generation has about as many multiprocessors: below it, smaller blocks reach more of them.
 constexpr std::int64_t kFewBlocks = 132;
 
@@ -40,10 +38,6 @@ using Strip4x4B8 = Strip<4, 4, 8, 1, 3>;
 using Strip7x1B16 = Strip<7, 1, 16, 1, 3>;
 using Strip7x2B16 = Strip<7, 2, 16, 1, 2>;
 
-std::int64_t items_of_picture(const DepthwiseConvParams& p, const DepthwiseConvTile& t) {
-  return std::int64_t{ceil_div(p.out_h, t.rows)} * ceil_div(p.out_w, t.columns) * ceil_div(p.c, t.channels);
-}
-
 /// Whether coordinates, rounded up to whole strips, and elements of one picture are ints.
 bool fits_int(const DepthwiseConvParams& p) {
   constexpr std::int64_t kMaxCoordinate = kMaxInt / 2;
@@ -53,15 +47,8 @@ bool fits_int(const DepthwiseConvParams& p) {
          std::int64_t{p.h} * p.w <= kMaxItems / p.c;
 }
 
-/// Calls launch_chunk(arguments, first picture) for as many pictures at a time as one launch holds.
-template <class LaunchChunk>
-cudaError_t for_each_chunk(const DepthwiseConvParams& p, const DepthwiseConvTile& t, const LaunchChunk& launch_chunk) {
-  const std::int64_t items = items_of_picture(p, t);
-  const std::int64_t pictures = kMaxItems / items;
+Arguments arguments(const DepthwiseConvParams& p) {
   Arguments a{};
-  a.vectors = FastDivision(static_cast<std::uint32_t>(ceil_div(p.c, t.channels)));
-  a.tile_columns = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, t.columns)));
-  a.tile_rows = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, t.rows)));
   a.h = p.h;
   a.w = p.w;
   a.c = p.c;
@@ -76,11 +63,7 @@ cudaError_t for_each_chunk(const DepthwiseConvParams& p, const DepthwiseConvTile
   a.pad_top = p.pad_top;
   a.pad_left = p.pad_left;
   a.clip = p.clip;
-  for (std::int64_t first = 0; first < p.n; first += pictures) {
-    a.items = static_cast<std::uint32_t>(std::min<std::int64_t>(pictures, p.n - first) * items);
-    if (const cudaError_t error = launch_chunk(a, first); error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
+  return a;
 }
 
 struct Buffers {
@@ -93,15 +76,19 @@ struct Buffers {
 template <class T, class Kernel>
 cudaError_t launch_kernel(Kernel* kernel, int threads, const DepthwiseConvParams& p, const DepthwiseConvTile& t,
                           const Buffers& buffers, const Launch& where) {
-  return for_each_chunk(p, t, [&](const Arguments& a, std::int64_t first) {
-    const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
-    const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
-    const bool few = a.items <= kFewBlocks * threads;
+  Arguments a = arguments(p);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    a.grid = items;
+    const bool few = items.items <= kFewBlocks * threads;
     const auto block = static_cast<unsigned>(few ? threads / 2 : threads);
-    const dim3 grid((a.items + block - 1) / block);
+    const dim3 grid((items.items + block - 1) / block);
     return launch(kernel, grid, dim3(block), 0, where, a, static_cast<const T*>(buffers.x) + first * x_picture,
                   static_cast<const T*>(buffers.packed), buffers.bias, static_cast<T*>(buffers.y) + first * y_picture);
-  });
+  };
+  return for_each_chunk(p.n, ceil_div(p.out_h, t.rows), ceil_div(p.out_w, t.columns), ceil_div(p.c, t.channels),
+                        launch_chunk);
 }
 
 template <class S>
@@ -119,7 +106,7 @@ template <class T>
 cudaError_t dispatch(Variant variant, const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
   switch (variant) {
     case Variant::Direct:
-      return launch_kernel<T>(depthwise::direct_kernel<T>, kDirectThreads, p, tile(variant, p.elem), buffers, where);
+      return launch_kernel<T>(depthwise::direct_kernel<T>, kMaxItemThreads, p, tile(variant, p.elem), buffers, where);
     case Variant::Strip1x1B8:
       return launch_strip<T, Strip1x1B8>(p, buffers, where);
     case Variant::Strip1x1B16:

@@ -9,13 +9,13 @@ namespace mobicuda::kernels::depthwise {
 // warp reads consecutive channels of one pixel. No shared memory.
 
 template <class T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(kMaxItemThreads)
     direct_kernel(const Arguments a, const T* x, const T* __restrict__ weight, const float* __restrict__ bias, T* y) {
   release_successor();
   wait_for_predecessor();
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
-  if (index >= a.items) return;
-  const Item item = decode(a, index);
+  if (index >= a.grid.items) return;
+  const Item item = decode(a.grid, index);
   const int c = static_cast<int>(item.vector);
   const int iy0 = static_cast<int>(item.tile_y) * a.stride_h - a.pad_top;
   const int ix0 = static_cast<int>(item.tile_x) * a.stride_w - a.pad_left;

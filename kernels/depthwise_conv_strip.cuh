@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
 
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
   // A thread beyond the end loads the last item's weights and stops after the wait.
-  const Item item = decode(a, min(index, a.items - 1));
+  const Item item = decode(a.grid, min(index, a.grid.items - 1));
   const int c = static_cast<int>(item.vector) * kVector;
 
   float weights[9][kVector];  // (ky * 3 + kx, channels)
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   float offset[kVector] = {};
   if (bias != nullptr) load_constants<float>(bias + c, offset);
   wait_for_predecessor();
-  if (index >= a.items) return;
+  if (index >= a.grid.items) return;
 
   const int oy0 = static_cast<int>(item.tile_y) * S::kRows;
   const int ox0 = static_cast<int>(item.tile_x) * S::kColumns;
