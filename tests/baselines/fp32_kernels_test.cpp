@@ -1,0 +1,246 @@
+// The inner loops for every instruction set that this processor has: engines use the widest only.
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "baselines/cpu/ops/depthwise_conv.h"
+#include "baselines/cpu/ops/fp32_kernels.h"
+#include "baselines/cpu/ops/gemm.h"
+#include "support/catch.h"
+#include "support/random.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::cpu {
+namespace {
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kGuard = -12345.0F;  // stands around every output
+constexpr std::int64_t kGuards = 64;
+
+Doubles widened(const Floats& values) { return {values.begin(), values.end()}; }
+
+Floats absolute(Floats values) {
+  for (float& value : values) value = std::abs(value);
+  return values;
+}
+
+Floats guarded(std::int64_t elements) {
+  Floats values(static_cast<std::size_t>(elements + 2 * kGuards), kGuard);
+  std::fill_n(values.begin() + kGuards, elements, kNaN);
+  return values;
+}
+
+// Takes the guards off, and checks that nobody wrote over them.
+Floats unguarded(const Floats& values) {
+  const auto guards = static_cast<std::ptrdiff_t>(kGuards);
+  for (std::ptrdiff_t i = 0; i < guards; ++i) {
+    REQUIRE(values[static_cast<std::size_t>(i)] == kGuard);
+    REQUIRE(*(values.end() - 1 - i) == kGuard);
+  }
+  return {values.begin() + guards, values.end() - guards};
+}
+
+struct GemmData {
+  std::int64_t rows, n, k;
+  Floats x, weight, bias, residual;
+
+  Doubles expected(const Activation& activation, bool magnitudes) const {
+    const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
+    Doubles y(residual.size());
+    gemm_reference(Gemm{}, Shape{n, k}, widened(pick(x)).data(), pick(weight).data(), pick(bias).data(), y.data(),
+                   {0, rows});
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      y[i] += static_cast<double>(pick(residual)[i]);
+      if (!magnitudes)
+        y[i] = std::fmin(std::fmax(y[i], static_cast<double>(activation.lo)), static_cast<double>(activation.hi));
+    }
+    return y;
+  }
+
+  Floats run(const Fp32Kernels& kernels, const Activation& activation) const {
+    Floats packed(static_cast<std::size_t>(gemm_packed_elements(n, k, kernels.panel)));
+    gemm_pack(n, k, kernels.panel, weight.data(), nullptr, packed.data());
+    const std::int64_t panels = (n + kernels.panel - 1) / kernels.panel;
+    Floats padded_bias(static_cast<std::size_t>(panels * kernels.panel));
+    std::copy(bias.begin(), bias.end(), padded_bias.begin());
+    Floats y = guarded(rows * n);
+    GemmTask task;
+    task.x = x.data();
+    task.packed = packed.data();
+    task.bias = padded_bias.data();
+    task.residual = residual.data();
+    task.y = y.data() + kGuards;
+    task.x_stride = k;
+    task.y_stride = n;
+    task.rows = rows;
+    task.n = n;
+    task.k = k;
+    task.last_panel = panels;
+    task.lo = activation.lo;
+    task.hi = activation.hi;
+    kernels.gemm(task);
+    return unguarded(y);
+  }
+};
+
+GemmData gemm_data(std::int64_t rows, std::int64_t n, std::int64_t k, bool integers) {
+  const auto make = [&](std::uint32_t seed, std::int64_t count) {
+    const auto size = static_cast<std::size_t>(count);
+    return integers ? test::random_integers(seed, size) : test::random_uniform(seed, size);
+  };
+  return {rows, n, k, make(1, rows * k), make(2, n * k), make(3, n), make(4, rows * n)};
+}
+
+TEST_CASE("gemm of every instruction set stays within the hard bound, and is exact on whole numbers") {
+  const Activation activation{-0.75F, 1.5F};
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t rows : {1, 2, 5, 6, 7, 8, 9, 13, 49}) {
+      for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 49, 64, 65}) {
+        for (const std::int64_t k : {1, 2, 27, 65}) {
+          CAPTURE(kernels->name, rows, n, k);
+          const GemmData data = gemm_data(rows, n, k, false);
+          const Doubles expected = data.expected(activation, false);
+          const Doubles allowed =
+              test::hard_bounds(test::gamma(k), data.expected(activation, true), expected, test::kStoreF32);
+          REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
+          const GemmData whole = gemm_data(rows, n, k, true);
+          const Activation wide{-20.0F, 30.0F};
+          REQUIRE(test::compare_exact(whole.run(*kernels, wide), whole.expected(wide, false)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("gemm of every instruction set gives a row the same bits whatever rows stand beside it") {
+  const GemmData all = gemm_data(49, 40, 33, false);
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    const Floats together = all.run(*kernels, Activation::none());
+    for (std::ptrdiff_t row = 0; row < 49; ++row) {
+      CAPTURE(kernels->name, row);
+      GemmData one = all;
+      one.rows = 1;
+      one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
+      one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
+      const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
+      CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+    }
+  }
+}
+
+TEST_CASE("gemm of every instruction set lets NaN through the activation") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t n : {3, 64}) {
+      GemmData data = gemm_data(9, n, 8, false);
+      data.x[3 * 8 + 2] = kNaN;
+      const Floats y = data.run(*kernels, Activation::relu6());
+      for (std::int64_t i = 0; i < 9 * n; ++i) {
+        CAPTURE(kernels->name, n, i);
+        REQUIRE(std::isnan(y[static_cast<std::size_t>(i)]) == (i / n == 3));
+      }
+    }
+  }
+}
+
+struct DepthwiseData {
+  Conv2d op;
+  TensorDesc x_desc, y_desc;
+  Shape weight_shape;
+  Floats x, weight, bias, residual;
+
+  Doubles expected(bool magnitudes) const {
+    const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
+    Conv2d used = op;
+    if (magnitudes) used.activation = Activation::none();
+    Doubles y(residual.size());
+    const Floats w = pick(weight);
+    const Floats b = pick(bias);
+    depthwise_conv_reference(used, x_desc, weight_shape, y_desc, widened(pick(x)).data(), w.data(), b.data(),
+                             widened(pick(residual)).data(), y.data(), {0, y_desc.shape[2]});
+    return y;
+  }
+
+  Floats run(const Fp32Kernels& kernels) const {
+    Floats packed(weight.size());
+    depthwise_conv_pack(weight_shape, weight.data(), packed.data());
+    Floats y = guarded(y_desc.shape.elements());
+    DepthwiseTask task;
+    task.x = x.data();
+    task.packed = packed.data();
+    task.bias = bias.data();
+    task.h = x_desc.shape[2];
+    task.w = x_desc.shape[3];
+    task.c = x_desc.shape[1];
+    task.out_w = y_desc.shape[3];
+    task.kernel_h = weight_shape[2];
+    task.kernel_w = weight_shape[3];
+    task.stride_h = op.strides[0];
+    task.stride_w = op.strides[1];
+    task.dilation_h = op.dilations[0];
+    task.dilation_w = op.dilations[1];
+    task.pad_top = op.pads.top;
+    task.pad_left = op.pads.left;
+    task.lo = op.activation.lo;
+    task.hi = op.activation.hi;
+    for (task.oy = 0; task.oy < y_desc.shape[2]; ++task.oy) {
+      const std::int64_t at = task.oy * task.out_w * task.c;
+      task.residual = residual.data() + at;
+      task.y = y.data() + kGuards + at;
+      kernels.depthwise_conv(task);
+    }
+    return unguarded(y);
+  }
+};
+
+DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation) {
+  DepthwiseData data;
+  data.op.groups = c;
+  data.op.strides = {stride, stride};
+  data.op.dilations = {dilation, dilation};
+  data.op.pads = {0, 2, 1, 3};
+  data.op.activation = {-1.0F, 2.0F};
+  data.x_desc = {DType::F32, Shape{1, c, 9, 7}, Layout::NHWC};
+  data.weight_shape = Shape{c, 1, kernel, kernel};
+  const TensorDesc weight_desc{DType::F32, data.weight_shape, Layout::NCHW};
+  const TensorDesc* inputs[] = {&data.x_desc, &weight_desc, nullptr, nullptr};
+  data.y_desc = infer_output(data.op, inputs);
+  const auto make = [](std::uint32_t seed, std::int64_t count) {
+    return test::random_uniform(seed, static_cast<std::size_t>(count));
+  };
+  data.x = make(5, data.x_desc.shape.elements());
+  data.weight = make(6, data.weight_shape.elements());
+  data.bias = make(7, c);
+  data.residual = make(8, data.y_desc.shape.elements());
+  return data;
+}
+
+TEST_CASE("depthwise convolution of every instruction set stays within the hard bound") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t c : {1, 3, 4, 7, 8, 15, 16, 17, 32, 33, 64, 65, 130}) {
+      for (const std::int64_t kernel : {1, 2, 3, 5}) {
+        for (const std::int64_t stride : {1, 2, 3}) {
+          for (const std::int64_t dilation : {1, 2}) {
+            if (dilation * (kernel - 1) + 1 > 9) continue;
+            CAPTURE(kernels->name, c, kernel, stride, dilation);
+            const DepthwiseData data = depthwise_data(c, kernel, stride, dilation);
+            const Doubles expected = data.expected(false);
+            const Doubles allowed =
+                test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
+            REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("engines use the widest instruction set") {
+  CHECK(&fp32_kernels() == supported_fp32_kernels().back());
+  CHECK(supported_fp32_kernels().front() == &fp32_kernels_generic());
+}
+
+}  // namespace
+}  // namespace mobicuda::cpu
