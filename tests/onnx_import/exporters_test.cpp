@@ -1,0 +1,389 @@
+// Every exporter writes MobileNetV2 in its own way. Whatever the way, the logits must be those of the plain form,
+// and the optimised graph must have the same operations, or one exporter's users would get a slower network.
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <mobicuda/cpu_backend.h>
+#include <mobicuda/onnx_import.h>
+
+#include "model_rewrites.h"
+#include "models/zoo/mobilenet_v2.h"
+#include "models/zoo/onnx_writer.h"
+#include "models/zoo/random.h"
+#include "support/catch.h"
+#include "support/tolerance.h"
+
+namespace {
+
+using namespace mobicuda;
+using namespace mobicuda::test;
+using zoo::HeadStyle;
+using zoo::MobileNetV2Options;
+using zoo::PaddingStyle;
+
+/// Equal networks in double precision: only the rounding of the logits to float can differ.
+constexpr double kSameNetwork = 2 * kUnitF32;
+/// Networks whose weights differ by the rounding of a folded BatchNormalization: each of 53 layers adds a relative
+/// error of at most 2u, one rounding in each file, and two layers of error do not align better than all do.
+constexpr double kRoundedFolding = 53 * 2 * kUnitF32;
+
+using Rewrite = std::function<void(Model&)>;
+
+/// The sizes each row is tested at: few blocks, where a mistake is easy to find, and all.
+MobileNetV2Options small_network() {
+  MobileNetV2Options options;
+  options.width = 0.35;
+  options.height = 40;
+  options.picture_width = 56;
+  options.classes = 7;
+  options.blocks = 3;
+  return options;
+}
+
+MobileNetV2Options full_network() {
+  MobileNetV2Options options = small_network();
+  options.height = options.picture_width = 96;
+  options.classes = 10;
+  options.blocks = 17;
+  return options;
+}
+
+Graph import(const Model& model, const onnx_import::ImportOptions& options = {}) {
+  const std::string bytes = model.SerializeAsString();
+  return onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "test.onnx", options);
+}
+
+constexpr std::int64_t kPictures = 2;
+
+/// Two pictures (N, C, H, W), or the same two as (N, H, W, C).
+std::vector<float> pictures(std::int64_t height, std::int64_t width, bool nhwc) {
+  zoo::Random random(7);
+  std::vector<float> result(static_cast<std::size_t>(kPictures * 3 * height * width));
+  for (std::int64_t n = 0; n < kPictures; ++n) {
+    for (std::int64_t c = 0; c < 3; ++c) {
+      for (std::int64_t pixel = 0; pixel < height * width; ++pixel) {
+        const std::int64_t index = nhwc ? (n * height * width + pixel) * 3 + c : (n * 3 + c) * height * width + pixel;
+        result[static_cast<std::size_t>(index)] = static_cast<float>(random.normal());
+      }
+    }
+  }
+  return result;
+}
+
+/// Logits in double precision, rounded to float once.
+std::vector<float> logits(const Graph& graph) {
+  const Shape& shape = graph.input_desc().shape;
+  const bool nhwc = shape[3] == 3;
+  EngineOptions options;
+  options.precision = Precision::Fp64;
+  options.max_batch = kPictures;
+  const auto engine = make_cpu_backend()->compile(graph, options);
+  const std::vector<float> input = pictures(shape[nhwc ? 1 : 2], shape[nhwc ? 2 : 3], nhwc);
+  std::vector<float> output(static_cast<std::size_t>(kPictures * engine->output().shape.elements()));
+  engine->create_session()->run(input, output);
+  return output;
+}
+
+/// How often each operation occurs in the optimised graph.
+std::map<std::string, int> operations(const Graph& graph) {
+  std::map<std::string, int> result;
+  const Graph optimized = optimize(graph);
+  for (const Node& node : optimized.nodes()) ++result[std::string(op_name(node.op))];
+  return result;
+}
+
+/// The variant's network must be the plain one's.
+void require_same(const Graph& variant, const Graph& plain, double tolerance = kSameNetwork) {
+  CHECK(variant.output_desc().shape == plain.output_desc().shape);
+  const std::vector<float> actual = logits(variant);
+  const std::vector<float> expected = logits(plain);
+  const Comparison same = compare_rel_l2(actual, std::vector<double>(expected.begin(), expected.end()), tolerance);
+  CHECK(same);
+  auto expected_operations = operations(plain);
+  auto actual_operations = operations(variant);
+  // A reshape of (N, C, 1, 1) to (N, C) moves nothing, and a mean over the map needs none.
+  for (auto* counts : {&expected_operations, &actual_operations}) counts->erase("Reshape");
+  CHECK(actual_operations == expected_operations);
+}
+
+/// The same at both sizes, for a variant that is `rewrites` of the network written with `options`, and compared with
+/// `reference_rewrites` of the folded network at opset 17.
+struct Row {
+  std::int64_t opset;
+  PaddingStyle padding;
+  std::vector<Rewrite> rewrites;
+  bool batchnorm = false;
+  float epsilon = 1e-5F;
+  HeadStyle head = HeadStyle::Gemm;
+  std::vector<Rewrite> reference_rewrites = {};
+  std::int64_t batch = 0;
+};
+
+void check_row(const Row& row) {
+  for (MobileNetV2Options options : {small_network(), full_network()}) {
+    CAPTURE(row.opset, options.blocks);
+    options.padding = row.padding;
+    options.batchnorm_epsilon = row.epsilon;
+    Model plain = build_mobilenet_v2(options);
+    for (const Rewrite& rewrite : row.reference_rewrites) rewrite(plain);
+
+    options.opset = row.opset;
+    options.fold_batchnorm = !row.batchnorm;
+    options.head = row.head;
+    options.batch = row.batch;
+    Model variant = build_mobilenet_v2(options);
+    for (const Rewrite& rewrite : row.rewrites) rewrite(variant);
+    require_same(import(variant), import(plain), row.batchnorm ? kRoundedFolding : kSameNetwork);
+  }
+}
+
+Rewrite clips(ClipForm form) {
+  return [form](Model& model) { write_clips(model, form); };
+}
+Rewrite head(PoolForm pool, ClassifierForm classifier) {
+  return [=](Model& model) { write_head(model, pool, classifier); };
+}
+Rewrite dropout(DropoutForm form) {
+  return [form](Model& model) { write_dropout(model, form); };
+}
+Rewrite softmax(SoftmaxAxis axis) {
+  return [axis](Model& model) { write_softmax(model, axis); };
+}
+Rewrite half(HalfForm form) {
+  return [form](Model& model) { write_half(model, form); };
+}
+Rewrite pad_nodes(bool depthwise_only) {
+  return [=](Model& model) { write_pad_nodes(model, depthwise_only); };
+}
+Rewrite bias_adds(bool rank4) {
+  return [=](Model& model) { write_bias_adds(model, rank4); };
+}
+
+/// A folder that goes with the test.
+class TemporaryFolder {
+ public:
+  TemporaryFolder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("mobicuda_exporters_" + std::to_string(std::random_device{}()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Writes the model with its weights beside it, and loads both from the folder.
+void check_external_data(std::int64_t opset, const std::vector<Rewrite>& rewrites, std::size_t least_bytes) {
+  for (MobileNetV2Options options : {small_network(), full_network()}) {
+    const Model plain = build_mobilenet_v2(options);
+    options.opset = opset;
+    Model variant = build_mobilenet_v2(options);
+    for (const Rewrite& rewrite : rewrites) rewrite(variant);
+    const TemporaryFolder folder;
+    write_external_data(variant, folder.path(), "model.onnx.data", least_bytes);
+    zoo::write_model(variant, folder.path() / "model.onnx");
+    require_same(onnx_import::load(folder.path() / "model.onnx"), import(plain));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the plain form at every opset") {
+  for (std::int64_t opset = 7; opset <= 23; ++opset) {
+    for (const HeadStyle style : {HeadStyle::Gemm, HeadStyle::MatMul, HeadStyle::Reshape}) {
+      MobileNetV2Options options = small_network();
+      const Model plain = build_mobilenet_v2(options);
+      options.opset = opset;
+      options.head = style;
+      CAPTURE(opset, static_cast<int>(style));
+      require_same(import(build_mobilenet_v2(options)), import(plain));
+    }
+  }
+}
+
+TEST_CASE("PyTorch TorchScript, opsets 9 to 17, is read") {
+  check_row({9, PaddingStyle::Torch, {write_initializers_as_inputs, write_anonymous}, true});
+  check_row({10, PaddingStyle::Torch, {write_constants_as_nodes, dropout(DropoutForm::Identity)}});
+  check_row({11, PaddingStyle::Torch, {clips(ClipForm::ConstantNodes)}});
+  check_row({13, PaddingStyle::Torch, {clips(ClipForm::ConstantNodes), write_anonymous, dropout(DropoutForm::Node)}});
+  check_row({14, PaddingStyle::Torch, {clips(ClipForm::ConstantNodes), write_batchnorm_defaults}, true});
+  check_row({17, PaddingStyle::Torch, {clips(ClipForm::ConstantNodes), write_identity_constants}});
+}
+
+TEST_CASE("PyTorch ReLU6 as Relu, Clip, Min and Max is read") {
+  for (const ClipForm form : {ClipForm::MaxMin, ClipForm::MinMax, ClipForm::ReluMin, ClipForm::ReluClip,
+                              ClipForm::ClipRelu, ClipForm::Vectors, ClipForm::CastBounds}) {
+    CAPTURE(static_cast<int>(form));
+    check_row({13, PaddingStyle::Torch, {clips(form)}});
+  }
+  check_row({9, PaddingStyle::Torch, {clips(ClipForm::ReluClip)}});
+  check_row({10, PaddingStyle::Torch, {clips(ClipForm::ClipRelu)}});
+  check_row({12, PaddingStyle::Torch, {clips(ClipForm::ConstantFloats)}});
+}
+
+TEST_CASE("PyTorch dynamo, opset 18 and newer, is read") {
+  for (const std::int64_t opset : {18, 20, 21}) {
+    check_row({opset, PaddingStyle::Torch, {head(PoolForm::Dynamo, ClassifierForm::Gemm)}});
+    check_external_data(opset, {head(PoolForm::Dynamo, ClassifierForm::Gemm)}, 0);
+  }
+  check_row({18, PaddingStyle::Torch, {head(PoolForm::Mean, ClassifierForm::Gemm)}, true});
+  check_row({18, PaddingStyle::Torch, {head(PoolForm::MeanNegative, ClassifierForm::Gemm)}});
+  check_row({18, PaddingStyle::Tf, {}});  // a Pad folded into the convolution leaves uneven pads
+  check_external_data(18, {clips(ClipForm::ConstantNodes)}, 1024);
+}
+
+TEST_CASE("older torchvision: mean([2, 3]) and reshape(x.shape[0], -1) are read") {
+  for (const std::int64_t opset : {9, 11, 13, 17}) {
+    check_row({opset, PaddingStyle::Torch, {head(PoolForm::Mean, ClassifierForm::Gemm)}});
+    check_row({opset, PaddingStyle::Torch, {dropout(DropoutForm::Node)}, false, 1e-5F, HeadStyle::Reshape});
+    check_row({opset, PaddingStyle::Torch, {head(PoolForm::ReshapeSlice, ClassifierForm::MatMulTranspose)}});
+  }
+}
+
+TEST_CASE("timm's dynamic SAME padding and its fixed form are read") {
+  for (const std::int64_t opset : {11, 12, 13, 16, 17}) check_row({opset, PaddingStyle::Tf, {write_computed_pads}});
+  check_row({16, PaddingStyle::Tf, {clips(ClipForm::ConstantNodes)}});
+}
+
+TEST_CASE("tf2onnx is read: NHWC entry, uneven pads, auto_pad, Pad nodes, MatMul and Add, Softmax") {
+  const std::vector<Rewrite> with_softmax{softmax(SoftmaxAxis::One)};
+  for (const std::int64_t opset : {11, 13, 15, 18}) {
+    const auto row = [&](std::vector<Rewrite> rewrites) {
+      rewrites.insert(rewrites.begin(), head(PoolForm::Mean, ClassifierForm::MatMul));
+      rewrites.push_back(softmax(opset < 13 ? SoftmaxAxis::Default : SoftmaxAxis::MinusOne));
+      check_row({opset, PaddingStyle::Tf, rewrites, false, 1e-5F, HeadStyle::Gemm, with_softmax});
+    };
+    row({});
+    row({write_auto_pad});
+    row({pad_nodes(true)});
+    row({bias_adds(true)});
+  }
+  check_row({15, PaddingStyle::Tf, {head(PoolForm::Squeeze, ClassifierForm::GemmPlain)}});
+  check_row({15, PaddingStyle::Tf, {head(PoolForm::MeanNhwc, ClassifierForm::MatMul)}});
+}
+
+TEST_CASE("tf2onnx's NHWC entry gives the logits of the same picture in NCHW") {
+  for (const MobileNetV2Options& options : {small_network(), full_network()}) {
+    const Model plain = build_mobilenet_v2(options);
+    Model variant = plain;
+    write_nhwc_entry(variant);
+    const Graph graph = import(variant);
+    CHECK(graph.input_desc().shape == Shape{1, options.height, options.picture_width, 3});
+    const std::vector<float> expected = logits(import(plain));
+    CHECK(compare_rel_l2(logits(graph), std::vector<double>(expected.begin(), expected.end()), kSameNetwork));
+  }
+}
+
+TEST_CASE("Keras is read: epsilon 1e-3, ZeroPadding before valid convolutions, no biases, Softmax") {
+  const std::vector<Rewrite> with_softmax{softmax(SoftmaxAxis::One)};
+  for (const std::int64_t opset : {10, 11, 13, 17, 18}) {
+    const std::vector<Rewrite> rewrites{pad_nodes(false), head(PoolForm::Mean, ClassifierForm::MatMul),
+                                        softmax(SoftmaxAxis::One)};
+    check_row({opset, PaddingStyle::Tf, rewrites, true, 1e-3F, HeadStyle::Gemm, with_softmax});
+  }
+  check_row({12, PaddingStyle::Tf, {write_batchnorm_as_mul_add}, true, 1e-3F});
+  check_row({12, PaddingStyle::Tf, {bias_adds(false)}});
+}
+
+TEST_CASE("Paddle is read: BatchNormalization kept, auto_pad, Dropout as Identity or Mul") {
+  for (const std::int64_t opset : {7, 9, 11, 14, 15, 16}) {
+    for (const DropoutForm form : {DropoutForm::Node, DropoutForm::Identity, DropoutForm::Halve}) {
+      CAPTURE(static_cast<int>(form));
+      const std::vector<Rewrite> rewrites{write_auto_pad, write_batchnorm_defaults, dropout(form)};
+      check_row({opset, PaddingStyle::Tf, rewrites, true});
+    }
+  }
+  check_external_data(11, {dropout(DropoutForm::Identity)}, 64);
+}
+
+TEST_CASE("every way to pool and to classify is read") {
+  for (const std::int64_t opset : {9, 11, 13, 17, 21}) {
+    for (const PoolForm pool :
+         {PoolForm::Global, PoolForm::Mean, PoolForm::MeanKept, PoolForm::MeanNegative, PoolForm::Window,
+          PoolForm::Squeeze, PoolForm::ReshapeZero, PoolForm::ReshapeChannels, PoolForm::ReshapeSlice}) {
+      for (const ClassifierForm classifier :
+           {ClassifierForm::Gemm, ClassifierForm::GemmPlain, ClassifierForm::MatMul, ClassifierForm::MatMulTranspose}) {
+        CAPTURE(opset, static_cast<int>(pool), static_cast<int>(classifier));
+        MobileNetV2Options options = small_network();
+        const Model plain = build_mobilenet_v2(options);
+        options.opset = opset;
+        Model variant = build_mobilenet_v2(options);
+        write_head(variant, pool, classifier);
+        require_same(import(variant), import(plain));
+      }
+    }
+  }
+  check_row({14, PaddingStyle::Torch, {head(PoolForm::ReshapeAllowZero, ClassifierForm::Gemm)}});
+  Row fixed{13, PaddingStyle::Torch, {head(PoolForm::ReshapeFixed, ClassifierForm::Gemm)}};
+  fixed.batch = 1;
+  check_row(fixed);
+}
+
+TEST_CASE("a convolution as classifier is read") {
+  for (const MobileNetV2Options& options : {small_network(), full_network()}) {
+    const Model plain = build_mobilenet_v2(options);
+    Model variant = plain;
+    write_head(variant, PoolForm::Global, ClassifierForm::Conv);
+    const std::vector<float> expected = logits(import(plain));
+    CHECK(compare_rel_l2(logits(import(variant)), std::vector<double>(expected.begin(), expected.end()), kSameNetwork));
+  }
+}
+
+TEST_CASE("half-precision weights are read exactly") {
+  for (const HalfForm form :
+       {HalfForm::WeightCasts, HalfForm::InnerCasts, HalfForm::Everything, HalfForm::Int32Payload}) {
+    CAPTURE(static_cast<int>(form));
+    Row row{13, PaddingStyle::Torch, {round_to_half, half(form)}};
+    row.reference_rewrites = {round_to_half};
+    check_row(row);
+  }
+}
+
+TEST_CASE("initializers as inputs, typed payloads, anonymous nodes and spelt-out domains are read") {
+  check_row({11, PaddingStyle::Torch, {write_initializers_as_inputs}});
+  check_row({13, PaddingStyle::Torch, {write_typed_data}, false, 1e-5F, HeadStyle::Reshape});
+  check_row({13, PaddingStyle::Torch, {write_constants_as_nodes}, true});
+  check_row({17, PaddingStyle::Torch, {write_anonymous}, false, 1e-5F, HeadStyle::MatMul});
+  check_row({17, PaddingStyle::Torch, {write_domains}});
+  check_row({13, PaddingStyle::Torch, {dropout(DropoutForm::NoopCast)}});
+}
+
+TEST_CASE("fixed and dynamic batches give the same free batch") {
+  for (const std::int64_t batch : {0, 1, 4}) {
+    for (const HeadStyle style : {HeadStyle::Gemm, HeadStyle::MatMul, HeadStyle::Reshape}) {
+      Row row{13, PaddingStyle::Torch, {}, false, 1e-5F, style};
+      row.batch = batch;
+      check_row(row);
+    }
+  }
+}
+
+TEST_CASE("a picture size that the file leaves open is taken from the options") {
+  const MobileNetV2Options options = small_network();
+  const Model plain = build_mobilenet_v2(options);
+  Model variant = plain;
+  write_dynamic_picture(variant);
+  onnx_import::ImportOptions import_options;
+  import_options.picture_shape = {3, options.height, options.picture_width};
+  require_same(import(variant, import_options), import(plain));
+
+  try {
+    import(variant);
+    FAIL("an open picture size was accepted");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_argument);
+    CHECK(std::string(error.what()).find("height") != std::string::npos);
+  }
+}
