@@ -78,15 +78,17 @@ std::size_t largest_shared_bytes(int k) {
 template <class Tile>
 cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   args.k_slices = ceil_div(args.k, Tile::kBk);
-  args.m_tiles = ceil_div(args.m, Tile::kBm);
-  args.n_tiles = ceil_div(args.n, Tile::kBn);
+  const int m_tiles = ceil_div(args.m, Tile::kBm);
+  const int n_tiles = ceil_div(args.n, Tile::kBn);
   const auto kernel = gemm_detail::gemm_kernel<Tile>;
   int blocks = 0;
   const cudaError_t status = resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), blocks);
   if (status != cudaSuccess) return status;
-  args.m_tile_stride = std::min(args.m_tiles, std::max(1, blocks / args.n_tiles));
-  const std::int64_t steps = std::int64_t{ceil_div(args.m_tiles, args.m_tile_stride)} * args.k_slices;
-  return launch(kernel, dim3(static_cast<unsigned>(args.n_tiles * args.m_tile_stride)), dim3(Tile::kThreads),
+  const int strip_blocks = std::clamp(blocks / n_tiles, 1, m_tiles);
+  args.whole_rounds = m_tiles / strip_blocks;
+  args.last_round = m_tiles % strip_blocks;
+  const std::int64_t steps = std::int64_t{ceil_div(m_tiles, strip_blocks)} * args.k_slices;
+  return launch(kernel, dim3(static_cast<unsigned>(n_tiles), static_cast<unsigned>(strip_blocks)), dim3(Tile::kThreads),
                 gemm_shared_bytes<Tile>(args.k_slices, steps), where, args);
 }
 

@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
   constexpr int kChunks = 5 * static_cast<int>(sizeof(T)) / 2;  // 1280 elements are held at once
   constexpr int kWarps = kGemvThreads / 32;
   release_successor();
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int n = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int n = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x / 32);
   const int m0 = static_cast<int>(blockIdx.y) * kGemvRows;
   const bool inside = n < args.n;
   const T* w = static_cast<const T*>(args.w) +

@@ -67,9 +67,9 @@ struct MmaTile {
   /// Column n = (group, t, fragment, e) of the strip lies in row (group, fragment, t, e) of its slice: thread t of a
   /// quad receives columns 2t + e of each fragment, hence kRun neighbours of n.
   __device__ __forceinline__ static int w_row(int n) {
-    constexpr int kSpan = 8 * kGroup;
-    const int in_group = n % kSpan;
-    return n - in_group + in_group % kRun / 2 * 8 + in_group / kRun * 2 + in_group % 2;
+    constexpr unsigned kSpan = 8 * kGroup;
+    const unsigned in_group = static_cast<unsigned>(n) % kSpan;
+    return n + static_cast<int>(in_group % kRun / 2 * 8 + in_group / kRun * 2 + in_group % 2 - in_group);
   }
 
   class Sums {
@@ -141,8 +141,8 @@ struct MmaTile {
    private:
     static constexpr int kRuns = kFragmentsM * 2 * kGroups;
 
-    __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
-    __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
+    __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+    __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
     __device__ __forceinline__ static int warp_m() { return warp() % kConfig.warps_m; }
     __device__ __forceinline__ static int warp_n() { return warp() / kConfig.warps_m % kConfig.warps_n; }
     __device__ __forceinline__ static int warp_k() { return warp() / (kConfig.warps_m * kConfig.warps_n); }

@@ -24,10 +24,9 @@ struct GemmArgs {
   void* y;
   int m, n, k;
   int k_packed;
-  int k_slices;       // of BK
-  int m_tiles;        // of BM
-  int n_tiles;        // of BN
-  int m_tile_stride;  // blocks that share a column strip
+  int k_slices;      // of BK
+  int whole_rounds;  // row tiles of each block of a column strip; the first last_round blocks have one more
+  int last_round;
   bool y_is_float;
   Clip clip;
 };
@@ -136,8 +135,8 @@ __device__ __forceinline__ void fill_slice(unsigned char* slice, const typename 
   constexpr int kChunks = Tile::kBk / kWide<T>;
   constexpr int kRowsAtOnce = Tile::kThreads / kChunks;
   static_assert(Tile::kBk % kWide<T> == 0 && Tile::kThreads % kChunks == 0, "whole rows of chunks at once");
-  const int chunk = static_cast<int>(threadIdx.x) % kChunks;
-  const int first_row = static_cast<int>(threadIdx.x) / kChunks;
+  const int chunk = static_cast<int>(threadIdx.x % kChunks);
+  const int first_row = static_cast<int>(threadIdx.x / kChunks);
   const int k = k0 + chunk * kWide<T>;
   unsigned char* const first_place = slice + Tile::chunk_offset(place(first_row), chunk);
   const T* const source = rows + static_cast<std::size_t>(first_row) * static_cast<std::size_t>(stride) + k;
@@ -242,10 +241,10 @@ class SplitTile {
   static constexpr int kRuns = (kBm * kBn / 4 + Tile::kThreads - 1) / Tile::kThreads;
 
   __device__ __forceinline__ static int row(int i) {
-    return (static_cast<int>(threadIdx.x) + i * Tile::kThreads) / (kBn / 4);
+    return static_cast<int>((threadIdx.x + i * Tile::kThreads) / (kBn / 4));
   }
   __device__ __forceinline__ static int column(int i) {
-    return (static_cast<int>(threadIdx.x) + i * Tile::kThreads) % (kBn / 4) * 4;
+    return static_cast<int>((threadIdx.x + i * Tile::kThreads) % (kBn / 4)) * 4;
   }
 
   Packet<T, 4> residual_[kRuns] = {};
@@ -257,9 +256,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   extern __shared__ __align__(128) unsigned char shared[];
   release_successor();
 
-  const int n0 = static_cast<int>(blockIdx.x) % args.n_tiles * Tile::kBn;
-  int m_tile = static_cast<int>(blockIdx.x) / args.n_tiles;
-  const int steps = ((args.m_tiles - m_tile + args.m_tile_stride - 1) / args.m_tile_stride) * args.k_slices;
+  const int n0 = static_cast<int>(blockIdx.x) * Tile::kBn;
+  const int m_tile_stride = static_cast<int>(gridDim.y);
+  int m_tile = static_cast<int>(blockIdx.y);
+  const int steps = (args.whole_rounds + (m_tile < args.last_round ? 1 : 0)) * args.k_slices;
 
   float* const bias = reinterpret_cast<float*>(shared);
   float* const partial = reinterpret_cast<float*>(shared + kBiasBytes<Tile>);
@@ -300,7 +300,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
     fill_x(slot, ahead_tile, ahead_slice);
     if (++ahead_slice == args.k_slices) {
       ahead_slice = 0;
-      ahead_tile += args.m_tile_stride;
+      ahead_tile += m_tile_stride;
     }
   };
 #pragma unroll
@@ -337,7 +337,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
       }
       sums.clear();
       k_slice = 0;
-      m_tile += args.m_tile_stride;
+      m_tile += m_tile_stride;
     }
   }
 }

@@ -39,9 +39,9 @@ struct SimtTile {
   /// Column n = (run, tx, e) of the strip lies in row (run, e, tx) of its slice: threads that differ in tx read
   /// neighbouring rows.
   __device__ __forceinline__ static int w_row(int n) {
-    constexpr int kSpan = kThreadsN * kRun;
-    const int in_span = n % kSpan;
-    return n - in_span + in_span % kRun * kThreadsN + in_span / kRun;
+    constexpr unsigned kSpan = kThreadsN * kRun;
+    const unsigned in_span = static_cast<unsigned>(n) % kSpan;
+    return n + static_cast<int>(in_span % kRun * kThreadsN + in_span / kRun - in_span);
   }
 
   class Sums {
@@ -117,8 +117,8 @@ struct SimtTile {
     static constexpr int kPatchesN = kThreadsN / kLanesN;
     static_assert(kThreadsN % kLanesN == 0 && kThreadsM % kLanesM == 0);
 
-    __device__ __forceinline__ static int thread() { return static_cast<int>(threadIdx.x) % (kThreadsM * kThreadsN); }
-    __device__ __forceinline__ static int group() { return static_cast<int>(threadIdx.x) / (kThreadsM * kThreadsN); }
+    __device__ __forceinline__ static int thread() { return static_cast<int>(threadIdx.x % (kThreadsM * kThreadsN)); }
+    __device__ __forceinline__ static int group() { return static_cast<int>(threadIdx.x / (kThreadsM * kThreadsN)); }
     __device__ __forceinline__ static int tx() {
       return thread() / kPatch % kPatchesN * kLanesN + thread() % kPatch % kLanesN;
     }
