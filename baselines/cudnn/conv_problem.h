@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include <mobicuda/types.h>
+
+#include "cudnn/handles.h"
+
+namespace mobicuda::cudnn {
+
+/// y = act(conv(x, w) + bias + residual) for a whole batch: all that the choice of a kernel depends on.
+/// A Gemm is a 1x1 convolution of 1x1 pictures.
+struct ConvProblem {
+  Precision precision = Precision::Fp32;
+  Layout layout = Layout::NHWC;
+  std::int64_t n = 1, c = 1, h = 1, w = 1;
+  std::int64_t k = 1, kh = 1, kw = 1;  ///< output channels, window
+  std::array<std::int64_t, 2> strides{1, 1};
+  std::array<std::int64_t, 2> dilations{1, 1};
+  Padding pads;
+  std::int64_t groups = 1;
+  bool bias = false;
+  bool residual = false;
+  bool float_output = false;  ///< y and bias in F32 although x and w are F16; without a residual
+  Activation activation;
+
+  std::int64_t out_h() const { return (h + pads.top + pads.bottom - dilations[0] * (kh - 1) - 1) / strides[0] + 1; }
+  std::int64_t out_w() const { return (w + pads.left + pads.right - dilations[1] * (kw - 1) - 1) / strides[1] + 1; }
+  DType element() const { return precision == Precision::Fp16 ? DType::F16 : DType::F32; }
+  DType output_element() const { return float_output ? DType::F32 : element(); }
+  std::int64_t x_bytes() const { return n * c * h * w * size_of(element()); }
+  std::int64_t w_bytes() const { return k * (c / groups) * kh * kw * size_of(element()); }
+  std::int64_t bias_bytes() const { return k * size_of(output_element()); }
+  std::int64_t y_bytes() const { return n * k * out_h() * out_w() * size_of(output_element()); }
+  bool symmetric_pads() const { return pads.top == pads.bottom && pads.left == pads.right; }
+  bool is_pointwise() const {
+    return kh == 1 && kw == 1 && strides == std::array<std::int64_t, 2>{1, 1} && !pads.any() && groups == 1;
+  }
+
+  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
+};
+
+/// Device addresses of one convolution; bias and residual are null where the problem has none.
+struct ConvArguments {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* bias = nullptr;
+  const void* residual = nullptr;
+  void* y = nullptr;
+  void* workspace = nullptr;
+};
+
+/// What a kernel does beyond the convolution itself; the rest of the layer needs an elementwise step.
+struct Fused {
+  bool bias = false;
+  bool residual = false;
+  bool activation = false;
+};
+
+/// One way to run a convolution: an algorithm or engine of a library with all its settings fixed.
+class ConvKernel {
+ public:
+  virtual ~ConvKernel() = default;
+  ConvKernel(const ConvKernel&) = delete;
+  ConvKernel& operator=(const ConvKernel&) = delete;
+
+  /// Enqueues on the handles' stream. Thread-safe: cuDNN does not promise that its execution plans are, so
+  /// that sessions take turns (with captured CUDA graphs, once each).
+  cudaError_t enqueue(const Handles& handles, const ConvArguments& arguments) const {
+    const std::lock_guard lock(mutex_);
+    return do_enqueue(handles, arguments);
+  }
+
+  const std::string& name() const noexcept { return name_; }
+  std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
+  Fused fused() const noexcept { return fused_; }
+
+ protected:
+  ConvKernel() = default;
+  void describe(std::string name, std::int64_t workspace_bytes, Fused fused) {
+    name_ = std::move(name);
+    workspace_bytes_ = workspace_bytes;
+    fused_ = fused;
+  }
+
+ private:
+  virtual cudaError_t do_enqueue(const Handles& handles, const ConvArguments& arguments) const = 0;
+
+  std::string name_;
+  std::int64_t workspace_bytes_ = 0;
+  Fused fused_;
+  mutable std::mutex mutex_;
+};
+
+/// Scratch that a kernel may ask for at most.
+inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{256} << 20U;
+
+}  // namespace mobicuda::cudnn

@@ -1,0 +1,292 @@
+// Bias, residual and clip; padding; layout and type conversion; global average. One pass over the tensor
+// each, 16-byte accesses where the extents allow, float arithmetic whatever the storage.
+
+#include "cudnn/elementwise.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <cuda_fp16.h>
+
+namespace mobicuda::cudnn {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::int64_t kVectorBytes = 16;
+
+template <class T>
+struct alignas(kVectorBytes) Vector16 {
+  static constexpr int kSize = static_cast<int>(kVectorBytes / sizeof(T));
+  T lane[kSize];
+};
+
+template <class T>
+struct alignas(sizeof(T)) Vector1 {
+  static constexpr int kSize = 1;
+  T lane[kSize];
+};
+
+__device__ float to_float(float value) { return value; }
+__device__ float to_float(__half value) { return __half2float(value); }
+__device__ void store(float value, float& target) { target = value; }
+__device__ void store(float value, __half& target) { target = __float2half_rn(value); }
+
+// ---- affine_clip ---------------------------------------------------------------------------------
+
+struct AffineExtents {
+  unsigned vectors;  // in the whole tensor
+  unsigned inner;    // NHWC: vectors of a pixel; NCHW: vectors of a plane
+  unsigned channels;
+  float lo, hi;
+};
+
+template <class V, class T, bool kChannelsLast>
+__global__ void affine_clip_kernel(AffineExtents p, const V* x, const T* scale, const T* bias, const V* residual,
+                                   V* y) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= p.vectors) return;
+  V value = x[i];
+  V skip{};
+  if (residual != nullptr) skip = residual[i];
+  // NHWC: a vector spans channels. NCHW: all its lanes belong to one channel.
+  const unsigned first = kChannelsLast ? (i % p.inner) * V::kSize : (i / p.inner) % p.channels;
+#pragma unroll
+  for (int lane = 0; lane < V::kSize; ++lane) {
+    const unsigned c = kChannelsLast ? first + static_cast<unsigned>(lane) : first;
+    float v = to_float(value.lane[lane]);
+    if (scale != nullptr) v *= to_float(scale[c]);
+    if (bias != nullptr) v += to_float(bias[c]);
+    if (residual != nullptr) v += to_float(skip.lane[lane]);
+    v = v < p.lo ? p.lo : v;
+    v = v > p.hi ? p.hi : v;
+    store(v, value.lane[lane]);
+  }
+  y[i] = value;
+}
+
+unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
+
+bool fits_index(std::int64_t count) { return count <= std::numeric_limits<std::int32_t>::max(); }
+
+template <class V, class T>
+cudaError_t launch_affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
+                               const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
+  const std::int64_t vectors = shape.elements() / V::kSize;
+  if (!fits_index(vectors)) return cudaErrorInvalidValue;
+  const std::int64_t inner = (shape.channels_last ? shape.c : shape.h * shape.w) / V::kSize;
+  const AffineExtents extents{static_cast<unsigned>(vectors), static_cast<unsigned>(inner),
+                              static_cast<unsigned>(shape.c), lo, hi};
+  const auto kernel = shape.channels_last ? affine_clip_kernel<V, T, true> : affine_clip_kernel<V, T, false>;
+  kernel<<<blocks_for(vectors), kThreads, 0, stream>>>(extents, static_cast<const V*>(x), static_cast<const T*>(scale),
+                                                       static_cast<const T*>(bias), static_cast<const V*>(residual),
+                                                       static_cast<V*>(y));
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t affine_clip_of(const TensorShape& shape, const void* x, const void* scale, const void* bias,
+                           const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
+  const std::int64_t inner = shape.channels_last ? shape.c : shape.h * shape.w;
+  if (inner % Vector16<T>::kSize == 0) {
+    return launch_affine_clip<Vector16<T>, T>(shape, x, scale, bias, residual, lo, hi, y, stream);
+  }
+  return launch_affine_clip<Vector1<T>, T>(shape, x, scale, bias, residual, lo, hi, y, stream);
+}
+
+// ---- pad -----------------------------------------------------------------------------------------
+
+struct PadExtents {
+  unsigned vectors;  // of y
+  unsigned y_h, y_w, x_h, x_w;
+  unsigned inner;  // vectors of a pixel (NHWC), 1 (NCHW)
+  int top, left;
+  float value;
+};
+
+template <class V>
+__global__ void pad_kernel(PadExtents p, const V* x, V* y) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= p.vectors) return;
+  const unsigned pixel = i / p.inner;
+  const unsigned row = pixel / p.y_w;
+  const int ix = static_cast<int>(pixel % p.y_w) - p.left;
+  const int iy = static_cast<int>(row % p.y_h) - p.top;
+  const unsigned outer = row / p.y_h;
+  V result;
+  if (ix >= 0 && iy >= 0 && ix < static_cast<int>(p.x_w) && iy < static_cast<int>(p.x_h)) {
+    const unsigned source = (outer * p.x_h + static_cast<unsigned>(iy)) * p.x_w + static_cast<unsigned>(ix);
+    result = x[source * p.inner + i % p.inner];
+  } else {
+#pragma unroll
+    for (int lane = 0; lane < V::kSize; ++lane) store(p.value, result.lane[lane]);
+  }
+  y[i] = result;
+}
+
+template <class V>
+cudaError_t launch_pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
+                       float value, const void* x, void* y, cudaStream_t stream) {
+  const std::int64_t vectors = y_shape.elements() / V::kSize;
+  if (!fits_index(vectors)) return cudaErrorInvalidValue;
+  const std::int64_t inner = x_shape.channels_last ? x_shape.c / V::kSize : 1;
+  const PadExtents extents{static_cast<unsigned>(vectors),
+                           static_cast<unsigned>(y_shape.h),
+                           static_cast<unsigned>(y_shape.w),
+                           static_cast<unsigned>(x_shape.h),
+                           static_cast<unsigned>(x_shape.w),
+                           static_cast<unsigned>(inner),
+                           static_cast<int>(top),
+                           static_cast<int>(left),
+                           value};
+  pad_kernel<V><<<blocks_for(vectors), kThreads, 0, stream>>>(extents, static_cast<const V*>(x), static_cast<V*>(y));
+  return cudaGetLastError();
+}
+
+template <class T>
+cudaError_t pad_of(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
+                   float value, const void* x, void* y, cudaStream_t stream) {
+  if (x_shape.channels_last && x_shape.c % Vector16<T>::kSize == 0) {
+    return launch_pad<Vector16<T>>(x_shape, y_shape, top, left, value, x, y, stream);
+  }
+  return launch_pad<Vector1<T>>(x_shape, y_shape, top, left, value, x, y, stream);
+}
+
+// ---- interleave, strided_copy --------------------------------------------------------------------
+
+template <class T>
+__global__ void interleave_kernel(unsigned pixels, unsigned plane, unsigned x_channels, unsigned y_channels,
+                                  const float* x, T* y) {
+  const unsigned pixel = blockIdx.x * blockDim.x + threadIdx.x;
+  if (pixel >= pixels) return;
+  const float* source = x + static_cast<std::size_t>(pixel / plane) * plane * x_channels + pixel % plane;
+  T* target = y + static_cast<std::size_t>(pixel) * y_channels;
+  for (unsigned c = 0; c < y_channels; ++c) {
+    store(c < x_channels ? source[static_cast<std::size_t>(c) * plane] : 0.0F, target[c]);
+  }
+}
+
+template <class From, class To>
+__global__ void strided_copy_kernel(StridedShape p, unsigned elements, const From* x, To* y) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= elements) return;
+  unsigned rest = i;
+  std::int64_t source = 0;
+  for (int axis = p.rank - 1; axis >= 0; --axis) {
+    const unsigned extent = static_cast<unsigned>(p.extents[axis]);
+    source += static_cast<std::int64_t>(rest % extent) * p.x_strides[axis];
+    rest /= extent;
+  }
+  store(to_float(x[source]), y[i]);
+}
+
+template <class From, class To>
+cudaError_t launch_strided_copy(const StridedShape& shape, const void* x, void* y, cudaStream_t stream) {
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < shape.rank; ++axis) elements *= shape.extents[axis];
+  if (!fits_index(elements)) return cudaErrorInvalidValue;
+  if (elements == 0) return cudaSuccess;
+  strided_copy_kernel<From, To><<<blocks_for(elements), kThreads, 0, stream>>>(
+      shape, static_cast<unsigned>(elements), static_cast<const From*>(x), static_cast<To*>(y));
+  return cudaGetLastError();
+}
+
+// ---- global_average ------------------------------------------------------------------------------
+
+constexpr unsigned kLanes = 32;
+constexpr unsigned kRows = 8;
+
+// NHWC: lanes are channels, rows share the pixels. NCHW: lanes share the pixels, rows are channels.
+template <class T, bool kChannelsLast>
+__global__ void global_average_kernel(unsigned channels, unsigned pixels, const T* x, T* y) {
+  __shared__ float partial[kRows][kLanes];
+  const unsigned width = kChannelsLast ? kLanes : kRows;
+  const unsigned c = blockIdx.x * width + (kChannelsLast ? threadIdx.x : threadIdx.y);
+  const std::size_t picture = static_cast<std::size_t>(blockIdx.y) * channels * pixels;
+  float sum = 0.0F;
+  if (c < channels) {
+    const unsigned start = kChannelsLast ? threadIdx.y : threadIdx.x;
+    const unsigned step = kChannelsLast ? kRows : kLanes;
+    for (unsigned i = start; i < pixels; i += step) {
+      const std::size_t offset =
+          kChannelsLast ? static_cast<std::size_t>(i) * channels + c : static_cast<std::size_t>(c) * pixels + i;
+      sum += to_float(x[picture + offset]);
+    }
+  }
+  partial[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  const bool writes = kChannelsLast ? threadIdx.y == 0 : threadIdx.x == 0;
+  if (!writes || c >= channels) return;
+  float total = 0.0F;
+  const unsigned parts = kChannelsLast ? kRows : kLanes;
+  for (unsigned i = 0; i < parts; ++i) {
+    total += kChannelsLast ? partial[i][threadIdx.x] : partial[threadIdx.y][i];
+  }
+  store(total / static_cast<float>(pixels), y[static_cast<std::size_t>(blockIdx.y) * channels + c]);
+}
+
+template <class T>
+cudaError_t global_average_of(const TensorShape& shape, const void* x, void* y, cudaStream_t stream) {
+  constexpr std::int64_t kMaxGridY = 65535;
+  const std::int64_t pixels = shape.h * shape.w;
+  if (shape.n > kMaxGridY || !fits_index(pixels) || !fits_index(shape.c)) return cudaErrorInvalidValue;
+  const auto width = static_cast<std::int64_t>(shape.channels_last ? kLanes : kRows);
+  const dim3 grid(static_cast<unsigned>((shape.c + width - 1) / width), static_cast<unsigned>(shape.n));
+  const auto kernel = shape.channels_last ? global_average_kernel<T, true> : global_average_kernel<T, false>;
+  kernel<<<grid, dim3(kLanes, kRows), 0, stream>>>(static_cast<unsigned>(shape.c), static_cast<unsigned>(pixels),
+                                                   static_cast<const T*>(x), static_cast<T*>(y));
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+// ---- launchers -----------------------------------------------------------------------------------
+
+cudaError_t affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
+                        const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
+  if (shape.elements() == 0) return cudaSuccess;
+  return shape.element == Element::F16 ? affine_clip_of<__half>(shape, x, scale, bias, residual, lo, hi, y, stream)
+                                       : affine_clip_of<float>(shape, x, scale, bias, residual, lo, hi, y, stream);
+}
+
+cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
+                float value, const void* x, void* y, cudaStream_t stream) {
+  if (y_shape.elements() == 0) return cudaSuccess;
+  return x_shape.element == Element::F16 ? pad_of<__half>(x_shape, y_shape, top, left, value, x, y, stream)
+                                         : pad_of<float>(x_shape, y_shape, top, left, value, x, y, stream);
+}
+
+cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,
+                       cudaStream_t stream) {
+  const std::int64_t plane = y_shape.h * y_shape.w;
+  const std::int64_t pixels = y_shape.n * plane;
+  if (!fits_index(pixels)) return cudaErrorInvalidValue;
+  if (pixels == 0) return cudaSuccess;
+  const unsigned grid = blocks_for(pixels);
+  const auto extents = [](std::int64_t value) { return static_cast<unsigned>(value); };
+  if (y_shape.element == Element::F16) {
+    interleave_kernel<__half><<<grid, kThreads, 0, stream>>>(extents(pixels), extents(plane), extents(x_channels),
+                                                             extents(y_shape.c), x, static_cast<__half*>(y));
+  } else {
+    interleave_kernel<float><<<grid, kThreads, 0, stream>>>(extents(pixels), extents(plane), extents(x_channels),
+                                                            extents(y_shape.c), x, static_cast<float*>(y));
+  }
+  return cudaGetLastError();
+}
+
+cudaError_t strided_copy(const StridedShape& shape, Element x_element, Element y_element, const void* x, void* y,
+                         cudaStream_t stream) {
+  if (x_element == Element::F16) {
+    return y_element == Element::F16 ? launch_strided_copy<__half, __half>(shape, x, y, stream)
+                                     : launch_strided_copy<__half, float>(shape, x, y, stream);
+  }
+  return y_element == Element::F16 ? launch_strided_copy<float, __half>(shape, x, y, stream)
+                                   : launch_strided_copy<float, float>(shape, x, y, stream);
+}
+
+cudaError_t global_average(const TensorShape& x_shape, const void* x, void* y, cudaStream_t stream) {
+  if (x_shape.n * x_shape.c == 0) return cudaSuccess;
+  return x_shape.element == Element::F16 ? global_average_of<__half>(x_shape, x, y, stream)
+                                         : global_average_of<float>(x_shape, x, y, stream);
+}
+
+}  // namespace mobicuda::cudnn

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+namespace mobicuda::cudnn {
+
+// The few memory-bound kernels that cuDNN does not fuse or has no operation for. They return a status,
+// never allocate and never wait. All pointers are device memory, 16-byte aligned, packed tensors.
+
+enum class Element : std::uint8_t { F32, F16 };
+
+/// Extents and memory order of an activation tensor.
+struct TensorShape {
+  std::int64_t n = 1;
+  std::int64_t c = 1;
+  std::int64_t h = 1;
+  std::int64_t w = 1;
+  bool channels_last = true;
+  Element element = Element::F32;
+
+  std::int64_t elements() const { return n * c * h * w; }
+};
+
+/// y = min(max(scale[c] * x + bias[c] + residual, lo), hi); scale, bias and residual may be null. y may be
+/// x or residual. NaN propagates. At most 2^31 - 1 vectors of 16 bytes.
+cudaError_t affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
+                        const void* residual, float lo, float hi, void* y, cudaStream_t stream);
+
+/// y is x with rows and columns of `value` around: top and left as given, the rest up to y's extents.
+cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
+                float value, const void* x, void* y, cudaStream_t stream);
+
+/// NCHW float pictures of x_channels to the NHWC y_shape, the channels beyond x_channels zero.
+cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,
+                       cudaStream_t stream);
+
+/// Output axes from slowest to fastest, and where each lies in the input.
+struct StridedShape {
+  static constexpr int kMaxRank = 8;
+  int rank = 0;
+  std::int64_t extents[kMaxRank] = {};
+  std::int64_t x_strides[kMaxRank] = {};  ///< in elements
+};
+
+/// y[i, j, ...] = x[i * stride_i + j * stride_j + ...]: any permutation, with conversion. At most 2^31 - 1
+/// elements.
+cudaError_t strided_copy(const StridedShape& shape, Element x_element, Element y_element, const void* x, void* y,
+                         cudaStream_t stream);
+
+/// Mean over H and W of each picture and channel; y is (n, c).
+cudaError_t global_average(const TensorShape& x_shape, const void* x, void* y, cudaStream_t stream);
+
+}  // namespace mobicuda::cudnn

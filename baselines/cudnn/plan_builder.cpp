@@ -1,0 +1,211 @@
+#include "cudnn/plan_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "plan/memory_planner.h"
+
+namespace mobicuda::cudnn {
+namespace {
+
+Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
+
+// True when a tensor's elements lie in the same order in both layouts.
+bool same_order(const Shape& shape, Layout a, Layout b) {
+  return a == b || shape.rank() != 4 || shape[1] == 1 || shape[2] * shape[3] == 1;
+}
+
+// Axes from slowest to fastest.
+std::vector<std::size_t> memory_order(const Shape& shape, Layout layout) {
+  if (shape.rank() == 4 && layout == Layout::NHWC) return {0, 2, 3, 1};
+  std::vector<std::size_t> axes(shape.rank());
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = i;
+  return axes;
+}
+
+std::vector<std::int64_t> strides_of(const Shape& shape, Layout layout) {
+  std::vector<std::int64_t> strides(shape.rank());
+  std::int64_t stride = 1;
+  const std::vector<std::size_t> order = memory_order(shape, layout);
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+    strides[*axis] = stride;
+    stride *= shape[*axis];
+  }
+  return strides;
+}
+
+Shape with_channels(const Shape& shape, std::int64_t channels) {
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[1] = channels;
+  return Shape(dims);
+}
+
+std::int64_t bytes_of(const Shape& shape, DType dtype) { return checked_multiply(shape.elements(), size_of(dtype)); }
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layout layout, ConvSearch& search)
+    : graph_(graph), options_(options), layout_(layout), search_(search), values_(graph.values().size()) {
+  const TensorDesc& input = graph.input_desc();
+  const Shape shape = with_batch(input.shape);
+  const int buffer = add_buffer(bytes_of(shape, DType::F32), CudaBuffer::Place::Input);
+  values_[static_cast<std::size_t>(graph.input())] = Stored{buffer, DType::F32, input.layout, shape};
+  output_buffer_ = add_buffer(bytes_of(with_batch(graph.output_desc().shape), DType::F32), CudaBuffer::Place::Output);
+}
+
+CudaPlan PlanBuilder::build() {
+  for (const Node& node : graph_.nodes()) {
+    std::visit([&](const auto& op) { emit(node, op); }, node.op);
+  }
+  return finish();
+}
+
+CudaPlan PlanBuilder::finish() {
+  const Stored& last = stored(graph_.output());
+  if (last.buffer != output_buffer_) {
+    add_conversion(last, {output_buffer_, DType::F32, graph_.output_desc().layout, last.shape}, "output");
+  }
+  CudaPlan plan;
+  std::vector<BufferRequest> requests;
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.place == CudaBuffer::Place::Arena) {
+      requests.push_back({buffer.bytes, buffer.first_step, buffer.last_step});
+    }
+  }
+  const MemoryPlan memory = plan_memory(requests);
+  std::size_t next = 0;
+  for (const Buffer& buffer : buffers_) {
+    const bool in_arena = buffer.place == CudaBuffer::Place::Arena;
+    plan.buffers.push_back({buffer.place, in_arena ? memory.offsets[next++] : 0, buffer.bytes});
+  }
+  plan.steps = std::move(steps_);
+  plan.arena_bytes = memory.arena_bytes;
+  plan.workspace_bytes = workspace_bytes_;
+  plan.weight_bytes = weights_.bytes();
+  plan.keep_alive.push_back(weights_.upload());
+  plan.make_session_state = [](cudaStream_t stream) { return std::make_shared<Handles>(stream); };
+  plan.min_batch = options_.max_batch;
+  return plan;
+}
+
+// ---- buffers and steps ---------------------------------------------------------------------------
+
+Shape PlanBuilder::with_batch(const Shape& picture) const {
+  std::vector<std::int64_t> dims(picture.dims().begin(), picture.dims().end());
+  dims[0] = options_.max_batch;
+  return Shape(dims);
+}
+
+int PlanBuilder::add_buffer(std::int64_t bytes, CudaBuffer::Place place) {
+  buffers_.push_back({place, bytes, static_cast<int>(steps_.size()), static_cast<int>(steps_.size())});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+void PlanBuilder::add_step(LayerInfo info, std::initializer_list<int> buffers, Enqueue enqueue) {
+  const int step = static_cast<int>(steps_.size());
+  for (const int id : buffers) {
+    Buffer& buffer = buffers_[static_cast<std::size_t>(id)];
+    buffer.first_step = std::min(buffer.first_step, step);
+    buffer.last_step = std::max(buffer.last_step, step);
+  }
+  steps_.push_back({std::move(info), [enqueue = std::move(enqueue)](const CudaStepContext& context) {
+                      Handles& handles = *static_cast<Handles*>(context.session_state);
+                      if (const cudaError_t status = handles.bind(context.stream); status != cudaSuccess) return status;
+                      return enqueue(context, handles);
+                    }});
+}
+
+LayerInfo PlanBuilder::layer_info(const Node& node, std::string kernel) const {
+  LayerInfo info;
+  info.name = node.origin.label();
+  info.kernel = std::move(kernel);
+  info.output = graph_.value(node.output).desc.shape;
+  return info;
+}
+
+// ---- formats -------------------------------------------------------------------------------------
+
+const PlanBuilder::Stored& PlanBuilder::stored(ValueId id) const {
+  const auto& value = values_[static_cast<std::size_t>(id)];
+  if (!value) {
+    throw Error(ErrorCode::internal, "value '" + graph_.value(id).name + "'", "is read before it is computed");
+  }
+  return *value;
+}
+
+void PlanBuilder::set_stored(const Node& node, const Stored& value) {
+  values_[static_cast<std::size_t>(node.output)] = value;
+}
+
+PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {
+  const TensorDesc& desc = graph_.value(node.output).desc;
+  Stored result{-1, dtype, layout_for(desc.shape), with_batch(desc.shape)};
+  const bool is_last =
+      node.output == graph_.output() && dtype == DType::F32 && same_order(result.shape, result.layout, desc.layout);
+  result.buffer = is_last ? output_buffer_ : add_buffer(bytes_of(result.shape, dtype));
+  set_stored(node, result);
+  return result;
+}
+
+PlanBuilder::Stored PlanBuilder::in_plan_format(const Stored& value, std::string_view name) {
+  const std::int64_t channels = value.shape.rank() > 1 ? value.shape[1] : 1;
+  return convert(value, element(), layout_for(value.shape), channels, name);
+}
+
+PlanBuilder::Stored PlanBuilder::convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels,
+                                         std::string_view name) {
+  const bool same_channels = from.shape.rank() < 2 || from.shape[1] == channels;
+  Stored to{-1, dtype, layout, same_channels ? from.shape : with_channels(from.shape, channels)};
+  if (same_channels && from.dtype == dtype && same_order(from.shape, from.layout, layout)) {
+    to.buffer = from.buffer;
+    return to;
+  }
+  for (const auto& [source, result] : converted_) {
+    Stored wanted = to;
+    wanted.buffer = result.buffer;
+    if (source == from && wanted == result) return result;
+  }
+  to.buffer = add_buffer(bytes_of(to.shape, dtype));
+  add_conversion(from, to, name);
+  converted_.emplace_back(from, to);
+  return to;
+}
+
+void PlanBuilder::add_conversion(const Stored& from, const Stored& to, std::string_view name) {
+  LayerInfo info;
+  info.name = std::string(name);
+  info.output = graph_.input_desc().shape;
+  if (to.shape.rank() > 0) {
+    std::vector<std::int64_t> picture(to.shape.dims().begin(), to.shape.dims().end());
+    picture[0] = 1;
+    info.output = Shape(picture);
+  }
+  info.activation_bytes =
+      (bytes_of(from.shape, from.dtype) + bytes_of(to.shape, to.dtype)) / std::max<std::int64_t>(options_.max_batch, 1);
+  const int source = from.buffer;
+  const int target = to.buffer;
+  const bool channels_last = to.shape.rank() == 4 && to.layout == Layout::NHWC;
+  if (channels_last && from.layout == Layout::NCHW && from.dtype == DType::F32) {
+    info.kernel = "elementwise/interleave";
+    const TensorShape shape{to.shape[0], to.shape[1], to.shape[2], to.shape[3], true, element_of(to.dtype)};
+    add_step(
+        std::move(info), {source, target}, [=, channels = from.shape[1]](const CudaStepContext& c, const Handles&) {
+          return interleave(channels, shape, static_cast<const float*>(c.buffers[source]), c.buffers[target], c.stream);
+        });
+    return;
+  }
+  info.kernel = "elementwise/strided_copy";
+  StridedShape shape;
+  const std::vector<std::int64_t> strides = strides_of(from.shape, from.layout);
+  for (const std::size_t axis : memory_order(to.shape, to.layout)) {
+    shape.extents[shape.rank] = to.shape[axis];
+    shape.x_strides[shape.rank++] = strides[axis];
+  }
+  add_step(std::move(info), {source, target},
+           [=, x = element_of(from.dtype), y = element_of(to.dtype)](const CudaStepContext& c, const Handles&) {
+             return strided_copy(shape, x, y, c.buffers[source], c.buffers[target], c.stream);
+           });
+}
+
+}  // namespace mobicuda::cudnn

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "cudnn/conv_search.h"
+#include "cudnn/pack_weights.h"
+#include "runtime/cuda_engine.h"
+
+namespace mobicuda::cudnn {
+
+/// Lowers an optimised graph to library calls for max_batch pictures, all 4-D activations in one layout.
+/// LayoutTransform nodes cost nothing here: the builder knows in which order each value lies and converts
+/// where a step needs another.
+class PlanBuilder {
+ public:
+  /// `graph` and `search` must outlive the builder.
+  PlanBuilder(const Graph& graph, const EngineOptions& options, Layout layout, ConvSearch& search);
+
+  /// Throws Error(unsupported) that names the layer which nothing runs. Call once.
+  CudaPlan build();
+
+ private:
+  // Where a value lies and how: several values may share one buffer.
+  struct Stored {
+    int buffer = -1;
+    DType dtype = DType::F32;
+    Layout layout = Layout::NCHW;
+    Shape shape;  ///< for the whole batch, channels as stored
+
+    friend bool operator==(const Stored&, const Stored&) = default;
+  };
+  struct Buffer {
+    CudaBuffer::Place place = CudaBuffer::Place::Arena;
+    std::int64_t bytes = 0;
+    int first_step = 0;
+    int last_step = 0;
+  };
+  using Enqueue = std::function<cudaError_t(const CudaStepContext&, const Handles&)>;
+
+  // emit_ops.cpp: one function for each operation.
+  void emit(const Node& node, const Conv2d& op);
+  void emit(const Node& node, const Gemm& op);
+  void emit(const Node& node, const ScaleShift& op);
+  void emit(const Node& node, const Add& op);
+  void emit(const Node& node, const Clip& op);
+  void emit(const Node& node, const Pool2d& op);
+  void emit(const Node& node, const GlobalAveragePool& op);
+  void emit(const Node& node, const Softmax& op);
+  void emit(const Node& node, const Reshape& op);
+  void emit(const Node& node, const Transpose& op);
+  void emit(const Node& node, const Pad& op);
+  void emit(const Node& node, const LayoutTransform& op);
+  void emit(const Node& node, const Identity& op);
+
+  void emit_conv_steps(const Node& node, const ConvChoice& choice, const Stored& x, const Stored* residual,
+                       const Stored& y, const WeightStore::Address& w, const WeightStore::Address& bias);
+  void emit_elementwise(const Node& node, const char* kernel, const Stored& x, const Stored* residual,
+                        const WeightStore::Address& scale, const WeightStore::Address& shift,
+                        const Activation& activation);
+  const ConvChoice& choose(const Node& node, const ConvProblem& problem);
+  ConvProblem conv_problem(const Node& node, const Conv2d& op) const;
+  const ConvChoice& choose_channels(const Node& node, ConvProblem problem, const Stored& x);
+  bool wants_float(ValueId id) const;
+
+  // Buffers and formats.
+  DType element() const { return options_.precision == Precision::Fp16 ? DType::F16 : DType::F32; }
+  Layout layout_for(const Shape& shape) const { return shape.rank() == 4 ? layout_ : Layout::NCHW; }
+  Shape with_batch(const Shape& picture) const;
+  int add_buffer(std::int64_t bytes, CudaBuffer::Place place = CudaBuffer::Place::Arena);
+  const Stored& stored(ValueId id) const;
+  /// A place for a node's output: the engine's output buffer when the format is the one it wants.
+  Stored new_output(const Node& node, DType dtype);
+  void set_stored(const Node& node, const Stored& value);
+  Stored in_plan_format(const Stored& value, std::string_view name);
+  Stored convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels, std::string_view name);
+  void add_conversion(const Stored& from, const Stored& to, std::string_view name);
+  void add_step(LayerInfo info, std::initializer_list<int> buffers, Enqueue enqueue);
+  LayerInfo layer_info(const Node& node, std::string kernel) const;
+  CudaPlan finish();
+
+  const Graph& graph_;
+  const EngineOptions& options_;
+  Layout layout_;
+  ConvSearch& search_;
+  WeightStore weights_;
+  std::vector<std::optional<Stored>> values_;
+  std::vector<std::pair<Stored, Stored>> converted_;
+  std::vector<Buffer> buffers_;
+  std::vector<CudaStep> steps_;
+  std::int64_t workspace_bytes_ = 0;
+  int output_buffer_ = -1;
+};
+
+}  // namespace mobicuda::cudnn

@@ -1,0 +1,106 @@
+#include "cudnn/stopwatch.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/cuda_check.h"
+
+namespace mobicuda::cudnn {
+namespace {
+
+constexpr double kLongWork = 0.5;       // ms: launch cost no longer matters, no need for a captured graph
+constexpr double kReliableWork = 0.1;   // ms: from here a single launched run tells fast from slow
+constexpr double kHopeless = 1.5;       // times the best
+constexpr double kReplayLength = 0.25;  // ms of work in one captured graph
+constexpr int kMinReplays = 2;
+constexpr int kMaxReplays = 16;
+constexpr int kRounds = 3;
+
+struct GraphDeleter {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+struct GraphExecDeleter {
+  void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
+};
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, GraphDeleter>;
+using GraphExec = std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, GraphExecDeleter>;
+
+// A candidate may fail; the next one must start with no error pending. An error that stays means that the
+// device is lost.
+void forget_error() {
+  cudaGetLastError();
+  cuda_check(cudaGetLastError(), "trying a kernel");
+}
+
+}  // namespace
+
+double Stopwatch::launched(const Work& work) const {
+  cuda_check(cudaEventRecord(start_.get(), stream_), "timing a kernel");
+  if (work() != cudaSuccess) return kRefused;
+  cuda_check(cudaEventRecord(stop_.get(), stream_), "timing a kernel");
+  if (cudaStreamSynchronize(stream_) != cudaSuccess) return kRefused;
+  return stop_.since(start_);
+}
+
+double Stopwatch::replayed(const Work& work, double estimate) const {
+  const int replays = std::clamp(static_cast<int>(kReplayLength / std::max(estimate, 1e-3)), kMinReplays, kMaxReplays);
+  if (cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return kRefused;
+  bool captured = true;
+  for (int i = 0; i < replays && captured; ++i) captured = work() == cudaSuccess;
+  cudaGraph_t raw_graph = nullptr;
+  captured = cudaStreamEndCapture(stream_, &raw_graph) == cudaSuccess && captured;
+  const Graph graph(raw_graph);
+  if (!captured) return kRefused;
+  cudaGraphExec_t raw_exec = nullptr;
+  if (cudaGraphInstantiate(&raw_exec, graph.get(), 0) != cudaSuccess) return kRefused;
+  const GraphExec exec(raw_exec);
+  double best = kRefused;
+  for (int round = 0; round <= kRounds; ++round) {
+    const double time = launched([&] { return cudaGraphLaunch(exec.get(), stream_); });
+    if (round > 0) best = std::min(best, time / replays);  // the first round uploads the graph
+  }
+  return best;
+}
+
+double Stopwatch::milliseconds(const Work& work, double best) const {
+  double time = launched(work);  // loads the kernels
+  if (time != kRefused) time = launched(work);
+  if (time != kRefused && !(time > kReliableWork && time > kHopeless * best)) {
+    if (time < kLongWork) {
+      time = replayed(work, time);
+    } else {
+      for (int round = 1; round < kRounds; ++round) time = std::min(time, launched(work));
+    }
+  }
+  forget_error();
+  return time;
+}
+
+double plan_milliseconds(const CudaPlan& plan, std::int64_t n, void* session_state, cudaStream_t stream) {
+  const DeviceBuffer arena(plan.arena_bytes, "a trial run's activations");
+  const DeviceBuffer workspace(plan.workspace_bytes, "a trial run's scratch");
+  std::vector<DeviceBuffer> ends;
+  std::vector<void*> buffers;
+  for (const CudaBuffer& buffer : plan.buffers) {
+    if (buffer.place == CudaBuffer::Place::Arena) {
+      buffers.push_back(static_cast<std::byte*>(arena.data()) + buffer.offset);
+    } else {
+      ends.emplace_back(buffer.bytes, "a trial run's input and output");
+      cuda_check(cudaMemsetAsync(ends.back().data(), 0, static_cast<std::size_t>(buffer.bytes), stream),
+                 "clearing a trial run's input");
+      buffers.push_back(ends.back().data());
+    }
+  }
+  const CudaStepContext context{n, stream, false, buffers.data(), workspace.data(), session_state};
+  const Stopwatch stopwatch(stream);
+  return stopwatch.milliseconds(
+      [&] {
+        for (const CudaStep& step : plan.steps) {
+          if (const cudaError_t status = step.enqueue(context); status != cudaSuccess) return status;
+        }
+        return cudaSuccess;
+      },
+      Stopwatch::kRefused);
+}
+
+}  // namespace mobicuda::cudnn

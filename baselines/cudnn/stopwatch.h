@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <limits>
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/cuda_engine.h"
+#include "runtime/device_buffer.h"
+
+namespace mobicuda::cudnn {
+
+/// Times work on the GPU as an engine will run it: replayed from a CUDA graph, so that the host's launch
+/// cost does not hide differences between kernels of a few microseconds.
+class Stopwatch {
+ public:
+  using Work = std::function<cudaError_t()>;
+  static constexpr double kRefused = std::numeric_limits<double>::infinity();
+
+  /// Everything timed must enqueue on `stream`.
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
+
+  /// Milliseconds of one `work`, the best of a few; kRefused when it fails or cannot be captured. Work that
+  /// is clearly slower than `best` is given up early. Throws Error(device_lost) when the device is gone.
+  double milliseconds(const Work& work, double best) const;
+
+ private:
+  double launched(const Work& work) const;
+  double replayed(const Work& work, double estimate) const;
+
+  cudaStream_t stream_;
+  Event start_;
+  Event stop_;
+};
+
+/// Milliseconds of one inference of a whole plan, in memory allocated for the purpose.
+double plan_milliseconds(const CudaPlan& plan, std::int64_t n, void* session_state, cudaStream_t stream);
+
+}  // namespace mobicuda::cudnn
