@@ -70,7 +70,8 @@ enum class ClassifierForm : std::uint8_t {
   GemmPlain,        ///< weights (I, O), alpha, beta, transA and transB written out
   MatMul,           ///< weights (I, O), MatMul, Add
   MatMulTranspose,  ///< MatMul with a Transpose of the weights, Add with the bias first
-  Conv,             ///< 1x1 convolution on (N, C, 1, 1), then Flatten; goes with any PoolForm::Global
+  Conv,             ///< 1x1 convolution on (N, C, 1, 1), then Flatten; goes with PoolForm::Global
+  ConvMap,          ///< the same without Flatten: the output is (N, classes, 1, 1)
 };
 void write_head(Model& model, PoolForm pool, ClassifierForm classifier);
 
@@ -119,5 +120,12 @@ enum class HalfForm : std::uint8_t {
 };
 /// Stores the constants as FLOAT16; exact after round_to_half().
 void write_half(Model& model, HalfForm form);
+
+// ---- what must be refused ---------------------------------------------------------------------
+
+/// BatchNormalization as exported without eval() (opset 14 and newer).
+void write_training_mode(Model& model);
+/// A QuantizeLinear and DequantizeLinear pair in front of every convolution.
+void write_quantized_activations(Model& model);
 
 }  // namespace mobicuda::test

@@ -158,12 +158,19 @@ void emit_classifier(GraphEditor& editor, const std::string& x, ClassifierForm f
       editor.emit("MatMul", "matmul", {x, "turned"});
       editor.emit("Add", "output", {kBias, "matmul"});
       return;
-    case ClassifierForm::Conv: {
+    case ClassifierForm::Conv:
+    case ClassifierForm::ConvMap: {
       TensorProto& weight = editor.initializer(kWeight);
       weight.add_dims(1);
       weight.add_dims(1);
-      editor.emit("Conv", "conv", {x, kWeight, kBias});
-      editor.emit("Flatten", "output", {"conv"});
+      if (form == ClassifierForm::Conv) {
+        editor.emit("Conv", "conv", {x, kWeight, kBias});
+        editor.emit("Flatten", "output", {"conv"});
+        return;
+      }
+      editor.emit("Conv", "output", {x, kWeight, kBias});
+      auto& output = *editor.graph().mutable_output(0);
+      output = zoo::make_value_info("output", std::vector<std::int64_t>{0, weight.dims(0), 1, 1});
       return;
     }
   }
@@ -182,9 +189,9 @@ void write_head(Model& model, PoolForm pool, ClassifierForm classifier) {
     editor.keep(node);
   }
   const std::int64_t channels = editor.initializer(kWeight).dims(1);
-  const std::string features = classifier == ClassifierForm::Conv
-                                   ? editor.emit("GlobalAveragePool", "pool", {map}).output(0)
-                                   : emit_pool(editor, map, pool, channels);
+  const bool keeps_map = classifier == ClassifierForm::Conv || classifier == ClassifierForm::ConvMap;
+  const std::string features =
+      keeps_map ? editor.emit("GlobalAveragePool", "pool", {map}).output(0) : emit_pool(editor, map, pool, channels);
   emit_classifier(editor, features, classifier);
   editor.drop_unused();
 }

@@ -287,4 +287,35 @@ void write_batchnorm_defaults(Model& model) {
   }
 }
 
+void write_training_mode(Model& model) {
+  GraphEditor editor(model);
+  for (NodeProto node : editor.nodes()) {
+    if (node.op_type() == "BatchNormalization") {
+      set_attribute(node, "training_mode", std::int64_t{1});
+      node.add_output(node.name() + ".running_mean.new");
+      node.add_output(node.name() + ".running_var.new");
+    }
+    editor.keep(node);
+  }
+}
+
+void write_quantized_activations(Model& model) {
+  GraphEditor editor(model);
+  const std::string scale = editor.floats("scale", {}, {0.05F});
+  TensorProto zero;
+  zero.set_name("zero_point");
+  zero.set_data_type(TensorProto::INT8);
+  zero.set_raw_data(std::string(1, '\0'));
+  *editor.graph().add_initializer() = zero;
+  for (NodeProto node : editor.nodes()) {
+    if (node.op_type() == "Conv") {
+      const std::string name = node.name();
+      editor.emit("QuantizeLinear", name + ".q", {node.input(0), scale, zero.name()});
+      editor.emit("DequantizeLinear", name + ".dq", {name + ".q", scale, zero.name()});
+      node.set_input(0, name + ".dq");
+    }
+    editor.keep(node);
+  }
+}
+
 }  // namespace mobicuda::test

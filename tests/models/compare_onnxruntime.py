@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Compares the logits of our CPU engine with ONNX Runtime's, on generated models and any others named.
+
+Exit codes: 0 all within --tolerance, 1 some not, 2 usage, 4 a Python package or a program is missing.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+EXIT_DIFFERS = 1
+EXIT_ABSENT = 4
+BATCH = 2
+
+# What mobicuda_write_model is asked for; each line differs from the others in at least one form or shape.
+GENERATED = (
+    "--resolution 224",
+    "--width 0.35 --resolution 96 --opset 7 --head reshape",
+    "--width 0.5 --resolution 97x130 --padding tf --opset 9 --keepBatchNorm",
+    "--width 0.75 --resolution 128x96 --head matmul --opset 10 --softmax",
+    "--width 1.4 --resolution 160 --head matmul --opset 18 --padding tf",
+    "--width 0.35 --resolution 320x192 --opset 13 --head reshape --keepBatchNorm --epsilon 0.001",
+    "--width 0.35 --resolution 100 --classes 1001 --opset 21 --padding tf",
+    "--width 1.3 --resolution 64 --classes 3 --blocks 5 --softmax --opset 15",
+    "--width 0.35 --resolution 96 --batch 2 --opset 17 --head matmul",
+)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="build folder, default build")
+    parser.add_argument("--model", type=pathlib.Path, action="append", default=[], help="one more model; repeatable")
+    # Two single-precision programs that sum in different orders through 53 layers: about sqrt(53 K) units of 2^-24.
+    parser.add_argument("--tolerance", type=float, default=1e-5, help="relative L2 difference, default 1e-5")
+    return parser.parse_args()
+
+
+def run(command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit code {result.returncode}: {result.stderr.strip()}")
+
+
+def our_logits(np, bench_engine, model, pictures, folder):
+    input_file, output_file = folder / "input.f32", folder / "output.json"
+    pictures.tofile(input_file)
+    run([bench_engine, "--impl", "cpu", "--model", model, "--batch", len(pictures), "--loadInputs", input_file,
+         "--iterations", 1, "--warmUp", 0, "--duration", 0, "--exportOutput", output_file])
+    outputs = json.loads(output_file.read_text(encoding="utf-8"))
+    return np.array(outputs[0]["values"], dtype=np.float64)
+
+
+def compare(np, onnxruntime, bench_engine, model, folder):
+    """(largest absolute difference, relative L2 difference) of the logits of two random pictures."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    entry = session.get_inputs()[0]
+    pictures = np.random.default_rng(1).standard_normal([BATCH, *entry.shape[1:]], dtype=np.float32)
+    if entry.shape[0] == 1:
+        theirs = np.concatenate([session.run(None, {entry.name: picture[None]})[0] for picture in pictures])
+    else:
+        theirs = session.run(None, {entry.name: pictures})[0]
+    ours = our_logits(np, bench_engine, model, pictures, folder).reshape(theirs.shape)
+    difference = ours - theirs
+    return np.abs(difference).max(), np.linalg.norm(difference) / np.linalg.norm(theirs)
+
+
+def main():
+    arguments = parse_arguments()
+    try:
+        import numpy
+        import onnxruntime
+    except ImportError as error:
+        print(f"compare_onnxruntime.py: {error.name} is not installed: pip install onnxruntime numpy", file=sys.stderr)
+        return EXIT_ABSENT
+    writer = arguments.build / "models" / "mobicuda_write_model"
+    bench_engine = arguments.build / "bench" / "bench_engine"
+    for program in (writer, bench_engine):
+        if not program.exists():
+            print(f"compare_onnxruntime.py: {program} is missing: build it, or name the folder by --build",
+                  file=sys.stderr)
+            return EXIT_ABSENT
+
+    differing = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for case in [*GENERATED, *arguments.model]:
+            model = case
+            if isinstance(case, str):
+                model = folder / "model.onnx"
+                run([writer, "--output", model, *case.split()])
+            try:
+                largest, relative = compare(numpy, onnxruntime, bench_engine, model, folder)
+            except RuntimeError as error:
+                print(f"FAILED  {case}: {error}")
+                differing += 1
+                continue
+            bad = not relative <= arguments.tolerance
+            differing += bad
+            print(f"{'DIFFERS' if bad else 'ok     '} max {largest:.2e}  relative {relative:.2e}  {case}", flush=True)
+    return EXIT_DIFFERS if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
