@@ -1,0 +1,350 @@
+// The cuDNN baseline through the public interface: every kind of layer against the fp64 oracle with derived
+// bounds, small networks, and the promises that all engines make.
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <mobicuda/cpu_backend.h>
+#include <mobicuda/cuda_interop.h>
+#include <mobicuda/cudnn_backend.h>
+
+#include "baselines/test_graphs.h"
+#include "runtime/device_buffer.h"
+#include "support/catch.h"
+#include "support/random.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+constexpr double kNetworkRelL2Fp32 = 1e-5;  // docs/numerics.md, "Networks"
+constexpr double kNetworkRelL2Fp16 = 1e-2;
+
+EngineOptions options_for(Precision precision, std::int64_t max_batch) {
+  EngineOptions options;
+  options.precision = precision;
+  options.max_batch = max_batch;
+  return options;
+}
+
+Floats run(const Engine& engine, const Floats& input) {
+  const auto pictures = static_cast<std::int64_t>(input.size()) / engine.input().shape.elements();
+  Floats output(static_cast<std::size_t>(pictures * engine.output().shape.elements()),
+                std::numeric_limits<float>::quiet_NaN());
+  engine.create_session()->run(input, output);
+  return output;
+}
+
+Floats run_oracle(const Graph& graph, const Floats& input) {
+  const auto pictures = static_cast<std::int64_t>(input.size()) / graph.input_desc().shape.elements();
+  return run(*make_cpu_backend()->compile(graph, options_for(Precision::Fp64, pictures)), input);
+}
+
+Floats run_cudnn(const Graph& graph, Precision precision, const Floats& input) {
+  const auto pictures = static_cast<std::int64_t>(input.size()) / graph.input_desc().shape.elements();
+  return run(*make_cudnn_backend()->compile(graph, options_for(precision, pictures)), input);
+}
+
+Floats input_for(const Graph& graph, std::int64_t pictures, std::uint32_t seed = 77) {
+  return random_uniform(seed, static_cast<std::size_t>(pictures * graph.input_desc().shape.elements()));
+}
+
+std::vector<double> as_doubles(const Floats& values) { return {values.begin(), values.end()}; }
+
+// How far one layer of `products` products may be from the oracle, which computes with unrounded inputs.
+// Weights and inputs stay below kLargest in magnitude.
+double layer_bound(Precision precision, std::int64_t products, double magnitude, double expected) {
+  constexpr double kLargest = 2.0;
+  constexpr double kUnitTf32 = 0x1p-10;                 // the hardware may truncate to 10 bits
+  const double oracle = kUnitF32 * std::abs(expected);  // its result passed through a float on its way out
+  if (precision == Precision::Fp32) return hard_bound(gamma(products), magnitude, expected, kStoreF32) + oracle;
+  if (precision == Precision::Tf32) {
+    const double rounding = (1.0 + kUnitTf32) * (1.0 + kUnitTf32) - 1.0 + gamma_tensor_core(products);
+    return hard_bound(rounding, magnitude, expected, kStoreF32) + oracle;
+  }
+  // Inputs and constants are rounded to half; so is the sum before bias, residual and clip, where these are
+  // a step of their own; and the result.
+  const double inputs = (1.0 + kUnitF16) * (1.0 + kUnitF16) - 1.0;
+  const double between = kUnitF16;
+  const double rounding = (1.0 + inputs) * (1.0 + gamma_tensor_core(products)) * (1.0 + between) - 1.0;
+  const double underflow = (2.0 * static_cast<double>(products) * kLargest + 3.0) * kStoreF16.underflow;
+  return hard_bound(rounding, magnitude, expected, kStoreF16) + underflow + oracle;
+}
+
+// Makes the same graph with weights of the asked kind.
+using GraphMaker = std::function<Graph(WeightKind)>;
+
+void check_layer(const GraphMaker& make, Precision precision, std::int64_t products, std::int64_t pictures) {
+  const Graph graph = make(WeightKind::Signed);
+  const Floats input = input_for(graph, pictures);
+  Floats absolute = input;
+  for (float& value : absolute) value = std::abs(value);
+  const std::vector<double> expected = as_doubles(run_oracle(graph, input));
+  const Floats magnitude = run_oracle(make(WeightKind::Absolute), absolute);
+  std::vector<double> allowed;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    allowed.push_back(layer_bound(precision, products, static_cast<double>(magnitude[i]), expected[i]));
+  }
+  CHECK(compare_elements(run_cudnn(graph, precision, input), expected, allowed));
+}
+
+struct ConvCase {
+  std::int64_t c, h, w, outputs, kernel_h, kernel_w;
+  Conv2d op{};
+  bool bias = true;
+  bool residual = false;
+  Layout input_layout = Layout::NCHW;
+};
+
+void check_conv(const ConvCase& test, Precision precision, std::int64_t pictures) {
+  const auto make = [&](WeightKind kind) {
+    TestGraph net({DType::F32, Shape{1, test.c, test.h, test.w}, test.input_layout}, 5, kind);
+    const ValueId entry = net.last();
+    Conv2d op = test.op;
+    // An upper bound would cut off the magnitudes.
+    if (kind == WeightKind::Absolute) op.activation = Activation::none();
+    net.conv(op, test.outputs, test.kernel_h, test.kernel_w, test.bias);
+    if (test.residual) net.add(Add{}, {net.last(), entry});
+    return net.build();
+  };
+  CAPTURE(test.c, test.h, test.w, test.outputs, test.kernel_h, test.kernel_w, test.op.groups, test.op.strides,
+          test.op.dilations, test.op.pads.top, test.op.pads.left, test.op.pads.bottom, test.op.pads.right, test.bias,
+          test.residual, to_string(test.op.activation), to_string(precision), pictures);
+  check_layer(make, precision, test.c / test.op.groups * test.kernel_h * test.kernel_w, pictures);
+}
+
+Conv2d conv_op(std::int64_t stride, Padding pads, std::int64_t groups, Activation activation) {
+  Conv2d op;
+  op.strides = {stride, stride};
+  op.pads = pads;
+  op.groups = groups;
+  op.activation = activation;
+  return op;
+}
+
+// ---- layers --------------------------------------------------------------------------------------
+
+TEST_CASE("cudnn: pointwise convolutions stay within the hard bound of the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Tf32, Precision::Fp16);
+  check_conv({32, 9, 7, 16, 1, 1, conv_op(1, {}, 1, Activation::none())}, precision, 2);
+  check_conv({16, 14, 14, 96, 1, 1, conv_op(1, {}, 1, Activation::relu6())}, precision, 3);
+  check_conv({24, 5, 6, 24, 1, 1, conv_op(1, {}, 1, Activation::none()), true, true}, precision, 2);
+  check_conv({5, 6, 7, 33, 1, 1, conv_op(1, {}, 1, Activation::relu()), false}, precision, 1);
+  check_conv({64, 7, 7, 128, 1, 1, conv_op(1, {}, 1, {-0.5F, 2.0F})}, precision, 1);
+}
+
+TEST_CASE("cudnn: depthwise convolutions stay within the hard bound of the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  check_conv({32, 14, 14, 32, 3, 3, conv_op(1, {1, 1, 1, 1}, 32, Activation::relu6())}, precision, 2);
+  check_conv({48, 15, 12, 48, 3, 3, conv_op(2, {1, 1, 1, 1}, 48, Activation::relu6())}, precision, 2);
+  check_conv({40, 14, 14, 40, 3, 3, conv_op(2, {0, 0, 1, 1}, 40, Activation::relu6())}, precision, 2);
+  check_conv({7, 9, 9, 7, 5, 5, conv_op(1, {2, 2, 2, 2}, 7, Activation::none()), true, true}, precision, 1);
+}
+
+TEST_CASE("cudnn: general convolutions stay within the hard bound of the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  check_conv({3, 32, 48, 32, 3, 3, conv_op(2, {1, 1, 1, 1}, 1, Activation::relu6())}, precision, 2);
+  check_conv({3, 32, 32, 32, 3, 3, conv_op(2, {0, 0, 1, 1}, 1, Activation::relu6())}, precision, 2);
+  check_conv({8, 13, 9, 16, 3, 5, conv_op(1, {1, 0, 2, 1}, 2, Activation::relu())}, precision, 1);
+  ConvCase dilated{16, 13, 12, 24, 3, 3, conv_op(1, {2, 2, 2, 2}, 1, Activation::none()), false};
+  dilated.op.dilations = {2, 2};
+  dilated.input_layout = Layout::NHWC;
+  check_conv(dilated, precision, 2);
+}
+
+TEST_CASE("cudnn: gemm stays within the hard bound of the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  for (const std::int64_t pictures : {1, 7}) {
+    for (const auto& [features, outputs] : {std::pair<std::int64_t, std::int64_t>{1280, 1000}, {128, 17}}) {
+      CAPTURE(features, outputs, pictures, to_string(precision));
+      const auto make = [features = features, outputs = outputs](WeightKind kind) {
+        TestGraph net({DType::F32, Shape{1, features}, Layout::NCHW}, 6, kind);
+        return net.gemm(outputs).build();
+      };
+      check_layer(make, precision, features, pictures);
+    }
+  }
+}
+
+TEST_CASE("cudnn: operations without sums are as exact in fp32 as in fp64") {
+  const TensorDesc image{DType::F32, Shape{1, 6, 8, 5}, Layout::NCHW};
+  const auto check = [&](const char* what, const std::function<void(TestGraph&)>& append) {
+    TestGraph net(image, 8);
+    append(net);
+    const Graph graph = net.build();
+    const Floats input = random_integers(9, static_cast<std::size_t>(3 * image.shape.elements()));
+    INFO(what);
+    CHECK(compare_exact(run_cudnn(graph, Precision::Fp32, input), as_doubles(run_oracle(graph, input))));
+    // These numbers are exact in half as well.
+    CHECK(compare_exact(run_cudnn(graph, Precision::Fp16, input), as_doubles(run_oracle(graph, input))));
+  };
+  check("add", [](TestGraph& net) { net.add(Add{Activation::relu6()}, {net.last(), net.last()}); });
+  check("clip", [](TestGraph& net) { net.add(Clip{{-1.0F, 2.5F}}, {net.last()}); });
+  check("max pooling", [](TestGraph& net) {
+    net.add(Pool2d{PoolKind::Max, {2, 3}, {2, 1}, {1, 1, 1, 1}, false, false}, {net.last()});
+  });
+  check("average pooling", [](TestGraph& net) {
+    net.add(Pool2d{PoolKind::Average, {2, 2}, {2, 1}, {}, false, false}, {net.last()});
+  });
+  check("transpose", [](TestGraph& net) { net.add(Transpose{{0, 3, 1, 2}}, {net.last()}); });
+  check("pad", [](TestGraph& net) { net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()}); });
+  check("reshape", [](TestGraph& net) { net.flatten(); });
+  check("reshape after work", [](TestGraph& net) {
+    net.add(Clip{{-1.0F, 2.0F}}, {net.last()}).flatten().add(Clip{}, {net.last()});
+  });
+  check("nothing", [](TestGraph& net) { net.add(Identity{}, {net.last()}); });
+}
+
+TEST_CASE("cudnn: scale and shift, and the global average, stay within the hard bound of the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const TensorDesc image{DType::F32, Shape{1, 40, 7, 5}, Layout::NCHW};
+  const auto scaled = [&](WeightKind kind) {
+    TestGraph net(image, 8, kind);
+    const ValueId scale = net.constant(Shape{40}, 2.0F);
+    const ValueId shift = net.constant(Shape{40}, 2.0F);
+    return net.add(ScaleShift{}, {net.last(), scale, shift}).build();
+  };
+  check_layer(scaled, precision, 1, 2);
+  const auto averaged = [&](WeightKind kind) {
+    TestGraph net(image, 8, kind);
+    return net.add(GlobalAveragePool{}, {net.last()}).build();
+  };
+  check_layer(averaged, precision, 7 * 5, 3);
+}
+
+TEST_CASE("cudnn: softmax stays within its derived error") {
+  constexpr std::int64_t kColumns = 1000;
+  constexpr double kLargest = 10.0;
+  TestGraph net({DType::F32, Shape{1, kColumns}, Layout::NCHW}, 1);
+  const Graph graph = net.add(Softmax{}, {net.last()}).build();
+  const Floats input = random_uniform(3, 2 * kColumns, -10.0F, 10.0F);
+  const std::vector<double> expected = as_doubles(run_oracle(graph, input));
+  std::vector<double> allowed;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    allowed.push_back(expected[i] * softmax_relative_error(kLargest - static_cast<double>(input[i])));
+  }
+  CHECK(compare_elements(run_cudnn(graph, Precision::Fp32, input), expected, allowed));
+}
+
+// ---- networks ------------------------------------------------------------------------------------
+
+TEST_CASE("cudnn: a small MobileNetV2 agrees with the oracle") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const Graph graph = small_mobilenet(32, 48, 11);
+  const Floats input = input_for(graph, 3);
+  const double limit = precision == Precision::Fp16 ? kNetworkRelL2Fp16 : kNetworkRelL2Fp32;
+  CHECK(compare_rel_l2(run_cudnn(graph, precision, input), as_doubles(run_oracle(graph, input)), limit));
+}
+
+TEST_CASE("cudnn: fewer pictures than max_batch give what a full batch gives") {
+  constexpr std::int64_t kBatch = 4;
+  const Graph graph = small_mobilenet(32, 32, 12);
+  const auto engine = make_cudnn_backend()->compile(graph, options_for(Precision::Fp16, kBatch));
+  const Floats input = input_for(graph, kBatch);
+  const Floats together = run(*engine, input);
+  const auto in = static_cast<std::ptrdiff_t>(engine->input().shape.elements());
+  const auto out = static_cast<std::ptrdiff_t>(engine->output().shape.elements());
+  for (std::ptrdiff_t n = 1; n < kBatch; ++n) {
+    CAPTURE(n);
+    const Floats first = run(*engine, Floats(input.begin(), input.begin() + n * in));
+    CHECK(compare_bits(first, Floats(together.begin(), together.begin() + n * out)));
+  }
+}
+
+TEST_CASE("cudnn: without a CUDA graph, and with an allocation for each tensor, the results are the same") {
+  const Graph graph = small_mobilenet(32, 32, 13);
+  const Floats input = input_for(graph, 2);
+  const std::vector<double> expected = as_doubles(run_oracle(graph, input));
+  EngineOptions options = options_for(Precision::Fp32, 2);
+  options.cuda_graph = false;
+  options.guarded_arena = true;
+  CHECK(compare_rel_l2(run(*make_cudnn_backend()->compile(graph, options), input), expected, kNetworkRelL2Fp32));
+}
+
+TEST_CASE("cudnn: one engine serves several threads, each with its session") {
+  const Graph graph = small_mobilenet(32, 32, 14);
+  const auto engine = make_cudnn_backend()->compile(graph, options_for(Precision::Fp16, 2));
+  const Floats input = input_for(graph, 2);
+  const Floats expected = run(*engine, input);
+  std::vector<Floats> results(3);
+  {
+    std::vector<std::jthread> threads;
+    for (Floats& result : results) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 5; ++i) result = run(*engine, input);
+      });
+    }
+  }
+  for (const Floats& result : results) CHECK(compare_bits(result, expected));
+}
+
+TEST_CASE("cudnn: runs on the caller's stream and device buffers") {
+  const Graph graph = small_mobilenet(32, 32, 15);
+  const auto engine = make_cudnn_backend()->compile(graph, options_for(Precision::Fp32, 2));
+  const Floats input = input_for(graph, 2);
+  const Floats expected = run(*engine, input);
+  const auto session = engine->create_session();
+  const auto bytes = [](const Floats& values) { return values.size() * sizeof(float); };
+  DeviceBuffer x(static_cast<std::int64_t>(bytes(input)), "x");
+  const DeviceBuffer y(static_cast<std::int64_t>(bytes(expected)), "y");
+  x.upload(std::as_bytes(std::span(input)));
+  const Stream stream;
+  run_on_device(*session, 2, static_cast<const float*>(x.data()), static_cast<float*>(y.data()), stream.get());
+  REQUIRE(cudaStreamSynchronize(stream.get()) == cudaSuccess);
+  Floats actual(expected.size());
+  REQUIRE(cudaMemcpy(actual.data(), y.data(), bytes(actual), cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(compare_bits(actual, expected));
+}
+
+// ---- what the engine says ------------------------------------------------------------------------
+
+TEST_CASE("cudnn: layers carry the nodes' names, kernels and counts") {
+  std::vector<std::string> messages;
+  EngineOptions options = options_for(Precision::Fp16, 1);
+  options.log = [&](LogLevel, std::string_view text) { messages.emplace_back(text); };
+  const Graph graph = small_mobilenet(32, 32, 16);
+  const auto engine = make_cudnn_backend()->compile(graph, options);
+  std::int64_t flops = 0;
+  for (const LayerInfo& layer : engine->layers()) {
+    CAPTURE(layer.name, layer.kernel);
+    CHECK_FALSE(layer.name.empty());
+    CHECK(layer.kernel.find('/') != std::string::npos);
+    CHECK(layer.activation_bytes > 0);
+    flops += layer.flops;
+  }
+  std::int64_t expected_flops = 0;
+  const Graph optimized = optimize(graph);
+  for (const Node& node : optimized.nodes()) expected_flops += flops_per_picture(optimized, node);
+  CHECK(flops == expected_flops);
+  CHECK(messages.size() > 10);
+  CHECK(engine->memory().weight_bytes > 0);
+  const auto session = engine->create_session();
+  CHECK(session->profile(1, 3).size() == engine->layers().size());
+}
+
+TEST_CASE("cudnn: what it lacks is named at compile time") {
+  const auto refusal = [](const Graph& graph, Precision precision) -> std::string {
+    try {
+      make_cudnn_backend()->compile(graph, options_for(precision, 1));
+      return "compiled";
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::unsupported ? error.what() : "another error";
+    }
+  };
+  CHECK(refusal(small_mobilenet(32, 32, 17), Precision::Fp64).find("fp32, tf32 or fp16") != std::string::npos);
+  TestGraph net({DType::F32, Shape{1, 4, 6, 6}, Layout::NCHW}, 1);
+  net.add(Pool2d{PoolKind::Max, {2, 2}, {1, 1}, {0, 0, 1, 1}, false, false}, {net.last()});
+  CHECK(refusal(net.build(), Precision::Fp32).find("pads 0,0,1,1") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace mobicuda::test
