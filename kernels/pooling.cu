@@ -25,7 +25,7 @@ constexpr std::int64_t kFewWarps = 528;  // below this, one warp a block spreads
 __device__ __forceinline__ float larger(float best, float x) { return x > best || x != x ? x : best; }
 
 // block (packets of an output row); grid (those, output rows, pictures)
-template <class T, int N>
+template <class T, int N, bool kMaximum>
 __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, const T* x, T* y) {
   release_successor();
   wait_for_predecessor();
@@ -37,7 +37,6 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
   const int x0 = ox * p.stride_w - p.pad_left;
   const int first_x = max(x0, 0);
   const int last_x = min(x0 + p.kernel_w, p.w);
-  const bool maximum = p.kind == PoolingKind::Max;
   for (int n = static_cast<int>(blockIdx.z); n < p.n; n += static_cast<int>(gridDim.z)) {
     for (int oy = static_cast<int>(blockIdx.y); oy < p.out_h; oy += static_cast<int>(gridDim.y)) {
       const int y0 = oy * p.stride_h - p.pad_top;
@@ -45,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       const int last_y = min(y0 + p.kernel_h, p.h);
       float result[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) result[j] = maximum ? -INFINITY : 0.0F;
+      for (int j = 0; j < N; ++j) result[j] = kMaximum ? -INFINITY : 0.0F;
       for (int iy = first_y; iy < last_y; ++iy) {
         const T* row = x + (static_cast<std::int64_t>(n) * p.h + iy) * p.w * p.c + channel;
         for (int ix = first_x; ix < last_x; ++ix) {
@@ -53,18 +52,20 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
 #pragma unroll
           for (int j = 0; j < N; ++j) {
             const float value = to_float(values.item[j]);
-            result[j] = maximum ? larger(result[j], value) : result[j] + value;
+            result[j] = kMaximum ? larger(result[j], value) : result[j] + value;
           }
         }
       }
-      int window_h = last_y - first_y;
-      int window_w = last_x - first_x;
-      if (p.count_include_pad) {
-        window_h = min(y0 + p.kernel_h, p.h + p.pad_bottom) - y0;
-        window_w = min(x0 + p.kernel_w, p.w + p.pad_right) - x0;
+      float divisor = 1.0F;
+      if constexpr (!kMaximum) {
+        int window_h = last_y - first_y;
+        int window_w = last_x - first_x;
+        if (p.count_include_pad) {
+          window_h = min(y0 + p.kernel_h, p.h + p.pad_bottom) - y0;
+          window_w = min(x0 + p.kernel_w, p.w + p.pad_right) - x0;
+        }
+        divisor = static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
       }
-      const float divisor =
-          maximum ? 1.0F : static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
       Packet<T, N> packet;
 #pragma unroll
       for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
@@ -122,7 +123,8 @@ cudaError_t launch_pooling(const PoolingParams& p, const void* x, void* y, const
   const dim3 grid(static_cast<unsigned>(ceil_div(packets, std::int64_t{kThreads})),
                   static_cast<unsigned>(std::min(p.out_h, kMaxGridYz)),
                   static_cast<unsigned>(std::min(p.n, kMaxGridYz)));
-  return launch(pooling_kernel<T, N>, grid, dim3(kThreads), 0, where, p, static_cast<const T*>(x), static_cast<T*>(y));
+  const auto kernel = p.kind == PoolingKind::Max ? pooling_kernel<T, N, true> : pooling_kernel<T, N, false>;
+  return launch(kernel, grid, dim3(kThreads), 0, where, p, static_cast<const T*>(x), static_cast<T*>(y));
 }
 
 template <class T>
