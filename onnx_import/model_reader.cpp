@@ -1,0 +1,396 @@
+#include <new>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <mobicuda/error.h>
+#include <mobicuda/onnx_import.h>
+
+#include "external_data.h"
+#include "file_descriptor.h"
+#include "initializer.h"
+#include "node_importer.h"
+#include "op_table.h"
+#include "schema.h"
+#include "text.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+using schema::GraphProto;
+using schema::ModelProto;
+using schema::NodeProto;
+
+constexpr std::int64_t kOldestIrVersion = 3;
+
+Error invalid(const std::string& where, const std::string& message, const std::string& hint = {}) {
+  return {ErrorCode::invalid_model, where, message, hint};
+}
+
+Error over_limit(const std::string& where, const std::string& what, std::int64_t count, std::int64_t limit) {
+  return {ErrorCode::unsupported, where,
+          what + " " + std::to_string(count) + ", the limit is " + std::to_string(limit)};
+}
+
+bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+ModelProto parse(std::span<const std::byte> bytes, const ImportLimits& limits) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  constexpr std::int64_t kProtobufCeiling = 2147483647;
+  if (size > limits.file_bytes || size > kProtobufCeiling) {
+    throw over_limit("", "the file has bytes:", size, std::min(limits.file_bytes, kProtobufCeiling));
+  }
+  if (bytes.empty()) throw invalid("", "the file is empty");
+  ModelProto model;
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(size))) {
+    constexpr std::string_view kLfsPointer = "version https://git-lfs";
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    throw invalid(
+        "", "not an ONNX model: the " + std::to_string(size) + " bytes do not parse as a protobuf message",
+        text.starts_with(kLfsPointer) ? "this is a Git LFS pointer: run git lfs pull" : "is the file complete?");
+  }
+  return model;
+}
+
+std::int64_t read_opset(const ModelProto& model) {
+  std::int64_t opset = 0;
+  bool found = false;
+  for (const auto& import : model.opset_import()) {
+    if (!is_default_domain(import.domain())) continue;
+    if (found) throw invalid("opset_import", "the default domain is imported twice");
+    found = true;
+    opset = import.version();
+  }
+  if (!found) throw invalid("opset_import", "the default domain is missing");
+  if (opset < 1) throw invalid("opset_import", "the version must be > 0, got " + std::to_string(opset));
+  if (opset < kOldestOpset || opset > kNewestOpset) {
+    throw Error(ErrorCode::unsupported, "opset_import",
+                "opsets " + std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset) +
+                    " are supported, got " + std::to_string(opset),
+                "export the model with an opset in that range");
+  }
+  return opset;
+}
+
+void check_header(const ModelProto& model, const ImportState& state) {
+  const std::int64_t ir_version = model.ir_version();
+  if (ir_version < 1)
+    throw invalid("ir_version", "must be > 0, got " + std::to_string(ir_version), "is this an ONNX model?");
+  if (ir_version < kOldestIrVersion) {
+    throw Error(ErrorCode::unsupported, "ir_version",
+                "must be >= " + std::to_string(kOldestIrVersion) + ", got " + std::to_string(ir_version));
+  }
+  if (ir_version > kNewestIrVersion) {
+    state.log(LogLevel::Warning, "ir_version " + std::to_string(ir_version) + " is newer than the newest known, " +
+                                     std::to_string(kNewestIrVersion));
+  }
+  if (!model.has_graph()) throw invalid("graph", "is missing");
+}
+
+void check_name(const std::string& name, const std::string& where, const ImportLimits& limits) {
+  if (static_cast<std::int64_t>(name.size()) > limits.name_bytes) {
+    throw over_limit(where, "the name " + in_quotes(name) + " has bytes:", static_cast<std::int64_t>(name.size()),
+                     limits.name_bytes);
+  }
+}
+
+// Counts, and lengths of names.
+void check_limits(const GraphProto& graph, const ImportLimits& limits) {
+  if (graph.node_size() > limits.nodes) throw over_limit("graph", "number of nodes:", graph.node_size(), limits.nodes);
+  if (graph.initializer_size() > limits.initializers) {
+    throw over_limit("graph", "number of initializers:", graph.initializer_size(), limits.initializers);
+  }
+  check_name(graph.name(), "graph", limits);
+  for (const auto& tensor : graph.initializer()) check_name(tensor.name(), "initializer", limits);
+  for (const auto& info : graph.input()) check_name(info.name(), "input", limits);
+  for (const auto& info : graph.output()) check_name(info.name(), "output", limits);
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const NodeProto& node = graph.node(i);
+    const std::string where = "node #" + std::to_string(i);
+    check_name(node.name(), where, limits);
+    check_name(node.op_type(), where, limits);
+    for (const std::string& name : node.input()) check_name(name, where, limits);
+    for (const std::string& name : node.output()) check_name(name, where, limits);
+    for (const auto& attribute : node.attribute()) check_name(attribute.name(), where, limits);
+  }
+}
+
+void read_initializers(const GraphProto& graph, ImportState& state) {
+  if (graph.sparse_initializer_size() > 0) {
+    throw Error(ErrorCode::unsupported, "sparse_initializer " + in_quotes(graph.sparse_initializer(0).values().name()),
+                "sparse tensors are not supported");
+  }
+  std::int64_t total = 0;
+  for (const auto& tensor : graph.initializer()) {
+    const std::string where = "initializer " + in_quotes(tensor.name());
+    if (tensor.name().empty()) throw invalid(where, "has no name");
+    if (!state.values.emplace(tensor.name(), &tensor).second) throw invalid(where, "exists twice");
+    try {
+      total += validate_tensor(tensor, state.options.limits, state.external);
+    } catch (const Error& error) {
+      throw error.inside(where);
+    }
+    if (total > state.options.limits.weight_bytes) {
+      throw over_limit(where, "bytes of all weights up to here:", total, state.options.limits.weight_bytes);
+    }
+  }
+}
+
+// The extents of the input as the file has them; 0 where it leaves one open.
+std::vector<std::int64_t> declared_dims(const schema::ValueInfoProto& input, const std::string& where) {
+  std::vector<std::int64_t> dims;
+  const auto& shape = input.type().tensor_type().shape();
+  if (shape.dim_size() > static_cast<int>(Shape::kMaxRank)) {
+    throw Error(ErrorCode::unsupported, where,
+                "rank must be <= " + std::to_string(Shape::kMaxRank) + ", got " + std::to_string(shape.dim_size()));
+  }
+  for (const auto& dim : shape.dim()) dims.push_back(std::max<std::int64_t>(dim.dim_value(), 0));
+  return dims;
+}
+
+void bind_picture_shape(std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& picture,
+                        const std::string& where) {
+  if (picture.empty()) return;
+  if (picture.size() != dims.size() - 1) {
+    throw Error(ErrorCode::invalid_argument, where,
+                "picture_shape " + to_string(picture) + " must have " + std::to_string(dims.size() - 1) + " extents");
+  }
+  for (std::size_t axis = 1; axis < dims.size(); ++axis) {
+    const std::int64_t wanted = picture[axis - 1];
+    if (wanted <= 0 || (dims[axis] != 0 && dims[axis] != wanted)) {
+      throw Error(ErrorCode::invalid_argument, where,
+                  "picture_shape " + to_string(picture) + " does not fit the file, whose axes 1 and up are " +
+                      to_string(std::span(dims).subspan(1)) + " (0: open)");
+    }
+    dims[axis] = wanted;
+  }
+}
+
+void set_input(const schema::ValueInfoProto& input, ImportState& state) {
+  const std::string where = "input " + in_quotes(input.name());
+  if (!input.type().has_tensor_type()) {
+    throw Error(ErrorCode::unsupported, where, "must be a tensor (sequences, maps and optionals are not supported)");
+  }
+  const std::int32_t type = input.type().tensor_type().elem_type();
+  if (!is_float_type(type)) {
+    throw Error(ErrorCode::unsupported, where, "must be FLOAT, is " + data_type_name(type));
+  }
+  if (type != schema::TensorProto::FLOAT) {
+    state.log(LogLevel::Info, where + " is " + data_type_name(type) + " in the file, float32 in the graph");
+  }
+  std::vector<std::int64_t> dims = declared_dims(input, where);
+  if (!input.type().tensor_type().has_shape()) dims.assign(state.options.picture_shape.size() + 1, 0);
+  if (dims.size() < 2) {
+    throw Error(ErrorCode::unsupported, where,
+                "must have a batch axis and others, has rank " + std::to_string(dims.size()),
+                "where the file gives no shape, set ImportOptions::picture_shape");
+  }
+  bind_picture_shape(dims, state.options.picture_shape, where);
+  std::int64_t elements = 1;
+  for (std::size_t axis = 1; axis < dims.size(); ++axis) {
+    if (dims[axis] == 0) {
+      throw Error(ErrorCode::unsupported, where, "leaves the extent of axis " + std::to_string(axis) + " open",
+                  "set ImportOptions::picture_shape");
+    }
+    if (__builtin_mul_overflow(elements, dims[axis], &elements) ||
+        elements > state.options.limits.elements_per_tensor) {
+      throw Error(ErrorCode::unsupported, where,
+                  "a picture of " + to_string(std::span(dims).subspan(1)) + " is too large, the limit is " +
+                      std::to_string(state.options.limits.elements_per_tensor) + " elements");
+    }
+  }
+  if (dims[0] > 0) state.fixed_batch = dims[0];
+  dims[0] = 1;
+  const TensorDesc desc{DType::F32, Shape(std::span<const std::int64_t>(dims)), Layout::NCHW};
+  state.values.emplace(input.name(), state.builder.set_input(printable(input.name()), desc));
+}
+
+// The network's input: the graph input that no initializer gives a default to.
+void read_input(const GraphProto& graph, ImportState& state) {
+  const schema::ValueInfoProto* found = nullptr;
+  std::unordered_set<std::string_view> names;
+  for (const auto& input : graph.input()) {
+    if (!names.insert(input.name()).second) throw invalid("input " + in_quotes(input.name()), "exists twice");
+    if (state.values.contains(input.name())) continue;
+    if (input.name().empty()) throw invalid("input", "has no name");
+    if (found != nullptr) {
+      throw Error(ErrorCode::unsupported, "graph",
+                  "must have one input, has " + in_quotes(found->name()) + " and " + in_quotes(input.name()),
+                  "weights must be initializers");
+    }
+    found = &input;
+  }
+  if (found == nullptr) throw invalid("graph", "has no input");
+  set_input(*found, state);
+}
+
+const std::string& read_output_name(const GraphProto& graph) {
+  if (graph.output_size() == 0) throw invalid("graph", "has no output");
+  if (graph.output_size() > 1) {
+    throw Error(ErrorCode::unsupported, "graph",
+                "must have one output, has " + std::to_string(graph.output_size()) + ": " +
+                    in_quotes(graph.output(0).name()) + ", " + in_quotes(graph.output(1).name()),
+                "export the logits (or probabilities) only");
+  }
+  if (graph.output(0).name().empty()) throw invalid("output", "has no name");
+  return graph.output(0).name();
+}
+
+using Producers = std::unordered_map<std::string_view, int>;
+
+std::string place(int index, const NodeProto& node) {
+  Origin origin;
+  origin.nodes.push_back({index, printable(node.name()), printable(node.op_type())});
+  return origin.describe();
+}
+
+// Which node makes which value; refuses a value with two makers.
+Producers find_producers(const GraphProto& graph, const ImportState& state) {
+  Producers producers;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    bool any = false;
+    for (const std::string& name : graph.node(i).output()) {
+      if (name.empty()) continue;
+      any = true;
+      if (state.values.contains(name) || !producers.emplace(name, i).second) {
+        throw invalid(place(i, graph.node(i)), "the output " + in_quotes(name) + " exists already");
+      }
+    }
+    if (!any || graph.node(i).output(0).empty()) throw invalid(place(i, graph.node(i)), "has no first output");
+  }
+  return producers;
+}
+
+// The nodes that the output needs. Also counts who reads each value.
+std::vector<bool> find_needed(const GraphProto& graph, const std::string& output, ImportState& state) {
+  std::vector<bool> needed(static_cast<std::size_t>(graph.node_size()), false);
+  ++state.uses[output];
+  for (int i = graph.node_size() - 1; i >= 0; --i) {
+    const NodeProto& node = graph.node(i);
+    bool used = false;
+    for (const std::string& name : node.output()) used = used || (!name.empty() && state.uses.contains(name));
+    if (!used) continue;
+    needed[static_cast<std::size_t>(i)] = true;
+    for (const std::string& name : node.input()) {
+      if (!name.empty()) ++state.uses[name];
+    }
+  }
+  return needed;
+}
+
+void check_inputs_exist(int index, const NodeProto& node, const Producers& producers, const ImportState& state) {
+  for (int i = 0; i < node.input_size(); ++i) {
+    const std::string& name = node.input(i);
+    if (name.empty() || state.values.contains(name)) continue;
+    const std::string where = place(index, node) + ", input #" + std::to_string(i) + " " + in_quotes(name);
+    const auto producer = producers.find(name);
+    if (producer == producers.end()) throw invalid(where, "is made by no node, initializer or graph input");
+    throw invalid(where, "is made by node #" + std::to_string(producer->second) +
+                             ", which does not come before: nodes must be in topological order, without cycles");
+  }
+}
+
+void check_domain(int index, const NodeProto& node, const ModelProto& model) {
+  if (is_default_domain(node.domain())) return;
+  for (const auto& function : model.functions()) {
+    if (function.name() == node.op_type() && function.domain() == node.domain()) {
+      throw Error(ErrorCode::unsupported, place(index, node),
+                  "is a function of the model, in domain " + in_quotes(node.domain()) + ", which is not supported",
+                  "inline functions when exporting");
+    }
+  }
+  throw Error(ErrorCode::unsupported, place(index, node),
+              "operators of the domain " + in_quotes(node.domain()) + " are not supported");
+}
+
+void warn_of_other_shape(const schema::ValueInfoProto& declared, const Shape& shape, const ImportState& state) {
+  if (!declared.type().tensor_type().has_shape()) return;
+  const auto& dims = declared.type().tensor_type().shape().dim();
+  bool same = dims.size() == static_cast<int>(shape.rank());
+  for (int axis = 1; same && axis < dims.size(); ++axis) {
+    same = dims[axis].dim_value() <= 0 || dims[axis].dim_value() == shape[static_cast<std::size_t>(axis)];
+  }
+  if (!same) {
+    state.log(LogLevel::Warning, "output " + in_quotes(declared.name()) + " has shape " + to_string(shape) +
+                                     " a picture, which is not what the file declares");
+  }
+}
+
+Graph import_graph(const ModelProto& model, const ImportOptions& options, const ExternalData& external) {
+  const GraphProto& graph = model.graph();
+  ImportState state(options, external, printable(graph.name()));
+  check_header(model, state);
+  state.opset = read_opset(model);
+  check_limits(graph, options.limits);
+  read_initializers(graph, state);
+  read_input(graph, state);
+  const std::string& output = read_output_name(graph);
+  const Producers producers = find_producers(graph, state);
+  if (!producers.contains(output)) {
+    throw invalid("output " + in_quotes(output), "is made by no node");
+  }
+  const std::vector<bool> needed = find_needed(graph, output, state);
+  for (int i = 0; i < graph.node_size(); ++i) {
+    if (!needed[static_cast<std::size_t>(i)]) continue;
+    check_inputs_exist(i, graph.node(i), producers, state);
+    check_domain(i, graph.node(i), model);
+    NodeImporter node(state, graph.node(i), i);
+    import_node(node);
+  }
+  const auto* result = std::get_if<ValueId>(&state.values.at(output));
+  if (result == nullptr) throw invalid("output " + in_quotes(output), "is a constant: the network computes nothing");
+  warn_of_other_shape(graph.output(0), state.builder.value(*result).desc.shape, state);
+  return std::move(state.builder).build(*result);
+}
+
+// Adds the model's name to errors, and turns what else may be thrown into them.
+template <class Function>
+Graph with_name(const std::string& name, Function function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    throw error.inside(name);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, name, "no memory for the model");
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::internal, name, error.what());
+  }
+}
+
+}  // namespace
+
+Graph load(const std::filesystem::path& path, const ImportOptions& options) {
+  return with_name(path.string(), [&] {
+    const FileDescriptor file = open_file(path);
+    const std::int64_t size = file_size(file);
+    if (size > options.limits.file_bytes) throw over_limit("", "the file has bytes:", size, options.limits.file_bytes);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+    read_exactly(file, 0, bytes);
+    const ModelProto model = parse(bytes, options.limits);
+    std::vector<std::byte>().swap(bytes);
+    return import_graph(model, options, ExternalData(path.parent_path()));
+  });
+}
+
+Graph load_from_memory(std::span<const std::byte> bytes, const std::string& name, const ImportOptions& options,
+                       const std::optional<std::filesystem::path>& external_data_folder) {
+  return with_name(printable(name), [&] {
+    const ModelProto model = parse(bytes, options.limits);
+    return import_graph(model, options, external_data_folder ? ExternalData(*external_data_folder) : ExternalData());
+  });
+}
+
+std::vector<OperatorSupport> supported_operators() {
+  std::vector<OperatorSupport> result;
+  for (const OperatorForm& form : operator_forms()) {
+    if (!result.empty() && result.back().name == form.name) {
+      result.back().last_opset = form.last_opset;
+    } else {
+      result.push_back({std::string(form.name), form.first_opset, form.last_opset});
+    }
+  }
+  return result;
+}
+
+}  // namespace mobicuda::onnx_import

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mobicuda/tensor.h>
+#include <mobicuda/types.h>
+
+namespace mobicuda::onnx_import {
+
+/// An integer of shape arithmetic: `value`, or `value` times the batch size, which is not known at import.
+struct DimValue {
+  std::int64_t value = 0;
+  bool times_batch = false;
+
+  friend bool operator==(const DimValue&, const DimValue&) = default;
+};
+
+inline constexpr DimValue kBatch{1, true};
+
+std::string to_string(const DimValue& value);  ///< "7", "N", "3*N"
+
+/// A tensor known at import: F32 elements (weights), or integers, which may depend on the batch.
+/// All of ONNX's floating-point types are kept as F32, all of its integers and booleans as DimValue.
+class Constant {
+ public:
+  explicit Constant(std::shared_ptr<const HostTensor> floats) : shape_(floats->shape()), floats_(std::move(floats)) {}
+  Constant(Shape shape, std::vector<DimValue> integers) : shape_(shape), integers_(std::move(integers)) {}
+
+  bool is_float() const noexcept { return floats_ != nullptr; }
+  const Shape& shape() const noexcept { return shape_; }
+  std::int64_t elements() const noexcept { return shape_.elements(); }
+  const std::shared_ptr<const HostTensor>& tensor() const noexcept { return floats_; }
+  std::span<const float> floats() const { return floats_->data<float>(); }
+  const std::vector<DimValue>& integers() const noexcept { return integers_; }
+
+ private:
+  Shape shape_;
+  std::shared_ptr<const HostTensor> floats_;  // null for integers
+  std::vector<DimValue> integers_;
+};
+
+using ConstantPtr = std::shared_ptr<const Constant>;
+
+/// Caps on tensors that the importer itself makes, from shape arithmetic or ConstantOfShape and the like: a few
+/// bytes of a file can ask for any size.
+inline constexpr std::int64_t kMaxIntegerElements = 65536;
+inline constexpr std::int64_t kMaxGeneratedElements = std::int64_t{1} << 24;
+
+ConstantPtr make_floats(const Shape& shape, std::span<const float> values);
+ConstantPtr make_integers(const Shape& shape, std::vector<DimValue> values);
+
+}  // namespace mobicuda::onnx_import

@@ -1,0 +1,289 @@
+#include "node_importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <mobicuda/error.h>
+
+#include "initializer.h"
+#include "text.h"
+
+namespace mobicuda::onnx_import {
+
+using schema::AttributeProto;
+
+std::string to_string(std::span<const std::int64_t> values) {
+  std::string text = "[";
+  for (const std::int64_t value : values) text += (text.size() == 1 ? "" : ",") + std::to_string(value);
+  return text + "]";
+}
+
+NodeImporter::NodeImporter(ImportState& state, const schema::NodeProto& node, std::int64_t index)
+    : state_(state), node_(node) {
+  origin_.nodes.push_back({index, printable(node.name()), printable(node.op_type())});
+}
+
+bool NodeImporter::has_input(std::size_t position) const {
+  return position < inputs() && !node_.input(static_cast<int>(position)).empty();
+}
+
+const NamedValue& NodeImporter::value(std::size_t position) const {
+  if (!has_input(position)) throw invalid_input(position, "is missing");
+  NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
+  if (const auto* tensor = std::get_if<const schema::TensorProto*>(&named)) {
+    try {
+      named = decode_tensor(**tensor, state_.external, state_.options.log);
+    } catch (const Error& error) {
+      throw error.inside(input_place(position));
+    }
+  }
+  return named;
+}
+
+bool NodeImporter::is_constant(std::size_t position) const {
+  const NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
+  return !std::holds_alternative<ValueId>(named);
+}
+
+bool NodeImporter::all_inputs_constant() const {
+  for (std::size_t position = 0; position < inputs(); ++position) {
+    if (has_input(position) && !is_constant(position)) return false;
+  }
+  return true;
+}
+
+ValueId NodeImporter::activation(std::size_t position) const {
+  if (const auto* id = std::get_if<ValueId>(&value(position))) return *id;
+  throw unsupported_input(position, "is a constant where an activation is meant",
+                          "fold constant sub-graphs when exporting");
+}
+
+const Shape& NodeImporter::shape(std::size_t position) const { return shape_of(activation(position)); }
+
+ConstantPtr NodeImporter::constant(std::size_t position) const {
+  if (const auto* found = std::get_if<ConstantPtr>(&value(position))) return *found;
+  throw unsupported_input(position, "must be a constant (an initializer)",
+                          "weights and parameters that are computed or fed at run time are not supported");
+}
+
+ConstantPtr NodeImporter::floats(std::size_t position) const {
+  ConstantPtr found = constant(position);
+  if (!found->is_float()) throw invalid_input(position, "must be floating-point, is an integer tensor");
+  return found;
+}
+
+std::vector<DimValue> NodeImporter::dims(std::size_t position) const {
+  const ConstantPtr found = constant(position);
+  if (found->is_float()) throw invalid_input(position, "must be an integer tensor, is floating-point");
+  if (found->shape().rank() > 1) {
+    throw invalid_input(position, "must be a list of integers, has shape " + to_string(found->shape()));
+  }
+  return found->integers();
+}
+
+std::vector<std::int64_t> NodeImporter::integers(std::size_t position) const {
+  std::vector<std::int64_t> result;
+  for (const DimValue& value : dims(position)) {
+    if (value.times_batch) throw unsupported_input(position, "depends on the batch size: " + to_string(value));
+    result.push_back(value.value);
+  }
+  return result;
+}
+
+std::int64_t NodeImporter::integer(std::size_t position) const {
+  const std::vector<std::int64_t> values = integers(position);
+  if (values.size() != 1) {
+    throw invalid_input(position, "must be one integer, has " + std::to_string(values.size()) + " elements");
+  }
+  return values.front();
+}
+
+float NodeImporter::scalar(std::size_t position) const {
+  const ConstantPtr found = floats(position);
+  if (found->elements() != 1) {
+    throw invalid_input(position, "must be one number, has shape " + to_string(found->shape()));
+  }
+  return found->floats().front();
+}
+
+bool NodeImporter::flag(std::size_t position, bool fallback) const {
+  return has_input(position) ? integer(position) != 0 : fallback;
+}
+
+const AttributeProto* NodeImporter::find(std::string_view name) const {
+  for (const AttributeProto& attribute : node_.attribute()) {
+    if (attribute.name() == name) return &attribute;
+  }
+  return nullptr;
+}
+
+const AttributeProto* NodeImporter::find(std::string_view name, AttributeProto::AttributeType type) const {
+  const AttributeProto* attribute = find(name);
+  if (attribute != nullptr && attribute->type() != type) {
+    throw invalid_attribute(name, "must be of type " + AttributeProto::AttributeType_Name(type) + ", is " +
+                                      AttributeProto::AttributeType_Name(attribute->type()));
+  }
+  return attribute;
+}
+
+std::int64_t NodeImporter::attribute(std::string_view name, std::int64_t fallback) const {
+  const AttributeProto* found = find(name, AttributeProto::INT);
+  return found != nullptr ? found->i() : fallback;
+}
+
+bool NodeImporter::flag_attribute(std::string_view name, bool fallback) const {
+  const std::int64_t number = attribute(name, fallback ? 1 : 0);
+  if (number != 0 && number != 1) throw invalid_attribute(name, "must be 0 or 1, got " + std::to_string(number));
+  return number == 1;
+}
+
+float NodeImporter::float_attribute(std::string_view name, float fallback) const {
+  const AttributeProto* found = find(name, AttributeProto::FLOAT);
+  return found != nullptr ? found->f() : fallback;
+}
+
+std::string NodeImporter::string_attribute(std::string_view name, const std::string& fallback) const {
+  const AttributeProto* found = find(name, AttributeProto::STRING);
+  return found != nullptr ? found->s() : fallback;
+}
+
+void NodeImporter::check_entries(std::string_view name, int entries) const {
+  const std::int64_t limit = state_.options.limits.attribute_entries;
+  if (entries > limit) {
+    throw unsupported_attribute(name,
+                                "has " + std::to_string(entries) + " entries, the limit is " + std::to_string(limit));
+  }
+}
+
+std::optional<std::vector<std::int64_t>> NodeImporter::ints_attribute(std::string_view name) const {
+  const AttributeProto* found = find(name, AttributeProto::INTS);
+  if (found == nullptr) return std::nullopt;
+  check_entries(name, found->ints_size());
+  return std::vector<std::int64_t>(found->ints().begin(), found->ints().end());
+}
+
+std::vector<float> NodeImporter::floats_attribute(std::string_view name) const {
+  const AttributeProto* found = find(name, AttributeProto::FLOATS);
+  if (found == nullptr) return {};
+  check_entries(name, found->floats_size());
+  return {found->floats().begin(), found->floats().end()};
+}
+
+bool NodeImporter::output_is_used(std::size_t position) const {
+  if (position >= static_cast<std::size_t>(node_.output_size())) return false;
+  const std::string& name = node_.output(static_cast<int>(position));
+  return !name.empty() && state_.uses.contains(name);
+}
+
+ValueId NodeImporter::add(Op op, std::vector<ValueId> inputs, Origin origin) {
+  const std::string name = printable(node_.output(0)) + "/" + std::string(op_name(op));
+  const ValueId id = state_.builder.add_node(std::move(op), std::move(inputs), std::move(origin), name);
+  const std::int64_t elements = shape_of(id).elements();
+  if (elements > state_.options.limits.elements_per_tensor) {
+    throw error(ErrorCode::unsupported, "the output has " + std::to_string(elements) +
+                                            " elements a picture, the limit is " +
+                                            std::to_string(state_.options.limits.elements_per_tensor));
+  }
+  return id;
+}
+
+ValueId NodeImporter::add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor) {
+  const auto known = state_.graph_constants.find(tensor.get());
+  if (known != state_.graph_constants.end()) return known->second;
+  const HostTensor* key = tensor.get();
+  const ValueId id = state_.builder.add_constant(printable(name), std::move(tensor));
+  state_.graph_constants.emplace(key, id);
+  return id;
+}
+
+ValueId NodeImporter::add_constant(const std::string& name, const Shape& shape, std::span<const float> values) {
+  return add_constant(name, std::make_shared<const HostTensor>(HostTensor::of<float>(shape, values)));
+}
+
+ValueId NodeImporter::add_input_constant(std::size_t position) {
+  return add_constant(node_.input(static_cast<int>(position)), floats(position)->tensor());
+}
+
+void NodeImporter::set_output(ValueId value) {
+  state_.builder.rename(value, printable(node_.output(0)));
+  state_.values.emplace(node_.output(0), value);
+}
+
+void NodeImporter::set_output(ConstantPtr constant) { state_.values.emplace(node_.output(0), std::move(constant)); }
+
+void NodeImporter::count_generated(std::int64_t elements, bool integers) {
+  const std::int64_t limit = integers ? kMaxIntegerElements : kMaxGeneratedElements;
+  if (elements > limit || state_.generated_elements + elements > kMaxGeneratedElements) {
+    throw error(ErrorCode::unsupported, "makes a constant of " + std::to_string(elements) + " elements, the limit is " +
+                                            std::to_string(limit) + " for one and " +
+                                            std::to_string(kMaxGeneratedElements) + " for all of them");
+  }
+  state_.generated_elements += elements;
+}
+
+void NodeImporter::remember_matmul(ValueId output, std::vector<ValueId> inputs) {
+  state_.matmuls.emplace(output, MatMul{std::move(inputs), origin_});
+}
+
+const MatMul* NodeImporter::matmul_before(std::size_t position) const {
+  const auto found = state_.matmuls.find(activation(position));
+  const auto uses = state_.uses.find(node_.input(static_cast<int>(position)));
+  return found != state_.matmuls.end() && uses != state_.uses.end() && uses->second == 1 ? &found->second : nullptr;
+}
+
+std::string NodeImporter::input_place(std::size_t position) const {
+  std::string text = origin_.describe() + ", input #" + std::to_string(position);
+  if (has_input(position)) text += " " + in_quotes(node_.input(static_cast<int>(position)));
+  return text;
+}
+
+std::string NodeImporter::attribute_place(std::string_view name) const {
+  return origin_.describe() + ", attribute " + in_quotes(name);
+}
+
+Error NodeImporter::error(ErrorCode code, const std::string& message, const std::string& hint) const {
+  return {code, origin_.describe(), message, hint};
+}
+
+Error NodeImporter::invalid_attribute(std::string_view name, const std::string& message) const {
+  return {ErrorCode::invalid_model, attribute_place(name), message};
+}
+
+Error NodeImporter::unsupported_attribute(std::string_view name, const std::string& message,
+                                          const std::string& hint) const {
+  return {ErrorCode::unsupported, attribute_place(name), message, hint};
+}
+
+Error NodeImporter::invalid_input(std::size_t position, const std::string& message) const {
+  return {ErrorCode::invalid_model, input_place(position), message};
+}
+
+Error NodeImporter::unsupported_input(std::size_t position, const std::string& message, const std::string& hint) const {
+  return {ErrorCode::unsupported, input_place(position), message, hint};
+}
+
+std::size_t normalize_axis(const NodeImporter& node, std::int64_t axis, std::size_t rank) {
+  const auto signed_rank = static_cast<std::int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank) {
+    throw node.error(ErrorCode::invalid_model, "axis must be " + std::to_string(-signed_rank) + " to " +
+                                                   std::to_string(signed_rank - 1) + ", got " + std::to_string(axis));
+  }
+  return static_cast<std::size_t>(axis < 0 ? axis + signed_rank : axis);
+}
+
+std::vector<std::size_t> normalize_axes(const NodeImporter& node, std::span<const std::int64_t> axes,
+                                        std::size_t rank) {
+  if (axes.size() > Shape::kMaxRank) {
+    throw node.error(ErrorCode::invalid_model,
+                     "has " + std::to_string(axes.size()) + " axes for rank " + std::to_string(rank));
+  }
+  std::vector<std::size_t> result;
+  for (const std::int64_t axis : axes) result.push_back(normalize_axis(node, axis, rank));
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end()) {
+    throw node.error(ErrorCode::invalid_model, "axes " + to_string(axes) + " name an axis twice");
+  }
+  return result;
+}
+
+}  // namespace mobicuda::onnx_import

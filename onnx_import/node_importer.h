@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <mobicuda/graph.h>
+#include <mobicuda/onnx_import.h>
+
+#include "constant.h"
+#include "external_data.h"
+#include "schema.h"
+
+namespace mobicuda::onnx_import {
+
+/// What a value name of the file stands for: an initializer not yet decoded, a constant, or a value of the graph.
+using NamedValue = std::variant<const schema::TensorProto*, ConstantPtr, ValueId>;
+
+/// A MatMul that was imported as a Gemm without bias; an Add behind it may give it one.
+struct MatMul {
+  std::vector<ValueId> inputs;
+  Origin origin;
+};
+
+/// What is known half-way through an import.
+struct ImportState {
+  ImportState(const ImportOptions& import_options, const ExternalData& external_data, std::string graph_name)
+      : options(import_options), external(external_data), builder(std::move(graph_name)) {}
+
+  const ImportOptions& options;
+  const ExternalData& external;
+  std::int64_t opset = 0;
+  std::optional<std::int64_t> fixed_batch;  ///< the batch that the file insists on; nothing when it is dynamic
+  GraphBuilder builder;
+  std::unordered_map<std::string, NamedValue> values;
+  std::unordered_map<std::string, std::int64_t> uses;  ///< how many node inputs and graph outputs read a name
+  std::unordered_map<const HostTensor*, ValueId> graph_constants;
+  std::unordered_map<ValueId, MatMul> matmuls;  ///< by output
+  std::int64_t generated_elements = 0;          ///< of constants made out of nothing, see kMaxGeneratedElements
+
+  void log(LogLevel level, const std::string& message) const {
+    if (options.log) options.log(level, message);
+  }
+};
+
+/// One node of the file on its way into the graph: typed access to its inputs and attributes, with errors that
+/// name the node.
+class NodeImporter {
+ public:
+  NodeImporter(ImportState& state, const schema::NodeProto& node, std::int64_t index);
+
+  const ImportState& state() const noexcept { return state_; }
+  const Origin& origin() const noexcept { return origin_; }
+  std::string_view op_type() const noexcept { return node_.op_type(); }
+  const schema::NodeProto& proto() const noexcept { return node_; }
+
+  // ---- inputs; an absent optional input is one that is missing or has the empty name
+  std::size_t inputs() const noexcept { return static_cast<std::size_t>(node_.input_size()); }
+  bool has_input(std::size_t position) const;
+  bool is_constant(std::size_t position) const;
+  bool all_inputs_constant() const;
+  ValueId activation(std::size_t position) const;                  ///< refuses constants
+  const Shape& shape(std::size_t position) const;                  ///< of an activation, with N = 1
+  ConstantPtr constant(std::size_t position) const;                ///< refuses activations
+  ConstantPtr floats(std::size_t position) const;                  ///< refuses activations and integers
+  std::vector<DimValue> dims(std::size_t position) const;          ///< a list of integers, maybe times the batch
+  std::vector<std::int64_t> integers(std::size_t position) const;  ///< a list of integers
+  std::int64_t integer(std::size_t position) const;                ///< a single one
+  float scalar(std::size_t position) const;                        ///< a single floating-point number
+  bool flag(std::size_t position, bool fallback) const;            ///< a single boolean; fallback when absent
+
+  // ---- attributes
+  bool has_attribute(std::string_view name) const { return find(name) != nullptr; }
+  std::int64_t attribute(std::string_view name, std::int64_t fallback) const;
+  bool flag_attribute(std::string_view name, bool fallback) const;  ///< 0 or 1
+  float float_attribute(std::string_view name, float fallback) const;
+  std::string string_attribute(std::string_view name, const std::string& fallback) const;
+  std::optional<std::vector<std::int64_t>> ints_attribute(std::string_view name) const;
+  std::vector<float> floats_attribute(std::string_view name) const;  ///< empty when absent
+  const schema::AttributeProto* find(std::string_view name) const;
+
+  // ---- outputs
+  bool output_is_used(std::size_t position) const;
+  ValueId add(Op op, std::vector<ValueId> inputs) { return add(std::move(op), std::move(inputs), origin_); }
+  ValueId add(Op op, std::vector<ValueId> inputs, Origin origin);
+  ValueId add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
+  ValueId add_constant(const std::string& name, const Shape& shape, std::span<const float> values);
+  ValueId add_input_constant(std::size_t position);  ///< an input's floats as a value of the graph
+  void set_output(ValueId value);
+  void set_output(ConstantPtr constant);
+  const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
+  /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
+  void count_generated(std::int64_t elements, bool integers);
+  void remember_matmul(ValueId output, std::vector<ValueId> inputs);
+  /// The MatMul whose output this input is, if nothing else reads it.
+  const MatMul* matmul_before(std::size_t position) const;
+
+  // ---- errors
+  Error error(ErrorCode code, const std::string& message, const std::string& hint = {}) const;
+  Error invalid_attribute(std::string_view name, const std::string& message) const;
+  Error unsupported_attribute(std::string_view name, const std::string& message, const std::string& hint = {}) const;
+  Error invalid_input(std::size_t position, const std::string& message) const;
+  Error unsupported_input(std::size_t position, const std::string& message, const std::string& hint = {}) const;
+
+ private:
+  const NamedValue& value(std::size_t position) const;
+  const schema::AttributeProto* find(std::string_view name, schema::AttributeProto::AttributeType type) const;
+  void check_entries(std::string_view name, int entries) const;
+  std::string input_place(std::size_t position) const;
+  std::string attribute_place(std::string_view name) const;
+
+  ImportState& state_;
+  const schema::NodeProto& node_;
+  Origin origin_;
+};
+
+/// An axis counted from the end when negative, as one counted from the front. `what` is for the error.
+std::size_t normalize_axis(const NodeImporter& node, std::int64_t axis, std::size_t rank);
+/// The same for a list, which must be free of duplicates; sorted.
+std::vector<std::size_t> normalize_axes(const NodeImporter& node, std::span<const std::int64_t> axes, std::size_t rank);
+
+std::string to_string(std::span<const std::int64_t> values);  ///< "[1,2]"
+
+}  // namespace mobicuda::onnx_import

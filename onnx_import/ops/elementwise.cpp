@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <mobicuda/error.h>
+
+#include "ops.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+void add_clip(NodeImporter& node, float lo, float hi) {
+  Clip op;
+  op.activation = {lo, hi};
+  node.set_output(node.add(op, {node.activation(0)}));
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A constant operand that broadcasts along all axes but one: the axis, and its elements (one when uniform).
+struct Broadcast {
+  std::size_t axis = 1;
+  std::vector<float> values;
+};
+
+bool uniform(std::span<const float> values) {
+  if (values.size() == 1) return true;  // NaN included, which differs from itself
+  for (const float value : values) {
+    if (value != values.front()) return false;
+  }
+  return !values.empty();
+}
+
+// Before opset 7, a constant B was aligned to A by the attributes `broadcast` and `axis`, not from the right.
+Shape aligned_shape(const NodeImporter& node, std::size_t position, const Shape& constant, std::size_t rank) {
+  std::vector<std::int64_t> dims(constant.dims().begin(), constant.dims().end());
+  if (node.state().opset < 7 && node.has_attribute("axis")) {
+    const std::size_t axis = normalize_axis(node, node.attribute("axis", 0), rank);
+    if (axis + dims.size() > rank) throw node.invalid_input(position, "does not fit the other operand at that axis");
+    dims.resize(rank - axis, 1);
+  }
+  while (!dims.empty() && dims.size() > rank && dims.front() == 1) dims.erase(dims.begin());
+  if (dims.size() > rank) {
+    throw node.unsupported_input(position, "has more axes than the other operand: " + to_string(constant));
+  }
+  dims.insert(dims.begin(), rank - dims.size(), 1);
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+Broadcast read_broadcast(const NodeImporter& node, std::size_t position, const Shape& other) {
+  const ConstantPtr constant = node.floats(position);
+  const Shape shape = aligned_shape(node, position, constant->shape(), other.rank());
+  Broadcast result;
+  std::size_t wide_axes = 0;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (axis == 0 || shape[axis] != other[axis]) {
+      throw node.unsupported_input(
+          position, "of shape " + to_string(constant->shape()) + " does not broadcast to " + to_string(other));
+    }
+    ++wide_axes;
+    result.axis = axis;
+  }
+  const std::span<const float> values = constant->floats();
+  if (uniform(values)) {
+    result.axis = 1;
+    result.values = {values.front()};
+  } else if (wide_axes == 1) {
+    result.values.assign(values.begin(), values.end());
+  } else {
+    throw node.unsupported_input(position, "of shape " + to_string(constant->shape()) +
+                                               " varies along more than one axis; only constants for each channel are "
+                                               "supported");
+  }
+  return result;
+}
+
+// y = scale * x + shift with the scale and shift along an axis; either may have one element.
+ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector<float> scale,
+                    std::vector<float> shift) {
+  const std::size_t rank = node.shape_of(x).rank();
+  if (rank < 2) throw node.unsupported_input(0, "must have at least two axes");
+  const bool channels_last = axis == rank - 1 && rank == 4;
+  if (axis != 1 && !channels_last) {
+    throw node.error(ErrorCode::unsupported,
+                     "the constant varies along axis " + std::to_string(axis) + " of " + to_string(node.shape_of(x)),
+                     "only constants for each channel are supported");
+  }
+  if (channels_last) x = node.add(Transpose{{0, 3, 1, 2}}, {x});
+  const std::int64_t channels = node.shape_of(x)[1];
+  if (scale.size() == 1) scale.resize(static_cast<std::size_t>(channels), scale.front());
+  if (shift.size() == 1) shift.resize(static_cast<std::size_t>(channels), shift.front());
+  const std::string name = node.proto().output(0);
+  const ValueId scale_id = node.add_constant(name + "/scale", Shape{channels}, scale);
+  const ValueId shift_id = node.add_constant(name + "/shift", Shape{channels}, shift);
+  const ValueId y = node.add(ScaleShift{}, {x, scale_id, shift_id});
+  return channels_last ? node.add(Transpose{{0, 2, 3, 1}}, {y}) : y;
+}
+
+std::size_t constant_operand(const NodeImporter& node) { return node.is_constant(0) ? 0 : 1; }
+
+// Whether a node with two operands has a constant one; two activations of other ops than Add are refused.
+void require_constant_operand(const NodeImporter& node) {
+  if (node.is_constant(0) || node.is_constant(1)) return;
+  throw node.error(ErrorCode::unsupported, "one operand must be a constant",
+                   "of two activations only Add and Sum are supported");
+}
+
+void add_activations(NodeImporter& node, ValueId left, ValueId right) {
+  if (node.shape_of(left) != node.shape_of(right)) {
+    throw node.error(ErrorCode::unsupported, "operands of shapes " + to_string(node.shape_of(left)) + " and " +
+                                                 to_string(node.shape_of(right)) + ": broadcasting is not supported");
+  }
+  node.set_output(node.add(Add{}, {left, right}));
+}
+
+// MatMul followed by the addition of a row: one Gemm with a bias. Whether that was the case.
+bool add_matmul_bias(NodeImporter& node, std::size_t activation, const Broadcast& constant) {
+  const MatMul* matmul = node.matmul_before(activation);
+  if (matmul == nullptr) return false;
+  const std::int64_t outputs = node.shape(activation)[1];
+  std::vector<float> bias = constant.values;
+  bias.resize(static_cast<std::size_t>(outputs), bias.front());
+  std::vector<ValueId> inputs = matmul->inputs;
+  inputs[Gemm::kBias] = node.add_constant(node.proto().input(static_cast<int>(1 - activation)), Shape{outputs}, bias);
+  Origin origin = matmul->origin;
+  origin.append(node.origin());
+  node.set_output(node.add(Gemm{}, inputs, origin));
+  return true;
+}
+
+// The one bound of Min and Max: all inputs but one are constants, each with one distinct value.
+void import_bound(NodeImporter& node, bool lower) {
+  float bound = lower ? -kInfinity : kInfinity;
+  ValueId x = kNoValue;
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    if (!node.is_constant(position)) {
+      if (x != kNoValue) throw node.error(ErrorCode::unsupported, "all operands but one must be constants");
+      x = node.activation(position);
+    }
+  }
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    if (!node.is_constant(position)) continue;
+    const Broadcast constant = read_broadcast(node, position, node.shape_of(x));
+    if (constant.values.size() != 1) throw node.unsupported_input(position, "must have the same value everywhere");
+    const float value = constant.values.front();
+    if (std::isnan(value)) throw node.invalid_input(position, "a bound must be a number, is NaN");
+    bound = lower ? std::max(bound, value) : std::min(bound, value);
+  }
+  Clip op;
+  op.activation = lower ? Activation{bound, kInfinity} : Activation{-kInfinity, bound};
+  node.set_output(node.add(op, {x}));
+}
+
+float read_bound(const NodeImporter& node, std::size_t position, float fallback) {
+  if (!node.has_input(position)) return fallback;
+  const float bound = node.scalar(position);
+  if (std::isnan(bound)) throw node.invalid_input(position, "a bound must be a number, is NaN");
+  return bound;
+}
+
+}  // namespace
+
+void import_relu(NodeImporter& node) { add_clip(node, 0.0F, kInfinity); }
+
+void import_clip_attributes(NodeImporter& node) {
+  const float lo = node.float_attribute("min", -kInfinity);
+  const float hi = node.float_attribute("max", kInfinity);
+  if (std::isnan(lo)) throw node.invalid_attribute("min", "must be a number, is NaN");
+  if (std::isnan(hi)) throw node.invalid_attribute("max", "must be a number, is NaN");
+  add_clip(node, lo, hi);
+}
+
+void import_clip_inputs(NodeImporter& node) {
+  const float lo = read_bound(node, 1, -kInfinity);
+  add_clip(node, lo, read_bound(node, 2, kInfinity));
+}
+
+void import_min(NodeImporter& node) { import_bound(node, false); }
+void import_max(NodeImporter& node) { import_bound(node, true); }
+
+void import_add(NodeImporter& node) {
+  if (!node.is_constant(0) && !node.is_constant(1)) {
+    add_activations(node, node.activation(0), node.activation(1));
+    return;
+  }
+  const std::size_t constant = constant_operand(node);
+  const ValueId x = node.activation(1 - constant);
+  const Broadcast shift = read_broadcast(node, constant, node.shape_of(x));
+  if (add_matmul_bias(node, 1 - constant, shift)) return;
+  node.set_output(scale_shift(node, x, shift.axis, {1.0F}, shift.values));
+}
+
+void import_sub(NodeImporter& node) {
+  require_constant_operand(node);
+  const std::size_t constant = constant_operand(node);
+  const ValueId x = node.activation(1 - constant);
+  Broadcast shift = read_broadcast(node, constant, node.shape_of(x));
+  if (constant == 1) {
+    for (float& value : shift.values) value = -value;
+  }
+  node.set_output(scale_shift(node, x, shift.axis, {constant == 1 ? 1.0F : -1.0F}, shift.values));
+}
+
+void import_mul(NodeImporter& node) {
+  require_constant_operand(node);
+  const std::size_t constant = constant_operand(node);
+  const ValueId x = node.activation(1 - constant);
+  const Broadcast scale = read_broadcast(node, constant, node.shape_of(x));
+  node.set_output(scale_shift(node, x, scale.axis, scale.values, {0.0F}));
+}
+
+void import_div(NodeImporter& node) {
+  require_constant_operand(node);
+  if (node.is_constant(0)) throw node.unsupported_input(1, "a division by an activation is not supported");
+  const ValueId x = node.activation(0);
+  Broadcast divisor = read_broadcast(node, 1, node.shape_of(x));
+  for (float& value : divisor.values) {
+    if (value == 0.0F) throw node.invalid_input(1, "divides by 0");
+    value = 1.0F / value;
+  }
+  node.set_output(scale_shift(node, x, divisor.axis, divisor.values, {0.0F}));
+}
+
+void import_sum(NodeImporter& node) {
+  ValueId total = node.activation(0);
+  if (node.inputs() == 1) {
+    node.set_output(node.add(Identity{}, {total}));
+    return;
+  }
+  for (std::size_t position = 1; position + 1 < node.inputs(); ++position) {
+    total = node.add(Add{}, {total, node.activation(position)});
+  }
+  add_activations(node, total, node.activation(node.inputs() - 1));
+}
+
+}  // namespace mobicuda::onnx_import

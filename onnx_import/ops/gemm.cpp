@@ -1,0 +1,91 @@
+#include <string>
+#include <vector>
+
+#include <mobicuda/error.h>
+
+#include "ops.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+// factor * matrix, transposed to (O, I) when it is (I, O). The file's own tensor when nothing changes.
+std::shared_ptr<const HostTensor> gemm_weight(const ConstantPtr& matrix, bool transpose, float factor) {
+  if (!transpose && factor == 1.0F) return matrix->tensor();
+  const std::int64_t rows = matrix->shape()[0];
+  const std::int64_t columns = matrix->shape()[1];
+  auto result = std::make_shared<HostTensor>(DType::F32, transpose ? Shape{columns, rows} : Shape{rows, columns});
+  const std::span<float> out = result->data<float>();
+  const std::span<const float> in = matrix->floats();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t to = transpose ? column * rows + row : row * columns + column;
+      out[static_cast<std::size_t>(to)] = factor * in[static_cast<std::size_t>(row * columns + column)];
+    }
+  }
+  return result;
+}
+
+void require_matrix(const NodeImporter& node, std::size_t position, const Shape& shape) {
+  if (shape.rank() != 2) {
+    throw node.unsupported_input(position, "must be a matrix, has shape " + to_string(shape));
+  }
+  if (shape.elements() == 0) throw node.invalid_input(position, "has no elements: " + to_string(shape));
+}
+
+// Input C of Gemm as a bias of `outputs` elements.
+ValueId gemm_bias(NodeImporter& node, std::int64_t outputs, float beta) {
+  const ConstantPtr constant = node.floats(2);
+  const Shape& shape = constant->shape();
+  const bool row = shape == Shape{outputs} || shape == Shape{1, outputs};
+  if (!row && shape.elements() != 1) {
+    throw node.unsupported_input(2, "must be a scalar or have one element an output (" + std::to_string(outputs) +
+                                        "), has shape " + to_string(shape));
+  }
+  if (shape == Shape{outputs} && beta == 1.0F) return node.add_input_constant(2);
+  std::vector<float> bias;
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    bias.push_back(beta * constant->floats()[row ? static_cast<std::size_t>(i) : 0]);
+  }
+  return node.add_constant(node.proto().input(2), Shape{outputs}, bias);
+}
+
+}  // namespace
+
+// alpha * A * B + beta * C; A is the activation.
+void import_gemm(NodeImporter& node) {
+  if (node.flag_attribute("transA", false)) {
+    throw node.unsupported_attribute("transA", "1 is not supported", "it would mix the pictures of a batch");
+  }
+  require_matrix(node, 0, node.shape(0));
+  const ConstantPtr matrix = node.floats(1);
+  require_matrix(node, 1, matrix->shape());
+  const bool transposed = node.flag_attribute("transB", false);
+  const std::int64_t features = matrix->shape()[transposed ? 1 : 0];
+  const std::int64_t outputs = matrix->shape()[transposed ? 0 : 1];
+  if (features != node.shape(0)[1]) {
+    throw node.invalid_input(
+        1, "takes " + std::to_string(features) + " features, but the input has " + std::to_string(node.shape(0)[1]));
+  }
+  const ValueId weight =
+      node.add_constant(node.proto().input(1), gemm_weight(matrix, !transposed, node.float_attribute("alpha", 1.0F)));
+  const float beta = node.float_attribute("beta", 1.0F);
+  const ValueId bias = node.has_input(2) && beta != 0.0F ? gemm_bias(node, outputs, beta) : kNoValue;
+  node.set_output(node.add(Gemm{}, {node.activation(0), weight, bias}));
+}
+
+void import_matmul(NodeImporter& node) {
+  require_matrix(node, 0, node.shape(0));
+  const ConstantPtr matrix = node.floats(1);
+  require_matrix(node, 1, matrix->shape());
+  if (matrix->shape()[0] != node.shape(0)[1]) {
+    throw node.invalid_input(1, "takes " + std::to_string(matrix->shape()[0]) + " features, but the input has " +
+                                    std::to_string(node.shape(0)[1]));
+  }
+  const ValueId weight = node.add_constant(node.proto().input(1), gemm_weight(matrix, true, 1.0F));
+  const std::vector<ValueId> inputs{node.activation(0), weight, kNoValue};
+  const ValueId output = node.add(Gemm{}, inputs);
+  node.remember_matmul(output, inputs);
+  node.set_output(output);
+}
+
+}  // namespace mobicuda::onnx_import

@@ -1,0 +1,84 @@
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <mobicuda/error.h>
+
+#include "ops.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+// Inputs X, scale, B, mean, var. y = scale * (x - mean) / sqrt(var + epsilon) + B, in double, rounded once.
+void import_batch_norm(NodeImporter& node) {
+  for (std::size_t position = 1; position < static_cast<std::size_t>(node.proto().output_size()); ++position) {
+    if (node.output_is_used(position)) {
+      throw node.error(ErrorCode::unsupported, "output #" + std::to_string(position) + " is a training statistic",
+                       kEvalHint);
+    }
+  }
+  const Shape shape = node.shape(0);
+  if (shape.rank() < 2) throw node.invalid_input(0, "must have channels on axis 1, has shape " + to_string(shape));
+  const std::int64_t channels = shape[1];
+  std::array<ConstantPtr, 5> parameters;
+  for (std::size_t position = 1; position < parameters.size(); ++position) {
+    parameters.at(position) = node.floats(position);
+    if (parameters.at(position)->shape() != Shape{channels}) {
+      throw node.invalid_input(position, "must have shape " + std::to_string(channels) +
+                                             ", one element a channel; has " +
+                                             to_string(parameters.at(position)->shape()));
+    }
+  }
+  const float epsilon = node.float_attribute("epsilon", 1e-5F);
+  if (!std::isfinite(epsilon) || epsilon < 0) {
+    throw node.invalid_attribute("epsilon", "must be >= 0 and finite, got " + std::to_string(epsilon));
+  }
+  std::vector<float> scale;
+  std::vector<float> shift;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    const double variance = double{parameters[4]->floats()[c]} + double{epsilon};
+    if (variance <= 0) {
+      throw node.invalid_input(
+          4, "variance of channel " + std::to_string(c) + " plus epsilon must be > 0, is " + std::to_string(variance));
+    }
+    const double factor = double{parameters[1]->floats()[c]} / std::sqrt(variance);
+    scale.push_back(static_cast<float>(factor));
+    shift.push_back(
+        static_cast<float>(double{parameters[2]->floats()[c]} - double{parameters[3]->floats()[c]} * factor));
+  }
+  const std::string name = node.proto().output(0);
+  node.set_output(
+      node.add(ScaleShift{}, {node.activation(0), node.add_constant(name + "/scale", Shape{channels}, scale),
+                              node.add_constant(name + "/shift", Shape{channels}, shift)}));
+}
+
+void require_spatial(const NodeImporter& node) {
+  if (!node.flag_attribute("spatial", true)) {
+    throw node.unsupported_attribute("spatial", "0 (statistics for each pixel) is not supported");
+  }
+}
+
+}  // namespace
+
+void import_batch_norm_6(NodeImporter& node) {
+  if (!node.flag_attribute("is_test", false)) {
+    throw node.unsupported_attribute("is_test", "must be 1, training mode is not supported", kEvalHint);
+  }
+  require_spatial(node);
+  import_batch_norm(node);
+}
+
+void import_batch_norm_7(NodeImporter& node) {
+  require_spatial(node);
+  import_batch_norm(node);
+}
+
+void import_batch_norm_14(NodeImporter& node) {
+  if (node.flag_attribute("training_mode", false)) {
+    throw node.unsupported_attribute("training_mode", "1 is not supported", kEvalHint);
+  }
+  import_batch_norm(node);
+}
+
+}  // namespace mobicuda::onnx_import

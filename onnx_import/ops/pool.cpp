@@ -1,0 +1,52 @@
+#include <string>
+
+#include <mobicuda/error.h>
+
+#include "ops.h"
+#include "window.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
+  require_image(node, node.shape(0));
+  const auto kernel = read_kernel_shape(node);
+  if (!kernel) throw node.invalid_attribute("kernel_shape", "is missing");
+  const Window window = read_window(node, *kernel, node.shape(0));
+  if (window.dilations != std::array<std::int64_t, 2>{1, 1}) {
+    throw node.unsupported_attribute("dilations",
+                                     "pools with dilations are not supported, got " + to_string(window.dilations));
+  }
+  Pool2d op;
+  op.kind = kind;
+  op.kernel = window.kernel;
+  op.strides = window.strides;
+  op.pads = window.pads;
+  op.ceil_mode = node.flag_attribute("ceil_mode", false);
+  op.count_include_pad = node.flag_attribute("count_include_pad", false);
+  return op;
+}
+
+}  // namespace
+
+void import_average_pool(NodeImporter& node) {
+  const Pool2d op = read_pool(node, PoolKind::Average);
+  const Shape& image = node.shape(0);
+  // Exporters write adaptive_avg_pool2d(1) so; one output pixel without padding is the mean over the whole image.
+  if (op.kernel[0] == image[2] && op.kernel[1] == image[3] && !op.pads.any()) {
+    node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));
+    return;
+  }
+  node.set_output(node.add(op, {node.activation(0)}));
+}
+
+void import_max_pool(NodeImporter& node) {
+  node.set_output(node.add(read_pool(node, PoolKind::Max), {node.activation(0)}));
+}
+
+void import_global_average_pool(NodeImporter& node) {
+  require_image(node, node.shape(0));
+  node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));
+}
+
+}  // namespace mobicuda::onnx_import

@@ -1,0 +1,146 @@
+#include <string>
+#include <vector>
+
+#include <mobicuda/error.h>
+
+#include "../initializer.h"
+#include "../text.h"
+#include "ops.h"
+#include "shape_math.h"
+
+namespace mobicuda::onnx_import {
+namespace {
+
+// Gives the activation other extents, of which the first must still be the batch.
+void reshape_activation(NodeImporter& node, const Dims& to) {
+  bool batch_kept = !to.empty() && to.front() == kBatch;
+  std::vector<std::int64_t> extents;
+  for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    batch_kept = batch_kept && (axis == 0 || !to[axis].times_batch);
+    extents.push_back(axis == 0 ? 1 : to[axis].value);
+  }
+  if (!batch_kept) {
+    throw node.error(ErrorCode::unsupported,
+                     "the result " + to_string(to) + " of an input of shape " + to_string(dims_of(node, 0)) +
+                         " does not keep the batch N as axis 0",
+                     "export with a dynamic batch, or with one fixed batch throughout");
+  }
+  node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
+}
+
+// Pads of ONNX's order: all beginnings, then all ends, of the given axes.
+void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const std::vector<std::size_t>& axes,
+                float value) {
+  const Shape& shape = node.shape(0);
+  if (pads.size() != 2 * axes.size()) {
+    throw node.error(ErrorCode::invalid_model,
+                     "pads must have " + std::to_string(2 * axes.size()) + " entries, got " + to_string(pads));
+  }
+  const std::string mode = node.string_attribute("mode", "constant");
+  if (mode != "constant")
+    throw node.unsupported_attribute("mode", "only 'constant' is supported, got " + in_quotes(mode));
+  Pad op;
+  op.value = value;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t before = pads[i];
+    const std::int64_t after = pads[i + axes.size()];
+    if (before < 0 || after < 0) {
+      throw node.error(ErrorCode::unsupported, "pads must be >= 0 (cropping is not supported), got " + to_string(pads));
+    }
+    const std::int64_t limit = node.state().options.limits.window;
+    if (before > limit || after > limit) {
+      throw node.error(ErrorCode::unsupported, "pads must be <= " + std::to_string(limit) + ", got " + to_string(pads));
+    }
+    if (before == 0 && after == 0) continue;
+    if (shape.rank() != 4 || axes[i] < 2) {
+      throw node.error(ErrorCode::unsupported,
+                       "only the height and width of an image (N, C, H, W) can be padded, got pads " + to_string(pads) +
+                           " for " + to_string(shape));
+    }
+    (axes[i] == 2 ? op.pads.top : op.pads.left) = before;
+    (axes[i] == 2 ? op.pads.bottom : op.pads.right) = after;
+  }
+  if (op.pads.any()) {
+    node.set_output(node.add(op, {node.activation(0)}));
+  } else {
+    node.set_output(node.add(Identity{}, {node.activation(0)}));
+  }
+}
+
+std::vector<std::size_t> all_axes(std::size_t rank) {
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < rank; ++axis) axes.push_back(axis);
+  return axes;
+}
+
+}  // namespace
+
+void import_identity(NodeImporter& node) { node.set_output(node.add(Identity{}, {node.activation(0)})); }
+
+void import_cast(NodeImporter& node) {
+  const std::int64_t to = node.attribute("to", 0);
+  if (to < 0 || to > 100 || !is_float_type(static_cast<std::int32_t>(to))) {
+    throw node.unsupported_attribute("to", "activations are floating-point, a cast to " +
+                                               data_type_name(static_cast<std::int32_t>(to)) + " is not supported");
+  }
+  import_identity(node);
+}
+
+void import_dropout_6(NodeImporter& node) {
+  if (!node.flag_attribute("is_test", false)) {
+    throw node.unsupported_attribute("is_test", "must be 1, training mode is not supported", kEvalHint);
+  }
+  import_dropout_7(node);
+}
+
+void import_dropout_7(NodeImporter& node) { import_identity(node); }
+
+void import_dropout_12(NodeImporter& node) {
+  if (node.flag(2, false)) throw node.unsupported_input(2, "training mode is not supported", kEvalHint);
+  import_dropout_7(node);
+}
+
+void import_reshape(NodeImporter& node) { reshape_activation(node, reshape_target(node)); }
+void import_flatten(NodeImporter& node) { reshape_activation(node, flatten_target(node)); }
+void import_squeeze(NodeImporter& node) { reshape_activation(node, squeeze_target(node)); }
+void import_unsqueeze(NodeImporter& node) { reshape_activation(node, unsqueeze_target(node)); }
+
+void import_transpose(NodeImporter& node) {
+  const std::vector<std::int64_t> permutation = transpose_permutation(node);
+  if (permutation.empty() || permutation.front() != 0) {
+    throw node.unsupported_attribute("perm", to_string(permutation) + " moves the batch, axis 0");
+  }
+  node.set_output(node.add(Transpose{permutation}, {node.activation(0)}));
+}
+
+void import_pad_attributes(NodeImporter& node) {
+  const auto pads = node.ints_attribute("pads");
+  if (!pads) throw node.invalid_attribute("pads", "is missing");
+  import_pad(node, *pads, all_axes(node.shape(0).rank()), node.float_attribute("value", 0.0F));
+}
+
+void import_pad_inputs(NodeImporter& node) {
+  const std::size_t rank = node.shape(0).rank();
+  std::vector<std::size_t> axes = all_axes(rank);
+  if (node.has_input(3)) {
+    axes.clear();
+    const std::vector<std::int64_t> given = node.integers(3);
+    normalize_axes(node, given, rank);  // refuses duplicates
+    for (const std::int64_t axis : given) axes.push_back(normalize_axis(node, axis, rank));
+  }
+  import_pad(node, node.integers(1), axes, node.has_input(2) ? node.scalar(2) : 0.0F);
+}
+
+void import_shape(NodeImporter& node) {
+  Dims dims = shape_result(node);
+  const Shape shape{static_cast<std::int64_t>(dims.size())};
+  node.set_output(make_integers(shape, std::move(dims)));
+}
+
+void import_size(NodeImporter& node) {
+  DimValue size{1, false};
+  for (const DimValue& dim : dims_of(node, 0)) size = multiply(node, size, dim);
+  node.set_output(make_integers(Shape{}, {size}));
+}
+
+}  // namespace mobicuda::onnx_import
