@@ -61,24 +61,26 @@ __device__ __forceinline__ void stage_weights(const Arguments& a, const T* weigh
 /// Input window of the block's tile, zero outside the image, to (ci, rows, kPitch).
 template <class Shape, class X>
 __device__ __forceinline__ void stage_input(const Arguments& a, const X* picture, int iy0, int ix0, float* staged) {
-  constexpr int kElements = Shape::kInRows * Shape::kInColumns;
-  for (int ci = 0; ci < a.c_in; ++ci) {
-    const X* channel = picture + static_cast<std::size_t>(ci) * a.x_channel;
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < kElements; i += static_cast<int>(blockDim.x)) {
-      const int row = i / Shape::kInColumns;
-      const int column = i - row * Shape::kInColumns;
-      const int iy = iy0 + row;
-      const int ix = ix0 + column;
-      const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
-                          static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
-      const X* source = inside ? channel + (iy * a.w + ix) * a.x_pixel : picture;
-      float* target = staged + ci * Shape::kPlane + row * Shape::kPitch + column;
+  constexpr int kPixels = Shape::kInRows * Shape::kInColumns;
+  for (int i = static_cast<int>(threadIdx.x); i < kPixels; i += static_cast<int>(blockDim.x)) {
+    const int row = i / Shape::kInColumns;
+    const int column = i - row * Shape::kInColumns;
+    const int iy = iy0 + row;
+    const int ix = ix0 + column;
+    const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
+                        static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
+    const X* source = inside ? picture + (iy * a.w + ix) * a.x_pixel : picture;
+    float* target = staged + row * Shape::kPitch + column;
+#pragma unroll
+    for (int ci = 0; ci < kStemMaxIn; ++ci) {
+      if (ci >= a.c_in) break;
       if constexpr (sizeof(X) == sizeof(float)) {
         __pipeline_memcpy_async(target, source, sizeof(float), inside ? 0 : sizeof(float));
       } else {
         *target = inside ? to_float(*source) : 0.0F;
       }
+      source += a.x_channel;
+      target += Shape::kPlane;
     }
   }
   if constexpr (sizeof(X) == sizeof(float)) {
@@ -103,7 +105,7 @@ __device__ __forceinline__ void store_channels(const float (&values)[kChannels],
 
 template <class X, class T, class S, int kStride>
 __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
-    stem_kernel(const Arguments a, const X* x, const T* weight, const float* __restrict__ bias, T* y) {
+    stem_kernel(const Arguments a, const X* x, const T* weight, const float* bias, T* y) {
   using Shape = StemShape<S, kStride>;
   constexpr int kInputs = Shape::kInputs;
   extern __shared__ __align__(16) float shared[];
@@ -117,23 +119,25 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
   const int tile_y = group / S::kRowGroups;
   const int tile_x = (group - tile_y * S::kRowGroups) * S::kPixels;
   stage_weights(a, weight, weights);
-  float sums[S::kPixels][S::kChannels];
-#pragma unroll
-  for (int c = 0; c < S::kChannels; ++c) {
-    const float offset = bias != nullptr ? __ldg(bias + co + c) : 0.0F;
-#pragma unroll
-    for (int p = 0; p < S::kPixels; ++p) sums[p][c] = offset;
-  }
+  float offset[S::kChannels] = {};
+  if (bias != nullptr) load_constants<float>(bias + co, offset);
   wait_for_predecessor();
 
+  float sums[S::kPixels][S::kChannels];
+#pragma unroll
+  for (int p = 0; p < S::kPixels; ++p) {
+#pragma unroll
+    for (int c = 0; c < S::kChannels; ++c) sums[p][c] = offset[c];
+  }
   const Item item = decode(a.grid, blockIdx.x);
   const int oy0 = static_cast<int>(item.tile_y) * S::kTileRows;
   const int ox0 = static_cast<int>(item.tile_x) * S::kTileColumns;
   stage_input<Shape>(a, x + item.n * a.x_picture(), oy0 * kStride - a.pad_top, ox0 * kStride - a.pad_left, window);
   __syncthreads();
 
+  int ci = 0;
 #pragma unroll 1
-  for (int ci = 0; ci < a.c_in; ++ci) {
+  do {
     const float* const rows = window + ci * Shape::kPlane + tile_y * kStride * Shape::kPitch + tile_x * kStride;
     const float* const factors = weights + ci * 9 * kStemMaxOut + co;
 #pragma unroll
@@ -162,7 +166,7 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
         }
       }
     }
-  }
+  } while (++ci < a.c_in);
 
   const int oy = oy0 + tile_y;
   if (oy >= a.out_h) return;
