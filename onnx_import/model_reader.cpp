@@ -190,7 +190,10 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
   std::int64_t elements = 1;
   for (std::size_t axis = 1; axis < dims.size(); ++axis) {
     if (dims[axis] == 0) {
-      throw Error(ErrorCode::unsupported, where, "leaves the extent of axis " + std::to_string(axis) + " open",
+      const std::string symbol = input.type().tensor_type().shape().dim(static_cast<int>(axis)).dim_param();
+      throw Error(ErrorCode::invalid_argument, where,
+                  "leaves the extent of axis " + std::to_string(axis) + " open" +
+                      (symbol.empty() ? std::string() : " (" + in_quotes(symbol) + ")"),
                   "set ImportOptions::picture_shape");
     }
     if (__builtin_mul_overflow(elements, dims[axis], &elements) ||

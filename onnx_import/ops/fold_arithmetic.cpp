@@ -18,6 +18,9 @@ struct BinaryOp {
   DimValue (*integers)(const NodeImporter&, const DimValue&, const DimValue&);
 };
 
+constexpr BinaryOp kMin{[](float a, float b) { return std::min(a, b); }, minimum};
+constexpr BinaryOp kMax{[](float a, float b) { return std::max(a, b); }, maximum};
+
 Dims broadcast_dims(const NodeImporter& node, const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.rank(), b.rank());
   Dims dims;
@@ -112,11 +115,22 @@ void fold_mul(NodeImporter& node) {
 void fold_div(NodeImporter& node) {
   fold_binary(node, {[](float a, float b) { return a / b; }, divide});
 }
-void fold_min(NodeImporter& node) {
-  fold_binary(node, {[](float a, float b) { return std::min(a, b); }, minimum});
+void fold_min(NodeImporter& node) { fold_binary(node, kMin); }
+void fold_max(NodeImporter& node) { fold_binary(node, kMax); }
+
+void fold_relu(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::max(value, 0.0F); });
 }
-void fold_max(NodeImporter& node) {
-  fold_binary(node, {[](float a, float b) { return std::max(a, b); }, maximum});
+
+// max, then min: where the bounds contradict each other, the upper one wins.
+void fold_clip(NodeImporter& node) {
+  ConstantPtr result = node.constant(0);
+  for (const std::size_t position : {std::size_t{1}, std::size_t{2}}) {
+    if (!node.has_input(position)) continue;
+    if (node.constant(position)->elements() != 1) throw node.invalid_input(position, "must be one number");
+    result = combine(node, *result, *node.constant(position), position == 1 ? kMax : kMin);
+  }
+  node.set_output(result);
 }
 
 void fold_neg(NodeImporter& node) {

@@ -74,6 +74,8 @@ void fold_mul(NodeImporter& node);
 void fold_div(NodeImporter& node);
 void fold_min(NodeImporter& node);
 void fold_max(NodeImporter& node);
+void fold_relu(NodeImporter& node);
+void fold_clip(NodeImporter& node);
 void fold_neg(NodeImporter& node);
 void fold_ceil(NodeImporter& node);
 void fold_floor(NodeImporter& node);
