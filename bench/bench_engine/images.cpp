@@ -89,6 +89,36 @@ Picture decode_jpeg(std::span<const std::uint8_t> file) {
   return picture;
 }
 
+// Bytes before the pixels of a PNM file: magic, width, height and maximum, with comments between.
+std::size_t pnm_header(std::span<const std::uint8_t> file) {
+  constexpr int kWords = 4;
+  const auto space = [&](std::size_t i) { return file[i] == ' ' || (file[i] >= '\t' && file[i] <= '\r'); };
+  std::size_t at = 0;
+  for (int word = 0; word < kWords; ++word) {
+    while (at < file.size() && (space(at) || file[at] == '#')) {
+      if (file[at] == '#') {
+        while (at < file.size() && file[at] != '\n') ++at;
+      } else {
+        ++at;
+      }
+    }
+    while (at < file.size() && !space(at)) ++at;
+  }
+  return at + 1;
+}
+
+// stb_image fills up pictures of the uncompressed formats that end early; PNG it refuses itself.
+void require_whole(std::span<const std::uint8_t> file, const Picture& size, int channels) {
+  constexpr std::size_t kBmpHeader = 6;  // "BM" and the file's length
+  std::size_t needed = 0;
+  if (file.size() >= kBmpHeader && file[0] == 'B' && file[1] == 'M') {
+    for (std::size_t i = 0; i < 4; ++i) needed |= static_cast<std::size_t>(file[2 + i]) << (8 * i);
+  } else if (file[0] == 'P') {
+    needed = pnm_header(file) + pixels_of(size) * static_cast<std::size_t>(channels);
+  }
+  if (file.size() < needed) throw PictureError("ends early");
+}
+
 Picture decode_other(std::span<const std::uint8_t> file) {
   Picture picture;
   const auto size = static_cast<int>(file.size());
@@ -97,6 +127,7 @@ Picture decode_other(std::span<const std::uint8_t> file) {
     throw PictureError("not a picture of a known format (JPEG, PNG, BMP, PNM)");
   }
   require_size(picture.width, picture.height);
+  require_whole(file, picture, channels);
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(file.data(), size, &picture.width, &picture.height, &channels, static_cast<int>(kChannels)),
       &stbi_image_free);

@@ -137,7 +137,7 @@ void print_layers(std::ostream& out, const CaseResult& result) {
   out << '\n'
       << (timed ? "Profile" : "Layers") << " of " << result.label() << ", batch " << result.batch << ", "
       << result.layers.size() << " layers";
-  if (timed) out << ", " << milliseconds(total) << " ms (each layer alone, so the sum exceeds the latency)";
+  if (timed) out << ", " << milliseconds(total) << " ms in sum (each layer timed alone)";
   out << '\n';
   table.print(out);
 }

@@ -112,8 +112,8 @@ Picture centre_crop(const Picture& source, int width, int height) {
     throw std::invalid_argument("centre_crop: " + std::to_string(source.width) + "x" + std::to_string(source.height) +
                                 " is smaller than " + std::to_string(width) + "x" + std::to_string(height));
   }
-  const int left = static_cast<int>(std::nearbyint((source.width - width) / 2.0));
-  const int top = static_cast<int>(std::nearbyint((source.height - height) / 2.0));
+  const int left = (source.width - width) / 2;
+  const int top = (source.height - height) / 2;
   Picture result = empty_picture(width, height);
   const std::size_t row = static_cast<std::size_t>(width) * kChannels;
   for (int y = 0; y < height; ++y) {

@@ -23,7 +23,8 @@ Picture resize(const Picture& source, int width, int height);
 /// Resizes so that the shorter side is `size`; the longer one keeps the aspect, rounded down.
 Picture resize_short_side(const Picture& source, int size);
 
-/// Cuts out the middle. Throws std::invalid_argument when the picture is smaller.
+/// Cuts out the middle; of an odd margin the larger half is right and below. Throws std::invalid_argument when the
+/// picture is smaller.
 Picture centre_crop(const Picture& source, int width, int height);
 
 }  // namespace mobicuda::bench

@@ -1,0 +1,157 @@
+#include "bench_engine/options.h"
+
+#include <sstream>
+
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/implementations.h"
+#include "contains.h"
+#include "support/catch.h"
+#include "support/temporary_folder.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+
+namespace {
+
+struct Parsed {
+  ParsedCommandLine result;
+  std::string out;
+  std::string err;
+};
+
+Parsed parse(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "bench_engine");
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::ostringstream out;
+  std::ostringstream err;
+  ParsedCommandLine result = parse_command_line(static_cast<int>(argv.size()), argv.data(), out, err);
+  return {std::move(result), out.str(), err.str()};
+}
+
+// A command line with an existing model in front.
+Parsed parse_with_model(std::vector<std::string> arguments) {
+  const TemporaryFolder folder;
+  folder.write("m.onnx", "x");
+  arguments.insert(arguments.begin(), {"--model", (folder.path() / "m.onnx").string()});
+  return parse(std::move(arguments));
+}
+
+std::vector<Implementation> machine_without_gpu() {
+  return {{"custom", Processor::Gpu, {Precision::Fp32, Precision::Fp16}, "no CUDA device", nullptr},
+          {"cpu", Processor::Cpu, {Precision::Fp32, Precision::Fp64}, {}, nullptr}};
+}
+
+std::vector<Implementation> machine_with_gpu() {
+  auto implementations = machine_without_gpu();
+  implementations[0].unavailable.clear();
+  return implementations;
+}
+
+Options options_of(std::vector<std::string> arguments) {
+  const Parsed parsed = parse_with_model(std::move(arguments));
+  REQUIRE_FALSE(parsed.result.exit_code.has_value());
+  return parsed.result.options;
+}
+
+std::vector<std::string> labels_of(const Selection& selection) {
+  std::vector<std::string> labels;
+  for (const Case& one : selection.cases) labels.push_back(one.label());
+  return labels;
+}
+
+using Strings = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("options are spelt --a=b and --a b, lists with commas or repeated", "[options]") {
+  const Options a = options_of({"--impl=custom,cpu", "--batch=1,8", "--precision", "fp32,fp16", "--duration=0.5"});
+  CHECK(a.implementations == Strings{"custom", "cpu"});
+  CHECK(a.batches == std::vector<std::int64_t>{1, 8});
+  CHECK(a.precisions == std::vector<Precision>{Precision::Fp32, Precision::Fp16});
+  CHECK(a.duration_s == 0.5);
+  const Options b =
+      options_of({"--batch", "1", "--batch", "4", "--fp16", "--kernelVariant", "gemm=mma_64,conv2d=direct"});
+  CHECK(b.batches == std::vector<std::int64_t>{1, 4});
+  CHECK(b.precisions == std::vector<Precision>{Precision::Fp16});
+  CHECK(b.kernel_variants.at("gemm") == "mma_64");
+  CHECK(b.kernel_variants.at("conv2d") == "direct");
+}
+
+TEST_CASE("batches may be a range", "[options]") {
+  CHECK(parse_batches("1:5:2") == std::vector<std::int64_t>{1, 3, 5});
+  CHECK(parse_batches("2:3") == std::vector<std::int64_t>{2, 3});
+  for (const char* text : {"0", "-1", "x", "", "1x", "5:1", "1:2:3:4", "1:5:0", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_batches(text), UsageError);
+  }
+}
+
+TEST_CASE("--shapes gives batch and extents", "[options]") {
+  const Options options = options_of({"--shapes=input:4x3x96x128"});
+  CHECK(options.batches == std::vector<std::int64_t>{4});
+  CHECK(options.picture_shape == std::vector<std::int64_t>{3, 96, 128});
+  CHECK(options_of({"--shapes=4x3x96x128", "--batch=2"}).batches == std::vector<std::int64_t>{2});
+}
+
+TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
+  const auto mistake = [](std::vector<std::string> arguments, const std::string& message) {
+    CAPTURE(arguments);
+    const Parsed parsed = parse_with_model(std::move(arguments));
+    CHECK(parsed.result.exit_code == std::optional<int>(kExitUsage));
+    CHECK_THAT(parsed.err, contains(message));
+  };
+  mistake({"--noSuchFlag"}, "--noSuchFlag");
+  mistake({"--batch", "0"}, "at least 1");
+  mistake({"--precision", "fp8"}, "fp8");
+  mistake({"--iterations", "0"}, "--iterations");
+  mistake({"--kernelVariant", "gemm"}, "KERNEL=NAME");
+  mistake({"--labels", "/nonexistent"}, "no such file");
+  mistake({"--images", "/nonexistent", "--preprocess", "tf"}, "no such folder");
+  mistake({"--images", "/tmp"}, "--preprocess");
+  mistake({"--images", "/tmp", "--preprocess", "tf", "--top1Threshold", "50"}, "--labels");
+  mistake({"--top1Threshold", "50"}, "--images");
+  const Parsed parsed = parse({"--model", "/nonexistent.onnx"});
+  CHECK(parsed.result.exit_code == std::optional<int>(kExitUsage));
+  CHECK_THAT(parsed.err, contains("no such file: /nonexistent.onnx"));
+  CHECK(parse({}).result.exit_code == std::optional<int>(kExitUsage));
+}
+
+TEST_CASE("--help and --version answer and end well", "[options]") {
+  const Parsed help = parse({"--help"});
+  CHECK(help.result.exit_code == std::optional<int>(kExitOk));
+  for (const char* part : {"--impl", "--warmUp", "--images", "--exportTimes", "Examples", "Exit codes"}) {
+    CHECK_THAT(help.out, contains(part));
+  }
+  const Parsed version = parse({"--version"});
+  CHECK(version.result.exit_code == std::optional<int>(kExitOk));
+  CHECK_THAT(version.out, contains("bench_engine "));
+}
+
+TEST_CASE("all takes what the machine can run and notes the rest", "[implementations]") {
+  const Selection selection = select_cases(options_of({"--impl", "all"}), machine_without_gpu());
+  CHECK(labels_of(selection) == Strings{"cpu fp32"});
+  REQUIRE(selection.notes.size() == 1);
+  CHECK(selection.notes[0] == "custom: no CUDA device");
+  CHECK(labels_of(select_cases(options_of({}), machine_with_gpu())) == Strings{"custom fp32", "cpu fp32"});
+}
+
+TEST_CASE("a named implementation must run", "[implementations]") {
+  CHECK_THROWS_WITH(select_cases(options_of({"--impl", "custom,cpu"}), machine_without_gpu()),
+                    contains("device_unavailable") && contains("no CUDA device"));
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "tpu"}), machine_with_gpu()), UsageError);
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu", "--fp16"}), machine_with_gpu()), UsageError);
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu,cpu"}), machine_with_gpu()), UsageError);
+}
+
+TEST_CASE("precisions go with those that have them; a case may name its own", "[implementations]") {
+  const Selection lists =
+      select_cases(options_of({"--impl", "custom,cpu", "--precision", "fp16,fp32"}), machine_with_gpu());
+  CHECK(labels_of(lists) == Strings{"custom fp16", "custom fp32", "cpu fp32"});
+  CHECK(lists.notes.size() == 1);
+  const Selection own =
+      select_cases(options_of({"--impl", "custom:fp16,cpu:fp64", "--reference", "cpu"}), machine_with_gpu());
+  CHECK(labels_of(own) == Strings{"custom fp16", "cpu fp64"});
+  CHECK(own.reference == 1);
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu", "--reference", "custom"}), machine_with_gpu()), UsageError);
+}

@@ -1,0 +1,143 @@
+#include "bench_engine/report_json.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench_engine/report_text.h"
+#include "bench_engine/run.h"
+#include "contains.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+using nlohmann::json;
+
+namespace {
+
+CaseResult case_of(const std::string& implementation, double ms) {
+  CaseResult result;
+  result.implementation = implementation;
+  result.batch = 2;
+  result.device.times_ms = {ms, ms};
+  result.device_statistics = summarize(result.device.times_ms);
+  result.layers = {{"features.0+features.1", "conv2d/direct", Shape{1, 8, 4, 4}, 100, 10, 20},
+                   {"classifier", "gemm/simt", Shape{1, 2}, 50, 5, 6}};
+  result.layer_ms = {3, 1};
+  result.output = {1, 2, 3, 4};
+  return result;
+}
+
+Report report_of_two() {
+  Report report;
+  report.model.output_name = "logits";
+  report.model.output.shape = Shape{1, 2};
+  report.model.input.shape = Shape{1, 3, 4, 4};
+  report.reference = "custom fp32";
+  report.cases = {case_of("custom", 0.5), case_of("cpu", 4)};
+  Comparison comparison;
+  comparison.pictures = 2;
+  comparison.max_abs = 0.25;
+  comparison.top1_equal = 1;
+  report.cases[1].comparison = comparison;
+  report.cases[1].speed_up = {0.125, 0.125, 0.125};
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("the JSON document holds every case with its numbers", "[report]") {
+  const json document = json::parse(json_report(Options(), report_of_two()));
+  REQUIRE(document["results"].size() == 2);
+  const json& cpu = document["results"][1];
+  CHECK(cpu["impl"] == "cpu");
+  CHECK(cpu["batch"] == 2);
+  CHECK(cpu["latencyMs"]["median"] == 4);
+  CHECK(cpu["picturesPerSecond"] == 500);
+  CHECK(cpu["comparison"]["maxAbs"] == 0.25);
+  CHECK(cpu["layers"][0]["name"] == "features.0+features.1");
+  CHECK(document["results"][0]["comparison"].is_null());
+  CHECK(document["images"].is_null());
+}
+
+TEST_CASE("a number that is not finite becomes null", "[report]") {
+  Report report = report_of_two();
+  report.cases[1].comparison->max_abs = std::numeric_limits<double>::infinity();
+  const json document = json::parse(json_report(Options(), report));
+  CHECK(document["results"][1]["comparison"]["maxAbs"].is_null());
+}
+
+TEST_CASE("exports have the fields of trtexec", "[report]") {
+  const Report report = report_of_two();
+  const json profile = json::parse(json_profile(report));
+  CHECK(profile[0]["count"] == 2);
+  CHECK(profile[1]["name"] == "features.0+features.1");
+  CHECK(profile[1]["percentage"] == 75);
+  const json times = json::parse(json_times(report));
+  CHECK(times.size() == 4);
+  CHECK(times[0]["computeMs"] == 0.5);
+  const json output = json::parse(json_output(report));
+  CHECK(output[0]["name"] == "logits");
+  CHECK(output[0]["dimensions"] == "2x2");
+  CHECK(output[0]["values"].size() == 4);
+}
+
+TEST_CASE("every row of the CSV has as many cells as its header", "[report]") {
+  std::istringstream csv(csv_report(report_of_two()));
+  std::string header;
+  std::getline(csv, header);
+  int rows = 0;
+  for (std::string row; std::getline(csv, row); ++rows) {
+    CHECK(std::count(row.begin(), row.end(), ',') == std::count(header.begin(), header.end(), ','));
+  }
+  CHECK(rows == 2);
+}
+
+TEST_CASE("the text report has the tables", "[report]") {
+  Options options;
+  options.dump_profile = true;
+  std::ostringstream text;
+  print_report(text, options, report_of_two());
+  for (const char* part : {"cpu fp32", "500.0", "0.12x", "2.5e-01", "1/2", "features.0+features.1", "conv2d/direct"}) {
+    CHECK_THAT(text.str(), contains(part));
+  }
+}
+
+TEST_CASE("unstable timings are warned of", "[report]") {
+  Report report = report_of_two();
+  report.cases[0].device_statistics = summarize(std::vector<double>{1, 2});
+  std::ostringstream text;
+  print_report(text, Options(), report);
+  CHECK_THAT(text.str(), contains("warning: custom fp32"));
+}
+
+TEST_CASE("thresholds are judged one by one", "[report]") {
+  const Report report = report_of_two();
+  Options options;
+  CHECK(missed_thresholds(options, report).empty());
+  options.accuracy_threshold = 0.25;
+  options.agreement_threshold = 50;
+  CHECK(missed_thresholds(options, report).empty());
+  options.accuracy_threshold = 0.2;
+  CHECK(missed_thresholds(options, report).size() == 1);
+  options.agreement_threshold = 51;
+  CHECK(missed_thresholds(options, report).size() == 2);
+}
+
+TEST_CASE("with pictures, thresholds judge the pictures", "[report]") {
+  Report report = report_of_two();
+  Options options;
+  options.images = "pictures";
+  options.accuracy_threshold = 0.1;
+  options.top1_threshold = 75;
+  report.images.emplace();
+  report.images->labelled = 4;
+  report.images->results.resize(1);
+  report.images->results[0].top1 = 3;
+  CHECK(missed_thresholds(options, report).empty());
+  options.top1_threshold = 75.5;
+  CHECK(missed_thresholds(options, report).size() == 1);
+  report.images->labelled = 0;
+  CHECK(missed_thresholds(options, report).size() == 1);
+}

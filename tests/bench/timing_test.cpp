@@ -1,0 +1,116 @@
+#include "bench_engine/timing.h"
+
+#include <chrono>
+#include <thread>
+
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/inputs.h"
+#include "support/catch.h"
+#include "support/temporary_folder.h"
+
+using namespace mobicuda::bench;
+
+namespace {
+
+// Writes its letter to `order` for each burst, and claims that every iteration took `ms`.
+TimedBurst subject(char letter, double ms, std::string& order) {
+  return [letter, ms, &order](int iterations) {
+    order += letter;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return std::vector<double>(static_cast<std::size_t>(iterations), ms);
+  };
+}
+
+bool never() { return false; }
+
+Schedule short_schedule(int iterations) {
+  Schedule schedule;
+  schedule.warm_up_ms = 0;
+  schedule.duration_ms = 0;
+  schedule.iterations = iterations;
+  return schedule;
+}
+
+}  // namespace
+
+TEST_CASE("bursts alternate after one warm-up each", "[timing]") {
+  std::string order;
+  const std::vector<TimedBurst> subjects{subject('a', 1, order), subject('b', 2, order)};
+  const auto samples = measure_interleaved(subjects, short_schedule(50), never);
+  REQUIRE(samples.size() == 2);
+  REQUIRE(order.size() > 4);
+  CHECK(order.size() % 2 == 0);
+  for (std::size_t i = 0; i < order.size(); ++i) CHECK(order[i] == (i % 2 == 0 ? 'a' : 'b'));
+  CHECK(samples[0].burst_medians_ms.size() == samples[1].burst_medians_ms.size());
+  CHECK(samples[0].burst_medians_ms.size() == order.size() / 2 - 1);
+  CHECK(samples[0].times_ms.size() >= 50);
+  CHECK(samples[0].times_ms.front() == 1);
+  CHECK(samples[1].times_ms.front() == 2);
+}
+
+TEST_CASE("measuring lasts as long as asked", "[timing]") {
+  std::string order;
+  const std::vector<TimedBurst> subjects{subject('a', 1, order)};
+  Schedule schedule = short_schedule(1);
+  schedule.duration_ms = 30;
+  const auto start = std::chrono::steady_clock::now();
+  measure_interleaved(subjects, schedule, never);
+  CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(30));
+}
+
+TEST_CASE("idle time makes bursts of one iteration", "[timing]") {
+  std::string order;
+  const std::vector<TimedBurst> subjects{subject('a', 1, order)};
+  Schedule schedule = short_schedule(5);
+  schedule.idle_ms = 0.1;
+  const auto samples = measure_interleaved(subjects, schedule, never);
+  CHECK(samples[0].times_ms.size() == samples[0].burst_medians_ms.size());
+}
+
+TEST_CASE("measuring stops when told to, with what it has", "[timing]") {
+  std::string order;
+  const std::vector<TimedBurst> subjects{subject('a', 1, order), subject('b', 1, order)};
+  const auto samples = measure_interleaved(subjects, short_schedule(1 << 20), [&] { return order.size() >= 6; });
+  CHECK(order.size() == 6);
+  CHECK(samples[0].burst_medians_ms.size() == 2);
+  CHECK(measure_interleaved({}, short_schedule(1), never).empty());
+}
+
+TEST_CASE("random input is the same for a seed, within [-1, 1)", "[inputs]") {
+  const std::vector<float> input = random_input(1000, 7);
+  CHECK(input == random_input(1000, 7));
+  CHECK(input != random_input(1000, 8));
+  for (const float x : input) CHECK((x >= -1.0F && x < 1.0F));
+}
+
+TEST_CASE("inputs are read from raw, text and NumPy files", "[inputs]") {
+  const TemporaryFolder folder;
+  const std::vector<float> expected{1.5F, -2.0F};
+  const std::string raw(reinterpret_cast<const char*>(expected.data()), 8);
+  folder.write("in.bin", raw);
+  folder.write("in.txt", "1.5\n-2");
+  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
+  const std::string version("\x93NUMPY\x01\x00", 8);
+  const std::string length{static_cast<char>(header.size()), '\0'};
+  folder.write("in.npy", version + length + header + raw);
+  CHECK(load_numbers(folder.path() / "in.bin") == expected);
+  CHECK(load_numbers(folder.path() / "in.txt") == expected);
+  CHECK(load_numbers(folder.path() / "in.npy") == expected);
+}
+
+TEST_CASE("input files that hold something else are refused", "[inputs]") {
+  const TemporaryFolder folder;
+  folder.write("odd.bin", "12345");
+  folder.write("words.txt", "1.5 two");
+  folder.write("no.npy", "hello");
+  folder.write("short.npy", std::string("\x93NUMPY\x01\x00\xFF\xFF short", 16));
+  for (const char* name : {"odd.bin", "words.txt", "no.npy", "short.npy", "absent.bin"}) {
+    CAPTURE(name);
+    CHECK_THROWS_AS(load_numbers(folder.path() / name), UsageError);
+  }
+}
+
+TEST_CASE("an input of fewer pictures than the batch starts over", "[inputs]") {
+  CHECK(tile_input({1, 2, 3, 4}, 2, 3) == std::vector<float>{1, 2, 3, 4, 1, 2});
+  CHECK_THROWS_AS(tile_input({1, 2, 3}, 2, 3), UsageError);
+}
