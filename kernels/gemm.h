@@ -33,7 +33,7 @@ enum class GemmVariant : std::uint8_t {
   Simt64x64x16,
   Simt32x32x32K4,
   Simt16x32x64K8,
-  Simt16x16x64K16,
+  Simt16x16x128K16,
   Gemv,
 };
 
