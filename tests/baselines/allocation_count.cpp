@@ -31,6 +31,7 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   void* memory = allocate(bytes, alignment);
   if (memory == nullptr) throw std::bad_alloc();
