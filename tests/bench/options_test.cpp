@@ -87,7 +87,7 @@ TEST_CASE("batches may be a range", "[options]") {
   }
 }
 
-TEST_CASE("--shapes gives batch and extents", "[options]") {
+TEST_CASE("the shapes option gives batch and extents", "[options]") {
   const Options options = options_of({"--shapes=input:4x3x96x128"});
   CHECK(options.batches == std::vector<std::int64_t>{4});
   CHECK(options.picture_shape == std::vector<std::int64_t>{3, 96, 128});
@@ -117,7 +117,7 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   CHECK(parse({}).result.exit_code == std::optional<int>(kExitUsage));
 }
 
-TEST_CASE("--help and --version answer and end well", "[options]") {
+TEST_CASE("help and version answer and end well", "[options]") {
   const Parsed help = parse({"--help"});
   CHECK(help.result.exit_code == std::optional<int>(kExitOk));
   for (const char* part : {"--impl", "--warmUp", "--images", "--exportTimes", "Examples", "Exit codes"}) {
@@ -144,7 +144,7 @@ TEST_CASE("a named implementation must run", "[implementations]") {
   CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu,cpu"}), machine_with_gpu()), UsageError);
 }
 
-TEST_CASE("precisions go with those that have them; a case may name its own", "[implementations]") {
+TEST_CASE("precisions go with those that have them, a case may name its own", "[implementations]") {
   const Selection lists =
       select_cases(options_of({"--impl", "custom,cpu", "--precision", "fp16,fp32"}), machine_with_gpu());
   CHECK(labels_of(lists) == Strings{"custom fp16", "custom fp32", "cpu fp32"});

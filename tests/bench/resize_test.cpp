@@ -51,7 +51,7 @@ TEST_CASE("the short side gets the size asked for, the long one keeps the aspect
   CHECK(resize_short_side(pattern(9, 8), 8).rgb == pattern(9, 8).rgb);
 }
 
-TEST_CASE("the crop is the middle; an odd margin is larger at the right and below", "[resize]") {
+TEST_CASE("the crop is the middle, an odd margin is larger at the right and below", "[resize]") {
   const Picture picture = pattern(4, 3);
   const Picture crop = centre_crop(picture, 1, 1);
   const std::size_t at = (1 * 4 + 1) * 3;  // row 1, column 1

@@ -76,7 +76,7 @@ TEST_CASE("measuring stops when told to, with what it has", "[timing]") {
   CHECK(measure_interleaved({}, short_schedule(1), never).empty());
 }
 
-TEST_CASE("random input is the same for a seed, within [-1, 1)", "[inputs]") {
+TEST_CASE("random input is the same for a seed, from -1 up to 1", "[inputs]") {
   const std::vector<float> input = random_input(1000, 7);
   CHECK(input == random_input(1000, 7));
   CHECK(input != random_input(1000, 8));
