@@ -63,8 +63,7 @@ __global__ void __launch_bounds__(kThreads) softmax_held_kernel(int columns, con
   float sum = 0.0F;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    const int column = static_cast<int>(threadIdx.x) + i * kThreads;
-    values[i] = column < columns ? expf(values[i] - largest) : 0.0F;
+    values[i] = expf(values[i] - largest);  // 0 beyond the row
     sum += values[i];
   }
   sum = block_reduce<kThreads>(sum, 0.0F, Plus{}, sums);
