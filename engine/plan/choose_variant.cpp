@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <mobicuda/error.h>
 
@@ -26,10 +27,10 @@ void require_name(std::span<const Variant> variants, const std::string& kernel, 
               "choose one of " + names_of(variants));
 }
 
-// The named variant if there is a name, else the first of `preferred` that runs the shape, else any.
+// The named variant where there is a name, else the first of `preferred` that runs the shape, else any that does.
 template <class Variant, class Params>
 Variant pick(const std::map<std::string, std::string>& by_name, const char* kernel, std::span<const Variant> variants,
-             const Params& params, int capability, std::span<const std::string_view> preferred) {
+             const Params& params, int capability, const std::vector<Variant>& preferred) {
   if (const auto named = by_name.find(kernel); named != by_name.end()) {
     for (const Variant variant : variants) {
       if (name(variant) != named->second) continue;
@@ -38,10 +39,8 @@ Variant pick(const std::map<std::string, std::string>& by_name, const char* kern
                   "does not run this layer's shape", "leave the choice to the planner");
     }
   }
-  for (const std::string_view wanted : preferred) {
-    for (const Variant variant : variants) {
-      if (name(variant) == wanted && supports(variant, params, capability)) return variant;
-    }
+  for (const Variant variant : preferred) {
+    if (supports(variant, params, capability)) return variant;
   }
   for (const Variant variant : variants) {
     if (supports(variant, params, capability)) return variant;
@@ -49,33 +48,118 @@ Variant pick(const std::map<std::string, std::string>& by_name, const char* kern
   throw Error(ErrorCode::unsupported, kernel, "no variant runs this layer's shape on this GPU");
 }
 
+// A matrix product seen as tiles; the rules below are the tables of docs/kernels/gemm.md.
+class GemmShape {
+ public:
+  GemmShape(const GemmParams& params, int multiprocessors) : params_(params), multiprocessors_(multiprocessors) {}
+
+  // Tiles of rows x columns for each multiprocessor.
+  double waves(int rows, int columns) const {
+    const auto tiles = static_cast<double>(ceil_div(params_.m, rows)) * ceil_div(params_.n, columns);
+    return tiles / multiprocessors_;
+  }
+  // Computed columns for each column that is wanted.
+  double padding(int columns) const { return static_cast<double>(round_up(params_.n, columns)) / params_.n; }
+
+  std::vector<GemmVariant> half_variants() const {
+    using enum GemmVariant;
+    const int n = params_.n;
+    const int k = params_.k;
+    std::vector<GemmVariant> found;
+    const auto prefer = [&](bool applies, GemmVariant variant) {
+      if (applies) found.push_back(variant);
+    };
+    prefer(params_.m <= 8, Gemv);
+    prefer(n <= 16 && waves(256, 16) >= 2, Mma256x16x32);
+    prefer(n <= 32 && waves(128, 32) >= 1.5, Mma128x32x64);
+    prefer(k <= 160 && padding(96) <= 4.0 / 3 && waves(128, 96) >= 1.5, Mma128x96x32);
+    prefer(n >= 128 && k >= 128 && padding(128) <= 1.25 && waves(128, 128) >= 1.5, Mma128x128x32);
+    prefer(n > 32 && waves(128, 64) >= 1.5, Mma128x64x64);
+    prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
+    prefer(n > 32 && waves(64, 64) >= 1, Mma64x64x64);
+    prefer(waves(64, 32) >= 0.9, k > 64 ? Mma64x32x64K2 : Mma64x32x32);
+    prefer(waves(32, 32) >= 0.9, Mma32x32x64K2);
+    prefer(waves(16, 32) >= 0.75, Mma16x32x128K4);
+    prefer(true, Mma16x16x256K8);
+    prefer(waves(64, 64) >= 1, Simt64x64x16);
+    prefer(true, Simt32x32x32K4);
+    return found;
+  }
+
+  std::vector<GemmVariant> float_variants() const {
+    using enum GemmVariant;
+    const int n = params_.n;
+    std::vector<GemmVariant> found;
+    const auto prefer = [&](bool applies, GemmVariant variant) {
+      if (applies) found.push_back(variant);
+    };
+    prefer(params_.m <= 8, Gemv);
+    prefer(n <= 16 && waves(256, 16) >= 2, Simt256x16x16);
+    prefer(n <= 32 && waves(128, 32) >= 2, Simt128x32x16);
+    prefer(waves(128, 128) >= 2 && padding(128) <= std::min(1.2, padding(64)), Simt128x128x16);
+    prefer(n > 32 && waves(128, 64) >= 2 && padding(64) <= 1.2 * padding(32), Simt128x64x16);
+    prefer(waves(128, 32) >= 3, Simt128x32x16);
+    prefer(n > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
+    prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
+    prefer(waves(16, 32) >= 0.75, Simt16x32x64K8);
+    prefer(true, Simt16x16x128K16);
+    prefer(true, Simt32x32x32K4);
+    prefer(true, Simt64x64x16);
+    return found;
+  }
+
+ private:
+  const GemmParams& params_;
+  int multiprocessors_;
+};
+
 }  // namespace
 
-VariantChooser::VariantChooser(int compute_capability, const std::map<std::string, std::string>& by_name)
-    : compute_capability_(compute_capability), by_name_(by_name) {
+VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::string>& by_name)
+    : gpu_(gpu), by_name_(by_name) {
   for (const auto& [kernel, variant] : by_name_) {
-    if (kernel == "gemm")
+    if (kernel == "gemm") {
       require_name(gemm_variants(), kernel, variant);
-    else if (kernel == "depthwise_conv")
+    } else if (kernel == "depthwise_conv") {
       require_name(depthwise_conv_variants(), kernel, variant);
-    else if (kernel == "conv2d")
+    } else if (kernel == "conv2d") {
       require_name(conv2d_variants(), kernel, variant);
-    else
+    } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d");
+    }
   }
 }
 
 GemmVariant VariantChooser::gemm(const GemmParams& params) const {
-  return pick(by_name_, "gemm", gemm_variants(), params, compute_capability_, {});
+  const GemmShape shape(params, gpu_.multiprocessors);
+  return pick(by_name_, "gemm", gemm_variants(), params, gpu_.compute_capability,
+              params.elem == Elem::F16 ? shape.half_variants() : shape.float_variants());
 }
 
 DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& params) const {
-  return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, compute_capability_, {});
+  using enum DepthwiseConvVariant;
+  // The longest strip that still gives every multiprocessor enough threads to hide DRAM's latency.
+  constexpr double kThreads = 1024;
+  std::vector<DepthwiseConvVariant> preferred;
+  for (const auto variant : {Strip7x2B16, Strip4x2B16, Strip2x2B16, Strip2x2B8, Strip1x1B16, Strip1x1B8}) {
+    const DepthwiseConvTile t = tile(variant, params.elem);
+    const double threads = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
+                           ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
+    if (threads >= kThreads * gpu_.multiprocessors) preferred.push_back(variant);
+  }
+  preferred.push_back(Strip1x1B8);
+  return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 
 Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
-  return pick(by_name_, "conv2d", conv2d_variants(), params, compute_capability_, {});
+  using enum Conv2dVariant;
+  const double large_threads =
+      static_cast<double>(params.n) * params.out_h * params.out_w * params.c_out / (8 * 8 * gpu_.multiprocessors);
+  const std::vector<Conv2dVariant> preferred = large_threads >= 512
+                                                   ? std::vector{Stem3x3P8C8, Stem3x3P2C4, Direct4x4, Direct}
+                                                   : std::vector{Stem3x3P2C4, Stem3x3P8C8, Direct4x4, Direct};
+  return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 
 }  // namespace mobicuda

@@ -24,7 +24,7 @@ class CustomBackend final : public Backend {
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
     select_device(options.device);
-    CudaPlan plan = lower(optimized, options, compute_capability(options.device));
+    CudaPlan plan = lower(optimized, options, {compute_capability(options.device), multiprocessors(options.device)});
     return std::make_shared<CudaEngine>("custom", options, optimized.input_desc(), optimized.output_desc(),
                                         std::move(plan));
   }

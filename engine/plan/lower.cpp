@@ -10,7 +10,6 @@
 #include "kernels/layout_transform.h"
 #include "kernels/pooling.h"
 #include "kernels/softmax.h"
-#include "plan/choose_variant.h"
 #include "plan/memory_planner.h"
 
 namespace mobicuda {
@@ -40,10 +39,10 @@ bool is_depthwise(const Conv2d& op, const Shape& weight) {
 /// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const EngineOptions& options, int capability)
+  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu)
       : graph_(graph),
         options_(options),
-        chooser_(capability, options.kernel_variants),
+        chooser_(gpu, options.kernel_variants),
         elem_(options.precision == Precision::Fp16 ? Elem::F16 : Elem::F32),
         storage_(graph.values().size()) {}
 
@@ -625,8 +624,8 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, int compute_capability) {
-  return Lowering(graph, options, compute_capability).run();
+CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu) {
+  return Lowering(graph, options, gpu).run();
 }
 
 }  // namespace mobicuda

@@ -5,6 +5,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "plan/choose_variant.h"
 #include "runtime/cuda_engine.h"
 
 namespace mobicuda {
@@ -14,6 +15,6 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
 
 /// Turns an optimised graph (activations NHWC) into kernel launches over a planned arena, with packed
 /// weights on the current device. Precondition: why_not_lowered() is empty for every node.
-CudaPlan lower(const Graph& graph, const EngineOptions& options, int compute_capability);
+CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu);
 
 }  // namespace mobicuda

@@ -79,4 +79,10 @@ int compute_capability(int device) {
   return major * 10 + minor;
 }
 
+int multiprocessors(int device) {
+  int count = 0;
+  cuda_check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "counting multiprocessors");
+  return count;
+}
+
 }  // namespace mobicuda

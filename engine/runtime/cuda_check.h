@@ -20,4 +20,7 @@ MOBICUDA_API void select_device(int device);
 /// Compute capability of a device as major * 10 + minor, e.g. 90.
 MOBICUDA_API int compute_capability(int device);
 
+/// Number of streaming multiprocessors of a device.
+MOBICUDA_API int multiprocessors(int device);
+
 }  // namespace mobicuda
