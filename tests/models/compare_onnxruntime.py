@@ -33,8 +33,9 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="build folder, default build")
     parser.add_argument("--model", type=pathlib.Path, action="append", default=[], help="one more model; repeatable")
-    # Two single-precision programs that sum in different orders through 53 layers: about sqrt(53 K) units of 2^-24.
-    parser.add_argument("--tolerance", type=float, default=1e-5, help="relative L2 difference, default 1e-5")
+    # Two single-precision programs that sum in different orders: 2 u sqrt(K) with K = 16,000 products on the way
+    # through a full network is 1.5e-5, and logits that are differences of larger sums lose a little more.
+    parser.add_argument("--tolerance", type=float, default=5e-5, help="relative L2 difference, default 5e-5")
     return parser.parse_args()
 
 
@@ -78,9 +79,9 @@ def main():
         print(f"compare_onnxruntime.py: {error.name} is not installed: pip install onnxruntime numpy", file=sys.stderr)
         return EXIT_ABSENT
     writer = arguments.build / "models" / "mobicuda_write_model"
-    bench_engine = arguments.build / "bench" / "bench_engine"
+    bench_engine = arguments.build / "bench" / "bench_engine" / "bench_engine"
     for program in (writer, bench_engine):
-        if not program.exists():
+        if not program.is_file():
             print(f"compare_onnxruntime.py: {program} is missing: build it, or name the folder by --build",
                   file=sys.stderr)
             return EXIT_ABSENT

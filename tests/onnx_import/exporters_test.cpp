@@ -2,21 +2,11 @@
 // and the optimised graph must have the same operations, or one exporter's users would get a slower network.
 
 #include <filesystem>
-#include <functional>
-#include <map>
-#include <random>
 #include <string>
 #include <vector>
 
-#include <mobicuda/cpu_backend.h>
-#include <mobicuda/onnx_import.h>
-
-#include "model_rewrites.h"
-#include "models/zoo/mobilenet_v2.h"
-#include "models/zoo/onnx_writer.h"
-#include "models/zoo/random.h"
+#include "exporter_row.h"
 #include "support/catch.h"
-#include "support/tolerance.h"
 
 namespace {
 
@@ -25,122 +15,6 @@ using namespace mobicuda::test;
 using zoo::HeadStyle;
 using zoo::MobileNetV2Options;
 using zoo::PaddingStyle;
-
-/// Equal networks in double precision: only the rounding of the logits to float can differ.
-constexpr double kSameNetwork = 2 * kUnitF32;
-/// Networks of 53 layers whose weights differ by the rounding of a folded BatchNormalization, once in each: to first
-/// order every layer adds a relative error of at most 2u.
-constexpr double kRoundedFolding = 53 * 2 * kUnitF32;
-
-using Rewrite = std::function<void(Model&)>;
-
-/// The sizes each row is tested at: few blocks, where a mistake is easy to find, and all.
-MobileNetV2Options small_network() {
-  MobileNetV2Options options;
-  options.width = 0.35;
-  options.height = 40;
-  options.picture_width = 56;
-  options.classes = 7;
-  options.blocks = 3;
-  return options;
-}
-
-MobileNetV2Options full_network() {
-  MobileNetV2Options options = small_network();
-  options.height = options.picture_width = 96;
-  options.classes = 10;
-  options.blocks = 17;
-  return options;
-}
-
-Graph import(const Model& model, const onnx_import::ImportOptions& options = {}) {
-  const std::string bytes = model.SerializeAsString();
-  return onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "test.onnx", options);
-}
-
-constexpr std::int64_t kPictures = 2;
-
-/// Two pictures (N, C, H, W), or the same two as (N, H, W, C).
-std::vector<float> pictures(std::int64_t height, std::int64_t width, bool nhwc) {
-  zoo::Random random(7);
-  std::vector<float> result(static_cast<std::size_t>(kPictures * 3 * height * width));
-  for (std::int64_t n = 0; n < kPictures; ++n) {
-    for (std::int64_t c = 0; c < 3; ++c) {
-      for (std::int64_t pixel = 0; pixel < height * width; ++pixel) {
-        const std::int64_t index = nhwc ? (n * height * width + pixel) * 3 + c : (n * 3 + c) * height * width + pixel;
-        result[static_cast<std::size_t>(index)] = static_cast<float>(random.normal());
-      }
-    }
-  }
-  return result;
-}
-
-/// Logits in double precision, rounded to float once.
-std::vector<float> logits(const Graph& graph) {
-  const Shape& shape = graph.input_desc().shape;
-  const bool nhwc = shape[3] == 3;
-  EngineOptions options;
-  options.precision = Precision::Fp64;
-  options.max_batch = kPictures;
-  const auto engine = make_cpu_backend()->compile(graph, options);
-  const std::vector<float> input = pictures(shape[nhwc ? 1 : 2], shape[nhwc ? 2 : 3], nhwc);
-  std::vector<float> output(static_cast<std::size_t>(kPictures * engine->output().shape.elements()));
-  engine->create_session()->run(input, output);
-  return output;
-}
-
-/// How often each operation occurs in the optimised graph.
-std::map<std::string, int> operations(const Graph& graph) {
-  std::map<std::string, int> result;
-  const Graph optimized = optimize(graph);
-  for (const Node& node : optimized.nodes()) ++result[std::string(op_name(node.op))];
-  return result;
-}
-
-/// The variant's network must be the plain one's.
-void require_same(const Graph& variant, const Graph& plain, double tolerance = kSameNetwork) {
-  CHECK(variant.output_desc().shape == plain.output_desc().shape);
-  const std::vector<float> actual = logits(variant);
-  const std::vector<float> expected = logits(plain);
-  const Comparison same = compare_rel_l2(actual, std::vector<double>(expected.begin(), expected.end()), tolerance);
-  CHECK(same);
-  auto expected_operations = operations(plain);
-  auto actual_operations = operations(variant);
-  // A reshape of (N, C, 1, 1) to (N, C) moves nothing, and a mean over the map needs none.
-  for (auto* counts : {&expected_operations, &actual_operations}) counts->erase("Reshape");
-  CHECK(actual_operations == expected_operations);
-}
-
-/// The same at both sizes, for a variant that is `rewrites` of the network written with `options`, and compared with
-/// `reference_rewrites` of the folded network at opset 17.
-struct Row {
-  std::int64_t opset;
-  PaddingStyle padding;
-  std::vector<Rewrite> rewrites;
-  bool batchnorm = false;
-  float epsilon = 1e-5F;
-  HeadStyle head = HeadStyle::Gemm;
-  std::vector<Rewrite> reference_rewrites = {};
-  std::int64_t batch = 0;
-};
-
-void check_row(const Row& row) {
-  for (MobileNetV2Options options : {small_network(), full_network()}) {
-    CAPTURE(row.opset, options.blocks);
-    options.padding = row.padding;
-    options.batchnorm_epsilon = row.epsilon;
-    Model plain = build_mobilenet_v2(options);
-    for (const Rewrite& rewrite : row.reference_rewrites) rewrite(plain);
-
-    options.opset = row.opset;
-    options.fold_batchnorm = !row.batchnorm;
-    options.head = row.head;
-    options.batch = row.batch;
-    Model variant = build_mobilenet_v2(options);
-    for (const Rewrite& rewrite : row.rewrites) rewrite(variant);
-    require_same(import(variant), import(plain), row.batchnorm ? kRoundedFolding : kSameNetwork);
-  }
-}
 
 Rewrite clips(ClipForm form) {
   return [form](Model& model) { write_clips(model, form); };
@@ -162,55 +36,6 @@ Rewrite pad_nodes(bool depthwise_only) {
 }
 Rewrite bias_adds(bool rank4) {
   return [=](Model& model) { write_bias_adds(model, rank4); };
-}
-
-/// The call must throw Error with that code and these words.
-void require_refused(const std::function<void()>& call, ErrorCode code, const std::vector<std::string>& words) {
-  try {
-    call();
-    FAIL("was accepted");
-  } catch (const Error& error) {
-    CAPTURE(error.what());
-    CHECK(error.code() == code);
-    for (const std::string& word : words) {
-      CAPTURE(word);
-      CHECK(std::string(error.what()).find(word) != std::string::npos);
-    }
-  }
-}
-
-/// A folder that goes with the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("mobicuda_exporters_" + std::to_string(std::random_device{}()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Writes the model with its weights beside it, and loads both from the folder.
-void check_external_data(std::int64_t opset, const std::vector<Rewrite>& rewrites, std::size_t least_bytes) {
-  for (MobileNetV2Options options : {small_network(), full_network()}) {
-    const Model plain = build_mobilenet_v2(options);
-    options.opset = opset;
-    Model variant = build_mobilenet_v2(options);
-    for (const Rewrite& rewrite : rewrites) rewrite(variant);
-    const TemporaryFolder folder;
-    write_external_data(variant, folder.path(), "model.onnx.data", least_bytes);
-    zoo::write_model(variant, folder.path() / "model.onnx");
-    require_same(onnx_import::load(folder.path() / "model.onnx"), import(plain));
-  }
 }
 
 }  // namespace
@@ -296,8 +121,7 @@ TEST_CASE("tf2onnx's NHWC entry gives the logits of the same picture in NCHW") {
     write_nhwc_entry(variant);
     const Graph graph = import(variant);
     CHECK(graph.input_desc().shape == Shape{1, options.height, options.picture_width, 3});
-    const std::vector<float> expected = logits(import(plain));
-    CHECK(compare_rel_l2(logits(graph), std::vector<double>(expected.begin(), expected.end()), kSameNetwork));
+    CHECK(compare_logits(graph, import(plain)));
   }
 }
 
@@ -349,13 +173,12 @@ TEST_CASE("every way to pool and to classify is read") {
 TEST_CASE("a convolution as classifier is read, with (N, classes) or (N, classes, 1, 1) as output") {
   for (const MobileNetV2Options& options : {small_network(), full_network()}) {
     const Model plain = build_mobilenet_v2(options);
-    const std::vector<float> expected = logits(import(plain));
     for (const ClassifierForm form : {ClassifierForm::Conv, ClassifierForm::ConvMap}) {
       Model variant = plain;
       write_head(variant, PoolForm::Global, form);
       const Graph graph = import(variant);
       CHECK(graph.output_desc().shape.rank() == (form == ClassifierForm::Conv ? 2 : 4));
-      CHECK(compare_rel_l2(logits(graph), std::vector<double>(expected.begin(), expected.end()), kSameNetwork));
+      CHECK(compare_logits(graph, import(plain)));
     }
   }
 }
@@ -398,7 +221,7 @@ TEST_CASE("a picture size that the file leaves open is taken from the options") 
   import_options.picture_shape = {3, options.height, options.picture_width};
   require_same(import(variant, import_options), import(plain));
 
-  require_refused([&] { import(variant); }, ErrorCode::invalid_argument, {"height"});
+  require_refused([&] { import(variant); }, ErrorCode::invalid_argument, {"input", "'height'", "picture_shape"});
 }
 
 TEST_CASE("a network exported without eval() is refused with that hint") {

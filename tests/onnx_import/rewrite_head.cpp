@@ -232,7 +232,8 @@ void write_dropout(Model& model, DropoutForm form) {
 void write_softmax(Model& model, SoftmaxAxis axis) {
   auto& nodes = *model.mutable_graph()->mutable_node();
   nodes[nodes.size() - 1].set_output(0, "logits");
-  NodeProto& softmax = zoo::add_node(*model.mutable_graph(), "Softmax", "output", {"logits"});
+  NodeProto& softmax = zoo::add_node(*model.mutable_graph(), "Softmax", "softmax", {"logits"});
+  softmax.set_output(0, "output");
   if (axis != SoftmaxAxis::Default) set_attribute(softmax, "axis", std::int64_t{axis == SoftmaxAxis::One ? 1 : -1});
 }
 
