@@ -153,7 +153,7 @@ constexpr Entry kEntries[] = {
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
     mma<MmaConfig{128, 128, 32,       2, 4, 1,      4,    false,          2}>(GemmVariant::Mma128x128x32, "mma_128x128x32"),
     mma<MmaConfig{128,  64, 64,       2, 2, 1,      3,    false,          3}>(GemmVariant::Mma128x64x64, "mma_128x64x64"),
-    mma<MmaConfig{128,  96, 32,       8, 1, 1,      4,     true,          2}>(GemmVariant::Mma128x96x32, "mma_128x96x32"),
+    mma<MmaConfig{128,  96, 32,       4, 1, 1,      4,     true,          3}>(GemmVariant::Mma128x96x32, "mma_128x96x32"),
     mma<MmaConfig{128,  32, 64,       4, 1, 1,      3,     true,          4}>(GemmVariant::Mma128x32x64, "mma_128x32x64"),
     mma<MmaConfig{256,  16, 32,       8, 1, 1,      4,     true,          3}>(GemmVariant::Mma256x16x32, "mma_256x16x32"),
     mma<MmaConfig{ 64,  64, 64,       2, 2, 1,      4,    false,          3}>(GemmVariant::Mma64x64x64, "mma_64x64x64"),
