@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <set>
 
 #include "cudnn/cublas_gemm.h"
-#include "cudnn/cudnn_graph.h"
 #include "cudnn/legacy_conv.h"
 #include "runtime/cuda_check.h"
 
@@ -15,12 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Most of the time goes into compiling fused kernels at run time: what the heuristic likes best comes first,
-// and a family of candidates ends when its time is up.
-constexpr std::chrono::milliseconds kFusedBudget{400};
-constexpr std::chrono::milliseconds kPlainBudget{200};
-constexpr std::chrono::milliseconds kLegacyBudget{200};
-constexpr std::chrono::milliseconds kGemmBudget{200};
+// For one layer's trials. The most promising candidates come first.
+constexpr std::chrono::milliseconds kTrialBudget{1000};
 
 // Bytes that read as small positive numbers in F16 and F32: neither zeros, which run faster than real data,
 // nor subnormals.
@@ -34,6 +28,19 @@ void grow(DeviceBuffer& buffer, std::int64_t bytes, const char* what) {
 }
 
 Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
+
+// The same layer with symmetric pads, and the zeros that must be put around its input first.
+std::pair<ConvProblem, Padding> with_explicit_pad(const ConvProblem& problem) {
+  const Padding& pads = problem.pads;
+  const std::int64_t vertical = std::min(pads.top, pads.bottom);
+  const std::int64_t horizontal = std::min(pads.left, pads.right);
+  const Padding rest{pads.top - vertical, pads.left - horizontal, pads.bottom - vertical, pads.right - horizontal};
+  ConvProblem padded = problem;
+  padded.h += rest.top + rest.bottom;
+  padded.w += rest.left + rest.right;
+  padded.pads = {vertical, horizontal, vertical, horizontal};
+  return {padded, rest};
+}
 
 }  // namespace
 
@@ -79,49 +86,27 @@ class ConvSearch::Trial {
   }
 
   void run() {
-    if (can_fuse(problem_) && (problem_.bias || problem_.residual || !problem_.activation.is_none())) {
-      try_graph(GraphScope::Layer, kFusedBudget);
-    }
-    const KernelSink gemm = limited(kGemmBudget);
-    cublas_gemm_kernels(*search_.handles_, problem_, gemm);
-    const KernelSink legacy = limited(kLegacyBudget);
-    legacy_conv_kernels(*search_.handles_, problem_, legacy);
-    try_graph(GraphScope::Convolution, kPlainBudget);
-  }
-
- private:
-  KernelSink limited(std::chrono::milliseconds budget) {
-    const Clock::time_point deadline = Clock::now() + budget;
-    return [this, deadline](std::shared_ptr<const ConvKernel> kernel) {
+    const Clock::time_point deadline = Clock::now() + kTrialBudget;
+    const KernelSink sink = [&](std::shared_ptr<const ConvKernel> kernel) {
       attempt(std::move(kernel));
       return Clock::now() < deadline;
     };
-  }
-
-  void try_graph(GraphScope scope, std::chrono::milliseconds budget) {
-    const Clock::time_point deadline = Clock::now() + budget;
-    std::set<std::string> seen;
-    try {
-      const ConvGraph graph(search_.handles_, problem_, scope);
-      for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-        for (const EngineConfig& config : graph.propose(mode)) {
-          if (!seen.insert(config.name).second) continue;
-          try {
-            attempt(graph.build(config));
-          } catch (const Error& error) {
-            pass_over(error);
-          }
-          if (Clock::now() >= deadline) return;
-        }
-      }
-    } catch (const Error& error) {
-      pass_over(error);
+    for (const auto& kernel : search_.graph_candidates_.of(problem_)) {
+      if (!sink(kernel)) break;
     }
+    offer(cublas_gemm_kernels, sink);
+    offer(legacy_conv_kernels, sink);
   }
 
-  // A candidate that a library refuses is no error; a lost device or full memory is.
-  static void pass_over(const Error& error) {
-    if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::internal) throw error;
+ private:
+  // A library that refuses the problem is no error; a lost device or full memory is.
+  template <class Enumerate>
+  void offer(const Enumerate& enumerate, const KernelSink& sink) {
+    try {
+      enumerate(*search_.handles_, problem_, sink);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::internal) throw;
+    }
   }
 
   void attempt(std::shared_ptr<const ConvKernel> kernel) {
@@ -152,15 +137,15 @@ class ConvSearch::Trial {
 
   ConvSearch& search_;
   const ConvProblem& problem_;
-  const Padding& explicit_pad_;
+  Padding explicit_pad_;
   ConvChoice& best_;
   ConvArguments arguments_;
 };
 
 // ---- ConvSearch ----------------------------------------------------------------------------------
 
-ConvSearch::ConvSearch(std::shared_ptr<const Handles> handles, LogCallback log)
-    : handles_(std::move(handles)), log_(std::move(log)), stopwatch_(handles_->stream()) {}
+ConvSearch::ConvSearch(std::shared_ptr<const Handles> handles, int device, LogCallback log)
+    : handles_(std::move(handles)), graph_candidates_(device), log_(std::move(log)), stopwatch_(handles_->stream()) {}
 
 const ConvChoice* ConvSearch::find(const ConvProblem& problem) {
   const auto found =
@@ -171,9 +156,12 @@ const ConvChoice* ConvSearch::find(const ConvProblem& problem) {
   return known_.emplace_back(problem, std::move(stored)).second.get();
 }
 
-void ConvSearch::try_padded(const ConvProblem& problem, const Padding& explicit_pad, ConvChoice& best) {
-  grow(explicit_pad.any() ? padded_ : x_, problem.x_bytes(), "a trial's input");
-  Trial(*this, problem, explicit_pad, best).run();
+void ConvSearch::prepare(std::span<const ConvProblem> problems) {
+  std::vector<ConvProblem> all(problems.begin(), problems.end());
+  for (const ConvProblem& problem : problems) {
+    if (!problem.symmetric_pads()) all.push_back(with_explicit_pad(problem).first);
+  }
+  graph_candidates_.build(all);
 }
 
 ConvChoice ConvSearch::search(const ConvProblem& problem) {
@@ -185,17 +173,11 @@ ConvChoice ConvSearch::search(const ConvProblem& problem) {
   if (problem.residual) grow(residual_, problem.y_bytes(), "a trial's residual");
 
   ConvChoice best;
-  try_padded(problem, Padding{}, best);
+  Trial(*this, problem, Padding{}, best).run();
   if (!problem.symmetric_pads()) {
-    const std::int64_t vertical = std::min(problem.pads.top, problem.pads.bottom);
-    const std::int64_t horizontal = std::min(problem.pads.left, problem.pads.right);
-    const Padding rest{problem.pads.top - vertical, problem.pads.left - horizontal, problem.pads.bottom - vertical,
-                       problem.pads.right - horizontal};
-    ConvProblem padded = problem;
-    padded.h += rest.top + rest.bottom;
-    padded.w += rest.left + rest.right;
-    padded.pads = {vertical, horizontal, vertical, horizontal};
-    try_padded(padded, rest, best);
+    const auto [padded, rest] = with_explicit_pad(problem);
+    grow(padded_, padded.x_bytes(), "a trial's padded input");
+    Trial(*this, padded, rest, best).run();
   }
   report(problem, best, tried_);
   return best;

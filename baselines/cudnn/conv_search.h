@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "cudnn/conv_problem.h"
 #include "cudnn/elementwise.h"
+#include "cudnn/graph_candidates.h"
 #include "cudnn/stopwatch.h"
 #include "runtime/device_buffer.h"
 
@@ -41,9 +43,11 @@ cudaError_t enqueue_epilogue(const ConvChoice& choice, const void* bias, const v
 /// compile(); not thread-safe.
 class ConvSearch {
  public:
-  /// Trials run on the handles' stream.
-  ConvSearch(std::shared_ptr<const Handles> handles, LogCallback log);
+  /// Trials run on the handles' stream, on the current device, whose index is `device`.
+  ConvSearch(std::shared_ptr<const Handles> handles, int device, LogCallback log);
 
+  /// Announces what find() will be asked for, so that kernels can be built for all of it in parallel.
+  void prepare(std::span<const ConvProblem> problems);
   /// Null when nothing runs the problem. The pointer stays valid as long as the search.
   const ConvChoice* find(const ConvProblem& problem);
 
@@ -51,10 +55,10 @@ class ConvSearch {
   class Trial;
 
   ConvChoice search(const ConvProblem& problem);
-  void try_padded(const ConvProblem& problem, const Padding& explicit_pad, ConvChoice& best);
   void report(const ConvProblem& problem, const ConvChoice& choice, int tried) const;
 
   std::shared_ptr<const Handles> handles_;
+  GraphCandidates graph_candidates_;
   LogCallback log_;
   Stopwatch stopwatch_;
   std::vector<std::pair<ConvProblem, std::unique_ptr<ConvChoice>>> known_;

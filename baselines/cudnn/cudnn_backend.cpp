@@ -44,7 +44,7 @@ class PlanRace {
       : graph_(graph),
         options_(options),
         handles_(std::make_shared<Handles>(stream_.get())),
-        search_(handles_, options.log) {}
+        search_(handles_, options.device, options.log) {}
 
   CudaPlan run() {
     std::optional<Error> refusal;
@@ -64,7 +64,9 @@ class PlanRace {
 
  private:
   void enter(Layout layout) {
-    CudaPlan plan = PlanBuilder(graph_, options_, layout, search_).build();
+    PlanBuilder builder(graph_, options_, layout, search_);
+    search_.prepare(builder.problems());
+    CudaPlan plan = builder.build();
     const double time = cudnn::plan_milliseconds(plan, options_.max_batch, handles_.get(), stream_.get());
     if (options_.log) {
       char text[64];

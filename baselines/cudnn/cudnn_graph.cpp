@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace mobicuda::cudnn {
 namespace {
 
 // Identities of the tensors in the operation graph.
-enum TensorId : std::int64_t { kX = 1, kW, kY, kBias, kResidual, kFirstVirtual = 100 };
+enum TensorId : std::int64_t { kX = 1, kW, kY, kBias, kResidual, kUpper, kFirstVirtual = 100 };
 
 constexpr std::int64_t kTensorAlignment = 16;  // arena, weights and the session's ends are all 256-byte aligned
 
@@ -50,15 +51,29 @@ Descriptor make_convolution(const ConvProblem& p) {
   return convolution;
 }
 
-Descriptor make_add() {
-  Descriptor add(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  add.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
-  add.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-  add.finalize();
-  return add;
+// A float that every execution passes from host memory.
+Descriptor make_scalar(std::int64_t id) {
+  Descriptor scalar(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  const std::array<std::int64_t, 4> ones{1, 1, 1, 1};
+  scalar.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  scalar.set_array<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, ones);
+  scalar.set_array<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, ones);
+  scalar.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+  scalar.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kTensorAlignment);
+  scalar.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+  scalar.finalize();
+  return scalar;
 }
 
-Descriptor make_clipped_relu(float upper) {
+Descriptor make_binary(cudnnPointwiseMode_t mode) {
+  Descriptor operation(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+  operation.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  operation.finalize();
+  return operation;
+}
+
+Descriptor make_relu(float upper) {
   Descriptor relu(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   relu.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_RELU_FWD);
   relu.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
@@ -70,29 +85,38 @@ Descriptor make_clipped_relu(float upper) {
   return relu;
 }
 
+bool takes_minimum(const ConvProblem& problem, GraphForm form) {
+  return form == GraphForm::ReluMinimum && std::isfinite(problem.activation.hi);
+}
+
 // Makes the tensors and the chain of operations conv -> + bias -> + residual -> clip, as far as wanted.
 class GraphWriter {
  public:
-  GraphWriter(const ConvProblem& problem, GraphScope scope) : problem_(problem) {
-    if (scope == GraphScope::Layer) {
-      pointwise_left_ = (problem.bias ? 1 : 0) + (problem.residual ? 1 : 0) + (problem.activation.is_none() ? 0 : 1);
-    }
-    dims_ = {problem.n, problem.k, problem.out_h(), problem.out_w()};
+  GraphWriter(const ConvProblem& problem, GraphForm form)
+      : problem_(problem), dims_{problem.n, problem.k, problem.out_h(), problem.out_w()} {
+    const bool layer = form != GraphForm::Bare;
+    const bool clips = layer && !problem.activation.is_none();
+    const bool minimum = clips && takes_minimum(problem, form);
+    const auto counted = [layer](bool wanted) { return layer && wanted ? 1 : 0; };
+    pointwise_left_ = counted(problem.bias) + counted(problem.residual) + counted(clips) + counted(minimum);
+
     std::size_t current = add_convolution();
-    if (scope == GraphScope::Convolution) return;
-    if (problem.bias) {
-      const std::array<std::int64_t, 4> bias_dims{1, problem.k, 1, 1};
-      const std::size_t bias =
-          keep(make_tensor(kBias, bias_dims, problem.layout, data_type(problem.output_element()), false));
-      current = add_pointwise(keep(make_add()), current, &bias);
+    const cudnnDataType_t type = data_type(problem.output_element());
+    if (layer && problem.bias) {
+      const std::size_t bias = keep(make_tensor(kBias, {1, problem.k, 1, 1}, problem.layout, type, false));
+      current = add_pointwise(make_binary(CUDNN_POINTWISE_ADD), current, &bias);
     }
-    if (problem.residual) {
-      const std::size_t residual =
-          keep(make_tensor(kResidual, dims_, problem.layout, data_type(problem.output_element()), false));
-      current = add_pointwise(keep(make_add()), current, &residual);
+    if (layer && problem.residual) {
+      const std::size_t residual = keep(make_tensor(kResidual, dims_, problem.layout, type, false));
+      current = add_pointwise(make_binary(CUDNN_POINTWISE_ADD), current, &residual);
     }
-    if (!problem.activation.is_none()) {
-      add_pointwise(keep(make_clipped_relu(problem.activation.hi)), current, nullptr);
+    if (clips) {
+      const float upper = minimum ? std::numeric_limits<float>::infinity() : problem.activation.hi;
+      current = add_pointwise(make_relu(upper), current, nullptr);
+    }
+    if (minimum) {
+      const std::size_t bound = keep(make_scalar(kUpper));
+      add_pointwise(make_binary(CUDNN_POINTWISE_MIN), current, &bound);
     }
   }
 
@@ -132,8 +156,9 @@ class GraphWriter {
     return y;
   }
 
-  std::size_t add_pointwise(std::size_t pointwise, std::size_t input, const std::size_t* second) {
+  std::size_t add_pointwise(Descriptor mode, std::size_t input, const std::size_t* second) {
     --pointwise_left_;
+    const std::size_t pointwise = keep(std::move(mode));
     const std::size_t result = add_result();
     Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, parts_[pointwise]);
@@ -178,10 +203,22 @@ bool arithmetic_allowed(const Descriptor& engine, Precision precision) {
   return !has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 }
 
-std::string name_of(const Descriptor& config, const Descriptor& engine) {
+bool is_compiled_at_run_time(const Descriptor& engine) {
+  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> notes{};
+  const std::int64_t count =
+      engine.get_array<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, notes);
+  const auto end = notes.begin() + std::min<std::int64_t>(count, std::ssize(notes));
+  return std::find(notes.begin(), end, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != end;
+}
+
+std::int64_t index_of(const Descriptor& engine) {
   std::array<std::int64_t, 1> index{};
   engine.get_array<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index);
-  std::string name = "eng" + std::to_string(index[0]);
+  return index[0];
+}
+
+std::string knobs_of(const Descriptor& config) {
+  std::string name;
   std::vector<Descriptor> choices;
   std::vector<cudnnBackendDescriptor_t> raw;
   for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
@@ -205,16 +242,23 @@ std::string name_of(const Descriptor& config, const Descriptor& engine) {
 
 class GraphKernel final : public ConvKernel {
  public:
-  GraphKernel(std::shared_ptr<const Handles> handles, std::string name, std::int64_t workspace_bytes, Fused fused,
-              bool bias, bool residual, std::shared_ptr<const std::vector<Descriptor>> parts,
-              std::shared_ptr<const Descriptor> graph, Descriptor plan)
-      : handles_(std::move(handles)),
-        parts_(std::move(parts)),
-        graph_(std::move(graph)),
+  // The plan refers to the handles it was built with and to the graph's parts: they outlive it.
+  struct Origin {
+    std::shared_ptr<const Handles> handles;
+    std::shared_ptr<const std::vector<Descriptor>> parts;
+    std::shared_ptr<const Descriptor> graph;
+  };
+
+  GraphKernel(Origin origin, Descriptor plan, const ConvProblem& problem, GraphForm form, std::string name,
+              std::int64_t workspace_bytes)
+      : origin_(std::move(origin)),
         plan_(std::move(plan)),
-        bias_(bias),
-        residual_(residual) {
-    describe(std::move(name), workspace_bytes, fused);
+        bias_(problem.bias && form != GraphForm::Bare),
+        residual_(problem.residual && form != GraphForm::Bare),
+        minimum_(takes_minimum(problem, form)),
+        upper_(problem.activation.hi) {
+    const bool layer = form != GraphForm::Bare;
+    describe(std::move(name), workspace_bytes, Fused{layer, layer, layer});
   }
 
  private:
@@ -222,14 +266,14 @@ class GraphKernel final : public ConvKernel {
     try {
       std::vector<std::int64_t> ids{kX, kW, kY};
       std::vector<const void*> pointers{a.x, a.w, a.y};
-      if (bias_) {
-        ids.push_back(kBias);
-        pointers.push_back(a.bias);
-      }
-      if (residual_) {
-        ids.push_back(kResidual);
-        pointers.push_back(a.residual);
-      }
+      const auto pass = [&](bool used, std::int64_t id, const void* pointer) {
+        if (!used) return;
+        ids.push_back(id);
+        pointers.push_back(pointer);
+      };
+      pass(bias_, kBias, a.bias);
+      pass(residual_, kResidual, a.residual);
+      pass(minimum_, kUpper, &upper_);
       Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
       pack.set_array<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
       pack.set_array<const void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
@@ -241,12 +285,12 @@ class GraphKernel final : public ConvKernel {
     }
   }
 
-  std::shared_ptr<const Handles> handles_;  // those the plan was built with; destroyed after it
-  std::shared_ptr<const std::vector<Descriptor>> parts_;
-  std::shared_ptr<const Descriptor> graph_;
+  Origin origin_;
   Descriptor plan_;
   bool bias_;
   bool residual_;
+  bool minimum_;
+  float upper_;
 };
 
 }  // namespace
@@ -270,14 +314,18 @@ void Descriptor::finalize() { check(cudnnBackendFinalize(handle_), "finishing a 
 
 // ---- ConvGraph -----------------------------------------------------------------------------------
 
-bool can_fuse(const ConvProblem& problem) {
+std::vector<GraphForm> graph_forms(const ConvProblem& problem) {
   const Activation& activation = problem.activation;
-  return activation.is_none() || (activation.lo == 0.0F && activation.hi > 0.0F);
+  const bool identity = activation.is_none();
+  if (identity && !problem.bias && !problem.residual) return {GraphForm::Bare};
+  if (!identity && (activation.lo != 0.0F || activation.hi <= 0.0F)) return {GraphForm::Bare};
+  if (identity || !std::isfinite(activation.hi)) return {GraphForm::ClippedRelu, GraphForm::Bare};
+  return {GraphForm::ReluMinimum, GraphForm::ClippedRelu, GraphForm::Bare};
 }
 
-ConvGraph::ConvGraph(std::shared_ptr<const Handles> handles, const ConvProblem& problem, GraphScope scope)
-    : handles_(std::move(handles)), problem_(problem), scope_(scope) {
-  GraphWriter writer(problem, scope);
+ConvGraph::ConvGraph(std::shared_ptr<const Handles> handles, const ConvProblem& problem, GraphForm form)
+    : handles_(std::move(handles)), problem_(problem), form_(form) {
+  GraphWriter writer(problem, form);
   parts_ = std::make_shared<std::vector<Descriptor>>(writer.take_parts());
   std::vector<cudnnBackendDescriptor_t> operations;
   for (const std::size_t i : writer.operations()) operations.push_back((*parts_)[i].get());
@@ -308,8 +356,9 @@ std::vector<EngineConfig> ConvGraph::propose(cudnnBackendHeurMode_t mode) const 
       Descriptor& config = results[static_cast<std::size_t>(i)];
       const Descriptor engine = engine_of(config);
       if (!arithmetic_allowed(engine, problem_.precision)) continue;
-      std::string name = name_of(config, engine);
-      configs.push_back({std::move(config), std::move(name)});
+      const std::int64_t index = index_of(engine);
+      std::string name = "eng" + std::to_string(index) + knobs_of(config);
+      configs.push_back({std::move(config), index, is_compiled_at_run_time(engine), std::move(name)});
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::internal) throw;
@@ -328,10 +377,9 @@ std::shared_ptr<const ConvKernel> ConvGraph::build(const EngineConfig& config) c
     throw Error(ErrorCode::unsupported, "cuDNN",
                 "an engine wants " + std::to_string(workspace[0]) + " bytes of scratch");
   }
-  const bool layer = scope_ == GraphScope::Layer;
-  return std::make_shared<GraphKernel>(handles_, (layer ? "cudnn_graph_fused/" : "cudnn_graph/") + config.name,
-                                       workspace[0], Fused{layer, layer, layer}, layer && problem_.bias,
-                                       layer && problem_.residual, parts_, graph_, std::move(plan));
+  std::string name = (form_ == GraphForm::Bare ? "cudnn_graph/" : "cudnn_graph_fused/") + config.name;
+  return std::make_shared<GraphKernel>(GraphKernel::Origin{handles_, parts_, graph_}, std::move(plan), problem_, form_,
+                                       std::move(name), workspace[0]);
 }
 
 }  // namespace mobicuda::cudnn

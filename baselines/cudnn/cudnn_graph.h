@@ -57,20 +57,27 @@ class Descriptor {
 /// An engine with its knobs, as the heuristics propose it.
 struct EngineConfig {
   Descriptor descriptor;
-  std::string name;  ///< engine number and knobs, the same for the same settings
+  std::int64_t engine = 0;
+  bool compiled_at_run_time = false;  ///< building it takes a good part of a second
+  std::string name;                   ///< engine number and knobs, the same for the same settings
 };
 
-/// How much of a layer one operation graph computes.
-enum class GraphScope : std::uint8_t { Convolution, Layer };
+/// How one operation graph states a layer. cuDNN has other engines for a clipped ReLU than for a ReLU
+/// followed by a minimum, although both mean the same.
+enum class GraphForm : std::uint8_t {
+  Bare,         ///< the convolution alone
+  ReluMinimum,  ///< the whole layer, ReLU6 as min(relu(x), 6)
+  ClippedRelu,  ///< the whole layer, ReLU6 as one operation
+};
 
-/// True when cuDNN can express the layer's bias, residual and activation as pointwise operations.
-bool can_fuse(const ConvProblem& problem);
+/// The forms that state a layer: all but Bare need an activation that is none or a ReLU with or without bound.
+std::vector<GraphForm> graph_forms(const ConvProblem& problem);
 
 /// A convolution layer as an operation graph of cuDNN.
 class ConvGraph {
  public:
   /// Throws Error(unsupported) when cuDNN does not take the graph.
-  ConvGraph(std::shared_ptr<const Handles> handles, const ConvProblem& problem, GraphScope scope);
+  ConvGraph(std::shared_ptr<const Handles> handles, const ConvProblem& problem, GraphForm form);
 
   /// The engine configurations of one heuristic, best guess first, without those whose arithmetic the
   /// problem's precision forbids; empty when the heuristic has none.
@@ -82,7 +89,7 @@ class ConvGraph {
  private:
   std::shared_ptr<const Handles> handles_;  // the descriptors refer to it
   ConvProblem problem_;
-  GraphScope scope_;
+  GraphForm form_;
   std::shared_ptr<std::vector<Descriptor>> parts_;  // tensors and operations; shared with the kernels
   std::shared_ptr<Descriptor> graph_;
 };

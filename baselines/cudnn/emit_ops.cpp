@@ -48,7 +48,22 @@ std::string elementwise_name(bool bias, bool residual, bool clip) {
 
 // ---- convolution and matrix product --------------------------------------------------------------
 
-ConvProblem PlanBuilder::conv_problem(const Node& node, const Conv2d& op) const {
+// True when the value is the network's input and has to be rewritten channels-last anyway.
+bool PlanBuilder::converts_input(ValueId id) const {
+  while (id != graph_.input()) {
+    const auto producer = graph_.producer(id);
+    if (!producer) return false;
+    const Node& node = graph_.nodes()[*producer];
+    if (!std::holds_alternative<LayoutTransform>(node.op) && !std::holds_alternative<Identity>(node.op)) return false;
+    id = node.inputs[0];
+  }
+  return graph_.input_desc().layout == Layout::NCHW && layout_ == Layout::NHWC;
+}
+
+// The layer, and the same layer with more input channels: tensor cores want them in multiples, and the
+// conversion of the network's input can add zeros for the price of writing them.
+std::vector<ConvProblem> PlanBuilder::conv_problems(const Node& node, const Conv2d& op) const {
+  constexpr std::array<std::int64_t, 2> kPaddedChannels{4, 8};
   const Shape& x = graph_.value(node.inputs[Conv2d::kInput]).desc.shape;
   const Shape& w = graph_.value(node.inputs[Conv2d::kWeight]).desc.shape;
   ConvProblem problem;
@@ -68,36 +83,58 @@ ConvProblem PlanBuilder::conv_problem(const Node& node, const Conv2d& op) const 
   problem.bias = node.inputs[Conv2d::kBias] != kNoValue;
   problem.residual = node.inputs[Conv2d::kResidual] != kNoValue;
   problem.activation = op.activation;
+  std::vector<ConvProblem> problems{problem};
+  if (op.groups != 1 || !converts_input(node.inputs[Conv2d::kInput])) return problems;
+  for (const std::int64_t channels : kPaddedChannels) {
+    if (channels <= x[1]) continue;
+    problem.c = channels;
+    problems.push_back(problem);
+  }
+  return problems;
+}
+
+ConvProblem PlanBuilder::gemm_problem(const Node& node, const Gemm& op) const {
+  const Shape& weight = graph_.value(node.inputs[Gemm::kWeight]).desc.shape;
+  ConvProblem problem;
+  problem.precision = options_.precision;
+  problem.n = options_.max_batch;
+  problem.c = weight[1];
+  problem.k = weight[0];
+  problem.bias = node.inputs[Gemm::kBias] != kNoValue;
+  problem.activation = op.activation;
+  problem.float_output = element() == DType::F16 && wants_float(node.output);
   return problem;
 }
 
-const ConvChoice& PlanBuilder::choose(const Node& node, const ConvProblem& problem) {
-  const ConvChoice* choice = search_.find(problem);
-  if (choice == nullptr) {
-    throw Error(ErrorCode::unsupported, node.origin.describe(), "neither cuDNN nor cuBLASLt runs " + describe(problem));
+std::vector<ConvProblem> PlanBuilder::problems() const {
+  std::vector<ConvProblem> all;
+  for (const Node& node : graph_.nodes()) {
+    if (const auto* conv = std::get_if<Conv2d>(&node.op)) {
+      const std::vector<ConvProblem> alternatives = conv_problems(node, *conv);
+      all.insert(all.end(), alternatives.begin(), alternatives.end());
+    } else if (const auto* gemm = std::get_if<Gemm>(&node.op)) {
+      all.push_back(gemm_problem(node, *gemm));
+    }
   }
-  return *choice;
+  return all;
 }
 
-// Tensor cores want channels in multiples; the conversion of the network's input can add zero channels for
-// the price of writing them.
-const ConvChoice& PlanBuilder::choose_channels(const Node& node, ConvProblem problem, const Stored& x) {
-  constexpr std::array<std::int64_t, 2> kPaddedChannels{4, 8};
-  const ConvChoice* best = &choose(node, problem);
-  const bool converts_input = x.layout == Layout::NCHW && x.dtype == DType::F32 && layout_ == Layout::NHWC;
-  if (!converts_input || problem.groups != 1) return *best;
-  for (const std::int64_t channels : kPaddedChannels) {
-    if (channels <= x.shape[1]) continue;
-    problem.c = channels;
-    const ConvChoice* padded = search_.find(problem);
-    if (padded != nullptr && padded->milliseconds < best->milliseconds) best = padded;
+const ConvChoice& PlanBuilder::choose(const Node& node, std::span<const ConvProblem> alternatives) {
+  const ConvChoice* best = nullptr;
+  for (const ConvProblem& problem : alternatives) {
+    const ConvChoice* choice = search_.find(problem);
+    if (choice != nullptr && (best == nullptr || choice->milliseconds < best->milliseconds)) best = choice;
+  }
+  if (best == nullptr) {
+    throw Error(ErrorCode::unsupported, node.origin.describe(),
+                "neither cuDNN nor cuBLASLt runs " + describe(alternatives.front()));
   }
   return *best;
 }
 
 void PlanBuilder::emit(const Node& node, const Conv2d& op) {
   const Stored raw = stored(node.inputs[Conv2d::kInput]);
-  const ConvChoice& choice = choose_channels(node, conv_problem(node, op), raw);
+  const ConvChoice& choice = choose(node, conv_problems(node, op));
   const std::string label = node.origin.label();
   const Stored x = convert(raw, element(), layout_, choice.problem.c, "input of " + label);
   const WeightStore::Address w = weights_.add_filter(*graph_.value(node.inputs[Conv2d::kWeight]).constant,
@@ -168,17 +205,9 @@ bool PlanBuilder::wants_float(ValueId id) const {
 }
 
 void PlanBuilder::emit(const Node& node, const Gemm& op) {
-  const Shape& weight = graph_.value(node.inputs[Gemm::kWeight]).desc.shape;
-  ConvProblem problem;
-  problem.precision = options_.precision;
-  problem.n = options_.max_batch;
-  problem.c = weight[1];
-  problem.k = weight[0];
-  problem.bias = node.inputs[Gemm::kBias] != kNoValue;
-  problem.activation = op.activation;
-  problem.float_output = element() == DType::F16 && wants_float(node.output);
+  ConvProblem problem = gemm_problem(node, op);
   if (problem.float_output && search_.find(problem) == nullptr) problem.float_output = false;
-  const ConvChoice& choice = choose(node, problem);
+  const ConvChoice& choice = choose(node, {&problem, 1});
 
   const Stored x = in_plan_format(stored(node.inputs[Gemm::kInput]), "input of " + node.origin.label());
   const HostTensor& matrix = *graph_.value(node.inputs[Gemm::kWeight]).constant;

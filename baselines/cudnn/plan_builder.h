@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ class PlanBuilder {
  public:
   /// `graph` and `search` must outlive the builder.
   PlanBuilder(const Graph& graph, const EngineOptions& options, Layout layout, ConvSearch& search);
+
+  /// The convolutions and matrix products that build() will look up in the search.
+  std::vector<ConvProblem> problems() const;
 
   /// Throws Error(unsupported) that names the layer which nothing runs. Call once.
   CudaPlan build();
@@ -64,9 +68,10 @@ class PlanBuilder {
   void emit_elementwise(const Node& node, const char* kernel, const Stored& x, const Stored* residual,
                         const WeightStore::Address& scale, const WeightStore::Address& shift,
                         const Activation& activation);
-  const ConvChoice& choose(const Node& node, const ConvProblem& problem);
-  ConvProblem conv_problem(const Node& node, const Conv2d& op) const;
-  const ConvChoice& choose_channels(const Node& node, ConvProblem problem, const Stored& x);
+  const ConvChoice& choose(const Node& node, std::span<const ConvProblem> alternatives);
+  std::vector<ConvProblem> conv_problems(const Node& node, const Conv2d& op) const;
+  ConvProblem gemm_problem(const Node& node, const Gemm& op) const;
+  bool converts_input(ValueId id) const;
   bool wants_float(ValueId id) const;
 
   // Buffers and formats.
