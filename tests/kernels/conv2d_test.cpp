@@ -347,6 +347,17 @@ TEST_CASE("conv2d is exact on small whole numbers") {
   }
 }
 
+TEST_CASE("conv2d gives the same bits with either stem and with either direct variant") {
+  for (const Elem elem : kElems) {
+    for (const int stride : {1, 2}) {
+      const Conv2dParams p = stem(elem, Input::NchwFloat, 3, 37, 35, 24, stride);
+      const Device device(p, random_data(p, 45));
+      REQUIRE(compare_bits(device.run(Conv2dVariant::Stem3x3P8C8), device.run(Conv2dVariant::Stem3x3P2C4)));
+      REQUIRE(compare_bits(device.run(Conv2dVariant::Direct4x4), device.run(Conv2dVariant::Direct)));
+    }
+  }
+}
+
 TEST_CASE("conv2d passes NaN and infinity on, to the windows that see them only") {
   for (const Elem elem : kElems) {
     for (const Input input : kInputs) {

@@ -311,6 +311,25 @@ TEST_CASE("depthwise_conv is exact on small whole numbers") {
   }
 }
 
+TEST_CASE("depthwise_conv gives the same bits with every variant and in every batch") {
+  for (const Elem elem : kElems) {
+    for (const int stride : {1, 2}) {
+      DepthwiseConvParams p = same_3x3(elem, 5, 15, 14, 16, stride);
+      const Data all = random_data(p, 45);
+      const Device device(p, all);
+      const std::vector<float> expected = device.run(DepthwiseConvVariant::Direct);
+      for_each_variant(p, [&](DepthwiseConvVariant variant) { REQUIRE(compare_bits(device.run(variant), expected)); });
+      p.n = 1;
+      const auto picture = static_cast<std::ptrdiff_t>(input_count(p));
+      const Data first{{all.x.begin(), all.x.begin() + picture}, all.weight, all.bias};
+      const Device alone(p, first);
+      const std::span<const float> expected_first(expected.data(), output_count(p));
+      for_each_variant(
+          p, [&](DepthwiseConvVariant variant) { REQUIRE(compare_bits(alone.run(variant), expected_first)); });
+    }
+  }
+}
+
 TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only") {
   for (const Elem elem : kElems) {
     for (const int stride : {1, 2}) {
