@@ -137,28 +137,33 @@ GemmVariant VariantChooser::gemm(const GemmParams& params) const {
               params.elem == Elem::F16 ? shape.half_variants() : shape.float_variants());
 }
 
+// The rule of docs/kernels/depthwise_conv.md, with its thread counts for 132 multiprocessors.
 DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& params) const {
   using enum DepthwiseConvVariant;
-  // The longest strip that still gives every multiprocessor enough threads to hide DRAM's latency.
-  constexpr double kThreads = 1024;
-  std::vector<DepthwiseConvVariant> preferred;
-  for (const auto variant : {Strip7x2B16, Strip4x2B16, Strip2x2B16, Strip2x2B8, Strip1x1B16, Strip1x1B8}) {
+  constexpr double kMeasuredMultiprocessors = 132;
+  const auto enough_threads = [&](DepthwiseConvVariant variant, double wanted) {
     const DepthwiseConvTile t = tile(variant, params.elem);
     const double threads = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
                            ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
-    if (threads >= kThreads * gpu_.multiprocessors) preferred.push_back(variant);
+    return threads >= wanted * gpu_.multiprocessors / kMeasuredMultiprocessors;
+  };
+  std::vector<DepthwiseConvVariant> preferred;
+  if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Strip7x2B16, 66000)) {
+    preferred.push_back(Strip7x2B16);
   }
+  if (enough_threads(Strip4x2B16, 50000)) preferred.insert(preferred.end(), {Strip4x2B16, Strip4x4B8});
+  if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
+  if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);
   preferred.push_back(Strip1x1B8);
   return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 
+// The rule of docs/kernels/conv2d.md.
 Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   using enum Conv2dVariant;
-  const double large_threads =
-      static_cast<double>(params.n) * params.out_h * params.out_w * params.c_out / (8 * 8 * gpu_.multiprocessors);
-  const std::vector<Conv2dVariant> preferred = large_threads >= 512
-                                                   ? std::vector{Stem3x3P8C8, Stem3x3P2C4, Direct4x4, Direct}
-                                                   : std::vector{Stem3x3P2C4, Stem3x3P8C8, Direct4x4, Direct};
+  const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
+  std::vector<Conv2dVariant> preferred{Stem3x3P2C4, Direct4x4, Direct};
+  if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.insert(preferred.begin(), Stem3x3P8C8);
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 
