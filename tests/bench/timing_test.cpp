@@ -46,6 +46,7 @@ TEST_CASE("bursts alternate after one warm-up each", "[timing]") {
   CHECK(samples[0].times_ms.size() >= 50);
   CHECK(samples[0].times_ms.front() == 1);
   CHECK(samples[1].times_ms.front() == 2);
+  CHECK(samples[1].burst_medians_ms.back() == 2);
 }
 
 TEST_CASE("measuring lasts as long as asked", "[timing]") {
