@@ -213,7 +213,9 @@ class SplitTile {
   __device__ __forceinline__ void begin(const GemmArgs& args, int m0, int n0) {
     if (args.residual == nullptr) return;
 #pragma unroll
-    for (int i = 0; i < kRuns; ++i) residual_[i] = load_residual<T, 4>(args, m0 + row(i), n0 + column(i));
+    for (int i = 0; i < kRuns; ++i) {
+      if (has(i)) residual_[i] = load_residual<T, 4>(args, m0 + row(i), n0 + column(i));
+    }
   }
 
   __device__ __forceinline__ void finish(const GemmArgs& args, const typename Tile::Sums& sums, int m0, int n0,
@@ -222,7 +224,7 @@ class SplitTile {
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
-      if (kBm * kBn % (4 * Tile::kThreads) != 0 && row(i) >= kBm) break;
+      if (!has(i)) break;
       float value[4] = {};
 #pragma unroll
       for (int group = 0; group < Tile::kSplitK; ++group) {
@@ -240,6 +242,8 @@ class SplitTile {
   static constexpr int kBn = Tile::kBn;
   static constexpr int kRuns = (kBm * kBn / 4 + Tile::kThreads - 1) / Tile::kThreads;
 
+  // Whether this thread has an i-th run, and where it is within the tile.
+  __device__ __forceinline__ static bool has(int i) { return kBm * kBn % (4 * Tile::kThreads) == 0 || row(i) < kBm; }
   __device__ __forceinline__ static int row(int i) {
     return static_cast<int>((threadIdx.x + i * Tile::kThreads) / (kBn / 4));
   }
