@@ -91,10 +91,10 @@ class ConvSearch::Trial {
       attempt(std::move(kernel));
       return Clock::now() < deadline;
     };
+    offer(cublas_gemm_kernels, sink);
     for (const auto& kernel : search_.graph_candidates_.of(problem_)) {
       if (!sink(kernel)) break;
     }
-    offer(cublas_gemm_kernels, sink);
     offer(legacy_conv_kernels, sink);
   }
 

@@ -11,6 +11,7 @@ namespace {
 constexpr double kLongWork = 0.5;       // ms: launch cost no longer matters, no need for a captured graph
 constexpr double kReliableWork = 0.1;   // ms: from here a single launched run tells fast from slow
 constexpr double kHopeless = 1.5;       // times the best
+constexpr double kLoading = 20.0;       // ms that loading a kernel may add to its first run
 constexpr double kReplayLength = 0.25;  // ms of work in one captured graph
 constexpr int kMinReplays = 2;
 constexpr int kMaxReplays = 16;
@@ -64,7 +65,7 @@ double Stopwatch::replayed(const Work& work, double estimate) const {
 
 double Stopwatch::milliseconds(const Work& work, double best) const {
   double time = launched(work);  // loads the kernels
-  if (time != kRefused) time = launched(work);
+  if (time < kLoading + kHopeless * best) time = launched(work);
   if (time != kRefused && !(time > kReliableWork && time > kHopeless * best)) {
     if (time < kLongWork) {
       time = replayed(work, time);
@@ -72,6 +73,13 @@ double Stopwatch::milliseconds(const Work& work, double best) const {
       for (int round = 1; round < kRounds; ++round) time = std::min(time, launched(work));
     }
   }
+  forget_error();
+  return time;
+}
+
+double Stopwatch::replay_milliseconds(const Work& work) const {
+  double time = launched(work);  // loads the kernels
+  if (time != kRefused) time = replayed(work, time);
   forget_error();
   return time;
 }
@@ -93,14 +101,12 @@ double plan_milliseconds(const CudaPlan& plan, std::int64_t n, void* session_sta
   }
   const CudaStepContext context{n, stream, false, buffers.data(), workspace.data(), session_state};
   const Stopwatch stopwatch(stream);
-  return stopwatch.milliseconds(
-      [&] {
-        for (const CudaStep& step : plan.steps) {
-          if (const cudaError_t status = step.enqueue(context); status != cudaSuccess) return status;
-        }
-        return cudaSuccess;
-      },
-      Stopwatch::kRefused);
+  return stopwatch.replay_milliseconds([&] {
+    for (const CudaStep& step : plan.steps) {
+      if (const cudaError_t status = step.enqueue(context); status != cudaSuccess) return status;
+    }
+    return cudaSuccess;
+  });
 }
 
 }  // namespace mobicuda::cudnn

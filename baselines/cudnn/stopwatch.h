@@ -23,6 +23,8 @@ class Stopwatch {
   /// Milliseconds of one `work`, the best of a few; kRefused when it fails or cannot be captured. Work that
   /// is clearly slower than `best` is given up early. Throws Error(device_lost) when the device is gone.
   double milliseconds(const Work& work, double best) const;
+  /// The same for work of many kernels: always from a CUDA graph, never given up.
+  double replay_milliseconds(const Work& work) const;
 
  private:
   double launched(const Work& work) const;
