@@ -79,7 +79,7 @@ def main():
         print(f"compare_onnxruntime.py: {error.name} is not installed: pip install onnxruntime numpy", file=sys.stderr)
         return EXIT_ABSENT
     writer = arguments.build / "models" / "mobicuda_write_model"
-    bench_engine = arguments.build / "bench" / "bench_engine" / "bench_engine"
+    bench_engine = arguments.build / "bench" / "bench_engine"
     for program in (writer, bench_engine):
         if not program.is_file():
             print(f"compare_onnxruntime.py: {program} is missing: build it, or name the folder by --build",
