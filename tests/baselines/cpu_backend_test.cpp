@@ -1,5 +1,6 @@
 // The CPU engine through the public interface: fp32 against the fp64 oracle with derived bounds, and its promises
 // of determinism, exact memory and no allocation.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -180,36 +181,146 @@ TEST_CASE("gemm in fp32 stays within the hard bound of the oracle") {
   }
 }
 
-TEST_CASE("operations without sums are as exact in fp32 as in fp64") {
-  const TensorDesc image{DType::F32, Shape{1, 6, 7, 5}, Layout::NCHW};
-  const auto check = [&](const char* what, const std::function<void(TestGraph&)>& append) {
-    TestGraph net(image, 8);
-    append(net);
-    const Graph graph = net.build();
-    const Floats input = random_integers(9, static_cast<std::size_t>(3 * image.shape.elements()));
-    INFO(what);
-    CHECK(
-        compare_bits(run(*compile(graph, Precision::Fp32, 3), input), run(*compile(graph, Precision::Fp64, 3), input)));
-  };
-  check("add", [](TestGraph& net) { net.add(Add{Activation::relu6()}, {net.last(), net.last()}); });
-  check("clip", [](TestGraph& net) { net.add(Clip{{-1.0F, 2.5F}}, {net.last()}); });
+// A picture (C, H, W) in NCHW, read by logical index.
+struct Picture {
+  const float* data;
+  std::int64_t c, h, w;
+
+  double at(std::int64_t channel, std::int64_t y, std::int64_t x) const {
+    return static_cast<double>(data[(channel * h + y) * w + x]);
+  }
+};
+
+// What an operation must give for one picture, in the NCHW order of its output.
+using Expectation = std::function<std::vector<double>(const Picture&)>;
+
+// Calls body(c, y, x) in NCHW order.
+std::vector<double> for_each_pixel(std::int64_t c, std::int64_t h, std::int64_t w,
+                                   const std::function<double(std::int64_t, std::int64_t, std::int64_t)>& body) {
+  std::vector<double> values;
+  for (std::int64_t channel = 0; channel < c; ++channel) {
+    for (std::int64_t y = 0; y < h; ++y) {
+      for (std::int64_t x = 0; x < w; ++x) values.push_back(body(channel, y, x));
+    }
+  }
+  return values;
+}
+
+// Both precisions against the expectation, exactly: whole numbers, and divisors that are powers of two.
+void check_exact(const std::function<void(TestGraph&)>& append, const Expectation& expectation) {
+  constexpr std::int64_t kPictures = 3;
+  const Shape shape{1, 6, 4, 8};
+  TestGraph net({DType::F32, shape, Layout::NCHW}, 8, WeightKind::Integer);
+  append(net);
+  const Graph graph = net.build();
+  const Floats input = random_integers(9, static_cast<std::size_t>(kPictures * shape.elements()));
+  std::vector<double> expected;
+  for (std::int64_t n = 0; n < kPictures; ++n) {
+    const std::vector<double> one = expectation({input.data() + n * shape.elements(), shape[1], shape[2], shape[3]});
+    expected.insert(expected.end(), one.begin(), one.end());
+  }
+  for (const Precision precision : {Precision::Fp32, Precision::Fp64}) {
+    CAPTURE(to_string(precision));
+    CHECK(compare_exact(run(*compile(graph, precision, kPictures, 2), input), expected));
+  }
+}
+
+TEST_CASE("element-wise operations give what their definition says") {
+  check_exact(
+      [](TestGraph& net) {
+        net.add(Add{Activation::relu6()}, {net.last(), net.last()});
+      },
+      [](const Picture& p) {
+        return for_each_pixel(
+            p.c, p.h, p.w, [&](auto c, auto y, auto x) { return std::min(std::max(2.0 * p.at(c, y, x), 0.0), 6.0); });
+      });
+  check_exact(
+      [](TestGraph& net) {
+        net.add(Clip{{-1.0F, 2.5F}}, {net.last()});
+      },
+      [](const Picture& p) {
+        return for_each_pixel(p.c, p.h, p.w,
+                              [&](auto c, auto y, auto x) { return std::min(std::max(p.at(c, y, x), -1.0), 2.5); });
+      });
+  check_exact([](TestGraph& net) { net.add(Identity{}, {net.last()}); },
+              [](const Picture& p) {
+                return for_each_pixel(p.c, p.h, p.w, [&](auto c, auto y, auto x) { return p.at(c, y, x); });
+              });
+}
+
+TEST_CASE("scale and shift use each channel's own numbers") {
+  const Floats scale = random_integers(8, 6);  // what the graph draws first and second
+  const Floats shift = random_integers(9, 6);
+  check_exact(
+      [](TestGraph& net) {
+        const ValueId scales = net.constant(Shape{6}, 1.0F);
+        const ValueId shifts = net.constant(Shape{6}, 1.0F);
+        net.add(ScaleShift{{-7.0F, 11.0F}}, {net.last(), scales, shifts});
+      },
+      [&](const Picture& p) {
+        return for_each_pixel(p.c, p.h, p.w, [&](auto c, auto y, auto x) {
+          const auto at = static_cast<std::size_t>(c);
+          const double value = static_cast<double>(scale[at]) * p.at(c, y, x) + static_cast<double>(shift[at]);
+          return std::min(std::max(value, -7.0), 11.0);
+        });
+      });
+}
+
+TEST_CASE("pooling takes the windows of each channel") {
   Pool2d pool;
-  pool.kernel = {3, 2};
-  pool.strides = {2, 2};
-  pool.pads = {1, 1, 0, 1};
-  check("max pooling", [&](TestGraph& net) { net.add(pool, {net.last()}); });
+  pool.kernel = {2, 4};
+  pool.strides = {2, 1};
+  check_exact([&](TestGraph& net) { net.add(pool, {net.last()}); },
+              [](const Picture& p) {
+                return for_each_pixel(p.c, 2, 5, [&](auto c, auto y, auto x) {
+                  double largest = p.at(c, 2 * y, x);
+                  for (int i = 0; i < 8; ++i) largest = std::max(largest, p.at(c, 2 * y + i / 4, x + i % 4));
+                  return largest;
+                });
+              });
   pool.kind = PoolKind::Average;
-  pool.kernel = {2, 2};
-  pool.ceil_mode = true;
-  check("average pooling", [&](TestGraph& net) { net.add(pool, {net.last()}); });
-  pool.count_include_pad = true;
-  check("average pooling with padding", [&](TestGraph& net) { net.add(pool, {net.last()}); });
-  check("transpose", [](TestGraph& net) { net.add(Transpose{{0, 3, 1, 2}}, {net.last()}); });
-  check("pad", [](TestGraph& net) { net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()}); });
-  check("reshape", [](TestGraph& net) { net.flatten(); });
-  check("reshape after NHWC work",
-        [&](TestGraph& net) { net.add(pool, {net.last()}).flatten().add(Clip{Activation::relu6()}, {net.last()}); });
-  check("nothing", [](TestGraph& net) { net.add(Identity{}, {net.last()}); });
+  check_exact([&](TestGraph& net) { net.add(pool, {net.last()}); },
+              [](const Picture& p) {
+                return for_each_pixel(p.c, 2, 5, [&](auto c, auto y, auto x) {
+                  double sum = 0.0;
+                  for (int i = 0; i < 8; ++i) sum += p.at(c, 2 * y + i / 4, x + i % 4);
+                  return sum / 8.0;
+                });
+              });
+  check_exact([](TestGraph& net) { net.add(GlobalAveragePool{}, {net.last()}); },
+              [](const Picture& p) {
+                return for_each_pixel(p.c, 1, 1, [&](auto c, auto, auto) {
+                  double sum = 0.0;
+                  for (int i = 0; i < 32; ++i) sum += p.at(c, i / 8, i % 8);
+                  return sum / 32.0;
+                });
+              });
+}
+
+TEST_CASE("transpose, pad and reshape move every element to its place") {
+  check_exact(
+      [](TestGraph& net) {
+        net.add(Transpose{{0, 3, 1, 2}}, {net.last()});
+      },
+      [](const Picture& p) { return for_each_pixel(8, 4, 6, [&](auto i, auto j, auto k) { return p.at(k, j, i); }); });
+  check_exact(
+      [](TestGraph& net) {
+        net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()});
+      },
+      [](const Picture& p) {
+        return for_each_pixel(p.c, 8, 10, [&](auto c, auto y, auto x) {
+          return y >= 1 && y < 5 && x >= 2 ? p.at(c, y - 1, x - 2) : 0.5;
+        });
+      });
+  check_exact(
+      [](TestGraph& net) {
+        net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()}).flatten().add(Clip{Activation::relu()}, {net.last()});
+      },
+      [](const Picture& p) {
+        return for_each_pixel(p.c, 8, 10, [&](auto c, auto y, auto x) {
+          return y >= 1 && y < 5 && x >= 2 ? std::max(p.at(c, y - 1, x - 2), 0.0) : 0.5;
+        });
+      });
 }
 
 TEST_CASE("a flattened image keeps the NCHW order of its elements") {
