@@ -84,9 +84,18 @@ void add_named(const Implementation& implementation, const Request& request, con
     add_case(implementation, *request.precision, selection);
     return;
   }
-  const std::size_t before = selection.cases.size();
   add_all(implementation, options, selection);
-  if (selection.cases.size() == before) throw UsageError(lacks(implementation, options.precisions.front()));
+}
+
+[[noreturn]] void throw_nothing_runs(const Selection& selection, const std::vector<Implementation>& implementations) {
+  std::string reasons;
+  for (const std::string& note : selection.notes) reasons += (reasons.empty() ? "" : "; ") + note;
+  const std::string message = "nothing that was asked for runs here: " + reasons;
+  const bool device = std::any_of(implementations.begin(), implementations.end(), [&](const Implementation& one) {
+    return !one.unavailable.empty() && message.find(one.unavailable) != std::string::npos;
+  });
+  if (device) throw Error(ErrorCode::device_unavailable, "--impl", message);
+  throw UsageError(message);
 }
 
 std::size_t find_reference(const Options& options, const std::vector<Case>& cases) {
@@ -132,11 +141,7 @@ Selection select_cases(const Options& options, const std::vector<Implementation>
       add_named(find(implementations, request.name), request, options, selection);
     }
   }
-  if (selection.cases.empty()) {
-    std::string reasons;
-    for (const std::string& note : selection.notes) reasons += (reasons.empty() ? "" : "; ") + note;
-    throw Error(ErrorCode::device_unavailable, "--impl", "nothing that was asked for runs here: " + reasons);
-  }
+  if (selection.cases.empty()) throw_nothing_runs(selection, implementations);
   for (std::size_t i = 0; i < selection.cases.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (selection.cases[i].label() == selection.cases[j].label()) {

@@ -41,9 +41,10 @@ struct Selection {
   std::vector<std::string> notes;  ///< what was left out, and why
 };
 
-/// Turns --impl, --precision and --reference into cases. What the user names must run: an unknown name
-/// throws UsageError, an implementation that cannot run here Error(device_unavailable), a precision it
-/// lacks UsageError. Under "all", and for a pair out of two lists, what cannot run is noted instead.
+/// Turns --impl, --precision and --reference into cases. An unknown name throws UsageError, and so does a
+/// precision that NAME:PRECISION asks for in vain; an implementation that is named but cannot run here
+/// throws Error(device_unavailable). What "all" names and cannot run, and pairs of the two lists that do not
+/// exist, are noted; when nothing is left, that is an error too.
 Selection select_cases(const Options& options, const std::vector<Implementation>& implementations);
 
 }  // namespace mobicuda::bench

@@ -144,6 +144,14 @@ TEST_CASE("a named implementation must run", "[implementations]") {
   CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu,cpu"}), machine_with_gpu()), UsageError);
 }
 
+TEST_CASE("when nothing is left to run, the error tells whether a device would help", "[implementations]") {
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "all", "--fp16"}), machine_without_gpu()), Error);
+  CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu", "--fp16"}), machine_without_gpu()), UsageError);
+  const Selection fewer = select_cases(options_of({"--impl", "custom,cpu", "--fp16"}), machine_with_gpu());
+  CHECK(labels_of(fewer) == Strings{"custom fp16"});
+  CHECK(fewer.notes.size() == 1);
+}
+
 TEST_CASE("precisions go with those that have them, a case may name its own", "[implementations]") {
   const Selection lists =
       select_cases(options_of({"--impl", "custom,cpu", "--precision", "fp16,fp32"}), machine_with_gpu());
