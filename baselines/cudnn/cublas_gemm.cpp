@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kAlgorithmsAsked = 24;
 constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for sm_90
+constexpr std::uint32_t kPointerAlignment = 16;  // what callers promise for the network's input and output
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::F16 ? CUDA_R_16F : CUDA_R_32F; }
 
@@ -98,20 +99,24 @@ cublasLtMatmulDescOpaque_t make_desc(const ConvProblem& p) {
   return desc;
 }
 
+template <class T>
+void set(cublasLtMatmulPreferenceOpaque_t& preference, cublasLtMatmulPreferenceAttributes_t name, const T& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(&preference, name, &value, sizeof(value)), "describing a matrix product");
+}
+
 std::vector<cublasLtMatmulHeuristicResult_t> propose(const Handles& handles, const ConvProblem& problem,
                                                      const Layouts& layouts, cublasLtMatmulDescOpaque_t desc) {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(cublasLtMatmulPreferenceInit(&preference), "describing a matrix product");
-  const auto workspace = static_cast<std::uint64_t>(kGemmWorkspaceBytes);
-  check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                             sizeof(workspace)),
-        "describing a matrix product");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kGemmWorkspaceBytes));
+  for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    set(preference, name, kPointerAlignment);
+  }
   if (problem.precision == Precision::Fp16) {
     // Partial sums of split-K in half would not be accumulation in float.
-    const std::uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    check(cublasLtMatmulPreferenceSetAttribute(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
-                                               sizeof(reduction)),
-          "describing a matrix product");
+    set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   }
   std::vector<cublasLtMatmulHeuristicResult_t> results(kAlgorithmsAsked);
   int found = 0;

@@ -270,7 +270,7 @@ void PlanBuilder::emit(const Node& node, const Pool2d& op) {
                                     static_cast<int>(op.pads.top), static_cast<int>(op.pads.left),
                                     static_cast<int>(op.strides[0]), static_cast<int>(op.strides[1])),
         "describing a pooling");
-  LayerInfo info = layer_info(node, "cudnn_pooling");
+  LayerInfo info = layer_info(node, "cudnn/pooling");
   info.flops = flops_per_picture(graph_, node);
   const TensorShape from = tensor_shape(x.shape, layout_, element());
   TensorShape to = tensor_shape(y.shape, layout_, element());
@@ -305,7 +305,7 @@ void PlanBuilder::emit(const Node& node, const Softmax&) {
   const Stored y = new_output(node, x.dtype);
   TensorShape shape = tensor_shape(x.shape, x.layout, x.dtype);
   shape.channels_last = false;
-  LayerInfo info = layer_info(node, "cudnn_softmax");
+  LayerInfo info = layer_info(node, "cudnn/softmax");
   info.flops = flops_per_picture(graph_, node);
   info.activation_bytes = 2 * shape.elements() * size_of(x.dtype) / shape.n;
   const int source = x.buffer;
