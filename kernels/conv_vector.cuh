@@ -70,8 +70,8 @@ __device__ __forceinline__ void load_constant(const void* address, uint4& words)
                : "l"(address));
 }
 
-/// Activations where `inside`, else zeros and no access.
-__device__ __forceinline__ void load_or_zero(const void* address, bool inside, uint2& words) {
+/// Activations where `inside` is not 0, else zeros and no access.
+__device__ __forceinline__ void load_or_zero(const void* address, unsigned inside, uint2& words) {
   asm volatile(
       "{\n"
       "  .reg .pred inside;\n"
@@ -81,9 +81,9 @@ __device__ __forceinline__ void load_or_zero(const void* address, bool inside, u
       "  @inside ld.global.v2.u32 {%0, %1}, [%2];\n"
       "}\n"
       : "=&r"(words.x), "=&r"(words.y)
-      : "l"(address), "r"(static_cast<unsigned>(inside)));
+      : "l"(address), "r"(inside));
 }
-__device__ __forceinline__ void load_or_zero(const void* address, bool inside, uint4& words) {
+__device__ __forceinline__ void load_or_zero(const void* address, unsigned inside, uint4& words) {
   asm volatile(
       "{\n"
       "  .reg .pred inside;\n"
@@ -95,7 +95,7 @@ __device__ __forceinline__ void load_or_zero(const void* address, bool inside, u
       "  @inside ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n"
       "}\n"
       : "=&r"(words.x), "=&r"(words.y), "=&r"(words.z), "=&r"(words.w)
-      : "l"(address), "r"(static_cast<unsigned>(inside)));
+      : "l"(address), "r"(inside));
 }
 
 /// kCount weights or biases, aligned to their size or to 16 bytes.

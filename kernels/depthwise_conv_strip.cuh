@@ -68,8 +68,11 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   release_successor();
 
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
-  // A thread beyond the end loads the last item's weights and stops after the wait.
-  const Item item = decode(a.grid, min(index, a.grid.items - 1));
+  // A thread beyond the end has the last item's weights and sees neither input nor output rows.
+  const bool active = index < a.grid.items;
+  const Item item = decode(a.grid, active ? index : a.grid.items - 1);
+  const unsigned h = active ? static_cast<unsigned>(a.h) : 0U;
+  const int out_h = active ? a.out_h : 0;
   const int c = static_cast<int>(item.vector) * kVector;
 
   float weights[9][kVector];  // (ky * 3 + kx, channels)
@@ -77,9 +80,6 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   for (int tap = 0; tap < 9; ++tap) load_constants<T>(weight + static_cast<std::size_t>(tap) * a.c + c, weights[tap]);
   float offset[kVector] = {};
   if (bias != nullptr) load_constants<float>(bias + c, offset);
-  wait_for_predecessor();
-  if (index >= a.grid.items) return;
-
   const int oy0 = static_cast<int>(item.tile_y) * S::kRows;
   const int ox0 = static_cast<int>(item.tile_x) * S::kColumns;
   const int iy0 = oy0 * kStride - a.pad_top;
@@ -98,12 +98,13 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   for (int j = 0; j < Shape::kInColumns; ++j) {
     if (static_cast<unsigned>(ix0 + j) < static_cast<unsigned>(a.w)) columns_inside |= 1U << j;
   }
+  wait_for_predecessor();
 
   const auto load_row = [&](int row, Vector(&words)[Shape::kInColumns]) {
-    const unsigned inside = static_cast<unsigned>(iy0 + row) < static_cast<unsigned>(a.h) ? columns_inside : 0U;
+    const unsigned inside = static_cast<unsigned>(iy0 + row) < h ? columns_inside : 0U;
 #pragma unroll
     for (int j = 0; j < Shape::kInColumns; ++j) {
-      load_or_zero(picture + (first + row * row_bytes + j * pixel_bytes), (inside & 1U << j) != 0, words[j]);
+      load_or_zero(picture + (first + row * row_bytes + j * pixel_bytes), inside & 1U << j, words[j]);
     }
   };
 
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
     const int oy = oy0 + done;
 #pragma unroll
     for (int column = 0; column < S::kColumns; ++column) {
-      if (oy >= a.out_h || ox0 + column >= a.out_w) continue;
+      if (oy >= out_h || ox0 + column >= a.out_w) continue;
       float values[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) values[v] = apply(a.clip, sums[done][column][v]);
