@@ -187,7 +187,7 @@ TEST_CASE("scale_shift stays within its bound of the oracle") {
   }
 }
 
-TEST_CASE("scale_shift is exact on whole numbers over more rows than one grid holds") {
+TEST_CASE("scale_shift is exact on whole numbers over more rows than one grid holds", "[large]") {
   constexpr int kC = 1;
   constexpr std::int64_t kRows = 65535LL * 128 * 4 + 77;  // one more round than grid y, block and thread cover
   const DeviceTensor in(Elem::F16, random_integers(9, static_cast<std::size_t>(kRows)));
@@ -202,7 +202,7 @@ TEST_CASE("scale_shift is exact on whole numbers over more rows than one grid ho
   CHECK(compare_exact(y, expected));
 }
 
-TEST_CASE("clip reaches elements beyond 2^31") {
+TEST_CASE("clip reaches elements beyond 2^31", "[large]") {
   constexpr std::size_t kCount = (std::size_t{1} << 31U) + 1027;
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;

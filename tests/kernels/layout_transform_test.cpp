@@ -105,7 +105,7 @@ TEST_CASE("layout_transform between equal orders converts") {
   }
 }
 
-TEST_CASE("layout_transform takes more pictures than one grid holds") {
+TEST_CASE("layout_transform takes more pictures than one grid holds", "[large]") {
   constexpr int kPictures = 65535 + 300;
   check_transform({Elem::F32, Elem::F16, false, true, kPictures, 9, 1, 2}, 0);
   check_transform({Elem::F32, Elem::F16, false, true, kPictures, 3, 2, 1}, 0);
@@ -123,7 +123,7 @@ TEST_CASE("layout_transform to half rounds to nearest even, overflows to infinit
   CHECK(compare_bits(run_transform({Elem::F32, Elem::F16, true, true, 1, c, 1, 1}, x, 0), expected));
 }
 
-TEST_CASE("layout_transform reaches elements beyond 2^31") {
+TEST_CASE("layout_transform reaches elements beyond 2^31", "[large]") {
   constexpr int kC = 9;
   constexpr int kSide = 11000;
   constexpr std::size_t kPixels = static_cast<std::size_t>(kSide) * kSide;
