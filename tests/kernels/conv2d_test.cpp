@@ -327,7 +327,7 @@ TEST_CASE("conv2d equals the oracle for every padding, windows wholly outside am
   }
 }
 
-TEST_CASE("conv2d is exact on small whole numbers") {
+TEST_CASE("conv2d is exact on small whole numbers", "[sanitize]") {
   constexpr std::uint32_t kShapes = 60;
   constexpr std::size_t kProductsExactInHalf = 125;  // 16 each, and 8 for bias and residual: at most 2048
   Choice choose(5);
@@ -358,7 +358,7 @@ TEST_CASE("conv2d gives the same bits with either stem and with either direct va
   }
 }
 
-TEST_CASE("conv2d passes NaN and infinity on, to the windows that see them only") {
+TEST_CASE("conv2d passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const Input input : kInputs) {
       const Conv2dParams p = stem(elem, input, 2, 25, 21, 16, 2);
@@ -390,7 +390,7 @@ TEST_CASE("conv2d does not round an input in float to half") {
   });
 }
 
-TEST_CASE("conv2d may write over its residual") {
+TEST_CASE("conv2d may write over its residual", "[sanitize]") {
   for (const Elem elem : kElems) {
     Conv2dParams p = stem(elem, Input::NhwcElem, 2, 9, 7, 24, 1);
     p.residual = true;

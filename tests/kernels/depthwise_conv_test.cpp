@@ -294,7 +294,7 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
   }
 }
 
-TEST_CASE("depthwise_conv is exact on small whole numbers") {
+TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
   constexpr int kShapes = 60;
   Choice choose(5);
   for (const Elem elem : kElems) {
@@ -330,7 +330,7 @@ TEST_CASE("depthwise_conv gives the same bits with every variant and in every ba
   }
 }
 
-TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only") {
+TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const int stride : {1, 2}) {
       const DepthwiseConvParams p = same_3x3(elem, 2, 15, 14, 16, stride);

@@ -72,7 +72,7 @@ std::vector<float> edges(Elem elem) {
           denormal, -denormal, smallest, -smallest, kInfinity, -kInfinity, kNan, -kNan,   0.25F};
 }
 
-TEST_CASE("add equals float addition to the bit") {
+TEST_CASE("add equals float addition to the bit", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const std::size_t count : kCounts) {
       for (const std::size_t misalign : kMisalignments) {
@@ -87,7 +87,7 @@ TEST_CASE("add equals float addition to the bit") {
   }
 }
 
-TEST_CASE("add takes its scalar path when only one pointer is misaligned") {
+TEST_CASE("add takes its scalar path when only one pointer is misaligned", "[sanitize]") {
   constexpr std::size_t kCount = 1000;
   for (const Elem elem : kElems) {
     for (int which = 0; which < 3; ++which) {
@@ -104,7 +104,7 @@ TEST_CASE("add takes its scalar path when only one pointer is misaligned") {
   }
 }
 
-TEST_CASE("add handles NaN, infinity, -0, denormal and largest numbers as IEEE says") {
+TEST_CASE("add handles NaN, infinity, -0, denormal and largest numbers as IEEE says", "[sanitize]") {
   for (const Elem elem : kElems) {
     std::vector<float> a;
     std::vector<float> b;
@@ -120,7 +120,7 @@ TEST_CASE("add handles NaN, infinity, -0, denormal and largest numbers as IEEE s
   }
 }
 
-TEST_CASE("clip equals min(max(x, lo), hi) to the bit") {
+TEST_CASE("clip equals min(max(x, lo), hi) to the bit", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const std::size_t count : kCounts) {
       for (const std::size_t misalign : kMisalignments) {
@@ -132,7 +132,7 @@ TEST_CASE("clip equals min(max(x, lo), hi) to the bit") {
   }
 }
 
-TEST_CASE("clip propagates NaN and keeps infinities within bounds") {
+TEST_CASE("clip propagates NaN and keeps infinities within bounds", "[sanitize]") {
   for (const Elem elem : kElems) {
     const std::vector<float> x = edges(elem);
     CAPTURE(to_string(elem));
@@ -149,7 +149,7 @@ TEST_CASE("clip with lo above hi gives hi") {
   CHECK(compare_exact(run_clip(Elem::F32, {2.0F, -1.0F}, x), hi));
 }
 
-TEST_CASE("scale_shift stays within its bound of the oracle") {
+TEST_CASE("scale_shift stays within its bound of the oracle", "[sanitize]") {
   constexpr int kChannels[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 24, 31, 32, 33, 96, 127, 128, 129, 144, 960, 1280, 2056};
   constexpr std::int64_t kRows[] = {0, 1, 2, 3, 49, 257};
   for (const Elem elem : kElems) {

@@ -233,7 +233,7 @@ TEST_CASE("gemm: packed weights are rows padded with zeros", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm: every variant is exact on whole numbers around the border of its tile", "[gemm]") {
+TEST_CASE("gemm: every variant is exact on whole numbers around the border of its tile", "[gemm][sanitize]") {
   for (const Elem elem : kElems) {
     for (const GemmVariant variant : gemm_variants()) {
       const GemmTile tile = kernels::gemm_tile(variant);
@@ -302,7 +302,7 @@ TEST_CASE("gemm: every variant stays within the bounds on every pointwise layer 
   }
 }
 
-TEST_CASE("gemm: the residual may be the output", "[gemm]") {
+TEST_CASE("gemm: the residual may be the output", "[gemm][sanitize]") {
   for (const Elem elem : kElems) {
     GemmParams p = make_params(elem, 300, 72, 64);
     p.residual = true;
@@ -325,7 +325,8 @@ TEST_CASE("gemm: the residual may be the output", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the clip as they must", "[gemm]") {
+TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the clip as they must",
+          "[gemm][sanitize]") {
   constexpr int kNanRow = 17;
   constexpr int kInfiniteRow = 18;
   for (const Elem elem : kElems) {

@@ -79,7 +79,7 @@ void check_transform(const LayoutTransformParams& p, std::size_t misalign) {
   CHECK(compare_bits(run_transform(p, x, misalign), expected_transform(p, x)));
 }
 
-TEST_CASE("layout_transform moves and converts every element") {
+TEST_CASE("layout_transform moves and converts every element", "[sanitize]") {
   constexpr int kChannels[] = {1, 2, 3, 8, 9, 31, 32, 33, 96, 320};
   constexpr int kSizes[][2] = {{1, 1}, {1, 5}, {7, 7}, {31, 33}, {112, 3}, {8, 4}, {4, 8}};
   for (const Elem from : kElems) {
@@ -95,7 +95,7 @@ TEST_CASE("layout_transform moves and converts every element") {
   }
 }
 
-TEST_CASE("layout_transform between equal orders converts") {
+TEST_CASE("layout_transform between equal orders converts", "[sanitize]") {
   for (const Elem from : kElems) {
     for (const Elem to : kElems) {
       for (const int c : {1, 3, 7, 8, 9, 1000, 2049}) {
@@ -111,7 +111,7 @@ TEST_CASE("layout_transform takes more pictures than one grid holds", "[large]")
   check_transform({Elem::F32, Elem::F16, false, true, kPictures, 3, 2, 1}, 0);
 }
 
-TEST_CASE("layout_transform to half rounds to nearest even, overflows to infinity and keeps NaN") {
+TEST_CASE("layout_transform to half rounds to nearest even, overflows to infinity and keeps NaN", "[sanitize]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{0.0F,     -0.0F,    1.0F + 0x1p-11F, 1.0F + 0x1p-10F + 0x1p-11F,
@@ -172,7 +172,7 @@ std::vector<float> expected_pad(const PadParams& p, const std::vector<float>& x)
   return rounded(p.elem, y);
 }
 
-TEST_CASE("pad surrounds each picture") {
+TEST_CASE("pad surrounds each picture", "[sanitize]") {
   constexpr int kPads[][4] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 0, 1, 1}, {3, 0, 1, 2}, {0, 2, 3, 0}};
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const Elem elem : kElems) {
@@ -196,7 +196,7 @@ TEST_CASE("pad refuses negative sizes and does nothing for an empty batch") {
   CHECK(kernels::pad({Elem::F32, 0, 2, 2, 8, 1, 0, 0, 0, 0.0F}, nullptr, nullptr, {}) == cudaSuccess);
 }
 
-TEST_CASE("transpose permutes axes in all 24 ways") {
+TEST_CASE("transpose permutes axes in all 24 ways", "[sanitize]") {
   constexpr std::array<int, 4> kShapes[] = {{2, 3, 5, 8}, {3, 2, 4, 7}, {1, 17, 33, 3}, {5, 1, 1, 16}, {2, 300, 1, 3}};
   for (const Elem elem : kElems) {
     for (const std::array<int, 4>& shape : kShapes) {

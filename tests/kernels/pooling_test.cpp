@@ -148,7 +148,7 @@ void check_pooling(PoolingParams p, std::size_t misalign) {
   }
 }
 
-TEST_CASE("max pooling equals the oracle on all windows") {
+TEST_CASE("max pooling equals the oracle on all windows", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const Window& window : kWindows) {
       for (const int c : kChannels) {
@@ -160,7 +160,7 @@ TEST_CASE("max pooling equals the oracle on all windows") {
   }
 }
 
-TEST_CASE("average pooling stays within its bound of the oracle on all windows") {
+TEST_CASE("average pooling stays within its bound of the oracle on all windows", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const Window& window : kWindows) {
       for (const int c : kChannels) {
@@ -174,7 +174,8 @@ TEST_CASE("average pooling stays within its bound of the oracle on all windows")
   }
 }
 
-TEST_CASE("average pooling divides by the window within the padded image where ceil_mode ends outside it") {
+TEST_CASE("average pooling divides by the window within the padded image where ceil_mode ends outside it",
+          "[sanitize]") {
   PoolingParams p = make_params(Elem::F32, PoolingKind::Average, {4, 4, 3, 3, 2, 2, 0, 0, 0, 0}, 1, 8);
   p.out_h = p.out_w = 2;
   for (const bool include_pad : {false, true}) {
@@ -183,7 +184,7 @@ TEST_CASE("average pooling divides by the window within the padded image where c
   }
 }
 
-TEST_CASE("pooling propagates NaN and infinity") {
+TEST_CASE("pooling propagates NaN and infinity", "[sanitize]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   PoolingParams p = make_params(Elem::F32, PoolingKind::Max, {2, 2, 2, 2, 1, 1, 0, 0, 0, 0}, 1, 4);
@@ -208,7 +209,7 @@ TEST_CASE("pooling of an empty batch does nothing and bad sizes are refused") {
   CHECK(kernels::global_average_pool({Elem::F32, 1, 0, 7, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("global_average_pool stays within its bound of the oracle") {
+TEST_CASE("global_average_pool stays within its bound of the oracle", "[sanitize]") {
   constexpr int kSizes[][2] = {{1, 1}, {1, 2}, {2, 3}, {7, 1}, {3, 3}, {7, 7}, {8, 8}, {13, 5}, {14, 15}, {28, 28}};
   for (const Elem elem : kElems) {
     for (const auto& [h, w] : kSizes) {
@@ -227,7 +228,7 @@ TEST_CASE("global_average_pool stays within its bound of the oracle") {
   }
 }
 
-TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is exact on whole numbers") {
+TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is exact on whole numbers", "[sanitize]") {
   for (const Elem elem : kElems) {
     for (const int n : {1, 8, 32}) {
       for (const int c : {1280, 1792}) {
@@ -249,7 +250,7 @@ TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is ex
   }
 }
 
-TEST_CASE("global_average_pool of a picture does not depend on its batch") {
+TEST_CASE("global_average_pool of a picture does not depend on its batch", "[sanitize]") {
   constexpr int kPictures = 40;
   constexpr int kC = 1280;
   for (const Elem elem : kElems) {

@@ -69,7 +69,7 @@ std::size_t elements(int rows, int columns) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
 }
 
-TEST_CASE("softmax stays within its bound of the oracle on rows held in registers") {
+TEST_CASE("softmax stays within its bound of the oracle on rows held in registers", "[sanitize]") {
   for (const Types& types : kTypes) {
     for (const int columns : {1, 2, 31, 32, 33, 255, 256, 257, 768, 1000, 1001, 1023, 1024}) {
       for (const int rows : {0, 1, 2, 33}) {
@@ -81,7 +81,7 @@ TEST_CASE("softmax stays within its bound of the oracle on rows held in register
   }
 }
 
-TEST_CASE("softmax stays within its bound of the oracle on long rows") {
+TEST_CASE("softmax stays within its bound of the oracle on long rows", "[sanitize]") {
   for (const Types& types : kTypes) {
     for (const int columns : {1025, 2047, 4096, 5001, 21843}) {
       const SoftmaxParams p{types.elem, types.output, 3, columns};
@@ -108,7 +108,7 @@ TEST_CASE("softmax gives minus infinity no weight") {
   }
 }
 
-TEST_CASE("softmax makes the whole row NaN from a NaN, plus infinity or nothing but minus infinity") {
+TEST_CASE("softmax makes the whole row NaN from a NaN, plus infinity or nothing but minus infinity", "[sanitize]") {
   for (const int columns : {5, 1100}) {
     for (const float bad : {kNan, kInfinity}) {
       std::vector<float> x = random_uniform(3, elements(3, columns));
