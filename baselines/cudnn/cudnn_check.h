@@ -11,6 +11,8 @@
 
 namespace mobicuda::cudnn {
 
+static_assert(CUDNN_MAJOR >= 9, "the cuDNN baseline needs cuDNN 9; build with -DMOBICUDA_CUDNN=OFF to go without");
+
 /// The ErrorCode that a cuDNN status stands for. cuDNN numbers its statuses in groups of a thousand.
 inline ErrorCode error_code_of(cudnnStatus_t status) noexcept {
   constexpr int kGroup = 1000;

@@ -1,6 +1,7 @@
 #include "cudnn/stopwatch.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "runtime/cuda_check.h"
@@ -8,12 +9,11 @@
 namespace mobicuda::cudnn {
 namespace {
 
-constexpr double kLongWork = 0.5;       // ms: launch cost no longer matters, no need for a captured graph
 constexpr double kReliableWork = 0.1;   // ms: from here a single launched run tells fast from slow
 constexpr double kHopeless = 1.5;       // times the best
 constexpr double kLoading = 20.0;       // ms that loading a kernel may add to its first run
 constexpr double kReplayLength = 0.25;  // ms of work in one captured graph
-constexpr int kMinReplays = 2;
+constexpr int kMinReplays = 1;
 constexpr int kMaxReplays = 16;
 constexpr int kRounds = 3;
 
@@ -66,13 +66,8 @@ double Stopwatch::replayed(const Work& work, double estimate) const {
 double Stopwatch::milliseconds(const Work& work, double best) const {
   double time = launched(work);  // loads the kernels
   if (time < kLoading + kHopeless * best) time = launched(work);
-  if (time != kRefused && !(time > kReliableWork && time > kHopeless * best)) {
-    if (time < kLongWork) {
-      time = replayed(work, time);
-    } else {
-      for (int round = 1; round < kRounds; ++round) time = std::min(time, launched(work));
-    }
-  }
+  const bool hopeless = time > kReliableWork && time > kHopeless * best;
+  if (time != kRefused && !hopeless) time = replayed(work, time);
   forget_error();
   return time;
 }
