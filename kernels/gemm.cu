@@ -151,7 +151,7 @@ std::size_t no_shared_bytes(int) { return 0; }
 // clang-format off
 constexpr Entry kEntries[] = {
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
-    mma<MmaConfig{128, 128, 32,       2, 4, 1,      4,    false,          2}>(GemmVariant::Mma128x128x32, "mma_128x128x32"),
+    mma<MmaConfig{128, 128, 64,       2, 4, 1,      3,    false,          2}>(GemmVariant::Mma128x128x64, "mma_128x128x64"),
     mma<MmaConfig{128,  64, 64,       2, 2, 1,      3,    false,          3}>(GemmVariant::Mma128x64x64, "mma_128x64x64"),
     mma<MmaConfig{128,  96, 32,       4, 1, 1,      4,     true,          3}>(GemmVariant::Mma128x96x32, "mma_128x96x32"),
     mma<MmaConfig{128,  32, 64,       4, 1, 1,      3,     true,          4}>(GemmVariant::Mma128x32x64, "mma_128x32x64"),

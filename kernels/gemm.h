@@ -15,7 +15,7 @@ namespace mobicuda::kernels {
 /// from 64x64 and 32x32 also half. Gemv: few rows, k a multiple of 8 (half) or 4 (float).
 /// docs/kernels/gemm.md says which is for which shape.
 enum class GemmVariant : std::uint8_t {
-  Mma128x128x32,
+  Mma128x128x64,
   Mma128x64x64,
   Mma128x96x32,
   Mma128x32x64,

@@ -57,7 +57,8 @@ struct SimtTile {
     }
 
     __device__ __forceinline__ void add(const unsigned char* x, const unsigned char* w) {
-#pragma unroll
+      constexpr int kUnroll = kTm * kTn < 64 ? kQuads : 1;  // more of the largest tile costs moves between registers
+#pragma unroll kUnroll
       for (int quad = 0; quad < kQuads; ++quad) {
         const int k_bytes = (group() * kQuads + quad) * 4 * static_cast<int>(sizeof(T));
         float a[kTm][4];  // (rows, k)

@@ -73,7 +73,7 @@ class GemmShape {
     prefer(n <= 16 && waves(256, 16) >= 2, Mma256x16x32);
     prefer(n <= 32 && waves(128, 32) >= 1.5, Mma128x32x64);
     prefer(k <= 160 && padding(96) <= 4.0 / 3 && waves(128, 96) >= 1.5, Mma128x96x32);
-    prefer(n >= 128 && k >= 128 && padding(128) <= 1.25 && waves(128, 128) >= 1.5, Mma128x128x32);
+    prefer(n >= 128 && k >= 128 && padding(128) <= 1.25 && waves(128, 128) >= 1.5, Mma128x128x64);
     prefer(n > 32 && waves(128, 64) >= 1.5, Mma128x64x64);
     prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
     prefer(n > 32 && waves(64, 64) >= 1, Mma64x64x64);
