@@ -228,6 +228,13 @@ def configurations(arguments):
                 yield mode, precision, batch
 
 
+def write(path, document):
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+
+
 def main():
     arguments = parse_arguments()
     try:
@@ -240,33 +247,25 @@ def main():
         return EXIT_ABSENT
 
     torch.cuda.set_device(arguments.device)
-    results = []
-    failed = []
+    document = {"peer": "pytorch", "torch": torch.__version__, "cuda": torch.version.cuda,
+                "cudnn": torch.backends.cudnn.version(), "network": None, "width": arguments.width,
+                "resolution": arguments.resolution, "gpu": torch.cuda.get_device_name(), "results": [], "failed": []}
     with torch.no_grad():
         for mode, precision, batch in configurations(arguments):
             # A network of its own for each: freezing consumes the weights of the one it compiles.
-            network, source = make_network(torch, arguments)
+            network, document["network"] = make_network(torch, arguments)
             try:
                 row = measure(torch, network, mode, precision, batch, arguments)
+                document["results"].append(row)
+                print(f"{mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, "
+                      f"mean {row['mean_us']:9.1f} us, {row['images_per_second']:9.0f} img/s", flush=True)
             except Exception as error:  # whatever one configuration dies of, the others are still wanted
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                failed.append({"mode": mode, "precision": precision, "batch": batch, "error": reason})
+                document["failed"].append({"mode": mode, "precision": precision, "batch": batch, "error": reason})
                 print(f"{mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
-                continue
-            results.append(row)
-            print(f"{mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, mean {row['mean_us']:9.1f} us, "
-                  f"{row['images_per_second']:9.0f} img/s", flush=True)
+            write(arguments.json, document)  # each time, so that what was measured survives a time limit
             torch.cuda.empty_cache()
-
-    if arguments.json:
-        document = {"peer": "pytorch", "torch": torch.__version__, "cuda": torch.version.cuda,
-                    "cudnn": torch.backends.cudnn.version(), "network": source, "width": arguments.width,
-                    "resolution": arguments.resolution, "gpu": torch.cuda.get_device_name(), "results": results,
-                    "failed": failed}
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-    return EXIT_FAILED if failed else 0
+    return EXIT_FAILED if document["failed"] else 0
 
 
 if __name__ == "__main__":
