@@ -22,7 +22,7 @@ def parse_arguments():
                         help="which of PyTorch's two exporters, default torchscript")
     parser.add_argument("--opset", type=int, help="default 17 for torchscript, 18 for dynamo")
     parser.add_argument("--weights", choices=["v1", "v2", "none"], default="v2",
-                        help="IMAGENET1K_V1 (71.9 %% top-1), IMAGENET1K_V2 (72.2 %%), or none: random, no network needed")
+                        help="IMAGENET1K_V1, IMAGENET1K_V2, or none: random, no network needed; default v2")
     parser.add_argument("--resolution", type=int, default=224, help="default 224")
     parser.add_argument("--batch", type=int, default=0, help="batch size in the file, 0 (default) for dynamic")
     parser.add_argument("--external-data", action="store_true",
