@@ -118,21 +118,22 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
   const int co = (static_cast<int>(threadIdx.x) - group * vectors) * S::kChannels;
   const int tile_y = group / S::kRowGroups;
   const int tile_x = (group - tile_y * S::kRowGroups) * S::kPixels;
+  const Item item = decode(a.grid, blockIdx.x);
+  const int oy0 = static_cast<int>(item.tile_y) * S::kTileRows;
+  const int ox0 = static_cast<int>(item.tile_x) * S::kTileColumns;
+  const X* const picture = x + item.n * a.x_picture();
   stage_weights(a, weight, weights);
   float offset[S::kChannels] = {};
   if (bias != nullptr) load_constants<float>(bias + co, offset);
   wait_for_predecessor();
 
+  stage_input<Shape>(a, picture, oy0 * kStride - a.pad_top, ox0 * kStride - a.pad_left, window);
   float sums[S::kPixels][S::kChannels];
 #pragma unroll
   for (int p = 0; p < S::kPixels; ++p) {
 #pragma unroll
     for (int c = 0; c < S::kChannels; ++c) sums[p][c] = offset[c];
   }
-  const Item item = decode(a.grid, blockIdx.x);
-  const int oy0 = static_cast<int>(item.tile_y) * S::kTileRows;
-  const int ox0 = static_cast<int>(item.tile_x) * S::kTileColumns;
-  stage_input<Shape>(a, x + item.n * a.x_picture(), oy0 * kStride - a.pad_top, ox0 * kStride - a.pad_left, window);
   __syncthreads();
 
   int ci = 0;
