@@ -185,6 +185,9 @@ std::string Preprocessing::describe() const {
 }
 
 void preprocess(const Picture& picture, const Preprocessing& how, std::span<float> out) {
+  const std::int64_t shorter = std::min(picture.width, picture.height);
+  const std::int64_t longer = std::max(picture.width, picture.height);
+  if (how.resize_to * longer / shorter > kMaxPixels / how.resize_to) throw PictureError("is too narrow to be resized");
   static constexpr std::array<float, kChannels> kMean{0.485F, 0.456F, 0.406F};
   static constexpr std::array<float, kChannels> kStd{0.229F, 0.224F, 0.225F};
   const Picture crop = centre_crop(resize_short_side(picture, how.resize_to), how.crop_width, how.crop_height);

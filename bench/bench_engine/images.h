@@ -47,7 +47,8 @@ struct Preprocessing {
   std::string describe() const;  ///< one line for reports, naming the filter
 };
 
-/// Resizes, crops, normalises; writes elements() floats in the layout asked for.
+/// Resizes, crops, normalises; writes elements() floats in the layout asked for. Throws PictureError when the
+/// picture is so narrow that resizing it would take a huge one.
 void preprocess(const Picture& picture, const Preprocessing& how, std::span<float> out);
 
 }  // namespace mobicuda::bench

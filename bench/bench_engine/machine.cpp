@@ -140,6 +140,8 @@ Machine describe_machine(int device) {
 #ifdef MOBICUDA_WITH_CUDA
 
 std::string why_no_gpu(int device) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) return "no CUDA device: no NVIDIA driver found";
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {

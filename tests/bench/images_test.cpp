@@ -85,6 +85,13 @@ TEST_CASE("NCHW puts channels apart, NHWC together", "[images]") {
   CHECK(out == std::vector<float>{-1, 1, -1, 1, -1, 1});
 }
 
+TEST_CASE("a picture too narrow to be resized is refused", "[images]") {
+  const Preprocessing how;
+  std::vector<float> out(how.elements());
+  const Picture line{1 << 20, 1, Bytes(3 << 20)};
+  CHECK_THROWS_WITH(preprocess(line, how, out), contains("too narrow"));
+}
+
 TEST_CASE("the short side is 256, more for inputs that do not fit", "[images]") {
   const auto short_side = [](std::int64_t height, std::int64_t width) {
     return Preprocessing::for_input({DType::F32, Shape{1, 3, height, width}, Layout::NCHW}, Normalization::Torch)
