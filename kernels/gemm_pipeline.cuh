@@ -77,7 +77,7 @@ constexpr std::size_t gemm_shared_bytes(int k_slices, std::int64_t steps) {
 #define MOBICUDA_HAS_CP_ASYNC 0
 #endif
 
-/// Copies 16 bytes to shared memory, or zeros where not `inside` (then `from` is not read).
+/// Copies 16 bytes to shared memory, or zeros where not `inside`; `from` must be a valid address all the same.
 __device__ __forceinline__ void copy_chunk(unsigned char* to, const void* from, bool inside) {
 #if MOBICUDA_HAS_CP_ASYNC
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
@@ -151,7 +151,7 @@ __device__ __forceinline__ void fill_slice(unsigned char* slice, const typename 
     if (kMayBeUnaligned && stride % kWide<T> != 0) {
       copy_elements(to, from, inside ? k_end - k : 0);
     } else {
-      copy_chunk(to, from, inside);
+      copy_chunk(to, inside ? from : rows, inside);
     }
   }
 }
