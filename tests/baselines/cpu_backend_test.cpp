@@ -300,7 +300,7 @@ TEST_CASE("pooling takes the windows of each channel") {
 TEST_CASE("transpose, pad and reshape move every element to its place") {
   check_exact(
       [](TestGraph& net) {
-        net.add(Transpose{{0, 3, 1, 2}}, {net.last()});
+        net.add(Transpose{{0, 3, 2, 1}}, {net.last()});
       },
       [](const Picture& p) { return for_each_pixel(8, 4, 6, [&](auto i, auto j, auto k) { return p.at(k, j, i); }); });
   check_exact(
