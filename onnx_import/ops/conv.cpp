@@ -22,7 +22,7 @@ void import_conv(NodeImporter& node) {
   const std::array<std::int64_t, 2> kernel{weight[2], weight[3]};
   for (const std::int64_t extent : kernel) {
     if (extent > node.state().options.limits.window) {
-      throw node.unsupported_input(1, "a window must be <= " + std::to_string(node.state().options.limits.window) +
+      throw node.unsupported_input(1, "the limit of a window is " + std::to_string(node.state().options.limits.window) +
                                           ", has shape " + to_string(weight));
     }
   }

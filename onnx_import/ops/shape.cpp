@@ -49,7 +49,8 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
     }
     const std::int64_t limit = node.state().options.limits.window;
     if (before > limit || after > limit) {
-      throw node.error(ErrorCode::unsupported, "pads must be <= " + std::to_string(limit) + ", got " + to_string(pads));
+      throw node.error(ErrorCode::unsupported,
+                       "the limit of pads is " + std::to_string(limit) + ", got " + to_string(pads));
     }
     if (before == 0 && after == 0) continue;
     if (shape.rank() != 4 || axes[i] < 2) {

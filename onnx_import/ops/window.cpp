@@ -22,7 +22,7 @@ std::optional<Pair> read_pair(const NodeImporter& node, std::string_view name) {
     if (value <= 0) throw node.invalid_attribute(name, "must be > 0, got " + to_string(*values));
     if (value > node.state().options.limits.window) {
       throw node.unsupported_attribute(
-          name, "must be <= " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
+          name, "the limit is " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
     }
   }
   return Pair{(*values)[0], (*values)[1]};
@@ -38,7 +38,7 @@ Padding read_pads(const NodeImporter& node) {
     if (value < 0) throw node.invalid_attribute("pads", "must be >= 0, got " + to_string(*values));
     if (value > node.state().options.limits.window) {
       throw node.unsupported_attribute(
-          "pads", "must be <= " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
+          "pads", "the limit is " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
     }
   }
   return {(*values)[0], (*values)[1], (*values)[2], (*values)[3]};

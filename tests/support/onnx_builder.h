@@ -109,8 +109,11 @@ class OnnxBuilder {
     describe(*graph().add_input(), name, dims);
     return *this;
   }
+  /// Without dims, the file does not say what shape the output has.
   OnnxBuilder& output(const std::string& name, const Dims& dims = {}) {
-    describe(*graph().add_output(), name, dims);
+    auto& info = *graph().add_output();
+    describe(info, name, dims);
+    if (dims.empty()) info.mutable_type()->mutable_tensor_type()->clear_shape();
     return *this;
   }
   OnnxBuilder& floats(const std::string& name, const Dims& dims, const std::vector<float>& values) {

@@ -1,0 +1,163 @@
+// Clip, Relu, Min, Max and arithmetic with constants.
+
+#include "import_support.h"
+
+using namespace mobicuda;
+using namespace mobicuda::test;
+
+namespace {
+
+Activation clip_of(const OnnxBuilder& builder) { return op_at<Clip>(import(builder)).activation; }
+
+// Output for the picture 1 to 12 in (2, 2, 3), of `op` with the constant "c" on one side.
+std::vector<float> with_constant(const std::string& op, const Dims& dims, const std::vector<float>& values,
+                                 bool constant_first = false, std::int64_t opset = 13) {
+  OnnxBuilder builder = network(opset, {kDynamic, 2, 2, 3});
+  builder.floats("c", dims, values);
+  builder.node(op, constant_first ? std::vector<std::string>{"c", "x"} : std::vector<std::string>{"x", "c"}, {"z"});
+  builder.node("Flatten", {"z"}, {"y"});
+  return evaluate(import(builder), counting(12));
+}
+
+}  // namespace
+
+TEST_CASE("Clip has its bounds in attributes before opset 11 and in inputs since") {
+  OnnxBuilder old_form = network(10);
+  old_form.node("Clip", {"x"}, {"y"}).attr("min", 0.0F).attr("max", 6.0F);
+  CHECK(clip_of(old_form) == Activation::relu6());
+  OnnxBuilder one_sided = network(6);
+  one_sided.node("Clip", {"x"}, {"y"}).attr("min", 0.0F);
+  CHECK(clip_of(one_sided) == Activation::relu());
+
+  for (const std::int64_t opset : {11, 12, 13, 21}) {
+    OnnxBuilder builder = network(opset);
+    builder.floats("lo", {}, {0}).floats("hi", {1}, {6});
+    OnnxBuilder both = builder;
+    both.node("Clip", {"x", "lo", "hi"}, {"y"});
+    CHECK(clip_of(both) == Activation::relu6());
+    OnnxBuilder max_only = builder;
+    max_only.node("Clip", {"x", "", "hi"}, {"y"});
+    CHECK(clip_of(max_only) == Activation{-kInf, 6});
+    OnnxBuilder min_only = builder;
+    min_only.node("Clip", {"x", "lo", ""}, {"y"});
+    CHECK(clip_of(min_only) == Activation::relu());
+    OnnxBuilder none = builder;
+    none.node("Clip", {"x"}, {"y"});
+    CHECK(clip_of(none).is_none());
+    OnnxBuilder crossed = builder;
+    crossed.node("Clip", {"x", "hi", "lo"}, {"y"});
+    CHECK(evaluate(import(crossed), counting(32)) == std::vector<float>(32, 0));  // the upper bound wins
+  }
+}
+
+TEST_CASE("Clip's bounds may come from Constant and Cast nodes") {
+  OnnxBuilder builder = network(12);
+  builder.node("Constant", {}, {"lo"}).attr("value_float", 0.0F);
+  builder.node("Constant", {}, {"six"}).attr("value", tensor("", {}, std::vector<std::int64_t>{6}));
+  builder.node("Cast", {"six"}, {"hi"}).attr("to", 1);
+  builder.node("Clip", {"x", "lo", "hi"}, {"y"});
+  CHECK(clip_of(builder) == Activation::relu6());
+}
+
+TEST_CASE("Relu, Min and Max by constants are clips") {
+  OnnxBuilder relu = network(13);
+  relu.node("Relu", {"x"}, {"y"});
+  CHECK(clip_of(relu) == Activation::relu());
+  OnnxBuilder builder = network(13);
+  builder.floats("c", {1, 1, 1, 1}, {6}).floats("d", {}, {5}).floats("e", {2, 1, 1}, {4, 4});
+  OnnxBuilder min = builder;
+  min.node("Min", {"x", "c"}, {"y"});
+  CHECK(clip_of(min) == Activation{-kInf, 6});
+  OnnxBuilder max = builder;
+  max.node("Max", {"c", "d", "x"}, {"y"});
+  CHECK(clip_of(max) == Activation{6, kInf});
+  OnnxBuilder several = builder;
+  several.node("Min", {"c", "x", "e", "d"}, {"y"});
+  CHECK(clip_of(several) == Activation{-kInf, 4});
+}
+
+TEST_CASE("arithmetic with a scalar") {
+  CHECK(with_constant("Add", {}, {2})[11] == 14);
+  CHECK(with_constant("Add", {1}, {2}, true)[11] == 14);
+  CHECK(with_constant("Sub", {}, {2})[11] == 10);
+  CHECK(with_constant("Sub", {1, 1, 1, 1}, {2}, true)[11] == -10);
+  CHECK(with_constant("Mul", {}, {3})[11] == 36);
+  CHECK(with_constant("Div", {}, {4})[11] == 3);
+}
+
+TEST_CASE("arithmetic with a constant for each channel, or for each column") {
+  const std::vector<float> by_channel{11, 12, 13, 14, 15, 16, 27, 28, 29, 30, 31, 32};
+  CHECK(with_constant("Add", {1, 2, 1, 1}, {10, 20}) == by_channel);
+  CHECK(with_constant("Add", {2, 1, 1}, {10, 20}, true) == by_channel);
+  CHECK(with_constant("Mul", {2, 1, 1}, {1, 0.5F}) == std::vector<float>{1, 2, 3, 4, 5, 6, 3.5F, 4, 4.5F, 5, 5.5F, 6});
+  CHECK(with_constant("Sub", {2, 1, 1}, {1, 2}, true) ==
+        std::vector<float>{0, -1, -2, -3, -4, -5, -5, -6, -7, -8, -9, -10});
+  CHECK(with_constant("Add", {3}, {10, 20, 30}) == std::vector<float>{11, 22, 33, 14, 25, 36, 17, 28, 39, 20, 31, 42});
+  CHECK(with_constant("Add", {2, 2, 3}, std::vector<float>(12, 1)) ==
+        std::vector<float>{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13});
+}
+
+TEST_CASE("before opset 7 a constant is aligned by the attribute axis") {
+  OnnxBuilder builder = network(6, {kDynamic, 2, 2, 3});
+  builder.floats("c", {2}, {10, 20}).node("Add", {"x", "c"}, {"y"}).attr("broadcast", 1).attr("axis", 1);
+  CHECK(evaluate(import(builder), counting(12)) == std::vector<float>{11, 12, 13, 14, 15, 16, 27, 28, 29, 30, 31, 32});
+}
+
+TEST_CASE("constants that do not vary along one channel axis are refused") {
+  const auto refused = [](const std::string& op, const Dims& dims, std::size_t count, const std::string& word) {
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 3});
+    builder.floats("c", dims, counting(count)).node(op, {"x", "c"}, {"y"}, "sum");
+    require_refused(builder, ErrorCode::unsupported, {"node #0 'sum' (" + op + ")", word});
+  };
+  refused("Add", {2, 2, 3}, 12, "2x2x3");
+  refused("Add", {2, 1}, 2, "axis 2");
+  refused("Mul", {5, 1, 1}, 5, "5x1x1");
+  refused("Add", {4, 1, 1, 1}, 4, "4x1x1x1");
+  refused("Sub", {2, 1, 2, 2, 3}, 24, "more axes");
+  refused("Max", {2, 1, 1}, 2, "same value");
+}
+
+TEST_CASE("two activations can be added, and nothing else") {
+  OnnxBuilder builder = network(13);
+  builder.node("Relu", {"x"}, {"a"});
+  OnnxBuilder sum = builder;
+  sum.node("Add", {"x", "a"}, {"y"});
+  CHECK(ops(import(sum)) == "Clip Add");
+  OnnxBuilder three = builder;
+  three.node("Sum", {"x", "a", "x"}, {"y"});
+  CHECK(ops(import(three)) == "Clip Add Add");
+  OnnxBuilder one = builder;
+  one.node("Sum", {"a"}, {"y"});
+  CHECK(ops(import(one)) == "Clip Identity");
+  for (const std::string op : {"Sub", "Mul", "Div"}) {
+    OnnxBuilder other = builder;
+    other.node(op, {"x", "a"}, {"y"});
+    require_refused(other, ErrorCode::unsupported, {op, "constant"});
+  }
+  OnnxBuilder max = builder;
+  max.node("Max", {"x", "a"}, {"y"});
+  require_refused(max, ErrorCode::unsupported, {"Max", "all operands but one"});
+  OnnxBuilder broadcast = network(13);
+  broadcast.node("GlobalAveragePool", {"x"}, {"a"});
+  broadcast.node("Add", {"x", "a"}, {"y"});
+  require_refused(broadcast, ErrorCode::unsupported, {"1x2x4x4", "1x2x1x1", "broadcasting"});
+}
+
+TEST_CASE("constant operands may not divide by zero nor bound by NaN") {
+  OnnxBuilder zero = network(13);
+  zero.floats("c", {}, {0}).node("Div", {"x", "c"}, {"y"});
+  require_refused(zero, ErrorCode::invalid_model, {"Div", "divides by 0"});
+  OnnxBuilder reciprocal = network(13);
+  reciprocal.floats("c", {}, {1}).node("Div", {"c", "x"}, {"y"});
+  require_refused(reciprocal, ErrorCode::unsupported, {"division by an activation"});
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  OnnxBuilder clip = network(13);
+  clip.floats("c", {}, {nan}).node("Clip", {"x", "c"}, {"y"});
+  require_refused(clip, ErrorCode::invalid_model, {"input #1 'c'", "NaN"});
+  OnnxBuilder max = network(13);
+  max.floats("c", {}, {nan}).node("Max", {"x", "c"}, {"y"});
+  require_refused(max, ErrorCode::invalid_model, {"input #1 'c'", "NaN"});
+  OnnxBuilder attribute = network(9);
+  attribute.node("Clip", {"x"}, {"y"}).attr("max", nan);
+  require_refused(attribute, ErrorCode::invalid_model, {"attribute 'max'", "NaN"});
+}

@@ -1,0 +1,257 @@
+// Reshapes of activations, shape arithmetic on constants, and what becomes of the batch.
+
+#include "import_support.h"
+
+using namespace mobicuda;
+using namespace mobicuda::test;
+
+namespace {
+
+// A model that reshapes the picture by a list of numbers.
+OnnxBuilder reshape(const Dims& target, const Dims& input = {kDynamic, 2, 4, 4}, std::int64_t opset = 13) {
+  OnnxBuilder builder = network(opset, input);
+  builder.ints("shape", {static_cast<std::int64_t>(target.size())}, target);
+  builder.node("Reshape", {"x", "shape"}, {"y"}, "reshape");
+  return builder;
+}
+
+// The value that a chain of nodes, ending in "c", computes: used as the extents after the batch of a reshape of 2x4x4.
+Shape reshaped_by(OnnxBuilder builder) {
+  builder.ints("batch", {1}, {0}).node("Concat", {"batch", "c"}, {"shape"}).attr("axis", 0);
+  builder.node("Reshape", {"x", "shape"}, {"y"});
+  return import(builder).output_desc().shape;
+}
+
+}  // namespace
+
+TEST_CASE("Reshape keeps the batch, whether it is written as 0, -1 or a number") {
+  CHECK(import(reshape({0, -1})).output_desc().shape == Shape{1, 32});
+  CHECK(import(reshape({-1, 32})).output_desc().shape == Shape{1, 32});
+  CHECK(import(reshape({0, 0, 16})).output_desc().shape == Shape{1, 2, 16});
+  CHECK(import(reshape({0, 4, -1, 2})).output_desc().shape == Shape{1, 4, 4, 2});
+  CHECK(import(reshape({1, 32}, {1, 2, 4, 4})).output_desc().shape == Shape{1, 32});
+  CHECK(import(reshape({1, -1}, {1, 2, 4, 4})).output_desc().shape == Shape{1, 32});
+  CHECK(import(reshape({8, -1}, {8, 2, 4, 4})).output_desc().shape == Shape{1, 32});
+  OnnxBuilder allow_zero = reshape({-1, 32}, {kDynamic, 2, 4, 4}, 14);
+  OnnxNode(*allow_zero.graph().mutable_node(0)).attr("allowzero", 1);
+  CHECK(import(allow_zero).output_desc().shape == Shape{1, 32});
+}
+
+TEST_CASE("a Reshape that mixes pictures is refused") {
+  require_refused(reshape({-1}), ErrorCode::unsupported, {"node #0 'reshape' (Reshape)", "batch", "32*N"});
+  require_refused(reshape({1, -1}), ErrorCode::unsupported, {"[1,32*N]", "batch"});
+  require_refused(reshape({-1, 16}), ErrorCode::unsupported, {"[2*N,16]"});
+  require_refused(reshape({2, -1, 16}), ErrorCode::unsupported, {"[2,N,16]"});
+  require_refused(reshape({32}, {1, 2, 4, 4}), ErrorCode::invalid_model, {"[32]", "elements"});
+}
+
+TEST_CASE("Flatten, Squeeze and Unsqueeze keep the batch") {
+  const auto one = [](std::int64_t opset, const std::string& op, const Dims& input, std::optional<std::int64_t> axis) {
+    OnnxBuilder builder = network(opset, input);
+    OnnxNode node = builder.node(op, {"x"}, {"y"});
+    if (axis) node.attr("axis", *axis);
+    return builder;
+  };
+  CHECK(import(one(9, "Flatten", {kDynamic, 2, 4, 4}, {})).output_desc().shape == Shape{1, 32});
+  CHECK(import(one(11, "Flatten", {kDynamic, 2, 4, 4}, -3)).output_desc().shape == Shape{1, 32});
+  CHECK(import(one(13, "Flatten", {kDynamic, 1, 4, 4}, 2)).output_desc().shape == Shape{1, 16});
+  require_refused(one(13, "Flatten", {kDynamic, 2, 4, 4}, 0), ErrorCode::unsupported, {"Flatten", "[1,32*N]"});
+  require_refused(one(13, "Flatten", {kDynamic, 2, 4, 4}, 2), ErrorCode::unsupported, {"[2*N,16]"});
+  CHECK(import(one(9, "Squeeze", {kDynamic, 2, 1, 1}, {})).output_desc().shape == Shape{1, 2});
+  require_refused(one(9, "Squeeze", {1, 2, 1, 1}, {}), ErrorCode::unsupported, {"Squeeze", "batch"});
+
+  OnnxBuilder squeeze = network(11, {1, 2, 1, 1});
+  squeeze.node("Squeeze", {"x"}, {"y"}).ints("axes", {2, -1});
+  CHECK(import(squeeze).output_desc().shape == Shape{1, 2});
+  for (const std::int64_t opset : {13, 21}) {
+    OnnxBuilder newer = network(opset, {kDynamic, 2, 1, 1});
+    newer.ints("axes", {2}, {3, 2}).node("Squeeze", {"x", "axes"}, {"flat"});
+    newer.ints("back", {1}, {-1}).node("Unsqueeze", {"flat", "back"}, {"y"});
+    CHECK(import(newer).output_desc().shape == Shape{1, 2, 1});
+  }
+  OnnxBuilder unsqueeze = network(11, {kDynamic, 6});
+  unsqueeze.node("Unsqueeze", {"x"}, {"y"}).ints("axes", {3, 2});
+  CHECK(import(unsqueeze).output_desc().shape == Shape{1, 6, 1, 1});
+  OnnxBuilder in_front = network(11, {kDynamic, 6});
+  in_front.node("Unsqueeze", {"x"}, {"y"}).ints("axes", {0});
+  require_refused(in_front, ErrorCode::unsupported, {"[1,N,6]"});
+}
+
+TEST_CASE("Transpose permutes a picture, not the batch") {
+  OnnxBuilder builder = network(13, {kDynamic, 3, 4, 5});
+  builder.node("Transpose", {"x"}, {"y"}).ints("perm", {0, 2, 3, 1});
+  CHECK(import(builder).output_desc().shape == Shape{1, 4, 5, 3});
+  OnnxBuilder reversed = network(13);
+  reversed.node("Transpose", {"x"}, {"y"});
+  require_refused(reversed, ErrorCode::unsupported, {"perm", "[3,2,1,0]", "batch"});
+}
+
+TEST_CASE("Pad surrounds the height and width") {
+  OnnxBuilder attributes = network(9);
+  attributes.node("Pad", {"x"}, {"y"}).ints("pads", {0, 0, 1, 2, 0, 0, 3, 4}).attr("value", 0.5F);
+  CHECK(op_at<Pad>(import(attributes)).pads == Padding{1, 2, 3, 4});
+  CHECK(op_at<Pad>(import(attributes)).value == 0.5F);
+  OnnxBuilder inputs = network(13);
+  inputs.ints("pads", {8}, {0, 0, 0, 0, 0, 0, 1, 1})
+      .floats("value", {}, {2})
+      .node("Pad", {"x", "pads", "value"}, {"y"});
+  CHECK(op_at<Pad>(import(inputs)).pads == Padding{0, 0, 1, 1});
+  CHECK(op_at<Pad>(import(inputs)).value == 2);
+  OnnxBuilder axes = network(18);
+  axes.ints("pads", {4}, {1, 2, 3, 4}).ints("axes", {2}, {-1, 2}).node("Pad", {"x", "pads", "", "axes"}, {"y"});
+  CHECK(op_at<Pad>(import(axes)).pads == Padding{2, 1, 4, 3});
+  OnnxBuilder none = network(11);
+  none.ints("pads", {8}, {0, 0, 0, 0, 0, 0, 0, 0}).node("Pad", {"x", "pads"}, {"y"});
+  CHECK(ops(import(none)) == "Identity");
+}
+
+TEST_CASE("Identity, Dropout and casts between floats change nothing") {
+  const auto one = [](std::int64_t opset, const std::string& op) {
+    OnnxBuilder builder = network(opset);
+    builder.node(op, {"x"}, {"y"});
+    return builder;
+  };
+  CHECK(ops(import(one(13, "Identity"))) == "Identity");
+  CHECK(ops(import(one(7, "Dropout"))) == "Identity");
+  CHECK(ops(import(one(13, "Dropout"))) == "Identity");
+  for (const std::int64_t type : {1, 10, 11, 16}) {
+    OnnxBuilder cast = network(13);
+    cast.node("Cast", {"x"}, {"y"}).attr("to", type);
+    CHECK(ops(import(cast)) == "Identity");
+  }
+  OnnxBuilder to_int = network(13);
+  to_int.node("Cast", {"x"}, {"y"}).attr("to", 7);
+  require_refused(to_int, ErrorCode::unsupported, {"Cast", "'to'", "INT64"});
+  require_refused(one(6, "Dropout"), ErrorCode::unsupported, {"is_test", "eval()"});
+  OnnxBuilder training = network(13);
+  training.graph().add_initializer()->CopyFrom(tensor("yes", {}, std::vector<std::int64_t>{1}));
+  training.graph().mutable_initializer(0)->set_data_type(onnx_schema::TensorProto::BOOL);
+  training.graph().mutable_initializer(0)->set_raw_data(std::string(1, '\1'));
+  training.node("Dropout", {"x", "", "yes"}, {"y"});
+  require_refused(training, ErrorCode::unsupported, {"Dropout", "eval()"});
+}
+
+TEST_CASE("the reshape chains of old exporters fold: Shape, Gather, Unsqueeze, Concat") {
+  for (const Dims& input : {Dims{kDynamic, 2, 4, 4}, Dims{1, 2, 4, 4}, Dims{3, 2, 4, 4}}) {
+    OnnxBuilder builder = network(11, input);
+    builder.node("Shape", {"x"}, {"s"});
+    builder.node("Constant", {}, {"zero"}).attr("value", tensor("", {}, std::vector<std::int64_t>{0}));
+    builder.node("Gather", {"s", "zero"}, {"n"}).attr("axis", 0);
+    builder.node("Unsqueeze", {"n"}, {"n1"}).ints("axes", {0});
+    builder.node("Constant", {}, {"rest"}).attr("value", tensor("", {1}, std::vector<std::int64_t>{-1}));
+    builder.node("Concat", {"n1", "rest"}, {"shape"}).attr("axis", 0);
+    builder.node("Reshape", {"x", "shape"}, {"y"});
+    const Graph graph = import(builder);
+    CHECK(ops(graph) == "Reshape");
+    CHECK(graph.output_desc().shape == Shape{1, 32});
+  }
+}
+
+TEST_CASE("arithmetic on the batch is exact or refused") {
+  const auto chain = [](const std::string& op, std::int64_t operand) {
+    OnnxBuilder builder = network(13);
+    builder.ints("zero", {1}, {0}).ints("k", {1}, {operand}).ints("rest", {1}, {-1});
+    builder.node("Shape", {"x"}, {"s"});
+    builder.node("Gather", {"s", "zero"}, {"n"});
+    builder.node("Mul", {"n", "k"}, {"many"});
+    builder.node(op, {"many", "k"}, {"m"}, "last");
+    builder.node("Concat", {"m", "rest"}, {"shape"}).attr("axis", 0);
+    builder.node("Reshape", {"x", "shape"}, {"y"});
+    return builder;
+  };
+  CHECK(import(chain("Div", 2)).output_desc().shape == Shape{1, 32});  // 2N / 2
+  require_refused(chain("Mul", 2), ErrorCode::unsupported, {"[4*N,8]"});
+  require_refused(chain("Add", 2), ErrorCode::unsupported, {"'last'", "2*N + 2", "batch"});
+  require_refused(chain("Max", 2), ErrorCode::unsupported, {"'last'", "2*N > 2"});
+  OnnxBuilder halved = chain("Div", 1);
+  halved.ints("two", {1}, {2}).graph().mutable_node(3)->set_input(1, "two");
+  require_refused(halved, ErrorCode::unsupported, {"'last'", "N / 2"});
+}
+
+TEST_CASE("shape arithmetic folds") {
+  const auto base = [] {
+    OnnxBuilder builder = network(13);
+    builder.ints("one", {1}, {1}).ints("two", {1}, {2}).ints("zero", {1}, {0}).ints("all", {4}, {0, 2, 4, 4});
+    return builder;
+  };
+  OnnxBuilder slice = base();
+  slice.ints("end", {1}, {9}).node("Slice", {"all", "one", "end"}, {"c"});
+  CHECK(reshaped_by(slice) == Shape{1, 2, 4, 4});
+  OnnxBuilder backwards = base();
+  backwards.ints("from", {1}, {-1}).ints("to", {1}, {-4}).ints("step", {1}, {-1});
+  backwards.node("Slice", {"all", "from", "to", "zero", "step"}, {"c"});
+  CHECK(reshaped_by(backwards) == Shape{1, 4, 4, 2});
+  OnnxBuilder gather = base();
+  gather.ints("pick", {3}, {-1, 1, 2}).node("Gather", {"all", "pick"}, {"c"});
+  CHECK(reshaped_by(gather) == Shape{1, 4, 2, 4});
+  OnnxBuilder filled = base();
+  filled.ints("n", {1}, {5})
+      .node("ConstantOfShape", {"n"}, {"c"})
+      .attr("value", tensor("", {1}, std::vector<std::int64_t>{2}));
+  CHECK(reshaped_by(filled) == Shape{1, 2, 2, 2, 2, 2});
+  OnnxBuilder range = base();
+  range.ints("a", {}, {1}).ints("b", {}, {8}).ints("s", {}, {3}).node("Range", {"a", "b", "s"}, {"r"});  // 1 4 7
+  range.ints("f", {3}, {1, 0, 1}).ints("g", {3}, {0, 4, 1}).node("Mul", {"r", "f"}, {"m"});
+  range.node("Add", {"m", "g"}, {"c"});  // 1 4 8
+  CHECK(reshaped_by(range) == Shape{1, 1, 4, 8});
+  OnnxBuilder transpose = base();
+  transpose.ints("m", {2, 2}, {2, 4, 4, 1}).node("Transpose", {"m"}, {"t"}).ints("perm", {1, 0});
+  transpose.ints("flat", {1}, {-1}).node("Reshape", {"t", "flat"}, {"c"});
+  CHECK(reshaped_by(transpose) == Shape{1, 2, 4, 4, 1});
+  OnnxBuilder expand = base();
+  expand.ints("n", {1}, {5}).node("Expand", {"two", "n"}, {"c"});
+  CHECK(reshaped_by(expand) == Shape{1, 2, 2, 2, 2, 2});
+}
+
+TEST_CASE("floating-point shape arithmetic folds: the padding that a stride of 2 needs") {
+  OnnxBuilder builder = network(13, {kDynamic, 2, 7, 7});
+  builder.node("Shape", {"x"}, {"s"});
+  builder.ints("two", {1}, {2}).floats("stride", {1}, {2}).node("Gather", {"s", "two"}, {"h"});
+  builder.node("Cast", {"h"}, {"hf"}).attr("to", 1);
+  builder.node("Div", {"hf", "stride"}, {"half"});
+  builder.node("Ceil", {"half"}, {"up"});
+  builder.node("Floor", {"half"}, {"down"});
+  builder.node("Mul", {"up", "down"}, {"product"});  // 4 * 3
+  builder.node("Neg", {"product"}, {"minus"});
+  builder.floats("hundred", {1}, {100}).node("Add", {"minus", "hundred"}, {"rest"});  // 88
+  builder.floats("ten", {1}, {10}).node("Sub", {"rest", "ten"}, {"n"});               // 78
+  builder.floats("hundreds", {1}, {98}).node("Min", {"n", "hundreds"}, {"least"});
+  builder.node("Max", {"least", "ten"}, {"most"});
+  builder.floats("twenty", {1}, {20}).node("Add", {"most", "twenty"}, {"sum"});  // 98
+  builder.node("Cast", {"sum"}, {"extent"}).attr("to", 7);
+  builder.ints("batch", {1}, {0}).node("Concat", {"batch", "extent"}, {"shape"}).attr("axis", 0);
+  builder.node("Reshape", {"x", "shape"}, {"y"});
+  CHECK(import(builder).output_desc().shape == Shape{1, 98});
+}
+
+TEST_CASE("Constant has six forms of number") {
+  for (const std::string form : {"value", "value_int", "value_ints"}) {
+    CAPTURE(form);
+    OnnxBuilder builder = network(13);
+    OnnxNode node = builder.node("Constant", {}, {"n"});
+    if (form == "value") node.attr("value", tensor("", {1}, std::vector<std::int64_t>{32}));
+    if (form == "value_int") node.attr("value_int", 32);
+    if (form == "value_ints") node.ints("value_ints", {32});
+    builder.ints("one", {1}, {1}).node("Reshape", {"n", "one"}, {"c"});
+    CHECK(reshaped_by(builder) == Shape{1, 32});
+  }
+  for (const std::string form : {"value", "value_float", "value_floats"}) {
+    CAPTURE(form);
+    OnnxBuilder builder = network(13);
+    OnnxNode node = builder.node("Constant", {}, {"c"});
+    if (form == "value") node.attr("value", tensor("", {}, std::vector<float>{6}));
+    if (form == "value_float") node.attr("value_float", 6.0F);
+    if (form == "value_floats") node.floats("value_floats", {6});
+    builder.node("Min", {"x", "c"}, {"y"});
+    CHECK(op_at<Clip>(import(builder)).activation == Activation{-kInf, 6});
+  }
+}
+
+TEST_CASE("operators that make sense between constants only say so") {
+  OnnxBuilder builder = network(13);
+  builder.ints("i", {1}, {0}).node("Gather", {"x", "i"}, {"y"}).attr("axis", 1);
+  require_refused(builder, ErrorCode::unsupported, {"Gather", "constants only"});
+  OnnxBuilder concat = network(13);
+  concat.node("Concat", {"x", "x"}, {"y"}).attr("axis", 1);
+  require_refused(concat, ErrorCode::unsupported, {"Concat", "constants only"});
+}

@@ -1,0 +1,159 @@
+// ImportLimits: each accepts what is just within and refuses what is just over, by number.
+
+#include "import_support.h"
+#include "support/temporary_folder.h"
+
+using namespace mobicuda;
+using namespace mobicuda::test;
+using onnx_import::ImportLimits;
+
+namespace {
+
+// Accepts the model at that value of the limit, and refuses it at one less.
+void check_limit(const OnnxBuilder& builder, std::int64_t ImportLimits::*limit, std::int64_t value,
+                 const std::string& word) {
+  onnx_import::ImportOptions options;
+  options.limits.*limit = value;
+  CHECK_NOTHROW(import(builder, options));
+  options.limits.*limit = value - 1;
+  require_refused(builder, ErrorCode::unsupported, {word, "limit", std::to_string(value - 1)}, options);
+}
+
+OnnxBuilder convolution() {
+  OnnxBuilder builder = network(13, {kDynamic, 2, 9, 9});
+  builder.floats("w", {3, 2, 2, 2}, std::vector<float>(24, 1));
+  builder.node("Conv", {"x", "w"}, {"y"});
+  return builder;
+}
+
+}  // namespace
+
+TEST_CASE("limit: bytes of the file") {
+  const OnnxBuilder builder = convolution();
+  const auto size = static_cast<std::int64_t>(builder.bytes().size());
+  check_limit(builder, &ImportLimits::file_bytes, size, "bytes");
+  const TemporaryFolder folder;
+  folder.write("m.onnx", builder.bytes());
+  onnx_import::ImportOptions options;
+  options.limits.file_bytes = size - 1;
+  CHECK_THROWS_AS(onnx_import::load(folder.path() / "m.onnx", options), Error);
+}
+
+TEST_CASE("limit: nodes") {
+  OnnxBuilder builder = network(13);
+  builder.node("Relu", {"x"}, {"a0"});
+  for (int i = 0; i < 8; ++i) builder.node("Relu", {"a" + std::to_string(i)}, {"a" + std::to_string(i + 1)});
+  builder.node("Relu", {"a8"}, {"y"});
+  check_limit(builder, &ImportLimits::nodes, 10, "number of nodes: 10");
+}
+
+TEST_CASE("limit: a chain of 100,000 nodes is refused, one of 20,000 read") {
+  const auto chain = [](int nodes) {
+    OnnxBuilder builder = network(13, {kDynamic, 1});
+    std::string value = "x";
+    for (int i = 1; i < nodes; ++i) {
+      const std::string next = "v" + std::to_string(i);
+      builder.node("Relu", {value}, {next});
+      value = next;
+    }
+    builder.node("Relu", {value}, {"y"});
+    return builder;
+  };
+  CHECK(import(chain(20000)).nodes().size() == 20000);
+  require_refused(chain(100000), ErrorCode::unsupported, {"number of nodes: 100000", "65536"});
+}
+
+TEST_CASE("limit: initializers") {
+  OnnxBuilder builder = convolution();
+  for (int i = 0; i < 4; ++i) builder.floats("unused" + std::to_string(i), {1}, {0});
+  check_limit(builder, &ImportLimits::initializers, 5, "number of initializers: 5");
+}
+
+TEST_CASE("limit: elements of a tensor, in the file and in the network") {
+  OnnxBuilder weights = network(13, {kDynamic, 1, 1, 1});
+  weights.floats("w", {64, 1, 1, 1}, std::vector<float>(64, 1)).node("Conv", {"x", "w"}, {"a"});
+  weights.node("GlobalAveragePool", {"a"}, {"y"});
+  check_limit(weights, &ImportLimits::elements_per_tensor, 64, "initializer 'w'");
+  check_limit(convolution(), &ImportLimits::elements_per_tensor, 192, "node #0 (Conv)");  // 3x8x8 a picture
+  OnnxBuilder input = network(13, {kDynamic, 2, 9, 9});
+  input.node("GlobalAveragePool", {"x"}, {"y"});
+  check_limit(input, &ImportLimits::elements_per_tensor, 162, "input 'x'");
+  OnnxBuilder constant = network(13, {kDynamic, 1});
+  constant.node("Constant", {}, {"c"}).attr("value", tensor("", {50}, std::vector<float>(50, 1)));
+  constant.ints("i", {}, {0}).node("Gather", {"c", "i"}, {"s"});
+  constant.node("Add", {"x", "s"}, {"y"});
+  check_limit(constant, &ImportLimits::elements_per_tensor, 50, "attribute 'value'");
+}
+
+TEST_CASE("limit: bytes of all weights") {
+  OnnxBuilder builder = convolution();
+  builder.floats("unused", {10}, std::vector<float>(10, 0));
+  check_limit(builder, &ImportLimits::weight_bytes, 4 * (24 + 10), "weights");
+}
+
+TEST_CASE("limit: bytes of a name") {
+  const std::string name(100, 'n');
+  OnnxBuilder node = network(13);
+  node.node("Relu", {"x"}, {"y"}, name);
+  check_limit(node, &ImportLimits::name_bytes, 100, "node #0");
+  OnnxBuilder value = network(13);
+  value.node("Relu", {"x"}, {name});
+  value.node("Relu", {name}, {"y"});
+  check_limit(value, &ImportLimits::name_bytes, 100, "node #0");
+  OnnxBuilder initializer = network(13);
+  initializer.floats(name, {}, {1}).node("Add", {"x", name}, {"y"});
+  check_limit(initializer, &ImportLimits::name_bytes, 100, "initializer");
+  OnnxBuilder graph = network(13);
+  graph.graph().set_name(name);
+  graph.node("Relu", {"x"}, {"y"});
+  check_limit(graph, &ImportLimits::name_bytes, 100, "graph");
+  OnnxBuilder input(13);
+  input.input(name, {kDynamic, 2}).output("y").node("Relu", {name}, {"y"});
+  check_limit(input, &ImportLimits::name_bytes, 100, "input");
+}
+
+TEST_CASE("limit: entries of an attribute") {
+  OnnxBuilder ints = network(13, {kDynamic, 4});
+  ints.node("Constant", {}, {"c"}).ints("value_ints", {0, -1, 1, 1, 1});
+  ints.node("Reshape", {"x", "c"}, {"y"});
+  check_limit(ints, &ImportLimits::attribute_entries, 5, "attribute 'value_ints'");
+  OnnxBuilder floats = network(13, {kDynamic, 4});
+  floats.node("Constant", {}, {"c"}).floats("value_floats", {1, 2, 3, 4});
+  floats.node("Add", {"x", "c"}, {"y"});
+  check_limit(floats, &ImportLimits::attribute_entries, 4, "attribute 'value_floats'");
+}
+
+TEST_CASE("limit: extents of a window") {
+  const auto with = [](const std::string& name, const Dims& values) {
+    OnnxBuilder builder = network(13, {kDynamic, 1, 40, 40});
+    builder.floats("w", {1, 1, 1, 1}, {1}).node("Conv", {"x", "w"}, {"y"}).ints(name, values);
+    return builder;
+  };
+  check_limit(with("strides", {1, 7}), &ImportLimits::window, 7, "attribute 'strides'");
+  check_limit(with("dilations", {7, 1}), &ImportLimits::window, 7, "attribute 'dilations'");
+  check_limit(with("pads", {0, 7, 0, 0}), &ImportLimits::window, 7, "attribute 'pads'");
+  OnnxBuilder weight = network(13, {kDynamic, 1, 40, 40});
+  weight.floats("w", {1, 1, 1, 7}, std::vector<float>(7, 1)).node("Conv", {"x", "w"}, {"y"});
+  check_limit(weight, &ImportLimits::window, 7, "input #1 'w'");
+  OnnxBuilder pool = network(13, {kDynamic, 1, 40, 40});
+  pool.node("MaxPool", {"x"}, {"y"}).ints("kernel_shape", {1, 7});
+  check_limit(pool, &ImportLimits::window, 7, "attribute 'kernel_shape'");
+  OnnxBuilder pad = network(13, {kDynamic, 1, 40, 40});
+  pad.ints("p", {8}, {0, 0, 7, 0, 0, 0, 0, 0}).node("Pad", {"x", "p"}, {"y"});
+  check_limit(pad, &ImportLimits::window, 7, "(Pad)");
+}
+
+TEST_CASE("limit: constants that nodes make out of nothing, all together") {
+  OnnxBuilder builder = network(13, {kDynamic, 1});
+  builder.ints("n", {1}, {std::int64_t{1} << 23});
+  builder.ints("i", {}, {0});
+  std::string sum = "x";
+  for (int i = 0; i < 3; ++i) {
+    const std::string id = std::to_string(i);
+    builder.node("ConstantOfShape", {"n"}, {"big" + id});
+    builder.node("Gather", {"big" + id, "i"}, {"one" + id});
+    builder.node("Add", {sum, "one" + id}, {i == 2 ? "y" : "sum" + id});
+    sum = "sum" + id;
+  }
+  require_refused(builder, ErrorCode::unsupported, {"(ConstantOfShape)", "8388608", "16777216"});
+}

@@ -1,0 +1,259 @@
+// Operators on shapes, elementwise operators, reductions, softmax and padding.
+
+#include "malformed.h"
+
+namespace mobicuda::test {
+namespace {
+
+constexpr ErrorCode kInvalid = ErrorCode::invalid_model;
+constexpr ErrorCode kUnsupported = ErrorCode::unsupported;
+
+// Uses the constant "c" as the shape of a Reshape, so that the nodes before are needed.
+void use(OnnxBuilder& builder) { builder.node("Reshape", {"x", "c"}, {"y"}, "use"); }
+
+}  // namespace
+
+std::vector<Malformed> malformed_shape_operators() {
+  MalformedList list(13, {kDynamic, 2, 4, 4});
+  const auto reshape = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& target) {
+    list.add("Reshape to " + name, code, {"node #0 'r' (Reshape)", word}, [&](OnnxBuilder& b) {
+      b.ints("s", {static_cast<std::int64_t>(target.size())}, target).node("Reshape", {"x", "s"}, {"y"}, "r");
+    });
+  };
+  reshape("two -1", kInvalid, "more than one -1", {0, -1, -1});
+  reshape("a shape that does not divide", kInvalid, "does not divide", {0, 5, -1});
+  reshape("other elements", kInvalid, "does not hold", {0, 5});
+  reshape("-2", kInvalid, "negative", {0, -2});
+  reshape("nothing", kInvalid, "[]", {});
+  reshape("a copied axis that is not there", kInvalid, "copies axis 4", {0, 2, 4, 4, 0});
+  reshape("a product that overflows", kInvalid, "overflows", {0, std::int64_t{1} << 62, 4});
+  reshape("rank 9", kUnsupported, "got 9", {0, 2, 4, 4, 1, 1, 1, 1, 1});
+  list.add("Reshape with allowzero", kInvalid, {"(Reshape)", "does not hold"}, 14, [](auto& b) {
+    b.ints("s", {2}, {0, 32}).node("Reshape", {"x", "s"}, {"y"}).attr("allowzero", 1);
+  });
+  list.add("Reshape by floats", kInvalid, {"input #1 's'", "integer"}, [](auto& b) {
+    b.floats("s", {2}, {0, 32}).node("Reshape", {"x", "s"}, {"y"});
+  });
+  list.add("Reshape by a matrix", kInvalid, {"input #1 's'", "1x2"}, [](auto& b) {
+    b.ints("s", {1, 2}, {0, 32}).node("Reshape", {"x", "s"}, {"y"});
+  });
+  list.add("Reshape by an activation", kUnsupported, {"input #1 'x'", "constant"}, [](auto& b) {
+    b.node("Reshape", {"x", "x"}, {"y"});
+  });
+  list.add("Flatten axis 5", kInvalid, {"attribute 'axis'", "got 5"},
+           [](auto& b) { b.node("Flatten", {"x"}, {"y"}).attr("axis", 5); });
+  list.add("Flatten axis -5", kInvalid, {"attribute 'axis'", "got -5"},
+           [](auto& b) { b.node("Flatten", {"x"}, {"y"}).attr("axis", -5); });
+  list.add("Flatten axis -1 before opset 11", kInvalid, {"attribute 'axis'", "opset 9", "got -1"}, 9,
+           [](auto& b) { b.node("Flatten", {"x"}, {"y"}).attr("axis", -1); });
+  list.add("Squeeze of an axis that is not 1", kInvalid, {"(Squeeze)", "axis 1"}, [](auto& b) {
+    b.ints("a", {1}, {1}).node("Squeeze", {"x", "a"}, {"y"});
+  });
+  list.add("Squeeze of axis 9", kInvalid, {"(Squeeze)", "got 9"}, [](auto& b) {
+    b.ints("a", {1}, {9}).node("Squeeze", {"x", "a"}, {"y"});
+  });
+  list.add("Squeeze of an axis twice", kInvalid, {"(Squeeze)", "[2,-2]", "twice"}, 11, [](auto& b) {
+    b.node("Squeeze", {"x"}, {"y"}).ints("axes", {2, -2});
+  });
+  list.add("Squeeze with many axes", kInvalid, {"(Squeeze)", "9 axes"}, 11,
+           [](auto& b) { b.node("Squeeze", {"x"}, {"y"}).ints("axes", Dims(9, 2)); });
+  list.add("Squeeze of the batch", kInvalid, {"(Squeeze)", "axis 0", "[N,2,4,4]"}, [](auto& b) {
+    b.ints("a", {1}, {0}).node("Squeeze", {"x", "a"}, {"y"});
+  });
+  list.add("Unsqueeze without axes", kInvalid, {"(Unsqueeze)", "no axes"}, 11,
+           [](auto& b) { b.node("Unsqueeze", {"x"}, {"y"}); });
+  list.add("Unsqueeze to rank 9", kUnsupported, {"(Unsqueeze)", "got 9"}, 11, [](auto& b) {
+    b.node("Unsqueeze", {"x"}, {"y"}).ints("axes", {4, 5, 6, 7, 8});
+  });
+  list.add("Unsqueeze of axis -7", kInvalid, {"(Unsqueeze)", "got -7"}, 11,
+           [](auto& b) { b.node("Unsqueeze", {"x"}, {"y"}).ints("axes", {-7}); });
+  for (const Dims& permutation : {Dims{0, 1, 2}, Dims{0, 1, 1, 2}, Dims{0, 1, 2, 4}, Dims{0, 1, 2, -1}, Dims{}}) {
+    list.add("Transpose by " + std::to_string(permutation.size()) + " axes ending in " +
+                 (permutation.empty() ? "none" : std::to_string(permutation.back())),
+             kInvalid, {"attribute 'perm'", "4 axes"},
+             [&](auto& b) { b.node("Transpose", {"x"}, {"y"}).ints("perm", permutation); });
+  }
+  const auto fold = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                        const MalformedList::Spoil& spoil) {
+    list.add(name, code, words, [&](OnnxBuilder& b) {
+      b.ints("v", {3}, {0, 4, 8}).ints("one", {1}, {1}).ints("zero", {1}, {0}).ints("m", {2, 2}, {1, 2, 3, 4});
+      spoil(b);
+      use(b);
+    });
+  };
+  fold("Gather past the end", kInvalid, {"(Gather)", "input #1 'i'", "got 3"}, [](auto& b) {
+    b.ints("i", {1}, {3}).node("Gather", {"v", "i"}, {"c"});
+  });
+  fold("Gather before the beginning", kInvalid, {"(Gather)", "got -4"}, [](auto& b) {
+    b.ints("i", {1}, {-4}).node("Gather", {"v", "i"}, {"c"});
+  });
+  fold("Gather along axis 1 of a list", kInvalid, {"(Gather)", "axis", "got 1"}, [](auto& b) {
+    b.node("Gather", {"v", "one"}, {"c"}).attr("axis", 1);
+  });
+  fold("Gather by floats", kInvalid, {"(Gather)", "integer"}, [](auto& b) {
+    b.floats("i", {1}, {0}).node("Gather", {"v", "i"}, {"c"});
+  });
+  fold("Slice with step 0", kInvalid, {"(Slice)", "step", "0"}, [](auto& b) {
+    b.node("Slice", {"v", "zero", "one", "zero", "zero"}, {"c"});
+  });
+  fold("Slice with lists of different lengths", kInvalid, {"(Slice)", "equally long", "[0,4,8]"}, [](auto& b) {
+    b.node("Slice", {"v", "zero", "v"}, {"c"});
+  });
+  fold("Slice along axis 5", kInvalid, {"(Slice)", "got 5"}, [](auto& b) {
+    b.ints("five", {1}, {5}).node("Slice", {"v", "zero", "one", "five"}, {"c"});
+  });
+  fold("Concat without an axis", kInvalid, {"(Concat)", "attribute 'axis'", "missing"}, [](auto& b) {
+    b.node("Concat", {"v", "one"}, {"c"});
+  });
+  fold("Concat of ranks 1 and 2", kInvalid, {"(Concat)", "input #1 'm'", "2x2"}, [](auto& b) {
+    b.node("Concat", {"v", "m"}, {"c"}).attr("axis", 0);
+  });
+  fold("Concat of integers and floats", kInvalid, {"(Concat)", "input #1 'f'"}, [](auto& b) {
+    b.floats("f", {1}, {1}).node("Concat", {"v", "f"}, {"c"}).attr("axis", 0);
+  });
+  fold("Concat along axis 1 of lists", kInvalid, {"(Concat)", "axis", "got 1"}, [](auto& b) {
+    b.node("Concat", {"v", "one"}, {"c"}).attr("axis", 1);
+  });
+  fold("Expand to a shape that does not fit", kInvalid, {"(Expand)", "[2]"}, [](auto& b) {
+    b.ints("two", {1}, {2}).node("Expand", {"v", "two"}, {"c"});
+  });
+  fold("ConstantOfShape with a negative extent", kInvalid, {"(ConstantOfShape)", "[-1]"},
+       [](auto& b) { b.ints("n", {1}, {-1}).node("ConstantOfShape", {"n"}, {"c"}); });
+  fold("ConstantOfShape with two values", kInvalid, {"(ConstantOfShape)", "attribute 'value'", "shape 2"}, [](auto& b) {
+    b.node("ConstantOfShape", {"one"}, {"c"}).attr("value", tensor("", {2}, std::vector<std::int64_t>{1, 2}));
+  });
+  fold("ConstantOfShape of 2^40 elements", kUnsupported, {"(ConstantOfShape)", "1099511627776"},
+       [](auto& b) { b.ints("n", {1}, {std::int64_t{1} << 40}).node("ConstantOfShape", {"n"}, {"c"}); });
+  fold("ConstantOfShape whose elements overflow", kInvalid, {"(ConstantOfShape)", "overflows"}, [](auto& b) {
+    b.ints("n", {2}, {std::int64_t{1} << 40, std::int64_t{1} << 40}).node("ConstantOfShape", {"n"}, {"c"});
+  });
+  fold("Expand to 2^40 elements", kUnsupported, {"(Expand)", "1099511627776"}, [](auto& b) {
+    b.ints("n", {1}, {std::int64_t{1} << 40}).node("Expand", {"one", "n"}, {"c"});
+  });
+  fold("Range with step 0", kInvalid, {"(Range)", "step"}, [](auto& b) {
+    b.ints("a", {}, {0}).node("Range", {"a", "one", "zero"}, {"c"});
+  });
+  fold("Range without end", kUnsupported, {"(Range)", "65536"}, [](auto& b) {
+    b.ints("n", {1}, {std::int64_t{1} << 62}).node("Range", {"zero", "n", "one"}, {"c"});
+  });
+  fold("Range of floats without end", kUnsupported, {"(Range)", "65536"}, [](auto& b) {
+    b.floats("a", {}, {0}).floats("e", {}, {1e30F}).floats("s", {}, {1}).node("Range", {"a", "e", "s"}, {"c"});
+  });
+  fold("division by 0", kInvalid, {"(Div)", "divides", "by 0"}, [](auto& b) { b.node("Div", {"v", "zero"}, {"c"}); });
+  fold("sum that overflows", kInvalid, {"(Add)", "overflows"}, [](auto& b) {
+    b.ints("n", {1}, {9223372036854775807}).node("Add", {"n", "one"}, {"c"});
+  });
+  fold("product that overflows", kInvalid, {"(Mul)", "overflows"}, [](auto& b) {
+    b.ints("n", {1}, {std::int64_t{1} << 40}).node("Mul", {"n", "n"}, {"c"});
+  });
+  fold("negation that overflows", kInvalid, {"(Neg)", "overflows"},
+       [](auto& b) { b.ints("n", {1}, {std::numeric_limits<std::int64_t>::min()}).node("Neg", {"n"}, {"c"}); });
+  fold("operands that do not broadcast", kInvalid, {"(Add)", "3 and 2"}, [](auto& b) {
+    b.ints("n", {2}, {1, 2}).node("Add", {"v", "n"}, {"c"});
+  });
+  fold("operands of two types", kInvalid, {"(Add)", "one type"}, [](auto& b) {
+    b.floats("f", {1}, {1}).node("Add", {"v", "f"}, {"c"});
+  });
+  fold("cast of NaN to an integer", kInvalid, {"(Cast)", "nan"}, [](auto& b) {
+    b.floats("f", {1}, {std::numeric_limits<float>::quiet_NaN()}).node("Cast", {"f"}, {"c"}).attr("to", 7);
+  });
+  fold("cast of 1e30 to an integer", kInvalid, {"(Cast)", "overflows"},
+       [](auto& b) { b.floats("f", {1}, {1e30F}).node("Cast", {"f"}, {"c"}).attr("to", 7); });
+  fold("cast to a string", kUnsupported, {"(Cast)", "attribute 'to'", "STRING"},
+       [](auto& b) { b.node("Cast", {"v"}, {"c"}).attr("to", 8); });
+  return list.take();
+}
+
+std::vector<Malformed> malformed_elementwise() {
+  MalformedList list(13, {kDynamic, 2, 4, 4});
+  list.add("Clip by a list", kInvalid, {"(Clip)", "input #1 'c'", "shape 2"}, [](auto& b) {
+    b.floats("c", {2}, {0, 6}).node("Clip", {"x", "c"}, {"y"});
+  });
+  list.add("Clip by integers", kInvalid, {"(Clip)", "input #2 'c'", "floating-point"}, [](auto& b) {
+    b.ints("c", {}, {6}).node("Clip", {"x", "", "c"}, {"y"});
+  });
+  list.add("Clip by an activation", kUnsupported, {"(Clip)", "input #1 'x'", "constant"}, [](auto& b) {
+    b.node("Clip", {"x", "x"}, {"y"});
+  });
+  list.add("Clip with attributes at opset 11", kInvalid, {"(Clip)", "attribute 'min'", "opset 13"},
+           [](auto& b) { b.node("Clip", {"x"}, {"y"}).attr("min", 0.0F); });
+  list.add("Clip with inputs before opset 11", kInvalid, {"(Clip)", "1 inputs", "has 2"}, 9, [](auto& b) {
+    b.floats("c", {}, {0}).node("Clip", {"x", "c"}, {"y"});
+  });
+  list.add("Relu of nothing", kInvalid, {"(Relu)", "1 inputs", "has 0"}, [](auto& b) { b.node("Relu", {}, {"y"}); });
+  list.add("Relu of an empty name", kInvalid, {"(Relu)", "input #0", "missing"},
+           [](auto& b) { b.node("Relu", {""}, {"y"}); });
+  list.add("Add of one operand", kInvalid, {"(Add)", "has 1"}, [](auto& b) { b.node("Add", {"x"}, {"y"}); });
+  list.add("Add of integers", kInvalid, {"(Add)", "input #1 'c'", "floating-point"}, [](auto& b) {
+    b.ints("c", {}, {1}).node("Add", {"x", "c"}, {"y"});
+  });
+  list.add("Add of an empty constant", kUnsupported, {"(Add)", "input #1 'c'"}, [](auto& b) {
+    b.floats("c", {0}, {}).node("Add", {"x", "c"}, {"y"});
+  });
+  list.add("Sum of nothing", kInvalid, {"(Sum)", "1 or more"}, [](auto& b) { b.node("Sum", {}, {"y"}); });
+  list.add("Sum with a gap", kInvalid, {"(Sum)", "input #1", "missing"}, [](auto& b) {
+    b.node("Sum", {"x", "", "x"}, {"y"});
+  });
+  list.add("Max of integers", kInvalid, {"(Max)", "input #1 'c'"}, [](auto& b) {
+    b.ints("c", {}, {1}).node("Max", {"x", "c"}, {"y"});
+  });
+  return list.take();
+}
+
+std::vector<Malformed> malformed_reductions() {
+  MalformedList list(13, {kDynamic, 2, 4, 4});
+  const auto reduce = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& axes) {
+    list.add("ReduceMean over " + name, code, {"(ReduceMean)", word},
+             [&](auto& b) { b.node("ReduceMean", {"x"}, {"y"}).ints("axes", axes); });
+  };
+  reduce("axis 4", kInvalid, "got 4", {4});
+  reduce("axis -5", kInvalid, "got -5", {-5});
+  reduce("an axis twice", kInvalid, "[2,-2]", {2, -2});
+  reduce("the batch", kUnsupported, "[0]", {0});
+  reduce("the channels and a side", kUnsupported, "[1,3]", {1, 3});
+  reduce("everything", kUnsupported, "[]", {});
+  list.add("ReduceMean with axes as input before opset 18", kInvalid, {"(ReduceMean)", "opset 13", "has 2"},
+           [](auto& b) {
+             b.ints("a", {2}, {2, 3}).node("ReduceMean", {"x", "a"}, {"y"});
+           });
+  list.add("ReduceMean with axes as attribute since opset 18", kInvalid, {"attribute 'axes'", "opset 18"}, 18,
+           [](auto& b) {
+             b.node("ReduceMean", {"x"}, {"y"}).ints("axes", {2, 3});
+           });
+  list.add("ReduceMean over an activation", kUnsupported, {"input #1 'x'", "constant"}, 18, [](auto& b) {
+    b.node("ReduceMean", {"x", "x"}, {"y"});
+  });
+  list.add("keepdims 2", kInvalid, {"attribute 'keepdims'", "got 2"}, [](auto& b) {
+    b.node("ReduceMean", {"x"}, {"y"}).ints("axes", {2, 3}).attr("keepdims", 2);
+  });
+  list.add("Softmax over axis 4", kInvalid, {"(Softmax)", "got 4"},
+           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 4); });
+  list.add("Softmax over pixels", kUnsupported, {"attribute 'axis'", "3"},
+           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 3); });
+  const auto pad = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& pads) {
+    list.add("Pad by " + name, code, {"(Pad)", word}, [&](auto& b) {
+      b.ints("p", {static_cast<std::int64_t>(pads.size())}, pads).node("Pad", {"x", "p"}, {"y"});
+    });
+  };
+  pad("four numbers", kInvalid, "8 entries", {0, 0, 1, 1});
+  pad("a negative number", kUnsupported, "cropping", {0, 0, 0, 0, 0, 0, -1, 0});
+  pad("a huge number", kUnsupported, "65537", {0, 0, 0, 0, 0, 0, 0, 65537});
+  pad("channels", kUnsupported, "height and width", {0, 1, 0, 0, 0, 0, 0, 0});
+  pad("the batch", kUnsupported, "height and width", {1, 0, 0, 0, 0, 0, 0, 0});
+  for (const std::string mode : {"edge", "reflect", "wrap", "Constant"}) {
+    list.add("Pad of mode " + mode, kUnsupported, {"attribute 'mode'", "'" + mode + "'"}, [&](auto& b) {
+      b.ints("p", {8}, Dims(8, 0)).node("Pad", {"x", "p"}, {"y"}).attr("mode", mode);
+    });
+  }
+  list.add("Pad without pads", kInvalid, {"attribute 'pads'", "missing"}, 9,
+           [](auto& b) { b.node("Pad", {"x"}, {"y"}); });
+  list.add("Pad of axis 7", kInvalid, {"(Pad)", "got 7"}, 18, [](auto& b) {
+    b.ints("p", {2}, {1, 1}).ints("a", {1}, {7}).node("Pad", {"x", "p", "", "a"}, {"y"});
+  });
+  list.add("Pad of an axis twice", kInvalid, {"(Pad)", "twice"}, 18, [](auto& b) {
+    b.ints("p", {4}, {1, 1, 1, 1}).ints("a", {2}, {2, 2}).node("Pad", {"x", "p", "", "a"}, {"y"});
+  });
+  return list.take();
+}
+
+}  // namespace mobicuda::test
