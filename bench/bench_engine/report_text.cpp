@@ -189,20 +189,22 @@ void print_images(std::ostream& out, const Report& report, const ImageReport& im
              [](const auto& broken) { return broken.first + ": " + broken.second; });
   print_some(out, images.unlabelled, "in folders that are no synset of --labels",
              [](const std::string& path) { return path; });
+  const bool several = images.results.size() > 1;
   const bool file = !images.results.empty() && images.results.front().with_reference_file.has_value();
   std::vector<std::string> header{"implementation", "top-1", "top-5"};
-  header.insert(header.end(), {"max |diff|", "relative L2", "top-1 equal"});
+  if (several) header.insert(header.end(), {"max |diff|", "relative L2", "top-1 equal"});
   if (file) header.insert(header.end(), {"max |diff| file", "relative L2", "top-1 equal"});
   TextTable table(std::move(header), 1);
   const auto whole = static_cast<double>(images.labelled);
   for (const AccuracyResult& result : images.results) {
     std::vector<std::string> row{result.label(), percent(static_cast<double>(result.top1), whole),
                                  percent(static_cast<double>(result.top5), whole)};
-    add_comparison(row, result.with_reference);
+    if (several) add_comparison(row, result.with_reference);
     if (file) add_comparison(row, result.with_reference_file);
     table.add_row(std::move(row));
   }
-  out << "  differences against " << report.reference << (file ? " and against --referenceLogits (file)" : "") << '\n';
+  if (several) out << "  differences of logits against " << report.reference << '\n';
+  if (file) out << "  differences of logits against --referenceLogits (file)\n";
   table.print(out);
 }
 
