@@ -17,7 +17,7 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr std::int64_t kPictures = 2;
-constexpr double kNetworkRelL2 = 1e-5;  // docs/numerics.md: fp32 logits of a network
+constexpr double kNetworkRelL2 = 1e-5;  // docs/cpu_engine.md
 
 Floats run(const Graph& graph, Precision precision, int threads, const Floats& input) {
   EngineOptions options;
