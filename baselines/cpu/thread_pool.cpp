@@ -41,13 +41,15 @@ void ThreadPool::run(const Loop& loop) {
     const std::lock_guard lock(mutex_);
     loop_ = loop;
     next_.store(0, std::memory_order_relaxed);
-    running_ = static_cast<int>(workers_.size());
+    open_ = true;
     ++generation_;
   }
   start_.notify_all();
   work(loop, 0);
+  // Nothing is left to begin: wait for the workers that are inside, not for those that are still waking up.
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return running_ == 0; });
+  open_ = false;
+  finished_.wait(lock, [this] { return active_ == 0; });
 }
 
 void ThreadPool::work(const Loop& loop, int worker) {
@@ -64,15 +66,16 @@ void ThreadPool::worker_main(int worker) {
     Loop loop;
     {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
+      start_.wait(lock, [&] { return stopping_ || (open_ && generation_ != seen); });
       if (stopping_) return;
       seen = generation_;
+      ++active_;
       loop = loop_;
     }
     work(loop, worker);
     {
       const std::lock_guard lock(mutex_);
-      --running_;
+      --active_;
     }
     finished_.notify_one();
   }

@@ -52,7 +52,8 @@ class ThreadPool {
   std::condition_variable finished_;
   Loop loop_;                     // guarded by mutex_
   std::uint64_t generation_ = 0;  // guarded by mutex_
-  int running_ = 0;               // guarded by mutex_
+  bool open_ = false;             // guarded by mutex_: loop_ still has work for a worker that wakes up
+  int active_ = 0;                // guarded by mutex_: workers inside loop_
   bool stopping_ = false;         // guarded by mutex_
   std::atomic<std::int64_t> next_{0};
   std::vector<std::thread> workers_;
