@@ -54,12 +54,14 @@ TEST_CASE("a picture gives the same bits alone and at any place in a batch") {
   }
 }
 
-TEST_CASE("the memory report is what a session allocates, to the byte") {
+TEST_CASE("the memory report is what an engine and a session allocate, to the byte") {
   const Graph graph = small_mobilenet(32, 32, 15);
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp64);
   const auto batch = GENERATE(as<std::int64_t>{}, 1, 4);
+  const AllocationCount before_compile = aligned_allocations();
   const auto engine = compile(graph, precision, batch, 2);
   const MemoryReport report = engine->memory();
+  CHECK(aligned_allocations().bytes - before_compile.bytes == report.weight_bytes);
   CHECK(report.io_bytes == batch * (3 * 32 * 32 + 101) * (precision == Precision::Fp32 ? 4 : 8));
   CHECK(report.weight_bytes > 0);
   std::int64_t layer_weights = 0;
