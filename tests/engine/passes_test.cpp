@@ -106,7 +106,7 @@ TEST_CASE("batch norm behind convolutions and classifiers folds into the weights
   check_same(make(false), folded);
 }
 
-TEST_CASE("a scale in front folds into the weights; a shift only where there is no padding") {
+TEST_CASE("a scale in front folds into the weights, a shift only without padding") {
   const auto make = [](Padding pads) {
     TestNetwork network(Shape{1, 6, 6, 6});
     network.scale_shift({}, "input_norm");
