@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,14 @@ Graph absorb_input_transpose(const Graph& graph) {
       rewriter.map(node.output, rewriter.mapped(graph.input()));
     else
       rewriter.copy(node);
+  }
+  // The caller still expects a 4-D output in the order that the file promised.
+  const ValueId output = rewriter.mapped(graph.output());
+  const Value& value = rewriter.builder().value(output);
+  if (value.desc.shape.rank() == 4 && value.desc.layout != graph.output_desc().layout) {
+    const std::string name = value.name;
+    rewriter.map(graph.output(), rewriter.builder().add_node(LayoutTransform{graph.output_desc().layout}, {output},
+                                                             Origin{{{-1, "output_layout", "LayoutTransform"}}}, name));
   }
   return rewriter.finish();
 }

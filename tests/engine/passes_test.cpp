@@ -216,6 +216,14 @@ TEST_CASE("a 4-D output comes back in the input's NCHW order") {
   CHECK(graph.output_desc().layout == Layout::NCHW);
 }
 
+TEST_CASE("a 4-D output of a network with NHWC input comes out in the order of the file") {
+  TestNetwork network(Shape{1, 6, 7, 3});
+  network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
+  network.conv(8, 3);
+  const Graph graph = optimize(std::move(network).build());
+  CHECK(graph.output_desc() == TensorDesc{DType::F32, Shape{1, 8, 4, 5}, Layout::NCHW});
+}
+
 TEST_CASE("passes run in the documented order") {
   std::string names;
   for (const Pass& pass : standard_passes()) names += std::string(pass.name) + " ";
