@@ -180,11 +180,12 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
     state.log(LogLevel::Info, where + " is " + data_type_name(type) + " in the file, float32 in the graph");
   }
   std::vector<std::int64_t> dims = declared_dims(input, where);
-  if (!input.type().tensor_type().has_shape()) dims.assign(state.options.picture_shape.size() + 1, 0);
+  const bool has_shape = input.type().tensor_type().has_shape();
+  if (!has_shape) dims.assign(state.options.picture_shape.size() + 1, 0);
   if (dims.size() < 2) {
     throw Error(ErrorCode::unsupported, where,
                 "must have a batch axis and others, has rank " + std::to_string(dims.size()),
-                "where the file gives no shape, set ImportOptions::picture_shape");
+                has_shape ? "" : "set ImportOptions::picture_shape");
   }
   bind_picture_shape(dims, state.options.picture_shape, where);
   std::int64_t elements = 1;

@@ -1,5 +1,7 @@
 // Reshapes of activations, shape arithmetic on constants, and what becomes of the batch.
 
+#include <limits>
+
 #include "import_support.h"
 
 using namespace mobicuda;
@@ -181,6 +183,11 @@ TEST_CASE("shape arithmetic folds") {
   backwards.ints("from", {1}, {-1}).ints("to", {1}, {-4}).ints("step", {1}, {-1});
   backwards.node("Slice", {"all", "from", "to", "zero", "step"}, {"c"});
   CHECK(reshaped_by(backwards) == Shape{1, 4, 4, 2});
+  OnnxBuilder reversed = base();
+  reversed.ints("sizes", {3}, {2, 4, 4}).ints("from", {1}, {-1}).ints("step", {1}, {-1});
+  reversed.ints("to", {1}, {std::numeric_limits<std::int64_t>::min()});
+  reversed.node("Slice", {"sizes", "from", "to", "zero", "step"}, {"c"});
+  CHECK(reshaped_by(reversed) == Shape{1, 4, 4, 2});
   OnnxBuilder gather = base();
   gather.ints("pick", {3}, {-1, 1, 2}).node("Gather", {"all", "pick"}, {"c"});
   CHECK(reshaped_by(gather) == Shape{1, 4, 2, 4});
