@@ -63,6 +63,41 @@ TEST_CASE("limit: a chain of 100,000 nodes is refused, one of 20,000 read") {
   require_refused(chain(100000), ErrorCode::unsupported, {"number of nodes: 100000", "65536"});
 }
 
+TEST_CASE("limit: fields, before they are parsed, wherever they are") {
+  constexpr int kTooMany = 4000001;
+  const auto nested = [](std::initializer_list<char> path, const std::string& field) {
+    std::string content;
+    for (int i = 0; i < kTooMany; ++i) content += field;
+    for (const char tag : path) {
+      std::string length;
+      for (std::size_t rest = content.size(); rest > 0; rest >>= 7U) {
+        length += static_cast<char>((rest & 0x7FU) | (rest > 0x7FU ? 0x80U : 0U));
+      }
+      content = tag + length + content;
+    }
+    return content;
+  };
+  constexpr char kGraph = 7 << 3 | 2;
+  constexpr char kNode = 1 << 3 | 2;
+  constexpr char kInputInfo = 11 << 3 | 2;
+  const std::string empty_node{kNode, 0};
+  const std::string empty_name{kNode, 0};  // NodeProto.input has the same number
+  const std::string group{1 << 3 | 3, 1 << 3 | 4};
+  for (const std::string& bytes :
+       {group + nested({}, empty_node), nested({}, std::string{8 << 3 | 2, 0}),  // opset imports
+        nested({kGraph}, empty_node),                                            // nodes
+        nested({kNode, kGraph}, empty_name),                                     // inputs of a node
+        nested({2 << 3 | 2, 1 << 3 | 2, 2 << 3 | 2, kInputInfo, kGraph}, std::string{1 << 3 | 2, 0})}) {  // dims
+    try {
+      onnx_import::load_from_memory(as_bytes(bytes), "test.onnx");
+      FAIL_CHECK("the model was accepted");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::unsupported);
+      CHECK(error.message() == "the file has more than 4000000 fields");
+    }
+  }
+}
+
 TEST_CASE("limit: initializers") {
   OnnxBuilder builder = convolution();
   for (int i = 0; i < 4; ++i) builder.floats("unused" + std::to_string(i), {1}, {0});
