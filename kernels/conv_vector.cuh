@@ -4,7 +4,7 @@
 
 #include <cuda_fp16.h>
 
-#include "launch.h"
+#include "packet.cuh"
 
 namespace mobicuda::kernels {
 
@@ -112,18 +112,6 @@ __device__ __forceinline__ void load_constants(const T* source, float (&values)[
     unpack<T>(words, part);
 #pragma unroll
     for (int j = 0; j < kStep; ++j) values[i + j] = part[j];
-  }
-}
-
-__device__ __forceinline__ float to_float(float x) { return x; }
-__device__ __forceinline__ float to_float(__half x) { return __half2float(x); }
-
-template <class T>
-__device__ __forceinline__ T from_float(float x) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return x;
-  } else {
-    return __float2half_rn(x);
   }
 }
 
