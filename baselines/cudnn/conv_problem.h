@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <mutex>
@@ -41,6 +42,20 @@ struct ConvProblem {
   bool symmetric_pads() const { return pads.top == pads.bottom && pads.left == pads.right; }
   bool is_pointwise() const {
     return kh == 1 && kw == 1 && strides == std::array<std::int64_t, 2>{1, 1} && !pads.any() && groups == 1;
+  }
+
+  /// Milliseconds that an H100 needs at the least, by its data sheet: tells what a search can still gain.
+  double ideal_milliseconds() const {
+    constexpr double kBytes = 3.35e9;  // a millisecond
+    const double flops = precision == Precision::Fp16 ? 9.9e11 : precision == Precision::Tf32 ? 4.9e11 : 6.7e10;
+    const auto bytes = static_cast<double>(x_bytes() + w_bytes() + y_bytes() * (residual ? 2 : 1));
+    const auto products = static_cast<double>(n * k * out_h() * out_w() * (c / groups) * kh * kw);
+    return std::max(bytes / kBytes, 2.0 * products / flops);
+  }
+  /// True when launching takes so much longer than the work that all kernels are nearly alike.
+  bool launch_bound() const {
+    constexpr double kTiny = 3e-5;
+    return ideal_milliseconds() < kTiny;
   }
 
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;

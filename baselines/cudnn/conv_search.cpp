@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "cudnn/cublas_gemm.h"
 #include "cudnn/legacy_conv.h"
@@ -13,8 +14,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For one layer's trials. The most promising candidates come first.
+// For one round of one layer's trials. The most promising candidates come first.
 constexpr std::chrono::milliseconds kTrialBudget{1000};
+constexpr std::chrono::milliseconds kTrialBudgetLaunchBound{200};
+
+// The fastest candidates of a layer run against each other once more.
+constexpr std::size_t kFinalists = 4;
+constexpr double kClose = 1.1;  // times the best
+constexpr int kFinalRounds = 2;
+
+// Which layers get more kernels: those that could gain at least this, when all of them together were as fast
+// as the hardware, a launch included.
+constexpr double kWorthMilliseconds = 1e-3;
+constexpr double kWorthShare = 0.005;  // of the whole network
+constexpr std::size_t kMaxExtended = 16;
+constexpr double kLaunchMilliseconds = 2e-3;
+
+// For judging a layout by its slowest layers.
+constexpr std::size_t kProbed = 4;
+constexpr double kOutOfReach = 1.15;
 
 // Bytes that read as small positive numbers in F16 and F32: neither zeros, which run faster than real data,
 // nor subnormals.
@@ -40,6 +58,15 @@ std::pair<ConvProblem, Padding> with_explicit_pad(const ConvProblem& problem) {
   padded.w += rest.left + rest.right;
   padded.pads = {vertical, horizontal, vertical, horizontal};
   return {padded, rest};
+}
+
+// The problems, and those that arise where an explicit pad precedes the kernel.
+std::vector<ConvProblem> with_padded(std::span<const ConvProblem> problems) {
+  std::vector<ConvProblem> all(problems.begin(), problems.end());
+  for (const ConvProblem& problem : problems) {
+    if (!problem.symmetric_pads()) all.push_back(with_explicit_pad(problem).first);
+  }
+  return all;
 }
 
 }  // namespace
@@ -75,27 +102,22 @@ std::string describe(const ConvProblem& p) {
 
 class ConvSearch::Trial {
  public:
-  Trial(ConvSearch& search, const ConvProblem& problem, const Padding& explicit_pad, ConvChoice& best)
-      : search_(search), problem_(problem), explicit_pad_(explicit_pad), best_(best) {
-    arguments_ = {explicit_pad.any() ? search.padded_.data() : search.x_.data(),
-                  search.w_.data(),
-                  problem.bias ? search.bias_.data() : nullptr,
-                  problem.residual ? search.residual_.data() : nullptr,
-                  search.y_.data(),
-                  nullptr};
-  }
+  Trial(ConvSearch& search, Known& known, const ConvProblem& problem, const Padding& explicit_pad)
+      : search_(search),
+        known_(known),
+        problem_(problem),
+        explicit_pad_(explicit_pad),
+        deadline_(Clock::now() + (problem.launch_bound() ? kTrialBudgetLaunchBound : kTrialBudget)) {}
 
-  void run() {
-    const Clock::time_point deadline = Clock::now() + kTrialBudget;
-    const KernelSink sink = [&](std::shared_ptr<const ConvKernel> kernel) {
-      attempt(std::move(kernel));
-      return Clock::now() < deadline;
-    };
-    offer(cublas_gemm_kernels, sink);
+  void run(bool only_graph) {
+    const KernelSink sink = [this](std::shared_ptr<const ConvKernel> kernel) { return attempt(std::move(kernel)); };
+    if (!only_graph) offer(cublas_gemm_kernels, sink);
     for (const auto& kernel : search_.graph_candidates_.of(problem_)) {
       if (!sink(kernel)) break;
     }
-    offer(legacy_conv_kernels, sink);
+    // In half, and for matrix products, the other two have the same kernels and more.
+    const bool covered = problem_.precision == Precision::Fp16 || problem_.is_pointwise();
+    if (!only_graph && !(covered && !known_.ranked.empty())) offer(legacy_conv_kernels, sink);
   }
 
  private:
@@ -109,93 +131,202 @@ class ConvSearch::Trial {
     }
   }
 
-  void attempt(std::shared_ptr<const ConvKernel> kernel) {
-    ++search_.tried_;
+  bool attempt(std::shared_ptr<const ConvKernel> kernel) {
+    ++known_.tried;
     grow(search_.workspace_, kernel->workspace_bytes(), "a trial's scratch");
-    arguments_.workspace = search_.workspace_.data();
     ConvChoice candidate{explicit_pad_, problem_, std::move(kernel), 0.0};
-    const cudaStream_t stream = search_.handles_->stream();
-    candidate.milliseconds =
-        search_.stopwatch_.milliseconds([&] { return enqueue(candidate, stream); }, best_.milliseconds);
-    if (candidate.milliseconds < best_.milliseconds) best_ = std::move(candidate);
-  }
-
-  cudaError_t enqueue(const ConvChoice& candidate, cudaStream_t stream) const {
-    if (candidate.pads_first()) {
-      TensorShape unpadded = input_shape(problem_);
-      unpadded.h -= explicit_pad_.top + explicit_pad_.bottom;
-      unpadded.w -= explicit_pad_.left + explicit_pad_.right;
-      const cudaError_t status = pad(unpadded, input_shape(problem_), explicit_pad_.top, explicit_pad_.left, 0.0F,
-                                     search_.x_.data(), search_.padded_.data(), stream);
-      if (status != cudaSuccess) return status;
-    }
-    if (const cudaError_t status = candidate.kernel->enqueue(*search_.handles_, arguments_); status != cudaSuccess) {
-      return status;
-    }
-    return enqueue_epilogue(candidate, arguments_.bias, arguments_.residual, arguments_.y, stream);
+    candidate.milliseconds = search_.stopwatch_.milliseconds([&] { return search_.enqueue(candidate); }, best_);
+    best_ = std::min(best_, candidate.milliseconds);
+    if (candidate.milliseconds < kClose * best_) known_.ranked.push_back(std::move(candidate));
+    return Clock::now() < deadline_;
   }
 
   ConvSearch& search_;
+  Known& known_;
   const ConvProblem& problem_;
   Padding explicit_pad_;
-  ConvChoice& best_;
-  ConvArguments arguments_;
+  Clock::time_point deadline_;
+  double best_ = known_.ranked.empty() ? Stopwatch::kRefused : known_.ranked.front().milliseconds;
 };
+
+void ConvSearch::try_candidates(Known& known, bool only_graph) {
+  const ConvProblem& problem = known.problem;
+  grow(x_, problem.x_bytes(), "a trial's input");
+  grow(w_, problem.w_bytes(), "a trial's weights");
+  grow(bias_, problem.bias_bytes(), "a trial's bias");
+  grow(y_, problem.y_bytes(), "a trial's output");
+  if (problem.residual) grow(residual_, problem.y_bytes(), "a trial's residual");
+  Trial(*this, known, problem, Padding{}).run(only_graph);
+  if (!problem.symmetric_pads()) {
+    const auto [padded, rest] = with_explicit_pad(problem);
+    grow(padded_, padded.x_bytes(), "a trial's padded input");
+    rank(known);
+    Trial(*this, known, padded, rest).run(only_graph);
+  }
+  rank(known);
+}
+
+// Times of single candidates differ by noise and by what ran before: the best few decide it among themselves.
+void ConvSearch::rank(Known& known) const {
+  std::vector<ConvChoice>& ranked = known.ranked;
+  const auto sort = [&] {
+    std::sort(ranked.begin(), ranked.end(),
+              [](const ConvChoice& a, const ConvChoice& b) { return a.milliseconds < b.milliseconds; });
+  };
+  sort();
+  while (ranked.size() > kFinalists ||
+         (!ranked.empty() && ranked.back().milliseconds > kClose * ranked.front().milliseconds)) {
+    ranked.pop_back();
+  }
+  if (ranked.size() < 2) return;
+  for (int round = 0; round < kFinalRounds; ++round) {
+    for (ConvChoice& choice : ranked) choice.milliseconds = std::min(choice.milliseconds, retime(choice));
+  }
+  sort();
+}
+
+double ConvSearch::retime(const ConvChoice& choice) const {
+  return stopwatch_.replay_milliseconds([&] { return enqueue(choice); });
+}
+
+cudaError_t ConvSearch::enqueue(const ConvChoice& choice) const {
+  const ConvProblem& problem = choice.problem;
+  const cudaStream_t stream = handles_->stream();
+  const void* bias = problem.bias ? bias_.data() : nullptr;
+  const void* residual = problem.residual ? residual_.data() : nullptr;
+  if (choice.pads_first()) {
+    TensorShape unpadded = input_shape(problem);
+    unpadded.h -= choice.explicit_pad.top + choice.explicit_pad.bottom;
+    unpadded.w -= choice.explicit_pad.left + choice.explicit_pad.right;
+    const cudaError_t status = pad(unpadded, input_shape(problem), choice.explicit_pad.top, choice.explicit_pad.left,
+                                   0.0F, x_.data(), padded_.data(), stream);
+    if (status != cudaSuccess) return status;
+  }
+  const ConvArguments arguments{
+      choice.pads_first() ? padded_.data() : x_.data(), w_.data(), bias, residual, y_.data(), workspace_.data()};
+  if (const cudaError_t status = choice.kernel->enqueue(*handles_, arguments); status != cudaSuccess) return status;
+  return enqueue_epilogue(choice, bias, residual, y_.data(), stream);
+}
 
 // ---- ConvSearch ----------------------------------------------------------------------------------
 
 ConvSearch::ConvSearch(std::shared_ptr<const Handles> handles, int device, LogCallback log)
     : handles_(std::move(handles)), graph_candidates_(device), log_(std::move(log)), stopwatch_(handles_->stream()) {}
 
-const ConvChoice* ConvSearch::find(const ConvProblem& problem) {
+ConvSearch::Known& ConvSearch::know(const ConvProblem& problem) {
   const auto found =
-      std::find_if(known_.begin(), known_.end(), [&](const auto& entry) { return entry.first == problem; });
-  if (found != known_.end()) return found->second.get();
-  ConvChoice choice = search(problem);
-  auto stored = choice.kernel == nullptr ? nullptr : std::make_unique<ConvChoice>(std::move(choice));
-  return known_.emplace_back(problem, std::move(stored)).second.get();
+      std::find_if(known_.begin(), known_.end(), [&](const auto& known) { return known->problem == problem; });
+  if (found != known_.end()) return **found;
+  Known& known = *known_.emplace_back(std::make_unique<Known>(Known{problem, {}, 0, false}));
+  try_candidates(known, false);
+  return known;
+}
+
+const ConvChoice* ConvSearch::find(const ConvProblem& problem) {
+  const Known& known = know(problem);
+  return known.ranked.empty() ? nullptr : &known.ranked.front();
 }
 
 void ConvSearch::prepare(std::span<const ConvProblem> problems) {
-  std::vector<ConvProblem> all(problems.begin(), problems.end());
+  const Clock::time_point begin = Clock::now();
+  graph_candidates_.build(with_padded(problems));
+  const Clock::time_point built = Clock::now();
+  for (const ConvProblem& problem : problems) know(problem);
+  const Clock::time_point timed = Clock::now();
+
+  const std::vector<ConvProblem> more = worth_more(problems);
+  graph_candidates_.extend(with_padded(more));
+  const Clock::time_point extended = Clock::now();
+  for (const ConvProblem& problem : more) try_candidates(know(problem), true);
+
+  int tried = 0;
+  for (const auto& known : known_) {
+    report(*known);
+    tried += known->tried;
+  }
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  char text[192];
+  std::snprintf(
+      text, sizeof(text),
+      "%d graph kernels built in %.1f + %.1f s, %d candidates timed in %.1f + %.1f s, %d layers in a second round",
+      graph_candidates_.built(), seconds(built - begin), seconds(extended - timed), tried, seconds(timed - built),
+      seconds(Clock::now() - extended), static_cast<int>(more.size()));
+  log(text);
+}
+
+std::vector<ConvSearch::Cost> ConvSearch::costs(std::span<const ConvProblem> problems) {
+  std::vector<Cost> all;
   for (const ConvProblem& problem : problems) {
-    if (!problem.symmetric_pads()) all.push_back(with_explicit_pad(problem).first);
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Cost& cost) { return cost.problem == problem; });
+    if (same == all.end())
+      all.push_back({problem, 1, 0.0});
+    else
+      ++same->times;
   }
-  graph_candidates_.build(all);
+  for (Cost& cost : all) {
+    const ConvChoice* choice = find(cost.problem);
+    if (choice != nullptr) cost.milliseconds = cost.times * choice->milliseconds;
+  }
+  return all;
 }
 
-ConvChoice ConvSearch::search(const ConvProblem& problem) {
-  tried_ = 0;
-  grow(x_, problem.x_bytes(), "a trial's input");
-  grow(w_, problem.w_bytes(), "a trial's weights");
-  grow(bias_, problem.bias_bytes(), "a trial's bias");
-  grow(y_, problem.y_bytes(), "a trial's output");
-  if (problem.residual) grow(residual_, problem.y_bytes(), "a trial's residual");
-
-  ConvChoice best;
-  Trial(*this, problem, Padding{}, best).run();
-  if (!problem.symmetric_pads()) {
-    const auto [padded, rest] = with_explicit_pad(problem);
-    grow(padded_, padded.x_bytes(), "a trial's padded input");
-    Trial(*this, padded, rest, best).run();
+std::vector<ConvProblem> ConvSearch::worth_more(std::span<const ConvProblem> problems) {
+  std::vector<Cost> gains = costs(problems);
+  double total = 0.0;
+  for (Cost& cost : gains) {
+    total += cost.milliseconds;
+    cost.milliseconds -= cost.times * (cost.problem.ideal_milliseconds() + kLaunchMilliseconds);
   }
-  report(problem, best, tried_);
-  return best;
+  const double least = std::max(kWorthMilliseconds, kWorthShare * total);
+  std::erase_if(gains, [&](const Cost& gain) { return gain.milliseconds < least; });
+  std::sort(gains.begin(), gains.end(), [](const Cost& a, const Cost& b) { return a.milliseconds > b.milliseconds; });
+  std::vector<ConvProblem> chosen;
+  for (const Cost& gain : gains) {
+    if (chosen.size() < kMaxExtended) chosen.push_back(gain.problem);
+  }
+  return chosen;
 }
 
-void ConvSearch::report(const ConvProblem& problem, const ConvChoice& choice, int tried) const {
-  if (!log_) return;
-  std::string text = "cudnn: " + describe(problem) + ": ";
-  if (choice.kernel == nullptr) {
-    text += "nothing runs it";
-  } else {
-    constexpr double kMicroseconds = 1000.0;
-    char time[32];
-    std::snprintf(time, sizeof(time), "%.1f us, ", choice.milliseconds * kMicroseconds);
-    text += time + std::string(choice.pads_first() ? "pad + " : "") + choice.kernel->name() +
-            (choice.needs_epilogue() ? " + elementwise" : "");
+bool ConvSearch::may_be_faster_in(Layout layout, std::span<const ConvProblem> problems) {
+  std::vector<Cost> slowest = costs(problems);
+  std::sort(slowest.begin(), slowest.end(),
+            [](const Cost& a, const Cost& b) { return a.milliseconds > b.milliseconds; });
+  slowest.resize(std::min(slowest.size(), kProbed));
+  std::vector<ConvProblem> probes;
+  double here = 0.0;
+  for (const Cost& cost : slowest) {
+    probes.push_back(cost.problem);
+    probes.back().layout = layout;
+    here += cost.milliseconds;
   }
-  log_(LogLevel::Info, text + " (" + std::to_string(tried) + " tried)");
+  graph_candidates_.build(with_padded(probes));
+  double there = 0.0;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const ConvChoice* choice = find(probes[i]);
+    if (choice == nullptr) return false;
+    there += slowest[i].times * choice->milliseconds;
+  }
+  char text[96];
+  std::snprintf(text, sizeof(text), "the slowest layers take %.4f ms, in %s %.4f ms", here,
+                std::string(to_string(layout)).c_str(), there);
+  log(text);
+  return there < kOutOfReach * here;
+}
+
+void ConvSearch::report(Known& known) const {
+  if (!log_ || std::exchange(known.reported, true)) return;
+  if (known.ranked.empty()) return log(describe(known.problem) + ": nothing runs it");
+  const ConvChoice& choice = known.ranked.front();
+  constexpr double kMicroseconds = 1000.0;
+  char time[64];
+  std::snprintf(time, sizeof(time), ": %.2f us (ideal %.2f), ", choice.milliseconds * kMicroseconds,
+                known.problem.ideal_milliseconds() * kMicroseconds);
+  log(describe(known.problem) + time + (choice.pads_first() ? "pad + " : "") + choice.kernel->name() +
+      (choice.needs_epilogue() ? " + elementwise" : "") + " (" + std::to_string(known.tried) + " tried)");
+}
+
+void ConvSearch::log(const std::string& text) const {
+  if (log_) log_(LogLevel::Info, "cudnn: " + text);
 }
 
 }  // namespace mobicuda::cudnn

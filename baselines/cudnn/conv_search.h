@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <mobicuda/engine.h>
@@ -39,31 +38,52 @@ TensorShape output_shape(const ConvProblem& problem);
 cudaError_t enqueue_epilogue(const ConvChoice& choice, const void* bias, const void* residual, void* y,
                              cudaStream_t stream);
 
-/// Times every candidate for a layer once and remembers the result, for equal layers. One search serves one
-/// compile(); not thread-safe.
+/// Times the candidates for each distinct layer and remembers the result, for equal layers. One search serves
+/// one compile(); not thread-safe.
 class ConvSearch {
  public:
   /// Trials run on the handles' stream, on the current device, whose index is `device`.
   ConvSearch(std::shared_ptr<const Handles> handles, int device, LogCallback log);
 
-  /// Announces what find() will be asked for, so that kernels can be built for all of it in parallel.
+  /// Searches all layers of a network, equal ones named as often as they occur: builds kernels for all of
+  /// them in parallel, times these, and goes on with the layers where the network can still gain.
   void prepare(std::span<const ConvProblem> problems);
-  /// Null when nothing runs the problem. The pointer stays valid as long as the search.
+  /// Null when nothing runs the problem. The pointer stays valid until the next prepare().
   const ConvChoice* find(const ConvProblem& problem);
+  /// False when a network with these layers, already searched, is so much slower in `layout` where it takes
+  /// most of its time that compiling it in that layout is of no use.
+  bool may_be_faster_in(Layout layout, std::span<const ConvProblem> problems);
 
  private:
   class Trial;
+  struct Known {
+    ConvProblem problem;
+    std::vector<ConvChoice> ranked;  ///< the fastest few, best first
+    int tried = 0;
+    bool reported = false;
+  };
+  struct Cost {
+    ConvProblem problem;
+    int times = 0;
+    double milliseconds = 0.0;  ///< of all the layers together; 0 when nothing runs them
+  };
 
-  ConvChoice search(const ConvProblem& problem);
-  void report(const ConvProblem& problem, const ConvChoice& choice, int tried) const;
+  Known& know(const ConvProblem& problem);
+  void try_candidates(Known& known, bool only_graph);
+  void rank(Known& known) const;
+  double retime(const ConvChoice& choice) const;
+  cudaError_t enqueue(const ConvChoice& choice) const;
+  std::vector<Cost> costs(std::span<const ConvProblem> problems);
+  std::vector<ConvProblem> worth_more(std::span<const ConvProblem> problems);
+  void report(Known& known) const;
+  void log(const std::string& text) const;
 
   std::shared_ptr<const Handles> handles_;
   GraphCandidates graph_candidates_;
   LogCallback log_;
   Stopwatch stopwatch_;
-  std::vector<std::pair<ConvProblem, std::unique_ptr<ConvChoice>>> known_;
+  std::vector<std::unique_ptr<Known>> known_;
   DeviceBuffer x_, padded_, w_, bias_, residual_, y_, workspace_;  // grown on demand, for trials only
-  int tried_ = 0;
 };
 
 /// "8x32x112x112 -> 16, 1x1 stride 1, groups 1", for logs and messages.

@@ -31,13 +31,6 @@ std::optional<std::string> why_unsupported_pool(const Graph& graph, const Node& 
   return std::nullopt;
 }
 
-// Which layouts to compile; the faster whole network is kept. Half precision has its tensor-core kernels
-// in NHWC only. For exact Fp32 cuDNN's kernels of both layouts are worth a try.
-std::vector<Layout> layouts_to_try(Precision precision) {
-  if (precision == Precision::Fp32) return {Layout::NHWC, Layout::NCHW};
-  return {Layout::NHWC};
-}
-
 class PlanRace {
  public:
   PlanRace(const Graph& graph, const EngineOptions& options)
@@ -46,14 +39,22 @@ class PlanRace {
         handles_(std::make_shared<Handles>(stream_.get())),
         search_(handles_, options.device, options.log) {}
 
+  // Half precision has its tensor-core kernels in NHWC only. For exact Fp32 cuDNN has kernels of both layouts,
+  // and the faster whole network is kept.
   CudaPlan run() {
     std::optional<Error> refusal;
-    for (const Layout layout : layouts_to_try(options_.precision)) {
+    try {
+      enter(Layout::NHWC);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      refusal = error;
+    }
+    if (options_.precision == Precision::Fp32) {
       try {
-        enter(layout);
+        const auto problems = PlanBuilder(graph_, options_, Layout::NHWC, search_).problems();
+        if (!best_ || search_.may_be_faster_in(Layout::NCHW, problems)) enter(Layout::NCHW);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
-        if (!refusal) refusal = error;
       }
     }
     if (!best_) throw *refusal;

@@ -366,6 +366,10 @@ std::vector<EngineConfig> ConvGraph::propose(cudnnBackendHeurMode_t mode) const 
   return configs;
 }
 
+std::string ConvGraph::kernel_name(const EngineConfig& config) const {
+  return (form_ == GraphForm::Bare ? "cudnn_graph/" : "cudnn_graph_fused/") + config.name;
+}
+
 std::shared_ptr<const ConvKernel> ConvGraph::build(const EngineConfig& config) const {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handles_->cudnn());
@@ -377,9 +381,8 @@ std::shared_ptr<const ConvKernel> ConvGraph::build(const EngineConfig& config) c
     throw Error(ErrorCode::unsupported, "cuDNN",
                 "an engine wants " + std::to_string(workspace[0]) + " bytes of scratch");
   }
-  std::string name = (form_ == GraphForm::Bare ? "cudnn_graph/" : "cudnn_graph_fused/") + config.name;
   return std::make_shared<GraphKernel>(GraphKernel::Origin{handles_, parts_, graph_}, std::move(plan), problem_, form_,
-                                       std::move(name), workspace[0]);
+                                       kernel_name(config), workspace[0]);
 }
 
 }  // namespace mobicuda::cudnn

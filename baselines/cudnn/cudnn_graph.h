@@ -83,6 +83,9 @@ class ConvGraph {
   /// problem's precision forbids; empty when the heuristic has none.
   std::vector<EngineConfig> propose(cudnnBackendHeurMode_t mode) const;
 
+  /// The name of the kernel that build() makes of a configuration: equal for equal kernels.
+  std::string kernel_name(const EngineConfig& config) const;
+
   /// Throws Error(unsupported) when the engine turns out not to run this graph or wants too much scratch.
   std::shared_ptr<const ConvKernel> build(const EngineConfig& config) const;
 

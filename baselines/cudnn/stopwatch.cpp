@@ -9,8 +9,9 @@
 namespace mobicuda::cudnn {
 namespace {
 
-constexpr double kReliableWork = 0.1;   // ms: from here a single launched run tells fast from slow
-constexpr double kHopeless = 1.5;       // times the best
+constexpr double kLaunching = 0.03;     // ms that the host may add to a single launched run
+constexpr double kHopeless = 1.5;       // times the best, from a single run
+constexpr double kTooSlow = 1.15;       // times the best, from a replayed one
 constexpr double kLoading = 20.0;       // ms that loading a kernel may add to its first run
 constexpr double kReplayLength = 0.25;  // ms of work in one captured graph
 constexpr int kMinReplays = 1;
@@ -43,7 +44,7 @@ double Stopwatch::launched(const Work& work) const {
   return stop_.since(start_);
 }
 
-double Stopwatch::replayed(const Work& work, double estimate) const {
+double Stopwatch::replayed(const Work& work, double estimate, double limit) const {
   const int replays = std::clamp(static_cast<int>(kReplayLength / std::max(estimate, 1e-3)), kMinReplays, kMaxReplays);
   if (cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return kRefused;
   bool captured = true;
@@ -59,6 +60,7 @@ double Stopwatch::replayed(const Work& work, double estimate) const {
   for (int round = 0; round <= kRounds; ++round) {
     const double time = launched([&] { return cudaGraphLaunch(exec.get(), stream_); });
     if (round > 0) best = std::min(best, time / replays);  // the first round uploads the graph
+    if (round > 0 && best > limit) break;
   }
   return best;
 }
@@ -66,15 +68,15 @@ double Stopwatch::replayed(const Work& work, double estimate) const {
 double Stopwatch::milliseconds(const Work& work, double best) const {
   double time = launched(work);  // loads the kernels
   if (time < kLoading + kHopeless * best) time = launched(work);
-  const bool hopeless = time > kReliableWork && time > kHopeless * best;
-  if (time != kRefused && !hopeless) time = replayed(work, time);
+  const bool hopeless = time > kHopeless * best + kLaunching;
+  if (time != kRefused && !hopeless) time = replayed(work, time, kTooSlow * best);
   forget_error();
   return time;
 }
 
 double Stopwatch::replay_milliseconds(const Work& work) const {
   double time = launched(work);  // loads the kernels
-  if (time != kRefused) time = replayed(work, time);
+  if (time != kRefused) time = replayed(work, time, kRefused);
   forget_error();
   return time;
 }

@@ -21,14 +21,15 @@ class Stopwatch {
   explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
 
   /// Milliseconds of one `work`, the best of a few; kRefused when it fails or cannot be captured. Work that
-  /// is clearly slower than `best` is given up early. Throws Error(device_lost) when the device is gone.
+  /// is clearly slower than `best` is given up early, which leaves a rough time. Throws Error(device_lost)
+  /// when the device is gone.
   double milliseconds(const Work& work, double best) const;
   /// The same for work of many kernels: always from a CUDA graph, never given up.
   double replay_milliseconds(const Work& work) const;
 
  private:
   double launched(const Work& work) const;
-  double replayed(const Work& work, double estimate) const;
+  double replayed(const Work& work, double estimate, double limit) const;
 
   cudaStream_t stream_;
   Event start_;
