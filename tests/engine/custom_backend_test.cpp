@@ -2,7 +2,6 @@
 #include <numeric>
 #include <thread>
 
-#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <mobicuda/cuda_interop.h>
@@ -13,17 +12,18 @@
 #include "kernels/gemm.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
-#include "passes/rewriter.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_buffer.h"
 #include "support/catch.h"
 #include "support/graphs.h"
+#include "support/network_oracle.h"
 #include "support/tolerance.h"
 
 namespace mobicuda {
 namespace {
 
 using test::count_of;
+using test::NetworkOracle;
 using test::TestNetwork;
 
 EngineOptions gpu_options(Precision precision, std::int64_t max_batch) {
@@ -43,14 +43,6 @@ std::vector<float> pictures(const Graph& graph, std::int64_t n, std::uint32_t se
   return test::random_uniform(seed, static_cast<std::size_t>(n * graph.input_desc().shape.elements()));
 }
 
-std::vector<double> oracle(const Graph& graph, std::span<const float> input, std::int64_t n) {
-  EngineOptions options;
-  options.precision = Precision::Fp64;
-  options.max_batch = n;
-  const auto logits = run(*make_cpu_backend()->compile(graph, options), input, n);
-  return {logits.begin(), logits.end()};
-}
-
 Graph mobilenet(zoo::MobileNetV2Options options) {
   const std::string bytes = zoo::build_mobilenet_v2(options).SerializeAsString();
   return onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "generated");
@@ -64,62 +56,12 @@ zoo::MobileNetV2Options small_options() {
   return options;
 }
 
-// The same graph with its weights rounded to half.
-Graph with_half_weights(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const Node& node : graph.nodes()) {
-    for (const ValueId id : node.inputs) {
-      if (id == kNoValue || !graph.value(id).constant) continue;
-      HostTensor rounded = *graph.value(id).constant;
-      for (float& value : rounded.data<float>()) value = __half2float(__float2half(value));
-      rewriter.map(id, rewriter.builder().add_constant(graph.value(id).name, std::move(rounded)));
-    }
-    rewriter.copy(node);
-  }
-  return rewriter.finish();
-}
-
-double relative_l2(std::span<const double> a, std::span<const double> b) {
-  double difference = 0;
-  double norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
-// What a network may lose. Networks amplify rounding, each in its own way; the oracle tells by how much: it runs once
-// with the weights rounded to half. docs/numerics.md, "Networks".
-class NetworkOracle {
- public:
-  NetworkOracle(const Graph& graph, std::span<const float> input, std::int64_t n)
-      : logits_(oracle(graph, input, n)),
-        half_weights_(relative_l2(oracle(with_half_weights(optimize(graph)), input, n), logits_)) {}
-
-  double limit(Precision precision) const {
-    // Weights and activations round alike, so that sqrt(2) is expected.
-    constexpr double kHalfMargin = 4;
-    if (precision == Precision::Fp16) return kHalfMargin * half_weights_;
-    // A float sum of K products errs by about u sqrt(K / 3); 1280 is the longest here.
-    const double summation = std::sqrt(1280.0 / 3);
-    return kHalfMargin * summation * half_weights_ * test::kUnitF32 / test::kUnitF16;
-  }
-
-  test::Comparison compare(std::span<const float> logits, Precision precision) const {
-    const std::vector<double> expected(logits_.begin(), logits_.begin() + static_cast<std::ptrdiff_t>(logits.size()));
-    return test::compare_rel_l2(logits, expected, limit(precision));
-  }
-
- private:
-  std::vector<double> logits_;
-  double half_weights_;
-};
+constexpr std::int64_t kLongestSum = 1280;  // the classifier's
 
 void check_against_oracle(const Graph& graph, const EngineOptions& options, std::int64_t n) {
   const auto input = pictures(graph, n);
   const auto engine = make_custom_backend()->compile(graph, options);
-  CHECK(NetworkOracle(graph, input, n).compare(run(*engine, input, n), options.precision));
+  CHECK(NetworkOracle(graph, input, n, kLongestSum).compare(run(*engine, input, n), options.precision));
 }
 
 TEST_CASE("custom: MobileNetV2 of many widths, sizes and padding styles equals the oracle") {
@@ -217,7 +159,7 @@ TEST_CASE("custom: any batch up to max_batch, and a picture's logits do not depe
   const Graph graph = mobilenet(small_options());
   const auto engine = make_custom_backend()->compile(graph, gpu_options(precision, 9));
   const auto input = pictures(graph, 9);
-  const NetworkOracle expected(graph, input, 9);
+  const NetworkOracle expected(graph, input, 9, kLongestSum);
   const auto session = engine->create_session();
   const std::size_t picture = input.size() / 9;
   for (std::size_t n = 1; n <= 9; ++n) {
@@ -302,7 +244,7 @@ template <class Variant>
 void check_variants(const char* kernel, std::span<const Variant> variants) {
   const Graph graph = mobilenet(small_options());
   const auto input = pictures(graph, 2);
-  const NetworkOracle expected(graph, input, 2);
+  const NetworkOracle expected(graph, input, 2, kLongestSum);
   for (const Precision precision : {Precision::Fp32, Precision::Fp16}) {
     int usable = 0;
     for (const Variant variant : variants) {
