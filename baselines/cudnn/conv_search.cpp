@@ -227,14 +227,26 @@ const ConvChoice* ConvSearch::find(const ConvProblem& problem) {
   return known.ranked.empty() ? nullptr : &known.ranked.front();
 }
 
-void ConvSearch::prepare(std::span<const ConvProblem> problems) {
+const ConvChoice* ConvSearch::best_of(std::span<const ConvProblem> alternatives) {
+  const ConvChoice* best = nullptr;
+  for (const ConvProblem& problem : alternatives) {
+    const ConvChoice* choice = find(problem);
+    if (choice != nullptr && (best == nullptr || choice->milliseconds < best->milliseconds)) best = choice;
+  }
+  return best;
+}
+
+void ConvSearch::prepare(std::span<const ConvAlternatives> layers) {
+  std::vector<ConvProblem> problems;
+  for (const ConvAlternatives& layer : layers) problems.insert(problems.end(), layer.begin(), layer.end());
+
   const Clock::time_point begin = Clock::now();
   graph_candidates_.build(with_padded(problems));
   const Clock::time_point built = Clock::now();
   for (const ConvProblem& problem : problems) know(problem);
   const Clock::time_point timed = Clock::now();
 
-  const std::vector<ConvProblem> more = worth_more(problems);
+  const std::vector<ConvProblem> more = worth_more(layers);
   graph_candidates_.extend(with_padded(more));
   const Clock::time_point extended = Clock::now();
   for (const ConvProblem& problem : more) try_candidates(know(problem), true);
@@ -254,24 +266,28 @@ void ConvSearch::prepare(std::span<const ConvProblem> problems) {
   log(text);
 }
 
-std::vector<ConvSearch::Cost> ConvSearch::costs(std::span<const ConvProblem> problems) {
+std::vector<ConvSearch::Cost> ConvSearch::costs(std::span<const ConvAlternatives> layers) {
   std::vector<Cost> all;
-  for (const ConvProblem& problem : problems) {
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Cost& cost) { return cost.problem == problem; });
-    if (same == all.end())
-      all.push_back({problem, 1, 0.0});
-    else
-      ++same->times;
-  }
-  for (Cost& cost : all) {
-    const ConvChoice* choice = find(cost.problem);
-    if (choice != nullptr) cost.milliseconds = cost.times * choice->milliseconds;
+  for (const ConvAlternatives& layer : layers) {
+    double best = Stopwatch::kRefused;
+    const ConvProblem* problem = nullptr;
+    for (const ConvProblem& alternative : layer) {
+      const ConvChoice* choice = find(alternative);
+      if (choice == nullptr || choice->milliseconds >= best) continue;
+      best = choice->milliseconds;
+      problem = &alternative;
+    }
+    if (problem == nullptr) continue;
+    auto same = std::find_if(all.begin(), all.end(), [&](const Cost& cost) { return cost.problem == *problem; });
+    if (same == all.end()) same = all.insert(all.end(), Cost{*problem, 0, 0.0});
+    ++same->times;
+    same->milliseconds += best;
   }
   return all;
 }
 
-std::vector<ConvProblem> ConvSearch::worth_more(std::span<const ConvProblem> problems) {
-  std::vector<Cost> gains = costs(problems);
+std::vector<ConvProblem> ConvSearch::worth_more(std::span<const ConvAlternatives> layers) {
+  std::vector<Cost> gains = costs(layers);
   double total = 0.0;
   for (Cost& cost : gains) {
     total += cost.milliseconds;
@@ -287,8 +303,8 @@ std::vector<ConvProblem> ConvSearch::worth_more(std::span<const ConvProblem> pro
   return chosen;
 }
 
-bool ConvSearch::may_be_faster_in(Layout layout, std::span<const ConvProblem> problems) {
-  std::vector<Cost> slowest = costs(problems);
+bool ConvSearch::may_be_faster_in(Layout layout, std::span<const ConvAlternatives> layers) {
+  std::vector<Cost> slowest = costs(layers);
   std::sort(slowest.begin(), slowest.end(),
             [](const Cost& a, const Cost& b) { return a.milliseconds > b.milliseconds; });
   slowest.resize(std::min(slowest.size(), kProbed));

@@ -30,6 +30,9 @@ struct ConvChoice {
   bool needs_epilogue() const { return needs_bias() || needs_residual() || needs_activation(); }
 };
 
+/// Problems that compute the same layer: one of them will be used.
+using ConvAlternatives = std::vector<ConvProblem>;
+
 /// Elementwise shapes of a problem's input and output.
 TensorShape input_shape(const ConvProblem& problem);
 TensorShape output_shape(const ConvProblem& problem);
@@ -45,14 +48,16 @@ class ConvSearch {
   /// Trials run on the handles' stream, on the current device, whose index is `device`.
   ConvSearch(std::shared_ptr<const Handles> handles, int device, LogCallback log);
 
-  /// Searches all layers of a network, equal ones named as often as they occur: builds kernels for all of
+  /// Searches all layers of a network, equal ones given as often as they occur: builds kernels for all of
   /// them in parallel, times these, and goes on with the layers where the network can still gain.
-  void prepare(std::span<const ConvProblem> problems);
+  void prepare(std::span<const ConvAlternatives> layers);
   /// Null when nothing runs the problem. The pointer stays valid until the next prepare().
   const ConvChoice* find(const ConvProblem& problem);
+  /// The fastest of find() for each; null when nothing runs any.
+  const ConvChoice* best_of(std::span<const ConvProblem> alternatives);
   /// False when a network with these layers, already searched, is so much slower in `layout` where it takes
   /// most of its time that compiling it in that layout is of no use.
-  bool may_be_faster_in(Layout layout, std::span<const ConvProblem> problems);
+  bool may_be_faster_in(Layout layout, std::span<const ConvAlternatives> layers);
 
  private:
   class Trial;
@@ -65,7 +70,7 @@ class ConvSearch {
   struct Cost {
     ConvProblem problem;
     int times = 0;
-    double milliseconds = 0.0;  ///< of all the layers together; 0 when nothing runs them
+    double milliseconds = 0.0;  ///< of all of them together
   };
 
   Known& know(const ConvProblem& problem);
@@ -73,8 +78,8 @@ class ConvSearch {
   void rank(Known& known) const;
   double retime(const ConvChoice& choice) const;
   cudaError_t enqueue(const ConvChoice& choice) const;
-  std::vector<Cost> costs(std::span<const ConvProblem> problems);
-  std::vector<ConvProblem> worth_more(std::span<const ConvProblem> problems);
+  std::vector<Cost> costs(std::span<const ConvAlternatives> layers);
+  std::vector<ConvProblem> worth_more(std::span<const ConvAlternatives> layers);
   void report(Known& known) const;
   void log(const std::string& text) const;
 

@@ -51,8 +51,8 @@ class PlanRace {
     }
     if (options_.precision == Precision::Fp32) {
       try {
-        const auto problems = PlanBuilder(graph_, options_, Layout::NHWC, search_).problems();
-        if (!best_ || search_.may_be_faster_in(Layout::NCHW, problems)) enter(Layout::NCHW);
+        const auto layers = PlanBuilder(graph_, options_, Layout::NHWC, search_).layers();
+        if (!best_ || search_.may_be_faster_in(Layout::NCHW, layers)) enter(Layout::NCHW);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::unsupported) throw;
       }
@@ -66,7 +66,7 @@ class PlanRace {
  private:
   void enter(Layout layout) {
     PlanBuilder builder(graph_, options_, layout, search_);
-    search_.prepare(builder.problems());
+    search_.prepare(builder.layers());
     CudaPlan plan = builder.build();
     const double time = cudnn::plan_milliseconds(plan, options_.max_batch, handles_.get(), stream_.get());
     if (options_.log) {

@@ -62,7 +62,7 @@ bool PlanBuilder::converts_input(ValueId id) const {
 
 // The layer, and the same layer with more input channels: tensor cores want them in multiples, and the
 // conversion of the network's input can add zeros for the price of writing them.
-std::vector<ConvProblem> PlanBuilder::conv_problems(const Node& node, const Conv2d& op) const {
+ConvAlternatives PlanBuilder::conv_problems(const Node& node, const Conv2d& op) const {
   constexpr std::array<std::int64_t, 2> kPaddedChannels{4, 8};
   const Shape& x = graph_.value(node.inputs[Conv2d::kInput]).desc.shape;
   const Shape& w = graph_.value(node.inputs[Conv2d::kWeight]).desc.shape;
@@ -83,7 +83,7 @@ std::vector<ConvProblem> PlanBuilder::conv_problems(const Node& node, const Conv
   problem.bias = node.inputs[Conv2d::kBias] != kNoValue;
   problem.residual = node.inputs[Conv2d::kResidual] != kNoValue;
   problem.activation = op.activation;
-  std::vector<ConvProblem> problems{problem};
+  ConvAlternatives problems{problem};
   if (op.groups != 1 || !converts_input(node.inputs[Conv2d::kInput])) return problems;
   for (const std::int64_t channels : kPaddedChannels) {
     if (channels <= x[1]) continue;
@@ -106,25 +106,17 @@ ConvProblem PlanBuilder::gemm_problem(const Node& node, const Gemm& op) const {
   return problem;
 }
 
-std::vector<ConvProblem> PlanBuilder::problems() const {
-  std::vector<ConvProblem> all;
+std::vector<ConvAlternatives> PlanBuilder::layers() const {
+  std::vector<ConvAlternatives> all;
   for (const Node& node : graph_.nodes()) {
-    if (const auto* conv = std::get_if<Conv2d>(&node.op)) {
-      const std::vector<ConvProblem> alternatives = conv_problems(node, *conv);
-      all.insert(all.end(), alternatives.begin(), alternatives.end());
-    } else if (const auto* gemm = std::get_if<Gemm>(&node.op)) {
-      all.push_back(gemm_problem(node, *gemm));
-    }
+    if (const auto* conv = std::get_if<Conv2d>(&node.op)) all.push_back(conv_problems(node, *conv));
+    if (const auto* gemm = std::get_if<Gemm>(&node.op)) all.push_back({gemm_problem(node, *gemm)});
   }
   return all;
 }
 
 const ConvChoice& PlanBuilder::choose(const Node& node, std::span<const ConvProblem> alternatives) {
-  const ConvChoice* best = nullptr;
-  for (const ConvProblem& problem : alternatives) {
-    const ConvChoice* choice = search_.find(problem);
-    if (choice != nullptr && (best == nullptr || choice->milliseconds < best->milliseconds)) best = choice;
-  }
+  const ConvChoice* best = search_.best_of(alternatives);
   if (best == nullptr) {
     throw Error(ErrorCode::unsupported, node.origin.describe(),
                 "neither cuDNN nor cuBLASLt runs " + describe(alternatives.front()));

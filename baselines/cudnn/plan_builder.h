@@ -24,8 +24,9 @@ class PlanBuilder {
   /// `graph` and `search` must outlive the builder.
   PlanBuilder(const Graph& graph, const EngineOptions& options, Layout layout, ConvSearch& search);
 
-  /// The convolutions and matrix products that build() will look up in the search.
-  std::vector<ConvProblem> problems() const;
+  /// The convolutions and matrix products that build() will look up in the search: for each layer all the
+  /// problems that compute it.
+  std::vector<ConvAlternatives> layers() const;
 
   /// Throws Error(unsupported) that names the layer which nothing runs. Call once.
   CudaPlan build();
@@ -69,7 +70,7 @@ class PlanBuilder {
                         const WeightStore::Address& scale, const WeightStore::Address& shift,
                         const Activation& activation);
   const ConvChoice& choose(const Node& node, std::span<const ConvProblem> alternatives);
-  std::vector<ConvProblem> conv_problems(const Node& node, const Conv2d& op) const;
+  ConvAlternatives conv_problems(const Node& node, const Conv2d& op) const;
   ConvProblem gemm_problem(const Node& node, const Gemm& op) const;
   bool converts_input(ValueId id) const;
   bool wants_float(ValueId id) const;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kLaunching = 0.03;     // ms that the host may add to a single launched run
 constexpr double kHopeless = 1.5;       // times the best, from a single run
 constexpr double kTooSlow = 1.15;       // times the best, from a replayed one
-constexpr double kLoading = 20.0;       // ms that loading a kernel may add to its first run
+constexpr double kLoading = 60.0;       // ms that loading a kernel may add to its first run
 constexpr double kReplayLength = 0.25;  // ms of work in one captured graph
 constexpr int kMinReplays = 1;
 constexpr int kMaxReplays = 16;

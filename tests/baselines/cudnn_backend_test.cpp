@@ -213,6 +213,19 @@ TEST_CASE("cudnn: operations without sums are as exact in fp32 as in fp64") {
   check("nothing", [](TestGraph& net) { net.add(Identity{}, {net.last()}); });
 }
 
+TEST_CASE("cudnn: pictures of any number of channels and pixels are rearranged exactly") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  for (const std::int64_t channels : {1, 3, 4, 5, 8}) {
+    for (const std::int64_t width : {6, 7}) {
+      CAPTURE(channels, width, to_string(precision));
+      TestGraph net({DType::F32, Shape{1, channels, 10, width}, Layout::NCHW}, 8);
+      const Graph graph = net.add(Clip{{-3.0F, 3.0F}}, {net.last()}).build();
+      const Floats input = random_integers(10, static_cast<std::size_t>(3 * channels * 10 * width));
+      CHECK(compare_exact(run_cudnn(graph, precision, input), as_doubles(run_oracle(graph, input))));
+    }
+  }
+}
+
 TEST_CASE("cudnn: scale and shift, and the global average, stay within the hard bound of the oracle") {
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
   const TensorDesc image{DType::F32, Shape{1, 40, 7, 5}, Layout::NCHW};
