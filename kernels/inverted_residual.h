@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "launch.h"
+
+namespace mobicuda::kernels {
+
+// A MobileNetV2 block in one launch, half, NHWC:
+//   e = clip(expand x + bias)        1x1, c_in -> c_hidden; without `expand`: e = x
+//   d = clip(depthwise 3x3 e + bias) pixels outside the picture count as zero
+//   y = clip(project d + bias [+ x]) 1x1, c_hidden -> c_out
+// e and d are rounded to half, as they are between three kernels. Sums are float's.
+
+/// Named by what a block of threads computes: stride, output tile (rows x columns), hidden channels at once, most
+/// output channels; Plain: without expand. docs/kernels/inverted_residual.md says which is for which shape.
+enum class InvertedResidualVariant : std::uint8_t {
+  PlainTile14x14C32N16,
+  PlainTile7x14C32N16,
+  S1Tile14x14C48N32,
+  S1Tile14x14C64N32,
+  S1Tile14x14C64N64,
+  S1Tile14x14C64N96,
+  S1Tile7x7C64N64,
+  S1Tile4x7C144N32,
+  S1Tile2x4C192N32,
+  S1Tile2x2C192N64,
+  S2Tile7x14C48N32,
+  S2Tile7x7C48N64,
+  S2Tile4x7C96N32,
+  S2Tile2x4C144N32,
+  S2Tile2x2C192N64,
+};
+
+struct InvertedResidualParams {
+  int n = 0, h = 0, w = 0;
+  int c_in = 0, c_hidden = 0, c_out = 0;
+  int out_h = 0, out_w = 0;
+  int stride = 1;
+  int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
+  bool expand = true;             ///< without it c_hidden == c_in
+  bool residual = false;          ///< adds x to y, which has its shape
+  Clip expand_clip{};
+  Clip depthwise_clip{};
+  Clip project_clip{};
+};
+
+/// What a variant cuts the output into, for choosing one: a launch has n * ceil(out_h / rows) * ceil(out_w / columns)
+/// tiles, of which as many are under way at once as the GPU holds blocks.
+struct InvertedResidualTile {
+  int stride;
+  int rows, columns;
+  int hidden;  ///< channels at once
+  int c_out;   ///< the most
+  int threads;
+  bool expand;
+};
+
+std::span<const InvertedResidualVariant> inverted_residual_variants();
+std::string_view name(InvertedResidualVariant variant);
+InvertedResidualTile inverted_residual_tile(InvertedResidualVariant variant);
+/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
+/// At least: sm_80, channels in multiples of 8 (hidden ones of 16 with expand), padding of at most 2.
+bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, int compute_capability);
+
+/// Float weights and biases on the host; null biases are zeros. Without expand, expand and expand_bias are ignored.
+struct InvertedResidualWeights {
+  const float* expand = nullptr;  ///< (c_hidden, c_in)
+  const float* expand_bias = nullptr;
+  const float* depthwise = nullptr;  ///< (c_hidden, 1, 3, 3)
+  const float* depthwise_bias = nullptr;
+  const float* project = nullptr;  ///< (c_out, c_hidden)
+  const float* project_bias = nullptr;
+};
+
+/// Packed weights, biases among them, depend on channels and `expand` only, so that the variant may differ from batch
+/// to batch.
+std::size_t inverted_residual_packed_bytes(const InvertedResidualParams& params);
+/// `packed` has inverted_residual_packed_bytes(). Host memory, host-only.
+void inverted_residual_pack(const InvertedResidualParams& params, const InvertedResidualWeights& weights, void* packed);
+
+/// Pointers 16-byte aligned; y overlaps no input. The same variant gives the same bits every time, and the same for a
+/// picture in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from
+/// several threads.
+cudaError_t inverted_residual(InvertedResidualVariant variant, const InvertedResidualParams& params, const void* x,
+                              const void* packed, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

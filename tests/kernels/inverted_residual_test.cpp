@@ -1,0 +1,505 @@
+#include "kernels/inverted_residual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "kernels/inverted_residual_shapes.h"
+#include "support/catch.h"
+#include "support/conv_oracle.h"
+#include "support/device_tensor.h"
+#include "support/oracle.h"
+#include "support/random.h"
+#include "support/run_kernel.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::kernels {
+
+std::ostream& operator<<(std::ostream& out, const InvertedResidualParams& p) {
+  return out << "n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in << " -> " << p.c_hidden << " -> " << p.out_h
+             << 'x' << p.out_w << 'x' << p.c_out << " stride " << p.stride << " pad " << p.pad_top << ',' << p.pad_left
+             << " expand " << p.expand << " residual " << p.residual;
+}
+
+}  // namespace mobicuda::kernels
+
+namespace mobicuda::test {
+namespace {
+
+using kernels::Clip;
+using kernels::InvertedResidualParams;
+using kernels::InvertedResidualVariant;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr Clip kNone{-kInfinity, kInfinity};
+constexpr Clip kRelu6{0.0F, 6.0F};
+constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
+constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
+// Rounding a hidden value the other way, near a tie, moves y by about a unit of half times one weight. That and
+// rounding y itself add up to less than this; rounding the hidden tensors twice or to fewer bits does not.
+constexpr double kAlarm = 6e-4;
+
+std::size_t count_of(int n, int h, int w, int c) {
+  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
+         static_cast<std::size_t>(c);
+}
+
+std::size_t input_count(const InvertedResidualParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
+std::size_t output_count(const InvertedResidualParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
+
+double to_half(double value) { return static_cast<double>(__half2float(__float2half_rn(static_cast<float>(value)))); }
+
+/// Inputs as stored, on the host.
+struct Data {
+  std::vector<float> x, expand, expand_bias, depthwise, depthwise_bias, project, project_bias;
+
+  kernels::InvertedResidualWeights weights() const {
+    const auto pointer = [](const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); };
+    return {pointer(expand),         pointer(expand_bias), pointer(depthwise),
+            pointer(depthwise_bias), pointer(project),     pointer(project_bias)};
+  }
+};
+
+template <class Fill>
+Data make_data(const InvertedResidualParams& p, bool bias, const Fill& fill) {
+  Data data;
+  data.x = fill(input_count(p));
+  data.depthwise = fill(count_of(1, 3, 3, p.c_hidden));
+  data.project = fill(count_of(1, 1, p.c_hidden, p.c_out));
+  if (p.expand) data.expand = fill(count_of(1, 1, p.c_in, p.c_hidden));
+  if (!bias) return data;
+  data.depthwise_bias = fill(static_cast<std::size_t>(p.c_hidden));
+  data.project_bias = fill(static_cast<std::size_t>(p.c_out));
+  if (p.expand) data.expand_bias = fill(static_cast<std::size_t>(p.c_hidden));
+  return data;
+}
+
+Data random_data(const InvertedResidualParams& p, std::uint32_t seed, bool bias = true) {
+  Data data = make_data(p, bias, [&](std::size_t count) { return random_uniform(seed++, count); });
+  for (std::vector<float>* stored : {&data.x, &data.expand, &data.depthwise, &data.project}) {
+    *stored = rounded(Elem::F16, *stored);
+  }
+  return data;
+}
+
+Data integer_data(const InvertedResidualParams& p, std::uint32_t seed) {
+  return make_data(p, true, [&](std::size_t count) { return random_integers(seed++, count); });
+}
+
+/// A tensor in fp64, how far a correct kernel's may lie from it, and what exact arithmetic gives when every tensor is
+/// rounded to half.
+struct Tensor {
+  std::vector<double> value, bound, rounded;
+};
+
+Tensor exact(const std::vector<float>& x) {
+  Tensor tensor;
+  tensor.value.assign(x.begin(), x.end());
+  tensor.bound.assign(x.size(), 0.0);
+  tensor.rounded = tensor.value;
+  return tensor;
+}
+
+/// One of the three convolutions; errors of the input pass with |weight|, clipping does not enlarge them.
+Tensor convolve(const OracleConv& p, double gamma, const Tensor& x, const std::vector<float>& weight,
+                const std::vector<float>& bias, const Tensor* residual = nullptr) {
+  const auto pixels = count_of(p.n, p.out_h, p.out_w, 1);
+  const auto c_out = static_cast<std::size_t>(p.c_out);
+  const int group_in = p.c_in / p.groups;
+  Tensor y;
+  y.value.resize(pixels * c_out);
+  y.bound.resize(pixels * c_out);
+  y.rounded.resize(pixels * c_out);
+  parallel_for(pixels, [&](std::size_t pixel) {
+    const int ox = static_cast<int>(pixel % static_cast<std::size_t>(p.out_w));
+    const int oy = static_cast<int>(pixel / static_cast<std::size_t>(p.out_w) % static_cast<std::size_t>(p.out_h));
+    const int n = static_cast<int>(pixel / count_of(1, p.out_h, p.out_w, 1));
+    for (int co = 0; co < p.c_out; ++co) {
+      const std::size_t at = pixel * c_out + static_cast<std::size_t>(co);
+      double value = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<std::size_t>(co)]);
+      double rounded_value = value;
+      double magnitude = std::abs(value);
+      double carried = 0.0;
+      const auto add = [&](const Tensor& t, std::size_t i, double factor) {
+        value += factor * t.value[i];
+        rounded_value += factor * t.rounded[i];
+        magnitude += std::abs(factor) * (std::abs(t.value[i]) + t.bound[i]);
+        carried += std::abs(factor) * t.bound[i];
+      };
+      for (int ky = 0; ky < p.kernel_h; ++ky) {
+        for (int kx = 0; kx < p.kernel_w; ++kx) {
+          const int iy = oy * p.stride_h + ky - p.pad_top;
+          const int ix = ox * p.stride_w + kx - p.pad_left;
+          if (iy < 0 || iy >= p.h || ix < 0 || ix >= p.w) continue;
+          for (int ci = 0; ci < group_in; ++ci) {
+            const std::size_t source = count_of(1, n * p.h + iy, p.w, p.c_in) + count_of(1, 1, ix, p.c_in) +
+                                       static_cast<std::size_t>(p.groups == 1 ? ci : co);
+            const std::size_t factor = count_of(1, co, group_in, p.kernel_h * p.kernel_w) +
+                                       static_cast<std::size_t>((ci * p.kernel_h + ky) * p.kernel_w + kx);
+            add(x, source, static_cast<double>(weight[factor]));
+          }
+        }
+      }
+      if (residual != nullptr) add(*residual, at, 1.0);
+      y.value[at] = p.clip(value);
+      y.rounded[at] = to_half(p.clip(rounded_value));
+      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, kStoreF16);
+    }
+  });
+  return y;
+}
+
+OracleClip oracle_clip(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
+
+OracleConv pointwise(int n, int h, int w, int c_in, int c_out, Clip clip) {
+  OracleConv o;
+  o.n = n;
+  o.h = o.out_h = h;
+  o.w = o.out_w = w;
+  o.c_in = c_in;
+  o.c_out = c_out;
+  o.clip = oracle_clip(clip);
+  return o;
+}
+
+Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
+  constexpr int kTaps = 9;
+  const Tensor x = exact(data.x);
+  const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden, p.expand_clip);
+  const Tensor hidden = p.expand ? convolve(expand, gamma_tensor_core(p.c_in), x, data.expand, data.expand_bias) : x;
+  OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden, p.depthwise_clip);
+  depthwise.groups = p.c_hidden;
+  depthwise.kernel_h = depthwise.kernel_w = 3;
+  depthwise.stride_h = depthwise.stride_w = p.stride;
+  depthwise.pad_top = p.pad_top;
+  depthwise.pad_left = p.pad_left;
+  depthwise.out_h = p.out_h;
+  depthwise.out_w = p.out_w;
+  const Tensor filtered = convolve(depthwise, gamma(kTaps), hidden, data.depthwise, data.depthwise_bias);
+  const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
+  return convolve(project, gamma_tensor_core(p.c_hidden), filtered, data.project, data.project_bias,
+                  p.residual ? &x : nullptr);
+}
+
+/// The inputs on the GPU, for all variants.
+class Device {
+ public:
+  Device(const InvertedResidualParams& p, const Data& data)
+      : params_(p), x_(Elem::F16, data.x), packed_(pack(p, data)) {}
+
+  std::vector<float> run(InvertedResidualVariant variant) const {
+    std::vector<float> y =
+        run_kernel(Elem::F16, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
+          return kernels::inverted_residual(variant, params_, x_.data(), packed_.data(), out, where);
+        });
+    CHECK(x_.check_unchanged());
+    CHECK(packed_.check_unchanged());
+    return y;
+  }
+
+ private:
+  static GuardedBuffer pack(const InvertedResidualParams& p, const Data& data) {
+    std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(p));
+    kernels::inverted_residual_pack(p, data.weights(), packed.data());
+    return GuardedBuffer(packed);
+  }
+
+  InvertedResidualParams params_;
+  DeviceTensor x_;
+  GuardedBuffer packed_;
+};
+
+/// Calls body(variant) for all that support the parameters; returns how many.
+template <class Body>
+int for_each_variant(const InvertedResidualParams& p, const Body& body) {
+  int count = 0;
+  for (const InvertedResidualVariant variant : kernels::inverted_residual_variants()) {
+    if (!kernels::supports(variant, p, compute_capability())) continue;
+    CAPTURE(kernels::name(variant), p);
+    body(variant);
+    ++count;
+  }
+  return count;
+}
+
+int check_against_oracle(const InvertedResidualParams& p, const Data& data) {
+  const Tensor oracle = oracle_of(p, data);
+  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+  const Device device(p, data);
+  return for_each_variant(p, [&](InvertedResidualVariant variant) {
+    const std::vector<float> y = device.run(variant);
+    REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+    if (y.size() >= kAlarmElements) REQUIRE(compare_rel_l2(y, oracle.rounded, kAlarm));
+  });
+}
+
+InvertedResidualParams block(int n, int h, int w, int c_in, int c_hidden, int c_out, int stride) {
+  InvertedResidualParams p;
+  p.n = n;
+  p.h = h;
+  p.w = w;
+  p.c_in = c_in;
+  p.c_hidden = c_hidden;
+  p.c_out = c_out;
+  p.stride = stride;
+  p.pad_top = p.pad_left = 1;
+  p.out_h = output_extent(h, 3, stride, 1, 1, 1);
+  p.out_w = output_extent(w, 3, stride, 1, 1, 1);
+  p.expand = c_hidden != c_in;
+  p.residual = stride == 1 && c_in == c_out;
+  p.expand_clip = p.depthwise_clip = kRelu6;
+  p.project_clip = kNone;
+  return p;
+}
+
+InvertedResidualParams block(const InvertedResidualLayer& layer, int n) {
+  return block(n, layer.size, layer.size, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+}
+
+/// A shape that at least one variant runs.
+InvertedResidualParams random_shape(Choice& choose) {
+  constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 13, 14, 15, 17, 28, 30};
+  constexpr int kChannels[] = {8, 16, 24, 32, 40, 64, 96};
+  constexpr int kHidden[] = {16, 32, 48, 64, 80, 144, 192, 208, 400};
+  for (;;) {
+    InvertedResidualParams p = block(1 + choose.upto(2), choose(kSizes), choose(kSizes), choose(kChannels),
+                                     choose(kHidden), choose(kChannels), 1 + choose.upto(1));
+    if (p.stride == 1 && choose.flip()) p.c_out = p.c_in;
+    p.expand = choose.upto(3) > 0;
+    if (!p.expand) p.c_hidden = p.c_in;
+    p.pad_top = choose.upto(2);
+    p.pad_left = choose.upto(2);
+    p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(2));
+    p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
+    p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w;
+    p.expand_clip = kClips[choose.upto(2)];
+    p.depthwise_clip = kClips[choose.upto(2)];
+    p.project_clip = kClips[choose.upto(2)];
+    if (p.out_h == 0 || p.out_w == 0) continue;
+    if (for_each_variant(p, [](InvertedResidualVariant) {}) > 0) return p;
+  }
+}
+
+TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV2", "[large]") {
+  std::uint32_t seed = 100;
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    for (const int n : {1, 2}) {
+      if (n > 1 && layer.size > 56) continue;
+      InvertedResidualParams p = block(layer, n);
+      // TensorFlow pads below and to the right only when the stride is 2.
+      if (layer.stride == 2 && n == 2) p.pad_top = p.pad_left = 0;
+      CAPTURE(layer.name, seed);
+      check_against_oracle(p, random_data(p, seed));
+      seed += 10;
+    }
+  }
+}
+
+TEST_CASE("inverted_residual: some variant runs every block up to the 14 x 14 ones") {
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    CAPTURE(layer.name);
+    if (layer.size < 14 || layer.c_out > 96) continue;
+    REQUIRE(for_each_variant(block(layer, 1), [](InvertedResidualVariant) {}) > 0);
+  }
+}
+
+TEST_CASE("inverted_residual equals the oracle on random shapes") {
+  constexpr int kShapes = 60;
+  Choice choose(7);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    const InvertedResidualParams p = random_shape(choose);
+    CAPTURE(i);
+    check_against_oracle(p, random_data(p, 1000 + 10 * i, i % 4 != 0));
+  }
+}
+
+TEST_CASE("inverted_residual equals the oracle at every batch size, size and padding") {
+  for (const int stride : {1, 2}) {
+    for (int n = 1; n <= 8; ++n) {
+      const InvertedResidualParams p = block(n, 9, 10, 16, 48, 16, stride);
+      check_against_oracle(p, random_data(p, 21));
+    }
+    for (const int size : {1, 2, 4, 6, 15, 16, 29}) {
+      for (const auto& [h, w] : {std::pair{size, 6}, std::pair{6, size}}) {
+        const InvertedResidualParams p = block(1, h, w, 24, 32, 24, stride);
+        check_against_oracle(p, random_data(p, 22));
+      }
+    }
+    for (int top = 0; top <= 2; ++top) {
+      for (int left = 0; left <= 2; ++left) {
+        for (const bool expand : {true, false}) {
+          InvertedResidualParams p = block(2, 8, 7, 16, expand ? 32 : 16, 16, stride);
+          p.pad_top = top;
+          p.pad_left = left;
+          p.out_h = output_extent(p.h, 3, stride, 1, top, 2 - top);
+          p.out_w = output_extent(p.w, 3, stride, 1, left, 2 - left);
+          check_against_oracle(p, random_data(p, 31));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("inverted_residual is exact on small whole numbers", "[sanitize]") {
+  constexpr int kShapes = 30;
+  constexpr Clip kExactInHalf{-2048.0F, 2048.0F};
+  Choice choose(5);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    InvertedResidualParams p = random_shape(choose);
+    p.expand_clip = kRelu6;
+    p.depthwise_clip = i % 2 == 0 ? kRelu6 : kNone;
+    p.project_clip = kExactInHalf;
+    const Data data = integer_data(p, 50 + i);
+    const Tensor oracle = oracle_of(p, data);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for_each_variant(
+        p, [&](InvertedResidualVariant variant) { REQUIRE(compare_exact(device.run(variant), oracle.value, shape)); });
+  }
+}
+
+TEST_CASE("inverted_residual gives a picture the same bits alone and in a batch of any size", "[sanitize]") {
+  constexpr int kPictures = 70;  // more tiles than a GPU runs at once
+  for (const int stride : {1, 2}) {
+    for (const bool expand : {true, false}) {
+      InvertedResidualParams p = block(kPictures, 30, 29, 16, expand ? 64 : 16, 16, stride);
+      const Data all = random_data(p, 45);
+      const Device device(p, all);
+      InvertedResidualParams one = p;
+      one.n = 1;
+      const std::size_t size = input_count(one);
+      for_each_variant(p, [&](InvertedResidualVariant variant) {
+        const std::vector<float> y = device.run(variant);
+        for (const std::size_t n : {0, 1, 13, kPictures - 1}) {
+          Data alone = all;
+          const auto from = all.x.begin() + static_cast<std::ptrdiff_t>(n * size);
+          alone.x.assign(from, from + static_cast<std::ptrdiff_t>(size));
+          CAPTURE(n);
+          const std::span<const float> in_batch(y.data() + n * output_count(one), output_count(one));
+          REQUIRE(compare_bits(Device(one, alone).run(variant), in_batch));
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("inverted_residual gives the same bits a thousand times", "[large]") {
+  constexpr int kRuns = 500;  // of two launches
+  for (const int stride : {1, 2}) {
+    const InvertedResidualParams p = block(3, 28, 28, 32, 192, 32, stride);
+    const Data data = random_data(p, 46);
+    const Device device(p, data);
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      const std::vector<float> first = device.run(variant);
+      for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), first));
+    });
+  }
+}
+
+TEST_CASE("inverted_residual passes NaN on, to the windows that see it only", "[sanitize]") {
+  for (const int stride : {1, 2}) {
+    for (const bool expand : {true, false}) {
+      const InvertedResidualParams p = block(2, 15, 16, 24, expand ? 48 : 24, 24, stride);
+      Data data = random_data(p, 41);
+      data.x[count_of(1, 7, 16, 24) + 5] = kNan;
+      data.x[count_of(2, 15, 16, 24) - 1] = kNan;
+      const Tensor oracle = oracle_of(p, data);
+      const Device device(p, data);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      for_each_variant(p, [&](InvertedResidualVariant variant) {
+        const std::vector<float> y = device.run(variant);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          CAPTURE(i);
+          REQUIRE(std::isnan(y[i]) == std::isnan(oracle.value[i]));
+        }
+        REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+      });
+    }
+  }
+}
+
+TEST_CASE("inverted_residual addresses batches of more than 2^31 elements", "[large]") {
+  constexpr int kPictures = 10701;  // 2^31 elements of input and more
+  InvertedResidualParams p = block(1, 112, 112, 16, 32, 16, 1);
+  const std::size_t bytes = input_count(p) * sizeof(std::uint16_t);
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  if (free_bytes < 3 * bytes * kPictures) MOBICUDA_SKIP("needs 13 GB of GPU memory");
+
+  const Data data = random_data(p, 71);
+  const DeviceTensor one(Elem::F16, data.x);
+  std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(p));
+  kernels::inverted_residual_pack(p, data.weights(), packed.data());
+  const GuardedBuffer weights{std::span<const std::byte>(packed)};
+  const GuardedBuffer x(bytes * kPictures);
+  for (std::size_t n = 0; n < kPictures; ++n) {
+    check_cuda(cudaMemcpy(static_cast<std::byte*>(x.data()) + n * bytes, one.data(), bytes, cudaMemcpyDeviceToDevice),
+               "copy of a picture");
+  }
+  const InvertedResidualVariant variant = InvertedResidualVariant::S1Tile14x14C48N32;
+  const DeviceTensor expected(Elem::F16, output_count(p));
+  REQUIRE(kernels::inverted_residual(variant, p, one.data(), weights.data(), expected.data(), {}) == cudaSuccess);
+  p.n = kPictures;
+  GuardedBuffer y(bytes * kPictures);
+  REQUIRE(kernels::inverted_residual(variant, p, x.data(), weights.data(), y.data(), {}) == cudaSuccess);
+  synchronize();
+  for (const std::size_t n : {0, 1, 5349, 5350, 5351, 10698, 10699, 10700}) {
+    CAPTURE(n);
+    std::vector<std::byte> picture(bytes);
+    check_cuda(
+        cudaMemcpy(picture.data(), static_cast<const std::byte*>(y.data()) + n * bytes, bytes, cudaMemcpyDeviceToHost),
+        "download of a picture");
+    REQUIRE(picture == expected.download_bytes());
+  }
+  REQUIRE(y.check_guards());
+}
+
+TEST_CASE("inverted_residual says what it supports, and refuses the rest") {
+  const InvertedResidualParams good = block(1, 14, 14, 16, 48, 16, 1);
+  const auto supported = [](const InvertedResidualParams& p) {
+    return for_each_variant(p, [](InvertedResidualVariant) {});
+  };
+  const int all = supported(good);
+  REQUIRE(all > 0);
+  InvertedResidualParams p = good;
+  p.n = 0;
+  REQUIRE(supported(p) == all);
+  REQUIRE(kernels::inverted_residual(InvertedResidualVariant::S1Tile7x7C64N64, p, nullptr, nullptr, nullptr, {}) ==
+          cudaSuccess);
+  for (int InvertedResidualParams::*member :
+       {&InvertedResidualParams::h, &InvertedResidualParams::c_in, &InvertedResidualParams::c_hidden,
+        &InvertedResidualParams::c_out, &InvertedResidualParams::out_w, &InvertedResidualParams::stride}) {
+    p = good;
+    p.*member = 0;
+    REQUIRE(supported(p) == 0);
+    REQUIRE(kernels::inverted_residual(InvertedResidualVariant::S1Tile7x7C64N64, p, nullptr, nullptr, nullptr, {}) ==
+            cudaErrorInvalidValue);
+  }
+  p = good;
+  p.c_in = p.c_out = 12;
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.c_hidden = 40;  // not a multiple of 16
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.pad_top = 3;
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.out_h = 13;  // x cannot be added
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.expand = false;  // but has more hidden channels than input
+  REQUIRE(supported(p) == 0);
+  p = good;
+  p.n = -1;
+  REQUIRE(supported(p) == 0);
+  REQUIRE_FALSE(kernels::supports(InvertedResidualVariant::S1Tile7x7C64N64, good, 75));
+}
+
+}  // namespace
+}  // namespace mobicuda::test
