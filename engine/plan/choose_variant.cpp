@@ -12,6 +12,8 @@ namespace {
 
 using namespace kernels;
 
+constexpr BlockForm kBlockForms[] = {BlockForm::Layers, BlockForm::ExpandDepthwise, BlockForm::Fused};
+
 template <class Variant>
 std::string names_of(std::span<const Variant> variants) {
   std::string text;
@@ -115,6 +117,18 @@ class GemmShape {
 
 }  // namespace
 
+std::string_view name(BlockForm form) {
+  switch (form) {
+    case BlockForm::Layers:
+      return "layers";
+    case BlockForm::ExpandDepthwise:
+      return "expand_depthwise";
+    case BlockForm::Fused:
+      return "fused";
+  }
+  return "";
+}
+
 VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::string>& by_name)
     : gpu_(gpu), by_name_(by_name) {
   for (const auto& [kernel, variant] : by_name_) {
@@ -124,9 +138,15 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(depthwise_conv_variants(), kernel, variant);
     } else if (kernel == "conv2d") {
       require_name(conv2d_variants(), kernel, variant);
+    } else if (kernel == "inverted_residual") {
+      require_name(inverted_residual_variants(), kernel, variant);
+    } else if (kernel == "expand_depthwise") {
+      require_name(expand_depthwise_variants(), kernel, variant);
+    } else if (kernel == "block") {
+      require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
-                  "choose one of gemm, depthwise_conv, conv2d");
+                  "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, block");
     }
   }
 }
@@ -165,6 +185,34 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   std::vector<Conv2dVariant> preferred{Stem3x3P2C4, Direct4x4, Direct};
   if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.insert(preferred.begin(), Stem3x3P8C8);
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
+}
+
+InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidualParams& params) const {
+  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, {});
+}
+
+ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwiseParams& params) const {
+  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, {});
+}
+
+BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
+                                     const ExpandDepthwiseParams* expand_depthwise) const {
+  // A variant that was asked for by name fuses the blocks that it runs, and no others.
+  const auto runs = [&](const char* kernel, auto variants, const auto& params) {
+    const auto named = by_name_.find(kernel);
+    return std::any_of(variants.begin(), variants.end(), [&](auto variant) {
+      return (named == by_name_.end() || named->second == kernels::name(variant)) &&
+             supports(variant, params, gpu_.compute_capability);
+    });
+  };
+  const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
+  const bool can_split =
+      expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
+  const auto named = by_name_.find("block");
+  const auto wanted = [&](BlockForm form) { return named == by_name_.end() || named->second == name(form); };
+  if (can_fuse && wanted(BlockForm::Fused)) return BlockForm::Fused;
+  if (can_split && wanted(BlockForm::ExpandDepthwise)) return BlockForm::ExpandDepthwise;
+  return BlockForm::Layers;
 }
 
 }  // namespace mobicuda

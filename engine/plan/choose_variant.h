@@ -2,10 +2,13 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "kernels/conv2d.h"
 #include "kernels/depthwise_conv.h"
+#include "kernels/expand_depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/inverted_residual.h"
 
 namespace mobicuda {
 
@@ -14,6 +17,16 @@ struct GpuTraits {
   int compute_capability = 0;  ///< major * 10 + minor
   int multiprocessors = 0;
 };
+
+/// How an inverted residual block runs.
+enum class BlockForm {
+  Layers,           ///< three kernels
+  ExpandDepthwise,  ///< expand and depthwise in one, project in another
+  Fused,            ///< one kernel
+};
+
+/// "layers", "expand_depthwise", "fused".
+std::string_view name(BlockForm form);
 
 /// Decides which variant of a kernel runs a shape: by name where the user gave one, by the rules measured
 /// in docs/performance.md elsewhere. Deterministic; the same on every GPU of one kind.
@@ -26,6 +39,13 @@ class VariantChooser {
   kernels::GemmVariant gemm(const kernels::GemmParams& params) const;
   kernels::DepthwiseConvVariant depthwise_conv(const kernels::DepthwiseConvParams& params) const;
   kernels::Conv2dVariant conv2d(const kernels::Conv2dParams& params) const;
+  kernels::InvertedResidualVariant inverted_residual(const kernels::InvertedResidualParams& params) const;
+  kernels::ExpandDepthwiseVariant expand_depthwise(const kernels::ExpandDepthwiseParams& params) const;
+
+  /// The form of a block, the one asked for by name ("block") where its kernels run the shape. `fused` or
+  /// `expand_depthwise` is null where the block itself rules that form out.
+  BlockForm block_form(const kernels::InvertedResidualParams* fused,
+                       const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
  private:
   GpuTraits gpu_;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <thread>
@@ -9,7 +10,9 @@
 
 #include "kernels/conv2d.h"
 #include "kernels/depthwise_conv.h"
+#include "kernels/expand_depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/inverted_residual.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
 #include "runtime/cuda_check.h"
@@ -269,6 +272,28 @@ TEST_CASE("custom: the network runs with every kernel variant by name") {
   check_variants("gemm", kernels::gemm_variants());
   check_variants("depthwise_conv", kernels::depthwise_conv_variants());
   check_variants("conv2d", kernels::conv2d_variants());
+  check_variants("inverted_residual", kernels::inverted_residual_variants());
+  check_variants("expand_depthwise", kernels::expand_depthwise_variants());
+}
+
+TEST_CASE("custom: blocks give the oracle's logits in every form, and the form asked for is the one that runs") {
+  const Graph graph = mobilenet(small_options());
+  const auto input = pictures(graph, 2);
+  const NetworkOracle expected(graph, input, 2, kLongestSum);
+  for (const std::string form : {"layers", "expand_depthwise", "fused"}) {
+    CAPTURE(form);
+    EngineOptions options = gpu_options(Precision::Fp16, 2);
+    options.kernel_variants["block"] = form;
+    const auto engine = make_custom_backend()->compile(graph, options);
+    CHECK(expected.compare(run(*engine, input, 2), Precision::Fp16));
+    const auto count = [&](std::string_view kernel) {
+      return std::count_if(engine->layers().begin(), engine->layers().end(),
+                           [&](const LayerInfo& layer) { return layer.kernel.starts_with(kernel); });
+    };
+    CHECK((count("inverted_residual/") > 0) == (form == "fused"));
+    CHECK((count("expand_depthwise/") > 0) == (form == "expand_depthwise"));
+    CHECK((count("depthwise_conv/") == 17) == (form == "layers"));
+  }
 }
 
 TEST_CASE("custom: names that do not exist are refused with the choices") {

@@ -32,8 +32,10 @@ struct EngineOptions {
   bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
   bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
   bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
-  /// Custom engine: kernel stem -> variant name, e.g. {"gemm", "mma_64x64x32"}; used wherever that
-  /// variant supports the shape, an Error(unsupported) naming the node elsewhere. Empty: the planner chooses.
+  /// Custom engine: kernel stem -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the
+  /// layer whose shape that variant does not run. "block" takes a form of inverted residual blocks ("layers",
+  /// "expand_depthwise", "fused"), used wherever its kernels run; a variant of "expand_depthwise" or
+  /// "inverted_residual" fuses the blocks that it runs. Empty: the planner chooses.
   std::map<std::string, std::string> kernel_variants;
   LogCallback log;  ///< may be empty
 };

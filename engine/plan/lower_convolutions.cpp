@@ -1,0 +1,156 @@
+#include "kernels/elementwise.h"
+#include "plan/lowering.h"
+
+namespace mobicuda {
+
+void Lowering::lower(const Node& node, const Conv2d& op) {
+  const Shape& weight = shape(node.inputs[Conv2d::kWeight]);
+  if (is_pointwise(op, weight)) {
+    const Shape& x = shape(node.inputs[Conv2d::kInput]);
+    lower_gemm(node, as_int(x[2] * x[3]), as_int(weight[0]), as_int(weight[1]), node.inputs[Conv2d::kBias],
+               node.inputs[Conv2d::kResidual], op.activation);
+  } else if (is_depthwise(op, weight)) {
+    lower_depthwise(node, op);
+  } else {
+    lower_conv2d(node, op);
+  }
+}
+
+void Lowering::lower(const Node& node, const Gemm& op) {
+  const Shape& weight = shape(node.inputs[Gemm::kWeight]);
+  lower_gemm(node, 1, as_int(weight[0]), as_int(weight[1]), node.inputs[Gemm::kBias], kNoValue, op.activation);
+}
+
+// Positions of input and weight are the same in Conv2d and Gemm.
+void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, ValueId bias_id, ValueId residual_id,
+                          const Activation& activation) {
+  const Storage x = read_input(node.inputs[Conv2d::kInput]);
+  const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
+  const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem_, n, k),
+                             [&](const float* w, void* packed) { kernels::gemm_pack(elem_, n, k, w, packed); });
+  const Packed bias = pack_floats(bias_id);
+  const Storage y = make_output(node, true);
+  kernels::GemmParams params;
+  params.elem = elem_;
+  params.output = y.elem;
+  params.n = n;
+  params.k = k;
+  params.bias = bias_id != kNoValue;
+  params.residual = residual_id != kNoValue;
+  params.clip = as_clip(activation);
+  params.m = as_int(options_.max_batch) * rows_a_picture;
+  LayerInfo info = describe(node, "gemm/" + std::string(kernels::name(choose(node, params))));
+  info.weight_bytes = weight.bytes + bias.bytes;
+  add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
+           [params, rows_a_picture, chooser = chooser_, x, residual, y, w = pointer(weight),
+            b = pointer(bias)](const CudaStepContext& context) {
+             auto p = params;
+             p.m = as_int(context.n) * rows_a_picture;
+             return kernels::gemm(chooser.gemm(p), p, context.buffers[x.buffer], w.get(), b.template get<float>(),
+                                  residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
+                                  context.buffers[y.buffer], launch_of(context));
+           });
+}
+
+void Lowering::lower_depthwise(const Node& node, const Conv2d& op) {
+  const Storage x = read_input(node.inputs[Conv2d::kInput]);
+  const ValueId residual_id = node.inputs[Conv2d::kResidual];
+  const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
+  const Shape& in = shape(node.inputs[Conv2d::kInput]);
+  const Shape& weight_shape = shape(node.inputs[Conv2d::kWeight]);
+  const Shape& out = shape(node.output);
+  kernels::DepthwiseConvParams params;
+  params.elem = elem_;
+  params.n = as_int(options_.max_batch);
+  params.h = as_int(in[2]);
+  params.w = as_int(in[3]);
+  params.c = as_int(in[1]);
+  params.out_h = as_int(out[2]);
+  params.out_w = as_int(out[3]);
+  set_window(params, op, weight_shape);
+  params.bias = node.inputs[Conv2d::kBias] != kNoValue;
+  // With a residual the clip belongs behind the addition.
+  params.clip = as_clip(residual_id == kNoValue ? op.activation : Activation::none());
+  const Packed weight =
+      pack(node, node.inputs[Conv2d::kWeight],
+           kernels::depthwise_conv_packed_bytes(elem_, params.c, params.kernel_h, params.kernel_w),
+           [&](const float* w, void* packed) {
+             kernels::depthwise_conv_pack(elem_, params.c, params.kernel_h, params.kernel_w, w, packed);
+           });
+  const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
+  const Storage y = make_output(node, false);
+  LayerInfo info = describe(node, "depthwise_conv/" + std::string(kernels::name(choose(node, params))));
+  info.weight_bytes = weight.bytes + bias.bytes;
+  add_step(std::move(info), {x.buffer, y.buffer},
+           [params, chooser = chooser_, x, y, w = pointer(weight), b = pointer(bias)](const CudaStepContext& context) {
+             auto p = params;
+             p.n = as_int(context.n);
+             return kernels::depthwise_conv(chooser.depthwise_conv(p), p, context.buffers[x.buffer], w.get(),
+                                            b.template get<float>(), context.buffers[y.buffer], launch_of(context));
+           });
+  if (residual_id != kNoValue) add_addition(describe(node, "elementwise/add"), y, residual, y, out, op.activation);
+}
+
+void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
+  const ValueId source = node.inputs[Conv2d::kInput];
+  kernels::Conv2dParams params;
+  const Storage x = conv2d_input(source, params);
+  const ValueId residual_id = node.inputs[Conv2d::kResidual];
+  const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
+  const Shape& in = shape(source);
+  const Shape& out = shape(node.output);
+  params.elem = elem_;
+  params.n = as_int(options_.max_batch);
+  params.h = as_int(in[2]);
+  params.w = as_int(in[3]);
+  params.c_in = as_int(in[1]);
+  params.c_out = as_int(out[1]);
+  params.out_h = as_int(out[2]);
+  params.out_w = as_int(out[3]);
+  params.groups = as_int(op.groups);
+  set_window(params, op, shape(node.inputs[Conv2d::kWeight]));
+  params.bias = node.inputs[Conv2d::kBias] != kNoValue;
+  params.residual = residual_id != kNoValue;
+  params.clip = as_clip(op.activation);
+  const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::conv2d_packed_bytes(params),
+                             [&](const float* w, void* packed) { kernels::conv2d_pack(params, w, packed); });
+  const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
+  const Storage y = make_output(node, false);
+  LayerInfo info = describe(node, "conv2d/" + std::string(kernels::name(choose(node, params))));
+  info.weight_bytes = weight.bytes + bias.bytes;
+  if (x.elem != elem_) info.activation_bytes += in.elements() * 2;  // the float input
+  add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
+           [params, chooser = chooser_, x, residual, y, w = pointer(weight),
+            b = pointer(bias)](const CudaStepContext& context) {
+             auto p = params;
+             p.n = as_int(context.n);
+             return kernels::conv2d(chooser.conv2d(p), p, context.buffers[x.buffer], w.get(), b.template get<float>(),
+                                    residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
+                                    context.buffers[y.buffer], launch_of(context));
+           });
+}
+
+// A convolution reads the network's own float input in place, through a LayoutTransform that then has no reader.
+Lowering::Storage Lowering::conv2d_input(ValueId source, kernels::Conv2dParams& params) {
+  const Storage direct = storage_of(source);
+  if (direct.buffer == kNoBuffer) {
+    params.input = kernels::Conv2dParams::Input::NchwFloat;
+    return input_;
+  }
+  const bool float_input = source == graph_.input() && direct.elem == Elem::F32;
+  params.input = float_input ? kernels::Conv2dParams::Input::NhwcFloat : kernels::Conv2dParams::Input::NhwcElem;
+  return direct;
+}
+
+bool Lowering::read_by_conv2d_only(ValueId id) const {
+  const auto readers = graph_.consumers(id);
+  return id != graph_.output() && std::all_of(readers.begin(), readers.end(), [&](std::size_t i) {
+           const Node& reader = graph_.nodes()[i];
+           const auto* conv = std::get_if<Conv2d>(&reader.op);
+           if (conv == nullptr || reader.inputs[Conv2d::kResidual] == id) return false;
+           const Shape& weight = shape(reader.inputs[Conv2d::kWeight]);
+           return !is_pointwise(*conv, weight) && !is_depthwise(*conv, weight);
+         });
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,138 @@
+#include "plan/lowering.h"
+
+#include <cmath>
+
+#include "kernels/layout_transform.h"
+#include "plan/memory_planner.h"
+
+namespace mobicuda {
+
+CudaPlan Lowering::run() {
+  input_ = {add_buffer(CudaBuffer::Place::Input, picture_bytes(graph_.input(), Elem::F32)), Elem::F32};
+  storage_of(graph_.input()) = input_;
+  find_blocks();
+  for (const Node& node : graph_.nodes()) {
+    if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
+    if (in_blocks_.contains(&node)) continue;
+    std::visit([&](const auto& op) { lower(node, op); }, node.op);
+  }
+  write_output();
+  place_buffers();
+  upload_weights();
+  return std::move(plan_);
+}
+
+int Lowering::add_buffer(CudaBuffer::Place place, std::int64_t bytes_a_picture) {
+  plan_.buffers.push_back({place, 0, checked_multiply(bytes_a_picture, options_.max_batch)});
+  lives_.emplace_back();
+  return static_cast<int>(plan_.buffers.size() - 1);
+}
+
+bool Lowering::is_final(ValueId id) const {
+  if (!graph_.consumers(id).empty() && id != graph_.output()) {
+    const auto readers = graph_.consumers(id);
+    if (readers.size() != 1) return false;
+    const Node& reader = graph_.nodes()[readers.front()];
+    return std::holds_alternative<Reshape>(reader.op) && is_final(reader.output);
+  }
+  return id == graph_.output() && graph_.consumers(id).empty();
+}
+
+Lowering::Storage Lowering::make_output(const Node& node, bool can_write_float) {
+  Storage storage;
+  if (is_final(node.output) && (elem_ == Elem::F32 || can_write_float)) {
+    storage = {add_buffer(CudaBuffer::Place::Output, picture_bytes(node.output, Elem::F32)), Elem::F32};
+  } else {
+    storage = {add_buffer(CudaBuffer::Place::Arena, picture_bytes(node.output, elem_)), elem_};
+  }
+  storage_of(node.output) = storage;
+  return storage;
+}
+
+Lowering::Storage Lowering::read_input(ValueId id) {
+  const Storage storage = storage_of(id);
+  if (storage.elem == elem_) return storage;
+  const Storage converted{add_buffer(CudaBuffer::Place::Arena, picture_bytes(id, elem_)), elem_};
+  add_conversion("to_" + std::string(to_string(options_.precision)) + "(" + graph_.value(id).name + ")", shape(id),
+                 storage, converted);
+  storage_of(id) = converted;
+  return converted;
+}
+
+void Lowering::add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to) {
+  kernels::LayoutTransformParams params;
+  params.from = from.elem;
+  params.to = to.elem;
+  params.c = as_int(value_shape.elements());
+  params.h = params.w = 1;
+  LayerInfo info{name, "layout_transform/convert", value_shape, 0, 0, 0};
+  info.activation_bytes = value_shape.elements() * static_cast<std::int64_t>(size_of(from.elem) + size_of(to.elem));
+  add_step(std::move(info), {from.buffer, to.buffer},
+           [params, in = from.buffer, out = to.buffer](const CudaStepContext& context) {
+             auto p = params;
+             p.n = as_int(context.n);
+             return kernels::layout_transform(p, context.buffers[in], context.buffers[out], launch_of(context));
+           });
+}
+
+void Lowering::write_output() {
+  const Storage last = storage_of(graph_.output());
+  if (plan_.buffers[static_cast<std::size_t>(last.buffer)].place == CudaBuffer::Place::Output) return;
+  const Storage out{add_buffer(CudaBuffer::Place::Output, picture_bytes(graph_.output(), Elem::F32)), Elem::F32};
+  add_conversion("to_fp32(" + graph_.value(graph_.output()).name + ")", shape(graph_.output()), last, out);
+}
+
+void Lowering::place_buffers() {
+  std::vector<BufferRequest> requests;
+  std::vector<std::size_t> owners;
+  for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    if (plan_.buffers[i].place != CudaBuffer::Place::Arena) continue;
+    requests.push_back({plan_.buffers[i].bytes, lives_[i].first_step, lives_[i].last_step});
+    owners.push_back(i);
+  }
+  const MemoryPlan memory = plan_memory(requests);
+  for (std::size_t i = 0; i < owners.size(); ++i) plan_.buffers[owners[i]].offset = memory.offsets[i];
+  plan_.arena_bytes = memory.arena_bytes;
+}
+
+LayerInfo Lowering::describe(const Node& node, std::string kernel) const {
+  LayerInfo info;
+  info.name = node.origin.label();
+  info.kernel = std::move(kernel);
+  info.output = shape(node.output);
+  info.flops = flops_per_picture(graph_, node);
+  const auto elem_bytes = static_cast<std::int64_t>(size_of(elem_));
+  info.activation_bytes = info.output.elements() * elem_bytes;
+  for (const ValueId id : node.inputs) {
+    if (id != kNoValue && !graph_.value(id).constant) info.activation_bytes += shape(id).elements() * elem_bytes;
+  }
+  return info;
+}
+
+Lowering::Packed Lowering::pack_floats(ValueId id) {
+  if (id == kNoValue) return {};
+  const auto values = std::as_bytes(floats(id));
+  std::byte* host = nullptr;
+  const std::int64_t offset = blob_.add(static_cast<std::int64_t>(values.size()), &host);
+  std::copy(values.begin(), values.end(), host);
+  return {offset, static_cast<std::int64_t>(values.size())};
+}
+
+void Lowering::require_half_range(const Node& node, ValueId weight) const {
+  for (const float w : floats(weight)) {
+    if (std::abs(w) > kLargestHalf) {
+      throw Error(ErrorCode::unsupported, node.origin.describe(),
+                  "weight " + std::to_string(w) + " of '" + graph_.value(weight).name + "' is beyond fp16's 65504",
+                  "use --precision fp32");
+    }
+  }
+}
+
+void Lowering::upload_weights() {
+  const auto device = blob_.upload();
+  *weights_ = static_cast<const std::byte*>(device->data());
+  plan_.weight_bytes = blob_.bytes();
+  plan_.keep_alive.push_back(device);
+}
+
+}  // namespace mobicuda

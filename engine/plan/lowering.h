@@ -1,0 +1,227 @@
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <mobicuda/graph.h>
+
+#include "kernels/launch.h"
+#include "plan/choose_variant.h"
+#include "runtime/cuda_engine.h"
+
+namespace mobicuda {
+
+using kernels::Elem;
+
+inline constexpr int kNoBuffer = -1;
+inline constexpr float kLargestHalf = 65504.0F;
+
+inline int as_int(std::int64_t value) { return static_cast<int>(value); }  // shapes were checked by fits_int()
+
+inline kernels::Clip as_clip(const Activation& activation) { return {activation.lo, activation.hi}; }
+
+inline kernels::Launch launch_of(const CudaStepContext& context) { return {context.stream, context.programmatic}; }
+
+inline bool is_pointwise(const Conv2d& op, const Shape& weight) {
+  return weight[2] == 1 && weight[3] == 1 && op.strides == std::array<std::int64_t, 2>{1, 1} && !op.pads.any() &&
+         op.groups == 1;
+}
+
+inline bool is_depthwise(const Conv2d& op, const Shape& weight) {
+  return op.groups == weight[0] && weight[1] == 1 && op.groups > 1;
+}
+
+/// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu)
+      : graph_(graph),
+        options_(options),
+        chooser_(gpu, options.kernel_variants),
+        elem_(options.precision == Precision::Fp16 ? Elem::F16 : Elem::F32),
+        storage_(graph.values().size()) {}
+
+  CudaPlan run();
+
+ private:
+  struct Storage {
+    int buffer = kNoBuffer;
+    Elem elem = Elem::F32;
+  };
+
+  struct Life {
+    int first_step = std::numeric_limits<int>::max();
+    int last_step = -1;
+  };
+
+  // A weight or bias before upload: its place in the blob. Steps read the address through `weights_`.
+  struct Packed {
+    std::int64_t offset = -1;
+    std::int64_t bytes = 0;
+  };
+
+  // ---- values and buffers ----
+
+  const Shape& shape(ValueId id) const { return graph_.value(id).desc.shape; }
+  Storage& storage_of(ValueId id) { return storage_.at(static_cast<std::size_t>(id)); }
+
+  std::int64_t picture_bytes(ValueId id, Elem elem) const {
+    return shape(id).elements() * static_cast<std::int64_t>(size_of(elem));
+  }
+
+  int add_buffer(CudaBuffer::Place place, std::int64_t bytes_a_picture);
+
+  // Whether the kernel that makes this value may write the caller's float output itself.
+  bool is_final(ValueId id) const;
+
+  Storage make_output(const Node& node, bool can_write_float);
+
+  // The network's float input, for kernels that read elem_ only.
+  Storage read_input(ValueId id);
+
+  void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
+
+  void write_output();
+
+  void place_buffers();
+
+  // ---- steps and weights ----
+
+  template <class Enqueue>
+  void add_step(LayerInfo info, std::initializer_list<int> buffers, Enqueue enqueue) {
+    const int step = static_cast<int>(plan_.steps.size());
+    for (const int buffer : buffers) {
+      if (buffer == kNoBuffer) continue;
+      Life& life = lives_[static_cast<std::size_t>(buffer)];
+      life.first_step = std::min(life.first_step, step);
+      life.last_step = std::max(life.last_step, step);
+    }
+    plan_.steps.push_back({std::move(info), std::move(enqueue)});
+  }
+
+  LayerInfo describe(const Node& node, std::string kernel) const;
+
+  std::span<const float> floats(ValueId id) const { return graph_.value(id).constant->data<float>(); }
+
+  template <class Pack>
+  Packed pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into) {
+    if (elem_ == Elem::F16) require_half_range(node, weight);
+    std::byte* host = nullptr;
+    const std::int64_t offset = blob_.add(static_cast<std::int64_t>(bytes), &host);
+    pack_into(floats(weight).data(), host);
+    return {offset, static_cast<std::int64_t>(bytes)};
+  }
+
+  Packed pack_floats(ValueId id);
+
+  void require_half_range(const Node& node, ValueId weight) const;
+
+  void upload_weights();
+
+  // Address of packed data when a step runs; null for an absent one.
+  struct WeightPointer {
+    std::shared_ptr<const std::byte*> base;
+    std::int64_t offset;
+
+    template <class T = void>
+    const T* get() const {
+      return offset < 0 ? nullptr : reinterpret_cast<const T*>(*base + offset);
+    }
+  };
+  WeightPointer pointer(const Packed& packed) const { return {weights_, packed.offset}; }
+
+  template <class Params>
+  auto choose(const Node& node, const Params& params) const {
+    try {
+      if constexpr (std::is_same_v<Params, kernels::GemmParams>)
+        return chooser_.gemm(params);
+      else if constexpr (std::is_same_v<Params, kernels::DepthwiseConvParams>)
+        return chooser_.depthwise_conv(params);
+      else
+        return chooser_.conv2d(params);
+    } catch (const Error& error) {
+      throw error.inside(node.origin.describe());
+    }
+  }
+
+  // ---- inverted residual blocks: lower_blocks.cpp ----
+
+  /// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.
+  struct Block {
+    const Node* expand = nullptr;  ///< absent in the first block of MobileNetV2
+    const Node* depthwise = nullptr;
+    const Node* project = nullptr;
+    BlockForm form = BlockForm::Layers;
+  };
+
+  void find_blocks();
+  std::optional<Block> block_around(const Node& depthwise) const;
+  const Node* sole_reader(ValueId id) const;
+  kernels::InvertedResidualParams block_params(const Block& block) const;
+  kernels::ExpandDepthwiseParams expand_depthwise_params(const Block& block) const;
+  BlockForm form_of(const Block& block) const;
+  LayerInfo describe_block(std::initializer_list<const Node*> nodes, std::string kernel) const;
+  void lower_block(const Block& block);
+  void lower_inverted_residual(const Block& block);
+  void lower_expand_depthwise(const Block& block);
+
+  // ---- operations: lower_convolutions.cpp, lower_others.cpp ----
+
+  void lower(const Node& node, const Conv2d& op);
+  void lower(const Node& node, const Gemm& op);
+  void lower_gemm(const Node& node, int rows_a_picture, int n, int k, ValueId bias_id, ValueId residual_id,
+                  const Activation& activation);
+  void lower_depthwise(const Node& node, const Conv2d& op);
+  void lower_conv2d(const Node& node, const Conv2d& op);
+  Storage conv2d_input(ValueId source, kernels::Conv2dParams& params);
+  bool read_by_conv2d_only(ValueId id) const;
+  void lower(const Node& node, const LayoutTransform& op);
+  void lower(const Node& node, const Add& op);
+  void add_addition(LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,
+                    const Activation& activation);
+  void lower(const Node& node, const Clip& op);
+  void lower(const Node& node, const ScaleShift& op);
+  void lower(const Node& node, const Pool2d& op);
+  void lower(const Node& node, const GlobalAveragePool&);
+  void lower(const Node& node, const Softmax&);
+  void lower(const Node& node, const Reshape&);
+  void lower(const Node& node, const Transpose& op);
+  void lower(const Node& node, const Pad& op);
+  void lower(const Node& node, const Identity&);
+
+  template <class Params>
+  static void set_window(Params& params, const Conv2d& op, const Shape& weight) {
+    params.kernel_h = as_int(weight[2]);
+    params.kernel_w = as_int(weight[3]);
+    params.stride_h = as_int(op.strides[0]);
+    params.stride_w = as_int(op.strides[1]);
+    params.dilation_h = as_int(op.dilations[0]);
+    params.dilation_w = as_int(op.dilations[1]);
+    params.pad_top = as_int(op.pads.top);
+    params.pad_left = as_int(op.pads.left);
+  }
+
+  const Graph& graph_;
+  const EngineOptions& options_;
+  VariantChooser chooser_;
+  Elem elem_;
+  std::vector<Storage> storage_;
+  Storage input_;  ///< the caller's floats
+  std::vector<Life> lives_;
+  std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
+  std::set<const Node*> in_blocks_;      ///< nodes that a block lowers
+  CudaPlan plan_;
+  WeightBlob blob_;
+  std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
+};
+
+}  // namespace mobicuda
