@@ -40,6 +40,7 @@ struct ConvProblem {
   std::int64_t bias_bytes() const { return k * size_of(output_element()); }
   std::int64_t y_bytes() const { return n * k * out_h() * out_w() * size_of(output_element()); }
   bool symmetric_pads() const { return pads.top == pads.bottom && pads.left == pads.right; }
+  bool is_depthwise() const { return groups == c && groups == k; }
   bool is_pointwise() const {
     return kh == 1 && kw == 1 && strides == std::array<std::int64_t, 2>{1, 1} && !pads.any() && groups == 1;
   }
@@ -95,13 +96,16 @@ class ConvKernel {
   const std::string& name() const noexcept { return name_; }
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
   Fused fused() const noexcept { return fused_; }
+  /// True when only a trial can tell whether the kernel's arithmetic is exact enough.
+  bool needs_probe() const noexcept { return needs_probe_; }
 
  protected:
   ConvKernel() = default;
-  void describe(std::string name, std::int64_t workspace_bytes, Fused fused) {
+  void describe(std::string name, std::int64_t workspace_bytes, Fused fused, bool needs_probe = false) {
     name_ = std::move(name);
     workspace_bytes_ = workspace_bytes;
     fused_ = fused;
+    needs_probe_ = needs_probe;
   }
 
  private:
@@ -110,6 +114,7 @@ class ConvKernel {
   std::string name_;
   std::int64_t workspace_bytes_ = 0;
   Fused fused_;
+  bool needs_probe_ = false;
   mutable std::mutex mutex_;
 };
 

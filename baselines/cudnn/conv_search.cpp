@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cudnn/cublas_gemm.h"
+#include "cudnn/exact_probe.h"
 #include "cudnn/legacy_conv.h"
 #include "runtime/cuda_check.h"
 
@@ -38,11 +39,15 @@ constexpr double kOutOfReach = 1.15;
 // nor subnormals.
 constexpr int kTrialByte = 0x2C;
 
+void fill_trial_data(const DeviceBuffer& buffer) {
+  cuda_check(cudaMemset(buffer.data(), kTrialByte, static_cast<std::size_t>(buffer.bytes())), "filling trial data");
+}
+
 void grow(DeviceBuffer& buffer, std::int64_t bytes, const char* what) {
   if (bytes <= buffer.bytes()) return;
   buffer = DeviceBuffer();  // gives the old memory back first
   buffer = DeviceBuffer(bytes, what);
-  cuda_check(cudaMemset(buffer.data(), kTrialByte, static_cast<std::size_t>(bytes)), "filling trial data");
+  fill_trial_data(buffer);
 }
 
 Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
@@ -135,6 +140,7 @@ class ConvSearch::Trial {
     ++known_.tried;
     grow(search_.workspace_, kernel->workspace_bytes(), "a trial's scratch");
     ConvChoice candidate{explicit_pad_, problem_, std::move(kernel), 0.0};
+    if (candidate.kernel->needs_probe() && !search_.passes_probe(candidate)) return true;
     candidate.milliseconds = search_.stopwatch_.milliseconds([&] { return search_.enqueue(candidate); }, best_);
     best_ = std::min(best_, candidate.milliseconds);
     if (candidate.milliseconds < kClose * best_) known_.ranked.push_back(std::move(candidate));
@@ -206,6 +212,19 @@ cudaError_t ConvSearch::enqueue(const ConvChoice& choice) const {
       choice.pads_first() ? padded_.data() : x_.data(), w_.data(), bias, residual, y_.data(), workspace_.data()};
   if (const cudaError_t status = choice.kernel->enqueue(*handles_, arguments); status != cudaSuccess) return status;
   return enqueue_epilogue(choice, bias, residual, y_.data(), stream);
+}
+
+// Asked before timing: most kernels that a probe refuses would be fast.
+bool ConvSearch::passes_probe(const ConvChoice& choice) {
+  const ConvProblem& p = choice.problem;
+  const Padding& rest = choice.explicit_pad;
+  const ProbeTensors tensors{x_.data(), p.c * (p.h - rest.top - rest.bottom) * (p.w - rest.left - rest.right),
+                             w_.data(), p.k * (p.c / p.groups) * p.kh * p.kw,
+                             y_.data(), p.k * p.out_h() * p.out_w()};
+  const bool passes = keeps_float_inputs(
+      tensors, [&] { return enqueue(choice); }, handles_->stream());
+  for (const DeviceBuffer* buffer : {&x_, &w_}) fill_trial_data(*buffer);
+  return passes;
 }
 
 // ---- ConvSearch ----------------------------------------------------------------------------------

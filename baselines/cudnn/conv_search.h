@@ -76,6 +76,7 @@ class ConvSearch {
   Known& know(const ConvProblem& problem);
   void try_candidates(Known& known, bool only_graph);
   void rank(Known& known) const;
+  bool passes_probe(const ConvChoice& choice);
   double retime(const ConvChoice& choice) const;
   cudaError_t enqueue(const ConvChoice& choice) const;
   std::vector<Cost> costs(std::span<const ConvAlternatives> layers);

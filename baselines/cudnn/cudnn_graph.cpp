@@ -187,9 +187,12 @@ Descriptor engine_of(const Descriptor& config) {
   return engine;
 }
 
+enum class Arithmetic : std::uint8_t { Allowed, NeedsProbe, Forbidden };
+
 // Exact Fp32 forbids tensor cores (TF32 rounds the inputs); every precision accumulates in float; and no
-// transform domain, whose error is not bounded by the sum of the products.
-bool arithmetic_allowed(const Descriptor& engine, Precision precision) {
+// transform domain, whose error is not bounded by the sum of the products. Notes belong to engines, and one
+// that has tensor-core kernels may still run a depthwise layer, which has no use for them, without.
+Arithmetic arithmetic_of(const Descriptor& engine, const ConvProblem& problem) {
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
   const std::int64_t count =
       engine.get_array<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes);
@@ -197,10 +200,13 @@ bool arithmetic_allowed(const Descriptor& engine, Precision precision) {
   const auto has = [&](cudnnBackendNumericalNote_t note) { return std::find(notes.begin(), end, note) != end; };
   if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) || has(CUDNN_NUMERICAL_NOTE_FFT) ||
       has(CUDNN_NUMERICAL_NOTE_WINOGRAD)) {
-    return false;
+    return Arithmetic::Forbidden;
   }
-  if (precision != Precision::Fp32) return true;
-  return !has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  if (problem.precision != Precision::Fp32) return Arithmetic::Allowed;
+  if (!has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) {
+    return Arithmetic::Allowed;
+  }
+  return problem.is_depthwise() ? Arithmetic::NeedsProbe : Arithmetic::Forbidden;
 }
 
 bool is_compiled_at_run_time(const Descriptor& engine) {
@@ -250,7 +256,7 @@ class GraphKernel final : public ConvKernel {
   };
 
   GraphKernel(Origin origin, Descriptor plan, const ConvProblem& problem, GraphForm form, std::string name,
-              std::int64_t workspace_bytes)
+              std::int64_t workspace_bytes, bool needs_probe)
       : origin_(std::move(origin)),
         plan_(std::move(plan)),
         bias_(problem.bias && form != GraphForm::Bare),
@@ -258,7 +264,7 @@ class GraphKernel final : public ConvKernel {
         minimum_(takes_minimum(problem, form)),
         upper_(problem.activation.hi) {
     const bool layer = form != GraphForm::Bare;
-    describe(std::move(name), workspace_bytes, Fused{layer, layer, layer});
+    describe(std::move(name), workspace_bytes, Fused{layer, layer, layer}, needs_probe);
   }
 
  private:
@@ -355,10 +361,12 @@ std::vector<EngineConfig> ConvGraph::propose(cudnnBackendHeurMode_t mode) const 
     for (std::int64_t i = 0; i < count; ++i) {
       Descriptor& config = results[static_cast<std::size_t>(i)];
       const Descriptor engine = engine_of(config);
-      if (!arithmetic_allowed(engine, problem_.precision)) continue;
+      const Arithmetic arithmetic = arithmetic_of(engine, problem_);
+      if (arithmetic == Arithmetic::Forbidden) continue;
       const std::int64_t index = index_of(engine);
       std::string name = "eng" + std::to_string(index) + knobs_of(config);
-      configs.push_back({std::move(config), index, is_compiled_at_run_time(engine), std::move(name)});
+      configs.push_back({std::move(config), index, is_compiled_at_run_time(engine),
+                         arithmetic == Arithmetic::NeedsProbe, std::move(name)});
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::unsupported && error.code() != ErrorCode::internal) throw;
@@ -382,7 +390,7 @@ std::shared_ptr<const ConvKernel> ConvGraph::build(const EngineConfig& config) c
                 "an engine wants " + std::to_string(workspace[0]) + " bytes of scratch");
   }
   return std::make_shared<GraphKernel>(GraphKernel::Origin{handles_, parts_, graph_}, std::move(plan), problem_, form_,
-                                       kernel_name(config), workspace[0]);
+                                       kernel_name(config), workspace[0], config.needs_probe);
 }
 
 }  // namespace mobicuda::cudnn

@@ -59,6 +59,7 @@ struct EngineConfig {
   Descriptor descriptor;
   std::int64_t engine = 0;
   bool compiled_at_run_time = false;  ///< building it takes a good part of a second
+  bool needs_probe = false;           ///< its notes leave open whether the problem's precision allows it
   std::string name;                   ///< engine number and knobs, the same for the same settings
 };
 
