@@ -17,11 +17,11 @@ namespace {
 using expand_depthwise_detail::Arguments;
 using expand_depthwise_detail::Config;
 using expand_depthwise_detail::kBlockK;
+using expand_depthwise_detail::kMostBlocksK;
 using expand_depthwise_detail::kVector;
 using Variant = ExpandDepthwiseVariant;
 
 constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
-constexpr int kMostBlocksK = 5;
 constexpr int kStripRows = 7;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kSharedLimit = 99 * 1024;  // of the GPUs that have least
@@ -131,8 +131,8 @@ int threads_of(const Arguments& a) {
   const std::int64_t fragments = ceil_div(std::int64_t{a.tile_rows} * a.columns, std::int64_t{16});
   const std::int64_t strips = std::int64_t{ceil_div(a.band_rows, C::kRows)} * a.out_w * C::kVectors;
   const std::int64_t warps = std::max({fragments, ceil_div(strips, std::int64_t{32}), std::int64_t{1}});
-  const std::int64_t most = C::kThreads / 32;
-  const std::int64_t rounds = ceil_div(warps, most);
+  constexpr std::int64_t kMost = expand_depthwise_detail::kMaxThreads / 32;
+  const std::int64_t rounds = ceil_div(warps, kMost);
   return static_cast<int>(ceil_div(warps, rounds)) * 32;
 }
 

@@ -16,8 +16,9 @@ namespace mobicuda::kernels::expand_depthwise_detail {
 inline constexpr int kBlockK = 32;  // of c_in: one 16-byte load of each thread of a quad
 inline constexpr int kVector = 4;   // channels of a depthwise thread
 inline constexpr int kTaps = 9;
-inline constexpr int kMaxThreads = 512;
-inline constexpr int kMaxStripThreads = 256;
+inline constexpr int kMostBlocksK = 5;  // of kBlockK in c_in; 4 of them take the code of 5
+inline constexpr int kMaxThreads = 256;
+inline constexpr int kMinBlocks = 2;  // per multiprocessor: the next kernel's first blocks fit beside this one's
 
 struct Arguments {
   int n, h, w, c_in, c, out_h, out_w;
@@ -42,8 +43,6 @@ struct Config {
   static constexpr int kGroups = kSlice / 8;           ///< of 8 channels, the instruction's n
   static constexpr int kRun = 2 * kGroups;             ///< neighbouring channels that a thread has of a pixel
   static constexpr int kChains = kGroups < 4 ? 2 : 1;  ///< independent sums, where there are few
-  static constexpr int kThreads = kRows > 1 ? kMaxStripThreads : kMaxThreads;
-  static constexpr int kMinBlocks = kRows > 1 ? 2 : 1;
   static constexpr int kVectors = kSlice / kVector;
   // Bytes of the parts of shared memory.
   static constexpr int kExpandBytes = kGroups * kBlocksK * 32 * 16;
@@ -89,13 +88,24 @@ __device__ __forceinline__ void copy_constants(unsigned char* shared, const Argu
   }
 }
 
+/// kCount halves, a power of two of them, in one access.
+template <int kCount>
+__device__ __forceinline__ void store_halves(__half* to, const float (&values)[kCount]) {
+  if constexpr (kCount == 2) {
+    *reinterpret_cast<__half2*>(to) = __floats2half2_rn(values[0], values[1]);
+  } else {
+    using Vector = Words<2 * kCount>;
+    *reinterpret_cast<Vector*>(to) = pack<__half, Vector>(values);
+  }
+}
+
 /// 16 pixels of x, as the threads of a warp hold them.
 template <int kBlocksK>
 struct Pixels {
   uint4 x[2][kBlocksK];  // (pixel lane / 4 and + 8, block of k)
 };
 
-/// Where this thread's two pixels of a fragment lie.
+/// Where this thread's two pixels of a fragment lie. Pixels beyond the last are the last one, and stored nowhere.
 struct Place {
   unsigned from[2];  ///< byte offset within the picture
   int to[2];         ///< element offset within the hidden tile
@@ -109,7 +119,7 @@ __device__ __forceinline__ Place place_of(const Arguments& a, int fragment, int 
   for (int i = 0; i < 2; ++i) {
     const int pixel = fragment * 16 + static_cast<int>(threadIdx.x % 32 / 4) + i * 8;
     std::uint32_t column = 0;
-    const int row = static_cast<int>(a.by_columns.divide(static_cast<unsigned>(pixel), column));
+    const int row = static_cast<int>(a.by_columns.divide(static_cast<unsigned>(min(pixel, pixels - 1)), column));
     place.inside[i] = pixel < pixels;
     place.from[i] =
         static_cast<unsigned>((first_row + row) * a.w + static_cast<int>(column)) * static_cast<unsigned>(a.c_in * 2) +
@@ -120,18 +130,37 @@ __device__ __forceinline__ Place place_of(const Arguments& a, int fragment, int 
   return place;
 }
 
-template <int kBlocksK>
-__device__ __forceinline__ void load_pixels(const Arguments& a, const char* picture, const Place& place,
-                                            Pixels<kBlocksK>& pixels) {
-  const int k = static_cast<int>(threadIdx.x % 4) * 8;
+/// 16 bytes at `from` + kOffset. Volatile, so that it stays between wait_for_predecessor() and what follows.
+template <int kOffset>
+__device__ __forceinline__ void load_chunk(const char* from, uint4& words) {
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4 + %5];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(from), "n"(kOffset));
+}
+
+/// Blocks from kBlock on. Only the last ones may lie beyond c_in, where zeros must meet the weights' zeros.
+template <int kBlock, int kBlocksK>
+__device__ __forceinline__ void load_blocks(const char* const (&from)[2], int channels, Pixels<kBlocksK>& pixels) {
+  constexpr int kOffset = kBlock * kBlockK * 2;
+  constexpr int kWhole = kBlocksK == kMostBlocksK ? kMostBlocksK - 2 : kBlocksK - 1;
 #pragma unroll
-  for (int block = 0; block < kBlocksK; ++block) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const bool inside = place.inside[i] && block * kBlockK + k < a.c_in;
-      load_or_zero(picture + (place.from[i] + static_cast<unsigned>(block * kBlockK * 2)), inside, pixels.x[i][block]);
+  for (int i = 0; i < 2; ++i) {
+    if constexpr (kBlock < kWhole) {
+      load_chunk<kOffset>(from[i], pixels.x[i][kBlock]);
+    } else {
+      load_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kBlockK < channels), pixels.x[i][kBlock]);
     }
   }
+  if constexpr (kBlock + 1 < kBlocksK) load_blocks<kBlock + 1>(from, channels, pixels);
+}
+
+/// Has the pointer computed here, not behind a later volatile statement.
+__device__ __forceinline__ void settle(const char*& pointer) { asm volatile("" : "+l"(pointer)); }
+
+template <int kBlocksK>
+__device__ __forceinline__ void load_pixels(const Arguments& a, const char* const (&from)[2],
+                                            Pixels<kBlocksK>& pixels) {
+  load_blocks<0>(from, a.c_in - static_cast<int>(threadIdx.x % 4) * 8, pixels);
 }
 
 /// Expands 16 pixels into the hidden tile. `weights` and `bias` are in shared memory.
@@ -156,15 +185,21 @@ __device__ __forceinline__ void expand_pixels(const Arguments& a, const Pixels<C
   bias += lane % 4 * C::kRun;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    Packet<__half, C::kRun> run;
+    float values[C::kRun];
 #pragma unroll
     for (int e = 0; e < C::kRun; ++e) {
-      float value = sum[0][e / 2][2 * i + e % 2];
-      if constexpr (C::kChains == 2) value += sum[1][e / 2][2 * i + e % 2];
-      run.item[e] = from_float<__half>(apply(a.expand_clip, value + bias[e]));
+      values[e] = sum[0][e / 2][2 * i + e % 2];
+      if constexpr (C::kChains == 2) values[e] += sum[1][e / 2][2 * i + e % 2];
+      values[e] = apply(a.expand_clip, values[e] + bias[e]);
     }
-    if (place.inside[i]) store(hidden + place.to[i], run);
+    if (place.inside[i]) store_halves(hidden + place.to[i], values);
   }
+}
+
+/// 4 halves in shared memory.
+__device__ __forceinline__ void load_halves(const __half* from, float (&values)[kVector]) {
+  const uint2 words = *reinterpret_cast<const uint2*>(from);
+  unpack<__half>(words, values);
 }
 
 /// 4 channels of up to kRows output rows of one column. `tile` is the window's first element, `row_elems` a tile row.
@@ -184,7 +219,7 @@ __device__ __forceinline__ void convolve_strip(const Arguments& a, const __half*
 #pragma unroll
     for (int kx = 0; kx < 3; ++kx) {
       float values[kVector];
-      unpack<__half>(*reinterpret_cast<const uint2*>(tile + iy * row_elems + kx * C::kSlice), values);
+      load_halves(tile + iy * row_elems + kx * C::kSlice, values);
 #pragma unroll
       for (int ky = 0; ky < 3; ++ky) {
         const int row = iy - ky;
@@ -203,24 +238,13 @@ __device__ __forceinline__ void convolve_strip(const Arguments& a, const __half*
 }
 
 template <class C>
-__global__ void __launch_bounds__(C::kThreads, C::kMinBlocks)
+__global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
     expand_depthwise_kernel(const Arguments a, const __half* x, const __half* expand, const float* expand_bias,
                             const __half* depthwise, const float* depthwise_bias, __half* y) {
   extern __shared__ __align__(128) unsigned char shared[];
   release_successor();
 
   const int c0 = static_cast<int>(blockIdx.x) * C::kSlice;
-  copy_constants<C>(shared, a, expand, expand_bias, depthwise, depthwise_bias, c0);
-  gemm_detail::close_group();
-  const auto* const expand_weights = reinterpret_cast<const uint4*>(shared);
-  const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes);
-  const auto* const biases = reinterpret_cast<const float*>(shared + C::kExpandBytes + C::kDepthwiseBytes);
-  __half* hidden = reinterpret_cast<__half*>(shared + C::kConstantBytes);
-  const int tile_elems = a.tile_rows * a.tile_columns * C::kSlice;
-  for (int i = static_cast<int>(threadIdx.x) * 8; i < a.buffers * tile_elems; i += static_cast<int>(blockDim.x) * 8) {
-    *reinterpret_cast<uint4*>(hidden + i) = uint4{0, 0, 0, 0};
-  }
-
   const int oy0 = static_cast<int>(blockIdx.y) * a.band_rows;
   const int band_rows = min(a.band_rows, a.out_h - oy0);
   const int top = oy0 * a.stride - a.pad_top;  // of the tile, within the picture
@@ -243,32 +267,49 @@ __global__ void __launch_bounds__(C::kThreads, C::kMinBlocks)
   const int picture_step = static_cast<int>(gridDim.z);
   const char* picture = reinterpret_cast<const char*>(x) + n * picture_bytes;
   char* out = reinterpret_cast<char*>(y) + n * out_picture_bytes + static_cast<std::size_t>(c0 + vector * kVector) * 2;
+  const char* from[2] = {picture + place.from[0], picture + place.from[1]};
+  settle(from[0]);
+  settle(from[1]);
+  copy_constants<C>(shared, a, expand, expand_bias, depthwise, depthwise_bias, c0);
+  gemm_detail::close_group();
+  const auto* const expand_weights = reinterpret_cast<const uint4*>(shared);
+  const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes);
+  const auto* const biases = reinterpret_cast<const float*>(shared + C::kExpandBytes + C::kDepthwiseBytes);
+  __half* hidden = reinterpret_cast<__half*>(shared + C::kConstantBytes);
+  const int tile_elems = a.tile_rows * a.tile_columns * C::kSlice;
+  for (int i = static_cast<int>(threadIdx.x) * 8; i < a.buffers * tile_elems; i += static_cast<int>(blockDim.x) * 8) {
+    *reinterpret_cast<uint4*>(hidden + i) = uint4{0, 0, 0, 0};
+  }
   wait_for_predecessor();
 
-  Pixels<C::kBlocksK> ahead;  // the warp's first pixels of a picture
-  load_pixels(a, picture, place, ahead);
+  Pixels<C::kBlocksK> ahead{};  // the warp's first pixels of a picture
+  if (warp < fragments) load_pixels(a, from, ahead);
 
   gemm_detail::wait_groups<0>();
   __syncthreads();
   float weights[kTaps][kVector];
 #pragma unroll
   for (int tap = 0; tap < kTaps; ++tap) {
-    unpack<__half>(*reinterpret_cast<const uint2*>(depthwise_weights + tap * C::kSlice + vector * kVector),
-                   weights[tap]);
+    load_halves(depthwise_weights + tap * C::kSlice + vector * kVector, weights[tap]);
   }
   const auto depthwise_offset = load<kVector>(biases + C::kSlice + vector * kVector);
 
   int buffer_step = a.buffers > 1 ? tile_elems : 0;
   for (;;) {
-    if (warp < fragments) expand_pixels<C>(a, ahead, place, expand_weights, biases, hidden);
-    for (int fragment = warp + warps; fragment < fragments; fragment += warps) {
-      const Place other = place_of<C>(a, fragment, pixels, first_row, first_row - top);
-      load_pixels(a, picture, other, ahead);
-      expand_pixels<C>(a, ahead, other, expand_weights, biases, hidden);
+    Place at = place;
+    for (int fragment = warp; fragment < fragments; fragment += warps) {
+      if (fragment != warp) {
+        at = place_of<C>(a, fragment, pixels, first_row, first_row - top);
+        const char* const other[2] = {picture + at.from[0], picture + at.from[1]};
+        load_pixels(a, other, ahead);
+      }
+      expand_pixels<C>(a, ahead, at, expand_weights, biases, hidden);
     }
     n += picture_step;
     picture += picture_step * picture_bytes;
-    if (n < a.n) load_pixels(a, picture, place, ahead);
+    from[0] += picture_step * picture_bytes;
+    from[1] += picture_step * picture_bytes;
+    if (n < a.n && warp < fragments) load_pixels(a, from, ahead);
     __syncthreads();
 
     for (int strip = static_cast<int>(threadIdx.x) / C::kVectors; strip < strips; strip += strip_step) {
