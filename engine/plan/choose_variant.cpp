@@ -1,8 +1,10 @@
 #include "plan/choose_variant.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -115,6 +117,37 @@ class GemmShape {
   int multiprocessors_;
 };
 
+// Up to so many output pixels of a batch, the number of dependent kernels decides, not their traffic.
+constexpr int kFewPixels = 256;
+
+// An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
+class BlockShape {
+ public:
+  BlockShape(const InvertedResidualParams& params, int multiprocessors)
+      : params_(params), multiprocessors_(multiprocessors) {}
+
+  // Tiles of rows x columns for each multiprocessor.
+  double waves(int rows, int columns) const {
+    const double tiles =
+        static_cast<double>(params_.n) * ceil_div(params_.out_h, rows) * ceil_div(params_.out_w, columns);
+    return tiles / multiprocessors_;
+  }
+
+  bool fusing_pays() const {
+    // Without an expansion there is less to save: only where the launches count, or the traffic.
+    if (!params_.expand) return waves(14, 14) <= 1 || waves(14, 14) >= 8;
+    // Wide hidden tensors need more weights than a multiprocessor holds beside its tile.
+    constexpr int kNarrow = 192;
+    if (params_.c_hidden > kNarrow) return false;
+    const int pixels = params_.out_h * params_.out_w;
+    return pixels >= 28 * 28 || params_.n * pixels <= kFewPixels;
+  }
+
+ private:
+  const InvertedResidualParams& params_;
+  int multiprocessors_;
+};
+
 }  // namespace
 
 std::string_view name(BlockForm form) {
@@ -187,12 +220,40 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 
+// Tiles that fill the GPU once, the largest first: docs/performance.md, "Blocks in one launch".
 InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidualParams& params) const {
-  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, {});
+  using enum InvertedResidualVariant;
+  const BlockShape shape(params, gpu_.multiprocessors);
+  std::vector<InvertedResidualVariant> preferred;
+  const auto prefer = [&](bool applies, std::initializer_list<InvertedResidualVariant> variants) {
+    if (applies) preferred.insert(preferred.end(), variants);
+  };
+  prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
+  prefer(true, {PlainTile7x14C32N16});
+  prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
+  prefer(shape.waves(14, 14) >= 0.9, {S1Tile14x14C64N32, S1Tile14x14C64N64});
+  prefer(shape.waves(7, 14) >= 1.5, {S2Tile7x14C48N32});
+  prefer(shape.waves(7, 7) >= 0.9, {S1Tile7x7C64N64, S2Tile7x7C48N64});
+  prefer(shape.waves(4, 7) >= 0.8, {S1Tile4x7C144N32, S2Tile4x7C96N32});
+  prefer(shape.waves(2, 4) >= 0.7, {S1Tile2x4C192N32, S2Tile2x4C144N32});
+  prefer(true, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64});
+  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, preferred);
 }
 
 ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwiseParams& params) const {
-  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, {});
+  using enum ExpandDepthwiseVariant;
+  std::vector<ExpandDepthwiseVariant> preferred;
+  if (params.n * params.out_h * params.out_w > kFewPixels) {
+    preferred = {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2};
+    if (params.out_h > 7) std::swap(preferred[0], preferred[1]);
+  } else if (params.out_h <= 7) {
+    preferred = {Slice8Bands1};
+  } else if (params.c >= 512) {
+    preferred = {Slice32Bands8};
+  } else {
+    preferred = {Slice16Bands4};
+  }
+  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, preferred);
 }
 
 BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
@@ -208,10 +269,18 @@ BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
   const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
   const bool can_split =
       expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
-  const auto named = by_name_.find("block");
-  const auto wanted = [&](BlockForm form) { return named == by_name_.end() || named->second == name(form); };
-  if (can_fuse && wanted(BlockForm::Fused)) return BlockForm::Fused;
-  if (can_split && wanted(BlockForm::ExpandDepthwise)) return BlockForm::ExpandDepthwise;
+  const auto wants = [&](BlockForm form, const char* kernel, bool pays) {
+    if (const auto named = by_name_.find("block"); named != by_name_.end()) return named->second == name(form);
+    return pays || by_name_.contains(kernel);
+  };
+  const bool fusing_pays = can_fuse && BlockShape(*fused, gpu_.multiprocessors).fusing_pays();
+  if (can_fuse && wants(BlockForm::Fused, "inverted_residual", fusing_pays)) return BlockForm::Fused;
+  const bool splitting_pays = can_split &&
+                              expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kFewPixels &&
+                              expand_depthwise->out_h <= 14;
+  if (can_split && wants(BlockForm::ExpandDepthwise, "expand_depthwise", splitting_pays)) {
+    return BlockForm::ExpandDepthwise;
+  }
   return BlockForm::Layers;
 }
 
