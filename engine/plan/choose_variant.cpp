@@ -1,6 +1,7 @@
 #include "plan/choose_variant.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -136,11 +137,14 @@ class BlockShape {
   bool fusing_pays() const {
     // Without an expansion there is less to save: only where the launches count, or the traffic.
     if (!params_.expand) return waves(14, 14) <= 1 || waves(14, 14) >= 8;
-    // Wide hidden tensors need more weights than a multiprocessor holds beside its tile.
-    constexpr int kNarrow = 192;
-    if (params_.c_hidden > kNarrow) return false;
     const int pixels = params_.out_h * params_.out_w;
-    return pixels >= 28 * 28 || params_.n * pixels <= kFewPixels;
+    constexpr int kNarrow = 192;
+    if (params_.c_hidden <= kNarrow) {
+      return pixels >= 28 * 28 || params_.n * pixels <= kFewPixels || waves(7, 7) >= 3;
+    }
+    // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
+    const double pictures = waves(14, 14);
+    return params_.stride == 1 && pictures >= 0.9 && pictures / std::ceil(pictures) >= 0.9;
   }
 
  private:
@@ -231,7 +235,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
   prefer(true, {PlainTile7x14C32N16});
   prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
-  prefer(shape.waves(14, 14) >= 0.9, {S1Tile14x14C64N32, S1Tile14x14C64N64});
+  prefer(shape.waves(14, 14) >= 0.9, {S1Tile14x14C64N32, S1Tile14x14C64N64, S1Tile14x14C64N96});
   prefer(shape.waves(7, 14) >= 1.5, {S2Tile7x14C48N32});
   prefer(shape.waves(7, 7) >= 0.9, {S1Tile7x7C64N64, S2Tile7x7C48N64});
   prefer(shape.waves(4, 7) >= 0.8, {S1Tile4x7C144N32, S2Tile4x7C96N32});
