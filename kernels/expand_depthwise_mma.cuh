@@ -8,13 +8,13 @@
 #pragma once
 
 #include "conv_vector.cuh"
+#include "direct_operands.cuh"
 #include "fast_division.cuh"
-#include "gemm_mma.cuh"
 
 namespace mobicuda::kernels::expand_depthwise_detail {
 
-inline constexpr int kBlockK = 32;  // of c_in: one 16-byte load of each thread of a quad
-inline constexpr int kVector = 4;   // channels of a depthwise thread
+inline constexpr int kBlockK = kDirectBlockK;
+inline constexpr int kVector = 4;  // channels of a depthwise thread
 inline constexpr int kTaps = 9;
 inline constexpr int kMostBlocksK = 5;  // of kBlockK in c_in; 4 of them take the code of 5
 inline constexpr int kMaxThreads = 256;
@@ -64,16 +64,7 @@ __device__ __forceinline__ void copy_constants(unsigned char* shared, const Argu
   using gemm_detail::copy_chunk;
   const int threads = static_cast<int>(blockDim.x);
   const int thread = static_cast<int>(threadIdx.x);
-  // Chunk (group, block of k, lane) is what that lane's b operands of that block are.
-  for (int i = thread; i < C::kExpandBytes / 16; i += threads) {
-    const int lane = i % 32;
-    const int k = i / 32 % C::kBlocksK * kBlockK + lane % 4 * 8;
-    const int group = i / (32 * C::kBlocksK);
-    const int row = lane / 4;
-    const int channel = c0 + row / 2 * C::kRun + 2 * group + row % 2;
-    const bool inside = k < a.c_in;
-    copy_chunk(shared + i * 16, expand + (inside ? static_cast<std::size_t>(channel) * a.c_in + k : 0), inside);
-  }
+  copy_weight_chunks<C::kGroups>(shared, expand, a.c_in, C::kBlocksK, c0);
   shared += C::kExpandBytes;
   constexpr int kChunks = C::kSlice / 8;
   for (int i = thread; i < kTaps * kChunks; i += threads) {
@@ -130,14 +121,6 @@ __device__ __forceinline__ Place place_of(const Arguments& a, int fragment, int 
   return place;
 }
 
-/// 16 bytes at `from` + kOffset. Volatile, so that it stays between wait_for_predecessor() and what follows.
-template <int kOffset>
-__device__ __forceinline__ void load_chunk(const char* from, uint4& words) {
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4 + %5];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(from), "n"(kOffset));
-}
-
 /// Blocks from kBlock on. Only the last ones may lie beyond c_in, where zeros must meet the weights' zeros.
 template <int kBlock, int kBlocksK>
 __device__ __forceinline__ void load_blocks(const char* const (&from)[2], int channels, Pixels<kBlocksK>& pixels) {
@@ -154,9 +137,6 @@ __device__ __forceinline__ void load_blocks(const char* const (&from)[2], int ch
   if constexpr (kBlock + 1 < kBlocksK) load_blocks<kBlock + 1>(from, channels, pixels);
 }
 
-/// Has the pointer computed here, not behind a later volatile statement.
-__device__ __forceinline__ void settle(const char*& pointer) { asm volatile("" : "+l"(pointer)); }
-
 template <int kBlocksK>
 __device__ __forceinline__ void load_pixels(const Arguments& a, const char* const (&from)[2],
                                             Pixels<kBlocksK>& pixels) {
@@ -171,16 +151,7 @@ __device__ __forceinline__ void expand_pixels(const Arguments& a, const Pixels<C
   float sum[C::kChains][C::kGroups][4] = {};
 #pragma unroll
   for (int block = 0; block < C::kBlocksK; ++block) {
-    const uint4& x0 = pixels.x[0][block];
-    const uint4& x1 = pixels.x[1][block];
-    const std::uint32_t first[4] = {x0.x, x1.x, x0.y, x1.y};
-    const std::uint32_t second[4] = {x0.z, x1.z, x0.w, x1.w};
-#pragma unroll
-    for (int group = 0; group < C::kGroups; ++group) {
-      const uint4 b = weights[(group * C::kBlocksK + block) * 32 + lane];
-      gemm_detail::multiply_add(sum[0][group], first, b.x, b.y);
-      gemm_detail::multiply_add(sum[C::kChains - 1][group], second, b.z, b.w);
-    }
+    multiply_add_block(sum, pixels.x[0][block], pixels.x[1][block], weights + block * 32 + lane, C::kBlocksK * 32);
   }
   bias += lane % 4 * C::kRun;
 #pragma unroll

@@ -173,19 +173,20 @@ constexpr Entry kEntries[] = {
     //       expand  stride  tile    chunk  c_out  warps m, n, k  expand m, n  strip   min_blocks
     entry<Config{false, 1,   14, 14,    32,    16,       8, 1, 1,        1, 1,  7, 1,  3}>(Variant::PlainTile14x14C32N16, "plain_14x14_c32_n16"),
     entry<Config{false, 1,    7, 14,    32,    16,       7, 1, 1,        1, 1,  7, 1,  2}>(Variant::PlainTile7x14C32N16, "plain_7x14_c32_n16"),
+    entry<Config{false, 1,    8, 14,    32,    16,      14, 1, 1,        1, 1,  4, 1,  2}>(Variant::PlainTile8x14C32N16, "plain_8x14_c32_n16"),
     entry<Config{true,  1,   14, 14,    48,    32,       4, 2, 1,        2, 1,  7, 2,  2}>(Variant::S1Tile14x14C48N32, "s1_14x14_c48_n32"),
     entry<Config{true,  1,   14, 14,    64,    32,       4, 2, 1,        2, 2,  7, 2,  2}>(Variant::S1Tile14x14C64N32, "s1_14x14_c64_n32"),
     entry<Config{true,  1,   14, 14,    64,    64,       4, 4, 1,        2, 2,  7, 1,  1}>(Variant::S1Tile14x14C64N64, "s1_14x14_c64_n64"),
     entry<Config{true,  1,   14, 14,    64,    96,       5, 3, 1,        2, 2,  7, 1,  1}>(Variant::S1Tile14x14C64N96, "s1_14x14_c64_n96"),
-    entry<Config{true,  1,    7,  7,    64,    64,       4, 2, 1,        2, 1,  7, 1,  2}>(Variant::S1Tile7x7C64N64, "s1_7x7_c64_n64"),
+    entry<Config{true,  1,    7,  7,    64,    64,       4, 2, 1,        3, 1,  7, 1,  2}>(Variant::S1Tile7x7C64N64, "s1_7x7_c64_n64"),
     entry<Config{true,  1,    4,  7,   144,    32,       2, 2, 4,        2, 1,  4, 1,  2}>(Variant::S1Tile4x7C144N32, "s1_4x7_c144_n32"),
-    entry<Config{true,  1,    2,  4,   192,    32,       1, 2, 8,        1, 1,  1, 2,  2}>(Variant::S1Tile2x4C192N32, "s1_2x4_c192_n32"),
-    entry<Config{true,  1,    2,  2,   192,    64,       1, 4, 4,        1, 1,  2, 1,  2}>(Variant::S1Tile2x2C192N64, "s1_2x2_c192_n64"),
+    entry<Config{true,  1,    2,  4,   192,    32,       1, 2, 8,        2, 1,  1, 2,  2}>(Variant::S1Tile2x4C192N32, "s1_2x4_c192_n32"),
+    entry<Config{true,  1,    2,  2,   192,    64,       1, 4, 4,        1, 1,  1, 1,  2}>(Variant::S1Tile2x2C192N64, "s1_2x2_c192_n64"),
     entry<Config{true,  2,    7, 14,    48,    32,       4, 2, 1,        2, 1,  7, 1,  2}>(Variant::S2Tile7x14C48N32, "s2_7x14_c48_n32"),
     entry<Config{true,  2,    7,  7,    48,    64,       4, 2, 1,        2, 1,  7, 1,  2}>(Variant::S2Tile7x7C48N64, "s2_7x7_c48_n64"),
     entry<Config{true,  2,    4,  7,    96,    32,       2, 2, 4,        2, 1,  4, 1,  2}>(Variant::S2Tile4x7C96N32, "s2_4x7_c96_n32"),
-    entry<Config{true,  2,    2,  4,   144,    32,       1, 2, 8,        1, 1,  1, 2,  2}>(Variant::S2Tile2x4C144N32, "s2_2x4_c144_n32"),
-    entry<Config{true,  2,    2,  2,   192,    64,       1, 4, 4,        1, 1,  2, 1,  2}>(Variant::S2Tile2x2C192N64, "s2_2x2_c192_n64"),
+    entry<Config{true,  2,    2,  4,   144,    32,       1, 2, 8,        3, 1,  1, 2,  2}>(Variant::S2Tile2x4C144N32, "s2_2x4_c144_n32"),
+    entry<Config{true,  2,    2,  2,   192,    64,       1, 4, 4,        2, 1,  1, 1,  2}>(Variant::S2Tile2x2C192N64, "s2_2x2_c192_n64"),
 };
 // clang-format on
 

@@ -20,6 +20,7 @@ namespace mobicuda::kernels {
 enum class InvertedResidualVariant : std::uint8_t {
   PlainTile14x14C32N16,
   PlainTile7x14C32N16,
+  PlainTile8x14C32N16,
   S1Tile14x14C48N32,
   S1Tile14x14C64N32,
   S1Tile14x14C64N64,

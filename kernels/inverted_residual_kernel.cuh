@@ -42,8 +42,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
 
   copy_bytes<S::kThreads>(shared, packed, bias_bytes + (resident ? a.units : live_units(0)) * a.unit.bytes);
   Place place = locate<kConfig>(a, blockIdx.x);
+  PatchCopy<kConfig> first_patch(a, place, x, patches);
   wait_for_predecessor();
-  load_patch<kConfig>(a, place, x, patches);
+  first_patch.start();
   gemm_detail::close_group();
   gemm_detail::wait_groups<0>();
   __syncthreads();
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
         gemm_detail::close_group();
       }
       if (chunk == 0) {
-        if (more_tiles) load_patch<kConfig>(a, next_place, x, patches + (patch_slot ^ 1) * patch_bytes);
+        if (more_tiles) PatchCopy<kConfig>(a, next_place, x, patches + (patch_slot ^ 1) * patch_bytes).start();
         gemm_detail::close_group();
       }
       if constexpr (kConfig.expand) {

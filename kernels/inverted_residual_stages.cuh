@@ -52,28 +52,59 @@ __device__ __forceinline__ void copy_bytes(unsigned char* to, const unsigned cha
     copy_chunk(to + at, from + at, true);
 }
 
-/// Begins to copy the input of a tile, zeros outside the picture and beyond c_in.
+/// Begins to copy the input of a tile, zeros outside the picture and beyond c_in. Splits in two so that the addresses
+/// of a thread's first copy are known before wait_for_predecessor().
 template <Config kConfig>
-__device__ __forceinline__ void load_patch(const Arguments& a, const Place& place, const __half* x,
-                                           unsigned char* patch) {
-  using S = Shape<kConfig>;
-  const int vectors = (kConfig.expand ? a.k_steps : a.units) * 2;
-  const __half* const picture =
-      x + static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * static_cast<std::size_t>(a.c_in);
-  auto* const masks = reinterpret_cast<std::uint32_t*>(patch + S::kPatchRows * a.patch_row_bytes);
-  for (int item = static_cast<int>(threadIdx.x); item < S::kPatchPixels * vectors; item += S::kThreads) {
-    std::uint32_t vector;
-    const auto pixel = static_cast<int>(a.patch_vectors.divide(static_cast<std::uint32_t>(item), vector));
-    const int c = static_cast<int>(vector) * 8;
-    const int iy = place.iy + pixel / S::kPatchW;
-    const int ix = place.ix + pixel % S::kPatchW;
-    const bool inside = iy >= 0 && iy < a.h && ix >= 0 && ix < a.w;
-    const bool present = inside && c < a.c_in;
-    copy_chunk(patch + pixel * a.patch_row_bytes + c * 2, present ? picture + ((iy * a.w + ix) * a.c_in + c) : x,
-               present);
-    if (c == 0) masks[pixel] = inside ? ~0U : 0U;
+class PatchCopy {
+ public:
+  __device__ __forceinline__ PatchCopy(const Arguments& a, const Place& place, const __half* x, unsigned char* patch)
+      : a_(a),
+        place_(place),
+        x_(x +
+           static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * static_cast<std::size_t>(a.c_in)),
+        patch_(patch),
+        items_(S::kPatchPixels * (kConfig.expand ? a.k_steps : a.units) * 2) {
+    prepare(static_cast<int>(threadIdx.x));
   }
-}
+
+  __device__ __forceinline__ void start() {
+    for (int item = static_cast<int>(threadIdx.x); item < items_; item += S::kThreads) {
+      if (item >= S::kThreads) prepare(item);
+      copy_chunk(to_, from_, present_);
+      if (c_ == 0) {
+        auto* const masks = reinterpret_cast<std::uint32_t*>(patch_ + S::kPatchRows * a_.patch_row_bytes);
+        masks[pixel_] = inside_ ? ~0U : 0U;
+      }
+    }
+  }
+
+ private:
+  using S = Shape<kConfig>;
+
+  __device__ __forceinline__ void prepare(int item) {
+    std::uint32_t vector;
+    pixel_ = static_cast<int>(a_.patch_vectors.divide(static_cast<std::uint32_t>(item), vector));
+    c_ = static_cast<int>(vector) * 8;
+    const int iy = place_.iy + pixel_ / S::kPatchW;
+    const int ix = place_.ix + pixel_ % S::kPatchW;
+    inside_ = iy >= 0 && iy < a_.h && ix >= 0 && ix < a_.w;
+    present_ = inside_ && c_ < a_.c_in;
+    to_ = patch_ + pixel_ * a_.patch_row_bytes + c_ * 2;
+    from_ = present_ ? x_ + ((iy * a_.w + ix) * a_.c_in + c_) : x_;
+  }
+
+  const Arguments& a_;
+  Place place_;
+  const __half* x_;  // of the picture
+  unsigned char* patch_;
+  int items_;
+  int pixel_;
+  int c_;
+  bool inside_;
+  bool present_;
+  unsigned char* to_;
+  const __half* from_;
+};
 
 /// hidden (pixels of the patch, channels of the chunk) = clip(patch * expand + bias), 0 outside the picture.
 template <Config kConfig>
@@ -324,7 +355,7 @@ class Projection {
   __device__ __forceinline__ static bool has_rows(int i) {
     return S::kOutRows / 16 % kConfig.warps_m == 0 || row(i) < S::kOutRows;
   }
-  __device__ __forceinline__ static int pair(int j) { return warp_n() * S::kProjectN + j; }
+  __device__ __forceinline__ static int pair(int j) { return warp_n() + j * kConfig.warps_n; }
 
   __device__ __forceinline__ static void reduce(const Arguments& a, const Place& place, const unsigned char* patch,
                                                 const float* bias, const float* partial, __half* y) {

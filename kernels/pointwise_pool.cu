@@ -1,0 +1,231 @@
+// Pointwise convolution, clip and global average pool in one launch, half with float sums on tensor cores.
+// A block owns a slice of channels of every gridDim.y-th picture. A warp takes 16 pixels at a time, straight from
+// global memory into registers (direct_operands.cuh), 320 channels of them under way at once, and adds its clipped
+// results up. The warps' sums meet in shared memory and are added in the order of the warps. Shared memory: weights of
+// the slice | bias | two sets of partial sums (warp, channel).
+
+#include "pointwise_pool.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+
+#include "clip.cuh"
+#include "conv_vector.cuh"
+#include "direct_operands.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using Variant = PointwisePoolVariant;
+
+constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
+constexpr int kMaxWarps = 8;
+constexpr int kMinBlocks = 2;
+constexpr int kAhead = 10;  // blocks of k under way at once
+constexpr int kMaxPixels = 1 << 24;
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kSharedLimit = 99 * 1024;  // of the GPUs that have least
+
+struct Arguments {
+  int n, pixels, c_in, c;
+  int blocks_k;  ///< a multiple of kAhead
+  Clip clip;
+};
+
+struct Rows {
+  uint4 x[2][kAhead];  // (row lane / 4 and + 8, block of k)
+};
+
+/// `channels`: of the row, from this thread's first on.
+template <int kBlock = 0>
+__device__ __forceinline__ void load_rows(const char* const (&from)[2], int channels, Rows& rows) {
+  constexpr int kOffset = kBlock * kDirectBlockK * 2;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    load_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kDirectBlockK < channels), rows.x[i][kBlock]);
+  }
+  if constexpr (kBlock + 1 < kAhead) load_rows<kBlock + 1>(from, channels, rows);
+}
+
+template <int kSlice>
+__global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
+    pointwise_pool_kernel(const Arguments a, const __half* x, const __half* weight, const float* bias, __half* y) {
+  constexpr int kGroups = kSlice / 8;
+  constexpr int kRun = 2 * kGroups;
+  constexpr int kChains = kGroups < 4 ? 2 : 1;
+  extern __shared__ __align__(128) unsigned char shared[];
+  release_successor();
+
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const int warps = static_cast<int>(blockDim.x / 32);
+  const int c0 = static_cast<int>(blockIdx.x) * kSlice;
+  const std::size_t row_bytes = static_cast<std::size_t>(a.c_in) * 2;
+  const std::size_t picture_bytes = static_cast<std::size_t>(a.pixels) * row_bytes;
+  const char* picture = reinterpret_cast<const char*>(x) + blockIdx.y * picture_bytes + lane % 4 * 16;
+  const int channels = a.c_in - lane % 4 * 8;
+  // Rows beyond the last pixel are the last one, and not counted.
+  const auto row_of = [&](int fragment, int i) { return fragment * 16 + lane / 4 + i * 8; };
+  const auto address_of = [&](int row) {
+    return picture + static_cast<std::size_t>(min(row, a.pixels - 1)) * row_bytes;
+  };
+  const char* from[2] = {address_of(row_of(warp, 0)), address_of(row_of(warp, 1))};
+  settle(from[0]);
+  settle(from[1]);
+
+  copy_weight_chunks<kGroups>(shared, weight, a.c_in, a.blocks_k, c0);
+  const int weight_bytes = kGroups * a.blocks_k * 32 * 16;
+  const auto* const weights = reinterpret_cast<const uint4*>(shared) + lane;
+  float* const offsets = reinterpret_cast<float*>(shared + weight_bytes);
+  float* partial = offsets + kSlice;
+  int partial_step = warps * kSlice;
+  if (threadIdx.x < kSlice / 4) {
+    const int chunk = static_cast<int>(threadIdx.x) * 4;
+    const void* const source = bias != nullptr ? static_cast<const void*>(bias + c0 + chunk) : weight;
+    gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(offsets + chunk), source, bias != nullptr);
+  }
+  gemm_detail::close_group();
+  wait_for_predecessor();
+
+  Rows rows;
+  load_rows(from, channels, rows);  // a block has no more warps than the picture has fragments
+  gemm_detail::wait_groups<0>();
+  __syncthreads();
+  bool loaded = true;
+  for (int n = static_cast<int>(blockIdx.y); n < a.n; n += static_cast<int>(gridDim.y)) {
+    float total[kRun] = {};
+    for (int fragment = warp; fragment * 16 < a.pixels; fragment += warps) {
+      float sums[kChains][kGroups][4] = {};
+      for (int k = 0; k < a.blocks_k; k += kAhead) {
+        if (!loaded) {
+          const std::size_t k_bytes = static_cast<std::size_t>(k) * kDirectBlockK * 2;
+          const char* const next[2] = {address_of(row_of(fragment, 0)) + k_bytes,
+                                       address_of(row_of(fragment, 1)) + k_bytes};
+          load_rows(next, channels - k * kDirectBlockK, rows);
+        }
+        loaded = false;
+#pragma unroll
+        for (int block = 0; block < kAhead; ++block) {
+          multiply_add_block(sums, rows.x[0][block], rows.x[1][block], weights + (k + block) * 32, a.blocks_k * 32);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool counts = row_of(fragment, i) < a.pixels;
+#pragma unroll
+        for (int e = 0; e < kRun; ++e) {
+          float value = sums[0][e / 2][2 * i + e % 2];
+          if constexpr (kChains == 2) value += sums[1][e / 2][2 * i + e % 2];
+          value = apply(a.clip, value + offsets[lane % 4 * kRun + e]);
+          if (counts) total[e] += value;
+        }
+      }
+    }
+#pragma unroll
+    for (int distance = 4; distance < 32; distance *= 2) {
+#pragma unroll
+      for (int e = 0; e < kRun; ++e) total[e] += __shfl_xor_sync(0xFFFFFFFFU, total[e], distance);
+    }
+    if (lane < 4) {
+#pragma unroll
+      for (int e = 0; e < kRun; ++e) partial[warp * kSlice + lane * kRun + e] = total[e];
+    }
+    __syncthreads();
+    if (threadIdx.x < kSlice) {
+      float sum = 0.0F;
+      for (int i = 0; i < warps; ++i) sum += partial[i * kSlice + static_cast<int>(threadIdx.x)];
+      y[static_cast<std::size_t>(n) * a.c + c0 + threadIdx.x] = from_float<__half>(sum / static_cast<float>(a.pixels));
+    }
+    picture += gridDim.y * picture_bytes;
+    partial += partial_step;
+    partial_step = -partial_step;
+  }
+}
+
+int blocks_k(int c_in) { return round_up(ceil_div(c_in, kDirectBlockK), kAhead); }
+
+std::int64_t shared_bytes(int slice, int c_in, int warps) {
+  return std::int64_t{slice} * (std::int64_t{blocks_k(c_in)} * kDirectBlockK * 2 + 4 + 2 * warps * 4);
+}
+
+struct Buffers {
+  const void* x;
+  const void* packed;
+  const float* bias;
+  void* y;
+};
+
+template <int kSlice>
+cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
+  const auto kernel = pointwise_pool_kernel<kSlice>;
+  const int warps = std::min(ceil_div(p.pixels, 16), kMaxWarps);
+  const auto bytes = static_cast<std::size_t>(shared_bytes(kSlice, p.c_in, warps));
+  int device = 0;
+  int multiprocessors = 0;
+  int blocks_each = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  // Always the same size: another thread may launch the same kernel with another one at this moment.
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, static_cast<std::size_t>(kSharedLimit));
+  if (status == cudaSuccess) {
+    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, warps * 32, bytes);
+  }
+  if (status != cudaSuccess) return status;
+  const int slices = p.c / kSlice;
+  const int most = std::clamp(std::max(blocks_each, 1) * multiprocessors / slices, 1, kMaxGridYz);
+  const int groups = ceil_div(p.n, ceil_div(p.n, most));
+  const Arguments a{p.n, p.pixels, p.c_in, p.c, blocks_k(p.c_in), p.clip};
+  return launch(kernel, dim3(static_cast<unsigned>(slices), static_cast<unsigned>(groups)),
+                dim3(static_cast<unsigned>(warps * 32)), bytes, where, a, static_cast<const __half*>(buffers.x),
+                static_cast<const __half*>(buffers.packed), buffers.bias, static_cast<__half*>(buffers.y));
+}
+
+constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32};
+
+}  // namespace
+
+std::span<const PointwisePoolVariant> pointwise_pool_variants() { return kVariants; }
+
+std::string_view name(PointwisePoolVariant variant) {
+  switch (variant) {
+    case Variant::Slice8:
+      return "slice8";
+    case Variant::Slice16:
+      return "slice16";
+    case Variant::Slice32:
+      return "slice32";
+  }
+  return "unknown";
+}
+
+int slice_channels(PointwisePoolVariant variant) { return 8 << static_cast<int>(variant); }
+
+bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, int compute_capability) {
+  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || compute_capability < kOldest) return false;
+  if (p.elem != Elem::F16 || p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
+  if (p.c_in % 8 != 0 || p.c_in > kSharedLimit || p.c % slice_channels(variant) != 0) return false;
+  return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
+}
+
+cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
+                           const void* packed, const float* bias, void* y, const Launch& where) {
+  constexpr int kAnyGpu = std::numeric_limits<int>::max();
+  if (!supports(variant, params, kAnyGpu) || (params.bias && bias == nullptr)) return cudaErrorInvalidValue;
+  if (params.n == 0) return cudaSuccess;
+  const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
+  switch (variant) {
+    case Variant::Slice8:
+      return launch_slice<8>(params, buffers, where);
+    case Variant::Slice16:
+      return launch_slice<16>(params, buffers, where);
+    case Variant::Slice32:
+      return launch_slice<32>(params, buffers, where);
+  }
+  return cudaErrorInvalidValue;
+}
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "launch.h"
+
+namespace mobicuda::kernels {
+
+// y[n, c] = mean over p of clip(sum_i x[n, p, i] * w[c, i] + bias[c])
+// x NHWC with p = (row, column): a pointwise convolution and the global average pool after it in one launch. Sums and
+// mean in float; the convolution's result is not rounded to elem in between.
+
+/// A block computes SliceN channels of a picture. docs/kernels/pointwise_pool.md says which to use when.
+enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32 };
+
+struct PointwisePoolParams {
+  Elem elem = Elem::F16;  ///< of x, the packed weights and y; only F16 is supported
+  int n = 0;
+  int pixels = 0;  ///< of a picture
+  int c_in = 0, c = 0;
+  bool bias = false;
+  Clip clip{};
+};
+
+std::span<const PointwisePoolVariant> pointwise_pool_variants();
+std::string_view name(PointwisePoolVariant variant);
+/// Channels of a block.
+int slice_channels(PointwisePoolVariant variant);
+/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
+bool supports(PointwisePoolVariant variant, const PointwisePoolParams& params, int compute_capability);
+
+/// packed is from gemm_pack(elem, c, c_in). bias (c) in float or null, as params say. Pointers 16-byte aligned; y
+/// overlaps no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant
+/// gives a picture the same bits in every batch. Safe from several threads.
+cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
+                           const void* packed, const float* bias, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

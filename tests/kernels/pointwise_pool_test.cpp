@@ -1,0 +1,261 @@
+#include "kernels/pointwise_pool.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "support/catch.h"
+#include "support/conv_oracle.h"
+#include "support/device_tensor.h"
+#include "support/oracle.h"
+#include "support/random.h"
+#include "support/run_kernel.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::kernels {
+
+std::ostream& operator<<(std::ostream& out, const PointwisePoolParams& p) {
+  return out << test::to_string(p.elem) << " n" << p.n << " pixels " << p.pixels << " " << p.c_in << " -> " << p.c
+             << " bias " << p.bias << " clip " << p.clip.lo << ".." << p.clip.hi;
+}
+
+}  // namespace mobicuda::kernels
+
+namespace mobicuda::test {
+namespace {
+
+using kernels::PointwisePoolParams;
+using kernels::PointwisePoolVariant;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::size_t product(int a, int b, int c = 1) {
+  return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
+}
+
+std::size_t input_count(const PointwisePoolParams& p) { return product(p.n, p.pixels, p.c_in); }
+std::size_t output_count(const PointwisePoolParams& p) { return product(p.n, p.c); }
+
+/// Inputs as stored, on the host.
+struct Data {
+  std::vector<float> x, weight, bias;
+};
+
+Data random_data(const PointwisePoolParams& p, std::uint32_t seed) {
+  Data data;
+  data.x = rounded(p.elem, random_uniform(seed, input_count(p)));
+  data.weight = rounded(p.elem, random_uniform(seed + 1, product(p.c, p.c_in)));
+  if (p.bias) data.bias = random_uniform(seed + 2, static_cast<std::size_t>(p.c));
+  return data;
+}
+
+Data integer_data(const PointwisePoolParams& p, std::uint32_t seed) {
+  Data data{random_integers(seed, input_count(p)), random_integers(seed + 1, product(p.c, p.c_in)), {}};
+  if (p.bias) data.bias = random_integers(seed + 2, static_cast<std::size_t>(p.c));
+  return data;
+}
+
+struct Expected {
+  std::vector<double> value, bound;
+};
+
+Expected expected_of(const PointwisePoolParams& p, const Data& data) {
+  const OracleClip clip{static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
+  const Oracle pixels = gemm(p.n * p.pixels, p.c, p.c_in, clip, data.x, data.weight, data.bias);
+  const double pixel_gamma = gamma_tensor_core(p.c_in);
+  const double mean_gamma = gamma(p.pixels);
+  const auto channels = static_cast<std::size_t>(p.c);
+  const auto count = static_cast<std::size_t>(p.pixels);
+  Expected expected;
+  for (std::size_t n = 0; n < static_cast<std::size_t>(p.n); ++n) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      double sum = 0.0;
+      double error = 0.0;
+      for (std::size_t pixel = 0; pixel < count; ++pixel) {
+        const std::size_t at = (n * count + pixel) * channels + c;
+        const double inherited = pixel_gamma * pixels.magnitude[at];
+        sum += pixels.value[at];
+        error += inherited + mean_gamma * (std::abs(pixels.value[at]) + inherited);
+      }
+      const double mean = sum / p.pixels;
+      expected.value.push_back(mean);
+      expected.bound.push_back(hard_bound(1.0, error / p.pixels, mean, store_of(p.elem)));
+    }
+  }
+  return expected;
+}
+
+/// The inputs on the GPU, for all variants.
+class Device {
+ public:
+  Device(const PointwisePoolParams& p, const Data& data)
+      : params_(p), x_(p.elem, data.x), packed_(pack(p, data.weight)), bias_(Elem::F32, data.bias) {}
+
+  std::vector<float> run(PointwisePoolVariant variant) const {
+    std::vector<float> y =
+        run_kernel(params_.elem, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
+          return kernels::pointwise_pool(variant, params_, x_.data(), packed_.data(), bias_.floats(), out, where);
+        });
+    CHECK(x_.check_unchanged());
+    CHECK(packed_.check_unchanged());
+    CHECK(bias_.check_unchanged());
+    return y;
+  }
+
+ private:
+  static GuardedBuffer pack(const PointwisePoolParams& p, const std::vector<float>& weight) {
+    std::vector<std::byte> packed(kernels::gemm_packed_bytes(p.elem, p.c, p.c_in));
+    kernels::gemm_pack(p.elem, p.c, p.c_in, weight.data(), packed.data());
+    return GuardedBuffer(packed);
+  }
+
+  PointwisePoolParams params_;
+  DeviceTensor x_;
+  GuardedBuffer packed_;
+  DeviceTensor bias_;
+};
+
+template <class Body>
+int for_each_variant(const PointwisePoolParams& p, const Body& body) {
+  int count = 0;
+  for (const PointwisePoolVariant variant : kernels::pointwise_pool_variants()) {
+    if (!kernels::supports(variant, p, compute_capability())) continue;
+    CAPTURE(kernels::name(variant), p);
+    body(variant);
+    ++count;
+  }
+  return count;
+}
+
+int supported(const PointwisePoolParams& p) {
+  return for_each_variant(p, [](PointwisePoolVariant) {});
+}
+
+void check_against_oracle(const PointwisePoolParams& p, const Data& data) {
+  const Expected expected = expected_of(p, data);
+  const int shape[] = {p.n, p.c};
+  const Device device(p, data);
+  for_each_variant(p, [&](PointwisePoolVariant variant) {
+    REQUIRE(compare_elements(device.run(variant), expected.value, expected.bound, shape));
+  });
+}
+
+PointwisePoolParams make_params(int n, int pixels, int c_in, int c) {
+  PointwisePoolParams p;
+  p.n = n;
+  p.pixels = pixels;
+  p.c_in = c_in;
+  p.c = c;
+  p.bias = true;
+  p.clip = {0.0F, 6.0F};
+  return p;
+}
+
+TEST_CASE("pointwise_pool equals the oracle on the head of MobileNetV2") {
+  for (const int n : {1, 2, 8}) {
+    const PointwisePoolParams p = make_params(n, 49, 320, 1280);
+    check_against_oracle(p, random_data(p, 10));
+  }
+}
+
+TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
+  constexpr int kShapes = 60;
+  constexpr int kPixels[] = {1, 2, 15, 16, 17, 47, 48, 49, 127, 128, 129, 300};
+  constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 640, 648};
+  constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96};
+  Choice choose(3);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    PointwisePoolParams p = make_params(1 + choose.upto(4), choose(kPixels), choose(kInputs), choose(kOutputs));
+    p.bias = choose.flip();
+    if (choose.flip()) p.clip = {-kInfinity, kInfinity};
+    CAPTURE(i);
+    check_against_oracle(p, random_data(p, 100 + 10 * i));
+  }
+}
+
+TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize]") {
+  // At most 16 in steps of 1 / 64: 11 bits, as half has.
+  for (const int pixels : {1, 2, 4, 8, 16, 32, 64}) {
+    for (const int c_in : {8, 40, 320, 336}) {
+      for (int n = 1; n <= 8; ++n) {
+        PointwisePoolParams p = make_params(n, pixels, c_in, 32);
+        p.clip = {-16.0F, 16.0F};
+        const Data data = integer_data(p, 20);
+        const Expected expected = expected_of(p, data);
+        const int shape[] = {p.n, p.c};
+        const Device device(p, data);
+        for_each_variant(p, [&](PointwisePoolVariant variant) {
+          REQUIRE(compare_exact(device.run(variant), expected.value, shape));
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("pointwise_pool takes more pictures than a grid's y dimension") {
+  const PointwisePoolParams p = make_params(70001, 2, 8, 32);
+  check_against_oracle(p, random_data(p, 30));
+}
+
+TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the same bits every time") {
+  constexpr int kRepeats = 100;
+  PointwisePoolParams p = make_params(5, 49, 320, 64);
+  const Data all = random_data(p, 40);
+  const Device device(p, all);
+  p.n = 1;
+  Data first = all;
+  first.x.resize(input_count(p));
+  const Device alone(p, first);
+  for_each_variant(p, [&](PointwisePoolVariant variant) {
+    const std::vector<float> expected = device.run(variant);
+    REQUIRE(compare_bits(alone.run(variant), std::span(expected.data(), output_count(p))));
+    for (int i = 0; i < kRepeats; ++i) REQUIRE(compare_bits(device.run(variant), expected));
+  });
+}
+
+TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[sanitize]") {
+  PointwisePoolParams p = make_params(3, 49, 24, 32);
+  p.clip = {-kInfinity, kInfinity};
+  Data data = random_data(p, 50);
+  data.x[product(20, p.c_in)] = kNan;
+  data.x[input_count(p) - 1] = kInfinity;
+  check_against_oracle(p, data);
+}
+
+TEST_CASE("pointwise_pool says what it supports, and refuses the rest") {
+  const PointwisePoolParams good = make_params(1, 49, 320, 32);
+  REQUIRE(supported(good) == 3);
+  PointwisePoolParams p = good;
+  p.c = 8;
+  REQUIRE(supported(p) == 1);
+  p = good;
+  p.c_in = 2560;
+  REQUIRE(supported(p) == 2);
+  p = good;
+  p.elem = Elem::F32;
+  REQUIRE(supported(p) == 0);
+  for (const auto& [member, value] :
+       std::initializer_list<std::pair<int PointwisePoolParams::*, int>>{{&PointwisePoolParams::n, -1},
+                                                                         {&PointwisePoolParams::pixels, 0},
+                                                                         {&PointwisePoolParams::pixels, 1 << 25},
+                                                                         {&PointwisePoolParams::c_in, 0},
+                                                                         {&PointwisePoolParams::c_in, 12},
+                                                                         {&PointwisePoolParams::c_in, 1 << 20},
+                                                                         {&PointwisePoolParams::c, 4}}) {
+    p = good;
+    p.*member = value;
+    CAPTURE(p);
+    REQUIRE(supported(p) == 0);
+    REQUIRE(kernels::pointwise_pool(PointwisePoolVariant::Slice8, p, nullptr, nullptr, nullptr, nullptr, {}) ==
+            cudaErrorInvalidValue);
+  }
+  REQUIRE_FALSE(kernels::supports(PointwisePoolVariant::Slice8, good, 75));
+}
+
+}  // namespace
+}  // namespace mobicuda::test
