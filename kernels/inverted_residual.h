@@ -9,15 +9,17 @@
 
 namespace mobicuda::kernels {
 
-// A MobileNetV2 block in one launch, half, NHWC:
+// A MobileNetV2 block in one launch, NHWC, half or float:
 //   e = clip(expand x + bias)        1x1, c_in -> c_hidden; without `expand`: e = x
 //   d = clip(depthwise 3x3 e + bias) pixels outside the picture count as zero
 //   y = clip(project d + bias [+ x]) 1x1, c_hidden -> c_out
-// e and d are rounded to half, as they are between three kernels. Sums are float's.
+// e and d are rounded to the element type, as they are between three kernels. Sums are float's, unless the tile says
+// half_sums.
 
-/// Named by what a block of threads computes: stride, output tile (rows x columns), hidden channels at once, most
-/// output channels; Plain: without expand. docs/kernels/inverted_residual.md says which is for which shape.
+/// Families, each for a range of shapes and batches and with a packing of its own; docs/kernels/ has a page for each.
 enum class InvertedResidualVariant : std::uint8_t {
+  // inverted_residual_tile: stride, output tile (rows x columns), hidden channels at once, most output channels;
+  // Plain: without expand.
   PlainTile14x14C32N16,
   PlainTile7x14C32N16,
   PlainTile8x14C32N16,
@@ -37,6 +39,7 @@ enum class InvertedResidualVariant : std::uint8_t {
 };
 
 struct InvertedResidualParams {
+  Elem elem = Elem::F16;
   int n = 0, h = 0, w = 0;
   int c_in = 0, c_hidden = 0, c_out = 0;
   int out_h = 0, out_w = 0;
@@ -58,13 +61,14 @@ struct InvertedResidualTile {
   int c_out;   ///< the most
   int threads;
   bool expand;
+  bool half_sums = false;  ///< depthwise adds in half: docs/numerics.md
 };
 
 std::span<const InvertedResidualVariant> inverted_residual_variants();
 std::string_view name(InvertedResidualVariant variant);
 InvertedResidualTile inverted_residual_tile(InvertedResidualVariant variant);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-/// At least: sm_80, channels in multiples of 8 (hidden ones of 16 with expand), padding of at most 2.
+/// At least: sm_80, padding of at most 2.
 bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, int compute_capability);
 
 /// Float weights and biases on the host; null biases are zeros. Without expand, expand and expand_bias are ignored.
@@ -77,11 +81,12 @@ struct InvertedResidualWeights {
   const float* project_bias = nullptr;
 };
 
-/// Packed weights, biases among them, depend on channels and `expand` only, so that the variant may differ from batch
-/// to batch.
-std::size_t inverted_residual_packed_bytes(const InvertedResidualParams& params);
+/// Packed weights, biases among them, depend on the variant's family, channels and `expand`, not on the batch. The
+/// variant supports the parameters.
+std::size_t inverted_residual_packed_bytes(InvertedResidualVariant variant, const InvertedResidualParams& params);
 /// `packed` has inverted_residual_packed_bytes(). Host memory, host-only.
-void inverted_residual_pack(const InvertedResidualParams& params, const InvertedResidualWeights& weights, void* packed);
+void inverted_residual_pack(InvertedResidualVariant variant, const InvertedResidualParams& params,
+                            const InvertedResidualWeights& weights, void* packed);
 
 /// Pointers 16-byte aligned; y overlaps no input. The same variant gives the same bits every time, and the same for a
 /// picture in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from

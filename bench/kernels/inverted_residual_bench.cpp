@@ -32,12 +32,12 @@ std::int64_t output_elements(const InvertedResidualParams& p) {
 }
 
 /// Without what neighbouring tiles compute twice.
-Work work_of(const InvertedResidualParams& p) {
+Work work_of(InvertedResidualVariant variant, const InvertedResidualParams& p) {
   constexpr std::int64_t kTaps = 9;
   const std::int64_t out_pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   const std::int64_t expand = p.expand ? input_elements(p) * p.c_hidden : 0;
   const std::int64_t bytes = (input_elements(p) + output_elements(p)) * static_cast<std::int64_t>(sizeof(__half)) +
-                             static_cast<std::int64_t>(kernels::inverted_residual_packed_bytes(p));
+                             static_cast<std::int64_t>(kernels::inverted_residual_packed_bytes(variant, p));
   return {bytes, 2 * (expand + out_pixels * p.c_hidden * (kTaps + p.c_out))};
 }
 
@@ -46,13 +46,13 @@ void run(benchmark::State& state, InvertedResidualVariant variant, const Inverte
   const std::vector<float> expand(count(p.c_hidden, p.c_in), 0.125F);
   const std::vector<float> depthwise(count(p.c_hidden, 9), 0.125F);
   const std::vector<float> project(count(p.c_out, p.c_hidden), 0.0625F);
-  std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(p));
-  kernels::inverted_residual_pack(p, {expand.data(), nullptr, depthwise.data(), nullptr, project.data(), nullptr},
-                                  packed.data());
+  std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(variant, p));
+  kernels::inverted_residual_pack(
+      variant, p, {expand.data(), nullptr, depthwise.data(), nullptr, project.data(), nullptr}, packed.data());
   const DeviceArray w(packed);
   const DeviceArray x(Elem::F16, input_elements(p));
   const DeviceArray y(Elem::F16, output_elements(p));
-  measure(state, work_of(p), [&](const kernels::Launch& where) {
+  measure(state, work_of(variant, p), [&](const kernels::Launch& where) {
     return kernels::inverted_residual(variant, p, x.data(), w.data(), y.data(), where);
   });
 }

@@ -52,6 +52,7 @@ kernels::InvertedResidualParams Lowering::block_params(const Block& block) const
   const Shape& in = shape(first.inputs[Conv2d::kInput]);
   const Shape& out = shape(block.project->output);
   kernels::InvertedResidualParams params;
+  params.elem = elem_;
   params.n = as_int(options_.max_batch);
   params.h = as_int(in[2]);
   params.w = as_int(in[3]);
@@ -158,23 +159,23 @@ void Lowering::lower_inverted_residual(const Block& block) {
   const auto depthwise_bias = weights_of(block.depthwise, Conv2d::kBias);
   const auto project = weights_of(block.project, Conv2d::kWeight);
   const auto project_bias = weights_of(block.project, Conv2d::kBias);
-  const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(params));
+  const kernels::InvertedResidualVariant variant = chooser_.inverted_residual(params);
+  const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(variant, params));
   std::byte* host = nullptr;
   const Packed packed{blob_.add(bytes, &host), bytes};
-  inverted_residual_pack(params,
+  inverted_residual_pack(variant, params,
                          {data_or_null(expand), data_or_null(expand_bias), depthwise.data(),
                           data_or_null(depthwise_bias), project.data(), data_or_null(project_bias)},
                          host);
   const Storage y = make_output(*block.project, false);
-  LayerInfo info =
-      describe_block({block.expand, block.depthwise, block.project},
-                     "inverted_residual/" + std::string(kernels::name(chooser_.inverted_residual(params))));
+  LayerInfo info = describe_block({block.expand, block.depthwise, block.project},
+                                  "inverted_residual/" + std::string(kernels::name(variant)));
   info.weight_bytes = bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
-           [params, chooser = chooser_, x, y, w = pointer(packed)](const CudaStepContext& context) {
+           [params, variant, x, y, w = pointer(packed)](const CudaStepContext& context) {
              auto p = params;
              p.n = as_int(context.n);
-             return kernels::inverted_residual(chooser.inverted_residual(p), p, context.buffers[x.buffer], w.get(),
+             return kernels::inverted_residual(variant, p, context.buffers[x.buffer], w.get(),
                                                context.buffers[y.buffer], launch_of(context));
            });
 }

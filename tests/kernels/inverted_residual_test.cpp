@@ -185,32 +185,32 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
                   p.residual ? &x : nullptr);
 }
 
-/// The inputs on the GPU, for all variants.
+GuardedBuffer pack(InvertedResidualVariant variant, const InvertedResidualParams& p, const Data& data) {
+  std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(variant, p));
+  kernels::inverted_residual_pack(variant, p, data.weights(), packed.data());
+  return GuardedBuffer(packed);
+}
+
+/// The inputs on the GPU, for all variants. Refers to `data`.
 class Device {
  public:
-  Device(const InvertedResidualParams& p, const Data& data)
-      : params_(p), x_(Elem::F16, data.x), packed_(pack(p, data)) {}
+  Device(const InvertedResidualParams& p, const Data& data) : params_(p), data_(data), x_(Elem::F16, data.x) {}
 
   std::vector<float> run(InvertedResidualVariant variant) const {
+    const GuardedBuffer packed = pack(variant, params_, data_);
     std::vector<float> y =
         run_kernel(Elem::F16, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
-          return kernels::inverted_residual(variant, params_, x_.data(), packed_.data(), out, where);
+          return kernels::inverted_residual(variant, params_, x_.data(), packed.data(), out, where);
         });
     CHECK(x_.check_unchanged());
-    CHECK(packed_.check_unchanged());
+    CHECK(packed.check_unchanged());
     return y;
   }
 
  private:
-  static GuardedBuffer pack(const InvertedResidualParams& p, const Data& data) {
-    std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(p));
-    kernels::inverted_residual_pack(p, data.weights(), packed.data());
-    return GuardedBuffer(packed);
-  }
-
   InvertedResidualParams params_;
+  const Data& data_;
   DeviceTensor x_;
-  GuardedBuffer packed_;
 };
 
 /// Calls body(variant) for all that support the parameters; returns how many.
@@ -433,15 +433,13 @@ TEST_CASE("inverted_residual addresses batches of more than 2^31 elements", "[la
 
   const Data data = random_data(p, 71);
   const DeviceTensor one(Elem::F16, data.x);
-  std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(p));
-  kernels::inverted_residual_pack(p, data.weights(), packed.data());
-  const GuardedBuffer weights{std::span<const std::byte>(packed)};
+  const InvertedResidualVariant variant = InvertedResidualVariant::S1Tile14x14C48N32;
+  const GuardedBuffer weights = pack(variant, p, data);
   const GuardedBuffer x(bytes * kPictures);
   for (std::size_t n = 0; n < kPictures; ++n) {
     check_cuda(cudaMemcpy(static_cast<std::byte*>(x.data()) + n * bytes, one.data(), bytes, cudaMemcpyDeviceToDevice),
                "copy of a picture");
   }
-  const InvertedResidualVariant variant = InvertedResidualVariant::S1Tile14x14C48N32;
   const DeviceTensor expected(Elem::F16, output_count(p));
   REQUIRE(kernels::inverted_residual(variant, p, one.data(), weights.data(), expected.data(), {}) == cudaSuccess);
   p.n = kPictures;
