@@ -9,8 +9,9 @@ namespace {
 using kernels::InvertedResidualParams;
 using kernels::InvertedResidualVariant;
 
-InvertedResidualParams make_params(const test::InvertedResidualLayer& layer, int batch) {
+InvertedResidualParams make_params(const test::InvertedResidualLayer& layer, Elem elem, int batch) {
   InvertedResidualParams p;
+  p.elem = elem;
   p.n = batch;
   p.h = p.w = layer.size;
   p.c_in = layer.c_in;
@@ -36,7 +37,7 @@ Work work_of(InvertedResidualVariant variant, const InvertedResidualParams& p) {
   constexpr std::int64_t kTaps = 9;
   const std::int64_t out_pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   const std::int64_t expand = p.expand ? input_elements(p) * p.c_hidden : 0;
-  const std::int64_t bytes = (input_elements(p) + output_elements(p)) * static_cast<std::int64_t>(sizeof(__half)) +
+  const std::int64_t bytes = (input_elements(p) + output_elements(p)) * static_cast<std::int64_t>(size_of(p.elem)) +
                              static_cast<std::int64_t>(kernels::inverted_residual_packed_bytes(variant, p));
   return {bytes, 2 * (expand + out_pixels * p.c_hidden * (kTaps + p.c_out))};
 }
@@ -50,8 +51,8 @@ void run(benchmark::State& state, InvertedResidualVariant variant, const Inverte
   kernels::inverted_residual_pack(
       variant, p, {expand.data(), nullptr, depthwise.data(), nullptr, project.data(), nullptr}, packed.data());
   const DeviceArray w(packed);
-  const DeviceArray x(Elem::F16, input_elements(p));
-  const DeviceArray y(Elem::F16, output_elements(p));
+  const DeviceArray x(p.elem, input_elements(p));
+  const DeviceArray y(p.elem, output_elements(p));
   measure(state, work_of(variant, p), [&](const kernels::Launch& where) {
     return kernels::inverted_residual(variant, p, x.data(), w.data(), y.data(), where);
   });
@@ -61,12 +62,14 @@ const bool kRegistered = [] {
   for (const int batch : kBatches) {
     for (const test::InvertedResidualLayer& layer : test::kMobileNetV2Blocks) {
       for (const InvertedResidualVariant variant : kernels::inverted_residual_variants()) {
-        const InvertedResidualParams p = make_params(layer, batch);
-        const int any_gpu = 90;
-        if (!kernels::supports(variant, p, any_gpu)) continue;
-        add("inverted_residual/" + std::string(layer.name) + "/n" + std::to_string(batch) + "/" +
-                std::string(name(variant)),
-            [=](benchmark::State& state) { run(state, variant, p); });
+        for (const Elem elem : kElems) {
+          const InvertedResidualParams p = make_params(layer, elem, batch);
+          const int any_gpu = 90;
+          if (!kernels::supports(variant, p, any_gpu)) continue;
+          add("inverted_residual/" + std::string(layer.name) + "/n" + std::to_string(batch) + "/" +
+                  std::string(name(variant)),
+              [=](benchmark::State& state) { run(state, variant, p); });
+        }
       }
     }
   }

@@ -19,9 +19,9 @@
 namespace mobicuda::kernels {
 
 std::ostream& operator<<(std::ostream& out, const InvertedResidualParams& p) {
-  return out << "n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in << " -> " << p.c_hidden << " -> " << p.out_h
-             << 'x' << p.out_w << 'x' << p.c_out << " stride " << p.stride << " pad " << p.pad_top << ',' << p.pad_left
-             << " expand " << p.expand << " residual " << p.residual;
+  return out << (p.elem == Elem::F32 ? "float" : "half") << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in
+             << " -> " << p.c_hidden << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " stride " << p.stride
+             << " pad " << p.pad_top << ',' << p.pad_left << " expand " << p.expand << " residual " << p.residual;
 }
 
 }  // namespace mobicuda::kernels
@@ -38,6 +38,9 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr Clip kNone{-kInfinity, kInfinity};
 constexpr Clip kRelu6{0.0F, 6.0F};
 constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
+/// Of a block: whether it expands, and its elements.
+constexpr std::pair<bool, Elem> kForms[] = {
+    {true, Elem::F16}, {false, Elem::F16}, {true, Elem::F32}, {false, Elem::F32}};
 constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
 // Rounding a hidden value the other way, near a tie, moves y by about a unit of half times one weight. That and
 // rounding y itself add up to less than this; rounding the hidden tensors twice or to fewer bits does not.
@@ -52,6 +55,11 @@ std::size_t input_count(const InvertedResidualParams& p) { return count_of(p.n, 
 std::size_t output_count(const InvertedResidualParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
 
 double to_half(double value) { return static_cast<double>(__half2float(__float2half_rn(static_cast<float>(value)))); }
+
+/// Sums of a 1x1 convolution: half runs on tensor cores, float does not.
+double pointwise_gamma(Elem elem, int products) {
+  return elem == Elem::F32 ? gamma(products) : gamma_tensor_core(products);
+}
 
 /// Inputs as stored, on the host.
 struct Data {
@@ -81,7 +89,7 @@ Data make_data(const InvertedResidualParams& p, bool bias, const Fill& fill) {
 Data random_data(const InvertedResidualParams& p, std::uint32_t seed, bool bias = true) {
   Data data = make_data(p, bias, [&](std::size_t count) { return random_uniform(seed++, count); });
   for (std::vector<float>* stored : {&data.x, &data.expand, &data.depthwise, &data.project}) {
-    *stored = rounded(Elem::F16, *stored);
+    *stored = rounded(p.elem, *stored);
   }
   return data;
 }
@@ -90,8 +98,8 @@ Data integer_data(const InvertedResidualParams& p, std::uint32_t seed) {
   return make_data(p, true, [&](std::size_t count) { return random_integers(seed++, count); });
 }
 
-/// A tensor in fp64, how far a correct kernel's may lie from it, and what exact arithmetic gives when every tensor is
-/// rounded to half.
+/// A tensor in fp64, how far a correct kernel's may lie from it, and, for half, what exact arithmetic gives when every
+/// tensor is rounded to it.
 struct Tensor {
   std::vector<double> value, bound, rounded;
 };
@@ -105,7 +113,7 @@ Tensor exact(const std::vector<float>& x) {
 }
 
 /// One of the three convolutions; errors of the input pass with |weight|, clipping does not enlarge them.
-Tensor convolve(const OracleConv& p, double gamma, const Tensor& x, const std::vector<float>& weight,
+Tensor convolve(const OracleConv& p, Elem elem, double gamma, const Tensor& x, const std::vector<float>& weight,
                 const std::vector<float>& bias, const Tensor* residual = nullptr) {
   const auto pixels = count_of(p.n, p.out_h, p.out_w, 1);
   const auto c_out = static_cast<std::size_t>(p.c_out);
@@ -147,7 +155,7 @@ Tensor convolve(const OracleConv& p, double gamma, const Tensor& x, const std::v
       if (residual != nullptr) add(*residual, at, 1.0);
       y.value[at] = p.clip(value);
       y.rounded[at] = to_half(p.clip(rounded_value));
-      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, kStoreF16);
+      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, store_of(elem));
     }
   });
   return y;
@@ -170,7 +178,8 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   constexpr int kTaps = 9;
   const Tensor x = exact(data.x);
   const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden, p.expand_clip);
-  const Tensor hidden = p.expand ? convolve(expand, gamma_tensor_core(p.c_in), x, data.expand, data.expand_bias) : x;
+  const Tensor hidden =
+      p.expand ? convolve(expand, p.elem, pointwise_gamma(p.elem, p.c_in), x, data.expand, data.expand_bias) : x;
   OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden, p.depthwise_clip);
   depthwise.groups = p.c_hidden;
   depthwise.kernel_h = depthwise.kernel_w = 3;
@@ -179,9 +188,9 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   depthwise.pad_left = p.pad_left;
   depthwise.out_h = p.out_h;
   depthwise.out_w = p.out_w;
-  const Tensor filtered = convolve(depthwise, gamma(kTaps), hidden, data.depthwise, data.depthwise_bias);
+  const Tensor filtered = convolve(depthwise, p.elem, gamma(kTaps), hidden, data.depthwise, data.depthwise_bias);
   const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
-  return convolve(project, gamma_tensor_core(p.c_hidden), filtered, data.project, data.project_bias,
+  return convolve(project, p.elem, pointwise_gamma(p.elem, p.c_hidden), filtered, data.project, data.project_bias,
                   p.residual ? &x : nullptr);
 }
 
@@ -194,12 +203,12 @@ GuardedBuffer pack(InvertedResidualVariant variant, const InvertedResidualParams
 /// The inputs on the GPU, for all variants. Refers to `data`.
 class Device {
  public:
-  Device(const InvertedResidualParams& p, const Data& data) : params_(p), data_(data), x_(Elem::F16, data.x) {}
+  Device(const InvertedResidualParams& p, const Data& data) : params_(p), data_(data), x_(p.elem, data.x) {}
 
   std::vector<float> run(InvertedResidualVariant variant) const {
     const GuardedBuffer packed = pack(variant, params_, data_);
     std::vector<float> y =
-        run_kernel(Elem::F16, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
+        run_kernel(params_.elem, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
           return kernels::inverted_residual(variant, params_, x_.data(), packed.data(), out, where);
         });
     CHECK(x_.check_unchanged());
@@ -233,7 +242,12 @@ int check_against_oracle(const InvertedResidualParams& p, const Data& data) {
   return for_each_variant(p, [&](InvertedResidualVariant variant) {
     const std::vector<float> y = device.run(variant);
     REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
-    if (y.size() >= kAlarmElements) REQUIRE(compare_rel_l2(y, oracle.rounded, kAlarm));
+    if (y.size() < kAlarmElements) return;
+    if (p.elem == Elem::F16) {
+      REQUIRE(compare_rel_l2(y, oracle.rounded, kAlarm));
+    } else {
+      REQUIRE(compare_rel_l2(y, oracle.value, rel_l2_alarm(p.c_in + 9 + p.c_hidden, kStoreF32)));
+    }
   });
 }
 
@@ -268,6 +282,7 @@ InvertedResidualParams random_shape(Choice& choose) {
   for (;;) {
     InvertedResidualParams p = block(1 + choose.upto(2), choose(kSizes), choose(kSizes), choose(kChannels),
                                      choose(kHidden), choose(kChannels), 1 + choose.upto(1));
+    p.elem = choose.flip() ? Elem::F32 : Elem::F16;
     if (p.stride == 1 && choose.flip()) p.c_out = p.c_in;
     p.expand = choose.upto(3) > 0;
     if (!p.expand) p.c_hidden = p.c_in;
@@ -292,9 +307,12 @@ TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV2", "[
       InvertedResidualParams p = block(layer, n);
       // TensorFlow pads below and to the right only when the stride is 2.
       if (layer.stride == 2 && n == 2) p.pad_top = p.pad_left = 0;
-      CAPTURE(layer.name, seed);
-      check_against_oracle(p, random_data(p, seed));
-      seed += 10;
+      for (const Elem elem : kElems) {
+        p.elem = elem;
+        CAPTURE(layer.name, seed);
+        check_against_oracle(p, random_data(p, seed));
+        seed += 10;
+      }
     }
   }
 }
@@ -318,15 +336,17 @@ TEST_CASE("inverted_residual equals the oracle on random shapes") {
 }
 
 TEST_CASE("inverted_residual equals the oracle at every batch size, size and padding") {
-  for (const int stride : {1, 2}) {
-    for (int n = 1; n <= 8; ++n) {
-      const InvertedResidualParams p = block(n, 9, 10, 16, 48, 16, stride);
-      check_against_oracle(p, random_data(p, 21));
+  const auto check = [](InvertedResidualParams p, std::uint32_t seed) {
+    for (const Elem elem : kElems) {
+      p.elem = elem;
+      check_against_oracle(p, random_data(p, seed));
     }
+  };
+  for (const int stride : {1, 2}) {
+    for (int n = 1; n <= 8; ++n) check(block(n, 9, 10, 16, 48, 16, stride), 21);
     for (const int size : {1, 2, 4, 6, 15, 16, 29}) {
       for (const auto& [h, w] : {std::pair{size, 6}, std::pair{6, size}}) {
-        const InvertedResidualParams p = block(1, h, w, 24, 32, 24, stride);
-        check_against_oracle(p, random_data(p, 22));
+        check(block(1, h, w, 24, 48, 24, stride), 22);
       }
     }
     for (int top = 0; top <= 2; ++top) {
@@ -337,7 +357,7 @@ TEST_CASE("inverted_residual equals the oracle at every batch size, size and pad
           p.pad_left = left;
           p.out_h = output_extent(p.h, 3, stride, 1, top, 2 - top);
           p.out_w = output_extent(p.w, 3, stride, 1, left, 2 - left);
-          check_against_oracle(p, random_data(p, 31));
+          check(p, 31);
         }
       }
     }
@@ -365,8 +385,9 @@ TEST_CASE("inverted_residual is exact on small whole numbers", "[sanitize]") {
 TEST_CASE("inverted_residual gives a picture the same bits alone and in a batch of any size", "[sanitize]") {
   constexpr int kPictures = 70;  // more tiles than a GPU runs at once
   for (const int stride : {1, 2}) {
-    for (const bool expand : {true, false}) {
-      InvertedResidualParams p = block(kPictures, 30, 29, 16, expand ? 64 : 16, 16, stride);
+    for (const auto& [expand, elem] : kForms) {
+      InvertedResidualParams p = block(kPictures, 30, 29, 16, expand ? 48 : 16, 16, stride);
+      p.elem = elem;
       const Data all = random_data(p, 45);
       const Device device(p, all);
       InvertedResidualParams one = p;
@@ -390,20 +411,24 @@ TEST_CASE("inverted_residual gives a picture the same bits alone and in a batch 
 TEST_CASE("inverted_residual gives the same bits a thousand times", "[large]") {
   constexpr int kRuns = 500;  // of two launches
   for (const int stride : {1, 2}) {
-    const InvertedResidualParams p = block(3, 28, 28, 32, 192, 32, stride);
-    const Data data = random_data(p, 46);
-    const Device device(p, data);
-    for_each_variant(p, [&](InvertedResidualVariant variant) {
-      const std::vector<float> first = device.run(variant);
-      for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), first));
-    });
+    for (const Elem elem : kElems) {
+      InvertedResidualParams p = block(3, 28, 28, 32, 192, 32, stride);
+      p.elem = elem;
+      const Data data = random_data(p, 46);
+      const Device device(p, data);
+      for_each_variant(p, [&](InvertedResidualVariant variant) {
+        const std::vector<float> first = device.run(variant);
+        for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), first));
+      });
+    }
   }
 }
 
 TEST_CASE("inverted_residual passes NaN on, to the windows that see it only", "[sanitize]") {
   for (const int stride : {1, 2}) {
-    for (const bool expand : {true, false}) {
-      const InvertedResidualParams p = block(2, 15, 16, 24, expand ? 48 : 24, 24, stride);
+    for (const auto& [expand, elem] : kForms) {
+      InvertedResidualParams p = block(2, 15, 16, 24, expand ? 48 : 24, 24, stride);
+      p.elem = elem;
       Data data = random_data(p, 41);
       data.x[count_of(1, 7, 16, 24) + 5] = kNan;
       data.x[count_of(2, 15, 16, 24) - 1] = kNan;
