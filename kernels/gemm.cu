@@ -96,7 +96,8 @@ template <class T>
 cudaError_t launch_gemv(GemmArgs args, const Launch& where) {
   const dim3 grid(static_cast<unsigned>(ceil_div(args.n, kGemvThreads / 32)),
                   static_cast<unsigned>(ceil_div(args.m, kGemvRows)));
-  return launch(gemm_detail::gemv_kernel<T>, grid, dim3(kGemvThreads), 0, where, args);
+  const auto kernel = args.m == 1 ? gemm_detail::gemv_kernel<T, 1> : gemm_detail::gemv_kernel<T, kGemvRows>;
+  return launch(kernel, grid, dim3(kGemvThreads), 0, where, args);
 }
 
 struct Entry {

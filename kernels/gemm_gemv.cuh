@@ -1,5 +1,6 @@
 // Few rows of X: one warp computes one column of Y for up to kGemvRows rows; its lanes stream W's row by 16 bytes and
-// add across the warp at the end. No shared memory. W's first elements are in registers before the predecessor ends.
+// add across the warp at the end. W's first elements are in registers before the predecessor ends. X comes by way of
+// shared memory, so that it takes one round trip to L2.
 #pragma once
 
 #include "gemm_pipeline.cuh"
@@ -9,38 +10,50 @@ namespace mobicuda::kernels::gemm_detail {
 inline constexpr int kGemvThreads = 128;
 inline constexpr int kGemvRows = 4;
 
-template <class T>
+/// kRows: rows of X at once.
+template <class T, int kRows>
 __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args) {
   constexpr int kChunks = 5 * static_cast<int>(sizeof(T)) / 2;  // 1280 elements are held at once
   constexpr int kWarps = kGemvThreads / 32;
+  constexpr int kRowPackets = 32 * kChunks;
+  __shared__ Packet<T, kWide<T>> x[kRows * kRowPackets];
   release_successor();
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int n = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x / 32);
-  const int m0 = static_cast<int>(blockIdx.y) * kGemvRows;
+  const int m0 = static_cast<int>(blockIdx.y) * kRows;
   const bool inside = n < args.n;
   const T* w = static_cast<const T*>(args.w) +
                static_cast<std::size_t>(inside ? n : 0) * static_cast<std::size_t>(args.k_packed);
   const float bias = inside && args.bias != nullptr ? args.bias[n] : 0.0F;
 
-  float sum[kGemvRows] = {};
-  for (int k0 = 0; k0 < args.k; k0 += 32 * kWide<T> * kChunks) {
+  float sum[kRows] = {};
+  for (int k0 = 0; k0 < args.k; k0 += kRowPackets * kWide<T>) {
     Packet<T, kWide<T>> held[kChunks];
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
       const int k = k0 + (i * 32 + lane) * kWide<T>;
       held[i] = k < args.k ? load<kWide<T>>(w + k) : Packet<T, kWide<T>>{};
     }
-    if (k0 == 0) wait_for_predecessor();
+    if (k0 == 0) {
+      wait_for_predecessor();
+    } else {
+      __syncthreads();
+    }
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * kRowPackets; i += kGemvThreads) {
+      const int row = m0 + i / kRowPackets;
+      const int k = k0 + i % kRowPackets * kWide<T>;
+      const bool is_there = row < args.m && k < args.k;
+      const std::size_t at = is_there ? static_cast<std::size_t>(row) * static_cast<std::size_t>(args.k) + k : 0;
+      copy_chunk(reinterpret_cast<unsigned char*>(x + i), static_cast<const T*>(args.x) + at, is_there);
+    }
+    close_group();
+    wait_groups<0>();
+    __syncthreads();
 #pragma unroll
-    for (int row = 0; row < kGemvRows; ++row) {
-      if (m0 + row >= args.m) break;
-      const T* x =
-          static_cast<const T*>(args.x) + static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(args.k);
+    for (int row = 0; row < kRows; ++row) {
 #pragma unroll
       for (int i = 0; i < kChunks; ++i) {
-        const int k = k0 + (i * 32 + lane) * kWide<T>;
-        if (k >= args.k) continue;
-        const auto values = load<kWide<T>>(x + k);
+        const Packet<T, kWide<T>> values = x[row * kRowPackets + i * 32 + lane];
 #pragma unroll
         for (int e = 0; e < kWide<T>; ++e) {
           sum[row] = fmaf(to_float(values.item[e]), to_float(held[i].item[e]), sum[row]);
@@ -55,7 +68,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
     for (int distance = 16; distance > 0; distance /= 2) total += __shfl_xor_sync(0xFFFFFFFFU, total, distance);
   }
 #pragma unroll
-  for (int row = 0; row < kGemvRows; ++row) {
+  for (int row = 0; row < kRows; ++row) {
     if (lane != row || m0 + row >= args.m || !inside) continue;
     const std::size_t at =
         static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(args.n) + static_cast<std::size_t>(n);

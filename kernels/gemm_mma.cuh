@@ -134,8 +134,15 @@ struct MmaTile {
     /// Into (kSplitK, kBm, kBn).
     __device__ __forceinline__ void store_partial(float* partial) const {
       partial += warp_k() * kBm * kBn;
+      visit_runs(
+          [&](int row, int column, const Packet<float, kRun>& sums) { store(partial + row * kBn + column, sums); });
+    }
+
+    /// Calls visit(row, column, sums) for the thread's runs of kRun neighbours, rows and columns of the block's tile.
+    template <class Visit>
+    __device__ __forceinline__ void visit_runs(const Visit& visit) const {
 #pragma unroll
-      for (int run = 0; run < kRuns; ++run) store(partial + row(run) * kBn + column(run), gather(run));
+      for (int run = 0; run < kRuns; ++run) visit(row(run), column(run), gather(run));
     }
 
    private:

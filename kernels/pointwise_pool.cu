@@ -14,6 +14,7 @@
 #include "clip.cuh"
 #include "conv_vector.cuh"
 #include "direct_operands.cuh"
+#include "pointwise_pool_tile.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -184,7 +185,25 @@ cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, c
                 static_cast<const __half*>(buffers.packed), buffers.bias, static_cast<__half*>(buffers.y));
 }
 
-constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32};
+cudaError_t launch_tile(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
+  using pooled_tile::Tile;
+  const auto kernel = pooled_tile::pooled_tile_kernel;
+  const cudaError_t status = allow_shared_memory(kernel, pooled_tile::kSharedBytes);
+  if (status != cudaSuccess) return status;
+  const dim3 grid(static_cast<unsigned>(p.c / pooled_tile::kColumns),
+                  static_cast<unsigned>(ceil_div(p.n, pooled_tile::kPictures)));
+  const pooled_tile::Arguments a{p.n, p.pixels, p.c_in, p.c, ceil_div(p.c_in, Tile::kBk), p.clip};
+  return launch(kernel, grid, dim3(Tile::kThreads), pooled_tile::kSharedBytes, where, a,
+                static_cast<const __half*>(buffers.x), static_cast<const __half*>(buffers.packed), buffers.bias,
+                static_cast<__half*>(buffers.y));
+}
+
+bool tile_supports(const PointwisePoolParams& p) {
+  return p.pixels <= pooled_tile::kPictureRows && p.c % pooled_tile::kColumns == 0 &&
+         p.n <= pooled_tile::kPictures * kMaxGridYz && p.pixels <= kMaxInt / 2 / p.c_in;
+}
+
+constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32, Variant::Pictures2N128};
 
 }  // namespace
 
@@ -198,16 +217,21 @@ std::string_view name(PointwisePoolVariant variant) {
       return "slice16";
     case Variant::Slice32:
       return "slice32";
+    case Variant::Pictures2N128:
+      return "pictures2_n128";
   }
   return "unknown";
 }
 
-int slice_channels(PointwisePoolVariant variant) { return 8 << static_cast<int>(variant); }
+int slice_channels(PointwisePoolVariant variant) {
+  return variant == Variant::Pictures2N128 ? pooled_tile::kColumns : 8 << static_cast<int>(variant);
+}
 
 bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, int compute_capability) {
   if (static_cast<std::size_t>(variant) >= std::size(kVariants) || compute_capability < kOldest) return false;
   if (p.elem != Elem::F16 || p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
   if (p.c_in % 8 != 0 || p.c_in > kSharedLimit || p.c % slice_channels(variant) != 0) return false;
+  if (variant == Variant::Pictures2N128) return tile_supports(p);
   return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
 }
 
@@ -224,6 +248,8 @@ cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolPara
       return launch_slice<16>(params, buffers, where);
     case Variant::Slice32:
       return launch_slice<32>(params, buffers, where);
+    case Variant::Pictures2N128:
+      return launch_tile(params, buffers, where);
   }
   return cudaErrorInvalidValue;
 }

@@ -12,8 +12,9 @@ namespace mobicuda::kernels {
 // x NHWC with p = (row, column): a pointwise convolution and the global average pool after it in one launch. Sums and
 // mean in float; the convolution's result is not rounded to elem in between.
 
-/// A block computes SliceN channels of a picture. docs/kernels/pointwise_pool.md says which to use when.
-enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32 };
+/// SliceN: a block computes N channels of some pictures, for few pictures. Pictures2N128: 128 channels of two pictures
+/// of at most 64 pixels, for many. docs/kernels/pointwise_pool.md says which to use when.
+enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32, Pictures2N128 };
 
 struct PointwisePoolParams {
   Elem elem = Elem::F16;  ///< of x, the packed weights and y; only F16 is supported

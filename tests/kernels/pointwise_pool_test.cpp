@@ -167,7 +167,7 @@ TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
   constexpr int kShapes = 60;
   constexpr int kPixels[] = {1, 2, 15, 16, 17, 47, 48, 49, 127, 128, 129, 300};
   constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 640, 648};
-  constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96};
+  constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96, 128, 256};
   Choice choose(3);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
     PointwisePoolParams p = make_params(1 + choose.upto(4), choose(kPixels), choose(kInputs), choose(kOutputs));
@@ -183,7 +183,7 @@ TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize]") {
   for (const int pixels : {1, 2, 4, 8, 16, 32, 64}) {
     for (const int c_in : {8, 40, 320, 336}) {
       for (int n = 1; n <= 8; ++n) {
-        PointwisePoolParams p = make_params(n, pixels, c_in, 32);
+        PointwisePoolParams p = make_params(n, pixels, c_in, 128);
         p.clip = {-16.0F, 16.0F};
         const Data data = integer_data(p, 20);
         const Expected expected = expected_of(p, data);
@@ -204,7 +204,7 @@ TEST_CASE("pointwise_pool takes more pictures than a grid's y dimension") {
 
 TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the same bits every time") {
   constexpr int kRepeats = 100;
-  PointwisePoolParams p = make_params(5, 49, 320, 64);
+  PointwisePoolParams p = make_params(5, 49, 320, 128);
   const Data all = random_data(p, 40);
   const Device device(p, all);
   p.n = 1;
@@ -219,7 +219,7 @@ TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the s
 }
 
 TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[sanitize]") {
-  PointwisePoolParams p = make_params(3, 49, 24, 32);
+  PointwisePoolParams p = make_params(3, 49, 24, 128);
   p.clip = {-kInfinity, kInfinity};
   Data data = random_data(p, 50);
   data.x[product(20, p.c_in)] = kNan;
