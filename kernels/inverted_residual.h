@@ -36,6 +36,13 @@ enum class InvertedResidualVariant : std::uint8_t {
   S2Tile4x7C96N32,
   S2Tile2x4C144N32,
   S2Tile2x2C192N64,
+  // inverted_residual_simt, float: stride, output tile, input channels, output channels.
+  SimtPlain14x14K32N16,
+  SimtS1Tile14x14K24N24,
+  SimtS1Tile14x14K32N32,
+  SimtS2Tile7x8K16N24,
+  SimtS2Tile7x7K24N32,
+  SimtS2Tile7x7K32N64,
 };
 
 struct InvertedResidualParams {

@@ -1,9 +1,116 @@
-// Inverted residual blocks: exact float.
+// Inverted residual blocks in exact float: variants, limits, packing, launch. The kernel: inverted_residual_simt.cuh.
+
+#include <algorithm>
+#include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_simt.cuh"
 
 namespace mobicuda::kernels {
+namespace {
 
-std::span<const InvertedResidualEntry> inverted_residual_simt_entries() { return {}; }
+using inverted_simt::Arguments;
+using inverted_simt::Config;
+using inverted_simt::expand_floats;
+using inverted_simt::front_floats;
+using inverted_simt::kTaps;
+using inverted_simt::kUnit;
+using inverted_simt::Shape;
+using Variant = InvertedResidualVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+int units(const InvertedResidualParams& p) { return p.c_hidden / kUnit; }
+
+std::size_t packed_bytes(const InvertedResidualParams& p) {
+  return static_cast<std::size_t>(p.c_out + units(p) * front_floats(p.expand, p.c_in) + p.c_hidden * p.c_out) *
+         sizeof(float);
+}
+
+float bias_at(const float* bias, int i) { return bias == nullptr ? 0.0F : bias[i]; }
+
+void pack_front(const InvertedResidualParams& p, const InvertedResidualWeights& w, int unit, float* to) {
+  float* const depthwise = to + expand_floats(p.expand, p.c_in);
+  for (int c = 0; c < kUnit; ++c) {
+    const int hidden = unit * kUnit + c;
+    for (int k = 0; p.expand && k < p.c_in; ++k) to[k * kUnit + c] = w.expand[hidden * p.c_in + k];
+    if (p.expand) to[p.c_in * kUnit + c] = bias_at(w.expand_bias, hidden);
+    for (int tap = 0; tap < kTaps; ++tap) depthwise[tap * kUnit + c] = w.depthwise[hidden * kTaps + tap];
+    depthwise[kTaps * kUnit + c] = bias_at(w.depthwise_bias, hidden);
+  }
+}
+
+void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
+  auto* to = static_cast<float*>(packed);
+  for (int c = 0; c < p.c_out; ++c) *to++ = bias_at(w.project_bias, c);
+  for (int unit = 0; unit < units(p); ++unit, to += front_floats(p.expand, p.c_in)) pack_front(p, w, unit, to);
+  for (int hidden = 0; hidden < p.c_hidden; ++hidden) {
+    for (int c = 0; c < p.c_out; ++c) *to++ = w.project[c * p.c_hidden + hidden];
+  }
+}
+
+template <Config kConfig>
+std::int64_t tiles(const InvertedResidualParams& p) {
+  return std::int64_t{p.n} * ceil_div(p.out_h, kConfig.tile_h) * ceil_div(p.out_w, kConfig.tile_w);
+}
+
+template <Config kConfig>
+cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
+                          const Launch& where) {
+  using S = Shape<kConfig>;
+  Arguments a{};
+  a.h = p.h;
+  a.w = p.w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.c_hidden = p.c_hidden;
+  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kConfig.tile_w)));
+  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, kConfig.tile_h)));
+  a.residual = p.residual;
+  a.expand_clip = p.expand_clip;
+  a.depthwise_clip = p.depthwise_clip;
+  a.project_clip = p.project_clip;
+  const auto kernel = inverted_simt::fused_kernel<S>;
+  const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  if (status != cudaSuccess) return status;
+  return launch(kernel, dim3(static_cast<unsigned>(tiles<kConfig>(p))), dim3(S::kThreads), S::kSharedBytes, where, a,
+                static_cast<const float*>(x), static_cast<const float*>(packed), static_cast<float*>(y));
+}
+
+bool holds_zero(Clip clip) { return clip.lo <= 0.0F && clip.hi >= 0.0F; }
+
+template <Config kConfig>
+bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+  constexpr int kOldest = 90;
+  return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
+         p.c_hidden % kConfig.chunk == 0 && (!p.expand || holds_zero(p.expand_clip)) && tiles<kConfig>(p) <= kMaxInt;
+}
+
+template <Config kConfig>
+constexpr InvertedResidualTile kTile{kConfig.stride, kConfig.tile_h,           kConfig.tile_w, kConfig.chunk,
+                                     kConfig.c_out,  Shape<kConfig>::kThreads, kConfig.expand};
+
+template <Config kConfig>
+constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
+  return {variant, name, kTile<kConfig>, supports_config<kConfig>, packed_bytes, pack, launch_config<kConfig>};
+}
+
+// clang-format off
+constexpr InvertedResidualEntry kEntries[] = {
+    //       expand stride tile   c_in,out chunk warps rows strip     project  warps    in_place pad blocks
+    entry<Config{false, 1, 14, 14, 32, 16,  32,  4,    0,   7, 2, 4,  7, 4,    4, 1, 1, true,    16, 4}>(Variant::SimtPlain14x14K32N16, "simt_plain_14x14_k32_n16"),
+    entry<Config{true,  1, 14, 14, 24, 24,  48,  6,    4,   7, 2, 4,  5, 6,    5, 1, 1, true,    16, 2}>(Variant::SimtS1Tile14x14K24N24, "simt_s1_14x14_k24_n24"),
+    entry<Config{true,  1, 14, 14, 32, 32,  48,  6,    4,   7, 2, 4,  5, 8,    5, 1, 1, true,    16, 2}>(Variant::SimtS1Tile14x14K32N32, "simt_s1_14x14_k32_n32"),
+    entry<Config{true,  2,  7,  8, 16, 24,  48,  6,    4,   1, 8, 2,  7, 6,    1, 1, 6, false,    8, 2}>(Variant::SimtS2Tile7x8K16N24, "simt_s2_7x8_k16_n24"),
+    entry<Config{true,  2,  7,  7, 24, 32,  48,  6,    4,   1, 7, 2,  7, 8,    1, 1, 6, false,    8, 2}>(Variant::SimtS2Tile7x7K24N32, "simt_s2_7x7_k24_n32"),
+    entry<Config{true,  2,  7,  7, 32, 64,  48,  6,    4,   1, 7, 2,  7, 8,    1, 2, 3, true,     8, 2}>(Variant::SimtS2Tile7x7K32N64, "simt_s2_7x7_k32_n64"),
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const InvertedResidualEntry> inverted_residual_simt_entries() { return kEntries; }
 
 }  // namespace mobicuda::kernels

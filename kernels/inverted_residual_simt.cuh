@@ -1,0 +1,496 @@
+// Inverted residual blocks in exact float: one block of threads makes one tile of the output, hidden channels in
+// chunks. Its two 1x1 convolutions are FFMA on register tiles. The register file gives one operand of each parity a
+// clock, so what counts is that neighbouring FFMAs share an operand, which is then read once: X lies in rows of pixels,
+// of which a thread reads 4 channels at a time, weights with the output channels side by side.
+#pragma once
+
+#include "clip.cuh"
+#include "fast_division.cuh"
+#include "gemm_pipeline.cuh"
+#include "launch.h"
+#include "packet.cuh"
+
+namespace mobicuda::kernels::inverted_simt {
+
+using gemm_detail::close_group;
+using gemm_detail::copy_chunk;
+using gemm_detail::wait_groups;
+
+inline constexpr int kUnit = 16;  // hidden channels whose weights lie together
+inline constexpr int kTaps = 9;
+
+// Packed weights, all float: project bias (c_out) | fronts, one a unit | project (c_hidden, c_out).
+// A front: expand (c_in, 16) | expand bias | depthwise taps (9, 16) | depthwise bias; without expand: its last two.
+constexpr int expand_floats(bool expand, int c_in) { return expand ? (c_in + 1) * kUnit : 0; }
+constexpr int front_floats(bool expand, int c_in) { return expand_floats(expand, c_in) + (kTaps + 1) * kUnit; }
+
+struct Arguments {
+  int h, w, out_h, out_w;
+  int pad_top, pad_left;
+  int c_hidden;
+  FastDivision tiles_x, tiles_y;
+  bool residual;
+  Clip expand_clip;
+  Clip depthwise_clip;
+  Clip project_clip;
+};
+
+/// The compile-time side of a variant.
+struct Config {
+  bool expand;
+  int stride;
+  int tile_h, tile_w;
+  int c_in, c_out;
+  int chunk;                            ///< hidden channels at once
+  int warps;                            ///< with expand: a multiple of chunk / 16
+  int expand_rows;                      ///< pixels of a thread in expand
+  int strip_h, strip_w, strip_c;        ///< depthwise outputs of a thread
+  int project_rows, project_columns;    ///< outputs of a thread
+  int project_m, project_n, project_k;  ///< warps; k: groups that share the sum over a chunk
+  bool in_place;                        ///< the filtered tensor replaces the hidden one
+  int hidden_row_pad;                   ///< floats after a row of the patch, against bank conflicts
+  int min_blocks;                       ///< per multiprocessor, for the register budget
+};
+
+template <Config kTheConfig>
+struct Shape {
+  static constexpr Config kConfig = kTheConfig;
+  static constexpr int kThreads = 32 * kConfig.warps;
+  static constexpr int kUnits = kConfig.chunk / kUnit;
+  static constexpr int kPatchH = (kConfig.tile_h - 1) * kConfig.stride + 3;
+  static constexpr int kPatchW = (kConfig.tile_w - 1) * kConfig.stride + 3;
+  static constexpr int kPatchPixels = kPatchH * kPatchW;
+  static constexpr int kExpandRows =
+      kConfig.expand ? round_up(kPatchPixels, 16 * kConfig.expand_rows * kConfig.warps / kUnits) : 0;
+  static constexpr int kOutPixels = kConfig.tile_h * kConfig.tile_w;
+  // A pixel of the patch: its channels, then 1, or 0 outside the picture. An odd number of 16 bytes keeps 8
+  // neighbouring pixels in different banks; so it does for pixels of the filtered tensor.
+  static constexpr int kPatchStride = kConfig.c_in + 4;
+  static constexpr int kHiddenRow = kPatchW * kConfig.chunk + kConfig.hidden_row_pad;
+  static constexpr int kFilteredStride = kConfig.chunk + 4;
+  static constexpr int kExpandFloats = expand_floats(kConfig.expand, kConfig.c_in);  // of a unit
+  static constexpr int kUnitFloats = front_floats(kConfig.expand, kConfig.c_in);
+  static constexpr int kFrontFloats = kUnits * kUnitFloats;
+  static constexpr int kProjectFloats = kConfig.chunk * kConfig.c_out;
+  static constexpr int kStripsY = kConfig.tile_h / kConfig.strip_h;
+  static constexpr int kStrips = kStripsY * (kConfig.tile_w / kConfig.strip_w);
+  static constexpr int kStripItems = kStrips * (kConfig.chunk / kConfig.strip_c);
+
+  // Offsets in shared memory, in floats.
+  static constexpr int kBiasAt = 0;
+  static constexpr int kFrontAt = kConfig.c_out;
+  static constexpr int kProjectAt = kFrontAt + (kConfig.expand ? 2 : 1) * kFrontFloats;
+  static constexpr int kPatchAt = kProjectAt + kProjectFloats;
+  static constexpr int kHiddenAt = kPatchAt + (kConfig.expand ? kPatchPixels * kPatchStride : 0);
+  static constexpr int kHiddenFloats = kPatchH * kHiddenRow;
+  // With the rows beyond the tile that project reads, and does not store.
+  static constexpr int kFilteredFloats = kConfig.project_m * kConfig.project_rows * 8 * kFilteredStride;
+  static constexpr int kFilteredAt = kConfig.in_place ? kHiddenAt : kHiddenAt + kHiddenFloats;
+  static constexpr int kPartialFloats = kConfig.project_k > 1 ? kConfig.project_k* kOutPixels* kConfig.c_out : 0;
+  static constexpr int max(int a, int b) { return a > b ? a : b; }
+  static constexpr int kFloats =
+      max(max(kFilteredAt + kFilteredFloats, kHiddenAt + kHiddenFloats), kHiddenAt + kPartialFloats);
+  static constexpr int kSharedBytes = kFloats * 4;
+
+  static_assert(kPatchAt + kExpandRows * kPatchStride <= kFloats);
+  static_assert(kConfig.chunk % kUnit == 0 && kConfig.c_in % 4 == 0 && kConfig.c_out % 8 == 0);
+  static_assert(kConfig.tile_h % kConfig.strip_h == 0 && kConfig.tile_w % kConfig.strip_w == 0);
+  static_assert(kStripItems <= kThreads, "one strip a thread");
+  static_assert(kConfig.project_m * kConfig.project_n * kConfig.project_k <= kConfig.warps);
+  static_assert(kConfig.expand || kConfig.c_in == kConfig.chunk);
+};
+
+__device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
+__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
+
+/// Begins to copy.
+template <int kThreads, int kFloats>
+__device__ __forceinline__ void copy_floats(float* to, const float* from) {
+  static_assert(kFloats % 4 == 0);
+#pragma unroll 1
+  for (int at = thread() * 4; at < kFloats; at += kThreads * 4) {
+    copy_chunk(reinterpret_cast<unsigned char*>(to + at), from + at, true);
+  }
+}
+
+/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
+struct Place {
+  std::size_t n;
+  int oy, ox;
+  int iy, ix;
+};
+
+template <Config kConfig>
+__device__ __forceinline__ Place locate(const Arguments& a) {
+  std::uint32_t column;
+  std::uint32_t row;
+  Place place;
+  place.n = a.tiles_y.divide(a.tiles_x.divide(blockIdx.x, column), row);
+  place.oy = static_cast<int>(row) * kConfig.tile_h;
+  place.ox = static_cast<int>(column) * kConfig.tile_w;
+  place.iy = place.oy * kConfig.stride - a.pad_top;
+  place.ix = place.ox * kConfig.stride - a.pad_left;
+  return place;
+}
+
+/// Begins to copy the patch, zeros outside the picture: as the input of expand, or, without that, as the hidden tensor.
+template <class S>
+__device__ __forceinline__ void copy_patch(const Arguments& a, const Place& place, const float* x, float* shared) {
+  constexpr Config kConfig = S::kConfig;
+  constexpr int kVectors = kConfig.c_in / 4;
+  x += place.n * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
+#pragma unroll 4
+  for (int item = thread(); item < S::kPatchPixels * kVectors; item += S::kThreads) {
+    const int pixel = item / kVectors;
+    const int c = item % kVectors * 4;
+    const int row = pixel / S::kPatchW;
+    const int column = pixel % S::kPatchW;
+    const int iy = place.iy + row;
+    const int ix = place.ix + column;
+    const bool inside = iy >= 0 && iy < a.h && ix >= 0 && ix < a.w;
+    float* const to = shared + (kConfig.expand ? S::kPatchAt + pixel * S::kPatchStride
+                                               : S::kHiddenAt + row * S::kHiddenRow + column * kConfig.chunk);
+    copy_chunk(reinterpret_cast<unsigned char*>(to + c), inside ? x + ((iy * a.w + ix) * kConfig.c_in + c) : x, inside);
+    if (kConfig.expand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
+  }
+}
+
+template <int N>
+__device__ __forceinline__ void load_floats(float (&to)[N], const float* from) {
+  const auto packet = load<N>(from);
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = packet.item[i];
+}
+
+/// Columns of a thread among the kLanes * kN of its warp: runs of four, then one of two; neighbouring lanes have
+/// neighbouring runs.
+template <int kN, int kLanes>
+__device__ __forceinline__ int column_of(int lane_x, int j) {
+  constexpr int kWide = kN / 4 * 4;
+  return j < kWide ? j / 4 * (4 * kLanes) + lane_x * 4 + j % 4 : kWide * kLanes + lane_x * 2 + (j - kWide);
+}
+
+template <int kN, int kLanes>
+__device__ __forceinline__ void load_columns(float (&to)[kN], const float* from, int lane_x) {
+#pragma unroll
+  for (int j = 0; j + 4 <= kN; j += 4) {
+    const auto packet = load<4>(from + column_of<kN, kLanes>(lane_x, j));
+#pragma unroll
+    for (int e = 0; e < 4; ++e) to[j + e] = packet.item[e];
+  }
+  if constexpr (kN % 4 != 0) {
+    const auto packet = load<2>(from + column_of<kN, kLanes>(lane_x, kN / 4 * 4));
+    to[kN - 2] = packet.item[0];
+    to[kN - 1] = packet.item[1];
+  }
+}
+
+/// sums += x * w, x in rows kStrideX apart, w in rows of k kStrideW apart.
+template <int kM, int kN, int kLanes, int kK, int kStrideX, int kStrideW>
+__device__ __forceinline__ void multiply_add(float (&sums)[kM][kN], const float* x, const float* w, int lane_x) {
+#pragma unroll 1
+  for (int k0 = 0; k0 < kK; k0 += 4) {
+    float a[kM][4];
+#pragma unroll
+    for (int m = 0; m < kM; ++m) load_floats(a[m], x + m * kStrideX + k0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      float b[kN];
+      load_columns<kN, kLanes>(b, w + (k0 + k) * kStrideW, lane_x);
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+#pragma unroll
+        for (int n = 0; n < kN; ++n) sums[m][n] = fmaf(a[m][k], b[n], sums[m][n]);
+      }
+    }
+  }
+}
+
+/// hidden = clip(patch * expand + bias), 0 outside the picture, as an x of zeros with no bias gives with any clip that
+/// has 0 within its bounds. A warp has 16 channels, of which two lanes side by side have 8 each.
+template <class S>
+__device__ __forceinline__ void expand(const Arguments& a, const float* patch, const float* front, float* hidden) {
+  constexpr Config kConfig = S::kConfig;
+  constexpr int kM = kConfig.expand_rows;
+  constexpr int kN = 8;
+  constexpr int kRows = 16;  // of a warp, side by side
+  constexpr int kWarpsM = kConfig.warps / S::kUnits;
+  static_assert(kConfig.warps % S::kUnits == 0);
+  const int unit = warp() % S::kUnits;
+  const int lane_x = lane() % 2;
+  const float* const weights = front + unit * S::kUnitFloats;
+#pragma unroll 1
+  for (int row0 = warp() / S::kUnits * (kM * kRows) + lane() / 2; row0 < S::kExpandRows; row0 += kWarpsM * kM * kRows) {
+    // Rows beyond the patch read what lies behind it in shared memory, and are not stored.
+    const float* const rows = patch + row0 * S::kPatchStride;
+    float bias[kN];
+    load_columns<kN, 2>(bias, weights + kConfig.c_in * kUnit, lane_x);
+    float sums[kM][kN];
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      const float inside = rows[m * kRows * S::kPatchStride + kConfig.c_in];
+#pragma unroll
+      for (int n = 0; n < kN; ++n) sums[m][n] = inside * bias[n];
+    }
+    multiply_add<kM, kN, 2, kConfig.c_in, kRows * S::kPatchStride, kUnit>(sums, rows, weights, lane_x);
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      const int row = row0 + m * kRows;
+      if (row >= S::kPatchPixels) break;
+      float* const to = hidden + row * kConfig.chunk + row / S::kPatchW * kConfig.hidden_row_pad + unit * kUnit;
+#pragma unroll
+      for (int n = 0; n < kN; n += 4) {
+        Packet<float, 4> values;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) values.item[e] = apply(a.expand_clip, sums[m][n + e]);
+        store(to + column_of<kN, 2>(lane_x, n), values);
+      }
+    }
+  }
+}
+
+/// filtered = clip(3x3 of hidden + bias). Each thread has a strip of outputs for some channels, and meets every row of
+/// hidden once. Neighbouring lanes have the channels of one unit, then the next strip below.
+template <class S>
+__device__ __forceinline__ void depthwise(const Arguments& a, const float* hidden, const float* front,
+                                          float* filtered) {
+  constexpr Config kConfig = S::kConfig;
+  constexpr int kC = kConfig.strip_c;
+  constexpr int kH = kConfig.strip_h;
+  constexpr int kW = kConfig.strip_w;
+  constexpr int kStride = kConfig.stride;
+  constexpr int kColumns = (kW - 1) * kStride + 3;
+  constexpr int kLanes = kUnit / kC;  // for one unit
+  const bool busy = thread() < S::kStripItems;
+  float sums[kH][kW][kC];
+  const int unit = thread() / (kLanes * S::kStrips);
+  const int strip = thread() / kLanes % S::kStrips;
+  const int oy = strip % S::kStripsY * kH;
+  const int ox = strip / S::kStripsY * kW;
+  const int c = thread() % kLanes * kC;
+  if (busy) {
+    const float* const weights = front + unit * S::kUnitFloats + S::kExpandFloats + c;
+    const float* const from = hidden + oy * kStride * S::kHiddenRow + ox * kStride * kConfig.chunk + unit * kUnit + c;
+    float taps[kTaps][kC];
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) load_floats(taps[tap], weights + tap * kUnit);
+    float bias[kC];
+    load_floats(bias, weights + kTaps * kUnit);
+#pragma unroll
+    for (int y = 0; y < kH; ++y) {
+#pragma unroll
+      for (int x = 0; x < kW; ++x) {
+#pragma unroll
+        for (int e = 0; e < kC; ++e) sums[y][x][e] = bias[e];
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < (kH - 1) * kStride + 3; ++row) {
+      float values[kColumns][kC];
+#pragma unroll
+      for (int column = 0; column < kColumns; ++column) {
+        load_floats(values[column], from + row * S::kHiddenRow + column * kConfig.chunk);
+      }
+#pragma unroll
+      for (int ky = 0; ky < 3; ++ky) {
+        if ((row - ky) % kStride != 0 || row < ky || (row - ky) / kStride >= kH) continue;
+        const int y = (row - ky) / kStride;
+#pragma unroll
+        for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll
+          for (int e = 0; e < kC; ++e) {
+#pragma unroll
+            for (int x = 0; x < kW; ++x) {
+              sums[y][x][e] = fmaf(values[x * kStride + kx][e], taps[ky * 3 + kx][e], sums[y][x][e]);
+            }
+          }
+        }
+      }
+    }
+  }
+  if constexpr (kConfig.in_place) __syncthreads();
+  if (busy) {
+    float* const to = filtered + (oy * kConfig.tile_w + ox) * S::kFilteredStride + unit * kUnit + c;
+#pragma unroll
+    for (int y = 0; y < kH; ++y) {
+#pragma unroll
+      for (int x = 0; x < kW; ++x) {
+        Packet<float, kC> values;
+#pragma unroll
+        for (int e = 0; e < kC; ++e) values.item[e] = apply(a.depthwise_clip, sums[y][x][e]);
+        store(to + (y * kConfig.tile_w + x) * S::kFilteredStride, values);
+      }
+    }
+  }
+}
+
+/// y = filtered * project + bias [+ x]: sums stay in registers over all chunks of a tile. A warp has 8 rows of lanes
+/// and 4 columns.
+template <class S>
+class Project {
+ public:
+  __device__ __forceinline__ Project() {
+#pragma unroll
+    for (auto& row : sums_) {
+#pragma unroll
+      for (float& sum : row) sum = 0.0F;
+    }
+  }
+
+  __device__ __forceinline__ void add(const float* filtered, const float* project) {
+    if (!busy()) return;
+    constexpr int kK = kConfig.chunk / kConfig.project_k;
+    static_assert(kK % 4 == 0);
+    multiply_add<kM, kN, kLanes, kK, kRows * S::kFilteredStride, kConfig.c_out>(
+        sums_, filtered + row(0) * S::kFilteredStride + group() * kK,
+        project + group() * kK * kConfig.c_out + column0(), lane_x());
+  }
+
+  /// `partial`: shared memory that nobody reads any more.
+  __device__ __forceinline__ void finish(const Arguments& a, const Place& place, const float* shared, float* partial,
+                                         float* y) const {
+    y += place.n * static_cast<std::size_t>(a.out_h * a.out_w) * kConfig.c_out;
+    if constexpr (kConfig.project_k > 1) {
+      constexpr int kSize = S::kOutPixels * kConfig.c_out;
+      __syncthreads();
+      for_each_run([&](int pixel, int column, const auto& values) {
+        store(partial + group() * kSize + pixel * kConfig.c_out + column, values);
+      });
+      __syncthreads();
+#pragma unroll 1
+      for (int at = thread() * 4; at < kSize; at += S::kThreads * 4) {
+        auto values = load<4>(partial + at);
+#pragma unroll
+        for (int k = 1; k < kConfig.project_k; ++k) {
+          const auto more = load<4>(partial + k * kSize + at);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) values.item[e] += more.item[e];
+        }
+        store_outputs(a, place, shared, y, at / kConfig.c_out, at % kConfig.c_out, values);
+      }
+    } else {
+      for_each_run([&](int pixel, int column, const auto& values) {
+        store_outputs(a, place, shared, y, pixel, column, values);
+      });
+    }
+  }
+
+ private:
+  static constexpr Config kConfig = S::kConfig;
+  static constexpr int kM = kConfig.project_rows;
+  static constexpr int kN = kConfig.project_columns;
+  static constexpr int kRows = 8;
+  static constexpr int kLanes = 4;
+  static_assert(kConfig.project_m * kM * kRows >= S::kOutPixels);
+  static_assert(kConfig.project_n * kN * kLanes == kConfig.c_out);
+
+  __device__ __forceinline__ static bool busy() {
+    return warp() < kConfig.project_m * kConfig.project_n * kConfig.project_k;
+  }
+  // Lanes 0, 1 and 0, 2 differ in row and column, so that half of all lanes share each 16 bytes that they read.
+  __device__ __forceinline__ static int lane_x() { return lane() / 2 % 2 + lane() / 8 % 2 * 2; }
+  __device__ __forceinline__ static int lane_y() { return lane() % 2 + lane() / 4 % 2 * 2 + lane() / 16 * 4; }
+  __device__ __forceinline__ static int group() { return warp() / (kConfig.project_m * kConfig.project_n); }
+  __device__ __forceinline__ static int row(int m) {
+    return warp() / kConfig.project_n % kConfig.project_m * (kM * kRows) + lane_y() + m * kRows;
+  }
+  __device__ __forceinline__ static int column0() { return warp() % kConfig.project_n * (kN * kLanes); }
+
+  template <class Use>
+  __device__ __forceinline__ void for_each_run(const Use& use) const {
+    if (!busy()) return;
+#pragma unroll
+    for (int m = 0; m < kM; ++m) {
+      if (row(m) >= S::kOutPixels) break;
+#pragma unroll
+      for (int n = 0; n + 4 <= kN; n += 4) {
+        const Packet<float, 4> values{{sums_[m][n], sums_[m][n + 1], sums_[m][n + 2], sums_[m][n + 3]}};
+        use(row(m), column0() + column_of<kN, kLanes>(lane_x(), n), values);
+      }
+      if constexpr (kN % 4 != 0) {
+        const Packet<float, 2> values{{sums_[m][kN - 2], sums_[m][kN - 1]}};
+        use(row(m), column0() + column_of<kN, kLanes>(lane_x(), kN - 2), values);
+      }
+    }
+  }
+
+  template <int N>
+  __device__ __forceinline__ static void store_outputs(const Arguments& a, const Place& place, const float* shared,
+                                                       float* y, int pixel, int column, Packet<float, N> values) {
+    const int tile_y = pixel / kConfig.tile_w;
+    const int tile_x = pixel % kConfig.tile_w;
+    const int oy = place.oy + tile_y;
+    const int ox = place.ox + tile_x;
+    if (oy >= a.out_h || ox >= a.out_w) return;
+    const auto bias = load<N>(shared + S::kBiasAt + column);
+    Packet<float, N> residual{};
+    if constexpr (kConfig.expand && kConfig.stride == 1 && kConfig.c_in == kConfig.c_out) {
+      // y has x's shape, so the pixel lies pad_top rows and pad_left columns into the patch.
+      if (a.residual) {
+        residual = load<N>(shared + S::kPatchAt +
+                           ((tile_y + a.pad_top) * S::kPatchW + tile_x + a.pad_left) * S::kPatchStride + column);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < N; ++e) {
+      values.item[e] = apply(a.project_clip, values.item[e] + bias.item[e] + residual.item[e]);
+    }
+    store(y + ((oy * a.out_w + ox) * kConfig.c_out + column), values);
+  }
+
+  float sums_[kM][kN];
+};
+
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
+    fused_kernel(Arguments a, const float* x, const float* packed, float* y) {
+  constexpr Config kConfig = S::kConfig;
+  extern __shared__ float4 shared_memory[];
+  float* const shared = reinterpret_cast<float*>(shared_memory);
+  float* const patch = shared + S::kPatchAt;
+  float* const hidden = shared + S::kHiddenAt;
+  float* const filtered = shared + S::kFilteredAt;
+  float* const project_weights = shared + S::kProjectAt;
+  const float* const fronts = packed + kConfig.c_out;
+  const float* const project = fronts + a.c_hidden / kUnit * S::kUnitFloats;
+
+  release_successor();
+  copy_floats<S::kThreads, kConfig.c_out + S::kFrontFloats>(shared, packed);
+  copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project);
+  const Place place = locate<kConfig>(a);
+  wait_for_predecessor();
+  copy_patch<S>(a, place, x, shared);
+  close_group();
+  wait_groups<0>();
+  __syncthreads();
+
+  Project<S> sums;
+  if constexpr (!kConfig.expand) {
+    depthwise<S>(a, hidden, shared + S::kFrontAt, filtered);
+    __syncthreads();
+    sums.add(filtered, project_weights);
+  } else {
+    const int chunks = a.c_hidden / kConfig.chunk;
+#pragma unroll 1
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const float* const front = shared + S::kFrontAt + chunk % 2 * S::kFrontFloats;
+      expand<S>(a, patch, front, hidden);
+      __syncthreads();  // hidden is complete; the preceding chunk's weights are free
+      if (chunk > 0) copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project + chunk * S::kProjectFloats);
+      if (chunk + 1 < chunks) {
+        copy_floats<S::kThreads, S::kFrontFloats>(shared + S::kFrontAt + (chunk + 1) % 2 * S::kFrontFloats,
+                                                  fronts + (chunk + 1) * S::kFrontFloats);
+      }
+      close_group();
+      depthwise<S>(a, hidden, front, filtered);
+      wait_groups<0>();
+      __syncthreads();  // filtered is complete, and so are the weights
+      sums.add(filtered, project_weights);
+      if constexpr (kConfig.in_place) __syncthreads();
+    }
+  }
+  sums.finish(a, place, shared, hidden, y);
+}
+
+}  // namespace mobicuda::kernels::inverted_simt
