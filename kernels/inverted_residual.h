@@ -36,6 +36,12 @@ enum class InvertedResidualVariant : std::uint8_t {
   S2Tile4x7C96N32,
   S2Tile2x4C144N32,
   S2Tile2x2C192N64,
+  // inverted_residual_small: stride, output tile, hidden channels, output channels.
+  SmallS2Tile4x8C96N24,
+  SmallS1Tile4x8C144N24,
+  SmallS2Tile2x4C144N32,
+  SmallS1Tile2x4C192N32,
+  SmallS2Tile2x2C192N64,
   // inverted_residual_simt, float: stride, output tile, input channels, output channels.
   SimtPlain14x14K32N16,
   SimtS1Tile14x14K24N24,

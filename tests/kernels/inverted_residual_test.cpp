@@ -188,7 +188,8 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   depthwise.pad_left = p.pad_left;
   depthwise.out_h = p.out_h;
   depthwise.out_w = p.out_w;
-  const Tensor filtered = convolve(depthwise, p.elem, gamma(kTaps), hidden, data.depthwise, data.depthwise_bias);
+  const Tensor filtered =
+      convolve(depthwise, p.elem, pointwise_gamma(p.elem, kTaps), hidden, data.depthwise, data.depthwise_bias);
   const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
   return convolve(project, p.elem, pointwise_gamma(p.elem, p.c_hidden), filtered, data.project, data.project_bias,
                   p.residual ? &x : nullptr);
@@ -366,6 +367,39 @@ TEST_CASE("inverted_residual equals the oracle at every batch size, size and pad
           check(p, 31);
         }
       }
+    }
+  }
+}
+
+/// The blocks for which channels are known at compile time, in any size.
+TEST_CASE("inverted_residual equals the oracle on blocks of MobileNetV2's channels in other sizes") {
+  constexpr int kShapes = 60;
+  Choice choose(11);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    const InvertedResidualLayer& layer = kMobileNetV2Blocks[1 + choose.upto(4)];
+    constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 13, 17, 30};
+    InvertedResidualParams p = block(1 + choose.upto(7), choose(kSizes), choose(kSizes), layer.c_in, layer.c_hidden,
+                                     layer.c_out, layer.stride);
+    p.pad_top = choose.upto(2);
+    p.pad_left = choose.upto(2);
+    p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(2));
+    p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
+    if (p.out_h == 0 || p.out_w == 0) continue;
+    p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
+    p.depthwise_clip = kClips[choose.upto(2)];
+    p.project_clip = kClips[choose.upto(2)];
+    CAPTURE(i);
+    if (i % 3 == 0) {
+      p.project_clip = {-2048.0F, 2048.0F};
+      const Data data = integer_data(p, 3000 + 10 * i);
+      const Tensor oracle = oracle_of(p, data);
+      const Device device(p, data);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      for_each_variant(p, [&](InvertedResidualVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
+    } else {
+      check_against_oracle(p, random_data(p, 3000 + 10 * i, i % 4 != 0));
     }
   }
 }
