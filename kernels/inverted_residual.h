@@ -44,11 +44,17 @@ enum class InvertedResidualVariant : std::uint8_t {
   SmallS2Tile2x2C192N64,
   // inverted_residual_simt, float: stride, output tile, input channels, output channels.
   SimtPlain14x14K32N16,
+  SimtPlain7x14K32N16,
   SimtS1Tile14x14K24N24,
+  SimtS1Tile4x7K24N24,
   SimtS1Tile14x14K32N32,
+  SimtS1Tile2x4K32N32,
   SimtS2Tile7x8K16N24,
+  SimtS2Tile4x7K16N24,
   SimtS2Tile7x7K24N32,
+  SimtS2Tile2x4K24N32,
   SimtS2Tile7x7K32N64,
+  SimtS2Tile2x2K32N64,
 };
 
 struct InvertedResidualParams {

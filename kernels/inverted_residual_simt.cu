@@ -79,13 +79,15 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
                 static_cast<const float*>(x), static_cast<const float*>(packed), static_cast<float*>(y));
 }
 
-bool holds_zero(Clip clip) { return clip.lo <= 0.0F && clip.hi >= 0.0F; }
-
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
+  constexpr int kSmallSharedMemory = 120;  // and later: 99 KB a block
+  constexpr std::size_t kKilobyte = 1024;
+  const std::size_t most = (compute_capability >= kSmallSharedMemory ? 99 : 227) * kKilobyte;
   return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
-         p.c_hidden % kConfig.chunk == 0 && (!p.expand || holds_zero(p.expand_clip)) && tiles<kConfig>(p) <= kMaxInt;
+         (kConfig.one_chunk ? p.c_hidden == kConfig.chunk : p.c_hidden % kConfig.chunk == 0) &&
+         tiles<kConfig>(p) <= kMaxInt && Shape<kConfig>::kSharedBytes <= most;
 }
 
 template <Config kConfig>
@@ -99,13 +101,19 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //       expand stride tile   c_in,out chunk warps rows strip     project  warps    in_place pad blocks
-    entry<Config{false, 1, 14, 14, 32, 16,  32,  4,    0,   7, 2, 4,  7, 4,    4, 1, 1, true,    16, 4}>(Variant::SimtPlain14x14K32N16, "simt_plain_14x14_k32_n16"),
-    entry<Config{true,  1, 14, 14, 24, 24,  48,  6,    4,   7, 2, 4,  5, 6,    5, 1, 1, true,    16, 2}>(Variant::SimtS1Tile14x14K24N24, "simt_s1_14x14_k24_n24"),
-    entry<Config{true,  1, 14, 14, 32, 32,  48,  6,    4,   7, 2, 4,  5, 8,    5, 1, 1, true,    16, 2}>(Variant::SimtS1Tile14x14K32N32, "simt_s1_14x14_k32_n32"),
-    entry<Config{true,  2,  7,  8, 16, 24,  48,  6,    4,   1, 8, 2,  7, 6,    1, 1, 6, false,    8, 2}>(Variant::SimtS2Tile7x8K16N24, "simt_s2_7x8_k16_n24"),
-    entry<Config{true,  2,  7,  7, 24, 32,  48,  6,    4,   1, 7, 2,  7, 8,    1, 1, 6, false,    8, 2}>(Variant::SimtS2Tile7x7K24N32, "simt_s2_7x7_k24_n32"),
-    entry<Config{true,  2,  7,  7, 32, 64,  48,  6,    4,   1, 7, 2,  7, 8,    1, 2, 3, true,     8, 2}>(Variant::SimtS2Tile7x7K32N64, "simt_s2_7x7_k32_n64"),
+    //       expand stride tile   c_in,out chunk, one  warps rows strip     project  warps    in_place pad blocks
+    entry<Config{false, 1, 14, 14, 32, 16,  32, true,   4,    0,   7, 2, 4,  7, 4,    4, 1, 1, true,  16, 4}>(Variant::SimtPlain14x14K32N16, "simt_plain_14x14_k32_n16"),
+    entry<Config{false, 1,  7, 14, 32, 16,  32, true,   8,    0,   7, 1, 2,  7, 4,    2, 1, 4, false, 16, 2}>(Variant::SimtPlain7x14K32N16, "simt_plain_7x14_k32_n16"),
+    entry<Config{true,  1, 14, 14, 24, 24,  16, false,  4,    4,   7, 2, 2,  7, 6,    4, 1, 1, true,  16, 3}>(Variant::SimtS1Tile14x14K24N24, "simt_s1_14x14_k24_n24"),
+    entry<Config{true,  1,  4,  7, 24, 24, 144, true,   9,    4,   1, 7, 2,  4, 6,    1, 1, 9, false, 16, 1}>(Variant::SimtS1Tile4x7K24N24, "simt_s1_4x7_k24_n24"),
+    entry<Config{true,  1, 14, 14, 32, 32,  16, false,  4,    4,   7, 2, 2,  7, 8,    4, 1, 1, true,  16, 3}>(Variant::SimtS1Tile14x14K32N32, "simt_s1_14x14_k32_n32"),
+    entry<Config{true,  1,  2,  4, 32, 32, 192, true,  12,    2,   1, 4, 1,  1, 8,    1, 1, 12, false, 0, 1}>(Variant::SimtS1Tile2x4K32N32, "simt_s1_2x4_k32_n32"),
+    entry<Config{true,  2,  7,  8, 16, 24,  16, false,  4,    4,   1, 8, 1,  7, 6,    1, 1, 4, true,   8, 4}>(Variant::SimtS2Tile7x8K16N24, "simt_s2_7x8_k16_n24"),
+    entry<Config{true,  2,  4,  7, 16, 24,  96, true,  12,    5,   1, 7, 1,  4, 6,    1, 1, 12, false, 0, 1}>(Variant::SimtS2Tile4x7K16N24, "simt_s2_4x7_k16_n24"),
+    entry<Config{true,  2,  7,  7, 24, 32,  16, false,  4,    4,   1, 7, 1,  7, 8,    1, 1, 4, true,   8, 4}>(Variant::SimtS2Tile7x7K24N32, "simt_s2_7x7_k24_n32"),
+    entry<Config{true,  2,  2,  4, 24, 32, 144, true,   9,    3,   1, 4, 1,  1, 8,    1, 1, 9, false,  0, 1}>(Variant::SimtS2Tile2x4K24N32, "simt_s2_2x4_k24_n32"),
+    entry<Config{true,  2,  7,  7, 32, 64,  16, false,  4,    4,   1, 7, 1,  7, 8,    1, 2, 2, true,   8, 3}>(Variant::SimtS2Tile7x7K32N64, "simt_s2_7x7_k32_n64"),
+    entry<Config{true,  2,  2,  2, 32, 64, 192, true,  12,    2,   1, 2, 1,  1, 8,    1, 2, 6, false,  0, 1}>(Variant::SimtS2Tile2x2K32N64, "simt_s2_2x2_k32_n64"),
 };
 // clang-format on
 

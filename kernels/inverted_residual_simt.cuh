@@ -42,6 +42,7 @@ struct Config {
   int tile_h, tile_w;
   int c_in, c_out;
   int chunk;                            ///< hidden channels at once
+  bool one_chunk;                       ///< c_hidden == chunk
   int warps;                            ///< with expand: a multiple of chunk / 16
   int expand_rows;                      ///< pixels of a thread in expand
   int strip_h, strip_w, strip_c;        ///< depthwise outputs of a thread
@@ -79,7 +80,7 @@ struct Shape {
   // Offsets in shared memory, in floats.
   static constexpr int kBiasAt = 0;
   static constexpr int kFrontAt = kConfig.c_out;
-  static constexpr int kProjectAt = kFrontAt + (kConfig.expand ? 2 : 1) * kFrontFloats;
+  static constexpr int kProjectAt = kFrontAt + (kConfig.one_chunk ? 1 : 2) * kFrontFloats;
   static constexpr int kPatchAt = kProjectAt + kProjectFloats;
   static constexpr int kHiddenAt = kPatchAt + (kConfig.expand ? kPatchPixels * kPatchStride : 0);
   static constexpr int kHiddenFloats = kPatchH * kHiddenRow;
@@ -139,20 +140,29 @@ template <class S>
 __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& place, const float* x, float* shared) {
   constexpr Config kConfig = S::kConfig;
   constexpr int kVectors = kConfig.c_in / 4;
-  x += place.n * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
-#pragma unroll 4
-  for (int item = thread(); item < S::kPatchPixels * kVectors; item += S::kThreads) {
-    const int pixel = item / kVectors;
-    const int c = item % kVectors * 4;
-    const int row = pixel / S::kPatchW;
-    const int column = pixel % S::kPatchW;
+  constexpr int kPixels = S::kThreads / kVectors;  // at once
+  if (S::kThreads % kVectors != 0 && thread() >= kPixels * kVectors) return;
+  const int c = thread() % kVectors * 4;
+  x += place.n * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in + c;
+  int pixel = thread() / kVectors;
+  int row = pixel / S::kPatchW;
+  int column = pixel % S::kPatchW;
+#pragma unroll 2
+  for (; pixel < S::kPatchPixels; pixel += kPixels) {
     const int iy = place.iy + row;
     const int ix = place.ix + column;
-    const bool inside = iy >= 0 && iy < a.h && ix >= 0 && ix < a.w;
+    const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
+                        static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
     float* const to = shared + (kConfig.expand ? S::kPatchAt + pixel * S::kPatchStride
                                                : S::kHiddenAt + row * S::kHiddenRow + column * kConfig.chunk);
-    copy_chunk(reinterpret_cast<unsigned char*>(to + c), inside ? x + ((iy * a.w + ix) * kConfig.c_in + c) : x, inside);
+    copy_chunk(reinterpret_cast<unsigned char*>(to + c), inside ? x + (iy * a.w + ix) * kConfig.c_in : x, inside);
     if (kConfig.expand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
+    row += kPixels / S::kPatchW;
+    column += kPixels % S::kPatchW;
+    if (column >= S::kPatchW) {
+      column -= S::kPatchW;
+      ++row;
+    }
   }
 }
 
@@ -186,31 +196,30 @@ __device__ __forceinline__ void load_columns(float (&to)[kN], const float* from,
   }
 }
 
-/// sums += x * w, x in rows kStrideX apart, w in rows of k kStrideW apart.
-template <int kM, int kN, int kLanes, int kK, int kStrideX, int kStrideW>
-__device__ __forceinline__ void multiply_add(float (&sums)[kM][kN], const float* x, const float* w, int lane_x) {
-#pragma unroll 1
-  for (int k0 = 0; k0 < kK; k0 += 4) {
-    float a[kM][4];
+/// sums = start + x * w for four k; x in rows kStrideX apart, w in rows of k kStrideW apart.
+template <int kM, int kN, int kLanes, int kStrideX, int kStrideW, class Start>
+__device__ __forceinline__ void multiply_add(float (&sums)[kM][kN], const Start& start, const float* x, const float* w,
+                                             int lane_x) {
+  float a[kM][4];
 #pragma unroll
-    for (int m = 0; m < kM; ++m) load_floats(a[m], x + m * kStrideX + k0);
+  for (int m = 0; m < kM; ++m) load_floats(a[m], x + m * kStrideX);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      float b[kN];
-      load_columns<kN, kLanes>(b, w + (k0 + k) * kStrideW, lane_x);
+  for (int k = 0; k < 4; ++k) {
+    float b[kN];
+    load_columns<kN, kLanes>(b, w + k * kStrideW, lane_x);
 #pragma unroll
-      for (int m = 0; m < kM; ++m) {
+    for (int m = 0; m < kM; ++m) {
 #pragma unroll
-        for (int n = 0; n < kN; ++n) sums[m][n] = fmaf(a[m][k], b[n], sums[m][n]);
-      }
+      for (int n = 0; n < kN; ++n) sums[m][n] = fmaf(a[m][k], b[n], k == 0 ? start(m, n) : sums[m][n]);
     }
   }
 }
 
-/// hidden = clip(patch * expand + bias), 0 outside the picture, as an x of zeros with no bias gives with any clip that
-/// has 0 within its bounds. A warp has 16 channels, of which two lanes side by side have 8 each.
+/// hidden = clip(patch * expand + bias), 0 outside the picture. A warp has 16 channels, of which two lanes side by side
+/// have 8 each. `border`: some of the patch lies outside.
 template <class S>
-__device__ __forceinline__ void expand(const Arguments& a, const float* patch, const float* front, float* hidden) {
+__device__ __forceinline__ void expand(const Arguments& a, bool border, const float* patch, const float* front,
+                                       float* hidden) {
   constexpr Config kConfig = S::kConfig;
   constexpr int kM = kConfig.expand_rows;
   constexpr int kN = 8;
@@ -227,23 +236,24 @@ __device__ __forceinline__ void expand(const Arguments& a, const float* patch, c
     float bias[kN];
     load_columns<kN, 2>(bias, weights + kConfig.c_in * kUnit, lane_x);
     float sums[kM][kN];
-#pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      const float inside = rows[m * kRows * S::kPatchStride + kConfig.c_in];
-#pragma unroll
-      for (int n = 0; n < kN; ++n) sums[m][n] = inside * bias[n];
-    }
-    multiply_add<kM, kN, 2, kConfig.c_in, kRows * S::kPatchStride, kUnit>(sums, rows, weights, lane_x);
+    const auto quad = [&](int k, const auto& start) {
+      multiply_add<kM, kN, 2, kRows * S::kPatchStride, kUnit>(sums, start, rows + k, weights + k * kUnit, lane_x);
+    };
+    quad(0, [&](int, int n) { return bias[n]; });
+#pragma unroll 1
+    for (int k = 4; k < kConfig.c_in; k += 4) quad(k, [&](int m, int n) { return sums[m][n]; });
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
       const int row = row0 + m * kRows;
       if (row >= S::kPatchPixels) break;
       float* const to = hidden + row * kConfig.chunk + row / S::kPatchW * kConfig.hidden_row_pad + unit * kUnit;
+      const bool outside = border && rows[m * kRows * S::kPatchStride + kConfig.c_in] == 0.0F;
 #pragma unroll
       for (int n = 0; n < kN; n += 4) {
         Packet<float, 4> values;
 #pragma unroll
         for (int e = 0; e < 4; ++e) values.item[e] = apply(a.expand_clip, sums[m][n + e]);
+        if (outside) values = {};
         store(to + column_of<kN, 2>(lane_x, n), values);
       }
     }
@@ -342,9 +352,13 @@ class Project {
     if (!busy()) return;
     constexpr int kK = kConfig.chunk / kConfig.project_k;
     static_assert(kK % 4 == 0);
-    multiply_add<kM, kN, kLanes, kK, kRows * S::kFilteredStride, kConfig.c_out>(
-        sums_, filtered + row(0) * S::kFilteredStride + group() * kK,
-        project + group() * kK * kConfig.c_out + column0(), lane_x());
+    const float* const x = filtered + row(0) * S::kFilteredStride + group() * kK;
+    const float* const w = project + group() * kK * kConfig.c_out + column0();
+#pragma unroll 1
+    for (int k = 0; k < kK; k += 4) {
+      multiply_add<kM, kN, kLanes, kRows * S::kFilteredStride, kConfig.c_out>(
+          sums_, [&](int m, int n) { return sums_[m][n]; }, x + k, w + k * kConfig.c_out, lane_x());
+    }
   }
 
   /// `partial`: shared memory that nobody reads any more.
@@ -471,23 +485,28 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     __syncthreads();
     sums.add(filtered, project_weights);
   } else {
-    const int chunks = a.c_hidden / kConfig.chunk;
+    const bool border = place.iy < 0 || place.ix < 0 || place.iy + S::kPatchH > a.h || place.ix + S::kPatchW > a.w;
+    const int chunks = kConfig.one_chunk ? 1 : a.c_hidden / kConfig.chunk;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const float* const front = shared + S::kFrontAt + chunk % 2 * S::kFrontFloats;
-      expand<S>(a, patch, front, hidden);
+      const float* const front = shared + S::kFrontAt + (kConfig.one_chunk ? 0 : chunk % 2 * S::kFrontFloats);
+      expand<S>(a, border, patch, front, hidden);
       __syncthreads();  // hidden is complete; the preceding chunk's weights are free
-      if (chunk > 0) copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project + chunk * S::kProjectFloats);
-      if (chunk + 1 < chunks) {
-        copy_floats<S::kThreads, S::kFrontFloats>(shared + S::kFrontAt + (chunk + 1) % 2 * S::kFrontFloats,
-                                                  fronts + (chunk + 1) * S::kFrontFloats);
+      if constexpr (!kConfig.one_chunk) {
+        if (chunk > 0) {
+          copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project + chunk * S::kProjectFloats);
+        }
+        if (chunk + 1 < chunks) {
+          copy_floats<S::kThreads, S::kFrontFloats>(shared + S::kFrontAt + (chunk + 1) % 2 * S::kFrontFloats,
+                                                    fronts + (chunk + 1) * S::kFrontFloats);
+        }
+        close_group();
       }
-      close_group();
       depthwise<S>(a, hidden, front, filtered);
-      wait_groups<0>();
+      if constexpr (!kConfig.one_chunk) wait_groups<0>();
       __syncthreads();  // filtered is complete, and so are the weights
       sums.add(filtered, project_weights);
-      if constexpr (kConfig.in_place) __syncthreads();
+      if constexpr (kConfig.in_place && !kConfig.one_chunk) __syncthreads();
     }
   }
   sums.finish(a, place, shared, hidden, y);
