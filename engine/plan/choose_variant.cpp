@@ -16,6 +16,7 @@ namespace {
 using namespace kernels;
 
 constexpr BlockForm kBlockForms[] = {BlockForm::Layers, BlockForm::ExpandDepthwise, BlockForm::Fused};
+constexpr BlockForm kHeadForms[] = {BlockForm::Layers, BlockForm::Fused};
 
 template <class Variant>
 std::string names_of(std::span<const Variant> variants) {
@@ -121,6 +122,9 @@ class GemmShape {
 // Up to so many output pixels of a batch, the number of dependent kernels decides, not their traffic.
 constexpr int kFewPixels = 256;
 
+// Up to so many tiles for each multiprocessor, the kernels made for few pictures are faster than those for many.
+constexpr double kSmallWaves = 7;
+
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {
  public:
@@ -179,11 +183,16 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(inverted_residual_variants(), kernel, variant);
     } else if (kernel == "expand_depthwise") {
       require_name(expand_depthwise_variants(), kernel, variant);
+    } else if (kernel == "pointwise_pool") {
+      require_name(pointwise_pool_variants(), kernel, variant);
     } else if (kernel == "block") {
       require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
+    } else if (kernel == "head") {
+      require_name(std::span<const BlockForm>(kHeadForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
-                  "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, block");
+                  "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
+                  "block, head");
     }
   }
 }
@@ -224,7 +233,8 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 
-// Tiles that fill the GPU once, the largest first: docs/performance.md, "Blocks in one launch".
+// Few pictures: the families made for them. Many: tiles that fill the GPU once, the largest first. The thresholds are
+// measured: docs/performance.md, "Blocks in one launch".
 InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidualParams& params) const {
   using enum InvertedResidualVariant;
   const BlockShape shape(params, gpu_.multiprocessors);
@@ -232,6 +242,8 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   const auto prefer = [&](bool applies, std::initializer_list<InvertedResidualVariant> variants) {
     if (applies) preferred.insert(preferred.end(), variants);
   };
+  prefer(shape.waves(4, 8) <= kSmallWaves, {SmallS2Tile4x8C96N24, SmallS1Tile4x8C144N24});
+  prefer(shape.waves(2, 4) <= kSmallWaves, {SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
   prefer(true, {PlainTile7x14C32N16});
   prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
@@ -241,6 +253,16 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(4, 7) >= 0.8, {S1Tile4x7C144N32, S2Tile4x7C96N32});
   prefer(shape.waves(2, 4) >= 0.7, {S1Tile2x4C192N32, S2Tile2x4C144N32});
   prefer(true, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64});
+  // Exact float.
+  prefer(shape.waves(14, 14) >= 0.8, {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24});
+  prefer(shape.waves(14, 14) >= 0.9, {SimtS1Tile14x14C16N32});
+  prefer(shape.waves(7, 7) >= 1.5,
+         {SimtS1Tile7x7C48N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C16N32, SimtS2Tile7x7C16N64});
+  prefer(shape.waves(7, 7) >= 0.8,
+         {SimtS1Tile7x7C48N24, SimtS1Tile7x7C96N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C48N32, SimtS2Tile7x7C48N64});
+  prefer(shape.waves(2, 7) >= 0.8, {SimtS2Tile2x7C96N64});
+  prefer(true, {SimtPlainTile7x14C32N16, SimtS1Tile4x7C144N24, SimtS1Tile2x4C192N32, SimtS2Tile4x7C96N24,
+                SimtS2Tile2x4C144N32, SimtS2Tile2x2C192N64});
   return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, preferred);
 }
 
@@ -258,6 +280,25 @@ ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwisePar
     preferred = {Slice16Bands4};
   }
   return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, preferred);
+}
+
+std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const PointwisePoolParams& params) const {
+  using enum PointwisePoolVariant;
+  constexpr int kFew = 4;
+  constexpr int kMany = 16;
+  const auto variants = pointwise_pool_variants();
+  const auto named = by_name_.find("pointwise_pool");
+  const bool runs = std::any_of(variants.begin(), variants.end(), [&](PointwisePoolVariant variant) {
+    return (named == by_name_.end() || named->second == kernels::name(variant)) &&
+           supports(variant, params, gpu_.compute_capability);
+  });
+  const auto form = by_name_.find("head");
+  const bool wanted = form != by_name_.end() ? form->second == name(BlockForm::Fused)
+                                             : named != by_name_.end() || params.n <= kFew || params.n >= kMany;
+  if (!runs || !wanted) return std::nullopt;
+  std::vector<PointwisePoolVariant> preferred{Slice16, Slice8};
+  if (params.n >= kMany) preferred.insert(preferred.begin(), {Pictures2N128, Slice32});
+  return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
 }
 
 BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,

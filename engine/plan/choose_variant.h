@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "kernels/expand_depthwise.h"
 #include "kernels/gemm.h"
 #include "kernels/inverted_residual.h"
+#include "kernels/pointwise_pool.h"
 
 namespace mobicuda {
 
@@ -41,6 +43,10 @@ class VariantChooser {
   kernels::Conv2dVariant conv2d(const kernels::Conv2dParams& params) const;
   kernels::InvertedResidualVariant inverted_residual(const kernels::InvertedResidualParams& params) const;
   kernels::ExpandDepthwiseVariant expand_depthwise(const kernels::ExpandDepthwiseParams& params) const;
+
+  /// How a pointwise convolution and the global average pool after it run in one launch; nothing where two kernels are
+  /// faster, or asked for by name ("head": "layers", "fused").
+  std::optional<kernels::PointwisePoolVariant> pointwise_pool(const kernels::PointwisePoolParams& params) const;
 
   /// The form of a block, the one asked for by name ("block") where its kernels run the shape. `fused` or
   /// `expand_depthwise` is null where the block itself rules that form out.

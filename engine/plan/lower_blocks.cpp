@@ -98,10 +98,9 @@ BlockForm Lowering::form_of(const Block& block) const {
   const Node& first = block.expand != nullptr ? *block.expand : *block.depthwise;
   const ValueId residual = block.project->inputs[Conv2d::kResidual];
   const bool own_residual = residual == kNoValue || residual == first.inputs[Conv2d::kInput];
-  const bool can_fuse = elem_ == Elem::F16 && own_residual;
-  if (block.expand == nullptr) return chooser_.block_form(can_fuse ? &fused : nullptr, nullptr);
+  if (block.expand == nullptr) return chooser_.block_form(own_residual ? &fused : nullptr, nullptr);
   const kernels::ExpandDepthwiseParams two_phase = expand_depthwise_params(block);
-  return chooser_.block_form(can_fuse ? &fused : nullptr, &two_phase);
+  return chooser_.block_form(own_residual ? &fused : nullptr, &two_phase);
 }
 
 void Lowering::find_blocks() {
@@ -127,7 +126,7 @@ LayerInfo Lowering::describe_block(std::initializer_list<const Node*> nodes, std
     info.name += (info.name.empty() ? "" : "+") + node->origin.label();
     info.flops += flops_per_picture(graph_, *node);
     info.output = shape(node->output);
-    if (node->inputs[Conv2d::kResidual] != kNoValue) {
+    if (std::holds_alternative<Conv2d>(node->op) && node->inputs[Conv2d::kResidual] != kNoValue) {
       info.activation_bytes += info.output.elements() * static_cast<std::int64_t>(size_of(elem_));
     }
   }
@@ -150,7 +149,7 @@ void Lowering::lower_inverted_residual(const Block& block) {
   const kernels::InvertedResidualParams params = block_params(block);
   const auto weights_of = [&](const Node* node, std::size_t position) -> std::span<const float> {
     if (node == nullptr || node->inputs[position] == kNoValue) return {};
-    if (position == Conv2d::kWeight) require_half_range(*node, node->inputs[position]);
+    if (position == Conv2d::kWeight && elem_ == Elem::F16) require_half_range(*node, node->inputs[position]);
     return floats(node->inputs[position]);
   };
   const auto expand = weights_of(block.expand, Conv2d::kWeight);

@@ -153,7 +153,7 @@ class Lowering {
     }
   }
 
-  // ---- inverted residual blocks: lower_blocks.cpp ----
+  // ---- inverted residual blocks, heads: lower_blocks.cpp, lower_heads.cpp ----
 
   /// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.
   struct Block {
@@ -164,6 +164,8 @@ class Lowering {
   };
 
   void find_blocks();
+  /// A pointwise convolution whose sole reader is a GlobalAveragePool: one step where that is faster.
+  void find_heads();
   std::optional<Block> block_around(const Node& depthwise) const;
   const Node* sole_reader(ValueId id) const;
   kernels::InvertedResidualParams block_params(const Block& block) const;
@@ -173,6 +175,13 @@ class Lowering {
   void lower_block(const Block& block);
   void lower_inverted_residual(const Block& block);
   void lower_expand_depthwise(const Block& block);
+
+  struct Head {
+    const Node* conv = nullptr;
+    kernels::PointwisePoolVariant variant{};
+    kernels::PointwisePoolParams params;
+  };
+  void lower_head(const Node& pool, const Head& head);
 
   // ---- operations: lower_convolutions.cpp, lower_others.cpp ----
 
@@ -218,7 +227,8 @@ class Lowering {
   Storage input_;  ///< the caller's floats
   std::vector<Life> lives_;
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
-  std::set<const Node*> in_blocks_;      ///< nodes that a block lowers
+  std::map<const Node*, Head> heads_;    ///< by their pool
+  std::set<const Node*> in_blocks_;      ///< nodes that a block or a head lowers
   CudaPlan plan_;
   WeightBlob blob_;
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
