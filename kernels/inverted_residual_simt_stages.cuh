@@ -1,105 +1,17 @@
-// Inverted residual blocks in exact float: one block of threads makes one tile of the output, hidden channels in
-// chunks. Its two 1x1 convolutions are FFMA on register tiles. The register file gives one operand of each parity a
-// clock, so what counts is that neighbouring FFMAs share an operand, which is then read once: X lies in rows of pixels,
-// of which a thread reads 4 channels at a time, weights with the output channels side by side.
+// The stages of an inverted residual block in exact float, on one tile of the output. The two 1x1 convolutions are FFMA
+// on register tiles. The register file gives one operand of each parity a clock, so what counts is that neighbouring
+// FFMAs share an operand, which is then read once: X lies in rows of pixels, of which a thread reads 4 channels at a
+// time, weights with the output channels side by side.
 #pragma once
 
 #include "clip.cuh"
-#include "fast_division.cuh"
 #include "gemm_pipeline.cuh"
-#include "launch.h"
+#include "inverted_residual_simt_arguments.cuh"
 #include "packet.cuh"
 
 namespace mobicuda::kernels::inverted_simt {
 
-using gemm_detail::close_group;
 using gemm_detail::copy_chunk;
-using gemm_detail::wait_groups;
-
-inline constexpr int kUnit = 16;  // hidden channels whose weights lie together
-inline constexpr int kTaps = 9;
-
-// Packed weights, all float: project bias (c_out) | fronts, one a unit | project (c_hidden, c_out).
-// A front: expand (c_in, 16) | expand bias | depthwise taps (9, 16) | depthwise bias; without expand: its last two.
-constexpr int expand_floats(bool expand, int c_in) { return expand ? (c_in + 1) * kUnit : 0; }
-constexpr int front_floats(bool expand, int c_in) { return expand_floats(expand, c_in) + (kTaps + 1) * kUnit; }
-
-struct Arguments {
-  int h, w, out_h, out_w;
-  int pad_top, pad_left;
-  int c_hidden;
-  FastDivision tiles_x, tiles_y;
-  bool residual;
-  Clip expand_clip;
-  Clip depthwise_clip;
-  Clip project_clip;
-};
-
-/// The compile-time side of a variant.
-struct Config {
-  bool expand;
-  int stride;
-  int tile_h, tile_w;
-  int c_in, c_out;
-  int chunk;                            ///< hidden channels at once
-  bool one_chunk;                       ///< c_hidden == chunk
-  int warps;                            ///< with expand: a multiple of chunk / 16
-  int expand_rows;                      ///< pixels of a thread in expand
-  int strip_h, strip_w, strip_c;        ///< depthwise outputs of a thread
-  int project_rows, project_columns;    ///< outputs of a thread
-  int project_m, project_n, project_k;  ///< warps; k: groups that share the sum over a chunk
-  bool in_place;                        ///< the filtered tensor replaces the hidden one
-  int hidden_row_pad;                   ///< floats after a row of the patch, against bank conflicts
-  int min_blocks;                       ///< per multiprocessor, for the register budget
-};
-
-template <Config kTheConfig>
-struct Shape {
-  static constexpr Config kConfig = kTheConfig;
-  static constexpr int kThreads = 32 * kConfig.warps;
-  static constexpr int kUnits = kConfig.chunk / kUnit;
-  static constexpr int kPatchH = (kConfig.tile_h - 1) * kConfig.stride + 3;
-  static constexpr int kPatchW = (kConfig.tile_w - 1) * kConfig.stride + 3;
-  static constexpr int kPatchPixels = kPatchH * kPatchW;
-  static constexpr int kExpandRows =
-      kConfig.expand ? round_up(kPatchPixels, 16 * kConfig.expand_rows * kConfig.warps / kUnits) : 0;
-  static constexpr int kOutPixels = kConfig.tile_h * kConfig.tile_w;
-  // A pixel of the patch: its channels, then 1, or 0 outside the picture. An odd number of 16 bytes keeps 8
-  // neighbouring pixels in different banks; so it does for pixels of the filtered tensor.
-  static constexpr int kPatchStride = kConfig.c_in + 4;
-  static constexpr int kHiddenRow = kPatchW * kConfig.chunk + kConfig.hidden_row_pad;
-  static constexpr int kFilteredStride = kConfig.chunk + 4;
-  static constexpr int kExpandFloats = expand_floats(kConfig.expand, kConfig.c_in);  // of a unit
-  static constexpr int kUnitFloats = front_floats(kConfig.expand, kConfig.c_in);
-  static constexpr int kFrontFloats = kUnits * kUnitFloats;
-  static constexpr int kProjectFloats = kConfig.chunk * kConfig.c_out;
-  static constexpr int kStripsY = kConfig.tile_h / kConfig.strip_h;
-  static constexpr int kStrips = kStripsY * (kConfig.tile_w / kConfig.strip_w);
-  static constexpr int kStripItems = kStrips * (kConfig.chunk / kConfig.strip_c);
-
-  // Offsets in shared memory, in floats.
-  static constexpr int kBiasAt = 0;
-  static constexpr int kFrontAt = kConfig.c_out;
-  static constexpr int kProjectAt = kFrontAt + (kConfig.one_chunk ? 1 : 2) * kFrontFloats;
-  static constexpr int kPatchAt = kProjectAt + kProjectFloats;
-  static constexpr int kHiddenAt = kPatchAt + (kConfig.expand ? kPatchPixels * kPatchStride : 0);
-  static constexpr int kHiddenFloats = kPatchH * kHiddenRow;
-  // With the rows beyond the tile that project reads, and does not store.
-  static constexpr int kFilteredFloats = kConfig.project_m * kConfig.project_rows * 8 * kFilteredStride;
-  static constexpr int kFilteredAt = kConfig.in_place ? kHiddenAt : kHiddenAt + kHiddenFloats;
-  static constexpr int kPartialFloats = kConfig.project_k > 1 ? kConfig.project_k* kOutPixels* kConfig.c_out : 0;
-  static constexpr int max(int a, int b) { return a > b ? a : b; }
-  static constexpr int kFloats =
-      max(max(kFilteredAt + kFilteredFloats, kHiddenAt + kHiddenFloats), kHiddenAt + kPartialFloats);
-  static constexpr int kSharedBytes = kFloats * 4;
-
-  static_assert(kPatchAt + kExpandRows * kPatchStride <= kFloats);
-  static_assert(kConfig.chunk % kUnit == 0 && kConfig.c_in % 4 == 0 && kConfig.c_out % 8 == 0);
-  static_assert(kConfig.tile_h % kConfig.strip_h == 0 && kConfig.tile_w % kConfig.strip_w == 0);
-  static_assert(kStripItems <= kThreads, "one strip a thread");
-  static_assert(kConfig.project_m * kConfig.project_n * kConfig.project_k <= kConfig.warps);
-  static_assert(kConfig.expand || kConfig.c_in == kConfig.chunk);
-};
 
 __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
 __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
@@ -231,7 +143,6 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
   const float* const weights = front + unit * S::kUnitFloats;
 #pragma unroll 1
   for (int row0 = warp() / S::kUnits * (kM * kRows) + lane() / 2; row0 < S::kExpandRows; row0 += kWarpsM * kM * kRows) {
-    // Rows beyond the patch read what lies behind it in shared memory, and are not stored.
     const float* const rows = patch + row0 * S::kPatchStride;
     float bias[kN];
     load_columns<kN, 2>(bias, weights + kConfig.c_in * kUnit, lane_x);
@@ -455,61 +366,5 @@ class Project {
 
   float sums_[kM][kN];
 };
-
-template <class S>
-__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
-    fused_kernel(Arguments a, const float* x, const float* packed, float* y) {
-  constexpr Config kConfig = S::kConfig;
-  extern __shared__ float4 shared_memory[];
-  float* const shared = reinterpret_cast<float*>(shared_memory);
-  float* const patch = shared + S::kPatchAt;
-  float* const hidden = shared + S::kHiddenAt;
-  float* const filtered = shared + S::kFilteredAt;
-  float* const project_weights = shared + S::kProjectAt;
-  const float* const fronts = packed + kConfig.c_out;
-  const float* const project = fronts + a.c_hidden / kUnit * S::kUnitFloats;
-
-  release_successor();
-  copy_floats<S::kThreads, kConfig.c_out + S::kFrontFloats>(shared, packed);
-  copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project);
-  const Place place = locate<kConfig>(a);
-  wait_for_predecessor();
-  copy_patch<S>(a, place, x, shared);
-  close_group();
-  wait_groups<0>();
-  __syncthreads();
-
-  Project<S> sums;
-  if constexpr (!kConfig.expand) {
-    depthwise<S>(a, hidden, shared + S::kFrontAt, filtered);
-    __syncthreads();
-    sums.add(filtered, project_weights);
-  } else {
-    const bool border = place.iy < 0 || place.ix < 0 || place.iy + S::kPatchH > a.h || place.ix + S::kPatchW > a.w;
-    const int chunks = kConfig.one_chunk ? 1 : a.c_hidden / kConfig.chunk;
-#pragma unroll 1
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const float* const front = shared + S::kFrontAt + (kConfig.one_chunk ? 0 : chunk % 2 * S::kFrontFloats);
-      expand<S>(a, border, patch, front, hidden);
-      __syncthreads();  // hidden is complete; the preceding chunk's weights are free
-      if constexpr (!kConfig.one_chunk) {
-        if (chunk > 0) {
-          copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project + chunk * S::kProjectFloats);
-        }
-        if (chunk + 1 < chunks) {
-          copy_floats<S::kThreads, S::kFrontFloats>(shared + S::kFrontAt + (chunk + 1) % 2 * S::kFrontFloats,
-                                                    fronts + (chunk + 1) * S::kFrontFloats);
-        }
-        close_group();
-      }
-      depthwise<S>(a, hidden, front, filtered);
-      if constexpr (!kConfig.one_chunk) wait_groups<0>();
-      __syncthreads();  // filtered is complete, and so are the weights
-      sums.add(filtered, project_weights);
-      if constexpr (kConfig.in_place && !kConfig.one_chunk) __syncthreads();
-    }
-  }
-  sums.finish(a, place, shared, hidden, y);
-}
 
 }  // namespace mobicuda::kernels::inverted_simt
