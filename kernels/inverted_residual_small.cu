@@ -3,7 +3,6 @@
 // Offsets within a picture are int; pictures are found by size_t.
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -15,14 +14,12 @@ namespace {
 
 using inverted_small::Arguments;
 using inverted_small::Config;
-using inverted_small::GroupLayout;
+using inverted_small::kUnit;
 using inverted_small::Shape;
+using inverted_small::UnitLayout;
 using Variant = InvertedResidualVariant;
 
-constexpr int kGroup = 8;  // hidden channels packed together
 constexpr int kLanes = 32;
-
-__half2 both(float value) { return __float2half2_rn(value); }
 
 template <Config kConfig>
 Arguments arguments(const InvertedResidualParams& p) {
@@ -39,47 +36,64 @@ Arguments arguments(const InvertedResidualParams& p) {
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(tiles_x));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(tiles_y));
   a.residual = p.residual;
-  a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
-  a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
+  a.expand_hi = __float2half2_rn(p.expand_clip.hi);
+  a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_clip = p.project_clip;
   return a;
 }
 
+template <Config kConfig, bool kMany>
+constexpr std::size_t kSharedBytes = Shape<kConfig>::kHiddenBytes +
+                                     (kMany ? 2 : 1) * (Shape<kConfig>::kPartialBytes +
+                                                        inverted_small::Table<Shape<kConfig>>::kBytes);
+
+/// The blocks of threads that the GPU holds at once.
 template <Config kConfig>
-std::size_t shared_bytes(int tiles_of_a_block) {
-  using S = Shape<kConfig>;
-  return S::kHiddenBytes + static_cast<std::size_t>(std::min(tiles_of_a_block, 2)) * S::kPartialBytes;
+cudaError_t query_blocks(std::uint32_t& blocks) {
+  constexpr std::size_t kBytes = kSharedBytes<kConfig, true>;
+  const auto kernel = inverted_small::small_kernel<Shape<kConfig>, true>;
+  int device = 0;
+  int multiprocessors = 0;
+  int each = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, kBytes);
+  if (status == cudaSuccess) {
+    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Shape<kConfig>::kThreads, kBytes);
+  }
+  blocks = static_cast<std::uint32_t>(std::max(each, 1) * multiprocessors);
+  return status;
+}
+
+template <Config kConfig, bool kMany>
+cudaError_t launch_kernel(std::uint32_t grid, const Arguments& a, const void* x, const void* packed, void* y,
+                          const Launch& where) {
+  const auto kernel = inverted_small::small_kernel<Shape<kConfig>, kMany>;
+  const cudaError_t status = allow_shared_memory(kernel, kSharedBytes<kConfig, kMany>);
+  if (status != cudaSuccess) return status;
+  return launch(kernel, dim3(grid), dim3(Shape<kConfig>::kThreads), kSharedBytes<kConfig, kMany>, where, a,
+                static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
+                static_cast<unsigned char*>(y));
 }
 
 template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
   const Arguments a = arguments<kConfig>(p);
-  const auto kernel = inverted_small::small_kernel<Shape<kConfig>>;
-  constexpr int kThreads = Shape<kConfig>::kThreads;
-  int device = 0;
-  int multiprocessors = 0;
-  int blocks = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, shared_bytes<kConfig>(2));
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, shared_bytes<kConfig>(2));
-  }
+  std::uint32_t blocks = 0;
+  const cudaError_t status = query_blocks<kConfig>(blocks);
   if (status != cudaSuccess) return status;
-  const std::uint32_t grid = std::min(a.tiles, static_cast<std::uint32_t>(std::max(blocks, 1) * multiprocessors));
-  return launch(kernel, dim3(grid), dim3(kThreads), shared_bytes<kConfig>(grid < a.tiles ? 2 : 1), where, a,
-                static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
-                static_cast<unsigned char*>(y));
+  if (a.tiles <= blocks) return launch_kernel<kConfig, false>(a.tiles, a, x, packed, y, where);
+  return launch_kernel<kConfig, true>(blocks, a, x, packed, y, where);
 }
 
-GroupLayout layout_of(const InvertedResidualParams& p) { return inverted_small::group_layout(p.c_out); }
+UnitLayout layout_of(const InvertedResidualParams& p) { return inverted_small::unit_layout(p.c_in, p.c_out); }
 
 std::size_t packed_bytes(const InvertedResidualParams& p) {
-  return static_cast<std::size_t>(p.c_out) * sizeof(float) +
-         static_cast<std::size_t>(p.c_hidden / kGroup) * static_cast<std::size_t>(layout_of(p).bytes);
+  return static_cast<std::size_t>(p.c_out) * sizeof(float) + inverted_small::kZeroBytes +
+         static_cast<std::size_t>(p.c_hidden / kUnit) * static_cast<std::size_t>(layout_of(p).bytes);
 }
 
 void put_half(unsigned char* to, float value) {
@@ -92,52 +106,68 @@ void put_float(unsigned char* to, const float* from, int index) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// The first of the two input channels that word `word` of a lane's row of x holds: a lane reads 16 or 8 neighbouring
-/// bytes, and of 24 channels the last 8 by 4 bytes.
+/// The first of the two input channels that word `word` of a lane's part of a pixel of x holds: a lane reads 16 or 8
+/// neighbouring bytes, and of 24 channels the last 8 by 4 bytes.
 int channel_of_word(int c_in, int quarter, int word) {
   if (c_in == 32) return 8 * quarter + 2 * word;
   return word < 2 ? 4 * quarter + 2 * word : 16 + 2 * quarter;
 }
 
-void pack_group(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
-  constexpr int kTaps = 9;
-  const GroupLayout layout = layout_of(p);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const int quarter = lane % 4;
-    const int n = lane / 4;
-    for (int word = 0; word < p.c_in / 8; ++word) {
-      const float* const from = w.expand + (first + n) * p.c_in + channel_of_word(p.c_in, quarter, word);
-      for (int e = 0; e < 2; ++e) put_half(to + lane * 16 + word * 4 + e * 2, from[e]);
-    }
-    for (int strip = 0; strip < p.c_out / 8; ++strip) {
-      const float* const from = w.project + (strip * 8 + n) * p.c_hidden + first + quarter * 2;
-      unsigned char* const word = to + layout.project + strip / 4 * 512 + lane * 16 + strip % 4 * 4;
-      for (int e = 0; e < 2; ++e) put_half(word + e * 2, from[e]);
+void pack_expand(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  for (int word = 0; word < p.c_in / 8; ++word) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int group = 0; group < 2; ++group) {
+        unsigned char* const at = to + word / 2 * 512 + lane * 16 + word % 2 * 8 + group * 4;
+        const float* const from =
+            w.expand + (first + group * 8 + lane / 4) * p.c_in + channel_of_word(p.c_in, lane % 4, word);
+        for (int e = 0; e < 2; ++e) put_half(at + e * 2, from[e]);
+      }
     }
   }
-  for (int c = 0; c < kGroup; ++c) {
-    const float* const taps = w.depthwise + (first + c) * kTaps;
-    for (int tap = 0; tap < kTaps - 1; ++tap) put_half(to + layout.taps + c * 16 + tap * 2, taps[tap]);
-    put_half(to + layout.last_tap + c * 4, taps[kTaps - 1]);
-    unsigned char* const bias = to + layout.bias + c / 2 * 16 + c % 2 * 4;
-    put_float(bias, w.expand_bias, first + c);
-    put_float(bias + 8, w.depthwise_bias, first + c);
+}
+
+void pack_project(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  for (int strip = 0; strip < p.c_out / 8; ++strip) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int group = 0; group < 2; ++group) {
+        unsigned char* const at = to + strip / 2 * 512 + lane * 16 + strip % 2 * 8 + group * 4;
+        const float* const from = w.project + (strip * 8 + lane / 4) * p.c_hidden + first + group * 8 + lane % 4 * 2;
+        for (int e = 0; e < 2; ++e) put_half(at + e * 2, from[e]);
+      }
+    }
+  }
+}
+
+void pack_unit(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  constexpr int kTaps = 9;
+  const UnitLayout layout = layout_of(p);
+  pack_expand(p, w, first, to);
+  pack_project(p, w, first, to + layout.project);
+  for (int i = 0; i < kUnit; ++i) {
+    const int group = i / 8;
+    const int c = i % 8;
+    put_float(to + layout.expand_bias + c * 8 + group * 4, w.expand_bias, first + i);
+    put_float(to + layout.depthwise_bias + c / 2 * 16 + group * 8 + c % 2 * 4, w.depthwise_bias, first + i);
+    const float* const taps = w.depthwise + (first + i) * kTaps;
+    unsigned char* const at = to + layout.taps + i * 32 + c % 2 * 2;
+    for (int tap = 0; tap < kTaps - 1; ++tap) put_half(at + tap * 4, taps[tap]);
+    put_half(to + layout.last_tap + c * 8 + group * 4 + c % 2 * 2, taps[kTaps - 1]);
   }
 }
 
 void pack(const InvertedResidualParams& p, const InvertedResidualWeights& weights, void* packed) {
   auto* to = static_cast<unsigned char*>(packed);
   std::memset(to, 0, packed_bytes(p));
-  for (int c = 0; c < p.c_out; ++c, to += sizeof(float)) put_float(to, weights.project_bias, c);
-  for (int first = 0; first < p.c_hidden; first += kGroup, to += layout_of(p).bytes) {
-    pack_group(p, weights, first, to);
-  }
+  for (int c = 0; c < p.c_out; ++c) put_float(to + c * 4, weights.project_bias, c);
+  to += p.c_out * 4 + inverted_small::kZeroBytes;
+  for (int first = 0; first < p.c_hidden; first += kUnit, to += layout_of(p).bytes) pack_unit(p, weights, first, to);
 }
 
-/// Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-bool keeps_finite(Clip clip) {
+/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
+bool clips_fit(const InvertedResidualParams& p) {
   constexpr float kLargestHalf = 65504.0F;
-  return std::abs(clip.lo) <= kLargestHalf && std::abs(clip.hi) <= kLargestHalf;
+  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
+         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
 }
 
 template <Config kConfig>
@@ -148,7 +178,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   const std::int64_t tiles_y = (std::int64_t{p.out_h} + kConfig.tile_h - 1) / kConfig.tile_h;
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
   return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && keeps_finite(p.expand_clip) &&
+         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && clips_fit(p) &&
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);
@@ -164,11 +194,11 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
     //           channels     stride  tile   slice  parts  min_blocks
-    entry<Config{16,  96, 24,  2,     4, 8,   16,    2,    2}>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
-    entry<Config{24, 144, 24,  1,     4, 8,   16,    1,    2}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
-    entry<Config{24, 144, 32,  2,     2, 4,   16,    1,    2}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
-    entry<Config{32, 192, 32,  1,     2, 4,   24,    1,    2}>(Variant::SmallS1Tile2x4C192N32, "small_s1_2x4_c192_n32"),
-    entry<Config{32, 192, 64,  2,     2, 2,   24,    1,    2}>(Variant::SmallS2Tile2x2C192N64, "small_s2_2x2_c192_n64"),
+    entry<Config{16,  96, 24,  2,     4, 8,   32,    2,    1}>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
+    entry<Config{24, 144, 24,  1,     4, 8,   48,    2,    1}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
+    entry<Config{24, 144, 32,  2,     2, 4,   48,    1,    1}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
+    entry<Config{32, 192, 32,  1,     2, 4,   32,    1,    1}>(Variant::SmallS1Tile2x4C192N32, "small_s1_2x4_c192_n32"),
+    entry<Config{32, 192, 64,  2,     2, 2,   16,    1,    1}>(Variant::SmallS2Tile2x2C192N64, "small_s2_2x2_c192_n64"),
 };
 // clang-format on
 

@@ -10,16 +10,11 @@
 
 namespace mobicuda::kernels::inverted_small {
 
-struct HalfClip {
-  __half2 lo;
-  __half2 hi;
-};
-
 struct Config {
   int c_in, c_hidden, c_out;
   int stride;
   int tile_h, tile_w;  ///< of outputs
-  int slice;           ///< hidden channels of a warp
+  int slice;           ///< hidden channels of a warp, a multiple of kUnit
   int parts;           ///< warps that share a slice, each with its own pixels
   int min_blocks;
 };
@@ -30,27 +25,31 @@ struct Arguments {
   std::uint32_t tiles;
   FastDivision tiles_x, tiles_y;
   bool residual;
-  HalfClip expand_clip, depthwise_clip;
+  __half2 expand_hi, depthwise_hi;  ///< the lower bounds are zero
   Clip project_clip;
 };
 
-/// Packed weights are the projection's biases, then groups of 8 hidden channels, each with the operands of a lane in
-/// 16 bytes or multiples: offsets in bytes.
-struct GroupLayout {
-  int project;
-  int taps;      ///< (8 channels, taps 0..7)
-  int last_tap;  ///< (8 channels, 2), the second unused
-  int bias;      ///< (4, 4) floats: two of expand, two of depthwise
+/// Packed weights are the projection's biases and some zeros, then units of 16 hidden channels, each with the operands
+/// of a lane in 8 or 16 bytes: offsets in bytes. `group` is a half of a unit.
+inline constexpr int kUnit = 16;
+inline constexpr int kZeroBytes = 64;
+struct UnitLayout {
+  int project;         ///< (two strips of 8 output channels, lane, 16 bytes); before it expand: (16 of c_in, lane, 16)
+  int expand_bias;     ///< (8 channels of either group, group) floats
+  int depthwise_bias;  ///< (4, group, 2 channels) floats
+  int taps;            ///< (group, 8 channels, taps 0..7), each tap in the half of a word where the operand has it
+  int last_tap;        ///< (8 channels, group)
   int bytes;
 };
 
-constexpr GroupLayout group_layout(int c_out) {
-  GroupLayout layout{};
-  layout.project = 512;
-  layout.taps = layout.project + ceil_div(c_out, 32) * 512;
-  layout.last_tap = layout.taps + 128;
-  layout.bias = layout.last_tap + 32;
-  layout.bytes = layout.bias + 64;
+constexpr UnitLayout unit_layout(int c_in, int c_out) {
+  UnitLayout layout{};
+  layout.project = ceil_div(c_in, 16) * 512;
+  layout.expand_bias = layout.project + ceil_div(c_out, 16) * 512;
+  layout.depthwise_bias = layout.expand_bias + 64;
+  layout.taps = layout.depthwise_bias + 64;
+  layout.last_tap = layout.taps + 512;
+  layout.bytes = layout.last_tap + 64;
   return layout;
 }
 
@@ -63,53 +62,68 @@ struct Shape {
   static constexpr int kTileW = kConfig.tile_w;
   static constexpr int kParts = kConfig.parts;
   static constexpr int kMinBlocks = kConfig.min_blocks;
-  static constexpr GroupLayout kLayout = group_layout(kCOut);
+  static constexpr bool kMayAdd = kStride == 1 && kCIn == kCOut;
+  static constexpr UnitLayout kLayout = unit_layout(kCIn, kCOut);
+  static constexpr int kUnitsOffset = kCOut * 4 + kZeroBytes;
 
-  static constexpr int kGroups = kConfig.slice / 8;
+  static constexpr int kUnits = kConfig.slice / kUnit;
   static constexpr int kSlices = kConfig.c_hidden / kConfig.slice;
   static constexpr int kThreads = kSlices * kParts * 32;
-  static constexpr int kExpandWords = kCIn / 8;
-  static constexpr int kProjectWords = round_up(kCOut / 8, 4);
+  static constexpr int kStrips = kCOut / 8;
 
   static constexpr int kPatchH = (kTileH - 1) * kStride + 3;
   static constexpr int kPatchW = (kTileW - 1) * kStride + 3;
-  // A hidden pixel's 8 channels are a slot of 16 bytes; ldmatrix reads 8 slots, best from different banks.
-  static constexpr bool kExchanged = kStride == 1 && kTileW == 4;
-  static constexpr int kPitch = kExchanged ? 8 : kPatchW;
-  static constexpr int kPatchTiles = ceil_div(kPatchH * kPitch, 16);
-  static constexpr int kMyPatchTiles = ceil_div(kPatchTiles, kParts);
-  static constexpr int kGroupBytes = kPatchTiles * 16 * 16;
+  // A hidden pixel's 8 channels are a slot of 16 bytes. Slots are numbered so that the 8 which an ldmatrix reads lie in
+  // different banks: every other column where outputs take every other one; 4 of an even row, then 4 of the odd one
+  // below, where 8 neighbouring outputs are from two rows.
+  static constexpr bool kRowPairs = kStride == 1 && kTileW == 4;
+  static constexpr int kPitch = kStride == 2 && kTileW == 4 ? kPatchW + 1 : kPatchW;
+  static constexpr int kSlots =
+      kRowPairs ? round_up(ceil_div(kPatchH, 2) * kPatchW, 4) * 2 : (kPatchH - 1) * kPitch + kPatchW;
+  static constexpr int kMyPatchTiles = ceil_div(kSlots, 8 * kParts);  // of 8 slots, every kParts-th
+  static constexpr int kTableSlots = kMyPatchTiles * kParts * 8;
+  static constexpr int kGroupBytes = kTableSlots * 16;
 
   static constexpr int kPixels = kTileH * kTileW;
   static constexpr bool kOneBand = kPixels <= 8;  // the pixels fill half of a fragment
   static constexpr int kOutTiles = ceil_div(kPixels, 16);
   static constexpr int kMyOutTiles = kOutTiles / kParts;
-  static constexpr int kOutTileBytes = 16 / kTileW * kStride * kPitch * 16;
 
   // Floats; 8 words modulo 16, so that a half-warp stores 4 rows of 8 words.
   static constexpr int kPartialRow = kCOut % 16 == 8 ? kCOut : kCOut + 8;
   static constexpr int kPartialFloats = kPixels * kPartialRow;
-  static constexpr int kHiddenBytes = kSlices * kGroups * kGroupBytes;
+  static constexpr int kHiddenBytes = kSlices * kUnits * 2 * kGroupBytes;
   static constexpr int kPartialBytes = kSlices * kPartialFloats * 4;
-  static constexpr int kQuads = kCOut / 4;
+  // Of a thread: the fewest that one round of them can do.
+  static constexpr int kFinishChannels = kPixels * kCOut <= 2 * kThreads ? 2 : kPixels * kCOut <= 4 * kThreads ? 4 : 8;
 
   static_assert(kCIn == 16 || kCIn == 24 || kCIn == 32);
-  static_assert(kConfig.slice % 8 == 0 && kConfig.c_hidden % kConfig.slice == 0 && kCOut % 8 == 0);
+  static_assert(kConfig.slice % kUnit == 0 && kConfig.c_hidden % kConfig.slice == 0 && kCOut % 8 == 0);
   static_assert(kTileW == 2 || kTileW == 4 || kTileW == 8);
   static_assert(kOneBand ? kParts == 1 : kPixels % 16 == 0 && kOutTiles % kParts == 0);
-  static_assert(kPixels * kQuads <= kThreads, "a thread finishes 4 outputs");
+  static_assert(kPixels * kCOut <= kFinishChannels * kThreads);
   static_assert(kParts == 1 || kSlices < 16, "a slice has a barrier of its own");
+  static_assert(kHiddenBytes >= kThreads * 8, "pins");
 
-  /// The slot in its row where a column of the patch lies: even columns before odd ones where outputs take every other
-  /// column, odd rows turned by 4 where 8 neighbouring outputs are from two rows.
-  __host__ __device__ static constexpr int place_of(int row, int column) {
-    if constexpr (kExchanged) return column ^ (row % 2 * 4);
-    if constexpr (kStride == 2) return column % 2 * (kTileW + 1) + column / 2;
-    return column;
+  __host__ __device__ static constexpr unsigned slot_of(unsigned row, unsigned column) {
+    if constexpr (kRowPairs) {
+      const unsigned place = row / 2 * kPatchW + column;
+      return place / 4 * 8 + row % 2 * 4 + place % 4;
+    }
+    if constexpr (kStride == 2) return row * kPitch + column % 2 * (kTileW + 1) + column / 2;
+    return row * kPitch + column;
   }
-  __host__ __device__ static constexpr int column_of(int row, int place) {
-    if constexpr (kExchanged) return place ^ (row % 2 * 4);
-    if constexpr (kStride == 2) return place <= kTileW ? 2 * place : 2 * (place - kTileW) - 1;
+  __host__ __device__ static constexpr unsigned row_of(unsigned slot) {
+    if constexpr (kRowPairs) return (slot / 8 * 4 + slot % 4) / kPatchW * 2 + slot / 4 % 2;
+    return slot / kPitch;
+  }
+  /// kPatchW or more where the slot is of no pixel.
+  __host__ __device__ static constexpr unsigned column_of(unsigned slot) {
+    if constexpr (kRowPairs) return (slot / 8 * 4 + slot % 4) % kPatchW;
+    const unsigned place = slot % kPitch;
+    if constexpr (kStride == 2) {
+      return place <= kTileW ? 2 * place : place < kPatchW ? 2 * (place - kTileW) - 1 : kPatchW;
+    }
     return place;
   }
 };

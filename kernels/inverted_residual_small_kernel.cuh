@@ -3,73 +3,96 @@
 
 #include "clip.cuh"
 #include "inverted_residual_small_stages.cuh"
-#include "packet.cuh"
 
 namespace mobicuda::kernels::inverted_small {
 
-/// Adds up the slices' sums for 4 channels of a pixel.
+/// Adds up the slices' sums for a few channels of a pixel.
 template <class S>
 class Finish {
  public:
-  __device__ __forceinline__ explicit Finish(const unsigned char* packed) {
-    std::uint32_t words[4] = {};
-    if (active()) load_words<4>(packed + quad() * 16, words);
+  __device__ __forceinline__ Finish(const unsigned char* packed, std::uint32_t sums) {
+    sums_ = sums + (pixel() * S::kPartialRow + channel()) * 4;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) bias_[i] = __uint_as_float(words[i]);
+    for (int c = 0; c < kChannels; c += kAtOnce) {
+      load_words_if<kAtOnce>(active(), packed + (channel() + c) * 4, bias_ + c);
+    }
   }
 
-  __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
-    const int pixel = static_cast<int>(threadIdx.x) / S::kQuads;
-    const int oy = place.oy + pixel / S::kTileW;
-    const int ox = place.ox + pixel % S::kTileW;
-    inside_ = active() && oy < a.out_h && ox < a.out_w;
-    at_ = static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * (S::kCOut * 2) +
-          static_cast<std::size_t>((oy * a.out_w + ox) * (S::kCOut * 2) + quad() * 8);
+  __device__ __forceinline__ void aim(const Arguments& a, const Place& place, const unsigned char* x,
+                                      unsigned char* y) {
+    const int oy = place.oy + static_cast<int>(pixel() / S::kTileW);
+    const int ox = place.ox + static_cast<int>(pixel() % S::kTileW);
+    inside_ = active() && oy < a.out_h && ox < a.out_w ? 1 : 0;
+    const std::size_t at =
+        static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * (S::kCOut * 2) +
+        static_cast<std::size_t>((oy * a.out_w + ox) * (S::kCOut * 2)) + channel() * 2;
+    to_ = y + at;
+    if constexpr (S::kMayAdd) residual_from_ = x + at;
   }
 
-  __device__ __forceinline__ void load_residual(const Arguments& a, const unsigned char* x) {
-    residual_[0] = residual_[1] = 0;
-    if (a.residual && inside_) load_words<2>(x + at_, residual_);
+  __device__ __forceinline__ void pin(std::uint32_t scratch) {
+    inverted_small::pin(scratch, to_);
+    inverted_small::pin(scratch, inside_);
+    inverted_small::pin(scratch, sums_);
+    if constexpr (S::kMayAdd) inverted_small::pin(scratch, residual_from_);
   }
 
-  __device__ __forceinline__ void store(const Arguments& a, const float* partial, unsigned char* y) const {
-    if (!inside_) return;
-    partial += static_cast<int>(threadIdx.x) / S::kQuads * S::kPartialRow + quad() * 4;
-    float4 parts[S::kSlices];
+  __device__ __forceinline__ void load_residual(const Arguments& a) {
+    if constexpr (S::kMayAdd) load_words_if<kChannels / 2>(a.residual && inside_ != 0, residual_from_, residual_);
+  }
+
+  /// `offset` is of the sums, in bytes.
+  __device__ __forceinline__ void store(const Arguments& a, int offset) const {
+    if (inside_ == 0) return;
+    std::uint32_t parts[S::kSlices][kChannels];
 #pragma unroll
     for (int s = 0; s < S::kSlices; ++s) {
-      parts[s] = *reinterpret_cast<const float4*>(partial + s * S::kPartialFloats);
+#pragma unroll
+      for (int c = 0; c < kChannels; c += kAtOnce) {
+        load_shared<kAtOnce>(sums_ + offset + (s * S::kPartialFloats + c) * 4, parts[s] + c);
+      }
     }
-    float sum[4] = {bias_[0], bias_[1], bias_[2], bias_[3]};
+    float sum[kChannels];
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) sum[c] = __uint_as_float(bias_[c]);
 #pragma unroll
     for (int s = 0; s < S::kSlices; ++s) {
-      sum[0] += parts[s].x;
-      sum[1] += parts[s].y;
-      sum[2] += parts[s].z;
-      sum[3] += parts[s].w;
-    }
-    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&residual_[0]));
-    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&residual_[1]));
-    const float added[4] = {low.x, low.y, high.x, high.y};
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum[i] = kernels::apply(a.project_clip, sum[i] + added[i]);
-    *reinterpret_cast<uint2*>(y + at_) =
-        make_uint2(bits(__floats2half2_rn(sum[0], sum[1])), bits(__floats2half2_rn(sum[2], sum[3])));
+      for (int c = 0; c < kChannels; ++c) sum[c] += __uint_as_float(parts[s][c]);
+    }
+    std::uint32_t result[kChannels / 2];
+#pragma unroll
+    for (int i = 0; i < kChannels / 2; ++i) {
+      if constexpr (S::kMayAdd) {
+        const float2 added = __half22float2(*reinterpret_cast<const __half2*>(&residual_[i]));
+        sum[2 * i] += added.x;
+        sum[2 * i + 1] += added.y;
+      }
+      result[i] = bits(__floats2half2_rn(apply(a.project_clip, sum[2 * i]), apply(a.project_clip, sum[2 * i + 1])));
+    }
+    store_words(to_, result);
   }
 
  private:
-  __device__ __forceinline__ static bool active() { return threadIdx.x < S::kPixels * S::kQuads; }
-  __device__ __forceinline__ static int quad() { return static_cast<int>(threadIdx.x) % S::kQuads; }
+  static constexpr int kChannels = S::kFinishChannels;
+  static constexpr int kAtOnce = kChannels == 2 ? 2 : 4;
+  static constexpr int kChunks = S::kCOut / kChannels;
 
-  float bias_[4];
-  std::uint32_t residual_[2];
-  std::size_t at_ = 0;
-  bool inside_ = false;
+  __device__ __forceinline__ static bool active() { return threadIdx.x < S::kPixels * kChunks; }
+  __device__ __forceinline__ static unsigned pixel() { return threadIdx.x / kChunks; }
+  __device__ __forceinline__ static unsigned channel() { return threadIdx.x % kChunks * kChannels; }
+
+  unsigned char* to_ = nullptr;
+  const unsigned char* residual_from_ = nullptr;
+  std::uint32_t sums_;
+  std::uint32_t inside_ = 0;
+  std::uint32_t bias_[kChannels];
+  std::uint32_t residual_[kChannels / 2];
 };
 
 /// Waits for the warps that share a slice.
 template <class S>
-__device__ __forceinline__ void synchronize_slice([[maybe_unused]] int slice) {
+__device__ __forceinline__ void synchronize_slice([[maybe_unused]] unsigned slice) {
   if constexpr (S::kParts == 1) {
     __syncwarp();
   } else {
@@ -77,45 +100,70 @@ __device__ __forceinline__ void synchronize_slice([[maybe_unused]] int slice) {
   }
 }
 
-template <class S>
+/// With kMany, blocks of threads take one tile after another, each one's patch arriving during the one before.
+template <class S, bool kMany>
 __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     small_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
   extern __shared__ __align__(16) unsigned char shared[];
   release_successor();
-  const int slice = warp() / S::kParts;
-  const int part = S::kParts == 1 ? 0 : warp() % S::kParts;
-  unsigned char* const hidden = shared + slice * (S::kGroups * S::kGroupBytes);
-  auto* partial = reinterpret_cast<float*>(shared + S::kHiddenBytes);
+  const unsigned slice = warp() / S::kParts;
+  const unsigned part = S::kParts == 1 ? 0 : warp() % S::kParts;
+  const auto all_hidden = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const std::uint32_t hidden = all_hidden + slice * (S::kUnits * 2 * S::kGroupBytes);
+  const std::uint32_t sums = all_hidden + S::kHiddenBytes;
+  const std::uint32_t slice_sums = sums + slice * (S::kPartialFloats * 4);
+  const unsigned char* const zeros = packed + S::kCOut * 4;
+
+  std::uint32_t table = sums + (kMany ? 2 : 1) * S::kPartialBytes;
 
   Weights<S> weights;
   weights.load(packed, slice);
-  Finish<S> finish(packed);
-  const Depthwise<S> depthwise(static_cast<std::uint32_t>(__cvta_generic_to_shared(hidden)), part);
-  Place place = locate<S>(a, blockIdx.x);
+  std::uint32_t tile = blockIdx.x;
+  Place place = locate<S>(a, tile);
+  Table<S>::fill(a, place, x, zeros, table);
+  Finish<S> finish(packed, sums);
+  finish.aim(a, place, x, y);
+  Depthwise<S> depthwise(hidden, part);
+  std::uint32_t rows[2] = {hidden_row<S>(hidden, part),
+                           slice_sums + ((part * 16 + lane() / 4) * S::kPartialRow + lane() % 4 * 2) * 4};
+  const std::uint32_t scratch = all_hidden + threadIdx.x * 8;
+  depthwise.pin(scratch);
+  finish.pin(scratch);
+  pin(scratch, rows);
+  Place next = place;
+  if constexpr (kMany) {
+    next = locate<S>(a, tile + gridDim.x);
+    Table<S>::fill(a, next, x, zeros, table + Table<S>::kBytes);
+  }
+  __syncthreads();
   Patch<S> patch;
-  patch.aim(a, place, x, part);
-  patch.settle();
-  finish.aim(a, place);
+  patch.aim(table, part);
   wait_for_predecessor();
   patch.load();
 
-  int buffer = 0;
-  for (std::uint32_t tile = blockIdx.x; tile < a.tiles;) {
-    finish.load_residual(a, x);
-    expand(a, patch, weights, hidden, part);
-    tile += gridDim.x;
-    if (tile < a.tiles) {
-      place = locate<S>(a, tile);
-      patch.aim(a, place, x, part);
-      patch.load();
+  for (int parity = 0;; parity ^= 1) {
+    finish.load_residual(a);
+    expand(patch, weights, rows[0]);
+    bool more = false;
+    if constexpr (kMany) {
+      tile += gridDim.x;
+      more = tile < a.tiles;
+      if (more) {
+        patch.aim(table + (parity ^ 1) * Table<S>::kBytes, part);
+        patch.load();
+      }
     }
     synchronize_slice<S>(slice);
-    float* const sums = partial + buffer * (S::kPartialBytes / 4);
-    filter_and_project(a, weights, depthwise, sums + slice * S::kPartialFloats, part);
+    filter_and_project(a, weights, depthwise, rows[1] + parity * S::kPartialBytes);
+    if constexpr (kMany) {
+      place = next;
+      next = locate<S>(a, tile + gridDim.x);
+      Table<S>::fill(a, next, x, zeros, table + parity * Table<S>::kBytes);
+    }
     __syncthreads();
-    finish.store(a, sums, y);
-    finish.aim(a, place);
-    buffer ^= 1;  // whoever still reads the sums does so before the next barrier
+    finish.store(a, parity * S::kPartialBytes);
+    if (!more) break;
+    finish.aim(a, place, x, y);
   }
 }
 
