@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_fp16.h>
+
+#include "fast_division.cuh"
+#include "launch.h"
+#include "stem_block.h"
+
+namespace mobicuda::kernels::stem_block_detail {
+
+inline constexpr int kWarps = 4;
+inline constexpr int kThreads = 32 * kWarps;
+inline constexpr int kStrip = 14;       // output columns of a warp
+inline constexpr int kStemPixels = 16;  // stem columns that they need
+inline constexpr int kChannels = 32;    // of the stem, padded
+inline constexpr int kOutChannels = 16;
+inline constexpr int kGroups = kChannels / 8;
+inline constexpr int kWindow = 2 * kStemPixels + 1;  // input columns
+
+// Packed weights. Biases: of the depthwise (group, lane % 4) and of the projection (fragment, lane % 4), four floats
+// each, b0 b1 b0 b1, as a sum begins with them. Then operands of the instructions, 16 bytes for each lane at a time:
+// stem (group) | depthwise (9 times 4 of 36 words, (ky, group, kx)) | projection (step of k).
+inline constexpr int kProjectSteps = kChannels / 16;
+inline constexpr int kProjectFragments = kOutChannels / 8;
+inline constexpr int kDepthwiseVectors = 9 * kGroups / 4;
+inline constexpr int kBiasVectors = (kGroups + kProjectFragments) * 4;
+inline constexpr int kBiasBytes = kBiasVectors * 16;
+inline constexpr int kOperandVectors = kGroups + kDepthwiseVectors + kProjectSteps;
+inline constexpr int kVectorBytes = 32 * 16;
+inline constexpr int kPackedBytes = kBiasBytes + kOperandVectors * kVectorBytes;
+
+/// Channel, of 16, of which column `column` of fragment 0 or 1 holds the weights of the projection: dealt so that a
+/// thread's sums are 4 neighbours.
+constexpr int dealt_channel(int fragment, int column) { return column / 2 * 4 + fragment * 2 + column % 2; }
+
+/// Bounds as two equal halves. Rounding is monotone: to clip after it with rounded bounds gives the same half.
+struct HalfClip {
+  std::uint32_t lo;
+  std::uint32_t hi;
+};
+
+struct Arguments {
+  int h, w, stem_h, stem_w, out_h, out_w, c_out;
+  int stem_top, stem_left;    // padding of the depthwise: the stem's pixel for output (0, 0) is (-top, -left)
+  int input_top, input_left;  // of both: the input's first for output (0, 0)
+  int rows;                   // of a warp
+  std::uint32_t units;        // (picture, band of rows, strip of columns), one for each warp
+  FastDivision strips, bands;
+  bool paired;  // two neighbouring floats of the input's window are 8-byte aligned
+  bool clips;   // the projection
+  HalfClip stem_clip;
+  HalfClip depthwise_clip;
+  HalfClip project_clip;
+  float scale[3];
+  float shift[3];
+};
+
+}  // namespace mobicuda::kernels::stem_block_detail
