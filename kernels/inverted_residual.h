@@ -42,7 +42,7 @@ enum class InvertedResidualVariant : std::uint8_t {
   SmallS2Tile2x4C144N32,
   SmallS1Tile2x4C192N32,
   SmallS2Tile2x2C192N64,
-  // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels.
+  // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,
   SimtS1Tile14x14C16N24,
@@ -53,6 +53,9 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtS1Tile7x7C48N32,
   SimtS1Tile7x7C96N32,
   SimtS1Tile2x4C192N32,
+  SimtS1Tile14x14C16N64,
+  SimtS1Tile14x14C16K64N96,
+  SimtS1Tile14x14C16N96,
   SimtS2Tile7x8C16N24,
   SimtS2Tile4x7C96N24,
   SimtS2Tile7x7C16N32,
@@ -62,6 +65,12 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtS2Tile7x7C48N64,
   SimtS2Tile2x7C96N64,
   SimtS2Tile2x2C192N64,
+  // inverted_residual_wide: stride, output tile, hidden channels at once, most output channels.
+  WideS1Tile14x14C48N32,
+  WideS1Tile14x14C64N64,
+  WideS1Tile14x14C64N96,
+  WideS2Tile7x14C48N32,
+  WideS2Tile7x7C48N64,
 };
 
 struct InvertedResidualParams {

@@ -142,7 +142,8 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
   const int lane_x = lane() % 2;
   const float* const weights = front + unit * S::kUnitFloats;
 #pragma unroll 1
-  for (int row0 = warp() / S::kUnits * (kM * kRows) + lane() / 2; row0 < S::kExpandRows; row0 += kWarpsM * kM * kRows) {
+  for (int first = warp() / S::kUnits * (kM * kRows); first < S::kPatchPixels; first += kWarpsM * kM * kRows) {
+    const int row0 = first + lane() / 2;
     const float* const rows = patch + row0 * S::kPatchStride;
     float bias[kN];
     load_columns<kN, 2>(bias, weights + kConfig.c_in * kUnit, lane_x);
