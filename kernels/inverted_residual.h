@@ -65,12 +65,6 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtS2Tile7x7C48N64,
   SimtS2Tile2x7C96N64,
   SimtS2Tile2x2C192N64,
-  // inverted_residual_wide: stride, output tile, hidden channels at once, most output channels.
-  WideS1Tile14x14C48N32,
-  WideS1Tile14x14C64N64,
-  WideS1Tile14x14C64N96,
-  WideS2Tile7x14C48N32,
-  WideS2Tile7x7C48N64,
 };
 
 struct InvertedResidualParams {
