@@ -42,6 +42,14 @@ enum class InvertedResidualVariant : std::uint8_t {
   SmallS2Tile2x4C144N32,
   SmallS1Tile2x4C192N32,
   SmallS2Tile2x2C192N64,
+  // inverted_residual_cluster: blocks of a cluster, input channels, output channels.
+  Cluster4K64N64,
+  Cluster2K64N64,
+  Cluster2K64N96,
+  Cluster6K96N96,
+  Cluster6K96N160,
+  Cluster8K160N160,
+  Cluster8K160N320,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <ostream>
 #include <utility>
@@ -402,6 +403,90 @@ TEST_CASE("inverted_residual equals the oracle on blocks of MobileNetV2's channe
     } else {
       check_against_oracle(p, random_data(p, 3000 + 10 * i, i % 4 != 0));
     }
+  }
+}
+
+/// B8 to B17 in any size: clusters know the channels at compile time and share them.
+InvertedResidualParams late_block(Choice& choose) {
+  constexpr int kFirst = 6;
+  constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 14};
+  constexpr int kLast = static_cast<int>(std::size(kMobileNetV2Blocks)) - 1;
+  const InvertedResidualLayer& layer = kMobileNetV2Blocks[kFirst + choose.upto(kLast - kFirst)];
+  InvertedResidualParams p =
+      block(1 + choose.upto(7), choose(kSizes), choose(kSizes), layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+  p.pad_top = choose.upto(2);
+  p.pad_left = choose.upto(2);
+  p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, 1 + choose.upto(1));
+  p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, 1 + choose.upto(1));
+  p.residual = p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
+  return p;
+}
+
+TEST_CASE("inverted_residual equals the oracle on the late blocks' channels in other sizes") {
+  constexpr int kShapes = 40;
+  Choice choose(13);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    InvertedResidualParams p = late_block(choose);
+    if (p.out_h == 0 || p.out_w == 0) continue;
+    CAPTURE(i);
+    if (i % 3 == 0) {
+      p.project_clip = {-2048.0F, 2048.0F};
+      const Data data = integer_data(p, 5000 + 10 * i);
+      const Tensor oracle = oracle_of(p, data);
+      const Device device(p, data);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      for_each_variant(p, [&](InvertedResidualVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
+    } else {
+      p.expand_clip = kClips[choose.upto(2)];
+      p.depthwise_clip = kClips[choose.upto(2)];
+      p.project_clip = kClips[choose.upto(2)];
+      check_against_oracle(p, random_data(p, 5000 + 10 * i, i % 4 != 0));
+    }
+  }
+}
+
+TEST_CASE("inverted_residual gives a picture of the late blocks' channels the same bits in any batch and every time",
+          "[sanitize]") {
+  constexpr int kPictures = 9;
+  constexpr int kRuns = 20;
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    if (layer.size > 14) continue;
+    const InvertedResidualParams p = block(layer, kPictures);
+    InvertedResidualParams one = p;
+    one.n = 1;
+    const std::size_t size = input_count(one);
+    const Data all = random_data(p, 47);
+    const Device device(p, all);
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      const std::vector<float> y = device.run(variant);
+      for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), y));
+      for (const std::size_t n : {0, 4, kPictures - 1}) {
+        Data alone = all;
+        const auto from = all.x.begin() + static_cast<std::ptrdiff_t>(n * size);
+        alone.x.assign(from, from + static_cast<std::ptrdiff_t>(size));
+        CAPTURE(n);
+        const std::span<const float> in_batch(y.data() + n * output_count(one), output_count(one));
+        REQUIRE(compare_bits(Device(one, alone).run(variant), in_batch));
+      }
+    });
+  }
+}
+
+TEST_CASE("inverted_residual passes NaN on in the late blocks' channels") {
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    if (layer.size > 14) continue;
+    const InvertedResidualParams p = block(layer, 2);
+    Data data = random_data(p, 48);
+    data.x[count_of(1, layer.size / 2, layer.size, p.c_in) + 5] = kNan;
+    data.x[input_count(p) - 1] = kNan;
+    const Tensor oracle = oracle_of(p, data);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      REQUIRE(compare_elements(device.run(variant), oracle.value, oracle.bound, shape));
+    });
   }
 }
 

@@ -1,0 +1,112 @@
+// What the cluster kernels do by PTX: loads that stay where they are, and sums sent between blocks of a cluster.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_fp16.h>
+
+namespace mobicuda::kernels::inverted_cluster {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+/// 16 bytes of weights. Volatile: stays in front of wait_for_predecessor().
+__device__ __forceinline__ uint4 load_weights(const unsigned char* from) {
+  uint4 words;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(from));
+  return words;
+}
+
+__device__ __forceinline__ float2 load_bias(const unsigned char* from) {
+  float2 pair;
+  asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "l"(from));
+  return pair;
+}
+
+/// Two halves of what the predecessor writes. Volatile: stays behind wait_for_predecessor().
+__device__ __forceinline__ std::uint32_t load_word(const __half* from) {
+  std::uint32_t word;
+  asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
+  return word;
+}
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// Relaxed: initialize() has its own fence, and nothing else is told.
+__device__ __forceinline__ void arrive_in_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
+
+/// Has the value computed here, not behind a later volatile statement.
+__device__ __forceinline__ void settle(std::uint32_t& value) { asm volatile("" : "+r"(value)); }
+__device__ __forceinline__ void settle(int& value) { asm volatile("" : "+r"(value)); }
+
+// Shared memory by its 32-bit addresses.
+__device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t word) {
+  asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
+}
+
+__device__ __forceinline__ void store_shared(std::uint32_t to, float4 v) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+
+__device__ __forceinline__ uint2 load_shared_2(std::uint32_t from) {
+  uint2 words;
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(from) : "memory");
+  return words;
+}
+
+__device__ __forceinline__ float4 load_shared_4(std::uint32_t from) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(from)
+               : "memory");
+  return v;
+}
+
+// Barriers (mbarrier) of one arrival, by expect(), and of the bytes that it names.
+
+/// Others may send after wait_for_cluster().
+__device__ __forceinline__ void initialize(std::uint32_t barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void expect(std::uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+/// Waits until all that was expected in the phase has come.
+__device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+/// Writes to where `to` is in block `rank` of the cluster and tells its `barrier`.
+__device__ __forceinline__ void send(std::uint32_t to, float4 value, std::uint32_t barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, told;\n"
+      "mapa.shared::cluster.u32 there, %0, %6;\n"
+      "mapa.shared::cluster.u32 told, %1, %6;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [there], {%2, %3, %4, %5}, [told];\n"
+      "}\n" ::"r"(to),
+      "r"(barrier), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(rank)
+      : "memory");
+}
+
+#endif
+
+}  // namespace mobicuda::kernels::inverted_cluster
