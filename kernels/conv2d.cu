@@ -4,8 +4,11 @@
 
 #include "conv2d.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <type_traits>
 
 #include <cuda_fp16.h>
 
@@ -63,6 +66,8 @@ Arguments arguments(const Conv2dParams& p) {
   a.x_pixel = planar ? 1 : p.c_in;
   a.x_channel = planar ? p.h * p.w : 1;
   a.clip = p.clip;
+  std::copy(std::begin(p.scale), std::end(p.scale), a.scale);
+  std::copy(std::begin(p.shift), std::end(p.shift), a.shift);
   return a;
 }
 
@@ -112,13 +117,18 @@ cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Lau
   return for_each_chunk(p.n, ceil_div(p.out_h, S::kTileRows), ceil_div(p.out_w, S::kTileColumns), 1, launch_chunk);
 }
 
+template <class X>
+constexpr bool kBytes = std::is_same_v<X, std::uint8_t>;
+
 template <class X, class T>
 cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
   switch (variant) {
     case Variant::Direct:
-      return launch_direct<X, T, 1, 1>(p, buffers, where);
+      if constexpr (!kBytes<X>) return launch_direct<X, T, 1, 1>(p, buffers, where);
+      break;
     case Variant::Direct4x4:
-      return launch_direct<X, T, 4, 4>(p, buffers, where);
+      if constexpr (!kBytes<X>) return launch_direct<X, T, 4, 4>(p, buffers, where);
+      break;
     case Variant::Stem3x3P2C4:
       return launch_stem<X, T, SmallStem>(p, buffers, where);
     case Variant::Stem3x3P8C8:
@@ -160,9 +170,9 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
   switch (variant) {
     case Variant::Direct:
-      return true;
+      return p.input != Input::NhwcUint8;
     case Variant::Direct4x4:
-      return p.c_out / p.groups % 4 == 0;
+      return p.input != Input::NhwcUint8 && p.c_out / p.groups % 4 == 0;
     case Variant::Stem3x3P2C4:
     case Variant::Stem3x3P8C8:
       return supports_stem(p);
@@ -201,6 +211,10 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
   constexpr int kAnyGpu = std::numeric_limits<int>::max();
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  if (params.input == Input::NhwcUint8) {
+    return params.elem == Elem::F32 ? dispatch<std::uint8_t, float>(variant, params, buffers, where)
+                                    : dispatch<std::uint8_t, __half>(variant, params, buffers, where);
+  }
   if (params.elem == Elem::F32) return dispatch<float, float>(variant, params, buffers, where);
   if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
   return dispatch<float, __half>(variant, params, buffers, where);

@@ -11,17 +11,19 @@ namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
 // y = clip(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
-// both element types; an input in float is not rounded to elem.
+// both element types; an input in float or in bytes is not rounded to elem.
 
-/// Direct runs everything; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4 outputs.
-/// Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a multiple of 8
-/// up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. docs/kernels/conv2d.md says which to use.
+/// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
+/// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
+/// multiple of 8 up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. docs/kernels/conv2d.md says
+/// which to use.
 enum class Conv2dVariant : std::uint8_t { Direct, Direct4x4, Stem3x3P2C4, Stem3x3P8C8 };
 
 struct Conv2dParams {
   Elem elem = Elem::F32;  ///< of the packed w, the residual and y
-  /// Layout and type of x: NHWC in elem, or the network's own input, NCHW or NHWC in float.
-  enum class Input : std::uint8_t { NhwcElem, NchwFloat, NhwcFloat } input = Input::NhwcElem;
+  /// Layout and type of x: NHWC in elem, or the network's own input, NCHW or NHWC in float, or NHWC in bytes, of which
+  /// x * scale + shift in float is taken, before padding.
+  enum class Input : std::uint8_t { NhwcElem, NchwFloat, NhwcFloat, NhwcUint8 } input = Input::NhwcElem;
   int n = 0, h = 0, w = 0, c_in = 0, c_out = 0;
   int out_h = 0, out_w = 0;
   int kernel_h = 1, kernel_w = 1;
@@ -32,6 +34,8 @@ struct Conv2dParams {
   bool bias = false;
   bool residual = false;
   Clip clip{};
+  float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};  ///< of the channels of NhwcUint8
+  float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};
 };
 
 std::span<const Conv2dVariant> conv2d_variants();
@@ -46,8 +50,8 @@ std::size_t conv2d_packed_bytes(const Conv2dParams& params);
 void conv2d_pack(const Conv2dParams& params, const float* weight, void* packed);
 
 /// bias (c_out) in float or null, residual (like y) or null, as params say. Pointers 16-byte aligned, x in float at
-/// least 4; y overlaps no input but may be the residual. Returns cudaErrorInvalidValue where !supports(). n == 0 is
-/// legal and does nothing. Safe from several threads.
+/// least 4, in bytes at least 1; y overlaps no input but may be the residual. Returns cudaErrorInvalidValue where
+/// !supports(). n == 0 is legal and does nothing. Safe from several threads.
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where);
 

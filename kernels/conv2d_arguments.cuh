@@ -13,6 +13,7 @@ struct Arguments {
   int weight_pitch;         ///< c_out as packed
   int x_pixel, x_channel;   ///< elements from a pixel to the next in its row, and from a channel to the next
   Clip clip;
+  float scale[4], shift[4];  ///< of x in bytes
 
   __device__ std::size_t x_picture() const { return static_cast<std::size_t>(h) * w * c_in; }
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include <cuda_pipeline.h>
 
 #include "conv2d_arguments.cuh"
@@ -76,6 +78,8 @@ __device__ __forceinline__ void stage_input(const Arguments& a, const X* picture
       if (ci >= a.c_in) break;
       if constexpr (sizeof(X) == sizeof(float)) {
         __pipeline_memcpy_async(target, source, sizeof(float), inside ? 0 : sizeof(float));
+      } else if constexpr (std::is_same_v<X, std::uint8_t>) {
+        *target = inside ? fmaf(static_cast<float>(*source), a.scale[ci], a.shift[ci]) : 0.0F;
       } else {
         *target = inside ? to_float(*source) : 0.0F;
       }

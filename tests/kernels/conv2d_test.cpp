@@ -1,5 +1,6 @@
 #include "kernels/conv2d.h"
 
+#include <cmath>
 #include <limits>
 #include <ostream>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace mobicuda::kernels {
 
 std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
-  constexpr const char* kInputs[] = {"NHWC", "NCHW float", "NHWC float"};
+  constexpr const char* kInputs[] = {"NHWC", "NCHW float", "NHWC float", "NHWC bytes"};
   return out << test::to_string(p.elem) << " from " << kInputs[static_cast<int>(p.input)] << " n" << p.n << ' ' << p.h
              << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " kernel "
              << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ',' << p.stride_w << " dilation "
@@ -41,7 +42,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr Clip kNone{-kInfinity, kInfinity};
 constexpr Clip kRelu6{0.0F, 6.0F};
 constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
-constexpr Input kInputs[] = {Input::NhwcElem, Input::NchwFloat, Input::NhwcFloat};
+constexpr Input kInputs[] = {Input::NhwcElem, Input::NchwFloat, Input::NhwcFloat};  // of all variants
 constexpr std::size_t kSampledPixels = 2048;
 constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
 
@@ -388,6 +389,53 @@ TEST_CASE("conv2d does not round an input in float to half") {
   for_each_variant(p, [&](Conv2dVariant variant) {
     for (const float y : device.run(variant)) REQUIRE(y == 0x1p-12F);
   });
+}
+
+/// A stem that reads bytes, whole numbers in `bytes`, and the same for an input in float.
+void check_bytes(Conv2dParams p, const std::vector<float>& bytes) {
+  for (int c = 0; c < 4; ++c) {
+    p.scale[c] = 1.0F / (127.5F + static_cast<float>(c));
+    p.shift[c] = 0.25F * static_cast<float>(c) - 1.0F;
+  }
+  Data data = random_data(p, 71);
+  std::vector<std::byte> stored;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t c = i % static_cast<std::size_t>(p.c_in);
+    stored.push_back(static_cast<std::byte>(static_cast<int>(bytes[i])));
+    data.x[i] = std::fma(bytes[i], p.scale[c], p.shift[c]);
+  }
+  Conv2dParams in_float = p;
+  in_float.input = Input::NhwcFloat;
+  const Device device(in_float, data);
+  GuardedBuffer x(stored.size(), 1);
+  x.upload(stored);
+  std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
+  kernels::conv2d_pack(p, data.weight.data(), packed.data());
+  const GuardedBuffer weights{std::span<const std::byte>(packed)};
+  const DeviceTensor bias(Elem::F32, data.bias);
+  const int variants = for_each_variant(p, [&](Conv2dVariant variant) {
+    const std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
+      return kernels::conv2d(variant, p, x.data(), weights.data(), bias.floats(), nullptr, out, where);
+    });
+    REQUIRE(compare_bits(y, device.run(variant)));
+    REQUIRE(x.check_unchanged());
+  });
+  REQUIRE(variants == 2);
+}
+
+TEST_CASE("conv2d takes bytes, scaled and shifted before padding, as it takes the same in float", "[sanitize]") {
+  for (const Elem elem : kElems) {
+    for (const int stride : {1, 2}) {
+      for (int c_in = 1; c_in <= 4; ++c_in) {
+        Conv2dParams p = stem(elem, Input::NhwcUint8, 2, 35, 18, 24, stride);
+        p.c_in = c_in;
+        p.clip = kNone;
+        std::vector<float> bytes = random_uniform(72, input_count(p), 0.0F, 256.0F);
+        for (float& byte : bytes) byte = std::floor(byte);
+        check_bytes(p, bytes);
+      }
+    }
+  }
 }
 
 TEST_CASE("conv2d may write over its residual", "[sanitize]") {
