@@ -16,7 +16,7 @@ namespace {
 using namespace kernels;
 
 constexpr BlockForm kBlockForms[] = {BlockForm::Layers, BlockForm::ExpandDepthwise, BlockForm::Fused};
-constexpr BlockForm kHeadForms[] = {BlockForm::Layers, BlockForm::Fused};
+constexpr BlockForm kPairForms[] = {BlockForm::Layers, BlockForm::Fused};
 
 template <class Variant>
 std::string names_of(std::span<const Variant> variants) {
@@ -187,12 +187,14 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(pointwise_pool_variants(), kernel, variant);
     } else if (kernel == "block") {
       require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
-    } else if (kernel == "head") {
-      require_name(std::span<const BlockForm>(kHeadForms), kernel, variant);
+    } else if (kernel == "stem_block") {
+      require_name(stem_block_variants(), kernel, variant);
+    } else if (kernel == "head" || kernel == "stem") {
+      require_name(std::span<const BlockForm>(kPairForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
-                  "block, head");
+                  "stem_block, block, head, stem");
     }
   }
 }
@@ -299,6 +301,31 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   std::vector<PointwisePoolVariant> preferred{Slice16, Slice8};
   if (params.n >= kMany) preferred.insert(preferred.begin(), {Pictures2N128, Slice32});
   return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
+}
+
+std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams& params) const {
+  using enum StemBlockVariant;
+  const auto variants = stem_block_variants();
+  const auto named = by_name_.find("stem_block");
+  const bool runs = std::any_of(variants.begin(), variants.end(), [&](StemBlockVariant variant) {
+    return (named == by_name_.end() || named->second == kernels::name(variant)) &&
+           supports(variant, params, gpu_.compute_capability);
+  });
+  const auto form = by_name_.find("stem");
+  if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
+  // Warps of so many rows for each multiprocessor; the thresholds are those of docs/kernels/stem_block.md.
+  constexpr int kWarpColumns = 14;
+  const auto warps = [&](int rows) {
+    return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kWarpColumns) /
+           gpu_.multiprocessors;
+  };
+  constexpr double kEnough = 8;
+  std::vector<StemBlockVariant> preferred;
+  for (const StemBlockVariant variant : {Rows56, Rows28, Rows14, Rows7, Rows4, Rows2}) {
+    if (warps(stem_block_rows(variant)) >= kEnough) preferred.push_back(variant);
+  }
+  preferred.push_back(Rows2);
+  return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
 }
 
 BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,

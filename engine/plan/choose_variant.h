@@ -11,6 +11,7 @@
 #include "kernels/gemm.h"
 #include "kernels/inverted_residual.h"
 #include "kernels/pointwise_pool.h"
+#include "kernels/stem_block.h"
 
 namespace mobicuda {
 
@@ -47,6 +48,10 @@ class VariantChooser {
   /// How a pointwise convolution and the global average pool after it run in one launch; nothing where two kernels are
   /// faster, or asked for by name ("head": "layers", "fused").
   std::optional<kernels::PointwisePoolVariant> pointwise_pool(const kernels::PointwisePoolParams& params) const;
+
+  /// How a network's first convolution and the block without expansion after it run in one launch; nothing where they
+  /// cannot, or where two steps are asked for by name ("stem": "layers", "fused").
+  std::optional<kernels::StemBlockVariant> stem_block(const kernels::StemBlockParams& params) const;
 
   /// The form of a block, the one asked for by name ("block") where its kernels run the shape. `fused` or
   /// `expand_depthwise` is null where the block itself rules that form out.

@@ -29,7 +29,8 @@ std::optional<Lowering::Block> Lowering::block_around(const Node& depthwise) con
     return op != nullptr && !in_blocks_.contains(node) && is_pointwise(*op, shape(node->inputs[Conv2d::kWeight]));
   };
   const auto* op = std::get_if<Conv2d>(&depthwise.op);
-  if (op == nullptr || !is_block_depthwise(*op, shape(depthwise.inputs[Conv2d::kWeight])) ||
+  if (op == nullptr || in_blocks_.contains(&depthwise) ||
+      !is_block_depthwise(*op, shape(depthwise.inputs[Conv2d::kWeight])) ||
       depthwise.inputs[Conv2d::kResidual] != kNoValue) {
     return std::nullopt;
   }

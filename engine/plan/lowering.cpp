@@ -10,10 +10,12 @@ namespace mobicuda {
 CudaPlan Lowering::run() {
   input_ = {add_buffer(CudaBuffer::Place::Input, picture_bytes(graph_.input(), Elem::F32)), Elem::F32};
   storage_of(graph_.input()) = input_;
+  find_stem_block();
   find_blocks();
   find_heads();
   for (const Node& node : graph_.nodes()) {
     if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
+    if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
     if (const auto head = heads_.find(&node); head != heads_.end()) lower_head(node, head->second);
     if (in_blocks_.contains(&node)) continue;
     std::visit([&](const auto& op) { lower(node, op); }, node.op);

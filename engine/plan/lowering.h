@@ -183,6 +183,19 @@ class Lowering {
   };
   void lower_head(const Node& pool, const Head& head);
 
+  // ---- the first convolution with the block after it: lower_stem.cpp ----
+
+  struct StemBlock {
+    const Node* stem = nullptr;
+    Block block;
+    kernels::StemBlockVariant variant{};
+    kernels::StemBlockParams params;
+  };
+
+  void find_stem_block();
+  std::optional<StemBlock> stem_block_before(const Block& block) const;
+  void lower_stem_block(const StemBlock& stem);
+
   // ---- operations: lower_convolutions.cpp, lower_others.cpp ----
 
   void lower(const Node& node, const Conv2d& op);
@@ -228,7 +241,8 @@ class Lowering {
   std::vector<Life> lives_;
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;    ///< by their pool
-  std::set<const Node*> in_blocks_;      ///< nodes that a block or a head lowers
+  std::optional<StemBlock> stem_block_;
+  std::set<const Node*> in_blocks_;  ///< nodes that a block, a head or the stem block lowers
   CudaPlan plan_;
   WeightBlob blob_;
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
