@@ -146,8 +146,11 @@ void pack_unit(const InvertedResidualParams& p, const InvertedResidualWeights& w
   for (int i = 0; i < kUnit; ++i) {
     const int group = i / 8;
     const int c = i % 8;
-    put_float(to + layout.expand_bias + c * 8 + group * 4, w.expand_bias, first + i);
-    put_float(to + layout.depthwise_bias + c / 2 * 16 + group * 8 + c % 2 * 4, w.depthwise_bias, first + i);
+    for (int copy = 0; copy < 2; ++copy) {
+      put_float(to + layout.expand_bias + c * 16 + group * 8 + copy * 4, w.expand_bias, first + i);
+      put_float(to + layout.depthwise_bias + (group * 4 + c / 2) * 16 + copy * 8 + c % 2 * 4, w.depthwise_bias,
+                first + i);
+    }
     const float* const taps = w.depthwise + (first + i) * kTaps;
     unsigned char* const at = to + layout.taps + i * 32 + c % 2 * 2;
     for (int tap = 0; tap < kTaps - 1; ++tap) put_half(at + tap * 4, taps[tap]);
@@ -193,12 +196,21 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //           channels     stride  tile   slice  parts  min_blocks
-    entry<Config{16,  96, 24,  2,     4, 8,   32,    2,    1}>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
-    entry<Config{24, 144, 24,  1,     4, 8,   48,    2,    1}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
-    entry<Config{24, 144, 32,  2,     2, 4,   48,    1,    1}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
-    entry<Config{32, 192, 32,  1,     2, 4,   32,    1,    1}>(Variant::SmallS1Tile2x4C192N32, "small_s1_2x4_c192_n32"),
-    entry<Config{32, 192, 64,  2,     2, 2,   16,    1,    1}>(Variant::SmallS2Tile2x2C192N64, "small_s2_2x2_c192_n64"),
+    //           channels     stride  tile  slice  parts  min_blocks
+    entry<Config{16,  96, 24,  2,     4, 8,  32,    2,    1}>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
+    entry<Config{16,  96, 24,  2,     4, 8,  48,    2,    1}>(Variant::SmallS2Tile4x8C96N24Slice48, "small_s2_4x8_c96_n24_slice48"),
+    entry<Config{16,  96, 24,  2,     8, 8,  48,    4,    1}>(Variant::SmallS2Tile8x8C96N24, "small_s2_8x8_c96_n24"),
+    entry<Config{24, 144, 24,  1,     4, 8,  48,    2,    1}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
+    entry<Config{24, 144, 24,  1,     8, 8,  48,    2,    1}>(Variant::SmallS1Tile8x8C144N24, "small_s1_8x8_c144_n24"),
+    entry<Config{24, 144, 32,  2,     2, 4,  48,    1,    1}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
+    entry<Config{24, 144, 32,  2,     4, 4,  48,    1,    1}>(Variant::SmallS2Tile4x4C144N32, "small_s2_4x4_c144_n32"),
+    entry<Config{24, 144, 32,  2,     4, 8,  48,    2,    1}>(Variant::SmallS2Tile4x8C144N32, "small_s2_4x8_c144_n32"),
+    entry<Config{32, 192, 32,  1,     2, 4,  48,    1,    1}>(Variant::SmallS1Tile2x4C192N32, "small_s1_2x4_c192_n32"),
+    entry<Config{32, 192, 32,  1,     4, 4,  48,    1,    1}>(Variant::SmallS1Tile4x4C192N32, "small_s1_4x4_c192_n32"),
+    entry<Config{32, 192, 32,  1,     4, 8,  48,    1,    1}>(Variant::SmallS1Tile4x8C192N32, "small_s1_4x8_c192_n32"),
+    entry<Config{32, 192, 64,  2,     2, 2,  16,    1,    1}>(Variant::SmallS2Tile2x2C192N64, "small_s2_2x2_c192_n64"),
+    entry<Config{32, 192, 64,  2,     2, 4,  48,    1,    1}>(Variant::SmallS2Tile2x4C192N64, "small_s2_2x4_c192_n64"),
+    entry<Config{32, 192, 64,  2,     4, 4,  48,    1,    1}>(Variant::SmallS2Tile4x4C192N64, "small_s2_4x4_c192_n64"),
 };
 // clang-format on
 

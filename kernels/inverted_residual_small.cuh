@@ -35,8 +35,8 @@ inline constexpr int kUnit = 16;
 inline constexpr int kZeroBytes = 64;
 struct UnitLayout {
   int project;         ///< (two strips of 8 output channels, lane, 16 bytes); before it expand: (16 of c_in, lane, 16)
-  int expand_bias;     ///< (8 channels of either group, group) floats
-  int depthwise_bias;  ///< (4, group, 2 channels) floats
+  int expand_bias;     ///< (8 channels, group, twice) floats
+  int depthwise_bias;  ///< (group, 4, twice, 2 channels) floats
   int taps;            ///< (group, 8 channels, taps 0..7), each tap in the half of a word where the operand has it
   int last_tap;        ///< (8 channels, group)
   int bytes;
@@ -46,8 +46,8 @@ constexpr UnitLayout unit_layout(int c_in, int c_out) {
   UnitLayout layout{};
   layout.project = ceil_div(c_in, 16) * 512;
   layout.expand_bias = layout.project + ceil_div(c_out, 16) * 512;
-  layout.depthwise_bias = layout.expand_bias + 64;
-  layout.taps = layout.depthwise_bias + 64;
+  layout.depthwise_bias = layout.expand_bias + 128;
+  layout.taps = layout.depthwise_bias + 128;
   layout.last_tap = layout.taps + 512;
   layout.bytes = layout.last_tap + 64;
   return layout;

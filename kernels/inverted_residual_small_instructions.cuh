@@ -24,6 +24,20 @@ __device__ __forceinline__ std::uint32_t clip([[maybe_unused]] float first, [[ma
   return result;
 }
 
+/// sum = start + a (16 x 16) * b (16 x 8). Apart from sum, so that `start` stays in its registers.
+__device__ __forceinline__ void multiply_add_to([[maybe_unused]] float (&sum)[4],
+                                                [[maybe_unused]] const std::uint32_t (&start)[4],
+                                                [[maybe_unused]] const std::uint32_t (&a)[4],
+                                                [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %11, %12, %13};"
+      : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(__uint_as_float(start[0])),
+        "f"(__uint_as_float(start[1])), "f"(__uint_as_float(start[2])), "f"(__uint_as_float(start[3])));
+#endif
+}
+
 /// sum += a (16 x 8) * b (8 x 8).
 __device__ __forceinline__ void multiply_add_half([[maybe_unused]] float (&sum)[4], [[maybe_unused]] std::uint32_t a0,
                                                   [[maybe_unused]] std::uint32_t a1, [[maybe_unused]] std::uint32_t b) {

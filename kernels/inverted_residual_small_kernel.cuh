@@ -112,9 +112,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
   const std::uint32_t hidden = all_hidden + slice * (S::kUnits * 2 * S::kGroupBytes);
   const std::uint32_t sums = all_hidden + S::kHiddenBytes;
   const std::uint32_t slice_sums = sums + slice * (S::kPartialFloats * 4);
+  const std::uint32_t table = sums + (kMany ? 2 : 1) * S::kPartialBytes;
   const unsigned char* const zeros = packed + S::kCOut * 4;
-
-  std::uint32_t table = sums + (kMany ? 2 : 1) * S::kPartialBytes;
 
   Weights<S> weights;
   weights.load(packed, slice);
@@ -138,6 +137,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
   __syncthreads();
   Patch<S> patch;
   patch.aim(table, part);
+  if constexpr (kMany) __syncthreads();  // before the table is filled again
   wait_for_predecessor();
   patch.load();
 

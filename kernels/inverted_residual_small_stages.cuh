@@ -17,8 +17,8 @@ struct Weights {
   std::uint32_t project[S::kUnits][S::kStrips + S::kStrips % 2][2];
   std::uint32_t taps[S::kUnits][2][8];  ///< B operands of diagonal matrices
   std::uint32_t last_tap[S::kUnits][2];
-  std::uint32_t expand_bias[S::kUnits][2];     ///< of channels lane / 4 of either group
-  std::uint32_t depthwise_bias[S::kUnits][4];  ///< of channels lane % 4 * 2 and the next of either group
+  std::uint32_t expand_bias[S::kUnits][4];        ///< of channel lane / 4 of the groups, each twice
+  std::uint32_t depthwise_bias[S::kUnits][2][4];  ///< of channels lane % 4 * 2 and the next, twice
 
   __device__ __forceinline__ void load(const unsigned char* packed, unsigned slice) {
     constexpr UnitLayout kLayout = S::kLayout;
@@ -30,15 +30,15 @@ struct Weights {
       load_words<4>(packed + lane() * 16, expand[u][0]);
       if constexpr (S::kCIn == 24) load_words<2>(packed + 512 + lane() * 16, expand[u][1]);
       if constexpr (S::kCIn == 32) load_words<4>(packed + 512 + lane() * 16, expand[u][1]);
-      load_words<2>(packed + kLayout.expand_bias + lane() / 4 * 8, expand_bias[u]);
+      load_words<4>(packed + kLayout.expand_bias + lane() / 4 * 16, expand_bias[u]);
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
         const unsigned char* const from = packed + kLayout.taps + (g * 8 + lane() / 4) * 32;
         load_words_if<4>(on_diagonal, from, taps[u][g]);
         load_words_if<4>(on_diagonal, from + 16, taps[u][g] + 4);
+        load_words<4>(packed + kLayout.depthwise_bias + (g * 4 + lane() % 4) * 16, depthwise_bias[u][g]);
       }
       load_words_if<2>(on_diagonal, packed + kLayout.last_tap + lane() / 4 * 8, last_tap[u]);
-      load_words<4>(packed + kLayout.depthwise_bias + lane() % 4 * 16, depthwise_bias[u]);
 #pragma unroll
       for (int strip = 0; strip < S::kStrips; strip += 2) {
         load_words<4>(packed + kLayout.project + strip / 2 * 512 + lane() * 16, project[u][strip]);
@@ -116,10 +116,8 @@ class Patch {
 
   /// Tile `i` of the hidden pixels: two words for 8 channels each, of neighbouring pixels.
   __device__ __forceinline__ void expand(const Weights<S>& weights, int unit, int i, std::uint32_t* result) const {
-    const float first = __uint_as_float(weights.expand_bias[unit][0]);
-    const float second = __uint_as_float(weights.expand_bias[unit][1]);
-    float sum[4] = {first, first, second, second};
-    gemm_detail::multiply_add(sum, weights.expand[unit][0], words_[i][0], words_[i][1]);
+    float sum[4];
+    multiply_add_to(sum, weights.expand_bias[unit], weights.expand[unit][0], words_[i][0], words_[i][1]);
     if constexpr (S::kCIn == 24) {
       multiply_add_half(sum, weights.expand[unit][1][0], weights.expand[unit][1][1], words_[i][2]);
     }
@@ -195,9 +193,7 @@ class Depthwise {
                                         std::uint32_t (&result)[2]) const {
     const std::uint32_t offset = (unit * 2 + group) * S::kGroupBytes + tile * kTileBytes;
     const std::uint32_t(&taps)[8] = weights.taps[unit][group];
-    const float bias[2] = {__uint_as_float(weights.depthwise_bias[unit][2 * group]),
-                           __uint_as_float(weights.depthwise_bias[unit][2 * group + 1])};
-    float first[4] = {bias[0], bias[1], bias[0], bias[1]};
+    float first[4];
     float second[4] = {};
     std::uint32_t last[2];
 #pragma unroll
@@ -205,10 +201,18 @@ class Depthwise {
       std::uint32_t pixels[4];
       load_four(pixels, rows_[i] + offset);
       if constexpr (S::kOneBand) {
-        gemm_detail::multiply_add(first, pixels, taps[4 * i], taps[4 * i + 1]);
+        if (i == 0) {
+          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+        } else {
+          gemm_detail::multiply_add(first, pixels, taps[4 * i], taps[4 * i + 1]);
+        }
         gemm_detail::multiply_add(second, pixels, taps[4 * i + 2], taps[4 * i + 3]);
       } else {
-        gemm_detail::multiply_add(i % 2 == 0 ? first : second, pixels, taps[2 * i], taps[2 * i + 1]);
+        if (i == 0) {
+          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+        } else {
+          gemm_detail::multiply_add(i % 2 == 0 ? first : second, pixels, taps[2 * i], taps[2 * i + 1]);
+        }
       }
     }
     load_two(last, rows_[kLoads - 1] + offset);
