@@ -47,7 +47,7 @@ std::uint32_t both_halves(float value) {
 
 HalfClip half_clip(Clip clip) { return {both_halves(clip.lo), both_halves(clip.hi)}; }
 
-Arguments arguments(Variant variant, const StemBlockParams& p, const void* x) {
+Arguments arguments(Variant variant, const StemBlockParams& p) {
   Arguments a{};
   a.h = p.h;
   a.w = p.w;
@@ -64,7 +64,8 @@ Arguments arguments(Variant variant, const StemBlockParams& p, const void* x) {
   a.units = static_cast<std::uint32_t>(unit_count(variant, p));
   a.strips = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kStrip)));
   a.bands = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, a.rows)));
-  a.paired = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  a.plane_bytes = p.h * p.w * 4;
+  a.input_step = std::int64_t{kStride} * p.w * (p.input == StemInput::NchwFloat ? 4 : 3);
   a.clips = !std::isinf(p.project_clip.lo) || !std::isinf(p.project_clip.hi);
   a.stem_clip = half_clip(p.stem_clip);
   a.depthwise_clip = half_clip(p.depthwise_clip);
@@ -78,12 +79,16 @@ Arguments arguments(Variant variant, const StemBlockParams& p, const void* x) {
 
 using Kernel = void (*)(Arguments, const void*, const unsigned char*, __half*);
 
-Kernel kernel_of(const StemBlockParams& p) {
+template <bool kRelu>
+Kernel kernel_of(const StemBlockParams& p, const void* x) {
+  if (p.input == StemInput::NhwcUint8) return stem_block_kernel<InputForm::Bytes, kRelu>;
+  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  return pairs ? stem_block_kernel<InputForm::FloatPairs, kRelu> : stem_block_kernel<InputForm::Floats, kRelu>;
+}
+
+Kernel kernel_of(const StemBlockParams& p, const void* x) {
   const bool relu = p.stem_clip.lo == 0.0F && p.depthwise_clip.lo == 0.0F;
-  if (p.input == StemInput::NchwFloat) {
-    return relu ? stem_block_kernel<StemInput::NchwFloat, true> : stem_block_kernel<StemInput::NchwFloat, false>;
-  }
-  return relu ? stem_block_kernel<StemInput::NhwcUint8, true> : stem_block_kernel<StemInput::NhwcUint8, false>;
+  return relu ? kernel_of<true>(p, x) : kernel_of<false>(p, x);
 }
 
 /// Where an operand of an instruction comes from: value(k, column) for the lane's pairs of k.
@@ -206,8 +211,8 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
   constexpr int kAnyGpu = std::numeric_limits<int>::max();
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
-  const Arguments a = arguments(variant, params, x);
-  return launch(kernel_of(params), dim3((a.units + kWarps - 1) / kWarps), dim3(kThreads), 0, where, a, x,
+  const Arguments a = arguments(variant, params);
+  return launch(kernel_of(params, x), dim3((a.units + kWarps - 1) / kWarps), dim3(kThreads), 0, where, a, x,
                 static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
 }
 

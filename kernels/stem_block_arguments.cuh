@@ -41,6 +41,9 @@ struct HalfClip {
   std::uint32_t hi;
 };
 
+/// FloatPairs: the window begins at a multiple of 8 bytes in every row.
+enum class InputForm : std::uint8_t { Floats, FloatPairs, Bytes };
+
 struct Arguments {
   int h, w, stem_h, stem_w, out_h, out_w, c_out;
   int stem_top, stem_left;    // padding of the depthwise: the stem's pixel for output (0, 0) is (-top, -left)
@@ -48,8 +51,9 @@ struct Arguments {
   int rows;                   // of a warp
   std::uint32_t units;        // (picture, band of rows, strip of columns), one for each warp
   FastDivision strips, bands;
-  bool paired;  // two neighbouring floats of the input's window are 8-byte aligned
-  bool clips;   // the projection
+  int plane_bytes;          // of a channel of floats
+  std::int64_t input_step;  // bytes from a row to the next but one
+  bool clips;               // the projection
   HalfClip stem_clip;
   HalfClip depthwise_clip;
   HalfClip project_clip;

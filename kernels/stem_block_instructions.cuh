@@ -15,25 +15,31 @@ __device__ __forceinline__ void load_vector(const unsigned char* from, std::uint
                : "l"(from));
 }
 
-__device__ __forceinline__ void load_or_zero(bool present, const char* from, std::uint32_t& word) {
-  word = 0;
-  if (present) asm volatile("ld.global.u32 %0, [%1];" : "=r"(word) : "l"(from));
+/// Begins to copy kBytes from global to shared memory; zeros, and no access, where not `present`.
+template <int kBytes>
+__device__ __forceinline__ void copy_or_zero(std::uint32_t to, std::uintptr_t from, bool present) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+               :
+               : "r"(to), "l"(from), "n"(kBytes), "r"(present ? kBytes : 0)
+               : "memory");
 }
 
-__device__ __forceinline__ void load_two_or_zero(bool present, const char* from, std::uint32_t (&words)[2]) {
-  words[0] = words[1] = 0;
-  if (present) asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(from));
-}
+__device__ __forceinline__ void close_group() { asm volatile("cp.async.commit_group;" : : : "memory"); }
 
-__device__ __forceinline__ void load_byte_or_zero(bool present, const char* from, std::uint32_t& word) {
-  word = 0;
-  if (present) asm volatile("ld.global.u8 %0, [%1];" : "=r"(word) : "l"(from));
+/// Waits for all groups but the last kPending.
+template <int kPending>
+__device__ __forceinline__ void wait_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
 }
 
 __device__ __forceinline__ std::uint32_t load_word(std::uint32_t from) {
   std::uint32_t word;
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from) : "memory");
   return word;
+}
+
+__device__ __forceinline__ void load_two(std::uint32_t from, float (&values)[2]) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(values[0]), "=f"(values[1]) : "r"(from) : "memory");
 }
 
 __device__ __forceinline__ void load_four(std::uint32_t from, float (&values)[4]) {

@@ -23,6 +23,7 @@ inline constexpr int kRowBytes = (kStemPixels + 2) * kRowPixelBytes;
 struct WarpMemory {
   alignas(16) unsigned char input[kInputPairs][kPairBytes];
   alignas(16) unsigned char rows[2][kRowBytes];  // of the stem: (pixel, channel)
+  alignas(16) unsigned char raw[kAhead][kRawBytes];
 };
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
@@ -57,7 +58,7 @@ struct Weights {
   }
 };
 
-template <StemInput kInput, bool kRelu>
+template <InputForm kForm, bool kRelu>
 __global__ void __launch_bounds__(kThreads, kMinBlocks)
     stem_block_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const std::uint32_t lane_load = (lane() % 16 + 1 + lane() / 16) * kRowPixelBytes;
   const std::uint32_t bias_base = shared_address(biases) + static_cast<std::uint32_t>(t * 16);
 
-  InputWalk<kInput> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, 2 * (oy + steps) + 1 - a.input_top);
+  InputWalk<kForm> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, 2 * (oy + steps) + 1 - a.input_top,
+                         shared_address(own.raw));
   std::uint32_t pair = shared_address(own.input);  // that the step begins in
   std::uint32_t next_pair = pair + kPairBytes;
   std::uint32_t free_pair = pair + 2 * kPairBytes;
@@ -119,20 +121,13 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   wait_for_predecessor();
   if (unit >= a.units) return;
 
-  RawPair raw[2];
-  {
-    RawPair first[2];
-    input.load(first[0]);
-    input.load(first[1]);
-    input.load(raw[0]);
-    input.load(raw[1]);
-    input.store(a, first[0], 4, pair);
-    input.store(a, first[1], 3, next_pair);
-  }
+  input.begin();
+  input.advance(pair);
+  input.advance(next_pair);
   __syncwarp();
 
   float sums[2][kGroups][4] = {};  // of the outputs that have seen two rows, and one
-  const auto step = [&](int i, RawPair& two_ahead, std::uint32_t row) {
+  const auto step = [&](int i, std::uint32_t row) {
     std::uint32_t window[2][4];
 #pragma unroll
     for (int lower = 0; lower < 2; ++lower) {
@@ -166,8 +161,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
       store_matrices(row + lane_store + static_cast<std::uint32_t>(q * 16), stem[q][0], stem[q][1], stem[q + 1][0],
                      stem[q + 1][1]);
     }
-    input.store(a, two_ahead, 2, free_pair);
-    input.load(two_ahead);
+    input.advance(free_pair);
     __syncwarp();
 
     float result[kProjectFragments][4];
@@ -224,8 +218,8 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   };
 #pragma unroll 1
   for (int i = 0; i < steps; i += 2) {
-    step(i, raw[0], row_base);
-    if (i + 1 < steps) step(i + 1, raw[1], row_base + kRowBytes);
+    step(i, row_base);
+    if (i + 1 < steps) step(i + 1, row_base + kRowBytes);
   }
 #endif
 }
