@@ -35,7 +35,7 @@ bool sane_extent(int size, int out, int stride, int pad) {
 }
 
 std::int64_t unit_count(Variant variant, const StemBlockParams& p) {
-  return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, kStrip);
+  return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, kColumns);
 }
 
 std::uint32_t both_halves(float value) {
@@ -62,10 +62,10 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
   a.input_left = kStride * p.depthwise_pad_left + p.stem_pad_left;
   a.rows = stem_block_rows(variant);
   a.units = static_cast<std::uint32_t>(unit_count(variant, p));
-  a.strips = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kStrip)));
+  a.column_blocks = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kColumns)));
   a.bands = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, a.rows)));
   a.plane_bytes = p.h * p.w * 4;
-  a.input_step = std::int64_t{kStride} * p.w * (p.input == StemInput::NchwFloat ? 4 : 3);
+  a.row_bytes = p.w * (p.input == StemInput::NchwFloat ? 4 : 3);
   a.clips = !std::isinf(p.project_clip.lo) || !std::isinf(p.project_clip.hi);
   a.stem_clip = half_clip(p.stem_clip);
   a.depthwise_clip = half_clip(p.depthwise_clip);

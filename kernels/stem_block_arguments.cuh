@@ -10,14 +10,16 @@
 
 namespace mobicuda::kernels::stem_block_detail {
 
-inline constexpr int kWarps = 4;
+inline constexpr int kWarps = 2;
 inline constexpr int kThreads = 32 * kWarps;
-inline constexpr int kStrip = 14;       // output columns of a warp
-inline constexpr int kStemPixels = 16;  // stem columns that they need
-inline constexpr int kChannels = 32;    // of the stem, padded
+inline constexpr int kStrips = 2;  // of a warp
+inline constexpr int kStrip = 14;  // output columns; with those beside them, the rows of an instruction
+inline constexpr int kColumns = kStrips * kStrip;
+inline constexpr int kStemColumns = kColumns + 2;
+inline constexpr int kChannels = 32;  // of the stem, padded
 inline constexpr int kOutChannels = 16;
 inline constexpr int kGroups = kChannels / 8;
-inline constexpr int kWindow = 2 * kStemPixels + 1;  // input columns
+inline constexpr int kWindow = 2 * kStemColumns + 1;  // input columns
 
 // Packed weights. Biases: of the depthwise (group, lane % 4) and of the projection (fragment, lane % 4), four floats
 // each, b0 b1 b0 b1, as a sum begins with them. Then operands of the instructions, 16 bytes for each lane at a time:
@@ -49,11 +51,11 @@ struct Arguments {
   int stem_top, stem_left;    // padding of the depthwise: the stem's pixel for output (0, 0) is (-top, -left)
   int input_top, input_left;  // of both: the input's first for output (0, 0)
   int rows;                   // of a warp
-  std::uint32_t units;        // (picture, band of rows, strip of columns), one for each warp
-  FastDivision strips, bands;
-  int plane_bytes;          // of a channel of floats
-  std::int64_t input_step;  // bytes from a row to the next but one
-  bool clips;               // the projection
+  std::uint32_t units;        // (picture, band of rows, kColumns), one for each warp
+  FastDivision column_blocks, bands;
+  int plane_bytes;  // of a channel of floats
+  int row_bytes;    // of the input, or of one of its channels
+  bool clips;       // the projection
   HalfClip stem_clip;
   HalfClip depthwise_clip;
   HalfClip project_clip;

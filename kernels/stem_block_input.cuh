@@ -1,152 +1,128 @@
 // How a warp of the stem block brings its window of the input into shared memory, two rows at a time: as half, the
-// three channels of a pixel together, zeros outside the picture. Lane -> row lane / 16, columns 2p and 2p + 1 with
-// p = lane % 16, all channels; and of the last column, which has no partner, channel p. Rows come by asynchronous
-// copies, kAhead pairs of them under way at once; what a lane has copied nobody but itself reads.
+// three channels of a pixel together, zeros outside the picture. Lane p converts columns 2p and 2p + 1. Rows come by
+// asynchronous copies, kAhead pairs of them under way at once.
 #pragma once
 
 #include "stem_block_instructions.cuh"
 
 namespace mobicuda::kernels::stem_block_detail {
 
-// 80 words: the two rows that are stored at once are in different banks.
-inline constexpr int kInputRowBytes = 320;
-inline constexpr int kPairBytes = 2 * kInputRowBytes;
-
 inline constexpr int kAhead = 4;
-inline constexpr int kRawWords = 7;  // of a lane: 2 columns x 3 channels, and the last column
-inline constexpr int kRawBytes = kRawWords * 32 * 4;
-inline constexpr int kRawLast = 6 * 32 * 4;
+// 97 words: the ninths of a window's three rows, see the kernel, are in different banks.
+inline constexpr int kInputRowBytes = 388;
+inline constexpr int kPairBytes = 2 * kInputRowBytes;
+inline constexpr int kRawRowBytes = 3 * 32 * 8;  // floats: (channel, lane, 2 columns); bytes as they come, 48 words
+inline constexpr int kRawPairBytes = 2 * kRawRowBytes;
+
+/// What alternates: in one half is what a step reads, in the other what it writes, then they change places.
+struct InputHalf {
+  alignas(16) unsigned char pairs[2][kPairBytes];
+  alignas(16) unsigned char raw[2][kRawPairBytes];
+};
 
 template <InputForm kForm>
 class InputWalk {
  public:
-  /// The window's first row and column, which may lie outside; no row from `end_row` on is read. `raw`: the lane's
-  /// kAhead times kRawBytes.
+  /// The window's first row and column, which may lie outside; no row from `end_row` on is read. `base`: of halves.
   __device__ __forceinline__ InputWalk(const Arguments& a, const void* x, std::uint32_t n, int row, int column,
-                                       int end_row, std::uint32_t raw)
-      : a_(a),
-        end_row_(min(a.h, end_row)),
-        row_(row + static_cast<int>(lane()) / 16),
-        raw_(raw + lane() * kLaneBytes),
-        raw_last_(raw + kRawLast + lane() * 4),
-        slot_(0) {
-    const int p = static_cast<int>(lane() % 16);
-    const int first = column + 2 * p;
-    const int last = column + kWindow - 1;
-    present_[0] = first >= 0 && first < a.w;
-    present_[1] = first + 1 >= 0 && first + 1 < a.w;
-    last_present_ = p < 3 && last >= 0 && last < a.w;
+                                       int end_row, std::uint32_t base)
+      : a_(a), end_row_(min(a.h, end_row)), row_(row), lane_to_(base + lane() * 12) {
+    const int first = 2 * static_cast<int>(lane());
+    const int begin = max(0, -column);
+    const int end = min(kWindow, a.w - column);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) present_[i] = first + i >= begin && first + i < end;
     const std::int64_t picture = std::int64_t{a.h} * a.w * 3;
-    const std::int64_t pixel = std::int64_t{row_} * a.w + first;
+    const std::int64_t pixel = std::int64_t{row} * a.w + column;
     if constexpr (kBytes) {
       from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>(n * picture + pixel * 3);
-      last_offset_ = p + (last - first) * 3;
+      // A word begins less than 4 bytes before the first byte present, and before the last one.
+      words_from_ = begin * 3 - 4;
+      words_to_ = end * 3;
+      raw_ = base + kRawOffset + lane() * 4;
     } else {
-      from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>((n * picture + pixel) * 4);
-      last_offset_ = p * a.plane_bytes + (last - first) * 4;
+      from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>((n * picture + pixel + first) * 4);
+      raw_ = base + kRawOffset + lane() * 8;
     }
   }
 
-  /// Begins with the first kAhead pairs of rows.
-  __device__ __forceinline__ void begin() {
+  /// Begins to copy the next two rows to a place of raw[], `half` the offset of its half.
+  template <int kSlot>
+  __device__ __forceinline__ void load(std::uint32_t half) {
+    if constexpr (kBytes) __syncwarp();  // a lane's bytes are not what it has copied
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      load();
-      next_slot();
+    for (int r = 0; r < 2; ++r) {
+      const bool row_present = row_ + r >= 0 && row_ + r < end_row_;
+      const std::uint32_t to = raw_ + half + kSlot * kRawPairBytes + r * kRawRowBytes;
+      const std::uintptr_t row = from_ + static_cast<std::uintptr_t>(r * a_.row_bytes);
+      if constexpr (kBytes) {
+        const int ahead = static_cast<int>(row % 4);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int word = (static_cast<int>(lane()) + i * 32) * 4;
+          const bool present = row_present && word - ahead > words_from_ && word - ahead < words_to_;
+          if (i == 0 || lane() < 16) copy_or_zero<4>(to + i * 128, row / 4 * 4 + static_cast<unsigned>(word), present);
+        }
+      } else {
+#pragma unroll
+        for (int c = 0; c < 3; ++c) {
+          const std::uintptr_t from = row + static_cast<std::uintptr_t>(c * a_.plane_bytes);
+          if constexpr (kForm == InputForm::FloatPairs) {
+            copy_or_zero<8>(to + c * 256, from, row_present && present_[0]);
+          } else {
+            copy_or_zero<4>(to + c * 256, from, row_present && present_[0]);
+            copy_or_zero<4>(to + c * 256 + 4, from + 4, row_present && present_[1]);
+          }
+        }
+      }
     }
+    close_group();
+    from_ += static_cast<std::uintptr_t>(2 * a_.row_bytes);
+    row_ += 2;
   }
 
-  /// Converts the oldest two rows under way and begins to copy the next two.
-  __device__ __forceinline__ void advance(std::uint32_t pair) {
-    wait_groups<kAhead - 1>();
-    store(pair);
-    load();
-    next_slot();
+  /// Converts the oldest pair of kAhead under way, whose copies all lanes have waited for.
+  template <int kSlot>
+  __device__ __forceinline__ void store(std::uint32_t half) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const std::uint32_t from = raw_ + half + kSlot * kRawPairBytes + r * kRawRowBytes;
+      const std::uint32_t to = lane_to_ + half + kSlot * kPairBytes + r * kInputRowBytes;
+      std::uint32_t words[3];
+      if constexpr (kBytes) {
+        const std::uintptr_t row = from_ + static_cast<std::uintptr_t>((r - 2 * kAhead) * a_.row_bytes);
+        const auto at = static_cast<unsigned>(row % 4) + lane() * 6;
+        const std::uint32_t first_word = from - lane() * 4 + at / 4 * 4;
+        const std::uint32_t raw[3] = {load_word(first_word), load_word(first_word + 4), load_word(first_word + 8)};
+        const unsigned shift = at % 4 * 8;
+        const std::uint32_t bytes[2] = {__funnelshift_r(raw[0], raw[1], shift), __funnelshift_r(raw[1], raw[2], shift)};
+        const auto value = [&](int c, int i) {
+          const int k = i * 3 + c;
+          return scaled(bytes[k / 4], k % 4, a_.scale[c], a_.shift[c]);
+        };
+        const int y = row_ + r - 2 * kAhead;
+        const bool row_present = y >= 0 && y < end_row_;
+        const std::uint32_t first = row_present && present_[0] ? ~0U : 0U;
+        const std::uint32_t second = row_present && present_[1] ? ~0U : 0U;
+        words[0] = round_two(value(0, 0), value(1, 0)) & first;
+        words[1] = round_two(value(2, 0), value(0, 1)) & ((first & 0xFFFFU) | (second & 0xFFFF0000U));
+        words[2] = round_two(value(1, 1), value(2, 1)) & second;
+      } else {
+        float values[3][2];
+#pragma unroll
+        for (int c = 0; c < 3; ++c) load_two(from + c * 256, values[c]);
+        words[0] = round_two(values[0][0], values[1][0]);
+        words[1] = round_two(values[2][0], values[0][1]);
+        words[2] = round_two(values[1][1], values[2][1]);
+      }
+#pragma unroll
+      for (int i = 0; i < 3; ++i) store_word(to + i * 4, words[i]);
+    }
   }
 
  private:
   static constexpr bool kBytes = kForm == InputForm::Bytes;
-  static constexpr unsigned kLaneBytes = kBytes ? 4 : 8;
-
-  __device__ __forceinline__ void next_slot() { slot_ = slot_ == (kAhead - 1) * kRawBytes ? 0 : slot_ + kRawBytes; }
-
-  __device__ __forceinline__ void load() {
-    const bool row_present = row_ >= 0 && row_ < end_row_;
-    const std::uint32_t to = raw_ + slot_;
-    if constexpr (kBytes) {
-      // The words that hold a byte of the two pixels.
-      const std::uint32_t pixels = (present_[0] ? 0x7U : 0U) | (present_[1] ? 0x38U : 0U);
-      const std::uint32_t bytes = (row_present ? pixels : 0U) << (from_ % 4);
-#pragma unroll
-      for (unsigned i = 0; i < 3; ++i) {
-        copy_or_zero<4>(to + i * 128, from_ / 4 * 4 + i * 4, (bytes >> (4 * i) & 0xFU) != 0);
-      }
-      copy_or_zero<4>(raw_last_ + slot_, last_from() / 4 * 4, row_present && last_present_);
-    } else {
-#pragma unroll
-      for (unsigned c = 0; c < 3; ++c) {
-        const std::uintptr_t from = from_ + c * static_cast<std::uintptr_t>(a_.plane_bytes);
-        if constexpr (kForm == InputForm::FloatPairs) {
-          copy_or_zero<8>(to + c * 256, from, row_present && present_[0]);
-        } else {
-#pragma unroll
-          for (unsigned i = 0; i < 2; ++i) {
-            copy_or_zero<4>(to + c * 256 + i * 4, from + i * 4, row_present && present_[i]);
-          }
-        }
-      }
-      copy_or_zero<4>(raw_last_ + slot_, last_from(), row_present && last_present_);
-    }
-    close_group();
-    from_ += static_cast<std::uintptr_t>(a_.input_step);
-    row_ += 2;
-  }
-
-  __device__ __forceinline__ void store(std::uint32_t pair) const {
-    const std::uint32_t from = raw_ + slot_;
-    const std::uint32_t last_word = load_word(raw_last_ + slot_);
-    const unsigned p = lane() % 16;
-    std::uint32_t words[3];
-    float last;
-    if constexpr (kBytes) {
-      const std::uint32_t raw[3] = {load_word(from), load_word(from + 128), load_word(from + 256)};
-      // load() has stepped on kAhead times since.
-      const std::uintptr_t at = from_ - static_cast<std::uintptr_t>(a_.input_step) * kAhead;
-      const auto shift = static_cast<unsigned>(at % 4) * 8;
-      const std::uint32_t bytes[2] = {__funnelshift_r(raw[0], raw[1], shift), __funnelshift_r(raw[1], raw[2], shift)};
-      const auto value = [&](int c, int i) {
-        const int k = i * 3 + c;
-        return scaled(bytes[k / 4], k % 4, a_.scale[c], a_.shift[c]);
-      };
-      const int row = row_ - 2 * kAhead;
-      const bool row_present = row >= 0 && row < end_row_;
-      const std::uint32_t first = row_present && present_[0] ? ~0U : 0U;
-      const std::uint32_t second = row_present && present_[1] ? ~0U : 0U;
-      words[0] = round_two(value(0, 0), value(1, 0)) & first;
-      words[1] = round_two(value(2, 0), value(0, 1)) & ((first & 0xFFFFU) | (second & 0xFFFF0000U));
-      words[2] = round_two(value(1, 1), value(2, 1)) & second;
-      const float last_scale = p == 0 ? a_.scale[0] : p == 1 ? a_.scale[1] : a_.scale[2];
-      const float last_shift = p == 0 ? a_.shift[0] : p == 1 ? a_.shift[1] : a_.shift[2];
-      const auto last_at = static_cast<unsigned>((at + static_cast<std::uintptr_t>(last_offset_)) % 4) * 8;
-      last = row_present && last_present_ ? scaled(last_word >> last_at, 0, last_scale, last_shift) : 0.0F;
-    } else {
-      float values[3][2];
-#pragma unroll
-      for (unsigned c = 0; c < 3; ++c) load_two(from + c * 256, values[c]);
-      words[0] = round_two(values[0][0], values[1][0]);
-      words[1] = round_two(values[2][0], values[0][1]);
-      words[2] = round_two(values[1][1], values[2][1]);
-      last = __uint_as_float(last_word);
-    }
-    const std::uint32_t to = pair + lane() / 16 * kInputRowBytes;
-#pragma unroll
-    for (unsigned i = 0; i < 3; ++i) store_word(to + (3 * p + i) * 4, words[i]);
-    if (p < 3) store_half(to + (kWindow - 1) * 6 + p * 2, round_two(last, 0.0F));
-  }
-
-  __device__ __forceinline__ std::uintptr_t last_from() const {
-    return from_ + static_cast<std::uintptr_t>(last_offset_);
-  }
+  static constexpr int kRawOffset = 2 * kPairBytes;
 
   /// Byte k of a word as float, without the slow conversion: 2^23 + byte is exact.
   __device__ __forceinline__ static float scaled(std::uint32_t bytes, int k, float scale, float shift) {
@@ -158,12 +134,11 @@ class InputWalk {
   const Arguments& a_;
   int end_row_;
   int row_;
+  std::uint32_t lane_to_;
+  std::uint32_t raw_;
   bool present_[2];
-  bool last_present_;
-  int last_offset_;
+  int words_from_, words_to_;
   std::uintptr_t from_;
-  std::uint32_t raw_, raw_last_;
-  std::uint32_t slot_;  // offset of the oldest pair under way
 };
 
 }  // namespace mobicuda::kernels::stem_block_detail
