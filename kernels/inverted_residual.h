@@ -53,11 +53,12 @@ enum class InvertedResidualVariant : std::uint8_t {
   SmallS2Tile4x4C192N64,
   // inverted_residual_cluster: blocks of a cluster, input channels, output channels.
   Cluster4K64N64,
-  Cluster2K64N64,
+  Cluster4K64N96,
   Cluster2K64N96,
   Cluster6K96N96,
+  Cluster4K96N160,
   Cluster6K96N160,
-  Cluster8K160N160,
+  Cluster6K160N160,
   Cluster8K160N320,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,

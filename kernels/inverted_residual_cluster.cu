@@ -172,11 +172,12 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 constexpr InvertedResidualEntry kEntries[] = {
     //    stride c_in hidden c_out columns blocks warps, of which m, k  min_blocks
     entry<Config{1,  64,  384,   64,     4,      4,       6,     4,  1,       2}>(Variant::Cluster4K64N64, "cluster4_k64_n64"),
-    entry<Config{1,  64,  384,   64,     4,      2,      12,     4,  3,       1}>(Variant::Cluster2K64N64, "cluster2_k64_n64"),
+    entry<Config{1,  64,  384,   96,     4,      4,       6,     6,  1,       2}>(Variant::Cluster4K64N96, "cluster4_k64_n96"),
     entry<Config{1,  64,  384,   96,     4,      2,      12,     6,  2,       1}>(Variant::Cluster2K64N96, "cluster2_k64_n96"),
     entry<Config{1,  96,  576,   96,     4,      6,       6,     6,  1,       2}>(Variant::Cluster6K96N96, "cluster6_k96_n96"),
-    entry<Config{2,  96,  576,  160,     4,      6,       6,     5,  1,       1}>(Variant::Cluster6K96N160, "cluster6_k96_n160"),
-    entry<Config{1, 160,  960,  160,     4,      8,       8,     4,  2,       1}>(Variant::Cluster8K160N160, "cluster8_k160_n160"),
+    entry<Config{2,  96,  576,  160,     4,      4,      10,    10,  1,       1}>(Variant::Cluster4K96N160, "cluster4_k96_n160"),
+    entry<Config{2,  96,  576,  160,     4,      6,       6,     5,  1,       2}>(Variant::Cluster6K96N160, "cluster6_k96_n160"),
+    entry<Config{1, 160,  960,  160,     4,      6,      10,    10,  1,       1}>(Variant::Cluster6K160N160, "cluster6_k160_n160"),
     entry<Config{1, 160,  960,  320,     4,      8,       8,     8,  1,       1}>(Variant::Cluster8K160N320, "cluster8_k160_n320"),
 };
 // clang-format on

@@ -40,24 +40,28 @@ struct Shape {
   static constexpr int kBlocksK = kConfig.c_in / kDirectBlockK;
   static constexpr int kUnits = kConfig.c_hidden / kUnit;
   static constexpr int kBlockUnits = ceil_div(kUnits, kConfig.blocks);
-  static constexpr int kWarpUnits = ceil_div(kBlockUnits, kConfig.warps);
   static constexpr int kFragmentsM = kConfig.c_out / 16;
   static constexpr int kWarpM = ceil_div(kFragmentsM, kConfig.groups_m);
   static constexpr int kWarpK = ceil_div(kBlockUnits, kConfig.groups_k);
   static constexpr int kOwned = ceil_div(kFragmentsM, kConfig.blocks);  // the most fragments that a block finishes
   static constexpr int kSlots = kConfig.blocks * kConfig.groups_k;      // partial sums of one fragment
-  // Shared memory, in bytes: two barriers | results of depthwise, twice | partial sums, twice.
+  // Shared memory, in bytes: two barriers | results of depthwise, twice | partial sums, twice | patch.
   static constexpr int kFilteredBytes = kBlockUnits * kColumns * 32;
   static constexpr int kPartialBytes = kOwned * kSlots * kFragmentBytes;
   static constexpr int kFilteredAt = 128;
   static constexpr int kPartialAt = kFilteredAt + 2 * kFilteredBytes;
-  static constexpr int kSharedBytes = kPartialAt + 2 * kPartialBytes;
+  static constexpr int kPatchAt = kPartialAt + 2 * kPartialBytes;
+  static constexpr int kPixels = kPatches * kColumns;
+  // Of a pixel: an odd number of 64 bytes, as 8 neighbouring lanes read 64 bytes of each of two pixels.
+  static constexpr int kPixelBytes = kConfig.c_in * 2 + (kConfig.c_in % 64 == 0 ? 64 : 0);
+  static constexpr int kSharedBytes = kPatchAt + kPixels * kPixelBytes;
   static constexpr int kUnitBytes = kBlocksK * 2 * kFragmentBytes + kUnitBiasBytes + kUnitTapsBytes;
   static constexpr int kProjectOffset = kConfig.c_out * 4 + kUnits * kUnitBytes;
   static constexpr int kPackedBytes = kProjectOffset + kFragmentsM * kUnits * kFragmentBytes;
   static_assert(kPatchH <= 4 && kConfig.columns % 2 == 0 && kRows * kConfig.columns <= kColumns);
   static_assert(kConfig.c_in % kDirectBlockK == 0 && kConfig.c_hidden % kUnit == 0 && kConfig.c_out % 16 == 0);
   static_assert(kConfig.groups_m * kConfig.groups_k <= kConfig.warps && kOwned <= kConfig.warps);
+  static_assert(kBlockUnits <= kConfig.warps);
   // Else a block could run ahead of the others by more than the two buffers of partial sums.
   static_assert(kFragmentsM >= kConfig.blocks);
 };

@@ -1,417 +1,17 @@
 // An inverted residual block for few pictures: a tile of up to 8 output pixels is the work of a cluster, whose blocks
 // share the hidden channels and keep the weights of theirs in registers.
 //
-// A warp expands units of 16 hidden channels: mma with the weights as A, the patch as B, straight from global memory.
-// Columns are dealt so that lane % 4 holds one row of the patch for the channel pair lane / 4; odd rows lie mirrored,
-// so that both lanes of a pair keep sums of the same index. Depthwise is then a row of products in each lane and two
-// exchanges. Its results pass through shared memory, the only barrier, to project, whose warps share (output channels,
-// hidden channels) of the block. Partial sums go to the block of the cluster that owns the output channels.
-// sm_90 and newer.
+// The patch of the input goes to shared memory. A warp expands units of 16 hidden channels: mma with the weights as A,
+// the patch as B. Columns are dealt so that lane % 4 holds one row of the patch for the channel pair lane / 4; odd rows
+// lie mirrored, so that both lanes of a pair keep sums of the same index. Depthwise is then a row of products in each
+// lane and two exchanges. Its results pass through shared memory to project, whose warps share (output channels,
+// hidden channels) of the block. Partial sums go to the block of the cluster that owns the output channels, which adds
+// them in a fixed order. sm_90 and newer.
 #pragma once
 
-#include <cstring>
-#include <type_traits>
-
-#include "clip.cuh"
-#include "inverted_residual_cluster_arguments.cuh"
-#include "inverted_residual_cluster_memory.cuh"
+#include "inverted_residual_cluster_stages.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
-__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
-
-__device__ __forceinline__ __half2 clipped(HalfClip clip, float first, float second) {
-  return __hmin2_nan(__hmax2_nan(__floats2half2_rn(first, second), clip.lo), clip.hi);
-}
-
-__device__ __forceinline__ std::uint32_t bits(__half2 halves) {
-  std::uint32_t word;
-  memcpy(&word, &halves, sizeof word);
-  return word;
-}
-
-__device__ __forceinline__ float2 floats(std::uint32_t word) {
-  __half2 halves;
-  memcpy(&halves, &word, sizeof halves);
-  return __half22float2(halves);
-}
-
-/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
-struct Place {
-  int n;
-  int oy, ox;
-  int iy, ix;
-};
-
-template <Config kConfig>
-__device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) {
-  std::uint32_t column;
-  std::uint32_t row;
-  Place place;
-  place.n = static_cast<int>(a.tiles_y.divide(a.tiles_x.divide(tile, column), row));
-  place.oy = static_cast<int>(row) * Shape<kConfig>::kRows;
-  place.ox = static_cast<int>(column) * kConfig.columns;
-  place.iy = place.oy * kConfig.stride - a.pad_top;
-  place.ix = place.ox * kConfig.stride - a.pad_left;
-  return place;
-}
-
-/// Number j of row `row` of the patch: its column, mirrored where the row is odd.
-template <Config kConfig>
-__device__ __forceinline__ int patch_column(int row, int j) {
-  return row % 2 == 0 ? j : Shape<kConfig>::kPatchW - 1 - j;
-}
-
-template <Config kConfig>
-__device__ __forceinline__ bool inside_picture(const Arguments& a, const Place& place, int row, int j) {
-  using S = Shape<kConfig>;
-  return row < S::kPatchH && j < S::kPatchW && static_cast<unsigned>(place.iy + row) < static_cast<unsigned>(a.h) &&
-         static_cast<unsigned>(place.ix + patch_column<kConfig>(row, j)) < static_cast<unsigned>(a.w);
-}
-
-/// Pairs of pixels of row lane % 4 of the patch: ones where they are inside the picture.
-template <Config kConfig>
-struct Masks {
-  __device__ __forceinline__ void set(const Arguments& a, const Place& place) {
-#pragma unroll
-    for (int t = 0; t < Shape<kConfig>::kPatches; ++t) {
-      words[t] = (inside_picture<kConfig>(a, place, lane() % 4, 2 * t) ? 0xffffU : 0U) |
-                 (inside_picture<kConfig>(a, place, lane() % 4, 2 * t + 1) ? 0xffff0000U : 0U);
-      settle(words[t]);
-    }
-  }
-
-  std::uint32_t words[Shape<kConfig>::kPatches];
-};
-
-/// The patch of a tile: a lane's operands of expand, all loads under way at once.
-template <Config kConfig>
-class Patch {
- public:
-  /// Finds the addresses.
-  __device__ __forceinline__ void aim(const Arguments& a, const Place& place, const __half* x) {
-    const auto* const picture = reinterpret_cast<const char*>(x) + static_cast<std::size_t>(place.n) *
-                                                                       static_cast<std::size_t>(a.h * a.w) *
-                                                                       static_cast<std::size_t>(kConfig.c_in * 2);
-#pragma unroll
-    for (int t = 0; t < S::kPatches; ++t) {
-      const int row = lane() / 8;
-      const int j = 2 * t + lane() / 4 % 2;
-      const int pixel = (place.iy + row) * a.w + place.ix + patch_column<kConfig>(row, j);
-      const int offset = inside_picture<kConfig>(a, place, row, j) ? pixel * (kConfig.c_in * 2) : 0;
-      from_[t] = picture + offset + lane() % 4 * 16;
-    }
-#pragma unroll
-    for (int t = 0; t < S::kPatches; ++t) kernels::settle(from_[t]);
-  }
-
-  __device__ __forceinline__ void load() { load_block(std::integral_constant<int, 0>{}); }
-
-  __device__ __forceinline__ const uint4& chunk(int t, int block) const { return chunks_[t][block]; }
-
- private:
-  using S = Shape<kConfig>;
-
-  template <int kBlock>
-  __device__ __forceinline__ void load_block(std::integral_constant<int, kBlock>) {
-    if constexpr (kBlock < S::kBlocksK) {
-#pragma unroll
-      for (int t = 0; t < S::kPatches; ++t) load_chunk<kBlock * kDirectBlockK * 2>(from_[t], chunks_[t][kBlock]);
-      load_block(std::integral_constant<int, kBlock + 1>{});
-    }
-  }
-
-  const char* from_[S::kPatches];
-  uint4 chunks_[S::kPatches][S::kBlocksK]{};
-};
-
-/// One unit's expand and depthwise weights.
-template <Config kConfig>
-class Unit {
- public:
-  __device__ __forceinline__ void load(const unsigned char* unit) {
-#pragma unroll
-    for (int k = 0; k < S::kBlocksK * 2; ++k) weights_[k] = load_weights(unit + k * kFragmentBytes + lane() * 16);
-    const unsigned char* const biases = unit + S::kBlocksK * 2 * kFragmentBytes;
-    const uint4 words = load_weights(biases + lane() / 4 * 16);
-    memcpy(&bias_, &words, sizeof bias_);
-    const int row = lane() % 4;
-    if constexpr (kConfig.stride == 1) {
-      // Row 0, 1 | 2, 3 of the patch is row 0, 1 | 1, 2 of the window of an output in row 0 | 1, and row 1 | 2 is row
-      // 0 | 2 of that of one in the other row.
-      load_taps(taps_[0], biases, (row + 1) / 2);
-      load_taps(taps_[1], biases, row == 2 ? 2 : 0);
-    } else {
-      load_taps(taps_[0], biases, min(row, 2));
-    }
-  }
-
-  /// Sums of expand for all of the patch.
-  __device__ __forceinline__ void expand(const Patch<kConfig>& patch,
-                                         float (&sums)[Shape<kConfig>::kPatches][4]) const {
-#pragma unroll
-    for (auto& sum : sums) {
-      sum[0] = sum[1] = bias_.x;
-      sum[2] = sum[3] = bias_.y;
-    }
-#pragma unroll
-    for (int block = 0; block < S::kBlocksK; ++block) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const uint4& w = weights_[block * 2 + half];
-        const std::uint32_t rows[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-        for (int t = 0; t < S::kPatches; ++t) {
-          const uint4& pixels = patch.chunk(t, block);
-          gemm_detail::multiply_add(sums[t], rows, half == 0 ? pixels.x : pixels.z, half == 0 ? pixels.y : pixels.w);
-        }
-      }
-    }
-  }
-
-  /// Clips and filters. `to`: the unit's results in shared memory, (column, pair of channels).
-  __device__ __forceinline__ void depthwise(const Arguments& a, const float (&sums)[Shape<kConfig>::kPatches][4],
-                                            const Masks<kConfig>& masks, std::uint32_t to) const {
-    constexpr int kOut = kConfig.columns;
-    float2 pixels[S::kPatches * 2];  // of the lane's row: both channels
-#pragma unroll
-    for (int t = 0; t < S::kPatches; ++t) {
-      const float2 first = floats(bits(clipped(a.expand_clip, sums[t][0], sums[t][1])) & masks.words[t]);
-      const float2 second = floats(bits(clipped(a.expand_clip, sums[t][2], sums[t][3])) & masks.words[t]);
-      pixels[2 * t] = {first.x, second.x};
-      pixels[2 * t + 1] = {first.y, second.y};
-    }
-    float2 kept[kOut];
-    filter(kept, pixels, taps_[0]);
-    const int row = lane() % 4;
-    if constexpr (kConfig.stride == 1) {
-      float2 sent[kOut];
-      filter(sent, pixels, taps_[1]);
-      const bool inner = row == 1 || row == 2;  // the other output row's lanes have no part of these
-#pragma unroll
-      for (int i = 0; i < kOut; ++i) {
-        const float2 received = {__shfl_xor_sync(~0U, sent[i].x, 2), __shfl_xor_sync(~0U, sent[i].y, 2)};
-        if (!inner) kept[i] = sum(kept[i], received);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kOut / 2; ++i) kept[i] = sum(kept[i], exchanged(kept[kOut - 1 - i], 1));
-    if constexpr (kConfig.stride == 2) {
-#pragma unroll
-      for (int i = 0; i < kOut / 2; ++i) kept[i] = sum(kept[i], exchanged(kept[i], 2));
-#pragma unroll
-      for (int i = 0; i < kOut / 4; ++i) put(a, row < 2 ? kept[2 * i] : kept[2 * i + 1], to + (row + 4 * i) * 32);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kOut / 2; ++i) put(a, kept[i], to + (row + 4 * i) * 32);
-    }
-  }
-
- private:
-  using S = Shape<kConfig>;
-
-  __device__ __forceinline__ static void load_taps(float2 (&taps)[3], const unsigned char* biases, int row) {
-    const uint4 words = load_weights(biases + kUnitBiasBytes + row * 128 + lane() / 4 * 16);
-    const bool mirrored = lane() % 2 == 1;
-    taps[0] = floats(mirrored ? words.z : words.x);
-    taps[1] = floats(words.y);
-    taps[2] = floats(mirrored ? words.x : words.z);
-  }
-
-  __device__ __forceinline__ static void filter(float2 (&sums)[kConfig.columns],
-                                                const float2 (&pixels)[S::kPatches * 2], const float2 (&taps)[3]) {
-#pragma unroll
-    for (int i = 0; i < kConfig.columns; ++i) {
-      sums[i] = {pixels[i * kConfig.stride].x * taps[0].x, pixels[i * kConfig.stride].y * taps[0].y};
-#pragma unroll
-      for (int kx = 1; kx < 3; ++kx) {
-        sums[i].x = fmaf(pixels[i * kConfig.stride + kx].x, taps[kx].x, sums[i].x);
-        sums[i].y = fmaf(pixels[i * kConfig.stride + kx].y, taps[kx].y, sums[i].y);
-      }
-    }
-  }
-
-  __device__ __forceinline__ static float2 sum(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
-  __device__ __forceinline__ static float2 exchanged(float2 value, int with) {
-    return {__shfl_xor_sync(~0U, value.x, with), __shfl_xor_sync(~0U, value.y, with)};
-  }
-
-  __device__ __forceinline__ void put(const Arguments& a, float2 sum, std::uint32_t to) const {
-    store_shared(to + lane() / 4 * 4, bits(clipped(a.depthwise_clip, sum.x + bias_.z, sum.y + bias_.w)));
-  }
-
-  uint4 weights_[S::kBlocksK * 2];
-  float4 bias_;
-  float2 taps_[kConfig.stride == 1 ? 2 : 1][3];
-};
-
-template <Config kConfig>
-class Projection {
- public:
-  /// `shared`: of the block.
-  __device__ __forceinline__ Projection(const unsigned char* packed, int rank, std::uint32_t shared)
-      : filtered_(shared + S::kFilteredAt + first_k() * (kColumns * 32) + lane() * 8),
-        partial_(shared + S::kPartialAt + (rank * kConfig.groups_k + group_k()) * kFragmentBytes + lane() * 16),
-        live_units_(S::kUnits % S::kBlockUnits == 0 ? S::kBlockUnits
-                                                    : min(S::kBlockUnits, S::kUnits - rank * S::kBlockUnits)) {
-    settle(filtered_);
-    settle(partial_);
-#pragma unroll
-    for (int m = 0; m < S::kWarpM; ++m) {
-#pragma unroll
-      for (int k = 0; k < S::kWarpK; ++k) {
-        if (!lives(m, k)) continue;
-        const int unit = rank * S::kBlockUnits + first_k() + k;
-        weights_[m][k] =
-            load_weights(packed + S::kProjectOffset + (fragment(m) * S::kUnits + unit) * kFragmentBytes + lane() * 16);
-      }
-    }
-  }
-
-  /// Multiplies the block's results of depthwise and hands the sums to the blocks that own them.
-  __device__ __forceinline__ void run(int buffer, std::uint32_t arrived) const {
-    if (group_k() >= kConfig.groups_k) return;
-    std::uint32_t pixels[S::kWarpK][2];
-#pragma unroll
-    for (int k = 0; k < S::kWarpK; ++k) {
-      // Past the block's last unit weights are zero, or none.
-      const int unit = first_k() + k < S::kBlockUnits ? k : 0;
-      const uint2 words = load_shared_2(filtered_ + buffer * S::kFilteredBytes + unit * (kColumns * 32));
-      pixels[k][0] = words.x;
-      pixels[k][1] = words.y;
-    }
-    constexpr int kChains = S::kWarpM == 1 && S::kWarpK > 2 ? 2 : 1;
-    float sums[S::kWarpM][kChains][4] = {};
-#pragma unroll
-    for (int k = 0; k < S::kWarpK; ++k) {
-#pragma unroll
-      for (int m = 0; m < S::kWarpM; ++m) {
-        const uint4& w = weights_[m][k];
-        const std::uint32_t rows[4] = {w.x, w.y, w.z, w.w};
-        gemm_detail::multiply_add(sums[m][k % kChains], rows, pixels[k][0], pixels[k][1]);
-      }
-    }
-#pragma unroll
-    for (int m = 0; m < S::kWarpM; ++m) {
-      if (fragment(m) >= S::kFragmentsM) break;
-      if constexpr (kChains == 2) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums[m][0][i] += sums[m][1][i];
-      }
-      const auto& sum = sums[m][0];
-      const float4 values{sum[0], sum[1], sum[2], sum[3]};
-      const std::uint32_t to =
-          partial_ + buffer * S::kPartialBytes + fragment(m) / kConfig.blocks * (S::kSlots * kFragmentBytes);
-      if constexpr (kConfig.blocks == 1) {
-        store_shared(to, values);
-      } else {
-        send(to, values, arrived, fragment(m) % kConfig.blocks);
-      }
-    }
-  }
-
- private:
-  using S = Shape<kConfig>;
-
-  __device__ __forceinline__ static int group_m() { return warp() % kConfig.groups_m; }
-  __device__ __forceinline__ static int group_k() { return warp() / kConfig.groups_m; }
-  __device__ __forceinline__ static int first_k() { return group_k() * S::kWarpK; }
-  __device__ __forceinline__ static int fragment(int m) { return group_m() + m * kConfig.groups_m; }
-  __device__ __forceinline__ bool lives(int m, int k) const {
-    return group_k() < kConfig.groups_k && fragment(m) < S::kFragmentsM && first_k() + k < live_units_;
-  }
-
-  std::uint32_t filtered_;
-  std::uint32_t partial_;
-  int live_units_;
-  uint4 weights_[S::kWarpM][S::kWarpK]{};
-};
-
-/// What a lane finishes: a pair of neighbouring output channels in two pixels.
-template <Config kConfig>
-class Finish {
- public:
-  /// `fragment` may be past the last one.
-  __device__ __forceinline__ Finish(const Arguments& a, int fragment, const unsigned char* packed, std::uint32_t shared)
-      : lives_(fragment < S::kFragmentsM),
-        partial_(shared + S::kPartialAt + warp() * (S::kSlots * kFragmentBytes) + lane() * 16) {
-    const int channel = fragment * 16 + lane() / 4 * 2;
-    if (lives_) bias_ = load_bias(packed + channel * 4);
-#pragma unroll
-    for (int pixel = 0; pixel < 2; ++pixel) {
-      // As Unit::depthwise() deals pixels to columns.
-      const int column = lane() % 4 * 2 + pixel;
-      const int row = column % 4;
-      const int i = kConfig.stride == 1 ? column / 4 : column / 4 * 2 + row / 2;
-      y_[pixel] = kConfig.stride == 1 ? row / 2 : 0;
-      x_[pixel] = row % 2 == 0 ? i : kConfig.columns - 1 - i;
-      offset_[pixel] = (y_[pixel] * a.out_w + x_[pixel]) * kConfig.c_out + channel;
-    }
-  }
-
-  /// Finds the addresses of a tile.
-  __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
-    at_ = static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) *
-              static_cast<std::size_t>(kConfig.c_out) +
-          static_cast<std::size_t>((place.oy * a.out_w + place.ox) * kConfig.c_out);
-#pragma unroll
-    for (int pixel = 0; pixel < 2; ++pixel) {
-      inside_[pixel] = lives_ && lane() % 4 * 2 + pixel < S::kRows * kConfig.columns &&
-                       place.oy + y_[pixel] < a.out_h && place.ox + x_[pixel] < a.out_w;
-      settle(inside_[pixel]);
-    }
-  }
-
-  /// Loads what is added to the sums.
-  __device__ __forceinline__ void start(const Arguments& a, const __half* x) {
-#pragma unroll
-    for (int pixel = 0; pixel < 2; ++pixel) {
-      residual_[pixel] = 0;
-      if (a.residual && inside_[pixel] != 0) {
-        residual_[pixel] = load_word(x + at_ + static_cast<std::size_t>(offset_[pixel]));
-      }
-    }
-  }
-
-  __device__ __forceinline__ void run(const Arguments& a, int buffer, __half* y) const {
-    const std::uint32_t from = partial_ + buffer * S::kPartialBytes;
-    float4 sum = load_shared_4(from);
-#pragma unroll
-    for (int slot = 1; slot < S::kSlots; ++slot) {
-      const float4 part = load_shared_4(from + slot * kFragmentBytes);
-      sum.x += part.x;
-      sum.y += part.y;
-      sum.z += part.z;
-      sum.w += part.w;
-    }
-    const float2 sums[2] = {{sum.x, sum.z}, {sum.y, sum.w}};
-#pragma unroll
-    for (int pixel = 0; pixel < 2; ++pixel) {
-      const float2 added = a.residual ? floats(residual_[pixel]) : float2{};
-      const __half2 value = __floats2half2_rn(apply(a.project_clip, sums[pixel].x + bias_.x + added.x),
-                                              apply(a.project_clip, sums[pixel].y + bias_.y + added.y));
-      if (inside_[pixel] != 0) {
-        *reinterpret_cast<__half2*>(y + at_ + static_cast<std::size_t>(offset_[pixel])) = value;
-      }
-    }
-  }
-
- private:
-  using S = Shape<kConfig>;
-
-  bool lives_;
-  std::uint32_t partial_;
-  float2 bias_{};
-  int y_[2], x_[2];
-  int offset_[2];
-  int inside_[2];
-  std::size_t at_;
-  std::uint32_t residual_[2];
-};
-#endif
 
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
@@ -426,52 +26,44 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
   const std::uint32_t clusters = gridDim.x / kConfig.blocks;
   const int owned = (S::kFragmentsM - rank + kConfig.blocks - 1) / kConfig.blocks;
-  if constexpr (kConfig.blocks > 1) {
-    if (threadIdx.x == 0) {
-      initialize(shared);
-      initialize(shared + kBarrierBytes);
-    }
-    arrive_in_cluster();
+  if (threadIdx.x == 0) {
+    initialize(shared);
+    initialize(shared + kBarrierBytes);
   }
+  arrive_in_cluster();
 
-  Unit<kConfig> units[S::kWarpUnits];
-#pragma unroll
-  for (int i = 0; i < S::kWarpUnits; ++i) {
-    const int local = warp() + i * kConfig.warps;
-    const int unit = rank * S::kBlockUnits + local;
-    units[i].load(packed + kConfig.c_out * 4 + (local < S::kBlockUnits && unit < S::kUnits ? unit : 0) * S::kUnitBytes);
-  }
+  // Warps past the last of all units repeat unit 0: what project multiplies by zero is finite where y is.
+  const int first_unit = rank * S::kBlockUnits;
+  Unit<kConfig> unit;
+  unit.load(packed + kConfig.c_out * 4 + (first_unit + warp() < S::kUnits ? first_unit + warp() : 0) * S::kUnitBytes);
   Projection<kConfig> projection(packed, rank, shared);
-  Finish<kConfig> finish(a, warp() < S::kOwned ? rank + warp() * kConfig.blocks : S::kFragmentsM, packed, shared);
+  Finish<kConfig> finish(a, rank + warp() * kConfig.blocks, packed, shared);
   std::uint32_t filtered = shared + S::kFilteredAt + warp() * (kColumns * 32);
   settle(filtered);
 
   std::uint32_t tile = blockIdx.x / kConfig.blocks;
   Place place = locate<kConfig>(a, tile);
-  Patch<kConfig> patch;
+  Patch<kConfig> patch(shared);
   patch.aim(a, place, x);
   Masks<kConfig> masks;
   masks.set(a, place);
   finish.aim(a, place);
-  if constexpr (kConfig.blocks > 1) wait_for_cluster();
+  wait_for_cluster();
   wait_for_predecessor();
-  patch.load();
+  patch.start();
   finish.start(a, x);
 #pragma unroll 1
   for (int step = 0; tile < a.tiles; ++step) {
     const int buffer = step % 2;
     const std::uint32_t arrived = shared + buffer * kBarrierBytes;
-    if (kConfig.blocks > 1 && threadIdx.x == 0) expect(arrived, owned * S::kSlots * kFragmentBytes);
-    float sums[S::kWarpUnits][S::kPatches][4];
-#pragma unroll
-    for (int i = 0; i < S::kWarpUnits; ++i) units[i].expand(patch, sums[i]);
-#pragma unroll
-    for (int i = 0; i < S::kWarpUnits; ++i) {
-      const int local = warp() + i * kConfig.warps;
-      if (local < S::kBlockUnits) {
-        units[i].depthwise(a, sums[i], masks,
-                           filtered + buffer * S::kFilteredBytes + i * kConfig.warps * (kColumns * 32));
-      }
+    if (threadIdx.x == 0) expect(arrived, owned * S::kSlots * kFragmentBytes);
+    float sums[S::kPatches][4];
+    unit.begin(sums);
+    wait_for_copies();
+    __syncthreads();
+    if (warp() < S::kBlockUnits) {
+      unit.expand(patch, sums);
+      unit.depthwise(a, sums, masks, filtered + buffer * S::kFilteredBytes);
     }
     __syncthreads();
     projection.run(buffer, arrived);
@@ -481,15 +73,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     if (more) {
       place = locate<kConfig>(a, tile);
       patch.aim(a, place, x);
-      patch.load();
+      patch.start();
       masks.set(a, place);
     }
-    if constexpr (kConfig.blocks == 1) {
-      __syncthreads();
-    } else if (warp() < owned) {
+    if (warp() < owned) {
       wait(arrived, static_cast<std::uint32_t>(step / 2 % 2));
+      finish.run(a, buffer, y);
     }
-    if (warp() < S::kOwned) finish.run(a, buffer, y);
     if (more) {
       finish.aim(a, place);
       finish.start(a, x);

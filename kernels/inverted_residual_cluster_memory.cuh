@@ -50,13 +50,18 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, std::uint32_t wor
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(word) : "memory");
 }
 
-__device__ __forceinline__ void store_shared(std::uint32_t to, float4 v) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
-}
-
 __device__ __forceinline__ uint2 load_shared_2(std::uint32_t from) {
   uint2 words;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "r"(from) : "memory");
+  return words;
+}
+
+__device__ __forceinline__ uint4 load_shared_words(std::uint32_t from) {
+  uint4 words;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "r"(from)
+               : "memory");
   return words;
 }
 
@@ -68,6 +73,14 @@ __device__ __forceinline__ float4 load_shared_4(std::uint32_t from) {
                : "memory");
   return v;
 }
+
+/// Begins to copy 16 bytes from global to shared memory; zeros where not `present`.
+__device__ __forceinline__ void copy_chunk(std::uint32_t to, const char* from, bool present) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present ? 16 : 0) : "memory");
+}
+
+/// Waits for the thread's own copies.
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // Barriers (mbarrier) of one arrival, by expect(), and of the bytes that it names.
 
