@@ -119,11 +119,11 @@ class GemmShape {
   int multiprocessors_;
 };
 
-// Up to so many output pixels of a batch, the number of dependent kernels decides, not their traffic.
+// Output pixels of a batch: up to kFewPixels what counts are dependent steps, up to kSplittingPays kernels, then
+// traffic.
 constexpr int kFewPixels = 256;
-
-// Up to so many tiles for each multiprocessor, the kernels made for few pictures are faster than those for many.
-constexpr double kSmallWaves = 7;
+constexpr int kManyPixels = 1000;
+constexpr int kSplittingPays = 8000;
 
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {
@@ -138,20 +138,34 @@ class BlockShape {
     return tiles / multiprocessors_;
   }
 
-  bool fusing_pays() const {
-    // Without an expansion there is less to save: only where the launches count, or the traffic.
-    if (!params_.expand) return waves(14, 14) <= 1 || waves(14, 14) >= 8;
-    const int pixels = params_.out_h * params_.out_w;
-    constexpr int kNarrow = 192;
-    if (params_.c_hidden <= kNarrow) {
-      return pixels >= 28 * 28 || params_.n * pixels <= kFewPixels || waves(7, 7) >= 3;
-    }
-    // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
-    const double pictures = waves(14, 14);
-    return params_.stride == 1 && pictures >= 0.9 && pictures / std::ceil(pictures) >= 0.9;
+  // Up to so many pictures, a cluster of blocks computes late blocks faster than two kernels do.
+  bool few_pictures() const {
+    constexpr int kFew = 4;
+    constexpr int kMore = 8;  // where the block changes the number of channels of a 14x14 picture
+    return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kFew : kMore);
   }
 
+  bool fusing_pays() const { return params_.elem == Elem::F16 ? half_fusing_pays() : float_fusing_pays(); }
+
  private:
+  static constexpr int kNarrow = 192;        // hidden channels
+  static constexpr int kLargePicture = 100;  // output pixels
+
+  bool half_fusing_pays() const {
+    // Without an expansion there is less to save: only where the launches count, or the traffic.
+    if (!params_.expand) return waves(14, 14) <= 1 || waves(14, 14) >= 8;
+    if (params_.c_hidden <= kNarrow || few_pictures()) return true;
+    // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
+    const double pictures = waves(14, 14);
+    return params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && pictures >= 0.9 &&
+           pictures / std::ceil(pictures) >= 0.9;
+  }
+
+  bool float_fusing_pays() const {
+    if (params_.c_hidden <= kNarrow) return true;
+    return params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && waves(14, 14) >= 1.5;
+  }
+
   const InvertedResidualParams& params_;
   int multiprocessors_;
 };
@@ -244,8 +258,15 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   const auto prefer = [&](bool applies, std::initializer_list<InvertedResidualVariant> variants) {
     if (applies) preferred.insert(preferred.end(), variants);
   };
-  prefer(shape.waves(4, 8) <= kSmallWaves, {SmallS2Tile4x8C96N24, SmallS1Tile4x8C144N24});
-  prefer(shape.waves(2, 4) <= kSmallWaves, {SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
+  prefer(true, {SmallS2Tile4x8C96N24Slice48});
+  prefer(shape.waves(4, 8) > 4, {SmallS1Tile8x8C144N24});
+  prefer(shape.waves(4, 8) > 20, {SmallS1Tile4x8C192N32});
+  prefer(shape.waves(2, 4) > 2, {SmallS2Tile4x4C144N32});
+  prefer(shape.waves(2, 4) > 1, {SmallS1Tile4x4C192N32});
+  prefer(shape.waves(2, 2) > 0.5, {SmallS2Tile2x4C192N64});
+  prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
+  prefer(shape.few_pictures(),
+         {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
   prefer(true, {PlainTile7x14C32N16});
   prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
@@ -258,6 +279,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   // Exact float.
   prefer(shape.waves(14, 14) >= 0.8, {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24});
   prefer(shape.waves(14, 14) >= 0.9, {SimtS1Tile14x14C16N32});
+  prefer(shape.waves(14, 14) >= 1.5, {SimtS1Tile14x14C16N64, SimtS1Tile14x14C16K64N96, SimtS1Tile14x14C16N96});
   prefer(shape.waves(7, 7) >= 1.5,
          {SimtS1Tile7x7C48N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C16N32, SimtS2Tile7x7C16N64});
   prefer(shape.waves(7, 7) >= 0.8,
@@ -273,7 +295,14 @@ ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwisePar
   std::vector<ExpandDepthwiseVariant> preferred;
   if (params.n * params.out_h * params.out_w > kFewPixels) {
     preferred = {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2};
-    if (params.out_h > 7) std::swap(preferred[0], preferred[1]);
+    const bool many = params.n * params.out_h * params.out_w > kManyPixels;
+    if (params.out_h > 7) {
+      if (many || params.c < 512) std::swap(preferred[0], preferred[1]);
+    } else if (params.stride == 2) {
+      preferred.insert(preferred.begin(), many ? Slice32Bands2 : Slice32Bands4);
+    } else if (!many) {
+      preferred.insert(preferred.begin(), Slice32Bands1);
+    }
   } else if (params.out_h <= 7) {
     preferred = {Slice8Bands1};
   } else if (params.c >= 512) {
@@ -311,7 +340,8 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
     return (named == by_name_.end() || named->second == kernels::name(variant)) &&
            supports(variant, params, gpu_.compute_capability);
   });
-  const auto form = by_name_.find("stem");
+  // A form asked for of all blocks is meant for the first one too.
+  const auto form = by_name_.contains("stem") ? by_name_.find("stem") : by_name_.find("block");
   if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
   // Warps of so many rows for each multiprocessor; the thresholds are those of docs/kernels/stem_block.md.
   constexpr int kWarpColumns = 14;
@@ -347,9 +377,9 @@ BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
   };
   const bool fusing_pays = can_fuse && BlockShape(*fused, gpu_.multiprocessors).fusing_pays();
   if (can_fuse && wants(BlockForm::Fused, "inverted_residual", fusing_pays)) return BlockForm::Fused;
-  const bool splitting_pays = can_split &&
-                              expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kFewPixels &&
-                              expand_depthwise->out_h <= 14;
+  const bool splitting_pays =
+      can_split && expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kSplittingPays &&
+      expand_depthwise->out_h <= 14;
   if (can_split && wants(BlockForm::ExpandDepthwise, "expand_depthwise", splitting_pays)) {
     return BlockForm::ExpandDepthwise;
   }
