@@ -265,6 +265,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(2, 4) > 1, {SmallS1Tile4x4C192N32});
   prefer(shape.waves(2, 2) > 0.5, {SmallS2Tile2x4C192N64});
   prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
+  prefer(params.n <= 2, {Cluster4K64N96, Cluster4K96N160});
   prefer(shape.few_pictures(),
          {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
