@@ -1,15 +1,15 @@
-// First convolution, depthwise and projection in one launch: variants, limits, packing, launch. The kernel is in
-// stem_block_kernel.cuh.
+// First convolution, depthwise and projection in one launch: variants, limits, packing, launch.
+// Rows1, Rows2: stem_block_small.cuh. The others: stem_block_kernel.cuh.
 
 #include "stem_block.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <limits>
 
 #include "stem_block_kernel.cuh"
+#include "stem_block_small.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -34,8 +34,12 @@ bool sane_extent(int size, int out, int stride, int pad) {
   return (out - 1) * stride + 3 - pad - size <= kMaxPad;
 }
 
+bool is_small(Variant variant) { return stem_block_rows(variant) <= 2; }
+
+int block_columns(Variant variant) { return is_small(variant) ? kStrip : kColumns; }
+
 std::int64_t unit_count(Variant variant, const StemBlockParams& p) {
-  return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, kColumns);
+  return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, block_columns(variant));
 }
 
 std::uint32_t both_halves(float value) {
@@ -62,11 +66,13 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
   a.input_left = kStride * p.depthwise_pad_left + p.stem_pad_left;
   a.rows = stem_block_rows(variant);
   a.units = static_cast<std::uint32_t>(unit_count(variant, p));
-  a.column_blocks = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kColumns)));
+  a.column_blocks = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, block_columns(variant))));
   a.bands = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, a.rows)));
   a.plane_bytes = p.h * p.w * 4;
   a.row_bytes = p.w * (p.input == StemInput::NchwFloat ? 4 : 3);
-  a.clips = !std::isinf(p.project_clip.lo) || !std::isinf(p.project_clip.hi);
+  a.eight_pixels = 8 * p.c_out * 2;
+  a.strip_pixels = kStrip * p.c_out * 2;
+  a.out_row_bytes = p.out_w * p.c_out * 2;
   a.stem_clip = half_clip(p.stem_clip);
   a.depthwise_clip = half_clip(p.depthwise_clip);
   a.project_clip = half_clip(p.project_clip);
@@ -79,16 +85,30 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
 
 using Kernel = void (*)(Arguments, const void*, const unsigned char*, __half*);
 
-template <bool kRelu>
-Kernel kernel_of(const StemBlockParams& p, const void* x) {
-  if (p.input == StemInput::NhwcUint8) return stem_block_kernel<InputForm::Bytes, kRelu>;
-  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
-  return pairs ? stem_block_kernel<InputForm::FloatPairs, kRelu> : stem_block_kernel<InputForm::Floats, kRelu>;
+template <InputForm kForm, bool kPlain>
+Kernel kernel_of(Variant variant) {
+  switch (stem_block_rows(variant)) {
+    case 1:
+      return stem_block_small_kernel<kForm, kPlain, 1>;
+    case 2:
+      return stem_block_small_kernel<kForm, kPlain, 2>;
+    default:
+      return stem_block_kernel<kForm, kPlain>;
+  }
 }
 
-Kernel kernel_of(const StemBlockParams& p, const void* x) {
-  const bool relu = p.stem_clip.lo == 0.0F && p.depthwise_clip.lo == 0.0F;
-  return relu ? kernel_of<true>(p, x) : kernel_of<false>(p, x);
+template <bool kPlain>
+Kernel kernel_of(Variant variant, const StemBlockParams& p, const void* x) {
+  if (p.input == StemInput::NhwcUint8) return kernel_of<InputForm::Bytes, kPlain>(variant);
+  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  return pairs ? kernel_of<InputForm::FloatPairs, kPlain>(variant) : kernel_of<InputForm::Floats, kPlain>(variant);
+}
+
+Kernel kernel_of(Variant variant, const StemBlockParams& p, const void* x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const bool unclipped = p.project_clip.lo == -kInfinity && p.project_clip.hi == kInfinity;
+  const bool plain = p.stem_clip.lo == 0.0F && p.depthwise_clip.lo == 0.0F && unclipped;
+  return plain ? kernel_of<true>(variant, p, x) : kernel_of<false>(variant, p, x);
 }
 
 /// Where an operand of an instruction comes from: value(k, column) for the lane's pairs of k.
@@ -184,7 +204,7 @@ bool supports(StemBlockVariant variant, const StemBlockParams& p, int compute_ca
   return sane_extent(p.h, p.stem_h, kStride, p.stem_pad_top) && sane_extent(p.w, p.stem_w, kStride, p.stem_pad_left) &&
          sane_extent(p.stem_h, p.out_h, 1, p.depthwise_pad_top) &&
          sane_extent(p.stem_w, p.out_w, 1, p.depthwise_pad_left) && std::int64_t{p.h} * p.w <= kMaxInt / 16 &&
-         std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4 && unit_count(variant, p) <= kMaxInt - kWarps;
+         std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4 && unit_count(variant, p) <= kMaxInt - kSmallWarps;
 }
 
 std::size_t stem_block_packed_bytes(StemBlockVariant /*variant*/, const StemBlockParams& /*params*/) {
@@ -212,7 +232,8 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   const Arguments a = arguments(variant, params);
-  return launch(kernel_of(params, x), dim3((a.units + kWarps - 1) / kWarps), dim3(kThreads), 0, where, a, x,
+  const unsigned warps = is_small(variant) ? kSmallWarps : kWarps;
+  return launch(kernel_of(variant, params, x), dim3((a.units + warps - 1) / warps), dim3(32 * warps), 0, where, a, x,
                 static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
 }
 

@@ -36,9 +36,9 @@ class InputWalk {
     const std::int64_t pixel = std::int64_t{row} * a.w + column;
     if constexpr (kBytes) {
       from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>(n * picture + pixel * 3);
-      // A word begins less than 4 bytes before the first byte present, and before the last one.
-      words_from_ = begin * 3 - 4;
-      words_to_ = end * 3;
+      // A word begins less than 4 bytes before the first byte present, or behind it, and before the last one.
+      words_from_ = static_cast<unsigned>(begin * 3 - 3);
+      words_ = static_cast<unsigned>(end * 3) - words_from_;
       raw_ = base + kRawOffset + lane() * 4;
     } else {
       from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>((n * picture + pixel + first) * 4);
@@ -52,16 +52,16 @@ class InputWalk {
     if constexpr (kBytes) __syncwarp();  // a lane's bytes are not what it has copied
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const bool row_present = row_ + r >= 0 && row_ + r < end_row_;
+      const bool row_present = is_row(row_ + r);
       const std::uint32_t to = raw_ + half + kSlot * kRawPairBytes + r * kRawRowBytes;
       const std::uintptr_t row = from_ + static_cast<std::uintptr_t>(r * a_.row_bytes);
       if constexpr (kBytes) {
-        const int ahead = static_cast<int>(row % 4);
+        const unsigned first_word = lane() * 4 - static_cast<unsigned>(row % 4) - words_from_;
+        const unsigned words = row_present ? words_ : 0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          const int word = (static_cast<int>(lane()) + i * 32) * 4;
-          const bool present = row_present && word - ahead > words_from_ && word - ahead < words_to_;
-          if (i == 0 || lane() < 16) copy_or_zero<4>(to + i * 128, row / 4 * 4 + static_cast<unsigned>(word), present);
+          const bool present = first_word + i * 128U < words;
+          if (i == 0 || lane() < 16) copy_or_zero<4>(to + i * 128, row / 4 * 4 + lane() * 4 + i * 128U, present);
         }
       } else {
 #pragma unroll
@@ -100,8 +100,7 @@ class InputWalk {
           const int k = i * 3 + c;
           return scaled(bytes[k / 4], k % 4, a_.scale[c], a_.shift[c]);
         };
-        const int y = row_ + r - 2 * kAhead;
-        const bool row_present = y >= 0 && y < end_row_;
+        const bool row_present = is_row(row_ + r - 2 * kAhead);
         const std::uint32_t first = row_present && present_[0] ? ~0U : 0U;
         const std::uint32_t second = row_present && present_[1] ? ~0U : 0U;
         words[0] = round_two(value(0, 0), value(1, 0)) & first;
@@ -121,15 +120,12 @@ class InputWalk {
   }
 
  private:
+  __device__ __forceinline__ bool is_row(int row) const {
+    return static_cast<unsigned>(row) < static_cast<unsigned>(end_row_);
+  }
+
   static constexpr bool kBytes = kForm == InputForm::Bytes;
   static constexpr int kRawOffset = 2 * kPairBytes;
-
-  /// Byte k of a word as float, without the slow conversion: 2^23 + byte is exact.
-  __device__ __forceinline__ static float scaled(std::uint32_t bytes, int k, float scale, float shift) {
-    constexpr std::uint32_t kTwoTo23 = 0x4B000000;
-    const std::uint32_t value = __byte_perm(bytes, kTwoTo23, 0x7440U | static_cast<unsigned>(k));
-    return fmaf(__uint_as_float(value) - 8388608.0F, scale, shift);
-  }
 
   const Arguments& a_;
   int end_row_;
@@ -137,7 +133,7 @@ class InputWalk {
   std::uint32_t lane_to_;
   std::uint32_t raw_;
   bool present_[2];
-  int words_from_, words_to_;
+  unsigned words_from_, words_;
   std::uintptr_t from_;
 };
 

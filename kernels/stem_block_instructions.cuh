@@ -15,6 +15,42 @@ __device__ __forceinline__ void load_vector(const unsigned char* from, std::uint
                : "l"(from));
 }
 
+// The compiler leaves accesses of volatile memory in their order, where it would bring others together with their uses.
+
+/// Zeros, and no access, where not `present`.
+__device__ __forceinline__ void load_in_order(bool present, std::uintptr_t from, std::uint32_t& word) {
+  word = 0;
+  if (present) asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void load_two_in_order(bool present, std::uintptr_t from, std::uint32_t (&words)[2]) {
+  words[0] = words[1] = 0;
+  if (!present) return;
+  asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void store_in_order(std::uint32_t to, std::uint32_t word) {
+  asm volatile("st.volatile.shared.u32 [%0], %1;" : : "r"(to), "r"(word) : "memory");
+}
+
+// pin() has a value computed here. `scratch` is 256 bytes of shared memory that nobody uses yet.
+
+__device__ __forceinline__ void pin(std::uint32_t scratch, std::uint32_t& value) {
+  const std::uint32_t own = scratch + lane() * 8;
+  asm volatile("st.volatile.shared.u32 [%1], %0;\n\tld.volatile.shared.u32 %0, [%1];"
+               : "+r"(value)
+               : "r"(own)
+               : "memory");
+}
+
+__device__ __forceinline__ void pin(std::uint32_t scratch, std::uintptr_t& value) {
+  const std::uint32_t own = scratch + lane() * 8;
+  asm volatile("st.volatile.shared.u64 [%1], %0;\n\tld.volatile.shared.u64 %0, [%1];"
+               : "+l"(value)
+               : "r"(own)
+               : "memory");
+}
+
 /// Begins to copy kBytes from global to shared memory; zeros, and no access, where not `present`.
 template <int kBytes>
 __device__ __forceinline__ void copy_or_zero(std::uint32_t to, std::uintptr_t from, bool present) {
@@ -65,7 +101,7 @@ __device__ __forceinline__ void store_vector(std::uint32_t to, const std::uint32
                : "memory");
 }
 
-__device__ __forceinline__ void store_two(__half* to, const std::uint32_t (&words)[2]) {
+__device__ __forceinline__ void store_two(std::uintptr_t to, const std::uint32_t (&words)[2]) {
   asm volatile("st.global.v2.u32 [%0], {%1, %2};" : : "l"(to), "r"(words[0]), "r"(words[1]) : "memory");
 }
 
@@ -99,6 +135,11 @@ __device__ __forceinline__ std::uint32_t round_two(float first, float second) {
   return word;
 }
 
+/// Byte k of a word, scaled and shifted.
+__device__ __forceinline__ float scaled(std::uint32_t bytes, int k, float scale, float shift) {
+  return fmaf(static_cast<float>(bytes >> (8 * k) & 0xFFU), scale, shift);
+}
+
 /// min(max(x, lo), hi) of two halves; NaN propagates.
 __device__ __forceinline__ std::uint32_t clipped(HalfClip clip, std::uint32_t halves) {
   asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(halves) : "r"(clip.lo));
@@ -106,10 +147,10 @@ __device__ __forceinline__ std::uint32_t clipped(HalfClip clip, std::uint32_t ha
   return halves;
 }
 
-/// Two sums rounded to half, then clipped. kRelu: clip.lo is zero.
-template <bool kRelu>
+/// Two sums rounded to half, then clipped. kPlain: clip.lo is zero.
+template <bool kPlain>
 __device__ __forceinline__ std::uint32_t round_and_clip(HalfClip clip, float first, float second) {
-  if constexpr (!kRelu) return clipped(clip, round_two(first, second));
+  if constexpr (!kPlain) return clipped(clip, round_two(first, second));
   std::uint32_t halves = 0;
   asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(second), "f"(first));
   asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(halves) : "r"(clip.hi));

@@ -1,64 +1,26 @@
-// The first convolution and the block after it. A warp computes two strips of 14 columns of the output, side by side,
-// from top to bottom, on its own: nothing passes between warps. A step makes a row of 16 pixels of the stem for each
-// strip and with it one row of output, all by mma.sync with a row's pixels as the instruction's rows:
-//   stem: k is the window of 27 and, in what is left of 32, a one that meets the bias in two halves. A window is three
-//     times 9 neighbouring halves in shared memory, so that operands are read from there as they lie.
-//   depthwise: 8 channels at a time, kx 1 and 2 in the two halves of k, kx 0 by itself; weights are diagonal matrices.
-//     The stem's results are operands as they are for kx 0, and go through shared memory for kx 1 and 2. A row is added
-//     to the sums of the three rows of output that see it.
-//   projection: the clipped sums of the depthwise are operands as they are.
-// Weights are in registers. Shared memory: 28 KB.
+// The stem block for many pictures. A warp computes two strips of the output, side by side, from top to bottom, on its
+// own: nothing passes between warps. A step makes a row of the stem, adds it to the sums of the three rows of the
+// depthwise that see it, and finishes one. Weights are in registers. Shared memory: 28 KB.
 #pragma once
 
 #include <type_traits>
 
 #include "stem_block_input.cuh"
+#include "stem_block_stages.cuh"
 
 namespace mobicuda::kernels::stem_block_detail {
 
+inline constexpr int kWarps = 2;
+inline constexpr int kThreads = 32 * kWarps;
 inline constexpr int kMinBlocks = 4;
-// 20 words: 8 neighbouring pixels, 4 words each, are in different banks.
-inline constexpr int kPixelBytes = 80;
 inline constexpr int kRowBytes = (kStemColumns + 2) * kPixelBytes;
 
 struct WarpMemory {
   InputHalf input[2];
-  alignas(16) unsigned char rows[2][kRowBytes];  // of the stem: (pixel, channel)
+  alignas(16) unsigned char rows[2][kRowBytes];  // of the stem: (pixel, channel), two that no output needs
 };
 
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-/// The operands of a lane.
-struct Weights {
-  std::uint32_t stem[kGroups][4];  // two steps of k
-  std::uint32_t depthwise[3][kGroups][3];
-  std::uint32_t project[kProjectSteps][kProjectFragments][2];
-
-  __device__ __forceinline__ explicit Weights(const unsigned char* packed) {
-    static_assert(sizeof(Weights) == kOperandVectors * 16);
-    const unsigned char* const from = packed + kBiasBytes + lane() * 16;
-#pragma unroll
-    for (int i = 0; i < kGroups; ++i) load_vector(from + i * kVectorBytes, stem[i]);
-#pragma unroll
-    for (int i = 0; i < kDepthwiseVectors; ++i) {
-      std::uint32_t words[4];
-      load_vector(from + (kGroups + i) * kVectorBytes, words);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) depthwise[(4 * i + j) / 12][(4 * i + j) / 3 % 4][(4 * i + j) % 3] = words[j];
-    }
-#pragma unroll
-    for (int i = 0; i < kProjectSteps; ++i) {
-      std::uint32_t words[4];
-      load_vector(from + (kGroups + kDepthwiseVectors + i) * kVectorBytes, words);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) project[i][j / 2][j % 2] = words[j];
-    }
-  }
-};
-
-template <InputForm kForm, bool kRelu>
+template <InputForm kForm, bool kPlain>
 __global__ void __launch_bounds__(kThreads, kMinBlocks)
     stem_block_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -67,19 +29,9 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   release_successor();
 
   const Weights weights(packed);
-  if (threadIdx.x < kBiasVectors) {
-    std::uint32_t words[4];
-    load_vector(packed + threadIdx.x * 16, words);
-    store_vector(shared_address(biases + threadIdx.x * 16), words);
-  }
+  const std::uint32_t lane_bias = load_biases(packed, biases);
   const std::uint32_t halves = shared_address(memory[warp()].input);
   const std::uint32_t rows = shared_address(memory[warp()].rows);
-  // The two pixels behind a row belong to no output.
-  for (std::uint32_t i = lane(); i < 2 * kPixelBytes / 4; i += 32) {
-    store_word(rows + kStemColumns * kPixelBytes + i * 4, 0);
-    store_word(rows + kRowBytes + kStemColumns * kPixelBytes + i * 4, 0);
-  }
-
   const std::uint32_t unit = blockIdx.x * kWarps + warp();
   std::uint32_t column_block;
   std::uint32_t band;
@@ -94,19 +46,15 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const bool edge = stem_x < 0 || stem_x + kStemColumns > a.stem_w;
   int stem_y = oy - a.stem_top;
 
-  const std::int64_t first_pixel = (std::int64_t{n} * a.out_h + oy) * a.out_w + ox + g;
-  __half* to = y + (first_pixel * a.c_out + 4 * t);
+  // Two rows before the first, which step 2 finishes.
+  const std::int64_t pixel = (std::int64_t{n} * a.out_h + oy - 2) * a.out_w + ox + g;
+  auto to = reinterpret_cast<std::uintptr_t>(y) + static_cast<std::uintptr_t>((pixel * a.c_out + 4 * t) * 2);
   const int columns = 4 * t < a.c_out ? a.out_w - ox - g : 0;  // from the lane's first on
 
-  // Word t of a quarter of k, of pixel g: quarters 0 to 2 are 8 of the 9 halves of row ky; the last one has the ninth
-  // of each row and the one.
   const std::uint32_t lane_window = halves + static_cast<std::uint32_t>(12 * g + 4 * t);
   const std::uint32_t lane_ninths = halves + static_cast<std::uint32_t>(12 * g + 16 + (t < 3 ? t * kInputRowBytes : 0));
-  const std::uint32_t ninth_mask = t == 3 ? 0 : 0xFFFFU;
-  const std::uint32_t ninth_ones = t == 3 ? 0x3C003C00U : 0;
   const std::uint32_t lane_store = rows + lane() % 16 * kPixelBytes + lane() / 16 * 16;
   const std::uint32_t lane_load = rows + (lane() % 16 + 1 + lane() / 16) * kPixelBytes;
-  const std::uint32_t lane_bias = shared_address(biases) + static_cast<std::uint32_t>(t * 16);
 
   InputWalk<kForm> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, 2 * (oy + steps) + 1 - a.input_top,
                          halves);
@@ -136,54 +84,23 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   // one's the second of `here` and the first of `there`; it puts the next pair behind that.
   const auto step = [&](auto odd, int i, std::uint32_t here, std::uint32_t there) {
     constexpr int kOdd = decltype(odd)::value;
+    constexpr std::uint32_t kRow = kOdd * kRowBytes;
     const std::uint32_t pair = lane_window + here + kOdd * kPairBytes;
-    const std::uint32_t next_pair = lane_window + (kOdd == 0 ? here + kPairBytes : there);
-    const std::uint32_t ninth_row = lane_ninths + (kOdd == 0 ? here : t == 2 ? there - kPairBytes : here + kPairBytes);
+    const LaneWindow window{{pair, pair + kInputRowBytes, lane_window + (kOdd == 0 ? here + kPairBytes : there)},
+                            lane_ninths + (kOdd == 0 ? here
+                                           : t == 2  ? there - kPairBytes
+                                                     : here + kPairBytes)};
     std::uint32_t stem[kStrips][kGroups][2];
 #pragma unroll
-    for (int s = 0; s < kStrips; ++s) {
-      std::uint32_t window[2][4];
-#pragma unroll
-      for (int lower = 0; lower < 2; ++lower) {
-        const auto pixels = static_cast<std::uint32_t>((s * kStrip + lower * 8) * 12);
-        window[0][lower] = load_word(pair + pixels);
-        window[0][2 + lower] = load_word(pair + kInputRowBytes + pixels);
-        window[1][lower] = load_word(next_pair + pixels);
-        window[1][2 + lower] = (load_word(ninth_row + pixels) & ninth_mask) | ninth_ones;
-      }
-#pragma unroll
-      for (int q = 0; q < kGroups; ++q) {
-        constexpr float kZeros[4] = {};
-        float values[4];
-        multiply_add(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
-        multiply_add(values, window[1], weights.stem[q][2], weights.stem[q][3], values);
-        stem[s][q][0] = round_and_clip<kRelu>(a.stem_clip, values[0], values[1]);
-        stem[s][q][1] = round_and_clip<kRelu>(a.stem_clip, values[2], values[3]);
-      }
-    }
-    const bool row_present = stem_y >= 0 && stem_y < a.stem_h;
+    for (int s = 0; s < kStrips; ++s) compute_stem<kPlain>(a, weights, window, s * kStrip, stem[s]);
+    const bool row_present = static_cast<unsigned>(stem_y) < static_cast<unsigned>(a.stem_h);
     if (edge || !row_present) {
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-#pragma unroll
-        for (int lower = 0; lower < 2; ++lower) {
-          const int column = stem_x + s * kStrip + lower * 8 + g;
-          const bool present = row_present && column >= 0 && column < a.stem_w;
-#pragma unroll
-          for (auto& group : stem[s]) group[lower] = present ? group[lower] : 0;
-        }
-      }
+      for (int s = 0; s < kStrips; ++s) mask_stem(a, row_present, stem_x + s * kStrip, stem[s]);
     }
     // The strips' common pixels are the same twice.
-    constexpr std::uint32_t kRow = kOdd * kRowBytes;
 #pragma unroll
-    for (int s = 0; s < kStrips; ++s) {
-#pragma unroll
-      for (int q = 0; q < kGroups; q += 2) {
-        store_matrices(lane_store + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16), stem[s][q][0],
-                       stem[s][q][1], stem[s][q + 1][0], stem[s][q + 1][1]);
-      }
-    }
+    for (int s = 0; s < kStrips; ++s) store_stem(stem[s], lane_store + kRow + s * kStrip * kPixelBytes);
     input.template store<kOdd>(there);
     input.template load<kOdd>(there);
     wait_groups<kAhead - 1>();
@@ -192,62 +109,33 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     float result[kStrips][kProjectFragments][4];
 #pragma unroll
     for (int f = 0; f < kProjectFragments; ++f) {
-      load_four(lane_bias + static_cast<std::uint32_t>((kGroups + f) * 64), result[0][f]);
+      load_bias(lane_bias, kGroups + f, result[0][f]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) result[1][f][e] = result[0][f][e];
     }
+    std::uint32_t filtered[kStrips][4];
 #pragma unroll
-    for (int k = 0; k < kProjectSteps; ++k) {
-      std::uint32_t filtered[kStrips][4];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int q = 2 * k + half;
-        float bias[4];
-        load_four(lane_bias + static_cast<std::uint32_t>(q * 64), bias);
-#pragma unroll
-        for (int s = 0; s < kStrips; ++s) {
-          std::uint32_t right[4];
-          load_matrices(lane_load + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16), right);
-          const auto add_row = [&](float(&sum)[4], int ky, const float(&before)[4]) {
-            const auto& taps = weights.depthwise[ky][q];
-            float part[4];
-            multiply_add(part, stem[s][q], taps[0], before);
-            multiply_add(sum, right, taps[1], taps[2], part);
-          };
-          float done[4];
-          add_row(done, 2, sums[s][0][q]);
-          add_row(sums[s][0][q], 1, sums[s][1][q]);
-          add_row(sums[s][1][q], 0, bias);
-          filtered[s][2 * half] = round_and_clip<kRelu>(a.depthwise_clip, done[0], done[1]);
-          filtered[s][2 * half + 1] = round_and_clip<kRelu>(a.depthwise_clip, done[2], done[3]);
-        }
-      }
+    for (int q = 0; q < kGroups; ++q) {
+      float bias[4];
+      load_bias(lane_bias, q, bias);
 #pragma unroll
       for (int s = 0; s < kStrips; ++s) {
-#pragma unroll
-        for (int f = 0; f < kProjectFragments; ++f) {
-          multiply_add(result[s][f], filtered[s], weights.project[k][f][0], weights.project[k][f][1], result[s][f]);
-        }
+        std::uint32_t right[4];
+        load_matrices(lane_load + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16), right);
+        float done[4];
+        add_row(weights, 2, q, stem[s][q], right, sums[s][0][q], done);
+        add_row(weights, 1, q, stem[s][q], right, sums[s][1][q], sums[s][0][q]);
+        add_row(weights, 0, q, stem[s][q], right, bias, sums[s][1][q]);
+        filter<kPlain>(a, q, done, filtered[s]);
+        if (q % 2 == 1) project(weights, q / 2, filtered[s], result[s]);
       }
     }
-    if (i >= 2) {
 #pragma unroll
-      for (int s = 0; s < kStrips; ++s) {
-#pragma unroll
-        for (int lower = 0; lower < 2; ++lower) {
-          const auto& sum = result[s];
-          std::uint32_t words[2] = {round_two(sum[0][2 * lower], sum[0][2 * lower + 1]),
-                                    round_two(sum[1][2 * lower], sum[1][2 * lower + 1])};
-          if (a.clips) {
-            words[0] = clipped(a.project_clip, words[0]);
-            words[1] = clipped(a.project_clip, words[1]);
-          }
-          const int column = s * kStrip + lower * 8;
-          if (column < columns && (lower == 0 || g + 8 < kStrip)) store_two(to + column * a.c_out, words);
-        }
-      }
-      to += a.out_w * a.c_out;
+    for (int s = 0; s < kStrips; ++s) {
+      const int there_are = i >= 2 ? columns - s * kStrip : 0;
+      store_result<kPlain>(a, result[s], there_are, to + static_cast<std::uintptr_t>(s * a.strip_pixels));
     }
+    to += static_cast<std::uintptr_t>(a.out_row_bytes);
     ++stem_y;
   };
   std::uint32_t here = 0;
