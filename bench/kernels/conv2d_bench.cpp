@@ -28,14 +28,17 @@ Conv2dParams make_stem(Elem elem, Input input, int batch) {
   return p;
 }
 
-Elem input_elem(const Conv2dParams& p) { return p.input == Input::NhwcElem ? p.elem : Elem::F32; }
 std::int64_t input_elements(const Conv2dParams& p) { return std::int64_t{p.n} * p.h * p.w * p.c_in; }
+std::int64_t input_bytes(const Conv2dParams& p) {
+  if (p.input == Input::NhwcUint8) return input_elements(p);
+  return input_elements(p) *
+         static_cast<std::int64_t>(kernels::size_of(p.input == Input::NhwcElem ? p.elem : Elem::F32));
+}
 std::int64_t output_elements(const Conv2dParams& p) { return std::int64_t{p.n} * p.out_h * p.out_w * p.c_out; }
 
 Work work_of(const Conv2dParams& p) {
   const std::int64_t products = std::int64_t{p.kernel_h} * p.kernel_w * p.c_in / p.groups;
-  return {input_elements(p) * static_cast<std::int64_t>(kernels::size_of(input_elem(p))) +
-              output_elements(p) * static_cast<std::int64_t>(kernels::size_of(p.elem)) +
+  return {input_bytes(p) + output_elements(p) * static_cast<std::int64_t>(kernels::size_of(p.elem)) +
               static_cast<std::int64_t>(kernels::conv2d_packed_bytes(p)),
           2 * products * output_elements(p)};
 }
@@ -45,7 +48,8 @@ void run(benchmark::State& state, Conv2dVariant variant, const Conv2dParams& p) 
   const std::vector<float> weight(static_cast<std::size_t>(p.c_out * p.c_in * p.kernel_h * p.kernel_w), 0.125F);
   kernels::conv2d_pack(p, weight.data(), packed.data());
   const DeviceArray w(packed);
-  const DeviceArray x(input_elem(p), input_elements(p));
+  const Elem elem = p.input == Input::NhwcElem ? p.elem : Elem::F32;  // bytes come four at a time
+  const DeviceArray x(elem, input_bytes(p) / static_cast<std::int64_t>(kernels::size_of(elem)));
   const DeviceArray bias(Elem::F32, p.c_out);
   const DeviceArray y(p.elem, output_elements(p));
   measure(state, work_of(p), [&](const kernels::Launch& where) {
@@ -54,13 +58,17 @@ void run(benchmark::State& state, Conv2dVariant variant, const Conv2dParams& p) 
 }
 
 const bool kRegistered = [] {
-  constexpr std::pair<Input, const char*> kInputs[] = {
-      {Input::NchwFloat, "nchw_float"}, {Input::NhwcFloat, "nhwc_float"}, {Input::NhwcElem, "nhwc_elem"}};
+  constexpr std::pair<Input, const char*> kInputs[] = {{Input::NchwFloat, "nchw_float"},
+                                                       {Input::NhwcFloat, "nhwc_float"},
+                                                       {Input::NhwcElem, "nhwc_elem"},
+                                                       {Input::NhwcUint8, "nhwc_uint8"}};
   for (const Elem elem : kElems) {
     for (const int batch : {1, 32, 256}) {
       for (const auto& [input, input_name] : kInputs) {
         for (const Conv2dVariant variant : kernels::conv2d_variants()) {
           const Conv2dParams p = make_stem(elem, input, batch);
+          constexpr int kAnyGpu = 90;
+          if (!kernels::supports(variant, p, kAnyGpu)) continue;
           add("conv2d/" + to_string(elem) + "/" + shape_name(p.n, p.h, p.w, p.c_in) + "_s2_" + input_name + "/" +
                   std::string(name(variant)),
               [=](benchmark::State& state) { run(state, variant, p); });
