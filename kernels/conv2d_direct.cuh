@@ -24,7 +24,6 @@ template <class X, class T, int kPixels, int kChannels>
 __global__ void __launch_bounds__(kDirectThreads)
     direct_kernel(const Arguments a, const X* x, const T* __restrict__ weight, const float* __restrict__ bias,
                   const T* residual, T* y) {
-  release_successor();
   wait_for_predecessor();
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
   if (index >= a.grid.items) return;

@@ -115,7 +115,6 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
   extern __shared__ __align__(16) float shared[];
   float* const weights = shared;                            // (ci, ky, kx, kStemMaxOut)
   float* const window = shared + a.c_in * 9 * kStemMaxOut;  // (ci, rows, kPitch)
-  release_successor();
 
   const int vectors = a.c_out / S::kChannels;
   const int group = static_cast<int>(threadIdx.x) / vectors;

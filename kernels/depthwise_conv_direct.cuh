@@ -11,7 +11,6 @@ namespace mobicuda::kernels::depthwise {
 template <class T>
 __global__ void __launch_bounds__(kMaxItemThreads)
     direct_kernel(const Arguments a, const T* x, const T* __restrict__ weight, const float* __restrict__ bias, T* y) {
-  release_successor();
   wait_for_predecessor();
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
   if (index >= a.grid.items) return;

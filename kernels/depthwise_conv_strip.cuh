@@ -65,7 +65,6 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   using Shape = StripShape<T, S, kStride>;
   using Vector = Words<S::kVectorBytes>;
   constexpr int kVector = Shape::kVector;
-  release_successor();
 
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
   // A thread beyond the end has the last item's weights and sees neither input nor output rows.

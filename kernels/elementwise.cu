@@ -32,7 +32,6 @@ struct IdentityOp {
 template <class T, int N, class Op>
 __global__ void __launch_bounds__(kThreads)
     map_kernel(std::int64_t elements, Clip bounds, const T* a, const T* b, T* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kPackets + threadIdx.x;
   const std::int64_t packets = elements / N;
@@ -68,7 +67,6 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads) scale_shift_kernel(std::int64_t rows, int c, Clip bounds, const T* x,
                                                                const float* scale, const float* shift, T* y) {
-  release_successor();
   const std::int64_t channel = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   float factor[N];
   float offset[N];

@@ -213,7 +213,6 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
     expand_depthwise_kernel(const Arguments a, const __half* x, const __half* expand, const float* expand_bias,
                             const __half* depthwise, const float* depthwise_bias, __half* y) {
   extern __shared__ __align__(128) unsigned char shared[];
-  release_successor();
 
   const int c0 = static_cast<int>(blockIdx.x) * C::kSlice;
   const int oy0 = static_cast<int>(blockIdx.y) * a.band_rows;

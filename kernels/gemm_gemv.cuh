@@ -17,7 +17,6 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
   constexpr int kWarps = kGemvThreads / 32;
   constexpr int kRowPackets = 32 * kChunks;
   __shared__ Packet<T, kWide<T>> x[kRows * kRowPackets];
-  release_successor();
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int n = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x / 32);
   const int m0 = static_cast<int>(blockIdx.y) * kRows;

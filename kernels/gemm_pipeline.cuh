@@ -258,7 +258,6 @@ template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(const GemmArgs args) {
   using T = typename Tile::Value;
   extern __shared__ __align__(128) unsigned char shared[];
-  release_successor();
 
   const int n0 = static_cast<int>(blockIdx.x) * Tile::kBn;
   const int m_tile_stride = static_cast<int>(gridDim.y);

@@ -19,7 +19,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
-  release_successor();
 
   std::uint32_t shared = shared_address(dynamic_shared);
   settle(shared);

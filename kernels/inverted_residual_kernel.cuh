@@ -26,7 +26,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char shared[];
-  release_successor();
 
   const int bias_bytes = a.n_pairs * kPairBiasBytes;
   const int chunk_bytes = S::kUnits * a.unit.bytes;

@@ -26,9 +26,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project);
   const Place place = locate<kConfig>(a);
   wait_for_predecessor();
-  // Not before: blocks of the kernel after the next would take places beside waiting ones, several on a multiprocessor
-  // while others have none.
-  release_successor();
   copy_patch<S>(a, place, x, shared);
   close_group();
   wait_groups<0>();

@@ -105,7 +105,6 @@ template <class S, bool kMany>
 __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     small_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
   extern __shared__ __align__(16) unsigned char shared[];
-  release_successor();
   const unsigned slice = warp() / S::kParts;
   const unsigned part = S::kParts == 1 ? 0 : warp() % S::kParts;
   const auto all_hidden = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));

@@ -55,10 +55,13 @@ constexpr int round_up(int a, int b) { return ceil_div(a, b) * b; }
 
 #ifdef __CUDACC__
 /// Call once in every thread, after loading what the predecessor does not write (weights, bias) and
-/// before the first access to activations, reads and writes alike.
+/// before the first access to activations, reads and writes alike. Then lets the next kernel of the stream start its
+/// prologue. Not earlier: the kernel after the next would become resident as well, and its blocks would pile up where
+/// the next one's are to go.
 __device__ inline void wait_for_predecessor() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
 

@@ -25,7 +25,6 @@ template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     transpose_tiles_kernel(int n, int rows, int columns, int tiles_across, const From* x, To* y) {
   __shared__ float tile[kTile][kTile + 1];
-  release_successor();
   wait_for_predecessor();
   const int tile_row = static_cast<int>(blockIdx.x) / tiles_across;
   const int first_row = tile_row * kTile;
@@ -59,7 +58,6 @@ __global__ void __launch_bounds__(kThreads)
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     few_channels_kernel(int n, int c, int pixels, bool to_nhwc, const From* x, To* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t pixel = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
@@ -75,7 +73,6 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class From, class To, int N>
 __global__ void __launch_bounds__(kThreads) convert_kernel(std::int64_t elements, const From* x, To* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * N;
   if (first + N <= elements) {
@@ -99,7 +96,6 @@ struct PadSizes {
 // grid (words of a row of y, rows of y, pictures)
 template <class Word>
 __global__ void __launch_bounds__(kThreads) pad_kernel(PadSizes p, Word fill, const Word* x, Word* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int ox = static_cast<int>(at / p.words);
@@ -126,7 +122,6 @@ struct TransposeSizes {
 // grid (words of y's inner two axes, axis 1, axis 0)
 template <class Word>
 __global__ void __launch_bounds__(kThreads) transpose_kernel(TransposeSizes p, const Word* x, Word* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t inner = p.extent[2] * p.extent[3];
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;

@@ -57,7 +57,6 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
   constexpr int kRun = 2 * kGroups;
   constexpr int kChains = kGroups < 4 ? 2 : 1;
   extern __shared__ __align__(128) unsigned char shared[];
-  release_successor();
 
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);

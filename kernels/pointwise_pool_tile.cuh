@@ -49,7 +49,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   using gemm_detail::close_group;
   constexpr int kRun = Tile::kRun;
   extern __shared__ __align__(128) unsigned char ring[];
-  release_successor();
   const int first_column = static_cast<int>(blockIdx.x) * kColumns;
   const int first_picture = static_cast<int>(blockIdx.y) * kPictures;
   weight += static_cast<std::size_t>(first_column) * static_cast<std::size_t>(a.c_in);

@@ -27,7 +27,6 @@ __device__ __forceinline__ float larger(float best, float x) { return x > best |
 // block (packets of an output row); grid (those, output rows, pictures)
 template <class T, int N, bool kMaximum>
 __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, const T* x, T* y) {
-  release_successor();
   wait_for_predecessor();
   const int packets = p.c / N;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -77,7 +76,6 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
 template <class T, int N>
 __global__ void __launch_bounds__(kWarp* kManyWarps)
     global_average_pool_kernel(std::int64_t warps, int warps_per_picture, int pixels, int c, const T* x, T* y) {
-  release_successor();
   wait_for_predecessor();
   const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarp;
   if (warp >= warps) return;

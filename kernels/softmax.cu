@@ -48,7 +48,6 @@ template <class In, class Out>
 __global__ void __launch_bounds__(kThreads) softmax_held_kernel(int columns, const In* x, Out* y) {
   __shared__ float maxima[kThreads / kWarp];
   __shared__ float sums[kThreads / kWarp];
-  release_successor();
   wait_for_predecessor();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
   float values[kItems];
@@ -78,7 +77,6 @@ template <class In, class Out>
 __global__ void __launch_bounds__(kLongThreads) softmax_long_kernel(int columns, const In* x, Out* y) {
   __shared__ float maxima[kLongThreads / kWarp];
   __shared__ float sums[kLongThreads / kWarp];
-  release_successor();
   wait_for_predecessor();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
   float largest = -INFINITY;
