@@ -32,10 +32,11 @@ struct EngineOptions {
   bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
   bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
   bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
-  /// Custom engine: kernel stem -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the
-  /// layer whose shape that variant does not run. "block" takes a form of inverted residual blocks ("layers",
-  /// "expand_depthwise", "fused"), used wherever its kernels run; a variant of "expand_depthwise" or
-  /// "inverted_residual" fuses the blocks that it runs. Empty: the planner chooses.
+  /// Custom engine: kernel -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the layer whose
+  /// shape that variant does not run. "block" takes a form of inverted residual blocks ("layers", "expand_depthwise",
+  /// "fused"), "stem" (first convolution and the block after it) and "head" (last pointwise convolution and pool) take
+  /// "layers" or "fused", used wherever their kernels run; a variant of a fused kernel ("expand_depthwise",
+  /// "inverted_residual", "stem_block", "pointwise_pool") fuses what it runs. Empty: the planner chooses.
   std::map<std::string, std::string> kernel_variants;
   LogCallback log;  ///< may be empty
 };
