@@ -19,7 +19,8 @@ namespace mobicuda::kernels {
 /// channel, before padding.
 enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
 
-/// RowsN: a warp computes N rows of 14 pixels of the output; few for few pictures. The same bits for all.
+/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2, else of 28; few for few pictures. The same
+/// bits for all. docs/kernels/stem_block.md says which to use.
 enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56 };
 
 struct StemBlockParams {
