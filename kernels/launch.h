@@ -64,13 +64,6 @@ __device__ inline void wait_for_predecessor() {
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
 }
-
-/// Allows the next kernel of the stream to start its prologue; has no effect on memory visibility.
-__device__ inline void release_successor() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
 #endif
 
 }  // namespace mobicuda::kernels

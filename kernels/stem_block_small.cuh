@@ -148,7 +148,6 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   __shared__ SmallMemory<kRows> memory[kSmallWarps];
   __shared__ alignas(16) unsigned char biases[kBiasBytes];
-  release_successor();
 
   const Weights weights(packed);
   const std::uint32_t lane_bias = load_biases(packed, biases);

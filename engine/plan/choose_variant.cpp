@@ -345,12 +345,12 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
   const auto form = by_name_.contains("stem") ? by_name_.find("stem") : by_name_.find("block");
   if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
   // Warps of so many rows for each multiprocessor; the thresholds are those of docs/kernels/stem_block.md.
-  constexpr int kWarpColumns = 14;
+  constexpr int kWarpColumns = 28;
   const auto warps = [&](int rows) {
     return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kWarpColumns) /
            gpu_.multiprocessors;
   };
-  constexpr double kEnough = 8;
+  constexpr double kEnough = 4;
   std::vector<StemBlockVariant> preferred;
   for (const StemBlockVariant variant : {Rows56, Rows28, Rows14, Rows7, Rows4, Rows2}) {
     if (warps(stem_block_rows(variant)) >= kEnough) preferred.push_back(variant);
