@@ -25,7 +25,6 @@ struct InvertedResidualEntry {
 
 // In the order of InvertedResidualVariant.
 std::span<const InvertedResidualEntry> inverted_residual_tile_entries();
-std::span<const InvertedResidualEntry> inverted_residual_image_entries();
 std::span<const InvertedResidualEntry> inverted_residual_small_entries();
 std::span<const InvertedResidualEntry> inverted_residual_cluster_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_entries();

@@ -1,5 +1,6 @@
 # cmake -DROOT=<project> -P stem_check.cmake: fails when a kernel lacks its header, test, bench or document, or
-# when the kernels' table does not name it.
+# when the kernels' table does not name it. A family of a kernel, <kernel>_<family>.cu beside <kernel>_families.h, shares
+# all of that but the document.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB kernels RELATIVE ${ROOT}/kernels ${ROOT}/kernels/*.cu)
@@ -10,8 +11,13 @@ file(READ ${ROOT}/kernels/README.md table)
 set(missing "")
 foreach(kernel IN LISTS kernels)
   cmake_path(GET kernel STEM stem)
-  foreach(file kernels/${stem}.h tests/kernels/${stem}_test.cpp bench/kernels/${stem}_bench.cpp
-               docs/kernels/${stem}.md)
+  set(files kernels/${stem}.h tests/kernels/${stem}_test.cpp bench/kernels/${stem}_bench.cpp docs/kernels/${stem}.md)
+  string(REGEX REPLACE "_[^_]+$" "" whole ${stem})
+  if(EXISTS ${ROOT}/kernels/${whole}_families.h)
+    set(files docs/kernels/${stem}.md)
+    set(stem ${whole})
+  endif()
+  foreach(file IN LISTS files)
     set(size 0)
     if(EXISTS ${ROOT}/${file})
       file(SIZE ${ROOT}/${file} size)

@@ -83,6 +83,7 @@ class GemmShape {
     prefer(n > 32 && waves(128, 64) >= 1.5, Mma128x64x64);
     prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
     prefer(n > 32 && waves(64, 64) >= 1, Mma64x64x64);
+    prefer(k >= 384 && n <= 160 && waves(64, 32) >= 0.9 && waves(64, 32) < 1.6, Mma32x32x64K2);
     prefer(waves(64, 32) >= 0.9, k > 64 ? Mma64x32x64K2 : Mma64x32x32);
     prefer(waves(32, 32) >= 0.9, Mma32x32x64K2);
     prefer(waves(16, 32) >= 0.75, Mma16x32x128K4);
