@@ -167,7 +167,11 @@ class Run {
     engine.device = options_.device;
     engine.cuda_graph = options_.cuda_graph;
     engine.programmatic_launch = options_.programmatic_launch;
-    if (one.implementation == "custom") engine.kernel_variants = options_.kernel_variants;
+    if (one.implementation == "custom") {
+      engine.kernel_variants = options_.kernel_variants;
+      engine.timing_cache = options_.timing_cache;
+      engine.require_timing_cache = options_.require_timing_cache;
+    }
     engine.log = log();
     return engine;
   }

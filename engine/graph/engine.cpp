@@ -119,6 +119,9 @@ void check_options(const EngineOptions& options) {
   if (options.device < 0) {
     throw Error(ErrorCode::invalid_argument, "device", "must be >= 0, got " + std::to_string(options.device));
   }
+  if (options.require_timing_cache && options.timing_cache.empty()) {
+    throw Error(ErrorCode::invalid_argument, "require_timing_cache", "needs a timing_cache", "name its file");
+  }
 }
 
 }  // namespace mobicuda

@@ -20,6 +20,7 @@ CudaPlan Lowering::run() {
     if (in_blocks_.contains(&node)) continue;
     std::visit([&](const auto& op) { lower(node, op); }, node.op);
   }
+  chooser_.finish();
   write_output();
   place_buffers();
   upload_weights();
@@ -99,10 +100,14 @@ void Lowering::place_buffers() {
   plan_.arena_bytes = memory.arena_bytes;
 }
 
-LayerInfo Lowering::describe(const Node& node, std::string kernel) const {
+LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string reason) const {
   LayerInfo info;
   info.name = node.origin.label();
   info.kernel = std::move(kernel);
+  info.reason = std::move(reason);
+  if (const auto apart = kept_apart_.find(&node); apart != kept_apart_.end()) {
+    info.reason += (info.reason.empty() ? "block " : "; block ") + apart->second;
+  }
   info.output = shape(node.output);
   info.flops = flops_per_picture(graph_, node);
   const auto elem_bytes = static_cast<std::int64_t>(size_of(elem_));
