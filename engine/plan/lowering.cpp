@@ -106,7 +106,7 @@ LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string r
   info.kernel = std::move(kernel);
   info.reason = std::move(reason);
   if (const auto apart = kept_apart_.find(&node); apart != kept_apart_.end()) {
-    info.reason += (info.reason.empty() ? "block " : "; block ") + apart->second;
+    info.reason += (info.reason.empty() ? "not fused: " : "; not fused: ") + apart->second;
   }
   info.output = shape(node.output);
   info.flops = flops_per_picture(graph_, node);
