@@ -1,12 +1,12 @@
 #include "plan/layer_chooser.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <type_traits>
 #include <utility>
 
 #include <cuda_runtime_api.h>
-
-#include <mobicuda/error.h>
 
 #include "plan/timed_kernels.h"
 #include "runtime/cuda_check.h"
@@ -25,24 +25,23 @@ std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
          (options.programmatic_launch ? "programmatic" : "one by one");
 }
 
-std::string tile_count(double tiles, const GpuTraits& gpu) {
+std::string each_gets(double count, const char* what, const GpuTraits& gpu) {
   std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.2f tiles for each multiprocessor", tiles / gpu.multiprocessors);
+  std::snprintf(text.data(), text.size(), "rule: %.3g %s for each multiprocessor", count / gpu.multiprocessors, what);
   return text.data();
 }
 
 std::string rule_of(GemmVariant variant, const GemmParams& params, const GpuTraits& gpu) {
   if (variant == GemmVariant::Gemv) return "rule: few rows";
   const GemmTile tile = gemm_tile(variant);
-  return "rule: " + tile_count(static_cast<double>(ceil_div(params.m, tile.bm)) * ceil_div(params.n, tile.bn), gpu);
+  return each_gets(static_cast<double>(ceil_div(params.m, tile.bm)) * ceil_div(params.n, tile.bn), "tiles", gpu);
 }
 
 std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const GpuTraits& gpu) {
   const DepthwiseConvTile t = tile(variant, params.elem);
-  constexpr double kThreads = 256;
   const double threads = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
                          ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
-  return "rule: " + tile_count(threads / kThreads, gpu);
+  return each_gets(threads, "threads", gpu);
 }
 
 std::string rule_of(Conv2dVariant, const Conv2dParams&, const GpuTraits&) {
@@ -71,6 +70,11 @@ auto supported(const Params& params, const GpuTraits& gpu) {
   return found;
 }
 
+template <class Value>
+std::size_t position_of(const Value& value, const std::vector<Value>& values) {
+  return static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());
+}
+
 std::string names_of(const std::vector<TimedKernel>& kernels) {
   std::string text;
   for (const TimedKernel& kernel : kernels) text += (text.empty() ? "" : "+") + kernel.name;
@@ -94,11 +98,11 @@ bool LayerChooser::named(std::initializer_list<const char*> kernels) const {
 }
 
 TimedAnswer LayerChooser::fastest(const std::string& layer, const std::string& shape,
-                                  const std::vector<Kernels>& candidates) {
+                                  const std::vector<Kernels>& candidates, std::size_t expected) {
   std::vector<std::string> names;
   for (const Kernels& kernels : candidates) names.push_back(names_of(kernels));
   ++asked_;
-  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names}, options_.require_timing_cache,
+  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected}, options_.require_timing_cache,
                         [&](std::size_t candidate, double give_up_us) {
                           if (!timer_) timer_ = std::make_unique<BlockTimer>(options_.programmatic_launch);
                           return timer_->microseconds(candidates[candidate], give_up_us);
@@ -108,15 +112,13 @@ TimedAnswer LayerChooser::fastest(const std::string& layer, const std::string& s
 template <class Params>
 auto LayerChooser::choose_kernel(const char* kernel, const std::string& layer, const Params& params) {
   using Variant = decltype(by_rule(rule_, params));
-  if (!cache_ || named({kernel})) {
-    const Variant variant = by_rule(rule_, params);
-    return Chosen<Variant>{variant, named({kernel}) ? "named" : rule_of(variant, params, gpu_)};
-  }
+  const Variant expected = by_rule(rule_, params);
+  if (named({kernel})) return Chosen<Variant>{expected, "named"};
+  if (!cache_) return Chosen<Variant>{expected, rule_of(expected, params, gpu_)};
   const auto variants = supported(params, gpu_);
-  if (variants.empty()) by_rule(rule_, params);  // throws
   std::vector<Kernels> candidates;
   for (const Variant variant : variants) candidates.push_back({timed(variant, params)});
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates);
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position_of(expected, variants));
   return Chosen<Variant>{variants[answer.candidate], std::move(answer.reason)};
 }
 
@@ -145,17 +147,21 @@ LayerChooser::Kernels LayerChooser::layers_of(const std::string& layer, const In
   return kernels;
 }
 
+ChosenBlock LayerChooser::block_by_rule(const InvertedResidualParams& params, bool may_fuse,
+                                        const ExpandDepthwiseParams* expand_depthwise) const {
+  const FormChoice choice = rule_.block_form(may_fuse ? &params : nullptr, expand_depthwise);
+  ChosenBlock chosen;
+  chosen.form = choice.form;
+  chosen.reason = choice.why;
+  if (choice.form == BlockForm::Fused) chosen.fused = rule_.inverted_residual(params);
+  if (choice.form == BlockForm::ExpandDepthwise) chosen.expand_depthwise = rule_.expand_depthwise(*expand_depthwise);
+  return chosen;
+}
+
 ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
                                 const ExpandDepthwiseParams* expand_depthwise) {
-  if (!cache_ || named({"block", "inverted_residual", "expand_depthwise"})) {
-    const FormChoice choice = rule_.block_form(may_fuse ? &params : nullptr, expand_depthwise);
-    ChosenBlock chosen;
-    chosen.form = choice.form;
-    chosen.reason = choice.why;
-    if (choice.form == BlockForm::Fused) chosen.fused = rule_.inverted_residual(params);
-    if (choice.form == BlockForm::ExpandDepthwise) chosen.expand_depthwise = rule_.expand_depthwise(*expand_depthwise);
-    return chosen;
-  }
+  const ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
+  if (!cache_ || named({"block", "inverted_residual", "expand_depthwise"})) return expected;
   std::vector<ChosenBlock> blocks;
   std::vector<Kernels> candidates;
   if (may_fuse) {
@@ -171,10 +177,15 @@ ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidual
       candidates.push_back({timed(variant, *expand_depthwise), layers.back()});
     }
   }
-  if (blocks.empty()) return {BlockForm::Layers, {}, {}, "no fused variant runs this shape"};
+  if (blocks.empty()) return expected;
   blocks.emplace_back();
   candidates.push_back(layers);
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates);
+  const auto as_expected = std::find_if(blocks.begin(), blocks.end(), [&](const ChosenBlock& block) {
+    return block.form == expected.form && block.fused == expected.fused &&
+           block.expand_depthwise == expected.expand_depthwise;
+  });
+  TimedAnswer answer =
+      fastest(layer, timed_shape(params), candidates, static_cast<std::size_t>(as_expected - blocks.begin()));
   ChosenBlock chosen = blocks[answer.candidate];
   chosen.reason = std::move(answer.reason);
   return chosen;
@@ -184,9 +195,9 @@ Chosen<std::optional<StemBlockVariant>> LayerChooser::stem_block(const std::stri
                                                                  const StemBlockParams& params) {
   const auto variants = supported(params, gpu_);
   if (variants.empty()) return {std::nullopt, "no fused variant runs this shape"};
-  if (const bool by_name = named({"stem_block", "stem", "block"}); !cache_ || by_name) {
-    return {rule_.stem_block(params), by_name ? "named" : "rule: one launch for the first three layers"};
-  }
+  const auto expected = rule_.stem_block(params);
+  if (named({"stem_block", "stem", "block"})) return {expected, "named"};
+  if (!cache_) return {expected, "rule: one launch for the first three layers"};
   std::vector<Kernels> candidates;
   for (const auto variant : variants) candidates.push_back({timed(variant, params)});
   const Conv2dParams first = first_layer(params);
@@ -198,7 +209,8 @@ Chosen<std::optional<StemBlockVariant>> LayerChooser::stem_block(const std::stri
   } else {
     for (TimedKernel& kernel : layers_of(layer, second)) apart.push_back(std::move(kernel));
   }
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates);
+  const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
   if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
   return {variants[answer.candidate], std::move(answer.reason)};
 }
@@ -207,16 +219,18 @@ Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const s
                                                                          const PointwisePoolParams& params) {
   const auto variants = supported(params, gpu_);
   if (variants.empty()) return {std::nullopt, "no fused variant runs this shape"};
-  if (const bool by_name = named({"pointwise_pool", "head"}); !cache_ || by_name) {
-    const auto variant = rule_.pointwise_pool(params);
-    const char* why = variant ? "rule: one launch pays for this batch" : "rule: two kernels are faster for this batch";
-    return {variant, by_name ? "named" : why};
+  const auto expected = rule_.pointwise_pool(params);
+  if (named({"pointwise_pool", "head"})) return {expected, "named"};
+  if (!cache_) {
+    return {expected,
+            expected ? "rule: one launch pays for this batch" : "rule: two kernels are faster for this batch"};
   }
   std::vector<Kernels> candidates;
   for (const auto variant : variants) candidates.push_back({timed(variant, params)});
   const GemmParams pointwise = pointwise_layer(params);
   candidates.push_back({timed(choose(layer, pointwise).variant, pointwise), timed(pool_layer(params))});
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates);
+  const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
   if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
   return {variants[answer.candidate], std::move(answer.reason)};
 }

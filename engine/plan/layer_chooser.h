@@ -63,7 +63,10 @@ class LayerChooser {
   auto choose_kernel(const char* kernel, const std::string& layer, const Params& params);
   /// A block kernel by kernel.
   Kernels layers_of(const std::string& layer, const kernels::InvertedResidualParams& block);
-  TimedAnswer fastest(const std::string& layer, const std::string& shape, const std::vector<Kernels>& candidates);
+  TimedAnswer fastest(const std::string& layer, const std::string& shape, const std::vector<Kernels>& candidates,
+                      std::size_t expected);
+  ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
+                            const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
   const EngineOptions& options_;
   GpuTraits gpu_;

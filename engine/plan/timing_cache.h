@@ -47,6 +47,7 @@ struct TimedQuestion {
   std::string layer;    ///< as the network names it, for messages
   std::string subject;  ///< all that the times depend on: kTimingFields - 2 fields
   std::span<const std::string> candidates;
+  std::size_t expected = 0;  ///< the rule's candidate, which stays unless another is clearly faster
 };
 
 struct TimedAnswer {
@@ -57,8 +58,9 @@ struct TimedAnswer {
 /// Measures a candidate; may return a first estimate when that is above `give_up_us`.
 using CandidateTimer = std::function<double(std::size_t candidate, double give_up_us)>;
 
-/// The fastest candidate by the times in the cache, the first among equals. Times that are missing are measured and
-/// added; with `require` they are an Error(invalid_argument). A single candidate needs no time.
+/// The fastest candidate by the times in the cache, or the expected one where that is slower by no more than noise and
+/// neighbours make up for. Times that are missing are measured and added; with `require` they are an
+/// Error(invalid_argument). A single candidate needs no time.
 TimedAnswer choose_fastest(TimingCache& cache, const TimedQuestion& question, bool require,
                            const CandidateTimer& measure);
 

@@ -49,8 +49,8 @@ struct Clockwork {
   }
 };
 
-TimedAnswer ask(TimingCache& cache, Clockwork& clockwork, bool require = false) {
-  return choose_fastest(cache, {"features.1", kSubject, kCandidates}, require, clockwork.timer());
+TimedAnswer ask(TimingCache& cache, Clockwork& clockwork, bool require = false, std::size_t expected = 0) {
+  return choose_fastest(cache, {"features.1", kSubject, kCandidates, expected}, require, clockwork.timer());
 }
 
 TEST_CASE("a timing cache comes back from its file, to the digit") {
@@ -148,11 +148,25 @@ TEST_CASE("the fastest candidate is chosen, and measured once only") {
   CHECK(later.added() == 0);
 }
 
+TEST_CASE("the rule's candidate stays unless another is clearly faster") {
+  const TemporaryFolder folder;
+  TimingCache cache(folder.path() / "times");
+  Clockwork clockwork{{2.06, 2.1, 2}};
+  CHECK(ask(cache, clockwork, false, 2).reason == "measured 2.00 us; next gemm/a 2.06 us");
+  const TimedAnswer kept = ask(cache, clockwork, true, 0);
+  CHECK(kept.candidate == 0);
+  CHECK(kept.reason == "measured 2.06 us, as by rule; gemm/c 2.00 us is not clearly faster");
+  CHECK(ask(cache, clockwork, true, 1).candidate == 1);
+  TimingCache other(folder.path() / "others");
+  Clockwork clearly{{2.0, 2.11, 2.11}};
+  CHECK(ask(other, clearly, false, 1).candidate == 0);
+}
+
 TEST_CASE("of equal times the first wins, also after rounding") {
   const TemporaryFolder folder;
   TimingCache cache(folder.path() / "times");
   Clockwork clockwork{{2.0004, 2.0003, 3}};
-  CHECK(ask(cache, clockwork).candidate == 0);
+  CHECK(ask(cache, clockwork, false, 2).candidate == 0);
 }
 
 TEST_CASE("only the times that are missing are measured") {
@@ -164,7 +178,7 @@ TEST_CASE("only the times that are missing are measured") {
   CHECK(clockwork.asked == std::vector<std::size_t>{0, 2});
   Clockwork none{{}};
   const std::vector<std::string> single{"gemm/z"};
-  CHECK(choose_fastest(cache, {"l", kSubject, single}, true, none.timer()).reason ==
+  CHECK(choose_fastest(cache, {"l", kSubject, single, 0}, true, none.timer()).reason ==
         "the only kernel that runs this shape");
 }
 
