@@ -112,8 +112,9 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(CLI::IsMember({"fp32", "uint8"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--hostTransfer", raw.host_transfer,
-                 "Between host and GPU: copy, direct (kernels use the host's memory), auto (by size)")
+  app.add_option(
+         "--hostTransfer", raw.host_transfer,
+         "Between host and GPU: copy, direct (kernels use the host's memory), auto (copies in, small outputs direct)")
       ->check(CLI::IsMember({"auto", "copy", "direct"}))
       ->capture_default_str()
       ->group(group);

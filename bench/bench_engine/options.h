@@ -37,7 +37,7 @@ struct Options {
   bool include_transfers = false;
   bool pictures = false;  ///< --input uint8
   HostTransfer host_transfer = HostTransfer::Auto;
-  int streams = 2;
+  int streams = 3;
   std::filesystem::path load_inputs;
   std::uint64_t seed = 1;
 

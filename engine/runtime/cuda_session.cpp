@@ -22,9 +22,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Up to so many bytes, kernels that read (write) the host's memory over the bus are faster than a copy before (after)
-// them: docs/performance.md, "From host to host".
-constexpr std::size_t kMostDirectInput = std::size_t{256} * 1024;
+// Up to so many bytes, a last kernel that writes the host's memory over the bus is faster than a copy after it. First
+// kernels that read it never were: docs/performance.md, "From host to host".
 constexpr std::size_t kMostDirectOutput = std::size_t{64} * 1024;
 
 // Waiting on the CPU costs some microseconds more than asking again and again; not for long runs.
@@ -202,22 +201,18 @@ float* CudaSession::do_staged_output() {
   return reinterpret_cast<float*>(staged_output_.data());
 }
 
-bool CudaSession::is_direct(std::size_t bytes, std::size_t most) const {
-  const HostTransfer transfer = cuda_engine_->options().host_transfer;
-  return transfer == HostTransfer::Direct || (transfer == HostTransfer::Auto && bytes <= most);
-}
-
 void CudaSession::do_enqueue_staged(std::int64_t n) {
   allocate_staging();
   select_device(cuda_engine_->options().device);
   Ends ends = own_ends();
   float* output = reinterpret_cast<float*>(staged_output_.data());
-  if (is_direct(input_bytes(n), kMostDirectInput)) {
+  const HostTransfer transfer = cuda_engine_->options().host_transfer;
+  if (transfer == HostTransfer::Direct) {
     ends.input = staged_input_.data();
   } else {
     ends.copied_from = staged_input_.data();
   }
-  if (is_direct(output_bytes(n), kMostDirectOutput)) {
+  if (transfer == HostTransfer::Direct || (transfer == HostTransfer::Auto && output_bytes(n) <= kMostDirectOutput)) {
     ends.output = output;
   } else {
     ends.copied_to = output;

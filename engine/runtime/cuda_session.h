@@ -67,8 +67,6 @@ class CudaSession final : public Session {
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
   void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);
   void allocate_staging();
-  /// Whether a staged run's kernels use the host's memory themselves.
-  bool is_direct(std::size_t bytes, std::size_t most) const;
   std::size_t input_bytes(std::int64_t n) const;
   std::size_t output_bytes(std::int64_t n) const;
   Ends own_ends() const { return {input_.data(), static_cast<float*>(output_.data()), nullptr, nullptr}; }

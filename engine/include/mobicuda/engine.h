@@ -34,7 +34,7 @@ struct PictureInput {
 
 /// How a GPU engine's staged runs (Session::run_staged) move data between host and device.
 enum class HostTransfer : std::uint8_t {
-  Auto,    ///< Direct for small inputs and outputs, each by itself, else Copy
+  Auto,    ///< Copy for inputs, Direct for small outputs
   Copy,    ///< copies before the first and after the last kernel
   Direct,  ///< the first kernel reads the host's memory, the last one writes it
 };
