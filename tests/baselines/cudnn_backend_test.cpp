@@ -334,7 +334,7 @@ TEST_CASE("cudnn: pictures of bytes equal the oracle on the floats that they sta
   const auto pictures = random_pictures(graph, 2);
   options.picture_input = exact_picture_input();
   const auto session = make_cudnn_backend()->compile(graph, options)->create_session();
-  Floats actual(2 * 15);
+  Floats actual(static_cast<std::size_t>(2 * graph.output_desc().shape.elements()));
   session->run(pictures, actual);
   CHECK(NetworkOracle(graph, floats_of(graph, pictures), 2, kLongestSum).compare(actual, precision));
   std::copy(pictures.begin(), pictures.end(), session->staged_pictures(2).begin());
