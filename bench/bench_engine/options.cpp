@@ -83,6 +83,13 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
   add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x32")
       ->type_name("KERNEL=NAME[,..]")
       ->group(group);
+  app.add_option("--timingCacheFile", options.timing_cache,
+                 "Choose custom's kernels by measured times; those the file lacks are measured and added")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--errorOnTimingCacheMiss", options.require_timing_cache,
+               "Fail where the timing cache lacks a time instead of measuring it")
+      ->group(group);
 }
 
 void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
@@ -171,7 +178,8 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
 void add_report_options(CLI::App& app, Options& options) {
   const auto* group = "Reports";
   app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
-  app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers and the kernels that run them")->group(group);
+  app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers, the kernels that run them, and why these")
+      ->group(group);
   app.add_flag("--dumpOutput", options.dump_output, "The first picture's output")->group(group);
   const auto file = [&](const char* name, fs::path& value, const char* help) {
     app.add_option(name, value, help)->type_name("FILE")->group(group);
@@ -278,6 +286,9 @@ void check(const Options& options) {
     if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
     if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
     if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
+  }
+  if (options.require_timing_cache && options.timing_cache.empty()) {
+    throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");
   }
   if (!options.reference_list.empty() && options.reference_logits.empty()) {
     throw UsageError("--referenceList needs --referenceLogits");

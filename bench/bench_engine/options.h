@@ -29,6 +29,8 @@ struct Options {
   bool cuda_graph = true;
   bool programmatic_launch = true;
   std::map<std::string, std::string> kernel_variants;
+  std::filesystem::path timing_cache;
+  bool require_timing_cache = false;
 
   double warm_up_ms = 200;
   double duration_s = 3;

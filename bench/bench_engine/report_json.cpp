@@ -87,6 +87,7 @@ Json options_json(const Options& o) {
           {"cudaGraph", o.cuda_graph},
           {"programmaticLaunch", o.programmatic_launch},
           {"kernelVariants", o.kernel_variants},
+          {"timingCacheFile", o.timing_cache.string()},
           {"seed", o.seed}};
 }
 
@@ -96,7 +97,8 @@ Json layer_json(const LayerInfo& layer) {
           {"output", to_string(layer.output)},
           {"flops", layer.flops},
           {"activationBytes", layer.activation_bytes},
-          {"weightBytes", layer.weight_bytes}};
+          {"weightBytes", layer.weight_bytes},
+          {"reason", layer.reason}};
 }
 
 Json layers_json(const CaseResult& result) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <ostream>
-#include <set>
 
 #include <mobicuda/onnx_import.h>
 
@@ -126,16 +125,18 @@ void print_comparison(std::ostream& out, const Report& report) {
   table.print(out);
 }
 
-void print_layers(std::ostream& out, const CaseResult& result) {
-  const bool timed = !result.layer_ms.empty();
-  TextTable table(timed ? std::vector<std::string>{"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}
-                        : std::vector<std::string>{"layer", "kernel", "output", "MFLOP", "activations", "weights"},
-                  2);
+void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
+  TextTable table(
+      timed ? std::vector<std::string>{"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}
+            : std::vector<std::string>{"layer", "kernel", "reason", "output", "MFLOP", "activations", "weights"},
+      timed ? 2 : 3);
   const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
   const auto batch = static_cast<double>(result.batch);
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     const LayerInfo& layer = result.layers[i];
-    std::vector<std::string> row{layer.name, layer.kernel, to_string(layer.output)};
+    std::vector<std::string> row{layer.name, layer.kernel};
+    if (!timed) row.push_back(layer.reason);
+    row.push_back(to_string(layer.output));
     const auto flops = static_cast<double>(layer.flops) * batch;
     const auto bytes = static_cast<double>(layer.activation_bytes) * batch + static_cast<double>(layer.weight_bytes);
     if (timed) {
@@ -159,15 +160,10 @@ void print_layers(std::ostream& out, const CaseResult& result) {
   table.print(out);
 }
 
-// Layers of all batches are alike; only a profile differs.
 void print_all_layers(std::ostream& out, const Options& options, const Report& report) {
-  std::set<std::string> shown;
   for (const CaseResult& result : report.cases) {
-    if (options.dump_profile && !result.layer_ms.empty()) {
-      print_layers(out, result);
-    } else if (options.dump_layer_info && shown.insert(result.label()).second) {
-      print_layers(out, result);
-    }
+    if (options.dump_profile && !result.layer_ms.empty()) print_layers(out, result, true);
+    if (options.dump_layer_info) print_layers(out, result, false);
   }
 }
 

@@ -197,7 +197,11 @@ class Run {
     engine.programmatic_launch = options_.programmatic_launch;
     engine.host_transfer = options_.host_transfer;
     if (options_.pictures) engine.picture_input = picture_input(options_.normalization.value_or(Normalization::Tf));
-    if (one.implementation == "custom") engine.kernel_variants = options_.kernel_variants;
+    if (one.implementation == "custom") {
+      engine.kernel_variants = options_.kernel_variants;
+      engine.timing_cache = options_.timing_cache;
+      engine.require_timing_cache = options_.require_timing_cache;
+    }
     engine.log = log();
     return engine;
   }

@@ -176,6 +176,9 @@ void check_options(const EngineOptions& options) {
   if (options.device < 0) {
     throw Error(ErrorCode::invalid_argument, "device", "must be >= 0, got " + std::to_string(options.device));
   }
+  if (options.require_timing_cache && options.timing_cache.empty()) {
+    throw Error(ErrorCode::invalid_argument, "require_timing_cache", "needs a timing_cache", "name its file");
+  }
   if (options.picture_input) {
     for (std::size_t c = 0; c < options.picture_input->scale.size(); ++c) {
       if (std::isfinite(options.picture_input->scale[c]) && std::isfinite(options.picture_input->shift[c])) continue;

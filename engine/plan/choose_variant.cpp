@@ -17,6 +17,7 @@ using namespace kernels;
 
 constexpr BlockForm kBlockForms[] = {BlockForm::Layers, BlockForm::ExpandDepthwise, BlockForm::Fused};
 constexpr BlockForm kPairForms[] = {BlockForm::Layers, BlockForm::Fused};
+constexpr const char* kNamed = "named";
 
 template <class Variant>
 std::string names_of(std::span<const Variant> variants) {
@@ -146,25 +147,35 @@ class BlockShape {
     return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kFew : kMore);
   }
 
-  bool fusing_pays() const { return params_.elem == Elem::F16 ? half_fusing_pays() : float_fusing_pays(); }
+  // Why one launch is faster than several; null where it is not.
+  const char* why_fuse() const { return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float(); }
 
  private:
   static constexpr int kNarrow = 192;        // hidden channels
   static constexpr int kLargePicture = 100;  // output pixels
 
-  bool half_fusing_pays() const {
+  static constexpr const char* kNarrowPays = "rule: a narrow hidden tensor stays on the multiprocessor";
+  static constexpr const char* kWholePicturesPay = "rule: whole pictures for every multiprocessor";
+
+  const char* why_fuse_half() const {
     // Without an expansion there is less to save: only where the launches count, or the traffic.
-    if (!params_.expand) return waves(14, 14) <= 1 || waves(14, 14) >= 8;
-    if (params_.c_hidden <= kNarrow || few_pictures()) return true;
+    if (!params_.expand) {
+      if (waves(14, 14) <= 1) return "rule: few pixels, one launch";
+      return waves(14, 14) >= 8 ? "rule: many pixels, less traffic" : nullptr;
+    }
+    if (params_.c_hidden <= kNarrow) return kNarrowPays;
+    if (few_pictures()) return "rule: few pictures, one launch a block";
     // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
     const double pictures = waves(14, 14);
-    return params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && pictures >= 0.9 &&
-           pictures / std::ceil(pictures) >= 0.9;
+    const bool pays = params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && pictures >= 0.9 &&
+                      pictures / std::ceil(pictures) >= 0.9;
+    return pays ? kWholePicturesPay : nullptr;
   }
 
-  bool float_fusing_pays() const {
-    if (params_.c_hidden <= kNarrow) return true;
-    return params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && waves(14, 14) >= 1.5;
+  const char* why_fuse_float() const {
+    if (params_.c_hidden <= kNarrow) return kNarrowPays;
+    const bool pays = params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && waves(14, 14) >= 1.5;
+    return pays ? kWholePicturesPay : nullptr;
   }
 
   const InvertedResidualParams& params_;
@@ -369,8 +380,8 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
   return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
 }
 
-BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
-                                     const ExpandDepthwiseParams* expand_depthwise) const {
+FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
+                                      const ExpandDepthwiseParams* expand_depthwise) const {
   // A variant that was asked for by name fuses the blocks that it runs, and no others.
   const auto runs = [&](const char* kernel, auto variants, const auto& params) {
     const auto named = by_name_.find(kernel);
@@ -382,19 +393,26 @@ BlockForm VariantChooser::block_form(const InvertedResidualParams* fused,
   const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
   const bool can_split =
       expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
-  const auto wants = [&](BlockForm form, const char* kernel, bool pays) {
-    if (const auto named = by_name_.find("block"); named != by_name_.end()) return named->second == name(form);
-    return pays || by_name_.contains(kernel);
+  const auto form_named = by_name_.find("block");
+  // Why a form is wanted, null where it is not.
+  const auto wanted = [&](BlockForm form, const char* kernel, const char* why_it_pays) -> const char* {
+    if (form_named != by_name_.end()) return form_named->second == name(form) ? kNamed : nullptr;
+    return by_name_.contains(kernel) ? kNamed : why_it_pays;
   };
-  const bool fusing_pays = can_fuse && BlockShape(*fused, gpu_.multiprocessors).fusing_pays();
-  if (can_fuse && wants(BlockForm::Fused, "inverted_residual", fusing_pays)) return BlockForm::Fused;
-  const bool splitting_pays =
-      can_split && expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kSplittingPays &&
-      expand_depthwise->out_h <= 14;
-  if (can_split && wants(BlockForm::ExpandDepthwise, "expand_depthwise", splitting_pays)) {
-    return BlockForm::ExpandDepthwise;
+  if (can_fuse) {
+    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse();
+    if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
-  return BlockForm::Layers;
+  if (can_split) {
+    const bool pays = expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kSplittingPays &&
+                      expand_depthwise->out_h <= 14;
+    const char* why = wanted(BlockForm::ExpandDepthwise, "expand_depthwise",
+                             pays ? "rule: few output pixels, two launches a block" : nullptr);
+    if (why != nullptr) return {BlockForm::ExpandDepthwise, why};
+  }
+  if (const char* why = wanted(BlockForm::Layers, "", nullptr)) return {BlockForm::Layers, why};
+  return {BlockForm::Layers,
+          can_fuse || can_split ? "rule: three kernels are faster" : "no fused variant runs this shape"};
 }
 
 }  // namespace mobicuda

@@ -31,6 +31,11 @@ enum class BlockForm {
 /// "layers", "expand_depthwise", "fused".
 std::string_view name(BlockForm form);
 
+struct FormChoice {
+  BlockForm form = BlockForm::Layers;
+  std::string_view why;  ///< for people; static
+};
+
 /// Decides which variant of a kernel runs a shape: by name where the user gave one, by the rules measured
 /// in docs/performance.md elsewhere. Deterministic; the same on every GPU of one kind.
 class VariantChooser {
@@ -57,8 +62,8 @@ class VariantChooser {
 
   /// The form of a block, the one asked for by name ("block") where its kernels run the shape. `fused` or
   /// `expand_depthwise` is null where the block itself rules that form out.
-  BlockForm block_form(const kernels::InvertedResidualParams* fused,
-                       const kernels::ExpandDepthwiseParams* expand_depthwise) const;
+  FormChoice block_form(const kernels::InvertedResidualParams* fused,
+                        const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
  private:
   GpuTraits gpu_;

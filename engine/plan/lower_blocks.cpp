@@ -94,22 +94,26 @@ kernels::ExpandDepthwiseParams Lowering::expand_depthwise_params(const Block& bl
   return params;
 }
 
-BlockForm Lowering::form_of(const Block& block) const {
+ChosenBlock Lowering::choose_form(const Block& block) {
   const kernels::InvertedResidualParams fused = block_params(block);
   const Node& first = block.expand != nullptr ? *block.expand : *block.depthwise;
   const ValueId residual = block.project->inputs[Conv2d::kResidual];
   const bool own_residual = residual == kNoValue || residual == first.inputs[Conv2d::kInput];
-  if (block.expand == nullptr) return chooser_.block_form(own_residual ? &fused : nullptr, nullptr);
+  const std::string label = block.depthwise->origin.label();
+  if (block.expand == nullptr) return chooser_.block(label, fused, own_residual, nullptr);
   const kernels::ExpandDepthwiseParams two_phase = expand_depthwise_params(block);
-  return chooser_.block_form(own_residual ? &fused : nullptr, &two_phase);
+  return chooser_.block(label, fused, own_residual, &two_phase);
 }
 
 void Lowering::find_blocks() {
   for (const Node& node : graph_.nodes()) {
     std::optional<Block> block = block_around(node);
     if (!block) continue;
-    block->form = form_of(*block);
-    if (block->form == BlockForm::Layers) continue;
+    block->chosen = choose_form(*block);
+    if (block->chosen.form == BlockForm::Layers) {
+      keep_apart({block->expand, block->depthwise, block->project}, block->chosen.reason);
+      continue;
+    }
     for (const Node* part : {block->expand, block->depthwise, block->project}) {
       if (part != nullptr) in_blocks_.insert(part);
     }
@@ -117,9 +121,17 @@ void Lowering::find_blocks() {
   }
 }
 
-LayerInfo Lowering::describe_block(std::initializer_list<const Node*> nodes, std::string kernel) const {
+void Lowering::keep_apart(std::initializer_list<const Node*> nodes, const std::string& reason) {
+  for (const Node* node : nodes) {
+    if (node != nullptr) kept_apart_[node] = reason;
+  }
+}
+
+LayerInfo Lowering::describe_block(std::initializer_list<const Node*> nodes, std::string kernel,
+                                   std::string reason) const {
   LayerInfo info;
   info.kernel = std::move(kernel);
+  info.reason = std::move(reason);
   const Node* first = nullptr;
   for (const Node* node : nodes) {
     if (node == nullptr) continue;
@@ -137,7 +149,7 @@ LayerInfo Lowering::describe_block(std::initializer_list<const Node*> nodes, std
 }
 
 void Lowering::lower_block(const Block& block) {
-  if (block.form == BlockForm::Fused) {
+  if (block.chosen.form == BlockForm::Fused) {
     lower_inverted_residual(block);
   } else {
     lower_expand_depthwise(block);
@@ -159,7 +171,7 @@ void Lowering::lower_inverted_residual(const Block& block) {
   const auto depthwise_bias = weights_of(block.depthwise, Conv2d::kBias);
   const auto project = weights_of(block.project, Conv2d::kWeight);
   const auto project_bias = weights_of(block.project, Conv2d::kBias);
-  const kernels::InvertedResidualVariant variant = chooser_.inverted_residual(params);
+  const kernels::InvertedResidualVariant variant = block.chosen.fused;
   const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(variant, params));
   std::byte* host = nullptr;
   const Packed packed{blob_.add(bytes, &host), bytes};
@@ -169,7 +181,7 @@ void Lowering::lower_inverted_residual(const Block& block) {
                          host);
   const Storage y = make_output(*block.project, false);
   LayerInfo info = describe_block({block.expand, block.depthwise, block.project},
-                                  "inverted_residual/" + std::string(kernels::name(variant)));
+                                  "inverted_residual/" + std::string(kernels::name(variant)), block.chosen.reason);
   info.weight_bytes = bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
            [params, variant, x, y, w = pointer(packed)](const CudaStepContext& context) {
@@ -183,6 +195,7 @@ void Lowering::lower_inverted_residual(const Block& block) {
 void Lowering::lower_expand_depthwise(const Block& block) {
   const Storage x = read_input(block.expand->inputs[Conv2d::kInput]);
   const kernels::ExpandDepthwiseParams params = expand_depthwise_params(block);
+  const kernels::ExpandDepthwiseVariant variant = block.chosen.expand_depthwise;
   const Packed expand = pack(
       *block.expand, block.expand->inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem_, params.c, params.c_in),
       [&](const float* w, void* packed) { kernels::gemm_pack(elem_, params.c, params.c_in, w, packed); });
@@ -194,16 +207,16 @@ void Lowering::lower_expand_depthwise(const Block& block) {
   const Packed depthwise_bias = pack_floats(block.depthwise->inputs[Conv2d::kBias]);
   const Storage y = make_output(*block.depthwise, false);
   LayerInfo info = describe_block({block.expand, block.depthwise},
-                                  "expand_depthwise/" + std::string(kernels::name(chooser_.expand_depthwise(params))));
+                                  "expand_depthwise/" + std::string(kernels::name(variant)), block.chosen.reason);
   info.weight_bytes = expand.bytes + depthwise.bytes + expand_bias.bytes + depthwise_bias.bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
-           [params, chooser = chooser_, x, y, we = pointer(expand), be = pointer(expand_bias), wd = pointer(depthwise),
-            bd = pointer(depthwise_bias)](const CudaStepContext& context) {
+           [params, variant, rule = chooser_.rule(), x, y, we = pointer(expand), be = pointer(expand_bias),
+            wd = pointer(depthwise), bd = pointer(depthwise_bias)](const CudaStepContext& context) {
              auto p = params;
              p.n = as_int(context.n);
-             return kernels::expand_depthwise(chooser.expand_depthwise(p), p, context.buffers[x.buffer], we.get(),
-                                              be.get<float>(), wd.get(), bd.get<float>(), context.buffers[y.buffer],
-                                              launch_of(context));
+             return kernels::expand_depthwise(p.n == params.n ? variant : rule.expand_depthwise(p), p,
+                                              context.buffers[x.buffer], we.get(), be.get<float>(), wd.get(),
+                                              bd.get<float>(), context.buffers[y.buffer], launch_of(context));
            });
   lower(*block.project, std::get<Conv2d>(block.project->op));
 }

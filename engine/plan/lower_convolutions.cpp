@@ -39,14 +39,16 @@ void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, Va
   params.residual = residual_id != kNoValue;
   params.clip = as_clip(activation);
   params.m = as_int(options_.max_batch) * rows_a_picture;
-  LayerInfo info = describe(node, "gemm/" + std::string(kernels::name(choose(node, params))));
+  const auto chosen = choose(node, params);
+  LayerInfo info = describe(node, "gemm/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
   add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
-           [params, rows_a_picture, chooser = chooser_, x, residual, y, w = pointer(weight),
-            b = pointer(bias)](const CudaStepContext& context) {
+           [params, rows_a_picture, variant = chosen.variant, rule = chooser_.rule(), x, residual, y,
+            w = pointer(weight), b = pointer(bias)](const CudaStepContext& context) {
              auto p = params;
              p.m = as_int(context.n) * rows_a_picture;
-             return kernels::gemm(chooser.gemm(p), p, context.buffers[x.buffer], w.get(), b.template get<float>(),
+             return kernels::gemm(p.m == params.m ? variant : rule.gemm(p), p, context.buffers[x.buffer], w.get(),
+                                  b.template get<float>(),
                                   residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
                                   context.buffers[y.buffer], launch_of(context));
            });
@@ -79,14 +81,17 @@ void Lowering::lower_depthwise(const Node& node, const Conv2d& op) {
            });
   const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
   const Storage y = make_output(node, false);
-  LayerInfo info = describe(node, "depthwise_conv/" + std::string(kernels::name(choose(node, params))));
+  const auto chosen = choose(node, params);
+  LayerInfo info = describe(node, "depthwise_conv/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
-           [params, chooser = chooser_, x, y, w = pointer(weight), b = pointer(bias)](const CudaStepContext& context) {
+           [params, variant = chosen.variant, rule = chooser_.rule(), x, y, w = pointer(weight),
+            b = pointer(bias)](const CudaStepContext& context) {
              auto p = params;
              p.n = as_int(context.n);
-             return kernels::depthwise_conv(chooser.depthwise_conv(p), p, context.buffers[x.buffer], w.get(),
-                                            b.template get<float>(), context.buffers[y.buffer], launch_of(context));
+             return kernels::depthwise_conv(p.n == params.n ? variant : rule.depthwise_conv(p), p,
+                                            context.buffers[x.buffer], w.get(), b.template get<float>(),
+                                            context.buffers[y.buffer], launch_of(context));
            });
   if (residual_id != kNoValue) add_addition(describe(node, "elementwise/add"), y, residual, y, out, op.activation);
 }
@@ -119,7 +124,8 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
                              [&](const float* w, void* packed) { kernels::conv2d_pack(params, w, packed); });
   const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
   const Storage y = make_output(node, false);
-  LayerInfo info = describe(node, "conv2d/" + std::string(kernels::name(choose(node, params))));
+  const auto chosen = choose(node, params);
+  LayerInfo info = describe(node, "conv2d/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
   const std::int64_t elements = shape(node.inputs[Conv2d::kInput]).elements();
   if (params.input == kernels::Conv2dParams::Input::NhwcUint8) {
@@ -128,11 +134,12 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
     info.activation_bytes += elements * 2;  // the float input
   }
   add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
-           [params, chooser = chooser_, x, residual, y, w = pointer(weight),
+           [params, variant = chosen.variant, rule = chooser_.rule(), x, residual, y, w = pointer(weight),
             b = pointer(bias)](const CudaStepContext& context) {
              auto p = params;
              p.n = as_int(context.n);
-             return kernels::conv2d(chooser.conv2d(p), p, context.buffers[x.buffer], w.get(), b.template get<float>(),
+             return kernels::conv2d(p.n == params.n ? variant : rule.conv2d(p), p, context.buffers[x.buffer], w.get(),
+                                    b.template get<float>(),
                                     residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
                                     context.buffers[y.buffer], launch_of(context));
            });

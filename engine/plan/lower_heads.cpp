@@ -21,10 +21,13 @@ void Lowering::find_heads() {
     params.c = as_int(shape(conv->output)[1]);
     params.bias = conv->inputs[Conv2d::kBias] != kNoValue;
     params.clip = as_clip(op->activation);
-    const auto variant = chooser_.pointwise_pool(params);
-    if (!variant) continue;
+    const auto chosen = chooser_.pointwise_pool(conv->origin.label(), params);
+    if (!chosen.variant) {
+      keep_apart({conv, &pool}, chosen.reason);
+      continue;
+    }
     in_blocks_.insert({conv, &pool});
-    heads_.emplace(&pool, Head{conv, *variant, params});
+    heads_.emplace(&pool, Head{conv, *chosen.variant, params, chosen.reason});
   }
 }
 
@@ -36,7 +39,8 @@ void Lowering::lower_head(const Node& pool, const Head& head) {
            [&](const float* w, void* packed) { kernels::gemm_pack(elem_, params.c, params.c_in, w, packed); });
   const Packed bias = pack_floats(head.conv->inputs[Conv2d::kBias]);
   const Storage y = make_output(pool, false);
-  LayerInfo info = describe_block({head.conv, &pool}, "pointwise_pool/" + std::string(kernels::name(head.variant)));
+  LayerInfo info =
+      describe_block({head.conv, &pool}, "pointwise_pool/" + std::string(kernels::name(head.variant)), head.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
   add_step(
       std::move(info), {x.buffer, y.buffer},

@@ -11,7 +11,7 @@ bool is_stem(const Conv2d& op, const Shape& weight) {
 }  // namespace
 
 // Only half has such a kernel.
-std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& block) const {
+std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& block) {
   if (elem_ != Elem::F16 || block.expand != nullptr || block.project->inputs[Conv2d::kResidual] != kNoValue) {
     return std::nullopt;
   }
@@ -58,9 +58,13 @@ std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& bloc
     params.input = kernels::StemInput::NhwcUint8;
     read_pictures(params);
   }
-  const auto variant = chooser_.stem_block(params);
-  if (!variant) return std::nullopt;
-  found.variant = *variant;
+  const auto chosen = chooser_.stem_block(stem->origin.label(), params);
+  if (!chosen.variant) {
+    keep_apart({stem}, chosen.reason);
+    return std::nullopt;
+  }
+  found.variant = *chosen.variant;
+  found.reason = chosen.reason;
   return found;
 }
 
@@ -93,7 +97,7 @@ void Lowering::lower_stem_block(const StemBlock& stem) {
   const Storage x = input_;
   const Storage y = make_output(*stem.block.project, false);
   LayerInfo info = describe_block({stem.stem, stem.block.depthwise, stem.block.project},
-                                  "stem_block/" + std::string(kernels::name(stem.variant)));
+                                  "stem_block/" + std::string(kernels::name(stem.variant)), stem.reason);
   info.weight_bytes = bytes;
   // Floats or bytes are read, not halves.
   info.activation_bytes += shape(graph_.input()).elements() * (pictures_ ? -1 : 2);

@@ -24,6 +24,7 @@ CudaPlan Lowering::run() {
     if (in_blocks_.contains(&node)) continue;
     std::visit([&](const auto& op) { lower(node, op); }, node.op);
   }
+  chooser_.finish();
   write_output();
   place_buffers();
   upload_weights();
@@ -74,7 +75,7 @@ bool Lowering::reads_pictures(const Node& node) const {
   if (is_pointwise(*op, weight) || is_depthwise(*op, weight)) return false;
   auto params = conv2d_params(node, *op);
   params.input = kernels::Conv2dParams::Input::NhwcUint8;
-  return chooser_.runs(params);
+  return chooser_.rule().runs(params);
 }
 
 void Lowering::convert_pictures() {
@@ -154,10 +155,14 @@ void Lowering::place_buffers() {
   plan_.arena_bytes = memory.arena_bytes;
 }
 
-LayerInfo Lowering::describe(const Node& node, std::string kernel) const {
+LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string reason) const {
   LayerInfo info;
   info.name = node.origin.label();
   info.kernel = std::move(kernel);
+  info.reason = std::move(reason);
+  if (const auto apart = kept_apart_.find(&node); apart != kept_apart_.end()) {
+    info.reason += (info.reason.empty() ? "not fused: " : "; not fused: ") + apart->second;
+  }
   info.output = shape(node.output);
   info.flops = flops_per_picture(graph_, node);
   const auto elem_bytes = static_cast<std::int64_t>(size_of(elem_));

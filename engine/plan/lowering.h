@@ -16,6 +16,7 @@
 
 #include "kernels/launch.h"
 #include "plan/choose_variant.h"
+#include "plan/layer_chooser.h"
 #include "runtime/cuda_engine.h"
 
 namespace mobicuda {
@@ -46,7 +47,7 @@ class Lowering {
   Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu)
       : graph_(graph),
         options_(options),
-        chooser_(gpu, options.kernel_variants),
+        chooser_(options, gpu),
         elem_(options.precision == Precision::Fp16 ? Elem::F16 : Elem::F32),
         storage_(graph.values().size()) {}
 
@@ -118,7 +119,7 @@ class Lowering {
     plan_.steps.push_back({std::move(info), std::move(enqueue)});
   }
 
-  LayerInfo describe(const Node& node, std::string kernel) const;
+  LayerInfo describe(const Node& node, std::string kernel, std::string reason = {}) const;
 
   std::span<const float> floats(ValueId id) const { return graph_.value(id).constant->data<float>(); }
 
@@ -150,14 +151,9 @@ class Lowering {
   WeightPointer pointer(const Packed& packed) const { return {weights_, packed.offset}; }
 
   template <class Params>
-  auto choose(const Node& node, const Params& params) const {
+  auto choose(const Node& node, const Params& params) {
     try {
-      if constexpr (std::is_same_v<Params, kernels::GemmParams>)
-        return chooser_.gemm(params);
-      else if constexpr (std::is_same_v<Params, kernels::DepthwiseConvParams>)
-        return chooser_.depthwise_conv(params);
-      else
-        return chooser_.conv2d(params);
+      return chooser_.choose(node.origin.label(), params);
     } catch (const Error& error) {
       throw error.inside(node.origin.describe());
     }
@@ -170,7 +166,7 @@ class Lowering {
     const Node* expand = nullptr;  ///< absent in the first block of MobileNetV2
     const Node* depthwise = nullptr;
     const Node* project = nullptr;
-    BlockForm form = BlockForm::Layers;
+    ChosenBlock chosen;
   };
 
   void find_blocks();
@@ -180,8 +176,10 @@ class Lowering {
   const Node* sole_reader(ValueId id) const;
   kernels::InvertedResidualParams block_params(const Block& block) const;
   kernels::ExpandDepthwiseParams expand_depthwise_params(const Block& block) const;
-  BlockForm form_of(const Block& block) const;
-  LayerInfo describe_block(std::initializer_list<const Node*> nodes, std::string kernel) const;
+  ChosenBlock choose_form(const Block& block);
+  LayerInfo describe_block(std::initializer_list<const Node*> nodes, std::string kernel, std::string reason) const;
+  /// Nodes that could have been one step are several: each tells why.
+  void keep_apart(std::initializer_list<const Node*> nodes, const std::string& reason);
   void lower_block(const Block& block);
   void lower_inverted_residual(const Block& block);
   void lower_expand_depthwise(const Block& block);
@@ -190,6 +188,7 @@ class Lowering {
     const Node* conv = nullptr;
     kernels::PointwisePoolVariant variant{};
     kernels::PointwisePoolParams params;
+    std::string reason;
   };
   void lower_head(const Node& pool, const Head& head);
 
@@ -200,10 +199,11 @@ class Lowering {
     Block block;
     kernels::StemBlockVariant variant{};
     kernels::StemBlockParams params;
+    std::string reason;
   };
 
   void find_stem_block();
-  std::optional<StemBlock> stem_block_before(const Block& block) const;
+  std::optional<StemBlock> stem_block_before(const Block& block);
   void lower_stem_block(const StemBlock& stem);
 
   // ---- operations: lower_convolutions.cpp, lower_others.cpp ----
@@ -245,7 +245,7 @@ class Lowering {
 
   const Graph& graph_;
   const EngineOptions& options_;
-  VariantChooser chooser_;
+  LayerChooser chooser_;
   Elem elem_;
   std::vector<Storage> storage_;
   Storage input_;          ///< the caller's floats or bytes; or floats made of these
@@ -254,7 +254,8 @@ class Lowering {
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;    ///< by their pool
   std::optional<StemBlock> stem_block_;
-  std::set<const Node*> in_blocks_;  ///< nodes that a block, a head or the stem block lowers
+  std::map<const Node*, std::string> kept_apart_;  ///< why
+  std::set<const Node*> in_blocks_;                ///< nodes that a block, a head or the stem block lowers
   CudaPlan plan_;
   WeightBlob blob_;
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);

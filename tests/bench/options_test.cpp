@@ -78,6 +78,14 @@ TEST_CASE("options are spelt --a=b and --a b, lists with commas or repeated", "[
   CHECK(b.kernel_variants.at("conv2d") == "direct");
 }
 
+TEST_CASE("the timing cache has trtexec's flags", "[options]") {
+  const Options options = options_of({"--timingCacheFile=times.txt", "--errorOnTimingCacheMiss"});
+  CHECK(options.timing_cache == "times.txt");
+  CHECK(options.require_timing_cache);
+  CHECK(options_of({}).timing_cache.empty());
+  CHECK_FALSE(options_of({"--timingCacheFile", "times.txt"}).require_timing_cache);
+}
+
 TEST_CASE("batches may be a range", "[options]") {
   CHECK(parse_batches("1:5:2") == std::vector<std::int64_t>{1, 3, 5});
   CHECK(parse_batches("2:3") == std::vector<std::int64_t>{2, 3});
@@ -106,6 +114,7 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   mistake({"--precision", "fp8"}, "fp8");
   mistake({"--iterations", "0"}, "--iterations");
   mistake({"--kernelVariant", "gemm"}, "KERNEL=NAME");
+  mistake({"--errorOnTimingCacheMiss"}, "needs --timingCacheFile");
   mistake({"--labels", "/nonexistent"}, "no such file");
   mistake({"--images", "/nonexistent", "--preprocess", "tf"}, "no such folder");
   mistake({"--images", "/tmp"}, "--preprocess");

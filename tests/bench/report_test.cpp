@@ -22,7 +22,7 @@ CaseResult case_of(const std::string& implementation, double ms) {
   result.batch = 2;
   result.device.times_ms = {ms, ms};
   result.device_statistics = summarize(result.device.times_ms);
-  result.layers = {{"features.0+features.1", "conv2d/direct", Shape{1, 8, 4, 4}, 100, 10, 20},
+  result.layers = {{"features.0+features.1", "conv2d/direct", Shape{1, 8, 4, 4}, 100, 10, 20, "measured 2.10 us"},
                    {"classifier", "gemm/simt", Shape{1, 2}, 50, 5, 6}};
   result.layer_ms = {3, 1};
   result.output = {1, 2, 3, 4};
@@ -102,6 +102,20 @@ TEST_CASE("the text report has the tables", "[report]") {
   for (const char* part : {"cpu fp32", "500.0", "0.12x", "2.5e-01", "1/2", "features.0+features.1", "conv2d/direct"}) {
     CHECK_THAT(text.str(), contains(part));
   }
+}
+
+TEST_CASE("layer information says why a kernel was chosen, for every batch", "[report]") {
+  Report report = report_of_two();
+  report.cases[1] = case_of("custom", 4);
+  report.cases[1].batch = 8;
+  Options options;
+  options.dump_layer_info = true;
+  std::ostringstream text;
+  print_report(text, options, report);
+  for (const char* part : {"reason", "measured 2.10 us", "batch 2, 2 layers", "batch 8, 2 layers"}) {
+    CHECK_THAT(text.str(), contains(part));
+  }
+  CHECK(json::parse(json_layer_info(report))[0]["layers"][0]["reason"] == "measured 2.10 us");
 }
 
 TEST_CASE("unstable timings are warned of", "[report]") {

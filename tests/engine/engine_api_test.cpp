@@ -69,6 +69,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(contains(refused([](EngineOptions& o) { o.max_batch = 1 << 20; }), "max_batch"));
   CHECK(contains(refused([](EngineOptions& o) { o.threads = -1; }), "threads"));
   CHECK(contains(refused([](EngineOptions& o) { o.device = -1; }), "device"));
+  CHECK(contains(refused([](EngineOptions& o) { o.require_timing_cache = true; }), "require_timing_cache"));
   CHECK(contains(refused([](EngineOptions& o) { o.precision = Precision::Fp16; }), "fp16"));
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,10 @@ struct EngineOptions {
   /// "layers" or "fused", used wherever their kernels run; a variant of a fused kernel ("expand_depthwise",
   /// "inverted_residual", "stem_block", "pointwise_pool") fuses what it runs. Empty: the planner chooses.
   std::map<std::string, std::string> kernel_variants;
+  /// Custom engine: a file of measured times. With one, what has no name in kernel_variants is chosen by time: times
+  /// that the file lacks for this GPU, version and shape are measured while compiling, and added. Empty: by rule.
+  std::filesystem::path timing_cache;
+  bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
   LogCallback log;  ///< may be empty
 };
 
@@ -69,6 +74,7 @@ struct LayerInfo {
   std::int64_t flops = 0;             ///< per picture
   std::int64_t activation_bytes = 0;  ///< read and written, per picture
   std::int64_t weight_bytes = 0;      ///< read once for a batch
+  std::string reason{};               ///< why this kernel; empty where there was no choice
 };
 
 /// Bytes that an engine and one of its sessions hold (device memory for GPU engines, host memory for CPU).

@@ -1,0 +1,247 @@
+#include "plan/layer_chooser.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <type_traits>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include "plan/timed_kernels.h"
+#include "runtime/cuda_check.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+
+// What measures and remembers differently from GPU to GPU and from version to version.
+std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, options.device), "asking for the GPU's name");
+  return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + "|" +
+         std::string(to_string(options.precision)) + "|" +
+         (options.programmatic_launch ? "programmatic" : "one by one");
+}
+
+std::string each_gets(double count, const char* what, const GpuTraits& gpu) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "rule: %.3g %s for each multiprocessor", count / gpu.multiprocessors, what);
+  return text.data();
+}
+
+std::string rule_of(GemmVariant variant, const GemmParams& params, const GpuTraits& gpu) {
+  if (variant == GemmVariant::Gemv) return "rule: few rows";
+  const GemmTile tile = gemm_tile(variant);
+  return each_gets(static_cast<double>(ceil_div(params.m, tile.bm)) * ceil_div(params.n, tile.bn), "tiles", gpu);
+}
+
+std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const GpuTraits& gpu) {
+  const DepthwiseConvTile t = tile(variant, params.elem);
+  const double threads = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
+                         ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
+  return each_gets(threads, "threads", gpu);
+}
+
+std::string rule_of(Conv2dVariant, const Conv2dParams&, const GpuTraits&) {
+  return "rule: the most special variant that runs this shape";
+}
+
+auto variants_for(const GemmParams&) { return gemm_variants(); }
+auto variants_for(const DepthwiseConvParams&) { return depthwise_conv_variants(); }
+auto variants_for(const Conv2dParams&) { return conv2d_variants(); }
+auto variants_for(const InvertedResidualParams&) { return inverted_residual_variants(); }
+auto variants_for(const ExpandDepthwiseParams&) { return expand_depthwise_variants(); }
+auto variants_for(const PointwisePoolParams&) { return pointwise_pool_variants(); }
+auto variants_for(const StemBlockParams&) { return stem_block_variants(); }
+
+auto by_rule(const VariantChooser& rule, const GemmParams& params) { return rule.gemm(params); }
+auto by_rule(const VariantChooser& rule, const DepthwiseConvParams& params) { return rule.depthwise_conv(params); }
+auto by_rule(const VariantChooser& rule, const Conv2dParams& params) { return rule.conv2d(params); }
+
+template <class Params>
+auto supported(const Params& params, const GpuTraits& gpu) {
+  const auto all = variants_for(params);
+  std::vector<std::remove_cv_t<typename decltype(all)::element_type>> found;
+  for (const auto variant : all) {
+    if (supports(variant, params, gpu.compute_capability)) found.push_back(variant);
+  }
+  return found;
+}
+
+template <class Value>
+std::size_t position_of(const Value& value, const std::vector<Value>& values) {
+  return static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());
+}
+
+std::string names_of(const std::vector<TimedKernel>& kernels) {
+  std::string text;
+  for (const TimedKernel& kernel : kernels) text += (text.empty() ? "" : "+") + kernel.name;
+  return text;
+}
+
+}  // namespace
+
+LayerChooser::LayerChooser(const EngineOptions& options, GpuTraits gpu)
+    : options_(options), gpu_(gpu), rule_(gpu, options.kernel_variants) {
+  if (options.timing_cache.empty()) return;
+  machine_ = machine_fields(options, gpu);
+  cache_.emplace(options.timing_cache);
+}
+
+LayerChooser::~LayerChooser() = default;
+
+bool LayerChooser::named(std::initializer_list<const char*> kernels) const {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const char* kernel) { return options_.kernel_variants.contains(kernel); });
+}
+
+TimedAnswer LayerChooser::fastest(const std::string& layer, const std::string& shape,
+                                  const std::vector<Kernels>& candidates, std::size_t expected) {
+  std::vector<std::string> names;
+  for (const Kernels& kernels : candidates) names.push_back(names_of(kernels));
+  ++asked_;
+  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected}, options_.require_timing_cache,
+                        [&](std::size_t candidate, double give_up_us) {
+                          if (!timer_) timer_ = std::make_unique<BlockTimer>(options_.programmatic_launch);
+                          return timer_->microseconds(candidates[candidate], give_up_us);
+                        });
+}
+
+template <class Params>
+auto LayerChooser::choose_kernel(const char* kernel, const std::string& layer, const Params& params) {
+  using Variant = decltype(by_rule(rule_, params));
+  const Variant expected = by_rule(rule_, params);
+  if (named({kernel})) return Chosen<Variant>{expected, "named"};
+  if (!cache_) return Chosen<Variant>{expected, rule_of(expected, params, gpu_)};
+  const auto variants = supported(params, gpu_);
+  std::vector<Kernels> candidates;
+  for (const Variant variant : variants) candidates.push_back({timed(variant, params)});
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position_of(expected, variants));
+  return Chosen<Variant>{variants[answer.candidate], std::move(answer.reason)};
+}
+
+Chosen<GemmVariant> LayerChooser::choose(const std::string& layer, const GemmParams& params) {
+  return choose_kernel("gemm", layer, params);
+}
+
+Chosen<DepthwiseConvVariant> LayerChooser::choose(const std::string& layer, const DepthwiseConvParams& params) {
+  return choose_kernel("depthwise_conv", layer, params);
+}
+
+Chosen<Conv2dVariant> LayerChooser::choose(const std::string& layer, const Conv2dParams& params) {
+  return choose_kernel("conv2d", layer, params);
+}
+
+LayerChooser::Kernels LayerChooser::layers_of(const std::string& layer, const InvertedResidualParams& block) {
+  Kernels kernels;
+  if (block.expand) {
+    const GemmParams expand = expand_layer(block);
+    kernels.push_back(timed(choose(layer, expand).variant, expand));
+  }
+  const DepthwiseConvParams depthwise = depthwise_layer(block);
+  kernels.push_back(timed(choose(layer, depthwise).variant, depthwise));
+  const GemmParams project = project_layer(block);
+  kernels.push_back(timed(choose(layer, project).variant, project));
+  return kernels;
+}
+
+ChosenBlock LayerChooser::block_by_rule(const InvertedResidualParams& params, bool may_fuse,
+                                        const ExpandDepthwiseParams* expand_depthwise) const {
+  const FormChoice choice = rule_.block_form(may_fuse ? &params : nullptr, expand_depthwise);
+  ChosenBlock chosen;
+  chosen.form = choice.form;
+  chosen.reason = choice.why;
+  if (choice.form == BlockForm::Fused) chosen.fused = rule_.inverted_residual(params);
+  if (choice.form == BlockForm::ExpandDepthwise) chosen.expand_depthwise = rule_.expand_depthwise(*expand_depthwise);
+  return chosen;
+}
+
+ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
+                                const ExpandDepthwiseParams* expand_depthwise) {
+  const ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
+  if (!cache_ || named({"block", "inverted_residual", "expand_depthwise"})) return expected;
+  std::vector<ChosenBlock> blocks;
+  std::vector<Kernels> candidates;
+  if (may_fuse) {
+    for (const auto variant : supported(params, gpu_)) {
+      blocks.push_back({BlockForm::Fused, variant, {}, {}});
+      candidates.push_back({timed(variant, params)});
+    }
+  }
+  const Kernels layers = layers_of(layer, params);
+  if (expand_depthwise != nullptr) {
+    for (const auto variant : supported(*expand_depthwise, gpu_)) {
+      blocks.push_back({BlockForm::ExpandDepthwise, {}, variant, {}});
+      candidates.push_back({timed(variant, *expand_depthwise), layers.back()});
+    }
+  }
+  if (blocks.empty()) return expected;
+  blocks.emplace_back();
+  candidates.push_back(layers);
+  const auto as_expected = std::find_if(blocks.begin(), blocks.end(), [&](const ChosenBlock& block) {
+    return block.form == expected.form && block.fused == expected.fused &&
+           block.expand_depthwise == expected.expand_depthwise;
+  });
+  TimedAnswer answer =
+      fastest(layer, timed_shape(params), candidates, static_cast<std::size_t>(as_expected - blocks.begin()));
+  ChosenBlock chosen = blocks[answer.candidate];
+  chosen.reason = std::move(answer.reason);
+  return chosen;
+}
+
+Chosen<std::optional<StemBlockVariant>> LayerChooser::stem_block(const std::string& layer,
+                                                                 const StemBlockParams& params) {
+  const auto variants = supported(params, gpu_);
+  if (variants.empty()) return {std::nullopt, "no fused variant runs this shape"};
+  const auto expected = rule_.stem_block(params);
+  if (named({"stem_block", "stem", "block"})) return {expected, "named"};
+  if (!cache_) return {expected, "rule: one launch for the first three layers"};
+  std::vector<Kernels> candidates;
+  for (const auto variant : variants) candidates.push_back({timed(variant, params)});
+  const Conv2dParams first = first_layer(params);
+  const InvertedResidualParams second = block_after(params);
+  Kernels& apart = candidates.emplace_back(Kernels{timed(choose(layer, first).variant, first)});
+  const ChosenBlock after = block(layer, second, true, nullptr);
+  if (after.form == BlockForm::Fused) {
+    apart.push_back(timed(after.fused, second));
+  } else {
+    for (TimedKernel& kernel : layers_of(layer, second)) apart.push_back(std::move(kernel));
+  }
+  const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
+  if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
+  return {variants[answer.candidate], std::move(answer.reason)};
+}
+
+Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const std::string& layer,
+                                                                         const PointwisePoolParams& params) {
+  const auto variants = supported(params, gpu_);
+  if (variants.empty()) return {std::nullopt, "no fused variant runs this shape"};
+  const auto expected = rule_.pointwise_pool(params);
+  if (named({"pointwise_pool", "head"})) return {expected, "named"};
+  if (!cache_) {
+    return {expected,
+            expected ? "rule: one launch pays for this batch" : "rule: two kernels are faster for this batch"};
+  }
+  std::vector<Kernels> candidates;
+  for (const auto variant : variants) candidates.push_back({timed(variant, params)});
+  const GemmParams pointwise = pointwise_layer(params);
+  candidates.push_back({timed(choose(layer, pointwise).variant, pointwise), timed(pool_layer(params))});
+  const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
+  if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
+  return {variants[answer.candidate], std::move(answer.reason)};
+}
+
+void LayerChooser::finish() {
+  if (!cache_) return;
+  const std::size_t measured = cache_->added();
+  cache_->save();
+  if (!options_.log) return;
+  options_.log(LogLevel::Info, "timing cache " + cache_->file().string() + ": " + std::to_string(asked_) +
+                                   " choices by time, " + std::to_string(measured) + " times measured");
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mobicuda/engine.h>
+
+#include "plan/block_timer.h"
+#include "plan/choose_variant.h"
+#include "plan/timing_cache.h"
+
+namespace mobicuda {
+
+template <class Variant>
+struct Chosen {
+  Variant variant{};
+  std::string reason;  ///< LayerInfo::reason
+};
+
+struct ChosenBlock {
+  BlockForm form = BlockForm::Layers;
+  kernels::InvertedResidualVariant fused{};            ///< of BlockForm::Fused
+  kernels::ExpandDepthwiseVariant expand_depthwise{};  ///< of BlockForm::ExpandDepthwise
+  std::string reason;
+};
+
+/// Decides how each layer runs and says why: by name where the user gave one, by measured time where there is a timing
+/// cache, else by VariantChooser's rule. `layer` is the name that messages use.
+class LayerChooser {
+ public:
+  LayerChooser(const EngineOptions& options, GpuTraits gpu);
+  ~LayerChooser();
+  LayerChooser(const LayerChooser&) = delete;
+  LayerChooser& operator=(const LayerChooser&) = delete;
+
+  /// For batches other than max_batch.
+  const VariantChooser& rule() const { return rule_; }
+
+  Chosen<kernels::GemmVariant> choose(const std::string& layer, const kernels::GemmParams& params);
+  Chosen<kernels::DepthwiseConvVariant> choose(const std::string& layer, const kernels::DepthwiseConvParams& params);
+  Chosen<kernels::Conv2dVariant> choose(const std::string& layer, const kernels::Conv2dParams& params);
+
+  /// `may_fuse`: the block's residual, if it has one, is its own input. `expand_depthwise` is null without expand.
+  ChosenBlock block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
+                    const kernels::ExpandDepthwiseParams* expand_depthwise);
+  /// No variant: two steps.
+  Chosen<std::optional<kernels::StemBlockVariant>> stem_block(const std::string& layer,
+                                                              const kernels::StemBlockParams& params);
+  Chosen<std::optional<kernels::PointwisePoolVariant>> pointwise_pool(const std::string& layer,
+                                                                      const kernels::PointwisePoolParams& params);
+
+  /// Writes what was measured to the timing cache's file, and says so to the log.
+  void finish();
+
+ private:
+  using Kernels = std::vector<TimedKernel>;
+
+  bool named(std::initializer_list<const char*> kernels) const;
+  template <class Params>
+  auto choose_kernel(const char* kernel, const std::string& layer, const Params& params);
+  /// A block kernel by kernel.
+  Kernels layers_of(const std::string& layer, const kernels::InvertedResidualParams& block);
+  TimedAnswer fastest(const std::string& layer, const std::string& shape, const std::vector<Kernels>& candidates,
+                      std::size_t expected);
+  ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
+                            const kernels::ExpandDepthwiseParams* expand_depthwise) const;
+
+  const EngineOptions& options_;
+  GpuTraits gpu_;
+  VariantChooser rule_;
+  std::string machine_;  ///< the fields of a timing cache before the shape
+  std::optional<TimingCache> cache_;
+  std::unique_ptr<BlockTimer> timer_;  ///< there from the first measurement on
+  int asked_ = 0;                      ///< questions that took the cache
+};
+
+}  // namespace mobicuda
