@@ -2,6 +2,7 @@
 //   (rows, columns) matrix, through a padded kTile x kTile tile of shared memory (4.1 KB) so that reads and writes
 //   are both contiguous. With at most kFewChannels channels a thread takes a whole pixel instead: the planes are
 //   read (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of 8.
+// convert_pictures:  a thread takes a pixel, as with few channels.
 // pad:               one packet of the padded picture for each thread.
 // transpose:         one packet of y for each thread, reads by stride; packets where the last axis stays in place.
 // pad and transpose move raw words of 2, 4 or 16 bytes.
@@ -18,6 +19,7 @@ constexpr int kThreads = 256;
 constexpr int kTile = 32;
 constexpr int kTileRows = kThreads / kTile;
 constexpr int kFewChannels = 8;
+constexpr int kMostPictureChannels = 4;
 constexpr int kConverted = 8;  // elements of a thread in convert_kernel: 16 bytes of half, 32 of float
 
 // y(n, column, row) = x(n, row, column); grid (tiles, pictures), block (kTile, kTileRows)
@@ -84,6 +86,25 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(std::int64_t elements
     return;
   }
   for (std::int64_t i = first; i < elements; ++i) y[i] = from_float<To>(to_float(x[i]));
+}
+
+// grid (pixels, pictures)
+__global__ void __launch_bounds__(kThreads)
+    convert_pictures_kernel(ConvertPicturesParams p, const std::uint8_t* x, float* y) {
+  wait_for_predecessor();
+  const std::int64_t pixels = static_cast<std::int64_t>(p.h) * p.w;
+  const std::int64_t pixel = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (pixel >= pixels) return;
+  for (int picture = static_cast<int>(blockIdx.y); picture < p.n; picture += static_cast<int>(gridDim.y)) {
+    const std::int64_t base = static_cast<std::int64_t>(picture) * pixels * p.c;
+#pragma unroll
+    for (int channel = 0; channel < kMostPictureChannels; ++channel) {
+      if (channel >= p.c) break;
+      const std::int64_t packed = base + pixel * p.c + channel;
+      const std::int64_t planar = base + channel * pixels + pixel;
+      y[p.to_nhwc ? packed : planar] = static_cast<float>(x[packed]) * p.scale[channel] + p.shift[channel];
+    }
+  }
 }
 
 /// PadParams in words.
@@ -220,6 +241,17 @@ cudaError_t layout_transform(const LayoutTransformParams& p, const void* x, void
   }
   return p.to == Elem::F32 ? layout_transform_of<__half, float>(p, x, y, where)
                            : layout_transform_of<__half, __half>(p, x, y, where);
+}
+
+cudaError_t convert_pictures(const ConvertPicturesParams& p, const void* x, void* y, const Launch& where) {
+  const std::int64_t pixels = static_cast<std::int64_t>(p.h) * p.w;
+  if (p.n < 0 || p.c < 0 || p.c > kMostPictureChannels || p.h < 0 || p.w < 0 || pixels > kMaxGridX) {
+    return cudaErrorInvalidValue;
+  }
+  if (p.n == 0 || p.c == 0 || pixels == 0) return cudaSuccess;
+  const dim3 grid(static_cast<unsigned>(ceil_div(pixels, std::int64_t{kThreads})), grid_yz(p.n));
+  return launch(convert_pictures_kernel, grid, dim3(kThreads), 0, where, p, static_cast<const std::uint8_t*>(x),
+                static_cast<float*>(y));
 }
 
 cudaError_t pad(const PadParams& p, const void* x, void* y, const Launch& where) {

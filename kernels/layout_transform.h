@@ -18,6 +18,17 @@ struct LayoutTransformParams {
 
 cudaError_t layout_transform(const LayoutTransformParams& params, const void* x, void* y, const Launch& where);
 
+/// Pictures of bytes, NHWC, to float: y = x * scale + shift of each channel.
+struct ConvertPicturesParams {
+  bool to_nhwc = false;
+  int n = 0, c = 0, h = 0, w = 0;  ///< c of at most 4
+  float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};
+  float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};
+};
+
+/// y is float, NCHW or NHWC.
+cudaError_t convert_pictures(const ConvertPicturesParams& params, const void* x, void* y, const Launch& where);
+
 /// Surrounds each picture of an NHWC tensor with `value`.
 struct PadParams {
   Elem elem = Elem::F32;

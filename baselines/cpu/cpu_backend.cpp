@@ -36,6 +36,10 @@ class PlanMaker {
     place_buffers();
     for (const Node& node : graph_.nodes()) add_step(node);
     plan_.workspace_bytes = round_up(plan_.workspace_bytes, kBufferAlignment);
+    if (options_.picture_input) {
+      const TensorDesc& input = graph_.input_desc();
+      plan_.picture = {*options_.picture_input, input.shape[2] * input.shape[3], input.layout};
+    }
     return std::move(plan_);
   }
 
@@ -120,8 +124,8 @@ class CpuBackend final : public Backend {
     check_options(options);
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
+    const TensorDesc input = input_desc(optimized, options);
     Plan plan = PlanMaker(optimized, options).make();
-    const TensorDesc& input = optimized.input_desc();
     const TensorDesc& output = optimized.output_desc();
     if (options.precision == Precision::Fp64) {
       return std::make_shared<cpu::CpuEngine<double>>(options, input, output, std::move(plan));

@@ -53,8 +53,26 @@ class CpuSession final : public Session {
   }
 
  private:
-  void do_set_input(std::span<const float> input, std::int64_t) override {
-    std::copy(input.begin(), input.end(), reinterpret_cast<T*>(buffers_[index(plan_.input)]));
+  void do_set_input(std::span<const std::byte> input, std::int64_t n) override {
+    T* target = reinterpret_cast<T*>(buffers_[index(plan_.input)]);
+    if (plan_.picture) {
+      convert_pictures(*plan_.picture, reinterpret_cast<const std::uint8_t*>(input.data()), n, target);
+    } else {
+      std::copy_n(reinterpret_cast<const float*>(input.data()), input.size() / sizeof(float), target);
+    }
+  }
+
+  // In float, as every engine does.
+  static void convert_pictures(const PictureConversion& how, const std::uint8_t* pictures, std::int64_t n, T* target) {
+    constexpr std::int64_t kChannels = 3;
+    for (std::int64_t i = 0; i < n * how.pixels * kChannels; ++i) {
+      const auto c = static_cast<std::size_t>(i % kChannels);
+      const std::int64_t pixel = i / kChannels;
+      const std::int64_t picture = pixel / how.pixels;
+      const std::int64_t planar = (picture * kChannels + i % kChannels) * how.pixels + pixel % how.pixels;
+      target[how.layout == Layout::NHWC ? i : planar] =
+          static_cast<T>(static_cast<float>(pictures[i]) * how.input.scale[c] + how.input.shift[c]);
+    }
   }
 
   void do_execute(std::int64_t n) override {
@@ -68,6 +86,37 @@ class CpuSession final : public Session {
   }
 
   void do_synchronize() override {}
+
+  std::byte* do_staged_input() override {
+    allocate_staging();
+    return staged_input_.data();
+  }
+
+  float* do_staged_output() override {
+    allocate_staging();
+    return reinterpret_cast<float*>(staged_output_.data());
+  }
+
+  void do_enqueue_staged(std::int64_t n) override {
+    allocate_staging();
+    const TensorDesc& input = engine().input();
+    do_set_input({staged_input_.data(), static_cast<std::size_t>(n * input.shape.elements() * size_of(input.dtype))},
+                 n);
+    do_execute(n);
+    do_get_output({do_staged_output(), static_cast<std::size_t>(n * engine().output().shape.elements())}, n);
+  }
+
+  void allocate_staging() {
+    if (staged_input_.data() != nullptr) return;
+    const auto bytes = [&](const TensorDesc& picture) {
+      return engine().options().max_batch * picture.shape.elements() * size_of(picture.dtype);
+    };
+    AlignedBuffer input(bytes(engine().input()), "staged inputs");
+    staged_output_ = AlignedBuffer(bytes(engine().output()), "staged outputs");
+    staged_input_ = std::move(input);
+    std::fill_n(staged_input_.data(), staged_input_.bytes(), std::byte{0});
+    std::fill_n(staged_output_.data(), staged_output_.bytes(), std::byte{0});
+  }
 
   std::vector<double> do_time_executions(std::int64_t n, int iterations) override {
     std::vector<double> times;
@@ -107,6 +156,8 @@ class CpuSession final : public Session {
   AlignedBuffer input_;
   AlignedBuffer output_;
   AlignedBuffer workspace_;
+  AlignedBuffer staged_input_;  // empty until the first staged run
+  AlignedBuffer staged_output_;
   std::vector<std::byte*> buffers_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <mobicuda/engine.h>
@@ -43,6 +44,13 @@ struct Buffer {
   std::int64_t bytes = 0;
 };
 
+/// From the caller's bytes to the input buffer.
+struct PictureConversion {
+  PictureInput input;
+  std::int64_t pixels = 0;       ///< of a picture
+  Layout layout = Layout::NCHW;  ///< of the network's input
+};
+
 /// Everything an engine runs: made once by compile(), immutable afterwards.
 struct Plan {
   std::vector<Step> steps;
@@ -53,6 +61,7 @@ struct Plan {
   std::int64_t workspace_bytes = 0;  ///< for each thread
   std::int64_t weight_bytes = 0;
   int threads = 1;
+  std::optional<PictureConversion> picture;  ///< for engines that take bytes
 };
 
 }  // namespace mobicuda::cpu

@@ -107,9 +107,10 @@ class CudnnBackend final : public Backend {
     check_options(options);
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
+    const TensorDesc input = input_desc(optimized, options);
     select_device(options.device);
     CudaPlan plan = PlanRace(optimized, options).run();
-    return std::make_shared<CudaEngine>(name(), options, graph.input_desc(), graph.output_desc(), std::move(plan));
+    return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(plan));
   }
 };
 

@@ -153,6 +153,18 @@ cudaError_t pad_of(const TensorShape& x_shape, const TensorShape& y_shape, std::
 
 // ---- interleave, strided_copy --------------------------------------------------------------------
 
+__global__ void normalize_kernel(PictureShape p, unsigned pixels, const std::uint8_t* x, float* y) {
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= pixels) return;
+  const auto plane = static_cast<unsigned>(p.pixels);
+  const std::size_t picture = static_cast<std::size_t>(i / plane) * 3 * plane;
+#pragma unroll
+  for (unsigned c = 0; c < 3; ++c) {
+    const std::size_t to = p.channels_last ? std::size_t{i} * 3 + c : picture + std::size_t{c} * plane + i % plane;
+    y[to] = static_cast<float>(x[std::size_t{i} * 3 + c]) * p.scale[c] + p.shift[c];
+  }
+}
+
 template <class T>
 __global__ void interleave_kernel(unsigned pixels, unsigned plane, unsigned x_channels, unsigned y_channels,
                                   const float* x, T* y) {
@@ -307,6 +319,14 @@ cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int
   if (y_shape.elements() == 0) return cudaSuccess;
   return x_shape.element == Element::F16 ? pad_of<__half>(x_shape, y_shape, top, left, value, x, y, stream)
                                          : pad_of<float>(x_shape, y_shape, top, left, value, x, y, stream);
+}
+
+cudaError_t normalize(const PictureShape& shape, const std::uint8_t* x, float* y, cudaStream_t stream) {
+  const std::int64_t pixels = shape.n * shape.pixels;
+  if (pixels == 0) return cudaSuccess;
+  if (!fits_index(pixels)) return cudaErrorInvalidValue;
+  normalize_kernel<<<blocks_for(pixels), kThreads, 0, stream>>>(shape, static_cast<unsigned>(pixels), x, y);
+  return cudaGetLastError();
 }
 
 cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,

@@ -36,6 +36,16 @@ cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int
 cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,
                        cudaStream_t stream);
 
+/// NHWC pictures of bytes, 3 channels, to float in the same or NCHW order: x * scale[c] + shift[c].
+struct PictureShape {
+  std::int64_t n = 1;
+  std::int64_t pixels = 1;  ///< of a picture
+  bool channels_last = false;
+  float scale[3] = {1.0F, 1.0F, 1.0F};
+  float shift[3] = {};
+};
+cudaError_t normalize(const PictureShape& shape, const std::uint8_t* x, float* y, cudaStream_t stream);
+
 /// Output axes from slowest to fastest, and where each lies in the input.
 struct StridedShape {
   static constexpr int kMaxRank = 8;

@@ -49,12 +49,15 @@ PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layou
     : graph_(graph), options_(options), layout_(layout), search_(search), values_(graph.values().size()) {
   const TensorDesc& input = graph.input_desc();
   const Shape shape = with_batch(input.shape);
-  const int buffer = add_buffer(bytes_of(shape, DType::F32), CudaBuffer::Place::Input);
+  // With pictures of bytes the caller's buffer is in front of this one.
+  const int buffer = add_buffer(bytes_of(shape, DType::F32),
+                                options.picture_input ? CudaBuffer::Place::Arena : CudaBuffer::Place::Input);
   values_[static_cast<std::size_t>(graph.input())] = Stored{buffer, DType::F32, input.layout, shape};
   output_buffer_ = add_buffer(bytes_of(with_batch(graph.output_desc().shape), DType::F32), CudaBuffer::Place::Output);
 }
 
 CudaPlan PlanBuilder::build() {
+  if (options_.picture_input) normalize_pictures();
   for (const Node& node : graph_.nodes()) {
     std::visit([&](const auto& op) { emit(node, op); }, node.op);
   }
@@ -146,6 +149,27 @@ PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {
   result.buffer = is_last ? output_buffer_ : add_buffer(bytes_of(result.shape, dtype));
   set_stored(node, result);
   return result;
+}
+
+void PlanBuilder::normalize_pictures() {
+  const Stored& input = stored(graph_.input());
+  const int bytes = add_buffer(input.shape.elements(), CudaBuffer::Place::Input);
+  PictureShape shape;
+  shape.n = options_.max_batch;
+  shape.pixels = input.shape[2] * input.shape[3];
+  shape.channels_last = input.layout == Layout::NHWC;
+  std::copy(options_.picture_input->scale.begin(), options_.picture_input->scale.end(), shape.scale);
+  std::copy(options_.picture_input->shift.begin(), options_.picture_input->shift.end(), shape.shift);
+  LayerInfo info;
+  info.name = "pictures";
+  info.kernel = "elementwise/normalize";
+  info.output = graph_.input_desc().shape;
+  info.activation_bytes = info.output.elements() * (1 + size_of(DType::F32));
+  add_step(std::move(info), {bytes, input.buffer},
+           [shape, bytes, floats = input.buffer](const CudaStepContext& c, const Handles&) {
+             return normalize(shape, static_cast<const std::uint8_t*>(c.buffers[bytes]),
+                              static_cast<float*>(c.buffers[floats]), c.stream);
+           });
 }
 
 PlanBuilder::Stored PlanBuilder::in_plan_format(const Stored& value, std::string_view name) {

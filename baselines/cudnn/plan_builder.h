@@ -84,6 +84,7 @@ class PlanBuilder {
   /// A place for a node's output: the engine's output buffer when the format is the one it wants.
   Stored new_output(const Node& node, DType dtype);
   void set_stored(const Node& node, const Stored& value);
+  void normalize_pictures();
   Stored in_plan_format(const Stored& value, std::string_view name);
   Stored convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels, std::string_view name);
   void add_conversion(const Stored& from, const Stored& to, std::string_view name);

@@ -19,6 +19,7 @@ double since_ms(Clock::time_point start) {
 struct Chunk {
   std::span<const Sample> samples;
   std::vector<float> input;
+  std::vector<std::uint8_t> pictures;  // in place of `input` where sessions take bytes
   std::vector<std::string> broken;
 };
 
@@ -26,15 +27,24 @@ void decode_one(const ImageSet& set, Chunk& chunk, std::size_t i) {
   const std::size_t elements = set.preprocessing.elements();
   try {
     const Picture picture = load_picture(set.folder / chunk.samples[i].path);
-    preprocess(picture, set.preprocessing, std::span(chunk.input).subspan(i * elements, elements));
+    if (set.bytes) {
+      preprocess(picture, set.preprocessing, std::span(chunk.pictures).subspan(i * elements, elements));
+    } else {
+      preprocess(picture, set.preprocessing, std::span(chunk.input).subspan(i * elements, elements));
+    }
   } catch (const std::exception& error) {
     chunk.broken[i] = error.what();
   }
 }
 
 Chunk decode(const ImageSet& set, std::span<const Sample> samples) {
-  Chunk chunk{samples, std::vector<float>(samples.size() * set.preprocessing.elements()),
-              std::vector<std::string>(samples.size())};
+  Chunk chunk{samples, {}, {}, std::vector<std::string>(samples.size())};
+  const std::size_t elements = samples.size() * set.preprocessing.elements();
+  if (set.bytes) {
+    chunk.pictures.resize(elements);
+  } else {
+    chunk.input.resize(elements);
+  }
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
     for (std::size_t i = next++; i < samples.size(); i = next++) decode_one(set, chunk, i);
@@ -47,6 +57,14 @@ Chunk decode(const ImageSet& set, std::span<const Sample> samples) {
   return chunk;
 }
 
+// Moves picture `from` to the place of picture `to`.
+template <class T>
+void move_picture(std::vector<T>& pictures, std::size_t elements, std::size_t from, std::size_t to) {
+  if (pictures.empty() || from == to) return;
+  std::copy_n(pictures.begin() + static_cast<std::ptrdiff_t>(from * elements), elements,
+              pictures.begin() + static_cast<std::ptrdiff_t>(to * elements));
+}
+
 // Closes the gaps that broken pictures left, and gives the samples that remain.
 std::vector<Sample> keep_whole(Chunk& chunk, std::size_t elements, ImageReport& report) {
   std::vector<Sample> kept;
@@ -55,13 +73,12 @@ std::vector<Sample> keep_whole(Chunk& chunk, std::size_t elements, ImageReport& 
       report.broken.emplace_back(chunk.samples[i].path, chunk.broken[i]);
       continue;
     }
-    const auto from = chunk.input.begin() + static_cast<std::ptrdiff_t>(i * elements);
-    if (kept.size() != i) {
-      std::copy_n(from, elements, chunk.input.begin() + static_cast<std::ptrdiff_t>(kept.size() * elements));
-    }
+    move_picture(chunk.input, elements, i, kept.size());
+    move_picture(chunk.pictures, elements, i, kept.size());
     kept.push_back(chunk.samples[i]);
   }
-  chunk.input.resize(kept.size() * elements);
+  if (!chunk.input.empty()) chunk.input.resize(kept.size() * elements);
+  if (!chunk.pictures.empty()) chunk.pictures.resize(kept.size() * elements);
   return kept;
 }
 
@@ -93,7 +110,11 @@ void classify(const Chunk& chunk, std::span<const Sample> samples, const ImageSe
   std::vector<std::vector<float>> logits(classifiers.size(), std::vector<float>(samples.size() * classes));
   for (std::size_t i = 0; i < classifiers.size(); ++i) {
     const auto start = Clock::now();
-    classifiers[i].session->run(chunk.input, logits[i]);
+    if (set.bytes) {
+      classifiers[i].session->run(chunk.pictures, logits[i]);
+    } else {
+      classifiers[i].session->run(chunk.input, logits[i]);
+    }
     tallies[i].result.inference_ms += since_ms(start);
   }
   for (std::size_t i = 0; i < classifiers.size(); ++i) {

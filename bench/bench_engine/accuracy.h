@@ -27,6 +27,7 @@ struct ImageSet {
   std::vector<Sample> samples;
   bool labels_given = false;
   Preprocessing preprocessing;
+  bool bytes = false;                 ///< sessions take pictures in bytes
   std::vector<float> reference_rows;  ///< --referenceLogits, by Sample::row; may be empty
 };
 

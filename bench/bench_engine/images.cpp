@@ -3,6 +3,7 @@
 #include <stb_image.h>
 #include <turbojpeg.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -19,6 +20,8 @@ namespace {
 constexpr std::size_t kChannels = 3;
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 27;  // what a small file may unpack to
 constexpr int kDefaultShortSide = 256;
+constexpr std::array<float, kChannels> kMean{0.485F, 0.456F, 0.406F};
+constexpr std::array<float, kChannels> kStd{0.229F, 0.224F, 0.225F};
 constexpr double kCropFraction = 0.875;  // of the short side, for inputs larger than kDefaultShortSide
 
 struct DestroyJpeg {
@@ -136,6 +139,13 @@ Picture decode_other(std::span<const std::uint8_t> file) {
   return picture;
 }
 
+Picture resize_and_crop(const Picture& picture, const Preprocessing& how) {
+  const std::int64_t shorter = std::min(picture.width, picture.height);
+  const std::int64_t longer = std::max(picture.width, picture.height);
+  if (how.resize_to * longer / shorter > kMaxPixels / how.resize_to) throw PictureError("is too narrow to be resized");
+  return centre_crop(resize_short_side(picture, how.resize_to), how.crop_width, how.crop_height);
+}
+
 }  // namespace
 
 Picture decode_picture(std::span<const std::uint8_t> file) {
@@ -184,13 +194,18 @@ std::string Preprocessing::describe() const {
   return text.str();
 }
 
+PictureInput picture_input(Normalization normalization) {
+  PictureInput input;
+  for (std::size_t c = 0; c < kChannels; ++c) {
+    const bool torch = normalization == Normalization::Torch;
+    input.scale[c] = torch ? 1.0F / (255.0F * kStd[c]) : 1.0F / 127.5F;
+    input.shift[c] = torch ? -kMean[c] / kStd[c] : -1.0F;
+  }
+  return input;
+}
+
 void preprocess(const Picture& picture, const Preprocessing& how, std::span<float> out) {
-  const std::int64_t shorter = std::min(picture.width, picture.height);
-  const std::int64_t longer = std::max(picture.width, picture.height);
-  if (how.resize_to * longer / shorter > kMaxPixels / how.resize_to) throw PictureError("is too narrow to be resized");
-  static constexpr std::array<float, kChannels> kMean{0.485F, 0.456F, 0.406F};
-  static constexpr std::array<float, kChannels> kStd{0.229F, 0.224F, 0.225F};
-  const Picture crop = centre_crop(resize_short_side(picture, how.resize_to), how.crop_width, how.crop_height);
+  const Picture crop = resize_and_crop(picture, how);
   std::array<std::array<float, 256>, kChannels> value{};
   for (std::size_t c = 0; c < kChannels; ++c) {
     for (std::size_t pixel = 0; pixel < value[c].size(); ++pixel) {
@@ -206,6 +221,11 @@ void preprocess(const Picture& picture, const Preprocessing& how, std::span<floa
       out[to] = value[c][crop.rgb[i * kChannels + c]];
     }
   }
+}
+
+void preprocess(const Picture& picture, const Preprocessing& how, std::span<std::uint8_t> out) {
+  const Picture crop = resize_and_crop(picture, how);
+  std::copy(crop.rgb.begin(), crop.rgb.end(), out.begin());
 }
 
 }  // namespace mobicuda::bench

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <mobicuda/engine.h>
 #include <mobicuda/types.h>
 
 #include "bench_engine/resize.h"
@@ -31,6 +32,9 @@ enum class Normalization { Torch, Tf };
 /// Names for options and reports: "torch", "tf".
 std::string to_string(Normalization normalization);
 
+/// The same as byte * scale + shift, by channel.
+PictureInput picture_input(Normalization normalization);
+
 /// From a decoded picture to a model's input.
 struct Preprocessing {
   Normalization normalization = Normalization::Torch;
@@ -50,5 +54,8 @@ struct Preprocessing {
 /// Resizes, crops, normalises; writes elements() floats in the layout asked for. Throws PictureError when the
 /// picture is so narrow that resizing it would take a huge one.
 void preprocess(const Picture& picture, const Preprocessing& how, std::span<float> out);
+
+/// Resizes and crops only; writes elements() bytes, HWC.
+void preprocess(const Picture& picture, const Preprocessing& how, std::span<std::uint8_t> out);
 
 }  // namespace mobicuda::bench

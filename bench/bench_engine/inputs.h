@@ -18,4 +18,10 @@ std::vector<float> load_numbers(const std::filesystem::path& path);
 /// UsageError when the file does not hold whole pictures.
 std::vector<float> tile_input(const std::vector<float>& numbers, std::size_t elements, std::size_t pictures);
 
+/// `count` reproducible bytes.
+std::vector<std::uint8_t> random_pictures(std::size_t count, std::uint64_t seed);
+
+/// Numbers 0 to 255 as bytes. Throws UsageError naming the first that is not.
+std::vector<std::uint8_t> as_bytes(const std::vector<float>& numbers);
+
 }  // namespace mobicuda::bench

@@ -164,6 +164,13 @@ double create_gpu_context(int device) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+std::optional<std::int64_t> free_gpu_memory(int device) {
+  std::size_t left = 0;
+  std::size_t total = 0;
+  if (cudaSetDevice(device) != cudaSuccess || cudaMemGetInfo(&left, &total) != cudaSuccess) return {};
+  return static_cast<std::int64_t>(left);
+}
+
 std::optional<GpuState> gpu_state(int device) {
   constexpr int kPciBusIdBytes = 32;
   std::array<char, kPciBusIdBytes> pci_bus_id{};
@@ -179,6 +186,8 @@ std::string why_no_gpu(int) { return "this build has no CUDA (configured without
 double create_gpu_context(int device) {
   throw Error(ErrorCode::device_unavailable, "CUDA device " + std::to_string(device), why_no_gpu(device));
 }
+
+std::optional<std::int64_t> free_gpu_memory(int) { return {}; }
 
 std::optional<GpuState> gpu_state(int) { return {}; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -37,6 +38,9 @@ Machine describe_machine(int device);
 /// Creates the CUDA context, so that no measurement pays for it. Milliseconds it took. Throws
 /// Error(device_unavailable).
 double create_gpu_context(int device);
+
+/// Bytes that the device has left; nothing without a GPU.
+std::optional<std::int64_t> free_gpu_memory(int device);
 
 /// Nothing when there is no GPU or no NVML.
 std::optional<GpuState> gpu_state(int device);

@@ -27,6 +27,8 @@ struct RawOptions {
   std::string shapes;
   std::string load_inputs;
   std::string normalization;
+  std::string input = "fp32";
+  std::string host_transfer = "auto";
   bool fp16 = false;
   bool no_cuda_graph = false;
   bool use_cuda_graph = false;
@@ -109,9 +111,26 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->capture_default_str()
       ->group(group);
   app.add_flag("--includeDataTransfers", options.include_transfers,
-               "Latency is the wall time of run(), copies to and from the device included")
+               "Latency is the wall time from host to host, transfers included")
       ->group(group);
-  app.add_option("--loadInputs", raw.load_inputs, "Raw float32, .npy or .txt input instead of random numbers")
+  app.add_option("--input", raw.input,
+                 "What networks are fed: fp32, or uint8 pictures (HWC) that the device normalises as --preprocess says "
+                 "(default tf)")
+      ->check(CLI::IsMember({"fp32", "uint8"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--hostTransfer", raw.host_transfer,
+         "Between host and GPU: copy, direct (kernels use the host's memory), auto (copies in, small outputs direct)")
+      ->check(CLI::IsMember({"auto", "copy", "direct"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--infStreams", options.streams, "Sessions in flight where throughput from host to host is measured")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--loadInputs", raw.load_inputs,
+                 "Raw float32, .npy or .txt input instead of random numbers; with --input uint8 0 to 255")
       ->type_name("[NAME:]FILE")
       ->group(group);
   app.add_option("--seed", options.seed, "Of the random input")->capture_default_str()->group(group);
@@ -237,6 +256,9 @@ void apply(const RawOptions& raw, Options& options) {
   if (!raw.normalization.empty()) {
     options.normalization = raw.normalization == "torch" ? Normalization::Torch : Normalization::Tf;
   }
+  options.pictures = raw.input == "uint8";
+  if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
+  if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
   options.load_inputs = fs::exists(raw.load_inputs) ? raw.load_inputs : without_name(raw.load_inputs);
   options.cuda_graph = !raw.no_cuda_graph;
   options.programmatic_launch = !raw.no_programmatic_launch;

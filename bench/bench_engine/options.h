@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <mobicuda/engine.h>
 #include <mobicuda/types.h>
 
 #include "bench_engine/images.h"
@@ -36,6 +37,9 @@ struct Options {
   int iterations = 10;
   double idle_ms = 0;
   bool include_transfers = false;
+  bool pictures = false;  ///< --input uint8
+  HostTransfer host_transfer = HostTransfer::Auto;
+  int streams = 3;
   std::filesystem::path load_inputs;
   std::uint64_t seed = 1;
 

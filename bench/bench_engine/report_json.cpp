@@ -77,6 +77,11 @@ Json options_json(const Options& o) {
           {"iterations", o.iterations},
           {"idleMs", o.idle_ms},
           {"includeDataTransfers", o.include_transfers},
+          {"input", o.pictures ? "uint8" : "fp32"},
+          {"hostTransfer", o.host_transfer == HostTransfer::Auto     ? "auto"
+                           : o.host_transfer == HostTransfer::Direct ? "direct"
+                                                                     : "copy"},
+          {"infStreams", o.streams},
           {"threads", o.threads},
           {"device", o.device},
           {"cudaGraph", o.cuda_graph},
@@ -116,9 +121,12 @@ Json to_json(const CaseResult& result) {
   json["sessionMs"] = result.session_ms;
   json["firstRunMs"] = result.first_run_ms;
   json["memoryBytes"] = to_json(result.memory);
+  json["gpuMemoryUsedBytes"] = result.gpu_memory_used ? Json(*result.gpu_memory_used) : Json(nullptr);
   json["latencyMs"] = to_json(result.latency());
   json["deviceMs"] = to_json(result.device_statistics);
   json["hostMs"] = to_json(result.host_statistics);
+  json["streamedPicturesPerSecond"] = nullptr;
+  if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
   json["unstable"] = result.latency().unstable();
   json["picturesPerSecond"] = result.pictures_per_second();
   json["speedUp"] = nullptr;
@@ -257,7 +265,7 @@ std::string json_output(const Report& report) {
 std::string csv_report(const Report& report) {
   std::ostringstream csv;
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
-         "variation,runs,pictures_per_second,run_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
+         "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement\n";
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();

@@ -62,7 +62,7 @@ void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
   }
   const bool transfers = !cases.empty() && cases.front().includes_transfers;
   out << "\nSteady latency of a batch, ms ("
-      << (transfers ? "wall time of run(), transfers included"
+      << (transfers ? "wall time from host to host, transfers included"
                     : "input in place: CUDA events on GPUs, wall time on CPUs")
       << ")\n";
   table.print(out);
@@ -75,16 +75,33 @@ void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
 }
 
 void print_phases(std::ostream& out, const ModelInfo& model, const std::vector<CaseResult>& cases) {
-  TextTable table({"implementation", "batch", "import", "compile", "session", "load", "first run", "device median",
-                   "run() median", "run() p99"},
-                  1);
+  TextTable table({"implementation", "batch", "import", "compile", "session", "load", "first run", "GPU memory"}, 1);
   for (const CaseResult& result : cases) {
     table.add_row({result.label(), std::to_string(result.batch), fixed(model.import_ms, 2), fixed(result.compile_ms, 2),
                    fixed(result.session_ms, 2), fixed(model.import_ms + result.compile_ms + result.session_ms, 2),
-                   fixed(result.first_run_ms, 2), milliseconds(result.device_statistics.median),
-                   milliseconds(result.host_statistics.median), milliseconds(result.host_statistics.p99)});
+                   fixed(result.first_run_ms, 2),
+                   result.gpu_memory_used ? megabytes(*result.gpu_memory_used) : std::string("-")});
   }
-  out << "\nLoad, first run and steady state, ms (device: without transfers; run(): host to host)\n";
+  out << "\nLoad and first run, ms; GPU memory taken beside the CUDA context\n";
+  table.print(out);
+}
+
+void print_host(std::ostream& out, const Options& options, const std::vector<CaseResult>& cases) {
+  TextTable table(
+      {"implementation", "batch", "device", "host", "host - device", "host p90", "host p99", "pictures/s", "share"}, 1);
+  for (const CaseResult& result : cases) {
+    const Statistics& device = result.device_statistics;
+    const Statistics& host = result.host_statistics;
+    const double streamed = result.streamed_pictures_per_second();
+    const double resident = device.mean > 0 ? 1e3 * static_cast<double>(result.batch) / device.mean : 0;
+    table.add_row({result.label(), std::to_string(result.batch), milliseconds(device.median), milliseconds(host.median),
+                   milliseconds(host.median - device.median), milliseconds(host.p90), milliseconds(host.p99),
+                   streamed > 0 ? fixed(streamed, 1) : std::string("-"),
+                   streamed > 0 && resident > 0 ? percent(streamed / resident, 1) : std::string("-")});
+  }
+  out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32")
+      << " in page-locked memory: medians, ms; pictures/s with " << options.streams
+      << " sessions in flight, and their share of the rate without transfers\n";
   table.print(out);
 }
 
@@ -252,6 +269,7 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_latency(out, report.cases);
     print_gpu_states(out, report.gpu_states);
     print_phases(out, report.model, report.cases);
+    print_host(out, options, report.cases);
     print_comparison(out, report);
     print_all_layers(out, options, report);
     if (options.dump_output) print_outputs(out, report);

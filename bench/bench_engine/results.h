@@ -41,12 +41,16 @@ struct CaseResult {
   double session_ms = 0;  ///< Engine::create_session
   double first_run_ms = 0;
   MemoryReport memory;
+  /// What the GPU lost of its free memory from compiling to after the first run: `memory` and the code of kernels.
+  std::optional<std::int64_t> gpu_memory_used;
 
   Samples device;                   ///< input already in place: CUDA-event time on a GPU, wall time on the CPU
-  Samples host;                     ///< wall time of Session::run, transfers included
+  Samples host;                     ///< wall time of Session::run_staged, transfers included
+  Samples streams;                  ///< from one result to the next with Options::streams sessions in flight; GPU only
   bool includes_transfers = false;  ///< which of the two the latency below is of
   Statistics device_statistics;
   Statistics host_statistics;
+  Statistics streams_statistics;
   SpeedUp speed_up;                      ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;  ///< with the reference case, on the timed input
 
@@ -57,6 +61,10 @@ struct CaseResult {
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return implementation + ' ' + std::string(to_string(precision)); }
+  /// From host to host, with several sessions in flight.
+  double streamed_pictures_per_second() const {
+    return streams_statistics.mean > 0 ? 1e3 * static_cast<double>(batch) / streams_statistics.mean : 0;
+  }
   double pictures_per_second() const {
     return latency().mean > 0 ? 1e3 * static_cast<double>(batch) / latency().mean : 0;
   }

@@ -107,6 +107,7 @@ class Run {
     const auto classes = static_cast<std::size_t>(report_.model.classes());
     images_.folder = options_.images;
     images_.preprocessing = Preprocessing::for_input(report_.model.input, *options_.normalization);
+    images_.bytes = options_.pictures;
     Labels labels;
     if (!options_.labels.empty()) {
       images_.labels_given = true;
@@ -139,7 +140,7 @@ class Run {
   }
 
   void run_batch(std::int64_t batch, bool last) {
-    input_ = make_input(batch);
+    make_input(batch);
     std::vector<LiveCase> live;
     for (const Case& one : selection_.cases) {
       if (interrupted()) return;
@@ -152,11 +153,38 @@ class Run {
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
 
-  std::vector<float> make_input(std::int64_t batch) const {
+  void make_input(std::int64_t batch) {
     const auto elements = static_cast<std::size_t>(report_.model.input.shape.elements());
     const auto pictures = static_cast<std::size_t>(batch);
-    if (!loaded_input_.empty()) return tile_input(loaded_input_, elements, pictures);
-    return random_input(elements * pictures, options_.seed);
+    const std::size_t count = elements * pictures;
+    if (loaded_input_.empty()) {
+      if (options_.pictures) {
+        pictures_ = random_pictures(count, options_.seed);
+      } else {
+        input_ = random_input(count, options_.seed);
+      }
+      return;
+    }
+    input_ = tile_input(loaded_input_, elements, pictures);
+    if (options_.pictures) pictures_ = as_bytes(input_);
+  }
+
+  // Host to host, through memory of the caller.
+  void run_session(Session& session, std::span<float> output) const {
+    if (options_.pictures) {
+      session.run(pictures_, output);
+    } else {
+      session.run(input_, output);
+    }
+  }
+
+  // Puts the input where staged runs read it.
+  void stage_input(Session& session, std::int64_t batch) const {
+    if (options_.pictures) {
+      std::copy(pictures_.begin(), pictures_.end(), session.staged_pictures(batch).begin());
+    } else {
+      std::copy(input_.begin(), input_.end(), session.staged_input(batch).begin());
+    }
   }
 
   EngineOptions engine_options(const Case& one, std::int64_t batch) const {
@@ -167,6 +195,8 @@ class Run {
     engine.device = options_.device;
     engine.cuda_graph = options_.cuda_graph;
     engine.programmatic_launch = options_.programmatic_launch;
+    engine.host_transfer = options_.host_transfer;
+    if (options_.pictures) engine.picture_input = picture_input(options_.normalization.value_or(Normalization::Tf));
     if (one.implementation == "custom") {
       engine.kernel_variants = options_.kernel_variants;
       engine.timing_cache = options_.timing_cache;
@@ -184,6 +214,8 @@ class Run {
     result.precision = one.precision;
     result.batch = batch;
     result.includes_transfers = options_.include_transfers;
+    const bool gpu = one.processor == Processor::Gpu;
+    const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     auto start = Clock::now();
     live.engine = one.make()->compile(*graph_, engine_options(one, batch));
     result.compile_ms = since_ms(start);
@@ -196,8 +228,11 @@ class Run {
     result.session_ms = since_ms(start);
     result.output.resize(static_cast<std::size_t>(batch * report_.model.classes()));
     start = Clock::now();
-    live.session->run(input_, result.output);
+    run_session(*live.session, result.output);
     result.first_run_ms = since_ms(start);
+    const auto free_after = gpu ? free_gpu_memory(options_.device) : std::nullopt;
+    if (free_before && free_after) result.gpu_memory_used = *free_before - *free_after;
+    stage_input(*live.session, batch);
     print_load(progress_, report_.model, result);
     return live;
   }
@@ -212,13 +247,32 @@ class Run {
     };
   }
 
-  TimedBurst host_burst(LiveCase& one) const {
-    return [this, session = one.session.get(), output = &one.result.output](int iterations) {
+  static TimedBurst host_burst(const LiveCase& one, std::int64_t batch) {
+    return [session = one.session.get(), batch](int iterations) {
       std::vector<double> times(static_cast<std::size_t>(iterations));
       for (double& time : times) {
         const auto start = Clock::now();
-        session->run(input_, *output);
+        session->run_staged(batch);
         time = since_ms(start);
+      }
+      return times;
+    };
+  }
+
+  // Results of several sessions in turn: each one's transfers overlap the others' kernels.
+  static TimedBurst streams_burst(std::vector<std::shared_ptr<Session>> sessions, std::int64_t batch) {
+    return [sessions = std::move(sessions), batch](int iterations) {
+      for (const auto& session : sessions) session->enqueue_staged(batch);
+      std::vector<double> times;
+      auto last = Clock::now();
+      // The first results come from an empty pipeline.
+      const std::size_t wanted = static_cast<std::size_t>(iterations) + sessions.size();
+      for (std::size_t i = 0; i < wanted; ++i) {
+        Session& session = *sessions[i % sessions.size()];
+        session.synchronize();
+        if (i + sessions.size() < wanted) session.enqueue_staged(batch);
+        if (i >= sessions.size()) times.push_back(since_ms(last));
+        last = Clock::now();
       }
       return times;
     };
@@ -243,7 +297,7 @@ class Run {
     std::vector<TimedBurst> host;
     for (LiveCase* one : group) {
       device.push_back(device_burst(*one, batch));
-      host.push_back(host_burst(*one));
+      host.push_back(host_burst(*one, batch));
     }
     Schedule main;
     main.warm_up_ms = options_.warm_up_ms;
@@ -258,13 +312,26 @@ class Run {
     for (std::size_t i = 0; i < group.size(); ++i) {
       group[i]->result.device = device_samples[i];
       group[i]->result.host = host_samples[i];
+      if (group[i]->what->processor == Processor::Gpu) time_streams(*group[i], batch, side);
     }
+  }
+
+  void time_streams(LiveCase& one, std::int64_t batch, const Schedule& schedule) {
+    if (interrupted()) return;
+    std::vector<std::shared_ptr<Session>> sessions;
+    for (int i = 0; i < options_.streams; ++i) {
+      sessions.push_back(one.engine->create_session());
+      stage_input(*sessions.back(), batch);
+    }
+    const std::vector<TimedBurst> bursts{streams_burst(std::move(sessions), batch)};
+    one.result.streams = measure_interleaved(bursts, schedule, interrupted).front();
   }
 
   void summarize_case(const std::vector<LiveCase>& live, LiveCase& one) const {
     CaseResult& result = one.result;
     result.device_statistics = summarize(result.device.times_ms);
     result.host_statistics = summarize(result.host.times_ms);
+    result.streams_statistics = summarize(result.streams.times_ms);
     const LiveCase& reference = live[selection_.reference];
     if (&reference == &one) return;
     // Bursts pair up only where they alternated.
@@ -304,7 +371,8 @@ class Run {
   Selection selection_;
   std::unique_ptr<Graph> graph_;
   std::vector<float> loaded_input_;
-  std::vector<float> input_;
+  std::vector<float> input_;            // of the batch being measured,
+  std::vector<std::uint8_t> pictures_;  // or pictures in bytes
   ImageSet images_;
 };
 

@@ -14,6 +14,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include "ceilings.h"
 #include "kernels/launch.h"
 
 namespace mobicuda::bench {
@@ -85,7 +86,10 @@ class DeviceArray {
 struct Work {
   std::int64_t bytes = 0;
   std::int64_t flops = 0;
+  Pipe pipe = Pipe::Fma;
 };
+
+inline Pipe matrix_pipe(Elem elem) { return elem == Elem::F16 ? Pipe::Tensor : Pipe::Fma; }
 
 using Enqueue = std::function<cudaError_t(const kernels::Launch& where)>;
 
@@ -107,7 +111,8 @@ inline cudaGraphExec_t capture(cudaStream_t stream, int calls, const Enqueue& en
 
 /// Times one kernel by CUDA events around a graph of kCalls calls, so that the host's launch cost stays out; the
 /// boundary between two kernels (about 0.9 us on an H100) is in. Data that fit stay in the L2 cache, as they do
-/// between the layers of a network. Reports bytes/s and FLOP/s.
+/// between the layers of a network. Reports bytes/s and FLOP/s, and their share of ceilings() in percent: more than 100
+/// % of bytes/s come from the L2 cache.
 inline void measure(benchmark::State& state, const Work& work, const Enqueue& enqueue) {
   constexpr int kCalls = 20;
   constexpr float kMillisecond = 1e-3F;
@@ -129,10 +134,14 @@ inline void measure(benchmark::State& state, const Work& work, const Enqueue& en
     state.SetIterationTime(static_cast<double>(elapsed * kMillisecond) / kCalls);
   }
   using benchmark::Counter;
-  state.counters["bytes/s"] = Counter(static_cast<double>(work.bytes), Counter::kIsIterationInvariantRate);
-  if (work.flops > 0) {
-    state.counters["FLOP/s"] = Counter(static_cast<double>(work.flops), Counter::kIsIterationInvariantRate);
-  }
+  const auto report = [&](const char* name, const char* share, std::int64_t amount, double ceiling) {
+    constexpr double kPercent = 100;
+    const auto count = static_cast<double>(amount);
+    state.counters[name] = Counter(count, Counter::kIsIterationInvariantRate);
+    state.counters[share] = Counter(kPercent * count / ceiling, Counter::kIsIterationInvariantRate);
+  };
+  report("bytes/s", "%bytes/s", work.bytes, ceilings().bytes_per_second);
+  if (work.flops > 0) report("FLOP/s", "%FLOP/s", work.flops, ceilings().flops_per_second(work.pipe));
   check_cuda(cudaGraphExecDestroy(graph));
   check_cuda(cudaEventDestroy(begin));
   check_cuda(cudaEventDestroy(end));

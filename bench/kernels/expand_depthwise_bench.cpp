@@ -33,7 +33,7 @@ Work work_of(const ExpandDepthwiseParams& p) {
   const std::int64_t weights = std::int64_t{p.c} * (p.c_in + kTaps);
   const std::int64_t expansion = std::int64_t{p.n} * p.h * p.w * p.c_in * p.c;
   return {(input_elements(p) + output_elements(p) + weights) * static_cast<std::int64_t>(kernels::size_of(p.elem)),
-          2 * (expansion + kTaps * output_elements(p))};
+          2 * (expansion + kTaps * output_elements(p)), matrix_pipe(p.elem)};
 }
 
 void run(benchmark::State& state, ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p) {

@@ -31,6 +31,7 @@ Work work_of(const GemmParams& p) {
                (p.residual ? y * elem_bytes : 0) +
                static_cast<std::int64_t>(kernels::gemm_packed_bytes(p.elem, p.n, p.k));
   work.flops = 2 * x * p.n;
+  work.pipe = matrix_pipe(p.elem);
   return work;
 }
 

@@ -39,7 +39,7 @@ Work work_of(InvertedResidualVariant variant, const InvertedResidualParams& p) {
   const std::int64_t expand = p.expand ? input_elements(p) * p.c_hidden : 0;
   const std::int64_t bytes = (input_elements(p) + output_elements(p)) * static_cast<std::int64_t>(size_of(p.elem)) +
                              static_cast<std::int64_t>(kernels::inverted_residual_packed_bytes(variant, p));
-  return {bytes, 2 * (expand + out_pixels * p.c_hidden * (kTaps + p.c_out))};
+  return {bytes, 2 * (expand + out_pixels * p.c_hidden * (kTaps + p.c_out)), matrix_pipe(p.elem)};
 }
 
 void run(benchmark::State& state, InvertedResidualVariant variant, const InvertedResidualParams& p) {

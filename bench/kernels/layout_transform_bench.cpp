@@ -38,6 +38,18 @@ void register_pad(Elem elem, int n, int side, int c) {
   });
 }
 
+void register_pictures(int n, int side) {
+  constexpr int kChannels = 3;
+  const kernels::ConvertPicturesParams p{false, n, kChannels, side, side};
+  const std::int64_t elements = static_cast<std::int64_t>(n) * side * side * kChannels;
+  add("convert_pictures/" + shape_name(n, side, side, kChannels), [=](benchmark::State& state) {
+    const DeviceArray x(Elem::F16, elements);  // of any contents, a byte each
+    const DeviceArray y(Elem::F32, elements);
+    measure(state, {elements + bytes_of(Elem::F32, elements), 0},
+            [&](const kernels::Launch& where) { return kernels::convert_pictures(p, x.data(), y.data(), where); });
+  });
+}
+
 void register_transpose(Elem elem, int n, int side, int c) {
   const kernels::TransposeParams p{elem, {n, c, side, side}, {0, 2, 3, 1}};
   const std::int64_t elements = static_cast<std::int64_t>(n) * side * side * c;
@@ -50,6 +62,7 @@ void register_transpose(Elem elem, int n, int side, int c) {
 }
 
 const bool kRegistered = [] {
+  for (const int n : kBatches) register_pictures(n, kShapes[0][0]);
   for (const Elem elem : kElems) {
     for (const int n : kBatches) {
       for (const auto& [side, c] : kShapes) {

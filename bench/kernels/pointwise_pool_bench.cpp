@@ -24,7 +24,7 @@ PointwisePoolParams head(int batch) {
 Work work_of(const PointwisePoolParams& p) {
   const std::int64_t inputs = std::int64_t{p.n} * p.pixels * p.c_in;
   const std::int64_t elements = inputs + std::int64_t{p.c} * p.c_in + std::int64_t{p.n} * p.c;
-  return {elements * static_cast<std::int64_t>(kernels::size_of(p.elem)), 2 * inputs * p.c};
+  return {elements * static_cast<std::int64_t>(kernels::size_of(p.elem)), 2 * inputs * p.c, matrix_pipe(p.elem)};
 }
 
 void run(benchmark::State& state, PointwisePoolVariant variant, const PointwisePoolParams& p) {

@@ -40,7 +40,7 @@ Work work_of(StemBlockVariant variant, const StemBlockParams& p) {
   const std::int64_t bytes =
       input_bytes(p) + output_elements(p) * 2 + static_cast<std::int64_t>(kernels::stem_block_packed_bytes(variant, p));
   const std::int64_t stem = std::int64_t{p.n} * p.stem_h * p.stem_w * p.c_stem * kTaps * 3;
-  return {bytes, 2 * (stem + std::int64_t{p.n} * p.out_h * p.out_w * p.c_stem * (kTaps + p.c_out))};
+  return {bytes, 2 * (stem + std::int64_t{p.n} * p.out_h * p.out_w * p.c_stem * (kTaps + p.c_out)), Pipe::Tensor};
 }
 
 void run(benchmark::State& state, StemBlockVariant variant, const StemBlockParams& p) {

@@ -1,6 +1,9 @@
 #include <mobicuda/engine.h>
 
+#include <cmath>
 #include <utility>
+
+#include <mobicuda/tensor.h>
 
 namespace mobicuda {
 
@@ -35,22 +38,76 @@ void Session::check_batch(std::int64_t n) const {
   }
 }
 
-void Session::run(std::span<const float> input, std::span<float> output) {
+template <class T>
+void Session::require_input() const {
+  const DType taken = engine_->input().dtype;
+  if (taken == dtype_of<T>()) return;
+  throw Error(ErrorCode::invalid_argument, "input",
+              "the engine takes " + std::string(to_string(taken)) + ", got " + std::string(to_string(dtype_of<T>())),
+              taken == DType::U8 ? "pass bytes, or compile without EngineOptions::picture_input"
+                                 : "compile with EngineOptions::picture_input to pass bytes");
+}
+
+template <class T>
+void Session::run_on(std::span<const T> input, std::span<float> output) {
   const ExclusiveUse guard(*this);
+  require_input<T>();
   const std::int64_t n = batch_of(input.size(), engine_->input().shape, "input");
   if (batch_of(output.size(), engine_->output().shape, "output") != n) {
     throw Error(ErrorCode::invalid_argument, "output",
                 "must hold " + std::to_string(n * engine_->output().shape.elements()) + " values for " +
                     std::to_string(n) + " pictures, got " + std::to_string(output.size()));
   }
-  do_set_input(input, n);
+  do_set_input(std::as_bytes(input), n);
   do_execute(n);
   do_get_output(output, n);
 }
 
+void Session::run(std::span<const float> input, std::span<float> output) { run_on(input, output); }
+
+void Session::run(std::span<const std::uint8_t> pictures, std::span<float> output) { run_on(pictures, output); }
+
 void Session::set_input(std::span<const float> input) {
   const ExclusiveUse guard(*this);
-  do_set_input(input, batch_of(input.size(), engine_->input().shape, "input"));
+  require_input<float>();
+  do_set_input(std::as_bytes(input), batch_of(input.size(), engine_->input().shape, "input"));
+}
+
+void Session::set_input(std::span<const std::uint8_t> pictures) {
+  const ExclusiveUse guard(*this);
+  require_input<std::uint8_t>();
+  do_set_input(std::as_bytes(pictures), batch_of(pictures.size(), engine_->input().shape, "input"));
+}
+
+template <class T>
+std::span<T> Session::staged(std::int64_t n) {
+  const ExclusiveUse guard(*this);
+  require_input<T>();
+  check_batch(n);
+  return {reinterpret_cast<T*>(do_staged_input()), static_cast<std::size_t>(n * engine_->input().shape.elements())};
+}
+
+std::span<float> Session::staged_input(std::int64_t n) { return staged<float>(n); }
+
+std::span<std::uint8_t> Session::staged_pictures(std::int64_t n) { return staged<std::uint8_t>(n); }
+
+std::span<const float> Session::staged_output(std::int64_t n) {
+  const ExclusiveUse guard(*this);
+  check_batch(n);
+  return {do_staged_output(), static_cast<std::size_t>(n * engine_->output().shape.elements())};
+}
+
+void Session::enqueue_staged(std::int64_t n) {
+  const ExclusiveUse guard(*this);
+  check_batch(n);
+  do_enqueue_staged(n);
+}
+
+void Session::run_staged(std::int64_t n) {
+  const ExclusiveUse guard(*this);
+  check_batch(n);
+  do_enqueue_staged(n);
+  do_synchronize();
 }
 
 void Session::execute(std::int64_t n) {
@@ -122,6 +179,28 @@ void check_options(const EngineOptions& options) {
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw Error(ErrorCode::invalid_argument, "require_timing_cache", "needs a timing_cache", "name its file");
   }
+  if (options.picture_input) {
+    for (std::size_t c = 0; c < options.picture_input->scale.size(); ++c) {
+      if (std::isfinite(options.picture_input->scale[c]) && std::isfinite(options.picture_input->shift[c])) continue;
+      throw Error(ErrorCode::invalid_argument, "picture_input",
+                  "scale and shift must be finite, those of channel " + std::to_string(c) + " are " +
+                      std::to_string(options.picture_input->scale[c]) + " and " +
+                      std::to_string(options.picture_input->shift[c]));
+    }
+  }
+}
+
+TensorDesc input_desc(const Graph& graph, const EngineOptions& options) {
+  const TensorDesc& input = graph.input_desc();
+  if (!options.picture_input) return input;
+  const auto channels = static_cast<std::int64_t>(options.picture_input->scale.size());
+  if (input.shape.rank() != 4 || input.shape[1] != channels) {
+    throw Error(
+        ErrorCode::unsupported, "input '" + graph.value(graph.input()).name + "'",
+        "picture_input needs a network that reads pictures of 3 channels, this one reads " + to_string(input.shape),
+        "leave EngineOptions::picture_input empty and pass floats");
+  }
+  return {DType::U8, input.shape, Layout::NHWC};
 }
 
 }  // namespace mobicuda

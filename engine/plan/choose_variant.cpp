@@ -261,6 +261,15 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 
+bool VariantChooser::runs(const Conv2dParams& params) const {
+  const auto named = by_name_.find("conv2d");
+  const auto variants = conv2d_variants();
+  return std::any_of(variants.begin(), variants.end(), [&](Conv2dVariant variant) {
+    return (named == by_name_.end() || named->second == kernels::name(variant)) &&
+           supports(variant, params, gpu_.compute_capability);
+  });
+}
+
 // Few pictures: the families made for them. Many: tiles that fill the GPU once, the largest first. The thresholds are
 // measured: docs/performance.md, "Blocks in one launch".
 InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidualParams& params) const {

@@ -47,6 +47,8 @@ class VariantChooser {
   kernels::GemmVariant gemm(const kernels::GemmParams& params) const;
   kernels::DepthwiseConvVariant depthwise_conv(const kernels::DepthwiseConvParams& params) const;
   kernels::Conv2dVariant conv2d(const kernels::Conv2dParams& params) const;
+  /// Whether conv2d() would find one.
+  bool runs(const kernels::Conv2dParams& params) const;
   kernels::InvertedResidualVariant inverted_residual(const kernels::InvertedResidualParams& params) const;
   kernels::ExpandDepthwiseVariant expand_depthwise(const kernels::ExpandDepthwiseParams& params) const;
 

@@ -23,10 +23,10 @@ class CustomBackend final : public Backend {
     }
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
+    const TensorDesc input = input_desc(optimized, options);
     select_device(options.device);
     CudaPlan plan = lower(optimized, options, {compute_capability(options.device), multiprocessors(options.device)});
-    return std::make_shared<CudaEngine>("custom", options, optimized.input_desc(), optimized.output_desc(),
-                                        std::move(plan));
+    return std::make_shared<CudaEngine>("custom", options, input, optimized.output_desc(), std::move(plan));
   }
 };
 

@@ -96,14 +96,10 @@ void Lowering::lower_depthwise(const Node& node, const Conv2d& op) {
   if (residual_id != kNoValue) add_addition(describe(node, "elementwise/add"), y, residual, y, out, op.activation);
 }
 
-void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
-  const ValueId source = node.inputs[Conv2d::kInput];
-  kernels::Conv2dParams params;
-  const Storage x = conv2d_input(source, params);
-  const ValueId residual_id = node.inputs[Conv2d::kResidual];
-  const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
-  const Shape& in = shape(source);
+kernels::Conv2dParams Lowering::conv2d_params(const Node& node, const Conv2d& op) const {
+  const Shape& in = shape(node.inputs[Conv2d::kInput]);
   const Shape& out = shape(node.output);
+  kernels::Conv2dParams params;
   params.elem = elem_;
   params.n = as_int(options_.max_batch);
   params.h = as_int(in[2]);
@@ -115,8 +111,15 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
   params.groups = as_int(op.groups);
   set_window(params, op, shape(node.inputs[Conv2d::kWeight]));
   params.bias = node.inputs[Conv2d::kBias] != kNoValue;
-  params.residual = residual_id != kNoValue;
+  params.residual = node.inputs[Conv2d::kResidual] != kNoValue;
   params.clip = as_clip(op.activation);
+  return params;
+}
+
+void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
+  kernels::Conv2dParams params = conv2d_params(node, op);
+  const Storage x = conv2d_input(node.inputs[Conv2d::kInput], params);
+  const Storage residual = params.residual ? read_input(node.inputs[Conv2d::kResidual]) : Storage{};
   const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::conv2d_packed_bytes(params),
                              [&](const float* w, void* packed) { kernels::conv2d_pack(params, w, packed); });
   const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
@@ -124,7 +127,12 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
   const auto chosen = choose(node, params);
   LayerInfo info = describe(node, "conv2d/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
-  if (x.elem != elem_) info.activation_bytes += in.elements() * 2;  // the float input
+  const std::int64_t elements = shape(node.inputs[Conv2d::kInput]).elements();
+  if (params.input == kernels::Conv2dParams::Input::NhwcUint8) {
+    info.activation_bytes -= elements * static_cast<std::int64_t>(size_of(elem_) - 1);
+  } else if (x.elem != elem_) {
+    info.activation_bytes += elements * 2;  // the float input
+  }
   add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
            [params, variant = chosen.variant, rule = chooser_.rule(), x, residual, y, w = pointer(weight),
             b = pointer(bias)](const CudaStepContext& context) {
@@ -137,16 +145,21 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
            });
 }
 
-// A convolution reads the network's own float input in place, through a LayoutTransform that then has no reader.
+// A convolution reads the network's own input in place: bytes, or floats, also through a LayoutTransform that then has
+// no reader.
 Lowering::Storage Lowering::conv2d_input(ValueId source, kernels::Conv2dParams& params) {
-  const Storage direct = storage_of(source);
-  if (direct.buffer == kNoBuffer) {
-    params.input = kernels::Conv2dParams::Input::NchwFloat;
-    return input_;
+  using Input = kernels::Conv2dParams::Input;
+  const bool transformed = storage_of(source).buffer == kNoBuffer;
+  const Storage x = transformed ? input_ : storage_of(source);
+  if (pictures_ && x.buffer == input_.buffer) {
+    params.input = Input::NhwcUint8;
+    read_pictures(params);
+  } else if (transformed) {
+    params.input = Input::NchwFloat;
+  } else {
+    params.input = source == graph_.input() && x.elem == Elem::F32 ? Input::NhwcFloat : Input::NhwcElem;
   }
-  const bool float_input = source == graph_.input() && direct.elem == Elem::F32;
-  params.input = float_input ? kernels::Conv2dParams::Input::NhwcFloat : kernels::Conv2dParams::Input::NhwcElem;
-  return direct;
+  return x;
 }
 
 bool Lowering::read_by_conv2d_only(ValueId id) const {

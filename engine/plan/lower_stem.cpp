@@ -22,7 +22,7 @@ std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& bloc
       !is_stem(*op, shape(stem->inputs[Conv2d::kWeight]))) {
     return std::nullopt;
   }
-  // The caller's floats, NCHW: read through the LayoutTransform, which then has no other reader.
+  // The caller's floats, NCHW, or bytes: read through the LayoutTransform, which then has no other reader.
   const auto transform = graph_.producer(stem->inputs[Conv2d::kInput]);
   const Node* source = transform ? &graph_.nodes()[*transform] : nullptr;
   if (source == nullptr || !std::holds_alternative<LayoutTransform>(source->op) ||
@@ -54,6 +54,10 @@ std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& bloc
   params.stem_clip = as_clip(op->activation);
   params.depthwise_clip = as_clip(depthwise.activation);
   params.project_clip = as_clip(std::get<Conv2d>(block.project->op).activation);
+  if (pictures_) {
+    params.input = kernels::StemInput::NhwcUint8;
+    read_pictures(params);
+  }
   const auto chosen = chooser_.stem_block(stem->origin.label(), params);
   if (!chosen.variant) {
     keep_apart({stem}, chosen.reason);
@@ -95,7 +99,8 @@ void Lowering::lower_stem_block(const StemBlock& stem) {
   LayerInfo info = describe_block({stem.stem, stem.block.depthwise, stem.block.project},
                                   "stem_block/" + std::string(kernels::name(stem.variant)), stem.reason);
   info.weight_bytes = bytes;
-  info.activation_bytes += shape(graph_.input()).elements() * 2;  // floats are read
+  // Floats or bytes are read, not halves.
+  info.activation_bytes += shape(graph_.input()).elements() * (pictures_ ? -1 : 2);
   add_step(std::move(info), {x.buffer, y.buffer},
            [params, variant = stem.variant, x, y, w = pointer(packed)](const CudaStepContext& context) {
              auto p = params;

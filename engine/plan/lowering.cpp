@@ -8,9 +8,13 @@
 namespace mobicuda {
 
 CudaPlan Lowering::run() {
-  input_ = {add_buffer(CudaBuffer::Place::Input, picture_bytes(graph_.input(), Elem::F32)), Elem::F32};
-  storage_of(graph_.input()) = input_;
+  pictures_ = options_.picture_input.has_value();
+  const std::int64_t input_bytes =
+      pictures_ ? shape(graph_.input()).elements() : picture_bytes(graph_.input(), Elem::F32);
+  input_ = {add_buffer(CudaBuffer::Place::Input, input_bytes), Elem::F32};
   find_stem_block();
+  if (pictures_) convert_pictures();
+  storage_of(graph_.input()) = input_;
   find_blocks();
   find_heads();
   for (const Node& node : graph_.nodes()) {
@@ -62,6 +66,57 @@ Lowering::Storage Lowering::read_input(ValueId id) {
                  storage, converted);
   storage_of(id) = converted;
   return converted;
+}
+
+bool Lowering::reads_pictures(const Node& node) const {
+  const auto* op = std::get_if<Conv2d>(&node.op);
+  if (op == nullptr || node.inputs[Conv2d::kResidual] == graph_.input()) return false;
+  const Shape& weight = shape(node.inputs[Conv2d::kWeight]);
+  if (is_pointwise(*op, weight) || is_depthwise(*op, weight)) return false;
+  auto params = conv2d_params(node, *op);
+  params.input = kernels::Conv2dParams::Input::NhwcUint8;
+  return chooser_.rule().runs(params);
+}
+
+void Lowering::convert_pictures() {
+  const auto all_read_pictures = [&](ValueId id) {
+    const auto readers = graph_.consumers(id);
+    return id != graph_.output() && std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+             const Node& node = graph_.nodes()[reader];
+             return (stem_block_ && stem_block_->stem == &node) || reads_pictures(node);
+           });
+  };
+  const auto readers = graph_.consumers(graph_.input());
+  const bool in_place =
+      graph_.input() != graph_.output() && std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+        const Node& node = graph_.nodes()[reader];
+        const auto* transform = std::get_if<LayoutTransform>(&node.op);
+        if (transform == nullptr) return reads_pictures(node);
+        return transform->to == Layout::NHWC && all_read_pictures(node.output);
+      });
+  if (in_place) return;
+  const Storage bytes = input_;
+  const Shape& picture = shape(graph_.input());
+  kernels::ConvertPicturesParams params;
+  params.to_nhwc = graph_.input_desc().layout == Layout::NHWC;
+  params.c = as_int(picture[1]);
+  params.h = as_int(picture[2]);
+  params.w = as_int(picture[3]);
+  read_pictures(params);
+  input_ = {add_buffer(CudaBuffer::Place::Arena, picture_bytes(graph_.input(), Elem::F32)), Elem::F32};
+  pictures_ = false;
+  if (stem_block_) stem_block_->params.input = kernels::StemInput::NchwFloat;
+  LayerInfo info;
+  info.name = "pictures(" + graph_.value(graph_.input()).name + ")";
+  info.kernel = "layout_transform/convert_pictures";
+  info.output = picture;
+  info.activation_bytes = picture.elements() * static_cast<std::int64_t>(1 + sizeof(float));
+  add_step(std::move(info), {bytes.buffer, input_.buffer},
+           [params, in = bytes.buffer, out = input_.buffer](const CudaStepContext& context) {
+             auto p = params;
+             p.n = as_int(context.n);
+             return kernels::convert_pictures(p, context.buffers[in], context.buffers[out], launch_of(context));
+           });
 }
 
 void Lowering::add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to) {

@@ -89,6 +89,16 @@ class Lowering {
   // The network's float input, for kernels that read elem_ only.
   Storage read_input(ValueId id);
 
+  /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.
+  void convert_pictures();
+  /// Whether the node is a convolution that takes bytes.
+  bool reads_pictures(const Node& node) const;
+  template <class Params>
+  void read_pictures(Params& params) const {
+    std::copy(options_.picture_input->scale.begin(), options_.picture_input->scale.end(), params.scale);
+    std::copy(options_.picture_input->shift.begin(), options_.picture_input->shift.end(), params.shift);
+  }
+
   void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
 
   void write_output();
@@ -207,6 +217,7 @@ class Lowering {
                   const Activation& activation);
   void lower_depthwise(const Node& node, const Conv2d& op);
   void lower_conv2d(const Node& node, const Conv2d& op);
+  kernels::Conv2dParams conv2d_params(const Node& node, const Conv2d& op) const;
   Storage conv2d_input(ValueId source, kernels::Conv2dParams& params);
   bool read_by_conv2d_only(ValueId id) const;
   void lower(const Node& node, const LayoutTransform& op);
@@ -240,7 +251,8 @@ class Lowering {
   LayerChooser chooser_;
   Elem elem_;
   std::vector<Storage> storage_;
-  Storage input_;  ///< the caller's floats
+  Storage input_;          ///< the caller's floats or bytes; or floats made of these
+  bool pictures_ = false;  ///< input_ is bytes
   std::vector<Life> lives_;
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;    ///< by their pool

@@ -19,8 +19,8 @@ MemoryReport CudaEngine::memory() const noexcept {
   MemoryReport report;
   report.weight_bytes = plan_.weight_bytes;
   report.workspace_bytes = plan_.workspace_bytes;
-  report.io_bytes = options().max_batch * static_cast<std::int64_t>(sizeof(float)) *
-                    (input().shape.elements() + output().shape.elements());
+  report.io_bytes = options().max_batch * (input().shape.elements() * size_of(input().dtype) +
+                                           output().shape.elements() * size_of(output().dtype));
   report.arena_bytes = plan_.arena_bytes;
   if (options().guarded_arena) {
     report.arena_bytes = 0;

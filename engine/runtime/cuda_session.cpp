@@ -1,6 +1,7 @@
 #include "runtime/cuda_session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <mobicuda/cuda_interop.h>
@@ -21,8 +22,15 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+// Up to so many bytes, a last kernel that writes the host's memory over the bus is faster than a copy after it. First
+// kernels that read it never were: docs/performance.md, "From host to host".
+constexpr std::size_t kMostDirectOutput = std::size_t{64} * 1024;
+
+// Waiting on the CPU costs some microseconds more than asking again and again; not for long runs.
+constexpr std::chrono::microseconds kSpin{500};
+
 std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
-  return static_cast<std::size_t>(n * picture.shape.elements()) * sizeof(float);
+  return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
 }
 
 }  // namespace
@@ -84,12 +92,12 @@ void CudaSession::allocate_buffers() {
   }
 }
 
-void CudaSession::bind_ends(const float* input, float* output) {
+void CudaSession::bind_ends(const Ends& ends) {
   const CudaPlan& plan = cuda_engine_->plan();
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
     // Steps take void*; none writes to the input.
-    if (plan.buffers[i].place == CudaBuffer::Place::Input) buffers_[i] = const_cast<float*>(input);
-    if (plan.buffers[i].place == CudaBuffer::Place::Output) buffers_[i] = output;
+    if (plan.buffers[i].place == CudaBuffer::Place::Input) buffers_[i] = const_cast<void*>(ends.input);
+    if (plan.buffers[i].place == CudaBuffer::Place::Output) buffers_[i] = ends.output;
   }
 }
 
@@ -109,62 +117,128 @@ void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
   }
 }
 
-void CudaSession::execute_on(std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream) {
+  if (ends.copied_from != nullptr) {
+    cuda_check(cudaMemcpyAsync(const_cast<void*>(ends.input), ends.copied_from, input_bytes(n), cudaMemcpyHostToDevice,
+                               stream),
+               "copying the input to the device");
+  }
+  bind_ends(ends);
+  enqueue_steps(n, stream);
+  if (ends.copied_to != nullptr) {
+    cuda_check(cudaMemcpyAsync(ends.copied_to, ends.output, output_bytes(n), cudaMemcpyDeviceToHost, stream),
+               "copying the output to the host");
+  }
+}
+
+void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
   if (!cuda_engine_->options().cuda_graph) {
-    bind_ends(input, output);
-    enqueue_steps(n, stream);
+    enqueue(n, ends, stream);
     return;
   }
-  const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const CapturedRun& run) {
-    return run.n == n && run.input == input && run.output == output;
-  });
+  const auto found = std::find_if(captured_.begin(), captured_.end(),
+                                  [&](const CapturedRun& run) { return run.n == n && run.ends == ends; });
   if (found != captured_.end()) {
     captured_.splice(captured_.begin(), captured_, found);
   } else {
-    bind_ends(input, output);
-    auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue_steps(n, stream_.get()); });
-    captured_.push_front({n, input, output, std::move(graph)});
+    auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
+    captured_.push_front({n, ends, std::move(graph)});
     if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
   }
   captured_.front().graph->launch(stream);
 }
 
-void CudaSession::run_on_device(std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+void CudaSession::run_on_device(std::int64_t n, const void* input, DType input_type, float* output,
+                                cudaStream_t stream) {
   const ExclusiveUse guard(*this);
   check_batch(n);
+  if (input_type != engine().input().dtype) {
+    throw Error(ErrorCode::invalid_argument, "run_on_device",
+                "the engine takes " + std::string(to_string(engine().input().dtype)) + ", got " +
+                    std::string(to_string(input_type)),
+                "see EngineOptions::picture_input");
+  }
   select_device(cuda_engine_->options().device);
   if (n >= cuda_engine_->plan().min_batch) {
-    execute_on(n, input, output, stream);
+    execute_on(n, {input, output, nullptr, nullptr}, stream);
     return;
   }
   // The plan touches more pictures than the caller's buffers hold.
-  cuda_check(cudaMemcpyAsync(own_input(), input, bytes_of(n, engine().input()), cudaMemcpyDeviceToDevice, stream),
+  cuda_check(cudaMemcpyAsync(input_.data(), input, input_bytes(n), cudaMemcpyDeviceToDevice, stream),
              "copying the input");
-  execute_on(n, own_input(), own_output(), stream);
-  cuda_check(cudaMemcpyAsync(output, own_output(), bytes_of(n, engine().output()), cudaMemcpyDeviceToDevice, stream),
+  execute_on(n, own_ends(), stream);
+  cuda_check(cudaMemcpyAsync(output, output_.data(), output_bytes(n), cudaMemcpyDeviceToDevice, stream),
              "copying the output");
 }
 
-void CudaSession::do_set_input(std::span<const float> input, std::int64_t) {
+std::size_t CudaSession::input_bytes(std::int64_t n) const { return bytes_of(n, engine().input()); }
+
+std::size_t CudaSession::output_bytes(std::int64_t n) const { return bytes_of(n, engine().output()); }
+
+void CudaSession::do_set_input(std::span<const std::byte> input, std::int64_t) {
   select_device(cuda_engine_->options().device);
-  cuda_check(cudaMemcpyAsync(own_input(), input.data(), input.size_bytes(), cudaMemcpyHostToDevice, stream_.get()),
+  cuda_check(cudaMemcpyAsync(input_.data(), input.data(), input.size(), cudaMemcpyHostToDevice, stream_.get()),
              "copying the input to the device");
   cuda_check(cudaStreamSynchronize(stream_.get()), "copying the input to the device");
 }
 
+void CudaSession::allocate_staging() {
+  if (staged_input_.data() != nullptr) return;
+  select_device(cuda_engine_->options().device);
+  const std::int64_t max_batch = cuda_engine_->options().max_batch;
+  PinnedBuffer input(static_cast<std::int64_t>(input_bytes(max_batch)), "staged inputs");
+  staged_output_ = PinnedBuffer(static_cast<std::int64_t>(output_bytes(max_batch)), "staged outputs");
+  staged_input_ = std::move(input);
+}
+
+std::byte* CudaSession::do_staged_input() {
+  allocate_staging();
+  return staged_input_.data();
+}
+
+float* CudaSession::do_staged_output() {
+  allocate_staging();
+  return reinterpret_cast<float*>(staged_output_.data());
+}
+
+void CudaSession::do_enqueue_staged(std::int64_t n) {
+  allocate_staging();
+  select_device(cuda_engine_->options().device);
+  Ends ends = own_ends();
+  float* output = reinterpret_cast<float*>(staged_output_.data());
+  const HostTransfer transfer = cuda_engine_->options().host_transfer;
+  if (transfer == HostTransfer::Direct) {
+    ends.input = staged_input_.data();
+  } else {
+    ends.copied_from = staged_input_.data();
+  }
+  if (transfer == HostTransfer::Direct || (transfer == HostTransfer::Auto && output_bytes(n) <= kMostDirectOutput)) {
+    ends.output = output;
+  } else {
+    ends.copied_to = output;
+  }
+  execute_on(n, ends, stream_.get());
+}
+
 void CudaSession::do_execute(std::int64_t n) {
   select_device(cuda_engine_->options().device);
-  execute_on(n, own_input(), own_output(), stream_.get());
+  execute_on(n, own_ends(), stream_.get());
 }
 
 void CudaSession::do_get_output(std::span<float> output, std::int64_t) {
   select_device(cuda_engine_->options().device);
-  cuda_check(cudaMemcpyAsync(output.data(), own_output(), output.size_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
+  cuda_check(cudaMemcpyAsync(output.data(), output_.data(), output.size_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
              "copying the output to the host");
   cuda_check(cudaStreamSynchronize(stream_.get()), "running the network");
 }
 
-void CudaSession::do_synchronize() { cuda_check(cudaStreamSynchronize(stream_.get()), "running the network"); }
+void CudaSession::do_synchronize() {
+  const auto end = std::chrono::steady_clock::now() + kSpin;
+  cudaError_t status = cudaErrorNotReady;
+  while (status == cudaErrorNotReady && std::chrono::steady_clock::now() < end) status = cudaStreamQuery(stream_.get());
+  if (status == cudaErrorNotReady) status = cudaStreamSynchronize(stream_.get());
+  cuda_check(status, "running the network");
+}
 
 std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations) {
   select_device(cuda_engine_->options().device);
@@ -173,10 +247,10 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
   while (static_cast<int>(times.size()) < iterations) {
     const int burst = std::min(kTimingBurst, iterations - static_cast<int>(times.size()));
     // One run ahead, so that the first timed one does not wait for its own launch.
-    execute_on(n, own_input(), own_output(), stream_.get());
+    execute_on(n, own_ends(), stream_.get());
     cuda_check(cudaEventRecord(events[0].get(), stream_.get()), "recording an event");
     for (int i = 0; i < burst; ++i) {
-      execute_on(n, own_input(), own_output(), stream_.get());
+      execute_on(n, own_ends(), stream_.get());
       cuda_check(cudaEventRecord(events[static_cast<std::size_t>(i) + 1].get(), stream_.get()), "recording an event");
     }
     do_synchronize();
@@ -189,7 +263,7 @@ std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
   select_device(cuda_engine_->options().device);
   const std::size_t steps = cuda_engine_->plan().steps.size();
   std::vector<Event> events(steps + 1);
-  bind_ends(own_input(), own_output());
+  bind_ends(own_ends());
   // Events inside a graph: launches from the host would be slower than most layers.
   const auto record = [&](std::size_t event) {
     cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
@@ -210,7 +284,10 @@ std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
   return medians;
 }
 
-void run_on_device(Session& session, std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+namespace {
+
+void run_on_device(Session& session, std::int64_t n, const void* input, DType input_type, float* output,
+                   cudaStream_t stream) {
   auto* cuda_session = dynamic_cast<CudaSession*>(&session);
   if (cuda_session == nullptr) {
     throw Error(ErrorCode::invalid_argument, "run_on_device", "the session does not belong to a GPU engine");
@@ -218,7 +295,17 @@ void run_on_device(Session& session, std::int64_t n, const float* input, float* 
   if (input == nullptr || output == nullptr) {
     throw Error(ErrorCode::invalid_argument, "run_on_device", "input and output must not be null");
   }
-  cuda_session->run_on_device(n, input, output, stream);
+  cuda_session->run_on_device(n, input, input_type, output, stream);
+}
+
+}  // namespace
+
+void run_on_device(Session& session, std::int64_t n, const float* input, float* output, cudaStream_t stream) {
+  run_on_device(session, n, input, DType::F32, output, stream);
+}
+
+void run_on_device(Session& session, std::int64_t n, const std::uint8_t* pictures, float* output, cudaStream_t stream) {
+  run_on_device(session, n, pictures, DType::U8, output, stream);
 }
 
 }  // namespace mobicuda

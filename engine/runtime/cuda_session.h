@@ -30,30 +30,46 @@ class CudaSession final : public Session {
   ~CudaSession() override;
 
   /// See run_on_device() in cuda_interop.h.
-  void run_on_device(std::int64_t n, const float* input, float* output, cudaStream_t stream);
+  void run_on_device(std::int64_t n, const void* input, DType input_type, float* output, cudaStream_t stream);
 
  private:
-  void do_set_input(std::span<const float> input, std::int64_t n) override;
+  void do_set_input(std::span<const std::byte> input, std::int64_t n) override;
   void do_execute(std::int64_t n) override;
   void do_get_output(std::span<float> output, std::int64_t n) override;
   void do_synchronize() override;
+  std::byte* do_staged_input() override;
+  float* do_staged_output() override;
+  void do_enqueue_staged(std::int64_t n) override;
   std::vector<double> do_time_executions(std::int64_t n, int iterations) override;
   std::vector<double> do_profile(std::int64_t n, int iterations) override;
 
-  void allocate_buffers();
-  void bind_ends(const float* input, float* output);
-  /// Enqueues all steps; `after_step` may record events between them.
-  void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
-  void execute_on(std::int64_t n, const float* input, float* output, cudaStream_t stream);
-  float* own_input() const { return static_cast<float*>(input_.data()); }
-  float* own_output() const { return static_cast<float*>(output_.data()); }
+  /// Where a run reads and writes; with host memory it copies from there first, and to there last.
+  struct Ends {
+    const void* input = nullptr;
+    float* output = nullptr;
+    const void* copied_from = nullptr;
+    float* copied_to = nullptr;
+
+    friend bool operator==(const Ends&, const Ends&) = default;
+  };
 
   struct CapturedRun {
     std::int64_t n;
-    const float* input;
-    float* output;
+    Ends ends;
     std::unique_ptr<GraphExec> graph;
   };
+
+  void allocate_buffers();
+  void bind_ends(const Ends& ends);
+  /// Enqueues all steps; `after_step` may record events between them.
+  void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
+  /// Enqueues all steps with their transfers.
+  void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
+  void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);
+  void allocate_staging();
+  std::size_t input_bytes(std::int64_t n) const;
+  std::size_t output_bytes(std::int64_t n) const;
+  Ends own_ends() const { return {input_.data(), static_cast<float*>(output_.data()), nullptr, nullptr}; }
 
   std::shared_ptr<const CudaEngine> cuda_engine_;
   Stream stream_;
@@ -61,6 +77,8 @@ class CudaSession final : public Session {
   DeviceBuffer workspace_;
   DeviceBuffer input_;
   DeviceBuffer output_;
+  PinnedBuffer staged_input_;  ///< empty until the first staged run
+  PinnedBuffer staged_output_;
   std::vector<void*> buffers_;
   std::shared_ptr<void> session_state_;
   std::list<CapturedRun> captured_;  ///< most recently used first

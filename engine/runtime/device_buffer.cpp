@@ -1,5 +1,6 @@
 #include "runtime/device_buffer.h"
 
+#include <cstring>
 #include <string>
 
 #include "runtime/cuda_check.h"
@@ -27,6 +28,20 @@ void DeviceBuffer::upload(std::span<const std::byte> source) {
   }
   if (source.empty()) return;
   cuda_check(cudaMemcpy(data_, source.data(), source.size(), cudaMemcpyHostToDevice), "copying to the device");
+}
+
+PinnedBuffer::PinnedBuffer(std::int64_t bytes, const char* what) {
+  const auto size = static_cast<std::size_t>(bytes);
+  cuda_check(cudaHostAlloc(&data_, size, cudaHostAllocPortable | cudaHostAllocMapped),
+             "allocating " + std::to_string(bytes) + " bytes of page-locked host memory for " + what);
+  std::memset(data_, 0, size);
+}
+
+PinnedBuffer::~PinnedBuffer() { static_cast<void>(cudaFreeHost(data_)); }
+
+PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  return *this;
 }
 
 Stream::Stream() { cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream"); }

@@ -31,6 +31,22 @@ class MOBICUDA_API DeviceBuffer {
   std::int64_t bytes_ = 0;
 };
 
+/// Page-locked host memory with one owner, zeroed, that the GPU can read and write at the same address.
+class MOBICUDA_API PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  /// Throws Error(out_of_memory) naming `what` and the bytes.
+  PinnedBuffer(std::int64_t bytes, const char* what);
+  ~PinnedBuffer();
+  PinnedBuffer(PinnedBuffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept;
+
+  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
 class MOBICUDA_API Stream {
  public:
   Stream();

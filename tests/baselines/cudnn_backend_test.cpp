@@ -19,6 +19,7 @@
 #include "runtime/device_buffer.h"
 #include "support/catch.h"
 #include "support/network_oracle.h"
+#include "support/pictures.h"
 #include "support/random.h"
 #include "support/tolerance.h"
 
@@ -324,6 +325,21 @@ TEST_CASE("cudnn: runs on the caller's stream and device buffers") {
   Floats actual(expected.size());
   REQUIRE(cudaMemcpy(actual.data(), y.data(), bytes(actual), cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(compare_bits(actual, expected));
+}
+
+TEST_CASE("cudnn: pictures of bytes equal the oracle on the floats that they stand for") {
+  const Graph graph = small_mobilenet(32, 32, 15);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  EngineOptions options = options_for(precision, 2);
+  const auto pictures = random_pictures(graph, 2);
+  options.picture_input = exact_picture_input();
+  const auto session = make_cudnn_backend()->compile(graph, options)->create_session();
+  Floats actual(static_cast<std::size_t>(2 * graph.output_desc().shape.elements()));
+  session->run(pictures, actual);
+  CHECK(NetworkOracle(graph, floats_of(graph, pictures), 2, kLongestSum).compare(actual, precision));
+  std::copy(pictures.begin(), pictures.end(), session->staged_pictures(2).begin());
+  session->run_staged(2);
+  CHECK(compare_bits(session->staged_output(2), actual));
 }
 
 // ---- what the engine says ------------------------------------------------------------------------

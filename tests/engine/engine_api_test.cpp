@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 
 #include <mobicuda/mobicuda.h>
 
 #include "support/catch.h"
 #include "support/graphs.h"
+#include "support/pictures.h"
 
 namespace mobicuda {
 namespace {
@@ -43,7 +46,7 @@ TEST_CASE("run refuses sizes that do not fit, with the numbers") {
   std::vector<float> logits(10);
   CHECK_NOTHROW(session->run(picture, logits));
   CHECK(contains(message_of([&] { session->run(std::span(picture).first(100), logits); }), "got 100 values"));
-  CHECK(contains(message_of([&] { session->run({}, logits); }), "got 0 values"));
+  CHECK(contains(message_of([&] { session->run(std::span<const float>(), logits); }), "got 0 values"));
   CHECK(contains(message_of([&] { session->run(picture, std::span(logits).first(9)); }), "got 9 values"));
   std::vector<float> three(3 * picture.size());
   std::vector<float> three_logits(30);
@@ -116,6 +119,56 @@ TEST_CASE("errors say code, place, message and hint in this order") {
   const Error error(ErrorCode::invalid_model, "node 'a'", "must be > 0, got 0", "fix it");
   CHECK(std::string(error.what()) == "invalid_model: node 'a': must be > 0, got 0; fix it");
   CHECK(std::string(error.inside("m.onnx").what()) == "invalid_model: m.onnx: node 'a': must be > 0, got 0; fix it");
+}
+
+TEST_CASE("pictures of bytes equal the floats that they stand for") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp64);
+  const auto layout = GENERATE(Layout::NCHW, Layout::NHWC);
+  TestNetwork network(Shape{1, 3, 7, 5}, layout);
+  network.conv(8, 3, 2, {1, 1, 1, 1}, 1, Activation::relu6());
+  network.head(10);
+  const Graph graph = std::move(network).build();
+  EngineOptions options;
+  options.precision = precision;
+  options.max_batch = 2;
+  std::vector<float> expected(20);
+  const auto pictures = test::random_pictures(graph, 2);
+  const auto floats = test::floats_of(graph, pictures);
+  make_cpu_backend()->compile(graph, options)->create_session()->run(floats, expected);
+  options.picture_input = test::exact_picture_input();
+  const auto engine = make_cpu_backend()->compile(graph, options);
+  CHECK(engine->input() == TensorDesc{DType::U8, Shape{1, 3, 7, 5}, Layout::NHWC});
+  std::vector<float> actual(20);
+  const auto session = engine->create_session();
+  session->run(pictures, actual);
+  CHECK(actual == expected);
+  CHECK(contains(message_of([&] { session->run(floats, actual); }), "takes uint8, got float32"));
+  CHECK(contains(message_of([&] { session->staged_input(1); }), "takes uint8"));
+}
+
+TEST_CASE("staged runs equal plain ones") {
+  const auto engine = small_engine(2);
+  const auto input = test::random_uniform(1, 2 * 3 * 8 * 8);
+  std::vector<float> expected(20);
+  engine->create_session()->run(input, expected);
+  const auto session = engine->create_session();
+  std::copy(input.begin(), input.end(), session->staged_input(2).begin());
+  session->run_staged(2);
+  CHECK(std::equal(expected.begin(), expected.end(), session->staged_output(2).begin()));
+  CHECK(session->staged_output(1).size() == 10);
+  CHECK(contains(message_of([&] { session->run_staged(3); }), "must be 1 to 2, got 3"));
+  CHECK(contains(message_of([&] { session->staged_pictures(1); }), "EngineOptions::picture_input"));
+}
+
+TEST_CASE("picture_input is refused where it makes no sense") {
+  EngineOptions options;
+  options.picture_input = PictureInput{};
+  TestNetwork grey(Shape{1, 1, 8, 8});
+  grey.conv(8, 3);
+  const Graph one_channel = std::move(grey).build();
+  CHECK(contains(message_of([&] { make_cpu_backend()->compile(one_channel, options); }), "3 channels"));
+  options.picture_input->scale[1] = std::numeric_limits<float>::infinity();
+  CHECK(contains(message_of([&] { make_cpu_backend()->compile(small_network(), options); }), "channel 1"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "support/catch.h"
@@ -170,6 +171,40 @@ std::vector<float> expected_pad(const PadParams& p, const std::vector<float>& x)
     if (at[1] >= 0 && at[1] < p.h && at[2] >= 0 && at[2] < p.w) y[i] = x[offset({p.n, p.h, p.w, p.c}, at)];
   }
   return rounded(p.elem, y);
+}
+
+TEST_CASE("convert_pictures scales and shifts each channel", "[sanitize]") {
+  const int channels = GENERATE(1, 3, 4);
+  const bool to_nhwc = GENERATE(false, true);
+  const std::array<int, 4> extent{3, 7, 45, channels};
+  kernels::ConvertPicturesParams p{to_nhwc, extent[0], channels, extent[1], extent[2]};
+  std::vector<float> numbers = random_uniform(3, elements(extent), 0.0F, 255.99F);
+  for (float& number : numbers) number = std::floor(number);
+  for (int c = 0; c < channels; ++c) {
+    p.scale[c] = 1.0F / static_cast<float>(2 << c);  // exact
+    p.shift[c] = static_cast<float>(c) - 1.5F;
+  }
+  std::vector<float> expected(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::size_t c = i % static_cast<std::size_t>(channels);
+    expected[i] = numbers[i] * p.scale[c] + p.shift[c];
+  }
+  if (!to_nhwc) expected = permuted(extent, {0, 3, 1, 2}, expected);
+  const std::vector<std::uint8_t> bytes(numbers.begin(), numbers.end());
+  GuardedBuffer x(bytes.size());
+  x.upload(std::as_bytes(std::span(bytes)));
+  const std::vector<float> y = run_kernel(
+      kernels::Elem::F32, bytes.size(), 0,
+      [&](void* out, const kernels::Launch& where) { return kernels::convert_pictures(p, x.data(), out, where); });
+  CHECK(compare_bits(y, expected));
+}
+
+TEST_CASE("convert_pictures refuses more than 4 channels and does nothing for an empty batch") {
+  kernels::ConvertPicturesParams p{false, 1, 5, 2, 2};
+  CHECK(kernels::convert_pictures(p, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  p.c = 3;
+  p.n = 0;
+  CHECK(kernels::convert_pictures(p, nullptr, nullptr, {}) == cudaSuccess);
 }
 
 TEST_CASE("pad surrounds each picture", "[sanitize]") {

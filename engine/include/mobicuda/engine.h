@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -24,6 +26,20 @@ enum class LogLevel : std::uint8_t { Info, Warning };
 /// thread that calls into the library only.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
+/// Pictures as decoders leave them: 8 bits a channel, 3 channels a pixel, row by row (HWC). The network reads
+/// byte * scale + shift of each channel, in float, before its own padding. E.g. 1 / 127.5 and -1 for [-1, 1].
+struct PictureInput {
+  std::array<float, 3> scale{1.0F, 1.0F, 1.0F};
+  std::array<float, 3> shift{};
+};
+
+/// How a GPU engine's staged runs (Session::run_staged) move data between host and device.
+enum class HostTransfer : std::uint8_t {
+  Auto,    ///< Copy for inputs, Direct for small outputs
+  Copy,    ///< copies before the first and after the last kernel
+  Direct,  ///< the first kernel reads the host's memory, the last one writes it
+};
+
 /// How a network is compiled.
 struct EngineOptions {
   Precision precision = Precision::Fp32;
@@ -33,6 +49,10 @@ struct EngineOptions {
   bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
   bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
   bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
+  /// Sessions take bytes instead of floats; Engine::input() is then U8 and NHWC. The network's input must be a picture
+  /// of 3 channels (compile() throws Error(unsupported) otherwise).
+  std::optional<PictureInput> picture_input;
+  HostTransfer host_transfer = HostTransfer::Auto;  ///< GPU engines
   /// Custom engine: kernel -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the layer whose
   /// shape that variant does not run. "block" takes a form of inverted residual blocks ("layers", "expand_depthwise",
   /// "fused"), "stem" (first convolution and the block after it) and "head" (last pointwise convolution and pool) take
@@ -72,8 +92,9 @@ class Engine;
 /// Runs one engine; owns its activations and stream. Not thread-safe: one session per thread. A call
 /// on a session that another thread is using throws Error(invalid_argument) rather than corrupting it.
 ///
-/// Inputs and outputs are float32, whatever the engine's precision, n pictures one after the other in
-/// the layouts of Engine::input() and Engine::output().
+/// Inputs are float32, whatever the engine's precision, or bytes (EngineOptions::picture_input); outputs are float32;
+/// n pictures one after the other in the layouts of Engine::input() and Engine::output(). A call with the other type of
+/// input throws Error(invalid_argument).
 class MOBICUDA_API Session {
  public:
   virtual ~Session();
@@ -83,12 +104,25 @@ class MOBICUDA_API Session {
   /// Host to host, blocking. n is input.size() / elements of one picture. Throws
   /// Error(invalid_argument) when the sizes do not fit each other or max_batch.
   void run(std::span<const float> input, std::span<float> output);
+  void run(std::span<const std::uint8_t> pictures, std::span<float> output);
 
   /// The three parts of run(), for callers that keep the input on the device or overlap work.
   void set_input(std::span<const float> input);  ///< blocking copy into the session's input buffer
-  void execute(std::int64_t n);                  ///< enqueues one inference; GPU engines do not wait
-  void get_output(std::span<float> output);      ///< waits, then copies n pictures' outputs
-  void synchronize();                            ///< waits for what was enqueued
+  void set_input(std::span<const std::uint8_t> pictures);
+  void execute(std::int64_t n);              ///< enqueues one inference; GPU engines do not wait
+  void get_output(std::span<float> output);  ///< waits, then copies n pictures' outputs
+  void synchronize();                        ///< waits for what was enqueued
+
+  /// Staged runs are the fast way from host to host: the caller fills the session's own input memory (page-locked for
+  /// GPU engines), runs, and reads its output memory. On a GPU transfers and kernels are one CUDA graph. The memory is
+  /// for max_batch pictures, allocated at the first call, and stays in place; the spans are of its first n pictures. It
+  /// must be left alone between enqueue_staged() and synchronize(). With several sessions, each one's transfers overlap
+  /// the others' kernels.
+  std::span<float> staged_input(std::int64_t n);
+  std::span<std::uint8_t> staged_pictures(std::int64_t n);
+  std::span<const float> staged_output(std::int64_t n);
+  void enqueue_staged(std::int64_t n);  ///< GPU engines do not wait
+  void run_staged(std::int64_t n);      ///< enqueue_staged() and synchronize()
 
   /// Time of each of `iterations` runs of n pictures on the data already in the input buffer, in
   /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
@@ -117,13 +151,23 @@ class MOBICUDA_API Session {
   void check_batch(std::int64_t n) const;
 
  private:
-  virtual void do_set_input(std::span<const float> input, std::int64_t n) = 0;
+  virtual void do_set_input(std::span<const std::byte> input, std::int64_t n) = 0;
   virtual void do_execute(std::int64_t n) = 0;
   virtual void do_get_output(std::span<float> output, std::int64_t n) = 0;
   virtual void do_synchronize() = 0;
+  virtual std::byte* do_staged_input() = 0;  ///< for max_batch pictures
+  virtual float* do_staged_output() = 0;
+  virtual void do_enqueue_staged(std::int64_t n) = 0;
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
   virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
 
+  template <class T>
+  void run_on(std::span<const T> input, std::span<float> output);
+  template <class T>
+  std::span<T> staged(std::int64_t n);
+  /// Throws Error(invalid_argument) unless the engine takes inputs of T.
+  template <class T>
+  void require_input() const;
   std::int64_t batch_of(std::size_t elements, const Shape& picture, std::string_view what) const;
 
   std::shared_ptr<const Engine> engine_;
@@ -139,7 +183,7 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
 
   virtual std::string_view backend() const noexcept = 0;  ///< "custom", "cudnn" or "cpu"
   const EngineOptions& options() const noexcept { return options_; }
-  const TensorDesc& input() const noexcept { return input_; }    ///< one picture (N = 1)
+  const TensorDesc& input() const noexcept { return input_; }    ///< one picture (N = 1), F32 or U8
   const TensorDesc& output() const noexcept { return output_; }  ///< one picture (N = 1)
   virtual std::span<const LayerInfo> layers() const noexcept = 0;
   /// Exact, and known before a session allocates anything.
@@ -178,5 +222,9 @@ MOBICUDA_API void require_supported(const Backend& backend, const Graph& graph, 
 
 /// Throws Error(invalid_argument) on options no engine takes (max_batch < 1, threads < 0, ...).
 MOBICUDA_API void check_options(const EngineOptions& options);
+
+/// What an engine of that graph takes: the graph's input, or pictures in bytes (EngineOptions::picture_input). Throws
+/// Error(unsupported) when the network does not read pictures of 3 channels.
+MOBICUDA_API TensorDesc input_desc(const Graph& graph, const EngineOptions& options);
 
 }  // namespace mobicuda
