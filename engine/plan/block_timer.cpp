@@ -13,9 +13,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRepeats = 20;           // passes in a graph; fewer where they are long
-constexpr double kLongGraphUs = 2000;  // enough to see a difference
+constexpr double kLongGraphUs = 1000;  // enough to see a difference
+constexpr double kHiccupUs = 500;      // what launching from the host may add
 constexpr int kReplays = 5;
-constexpr double kEagerLaunchUs = 10;  // more than the host takes to launch a kernel
 constexpr std::chrono::milliseconds kWarmUp{50};
 constexpr double kMicroseconds = 1000;  // in a millisecond
 
@@ -70,44 +70,41 @@ double BlockTimer::microseconds(std::span<const TimedKernel> kernels, double giv
       cuda_check(kernels[i].enqueue(operands[i], where), "measuring " + kernels[i].name);
     }
   };
-  const auto synchronize = [&] { cuda_check(cudaStreamSynchronize(stream_.get()), "measuring kernels"); };
-  std::vector<Event> events(kReplays + 1);
-  const auto record = [&](std::size_t i) {
-    cuda_check(cudaEventRecord(events[i].get(), stream_.get()), "recording an event");
+  const Event start;
+  const Event end;
+  const auto elapsed_us = [&] {
+    cuda_check(cudaStreamSynchronize(stream_.get()), "measuring kernels");
+    return end.since(start) * kMicroseconds;
   };
   // The first pass loads the kernels; the second tells how many make a graph.
   enqueue(true);
-  record(0);
+  cuda_check(cudaEventRecord(start.get(), stream_.get()), "recording an event");
   enqueue(true);
-  record(1);
-  synchronize();
-  const double eager_us = events[1].since(events[0]) * kMicroseconds;
-  if (eager_us > give_up_us + kEagerLaunchUs * static_cast<double>(kernels.size())) return eager_us;
+  cuda_check(cudaEventRecord(end.get(), stream_.get()), "recording an event");
+  const double eager_us = elapsed_us();
+  if (eager_us > give_up_us + kHiccupUs) return eager_us;
   const int repeats = std::clamp(static_cast<int>(kLongGraphUs / eager_us), 2, kRepeats);
-  const GraphExec graph(stream_.get(), [&] {
-    for (int i = 0; i < repeats; ++i) enqueue(i == 0);
-  });
-  for (const auto start = Clock::now(); !warm_ && Clock::now() - start < kWarmUp;) {
-    graph.launch(stream_.get());
-    synchronize();
-  }
-  warm_ = true;
-  // A replay goes ahead of the timed ones, so that none of them waits for its own launch.
-  const auto replay = [&](std::size_t count) {
-    graph.launch(stream_.get());
-    record(0);
-    for (std::size_t i = 0; i < count; ++i) {
-      graph.launch(stream_.get());
-      record(i + 1);
-    }
-    synchronize();
-    std::vector<double> times;
-    for (std::size_t i = 0; i < count; ++i) times.push_back(events[i + 1].since(events[i]) * kMicroseconds / repeats);
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count / 2), times.end());
-    return times[count / 2];
+  // Events inside the graph: the host has no part in what is measured.
+  const auto record = [&](const Event& event) {
+    cuda_check(cudaEventRecordWithFlags(event.get(), stream_.get(), cudaEventRecordExternal), "recording an event");
   };
-  const double first = replay(1);
-  return first > give_up_us ? first : replay(kReplays);
+  const GraphExec graph(stream_.get(), [&] {
+    record(start);
+    for (int i = 0; i < repeats; ++i) enqueue(i == 0);
+    record(end);
+  });
+  const auto replay = [&] {
+    graph.launch(stream_.get());
+    return elapsed_us() / repeats;
+  };
+  replay();
+  for (const auto begin = Clock::now(); !warm_ && Clock::now() - begin < kWarmUp;) replay();
+  warm_ = true;
+  std::vector<double> times{replay()};
+  if (times.front() > give_up_us) return times.front();
+  while (times.size() < kReplays) times.push_back(replay());
+  std::nth_element(times.begin(), times.begin() + kReplays / 2, times.end());
+  return times[kReplays / 2];
 }
 
 }  // namespace mobicuda

@@ -98,12 +98,12 @@ bool LayerChooser::named(std::initializer_list<const char*> kernels) const {
 }
 
 TimedAnswer LayerChooser::fastest(const std::string& layer, const std::string& shape,
-                                  const std::vector<Kernels>& candidates, std::size_t expected) {
+                                  const std::vector<Kernels>& candidates, std::size_t expected, double margin) {
   std::vector<std::string> names;
   for (const Kernels& kernels : candidates) names.push_back(names_of(kernels));
   ++asked_;
-  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected}, options_.require_timing_cache,
-                        [&](std::size_t candidate, double give_up_us) {
+  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected, margin},
+                        options_.require_timing_cache, [&](std::size_t candidate, double give_up_us) {
                           if (!timer_) timer_ = std::make_unique<BlockTimer>(options_.programmatic_launch);
                           return timer_->microseconds(candidates[candidate], give_up_us);
                         });
@@ -134,17 +134,29 @@ Chosen<Conv2dVariant> LayerChooser::choose(const std::string& layer, const Conv2
   return choose_kernel("conv2d", layer, params);
 }
 
-LayerChooser::Kernels LayerChooser::layers_of(const std::string& layer, const InvertedResidualParams& block) {
-  Kernels kernels;
+Chosen<GemmVariant> LayerChooser::project_behind(const Kernels& before, const std::string& layer,
+                                                 const InvertedResidualParams& block) {
+  const GemmParams project = project_layer(block);
+  if (named({"gemm"})) return choose(layer, project);
+  const auto variants = supported(project, gpu_);
+  std::vector<Kernels> candidates;
+  for (const auto variant : variants) candidates.emplace_back(before).push_back(timed(variant, project));
+  TimedAnswer answer =
+      fastest(layer, timed_shape(block), candidates, position_of(rule_.gemm(project), variants), kMarginInPlace);
+  return {variants[answer.candidate], std::move(answer.reason)};
+}
+
+LayerChooser::Layers LayerChooser::layers_of(const std::string& layer, const InvertedResidualParams& block) {
+  Layers layers;
   if (block.expand) {
     const GemmParams expand = expand_layer(block);
-    kernels.push_back(timed(choose(layer, expand).variant, expand));
+    layers.kernels.push_back(timed(choose(layer, expand).variant, expand));
   }
   const DepthwiseConvParams depthwise = depthwise_layer(block);
-  kernels.push_back(timed(choose(layer, depthwise).variant, depthwise));
-  const GemmParams project = project_layer(block);
-  kernels.push_back(timed(choose(layer, project).variant, project));
-  return kernels;
+  layers.kernels.push_back(timed(choose(layer, depthwise).variant, depthwise));
+  layers.project = project_behind(layers.kernels, layer, block);
+  layers.kernels.push_back(timed(layers.project.variant, project_layer(block)));
+  return layers;
 }
 
 ChosenBlock LayerChooser::block_by_rule(const InvertedResidualParams& params, bool may_fuse,
@@ -164,28 +176,33 @@ ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidual
   if (!cache_ || named({"block", "inverted_residual", "expand_depthwise"})) return expected;
   std::vector<ChosenBlock> blocks;
   std::vector<Kernels> candidates;
+  std::size_t position = 0;
+  const auto add = [&](ChosenBlock block, Kernels kernels) {
+    if (block.form == expected.form && block.fused == expected.fused) position = blocks.size();
+    blocks.push_back(std::move(block));
+    candidates.push_back(std::move(kernels));
+  };
   if (may_fuse) {
     for (const auto variant : supported(params, gpu_)) {
-      blocks.push_back({BlockForm::Fused, variant, {}, {}});
-      candidates.push_back({timed(variant, params)});
+      add({BlockForm::Fused, variant, {}, {}, {}}, {timed(variant, params)});
     }
   }
-  const Kernels layers = layers_of(layer, params);
-  if (expand_depthwise != nullptr) {
-    for (const auto variant : supported(*expand_depthwise, gpu_)) {
-      blocks.push_back({BlockForm::ExpandDepthwise, {}, variant, {}});
-      candidates.push_back({timed(variant, *expand_depthwise), layers.back()});
-    }
+  const Layers layers = layers_of(layer, params);
+  if (const auto variants =
+          expand_depthwise == nullptr ? std::vector<ExpandDepthwiseVariant>() : supported(*expand_depthwise, gpu_);
+      !variants.empty()) {
+    std::vector<Kernels> pairs;
+    for (const auto variant : variants) pairs.push_back({timed(variant, *expand_depthwise), layers.kernels.back()});
+    const std::size_t by_rule = position_of(rule_.expand_depthwise(*expand_depthwise), variants);
+    const auto variant = variants[fastest(layer, timed_shape(params), pairs, by_rule, kMarginInPlace).candidate];
+    Kernels kernels{timed(variant, *expand_depthwise)};
+    const auto project = project_behind(kernels, layer, params);
+    kernels.push_back(timed(project.variant, project_layer(params)));
+    add({BlockForm::ExpandDepthwise, {}, variant, project, {}}, std::move(kernels));
   }
-  if (blocks.empty()) return expected;
-  blocks.emplace_back();
-  candidates.push_back(layers);
-  const auto as_expected = std::find_if(blocks.begin(), blocks.end(), [&](const ChosenBlock& block) {
-    return block.form == expected.form && block.fused == expected.fused &&
-           block.expand_depthwise == expected.expand_depthwise;
-  });
-  TimedAnswer answer =
-      fastest(layer, timed_shape(params), candidates, static_cast<std::size_t>(as_expected - blocks.begin()));
+  add({BlockForm::Layers, {}, {}, layers.project, expected.reason}, layers.kernels);
+  if (blocks.size() == 1) return blocks.front();
+  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
   ChosenBlock chosen = blocks[answer.candidate];
   chosen.reason = std::move(answer.reason);
   return chosen;
@@ -207,7 +224,7 @@ Chosen<std::optional<StemBlockVariant>> LayerChooser::stem_block(const std::stri
   if (after.form == BlockForm::Fused) {
     apart.push_back(timed(after.fused, second));
   } else {
-    for (TimedKernel& kernel : layers_of(layer, second)) apart.push_back(std::move(kernel));
+    for (TimedKernel& kernel : layers_of(layer, second).kernels) apart.push_back(std::move(kernel));
   }
   const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
   TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);

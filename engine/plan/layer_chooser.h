@@ -22,8 +22,9 @@ struct Chosen {
 
 struct ChosenBlock {
   BlockForm form = BlockForm::Layers;
-  kernels::InvertedResidualVariant fused{};            ///< of BlockForm::Fused
-  kernels::ExpandDepthwiseVariant expand_depthwise{};  ///< of BlockForm::ExpandDepthwise
+  kernels::InvertedResidualVariant fused{};               ///< of BlockForm::Fused
+  kernels::ExpandDepthwiseVariant expand_depthwise{};     ///< of BlockForm::ExpandDepthwise
+  std::optional<Chosen<kernels::GemmVariant>> project{};  ///< of the other forms, where it was chosen with the block
   std::string reason;
 };
 
@@ -58,13 +59,24 @@ class LayerChooser {
  private:
   using Kernels = std::vector<TimedKernel>;
 
+  // Another choice than the rule's has to be so much faster, because what is faster among its own copies need not be
+  // in a network; little where the neighbours are the network's.
+  static constexpr double kMargin = 0.05;
+  static constexpr double kMarginInPlace = 0.01;
+
   bool named(std::initializer_list<const char*> kernels) const;
   template <class Params>
   auto choose_kernel(const char* kernel, const std::string& layer, const Params& params);
-  /// A block kernel by kernel.
-  Kernels layers_of(const std::string& layer, const kernels::InvertedResidualParams& block);
+  /// The last layer of a block behind the kernels that run before it.
+  Chosen<kernels::GemmVariant> project_behind(const Kernels& before, const std::string& layer,
+                                              const kernels::InvertedResidualParams& block);
+  struct Layers {
+    Kernels kernels;
+    Chosen<kernels::GemmVariant> project;
+  };
+  Layers layers_of(const std::string& layer, const kernels::InvertedResidualParams& block);
   TimedAnswer fastest(const std::string& layer, const std::string& shape, const std::vector<Kernels>& candidates,
-                      std::size_t expected);
+                      std::size_t expected, double margin = kMargin);
   ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
                             const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 

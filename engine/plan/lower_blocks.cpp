@@ -110,6 +110,7 @@ void Lowering::find_blocks() {
     std::optional<Block> block = block_around(node);
     if (!block) continue;
     block->chosen = choose_form(*block);
+    if (block->chosen.project) projects_.emplace(block->project, *block->chosen.project);
     if (block->chosen.form == BlockForm::Layers) {
       keep_apart({block->expand, block->depthwise, block->project}, block->chosen.reason);
       continue;

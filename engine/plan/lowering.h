@@ -152,6 +152,9 @@ class Lowering {
 
   template <class Params>
   auto choose(const Node& node, const Params& params) {
+    if constexpr (std::is_same_v<Params, kernels::GemmParams>) {
+      if (const auto found = projects_.find(&node); found != projects_.end()) return found->second;
+    }
     try {
       return chooser_.choose(node.origin.label(), params);
     } catch (const Error& error) {
@@ -254,8 +257,9 @@ class Lowering {
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;    ///< by their pool
   std::optional<StemBlock> stem_block_;
-  std::map<const Node*, std::string> kept_apart_;  ///< why
-  std::set<const Node*> in_blocks_;                ///< nodes that a block, a head or the stem block lowers
+  std::map<const Node*, std::string> kept_apart_;                 ///< why
+  std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< chosen with their block
+  std::set<const Node*> in_blocks_;  ///< nodes that a block, a head or the stem block lowers
   CudaPlan plan_;
   WeightBlob blob_;
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);

@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHeader = "mobicuda timing cache, format 1";
 constexpr char kSeparator = '|';
-constexpr double kGiveUp = 2;      // a candidate so many times slower than the best is not measured twice
-constexpr double kClearly = 1.05;  // in a network, what is faster beside itself by less may be slower
+constexpr double kGiveUp = 2;  // a candidate so many times slower than the best is not measured twice
 constexpr const char* kUnreadable = "name another file, or delete this one and let it be measured again";
 constexpr const char* kUnwritable = "choose a file in a folder that can be written to";
 
@@ -154,7 +153,7 @@ TimedAnswer choose_fastest(TimingCache& cache, const TimedQuestion& question, bo
   }
   const auto fastest = static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
   const std::size_t expected = question.expected;
-  if (expected != fastest && times.at(expected) <= kClearly * times[fastest]) {
+  if (expected != fastest && times.at(expected) <= (1 + question.margin) * times[fastest]) {
     return {expected, "measured " + described(times[expected]) + ", as by rule; " + candidates[fastest] + " " +
                           described(times[fastest]) + " is not clearly faster"};
   }

@@ -47,7 +47,8 @@ struct TimedQuestion {
   std::string layer;    ///< as the network names it, for messages
   std::string subject;  ///< all that the times depend on: kTimingFields - 2 fields
   std::span<const std::string> candidates;
-  std::size_t expected = 0;  ///< the rule's candidate, which stays unless another is clearly faster
+  std::size_t expected = 0;  ///< the rule's candidate, which stays unless another is faster by `margin`
+  double margin = 0.05;
 };
 
 struct TimedAnswer {

@@ -6,6 +6,7 @@
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
 #include "support/network_oracle.h"
+#include "support/pictures.h"
 #include "support/random.h"
 #include "support/temporary_folder.h"
 #include "support/tolerance.h"
@@ -74,6 +75,20 @@ TEST_CASE("custom: choices by time are kept in the file, and give the oracle's l
   const auto logits = run(*first, input, n);
   CHECK(test::NetworkOracle(graph, input, n, kLongestSum).compare(logits, precision));
   CHECK(test::compare_bits(run(*second, input, n), logits));
+}
+
+TEST_CASE("custom: an engine of bytes is timed with bytes") {
+  const TemporaryFolder folder;
+  const Graph graph = small_mobilenet();
+  EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 2);
+  options.picture_input = test::exact_picture_input();
+  const auto engine = make_custom_backend()->compile(graph, options);
+  CHECK(text_of(options.timing_cache).find("|stem_block input=1 n=2 ") != std::string::npos);
+  const auto pictures = test::random_pictures(graph, 2);
+  std::vector<float> logits(2 * 20);
+  engine->create_session()->run(pictures, logits);
+  const test::NetworkOracle oracle(graph, test::floats_of(graph, pictures), 2, 1280);
+  CHECK(oracle.compare(logits, Precision::Fp16));
 }
 
 TEST_CASE("custom: a required timing cache without the times names layer and shape, and writes nothing") {

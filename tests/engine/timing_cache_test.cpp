@@ -50,7 +50,7 @@ struct Clockwork {
 };
 
 TimedAnswer ask(TimingCache& cache, Clockwork& clockwork, bool require = false, std::size_t expected = 0) {
-  return choose_fastest(cache, {"features.1", kSubject, kCandidates, expected}, require, clockwork.timer());
+  return choose_fastest(cache, {"features.1", kSubject, kCandidates, expected, 0.05}, require, clockwork.timer());
 }
 
 TEST_CASE("a timing cache comes back from its file, to the digit") {
@@ -178,7 +178,7 @@ TEST_CASE("only the times that are missing are measured") {
   CHECK(clockwork.asked == std::vector<std::size_t>{0, 2});
   Clockwork none{{}};
   const std::vector<std::string> single{"gemm/z"};
-  CHECK(choose_fastest(cache, {"l", kSubject, single, 0}, true, none.timer()).reason ==
+  CHECK(choose_fastest(cache, {"l", kSubject, single}, true, none.timer()).reason ==
         "the only kernel that runs this shape");
 }
 
