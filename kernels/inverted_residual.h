@@ -60,6 +60,13 @@ enum class InvertedResidualVariant : std::uint8_t {
   Cluster6K96N160,
   Cluster6K160N160,
   Cluster8K160N320,
+  // inverted_residual_image: blocks of a cluster, input channels, output channels.
+  Image1K64N64,
+  Image2K64N64,
+  Image1K64N96,
+  Image2K64N96,
+  Image1K96N96,
+  Image2K96N96,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,

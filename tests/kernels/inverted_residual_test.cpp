@@ -406,7 +406,7 @@ TEST_CASE("inverted_residual equals the oracle on blocks of MobileNetV2's channe
   }
 }
 
-/// B8 to B17 in any size: clusters know the channels at compile time and share them.
+/// B8 to B17 in any size, and as they are: their variants know the channels at compile time.
 InvertedResidualParams late_block(Choice& choose) {
   constexpr int kFirst = 6;
   constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 14};
@@ -419,6 +419,10 @@ InvertedResidualParams late_block(Choice& choose) {
   p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, 1 + choose.upto(1));
   p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, 1 + choose.upto(1));
   p.residual = p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
+  if (choose.upto(3) == 0) {
+    p = block(layer, 1 + choose.upto(2));
+    p.residual = p.residual && choose.flip();
+  }
   return p;
 }
 

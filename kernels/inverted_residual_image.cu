@@ -1,0 +1,166 @@
+// Inverted residual blocks of 14x14 pictures, half, channels known at compile time: variants, packing, launch.
+// The kernel: inverted_residual_image_kernel.cuh.
+
+#include <cstring>
+#include <limits>
+
+#include "inverted_residual_families.h"
+#include "inverted_residual_image_kernel.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using inverted_image::Arguments;
+using inverted_image::Config;
+using inverted_image::image_kernel;
+using inverted_image::kBands;
+using inverted_image::kFragmentBytes;
+using inverted_image::kSize;
+using inverted_image::kThreads;
+using inverted_image::kUnit;
+using inverted_image::Shape;
+using Variant = InvertedResidualVariant;
+
+constexpr int kLanes = 32;
+
+/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
+bool clips_fit(const InvertedResidualParams& p) {
+  constexpr float kLargestHalf = 65504.0F;
+  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
+         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
+}
+
+bool is_whole_picture(const InvertedResidualParams& p) {
+  return p.h == kSize && p.w == kSize && p.out_h == kSize && p.out_w == kSize && p.pad_top == 1 && p.pad_left == 1;
+}
+
+template <Config kConfig>
+bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+  constexpr int kOldest = 90;
+  constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
+  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
+         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && is_whole_picture(p) && clips_fit(p) &&
+         p.n <= kMostBlocks / (kBands * kConfig.blocks);
+}
+
+template <Config kConfig>
+cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
+                          const Launch& where) {
+  using S = Shape<kConfig>;
+  constexpr unsigned kBlocks = kConfig.blocks;
+  const Arguments a{p.residual, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
+                    p.project_clip};
+  const auto kernel = image_kernel<S>;
+  const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  if (status != cudaSuccess) return status;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = where.programmatic ? 1 : 0;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {kBlocks, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(p.n * kBands) * kBlocks);
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = S::kSharedBytes;
+  config.stream = where.stream;
+  config.attrs = attributes;
+  config.numAttrs = kBlocks > 1 ? 2 : 1;
+  return cudaLaunchKernelEx(&config, kernel, a, static_cast<const unsigned char*>(x),
+                            static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
+}
+
+void put_half(unsigned char* to, float value) {
+  const __half half = __float2half_rn(value);
+  std::memcpy(to, &half, sizeof half);
+}
+
+void put_biases(unsigned char* to, const float* from, int first) {
+  if (from != nullptr) std::memcpy(to, from + first, inverted_image::kGroupBiasBytes);
+}
+
+/// (8 channels, 32 of c_in, lane, 8 neighbours) | biases.
+void pack_expand(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  for (int group = 0; group < 2; ++group) {
+    for (int block = 0; block < p.c_in / 32; ++block) {
+      for (int lane = 0; lane < kLanes; ++lane, to += 16) {
+        const float* const from = w.expand + (first + group * 8 + lane / 4) * p.c_in + block * 32 + lane % 4 * 8;
+        for (int i = 0; i < 8; ++i) put_half(to + i * 2, from[i]);
+      }
+    }
+  }
+  for (int group = 0; group < 2; ++group, to += inverted_image::kGroupBiasBytes) {
+    put_biases(to, w.expand_bias, first + group * 8);
+  }
+}
+
+/// Output channels are dealt to the strips so that a lane has 8 neighbours of 32.
+int output_channel(int strip, int column) { return strip / 4 * 32 + column / 2 * 8 + strip % 4 * 2 + column % 2; }
+
+/// (two strips of 8 output channels, lane, strip, 4 hidden channels) | of each 8 channels: taps, the last taps, biases.
+void pack_project(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  for (int strips = 0; strips < p.c_out / 8; strips += 2) {
+    for (int lane = 0; lane < kLanes; ++lane, to += 16) {
+      for (int i = 0; i < 8; ++i) {
+        const int hidden = i / 2 % 2 * 8 + lane % 4 * 2 + i % 2;
+        put_half(to + i * 2, w.project[output_channel(strips + i / 4, lane / 4) * p.c_hidden + first + hidden]);
+      }
+    }
+  }
+  constexpr int kTaps[] = {1, 4, 7, 0, 3, 6, 2, 5, 8};  // in the order of the instructions
+  for (int group = 0; group < 2; ++group, to += inverted_image::kDepthwiseBytes) {
+    for (int c = 0; c < 8; ++c) {
+      const float* const from = w.depthwise + (first + group * 8 + c) * 9;
+      for (int i = 0; i < 8; ++i) put_half(to + c * 16 + i * 2, from[kTaps[i]]);
+      put_half(to + inverted_image::kTapsBytes + c * 4, from[kTaps[8]]);
+    }
+    put_biases(to + inverted_image::kTapsBytes + inverted_image::kLastTapBytes, w.depthwise_bias, first + group * 8);
+  }
+}
+
+template <Config kConfig>
+void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
+  using S = Shape<kConfig>;
+  auto* to = static_cast<unsigned char*>(packed);
+  std::memset(to, 0, S::kPackedBytes);
+  if (w.project_bias != nullptr) std::memcpy(to, w.project_bias, static_cast<std::size_t>(p.c_out) * sizeof(float));
+  to += p.c_out * 4;
+  for (int unit = 0; unit < p.c_hidden; unit += kUnit, to += S::kExpandUnitBytes) pack_expand(p, w, unit, to);
+  for (int unit = 0; unit < p.c_hidden; unit += kUnit, to += S::kProjectUnitBytes) pack_project(p, w, unit, to);
+}
+
+template <Config kConfig>
+std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
+  return Shape<kConfig>::kPackedBytes;
+}
+
+template <Config kConfig>
+constexpr InvertedResidualTile kTile{1, kSize / kBands, kSize, kConfig.chunk, kConfig.c_out, kThreads, true};
+
+template <Config kConfig>
+constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
+  return {variant,
+          name,
+          kTile<kConfig>,
+          supports_config<kConfig>,
+          packed_bytes<kConfig>,
+          pack<kConfig>,
+          launch_config<kConfig>};
+}
+
+// clang-format off
+constexpr InvertedResidualEntry kEntries[] = {
+    //           channels  blocks chunk
+    entry<Config{64, 384, 64,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
+    entry<Config{64, 384, 64,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
+    entry<Config{64, 384, 96,   1, 64}>(Variant::Image1K64N96, "image1_k64_n96"),
+    entry<Config{64, 384, 96,   2, 48}>(Variant::Image2K64N96, "image2_k64_n96"),
+    entry<Config{96, 576, 96,   1, 48}>(Variant::Image1K96N96, "image1_k96_n96"),
+    entry<Config{96, 576, 96,   2, 48}>(Variant::Image2K96N96, "image2_k96_n96"),
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const InvertedResidualEntry> inverted_residual_image_entries() { return kEntries; }
+
+}  // namespace mobicuda::kernels
