@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <iterator>
+#include <vector>
+
+#include "plan/choose_variant.h"
+#include "plan/pick_variant.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+
+constexpr const char* kNamed = "named";
+
+// Output pixels of a batch: up to kFewPixels what counts are dependent steps, up to kSplittingPays kernels, then
+// traffic.
+constexpr int kFewPixels = 256;
+constexpr int kManyPixels = 1000;
+constexpr int kSplittingPays = 8000;
+
+// Variants that keep whole pictures, and the hidden tensor in registers.
+constexpr InvertedResidualVariant kWholePictures[] = {InvertedResidualVariant::Image1K64N64,
+                                                      InvertedResidualVariant::Image1K64N96,
+                                                      InvertedResidualVariant::Image1K96N96};
+
+// An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
+class BlockShape {
+ public:
+  BlockShape(const InvertedResidualParams& params, int multiprocessors)
+      : params_(params), multiprocessors_(multiprocessors) {}
+
+  // Tiles of rows x columns for each multiprocessor.
+  double waves(int rows, int columns) const {
+    const double tiles =
+        static_cast<double>(params_.n) * ceil_div(params_.out_h, rows) * ceil_div(params_.out_w, columns);
+    return tiles / multiprocessors_;
+  }
+
+  // Up to so many pictures, a cluster of blocks computes late blocks faster than two kernels do.
+  bool few_pictures() const {
+    constexpr int kFew = 4;
+    constexpr int kMore = 8;  // where the block changes the number of channels of a 14x14 picture
+    return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kFew : kMore);
+  }
+
+  // Why one launch is faster than several; null where it is not.
+  // `whole_pictures`: one of kWholePictures runs the block.
+  const char* why_fuse(bool whole_pictures) const {
+    constexpr int kSeveral = 8;
+    if (whole_pictures && params_.n >= kSeveral) return kWholePicturesPay;
+    return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float();
+  }
+
+ private:
+  static constexpr int kNarrow = 192;        // hidden channels
+  static constexpr int kLargePicture = 100;  // output pixels
+
+  static constexpr const char* kNarrowPays = "rule: a narrow hidden tensor stays on the multiprocessor";
+  static constexpr const char* kWholePicturesPay = "rule: whole pictures stay on the multiprocessor";
+
+  const char* why_fuse_half() const {
+    // Without an expansion there is less to save: only where the launches count, or the traffic.
+    if (!params_.expand) {
+      if (waves(14, 14) <= 1) return "rule: few pixels, one launch";
+      return waves(14, 14) >= 8 ? "rule: many pixels, less traffic" : nullptr;
+    }
+    if (params_.c_hidden <= kNarrow) return kNarrowPays;
+    if (few_pictures()) return "rule: few pictures, one launch a block";
+    // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
+    const double pictures = waves(14, 14);
+    const bool pays = params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && pictures >= 0.9 &&
+                      pictures / std::ceil(pictures) >= 0.9;
+    return pays ? kWholePicturesPay : nullptr;
+  }
+
+  const char* why_fuse_float() const {
+    if (params_.c_hidden <= kNarrow) return kNarrowPays;
+    const bool pays = params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && waves(14, 14) >= 1.5;
+    return pays ? kWholePicturesPay : nullptr;
+  }
+
+  const InvertedResidualParams& params_;
+  int multiprocessors_;
+};
+
+}  // namespace
+
+// Few pictures: the families made for them. Many: tiles that fill the GPU once, the largest first. The thresholds are
+// measured: docs/performance.md, "Blocks in one launch".
+InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidualParams& params) const {
+  using enum InvertedResidualVariant;
+  const BlockShape shape(params, gpu_.multiprocessors);
+  std::vector<InvertedResidualVariant> preferred;
+  const auto prefer = [&](bool applies, std::initializer_list<InvertedResidualVariant> variants) {
+    if (applies) preferred.insert(preferred.end(), variants);
+  };
+  prefer(true, {SmallS2Tile4x8C96N24Slice48});
+  prefer(shape.waves(4, 8) > 4, {SmallS1Tile8x8C144N24});
+  prefer(shape.waves(4, 8) > 20, {SmallS1Tile4x8C192N32});
+  prefer(shape.waves(2, 4) > 2, {SmallS2Tile4x4C144N32});
+  prefer(shape.waves(2, 4) > 1, {SmallS1Tile4x4C192N32});
+  prefer(shape.waves(2, 2) > 0.5, {SmallS2Tile2x4C192N64});
+  prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
+  prefer(params.n <= 2, {Cluster4K64N96, Cluster4K96N160});
+  prefer(shape.few_pictures(),
+         {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
+  prefer(shape.waves(7, 14) <= 1.7, {Image2K64N64, Image2K64N96, Image2K96N96});
+  prefer(true, {Image1K64N64, Image1K64N96, Image1K96N96});
+  prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
+  prefer(true, {PlainTile7x14C32N16});
+  prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
+  prefer(shape.waves(14, 14) >= 0.9, {S1Tile14x14C64N32, S1Tile14x14C64N64, S1Tile14x14C64N96});
+  prefer(shape.waves(7, 14) >= 1.5, {S2Tile7x14C48N32});
+  prefer(shape.waves(7, 7) >= 0.9, {S1Tile7x7C64N64, S2Tile7x7C48N64});
+  prefer(shape.waves(4, 7) >= 0.8, {S1Tile4x7C144N32, S2Tile4x7C96N32});
+  prefer(shape.waves(2, 4) >= 0.7, {S1Tile2x4C192N32, S2Tile2x4C144N32});
+  prefer(true, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64});
+  // Exact float.
+  prefer(shape.waves(14, 14) >= 0.8, {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24});
+  prefer(shape.waves(14, 14) >= 0.9, {SimtS1Tile14x14C16N32});
+  prefer(shape.waves(14, 14) >= 1.5, {SimtS1Tile14x14C16N64, SimtS1Tile14x14C16K64N96, SimtS1Tile14x14C16N96});
+  prefer(shape.waves(7, 7) >= 1.5,
+         {SimtS1Tile7x7C48N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C16N32, SimtS2Tile7x7C16N64});
+  prefer(shape.waves(7, 7) >= 0.8,
+         {SimtS1Tile7x7C48N24, SimtS1Tile7x7C96N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C48N32, SimtS2Tile7x7C48N64});
+  prefer(shape.waves(2, 7) >= 0.8, {SimtS2Tile2x7C96N64});
+  prefer(true, {SimtPlainTile7x14C32N16, SimtS1Tile4x7C144N24, SimtS1Tile2x4C192N32, SimtS2Tile4x7C96N24,
+                SimtS2Tile2x4C144N32, SimtS2Tile2x2C192N64});
+  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, preferred);
+}
+
+ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwiseParams& params) const {
+  using enum ExpandDepthwiseVariant;
+  std::vector<ExpandDepthwiseVariant> preferred;
+  if (params.n * params.out_h * params.out_w > kFewPixels) {
+    preferred = {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2};
+    const bool many = params.n * params.out_h * params.out_w > kManyPixels;
+    if (params.out_h > 7) {
+      if (many || params.c < 512) std::swap(preferred[0], preferred[1]);
+    } else if (params.stride == 2) {
+      preferred.insert(preferred.begin(), many ? Slice32Bands2 : Slice32Bands4);
+    } else if (!many) {
+      preferred.insert(preferred.begin(), Slice32Bands1);
+    }
+  } else if (params.out_h <= 7) {
+    preferred = {Slice8Bands1};
+  } else if (params.c >= 512) {
+    preferred = {Slice32Bands8};
+  } else {
+    preferred = {Slice16Bands4};
+  }
+  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, preferred);
+}
+
+std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const PointwisePoolParams& params) const {
+  using enum PointwisePoolVariant;
+  constexpr int kFew = 4;
+  constexpr int kMany = 16;
+  const auto variants = pointwise_pool_variants();
+  const bool runs = any_runs(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability);
+  const auto form = by_name_.find("head");
+  const bool wanted = form != by_name_.end()
+                          ? form->second == name(BlockForm::Fused)
+                          : by_name_.contains("pointwise_pool") || params.n <= kFew || params.n >= kMany;
+  if (!runs || !wanted) return std::nullopt;
+  std::vector<PointwisePoolVariant> preferred{Slice16, Slice8};
+  if (params.n >= kMany) preferred.insert(preferred.begin(), {Pictures2N128, Slice32});
+  return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
+}
+
+std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams& params) const {
+  using enum StemBlockVariant;
+  const auto variants = stem_block_variants();
+  const bool runs = any_runs(by_name_, "stem_block", variants, params, gpu_.compute_capability);
+  // A form asked for of all blocks is meant for the first one too.
+  const auto form = by_name_.contains("stem") ? by_name_.find("stem") : by_name_.find("block");
+  if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
+  // Warps of so many rows for each multiprocessor; the thresholds are those of docs/kernels/stem_block.md.
+  constexpr int kWarpColumns = 28;
+  const auto warps = [&](int rows) {
+    return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kWarpColumns) /
+           gpu_.multiprocessors;
+  };
+  constexpr double kEnough = 4;
+  std::vector<StemBlockVariant> preferred;
+  for (const StemBlockVariant variant : {Rows56, Rows28, Rows14, Rows7, Rows4, Rows2}) {
+    if (warps(stem_block_rows(variant)) >= kEnough) preferred.push_back(variant);
+  }
+  preferred.push_back(Rows2);
+  return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
+}
+
+FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
+                                      const ExpandDepthwiseParams* expand_depthwise) const {
+  // A variant that was asked for by name fuses the blocks that it runs, and no others.
+  const auto runs = [&](const char* kernel, auto variants, const auto& params) {
+    return any_runs(by_name_, kernel, variants, params, gpu_.compute_capability);
+  };
+  const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
+  const bool can_split =
+      expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
+  const auto form_named = by_name_.find("block");
+  // Why a form is wanted, null where it is not.
+  const auto wanted = [&](BlockForm form, const char* kernel, const char* why_it_pays) -> const char* {
+    if (form_named != by_name_.end()) return form_named->second == name(form) ? kNamed : nullptr;
+    return by_name_.contains(kernel) ? kNamed : why_it_pays;
+  };
+  if (can_fuse) {
+    const bool whole_pictures = std::any_of(
+        std::begin(kWholePictures), std::end(kWholePictures),
+        [&](InvertedResidualVariant variant) { return supports(variant, *fused, gpu_.compute_capability); });
+    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures);
+    if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
+  }
+  if (can_split) {
+    const bool pays = expand_depthwise->n * expand_depthwise->out_h * expand_depthwise->out_w <= kSplittingPays &&
+                      expand_depthwise->out_h <= 14;
+    const char* why = wanted(BlockForm::ExpandDepthwise, "expand_depthwise",
+                             pays ? "rule: few output pixels, two launches a block" : nullptr);
+    if (why != nullptr) return {BlockForm::ExpandDepthwise, why};
+  }
+  if (const char* why = wanted(BlockForm::Layers, "", nullptr)) return {BlockForm::Layers, why};
+  return {BlockForm::Layers,
+          can_fuse || can_split ? "rule: three kernels are faster" : "no fused variant runs this shape"};
+}
+
+}  // namespace mobicuda
