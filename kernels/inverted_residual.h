@@ -67,6 +67,8 @@ enum class InvertedResidualVariant : std::uint8_t {
   Image2K64N96,
   Image1K96N96,
   Image2K96N96,
+  Image1K96N160,
+  Image2K96N160,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,

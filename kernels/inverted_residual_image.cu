@@ -5,14 +5,13 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
-#include "inverted_residual_image_kernel.cuh"
+#include "inverted_residual_image_down.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
 using inverted_image::Arguments;
 using inverted_image::Config;
-using inverted_image::image_kernel;
 using inverted_image::kBands;
 using inverted_image::kFragmentBytes;
 using inverted_image::kSize;
@@ -30,8 +29,10 @@ bool clips_fit(const InvertedResidualParams& p) {
          p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
 }
 
+/// Of a block with stride 1 or 2.
 bool is_whole_picture(const InvertedResidualParams& p) {
-  return p.h == kSize && p.w == kSize && p.out_h == kSize && p.out_w == kSize && p.pad_top == 1 && p.pad_left == 1;
+  if (p.h != kSize || p.w != kSize || p.out_h != kSize / p.stride || p.out_w != kSize / p.stride) return false;
+  return p.stride == 1 ? p.pad_top == 1 && p.pad_left == 1 : p.pad_top <= 1 && p.pad_left <= 1;
 }
 
 template <Config kConfig>
@@ -43,14 +44,24 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
          p.n <= kMostBlocks / (kBands * kConfig.blocks);
 }
 
+template <class S>
+auto kernel_of() {
+  if constexpr (S::kConfig.stride == 1) {
+    return inverted_image::image_kernel<S>;
+  } else {
+    return inverted_image::down_kernel<S>;
+  }
+}
+
 template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
   using S = Shape<kConfig>;
   constexpr unsigned kBlocks = kConfig.blocks;
-  const Arguments a{p.residual, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
-                    p.project_clip};
-  const auto kernel = image_kernel<S>;
+  const Arguments a{
+      p.residual,    p.pad_top, p.pad_left, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
+      p.project_clip};
+  const auto kernel = kernel_of<S>();
   const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
   if (status != cudaSuccess) return status;
   cudaLaunchAttribute attributes[2]{};
@@ -106,12 +117,11 @@ void pack_project(const InvertedResidualParams& p, const InvertedResidualWeights
       }
     }
   }
-  constexpr int kTaps[] = {1, 4, 7, 0, 3, 6, 2, 5, 8};  // in the order of the instructions
   for (int group = 0; group < 2; ++group, to += inverted_image::kDepthwiseBytes) {
     for (int c = 0; c < 8; ++c) {
       const float* const from = w.depthwise + (first + group * 8 + c) * 9;
-      for (int i = 0; i < 8; ++i) put_half(to + c * 16 + i * 2, from[kTaps[i]]);
-      put_half(to + inverted_image::kTapsBytes + c * 4, from[kTaps[8]]);
+      for (int i = 0; i < 8; ++i) put_half(to + c * 16 + i * 2, from[inverted_image::tap(i)]);
+      put_half(to + inverted_image::kTapsBytes + c * 4, from[inverted_image::tap(8)]);
     }
     put_biases(to + inverted_image::kTapsBytes + inverted_image::kLastTapBytes, w.depthwise_bias, first + group * 8);
   }
@@ -134,7 +144,13 @@ std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
 }
 
 template <Config kConfig>
-constexpr InvertedResidualTile kTile{1, kSize / kBands, kSize, kConfig.chunk, kConfig.c_out, kThreads, true};
+constexpr InvertedResidualTile kTile{kConfig.stride,
+                                     ceil_div(kSize / kConfig.stride, kBands),
+                                     kSize / kConfig.stride,
+                                     kConfig.chunk,
+                                     kConfig.c_out,
+                                     kThreads,
+                                     true};
 
 template <Config kConfig>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
@@ -149,13 +165,19 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //           channels  blocks chunk
-    entry<Config{64, 384, 64,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
-    entry<Config{64, 384, 64,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
-    entry<Config{64, 384, 96,   1, 64}>(Variant::Image1K64N96, "image1_k64_n96"),
-    entry<Config{64, 384, 96,   2, 48}>(Variant::Image2K64N96, "image2_k64_n96"),
-    entry<Config{96, 576, 96,   1, 48}>(Variant::Image1K96N96, "image1_k96_n96"),
-    entry<Config{96, 576, 96,   2, 48}>(Variant::Image2K96N96, "image2_k96_n96"),
+#ifdef ONE
+    entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
+#else
+    //           channels   stride blocks chunk
+    entry<Config{64, 384,  64,    1,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
+    entry<Config{64, 384,  64,    1,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
+    entry<Config{64, 384,  96,    1,   1, 64}>(Variant::Image1K64N96, "image1_k64_n96"),
+    entry<Config{64, 384,  96,    1,   2, 48}>(Variant::Image2K64N96, "image2_k64_n96"),
+    entry<Config{96, 576,  96,    1,   1, 48}>(Variant::Image1K96N96, "image1_k96_n96"),
+    entry<Config{96, 576,  96,    1,   2, 48}>(Variant::Image2K96N96, "image2_k96_n96"),
+    entry<Config{96, 576, 160,    2,   1, 32}>(Variant::Image1K96N160, "image1_k96_n160"),
+    entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
+#endif
 };
 // clang-format on
 

@@ -31,11 +31,6 @@ class Weights {
     copy_weights(shared_ + S::kProjectAt + stage * S::kProjectBytes, project_ + chunk * S::kProjectBytes,
                  S::kProjectBytes, shared_ + (kDepth + stage) * kBarrierBytes);
   }
-  /// When all have done with expand of `chunk` and with project of the one before.
-  __device__ __forceinline__ void refill(int chunk) const {
-    if (chunk + kDepth < S::kChunks) load_expand(chunk + kDepth);
-    if (chunk > 0 && chunk - 1 + kDepth < S::kChunks) load_project(chunk - 1 + kDepth);
-  }
   __device__ __forceinline__ void wait_for_expand(int chunk) const {
     inverted_cluster::wait(shared_ + chunk % kDepth * kBarrierBytes, static_cast<std::uint32_t>(chunk / kDepth % 2));
   }
@@ -44,7 +39,25 @@ class Weights {
                            static_cast<std::uint32_t>(chunk / kDepth % 2));
   }
 
+  /// Between two chunks: all have done with expand of `chunk` and all before; its project and the next one's expand may
+  /// begin.
+  __device__ __forceinline__ void next(int chunk) const {
+    wait_for_project(chunk);
+    wait_for_expand(chunk + 1);
+    __syncthreads();
+    if (threadIdx.x == 0) refill(chunk);
+  }
+  __device__ __forceinline__ void last() const {
+    wait_for_project(S::kChunks - 1);
+    __syncthreads();
+  }
+
  private:
+  /// When all have done with expand of `chunk` and with project of the one before.
+  __device__ __forceinline__ void refill(int chunk) const {
+    if (chunk + kDepth < S::kChunks) load_expand(chunk + kDepth);
+    if (chunk > 0 && chunk - 1 + kDepth < S::kChunks) load_project(chunk - 1 + kDepth);
+  }
   const unsigned char* expand_;
   const unsigned char* project_;
   std::uint32_t shared_;
@@ -85,6 +98,53 @@ __device__ __forceinline__ void clear_borders(std::uint32_t shared) {
   }
 }
 
+/// Where a block of threads belongs, and what it does before it touches activations.
+template <class S>
+struct Block {
+  int rank;  ///< in its cluster
+  int band;
+  std::size_t n;
+  std::uint32_t shared;
+  Weights<S> weights;
+
+  /// Lets the first weights come.
+  __device__ __forceinline__ Block(const unsigned char* packed, std::uint32_t shared)
+      : rank(kBlocks == 1 ? 0 : static_cast<int>(blockIdx.x % kBlocks)),
+        band(static_cast<int>(blockIdx.x / kBlocks % kBands)),
+        n(blockIdx.x / (kBlocks * kBands)),
+        shared(shared),
+        weights(packed, rank, shared) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < S::kBarriers; ++i) inverted_cluster::initialize(shared + i * kBarrierBytes);
+      for (int i = 0; i < kDepth && i < S::kChunks; ++i) {
+        weights.load_expand(i);
+        weights.load_project(i);
+      }
+      if (kBlocks > 1) inverted_cluster::expect(arrived(), S::kRemoteBytes);
+    }
+    if (kBlocks > 1) inverted_cluster::arrive_in_cluster();
+    clear_borders<S>(shared);
+  }
+
+  /// Of x.
+  __device__ __forceinline__ std::size_t first_pixel() const {
+    return n * (kSize * kSize) + static_cast<std::size_t>(band * ((kSize - kRows) * kSize));
+  }
+
+  /// Told of sums that other warps send.
+  __device__ __forceinline__ std::uint32_t arrived() const { return shared + 2 * kDepth * kBarrierBytes; }
+
+  __device__ __forceinline__ void meet() const {
+    __syncthreads();
+    weights.wait_for_expand(0);
+    if (kBlocks > 1) inverted_cluster::wait_for_cluster();
+    wait_for_predecessor();
+  }
+
+ private:
+  static constexpr unsigned kBlocks = S::kConfig.blocks;
+};
+
 #endif
 
 template <class S>
@@ -94,63 +154,41 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
   const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
-  const std::uint32_t arrived = shared + 2 * kDepth * kBarrierBytes;
-  const int rank = kConfig.blocks == 1 ? 0 : static_cast<int>(blockIdx.x % kConfig.blocks);
-  const int band = static_cast<int>(blockIdx.x / kConfig.blocks % kBands);
-  const unsigned n = blockIdx.x / (kConfig.blocks * kBands);
-  const std::size_t first = static_cast<std::size_t>(n) * (kSize * kSize) + band * ((kSize - kRows) * kSize);
-
-  const Weights<S> weights(packed, rank, shared);
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < S::kBarriers; ++i) inverted_cluster::initialize(shared + i * kBarrierBytes);
-    for (int i = 0; i < kDepth && i < S::kChunks; ++i) {
-      weights.load_expand(i);
-      weights.load_project(i);
-    }
-    if (kConfig.blocks > 1) inverted_cluster::expect(arrived, S::kExchangeBytes);
-  }
-  if (kConfig.blocks > 1) inverted_cluster::arrive_in_cluster();
-  clear_borders<S>(shared);
-  const Columns columns{rank * 8};
-  Project<S> project(packed, rank, shared);
+  const Block<S> block(packed, shared);
+  const Columns columns{block.rank * 8};
+  Project<S> project(packed, block.rank, shared);
   const Expand<S> expand(a, columns, shared);
   const Depthwise<S> depthwise(a, columns, shared);
-  Pixels<S> pixels(columns, x + first * (kConfig.c_in * 2));
+  Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
   const int row = static_cast<int>(warp()) * kRowsOfWarp;
-  y += first * (kConfig.c_out * 2) + (row * kSize + columns.first()) * (kConfig.c_out * 2) + lane() % 4 * 16;
+  y += block.first_pixel() * (kConfig.c_out * 2) + (row * kSize + columns.first()) * (kConfig.c_out * 2) +
+       lane() % 4 * 16;
   asm volatile("" : "+l"(y));
-  __syncthreads();
+  block.meet();
   typename Expand<S>::Values hidden;
-  weights.wait_for_expand(0);
-  if (kConfig.blocks > 1) inverted_cluster::wait_for_cluster();
-  wait_for_predecessor();
   pixels.load();
   expand.run(pixels, 0, hidden);
   expand.store(0, hidden);
 #pragma unroll 1
   for (int chunk = 0; chunk + 1 < S::kChunks; ++chunk) {
-    weights.wait_for_project(chunk);
-    weights.wait_for_expand(chunk + 1);
-    __syncthreads();
-    if (threadIdx.x == 0) weights.refill(chunk);
+    block.weights.next(chunk);
     filter_and_project(depthwise, project, hidden, chunk % kDepth, chunk % 2);
     expand.run(pixels, (chunk + 1) % kDepth, hidden);
     expand.store((chunk + 1) % 2, hidden);
   }
   constexpr int kLast = S::kChunks - 1;
-  weights.wait_for_project(kLast);
-  __syncthreads();
+  block.weights.last();
   filter_and_project(depthwise, project, hidden, kLast % kDepth, kLast % 2);
 
   if constexpr (kConfig.blocks == 2) {
-    project.send(shared + S::kExchangeAt, arrived, rank ^ 1);
-    inverted_cluster::wait(arrived, 0);
+    project.send(shared + S::kExchangeAt, block.arrived(), block.rank ^ 1);
+    inverted_cluster::wait(block.arrived(), 0);
     project.receive(shared + S::kExchangeAt);
   }
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     // Each band has a row of the other one.
-    if (row + i == (band == 0 ? kRows - 1 : 0)) continue;
+    if (row + i == (block.band == 0 ? kRows - 1 : 0)) continue;
     unsigned char* const to = y + i * kSize * (kConfig.c_out * 2);
     if (columns.first() < kSize) project.finish(a, pixels, i, 0, to);
     if (kConfig.blocks == 1 && columns.second() < kSize) {

@@ -120,7 +120,7 @@ class Expand {
       : weights_(shared + S::kExpandAt + lane() * 16),
         bias_(shared + S::kExpandAt + S::kInBlocks * 2 * kFragmentBytes + lane() % 4 * 8),
         patch_(shared + S::kPatchAt + (warp() * kRowsOfWarp + 1 + lane() / 16) * S::kRowBytes +
-               (columns.slot() + 1) * 16),
+               S::slot_of(columns.slot()) * 16),
         first_hi_(columns.first() < kSize ? bits(a.expand_hi) : 0U),
         second_hi_(columns.second() < kSize ? bits(a.expand_hi) : 0U) {
     settle(weights_);
@@ -191,19 +191,15 @@ class Expand {
   std::uint32_t first_hi_, second_hi_;
 };
 
-/// Depthwise convolution of a group of 8 channels as products with diagonal 8x8 matrices, two taps an instruction. What
-/// a warp loads of the patch serves both of its rows.
+/// Weights of depthwise as the operands of diagonal matrices.
 template <class S>
-class Depthwise {
+class DepthwiseWeights {
  public:
-  __device__ __forceinline__ Depthwise(const Arguments& a, Columns columns, std::uint32_t shared)
+  __device__ __forceinline__ DepthwiseWeights(const Arguments& a, std::uint32_t shared)
       : taps_(shared + S::kProjectAt + kProjectFragments + lane() / 4 * 16),
         last_tap_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + lane() / 4 * 4),
         bias_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + kLastTapBytes + lane() % 4 * 8),
         hi_(bits(a.depthwise_hi)) {
-    const std::uint32_t patch = shared + S::kPatchAt + warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
-    pairs_ = patch + lane() / 16 * S::kRowBytes;
-    outer_ = patch + 16 + lane() / 16 * (3 * S::kRowBytes);
     // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4: a tap in one half of a word.
     const bool on_diagonal = lane() / 8 == lane() % 4;
     const bool upper = lane() / 4 % 2 == 1;
@@ -212,25 +208,53 @@ class Depthwise {
     settle(taps_);
     settle(last_tap_);
     settle(bias_);
-    settle(pairs_);
-    settle(outer_);
     settle(even_taps_);
     settle(odd_taps_);
+  }
+
+  /// Of a group of 8 channels; taps in the order of kTaps.
+  __device__ __forceinline__ void load(int stage, int unit, int group, std::uint32_t (&bias)[4],
+                                       std::uint32_t (&taps)[9]) const {
+    const std::uint32_t offset = stage * S::kProjectBytes + unit * S::kProjectUnitBytes + group * kDepthwiseBytes;
+    load_biases(bias_ + offset, bias);
+    std::uint32_t words[4];
+    load_shared<4>(taps_ + offset, words);
+    const std::uint32_t last = inverted_small::load_shared_word(last_tap_ + offset);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) taps[i] = __byte_perm(words[i / 2], 0, i % 2 == 0 ? even_taps_ : odd_taps_);
+    taps[8] = __byte_perm(last, 0, even_taps_);
+  }
+
+  __device__ __forceinline__ std::uint32_t hi() const { return hi_; }
+
+ private:
+  static constexpr int kProjectFragments = S::kStrips / 2 * kFragmentBytes;
+
+  std::uint32_t taps_, last_tap_, bias_;
+  std::uint32_t even_taps_, odd_taps_;  ///< of __byte_perm
+  std::uint32_t hi_;
+};
+
+/// Depthwise convolution of a group of 8 channels as products with diagonal 8x8 matrices, two taps an instruction or
+/// one. What a warp loads of the patch serves both of its rows.
+template <class S>
+class Depthwise {
+ public:
+  __device__ __forceinline__ Depthwise(const Arguments& a, Columns columns, std::uint32_t shared)
+      : weights_(a, shared) {
+    const std::uint32_t patch = shared + S::kPatchAt + warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
+    pairs_ = patch + lane() / 16 * S::kRowBytes;
+    outer_ = patch + 16 + lane() / 16 * (3 * S::kRowBytes);
+    settle(pairs_);
+    settle(outer_);
   }
 
   /// `own` are the hidden values of the warp's rows; result: halves of A operands, of each row.
   __device__ __forceinline__ void run(int stage, int buffer, int unit, int group, const std::uint32_t (&own)[4],
                                       std::uint32_t (&result)[kRowsOfWarp][2]) const {
-    const std::uint32_t weights = stage * S::kProjectBytes + unit * S::kProjectUnitBytes + group * kDepthwiseBytes;
     std::uint32_t bias[4];
-    load_biases(bias_ + weights, bias);
-    std::uint32_t words[4];
-    load_shared<4>(taps_ + weights, words);
-    const std::uint32_t last = inverted_small::load_shared_word(last_tap_ + weights);
     std::uint32_t taps[9];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) taps[i] = __byte_perm(words[i / 2], 0, i % 2 == 0 ? even_taps_ : odd_taps_);
-    taps[8] = __byte_perm(last, 0, even_taps_);
+    weights_.load(stage, unit, group, bias, taps);
     const std::uint32_t offset = buffer * S::kPatchBytes + (unit * 2 + group) * S::kGroupBytes;
     // Of rows 0 to 3 of the patch, of which the warp's are 1 and 2: 0 and 1, 2 and 3, at the left and at the right; 0
     // and 3 between them.
@@ -258,18 +282,14 @@ class Depthwise {
     }
 #pragma unroll
     for (int row = 0; row < kRowsOfWarp; ++row) {
-      result[row][0] = clip(sums[row][0], sums[row][1], hi_);
-      result[row][1] = clip(sums[row][2], sums[row][3], hi_);
+      result[row][0] = clip(sums[row][0], sums[row][1], weights_.hi());
+      result[row][1] = clip(sums[row][2], sums[row][3], weights_.hi());
     }
   }
 
  private:
-  static constexpr int kProjectFragments = S::kStrips / 2 * kFragmentBytes;
-
-  std::uint32_t taps_, last_tap_, bias_;
+  DepthwiseWeights<S> weights_;
   std::uint32_t pairs_, outer_;
-  std::uint32_t even_taps_, odd_taps_;  ///< of __byte_perm
-  std::uint32_t hi_;
 };
 
 /// The sums of the projection. A lane has 8 neighbouring ones of 32 output channels.

@@ -21,9 +21,9 @@ constexpr int kManyPixels = 1000;
 constexpr int kSplittingPays = 8000;
 
 // Variants that keep whole pictures, and the hidden tensor in registers.
-constexpr InvertedResidualVariant kWholePictures[] = {InvertedResidualVariant::Image1K64N64,
-                                                      InvertedResidualVariant::Image1K64N96,
-                                                      InvertedResidualVariant::Image1K96N96};
+constexpr InvertedResidualVariant kWholePictures[] = {
+    InvertedResidualVariant::Image1K64N64, InvertedResidualVariant::Image1K64N96, InvertedResidualVariant::Image1K96N96,
+    InvertedResidualVariant::Image1K96N160};
 
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {
@@ -107,7 +107,8 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.few_pictures(),
          {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
   prefer(shape.waves(7, 14) <= 1.7, {Image2K64N64, Image2K64N96, Image2K96N96});
-  prefer(true, {Image1K64N64, Image1K64N96, Image1K96N96});
+  prefer(shape.waves(4, 7) <= 1, {Image2K96N160});
+  prefer(true, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160});
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
   prefer(true, {PlainTile7x14C32N16});
   prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
