@@ -19,12 +19,12 @@ constexpr std::array<Stage, 7> kStages{{{1, 3, 1, 16, 1},
                                         {6, 3, 1, 320, 1}}};
 
 Value conv_silu(NetworkWriter& net, const std::string& prefix, const Value& x, const Conv& conv) {
-  return net.silu(prefix + ".2", net.conv_bn(prefix + ".0", prefix + ".1", x, conv));
+  return net.silu(prefix + ".2", net.conv_bn(prefix + ".0", prefix + ".1", x, conv, {.gain = kSwishGain}));
 }
 
 Value squeeze_excite(NetworkWriter& net, const std::string& prefix, const Value& x, std::int64_t squeezed) {
   Value gate = net.global_average_pool(prefix + ".avgpool", x);
-  gate = net.silu(prefix + ".activation", net.conv(prefix + ".fc1", gate, same_conv(squeezed, 1)));
+  gate = net.silu(prefix + ".activation", net.conv(prefix + ".fc1", gate, same_conv(squeezed, 1), kSwishGain));
   gate = net.sigmoid(prefix + ".scale_activation", net.conv(prefix + ".fc2", gate, same_conv(x.depth(), 1)));
   return net.multiply(prefix, x, gate);
 }

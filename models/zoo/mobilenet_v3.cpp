@@ -27,10 +27,11 @@ constexpr std::array<Block, 15> kBlocks{{{3, 16, 16, false, false, 1},
                                          {5, 672, 160, true, true, 2},
                                          {5, 960, 160, true, true, 1},
                                          {5, 960, 160, true, true, 1}}};
-constexpr BatchNormStyle kNorm{.epsilon = 1e-3F};
+constexpr float kEpsilon = 1e-3F;
 
 Value conv_layer(NetworkWriter& net, const std::string& prefix, const Value& x, const Conv& conv, bool hard_swish) {
-  const Value y = net.conv_bn(prefix + ".0", prefix + ".1", x, conv, kNorm);
+  const BatchNormStyle norm{.epsilon = kEpsilon, .gain = hard_swish ? kSwishGain : 1.0};
+  const Value y = net.conv_bn(prefix + ".0", prefix + ".1", x, conv, norm);
   return hard_swish ? net.hard_swish(prefix + ".2", y) : net.relu(prefix + ".2", y);
 }
 
@@ -50,7 +51,7 @@ Value inverted_residual(NetworkWriter& net, const std::string& prefix, const Val
   y = conv_layer(net, next(), y, same_conv(block.hidden, block.kernel, block.stride, block.hidden), block.hard_swish);
   if (block.squeeze_excite) y = squeeze_excite(net, next(), y);
   const std::string project = next();
-  y = net.conv_bn(project + ".0", project + ".1", y, same_conv(block.outputs, 1), kNorm);
+  y = net.conv_bn(project + ".0", project + ".1", y, same_conv(block.outputs, 1), {.epsilon = kEpsilon});
   return block.stride == 1 && block.outputs == x.depth() ? net.add(prefix + ".add", y, x) : y;
 }
 
@@ -64,7 +65,7 @@ Value write_mobilenet_v3_large(NetworkWriter& net) {
   for (const Block& block : kBlocks) x = inverted_residual(net, "features." + std::to_string(++number), x, block);
   x = conv_layer(net, "features." + std::to_string(number + 1), x, same_conv(6 * x.depth(), 1), true);
   x = net.flatten("flatten", net.global_average_pool("avgpool", x));
-  x = net.hard_swish("classifier.1", net.dense("classifier.0", x, kHidden));
+  x = net.hard_swish("classifier.1", net.dense("classifier.0", x, kHidden, kSwishGain));
   return net.logits("classifier.3", x);
 }
 

@@ -41,20 +41,19 @@ Moments after_sigmoid(const Moments& x) { return {0.5 + 0.21 * x.mean, 0.043 * x
 Moments after_hard_sigmoid(const Moments& x) { return {0.5 + x.mean / 6.0, x.variance / 36.0}; }
 
 Moments after_swish(const Moments& x) {
-  constexpr double kCurvature = 0.18;  // x / 2 + kCurvature x^2: between 1/6 of the hard form and 0.207 of the other
-  const double square = x.mean * x.mean + x.variance;
-  const double mean = 0.5 * x.mean + kCurvature * square;
-  const double slope = 0.5 + 2.0 * kCurvature * x.mean;
-  return {mean, slope * slope * x.variance + 2.0 * kCurvature * kCurvature * x.variance * x.variance};
+  constexpr double kMeanBelowRelu = 0.185;
+  constexpr double kVarianceOfRelu = 1.05;
+  const Moments relu = after_relu(x);
+  return {relu.mean - kMeanBelowRelu, kVarianceOfRelu * relu.variance};
 }
 
 Moments after_max_pool(const Moments& x, std::int64_t window) {
-  // Mean and variance of the largest of 4 and of 9 independent standard normal values.
+  // The largest of 4 and of 9 values, correlated as pixels are and cut by ReLU, relative to one of them: it has the
+  // larger deviation, because it is seldom 0.
   const bool small = window < 9;
-  const double largest = small ? 1.029 : 1.485;
-  const double variance = small ? 0.492 : 0.357;
-  return {x.mean + largest * std::sqrt((1.0 - kPixelCorrelation) * x.variance),
-          x.variance * (kPixelCorrelation + (1.0 - kPixelCorrelation) * variance)};
+  const double rise = small ? 0.73 : 1.18;
+  const double growth = small ? 1.52 : 1.66;
+  return {x.mean + rise * std::sqrt(x.variance), growth * x.variance};
 }
 
 Moments after_average_pool(const Moments& x, std::int64_t window) {

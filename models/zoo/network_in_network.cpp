@@ -24,7 +24,7 @@ Value write_network_in_network(NetworkWriter& net) {
   x = net.max_pool("pool3", x, halve);
   x = conv_relu("conv4-1024", x, same_conv(1024, 3));
   x = conv_relu("cccp7-1024", x, same_conv(1024, 1));
-  x = conv_relu("cccp8-1024", x, same_conv(net.classes(), 1));
+  x = net.relu("relu_cccp8-1024", net.conv("cccp8-1024", x, same_conv(net.classes(), 1), kLogitMapDeviation));
   return net.flatten("flatten", net.global_average_pool("pool4", x));
 }
 

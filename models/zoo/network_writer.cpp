@@ -48,13 +48,6 @@ void NetworkWriter::constant(const std::string& name, const Ints& dims, const st
   *graph().add_initializer() = make_tensor(name, dims, std::span(values));
 }
 
-std::vector<float> NetworkWriter::draw(const WeightShape& shape) {
-  const double deviation = std::sqrt(2.0 / static_cast<double>(shape.per_output()));
-  std::vector<float> weights(static_cast<std::size_t>(shape.outputs * shape.per_output()));
-  for (float& weight : weights) weight = static_cast<float>(deviation * random_.normal());
-  return weights;
-}
-
 /// The layer that normalises channels of these moments, which become those behind it.
 BatchNorm NetworkWriter::draw_norm(std::vector<Moments>& channels, double epsilon, double gain, double beta_deviation) {
   constexpr double kGammaDeviation = 0.1;
@@ -97,8 +90,8 @@ Value NetworkWriter::conv_node(const std::string& name, const Value& x, const Co
 
 Value NetworkWriter::conv(const std::string& name, const Value& x, const Conv& conv, double gain) {
   const WeightShape shape = weight_shape(x, conv);
-  std::vector<float> weights = draw(shape);
-  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape);
+  std::vector<float> weights = draw_weights(shape, random_);
+  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape, channel_correlation_);
   const BatchNorm norm = draw_norm(moments, 0.0, gain, kBetaDeviation);
   std::vector<float> bias;
   fold_batchnorm(norm, 0.0F, weights, bias);
@@ -109,8 +102,8 @@ Value NetworkWriter::conv(const std::string& name, const Value& x, const Conv& c
 
 Value NetworkWriter::conv_without_bias(const std::string& name, const Value& x, const Conv& conv) {
   const WeightShape shape = weight_shape(x, conv);
-  std::vector<float> weights = draw(shape);
-  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape);
+  std::vector<float> weights = draw_weights(shape, random_);
+  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape, channel_correlation_);
   auto weight = weights.begin();
   for (Moments& channel : moments) {
     const double scale = 1.0 / std::sqrt(channel.variance);
@@ -128,8 +121,8 @@ Value NetworkWriter::conv_bn(const std::string& conv_name, const std::string& bn
                              const BatchNormStyle& style) {
   constexpr double kConvBiasDeviation = 0.1;
   const WeightShape shape = weight_shape(x, conv);
-  std::vector<float> weights = draw(shape);
-  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape);
+  std::vector<float> weights = draw_weights(shape, random_);
+  std::vector<Moments> moments = moments_after_conv(x.channels, weights, shape, channel_correlation_);
   std::vector<float> conv_bias(style.conv_bias ? moments.size() : 0);
   for (float& bias : conv_bias) bias = static_cast<float>(kConvBiasDeviation * random_.normal());
   std::vector<Moments> biased = moments;
@@ -274,8 +267,8 @@ Value NetworkWriter::flatten(const std::string& name, const Value& x) {
 Value NetworkWriter::dense_scaled(const std::string& name, const Value& x, std::int64_t outputs, double gain,
                                   double beta_deviation) {
   const WeightShape shape{x.depth(), outputs, 1, 1};
-  std::vector<float> weights = draw(shape);
-  Value y{name, {1, 1}, moments_after_conv(x.channels, weights, shape)};
+  std::vector<float> weights = draw_weights(shape, random_);
+  Value y{name, {1, 1}, moments_after_conv(x.channels, weights, shape, channel_correlation_)};
   const BatchNorm norm = draw_norm(y.channels, 0.0, gain, beta_deviation);
   std::vector<float> bias;
   fold_batchnorm(norm, 0.0F, weights, bias);
@@ -286,8 +279,8 @@ Value NetworkWriter::dense_scaled(const std::string& name, const Value& x, std::
   return y;
 }
 
-Value NetworkWriter::dense(const std::string& name, const Value& x, std::int64_t outputs) {
-  return dense_scaled(name, x, outputs, 1.0, kBetaDeviation);
+Value NetworkWriter::dense(const std::string& name, const Value& x, std::int64_t outputs, double gain) {
+  return dense_scaled(name, x, outputs, gain, kBetaDeviation);
 }
 
 Value NetworkWriter::logits(const std::string& name, const Value& x) {

@@ -50,6 +50,9 @@ struct BatchNormStyle {
   bool conv_bias = false;  ///< the convolution in front has a bias of its own
 };
 
+/// Of the maps whose means are the logits, where a network ends with a convolution.
+constexpr double kLogitMapDeviation = 6.0;
+
 struct Pool {
   std::int64_t kernel, stride;
   std::int64_t pad = 0;
@@ -64,10 +67,12 @@ class NetworkWriter {
   NetworkWriter(const NetworkInfo& info, const NetworkOptions& options);
 
   const Value& input() const { return input_; }
+  /// For networks whose channels are more alike than usual.
+  void set_channel_correlation(double correlation) { channel_correlation_ = correlation; }
 
-  /// Convolution with bias, scaled so that its outputs have mean about 0 and variance about 1.
+  /// Convolution with bias, scaled so that its outputs have mean about 0 and deviation about `gain`.
   Value conv(const std::string& name, const Value& x, const Conv& conv, double gain = 1.0);
-  /// Convolution without bias, scaled alike.
+  /// Convolution without bias, scaled so that its outputs have deviation about 1.
   Value conv_without_bias(const std::string& name, const Value& x, const Conv& conv);
   /// Convolution and BatchNormalization, one node where the options fold.
   Value conv_bn(const std::string& conv_name, const std::string& bn_name, const Value& x, const Conv& conv,
@@ -95,7 +100,7 @@ class NetworkWriter {
 
   Value flatten(const std::string& name, const Value& x);
   /// Fully connected layer of a flat value.
-  Value dense(const std::string& name, const Value& x, std::int64_t outputs);
+  Value dense(const std::string& name, const Value& x, std::int64_t outputs, double gain = 1.0);
   /// The same as last layer: a picture's logits spread by a few units.
   Value logits(const std::string& name, const Value& x);
 
@@ -107,7 +112,6 @@ class NetworkWriter {
 
   Value pointwise(const char* op_type, const std::string& name, const Value& x, PointwiseMoments rule);
   Value pool_node(const char* op_type, const std::string& name, const Value& x, const Pool& pool);
-  std::vector<float> draw(const WeightShape& shape);
   BatchNorm draw_norm(std::vector<Moments>& moments, double epsilon, double gain, double beta_deviation);
   Value dense_scaled(const std::string& name, const Value& x, std::int64_t outputs, double gain, double beta_deviation);
   Value conv_node(const std::string& name, const Value& x, const Conv& conv, const std::vector<float>& weights,
@@ -120,6 +124,7 @@ class NetworkWriter {
   const NetworkOptions& options_;
   std::int64_t classes_;
   Random random_;
+  double channel_correlation_ = kChannelCorrelation;
   Value input_;
   bool clip_bounds_written_ = false;
   onnx_schema::ModelProto model_;

@@ -53,6 +53,9 @@ Value write_stages(NetworkWriter& net, const ResNet& shape, Value x) {
 }
 
 Value write_for_imagenet(NetworkWriter& net, const ResNet& shape) {
+  // Four times as many channels as a bottleneck's 3x3 convolution made; measured on ResNet-152, where 0.1 lets
+  // deviations grow to 3.5 by the last block and 0.2 lets them fall to 0.8.
+  net.set_channel_correlation(0.15);
   const Value stem = net.conv_bn("conv1", "bn1", net.input(), same_conv(64, 7, 2));
   return write_stages(net, shape, net.max_pool("maxpool", net.relu("relu", stem), {3, 2, 1}));
 }

@@ -30,7 +30,7 @@ Value write_squeezenet1_1(NetworkWriter& net) {
   x = fire(net, "features.10", x, 48, 192);
   x = fire(net, "features.11", x, 64, 256);
   x = fire(net, "features.12", x, 64, 256);
-  x = net.relu("classifier.2", net.conv("classifier.1", x, same_conv(net.classes(), 1)));
+  x = net.relu("classifier.2", net.conv("classifier.1", x, same_conv(net.classes(), 1), kLogitMapDeviation));
   return net.flatten("flatten", net.global_average_pool("classifier.3", x));
 }
 

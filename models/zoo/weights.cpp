@@ -4,12 +4,17 @@
 
 namespace mobicuda::zoo {
 
+std::vector<float> draw_weights(const WeightShape& shape, Random& random) {
+  const double deviation = std::sqrt(2.0 / static_cast<double>(shape.per_output()));
+  std::vector<float> weights(static_cast<std::size_t>(shape.outputs * shape.per_output()));
+  for (float& weight : weights) weight = static_cast<float>(deviation * random.normal());
+  return weights;
+}
+
 std::vector<Moments> moments_after_conv(const std::vector<Moments>& inputs, const std::vector<float>& weights,
-                                        const WeightShape& shape) {
+                                        const WeightShape& shape, double channel_correlation) {
   // Neighbouring pixels are alike, so a window's values are neither independent nor equal.
   constexpr double kPixelCorrelation = 0.5;
-  // Channels are not independent either. Without this MobileNetV2's deviations grow to 2.7 by the last block.
-  constexpr double kChannelCorrelation = 0.06;
   const std::int64_t inputs_per_group = shape.inputs / shape.groups;
   const std::int64_t outputs_per_group = shape.outputs / shape.groups;
   std::vector<Moments> result(static_cast<std::size_t>(shape.outputs));
@@ -27,7 +32,7 @@ std::vector<Moments> moments_after_conv(const std::vector<Moments>& inputs, cons
       sum.mean += total * input.mean;
       sum.variance += input.variance * (kPixelCorrelation * total * total + (1.0 - kPixelCorrelation) * squares);
     }
-    sum.variance *= 1.0 + kChannelCorrelation;
+    sum.variance *= 1.0 + channel_correlation;
     result[static_cast<std::size_t>(o)] = sum;
   }
   return result;
