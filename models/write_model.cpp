@@ -61,7 +61,7 @@ void define(CLI::App& app, CommandLine& line) {
   app.add_option("-o,--output", line.output, "File to write; required");
   app.add_option("--network", line.network, "What to write, see --listNetworks")->check(known_network);
   app.add_flag("--listNetworks", line.list_networks, "List the networks and exit");
-  app.add_option("--resolution", line.resolution, "Input extent: one number or HEIGHTxWIDTH, 32 to 1024");
+  app.add_option("--resolution", line.resolution, "Input extent: one number or HEIGHTxWIDTH, up to 1024");
   app.add_option("--classes", options.classes, "Outputs")->check(CLI::Range(1, 100000));
   app.add_option("--opset", options.opset, "ONNX operator set")->check(CLI::Range(7, 23));
   app.add_option("--batch", options.batch, "Batch size in the file, 0 for dynamic")->check(CLI::Range(0, 65536));
@@ -79,8 +79,9 @@ void define(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"gemm", "matmul", "reshape"}));
   own.add_option("--epsilon", options.batchnorm_epsilon, "Epsilon of BatchNormalization")->check(CLI::Range(0.0, 0.01));
   app.footer(
-      "Examples: mobicuda_write_model --output small.onnx --width 0.35 --resolution 96 --classes 10\n"
-      "          mobicuda_write_model --output resnet50.onnx --network resnet50");
+      "Networks other than mobilenet_v2 have resolution and class count of their own where none is given.\n"
+      "Example: mobicuda_write_model --output small.onnx --width 0.35 --resolution 96 --classes 10\n"
+      "         mobicuda_write_model --output resnet50.onnx --network resnet50");
 }
 
 void complete_options(const CLI::App& app, CommandLine& line) {
