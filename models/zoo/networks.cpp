@@ -16,32 +16,37 @@ using Write = Value (*)(NetworkWriter&);
 constexpr std::int64_t kCommonOpset = 11;
 constexpr std::int64_t kHardSwishOpset = 14;
 
-constexpr std::array kNetworks{
-    NetworkInfo{"lenet", "LeNet (ECE 408)", 1, 28, 28, 10, kCommonOpset, false},
-    NetworkInfo{"caffenet", "CaffeNet", 3, 227, 227, 1000, kCommonOpset, false},
-    NetworkInfo{"network_in_network", "Network in Network", 3, 224, 64, 1000, kCommonOpset, false},
-    NetworkInfo{"vgg16", "VGG16", 3, 224, 224, 1000, kCommonOpset, false},
-    NetworkInfo{"vgg19", "VGG19", 3, 224, 224, 1000, kCommonOpset, false},
-    NetworkInfo{"squeezenet1_1", "SqueezeNet 1.1", 3, 224, 32, 1000, kCommonOpset, false},
-    NetworkInfo{"resnet34_cifar", "ResNet-34 (CIFAR-10)", 3, 32, 16, 10, kCommonOpset, true},
-    NetworkInfo{"resnet50", "ResNet-50", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"resnet152", "ResNet-152", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"resnext101_64x4d", "ResNeXt101-64x4d", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"densenet201", "DenseNet-201", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"inception_bn", "Inception-BN", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"inception_v3", "Inception v3", 3, 299, 75, 1000, kCommonOpset, true},
-    NetworkInfo{"mobilenet_v1", "MobileNetV1", 3, 224, 32, 1000, kCommonOpset, true},
-    NetworkInfo{"mobilenet_v3_large", "MobileNetV3-Large", 3, 224, 32, 1000, kHardSwishOpset, true},
-    NetworkInfo{"efficientnet_b0", "EfficientNet-B0", 3, 224, 32, 1000, kCommonOpset, true},
+struct Entry {
+  NetworkInfo info;
+  Write write;
 };
 
-// In the order of kNetworks.
-constexpr std::array<Write, kNetworks.size()> kWriters{
-    write_lenet,        write_caffenet,         write_network_in_network, write_vgg16,
-    write_vgg19,        write_squeezenet1_1,    write_resnet34_cifar,     write_resnet50,
-    write_resnet152,    write_resnext101_64x4d, write_densenet201,        write_inception_bn,
-    write_inception_v3, write_mobilenet_v1,     write_mobilenet_v3_large, write_efficientnet_b0,
+constexpr std::array kEntries{
+    Entry{{"lenet", "LeNet (ECE 408)", 1, 28, 28, 10, kCommonOpset, false}, write_lenet},
+    Entry{{"caffenet", "CaffeNet", 3, 227, 227, 1000, kCommonOpset, false}, write_caffenet},
+    Entry{{"network_in_network", "Network in Network", 3, 224, 64, 1000, kCommonOpset, false},
+          write_network_in_network},
+    Entry{{"vgg16", "VGG16", 3, 224, 224, 1000, kCommonOpset, false}, write_vgg16},
+    Entry{{"vgg19", "VGG19", 3, 224, 224, 1000, kCommonOpset, false}, write_vgg19},
+    Entry{{"squeezenet1_1", "SqueezeNet 1.1", 3, 224, 32, 1000, kCommonOpset, false}, write_squeezenet1_1},
+    Entry{{"resnet34_cifar", "ResNet-34 (CIFAR-10)", 3, 32, 16, 10, kCommonOpset, true}, write_resnet34_cifar},
+    Entry{{"resnet50", "ResNet-50", 3, 224, 32, 1000, kCommonOpset, true}, write_resnet50},
+    Entry{{"resnet152", "ResNet-152", 3, 224, 32, 1000, kCommonOpset, true}, write_resnet152},
+    Entry{{"resnext101_64x4d", "ResNeXt101-64x4d", 3, 224, 32, 1000, kCommonOpset, true}, write_resnext101_64x4d},
+    Entry{{"densenet201", "DenseNet-201", 3, 224, 32, 1000, kCommonOpset, true}, write_densenet201},
+    Entry{{"inception_bn", "Inception-BN", 3, 224, 32, 1000, kCommonOpset, true}, write_inception_bn},
+    Entry{{"inception_v3", "Inception v3", 3, 299, 75, 1000, kCommonOpset, true}, write_inception_v3},
+    Entry{{"mobilenet_v1", "MobileNetV1", 3, 224, 32, 1000, kCommonOpset, true}, write_mobilenet_v1},
+    Entry{{"mobilenet_v3_large", "MobileNetV3-Large", 3, 224, 32, 1000, kHardSwishOpset, true},
+          write_mobilenet_v3_large},
+    Entry{{"efficientnet_b0", "EfficientNet-B0", 3, 224, 32, 1000, kCommonOpset, true}, write_efficientnet_b0},
 };
+
+constexpr auto kNetworks = [] {
+  std::array<NetworkInfo, kEntries.size()> infos{};
+  std::ranges::transform(kEntries, infos.begin(), &Entry::info);
+  return infos;
+}();
 
 [[noreturn]] void refuse(const NetworkInfo& info, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, std::string(info.name), why);
@@ -83,7 +88,7 @@ onnx_schema::ModelProto build_network(std::string_view name, const NetworkOption
   require_in(*info, "batch", options.batch, 0, 65536);
   if (!options.fold_batchnorm && !info->batchnorm) refuse(*info, "has no BatchNormalization to keep");
   NetworkWriter writer(*info, options);
-  const Value logits = kWriters[static_cast<std::size_t>(info - kNetworks.data())](writer);
+  const Value logits = kEntries[static_cast<std::size_t>(info - kNetworks.data())].write(writer);
   return std::move(writer).finish(logits);
 }
 
