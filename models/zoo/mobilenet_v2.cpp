@@ -8,6 +8,7 @@
 #include <mobicuda/error.h>
 #include "onnx_writer.h"
 #include "random.h"
+#include "weights.h"
 
 namespace mobicuda::zoo {
 namespace {
@@ -20,15 +21,9 @@ constexpr std::array<Stage, 7> kStages{
 constexpr double kStemChannels = 32;
 constexpr double kLastChannels = 1280;
 
-/// What is known of a channel's values over pictures and pixels when weights are drawn.
-struct Moments {
-  double mean = 0.0;
-  double variance = 1.0;
-};
-
 /// Moments of max(x, 0) for x ~ N(mean, variance): the second-order expansion in mean / deviation of the exact
-/// formula, which would need erf and exp and so differ between platforms. Good to 2 % for |mean| < deviation.
-Moments after_relu(const Moments& x) {
+/// formula. Good to 2 % for |mean| < deviation.
+Moments after_relu6(const Moments& x) {
   constexpr double kDensityAtZero = 0.3989422804014327;
   const double deviation = std::sqrt(x.variance);
   const double t = x.mean / deviation;
@@ -39,7 +34,7 @@ Moments after_relu(const Moments& x) {
 
 struct ConvShape {
   std::int64_t inputs, outputs, kernel, stride, groups;
-  std::int64_t weights_per_output() const { return inputs / groups * kernel * kernel; }
+  WeightShape weights() const { return {inputs, outputs, kernel * kernel, groups}; }
 };
 
 /// Writes the network front to back, drawing weights as it goes and following each channel's moments, so that
@@ -54,9 +49,6 @@ class NetworkBuilder {
  private:
   std::vector<std::int64_t> pads_of(const ConvShape& shape) const;
   void conv_bn(const std::string& conv_name, const std::string& bn_name, const ConvShape& shape);
-  std::vector<float> draw_weights(const ConvShape& shape);
-  std::vector<Moments> moments_after(const ConvShape& shape, const std::vector<float>& weights) const;
-  void fold_batchnorm(std::vector<float>& weights, std::vector<float>& bias) const;
   void relu6(const std::string& name);
   void inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride, std::int64_t channels);
   void head();
@@ -71,10 +63,6 @@ class NetworkBuilder {
   void constant(const std::string& name, std::vector<std::int64_t> dims, const std::vector<std::int64_t>& values) {
     *graph().add_initializer() = make_tensor(name, dims, std::span(values));
   }
-
-  struct BatchNorm {
-    std::vector<float> gamma, beta, mean, variance;
-  };
 
   const MobileNetV2Options& options_;
   Random random_;
@@ -100,62 +88,12 @@ std::vector<std::int64_t> NetworkBuilder::pads_of(const ConvShape& shape) const 
   return {vertical / 2, horizontal / 2, vertical - vertical / 2, horizontal - horizontal / 2};
 }
 
-std::vector<float> NetworkBuilder::draw_weights(const ConvShape& shape) {
-  const double deviation = std::sqrt(2.0 / static_cast<double>(shape.weights_per_output()));
-  std::vector<float> weights(static_cast<std::size_t>(shape.outputs * shape.weights_per_output()));
-  for (float& weight : weights) weight = static_cast<float>(deviation * random_.normal());
-  return weights;
-}
-
-std::vector<Moments> NetworkBuilder::moments_after(const ConvShape& shape, const std::vector<float>& weights) const {
-  // Neighbouring pixels are alike, so a window's values are neither independent nor equal.
-  constexpr double kPixelCorrelation = 0.5;
-  // Channels are not independent either. Without this a full network's deviations grow to 2.7 by the last block.
-  constexpr double kChannelCorrelation = 0.06;
-  const std::int64_t window = shape.kernel * shape.kernel;
-  const std::int64_t inputs_per_group = shape.inputs / shape.groups;
-  const std::int64_t outputs_per_group = shape.outputs / shape.groups;
-  std::vector<Moments> result(static_cast<std::size_t>(shape.outputs));
-  auto weight = weights.begin();
-  for (std::int64_t o = 0; o < shape.outputs; ++o) {
-    Moments sum{0.0, 0.0};
-    for (std::int64_t i = 0; i < inputs_per_group; ++i) {
-      const Moments& input = moments_[static_cast<std::size_t>(o / outputs_per_group * inputs_per_group + i)];
-      double total = 0.0;
-      double squares = 0.0;
-      for (std::int64_t k = 0; k < window; ++k, ++weight) {
-        total += double{*weight};
-        squares += double{*weight} * double{*weight};
-      }
-      sum.mean += total * input.mean;
-      sum.variance += input.variance * (kPixelCorrelation * total * total + (1.0 - kPixelCorrelation) * squares);
-    }
-    sum.variance *= 1.0 + kChannelCorrelation;
-    result[static_cast<std::size_t>(o)] = sum;
-  }
-  return result;
-}
-
-void NetworkBuilder::fold_batchnorm(std::vector<float>& weights, std::vector<float>& bias) const {
-  const std::size_t outputs = batchnorm_.gamma.size();
-  const std::size_t weights_per_output = weights.size() / outputs;
-  bias.resize(outputs);
-  for (std::size_t o = 0; o < outputs; ++o) {
-    const double scale =
-        double{batchnorm_.gamma[o]} / std::sqrt(double{batchnorm_.variance[o]} + double{options_.batchnorm_epsilon});
-    for (std::size_t i = o * weights_per_output; i < (o + 1) * weights_per_output; ++i) {
-      weights[i] = static_cast<float>(double{weights[i]} * scale);
-    }
-    bias[o] = static_cast<float>(double{batchnorm_.beta[o]} - double{batchnorm_.mean[o]} * scale);
-  }
-}
-
 void NetworkBuilder::conv_bn(const std::string& conv_name, const std::string& bn_name, const ConvShape& shape) {
   constexpr double kGammaDeviation = 0.1;
   constexpr double kBetaDeviation = 0.2;
-  std::vector<float> weights = draw_weights(shape);
+  std::vector<float> weights = draw_weights(shape.weights(), random_);
   batchnorm_ = {};
-  for (Moments& moments : moments_ = moments_after(shape, weights)) {
+  for (Moments& moments : moments_ = moments_after_conv(moments_, weights, shape.weights())) {
     const auto gamma = static_cast<float>(1.0 + kGammaDeviation * random_.normal());
     const auto beta = static_cast<float>(kBetaDeviation * random_.normal());
     batchnorm_.gamma.push_back(gamma);
@@ -167,7 +105,7 @@ void NetworkBuilder::conv_bn(const std::string& conv_name, const std::string& bn
   }
 
   std::vector<float> bias;
-  if (options_.fold_batchnorm) fold_batchnorm(weights, bias);
+  if (options_.fold_batchnorm) fold_batchnorm(batchnorm_, options_.batchnorm_epsilon, weights, bias);
   const std::vector<std::int64_t> pads = pads_of(shape);
   constant(conv_name + ".weight", {shape.outputs, shape.inputs / shape.groups, shape.kernel, shape.kernel}, weights);
   auto& conv = add_node(graph(), "Conv", conv_name, {value_, conv_name + ".weight"});
@@ -211,7 +149,7 @@ void NetworkBuilder::relu6(const std::string& name) {
     add_node(graph(), "Clip", name, {value_, "relu6.min", "relu6.max"});
   }
   value_ = name;
-  for (Moments& moments : moments_) moments = after_relu(moments);
+  for (Moments& moments : moments_) moments = after_relu6(moments);
 }
 
 void NetworkBuilder::inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride,

@@ -26,6 +26,10 @@ GENERATED = (
     "--width 0.35 --resolution 100 --classes 1001 --opset 21 --padding tf",
     "--width 1.3 --resolution 64 --classes 3 --blocks 5 --softmax --opset 15",
     "--width 0.35 --resolution 96 --batch 2 --opset 17 --head matmul",
+    "--network resnet34_cifar",
+    "--network resnext101_64x4d --resolution 64x96",
+    "--network mobilenet_v1 --resolution 128 --keepBatchNorm --opset 12",
+    "--network network_in_network --softmax",
 )
 
 
