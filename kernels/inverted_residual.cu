@@ -25,9 +25,9 @@ struct Table {
 const Table& table() {
   static const Table all = [] {
     Table built;
-    for (const auto family : {inverted_residual_tile_entries(), inverted_residual_small_entries(),
-                              inverted_residual_cluster_entries(), inverted_residual_image_entries(),
-                              inverted_residual_simt_entries()}) {
+    for (const auto family :
+         {inverted_residual_tile_entries(), inverted_residual_small_entries(), inverted_residual_cluster_entries(),
+          inverted_residual_image_entries(), inverted_residual_image7_entries(), inverted_residual_simt_entries()}) {
       built.entries.insert(built.entries.end(), family.begin(), family.end());
     }
     std::sort(built.entries.begin(), built.entries.end(),

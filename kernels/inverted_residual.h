@@ -69,6 +69,22 @@ enum class InvertedResidualVariant : std::uint8_t {
   Image2K96N96,
   Image1K96N160,
   Image2K96N160,
+  // inverted_residual_image7: pictures of a block, whether two warpgroups share one, blocks of a cluster, output
+  // channels.
+  Image7P1Cluster8N160,
+  Image7P1Cluster6N160,
+  Image7P1Cluster4N160,
+  Image7P1HalvesCluster3N160,
+  Image7P1HalvesCluster2N160,
+  Image7P2Cluster2N160,
+  Image7P2Cluster1N160,
+  Image7P1Cluster8N320,
+  Image7P1Cluster5N320,
+  Image7P1Cluster4N320,
+  Image7P1Cluster3N320,
+  Image7P1Cluster2N320,
+  Image7P1Cluster1N320,
+  Image7P2Cluster1N320,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,

@@ -28,6 +28,7 @@ std::span<const InvertedResidualEntry> inverted_residual_tile_entries();
 std::span<const InvertedResidualEntry> inverted_residual_small_entries();
 std::span<const InvertedResidualEntry> inverted_residual_cluster_entries();
 std::span<const InvertedResidualEntry> inverted_residual_image_entries();
+std::span<const InvertedResidualEntry> inverted_residual_image7_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_entries();
 
 }  // namespace mobicuda::kernels
