@@ -29,7 +29,7 @@ __device__ __forceinline__ void expect_bytes(std::uint32_t barrier, int bytes) {
 __device__ __forceinline__ void arrive_at(std::uint32_t barrier, int rank) {
   asm volatile(
       "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %0, %1;\n\t"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t}" ::"r"(barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t}" ::"r"(barrier),
       "r"(rank)
       : "memory");
 }
@@ -44,7 +44,7 @@ __device__ __forceinline__ void wait_for(std::uint32_t barrier, std::uint32_t pa
 }
 
 __device__ __forceinline__ void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 __device__ __forceinline__ int rank_in_cluster() {
@@ -96,11 +96,9 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
   }
 }
 
-/// Rows of 128 bytes whose chunks of 16 are exchanged as the copies do it, groups of 8 rows 1024 bytes apart.
-__device__ __forceinline__ std::uint64_t matrix_at(std::uint32_t address) {
-  constexpr std::uint64_t kExchange128 = 1;
-  constexpr std::uint64_t kGroupBytes = 1024;
-  return (address & 0x3FFFFU) >> 4U | std::uint64_t{1} << 16U | kGroupBytes >> 4U << 32U | kExchange128 << 62U;
+/// Names a matrix with rows of 128 bytes whose chunks of 16 are exchanged as the copies do it. Steps of 16 bytes add up.
+__device__ __forceinline__ std::uint32_t matrix_at(std::uint32_t address) {
+  return (address & 0x3FFFFU) >> 4U | 1U << 16U;
 }
 
 /// What the next products read and write has its final values.
@@ -135,35 +133,37 @@ __device__ __forceinline__ void settle(float (&sums)[kSums]) {
 #define MOBICUDA_SUMS_24(i) MOBICUDA_SUMS_4(i), MOBICUDA_SUMS_4((i) + 4), MOBICUDA_SUMS_4((i) + 8), \
                             MOBICUDA_SUMS_4((i) + 12), MOBICUDA_SUMS_4((i) + 16), MOBICUDA_SUMS_4((i) + 20)
 #define MOBICUDA_PRODUCTS(columns, names, weights_name, pixels_name, add_name) \
-  "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " add_name ", 0;\n\t" \
+  "{\n\t.reg .pred p;\n\t.reg .b64 w, x;\n\tsetp.ne.b32 p, " add_name ", 0;\n\t" \
+  "mov.b64 w, {" weights_name ", 0x40000040};\n\tmov.b64 x, {" pixels_name ", 0x40000040};\n\t" \
   "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.f16.f16 {" names "}, " \
-  weights_name ", " pixels_name ", p, 1, 1, 0, 0;\n\t}"
+  "w, x, p, 1, 1, 0, 0;\n\t}"
 
 /// Starts sums[kSums] (+)= weights (64 rows x 16) * pixels (16 x 2 * kSums): a thread has of rows lane / 4 and + 8 of its
-/// warp's 16 the columns lane % 4 * 2 and + 1 of each 8.
+/// warp's 16 the columns lane % 4 * 2 and + 1 of each 8. The upper words of both matrices: chunks exchanged in groups of
+/// 8 rows, which are 1024 bytes apart.
 template <int kSums>
-__device__ __forceinline__ void start_products(float (&sums)[kSums], std::uint64_t weights, std::uint64_t pixels, int add) {
+__device__ __forceinline__ void start_products(float (&sums)[kSums], std::uint32_t weights, std::uint32_t pixels, int add) {
   if constexpr (kSums == 28) {
     asm volatile(MOBICUDA_PRODUCTS("56", MOBICUDA_NAMES_0 "%24, %25, %26, %27", "%28", "%29", "%30")
                  : MOBICUDA_SUMS_24(0), MOBICUDA_SUMS_4(24)
-                 : "l"(weights), "l"(pixels), "r"(add));
+                 : "r"(weights), "r"(pixels), "r"(add));
   } else if constexpr (kSums == 52) {
     asm volatile(MOBICUDA_PRODUCTS("104", MOBICUDA_NAMES_0 MOBICUDA_NAMES_1 "%48, %49, %50, %51", "%52", "%53", "%54")
                  : MOBICUDA_SUMS_24(0), MOBICUDA_SUMS_24(24), MOBICUDA_SUMS_4(48)
-                 : "l"(weights), "l"(pixels), "r"(add));
+                 : "r"(weights), "r"(pixels), "r"(add));
   } else if constexpr (kSums == 76) {
     asm volatile(MOBICUDA_PRODUCTS("152", MOBICUDA_NAMES_0 MOBICUDA_NAMES_1 MOBICUDA_NAMES_2 "%72, %73, %74, %75", "%76", "%77", "%78")
                  : MOBICUDA_SUMS_24(0), MOBICUDA_SUMS_24(24), MOBICUDA_SUMS_24(48), MOBICUDA_SUMS_4(72)
-                 : "l"(weights), "l"(pixels), "r"(add));
+                 : "r"(weights), "r"(pixels), "r"(add));
   } else if constexpr (kSums == 100) {
     asm volatile(MOBICUDA_PRODUCTS("200", MOBICUDA_NAMES_0 MOBICUDA_NAMES_1 MOBICUDA_NAMES_2 MOBICUDA_NAMES_3 "%96, %97, %98, %99", "%100", "%101", "%102")
                  : MOBICUDA_SUMS_24(0), MOBICUDA_SUMS_24(24), MOBICUDA_SUMS_24(48), MOBICUDA_SUMS_24(72), MOBICUDA_SUMS_4(96)
-                 : "l"(weights), "l"(pixels), "r"(add));
+                 : "r"(weights), "r"(pixels), "r"(add));
   } else {
     static_assert(kSums == 124);
     asm volatile(MOBICUDA_PRODUCTS("248", MOBICUDA_NAMES_0 MOBICUDA_NAMES_1 MOBICUDA_NAMES_2 MOBICUDA_NAMES_3 MOBICUDA_NAMES_4 "%120, %121, %122, %123", "%124", "%125", "%126")
                  : MOBICUDA_SUMS_24(0), MOBICUDA_SUMS_24(24), MOBICUDA_SUMS_24(48), MOBICUDA_SUMS_24(72), MOBICUDA_SUMS_24(96), MOBICUDA_SUMS_4(120)
-                 : "l"(weights), "l"(pixels), "r"(add));
+                 : "r"(weights), "r"(pixels), "r"(add));
   }
 }
 // clang-format on

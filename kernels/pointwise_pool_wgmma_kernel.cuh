@@ -152,8 +152,8 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   }
   wait_for_predecessor();
 
-  const std::uint64_t own_weights = matrix_at(weights + warps * 64 * kRowBytes);
-  const std::uint64_t pixels = matrix_at(ring);
+  const std::uint32_t own_weights = matrix_at(weights + warps * 64 * kRowBytes);
+  const std::uint32_t pixels = matrix_at(ring);
   const auto release = [&](int stage) {
     if (lane < kBlocks) arrive_at(barriers.empty + stage * 8, lane);
   };
