@@ -75,19 +75,18 @@ struct Barriers {
   std::uint32_t full, empty, weights;  // of stage 0 or slice 0
 };
 
+__device__ __forceinline__ void fill_weights(const Arguments& a, std::uint32_t weights, std::uint32_t barrier) {
+  const int c0 = static_cast<int>(blockIdx.x) * kChannels;
+  for (int slice = 0; slice < a.slices; ++slice) {
+    expect_bytes(barrier + slice * 8, kWeightSliceBytes);
+    copy_box(weights + slice * kWeightSliceBytes, a.weights, slice * kSliceK, c0, barrier + slice * 8);
+  }
+}
+
 template <int kPictures>
-__device__ __forceinline__ void fill(const Arguments& a, std::uint32_t weights, std::uint32_t ring,
-                                     const Barriers& barriers) {
+__device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ring, const Barriers& barriers) {
   using R = Ring<kPictures>;
   const int rank = rank_in_cluster();
-  const int c0 = static_cast<int>(blockIdx.x) * kChannels;
-  prefetch(a.pixels);
-  prefetch(a.last_pixels);
-  for (int slice = 0; slice < a.slices; ++slice) {
-    const std::uint32_t barrier = barriers.weights + slice * 8;
-    expect_bytes(barrier, kWeightSliceBytes);
-    copy_box(weights + slice * kWeightSliceBytes, a.weights, slice * kSliceK, c0, barrier);
-  }
   wait_for_predecessor();
   Place<R::kStages> place;
   for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y)) {
@@ -115,25 +114,44 @@ template <int kPictures>
 __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[Ring<kPictures>::kSums],
                                        const float (&bias)[2], int picture, int channel) {
   constexpr float kShare = 1.0F / kPixels;
-  const int quad_lane = static_cast<int>(threadIdx.x % 4);
+  constexpr int kLast = kPictures * (kWholePixels / 2);
+  const auto clipped = [&](int at, int half) { return apply(a.clip, sums[at + half * 2] + bias[half]); };
+  // Many independent sums at a time: the other group's products leave this one's threads alone on their schedulers.
+  float total[kPictures][2] = {};
 #pragma unroll
-  for (int i = 0; i < kPictures; ++i) {
+  for (int block = 0; block < kWholePixels / 8; ++block) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+#pragma unroll
+      for (int i = 0; i < kPictures; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          total[i][half] += clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int distance = 1; distance < 4; distance *= 2) {
+#pragma unroll
+    for (int i = 0; i < kPictures; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) total[i][half] += __shfl_xor_sync(0xFFFFFFFFU, total[i][half], distance);
+    }
+  }
+  // The last pixels of pictures 2t and 2t + 1 are lane t's of each quad.
+  const int first = static_cast<int>(threadIdx.x % 4) * 2;
+  __half* const y = a.y + static_cast<std::size_t>(picture + first) * static_cast<std::size_t>(a.c) + channel;
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const bool is_there = first + e < kPictures && picture + first + e < a.n;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float total = 0.0F;
+      float mine = total[e % kPictures][half];
 #pragma unroll
-      for (int block = 0; block < kWholePixels / 8; ++block) {
-        const int at = (i * (kWholePixels / 8) + block) * 4 + half * 2;
-        total += apply(a.clip, sums[at] + bias[half]);
-        total += apply(a.clip, sums[at + 1] + bias[half]);
-      }
-      total += __shfl_xor_sync(0xFFFFFFFFU, total, 1);
-      total += __shfl_xor_sync(0xFFFFFFFFU, total, 2);
-      total += apply(a.clip, sums[kPictures * (kWholePixels / 2) + half * 2 + i % 2] + bias[half]);
-      if (quad_lane == i / 2 && picture + i < a.n) {  // the lane with the last pixel
-        a.y[static_cast<std::size_t>(picture + i) * static_cast<std::size_t>(a.c) + channel + half * 8] =
-            __float2half_rn(total * kShare);
-      }
+      for (int i = 2 + e; i < kPictures; i += 2) mine = first + e == i ? total[i][half] : mine;
+      mine = (mine + clipped(kLast + e, half)) * kShare;
+      if (is_there) y[e * a.c + half * 8] = __float2half_rn(mine);
     }
   }
 }
@@ -203,19 +221,22 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
   const Barriers barriers{full, full + R::kStages * 8, full + 2 * R::kStages * 8};
   if (threadIdx.x == kThreads - 32) {
     prefetch(a.weights);
+    prefetch(a.pixels);
+    prefetch(a.last_pixels);
     for (int i = 0; i < R::kStages; ++i) {
       init_barrier(barriers.full + i * 8, 1);
       init_barrier(barriers.empty + i * 8, kBlocks * kGroups * 4);
     }
     for (int i = 0; i < kMaxSlices; ++i) init_barrier(barriers.weights + i * 8, 1);
     publish_barriers();
+    fill_weights(a, weights, barriers.weights);
   }
   __syncwarp();
   sync_cluster();
   if (threadIdx.x < kGroups * kGroupThreads) {
     multiply<kPictures>(a, weights, ring, barriers);
   } else if (threadIdx.x == kThreads - 32) {
-    fill<kPictures>(a, weights, ring, barriers);
+    fill_pixels<kPictures>(a, ring, barriers);
   } else {
     wait_for_predecessor();
   }
