@@ -96,7 +96,8 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
   }
 }
 
-/// Names a matrix with rows of 128 bytes whose chunks of 16 are exchanged as the copies do it. Steps of 16 bytes add up.
+/// Names a matrix with rows of 128 bytes whose chunks of 16 are exchanged as the copies do it. Steps of 16 bytes add
+/// up.
 __device__ __forceinline__ std::uint32_t matrix_at(std::uint32_t address) {
   return (address & 0x3FFFFU) >> 4U | 1U << 16U;
 }

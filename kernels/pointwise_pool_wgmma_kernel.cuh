@@ -51,9 +51,6 @@ struct Ring {
   static constexpr int kFitting = (kSharedLimit - kWeightBytes - kBarrierBytes) / kStageBytes;
   static constexpr int kStages = kFitting < kMaxStages ? kFitting : kMaxStages;
   static constexpr int kSharedBytes = kWeightBytes + kStages * kStageBytes + kBarrierBytes;
-  // One group's products at a time, so that the other's sums are clipped meanwhile. Needs a ring for a whole sum: the
-  // groups are that far apart.
-  static constexpr bool kTakeTurns = kStages >= kMaxSlices;
   static_assert((2 * kStages + kMaxSlices) * 8 <= kBarrierBytes);
 };
 
@@ -178,9 +175,11 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   Place<R::kStages> place;
   float sums[R::kSums];
   int round = 0;
+  // The second group of warps starts later, so that one multiplies while the other clips its sums.
+  const bool is_apart = static_cast<int>(blockIdx.y + gridDim.y) < a.groups;
+  const int start_slice = min(1, a.slices - 1);
   for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y), ++round) {
-    // Both start together in the first round, when slices arrive slowly.
-    if (R::kTakeTurns && round + warps > 1) sync_groups(1 + warps, 2 * kGroupThreads);
+    if (round == 0 && is_apart && warps == 1) sync_groups(1, 2 * kGroupThreads);
     settle(sums);
     int before = 0;
     for (int slice = 0; slice < a.slices; ++slice) {
@@ -193,14 +192,11 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
                        pixels + (place.stage * R::kStageBytes + step * 32) / 16, slice + step > 0 ? 1 : 0);
       }
       close_products();
+      if (round == 0 && is_apart && warps == 0 && slice == start_slice) arrive_groups(1, 2 * kGroupThreads);
       wait_for_products<1>();
       if (slice > 0) release(before);
       before = place.stage;
       place.advance();
-    }
-    if (R::kTakeTurns && round > 0) {
-      const bool is_last = warps == 1 && group + static_cast<int>(gridDim.y) >= a.groups;
-      if (!is_last) arrive_groups(2 - warps, 2 * kGroupThreads);
     }
     wait_for_products<0>();
     settle(sums);
