@@ -106,15 +106,22 @@ __device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ri
   }
 }
 
+/// A thread's two channels. The mean of clip(sum + bias) is bias plus that of the sums within bounds that are lower by
+/// bias: an addition less for every value.
+struct Channels {
+  float bias[2];
+  Clip bounds[2];
+};
+
 /// The means of a group of pictures from the sums of a thread, whose channels are `channel` and + 8.
 template <int kPictures>
 __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[Ring<kPictures>::kSums],
-                                       const float (&bias)[2], int picture, int channel) {
+                                       const Channels& own, int picture, int channel) {
   constexpr float kShare = 1.0F / kPixels;
   constexpr int kLast = kPictures * (kWholePixels / 2);
-  const auto clipped = [&](int at, int half) { return apply(a.clip, sums[at + half * 2] + bias[half]); };
+  const auto clipped = [&](int at, int half) { return apply(own.bounds[half], sums[at + half * 2]); };
   // Many independent sums at a time: the other group's products leave this one's threads alone on their schedulers.
-  float total[kPictures][2] = {};
+  float total[kPictures][2];
 #pragma unroll
   for (int block = 0; block < kWholePixels / 8; ++block) {
 #pragma unroll
@@ -123,7 +130,8 @@ __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[R
       for (int i = 0; i < kPictures; ++i) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          total[i][half] += clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
+          const float value = clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
+          total[i][half] = block + e > 0 ? total[i][half] + value : value;
         }
       }
     }
@@ -147,7 +155,7 @@ __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[R
       float mine = total[e % kPictures][half];
 #pragma unroll
       for (int i = 2 + e; i < kPictures; i += 2) mine = first + e == i ? total[i][half] : mine;
-      mine = (mine + clipped(kLast + e, half)) * kShare;
+      mine = apply(a.clip, (mine + clipped(kLast + e, half)) * kShare + own.bias[half]);
       if (is_there) y[e * a.c + half * 8] = __float2half_rn(mine);
     }
   }
@@ -160,10 +168,14 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warps = static_cast<int>(threadIdx.x / kGroupThreads);
   const int channel = static_cast<int>(blockIdx.x) * kChannels + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4;
-  float bias[2] = {};
+  Channels own{};
   if (a.bias != nullptr) {
-    asm volatile("ld.global.f32 %0, [%1];" : "=f"(bias[0]) : "l"(a.bias + channel));
-    asm volatile("ld.global.f32 %0, [%1];" : "=f"(bias[1]) : "l"(a.bias + channel + 8));
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(own.bias[0]) : "l"(a.bias + channel));
+    asm volatile("ld.global.f32 %0, [%1];" : "=f"(own.bias[1]) : "l"(a.bias + channel + 8));
+  }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    own.bounds[half] = {a.clip.lo - own.bias[half], a.clip.hi - own.bias[half]};
   }
   wait_for_predecessor();
 
@@ -201,7 +213,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
     wait_for_products<0>();
     settle(sums);
     release(before);
-    finish<kPictures>(a, sums, bias, group * kPictures, channel);
+    finish<kPictures>(a, sums, own, group * kPictures, channel);
   }
 }
 
