@@ -1,11 +1,15 @@
 // pointwise_pool with wgmma, for many pictures of 7 x 7: limits, tensor maps, launch.
-// The kernel: pointwise_pool_wgmma_kernel.cuh. sm_90a code only: built by itself (CMakeLists.txt).
+// The kernel: pointwise_pool_wgmma_kernel.cuh. It exists as sm_90a code only: where that is built, CMakeLists.txt
+// defines MOBICUDA_HAS_SM90A.
+
+#include "pointwise_pool_families.h"
+
+#ifdef MOBICUDA_HAS_SM90A
 
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 
-#include "pointwise_pool_families.h"
 #include "pointwise_pool_wgmma_kernel.cuh"
 
 namespace mobicuda::kernels {
@@ -86,14 +90,9 @@ int choose_pictures(int n, int strips) {
 }  // namespace
 
 bool pointwise_pool_wgmma_supports(const PointwisePoolParams& p) {
-#ifdef MOBICUDA_HAS_SM90A
   constexpr int kMostPictures = 1 << 20;
   return p.pixels == kPixels && p.c_in <= kMaxSlices * kSliceK && p.c % (kBlocks * kChannels) == 0 &&
          p.n <= kMostPictures;
-#else
-  static_cast<void>(p);
-  return false;
-#endif
 }
 
 cudaError_t pointwise_pool_wgmma(const PointwisePoolParams& p, const void* x, const void* packed, const float* bias,
@@ -130,3 +129,18 @@ cudaError_t pointwise_pool_wgmma(const PointwisePoolParams& p, const void* x, co
 }
 
 }  // namespace mobicuda::kernels
+
+#else
+
+namespace mobicuda::kernels {
+
+bool pointwise_pool_wgmma_supports(const PointwisePoolParams& /*params*/) { return false; }
+
+cudaError_t pointwise_pool_wgmma(const PointwisePoolParams& /*params*/, const void* /*x*/, const void* /*packed*/,
+                                 const float* /*bias*/, void* /*y*/, const Launch& /*where*/) {
+  return cudaErrorNotSupported;
+}
+
+}  // namespace mobicuda::kernels
+
+#endif

@@ -220,7 +220,6 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
 template <int kPictures>
 __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     pooled_wgmma_kernel(const __grid_constant__ Arguments a) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using R = Ring<kPictures>;
   extern __shared__ __align__(1024) unsigned char shared[];
   const std::uint32_t weights = shared_address(shared);
@@ -250,7 +249,6 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
   }
   __syncwarp();
   sync_cluster();  // the other block may still write to this one's shared memory
-#endif
 }
 
 }  // namespace mobicuda::kernels::pooled_wgmma
