@@ -174,6 +174,8 @@ constexpr Entry kEntries[] = {
     simt<SimtConfig{ 16,  16, 128, 4, 4,     16,      9,     true,          2}>(GemmVariant::Simt16x16x128K16, "simt_16x16x128_k16"),
     {GemmVariant::Gemv, "gemv", {kGemvRows, kGemvThreads / 32, 1, 32, kGemvThreads}, 0, false, kGemvRows * kMaxGridYz,
      {no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>}},
+    //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
+    mma<MmaConfig{ 64,  32, 256,      2, 1, 4,      4,    false,          1}>(GemmVariant::Mma64x32x256K4, "mma_64x32x256_k4"),
 };
 // clang-format on
 

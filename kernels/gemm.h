@@ -35,6 +35,7 @@ enum class GemmVariant : std::uint8_t {
   Simt16x32x64K8,
   Simt16x16x128K16,
   Gemv,
+  Mma64x32x256K4,
 };
 
 struct GemmParams {

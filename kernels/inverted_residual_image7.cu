@@ -1,5 +1,6 @@
 // Inverted residual blocks of pictures of at most 7x7 pixels in large batches, half: variants, limits, packing, launch.
-// The kernel: inverted_residual_image7_kernel.cuh. Made of instructions of sm_90a: no other GPU runs it.
+// The kernel: inverted_residual_image7_kernel.cuh. It exists as sm_90a code only: where that is built, CMakeLists.txt
+// defines MOBICUDA_HAS_SM90A.
 
 #include <cstring>
 #include <limits>
@@ -22,6 +23,12 @@ using Variant = InvertedResidualVariant;
 
 constexpr int kTaps = 9;
 
+#ifdef MOBICUDA_HAS_SM90A
+constexpr int kComputeCapability = 90;
+#else
+constexpr int kComputeCapability = -1;  // without code there is no GPU for it
+#endif
+
 template <Config kConfig>
 std::int64_t blocks(const InvertedResidualParams& p) {
   const std::int64_t pictures = kConfig.pictures;
@@ -37,8 +44,7 @@ bool clips_fit(const InvertedResidualParams& p) {
 
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
-  constexpr int kOnly = 90;
-  return compute_capability == kOnly && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
+  return compute_capability == kComputeCapability && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
          p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && p.h <= kSide && p.w <= kSide && p.out_h == p.h &&
          p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 && clips_fit(p) &&
          blocks<kConfig>(p) <= std::numeric_limits<std::int32_t>::max();

@@ -14,6 +14,7 @@
 #include "clip.cuh"
 #include "conv_vector.cuh"
 #include "direct_operands.cuh"
+#include "pointwise_pool_families.h"
 #include "pointwise_pool_tile.cuh"
 
 namespace mobicuda::kernels {
@@ -202,7 +203,18 @@ bool tile_supports(const PointwisePoolParams& p) {
          p.n <= pooled_tile::kPictures * kMaxGridYz && p.pixels <= kMaxInt / 2 / p.c_in;
 }
 
-constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32, Variant::Pictures2N128};
+constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32, Variant::Pictures2N128,
+                                 Variant::WgmmaN128};
+
+/// What depends on the parameters only.
+bool suits(Variant variant, const PointwisePoolParams& p) {
+  if (static_cast<std::size_t>(variant) >= std::size(kVariants)) return false;
+  if (p.elem != Elem::F16 || p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
+  if (p.c_in % 8 != 0 || p.c_in > kSharedLimit || p.c % slice_channels(variant) != 0) return false;
+  if (variant == Variant::Pictures2N128) return tile_supports(p);
+  if (variant == Variant::WgmmaN128) return pointwise_pool_wgmma_supports(p);
+  return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
+}
 
 }  // namespace
 
@@ -218,26 +230,25 @@ std::string_view name(PointwisePoolVariant variant) {
       return "slice32";
     case Variant::Pictures2N128:
       return "pictures2_n128";
+    case Variant::WgmmaN128:
+      return "wgmma_n128";
   }
   return "unknown";
 }
 
 int slice_channels(PointwisePoolVariant variant) {
-  return variant == Variant::Pictures2N128 ? pooled_tile::kColumns : 8 << static_cast<int>(variant);
+  return variant >= Variant::Pictures2N128 ? pooled_tile::kColumns : 8 << static_cast<int>(variant);
 }
 
 bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || compute_capability < kOldest) return false;
-  if (p.elem != Elem::F16 || p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
-  if (p.c_in % 8 != 0 || p.c_in > kSharedLimit || p.c % slice_channels(variant) != 0) return false;
-  if (variant == Variant::Pictures2N128) return tile_supports(p);
-  return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
+  constexpr int kWgmma = 90;  // neither before nor after
+  if (variant == Variant::WgmmaN128 && compute_capability != kWgmma) return false;
+  return compute_capability >= kOldest && suits(variant, p);
 }
 
 cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu) || (params.bias && bias == nullptr)) return cudaErrorInvalidValue;
+  if (!suits(variant, params) || (params.bias && bias == nullptr)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
   switch (variant) {
@@ -249,6 +260,8 @@ cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolPara
       return launch_slice<32>(params, buffers, where);
     case Variant::Pictures2N128:
       return launch_tile(params, buffers, where);
+    case Variant::WgmmaN128:
+      return pointwise_pool_wgmma(params, x, packed, buffers.bias, y, where);
   }
   return cudaErrorInvalidValue;
 }

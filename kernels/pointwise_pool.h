@@ -13,8 +13,9 @@ namespace mobicuda::kernels {
 // mean in float; the convolution's result is not rounded to elem in between.
 
 /// SliceN: a block computes N channels of some pictures, for few pictures. Pictures2N128: 128 channels of two pictures
-/// of at most 64 pixels, for many. docs/kernels/pointwise_pool.md says which to use when.
-enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32, Pictures2N128 };
+/// of at most 64 pixels, for many. WgmmaN128: pictures of 49 pixels, c a multiple of 256, sm_90 only, where the library
+/// was built for it. docs/kernels/pointwise_pool.md says which to use when.
+enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32, Pictures2N128, WgmmaN128 };
 
 struct PointwisePoolParams {
   Elem elem = Elem::F16;  ///< of x, the packed weights and y; only F16 is supported

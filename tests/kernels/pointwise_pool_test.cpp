@@ -204,7 +204,7 @@ TEST_CASE("pointwise_pool takes more pictures than a grid's y dimension") {
 
 TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the same bits every time") {
   constexpr int kRepeats = 100;
-  PointwisePoolParams p = make_params(5, 49, 320, 128);
+  PointwisePoolParams p = make_params(5, 49, 320, 256);
   const Data all = random_data(p, 40);
   const Device device(p, all);
   p.n = 1;
@@ -218,8 +218,29 @@ TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the s
   });
 }
 
+TEST_CASE("pointwise_pool gives a picture the same bits wherever it lies among many") {
+  constexpr int kDifferent = 3;
+  PointwisePoolParams p = make_params(kDifferent, 49, 320, 1280);
+  const Data different = random_data(p, 60);
+  const Device few(p, different);
+  for (const int n : {16, 32, 63, 64, 129, 256, 300}) {
+    p.n = n;
+    Data many = different;
+    many.x.resize(input_count(p));
+    for (std::size_t i = different.x.size(); i < many.x.size(); ++i) many.x[i] = many.x[i - different.x.size()];
+    const Device device(p, many);
+    for_each_variant(p, [&](PointwisePoolVariant variant) {
+      std::vector<float> expected = few.run(variant);
+      const std::size_t period = expected.size();
+      expected.resize(output_count(p));
+      for (std::size_t i = period; i < expected.size(); ++i) expected[i] = expected[i - period];
+      REQUIRE(compare_bits(device.run(variant), expected));
+    });
+  }
+}
+
 TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[sanitize]") {
-  PointwisePoolParams p = make_params(3, 49, 24, 128);
+  PointwisePoolParams p = make_params(3, 49, 24, 256);
   p.clip = {-kInfinity, kInfinity};
   Data data = random_data(p, 50);
   data.x[product(20, p.c_in)] = kNan;
