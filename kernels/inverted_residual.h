@@ -60,6 +60,13 @@ enum class InvertedResidualVariant : std::uint8_t {
   Cluster6K96N160,
   Cluster6K160N160,
   Cluster8K160N320,
+  // inverted_residual_strip: stride, output rows of a warp, hidden channels, output channels.
+  StripS2Rows2C96N24,
+  StripS1Rows2C144N24,
+  StripS1Rows4C144N24,
+  StripS2Rows2C144N32,
+  StripS1Rows2C192N32,
+  StripS2Rows1C192N64,
   // inverted_residual_image: blocks of a cluster, input channels, output channels.
   Image1K64N64,
   Image2K64N64,

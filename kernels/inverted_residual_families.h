@@ -27,6 +27,7 @@ struct InvertedResidualEntry {
 std::span<const InvertedResidualEntry> inverted_residual_tile_entries();
 std::span<const InvertedResidualEntry> inverted_residual_small_entries();
 std::span<const InvertedResidualEntry> inverted_residual_cluster_entries();
+std::span<const InvertedResidualEntry> inverted_residual_strip_entries();
 std::span<const InvertedResidualEntry> inverted_residual_image_entries();
 std::span<const InvertedResidualEntry> inverted_residual_image7_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_entries();

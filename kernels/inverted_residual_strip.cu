@@ -1,0 +1,187 @@
+// Inverted residual blocks of many pictures in half, channels known at compile time: variants, packing, launch.
+// Order of the stages: inverted_residual_strip_kernel.cuh. The stages: inverted_residual_strip_stages.cuh.
+// Offsets within a picture are int; pictures are found by size_t.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "inverted_residual_families.h"
+#include "inverted_residual_strip_kernel.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using inverted_strip::Arguments;
+using inverted_strip::Config;
+using inverted_strip::kColumns;
+using inverted_strip::kDiagonalVector;
+using inverted_strip::kRowVector;
+using inverted_strip::kTaps;
+using inverted_strip::kUnit;
+using inverted_strip::kVector;
+using inverted_strip::Shape;
+using Variant = InvertedResidualVariant;
+
+constexpr int kLanes = 32;
+
+template <Config kConfig>
+Arguments arguments(const InvertedResidualParams& p) {
+  const int strips_x = ceil_div(p.out_w, kColumns);
+  const int strips_y = ceil_div(p.out_h, kConfig.rows);
+  Arguments a{};
+  a.h = p.h;
+  a.w = p.w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.strips = static_cast<std::uint32_t>(std::int64_t{p.n} * strips_x * strips_y);
+  a.pairs = (a.strips + 1) / 2;
+  a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
+  a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
+  a.residual = p.residual;
+  a.expand_hi = __float2half2_rn(p.expand_clip.hi);
+  a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
+  a.project_lo = __float2half2_rn(p.project_clip.lo);
+  a.project_hi = __float2half2_rn(p.project_clip.hi);
+  return a;
+}
+
+template <Config kConfig>
+cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
+                          const Launch& where) {
+  using S = Shape<kConfig>;
+  const auto kernel = inverted_strip::strip_kernel<S>;
+  int device = 0;
+  int multiprocessors = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) {
+    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, S::kSharedBytes);
+  if (status != cudaSuccess) return status;
+  const Arguments a = arguments<kConfig>(p);
+  const std::uint32_t grid = std::min(a.pairs, static_cast<std::uint32_t>(multiprocessors * S::kBlocks));
+  return launch(kernel, dim3(grid), dim3(S::kThreads), S::kSharedBytes, where, a, static_cast<const unsigned char*>(x),
+                static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
+}
+
+void put_half(unsigned char* word, int e, float value) {
+  const __half half = __float2half_rn(value);
+  std::memcpy(word + e * 2, &half, sizeof half);
+}
+
+void put_float(unsigned char* word, const float* from, int index) {
+  const float value = from != nullptr ? from[index] : 0.0F;
+  std::memcpy(word, &value, sizeof value);
+}
+
+/// Word `word` of a lane's `words` in an operand.
+unsigned char* word_of(unsigned char* to, int words, int word, int lane) {
+  const int lane_bytes = word / 4 < words / 4 ? 16 : 8;
+  return to + word / 4 * kVector + lane * lane_bytes + word % 4 * 4;
+}
+
+template <class S>
+void pack_unit(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, int lane,
+               unsigned char* to) {
+  const int column = lane / 4;
+  const int pair = lane % 4 * 2;  // of the operands' k, and of results
+  for (int group = 0; group < 2; ++group) {
+    const int channel = first + group * 8;
+    for (int e = 0; e < 2; ++e) {
+      for (int half = 0; half < 2; ++half) {
+        unsigned char* const bias = to + group * kRowVector + lane % 4 * 16 + half * 8 + e * 4;
+        put_float(bias, w.expand_bias, channel + pair + e);
+        put_float(bias + 2 * kRowVector, w.depthwise_bias, channel + pair + e);
+      }
+      for (int word = 0; word < p.c_in / 8; ++word) {
+        put_half(word_of(to + S::kExpandAt, S::kExpandWords, S::expand_word(group, word), lane), e,
+                 w.expand[(channel + column) * p.c_in + word * 8 + pair + e]);
+      }
+      for (int result = 0; result < S::kResults; ++result) {
+        const int out = inverted_strip::output_channel(S::kCOut, result, column);
+        put_half(word_of(to + S::kProjectAt, S::kProjectWords, result * 2 + group, lane), e,
+                 w.project[out * p.c_hidden + channel + pair + e]);
+      }
+      for (int tap = 0; tap < kTaps && pair + e == column; ++tap) {
+        for (const bool beside : {false, true}) {
+          if (!S::has_tap(tap % 3, beside)) continue;
+          const int word = S::tap_word(group, tap / 3, tap % 3, beside);
+          put_half(to + S::kTapsAt + word / 4 * kDiagonalVector + column * 16 + word % 4 * 4, e,
+                   w.depthwise[(channel + column) * kTaps + tap]);
+        }
+      }
+    }
+  }
+}
+
+template <Config kConfig>
+void pack(const InvertedResidualParams& p, const InvertedResidualWeights& weights, void* packed) {
+  using S = Shape<kConfig>;
+  auto* const head = static_cast<unsigned char*>(packed);
+  std::memset(head, 0, S::kPackedBytes);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int i = 0; i < 2 * S::kResults; ++i) {
+      put_float(head + i / 4 * kRowVector + lane % 4 * 16 + i % 4 * 4, weights.project_bias,
+                inverted_strip::output_channel(S::kCOut, i / 2, lane % 4 * 2 + i % 2));
+    }
+    unsigned char* to = head + S::kUnitsAt;
+    for (int first = 0; first < p.c_hidden; first += kUnit, to += S::kUnitBytes) {
+      pack_unit<S>(p, weights, first, lane, to);
+    }
+  }
+}
+
+template <Config kConfig>
+std::size_t packed_bytes(const InvertedResidualParams&) {
+  return Shape<kConfig>::kPackedBytes;
+}
+
+/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
+bool clips_fit(const InvertedResidualParams& p) {
+  constexpr float kLargestHalf = 65504.0F;
+  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
+         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
+}
+
+template <Config kConfig>
+bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+  constexpr int kOldest = 90;  // for its shared memory
+  constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+  const std::int64_t strips_x = (std::int64_t{p.out_w} + kColumns - 1) / kColumns;
+  const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
+  // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
+  const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
+  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
+         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && clips_fit(p) &&
+         (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
+         (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
+         strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);
+}
+
+template <Config kConfig>
+constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
+  constexpr InvertedResidualTile kTile{kConfig.stride,           kConfig.rows, kColumns, kUnit, kConfig.c_out,
+                                       Shape<kConfig>::kThreads, true};
+  return {variant, name, kTile, supports_config<kConfig>, packed_bytes<kConfig>, pack<kConfig>, launch_config<kConfig>};
+}
+
+// clang-format off
+constexpr InvertedResidualEntry kEntries[] = {
+    //           channels     stride rows warps blocks
+    entry<Config{16,  96, 24,  2,     2,   4,    2}>(Variant::StripS2Rows2C96N24, "strip_s2_rows2_c96_n24"),
+    entry<Config{24, 144, 24,  1,     2,   8,    1}>(Variant::StripS1Rows2C144N24, "strip_s1_rows2_c144_n24"),
+    entry<Config{24, 144, 24,  1,     4,   8,    1}>(Variant::StripS1Rows4C144N24, "strip_s1_rows4_c144_n24"),
+    entry<Config{24, 144, 32,  2,     2,   8,    1}>(Variant::StripS2Rows2C144N32, "strip_s2_rows2_c144_n32"),
+    entry<Config{32, 192, 32,  1,     2,   8,    1}>(Variant::StripS1Rows2C192N32, "strip_s1_rows2_c192_n32"),
+    entry<Config{32, 192, 64,  2,     1,   8,    1}>(Variant::StripS2Rows1C192N64, "strip_s2_rows1_c192_n64"),
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const InvertedResidualEntry> inverted_residual_strip_entries() { return kEntries; }
+
+}  // namespace mobicuda::kernels
