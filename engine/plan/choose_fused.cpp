@@ -20,10 +20,30 @@ constexpr int kFewPixels = 256;
 constexpr int kManyPixels = 1000;
 constexpr int kSplittingPays = 8000;
 
-// Variants that keep whole pictures, and the hidden tensor in registers.
-constexpr InvertedResidualVariant kWholePictures[] = {
-    InvertedResidualVariant::Image1K64N64, InvertedResidualVariant::Image1K64N96, InvertedResidualVariant::Image1K96N96,
-    InvertedResidualVariant::Image1K96N160};
+// Variants that keep whole pictures on a multiprocessor, and from how many pictures on each pays.
+struct WholePictures {
+  InvertedResidualVariant variant;
+  int pictures;
+};
+constexpr WholePictures kWholePictures[] = {
+    {InvertedResidualVariant::Image1K64N64, 9},         {InvertedResidualVariant::Image1K64N96, 9},
+    {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
+    {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
+
+// 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
+struct PicturesAtOnce {
+  int pictures;
+  InvertedResidualVariant n160, n320;
+};
+constexpr double kMeasuredMultiprocessors = 132;
+constexpr PicturesAtOnce kImage7[] = {
+    {12, InvertedResidualVariant::Image7P1Cluster8N160, InvertedResidualVariant::Image7P1Cluster8N320},
+    {16, InvertedResidualVariant::Image7P1Cluster6N160, InvertedResidualVariant::Image7P1Cluster5N320},
+    {20, InvertedResidualVariant::Image7P1Cluster4N160, InvertedResidualVariant::Image7P1Cluster5N320},
+    {24, InvertedResidualVariant::Image7P1Cluster4N160, InvertedResidualVariant::Image7P1Cluster4N320},
+    {36, InvertedResidualVariant::Image7P1HalvesCluster3N160, InvertedResidualVariant::Image7P1Cluster3N320},
+    {64, InvertedResidualVariant::Image7P1HalvesCluster2N160, InvertedResidualVariant::Image7P1Cluster2N320},
+    {128, InvertedResidualVariant::Image7P2Cluster2N160, InvertedResidualVariant::Image7P1Cluster1N320}};
 
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {
@@ -46,10 +66,9 @@ class BlockShape {
   }
 
   // Why one launch is faster than several; null where it is not.
-  // `whole_pictures`: one of kWholePictures runs the block.
+  // `whole_pictures`: one of kWholePictures pays.
   const char* why_fuse(bool whole_pictures) const {
-    constexpr int kSeveral = 8;
-    if (whole_pictures && params_.n >= kSeveral) return kWholePicturesPay;
+    if (whole_pictures) return kWholePicturesPay;
     return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float();
   }
 
@@ -96,11 +115,17 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   const auto prefer = [&](bool applies, std::initializer_list<InvertedResidualVariant> variants) {
     if (applies) preferred.insert(preferred.end(), variants);
   };
+  prefer(shape.waves(8, 8) > 8, {StripS1Rows4C144N24});
+  prefer(shape.waves(8, 8) > 5, {StripS2Rows2C96N24});
+  prefer(shape.waves(8, 8) > 3, {StripS2Rows2C144N32, StripS1Rows2C192N32});
+  prefer(shape.waves(8, 8) > 2.5, {StripS1Rows2C144N24});
+  prefer(shape.waves(8, 8) > 1.4, {StripS2Rows1C192N64});
   prefer(true, {SmallS2Tile4x8C96N24Slice48});
   prefer(shape.waves(4, 8) > 4, {SmallS1Tile8x8C144N24});
-  prefer(shape.waves(4, 8) > 20, {SmallS1Tile4x8C192N32});
+  prefer(shape.waves(4, 8) > 1.5, {SmallS1Tile4x8C192N32});
   prefer(shape.waves(2, 4) > 2, {SmallS2Tile4x4C144N32});
   prefer(shape.waves(2, 4) > 1, {SmallS1Tile4x4C192N32});
+  prefer(shape.waves(2, 2) > 4, {SmallS2Tile4x4C192N64});
   prefer(shape.waves(2, 2) > 0.5, {SmallS2Tile2x4C192N64});
   prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
   prefer(params.n <= 2, {Cluster4K64N96, Cluster4K96N160});
@@ -109,6 +134,11 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(7, 14) <= 1.7, {Image2K64N64, Image2K64N96, Image2K96N96});
   prefer(shape.waves(4, 7) <= 1, {Image2K96N160});
   prefer(true, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160});
+  for (const PicturesAtOnce& few : kImage7) {
+    const double pictures = few.pictures * gpu_.multiprocessors / kMeasuredMultiprocessors;
+    prefer(params.n <= pictures, {few.n160, few.n320});
+  }
+  prefer(true, {Image7P2Cluster1N160, Image7P2Cluster1N320});
   prefer(shape.waves(14, 14) >= 1.5, {PlainTile14x14C32N16});
   prefer(true, {PlainTile7x14C32N16});
   prefer(shape.waves(14, 14) >= 2, {S1Tile14x14C48N32});
@@ -159,15 +189,24 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   using enum PointwisePoolVariant;
   constexpr int kFew = 4;
   constexpr int kMany = 16;
+  constexpr int kWgmmaPays = 2;
   const auto variants = pointwise_pool_variants();
   const bool runs = any_runs(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability);
   const auto form = by_name_.find("head");
   const bool wanted = form != by_name_.end()
                           ? form->second == name(BlockForm::Fused)
-                          : by_name_.contains("pointwise_pool") || params.n <= kFew || params.n >= kMany;
+                          : by_name_.contains("pointwise_pool") || params.n <= kFew || params.n >= kMany ||
+                                supports(WgmmaN128, params, gpu_.compute_capability);
   if (!runs || !wanted) return std::nullopt;
-  std::vector<PointwisePoolVariant> preferred{Slice16, Slice8};
-  if (params.n >= kMany) preferred.insert(preferred.begin(), {Pictures2N128, Slice32});
+  std::vector<PointwisePoolVariant> preferred;
+  const auto prefer = [&](bool applies, PointwisePoolVariant variant) {
+    if (applies) preferred.push_back(variant);
+  };
+  prefer(params.n >= kWgmmaPays, WgmmaN128);
+  prefer(params.n >= kMany, Pictures2N128);
+  prefer(params.n >= kMany, Slice32);
+  prefer(true, Slice16);
+  prefer(true, Slice8);
   return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
 }
 
@@ -184,10 +223,13 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
     return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kWarpColumns) /
            gpu_.multiprocessors;
   };
-  constexpr double kEnough = 4;
+  constexpr double kEnough = 3.3;
+  constexpr double kEnoughForMany = 7;  // of more than kFewRows
+  constexpr int kFewRows = 14;
   std::vector<StemBlockVariant> preferred;
   for (const StemBlockVariant variant : {Rows56, Rows28, Rows14, Rows7, Rows4, Rows2}) {
-    if (warps(stem_block_rows(variant)) >= kEnough) preferred.push_back(variant);
+    const int rows = stem_block_rows(variant);
+    if (warps(rows) >= (rows > kFewRows ? kEnoughForMany : kEnough)) preferred.push_back(variant);
   }
   preferred.push_back(Rows2);
   return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
@@ -209,9 +251,10 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
     return by_name_.contains(kernel) ? kNamed : why_it_pays;
   };
   if (can_fuse) {
-    const bool whole_pictures = std::any_of(
-        std::begin(kWholePictures), std::end(kWholePictures),
-        [&](InvertedResidualVariant variant) { return supports(variant, *fused, gpu_.compute_capability); });
+    const bool whole_pictures =
+        std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
+          return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
+        });
     const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures);
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }

@@ -55,7 +55,7 @@ class GemmShape {
     const auto prefer = [&](bool applies, GemmVariant variant) {
       if (applies) found.push_back(variant);
     };
-    prefer(params_.m <= 8, Gemv);
+    prefer(params_.m <= 4, Gemv);
     prefer(n <= 16 && waves(256, 16) >= 2, Mma256x16x32);
     prefer(n <= 32 && waves(128, 32) >= 1.5, Mma128x32x64);
     prefer(k <= 160 && padding(96) <= 4.0 / 3 && waves(128, 96) >= 1.5, Mma128x96x32);
@@ -64,9 +64,10 @@ class GemmShape {
     prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
     prefer(n > 32 && waves(64, 64) >= 1, Mma64x64x64);
     prefer(k >= 384 && n <= 160 && waves(64, 32) >= 0.9 && waves(64, 32) < 1.6, Mma32x32x64K2);
+    prefer(k >= 1024 && waves(64, 32) >= 0.45 && waves(64, 32) <= 1, Mma64x32x256K4);
     prefer(waves(64, 32) >= 0.9, k > 64 ? Mma64x32x64K2 : Mma64x32x32);
     prefer(waves(32, 32) >= 0.9, Mma32x32x64K2);
-    prefer(waves(16, 32) >= 0.75, Mma16x32x128K4);
+    prefer(waves(16, 32) >= 0.75 && !(k >= 1024 && waves(16, 32) <= 1), Mma16x32x128K4);
     prefer(true, Mma16x16x256K8);
     prefer(waves(64, 64) >= 1, Simt64x64x16);
     prefer(true, Simt32x32x32K4);
