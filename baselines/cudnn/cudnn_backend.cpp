@@ -100,6 +100,10 @@ class CudnnBackend final : public Backend {
                                              const EngineOptions& options) const override {
     if (options.precision == Precision::Fp64) return "no kernels for fp64; choose fp32, tf32 or fp16";
     if (const auto* pool = std::get_if<Pool2d>(&node.op)) return why_unsupported_pool(graph, node, *pool);
+    if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Mul>(node.op) ||
+        std::holds_alternative<Unary>(node.op) || std::holds_alternative<LocalResponseNorm>(node.op)) {
+      return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
+    }
     return std::nullopt;
   }
 

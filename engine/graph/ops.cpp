@@ -5,9 +5,25 @@
 namespace mobicuda {
 
 std::string_view op_name(const Op& op) noexcept {
-  static constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{
-      "Conv2d",    "Gemm", "ScaleShift",      "Add",     "Clip", "Pool2d", "GlobalAveragePool", "Softmax", "Reshape",
-      "Transpose", "Pad",  "LayoutTransform", "Identity"};
+  static constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{"Conv2d",
+                                                                                "Gemm",
+                                                                                "ScaleShift",
+                                                                                "Add",
+                                                                                "Mul",
+                                                                                "Unary",
+                                                                                "Clip",
+                                                                                "Pool2d",
+                                                                                "GlobalAveragePool",
+                                                                                "LocalResponseNorm",
+                                                                                "Softmax",
+                                                                                "Concat",
+                                                                                "Reshape",
+                                                                                "Transpose",
+                                                                                "Pad",
+                                                                                "LayoutTransform",
+                                                                                "Identity"};
+  static constexpr std::array<std::string_view, 2> kUnaryNames{"Sigmoid", "HardSwish"};
+  if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
   return kNames.at(op.index());
 }
 

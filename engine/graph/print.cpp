@@ -29,6 +29,8 @@ struct Attributes {
   std::string operator()(const Gemm& op) const { return activation_text(op.activation); }
   std::string operator()(const ScaleShift& op) const { return activation_text(op.activation); }
   std::string operator()(const Add& op) const { return activation_text(op.activation); }
+  std::string operator()(const Mul& op) const { return activation_text(op.activation); }
+  std::string operator()(const Unary&) const { return ""; }
   std::string operator()(const Clip& op) const { return activation_text(op.activation); }
   std::string operator()(const Pool2d& op) const {
     std::ostringstream text;
@@ -38,6 +40,12 @@ struct Attributes {
     return text.str();
   }
   std::string operator()(const GlobalAveragePool&) const { return ""; }
+  std::string operator()(const LocalResponseNorm& op) const {
+    std::ostringstream text;
+    text << " size=" << op.size << " alpha=" << op.alpha << " beta=" << op.beta << " bias=" << op.bias;
+    return text.str();
+  }
+  std::string operator()(const Concat& op) const { return " axis=" + std::to_string(op.axis); }
   std::string operator()(const Softmax&) const { return ""; }
   std::string operator()(const Reshape&) const { return ""; }
   std::string operator()(const Transpose& op) const {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <type_traits>
 
 #include <mobicuda/graph.h>
 
@@ -131,6 +133,22 @@ TensorDesc infer(const Add&, Inputs inputs) {
   return left;
 }
 
+TensorDesc infer(const Mul&, Inputs inputs) {
+  const TensorDesc& left = required(inputs, Mul::kLeft, "A");
+  const TensorDesc& right = required(inputs, Mul::kRight, "B");
+  bool fits = left.shape.rank() == right.shape.rank();
+  for (std::size_t axis = 0; fits && axis < left.shape.rank(); ++axis) {
+    fits = right.shape[axis] == left.shape[axis] || right.shape[axis] == 1;
+  }
+  if (!fits) {
+    reject("input 'B'", "must have the extents of 'A', " + to_string(left.shape) + ", or 1 in their place, got " +
+                            to_string(right.shape));
+  }
+  return left;
+}
+
+TensorDesc infer(const Unary&, Inputs inputs) { return required(inputs, Unary::kInput, "x"); }
+
 TensorDesc infer(const Clip&, Inputs inputs) { return required(inputs, Clip::kInput, "x"); }
 
 std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis, std::int64_t before,
@@ -165,11 +183,52 @@ TensorDesc infer(const GlobalAveragePool&, Inputs inputs) {
   return {DType::F32, Shape{x.shape[0], x.shape[1], 1, 1}, x.layout};
 }
 
+void require_not_negative(float value, const char* attribute) {
+  if (!std::isfinite(value) || value < 0.0F) {
+    reject(std::string("attribute '") + attribute + "'", "must be >= 0 and finite, got " + std::to_string(value));
+  }
+}
+
+TensorDesc infer(const LocalResponseNorm& op, Inputs inputs) {
+  const TensorDesc& x = image(inputs, LocalResponseNorm::kInput);
+  require_positive(op.size, "size");
+  require_not_negative(op.alpha, "alpha");
+  require_not_negative(op.beta, "beta");
+  require_not_negative(op.bias, "bias");
+  if (op.bias == 0.0F) reject("attribute 'bias'", "must be > 0: zeros would be divided by zero");
+  return x;
+}
+
 TensorDesc infer(const Softmax&, Inputs inputs) {
   const TensorDesc& x = required(inputs, Softmax::kInput, "x");
   const bool vector = x.shape.rank() == 2 || (x.shape.rank() == 4 && x.shape[2] == 1 && x.shape[3] == 1);
   if (!vector) reject("input 'x'", "must be (N, C) or (N, C, 1, 1), got " + to_string(x.shape));
   return x;
+}
+
+TensorDesc infer(const Concat& op, Inputs inputs) {
+  const TensorDesc& first = required(inputs, Concat::kFirst, "0");
+  const auto rank = static_cast<std::int64_t>(first.shape.rank());
+  if (op.axis <= 0 || op.axis >= rank) {
+    reject("attribute 'axis'", "must be 1 to " + std::to_string(rank - 1) + " for " + to_string(first.shape) +
+                                   ", got " + std::to_string(op.axis));
+  }
+  const auto joined = static_cast<std::size_t>(op.axis);
+  std::vector<std::int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
+  for (std::size_t position = 1; position < inputs.size(); ++position) {
+    const Shape& shape = required(inputs, position, std::to_string(position).c_str()).shape;
+    bool fits = shape.rank() == first.shape.rank();
+    for (std::size_t axis = 0; fits && axis < shape.rank(); ++axis) {
+      fits = axis == joined || shape[axis] == first.shape[axis];
+    }
+    if (!fits) {
+      reject("input '" + std::to_string(position) + "'", "of shape " + to_string(shape) + " cannot be joined to " +
+                                                             to_string(first.shape) + " along axis " +
+                                                             std::to_string(op.axis));
+    }
+    dims[joined] += shape[joined];
+  }
+  return checked({DType::F32, Shape(std::span<const std::int64_t>(dims)), first.layout});
 }
 
 TensorDesc infer(const Reshape& op, Inputs inputs) {
@@ -215,9 +274,10 @@ TensorDesc infer(const LayoutTransform& op, Inputs inputs) {
 
 TensorDesc infer(const Identity&, Inputs inputs) { return required(inputs, Identity::kInput, "x"); }
 
+// Whether an op may have so many inputs.
 template <class T>
-std::size_t arity(const T&) {
-  return T::kInputs;
+bool takes(const T&, std::size_t inputs) {
+  return std::is_same_v<T, Concat> ? inputs >= T::kInputs : inputs == T::kInputs;
 }
 
 // Inputs that must be constants, so that engines can pack them.
@@ -231,12 +291,15 @@ bool must_be_constant(const Op& op, std::size_t position) {
 }  // namespace
 
 TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs) {
-  const std::size_t expected = std::visit([](const auto& o) { return arity(o); }, op);
-  if (inputs.size() != expected) {
-    reject("inputs", std::string(op_name(op)) + " has " + std::to_string(expected) + " input positions, got " +
-                         std::to_string(inputs.size()));
-  }
-  return std::visit([&](const auto& o) { return infer(o, inputs); }, op);
+  return std::visit(
+      [&]<class T>(const T& o) {
+        if (!takes(o, inputs.size())) {
+          reject("inputs", std::string(op_name(op)) + " has " + std::to_string(T::kInputs) + " input positions" +
+                               (takes(o, T::kInputs + 1) ? " or more" : "") + ", got " + std::to_string(inputs.size()));
+        }
+        return infer(o, inputs);
+      },
+      op);
 }
 
 TensorDesc infer_node_output(const Node& node, std::span<const Value> values) {

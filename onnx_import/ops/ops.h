@@ -27,7 +27,12 @@ void import_softmax_axis(NodeImporter& node);
 void import_gemm(NodeImporter& node);
 void import_matmul(NodeImporter& node);
 
+void import_lrn(NodeImporter& node);
+
 void import_relu(NodeImporter& node);
+void import_sigmoid(NodeImporter& node);
+void import_hard_sigmoid(NodeImporter& node);
+void import_hard_swish(NodeImporter& node);
 void import_clip_attributes(NodeImporter& node);
 void import_clip_inputs(NodeImporter& node);
 void import_min(NodeImporter& node);
@@ -48,6 +53,7 @@ void import_flatten(NodeImporter& node);
 void import_squeeze(NodeImporter& node);
 void import_unsqueeze(NodeImporter& node);
 void import_transpose(NodeImporter& node);
+void import_concat(NodeImporter& node);
 void import_pad_attributes(NodeImporter& node);
 void import_pad_inputs(NodeImporter& node);
 void import_shape(NodeImporter& node);

@@ -114,6 +114,36 @@ void import_transpose(NodeImporter& node) {
   node.set_output(node.add(Transpose{permutation}, {node.activation(0)}));
 }
 
+void import_concat(NodeImporter& node) {
+  const Shape first = node.shape(0);
+  if (!node.has_attribute("axis")) throw node.invalid_attribute("axis", "is missing");
+  const std::int64_t given = node.attribute("axis", 1);
+  const std::size_t axis = normalize_axis(node, given, first.rank());
+  if (axis == 0) {
+    throw node.unsupported_attribute(
+        "axis", std::to_string(given) + " of " + to_string(first) + " joins the pictures of a batch",
+        "join along another axis");
+  }
+  std::vector<ValueId> parts;
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    const Shape& shape = node.shape(position);
+    bool fits = shape.rank() == first.rank();
+    for (std::size_t i = 0; fits && i < shape.rank(); ++i) fits = i == axis || shape[i] == first[i];
+    if (!fits) {
+      throw node.invalid_input(position, "of shape " + to_string(shape) + " cannot be joined to " + to_string(first) +
+                                             " along axis " + std::to_string(axis));
+    }
+    parts.push_back(node.activation(position));
+  }
+  if (parts.size() == 1) {
+    import_identity(node);
+    return;
+  }
+  Concat op;
+  op.axis = static_cast<std::int64_t>(axis);
+  node.set_output(node.add(op, parts));
+}
+
 void import_pad_attributes(NodeImporter& node) {
   const auto pads = node.ints_attribute("pads");
   if (!pads) throw node.invalid_attribute("pads", "is missing");

@@ -167,6 +167,28 @@ TEST_CASE("ReduceMean without axes is refused, or does nothing where the file sa
   CHECK(ops(import(none)) == "Identity");
 }
 
+TEST_CASE("LRN keeps its attributes, and has ONNX's where the file gives none") {
+  OnnxBuilder builder = network(13, {kDynamic, 3, 1, 1});
+  builder.node("LRN", {"x"}, {"y"}).attr("size", 2).attr("alpha", 4.0F).attr("beta", 0.5F).attr("bias", 2.0F);
+  const Graph graph = import(builder);
+  const auto& op = op_at<LocalResponseNorm>(graph);
+  CHECK(op.size == 2);
+  CHECK(op.alpha == 4.0F);
+  CHECK(op.beta == 0.5F);
+  CHECK(op.bias == 2.0F);
+  // Each channel and the one behind it: 2 + 4 / 2 * (1 + 1), 2 + 2 * (1 + 36), 2 + 2 * 36.
+  const std::vector<float> y = evaluate(graph, {1, -1, 6});
+  CHECK(std::abs(y[0] - 1 / std::sqrt(6.0F)) < 1e-6F);
+  CHECK(std::abs(y[1] + 1 / std::sqrt(76.0F)) < 1e-6F);
+  CHECK(std::abs(y[2] - 6 / std::sqrt(74.0F)) < 1e-6F);
+
+  OnnxBuilder plain = network(6);
+  plain.node("LRN", {"x"}, {"y"}).attr("size", 5);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).alpha == 1e-4F);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).beta == 0.75F);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).bias == 1.0F);
+}
+
 TEST_CASE("AveragePool and MaxPool keep their window") {
   OnnxBuilder average = network(13, {kDynamic, 2, 7, 7});
   average.node("AveragePool", {"x"}, {"y"})

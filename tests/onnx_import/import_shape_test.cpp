@@ -258,7 +258,31 @@ TEST_CASE("operators that make sense between constants only say so") {
   OnnxBuilder builder = network(13);
   builder.ints("i", {1}, {0}).node("Gather", {"x", "i"}, {"y"}).attr("axis", 1);
   require_refused(builder, ErrorCode::unsupported, {"Gather", "constants only"});
-  OnnxBuilder concat = network(13);
-  concat.node("Concat", {"x", "x"}, {"y"}).attr("axis", 1);
-  require_refused(concat, ErrorCode::unsupported, {"Concat", "constants only"});
+}
+
+TEST_CASE("Concat joins activations along any axis but the batch") {
+  struct Case {
+    std::int64_t axis;
+    Shape shape;
+    std::vector<float> expected;
+  };
+  // The picture 1 to 8 in (2, 2, 2), joined to its opposite.
+  for (const Case& c : {Case{1, Shape{1, 4, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}},
+                        Case{-3, Shape{1, 4, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}},
+                        Case{2, Shape{1, 2, 4, 2}, {1, 2, 3, 4, -1, -2, -3, -4, 5, 6, 7, 8, -5, -6, -7, -8}},
+                        Case{-1, Shape{1, 2, 2, 4}, {1, 2, -1, -2, 3, 4, -3, -4, 5, 6, -5, -6, 7, 8, -7, -8}}}) {
+    CAPTURE(c.axis);
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 2});
+    builder.floats("minus", {}, {-1}).node("Mul", {"x", "minus"}, {"opposite"});
+    builder.node("Concat", {"x", "opposite"}, {"y"}).attr("axis", c.axis);
+    const Graph graph = import(builder);
+    CHECK(graph.output_desc().shape == c.shape);
+    CHECK(evaluate(graph, counting(8)) == c.expected);
+  }
+  OnnxBuilder one = network(6);
+  one.node("Concat", {"x"}, {"y"}).attr("axis", 1);
+  CHECK(ops(import(one)) == "Identity");
+  OnnxBuilder features = network(13, {kDynamic, 2});
+  features.node("Concat", {"x", "x", "x"}, {"y"}).attr("axis", 1);
+  CHECK(evaluate(import(features), {1, 2}) == std::vector<float>{1, 2, 1, 2, 1, 2});
 }

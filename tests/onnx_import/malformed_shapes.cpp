@@ -1,5 +1,7 @@
 // Operators on shapes, elementwise operators, reductions, softmax and padding.
 
+#include <optional>
+
 #include "malformed.h"
 
 namespace mobicuda::test {
@@ -220,6 +222,21 @@ std::vector<Malformed> malformed_reductions() {
            [](auto& b) {
              b.node("ReduceMean", {"x"}, {"y"}).ints("axes", {2, 3});
            });
+  const auto concat = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                          const std::vector<std::string>& inputs, std::optional<int> axis) {
+    list.add("Concat of activations: " + name, code, words, [&](auto& b) {
+      b.floats("c", {1, 2, 4, 4}, std::vector<float>(32, 1)).node("Flatten", {"x"}, {"flat"});
+      b.node("GlobalAveragePool", {"x"}, {"mean"});
+      OnnxNode node = b.node("Concat", inputs, {"y"}, "join");
+      if (axis) node.attr("axis", *axis);
+    });
+  };
+  concat("no axis", kInvalid, {"'join' (Concat)", "attribute 'axis'", "missing"}, {"x", "x"}, {});
+  concat("the batch", kUnsupported, {"attribute 'axis'", "0 of 1x2x4x4", "pictures"}, {"x", "x"}, 0);
+  concat("axis 4", kInvalid, {"'join' (Concat)", "got 4"}, {"x", "x"}, 4);
+  concat("other extents", kInvalid, {"input #1 'mean'", "1x2x1x1", "1x2x4x4", "axis 1"}, {"x", "mean"}, 1);
+  concat("other ranks", kInvalid, {"input #2 'flat'", "1x32"}, {"x", "x", "flat"}, 1);
+  concat("a constant", kUnsupported, {"input #1 'c'", "constant"}, {"x", "c"}, 1);
   list.add("ReduceMean over an activation", kUnsupported, {"input #1 'x'", "constant"}, 18, [](auto& b) {
     b.node("ReduceMean", {"x", "x"}, {"y"});
   });

@@ -6,14 +6,6 @@
 namespace mobicuda::cpu {
 namespace {
 
-// Logical axes of a tensor from the outermost to the innermost in memory.
-std::vector<std::size_t> memory_order(const TensorDesc& desc) {
-  if (desc.shape.rank() == 4 && desc.layout == Layout::NHWC) return {0, 2, 3, 1};
-  std::vector<std::size_t> order(desc.shape.rank());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  return order;
-}
-
 template <class T>
 T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
   const CopyPlan::Axis& axis = plan.axes[depth];

@@ -55,6 +55,20 @@ struct Add {
   Activation activation;
 };
 
+/// y = act(a * b). Equal ranks; along each axis b has a's extent or 1, in which case it repeats.
+struct Mul {
+  enum : std::size_t { kLeft, kRight, kInputs };
+  Activation activation;
+};
+
+enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish };
+
+/// Sigmoid: y = 1 / (1 + exp(-x)). HardSwish: y = x * clip(x / 6 + 1/2, 0, 1).
+struct Unary {
+  enum : std::size_t { kInput, kInputs };
+  UnaryKind kind = UnaryKind::Sigmoid;
+};
+
 /// y = act(x).
 struct Clip {
   enum : std::size_t { kInput, kInputs };
@@ -80,6 +94,16 @@ struct GlobalAveragePool {
   enum : std::size_t { kInput, kInputs };
 };
 
+/// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta over the `size` channels k around c: size - 1 others, the
+/// odd one behind c, those outside 0..C left out. x (N, C, H, W).
+struct LocalResponseNorm {
+  enum : std::size_t { kInput, kInputs };
+  std::int64_t size = 1;  ///< > 0
+  float alpha = 1e-4F;    ///< >= 0
+  float beta = 0.75F;     ///< >= 0
+  float bias = 1.0F;      ///< > 0
+};
+
 /// exp(x - max) / sum over axis 1, for rank 2 or for rank 4 with H = W = 1.
 struct Softmax {
   enum : std::size_t { kInput, kInputs };
@@ -89,6 +113,12 @@ struct Softmax {
 struct Reshape {
   enum : std::size_t { kInput, kInputs };
   Shape shape;  ///< the output's, with N = 1
+};
+
+/// One or more values of equal rank, joined along an axis; the other extents are equal.
+struct Concat {
+  enum : std::size_t { kFirst, kInputs };  ///< kInputs is the least: every further position is an input like the first
+  std::int64_t axis = 1;                   ///< > 0: pictures are not joined
 };
 
 /// Permutes the axes of a value; axis 0 stays.
@@ -115,10 +145,10 @@ struct Identity {
   enum : std::size_t { kInput, kInputs };
 };
 
-using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Clip, Pool2d, GlobalAveragePool, Softmax, Reshape, Transpose,
-                        Pad, LayoutTransform, Identity>;
+using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
+                        Softmax, Concat, Reshape, Transpose, Pad, LayoutTransform, Identity>;
 
-MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"
+MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 
 /// A node of the model file, for messages and profiles.
 struct SourceNode {
