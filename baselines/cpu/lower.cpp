@@ -127,9 +127,11 @@ struct SimpleLowering {
   }
 
   std::function<void(const StepContext&)> operator()(const Softmax&) const {
-    return loop_rows(1, x_desc.shape[1],
-                     [x = x, y = y, columns = x_desc.shape[1]](const StepContext& context, Range rows) {
-                       softmax(columns, context.buffer<const T>(x), context.buffer<T>(y), rows);
+    const std::int64_t columns = x_desc.shape[1];
+    const std::int64_t stride = strides_of(x_desc)[1];
+    return loop_rows(x_desc.shape.elements() / columns, columns,
+                     [x = x, y = y, columns, stride](const StepContext& context, Range rows) {
+                       softmax(columns, stride, context.buffer<const T>(x), context.buffer<T>(y), rows);
                      });
   }
 

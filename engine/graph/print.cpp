@@ -11,6 +11,11 @@ std::string pads_text(const Padding& pads) {
   return text.str();
 }
 
+std::string dilations_text(const std::array<std::int64_t, 2>& dilations) {
+  if (dilations == std::array<std::int64_t, 2>{1, 1}) return "";
+  return " dilation=" + std::to_string(dilations[0]) + ',' + std::to_string(dilations[1]);
+}
+
 std::string activation_text(const Activation& activation) {
   return activation.is_none() ? "" : " act=" + to_string(activation);
 }
@@ -19,9 +24,7 @@ struct Attributes {
   std::string operator()(const Conv2d& op) const {
     std::ostringstream text;
     text << " stride=" << op.strides[0] << ',' << op.strides[1] << " pads=" << pads_text(op.pads);
-    if (op.dilations != std::array<std::int64_t, 2>{1, 1}) {
-      text << " dilation=" << op.dilations[0] << ',' << op.dilations[1];
-    }
+    text << dilations_text(op.dilations);
     if (op.groups != 1) text << " groups=" << op.groups;
     text << activation_text(op.activation);
     return text.str();
@@ -36,7 +39,8 @@ struct Attributes {
     std::ostringstream text;
     text << (op.kind == PoolKind::Max ? " max " : " average ") << op.kernel[0] << 'x' << op.kernel[1]
          << " stride=" << op.strides[0] << ',' << op.strides[1] << " pads=" << pads_text(op.pads)
-         << (op.ceil_mode ? " ceil" : "") << (op.count_include_pad ? " include_pad" : "");
+         << dilations_text(op.dilations) << (op.ceil_mode ? " ceil" : "")
+         << (op.count_include_pad ? " include_pad" : "");
     return text.str();
   }
   std::string operator()(const GlobalAveragePool&) const { return ""; }

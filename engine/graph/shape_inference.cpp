@@ -153,10 +153,15 @@ TensorDesc infer(const Clip&, Inputs inputs) { return required(inputs, Clip::kIn
 
 std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis, std::int64_t before,
                          std::int64_t after) {
+  const std::int64_t span = checked_multiply(op.kernel[axis] - 1, op.dilations[axis]) + 1;
+  if (before >= span || after >= span) {
+    reject("attribute 'pads'", "must be smaller than the window's " + std::to_string(span) + ", got " +
+                                   std::to_string(before) + " and " + std::to_string(after));
+  }
   const std::int64_t floor_extent =
-      window_extent(extent, op.kernel[axis], op.strides[axis], before, after, axis == 0 ? "height" : "width");
+      window_extent(extent, span, op.strides[axis], before, after, axis == 0 ? "height" : "width");
   if (!op.ceil_mode) return floor_extent;
-  const std::int64_t room = extent + before + after - op.kernel[axis];
+  const std::int64_t room = extent + before + after - span;
   std::int64_t out = (room + op.strides[axis] - 1) / op.strides[axis] + 1;
   if ((out - 1) * op.strides[axis] >= extent + before) --out;  // a window that starts in the padding is dropped
   return out;
@@ -166,12 +171,8 @@ TensorDesc infer(const Pool2d& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Pool2d::kInput);
   for (const std::int64_t extent : op.kernel) require_positive(extent, "kernel_shape");
   for (const std::int64_t stride : op.strides) require_positive(stride, "strides");
+  for (const std::int64_t dilation : op.dilations) require_positive(dilation, "dilations");
   require_padding(op.pads);
-  if (op.pads.top >= op.kernel[0] || op.pads.bottom >= op.kernel[0] || op.pads.left >= op.kernel[1] ||
-      op.pads.right >= op.kernel[1]) {
-    reject("attribute 'pads'",
-           "must be smaller than the window of " + std::to_string(op.kernel[0]) + "x" + std::to_string(op.kernel[1]));
-  }
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], pool_extent(op, x.shape[2], 0, op.pads.top, op.pads.bottom),
                         pool_extent(op, x.shape[3], 1, op.pads.left, op.pads.right)},
@@ -201,8 +202,7 @@ TensorDesc infer(const LocalResponseNorm& op, Inputs inputs) {
 
 TensorDesc infer(const Softmax&, Inputs inputs) {
   const TensorDesc& x = required(inputs, Softmax::kInput, "x");
-  const bool vector = x.shape.rank() == 2 || (x.shape.rank() == 4 && x.shape[2] == 1 && x.shape[3] == 1);
-  if (!vector) reject("input 'x'", "must be (N, C) or (N, C, 1, 1), got " + to_string(x.shape));
+  if (x.shape.rank() < 2) reject("input 'x'", "must have channels on axis 1, got " + to_string(x.shape));
   return x;
 }
 

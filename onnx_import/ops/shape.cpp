@@ -28,6 +28,17 @@ void reshape_activation(NodeImporter& node, const Dims& to) {
   node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
 }
 
+// Surrounds an image; channels are padded as the height of an image turned over.
+void pad_image(NodeImporter& node, const Padding& sides, const Padding& channels, float value) {
+  ValueId image = node.activation(0);
+  if (channels.any()) {
+    image = node.add(Transpose{{0, 2, 1, 3}}, {image});
+    image = node.add(Transpose{{0, 2, 1, 3}}, {node.add(Pad{channels, value}, {image})});
+  }
+  if (sides.any()) image = node.add(Pad{sides, value}, {image});
+  node.set_output(sides.any() || channels.any() ? image : node.add(Identity{}, {image}));
+}
+
 // Pads of ONNX's order: all beginnings, then all ends, of the given axes.
 void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const std::vector<std::size_t>& axes,
                 float value) {
@@ -39,8 +50,8 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
   const std::string mode = node.string_attribute("mode", "constant");
   if (mode != "constant")
     throw node.unsupported_attribute("mode", "only 'constant' is supported, got " + in_quotes(mode));
-  Pad op;
-  op.value = value;
+  Padding sides;
+  Padding channels;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t before = pads[i];
     const std::int64_t after = pads[i + axes.size()];
@@ -53,19 +64,15 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
                        "the limit of pads is " + std::to_string(limit) + ", got " + to_string(pads));
     }
     if (before == 0 && after == 0) continue;
-    if (shape.rank() != 4 || axes[i] < 2) {
-      throw node.error(ErrorCode::unsupported,
-                       "only the height and width of an image (N, C, H, W) can be padded, got pads " + to_string(pads) +
-                           " for " + to_string(shape));
+    if (shape.rank() != 4 || axes[i] < 1) {
+      throw node.error(ErrorCode::unsupported, "only images (N, C, H, W) can be padded, and not the batch, got pads " +
+                                                   to_string(pads) + " for " + to_string(shape));
     }
-    (axes[i] == 2 ? op.pads.top : op.pads.left) = before;
-    (axes[i] == 2 ? op.pads.bottom : op.pads.right) = after;
+    Padding& padding = axes[i] == 1 ? channels : sides;
+    (axes[i] == 3 ? padding.left : padding.top) = before;
+    (axes[i] == 3 ? padding.right : padding.bottom) = after;
   }
-  if (op.pads.any()) {
-    node.set_output(node.add(op, {node.activation(0)}));
-  } else {
-    node.set_output(node.add(Identity{}, {node.activation(0)}));
-  }
+  pad_image(node, sides, channels, value);
 }
 
 std::vector<std::size_t> all_axes(std::size_t rank) {

@@ -88,6 +88,18 @@ TEST_CASE("Transpose permutes a picture, not the batch") {
   require_refused(reversed, ErrorCode::unsupported, {"perm", "[3,2,1,0]", "batch"});
 }
 
+TEST_CASE("Pad adds channels, with or without a border") {
+  const auto pad = [](const Dims& pads) {
+    OnnxBuilder builder = network(13, {kDynamic, 2, 1, 2});
+    builder.ints("pads", {8}, pads).floats("value", {}, {9}).node("Pad", {"x", "pads", "value"}, {"y"});
+    return import(builder);
+  };
+  CHECK(evaluate(pad({0, 1, 0, 0, 0, 0, 0, 0}), counting(4)) == std::vector<float>{9, 9, 1, 2, 3, 4});
+  const Graph both = pad({0, 0, 0, 1, 0, 1, 0, 0});
+  CHECK(both.output_desc().shape == Shape{1, 3, 1, 3});
+  CHECK(evaluate(both, counting(4)) == std::vector<float>{9, 1, 2, 9, 3, 4, 9, 9, 9});
+}
+
 TEST_CASE("Pad surrounds the height and width") {
   OnnxBuilder attributes = network(9);
   attributes.node("Pad", {"x"}, {"y"}).ints("pads", {0, 0, 1, 2, 0, 0, 3, 4}).attr("value", 0.5F);

@@ -185,7 +185,7 @@ std::vector<Malformed> malformed_pools() {
   add("negative pad", kInvalid, {"attribute 'pads'", "[-1,0,0,0]"}, [](OnnxNode& n) {
     n.ints("kernel_shape", {2, 2}).ints("pads", {-1, 0, 0, 0});
   });
-  add("pad as large as the window", kInvalid, {"'pads'", "2x2"}, [](OnnxNode& n) {
+  add("pad as large as the window", kInvalid, {"'pads'", "window's 2", "got 2 and 0"}, [](OnnxNode& n) {
     n.ints("kernel_shape", {2, 2}).ints("pads", {2, 0, 0, 0});
   });
   add("ceil_mode 2", kInvalid, {"attribute 'ceil_mode'", "got 2"}, [](OnnxNode& n) {
@@ -198,9 +198,15 @@ std::vector<Malformed> malformed_pools() {
       },
       9);
   add(
-      "dilation 2", kUnsupported, {"attribute 'dilations'", "[2,2]"},
+      "dilation 0", kInvalid, {"attribute 'dilations'", "[2,0]"},
       [](OnnxNode& n) {
-        n.ints("kernel_shape", {2, 2}).ints("dilations", {2, 2});
+        n.ints("kernel_shape", {2, 2}).ints("dilations", {2, 0});
+      },
+      19);
+  add(
+      "dilation past the image", kInvalid, {"window of 7", "height of 6"},
+      [](OnnxNode& n) {
+        n.ints("kernel_shape", {2, 2}).ints("dilations", {6, 1});
       },
       19);
   add("auto_pad in small letters", kInvalid, {"attribute 'auto_pad'", "'same_upper'"}, [](OnnxNode& n) {

@@ -212,7 +212,6 @@ std::vector<Malformed> malformed_reductions() {
   reduce("axis -5", kInvalid, "got -5", {-5});
   reduce("an axis twice", kInvalid, "[2,-2]", {2, -2});
   reduce("the batch", kUnsupported, "[0]", {0});
-  reduce("the channels and a side", kUnsupported, "[1,3]", {1, 3});
   reduce("everything", kUnsupported, "[]", {});
   list.add("ReduceMean with axes as input before opset 18", kInvalid, {"(ReduceMean)", "opset 13", "has 2"},
            [](auto& b) {
@@ -245,8 +244,8 @@ std::vector<Malformed> malformed_reductions() {
   });
   list.add("Softmax over axis 4", kInvalid, {"(Softmax)", "got 4"},
            [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 4); });
-  list.add("Softmax over pixels", kUnsupported, {"attribute 'axis'", "3"},
-           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 3); });
+  list.add("Softmax over the batch", kUnsupported, {"attribute 'axis'", "axis -4", "batch"},
+           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", -4); });
   const auto pad = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& pads) {
     list.add("Pad by " + name, code, {"(Pad)", word}, [&](auto& b) {
       b.ints("p", {static_cast<std::int64_t>(pads.size())}, pads).node("Pad", {"x", "p"}, {"y"});
@@ -255,8 +254,11 @@ std::vector<Malformed> malformed_reductions() {
   pad("four numbers", kInvalid, "8 entries", {0, 0, 1, 1});
   pad("a negative number", kUnsupported, "cropping", {0, 0, 0, 0, 0, 0, -1, 0});
   pad("a huge number", kUnsupported, "65537", {0, 0, 0, 0, 0, 0, 0, 65537});
-  pad("channels", kUnsupported, "height and width", {0, 1, 0, 0, 0, 0, 0, 0});
-  pad("the batch", kUnsupported, "height and width", {1, 0, 0, 0, 0, 0, 0, 0});
+  pad("the batch", kUnsupported, "[1,0,0,0,0,0,0,0] for 1x2x4x4", {1, 0, 0, 0, 0, 0, 0, 0});
+  list.add("Pad of a matrix", kUnsupported, {"(Pad)", "(N, C, H, W)", "1x32"}, [](auto& b) {
+    b.ints("p", {4}, {0, 1, 0, 0}).node("Flatten", {"x"}, {"flat"});
+    b.node("Pad", {"flat", "p"}, {"y"});
+  });
   for (const std::string mode : {"edge", "reflect", "wrap", "Constant"}) {
     list.add("Pad of mode " + mode, kUnsupported, {"attribute 'mode'", "'" + mode + "'"}, [&](auto& b) {
       b.ints("p", {8}, Dims(8, 0)).node("Pad", {"x", "p"}, {"y"}).attr("mode", mode);

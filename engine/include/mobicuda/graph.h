@@ -87,6 +87,7 @@ struct Pool2d {
   Padding pads;
   bool ceil_mode = false;
   bool count_include_pad = false;
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< > 0
 };
 
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
@@ -104,7 +105,7 @@ struct LocalResponseNorm {
   float bias = 1.0F;      ///< > 0
 };
 
-/// exp(x - max) / sum over axis 1, for rank 2 or for rank 4 with H = W = 1.
+/// exp(x - max) / sum over axis 1, for rank >= 2: over the channels of each pixel.
 struct Softmax {
   enum : std::size_t { kInput, kInputs };
 };
