@@ -90,10 +90,13 @@ constexpr OperatorForm kForms[] = {
     {"Shape", 15, kNewest, 1, 1, "end start", import_shape, import_shape},
     {"Sigmoid", 6, kNewest, 1, 1, "", import_sigmoid, kNone},
     {"Size", 6, kNewest, 1, 1, "", import_size, import_size},
-    {"Slice", 6, 9, 1, 1, "axes ends starts", kNone, fold_slice_attributes},
-    {"Slice", 10, kNewest, 3, 5, "", kNone, fold_slice_inputs},
+    {"Slice", 6, 9, 1, 1, "axes ends starts", import_slice_attributes, fold_slice_attributes},
+    {"Slice", 10, kNewest, 3, 5, "", import_slice_inputs, fold_slice_inputs},
     {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened, kNone},
     {"Softmax", 13, kNewest, 1, 1, "axis", import_softmax_axis, kNone},
+    {"Split", 6, 12, 1, 1, "axis split", import_split, kNone},
+    {"Split", 13, 17, 1, 2, "axis", import_split, kNone},
+    {"Split", 18, kNewest, 1, 2, "axis num_outputs", import_split, kNone},
     {"Sqrt", 6, kNewest, 1, 1, "", kNone, fold_sqrt},
     {"Squeeze", 6, 12, 1, 1, "axes", import_squeeze, fold_squeeze},
     {"Squeeze", 13, kNewest, 1, 2, "", import_squeeze, fold_squeeze},
@@ -226,7 +229,7 @@ void import_node(NodeImporter& node) {
                 error.hint());
   }
   for (std::size_t position = 1; position < static_cast<std::size_t>(node.proto().output_size()); ++position) {
-    if (node.output_is_used(position)) {
+    if (node.output_is_used(position) && !node.output_is_set(position)) {
       throw node.error(ErrorCode::unsupported, "output #" + std::to_string(position) + " " +
                                                    in_quotes(node.proto().output(static_cast<int>(position))) +
                                                    " is used; only the first is supported");

@@ -82,6 +82,13 @@ struct SimpleLowering {
                      });
   }
 
+  std::function<void(const StepContext&)> operator()(const Slice& op) const {
+    const SlicePlan plan = plan_slice(op, x_desc);
+    return loop_rows(plan.rows, plan.chunk, [x = x, y = y, plan](const StepContext& context, Range range) {
+      slice(plan, context.buffer<const T>(x), context.buffer<T>(y), range);
+    });
+  }
+
   std::function<void(const StepContext&)> operator()(const LocalResponseNorm& op) const {
     return loop_rows(x_desc.shape[2], x_desc.shape[3] * x_desc.shape[1] * std::min(op.size, x_desc.shape[1]),
                      [op, x = x, y = y, desc = x_desc](const StepContext& context, Range rows) {
@@ -177,7 +184,7 @@ struct SimpleLowering {
 std::string kernel_stem(const Op& op) {
   if (std::holds_alternative<Pool2d>(op) || std::holds_alternative<GlobalAveragePool>(op)) return "pooling";
   if (std::holds_alternative<Softmax>(op)) return "softmax";
-  if (std::holds_alternative<Concat>(op)) return "concat";
+  if (std::holds_alternative<Concat>(op) || std::holds_alternative<Slice>(op)) return "concat";
   if (std::holds_alternative<LocalResponseNorm>(op)) return "local_response_norm";
   if (std::holds_alternative<Add>(op) || std::holds_alternative<Mul>(op) || std::holds_alternative<Unary>(op) ||
       std::holds_alternative<Clip>(op) || std::holds_alternative<ScaleShift>(op)) {

@@ -110,8 +110,9 @@ class CudnnBackend final : public Backend {
     if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
       return "no kernel for Softmax over the channels of each pixel yet; choose --impl cpu";
     }
-    if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Mul>(node.op) ||
-        std::holds_alternative<Unary>(node.op) || std::holds_alternative<LocalResponseNorm>(node.op)) {
+    if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
+        std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
+        std::holds_alternative<LocalResponseNorm>(node.op)) {
       return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
     }
     return std::nullopt;

@@ -59,6 +59,7 @@ class PlanBuilder {
   void emit(const Node& node, const Unary&) { throw_no_kernel(node); }
   void emit(const Node& node, const LocalResponseNorm&) { throw_no_kernel(node); }
   void emit(const Node& node, const Concat&) { throw_no_kernel(node); }
+  void emit(const Node& node, const Slice&) { throw_no_kernel(node); }
   [[noreturn]] static void throw_no_kernel(const Node& node) {
     throw Error(ErrorCode::internal, node.origin.describe(), "no kernel for " + std::string(op_name(node.op)));
   }

@@ -50,6 +50,10 @@ struct Attributes {
     return text.str();
   }
   std::string operator()(const Concat& op) const { return " axis=" + std::to_string(op.axis); }
+  std::string operator()(const Slice& op) const {
+    return " axis=" + std::to_string(op.axis) + " " + std::to_string(op.first) + ".." +
+           std::to_string(op.first + op.extent);
+  }
   std::string operator()(const Softmax&) const { return ""; }
   std::string operator()(const Reshape&) const { return ""; }
   std::string operator()(const Transpose& op) const {

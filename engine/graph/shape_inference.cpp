@@ -206,14 +206,31 @@ TensorDesc infer(const Softmax&, Inputs inputs) {
   return x;
 }
 
+// An axis but the batch.
+std::size_t axis_of(std::int64_t axis, const Shape& shape) {
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  if (axis <= 0 || axis >= rank) {
+    reject("attribute 'axis'",
+           "must be 1 to " + std::to_string(rank - 1) + " for " + to_string(shape) + ", got " + std::to_string(axis));
+  }
+  return static_cast<std::size_t>(axis);
+}
+
+TensorDesc infer(const Slice& op, Inputs inputs) {
+  const TensorDesc& x = required(inputs, Slice::kInput, "x");
+  const std::size_t axis = axis_of(op.axis, x.shape);
+  if (op.first < 0 || op.extent <= 0 || op.extent > x.shape[axis] || op.first > x.shape[axis] - op.extent) {
+    reject("attributes 'first' and 'extent'", "must lie within 0.." + std::to_string(x.shape[axis]) + ", got " +
+                                                  std::to_string(op.first) + " and " + std::to_string(op.extent));
+  }
+  std::vector<std::int64_t> dims(x.shape.dims().begin(), x.shape.dims().end());
+  dims[axis] = op.extent;
+  return {DType::F32, Shape(std::span<const std::int64_t>(dims)), x.layout};
+}
+
 TensorDesc infer(const Concat& op, Inputs inputs) {
   const TensorDesc& first = required(inputs, Concat::kFirst, "0");
-  const auto rank = static_cast<std::int64_t>(first.shape.rank());
-  if (op.axis <= 0 || op.axis >= rank) {
-    reject("attribute 'axis'", "must be 1 to " + std::to_string(rank - 1) + " for " + to_string(first.shape) +
-                                   ", got " + std::to_string(op.axis));
-  }
-  const auto joined = static_cast<std::size_t>(op.axis);
+  const std::size_t joined = axis_of(op.axis, first.shape);
   std::vector<std::int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
   for (std::size_t position = 1; position < inputs.size(); ++position) {
     const Shape& shape = required(inputs, position, std::to_string(position).c_str()).shape;

@@ -26,8 +26,9 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   if (std::holds_alternative<Transpose>(node.op) && graph.value(node.output).desc.shape.rank() > 4) {
     return "Transpose of more than 4 axes has no kernel";
   }
-  if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Mul>(node.op) ||
-      std::holds_alternative<Unary>(node.op) || std::holds_alternative<LocalResponseNorm>(node.op)) {
+  if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
+      std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
+      std::holds_alternative<LocalResponseNorm>(node.op)) {
     return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
   }
   const Shape& y = graph.value(node.output).desc.shape;

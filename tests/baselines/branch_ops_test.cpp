@@ -47,6 +47,21 @@ TEST_CASE("concat joins channels in both layouts, for every picture") {
   CHECK(join(Layout::NHWC, {10, 30, 20, 40, 50, 70, 60, 80}) == Doubles{1, 10, 30, 2, 20, 40, 3, 50, 70, 4, 60, 80});
 }
 
+TEST_CASE("slice takes channels or columns in both layouts, for every picture") {
+  const Doubles x = one_to(24);  // 2 pictures of (3, 2, 2)
+  const auto part = [&](Layout layout, const Slice& op) {
+    const SlicePlan plan = plan_slice(op, {DType::F32, Shape{1, 3, 2, 2}, layout});
+    Doubles y(static_cast<std::size_t>(2 * plan.rows * plan.chunk), kNaN);
+    slice(plan, x.data(), y.data(), {0, plan.rows});
+    slice(plan, x.data(), y.data(), {plan.rows, 2 * plan.rows});
+    return y;
+  };
+  CHECK(part(Layout::NCHW, {1, 1, 1}) == Doubles{5, 6, 7, 8, 17, 18, 19, 20});
+  CHECK(part(Layout::NHWC, {1, 1, 1}) == Doubles{2, 5, 8, 11, 14, 17, 20, 23});
+  CHECK(part(Layout::NCHW, {3, 1, 1}) == Doubles{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
+  CHECK(part(Layout::NHWC, {3, 1, 1}) == Doubles{4, 5, 6, 10, 11, 12, 16, 17, 18, 22, 23, 24});
+}
+
 TEST_CASE("mul repeats its second input along the axes where that has extent 1") {
   const Doubles x = one_to(16);  // 2 pictures of (2, 2, 2)
   const auto product = [&](Layout layout, const Shape& shape, const Doubles& b, Activation activation = {}) {
@@ -133,6 +148,17 @@ TEST_CASE("branches joined by Concat and normalised run in fp32 as in fp64") {
   const ValueId right = net.add(Unary{}, {entry}).pointwise(6).last();
   net.add(Concat{axis}, {left, right, left}).add(LocalResponseNorm{5, 1.0F, 0.75F, 2.0F}, {net.last()}).pointwise(8);
   check_engine(net.build(), 5 + 5 + 18);
+}
+
+TEST_CASE("channels that are split, computed apart and shuffled run in fp32 as in fp64") {
+  test::TestGraph net(nchw(Shape{1, 8, 9, 7}), 5);
+  net.pointwise(8);
+  const ValueId entry = net.last();
+  const ValueId kept = net.add(Slice{1, 0, 4}, {entry}).last();
+  net.add(Slice{1, 4, 4}, {entry}).pointwise(4);
+  net.add(Concat{}, {kept, net.last()}).add(Reshape{Shape{1, 2, 4, 9, 7}}, {net.last()});
+  net.add(Transpose{{0, 2, 1, 3, 4}}, {net.last()}).add(Reshape{Shape{1, 8, 9, 7}}, {net.last()}).pointwise(6);
+  check_engine(net.build(), 8 + 4 + 8);
 }
 
 TEST_CASE("Concat of features and of values that are the network's own input or output") {

@@ -324,6 +324,7 @@ TEST_CASE("custom: operations without a kernel are named at compile time") {
   dilated.kernel = {2, 2};
   dilated.dilations = {2, 2};
   for (const auto& [op, inputs, name] : {std::tuple<Op, std::size_t, std::string>{Concat{}, 2, "Concat"},
+                                         {Slice{}, 1, "Slice"},
                                          {Mul{}, 2, "Mul"},
                                          {Unary{}, 1, "Sigmoid"},
                                          {Unary{UnaryKind::HardSwish}, 1, "HardSwish"},

@@ -110,6 +110,21 @@ TEST_CASE("Concat adds up one axis and refuses what does not fit beside it") {
   CHECK(contains(refused(1, {x, kNoValue}), "input '1': is missing"));
 }
 
+TEST_CASE("Slice takes a part of an axis, and no more than there is") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  network.add(Slice{1, 6, 2}, {x});
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 2, 10, 10});
+  const auto refused = [&](Slice op) {
+    return message_of([&] { network.add(op, {x}, "part"); }, ErrorCode::invalid_model);
+  };
+  CHECK(contains(refused({1, 7, 2}), "'part' (Slice): attributes 'first' and 'extent': must lie within 0..8, got 7"));
+  CHECK(contains(refused({1, -1, 2}), "got -1 and 2"));
+  CHECK(contains(refused({2, 0, 0}), "within 0..10, got 0 and 0"));
+  CHECK(contains(refused({0, 0, 1}), "attribute 'axis': must be 1 to 3"));
+  CHECK(contains(refused({1, 1, std::numeric_limits<std::int64_t>::max()}), "within 0..8"));
+}
+
 TEST_CASE("Mul repeats its second input where that has extent 1") {
   TestNetwork network(Shape{1, 8, 10, 10});
   const ValueId x = network.last();

@@ -47,6 +47,7 @@ TEST_CASE("remove_noops drops neutral nodes and keeps the network's output name"
   network.conv(8, 1);
   network.add(Clip{}, {network.last()});
   network.add(Pad{}, {network.last()});
+  network.add(Slice{1, 0, 8}, {network.last()});
   network.add(Transpose{{0, 2, 3, 1}}, {network.last()});
   network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
   network.add(Clip{Activation::relu()}, {network.last()});

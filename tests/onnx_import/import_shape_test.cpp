@@ -88,6 +88,51 @@ TEST_CASE("Transpose permutes a picture, not the batch") {
   require_refused(reversed, ErrorCode::unsupported, {"perm", "[3,2,1,0]", "batch"});
 }
 
+TEST_CASE("Slice takes parts of activations, in both of its forms") {
+  const auto evaluated = [](const Dims& starts, const Dims& ends, const Dims& axes, std::int64_t opset) {
+    OnnxBuilder builder = network(opset, {kDynamic, 2, 2, 3});
+    if (opset < 10) {
+      builder.node("Slice", {"x"}, {"y"}).ints("starts", starts).ints("ends", ends).ints("axes", axes);
+    } else {
+      const auto count = static_cast<std::int64_t>(axes.size());
+      builder.ints("s", {count}, starts).ints("e", {count}, ends).ints("a", {count}, axes);
+      builder.node("Slice", {"x", "s", "e", "a"}, {"y"});
+    }
+    return evaluate(import(builder), counting(12));
+  };
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t opset : {9, 13}) {
+    CHECK(evaluated({1}, {kEnd}, {1}, opset) == std::vector<float>{7, 8, 9, 10, 11, 12});
+    CHECK(evaluated({-2}, {-1}, {-1}, opset) == std::vector<float>{2, 5, 8, 11});
+    CHECK(evaluated({0, 1, 0}, {kEnd, 2, 2}, {0, 1, 3}, opset) == std::vector<float>{7, 8, 10, 11});
+    CHECK(evaluated({0}, {kEnd}, {2}, opset) == counting(12));
+  }
+}
+
+TEST_CASE("Split gives equal parts, given parts, and since opset 18 a smaller last one") {
+  // The parts in opposite order.
+  const auto swapped = [](OnnxBuilder& builder, const std::vector<std::string>& inputs) {
+    return builder.node("Split", inputs, {"a", "b"}, "split").attr("axis", 1);
+  };
+  const auto join = [](OnnxBuilder& builder) {
+    builder.node("Concat", {"b", "a"}, {"y"}).attr("axis", 1);
+    return evaluate(import(builder), counting(3));
+  };
+  OnnxBuilder given = network(11, {kDynamic, 3});
+  swapped(given, {"x"}).ints("split", {1, 2});
+  CHECK(join(given) == std::vector<float>{2, 3, 1});
+  OnnxBuilder input = network(13, {kDynamic, 3});
+  swapped(input.ints("parts", {2}, {2, 1}), {"x", "parts"});
+  CHECK(join(input) == std::vector<float>{3, 1, 2});
+  OnnxBuilder uneven = network(18, {kDynamic, 3});
+  swapped(uneven, {"x"}).attr("num_outputs", 2);
+  CHECK(join(uneven) == std::vector<float>{3, 1, 2});
+  OnnxBuilder equal = network(6, {kDynamic, 4});
+  equal.node("Split", {"x"}, {"unused", "y"}).attr("axis", -1);
+  CHECK(evaluate(import(equal), counting(4)) == std::vector<float>{3, 4});
+  CHECK(import(equal).value(import(equal).output()).name == "y");
+}
+
 TEST_CASE("Pad adds channels, with or without a border") {
   const auto pad = [](const Dims& pads) {
     OnnxBuilder builder = network(13, {kDynamic, 2, 1, 2});

@@ -236,6 +236,35 @@ std::vector<Malformed> malformed_reductions() {
   concat("other extents", kInvalid, {"input #1 'mean'", "1x2x1x1", "1x2x4x4", "axis 1"}, {"x", "mean"}, 1);
   concat("other ranks", kInvalid, {"input #2 'flat'", "1x32"}, {"x", "x", "flat"}, 1);
   concat("a constant", kUnsupported, {"input #1 'c'", "constant"}, {"x", "c"}, 1);
+  const auto slice = [&](const std::string& name, const std::string& word, std::int64_t axis, std::int64_t start,
+                         std::int64_t end, std::int64_t step) {
+    list.add("Slice of an activation: " + name, kUnsupported, {"'part' (Slice)", word}, [&](auto& b) {
+      b.ints("s", {1}, {start}).ints("e", {1}, {end}).ints("a", {1}, {axis}).ints("st", {1}, {step});
+      b.node("Slice", {"x", "s", "e", "a", "st"}, {"y"}, "part");
+    });
+  };
+  slice("every second column", "0..4 with step 2 along axis 3 of 1x2x4x4", 3, 0, 4, 2);
+  slice("backwards", "with step -1", 2, 4, 0, -1);
+  slice("the first picture", "not along the batch", 0, 0, 1, 1);
+  slice("nothing", "3..3 with step 1 along axis 2 of 1x2x4x4 is empty", 2, 3, 3, 1);
+  const auto split = [&](const std::string& name, ErrorCode code, const std::string& word, std::int64_t opset,
+                         const std::function<void(OnnxNode)>& spoil) {
+    list.add("Split " + name, code, {"'part' (Split)", word}, opset, [&](auto& b) {
+      spoil(b.node("Split", {"x"}, {"y", "z"}, "part"));
+    });
+  };
+  split("of the batch", kUnsupported, "0 of 1x2x4x4 splits the pictures", 13, [](OnnxNode) {});
+  split("into unequal halves", kInvalid, "parts [1,4] of an extent of 4", 11, [](OnnxNode n) {
+    n.attr("axis", 2).ints("split", {1, 4});
+  });
+  split("into too few", kInvalid, "as many as the outputs, 2", 11,
+        [](OnnxNode n) { n.attr("axis", 2).ints("split", {4}); });
+  split("into three of two", kInvalid, "'num_outputs'", 18,
+        [](OnnxNode n) { n.attr("axis", 2).attr("num_outputs", 3); });
+  split("with a part of 0", kInvalid, "parts [0,4]", 11, [](OnnxNode n) { n.attr("axis", 2).ints("split", {0, 4}); });
+  list.add("Split of 4 into 3", kInvalid, {"(Split)", "4 does not split into 3"}, 13, [](auto& b) {
+    b.node("Split", {"x"}, {"y", "u", "v"}).attr("axis", 2);
+  });
   list.add("ReduceMean over an activation", kUnsupported, {"input #1 'x'", "constant"}, 18, [](auto& b) {
     b.node("ReduceMean", {"x", "x"}, {"y"});
   });

@@ -23,4 +23,18 @@ ConcatPlan plan_concat(const Concat& op, const TensorDesc& y_desc, const std::ve
 template <class T>
 void concat(const ConcatPlan& plan, std::size_t input, const T* x, T* y, Range rows);
 
+/// The opposite: of each row of x, `chunk` elements from `first`.
+struct SlicePlan {
+  std::int64_t x_row = 0;
+  std::int64_t first = 0;
+  std::int64_t chunk = 0;
+  std::int64_t rows = 1;  ///< in one picture
+};
+
+SlicePlan plan_slice(const Slice& op, const TensorDesc& x_desc);
+
+/// Copies the rows in `rows`, counted through all pictures.
+template <class T>
+void slice(const SlicePlan& plan, const T* x, T* y, Range rows);
+
 }  // namespace mobicuda::cpu

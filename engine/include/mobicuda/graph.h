@@ -122,6 +122,14 @@ struct Concat {
   std::int64_t axis = 1;                   ///< > 0: pictures are not joined
 };
 
+/// The elements first to first + extent along an axis.
+struct Slice {
+  enum : std::size_t { kInput, kInputs };
+  std::int64_t axis = 1;    ///< > 0
+  std::int64_t first = 0;   ///< >= 0
+  std::int64_t extent = 1;  ///< > 0; first + extent <= the input's
+};
+
 /// Permutes the axes of a value; axis 0 stays.
 struct Transpose {
   enum : std::size_t { kInput, kInputs };
@@ -147,7 +155,7 @@ struct Identity {
 };
 
 using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
-                        Softmax, Concat, Reshape, Transpose, Pad, LayoutTransform, Identity>;
+                        Softmax, Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity>;
 
 MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 
