@@ -25,7 +25,7 @@ std::string_view op_name(const Op& op) noexcept {
                                                 "LayoutTransform",
                                                 "Identity"};
   static_assert(std::size(kNames) == std::variant_size_v<Op>);
-  static constexpr std::array<std::string_view, 2> kUnaryNames{"Sigmoid", "HardSwish"};
+  static constexpr std::array<std::string_view, 5> kUnaryNames{"Sigmoid", "HardSwish", "Tanh", "LeakyRelu", "Elu"};
   if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
   return kNames[op.index()];
 }

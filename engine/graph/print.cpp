@@ -33,7 +33,11 @@ struct Attributes {
   std::string operator()(const ScaleShift& op) const { return activation_text(op.activation); }
   std::string operator()(const Add& op) const { return activation_text(op.activation); }
   std::string operator()(const Mul& op) const { return activation_text(op.activation); }
-  std::string operator()(const Unary&) const { return ""; }
+  std::string operator()(const Unary& op) const {
+    std::ostringstream text;
+    if (op.kind == UnaryKind::LeakyRelu || op.kind == UnaryKind::Elu) text << " alpha=" << op.alpha;
+    return text.str();
+  }
   std::string operator()(const Clip& op) const { return activation_text(op.activation); }
   std::string operator()(const Pool2d& op) const {
     std::ostringstream text;

@@ -147,7 +147,10 @@ TensorDesc infer(const Mul&, Inputs inputs) {
   return left;
 }
 
-TensorDesc infer(const Unary&, Inputs inputs) { return required(inputs, Unary::kInput, "x"); }
+TensorDesc infer(const Unary& op, Inputs inputs) {
+  if (!std::isfinite(op.alpha)) reject("attribute 'alpha'", "must be finite, got " + std::to_string(op.alpha));
+  return required(inputs, Unary::kInput, "x");
+}
 
 TensorDesc infer(const Clip&, Inputs inputs) { return required(inputs, Clip::kInput, "x"); }
 

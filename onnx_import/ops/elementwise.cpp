@@ -17,6 +17,10 @@ void add_clip(NodeImporter& node, float lo, float hi) {
   node.set_output(node.add(op, {node.activation(0)}));
 }
 
+void add_unary(NodeImporter& node, UnaryKind kind, float alpha = 0.0F) {
+  node.set_output(node.add(Unary{kind, alpha}, {node.activation(0)}));
+}
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A constant operand that broadcasts along all axes but one: the axis, and its elements (one when uniform).
@@ -195,7 +199,7 @@ float read_bound(const NodeImporter& node, std::size_t position, float fallback)
 
 void import_relu(NodeImporter& node) { add_clip(node, 0.0F, kInfinity); }
 
-void import_sigmoid(NodeImporter& node) { node.set_output(node.add(Unary{UnaryKind::Sigmoid}, {node.activation(0)})); }
+void import_sigmoid(NodeImporter& node) { add_unary(node, UnaryKind::Sigmoid); }
 
 // clip(alpha * x + beta, 0, 1): what the graph has already, and folds into a convolution.
 void import_hard_sigmoid(NodeImporter& node) {
@@ -206,9 +210,12 @@ void import_hard_sigmoid(NodeImporter& node) {
   node.set_output(node.add(unit, {scale_shift(node, node.activation(0), 1, {alpha}, {beta})}));
 }
 
-void import_hard_swish(NodeImporter& node) {
-  node.set_output(node.add(Unary{UnaryKind::HardSwish}, {node.activation(0)}));
+void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
+void import_tanh(NodeImporter& node) { add_unary(node, UnaryKind::Tanh); }
+void import_leaky_relu(NodeImporter& node) {
+  add_unary(node, UnaryKind::LeakyRelu, finite_attribute(node, "alpha", 0.01F));
 }
+void import_elu(NodeImporter& node) { add_unary(node, UnaryKind::Elu, finite_attribute(node, "alpha", 1.0F)); }
 
 void import_clip_attributes(NodeImporter& node) {
   const float lo = node.float_attribute("min", -kInfinity);

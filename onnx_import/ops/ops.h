@@ -18,6 +18,7 @@ void import_batch_norm_14(NodeImporter& node);
 void import_average_pool(NodeImporter& node);
 void import_max_pool(NodeImporter& node);
 void import_global_average_pool(NodeImporter& node);
+void import_global_max_pool(NodeImporter& node);
 
 void import_reduce_mean_attribute(NodeImporter& node);
 void import_reduce_mean_input(NodeImporter& node);
@@ -31,6 +32,9 @@ void import_lrn(NodeImporter& node);
 
 void import_relu(NodeImporter& node);
 void import_sigmoid(NodeImporter& node);
+void import_tanh(NodeImporter& node);
+void import_leaky_relu(NodeImporter& node);
+void import_elu(NodeImporter& node);
 void import_hard_sigmoid(NodeImporter& node);
 void import_hard_swish(NodeImporter& node);
 void import_clip_attributes(NodeImporter& node);

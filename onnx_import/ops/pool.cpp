@@ -41,6 +41,14 @@ void import_max_pool(NodeImporter& node) {
   node.set_output(node.add(read_pool(node, PoolKind::Max), {node.activation(0)}));
 }
 
+void import_global_max_pool(NodeImporter& node) {
+  const Shape& image = node.shape(0);
+  require_image(node, image);
+  Pool2d op;
+  op.kernel = {image[2], image[3]};
+  node.set_output(node.add(op, {node.activation(0)}));
+}
+
 void import_global_average_pool(NodeImporter& node) {
   require_image(node, node.shape(0));
   node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));

@@ -99,6 +99,28 @@ TEST_CASE("Sigmoid and HardSwish give the values worked out by hand, far from ze
   CHECK(std::isnan(y[7]));
 }
 
+TEST_CASE("Tanh, LeakyRelu and Elu bend at zero, and NaN passes") {
+  constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+  const Doubles x{-2, -std::log(2.0), 0, 3, -kInf, kNaN};
+  Doubles y(6, 0.0);
+  const auto check_nan = [&] { CHECK(std::isnan(y[5])); };
+  unary(Unary{UnaryKind::LeakyRelu, 0.25F}, x.data(), y.data(), {0, 6});
+  CHECK(y[0] == -0.5);
+  CHECK(y[2] == 0);
+  CHECK(y[3] == 3);
+  check_nan();
+  unary(Unary{UnaryKind::Elu, 2.0F}, x.data(), y.data(), {0, 6});
+  CHECK(std::abs(y[1] + 1.0) <= kRounding);
+  CHECK(y[3] == 3);
+  CHECK(y[4] == -2);
+  check_nan();
+  unary(Unary{UnaryKind::Tanh}, x.data(), y.data(), {0, 6});
+  CHECK(std::abs(y[1] + 0.6) <= kRounding);  // (1/4 - 1) / (1/4 + 1)
+  CHECK(y[2] == 0);
+  CHECK(y[4] == -1);
+  check_nan();
+}
+
 TEST_CASE("local_response_norm counts the channels around each, in both layouts") {
   LocalResponseNorm op{3, 3.0F, 1.0F, 1.0F};  // x / (1 + sum of squares)
   const Doubles planar{1, 2, 3, 4, 5, 6};     // (3, 1, 2)

@@ -1,6 +1,7 @@
 // Clip, Relu, Min, Max and arithmetic with constants.
 
 #include <cmath>
+#include <optional>
 
 #include "import_support.h"
 
@@ -205,6 +206,24 @@ TEST_CASE("Sigmoid, HardSigmoid and HardSwish") {
   OnnxBuilder infinite = network(13);
   infinite.node("HardSigmoid", {"x"}, {"y"}, "gate").attr("alpha", kInf);
   require_refused(infinite, ErrorCode::invalid_model, {"'gate' (HardSigmoid)", "attribute 'alpha'", "finite", "inf"});
+}
+
+TEST_CASE("Tanh, LeakyRelu and Elu") {
+  const auto of = [](const std::string& op, std::optional<float> alpha) {
+    OnnxBuilder builder = network(13, {kDynamic, 1, 1, 2});
+    OnnxNode node = builder.node(op, {"x"}, {"y"}, "act");
+    if (alpha) node.attr("alpha", *alpha);
+    return builder;
+  };
+  CHECK(evaluate(import(of("LeakyRelu", {})), {-100, 2}) == std::vector<float>{-1, 2});
+  CHECK(evaluate(import(of("LeakyRelu", 0.5F)), {-100, 2}) == std::vector<float>{-50, 2});
+  CHECK(evaluate(import(of("Elu", {})), {-1000, 2}) == std::vector<float>{-1, 2});
+  CHECK(evaluate(import(of("Elu", 3.0F)), {-1000, 2}) == std::vector<float>{-3, 2});
+  CHECK(evaluate(import(of("Tanh", {})), {-1000, 0}) == std::vector<float>{-1, 0});
+  require_refused(of("Elu", kInf), ErrorCode::invalid_model, {"'act' (Elu)", "attribute 'alpha'", "finite"});
+  OnnxBuilder pool = network(13, {kDynamic, 2, 2, 2});
+  pool.node("GlobalMaxPool", {"x"}, {"y"});
+  CHECK(evaluate(import(pool), counting(8)) == std::vector<float>{4, 8});
 }
 
 TEST_CASE("squeeze and excite as exporters write it") {

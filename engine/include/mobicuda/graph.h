@@ -61,12 +61,14 @@ struct Mul {
   Activation activation;
 };
 
-enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish };
+enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu };
 
-/// Sigmoid: y = 1 / (1 + exp(-x)). HardSwish: y = x * clip(x / 6 + 1/2, 0, 1).
+/// Sigmoid: y = 1 / (1 + exp(-x)). HardSwish: y = x * clip(x / 6 + 1/2, 0, 1). Where x < 0, LeakyRelu: y = alpha * x,
+/// and Elu: y = alpha * (exp(x) - 1); elsewhere y = x.
 struct Unary {
   enum : std::size_t { kInput, kInputs };
   UnaryKind kind = UnaryKind::Sigmoid;
+  float alpha = 0.0F;  ///< finite
 };
 
 /// y = act(x).
