@@ -110,6 +110,9 @@ class CudnnBackend final : public Backend {
     if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
       return "no kernel for Softmax over the channels of each pixel yet; choose --impl cpu";
     }
+    if (const auto* pad = std::get_if<Pad>(&node.op); pad != nullptr && pad->mode != PadMode::Constant) {
+      return "no kernel for Pad with pixels of the picture yet; choose --impl cpu";
+    }
     if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
         std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
         std::holds_alternative<LocalResponseNorm>(node.op)) {

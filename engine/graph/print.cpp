@@ -67,7 +67,9 @@ struct Attributes {
   }
   std::string operator()(const Pad& op) const {
     std::ostringstream text;
-    text << " pads=" << pads_text(op.pads) << " value=" << op.value;
+    text << " pads=" << pads_text(op.pads);
+    if (op.mode == PadMode::Constant) text << " value=" << op.value;
+    if (op.mode != PadMode::Constant) text << (op.mode == PadMode::Edge ? " edge" : " reflect");
     return text.str();
   }
   std::string operator()(const LayoutTransform& op) const { return " to=" + std::string(to_string(op.to)); }

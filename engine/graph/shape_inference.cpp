@@ -280,6 +280,10 @@ TensorDesc infer(const Transpose& op, Inputs inputs) {
 TensorDesc infer(const Pad& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Pad::kInput);
   require_padding(op.pads);
+  if (op.mode == PadMode::Reflect &&
+      (std::max(op.pads.top, op.pads.bottom) >= x.shape[2] || std::max(op.pads.left, op.pads.right) >= x.shape[3])) {
+    reject("attribute 'pads'", "must be smaller than the picture that they mirror, " + to_string(x.shape));
+  }
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], x.shape[2] + op.pads.top + op.pads.bottom,
                         x.shape[3] + op.pads.left + op.pads.right},

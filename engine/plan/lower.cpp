@@ -35,6 +35,9 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
     return "no kernel for Softmax over the channels of each pixel yet; choose --impl cpu";
   }
+  if (const auto* pad = std::get_if<Pad>(&node.op); pad != nullptr && pad->mode != PadMode::Constant) {
+    return "no kernel for Pad with pixels of the picture yet; choose --impl cpu";
+  }
   const auto* pool = std::get_if<Pool2d>(&node.op);
   if (pool != nullptr && pool->dilations != std::array<std::int64_t, 2>{1, 1}) {
     return "no kernel for Pool2d with dilations yet; choose --impl cpu";

@@ -28,14 +28,23 @@ void reshape_activation(NodeImporter& node, const Dims& to) {
   node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
 }
 
+PadMode pad_mode(const NodeImporter& node) {
+  const std::string mode = node.string_attribute("mode", "constant");
+  if (mode == "constant") return PadMode::Constant;
+  if (mode == "edge") return PadMode::Edge;
+  if (mode == "reflect") return PadMode::Reflect;
+  throw node.unsupported_attribute("mode",
+                                   "only 'constant', 'edge' and 'reflect' are supported, got " + in_quotes(mode));
+}
+
 // Surrounds an image; channels are padded as the height of an image turned over.
-void pad_image(NodeImporter& node, const Padding& sides, const Padding& channels, float value) {
+void pad_image(NodeImporter& node, const Padding& sides, const Padding& channels, float value, PadMode mode) {
   ValueId image = node.activation(0);
   if (channels.any()) {
     image = node.add(Transpose{{0, 2, 1, 3}}, {image});
-    image = node.add(Transpose{{0, 2, 1, 3}}, {node.add(Pad{channels, value}, {image})});
+    image = node.add(Transpose{{0, 2, 1, 3}}, {node.add(Pad{channels, value, mode}, {image})});
   }
-  if (sides.any()) image = node.add(Pad{sides, value}, {image});
+  if (sides.any()) image = node.add(Pad{sides, value, mode}, {image});
   node.set_output(sides.any() || channels.any() ? image : node.add(Identity{}, {image}));
 }
 
@@ -47,9 +56,7 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
     throw node.error(ErrorCode::invalid_model,
                      "pads must have " + std::to_string(2 * axes.size()) + " entries, got " + to_string(pads));
   }
-  const std::string mode = node.string_attribute("mode", "constant");
-  if (mode != "constant")
-    throw node.unsupported_attribute("mode", "only 'constant' is supported, got " + in_quotes(mode));
+  const PadMode mode = pad_mode(node);
   Padding sides;
   Padding channels;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -72,7 +79,7 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
     (axes[i] == 3 ? padding.left : padding.top) = before;
     (axes[i] == 3 ? padding.right : padding.bottom) = after;
   }
-  pad_image(node, sides, channels, value);
+  pad_image(node, sides, channels, value, mode);
 }
 
 std::vector<std::size_t> all_axes(std::size_t rank) {

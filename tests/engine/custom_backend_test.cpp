@@ -329,6 +329,7 @@ TEST_CASE("custom: operations without a kernel are named at compile time") {
                                          {Unary{}, 1, "Sigmoid"},
                                          {Unary{UnaryKind::HardSwish}, 1, "HardSwish"},
                                          {LocalResponseNorm{}, 1, "LocalResponseNorm"},
+                                         {Pad{{1, 1, 1, 1}, 0.0F, PadMode::Edge}, 1, "Pad with pixels of the picture"},
                                          {dilated, 1, "Pool2d with dilations"},
                                          {Softmax{}, 1, "Softmax over the channels of each pixel"}}) {
     CHECK(refusal(op, inputs).find("no kernel for " + name + " yet; choose --impl cpu") != std::string::npos);

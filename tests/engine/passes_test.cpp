@@ -133,6 +133,15 @@ TEST_CASE("a scale in front folds into the weights, a shift only without padding
   check_same(std::move(apart).build(), plain);
 }
 
+TEST_CASE("a Pad with other pixels than zeros stays in front of its convolution") {
+  for (const Pad& pad : {Pad{{1, 1, 1, 1}, 0.0F, PadMode::Reflect}, Pad{{1, 1, 1, 1}, 1.0F}}) {
+    TestNetwork network(Shape{1, 6, 6, 6});
+    network.add(pad, {network.last()});
+    network.conv(4, 3);
+    CHECK(count_of<Pad>(run_pass("fold_pad", std::move(network).build())) == 1);
+  }
+}
+
 TEST_CASE("chains of affine nodes fold completely") {
   TestNetwork network(Shape{1, 6, 6, 6});
   network.conv(4, 3);

@@ -145,6 +145,17 @@ TEST_CASE("Pad adds channels, with or without a border") {
   CHECK(evaluate(both, counting(4)) == std::vector<float>{9, 1, 2, 9, 3, 4, 9, 9, 9});
 }
 
+TEST_CASE("Pad repeats the border or mirrors the picture") {
+  const auto padded = [](const std::string& mode, const Dims& pads) {
+    OnnxBuilder builder = network(9, {kDynamic, 1, 2, 3});
+    builder.node("Pad", {"x"}, {"y"}).ints("pads", pads).attr("mode", mode);
+    return evaluate(import(builder), counting(6));
+  };
+  CHECK(padded("edge", {0, 0, 1, 0, 0, 0, 0, 2}) == std::vector<float>{1, 2, 3, 3, 3, 1, 2, 3, 3, 3, 4, 5, 6, 6, 6});
+  CHECK(padded("reflect", {0, 0, 0, 2, 0, 0, 1, 1}) ==
+        std::vector<float>{3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5, 3, 2, 1, 2, 3, 2});
+}
+
 TEST_CASE("Pad surrounds the height and width") {
   OnnxBuilder attributes = network(9);
   attributes.node("Pad", {"x"}, {"y"}).ints("pads", {0, 0, 1, 2, 0, 0, 3, 4}).attr("value", 0.5F);

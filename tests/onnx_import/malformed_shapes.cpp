@@ -288,11 +288,14 @@ std::vector<Malformed> malformed_reductions() {
     b.ints("p", {4}, {0, 1, 0, 0}).node("Flatten", {"x"}, {"flat"});
     b.node("Pad", {"flat", "p"}, {"y"});
   });
-  for (const std::string mode : {"edge", "reflect", "wrap", "Constant"}) {
+  for (const std::string mode : {"wrap", "Constant"}) {
     list.add("Pad of mode " + mode, kUnsupported, {"attribute 'mode'", "'" + mode + "'"}, [&](auto& b) {
       b.ints("p", {8}, Dims(8, 0)).node("Pad", {"x", "p"}, {"y"}).attr("mode", mode);
     });
   }
+  list.add("Pad that mirrors more than there is", kInvalid, {"(Pad)", "attribute 'pads'", "1x2x4x4"}, [](auto& b) {
+    b.ints("p", {8}, {0, 0, 4, 0, 0, 0, 0, 0}).node("Pad", {"x", "p"}, {"y"}).attr("mode", "reflect");
+  });
   list.add("Pad without pads", kInvalid, {"attribute 'pads'", "missing"}, 9,
            [](auto& b) { b.node("Pad", {"x"}, {"y"}); });
   list.add("Pad of axis 7", kInvalid, {"(Pad)", "got 7"}, 18, [](auto& b) {

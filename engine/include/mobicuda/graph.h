@@ -138,11 +138,14 @@ struct Transpose {
   std::vector<std::int64_t> permutation;
 };
 
-/// Surrounds H and W with `value`.
+enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
+
+/// Surrounds H and W: with `value`, with the border's pixels, or with the picture mirrored at its border's pixels.
 struct Pad {
   enum : std::size_t { kInput, kInputs };
-  Padding pads;
+  Padding pads;  ///< Reflect: each less than the extent
   float value = 0.0F;
+  PadMode mode = PadMode::Constant;
 };
 
 /// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
