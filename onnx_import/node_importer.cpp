@@ -204,9 +204,14 @@ ValueId NodeImporter::add_input_constant(std::size_t position) {
   return add_constant(node_.input(static_cast<int>(position)), floats(position)->tensor());
 }
 
-void NodeImporter::set_output(ValueId value) {
-  state_.builder.rename(value, printable(node_.output(0)));
-  state_.values.emplace(node_.output(0), value);
+void NodeImporter::set_output(std::size_t position, ValueId value) {
+  const std::string& name = node_.output(static_cast<int>(position));
+  state_.builder.rename(value, printable(name));
+  state_.values.emplace(name, value);
+}
+
+bool NodeImporter::output_is_set(std::size_t position) const {
+  return state_.values.contains(node_.output(static_cast<int>(position)));
 }
 
 void NodeImporter::set_output(ConstantPtr constant) { state_.values.emplace(node_.output(0), std::move(constant)); }

@@ -92,7 +92,9 @@ class NodeImporter {
   ValueId add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
   ValueId add_constant(const std::string& name, const Shape& shape, std::span<const float> values);
   ValueId add_input_constant(std::size_t position);  ///< an input's floats as a value of the graph
-  void set_output(ValueId value);
+  void set_output(ValueId value) { set_output(0, value); }
+  void set_output(std::size_t position, ValueId value);
+  bool output_is_set(std::size_t position) const;
   void set_output(ConstantPtr constant);
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.

@@ -44,7 +44,7 @@ constexpr OperatorForm kForms[] = {
     {"Ceil", 6, kNewest, 1, 1, "", kNone, fold_ceil},
     {"Clip", 6, 10, 1, 1, "max min", import_clip_attributes, kNone},
     {"Clip", 11, kNewest, 1, 3, "", import_clip_inputs, fold_clip},
-    {"Concat", 6, kNewest, 1, kAny, "axis", kNone, fold_concat},
+    {"Concat", 6, kNewest, 1, kAny, "axis", import_concat, fold_concat},
     {"Constant", 6, 10, 0, 0, kConstant6, kNone, fold_constant},
     {"Constant", 11, 11, 0, 0, kConstant11, kNone, fold_constant},
     {"Constant", 12, kNewest, 0, 0, kConstant12, kNone, fold_constant},
@@ -55,6 +55,7 @@ constexpr OperatorForm kForms[] = {
     {"Dropout", 6, 6, 1, 1, "is_test ratio", import_dropout_6, fold_identity},
     {"Dropout", 7, 11, 1, 1, "ratio", import_dropout_7, fold_identity},
     {"Dropout", 12, kNewest, 1, 3, "seed", import_dropout_12, kNone},
+    {"Elu", 6, kNewest, 1, 1, "alpha", import_elu, kNone},
     {"Expand", 8, kNewest, 2, 2, "", kNone, fold_expand},
     {"Flatten", 6, kNewest, 1, 1, "axis", import_flatten, fold_flatten},
     {"Floor", 6, kNewest, 1, 1, "", kNone, fold_floor},
@@ -63,7 +64,12 @@ constexpr OperatorForm kForms[] = {
     {"Gemm", 7, 10, 3, 3, "alpha beta transA transB", import_gemm, kNone},
     {"Gemm", 11, kNewest, 2, 3, "alpha beta transA transB", import_gemm, kNone},
     {"GlobalAveragePool", 6, kNewest, 1, 1, "", import_global_average_pool, kNone},
+    {"GlobalMaxPool", 6, kNewest, 1, 1, "", import_global_max_pool, kNone},
+    {"HardSigmoid", 6, kNewest, 1, 1, "alpha beta", import_hard_sigmoid, kNone},
+    {"HardSwish", 14, kNewest, 1, 1, "", import_hard_swish, kNone},
     {"Identity", 6, kNewest, 1, 1, "", import_identity, fold_identity},
+    {"LRN", 6, kNewest, 1, 1, "alpha beta bias size", import_lrn, kNone},
+    {"LeakyRelu", 6, kNewest, 1, 1, "alpha", import_leaky_relu, kNone},
     {"MatMul", 6, kNewest, 2, 2, "", import_matmul, kNone},
     {"Max", 6, kNewest, 1, kAny, "", import_max, fold_max},
     {"MaxPool", 6, 7, 1, 1, "auto_pad kernel_shape pads strides", import_max_pool, kNone},
@@ -85,17 +91,22 @@ constexpr OperatorForm kForms[] = {
     {"Reshape", 14, kNewest, 2, 2, "allowzero", import_reshape, fold_reshape},
     {"Shape", 6, 14, 1, 1, "", import_shape, import_shape},
     {"Shape", 15, kNewest, 1, 1, "end start", import_shape, import_shape},
+    {"Sigmoid", 6, kNewest, 1, 1, "", import_sigmoid, kNone},
     {"Size", 6, kNewest, 1, 1, "", import_size, import_size},
-    {"Slice", 6, 9, 1, 1, "axes ends starts", kNone, fold_slice_attributes},
-    {"Slice", 10, kNewest, 3, 5, "", kNone, fold_slice_inputs},
+    {"Slice", 6, 9, 1, 1, "axes ends starts", import_slice_attributes, fold_slice_attributes},
+    {"Slice", 10, kNewest, 3, 5, "", import_slice_inputs, fold_slice_inputs},
     {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened, kNone},
     {"Softmax", 13, kNewest, 1, 1, "axis", import_softmax_axis, kNone},
+    {"Split", 6, 12, 1, 1, "axis split", import_split, kNone},
+    {"Split", 13, 17, 1, 2, "axis", import_split, kNone},
+    {"Split", 18, kNewest, 1, 2, "axis num_outputs", import_split, kNone},
     {"Sqrt", 6, kNewest, 1, 1, "", kNone, fold_sqrt},
     {"Squeeze", 6, 12, 1, 1, "axes", import_squeeze, fold_squeeze},
     {"Squeeze", 13, kNewest, 1, 2, "", import_squeeze, fold_squeeze},
     {"Sub", 6, 6, 2, 2, "axis broadcast", import_sub, fold_sub},
     {"Sub", 7, kNewest, 2, 2, "", import_sub, fold_sub},
     {"Sum", 6, kNewest, 1, kAny, "", import_sum, fold_add},
+    {"Tanh", 6, kNewest, 1, 1, "", import_tanh, kNone},
     {"Transpose", 6, kNewest, 1, 1, "perm", import_transpose, fold_transpose},
     {"Unsqueeze", 6, 12, 1, 1, "axes", import_unsqueeze, fold_unsqueeze},
     {"Unsqueeze", 13, kNewest, 2, 2, "", import_unsqueeze, fold_unsqueeze},
@@ -222,7 +233,7 @@ void import_node(NodeImporter& node) {
                 error.hint());
   }
   for (std::size_t position = 1; position < static_cast<std::size_t>(node.proto().output_size()); ++position) {
-    if (node.output_is_used(position)) {
+    if (node.output_is_used(position) && !node.output_is_set(position)) {
       throw node.error(ErrorCode::unsupported, "output #" + std::to_string(position) + " " +
                                                    in_quotes(node.proto().output(static_cast<int>(position))) +
                                                    " is used; only the first is supported");

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "baselines/cpu/ops/concat.h"
 #include "baselines/cpu/ops/elementwise.h"
 #include "baselines/cpu/ops/layout_transform.h"
+#include "baselines/cpu/ops/local_response_norm.h"
 #include "baselines/cpu/ops/pooling.h"
 #include "baselines/cpu/ops/softmax.h"
 
@@ -50,6 +52,50 @@ struct SimpleLowering {
                 });
   }
 
+  std::function<void(const StepContext&)> operator()(const Mul& op) const {
+    MulPlan plan = plan_mul(x_desc, view.desc(Mul::kRight));
+    const std::int64_t rows = plan.rows();
+    return loop_rows(rows, plan.last.extent,
+                     [op, a = x, b = view.inputs[Mul::kRight], y = y, plan = std::move(plan)](
+                         const StepContext& context, Range range) {
+                       mul(op, plan, context.buffer<const T>(a), context.buffer<const T>(b), context.buffer<T>(y),
+                           range);
+                     });
+  }
+
+  std::function<void(const StepContext&)> operator()(const Unary& op) const {
+    return loop(y_desc.shape.elements(), kElementGrain, [op, x = x, y = y](const StepContext& context, Range range) {
+      unary(op, context.buffer<const T>(x), context.buffer<T>(y), range);
+    });
+  }
+
+  std::function<void(const StepContext&)> operator()(const Concat& op) const {
+    std::vector<TensorDesc> descs;
+    for (std::size_t input = 0; input < view.inputs.size(); ++input) descs.push_back(view.desc(input));
+    ConcatPlan plan = plan_concat(op, y_desc, descs);
+    const std::int64_t rows = plan.rows;
+    return loop_rows(rows, plan.y_row,
+                     [inputs = view.inputs, y = y, plan = std::move(plan)](const StepContext& context, Range range) {
+                       for (std::size_t i = 0; i < inputs.size(); ++i) {
+                         concat(plan, i, context.buffer<const T>(inputs[i]), context.buffer<T>(y), range);
+                       }
+                     });
+  }
+
+  std::function<void(const StepContext&)> operator()(const Slice& op) const {
+    const SlicePlan plan = plan_slice(op, x_desc);
+    return loop_rows(plan.rows, plan.chunk, [x = x, y = y, plan](const StepContext& context, Range range) {
+      slice(plan, context.buffer<const T>(x), context.buffer<T>(y), range);
+    });
+  }
+
+  std::function<void(const StepContext&)> operator()(const LocalResponseNorm& op) const {
+    return loop_rows(x_desc.shape[2], x_desc.shape[3] * x_desc.shape[1] * std::min(op.size, x_desc.shape[1]),
+                     [op, x = x, y = y, desc = x_desc](const StepContext& context, Range rows) {
+                       local_response_norm(op, desc, context.buffer<const T>(x), context.buffer<T>(y), rows);
+                     });
+  }
+
   std::function<void(const StepContext&)> operator()(const Clip& op) const {
     return loop(y_desc.shape.elements(), kElementGrain, [op, x = x, y = y](const StepContext& context, Range range) {
       clip(op, context.buffer<const T>(x), context.buffer<T>(y), range);
@@ -88,9 +134,11 @@ struct SimpleLowering {
   }
 
   std::function<void(const StepContext&)> operator()(const Softmax&) const {
-    return loop_rows(1, x_desc.shape[1],
-                     [x = x, y = y, columns = x_desc.shape[1]](const StepContext& context, Range rows) {
-                       softmax(columns, context.buffer<const T>(x), context.buffer<T>(y), rows);
+    const std::int64_t columns = x_desc.shape[1];
+    const std::int64_t stride = strides_of(x_desc)[1];
+    return loop_rows(x_desc.shape.elements() / columns, columns,
+                     [x = x, y = y, columns, stride](const StepContext& context, Range rows) {
+                       softmax(columns, stride, context.buffer<const T>(x), context.buffer<T>(y), rows);
                      });
   }
 
@@ -136,7 +184,10 @@ struct SimpleLowering {
 std::string kernel_stem(const Op& op) {
   if (std::holds_alternative<Pool2d>(op) || std::holds_alternative<GlobalAveragePool>(op)) return "pooling";
   if (std::holds_alternative<Softmax>(op)) return "softmax";
-  if (std::holds_alternative<Add>(op) || std::holds_alternative<Clip>(op) || std::holds_alternative<ScaleShift>(op)) {
+  if (std::holds_alternative<Concat>(op) || std::holds_alternative<Slice>(op)) return "concat";
+  if (std::holds_alternative<LocalResponseNorm>(op)) return "local_response_norm";
+  if (std::holds_alternative<Add>(op) || std::holds_alternative<Mul>(op) || std::holds_alternative<Unary>(op) ||
+      std::holds_alternative<Clip>(op) || std::holds_alternative<ScaleShift>(op)) {
     return "elementwise";
   }
   return "layout_transform";
@@ -162,6 +213,13 @@ std::string why_not_lowered(const Graph& graph, const Node& node) {
     if (x.layout != Layout::NHWC) return "the input must be NHWC: run optimize() on the graph";
     const ValueId residual = node.inputs[Conv2d::kResidual];
     if (residual != kNoValue && graph.value(residual).desc.layout != y.layout) return "the residual must be NHWC";
+  }
+  if (std::holds_alternative<Concat>(node.op)) {
+    for (const ValueId id : node.inputs) {
+      const TensorDesc& part = graph.value(id).desc;
+      const bool same_order = part.layout == y.layout || (in_logical_order(part) && in_logical_order(y));
+      if (!same_order) return "all inputs must have one layout: run optimize() on the graph";
+    }
   }
   return {};
 }

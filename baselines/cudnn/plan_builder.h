@@ -54,6 +54,15 @@ class PlanBuilder {
   void emit(const Node& node, const Gemm& op);
   void emit(const Node& node, const ScaleShift& op);
   void emit(const Node& node, const Add& op);
+  // Refused before, by why_unsupported().
+  void emit(const Node& node, const Mul&) { throw_no_kernel(node); }
+  void emit(const Node& node, const Unary&) { throw_no_kernel(node); }
+  void emit(const Node& node, const LocalResponseNorm&) { throw_no_kernel(node); }
+  void emit(const Node& node, const Concat&) { throw_no_kernel(node); }
+  void emit(const Node& node, const Slice&) { throw_no_kernel(node); }
+  [[noreturn]] static void throw_no_kernel(const Node& node) {
+    throw Error(ErrorCode::internal, node.origin.describe(), "no kernel for " + std::string(op_name(node.op)));
+  }
   void emit(const Node& node, const Clip& op);
   void emit(const Node& node, const Pool2d& op);
   void emit(const Node& node, const GlobalAveragePool& op);

@@ -11,6 +11,11 @@ std::string pads_text(const Padding& pads) {
   return text.str();
 }
 
+std::string dilations_text(const std::array<std::int64_t, 2>& dilations) {
+  if (dilations == std::array<std::int64_t, 2>{1, 1}) return "";
+  return " dilation=" + std::to_string(dilations[0]) + ',' + std::to_string(dilations[1]);
+}
+
 std::string activation_text(const Activation& activation) {
   return activation.is_none() ? "" : " act=" + to_string(activation);
 }
@@ -19,9 +24,7 @@ struct Attributes {
   std::string operator()(const Conv2d& op) const {
     std::ostringstream text;
     text << " stride=" << op.strides[0] << ',' << op.strides[1] << " pads=" << pads_text(op.pads);
-    if (op.dilations != std::array<std::int64_t, 2>{1, 1}) {
-      text << " dilation=" << op.dilations[0] << ',' << op.dilations[1];
-    }
+    text << dilations_text(op.dilations);
     if (op.groups != 1) text << " groups=" << op.groups;
     text << activation_text(op.activation);
     return text.str();
@@ -29,15 +32,32 @@ struct Attributes {
   std::string operator()(const Gemm& op) const { return activation_text(op.activation); }
   std::string operator()(const ScaleShift& op) const { return activation_text(op.activation); }
   std::string operator()(const Add& op) const { return activation_text(op.activation); }
+  std::string operator()(const Mul& op) const { return activation_text(op.activation); }
+  std::string operator()(const Unary& op) const {
+    std::ostringstream text;
+    if (op.kind == UnaryKind::LeakyRelu || op.kind == UnaryKind::Elu) text << " alpha=" << op.alpha;
+    return text.str();
+  }
   std::string operator()(const Clip& op) const { return activation_text(op.activation); }
   std::string operator()(const Pool2d& op) const {
     std::ostringstream text;
     text << (op.kind == PoolKind::Max ? " max " : " average ") << op.kernel[0] << 'x' << op.kernel[1]
          << " stride=" << op.strides[0] << ',' << op.strides[1] << " pads=" << pads_text(op.pads)
-         << (op.ceil_mode ? " ceil" : "") << (op.count_include_pad ? " include_pad" : "");
+         << dilations_text(op.dilations) << (op.ceil_mode ? " ceil" : "")
+         << (op.count_include_pad ? " include_pad" : "");
     return text.str();
   }
   std::string operator()(const GlobalAveragePool&) const { return ""; }
+  std::string operator()(const LocalResponseNorm& op) const {
+    std::ostringstream text;
+    text << " size=" << op.size << " alpha=" << op.alpha << " beta=" << op.beta << " bias=" << op.bias;
+    return text.str();
+  }
+  std::string operator()(const Concat& op) const { return " axis=" + std::to_string(op.axis); }
+  std::string operator()(const Slice& op) const {
+    return " axis=" + std::to_string(op.axis) + " " + std::to_string(op.first) + ".." +
+           std::to_string(op.first + op.extent);
+  }
   std::string operator()(const Softmax&) const { return ""; }
   std::string operator()(const Reshape&) const { return ""; }
   std::string operator()(const Transpose& op) const {
@@ -47,7 +67,9 @@ struct Attributes {
   }
   std::string operator()(const Pad& op) const {
     std::ostringstream text;
-    text << " pads=" << pads_text(op.pads) << " value=" << op.value;
+    text << " pads=" << pads_text(op.pads);
+    if (op.mode == PadMode::Constant) text << " value=" << op.value;
+    if (op.mode != PadMode::Constant) text << (op.mode == PadMode::Edge ? " edge" : " reflect");
     return text.str();
   }
   std::string operator()(const LayoutTransform& op) const { return " to=" + std::string(to_string(op.to)); }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <type_traits>
 
 #include <mobicuda/graph.h>
 
@@ -131,14 +133,38 @@ TensorDesc infer(const Add&, Inputs inputs) {
   return left;
 }
 
+TensorDesc infer(const Mul&, Inputs inputs) {
+  const TensorDesc& left = required(inputs, Mul::kLeft, "A");
+  const TensorDesc& right = required(inputs, Mul::kRight, "B");
+  bool fits = left.shape.rank() == right.shape.rank();
+  for (std::size_t axis = 0; fits && axis < left.shape.rank(); ++axis) {
+    fits = right.shape[axis] == left.shape[axis] || right.shape[axis] == 1;
+  }
+  if (!fits) {
+    reject("input 'B'", "must have the extents of 'A', " + to_string(left.shape) + ", or 1 in their place, got " +
+                            to_string(right.shape));
+  }
+  return left;
+}
+
+TensorDesc infer(const Unary& op, Inputs inputs) {
+  if (!std::isfinite(op.alpha)) reject("attribute 'alpha'", "must be finite, got " + std::to_string(op.alpha));
+  return required(inputs, Unary::kInput, "x");
+}
+
 TensorDesc infer(const Clip&, Inputs inputs) { return required(inputs, Clip::kInput, "x"); }
 
 std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis, std::int64_t before,
                          std::int64_t after) {
+  const std::int64_t span = checked_multiply(op.kernel[axis] - 1, op.dilations[axis]) + 1;
+  if (before >= span || after >= span) {
+    reject("attribute 'pads'", "must be smaller than the window's " + std::to_string(span) + ", got " +
+                                   std::to_string(before) + " and " + std::to_string(after));
+  }
   const std::int64_t floor_extent =
-      window_extent(extent, op.kernel[axis], op.strides[axis], before, after, axis == 0 ? "height" : "width");
+      window_extent(extent, span, op.strides[axis], before, after, axis == 0 ? "height" : "width");
   if (!op.ceil_mode) return floor_extent;
-  const std::int64_t room = extent + before + after - op.kernel[axis];
+  const std::int64_t room = extent + before + after - span;
   std::int64_t out = (room + op.strides[axis] - 1) / op.strides[axis] + 1;
   if ((out - 1) * op.strides[axis] >= extent + before) --out;  // a window that starts in the padding is dropped
   return out;
@@ -148,12 +174,8 @@ TensorDesc infer(const Pool2d& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Pool2d::kInput);
   for (const std::int64_t extent : op.kernel) require_positive(extent, "kernel_shape");
   for (const std::int64_t stride : op.strides) require_positive(stride, "strides");
+  for (const std::int64_t dilation : op.dilations) require_positive(dilation, "dilations");
   require_padding(op.pads);
-  if (op.pads.top >= op.kernel[0] || op.pads.bottom >= op.kernel[0] || op.pads.left >= op.kernel[1] ||
-      op.pads.right >= op.kernel[1]) {
-    reject("attribute 'pads'",
-           "must be smaller than the window of " + std::to_string(op.kernel[0]) + "x" + std::to_string(op.kernel[1]));
-  }
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], pool_extent(op, x.shape[2], 0, op.pads.top, op.pads.bottom),
                         pool_extent(op, x.shape[3], 1, op.pads.left, op.pads.right)},
@@ -165,11 +187,68 @@ TensorDesc infer(const GlobalAveragePool&, Inputs inputs) {
   return {DType::F32, Shape{x.shape[0], x.shape[1], 1, 1}, x.layout};
 }
 
+void require_not_negative(float value, const char* attribute) {
+  if (!std::isfinite(value) || value < 0.0F) {
+    reject(std::string("attribute '") + attribute + "'", "must be >= 0 and finite, got " + std::to_string(value));
+  }
+}
+
+TensorDesc infer(const LocalResponseNorm& op, Inputs inputs) {
+  const TensorDesc& x = image(inputs, LocalResponseNorm::kInput);
+  require_positive(op.size, "size");
+  require_not_negative(op.alpha, "alpha");
+  require_not_negative(op.beta, "beta");
+  require_not_negative(op.bias, "bias");
+  if (op.bias == 0.0F) reject("attribute 'bias'", "must be > 0: zeros would be divided by zero");
+  return x;
+}
+
 TensorDesc infer(const Softmax&, Inputs inputs) {
   const TensorDesc& x = required(inputs, Softmax::kInput, "x");
-  const bool vector = x.shape.rank() == 2 || (x.shape.rank() == 4 && x.shape[2] == 1 && x.shape[3] == 1);
-  if (!vector) reject("input 'x'", "must be (N, C) or (N, C, 1, 1), got " + to_string(x.shape));
+  if (x.shape.rank() < 2) reject("input 'x'", "must have channels on axis 1, got " + to_string(x.shape));
   return x;
+}
+
+// An axis but the batch.
+std::size_t axis_of(std::int64_t axis, const Shape& shape) {
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  if (axis <= 0 || axis >= rank) {
+    reject("attribute 'axis'",
+           "must be 1 to " + std::to_string(rank - 1) + " for " + to_string(shape) + ", got " + std::to_string(axis));
+  }
+  return static_cast<std::size_t>(axis);
+}
+
+TensorDesc infer(const Slice& op, Inputs inputs) {
+  const TensorDesc& x = required(inputs, Slice::kInput, "x");
+  const std::size_t axis = axis_of(op.axis, x.shape);
+  if (op.first < 0 || op.extent <= 0 || op.extent > x.shape[axis] || op.first > x.shape[axis] - op.extent) {
+    reject("attributes 'first' and 'extent'", "must lie within 0.." + std::to_string(x.shape[axis]) + ", got " +
+                                                  std::to_string(op.first) + " and " + std::to_string(op.extent));
+  }
+  std::vector<std::int64_t> dims(x.shape.dims().begin(), x.shape.dims().end());
+  dims[axis] = op.extent;
+  return {DType::F32, Shape(std::span<const std::int64_t>(dims)), x.layout};
+}
+
+TensorDesc infer(const Concat& op, Inputs inputs) {
+  const TensorDesc& first = required(inputs, Concat::kFirst, "0");
+  const std::size_t joined = axis_of(op.axis, first.shape);
+  std::vector<std::int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
+  for (std::size_t position = 1; position < inputs.size(); ++position) {
+    const Shape& shape = required(inputs, position, std::to_string(position).c_str()).shape;
+    bool fits = shape.rank() == first.shape.rank();
+    for (std::size_t axis = 0; fits && axis < shape.rank(); ++axis) {
+      fits = axis == joined || shape[axis] == first.shape[axis];
+    }
+    if (!fits) {
+      reject("input '" + std::to_string(position) + "'", "of shape " + to_string(shape) + " cannot be joined to " +
+                                                             to_string(first.shape) + " along axis " +
+                                                             std::to_string(op.axis));
+    }
+    dims[joined] += shape[joined];
+  }
+  return checked({DType::F32, Shape(std::span<const std::int64_t>(dims)), first.layout});
 }
 
 TensorDesc infer(const Reshape& op, Inputs inputs) {
@@ -201,6 +280,10 @@ TensorDesc infer(const Transpose& op, Inputs inputs) {
 TensorDesc infer(const Pad& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Pad::kInput);
   require_padding(op.pads);
+  if (op.mode == PadMode::Reflect &&
+      (std::max(op.pads.top, op.pads.bottom) >= x.shape[2] || std::max(op.pads.left, op.pads.right) >= x.shape[3])) {
+    reject("attribute 'pads'", "must be smaller than the picture that they mirror, " + to_string(x.shape));
+  }
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], x.shape[2] + op.pads.top + op.pads.bottom,
                         x.shape[3] + op.pads.left + op.pads.right},
@@ -215,9 +298,10 @@ TensorDesc infer(const LayoutTransform& op, Inputs inputs) {
 
 TensorDesc infer(const Identity&, Inputs inputs) { return required(inputs, Identity::kInput, "x"); }
 
+// Whether an op may have so many inputs.
 template <class T>
-std::size_t arity(const T&) {
-  return T::kInputs;
+bool takes(const T&, std::size_t inputs) {
+  return std::is_same_v<T, Concat> ? inputs >= T::kInputs : inputs == T::kInputs;
 }
 
 // Inputs that must be constants, so that engines can pack them.
@@ -231,12 +315,15 @@ bool must_be_constant(const Op& op, std::size_t position) {
 }  // namespace
 
 TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs) {
-  const std::size_t expected = std::visit([](const auto& o) { return arity(o); }, op);
-  if (inputs.size() != expected) {
-    reject("inputs", std::string(op_name(op)) + " has " + std::to_string(expected) + " input positions, got " +
-                         std::to_string(inputs.size()));
-  }
-  return std::visit([&](const auto& o) { return infer(o, inputs); }, op);
+  return std::visit(
+      [&]<class T>(const T& o) {
+        if (!takes(o, inputs.size())) {
+          reject("inputs", std::string(op_name(op)) + " has " + std::to_string(T::kInputs) + " input positions" +
+                               (takes(o, T::kInputs + 1) ? " or more" : "") + ", got " + std::to_string(inputs.size()));
+        }
+        return infer(o, inputs);
+      },
+      op);
 }
 
 TensorDesc infer_node_output(const Node& node, std::span<const Value> values) {

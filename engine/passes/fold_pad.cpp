@@ -5,12 +5,18 @@
 
 namespace mobicuda::passes {
 
+namespace {
+
+bool adds_zeros(const Pad& op) { return op.mode == PadMode::Constant && op.value == 0.0F; }
+
+}  // namespace
+
 Graph fold_pad(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
     const auto* conv = std::get_if<Conv2d>(&node.op);
     const Node* pad_node = conv != nullptr ? sole_producer<Pad>(graph, node.inputs[Conv2d::kInput]) : nullptr;
-    if (pad_node == nullptr || std::get<Pad>(pad_node->op).value != 0.0F) {
+    if (pad_node == nullptr || !adds_zeros(std::get<Pad>(pad_node->op))) {
       rewriter.copy(node);
       continue;
     }

@@ -32,8 +32,8 @@ Graph run_once(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const bool fused = std::holds_alternative<Clip>(node.op) &&
                        (fuse_into<Conv2d>(graph, rewriter, node) || fuse_into<Gemm>(graph, rewriter, node) ||
-                        fuse_into<Add>(graph, rewriter, node) || fuse_into<ScaleShift>(graph, rewriter, node) ||
-                        fuse_into<Clip>(graph, rewriter, node));
+                        fuse_into<Add>(graph, rewriter, node) || fuse_into<Mul>(graph, rewriter, node) ||
+                        fuse_into<ScaleShift>(graph, rewriter, node) || fuse_into<Clip>(graph, rewriter, node));
     if (!fused) rewriter.copy(node);
   }
   return rewriter.finish();

@@ -4,7 +4,7 @@
 
 namespace mobicuda::passes {
 
-/// Drops Identity, neutral Clip, Pad, Reshape, Transpose and LayoutTransform; joins Transpose pairs; a
+/// Drops Identity, neutral Clip, Pad, Slice, Reshape, Transpose and LayoutTransform; joins Transpose pairs; a
 /// Transpose of the network's NHWC input becomes the input's layout; an average pool over the whole map
 /// becomes GlobalAveragePool.
 Graph remove_noops(const Graph& graph);

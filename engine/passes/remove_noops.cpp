@@ -27,7 +27,10 @@ bool is_noop(const Graph& graph, const Node& node) {
   if (const auto* clip = std::get_if<Clip>(&node.op)) return clip->activation.is_none();
   if (const auto* pad = std::get_if<Pad>(&node.op)) return !pad->pads.any();
   if (const auto* transpose = std::get_if<Transpose>(&node.op)) return is_identity(transpose->permutation);
-  if (std::holds_alternative<Reshape>(node.op) || std::holds_alternative<LayoutTransform>(node.op)) return in == out;
+  if (std::holds_alternative<Reshape>(node.op) || std::holds_alternative<LayoutTransform>(node.op) ||
+      std::holds_alternative<Slice>(node.op)) {
+    return in == out;
+  }
   return false;
 }
 

@@ -224,6 +224,15 @@ class Lowering {
   void lower(const Node& node, const Add& op);
   void add_addition(LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,
                     const Activation& activation);
+  // Refused before, by why_not_lowered().
+  void lower(const Node& node, const Mul&) { throw_no_kernel(node); }
+  void lower(const Node& node, const Unary&) { throw_no_kernel(node); }
+  void lower(const Node& node, const LocalResponseNorm&) { throw_no_kernel(node); }
+  void lower(const Node& node, const Concat&) { throw_no_kernel(node); }
+  void lower(const Node& node, const Slice&) { throw_no_kernel(node); }
+  [[noreturn]] static void throw_no_kernel(const Node& node) {
+    throw Error(ErrorCode::internal, node.origin.describe(), "no kernel for " + std::string(op_name(node.op)));
+  }
   void lower(const Node& node, const Clip& op);
   void lower(const Node& node, const ScaleShift& op);
   void lower(const Node& node, const Pool2d& op);

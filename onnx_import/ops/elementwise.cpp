@@ -17,6 +17,10 @@ void add_clip(NodeImporter& node, float lo, float hi) {
   node.set_output(node.add(op, {node.activation(0)}));
 }
 
+void add_unary(NodeImporter& node, UnaryKind kind, float alpha = 0.0F) {
+  node.set_output(node.add(Unary{kind, alpha}, {node.activation(0)}));
+}
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A constant operand that broadcasts along all axes but one: the axis, and its elements (one when uniform).
@@ -101,11 +105,11 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
 
 std::size_t constant_operand(const NodeImporter& node) { return node.is_constant(0) ? 0 : 1; }
 
-// Whether a node with two operands has a constant one; two activations of other ops than Add are refused.
+// Refuses two activations: not every operator takes them.
 void require_constant_operand(const NodeImporter& node) {
   if (node.is_constant(0) || node.is_constant(1)) return;
   throw node.error(ErrorCode::unsupported, "one operand must be a constant",
-                   "of two activations only Add and Sum are supported");
+                   "of two activations only Add, Sum and Mul are supported");
 }
 
 void add_activations(NodeImporter& node, ValueId left, ValueId right) {
@@ -114,6 +118,30 @@ void add_activations(NodeImporter& node, ValueId left, ValueId right) {
                                                  to_string(node.shape_of(right)) + ": broadcasting is not supported");
   }
   node.set_output(node.add(Add{}, {left, right}));
+}
+
+// Whether `small` has the extents of `large`, or 1 in their place.
+bool repeats_to(const Shape& small, const Shape& large) {
+  if (small.rank() != large.rank()) return false;
+  for (std::size_t axis = 0; axis < large.rank(); ++axis) {
+    if (small[axis] != large[axis] && small[axis] != 1) return false;
+  }
+  return true;
+}
+
+void multiply_activations(NodeImporter& node) {
+  const Shape& left = node.shape(0);
+  const Shape& right = node.shape(1);
+  const bool same = left == right;
+  // Before opset 7, operands were aligned by attributes, and from the left.
+  if (!same && (node.state().opset < 7 || !(repeats_to(right, left) || repeats_to(left, right)))) {
+    throw node.error(ErrorCode::unsupported,
+                     "activations of shapes " + to_string(left) + " and " + to_string(right) +
+                         " cannot be multiplied in opset " + std::to_string(node.state().opset),
+                     "one may have 1 for extents of the other, since opset 7");
+  }
+  const bool swap = !repeats_to(right, left);
+  node.set_output(node.add(Mul{}, {node.activation(swap ? 1 : 0), node.activation(swap ? 0 : 1)}));
 }
 
 // MatMul followed by the addition of a row: one Gemm with a bias. Whether that was the case.
@@ -154,6 +182,12 @@ void import_bound(NodeImporter& node, bool lower) {
   node.set_output(node.add(op, {x}));
 }
 
+float finite_attribute(const NodeImporter& node, std::string_view name, float fallback) {
+  const float value = node.float_attribute(name, fallback);
+  if (!std::isfinite(value)) throw node.invalid_attribute(name, "must be finite, got " + std::to_string(value));
+  return value;
+}
+
 float read_bound(const NodeImporter& node, std::size_t position, float fallback) {
   if (!node.has_input(position)) return fallback;
   const float bound = node.scalar(position);
@@ -164,6 +198,24 @@ float read_bound(const NodeImporter& node, std::size_t position, float fallback)
 }  // namespace
 
 void import_relu(NodeImporter& node) { add_clip(node, 0.0F, kInfinity); }
+
+void import_sigmoid(NodeImporter& node) { add_unary(node, UnaryKind::Sigmoid); }
+
+// clip(alpha * x + beta, 0, 1): what the graph has already, and folds into a convolution.
+void import_hard_sigmoid(NodeImporter& node) {
+  const float alpha = finite_attribute(node, "alpha", 0.2F);
+  const float beta = finite_attribute(node, "beta", 0.5F);
+  Clip unit;
+  unit.activation = {0.0F, 1.0F};
+  node.set_output(node.add(unit, {scale_shift(node, node.activation(0), 1, {alpha}, {beta})}));
+}
+
+void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
+void import_tanh(NodeImporter& node) { add_unary(node, UnaryKind::Tanh); }
+void import_leaky_relu(NodeImporter& node) {
+  add_unary(node, UnaryKind::LeakyRelu, finite_attribute(node, "alpha", 0.01F));
+}
+void import_elu(NodeImporter& node) { add_unary(node, UnaryKind::Elu, finite_attribute(node, "alpha", 1.0F)); }
 
 void import_clip_attributes(NodeImporter& node) {
   const float lo = node.float_attribute("min", -kInfinity);
@@ -205,7 +257,10 @@ void import_sub(NodeImporter& node) {
 }
 
 void import_mul(NodeImporter& node) {
-  require_constant_operand(node);
+  if (!node.is_constant(0) && !node.is_constant(1)) {
+    multiply_activations(node);
+    return;
+  }
   const std::size_t constant = constant_operand(node);
   const ValueId x = node.activation(1 - constant);
   const Broadcast scale = read_broadcast(node, constant, node.shape_of(x));

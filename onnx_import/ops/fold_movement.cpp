@@ -58,17 +58,11 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
   return strides;
 }
 
-// `starts`, `ends` and `steps` along each of `axes`, clamped as ONNX says.
-void fold_slice(NodeImporter& node, const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& ends,
-                const std::vector<std::int64_t>& axes, const std::vector<std::int64_t>& steps) {
+// Ranges are clamped as ONNX says.
+void fold_slice(NodeImporter& node, const SliceRanges& ranges) {
+  const auto& [starts, ends, axes, steps] = ranges;
   const ConstantPtr source = node.constant(0);
   const Shape& shape = source->shape();
-  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size()) {
-    throw node.error(ErrorCode::invalid_model, "starts, ends, axes and steps must be equally long, got " +
-                                                   to_string(starts) + ", " + to_string(ends) + ", " + to_string(axes) +
-                                                   ", " + to_string(steps));
-  }
-  normalize_axes(node, axes, shape.rank());  // refuses duplicates
   std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
   std::vector<std::int64_t> strides = row_major_strides(shape);
   std::int64_t first = 0;
@@ -94,12 +88,6 @@ void fold_slice(NodeImporter& node, const std::vector<std::int64_t>& starts, con
   }
   const Shape result{std::span<const std::int64_t>(dims)};
   node.set_output(take(*source, result, strided_positions(result, first, strides)));
-}
-
-std::vector<std::int64_t> counting(std::size_t count) {
-  std::vector<std::int64_t> values;
-  for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<std::int64_t>(i));
-  return values;
 }
 
 }  // namespace
@@ -170,20 +158,10 @@ void fold_gather(NodeImporter& node) {
 }
 
 void fold_slice_attributes(NodeImporter& node) {
-  const auto starts = node.ints_attribute("starts");
-  const auto ends = node.ints_attribute("ends");
-  if (!starts || !ends) throw node.invalid_attribute(starts ? "ends" : "starts", "is missing");
-  const auto axes = node.ints_attribute("axes").value_or(counting(starts->size()));
-  fold_slice(node, *starts, *ends, axes, std::vector<std::int64_t>(starts->size(), 1));
+  fold_slice(node, slice_attributes(node, node.constant(0)->shape().rank()));
 }
 
-void fold_slice_inputs(NodeImporter& node) {
-  const std::vector<std::int64_t> starts = node.integers(1);
-  const std::vector<std::int64_t> axes = node.has_input(3) ? node.integers(3) : counting(starts.size());
-  const std::vector<std::int64_t> steps =
-      node.has_input(4) ? node.integers(4) : std::vector<std::int64_t>(starts.size(), 1);
-  fold_slice(node, starts, node.integers(2), axes, steps);
-}
+void fold_slice_inputs(NodeImporter& node) { fold_slice(node, slice_inputs(node, node.constant(0)->shape().rank())); }
 
 void fold_concat(NodeImporter& node) {
   const ConstantPtr first = node.constant(0);

@@ -6,9 +6,18 @@
 #include <mobicuda/error.h>
 
 #include "ops.h"
+#include "window.h"
 
 namespace mobicuda::onnx_import {
 namespace {
+
+float not_negative_attribute(const NodeImporter& node, std::string_view name, float fallback) {
+  const float value = node.float_attribute(name, fallback);
+  if (!std::isfinite(value) || value < 0) {
+    throw node.invalid_attribute(name, "must be >= 0 and finite, got " + std::to_string(value));
+  }
+  return value;
+}
 
 // Inputs X, scale, B, mean, var. y = scale * (x - mean) / sqrt(var + epsilon) + B, in double, rounded once.
 void import_batch_norm(NodeImporter& node) {
@@ -30,10 +39,7 @@ void import_batch_norm(NodeImporter& node) {
                                              to_string(parameters.at(position)->shape()));
     }
   }
-  const float epsilon = node.float_attribute("epsilon", 1e-5F);
-  if (!std::isfinite(epsilon) || epsilon < 0) {
-    throw node.invalid_attribute("epsilon", "must be >= 0 and finite, got " + std::to_string(epsilon));
-  }
+  const float epsilon = not_negative_attribute(node, "epsilon", 1e-5F);
   std::vector<float> scale;
   std::vector<float> shift;
   for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
@@ -60,6 +66,21 @@ void require_spatial(const NodeImporter& node) {
 }
 
 }  // namespace
+
+void import_lrn(NodeImporter& node) {
+  require_image(node, node.shape(0));
+  LocalResponseNorm op;
+  if (!node.has_attribute("size")) throw node.invalid_attribute("size", "is missing");
+  op.size = node.attribute("size", 1);
+  if (op.size <= 0) throw node.invalid_attribute("size", "must be > 0, got " + std::to_string(op.size));
+  op.alpha = not_negative_attribute(node, "alpha", 1e-4F);
+  op.beta = not_negative_attribute(node, "beta", 0.75F);
+  op.bias = not_negative_attribute(node, "bias", 1.0F);
+  if (op.bias == 0) {
+    throw node.unsupported_attribute("bias", "must be > 0, got 0", "zeros in the image would be divided by zero");
+  }
+  node.set_output(node.add(op, {node.activation(0)}));
+}
 
 void import_batch_norm_6(NodeImporter& node) {
   if (!node.flag_attribute("is_test", false)) {

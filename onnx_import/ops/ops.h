@@ -18,6 +18,7 @@ void import_batch_norm_14(NodeImporter& node);
 void import_average_pool(NodeImporter& node);
 void import_max_pool(NodeImporter& node);
 void import_global_average_pool(NodeImporter& node);
+void import_global_max_pool(NodeImporter& node);
 
 void import_reduce_mean_attribute(NodeImporter& node);
 void import_reduce_mean_input(NodeImporter& node);
@@ -27,7 +28,15 @@ void import_softmax_axis(NodeImporter& node);
 void import_gemm(NodeImporter& node);
 void import_matmul(NodeImporter& node);
 
+void import_lrn(NodeImporter& node);
+
 void import_relu(NodeImporter& node);
+void import_sigmoid(NodeImporter& node);
+void import_tanh(NodeImporter& node);
+void import_leaky_relu(NodeImporter& node);
+void import_elu(NodeImporter& node);
+void import_hard_sigmoid(NodeImporter& node);
+void import_hard_swish(NodeImporter& node);
 void import_clip_attributes(NodeImporter& node);
 void import_clip_inputs(NodeImporter& node);
 void import_min(NodeImporter& node);
@@ -48,6 +57,10 @@ void import_flatten(NodeImporter& node);
 void import_squeeze(NodeImporter& node);
 void import_unsqueeze(NodeImporter& node);
 void import_transpose(NodeImporter& node);
+void import_concat(NodeImporter& node);
+void import_slice_attributes(NodeImporter& node);
+void import_slice_inputs(NodeImporter& node);
+void import_split(NodeImporter& node);
 void import_pad_attributes(NodeImporter& node);
 void import_pad_inputs(NodeImporter& node);
 void import_shape(NodeImporter& node);

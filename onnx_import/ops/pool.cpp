@@ -13,14 +13,11 @@ Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
   const auto kernel = read_kernel_shape(node);
   if (!kernel) throw node.invalid_attribute("kernel_shape", "is missing");
   const Window window = read_window(node, *kernel, node.shape(0));
-  if (window.dilations != std::array<std::int64_t, 2>{1, 1}) {
-    throw node.unsupported_attribute("dilations",
-                                     "pools with dilations are not supported, got " + to_string(window.dilations));
-  }
   Pool2d op;
   op.kind = kind;
   op.kernel = window.kernel;
   op.strides = window.strides;
+  op.dilations = window.dilations;
   op.pads = window.pads;
   op.ceil_mode = node.flag_attribute("ceil_mode", false);
   op.count_include_pad = node.flag_attribute("count_include_pad", false);
@@ -42,6 +39,14 @@ void import_average_pool(NodeImporter& node) {
 
 void import_max_pool(NodeImporter& node) {
   node.set_output(node.add(read_pool(node, PoolKind::Max), {node.activation(0)}));
+}
+
+void import_global_max_pool(NodeImporter& node) {
+  const Shape& image = node.shape(0);
+  require_image(node, image);
+  Pool2d op;
+  op.kernel = {image[2], image[3]};
+  node.set_output(node.add(op, {node.activation(0)}));
 }
 
 void import_global_average_pool(NodeImporter& node) {

@@ -28,6 +28,26 @@ void reshape_activation(NodeImporter& node, const Dims& to) {
   node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
 }
 
+PadMode pad_mode(const NodeImporter& node) {
+  const std::string mode = node.string_attribute("mode", "constant");
+  if (mode == "constant") return PadMode::Constant;
+  if (mode == "edge") return PadMode::Edge;
+  if (mode == "reflect") return PadMode::Reflect;
+  throw node.unsupported_attribute("mode",
+                                   "only 'constant', 'edge' and 'reflect' are supported, got " + in_quotes(mode));
+}
+
+// Surrounds an image; channels are padded as the height of an image turned over.
+void pad_image(NodeImporter& node, const Padding& sides, const Padding& channels, float value, PadMode mode) {
+  ValueId image = node.activation(0);
+  if (channels.any()) {
+    image = node.add(Transpose{{0, 2, 1, 3}}, {image});
+    image = node.add(Transpose{{0, 2, 1, 3}}, {node.add(Pad{channels, value, mode}, {image})});
+  }
+  if (sides.any()) image = node.add(Pad{sides, value, mode}, {image});
+  node.set_output(sides.any() || channels.any() ? image : node.add(Identity{}, {image}));
+}
+
 // Pads of ONNX's order: all beginnings, then all ends, of the given axes.
 void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const std::vector<std::size_t>& axes,
                 float value) {
@@ -36,11 +56,9 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
     throw node.error(ErrorCode::invalid_model,
                      "pads must have " + std::to_string(2 * axes.size()) + " entries, got " + to_string(pads));
   }
-  const std::string mode = node.string_attribute("mode", "constant");
-  if (mode != "constant")
-    throw node.unsupported_attribute("mode", "only 'constant' is supported, got " + in_quotes(mode));
-  Pad op;
-  op.value = value;
+  const PadMode mode = pad_mode(node);
+  Padding sides;
+  Padding channels;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t before = pads[i];
     const std::int64_t after = pads[i + axes.size()];
@@ -53,19 +71,15 @@ void import_pad(NodeImporter& node, const std::vector<std::int64_t>& pads, const
                        "the limit of pads is " + std::to_string(limit) + ", got " + to_string(pads));
     }
     if (before == 0 && after == 0) continue;
-    if (shape.rank() != 4 || axes[i] < 2) {
-      throw node.error(ErrorCode::unsupported,
-                       "only the height and width of an image (N, C, H, W) can be padded, got pads " + to_string(pads) +
-                           " for " + to_string(shape));
+    if (shape.rank() != 4 || axes[i] < 1) {
+      throw node.error(ErrorCode::unsupported, "only images (N, C, H, W) can be padded, and not the batch, got pads " +
+                                                   to_string(pads) + " for " + to_string(shape));
     }
-    (axes[i] == 2 ? op.pads.top : op.pads.left) = before;
-    (axes[i] == 2 ? op.pads.bottom : op.pads.right) = after;
+    Padding& padding = axes[i] == 1 ? channels : sides;
+    (axes[i] == 3 ? padding.left : padding.top) = before;
+    (axes[i] == 3 ? padding.right : padding.bottom) = after;
   }
-  if (op.pads.any()) {
-    node.set_output(node.add(op, {node.activation(0)}));
-  } else {
-    node.set_output(node.add(Identity{}, {node.activation(0)}));
-  }
+  pad_image(node, sides, channels, value, mode);
 }
 
 std::vector<std::size_t> all_axes(std::size_t rank) {
@@ -112,6 +126,36 @@ void import_transpose(NodeImporter& node) {
     throw node.unsupported_attribute("perm", to_string(permutation) + " moves the batch, axis 0");
   }
   node.set_output(node.add(Transpose{permutation}, {node.activation(0)}));
+}
+
+void import_concat(NodeImporter& node) {
+  const Shape first = node.shape(0);
+  if (!node.has_attribute("axis")) throw node.invalid_attribute("axis", "is missing");
+  const std::int64_t given = node.attribute("axis", 1);
+  const std::size_t axis = normalize_axis(node, given, first.rank());
+  if (axis == 0) {
+    throw node.unsupported_attribute(
+        "axis", std::to_string(given) + " of " + to_string(first) + " joins the pictures of a batch",
+        "join along another axis");
+  }
+  std::vector<ValueId> parts;
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    const Shape& shape = node.shape(position);
+    bool fits = shape.rank() == first.rank();
+    for (std::size_t i = 0; fits && i < shape.rank(); ++i) fits = i == axis || shape[i] == first[i];
+    if (!fits) {
+      throw node.invalid_input(position, "of shape " + to_string(shape) + " cannot be joined to " + to_string(first) +
+                                             " along axis " + std::to_string(axis));
+    }
+    parts.push_back(node.activation(position));
+  }
+  if (parts.size() == 1) {
+    import_identity(node);
+    return;
+  }
+  Concat op;
+  op.axis = static_cast<std::int64_t>(axis);
+  node.set_output(node.add(op, parts));
 }
 
 void import_pad_attributes(NodeImporter& node) {

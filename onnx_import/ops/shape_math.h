@@ -23,6 +23,12 @@ Dims squeeze_target(const NodeImporter& node);
 Dims unsqueeze_target(const NodeImporter& node);
 /// The permutation of a Transpose (attribute perm), which reverses the axes when it is absent.
 std::vector<std::int64_t> transpose_permutation(const NodeImporter& node);
+/// The ranges of a Slice, equally long lists; inputs data, starts, ends, axes, steps, or attributes before opset 10.
+struct SliceRanges {
+  std::vector<std::int64_t> starts, ends, axes, steps;
+};
+SliceRanges slice_attributes(const NodeImporter& node, std::size_t rank);
+SliceRanges slice_inputs(const NodeImporter& node, std::size_t rank);
 /// What a Shape node yields (attributes start, end).
 Dims shape_result(const NodeImporter& node);
 

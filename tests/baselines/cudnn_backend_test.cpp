@@ -381,6 +381,11 @@ TEST_CASE("cudnn: what it lacks is named at compile time") {
   TestGraph net({DType::F32, Shape{1, 4, 6, 6}, Layout::NCHW}, 1);
   net.add(Pool2d{PoolKind::Max, {2, 2}, {1, 1}, {0, 0, 1, 1}, false, false}, {net.last()});
   CHECK(refusal(net.build(), Precision::Fp32).find("pads 0,0,1,1") != std::string::npos);
+  TestGraph branches({DType::F32, Shape{1, 4, 6, 6}, Layout::NCHW}, 1);
+  branches.add(Unary{}, {branches.last()}).add(Concat{}, {branches.last(), branches.last()});
+  const std::string both = refusal(branches.build(), Precision::Fp16);
+  CHECK(both.find("'node0' (Test): no kernel for Sigmoid yet; choose --impl cpu") != std::string::npos);
+  CHECK(both.find("'node1' (Test): no kernel for Concat yet; choose --impl cpu") != std::string::npos);
 }
 
 }  // namespace

@@ -258,6 +258,23 @@ TEST_CASE("ceil_mode keeps a last partial window and counts only what is there")
   CHECK(pool(op, nchw(Shape{1, 1, 4, 4}), one_to(16)) == Doubles{11, 12, 15, 16});
 }
 
+TEST_CASE("a dilated pool takes every second pixel, and counts only those of its window") {
+  Pool2d op;
+  op.kernel = {2, 2};
+  op.dilations = {2, 2};
+  CHECK(pool(op, nchw(Shape{1, 1, 3, 4}), one_to(12)) == Doubles{11, 12});
+  op.kind = PoolKind::Average;
+  CHECK(pool(op, nchw(Shape{1, 1, 3, 4}), one_to(12)) == Doubles{6, 7});
+  op.pads = {1, 0, 0, 0};
+  CHECK(pool(op, nchw(Shape{1, 1, 3, 3}), one_to(9)) == Doubles{5, 5});  // (4 + 6) / 2, (1 + 3 + 7 + 9) / 4
+  op.count_include_pad = true;
+  CHECK(pool(op, nchw(Shape{1, 1, 3, 3}), one_to(9)) == Doubles{2.5, 5});
+  op.pads = {};
+  op.strides = {1, 2};
+  op.ceil_mode = true;  // the second window's columns 2 and 4, of which the image has one
+  CHECK(pool(op, nchw(Shape{1, 1, 3, 4}), one_to(12)) == Doubles{6, 7});
+}
+
 TEST_CASE("pooling finds the channel in both layouts") {
   Pool2d op;
   op.kind = PoolKind::Average;
@@ -289,7 +306,7 @@ TEST_CASE("softmax gives the values worked out by hand, far from zero as well") 
   constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
   const Doubles x{0, std::log(2.0), std::log(3.0), 1000, 1000, -kInf};
   Doubles y(6, kNaN);
-  softmax(3, x.data(), y.data(), {0, 2});
+  softmax(3, 1, x.data(), y.data(), {0, 2});
   CHECK(std::abs(y[0] - 1.0 / 6.0) <= kRounding);
   CHECK(std::abs(y[1] - 2.0 / 6.0) <= kRounding);
   CHECK(std::abs(y[2] - 3.0 / 6.0) <= kRounding);
@@ -298,10 +315,21 @@ TEST_CASE("softmax gives the values worked out by hand, far from zero as well") 
   CHECK(y[5] == 0.0);
 }
 
+TEST_CASE("softmax finds interleaved rows") {
+  // Two blocks of two rows of three columns: each row is whole where the others are far away.
+  const Doubles x{5, 1, 5, 1, 5, 1, -kInf, 0, 0, 0, 0, -kInf};
+  Doubles y(12, kNaN);
+  softmax(3, 2, x.data(), y.data(), {1, 4});
+  CHECK(std::isnan(y[0]));
+  CHECK(y[1] == 1.0 / 3.0);
+  CHECK(y[3] == 1.0 / 3.0);
+  CHECK(Doubles(y.begin() + 6, y.end()) == Doubles{0, 0.5, 0.5, 0.5, 0.5, 0});
+}
+
 TEST_CASE("a NaN makes its softmax row NaN and leaves the others") {
   const Doubles x{1, kNaN, 2, 2};
   Doubles y(4, 0.0);
-  softmax(2, x.data(), y.data(), {0, 2});
+  softmax(2, 1, x.data(), y.data(), {0, 2});
   CHECK(std::isnan(y[0]));
   CHECK(std::isnan(y[1]));
   CHECK(y[2] == 0.5);

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <mobicuda/graph.h>
 
 #include "support/catch.h"
@@ -88,6 +90,76 @@ TEST_CASE("a malformed node is refused with node, attribute and value") {
   CHECK(contains(message_of([&] { network.add(Clip{}, {}); }, ErrorCode::invalid_model), "input positions"));
   CHECK(contains(message_of([&] { network.add(Transpose{{1, 0, 2, 3}}, {x}); }, ErrorCode::invalid_model), "perm"));
   CHECK(contains(message_of([&] { network.add(Reshape{Shape{1, 7}}, {x}); }, ErrorCode::invalid_model), "got 1x7"));
+}
+
+TEST_CASE("Concat adds up one axis and refuses what does not fit beside it") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const ValueId pooled = network.add(GlobalAveragePool{}, {x});
+  network.add(Concat{}, {x, x, x}, "join");
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 24, 10, 10});
+  network.add(Concat{3}, {x, x});
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 8, 10, 20});
+  const auto refused = [&](std::int64_t axis, std::vector<ValueId> inputs) {
+    return message_of([&] { network.add(Concat{axis}, std::move(inputs), "join"); }, ErrorCode::invalid_model);
+  };
+  CHECK(contains(refused(0, {x, x}), "'join' (Concat): attribute 'axis': must be 1 to 3 for 1x8x10x10, got 0"));
+  CHECK(contains(refused(4, {x, x}), "got 4"));
+  CHECK(contains(refused(1, {x, pooled}), "input '1': of shape 1x8x1x1 cannot be joined to 1x8x10x10 along axis 1"));
+  CHECK(contains(refused(1, {}), "Concat has 1 input positions or more, got 0"));
+  CHECK(contains(refused(1, {x, kNoValue}), "input '1': is missing"));
+}
+
+TEST_CASE("Slice takes a part of an axis, and no more than there is") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  network.add(Slice{1, 6, 2}, {x});
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 2, 10, 10});
+  const auto refused = [&](Slice op) {
+    return message_of([&] { network.add(op, {x}, "part"); }, ErrorCode::invalid_model);
+  };
+  CHECK(contains(refused({1, 7, 2}), "'part' (Slice): attributes 'first' and 'extent': must lie within 0..8, got 7"));
+  CHECK(contains(refused({1, -1, 2}), "got -1 and 2"));
+  CHECK(contains(refused({2, 0, 0}), "within 0..10, got 0 and 0"));
+  CHECK(contains(refused({0, 0, 1}), "attribute 'axis': must be 1 to 3"));
+  CHECK(contains(refused({1, 1, std::numeric_limits<std::int64_t>::max()}), "within 0..8"));
+}
+
+TEST_CASE("Mul repeats its second input where that has extent 1") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const ValueId pooled = network.add(GlobalAveragePool{}, {x});
+  network.add(Mul{}, {x, pooled});
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 8, 10, 10});
+  CHECK(contains(message_of(
+                     [&] {
+                       network.add(Mul{}, {pooled, x}, "gate");
+                     },
+                     ErrorCode::invalid_model),
+                 "'gate' (Mul): input 'B': must have the extents of 'A', 1x8x1x1, or 1 in their place, got 1x8x10x10"));
+}
+
+TEST_CASE("LocalResponseNorm refuses a window or factors that make no sense") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const auto refused = [&](const LocalResponseNorm& op) {
+    return message_of([&] { network.add(op, {x}, "norm"); }, ErrorCode::invalid_model);
+  };
+  CHECK(contains(refused({0}), "'norm' (LocalResponseNorm): attribute 'size': must be > 0, got 0"));
+  CHECK(contains(refused({3, -1.0F}), "attribute 'alpha': must be >= 0 and finite, got -1"));
+  CHECK(contains(refused({3, 1.0F, std::numeric_limits<float>::infinity()}), "attribute 'beta'"));
+  CHECK(contains(refused({3, 1.0F, 1.0F, 0.0F}), "attribute 'bias': must be > 0"));
+}
+
+TEST_CASE("a node of several kinds is printed by its kind") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  network.add(Unary{UnaryKind::HardSwish}, {network.last()}, "act");
+  network.add(Concat{}, {network.last(), network.last()}, "join");
+  network.add(LocalResponseNorm{5}, {network.last()}, "norm");
+  const std::string text = print(std::move(network).build());
+  CHECK(contains(text, "HardSwish(%0:1x8x10x10 NCHW)  # act"));
+  CHECK(contains(text, "axis=1  # join"));
+  CHECK(contains(text, "size=5 alpha=0.0001 beta=0.75 bias=1  # norm"));
 }
 
 TEST_CASE("weights must be constants and activations must not") {

@@ -47,6 +47,7 @@ TEST_CASE("remove_noops drops neutral nodes and keeps the network's output name"
   network.conv(8, 1);
   network.add(Clip{}, {network.last()});
   network.add(Pad{}, {network.last()});
+  network.add(Slice{1, 0, 8}, {network.last()});
   network.add(Transpose{{0, 2, 3, 1}}, {network.last()});
   network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
   network.add(Clip{Activation::relu()}, {network.last()});
@@ -132,6 +133,15 @@ TEST_CASE("a scale in front folds into the weights, a shift only without padding
   check_same(std::move(apart).build(), plain);
 }
 
+TEST_CASE("a Pad with other pixels than zeros stays in front of its convolution") {
+  for (const Pad& pad : {Pad{{1, 1, 1, 1}, 0.0F, PadMode::Reflect}, Pad{{1, 1, 1, 1}, 1.0F}}) {
+    TestNetwork network(Shape{1, 6, 6, 6});
+    network.add(pad, {network.last()});
+    network.conv(4, 3);
+    CHECK(count_of<Pad>(run_pass("fold_pad", std::move(network).build())) == 1);
+  }
+}
+
 TEST_CASE("chains of affine nodes fold completely") {
   TestNetwork network(Shape{1, 6, 6, 6});
   network.conv(4, 3);
@@ -152,6 +162,40 @@ TEST_CASE("fuse_activation joins Relu and Min into the producer's ReLU6") {
   REQUIRE(graph.nodes().size() == 1);
   CHECK(std::get<Conv2d>(graph.nodes()[0].op).activation == Activation::relu6());
   CHECK(graph.nodes()[0].origin.label() == "conv+relu+min");
+}
+
+TEST_CASE("a Clip goes into the product before it") {
+  TestNetwork network(Shape{1, 6, 6, 6});
+  const ValueId x = network.last();
+  network.add(GlobalAveragePool{}, {x});
+  network.add(Mul{}, {x, network.last()}, "gate");
+  network.add(Clip{Activation::relu()}, {network.last()}, "relu");
+  const Graph before = std::move(network).build();
+  const Graph graph = run_pass("fuse_activation", before);
+  REQUIRE(graph.nodes().size() == 2);
+  CHECK(std::get<Mul>(graph.nodes()[1].op).activation == Activation::relu());
+  CHECK(graph.nodes()[1].origin.label() == "gate+relu");
+  check_same(before, graph);
+}
+
+TEST_CASE("branches in different layouts are joined in one") {
+  // The first branch follows the transposed input's layout, the second one's channels were shuffled in NCHW.
+  TestNetwork network(Shape{1, 5, 5, 4});
+  const ValueId picture = network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
+  network.add(Reshape{Shape{1, 2, 2, 5, 5}}, {picture});
+  network.add(Transpose{{0, 2, 1, 3, 4}}, {network.last()});
+  const ValueId shuffled = network.add(Reshape{Shape{1, 4, 5, 5}}, {network.last()});
+  network.add(Concat{}, {picture, shuffled});
+  const ValueId joined = network.last();
+  network.add(GlobalAveragePool{}, {joined});
+  network.add(Mul{}, {joined, network.last()});
+  const Graph graph = optimize(std::move(network).build());
+  for (const Node& node : graph.nodes()) {
+    if (!std::holds_alternative<Concat>(node.op) && !std::holds_alternative<Mul>(node.op)) continue;
+    for (const ValueId id : node.inputs) CHECK(graph.value(id).desc.layout == Layout::NHWC);
+  }
+  CHECK(count_of<Concat>(graph) == 1);
+  CHECK_NOTHROW(logits(graph));
 }
 
 TEST_CASE("a value with two readers keeps its activation apart") {

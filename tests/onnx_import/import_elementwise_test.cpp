@@ -1,5 +1,8 @@
 // Clip, Relu, Min, Max and arithmetic with constants.
 
+#include <cmath>
+#include <optional>
+
 #include "import_support.h"
 
 using namespace mobicuda;
@@ -117,7 +120,7 @@ TEST_CASE("constants that do not vary along one channel axis are refused") {
   refused("Max", {2, 1, 1}, 2, "same value");
 }
 
-TEST_CASE("two activations can be added, and nothing else") {
+TEST_CASE("two activations can be added and multiplied, and nothing else") {
   OnnxBuilder builder = network(13);
   builder.node("Relu", {"x"}, {"a"});
   OnnxBuilder sum = builder;
@@ -129,7 +132,7 @@ TEST_CASE("two activations can be added, and nothing else") {
   OnnxBuilder one = builder;
   one.node("Sum", {"a"}, {"y"});
   CHECK(ops(import(one)) == "Clip Identity");
-  for (const std::string op : {"Sub", "Mul", "Div"}) {
+  for (const std::string op : {"Sub", "Div"}) {
     OnnxBuilder other = builder;
     other.node(op, {"x", "a"}, {"y"});
     require_refused(other, ErrorCode::unsupported, {op, "constant"});
@@ -141,6 +144,98 @@ TEST_CASE("two activations can be added, and nothing else") {
   broadcast.node("GlobalAveragePool", {"x"}, {"a"});
   broadcast.node("Add", {"x", "a"}, {"y"});
   require_refused(broadcast, ErrorCode::unsupported, {"1x2x4x4", "1x2x1x1", "broadcasting"});
+}
+
+TEST_CASE("Mul of two activations repeats the smaller one, whichever side it is on") {
+  // Of the picture 1 to 8 in (2, 2, 2), times the means of its channels, 2.5 and 6.5.
+  const std::vector<float> product{2.5F, 5, 7.5F, 10, 32.5F, 39, 45.5F, 52};
+  for (const bool small_first : {false, true}) {
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 2});
+    builder.node("GlobalAveragePool", {"x"}, {"a"});
+    builder.node("Mul", small_first ? std::vector<std::string>{"a", "x"} : std::vector<std::string>{"x", "a"}, {"y"});
+    const Graph graph = import(builder);
+    CHECK(graph.output_desc().shape == Shape{1, 2, 2, 2});
+    CHECK(evaluate(graph, counting(8)) == product);
+  }
+  OnnxBuilder square = network(6, {kDynamic, 2, 2, 2});
+  square.node("Mul", {"x", "x"}, {"y"});
+  CHECK(evaluate(import(square), counting(8)) == std::vector<float>{1, 4, 9, 16, 25, 36, 49, 64});
+}
+
+TEST_CASE("Mul of activations that do not fit is refused with both shapes") {
+  OnnxBuilder ranks = network(13);
+  ranks.node("Flatten", {"x"}, {"a"}).attr("axis", 1);
+  ranks.node("Mul", {"x", "a"}, {"y"}, "gate");
+  require_refused(ranks, ErrorCode::unsupported, {"node #1 'gate' (Mul)", "1x2x4x4", "1x32", "opset 13"});
+  OnnxBuilder both_ways = network(13);
+  both_ways.node("ReduceMean", {"x"}, {"a"}).ints("axes", {2});
+  both_ways.node("ReduceMean", {"x"}, {"b"}).ints("axes", {3});
+  both_ways.node("Mul", {"a", "b"}, {"y"});
+  require_refused(both_ways, ErrorCode::unsupported, {"(Mul)", "1x2x1x4", "1x2x4x1"});
+  OnnxBuilder before = network(6);
+  before.node("GlobalAveragePool", {"x"}, {"a"});
+  before.node("Mul", {"x", "a"}, {"y"}).attr("broadcast", 1);
+  require_refused(before, ErrorCode::unsupported, {"(Mul)", "since opset 7"});
+}
+
+TEST_CASE("Sigmoid, HardSigmoid and HardSwish") {
+  const auto of = [](const std::string& op, std::int64_t opset, float alpha = 0.0F) {
+    OnnxBuilder builder = network(opset, {kDynamic, 1, 1, 5});
+    OnnxNode node = builder.node(op, {"x"}, {"y"});
+    if (alpha != 0.0F) node.attr("alpha", alpha).attr("beta", 0.25F);
+    return evaluate(import(builder), {-1000, -1, 0, 1, 1000});
+  };
+  const std::vector<float> sigmoid = of("Sigmoid", 6);
+  CHECK(sigmoid[0] == 0);
+  CHECK(std::abs(sigmoid[1] - 0.26894143F) < 1e-7F);
+  CHECK(sigmoid[2] == 0.5F);
+  CHECK(std::abs(sigmoid[3] - 0.73105854F) < 1e-7F);
+  CHECK(sigmoid[4] == 1);
+  const std::vector<float> hard = of("HardSigmoid", 6);
+  CHECK(hard[0] == 0);
+  CHECK(std::abs(hard[1] - 0.3F) < 1e-7F);
+  CHECK(hard[2] == 0.5F);
+  CHECK(std::abs(hard[3] - 0.7F) < 1e-7F);
+  CHECK(hard[4] == 1);
+  CHECK(of("HardSigmoid", 22, 0.5F) == std::vector<float>{0, 0, 0.25F, 0.75F, 1});
+  CHECK(of("HardSwish", 14) == std::vector<float>{0, -1.0F / 3.0F, 0, 2.0F / 3.0F, 1000});
+
+  OnnxBuilder early = network(13);
+  early.node("HardSwish", {"x"}, {"y"});
+  require_refused(early, ErrorCode::invalid_model, {"(HardSwish)", "does not exist in opset 13"});
+  OnnxBuilder infinite = network(13);
+  infinite.node("HardSigmoid", {"x"}, {"y"}, "gate").attr("alpha", kInf);
+  require_refused(infinite, ErrorCode::invalid_model, {"'gate' (HardSigmoid)", "attribute 'alpha'", "finite", "inf"});
+}
+
+TEST_CASE("Tanh, LeakyRelu and Elu") {
+  const auto of = [](const std::string& op, std::optional<float> alpha) {
+    OnnxBuilder builder = network(13, {kDynamic, 1, 1, 2});
+    OnnxNode node = builder.node(op, {"x"}, {"y"}, "act");
+    if (alpha) node.attr("alpha", *alpha);
+    return builder;
+  };
+  CHECK(evaluate(import(of("LeakyRelu", {})), {-100, 2}) == std::vector<float>{-1, 2});
+  CHECK(evaluate(import(of("LeakyRelu", 0.5F)), {-100, 2}) == std::vector<float>{-50, 2});
+  CHECK(evaluate(import(of("Elu", {})), {-1000, 2}) == std::vector<float>{-1, 2});
+  CHECK(evaluate(import(of("Elu", 3.0F)), {-1000, 2}) == std::vector<float>{-3, 2});
+  CHECK(evaluate(import(of("Tanh", {})), {-1000, 0}) == std::vector<float>{-1, 0});
+  require_refused(of("Elu", kInf), ErrorCode::invalid_model, {"'act' (Elu)", "attribute 'alpha'", "finite"});
+  OnnxBuilder pool = network(13, {kDynamic, 2, 2, 2});
+  pool.node("GlobalMaxPool", {"x"}, {"y"});
+  CHECK(evaluate(import(pool), counting(8)) == std::vector<float>{4, 8});
+}
+
+TEST_CASE("squeeze and excite as exporters write it") {
+  OnnxBuilder builder = network(13, {kDynamic, 2, 2, 2});
+  builder.floats("w", {2, 2, 1, 1}, {1, 0, 0, -1});
+  builder.node("ReduceMean", {"x"}, {"squeezed"}).ints("axes", {2, 3}).attr("keepdims", 1);
+  builder.node("Conv", {"squeezed", "w"}, {"excited"});
+  builder.node("HardSigmoid", {"excited"}, {"gate"}).attr("alpha", 0.25F).attr("beta", 0.0F);
+  builder.node("Mul", {"gate", "x"}, {"y"});
+  const Graph graph = import(builder);
+  CHECK(evaluate(graph, counting(8)) == std::vector<float>{0.625F, 1.25F, 1.875F, 2.5F, 0, 0, 0, 0});
+  CHECK(ops(optimize(graph)) == "LayoutTransform GlobalAveragePool Conv2d Mul LayoutTransform");
 }
 
 TEST_CASE("constant operands may not divide by zero nor bound by NaN") {

@@ -155,6 +155,24 @@ TEST_CASE("means over single axes of an image are exact") {
   CHECK(evaluate(import(height), picture) == std::vector<float>{2.5F, 3.5F, 4.5F, 8.5F, 9.5F, 10.5F});
 }
 
+TEST_CASE("ReduceMean over any axes but the batch") {
+  const auto mean = [](const Dims& axes, int keep) {
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 3});
+    builder.node("ReduceMean", {"x"}, {"y"}).ints("axes", axes).attr("keepdims", keep);
+    return import(builder);
+  };
+  CHECK(evaluate(mean({1, 3}, 1), counting(12)) == std::vector<float>{5, 8});
+  CHECK(mean({1, 3}, 1).output_desc().shape == Shape{1, 1, 2, 1});
+  CHECK(evaluate(mean({-1, -2, -3}, 0), counting(12)) == std::vector<float>{6.5F});
+  CHECK(mean({1, 2, 3}, 0).output_desc().shape == Shape{1});
+  OnnxBuilder features = network(13, {kDynamic, 4});
+  features.node("ReduceMean", {"x"}, {"y"}).ints("axes", {1});
+  CHECK(evaluate(import(features), counting(4)) == std::vector<float>{2.5F});
+  OnnxBuilder rows = network(13, {kDynamic, 2, 3});
+  rows.node("ReduceMean", {"x"}, {"y"}).ints("axes", {1}).attr("keepdims", 0);
+  CHECK(evaluate(import(rows), counting(6)) == std::vector<float>{2.5F, 3.5F, 4.5F});
+}
+
 TEST_CASE("ReduceMean without axes is refused, or does nothing where the file says so") {
   OnnxBuilder all = network(18);
   all.node("ReduceMean", {"x"}, {"y"});
@@ -165,6 +183,28 @@ TEST_CASE("ReduceMean without axes is refused, or does nothing where the file sa
   OnnxBuilder none = network(18);
   none.node("ReduceMean", {"x"}, {"y"}).attr("noop_with_empty_axes", 1);
   CHECK(ops(import(none)) == "Identity");
+}
+
+TEST_CASE("LRN keeps its attributes, and has ONNX's where the file gives none") {
+  OnnxBuilder builder = network(13, {kDynamic, 3, 1, 1});
+  builder.node("LRN", {"x"}, {"y"}).attr("size", 2).attr("alpha", 4.0F).attr("beta", 0.5F).attr("bias", 2.0F);
+  const Graph graph = import(builder);
+  const auto& op = op_at<LocalResponseNorm>(graph);
+  CHECK(op.size == 2);
+  CHECK(op.alpha == 4.0F);
+  CHECK(op.beta == 0.5F);
+  CHECK(op.bias == 2.0F);
+  // Each channel and the one behind it: 2 + 4 / 2 * (1 + 1), 2 + 2 * (1 + 36), 2 + 2 * 36.
+  const std::vector<float> y = evaluate(graph, {1, -1, 6});
+  CHECK(std::abs(y[0] - 1 / std::sqrt(6.0F)) < 1e-6F);
+  CHECK(std::abs(y[1] + 1 / std::sqrt(76.0F)) < 1e-6F);
+  CHECK(std::abs(y[2] - 6 / std::sqrt(74.0F)) < 1e-6F);
+
+  OnnxBuilder plain = network(6);
+  plain.node("LRN", {"x"}, {"y"}).attr("size", 5);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).alpha == 1e-4F);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).beta == 0.75F);
+  CHECK(op_at<LocalResponseNorm>(import(plain)).bias == 1.0F);
 }
 
 TEST_CASE("AveragePool and MaxPool keep their window") {
@@ -183,6 +223,11 @@ TEST_CASE("AveragePool and MaxPool keep their window") {
   CHECK(op.pads == Padding{1, 0, 2, 1});
   CHECK(op.count_include_pad);
   CHECK(op.ceil_mode);
+
+  OnnxBuilder dilated = network(19, {kDynamic, 1, 3, 3});
+  dilated.node("AveragePool", {"x"}, {"y"}).ints("kernel_shape", {2, 2}).ints("dilations", {2, 2});
+  CHECK(op_at<Pool2d>(import(dilated)).dilations == std::array<std::int64_t, 2>{2, 2});
+  CHECK(evaluate(import(dilated), counting(9)) == std::vector<float>{5});
 
   OnnxBuilder max = network(10, {kDynamic, 2, 7, 7});
   max.node("MaxPool", {"x"}, {"y", "unused"}).ints("kernel_shape", {2, 2}).attr("auto_pad", "SAME_UPPER");
@@ -259,8 +304,25 @@ TEST_CASE("Softmax flattens before opset 13 and takes one axis since") {
   // All of a picture in the old way, one row of a picture in the new.
   const std::vector<float> flattened = evaluate(import(softmax(9, {kDynamic, 1, 2, 2}, {})), {0, 0, 0, 0});
   CHECK(flattened == std::vector<float>{0.25F, 0.25F, 0.25F, 0.25F});
-  require_refused(softmax(13, {kDynamic, 1, 2, 2}, {}), ErrorCode::unsupported, {"Softmax", "axis", "-1", "opset 13"});
-  require_refused(softmax(13, {kDynamic, 5}, 0), ErrorCode::unsupported, {"axis", "0"});
+  const std::vector<float> rows = evaluate(import(softmax(13, {kDynamic, 1, 2, 2}, {})), {0, 0, 0, 0});
+  CHECK(rows == std::vector<float>(4, 0.5F));
+  require_refused(softmax(13, {kDynamic, 5}, 0), ErrorCode::unsupported, {"Softmax", "axis", "0", "opset 13", "batch"});
   require_refused(softmax(11, {kDynamic, 5}, 0), ErrorCode::unsupported, {"axis", "0"});
-  require_refused(softmax(11, {kDynamic, 2, 3, 1}, 2), ErrorCode::unsupported, {"axis", "2"});
+}
+
+TEST_CASE("Softmax along one of several axes") {
+  // In (2, 3, 2), every number but two is 0: they take the whole of their row.
+  const std::vector<float> picture{0, 200, 0, 0, 0, 0, 0, 0, 0, 0, 200, 0};
+  const auto softmax = [&](std::int64_t opset, std::int64_t axis) {
+    OnnxBuilder builder = network(opset, {kDynamic, 2, 3, 2});
+    builder.node("Softmax", {"x"}, {"y"}).attr("axis", axis);
+    return evaluate(import(builder), picture);
+  };
+  const float third = 1.0F / 3.0F;
+  CHECK(softmax(13, 1) == std::vector<float>{0.5F, 1, 0.5F, 0.5F, 0, 0.5F, 0.5F, 0, 0.5F, 0.5F, 1, 0.5F});
+  CHECK(softmax(13, 2) == std::vector<float>{third, 1, third, 0, third, 0, 0, third, 0, third, 1, third});
+  const std::vector<float> last{0, 1, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 1, 0};
+  CHECK(softmax(13, -1) == last);
+  CHECK(softmax(9, 3) == last);
+  CHECK(softmax(11, 2) == std::vector<float>{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0});
 }

@@ -88,6 +88,74 @@ TEST_CASE("Transpose permutes a picture, not the batch") {
   require_refused(reversed, ErrorCode::unsupported, {"perm", "[3,2,1,0]", "batch"});
 }
 
+TEST_CASE("Slice takes parts of activations, in both of its forms") {
+  const auto evaluated = [](const Dims& starts, const Dims& ends, const Dims& axes, std::int64_t opset) {
+    OnnxBuilder builder = network(opset, {kDynamic, 2, 2, 3});
+    if (opset < 10) {
+      builder.node("Slice", {"x"}, {"y"}).ints("starts", starts).ints("ends", ends).ints("axes", axes);
+    } else {
+      const auto count = static_cast<std::int64_t>(axes.size());
+      builder.ints("s", {count}, starts).ints("e", {count}, ends).ints("a", {count}, axes);
+      builder.node("Slice", {"x", "s", "e", "a"}, {"y"});
+    }
+    return evaluate(import(builder), counting(12));
+  };
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t opset : {9, 13}) {
+    CHECK(evaluated({1}, {kEnd}, {1}, opset) == std::vector<float>{7, 8, 9, 10, 11, 12});
+    CHECK(evaluated({-2}, {-1}, {-1}, opset) == std::vector<float>{2, 5, 8, 11});
+    CHECK(evaluated({0, 1, 0}, {kEnd, 2, 2}, {0, 1, 3}, opset) == std::vector<float>{7, 8, 10, 11});
+    CHECK(evaluated({0}, {kEnd}, {2}, opset) == counting(12));
+  }
+}
+
+TEST_CASE("Split gives equal parts, given parts, and since opset 18 a smaller last one") {
+  // The parts in opposite order.
+  const auto swapped = [](OnnxBuilder& builder, const std::vector<std::string>& inputs) {
+    return builder.node("Split", inputs, {"a", "b"}, "split").attr("axis", 1);
+  };
+  const auto join = [](OnnxBuilder& builder) {
+    builder.node("Concat", {"b", "a"}, {"y"}).attr("axis", 1);
+    return evaluate(import(builder), counting(3));
+  };
+  OnnxBuilder given = network(11, {kDynamic, 3});
+  swapped(given, {"x"}).ints("split", {1, 2});
+  CHECK(join(given) == std::vector<float>{2, 3, 1});
+  OnnxBuilder input = network(13, {kDynamic, 3});
+  swapped(input.ints("parts", {2}, {2, 1}), {"x", "parts"});
+  CHECK(join(input) == std::vector<float>{3, 1, 2});
+  OnnxBuilder uneven = network(18, {kDynamic, 3});
+  swapped(uneven, {"x"}).attr("num_outputs", 2);
+  CHECK(join(uneven) == std::vector<float>{3, 1, 2});
+  OnnxBuilder equal = network(6, {kDynamic, 4});
+  equal.node("Split", {"x"}, {"unused", "y"}).attr("axis", -1);
+  CHECK(evaluate(import(equal), counting(4)) == std::vector<float>{3, 4});
+  CHECK(import(equal).value(import(equal).output()).name == "y");
+}
+
+TEST_CASE("Pad adds channels, with or without a border") {
+  const auto pad = [](const Dims& pads) {
+    OnnxBuilder builder = network(13, {kDynamic, 2, 1, 2});
+    builder.ints("pads", {8}, pads).floats("value", {}, {9}).node("Pad", {"x", "pads", "value"}, {"y"});
+    return import(builder);
+  };
+  CHECK(evaluate(pad({0, 1, 0, 0, 0, 0, 0, 0}), counting(4)) == std::vector<float>{9, 9, 1, 2, 3, 4});
+  const Graph both = pad({0, 0, 0, 1, 0, 1, 0, 0});
+  CHECK(both.output_desc().shape == Shape{1, 3, 1, 3});
+  CHECK(evaluate(both, counting(4)) == std::vector<float>{9, 1, 2, 9, 3, 4, 9, 9, 9});
+}
+
+TEST_CASE("Pad repeats the border or mirrors the picture") {
+  const auto padded = [](const std::string& mode, const Dims& pads) {
+    OnnxBuilder builder = network(9, {kDynamic, 1, 2, 3});
+    builder.node("Pad", {"x"}, {"y"}).ints("pads", pads).attr("mode", mode);
+    return evaluate(import(builder), counting(6));
+  };
+  CHECK(padded("edge", {0, 0, 1, 0, 0, 0, 0, 2}) == std::vector<float>{1, 2, 3, 3, 3, 1, 2, 3, 3, 3, 4, 5, 6, 6, 6});
+  CHECK(padded("reflect", {0, 0, 0, 2, 0, 0, 1, 1}) ==
+        std::vector<float>{3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5, 3, 2, 1, 2, 3, 2});
+}
+
 TEST_CASE("Pad surrounds the height and width") {
   OnnxBuilder attributes = network(9);
   attributes.node("Pad", {"x"}, {"y"}).ints("pads", {0, 0, 1, 2, 0, 0, 3, 4}).attr("value", 0.5F);
@@ -258,7 +326,31 @@ TEST_CASE("operators that make sense between constants only say so") {
   OnnxBuilder builder = network(13);
   builder.ints("i", {1}, {0}).node("Gather", {"x", "i"}, {"y"}).attr("axis", 1);
   require_refused(builder, ErrorCode::unsupported, {"Gather", "constants only"});
-  OnnxBuilder concat = network(13);
-  concat.node("Concat", {"x", "x"}, {"y"}).attr("axis", 1);
-  require_refused(concat, ErrorCode::unsupported, {"Concat", "constants only"});
+}
+
+TEST_CASE("Concat joins activations along any axis but the batch") {
+  struct Case {
+    std::int64_t axis;
+    Shape shape;
+    std::vector<float> expected;
+  };
+  // The picture 1 to 8 in (2, 2, 2), joined to its opposite.
+  for (const Case& c : {Case{1, Shape{1, 4, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}},
+                        Case{-3, Shape{1, 4, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}},
+                        Case{2, Shape{1, 2, 4, 2}, {1, 2, 3, 4, -1, -2, -3, -4, 5, 6, 7, 8, -5, -6, -7, -8}},
+                        Case{-1, Shape{1, 2, 2, 4}, {1, 2, -1, -2, 3, 4, -3, -4, 5, 6, -5, -6, 7, 8, -7, -8}}}) {
+    CAPTURE(c.axis);
+    OnnxBuilder builder = network(13, {kDynamic, 2, 2, 2});
+    builder.floats("minus", {}, {-1}).node("Mul", {"x", "minus"}, {"opposite"});
+    builder.node("Concat", {"x", "opposite"}, {"y"}).attr("axis", c.axis);
+    const Graph graph = import(builder);
+    CHECK(graph.output_desc().shape == c.shape);
+    CHECK(evaluate(graph, counting(8)) == c.expected);
+  }
+  OnnxBuilder one = network(6);
+  one.node("Concat", {"x"}, {"y"}).attr("axis", 1);
+  CHECK(ops(import(one)) == "Identity");
+  OnnxBuilder features = network(13, {kDynamic, 2});
+  features.node("Concat", {"x", "x", "x"}, {"y"}).attr("axis", 1);
+  CHECK(evaluate(import(features), {1, 2}) == std::vector<float>{1, 2, 1, 2, 1, 2});
 }

@@ -1,5 +1,7 @@
 // Convolution, normalisation, pooling, Gemm and MatMul.
 
+#include <limits>
+
 #include "malformed.h"
 
 namespace mobicuda::test {
@@ -132,6 +134,21 @@ std::vector<Malformed> malformed_norms() {
   add(
       "training mode before it existed", kInvalid, {"attribute 'training_mode'", "opset 9"},
       [](OnnxBuilder&, OnnxNode& node) { node.attr("training_mode", 0); }, 9);
+  const auto lrn = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                       const std::function<void(OnnxNode)>& spoil) {
+    list.add("LRN: " + name, code, words, [&](OnnxBuilder& b) { spoil(b.node("LRN", {"x"}, {"y"}, "norm")); });
+  };
+  lrn("no size", kInvalid, {"'norm' (LRN)", "attribute 'size'", "missing"}, [](OnnxNode) {});
+  lrn("size 0", kInvalid, {"attribute 'size'", "got 0"}, [](OnnxNode n) { n.attr("size", 0); });
+  lrn("negative alpha", kInvalid, {"attribute 'alpha'", "got -1"},
+      [](OnnxNode n) { n.attr("size", 3).attr("alpha", -1.0F); });
+  lrn("beta that is not a number", kInvalid, {"attribute 'beta'", "nan"},
+      [](OnnxNode n) { n.attr("size", 3).attr("beta", std::numeric_limits<float>::quiet_NaN()); });
+  lrn("bias 0", kUnsupported, {"attribute 'bias'", "got 0"}, [](OnnxNode n) { n.attr("size", 3).attr("bias", 0.0F); });
+  list.add("LRN of a matrix", kUnsupported, {"input #0 'flat'", "1x32"}, [](auto& b) {
+    b.node("Flatten", {"x"}, {"flat"});
+    b.node("LRN", {"flat"}, {"y"}).attr("size", 3);
+  });
   add("no variance", kInvalid, {"must have 5 inputs", "has 4"},
       [](OnnxBuilder&, OnnxNode& node) { node.proto().mutable_input()->RemoveLast(); });
   add("mean that is an activation", kUnsupported, {"input #3 'x'", "constant"},
@@ -168,7 +185,7 @@ std::vector<Malformed> malformed_pools() {
   add("negative pad", kInvalid, {"attribute 'pads'", "[-1,0,0,0]"}, [](OnnxNode& n) {
     n.ints("kernel_shape", {2, 2}).ints("pads", {-1, 0, 0, 0});
   });
-  add("pad as large as the window", kInvalid, {"'pads'", "2x2"}, [](OnnxNode& n) {
+  add("pad as large as the window", kInvalid, {"'pads'", "window's 2", "got 2 and 0"}, [](OnnxNode& n) {
     n.ints("kernel_shape", {2, 2}).ints("pads", {2, 0, 0, 0});
   });
   add("ceil_mode 2", kInvalid, {"attribute 'ceil_mode'", "got 2"}, [](OnnxNode& n) {
@@ -181,9 +198,15 @@ std::vector<Malformed> malformed_pools() {
       },
       9);
   add(
-      "dilation 2", kUnsupported, {"attribute 'dilations'", "[2,2]"},
+      "dilation 0", kInvalid, {"attribute 'dilations'", "[2,0]"},
       [](OnnxNode& n) {
-        n.ints("kernel_shape", {2, 2}).ints("dilations", {2, 2});
+        n.ints("kernel_shape", {2, 2}).ints("dilations", {2, 0});
+      },
+      19);
+  add(
+      "dilation past the image", kInvalid, {"window of 7", "height of 6"},
+      [](OnnxNode& n) {
+        n.ints("kernel_shape", {2, 2}).ints("dilations", {6, 1});
       },
       19);
   add("auto_pad in small letters", kInvalid, {"attribute 'auto_pad'", "'same_upper'"}, [](OnnxNode& n) {

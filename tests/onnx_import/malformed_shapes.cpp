@@ -1,5 +1,7 @@
 // Operators on shapes, elementwise operators, reductions, softmax and padding.
 
+#include <optional>
+
 #include "malformed.h"
 
 namespace mobicuda::test {
@@ -210,7 +212,6 @@ std::vector<Malformed> malformed_reductions() {
   reduce("axis -5", kInvalid, "got -5", {-5});
   reduce("an axis twice", kInvalid, "[2,-2]", {2, -2});
   reduce("the batch", kUnsupported, "[0]", {0});
-  reduce("the channels and a side", kUnsupported, "[1,3]", {1, 3});
   reduce("everything", kUnsupported, "[]", {});
   list.add("ReduceMean with axes as input before opset 18", kInvalid, {"(ReduceMean)", "opset 13", "has 2"},
            [](auto& b) {
@@ -220,6 +221,50 @@ std::vector<Malformed> malformed_reductions() {
            [](auto& b) {
              b.node("ReduceMean", {"x"}, {"y"}).ints("axes", {2, 3});
            });
+  const auto concat = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                          const std::vector<std::string>& inputs, std::optional<int> axis) {
+    list.add("Concat of activations: " + name, code, words, [&](auto& b) {
+      b.floats("c", {1, 2, 4, 4}, std::vector<float>(32, 1)).node("Flatten", {"x"}, {"flat"});
+      b.node("GlobalAveragePool", {"x"}, {"mean"});
+      OnnxNode node = b.node("Concat", inputs, {"y"}, "join");
+      if (axis) node.attr("axis", *axis);
+    });
+  };
+  concat("no axis", kInvalid, {"'join' (Concat)", "attribute 'axis'", "missing"}, {"x", "x"}, {});
+  concat("the batch", kUnsupported, {"attribute 'axis'", "0 of 1x2x4x4", "pictures"}, {"x", "x"}, 0);
+  concat("axis 4", kInvalid, {"'join' (Concat)", "got 4"}, {"x", "x"}, 4);
+  concat("other extents", kInvalid, {"input #1 'mean'", "1x2x1x1", "1x2x4x4", "axis 1"}, {"x", "mean"}, 1);
+  concat("other ranks", kInvalid, {"input #2 'flat'", "1x32"}, {"x", "x", "flat"}, 1);
+  concat("a constant", kUnsupported, {"input #1 'c'", "constant"}, {"x", "c"}, 1);
+  const auto slice = [&](const std::string& name, const std::string& word, std::int64_t axis, std::int64_t start,
+                         std::int64_t end, std::int64_t step) {
+    list.add("Slice of an activation: " + name, kUnsupported, {"'part' (Slice)", word}, [&](auto& b) {
+      b.ints("s", {1}, {start}).ints("e", {1}, {end}).ints("a", {1}, {axis}).ints("st", {1}, {step});
+      b.node("Slice", {"x", "s", "e", "a", "st"}, {"y"}, "part");
+    });
+  };
+  slice("every second column", "0..4 with step 2 along axis 3 of 1x2x4x4", 3, 0, 4, 2);
+  slice("backwards", "with step -1", 2, 4, 0, -1);
+  slice("the first picture", "not along the batch", 0, 0, 1, 1);
+  slice("nothing", "3..3 with step 1 along axis 2 of 1x2x4x4 is empty", 2, 3, 3, 1);
+  const auto split = [&](const std::string& name, ErrorCode code, const std::string& word, std::int64_t opset,
+                         const std::function<void(OnnxNode)>& spoil) {
+    list.add("Split " + name, code, {"'part' (Split)", word}, opset, [&](auto& b) {
+      spoil(b.node("Split", {"x"}, {"y", "z"}, "part"));
+    });
+  };
+  split("of the batch", kUnsupported, "0 of 1x2x4x4 splits the pictures", 13, [](OnnxNode) {});
+  split("into unequal halves", kInvalid, "parts [1,4] of an extent of 4", 11, [](OnnxNode n) {
+    n.attr("axis", 2).ints("split", {1, 4});
+  });
+  split("into too few", kInvalid, "as many as the outputs, 2", 11,
+        [](OnnxNode n) { n.attr("axis", 2).ints("split", {4}); });
+  split("into three of two", kInvalid, "'num_outputs'", 18,
+        [](OnnxNode n) { n.attr("axis", 2).attr("num_outputs", 3); });
+  split("with a part of 0", kInvalid, "parts [0,4]", 11, [](OnnxNode n) { n.attr("axis", 2).ints("split", {0, 4}); });
+  list.add("Split of 4 into 3", kInvalid, {"(Split)", "4 does not split into 3"}, 13, [](auto& b) {
+    b.node("Split", {"x"}, {"y", "u", "v"}).attr("axis", 2);
+  });
   list.add("ReduceMean over an activation", kUnsupported, {"input #1 'x'", "constant"}, 18, [](auto& b) {
     b.node("ReduceMean", {"x", "x"}, {"y"});
   });
@@ -228,8 +273,8 @@ std::vector<Malformed> malformed_reductions() {
   });
   list.add("Softmax over axis 4", kInvalid, {"(Softmax)", "got 4"},
            [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 4); });
-  list.add("Softmax over pixels", kUnsupported, {"attribute 'axis'", "3"},
-           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", 3); });
+  list.add("Softmax over the batch", kUnsupported, {"attribute 'axis'", "axis -4", "batch"},
+           [](auto& b) { b.node("Softmax", {"x"}, {"y"}).attr("axis", -4); });
   const auto pad = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& pads) {
     list.add("Pad by " + name, code, {"(Pad)", word}, [&](auto& b) {
       b.ints("p", {static_cast<std::int64_t>(pads.size())}, pads).node("Pad", {"x", "p"}, {"y"});
@@ -238,13 +283,19 @@ std::vector<Malformed> malformed_reductions() {
   pad("four numbers", kInvalid, "8 entries", {0, 0, 1, 1});
   pad("a negative number", kUnsupported, "cropping", {0, 0, 0, 0, 0, 0, -1, 0});
   pad("a huge number", kUnsupported, "65537", {0, 0, 0, 0, 0, 0, 0, 65537});
-  pad("channels", kUnsupported, "height and width", {0, 1, 0, 0, 0, 0, 0, 0});
-  pad("the batch", kUnsupported, "height and width", {1, 0, 0, 0, 0, 0, 0, 0});
-  for (const std::string mode : {"edge", "reflect", "wrap", "Constant"}) {
+  pad("the batch", kUnsupported, "[1,0,0,0,0,0,0,0] for 1x2x4x4", {1, 0, 0, 0, 0, 0, 0, 0});
+  list.add("Pad of a matrix", kUnsupported, {"(Pad)", "(N, C, H, W)", "1x32"}, [](auto& b) {
+    b.ints("p", {4}, {0, 1, 0, 0}).node("Flatten", {"x"}, {"flat"});
+    b.node("Pad", {"flat", "p"}, {"y"});
+  });
+  for (const std::string mode : {"wrap", "Constant"}) {
     list.add("Pad of mode " + mode, kUnsupported, {"attribute 'mode'", "'" + mode + "'"}, [&](auto& b) {
       b.ints("p", {8}, Dims(8, 0)).node("Pad", {"x", "p"}, {"y"}).attr("mode", mode);
     });
   }
+  list.add("Pad that mirrors more than there is", kInvalid, {"(Pad)", "attribute 'pads'", "1x2x4x4"}, [](auto& b) {
+    b.ints("p", {8}, {0, 0, 4, 0, 0, 0, 0, 0}).node("Pad", {"x", "p"}, {"y"}).attr("mode", "reflect");
+  });
   list.add("Pad without pads", kInvalid, {"attribute 'pads'", "missing"}, 9,
            [](auto& b) { b.node("Pad", {"x"}, {"y"}); });
   list.add("Pad of axis 7", kInvalid, {"(Pad)", "got 7"}, 18, [](auto& b) {

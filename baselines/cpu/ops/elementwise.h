@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <mobicuda/graph.h>
 
@@ -24,6 +25,29 @@ template <class T>
 void add(const Add& op, const T* a, const T* b, T* y, Range range) {
   for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(a[i] + b[i], op.activation);
 }
+
+/// The axes of a product but the batch, outermost in the memory of a and y first; b has stride 0 where it repeats.
+struct MulPlan {
+  struct Axis {
+    std::int64_t extent = 1;
+    std::int64_t b_stride = 0;
+  };
+  std::vector<Axis> outer;
+  Axis last;
+  std::int64_t b_picture = 0;  ///< distance of b's pictures
+
+  std::int64_t rows() const;  ///< of the last axis, in one picture
+};
+
+MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc);
+
+/// y = act(a * b) for the rows of the last axis in `rows`, counted through all pictures.
+template <class T>
+void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows);
+
+/// y[i] = f(x[i]) for the elements in `range`.
+template <class T>
+void unary(const Unary& op, const T* x, T* y, Range range);
 
 /// y[i] = act(x[i]) for the elements in `range`.
 template <class T>

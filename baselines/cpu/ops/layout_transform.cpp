@@ -6,14 +6,6 @@
 namespace mobicuda::cpu {
 namespace {
 
-// Logical axes of a tensor from the outermost to the innermost in memory.
-std::vector<std::size_t> memory_order(const TensorDesc& desc) {
-  if (desc.shape.rank() == 4 && desc.layout == Layout::NHWC) return {0, 2, 3, 1};
-  std::vector<std::size_t> order(desc.shape.rank());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  return order;
-}
-
 template <class T>
 T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
   const CopyPlan::Axis& axis = plan.axes[depth];
@@ -85,6 +77,18 @@ void reshape(const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* 
   }
 }
 
+namespace {
+
+// The pixel of 0..extent that stands at position i of the padded axis; may lie outside where the mode is Constant.
+std::int64_t padded_source(PadMode mode, std::int64_t i, std::int64_t extent) {
+  if (mode == PadMode::Edge) return std::clamp<std::int64_t>(i, 0, extent - 1);
+  if (mode == PadMode::Constant) return i;
+  const std::int64_t mirrored = i < 0 ? -i : i;
+  return mirrored < extent ? mirrored : 2 * (extent - 1) - mirrored;
+}
+
+}  // namespace
+
 template <class T>
 void pad(const Pad& op, const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range rows) {
   const Strides xs = strides_of(x_desc);
@@ -92,9 +96,9 @@ void pad(const Pad& op, const TensorDesc& x_desc, const TensorDesc& y_desc, cons
   const std::int64_t out_h = y_desc.shape[2];
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const std::int64_t n = row / out_h;
-    const std::int64_t iy = row % out_h - op.pads.top;
+    const std::int64_t iy = padded_source(op.mode, row % out_h - op.pads.top, x_desc.shape[2]);
     for (std::int64_t ox = 0; ox < y_desc.shape[3]; ++ox) {
-      const std::int64_t ix = ox - op.pads.left;
+      const std::int64_t ix = padded_source(op.mode, ox - op.pads.left, x_desc.shape[3]);
       const bool inside = iy >= 0 && iy < x_desc.shape[2] && ix >= 0 && ix < x_desc.shape[3];
       const T* from = inside ? x + n * xs[0] + iy * xs[2] + ix * xs[3] : nullptr;
       T* to = y + n * ys[0] + row % out_h * ys[2] + ox * ys[3];

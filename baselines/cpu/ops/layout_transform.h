@@ -34,7 +34,7 @@ bool in_logical_order(const TensorDesc& desc);
 template <class T>
 void reshape(const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range pictures);
 
-/// Surrounds H and W with op.value, for the output rows n * out_h + oy in `rows`, in any layout.
+/// Surrounds H and W as op.mode says, for the output rows n * out_h + oy in `rows`, in any layout.
 template <class T>
 void pad(const Pad& op, const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range rows);
 

@@ -6,17 +6,28 @@
 namespace mobicuda::cpu {
 namespace {
 
-// A window along one axis, cut to the image, and to the padded image.
+// The taps of a window along one axis that lie in the image, and how many lie in the padded image.
 struct Window {
-  std::int64_t first, last;
-  std::int64_t padded_extent;
+  std::int64_t first = 0, last = 0, step = 1;  // last is excluded
+  std::int64_t taps = 0;
+  std::int64_t padded_taps = 0;
 };
 
-Window window_at(std::int64_t o, std::int64_t kernel, std::int64_t stride, std::int64_t before, std::int64_t after,
-                 std::int64_t extent) {
-  const std::int64_t start = o * stride - before;
-  const std::int64_t end = std::min(start + kernel, extent + after);
-  return {std::max<std::int64_t>(start, 0), std::min(end, extent), end - start};
+Window window_at(const Pool2d& op, std::size_t axis, std::int64_t o, std::int64_t extent) {
+  const std::int64_t before = axis == 0 ? op.pads.top : op.pads.left;
+  const std::int64_t after = axis == 0 ? op.pads.bottom : op.pads.right;
+  const std::int64_t step = op.dilations[axis];
+  const std::int64_t start = o * op.strides[axis] - before;
+  const auto taps_before = [&](std::int64_t end) {
+    return end <= start ? 0 : std::min(op.kernel[axis], (end - start + step - 1) / step);
+  };
+  Window window;
+  window.step = step;
+  window.first = start + taps_before(0) * step;
+  window.last = std::min(start + op.kernel[axis] * step, extent);
+  window.taps = taps_before(extent) - taps_before(0);
+  window.padded_taps = taps_before(extent + after);
+  return window;
 }
 
 // NaN wins over numbers, wherever it stands in the window.
@@ -29,8 +40,8 @@ template <class T>
 void max_over(const Window& rows, const Window& columns, std::int64_t channels, const Strides& xs, const T* x,
               std::int64_t y_stride, T* y) {
   for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = -std::numeric_limits<T>::infinity();
-  for (std::int64_t iy = rows.first; iy < rows.last; ++iy) {
-    for (std::int64_t ix = columns.first; ix < columns.last; ++ix) {
+  for (std::int64_t iy = rows.first; iy < rows.last; iy += rows.step) {
+    for (std::int64_t ix = columns.first; ix < columns.last; ix += columns.step) {
       const T* pixel = x + iy * xs[2] + ix * xs[3];
       for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = larger(y[c * y_stride], pixel[c * xs[1]]);
     }
@@ -41,8 +52,8 @@ template <class T>
 void average_over(const Window& rows, const Window& columns, std::int64_t divisor, std::int64_t channels,
                   const Strides& xs, const T* x, std::int64_t y_stride, T* y) {
   for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = T{0};
-  for (std::int64_t iy = rows.first; iy < rows.last; ++iy) {
-    for (std::int64_t ix = columns.first; ix < columns.last; ++ix) {
+  for (std::int64_t iy = rows.first; iy < rows.last; iy += rows.step) {
+    for (std::int64_t ix = columns.first; ix < columns.last; ix += columns.step) {
       const T* pixel = x + iy * xs[2] + ix * xs[3];
       for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] += pixel[c * xs[1]];
     }
@@ -62,18 +73,16 @@ void pool2d(const Pool2d& op, const TensorDesc& x_desc, const TensorDesc& y_desc
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const std::int64_t n = row / out_h;
     const std::int64_t oy = row % out_h;
-    const Window vertical = window_at(oy, op.kernel[0], op.strides[0], op.pads.top, op.pads.bottom, x_desc.shape[2]);
+    const Window vertical = window_at(op, 0, oy, x_desc.shape[2]);
     for (std::int64_t ox = 0; ox < y_desc.shape[3]; ++ox) {
-      const Window horizontal =
-          window_at(ox, op.kernel[1], op.strides[1], op.pads.left, op.pads.right, x_desc.shape[3]);
+      const Window horizontal = window_at(op, 1, ox, x_desc.shape[3]);
       T* out = y + n * ys[0] + oy * ys[2] + ox * ys[3];
       if (op.kind == PoolKind::Max) {
         max_over(vertical, horizontal, channels, xs, x + n * xs[0], ys[1], out);
         continue;
       }
-      const std::int64_t inside = std::max<std::int64_t>(vertical.last - vertical.first, 0) *
-                                  std::max<std::int64_t>(horizontal.last - horizontal.first, 0);
-      const std::int64_t divisor = op.count_include_pad ? vertical.padded_extent * horizontal.padded_extent : inside;
+      const std::int64_t divisor =
+          op.count_include_pad ? vertical.padded_taps * horizontal.padded_taps : vertical.taps * horizontal.taps;
       average_over(vertical, horizontal, divisor, channels, xs, x + n * xs[0], ys[1], out);
     }
   }

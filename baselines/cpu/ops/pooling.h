@@ -8,9 +8,9 @@
 
 namespace mobicuda::cpu {
 
-// T is double (the definitions) or float. Max ignores padding; average divides by the pixels inside the image, or
-// by the window's part inside the padded image when count_include_pad. A window wholly in the padding, which only a
-// count of zero pixels can give, averages to 0.
+// T is double (the definitions) or float. Max ignores padding; average divides by the window's pixels inside the image,
+// or inside the padded image when count_include_pad. A dilated window may meet padding only: its maximum is -infinity,
+// its average 0.
 
 /// The output rows n * out_h + oy in `rows`, in any layout.
 template <class T>

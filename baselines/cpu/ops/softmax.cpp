@@ -6,22 +6,25 @@
 namespace mobicuda::cpu {
 
 template <class T>
-void softmax(std::int64_t columns, const T* x, T* y, Range rows) {
+void softmax(std::int64_t columns, std::int64_t stride, const T* x, T* y, Range rows) {
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    const T* in = x + row * columns;
-    T* out = y + row * columns;
-    const T largest = *std::max_element(in, in + columns);
+    const std::int64_t start = row / stride * stride * columns + row % stride;
+    const T* in = x + start;
+    T* out = y + start;
+    const std::int64_t end = columns * stride;
+    T largest = in[0];
+    for (std::int64_t c = 0; c < end; c += stride) largest = std::max(largest, in[c]);
     // Double also for float: a sum in index order, exact to far below float's rounding.
     double sum = 0.0;
-    for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t c = 0; c < end; c += stride) {
       out[c] = std::exp(in[c] - largest);
       sum += static_cast<double>(out[c]);
     }
-    for (std::int64_t c = 0; c < columns; ++c) out[c] = static_cast<T>(static_cast<double>(out[c]) / sum);
+    for (std::int64_t c = 0; c < end; c += stride) out[c] = static_cast<T>(static_cast<double>(out[c]) / sum);
   }
 }
 
-template void softmax(std::int64_t, const float*, float*, Range);
-template void softmax(std::int64_t, const double*, double*, Range);
+template void softmax(std::int64_t, std::int64_t, const float*, float*, Range);
+template void softmax(std::int64_t, std::int64_t, const double*, double*, Range);
 
 }  // namespace mobicuda::cpu

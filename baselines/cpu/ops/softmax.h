@@ -6,9 +6,9 @@
 
 namespace mobicuda::cpu {
 
-/// y[r, c] = exp(x[r, c] - max_c x) / sum_c exp(...) for the rows in `rows`; T is double (the definition) or float.
-/// A NaN in a row makes the row NaN.
+/// y[c] = exp(x[c] - max x) / sum exp(...) over the `columns` elements of each row in `rows`, which lie `stride` apart:
+/// blocks of `stride` rows are interleaved. T is double (the definition) or float. A NaN in a row makes the row NaN.
 template <class T>
-void softmax(std::int64_t columns, const T* x, T* y, Range rows);
+void softmax(std::int64_t columns, std::int64_t stride, const T* x, T* y, Range rows);
 
 }  // namespace mobicuda::cpu

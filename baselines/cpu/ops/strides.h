@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <vector>
 
 #include <mobicuda/types.h>
 
@@ -27,6 +30,14 @@ inline Strides strides_of(const TensorDesc& desc) {
     stride *= shape[axis];
   }
   return strides;
+}
+
+/// Logical axes of a dense tensor from the outermost to the innermost in memory.
+inline std::vector<std::size_t> memory_order(const TensorDesc& desc) {
+  if (desc.shape.rank() == 4 && desc.layout == Layout::NHWC) return {0, 2, 3, 1};
+  std::vector<std::size_t> order(desc.shape.rank());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
 }
 
 /// Consecutive items of a loop, the last excluded.

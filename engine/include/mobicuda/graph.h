@@ -55,6 +55,22 @@ struct Add {
   Activation activation;
 };
 
+/// y = act(a * b). Equal ranks; along each axis b has a's extent or 1, in which case it repeats.
+struct Mul {
+  enum : std::size_t { kLeft, kRight, kInputs };
+  Activation activation;
+};
+
+enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu };
+
+/// Sigmoid: y = 1 / (1 + exp(-x)). HardSwish: y = x * clip(x / 6 + 1/2, 0, 1). Where x < 0, LeakyRelu: y = alpha * x,
+/// and Elu: y = alpha * (exp(x) - 1); elsewhere y = x.
+struct Unary {
+  enum : std::size_t { kInput, kInputs };
+  UnaryKind kind = UnaryKind::Sigmoid;
+  float alpha = 0.0F;  ///< finite
+};
+
 /// y = act(x).
 struct Clip {
   enum : std::size_t { kInput, kInputs };
@@ -73,6 +89,7 @@ struct Pool2d {
   Padding pads;
   bool ceil_mode = false;
   bool count_include_pad = false;
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< > 0
 };
 
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
@@ -80,7 +97,17 @@ struct GlobalAveragePool {
   enum : std::size_t { kInput, kInputs };
 };
 
-/// exp(x - max) / sum over axis 1, for rank 2 or for rank 4 with H = W = 1.
+/// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta over the `size` channels k around c: size - 1 others, the
+/// odd one behind c, those outside 0..C left out. x (N, C, H, W).
+struct LocalResponseNorm {
+  enum : std::size_t { kInput, kInputs };
+  std::int64_t size = 1;  ///< > 0
+  float alpha = 1e-4F;    ///< >= 0
+  float beta = 0.75F;     ///< >= 0
+  float bias = 1.0F;      ///< > 0
+};
+
+/// exp(x - max) / sum over axis 1, for rank >= 2: over the channels of each pixel.
 struct Softmax {
   enum : std::size_t { kInput, kInputs };
 };
@@ -91,17 +118,34 @@ struct Reshape {
   Shape shape;  ///< the output's, with N = 1
 };
 
+/// One or more values of equal rank, joined along an axis; the other extents are equal.
+struct Concat {
+  enum : std::size_t { kFirst, kInputs };  ///< kInputs is the least: every further position is an input like the first
+  std::int64_t axis = 1;                   ///< > 0: pictures are not joined
+};
+
+/// The elements first to first + extent along an axis.
+struct Slice {
+  enum : std::size_t { kInput, kInputs };
+  std::int64_t axis = 1;    ///< > 0
+  std::int64_t first = 0;   ///< >= 0
+  std::int64_t extent = 1;  ///< > 0; first + extent <= the input's
+};
+
 /// Permutes the axes of a value; axis 0 stays.
 struct Transpose {
   enum : std::size_t { kInput, kInputs };
   std::vector<std::int64_t> permutation;
 };
 
-/// Surrounds H and W with `value`.
+enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
+
+/// Surrounds H and W: with `value`, with the border's pixels, or with the picture mirrored at its border's pixels.
 struct Pad {
   enum : std::size_t { kInput, kInputs };
-  Padding pads;
+  Padding pads;  ///< Reflect: each less than the extent
   float value = 0.0F;
+  PadMode mode = PadMode::Constant;
 };
 
 /// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
@@ -115,10 +159,10 @@ struct Identity {
   enum : std::size_t { kInput, kInputs };
 };
 
-using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Clip, Pool2d, GlobalAveragePool, Softmax, Reshape, Transpose,
-                        Pad, LayoutTransform, Identity>;
+using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
+                        Softmax, Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity>;
 
-MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"
+MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 
 /// A node of the model file, for messages and profiles.
 struct SourceNode {

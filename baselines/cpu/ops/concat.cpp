@@ -1,0 +1,63 @@
+#include "baselines/cpu/ops/concat.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace mobicuda::cpu {
+
+namespace {
+
+// Products of the extents that lie in memory outside of an axis, without the batch, and inside of it.
+struct Around {
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+};
+
+Around around(const TensorDesc& desc, std::int64_t joined) {
+  Around result;
+  bool inside = false;
+  for (const std::size_t axis : memory_order(desc)) {
+    if (inside) result.inner *= desc.shape[axis];
+    if (axis == static_cast<std::size_t>(joined)) inside = true;
+    if (!inside && axis != 0) result.outer *= desc.shape[axis];
+  }
+  return result;
+}
+
+}  // namespace
+
+ConcatPlan plan_concat(const Concat& op, const TensorDesc& y_desc, const std::vector<TensorDesc>& x_descs) {
+  const Around y = around(y_desc, op.axis);
+  ConcatPlan plan;
+  plan.rows = y.outer;
+  for (const TensorDesc& x : x_descs) plan.chunks.push_back(x.shape[static_cast<std::size_t>(op.axis)] * y.inner);
+  plan.y_row = std::accumulate(plan.chunks.begin(), plan.chunks.end(), std::int64_t{0});
+  return plan;
+}
+
+template <class T>
+void concat(const ConcatPlan& plan, std::size_t input, const T* x, T* y, Range rows) {
+  const std::int64_t chunk = plan.chunks[input];
+  T* to = y + std::accumulate(plan.chunks.begin(), plan.chunks.begin() + static_cast<std::ptrdiff_t>(input),
+                              rows.first * plan.y_row);
+  for (std::int64_t row = rows.first; row < rows.last; ++row, to += plan.y_row) std::copy_n(x + row * chunk, chunk, to);
+}
+
+SlicePlan plan_slice(const Slice& op, const TensorDesc& x_desc) {
+  const Around x = around(x_desc, op.axis);
+  return {x_desc.shape[static_cast<std::size_t>(op.axis)] * x.inner, op.first * x.inner, op.extent * x.inner, x.outer};
+}
+
+template <class T>
+void slice(const SlicePlan& plan, const T* x, T* y, Range rows) {
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    std::copy_n(x + row * plan.x_row + plan.first, plan.chunk, y + row * plan.chunk);
+  }
+}
+
+template void slice(const SlicePlan&, const float*, float*, Range);
+template void slice(const SlicePlan&, const double*, double*, Range);
+template void concat(const ConcatPlan&, std::size_t, const float*, float*, Range);
+template void concat(const ConcatPlan&, std::size_t, const double*, double*, Range);
+
+}  // namespace mobicuda::cpu
