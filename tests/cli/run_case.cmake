@@ -15,7 +15,8 @@ endif()
 
 set(command ${PROGRAM} ${ARGS})
 if(INTERRUPT)
-  set(command timeout --preserve-status --signal INT ${INTERRUPT} ${command})
+  # In the foreground the program alone gets the signal; else the whole group does as well, which is a second Ctrl-C.
+  set(command timeout --foreground --preserve-status --signal INT ${INTERRUPT} ${command})
 endif()
 execute_process(COMMAND ${command} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 
