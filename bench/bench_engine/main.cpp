@@ -11,6 +11,7 @@
 #include "bench_engine/report_json.h"
 #include "bench_engine/report_text.h"
 #include "bench_engine/run.h"
+#include "bench_engine/thresholds.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -87,21 +87,36 @@ void print_phases(std::ostream& out, const ModelInfo& model, const std::vector<C
 }
 
 void print_host(std::ostream& out, const Options& options, const std::vector<CaseResult>& cases) {
-  TextTable table(
-      {"implementation", "batch", "device", "host", "host - device", "host p90", "host p99", "pictures/s", "share"}, 1);
+  const bool streamed = std::any_of(cases.begin(), cases.end(),
+                                    [](const CaseResult& result) { return result.streams_statistics.count > 0; });
+  std::vector<std::string> header{"implementation", "batch", "device", "host", "host - device", "host p90", "host p99"};
+  if (streamed) header.insert(header.end(), {"pictures/s", "share"});
+  TextTable table(std::move(header), 1);
   for (const CaseResult& result : cases) {
     const Statistics& device = result.device_statistics;
     const Statistics& host = result.host_statistics;
-    const double streamed = result.streamed_pictures_per_second();
-    const double resident = device.mean > 0 ? 1e3 * static_cast<double>(result.batch) / device.mean : 0;
-    table.add_row({result.label(), std::to_string(result.batch), milliseconds(device.median), milliseconds(host.median),
-                   milliseconds(host.median - device.median), milliseconds(host.p90), milliseconds(host.p99),
-                   streamed > 0 ? fixed(streamed, 1) : std::string("-"),
-                   streamed > 0 && resident > 0 ? percent(streamed / resident, 1) : std::string("-")});
+    std::vector<std::string> row{result.label(),
+                                 std::to_string(result.batch),
+                                 milliseconds(device.median),
+                                 milliseconds(host.median),
+                                 milliseconds(host.median - device.median),
+                                 milliseconds(host.p90),
+                                 milliseconds(host.p99)};
+    if (result.streams_statistics.count > 0) {
+      const double resident = 1e3 * static_cast<double>(result.batch) / device.mean;
+      row.push_back(fixed(result.streamed_pictures_per_second(), 1));
+      row.push_back(percent(result.streamed_pictures_per_second() / resident, 1));
+    } else if (streamed) {
+      row.insert(row.end(), {"-", "-"});
+    }
+    table.add_row(std::move(row));
   }
-  out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32")
-      << " in page-locked memory: medians, ms; pictures/s with " << options.streams
-      << " sessions in flight, and their share of the rate without transfers\n";
+  out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32") << ": medians, ms";
+  if (streamed) {
+    out << "; GPUs from and to page-locked memory, pictures/s with " << options.streams
+        << " sessions in flight and their share of the rate without transfers";
+  }
+  out << '\n';
   table.print(out);
 }
 

@@ -378,62 +378,10 @@ class Run {
   ImageSet images_;
 };
 
-std::string text_of(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-void check_comparison(const Options& options, const std::string& who, const std::string& against,
-                      const std::optional<Comparison>& comparison, std::vector<std::string>& missed) {
-  if (!comparison || comparison->pictures == 0) return;
-  if (options.accuracy_threshold && comparison->max_abs > *options.accuracy_threshold) {
-    missed.push_back(who + ": a logit differs by " + std::to_string(comparison->max_abs) + " from " + against +
-                     ", allowed are " + text_of(*options.accuracy_threshold));
-  }
-  const double agreement = 100 * comparison->top1_agreement();
-  if (options.agreement_threshold && agreement < *options.agreement_threshold) {
-    missed.push_back(who + ": top-1 agrees with " + against + " on " + text_of(agreement) + " % of " +
-                     std::to_string(comparison->pictures) + " pictures, asked were " +
-                     text_of(*options.agreement_threshold) + " %");
-  }
-}
-
-void check_top1(const Options& options, const ImageReport& images, std::vector<std::string>& missed) {
-  if (!options.top1_threshold) return;
-  if (images.labelled == 0) missed.push_back("top-1: no picture with a label was evaluated");
-  for (const AccuracyResult& result : images.results) {
-    if (images.labelled == 0) break;
-    const double top1 = 100 * static_cast<double>(result.top1) / static_cast<double>(images.labelled);
-    if (top1 < *options.top1_threshold) {
-      missed.push_back(result.label() + ": top-1 " + text_of(top1) + " %, asked were " +
-                       text_of(*options.top1_threshold) + " %");
-    }
-  }
-}
-
 }  // namespace
 
 void run_benchmark(const Options& options, std::ostream& progress, Report& report) {
   Run(options, progress, report).execute();
-}
-
-std::vector<std::string> missed_thresholds(const Options& options, const Report& report) {
-  std::vector<std::string> missed;
-  if (options.images.empty()) {
-    for (const CaseResult& result : report.cases) {
-      check_comparison(options, result.label() + ", batch " + std::to_string(result.batch), report.reference,
-                       result.comparison, missed);
-    }
-  }
-  if (!report.images) return missed;
-  check_top1(options, *report.images, missed);
-  for (const AccuracyResult& result : report.images->results) {
-    check_comparison(options, result.label() + ", pictures", report.reference, result.with_reference, missed);
-    check_comparison(options, result.label() + ", pictures", "--referenceLogits", result.with_reference_file, missed);
-  }
-  return missed;
 }
 
 }  // namespace mobicuda::bench

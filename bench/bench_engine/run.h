@@ -12,7 +12,4 @@ namespace mobicuda::bench {
 /// throws: UsageError, mobicuda::Error. Returns early, with report.interrupted, on Ctrl-C.
 void run_benchmark(const Options& options, std::ostream& progress, Report& report);
 
-/// The thresholds of the options that the report misses, one sentence each.
-std::vector<std::string> missed_thresholds(const Options& options, const Report& report);
-
 }  // namespace mobicuda::bench

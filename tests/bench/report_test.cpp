@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "bench_engine/report_text.h"
-#include "bench_engine/run.h"
+#include "bench_engine/thresholds.h"
 #include "contains.h"
 #include "support/catch.h"
 
