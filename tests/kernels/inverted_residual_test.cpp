@@ -467,10 +467,8 @@ TEST_CASE("inverted_residual equals the oracle on the last blocks' channels in b
   }
 }
 
-TEST_CASE("inverted_residual gives a picture of the late blocks' channels the same bits in any batch and every time",
-          "[sanitize]") {
+TEST_CASE("inverted_residual gives a picture of the late blocks' channels the same bits in any batch", "[sanitize]") {
   constexpr int kPictures = 9;
-  constexpr int kRuns = 20;
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
     if (layer.size > 14) continue;
     const InvertedResidualParams p = block(layer, kPictures);
@@ -481,7 +479,6 @@ TEST_CASE("inverted_residual gives a picture of the late blocks' channels the sa
     const Device device(p, all);
     for_each_variant(p, [&](InvertedResidualVariant variant) {
       const std::vector<float> y = device.run(variant);
-      for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), y));
       for (const std::size_t n : {0, 4, kPictures - 1}) {
         Data alone = all;
         const auto from = all.x.begin() + static_cast<std::ptrdiff_t>(n * size);
@@ -490,6 +487,19 @@ TEST_CASE("inverted_residual gives a picture of the late blocks' channels the sa
         const std::span<const float> in_batch(y.data() + n * output_count(one), output_count(one));
         REQUIRE(compare_bits(Device(one, alone).run(variant), in_batch));
       }
+    });
+  }
+}
+
+TEST_CASE("inverted_residual gives the late blocks' channels the same bits every time") {
+  constexpr int kRuns = 20;
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    if (layer.size > 14) continue;
+    const InvertedResidualParams p = block(layer, 9);
+    const Device device(p, random_data(p, 47));
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      const std::vector<float> y = device.run(variant);
+      for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), y));
     });
   }
 }
