@@ -1,18 +1,21 @@
 // Convolution to NHWC with float accumulation: variants, limits, packing, launch.
-// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer).
+// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer). Others: conv2d_families.h.
 // Items of a launch stay below 2^31; a larger batch takes several launches.
 
 #include "conv2d.h"
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include <cuda_fp16.h>
 
 #include "conv2d_direct.cuh"
+#include "conv2d_families.h"
 #include "conv2d_stem.cuh"
 
 namespace mobicuda::kernels {
@@ -27,7 +30,34 @@ using Variant = Conv2dVariant;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr int kOutMultiple = 8;  // of the packed weights' rows, so that they can be read 16 bytes at a time
 
-constexpr Variant kVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+constexpr Variant kOwnVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+
+/// All variants in the order of Conv2dVariant, and the entries of those behind kOwnVariants.
+struct Table {
+  std::vector<Variant> variants{std::begin(kOwnVariants), std::end(kOwnVariants)};
+  std::vector<Conv2dEntry> entries;
+};
+
+const Table& table() {
+  static const Table all = [] {
+    Table joined;
+    for (const auto family :
+         {conv2d_mma_entries(), conv2d_wgmma_entries(), conv2d_grouped_entries(), conv2d_first_entries()}) {
+      for (const Conv2dEntry& entry : family) {
+        joined.variants.push_back(entry.variant);
+        joined.entries.push_back(entry);
+      }
+    }
+    return joined;
+  }();
+  return all;
+}
+
+/// Null where the variant is one of kOwnVariants, or none.
+const Conv2dEntry* entry_of(Variant variant) {
+  const std::size_t index = static_cast<std::size_t>(variant) - std::size(kOwnVariants);
+  return index < table().entries.size() ? &table().entries[index] : nullptr;
+}
 
 // Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
 // from shared memory.
@@ -71,14 +101,6 @@ Arguments arguments(const Conv2dParams& p) {
   return a;
 }
 
-struct Buffers {
-  const void* x;
-  const void* packed;
-  const float* bias;
-  const void* residual;
-  void* y;
-};
-
 /// The chunk's first picture of a tensor of T; null stays null.
 template <class T>
 const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) {
@@ -86,7 +108,7 @@ const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) 
 }
 
 template <class X, class T, int kPixels, int kChannels>
-cudaError_t launch_direct(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t launch_direct(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   Arguments a = arguments(p);
   const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;
   const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c_out;
@@ -101,7 +123,7 @@ cudaError_t launch_direct(const Conv2dParams& p, const Buffers& buffers, const L
 }
 
 template <class X, class T, class S>
-cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t launch_stem(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   const auto kernel = p.stride_h == 1 ? convolution::stem_kernel<X, T, S, 1> : convolution::stem_kernel<X, T, S, 2>;
   const std::size_t shared_bytes = p.stride_h == 1 ? convolution::StemShape<S, 1>::shared_bytes(p.c_in)
                                                    : convolution::StemShape<S, 2>::shared_bytes(p.c_in);
@@ -121,7 +143,7 @@ template <class X>
 constexpr bool kBytes = std::is_same_v<X, std::uint8_t>;
 
 template <class X, class T>
-cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   switch (variant) {
     case Variant::Direct:
       if constexpr (!kBytes<X>) return launch_direct<X, T, 1, 1>(p, buffers, where);
@@ -133,8 +155,22 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buff
       return launch_stem<X, T, SmallStem>(p, buffers, where);
     case Variant::Stem3x3P8C8:
       return launch_stem<X, T, LargeStem>(p, buffers, where);
+    default:
+      break;
   }
   return cudaErrorInvalidValue;
+}
+
+/// Of the current device, major * 10 + minor.
+cudaError_t current_capability(int& capability) {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  capability = major * 10 + minor;
+  return status;
 }
 
 bool supports_stem(const Conv2dParams& p) {
@@ -145,7 +181,12 @@ bool supports_stem(const Conv2dParams& p) {
 
 }  // namespace
 
-std::span<const Conv2dVariant> conv2d_variants() { return kVariants; }
+std::span<const Conv2dVariant> conv2d_variants() { return table().variants; }
+
+Conv2dTile conv2d_tile(Conv2dVariant variant) {
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry == nullptr ? Conv2dTile{} : entry->tile;
+}
 
 std::string_view name(Conv2dVariant variant) {
   switch (variant) {
@@ -157,8 +198,11 @@ std::string_view name(Conv2dVariant variant) {
       return "stem3x3_2x4";
     case Variant::Stem3x3P8C8:
       return "stem3x3_8x8";
+    default:
+      break;
   }
-  return "unknown";
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry == nullptr ? "unknown" : entry->name;
 }
 
 bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capability) {
@@ -176,8 +220,11 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
     case Variant::Stem3x3P2C4:
     case Variant::Stem3x3P8C8:
       return supports_stem(p);
+    default:
+      break;
   }
-  return false;
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry != nullptr && entry->supports(p, compute_capability);
 }
 
 std::size_t conv2d_packed_bytes(const Conv2dParams& p) {
@@ -208,9 +255,13 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
 
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
-  const Buffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  int capability = 0;
+  if (const cudaError_t status = current_capability(capability); status != cudaSuccess) return status;
+  if (!supports(variant, params, capability)) return cudaErrorInvalidValue;
+  const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
+    return entry->launch(params, buffers, where);
+  }
   if (params.input == Input::NhwcUint8) {
     return params.elem == Elem::F32 ? dispatch<std::uint8_t, float>(variant, params, buffers, where)
                                     : dispatch<std::uint8_t, __half>(variant, params, buffers, where);

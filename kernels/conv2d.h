@@ -15,9 +15,43 @@ namespace mobicuda::kernels {
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
-/// multiple of 8 up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. docs/kernels/conv2d.md says
-/// which to use.
-enum class Conv2dVariant : std::uint8_t { Direct, Direct4x4, Stem3x3P2C4, Stem3x3P8C8 };
+/// multiple of 8 up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. Mma and Wgmma: matrix
+/// products on tensor cores, half from NhwcElem, groups of a multiple of 8 inputs (and of outputs, where there are
+/// several), spelt pixels x channels x slice of the sum; S2..S8: that many blocks share a tile's sum.
+/// docs/kernels/conv2d.md says which to use.
+enum class Conv2dVariant : std::uint8_t {
+  Direct,
+  Direct4x4,
+  Stem3x3P2C4,
+  Stem3x3P8C8,
+  Mma128x128x64,
+  Mma128x64x64,
+  Mma128x32x64,
+  Mma64x64x64,
+  Mma64x64x64S2,
+  Mma64x64x64S4,
+  Mma64x64x64S8,
+  Mma64x32x64,
+  Mma64x32x64S2,
+  Mma64x32x64S4,
+  Mma64x32x64S8,
+  Mma32x32x64,
+  Mma32x32x64S4,
+  Wgmma128x64x64,
+  Wgmma128x128x64,
+  Wgmma256x64x64,
+  Wgmma256x128x64,
+  Wgmma128x256x64,
+  Grouped3x3,
+  First32,
+  First64,
+};
+
+/// What a matrix product cuts the output into, for choosing one; zeros for other variants.
+struct Conv2dTile {
+  int bm, bn, bk;  ///< pixels, channels, slice of the sum
+  int split_k;     ///< blocks that share a tile's sum
+};
 
 struct Conv2dParams {
   Elem elem = Elem::F32;  ///< of the packed w, the residual and y
@@ -40,6 +74,7 @@ struct Conv2dParams {
 
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
+Conv2dTile conv2d_tile(Conv2dVariant variant);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 
