@@ -51,14 +51,14 @@ std::int64_t tiles_of(const Conv2dParams& p, const TileSize& tile) {
   return std::int64_t{ceil_div(p.out_h, tile.rows)} * ceil_div(p.out_w, tile.columns);
 }
 
-template <int kSteps>
-cudaError_t launch_steps(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
+template <int kGroup>
+cudaError_t launch_group(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   constexpr int kMostTilePixels = 128;
   constexpr int kSmallTilePixels = 32;
   int device = 0;
   int multiprocessors = 0;
   int blocks = 0;
-  const auto kernel = grouped_kernel<kSteps>;
+  const auto kernel = grouped_kernel<kGroup>;
   cudaError_t status = allow_shared_memory(kernel, kSharedBytes);
   if (status == cudaSuccess) status = cudaGetDevice(&device);
   if (status == cudaSuccess) {
@@ -94,7 +94,16 @@ cudaError_t launch_steps(const Conv2dParams& p, const Conv2dBuffers& buffers, co
 }
 
 cudaError_t launch_grouped(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
-  return p.c_in / p.groups == 32 ? launch_steps<2>(p, buffers, where) : launch_steps<1>(p, buffers, where);
+  switch (p.c_in / p.groups) {
+    case 4:
+      return launch_group<4>(p, buffers, where);
+    case 8:
+      return launch_group<8>(p, buffers, where);
+    case 16:
+      return launch_group<16>(p, buffers, where);
+    default:
+      return launch_group<32>(p, buffers, where);
+  }
 }
 
 constexpr Conv2dEntry kEntries[] = {

@@ -2,7 +2,8 @@
 // newer. A block owns 64 channels and walks over tiles of output pixels; the input window of a tile is copied to one of
 // two buffers in shared memory while the other is used. A warp owns 16 of the channels, whose weights stay in registers
 // as block-diagonal matrices: the groups of 16 channels share a product, where a weight between two groups is zero.
-// Shared memory: two buffers of kMostPixels pixels x 64 channels, chunks of 8 channels exchanged within a pixel.
+// Shared memory: two buffers of kMostPixels pixels x 64 channels, 144 bytes a pixel: 8 neighbouring pixels lie in
+// different banks, and a tap is a constant distance.
 #pragma once
 
 #include "conv2d_gemm_arguments.cuh"
@@ -12,7 +13,7 @@ namespace mobicuda::kernels::conv_grouped {
 
 inline constexpr int kThreads = 128;
 inline constexpr int kChannels = 64;  ///< of a block
-inline constexpr int kPixelBytes = kChannels * 2;
+inline constexpr int kPixelBytes = kChannels * 2 + 16;
 inline constexpr int kMostPixels = 192;  ///< of a window
 inline constexpr int kBufferBytes = kMostPixels * kPixelBytes;
 inline constexpr int kSharedBytes = 2 * kBufferBytes;
@@ -39,10 +40,6 @@ __device__ __forceinline__ Tile tile_at(const Arguments& a, int index) {
   return {static_cast<int>(n), static_cast<int>(row) * a.rows, static_cast<int>(column) * a.columns};
 }
 
-__device__ __forceinline__ int pixel_offset(int pixel, int chunk) {
-  return pixel * kPixelBytes + ((chunk ^ (pixel & 7)) * 16);
-}
-
 /// Starts to copy the tile's window, zeros outside the image.
 __device__ __forceinline__ void copy_window(const Arguments& a, const Tile& tile, int c0, unsigned char* buffer) {
   constexpr int kChunks = kChannels / 8;
@@ -60,22 +57,22 @@ __device__ __forceinline__ void copy_window(const Arguments& a, const Tile& tile
     const bool inside = is_channel && static_cast<unsigned>(y) < static_cast<unsigned>(a.h) &&
                         static_cast<unsigned>(x) < static_cast<unsigned>(a.w);
     const __half* const from = inside ? picture + static_cast<std::int64_t>(y * a.w + x) * a.c_in : a.x;
-    gemm_detail::copy_chunk(buffer + pixel_offset(pixel, chunk), from, inside);
+    gemm_detail::copy_chunk(buffer + pixel * kPixelBytes + chunk * 16, from, inside);
   }
 }
 
-/// The weights from inputs k, k + 1 to output n of a tap as one word; channels count from `first`, the first input of
-/// the products.
+/// The weights from inputs k, k + 1 to output n of a tap as one word; k and n count from the warp's first channel,
+/// which is the first of a group.
+template <int kGroup>
 __device__ __forceinline__ std::uint32_t load_weights(const Arguments& a, int tap, int first, int k, int n) {
   std::uint32_t word = 0;
+  if (k / kGroup != n / kGroup || first + n >= a.c_out) return word;
+  const __half* const from =
+      a.weight + static_cast<std::int64_t>(tap * kGroup + k % kGroup) * a.weight_pitch + first + n;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int input = first + k + i;
-    const int in_group = input % a.group_in;
-    if (n >= a.c_out || input - in_group != n - n % a.group_in) continue;
-    const std::int64_t row = static_cast<std::int64_t>(tap) * a.group_in + in_group;
     std::uint16_t bits;
-    asm volatile("ld.global.u16 %0, [%1];" : "=h"(bits) : "l"(a.weight + row * a.weight_pitch + n));
+    asm volatile("ld.global.u16 %0, [%1];" : "=h"(bits) : "l"(from + static_cast<std::int64_t>(i) * a.weight_pitch));
     word |= static_cast<std::uint32_t>(bits) << (16 * i);
   }
   return word;
@@ -85,20 +82,24 @@ __device__ __forceinline__ std::uint32_t load_weights(const Arguments& a, int ta
 template <int kSteps>
 using Weights = std::uint32_t[kTaps][kSteps][4];
 
-/// Sums of 16 pixels x 16 channels: of pixels lane / 4 and + 8, channels lane % 4 * 2 and + 1 of each 8.
+/// Sums of 16 pixels x 16 channels: of pixels lane / 4 and + 8, channels lane % 4 * 2 and + 1 of each 8. `window` is
+/// where this thread's pixel and chunk of the first tap lie.
 template <int kSteps>
 __device__ __forceinline__ void multiply(float (&sums)[2][4], const Weights<kSteps>& weights,
-                                         const unsigned char* buffer, int pixel, int window_columns, int first_chunk) {
-  const int chunk = first_chunk + static_cast<int>(threadIdx.x % 32) / 16;
+                                         const unsigned char* window, int window_columns) {
 #pragma unroll
-  for (int tap = 0; tap < kTaps; ++tap) {
-    const int at = pixel + tap / 3 * window_columns + tap % 3;
+  for (int ky = 0; ky < 3; ++ky) {
+    const unsigned char* const row = window + ky * window_columns * kPixelBytes;
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      std::uint32_t values[4];
-      gemm_detail::load_matrices(values, buffer + pixel_offset(at, chunk + step * 2));
-      gemm_detail::multiply_add(sums[0], values, weights[tap][step][0], weights[tap][step][1]);
-      gemm_detail::multiply_add(sums[1], values, weights[tap][step][2], weights[tap][step][3]);
+    for (int kx = 0; kx < 3; ++kx) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        const std::uint32_t(&b)[4] = weights[ky * 3 + kx][step];
+        std::uint32_t values[4];
+        gemm_detail::load_matrices(values, row + kx * kPixelBytes + step * 32);
+        gemm_detail::multiply_add(sums[0], values, b[0], b[1]);
+        gemm_detail::multiply_add(sums[1], values, b[2], b[3]);
+      }
     }
   }
 }
@@ -119,14 +120,15 @@ __device__ __forceinline__ void store_sums(const Arguments& a, std::int64_t m, b
   if (inside && own < a.c_out) conv_gemm::finish_run<4>(a, static_cast<int>(m), own, a.c_out, value);
 }
 
-template <int kSteps>
+template <int kGroup>
 __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(128) unsigned char shared[];
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int c0 = static_cast<int>(blockIdx.x) * kChannels;
+  constexpr int kSteps = kGroup > 16 ? 2 : 1;
   const int n0 = c0 + warp * 16;
-  const int first_chunk = warp * 2 / (2 * kSteps) * (2 * kSteps);  // of the inputs of these outputs
+  const int first_in = warp / kSteps * (kSteps * 16);  // of the inputs of these outputs
   Weights<kSteps> weights;
 #pragma unroll
   for (int tap = 0; tap < kTaps; ++tap) {
@@ -135,12 +137,14 @@ __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int k = step * 16 + i % 2 * 8 + lane % 4 * 2;
-        weights[tap][step][i] = load_weights(a, tap, c0 + first_chunk * 8, k, n0 + i / 2 * 8 + lane / 4);
+        const int n = warp * 16 - first_in + i / 2 * 8 + lane / 4;
+        weights[tap][step][i] = load_weights<kGroup>(a, tap, c0 + first_in, k, n);
       }
     }
   }
   wait_for_predecessor();
 
+  const int own_chunk = first_in * 2 + lane / 16 * 16;  // in bytes
   const int pixels = a.rows * a.columns;
   int index = static_cast<int>(blockIdx.y);
   Tile tile = tile_at(a, index);
@@ -160,7 +164,8 @@ __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant
       const auto row = static_cast<int>(a.of_columns.divide(static_cast<std::uint32_t>(own), column));
       const int pixel = row * a.stride_h * a.window_columns + static_cast<int>(column) * a.stride_w;
       float sums[2][4] = {};
-      multiply<kSteps>(sums, weights, shared + buffer * kBufferBytes, pixel, a.window_columns, first_chunk);
+      multiply<kSteps>(sums, weights, shared + buffer * kBufferBytes + pixel * kPixelBytes + own_chunk,
+                       a.window_columns);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int at = first + half * 8 + lane / 4;

@@ -1,5 +1,8 @@
 #include "kernels/conv2d.h"
 
+#include <memory>
+#include <string>
+
 #include "bench_support.h"
 #include "tests/support/conv_shapes.h"
 
@@ -88,19 +91,36 @@ Conv2dParams make_layer(const Layer& layer, int batch) {
   return p;
 }
 
-void run(benchmark::State& state, Conv2dVariant variant, const Conv2dParams& p) {
-  std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
-  std::vector<float> weight(static_cast<std::size_t>(p.c_out * p.c_in / p.groups * p.kernel_h * p.kernel_w));
-  for (std::size_t i = 0; i < weight.size(); ++i)
-    weight[i] = static_cast<float>(i * 2654435761U % 1024) / 512.0F - 1.0F;
-  kernels::conv2d_pack(p, weight.data(), packed.data());
-  const DeviceArray w(packed);
-  const Elem elem = p.input == Input::NhwcElem ? p.elem : Elem::F32;  // bytes come four at a time
-  const DeviceArray x(elem, input_bytes(p) / static_cast<std::int64_t>(kernels::size_of(elem)));
-  const DeviceArray bias(Elem::F32, p.c_out);
-  const DeviceArray y(p.elem, output_elements(p));
+struct Operands {
+  explicit Operands(const Conv2dParams& p)
+      : w(p.elem, static_cast<std::int64_t>(kernels::conv2d_packed_bytes(p) / kernels::size_of(p.elem))),
+        x(input_elem(p), input_bytes(p) / static_cast<std::int64_t>(kernels::size_of(input_elem(p)))),
+        bias(Elem::F32, p.c_out),
+        y(p.elem, output_elements(p)) {}
+
+  static Elem input_elem(const Conv2dParams& p) {
+    return p.input == Input::NhwcElem ? p.elem : Elem::F32;  // bytes come four at a time
+  }
+
+  DeviceArray w, x, bias, y;
+};
+
+/// Those of the layer that ran last are kept, for its other variants.
+const Operands& operands(const std::string& layer, const Conv2dParams& p) {
+  static std::string kept;
+  static std::unique_ptr<Operands> all;
+  if (!all || kept != layer) {
+    all.reset();
+    all = std::make_unique<Operands>(p);
+    kept = layer;
+  }
+  return *all;
+}
+
+void run(benchmark::State& state, Conv2dVariant variant, const std::string& layer, const Conv2dParams& p) {
+  const Operands& at = operands(layer, p);
   measure(state, work_of(variant, p), [&](const kernels::Launch& where) {
-    return kernels::conv2d(variant, p, x.data(), w.data(), bias.floats(), nullptr, y.data(), where);
+    return kernels::conv2d(variant, p, at.x.data(), at.w.data(), at.bias.floats(), nullptr, at.y.data(), where);
   });
 }
 
@@ -109,8 +129,9 @@ void add_layer(const Layer& layer, const Conv2dParams& p) {
   for (const Conv2dVariant variant : kernels::conv2d_variants()) {
     if (!kernels::supports(variant, p, kGpu)) continue;
     if (p.n > 1 && kernels::conv2d_tile(variant).bk == 0) continue;
-    add("conv2d/" + std::string(layer.name) + "/n" + std::to_string(p.n) + "/" + std::string(name(variant)),
-        [=](benchmark::State& state) { run(state, variant, p); });
+    const std::string shape = std::string(layer.name) + "/n" + std::to_string(p.n);
+    add("conv2d/" + shape + "/" + std::string(name(variant)),
+        [=](benchmark::State& state) { run(state, variant, shape, p); });
   }
 }
 
@@ -125,9 +146,9 @@ const bool kRegistered = [] {
         for (const Conv2dVariant variant : kernels::conv2d_variants()) {
           const Conv2dParams p = make_stem(elem, input, batch);
           if (!kernels::supports(variant, p, kGpu)) continue;
-          add("conv2d/" + to_string(elem) + "/" + shape_name(p.n, p.h, p.w, p.c_in) + "_s2_" + input_name + "/" +
-                  std::string(name(variant)),
-              [=](benchmark::State& state) { run(state, variant, p); });
+          const std::string shape = to_string(elem) + "/" + shape_name(p.n, p.h, p.w, p.c_in) + "_s2_" + input_name;
+          add("conv2d/" + shape + "/" + std::string(name(variant)),
+              [=](benchmark::State& state) { run(state, variant, shape, p); });
         }
       }
     }
