@@ -188,6 +188,21 @@ Conv2dTile conv2d_tile(Conv2dVariant variant) {
   return entry == nullptr ? Conv2dTile{} : entry->tile;
 }
 
+Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
+  const Conv2dTile tile = conv2d_tile(variant);
+  if (tile.bk == 0) return {};
+  const auto tiles = [](std::int64_t extent, int size, int cluster) {
+    return ceil_div(extent, std::int64_t{size} * cluster) * cluster;
+  };
+  const std::int64_t taps = std::int64_t{p.kernel_h} * p.kernel_w;
+  const std::int64_t group_in = p.c_in / p.groups;
+  const std::int64_t bk = tile.bk;
+  const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
+  const std::int64_t m_tiles = tiles(std::int64_t{p.n} * p.out_h * p.out_w, tile.bm, tile.cluster_m);
+  return {m_tiles * tiles(p.c_out / p.groups, tile.bn, tile.cluster_n) * p.groups * tile.split_k,
+          ceil_div(slices, std::int64_t{tile.split_k})};
+}
+
 std::string_view name(Conv2dVariant variant) {
   switch (variant) {
     case Variant::Direct:

@@ -11,14 +11,15 @@ namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
 // y = clip(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
-// both element types; an input in float or in bytes is not rounded to elem.
+// both element types; an input in float or in bytes is not rounded to elem, but by the First variants.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
 /// multiple of 8 up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. Mma and Wgmma: matrix
 /// products on tensor cores, half from NhwcElem, groups of a multiple of 8 inputs (and of outputs, where there are
-/// several), spelt pixels x channels x slice of the sum; S2..S8: that many blocks share a tile's sum.
-/// docs/kernels/conv2d.md says which to use.
+/// several), spelt pixels x channels x slice of the sum; S2..S8: that many blocks share a tile's sum; C2x1, C2x2: that
+/// many tiles of pixels x channels share what they read. Grouped: groups of 4 to 32 channels. First: a network's first
+/// layer, rounded to half. docs/kernels/conv2d.md says which to use.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -51,10 +52,18 @@ enum class Conv2dVariant : std::uint8_t {
   First64,
 };
 
-/// What a matrix product cuts the output into, for choosing one; zeros for other variants.
+/// What a variant on tensor cores cuts the output into; zeros for others.
 struct Conv2dTile {
-  int bm, bn, bk;  ///< pixels, channels, slice of the sum
-  int split_k;     ///< blocks that share a tile's sum
+  int bm, bn, bk;            ///< pixels, channels, slice of the sum
+  int split_k;               ///< blocks that share a tile's sum
+  int cluster_m, cluster_n;  ///< neighbouring tiles that are computed together
+  bool whole_taps;           ///< a slice is of one tap
+};
+
+/// How much a launch of Mma or Wgmma has to do, for choosing one.
+struct Conv2dWork {
+  std::int64_t blocks;
+  std::int64_t slices;  ///< of a block
 };
 
 struct Conv2dParams {
@@ -79,6 +88,8 @@ struct Conv2dParams {
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
 Conv2dTile conv2d_tile(Conv2dVariant variant);
+/// Of a variant that supports the parameters.
+Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 

@@ -74,7 +74,9 @@ bool encode_weights(const Conv2dParams& p, int pitch, int rows, const void* pack
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1}; }
+constexpr Conv2dTile tile_of(const Config& config) {
+  return {config.bm, config.bn, kSliceK, 1, config.cluster_m, config.cluster_n, true};
+}
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
