@@ -1,5 +1,6 @@
-// Convolution to NHWC with float accumulation: variants, limits, packing, launch.
-// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer).
+// Convolution to NHWC: variants, limits, packing, launch.
+// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer). Simt: conv2d_simt.cuh
+// (float and double, many channels).
 // Items of a launch stay below 2^31; a larger batch takes several launches.
 
 #include "conv2d.h"
@@ -13,6 +14,7 @@
 #include <cuda_fp16.h>
 
 #include "conv2d_direct.cuh"
+#include "conv2d_simt.cuh"
 #include "conv2d_stem.cuh"
 
 namespace mobicuda::kernels {
@@ -20,6 +22,7 @@ namespace {
 
 using convolution::Arguments;
 using convolution::kDirectThreads;
+using convolution::Simt;
 using convolution::Stem;
 using Input = Conv2dParams::Input;
 using Variant = Conv2dVariant;
@@ -27,7 +30,9 @@ using Variant = Conv2dVariant;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr int kOutMultiple = 8;  // of the packed weights' rows, so that they can be read 16 bytes at a time
 
-constexpr Variant kVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+constexpr Variant kVariants[] = {Variant::Direct,       Variant::Direct4x4,      Variant::Stem3x3P2C4,
+                                 Variant::Stem3x3P8C8,  Variant::Simt128x128x16, Variant::Simt128x64x16,
+                                 Variant::Simt64x64x16, Variant::Simt32x32x32K4, Variant::Simt16x32x64K8};
 
 // Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
 // from shared memory.
@@ -119,6 +124,63 @@ cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Lau
 
 template <class X>
 constexpr bool kBytes = std::is_same_v<X, std::uint8_t>;
+template <class T>
+constexpr bool kHalf = std::is_same_v<T, __half>;
+template <class T>
+constexpr bool kDouble = std::is_same_v<T, double>;
+
+template <class S, bool kWhole, class X, class T>
+cudaError_t launch_gathered(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  const auto kernel = convolution::simt_kernel<S, kWhole, X, T>;
+  constexpr std::size_t kSharedBytes = convolution::SimtShape<S, T>::kSharedBytes;
+  if (const cudaError_t error = allow_shared_memory(kernel, kSharedBytes); error != cudaSuccess) return error;
+  convolution::SimtArguments args{};
+  args.conv = arguments(p);
+  args.group_in = FastDivision(static_cast<std::uint32_t>(args.conv.group_in));
+  args.kernel_w = FastDivision(static_cast<std::uint32_t>(p.kernel_w));
+  args.k = p.kernel_h * p.kernel_w * args.conv.group_in;
+  args.k_slices = ceil_div(args.k, S::kBk);
+  args.column_tiles = ceil_div(args.conv.group_out, S::kBn);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c_out;
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    args.conv.grid = items;
+    const dim3 grid((items.items + S::kBm - 1) / S::kBm, static_cast<unsigned>(args.column_tiles * p.groups));
+    return launch(kernel, grid, dim3(S::kThreads), kSharedBytes, where, args, picture<X>(buffers.x, first, x_picture),
+                  static_cast<const T*>(buffers.packed), buffers.bias, picture<T>(buffers.residual, first, y_picture),
+                  static_cast<T*>(buffers.y) + first * y_picture);
+  };
+  return for_each_chunk(p.n, p.out_h, p.out_w, 1, launch_chunk);
+}
+
+template <class X, class T, class S>
+cudaError_t launch_simt(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  if constexpr (std::is_same_v<X, T>) {
+    const bool whole = p.input != Input::NchwFloat && p.c_in / p.groups % kWide<T> == 0 && aligned_16(buffers.x);
+    if (whole) return launch_gathered<S, true, X, T>(p, buffers, where);
+  }
+  return launch_gathered<S, false, X, T>(p, buffers, where);
+}
+
+template <class X, class T>
+cudaError_t dispatch_simt(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+  switch (variant) {
+    case Variant::Simt128x128x16:
+      if constexpr (!kDouble<T>) return launch_simt<X, T, Simt<128, 128, 16, 8, 8, 1, 3, 2>>(p, buffers, where);
+      break;
+    case Variant::Simt128x64x16:
+      return launch_simt<X, T, Simt<128, 64, 16, 8, 8, 1, 3, kDouble<T> ? 2 : 4>>(p, buffers, where);
+    case Variant::Simt64x64x16:
+      return launch_simt<X, T, Simt<64, 64, 16, 8, 4, 1, 3, kDouble<T> ? 2 : 4>>(p, buffers, where);
+    case Variant::Simt32x32x32K4:
+      return launch_simt<X, T, Simt<32, 32, 32, 4, 4, 4, 4, kDouble<T> ? 1 : 2>>(p, buffers, where);
+    case Variant::Simt16x32x64K8:
+      return launch_simt<X, T, Simt<16, 32, 64, 4, 4, 8, 4, kDouble<T> ? 1 : 2>>(p, buffers, where);
+    default:
+      break;
+  }
+  return cudaErrorInvalidValue;
+}
 
 template <class X, class T>
 cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
@@ -130,9 +192,14 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buff
       if constexpr (!kBytes<X>) return launch_direct<X, T, 4, 4>(p, buffers, where);
       break;
     case Variant::Stem3x3P2C4:
-      return launch_stem<X, T, SmallStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, SmallStem>(p, buffers, where);
+      break;
     case Variant::Stem3x3P8C8:
-      return launch_stem<X, T, LargeStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, LargeStem>(p, buffers, where);
+      break;
+    default:
+      if constexpr (!kBytes<X> && !kHalf<T>) return dispatch_simt<X, T>(variant, p, buffers, where);
+      break;
   }
   return cudaErrorInvalidValue;
 }
@@ -140,7 +207,18 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buff
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
-         p.c_out <= convolution::kStemMaxOut && !p.residual;
+         p.c_out <= convolution::kStemMaxOut && !p.residual && p.elem != Elem::F64;
+}
+
+bool supports_simt(Variant variant, const Conv2dParams& p) {
+  if (p.elem == Elem::F16 || p.input == Input::NhwcUint8) return false;
+  if (p.elem == Elem::F64 && variant == Variant::Simt128x128x16) return false;
+  constexpr int kOutputs = 4;     // of which a group has a multiple
+  constexpr int kLeastTile = 32;  // channels
+  const int group_out = p.c_out / p.groups;
+  const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups);
+  return (p.groups == 1 || group_out % kOutputs == 0) && k <= kMaxInt / 2 &&
+         std::int64_t{p.groups} * ceil_div(group_out, kLeastTile) <= kMaxGridYz;
 }
 
 }  // namespace
@@ -157,6 +235,16 @@ std::string_view name(Conv2dVariant variant) {
       return "stem3x3_2x4";
     case Variant::Stem3x3P8C8:
       return "stem3x3_8x8";
+    case Variant::Simt128x128x16:
+      return "simt_128x128x16";
+    case Variant::Simt128x64x16:
+      return "simt_128x64x16";
+    case Variant::Simt64x64x16:
+      return "simt_64x64x16";
+    case Variant::Simt32x32x32K4:
+      return "simt_32x32x32_k4";
+    case Variant::Simt16x32x64K8:
+      return "simt_16x32x64_k8";
   }
   return "unknown";
 }
@@ -176,6 +264,12 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
     case Variant::Stem3x3P2C4:
     case Variant::Stem3x3P8C8:
       return supports_stem(p);
+    case Variant::Simt128x128x16:
+    case Variant::Simt128x64x16:
+    case Variant::Simt64x64x16:
+    case Variant::Simt32x32x32K4:
+    case Variant::Simt16x32x64K8:
+      return supports_simt(variant, p);
   }
   return false;
 }
@@ -198,6 +292,8 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
         const std::size_t at = (tap * group_in + ci) * pitch + co;
         if (p.elem == Elem::F32) {
           static_cast<float*>(packed)[at] = value;
+        } else if (p.elem == Elem::F64) {
+          static_cast<double*>(packed)[at] = value;
         } else {
           static_cast<__half*>(packed)[at] = __float2half_rn(value);
         }
@@ -216,6 +312,10 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
                                     : dispatch<std::uint8_t, __half>(variant, params, buffers, where);
   }
   if (params.elem == Elem::F32) return dispatch<float, float>(variant, params, buffers, where);
+  if (params.elem == Elem::F64) {
+    return params.input == Input::NhwcElem ? dispatch<double, double>(variant, params, buffers, where)
+                                           : dispatch<float, double>(variant, params, buffers, where);
+  }
   if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
   return dispatch<float, __half>(variant, params, buffers, where);
 }

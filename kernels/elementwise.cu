@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-#include "clip.cuh"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -20,12 +19,18 @@ constexpr int kPackets = 2;        // of a thread in add and clip
 constexpr int kRowsPerThread = 4;  // in scale_shift
 
 struct AddOp {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  template <class R>
+  __device__ R operator()(R a, R b) const {
+    return a + b;
+  }
   static constexpr bool kBinary = true;
 };
 
 struct IdentityOp {
-  __device__ float operator()(float a, float) const { return a; }
+  template <class R>
+  __device__ R operator()(R a, R) const {
+    return a;
+  }
   static constexpr bool kBinary = false;
 };
 
@@ -51,15 +56,15 @@ __global__ void __launch_bounds__(kThreads)
     Packet<T, N> result;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float second = Op::kBinary ? to_float(right[i].item[j]) : 0.0F;
-      result.item[j] = from_float<T>(apply(bounds, Op{}(to_float(left[i].item[j]), second)));
+      const Real<T> second = Op::kBinary ? to_real(right[i].item[j]) : 0;
+      result.item[j] = from_real<T>(apply(bounds, Op{}(to_real(left[i].item[j]), second)));
     }
     store<N>(y + at * N, result);
   }
   const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
   if (blockIdx.x == 0 && tail < elements) {
-    const float second = Op::kBinary ? to_float(b[tail]) : 0.0F;
-    y[tail] = from_float<T>(apply(bounds, Op{}(to_float(a[tail]), second)));
+    const Real<T> second = Op::kBinary ? to_real(b[tail]) : 0;
+    y[tail] = from_real<T>(apply(bounds, Op{}(to_real(a[tail]), second)));
   }
 }
 
@@ -68,8 +73,8 @@ template <class T, int N>
 __global__ void __launch_bounds__(kThreads) scale_shift_kernel(std::int64_t rows, int c, Clip bounds, const T* x,
                                                                const float* scale, const float* shift, T* y) {
   const std::int64_t channel = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  float factor[N];
-  float offset[N];
+  Real<T> factor[N];
+  Real<T> offset[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     factor[j] = channel < c ? scale[channel + j] : 0.0F;
@@ -90,7 +95,8 @@ __global__ void __launch_bounds__(kThreads) scale_shift_kernel(std::int64_t rows
       if (row + i * stride >= rows) break;
 #pragma unroll
       for (int j = 0; j < N; ++j) {
-        values[i].item[j] = from_float<T>(apply(bounds, fmaf(factor[j], to_float(values[i].item[j]), offset[j])));
+        const Real<T> scaled = fused_multiply_add(factor[j], to_real(values[i].item[j]), offset[j]);
+        values[i].item[j] = from_real<T>(apply(bounds, scaled));
       }
       store<N>(y + (row + i * stride) * c + channel, values[i]);
     }
@@ -117,8 +123,15 @@ cudaError_t map(Elem elem, std::int64_t elements, Clip bounds, const void* a, co
                 const Launch& where) {
   if (elements < 0) return cudaErrorInvalidValue;
   if (elements == 0) return cudaSuccess;
-  return elem == Elem::F32 ? map<float, Op>(elements, bounds, a, b, y, where)
-                           : map<__half, Op>(elements, bounds, a, b, y, where);
+  switch (elem) {
+    case Elem::F32:
+      return map<float, Op>(elements, bounds, a, b, y, where);
+    case Elem::F16:
+      return map<__half, Op>(elements, bounds, a, b, y, where);
+    case Elem::F64:
+      return map<double, Op>(elements, bounds, a, b, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 template <class T, int N>
@@ -157,8 +170,15 @@ cudaError_t scale_shift(Elem elem, std::int64_t rows, int c, Clip bounds, const 
                         const float* shift, void* y, const Launch& where) {
   if (rows < 0 || c < 0) return cudaErrorInvalidValue;
   if (rows == 0 || c == 0) return cudaSuccess;
-  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, bounds, x, scale, shift, y, where)
-                           : scale_shift_of<__half>(rows, c, bounds, x, scale, shift, y, where);
+  switch (elem) {
+    case Elem::F32:
+      return scale_shift_of<float>(rows, c, bounds, x, scale, shift, y, where);
+    case Elem::F16:
+      return scale_shift_of<__half>(rows, c, bounds, x, scale, shift, y, where);
+    case Elem::F64:
+      return scale_shift_of<double>(rows, c, bounds, x, scale, shift, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -12,7 +12,8 @@ namespace mobicuda::kernels {
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K16: that many groups of threads share a
 /// tile's sum over k. Mma: half on tensor cores, sm_80+, k a multiple of 8. Simt: any shape, exact float; those
-/// from 64x64 and 32x32 also half. Gemv: few rows, k a multiple of 8 (half) or 4 (float).
+/// from 64x64 and 32x32 also half; from 64x64 on also double. Gemv: few rows, k a multiple of 8 (half), 4 (float) or
+/// 2 (double).
 /// docs/kernels/gemm.md says which is for which shape.
 enum class GemmVariant : std::uint8_t {
   Mma128x128x64,

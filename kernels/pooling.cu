@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -22,7 +22,10 @@ constexpr int kManyWarps = 4;
 constexpr std::int64_t kFewWarps = 528;  // below this, one warp a block spreads over more multiprocessors
 
 /// A value joins a running maximum; NaN stays.
-__device__ __forceinline__ float larger(float best, float x) { return x > best || x != x ? x : best; }
+template <class R>
+__device__ __forceinline__ R larger(R best, R x) {
+  return x > best || x != x ? x : best;
+}
 
 // block (packets of an output row); grid (those, output rows, pictures)
 template <class T, int N, bool kMaximum>
@@ -41,7 +44,7 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       const int y0 = oy * p.stride_h - p.pad_top;
       const int first_y = max(y0, 0);
       const int last_y = min(y0 + p.kernel_h, p.h);
-      float result[N];
+      Real<T> result[N];
 #pragma unroll
       for (int j = 0; j < N; ++j) result[j] = kMaximum ? -INFINITY : 0.0F;
       for (int iy = first_y; iy < last_y; ++iy) {
@@ -50,12 +53,12 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
           const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(ix) * p.c);
 #pragma unroll
           for (int j = 0; j < N; ++j) {
-            const float value = to_float(values.item[j]);
+            const Real<T> value = to_real(values.item[j]);
             result[j] = kMaximum ? larger(result[j], value) : result[j] + value;
           }
         }
       }
-      float divisor = 1.0F;
+      Real<T> divisor = 1;
       if constexpr (!kMaximum) {
         int window_h = last_y - first_y;
         int window_w = last_x - first_x;
@@ -63,11 +66,11 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
           window_h = min(y0 + p.kernel_h, p.h + p.pad_bottom) - y0;
           window_w = min(x0 + p.kernel_w, p.w + p.pad_right) - x0;
         }
-        divisor = static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
+        divisor = static_cast<Real<T>>(max(window_h, 1)) * static_cast<Real<T>>(max(window_w, 1));
       }
       Packet<T, N> packet;
 #pragma unroll
-      for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
+      for (int j = 0; j < N; ++j) packet.item[j] = from_real<T>(result[j] / divisor);
       store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.c + channel, packet);
     }
   }
@@ -85,7 +88,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
   const int channel = (static_cast<int>(warp - n * warps_per_picture) * kLanes + lane) * N;
   const bool inside = channel < c;  // lanes past the end stay for the shuffles
   const T* picture = x + n * pixels * c + channel;
-  float sum[N] = {};
+  Real<T> sum[N] = {};
   for (int first = group; first < pixels; first += kPixels * kDepth) {
     Packet<T, N> values[kDepth];  // (kDepth pixels, N channels)
 #pragma unroll
@@ -100,7 +103,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
 #pragma unroll
-      for (int j = 0; j < N; ++j) sum[j] += to_float(values[i].item[j]);
+      for (int j = 0; j < N; ++j) sum[j] += to_real(values[i].item[j]);
     }
   }
   Packet<T, N> packet;
@@ -110,7 +113,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
     for (int distance = kLanes; distance < kWarp; distance *= 2) {
       sum[j] += __shfl_xor_sync(0xFFFFFFFFU, sum[j], distance);
     }
-    packet.item[j] = from_float<T>(sum[j] / static_cast<float>(pixels));
+    packet.item[j] = from_real<T>(sum[j] / static_cast<Real<T>>(pixels));
   }
   if (inside && group == 0) store<N>(y + n * c + channel, packet);
 }
@@ -156,7 +159,15 @@ cudaError_t pooling(const PoolingParams& p, const void* x, void* y, const Launch
                      p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0;
   if (!valid) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || p.out_h == 0 || p.out_w == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? pooling_of<float>(p, x, y, where) : pooling_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return pooling_of<float>(p, x, y, where);
+    case Elem::F16:
+      return pooling_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return pooling_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t global_average_pool(const GlobalAveragePoolParams& p, const void* x, void* y, const Launch& where) {
@@ -164,7 +175,15 @@ cudaError_t global_average_pool(const GlobalAveragePoolParams& p, const void* x,
   const std::int64_t pixels = static_cast<std::int64_t>(p.h) * p.w;
   if (p.n < 0 || p.h <= 0 || p.w <= 0 || p.c < 0 || pixels > kMaxPixels) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? global_of<float>(p, x, y, where) : global_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return global_of<float>(p, x, y, where);
+    case Elem::F16:
+      return global_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return global_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

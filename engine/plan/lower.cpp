@@ -9,6 +9,17 @@ namespace {
 // One value for each channel: (N, C) or (N, C, 1, 1).
 bool is_vector(const Shape& shape) { return (shape.rank() == 2 || shape.rank() == 4) && shape.elements() == shape[1]; }
 
+// Whether the kernels of this operation compute in double.
+bool has_fp64(const Op& op) {
+  return std::holds_alternative<Conv2d>(op) || std::holds_alternative<Gemm>(op) ||
+         std::holds_alternative<LayoutTransform>(op) || std::holds_alternative<Add>(op) ||
+         std::holds_alternative<Clip>(op) || std::holds_alternative<ScaleShift>(op) ||
+         std::holds_alternative<Pool2d>(op) || std::holds_alternative<GlobalAveragePool>(op) ||
+         std::holds_alternative<Softmax>(op) || std::holds_alternative<Reshape>(op) ||
+         std::holds_alternative<Transpose>(op) || std::holds_alternative<Pad>(op) ||
+         std::holds_alternative<Identity>(op);
+}
+
 }  // namespace
 
 std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node, const EngineOptions& options) {
@@ -30,6 +41,9 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
       std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
       std::holds_alternative<LocalResponseNorm>(node.op)) {
     return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
+  }
+  if (options.precision == Precision::Fp64 && !has_fp64(node.op)) {
+    return "no fp64 kernel for " + std::string(op_name(node.op));
   }
   const Shape& y = graph.value(node.output).desc.shape;
   if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
