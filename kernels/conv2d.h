@@ -29,6 +29,16 @@ enum class Conv2dVariant : std::uint8_t {
   Simt64x64x16,
   Simt32x32x32K4,
   Simt16x32x64K8,
+  Dmma128x64x16,
+  Dmma64x64x16,
+  Dmma32x32x32K2,
+  Dmma16x32x64K4,
+};
+
+/// What a matrix product cuts the output into, for choosing one; zeros for other variants.
+struct Conv2dTile {
+  int bm, bn, bk;  ///< pixels, channels, slice of the sum
+  int split_k;     ///< blocks that share a tile's sum
 };
 
 struct Conv2dParams {
@@ -52,6 +62,7 @@ struct Conv2dParams {
 
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
+Conv2dTile conv2d_tile(Conv2dVariant variant);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 

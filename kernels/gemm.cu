@@ -1,7 +1,7 @@
 // GEMM with a fused epilogue: variants, limits, packing, launch.
-// Pipeline and epilogue: gemm_pipeline.cuh. Arithmetic: gemm_mma.cuh (half, tensor cores), gemm_simt.cuh (exact float
-// and double), gemm_gemv.cuh (few rows).
-// Indices within a matrix are size_t; m, n and k are at most 2^30.
+// Pipeline and epilogue: gemm_pipeline.cuh. Arithmetic: gemm_mma.cuh (half, tensor cores), gemm_dmma.cuh (double,
+// tensor cores), gemm_simt.cuh (exact float and double), gemm_gemv.cuh (few rows). Indices within a matrix are size_t;
+// m, n and k are at most 2^30.
 
 #include "gemm.h"
 
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "gemm_dmma.cuh"
 #include "gemm_gemv.cuh"
 #include "gemm_mma.cuh"
 #include "gemm_simt.cuh"
@@ -16,6 +17,7 @@
 namespace mobicuda::kernels {
 namespace {
 
+using gemm_detail::DmmaTile;
 using gemm_detail::gemm_shared_bytes;
 using gemm_detail::GemmArgs;
 using gemm_detail::kGemvRows;
@@ -129,6 +131,19 @@ constexpr Entry mma(GemmVariant variant, std::string_view name) {
           {nullptr, launch_tile<Tile>, nullptr}};
 }
 
+template <MmaConfig kConfig>
+constexpr Entry dmma(GemmVariant variant, std::string_view name) {
+  using Tile = DmmaTile<kConfig>;
+  return {variant,
+          name,
+          tile_of<Tile>(),
+          90,
+          true,
+          kLargestExtent,
+          {nullptr, nullptr, largest_shared_bytes<Tile>},
+          {nullptr, nullptr, launch_tile<Tile>}};
+}
+
 template <SimtConfig kConfig, bool kHalf = false, bool kDouble = kHalf>
 constexpr Entry simt(GemmVariant variant, std::string_view name) {
   using Tile = SimtTile<float, kConfig>;
@@ -180,6 +195,12 @@ constexpr Entry kEntries[] = {
      {no_shared_bytes, no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>, launch_gemv<double>}},
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
     mma<MmaConfig{ 64,  32, 256,      2, 1, 4,      4,    false,          1}>(GemmVariant::Mma64x32x256K4, "mma_64x32x256_k4"),
+    dmma<MmaConfig{128, 64, 16,       4, 2, 1,      4,    false,          2}>(GemmVariant::Dmma128x64x16, "dmma_128x64x16"),
+    dmma<MmaConfig{ 64, 64, 16,       2, 2, 1,      4,    false,          3}>(GemmVariant::Dmma64x64x16, "dmma_64x64x16"),
+    dmma<MmaConfig{ 64, 32, 16,       4, 1, 1,      4,    false,          4}>(GemmVariant::Dmma64x32x16, "dmma_64x32x16"),
+    dmma<MmaConfig{ 32, 32, 32,       2, 1, 2,      4,    false,          3}>(GemmVariant::Dmma32x32x32K2, "dmma_32x32x32_k2"),
+    dmma<MmaConfig{ 16, 32, 64,       1, 1, 4,      4,    false,          2}>(GemmVariant::Dmma16x32x64K4, "dmma_16x32x64_k4"),
+    dmma<MmaConfig{ 16, 16, 128,      1, 1, 8,      4,    false,          1}>(GemmVariant::Dmma16x16x128K8, "dmma_16x16x128_k8"),
 };
 // clang-format on
 
