@@ -9,6 +9,7 @@
 #include "kernels/depthwise_conv.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/multiply.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/random.h"
@@ -78,7 +79,8 @@ TEST_CASE("activations of floats small and large", "[sanitize]") {
   }
 }
 
-TEST_CASE("add and scale_shift apply every activation, 16 bytes at a time and one element at a time", "[sanitize]") {
+TEST_CASE("add, multiply and scale_shift apply every activation, 16 bytes at a time and one element at a time",
+          "[sanitize]") {
   constexpr int kChannels = 24;
   constexpr std::size_t kCount = 7 * kChannels;
   for (const Elem elem : kElems) {
@@ -91,14 +93,17 @@ TEST_CASE("add and scale_shift apply every activation, 16 bytes at a time and on
         const auto shift = random_uniform(4, kChannels);
         Oracle sum;
         Oracle affine;
+        Oracle product;
         for (std::size_t i = 0; i < kCount; ++i) {
           const auto left = static_cast<double>(a[i]);
           const auto right = static_cast<double>(b[i]);
           sum.value.push_back(left + right);
           sum.magnitude.push_back(std::abs(left) + std::abs(right));
-          const double product = static_cast<double>(scale[i % kChannels]) * left;
-          affine.value.push_back(product + static_cast<double>(shift[i % kChannels]));
-          affine.magnitude.push_back(std::abs(product) + std::abs(static_cast<double>(shift[i % kChannels])));
+          product.value.push_back(left * right);
+          product.magnitude.push_back(std::abs(left * right));
+          const double moved = static_cast<double>(scale[i % kChannels]) * left;
+          affine.value.push_back(moved + static_cast<double>(shift[i % kChannels]));
+          affine.magnitude.push_back(std::abs(moved) + std::abs(static_cast<double>(shift[i % kChannels])));
         }
         const DeviceTensor left(elem, a, misalign);
         const DeviceTensor right(elem, b, misalign);
@@ -109,6 +114,17 @@ TEST_CASE("add and scale_shift apply every activation, 16 bytes at a time and on
         });
         const ActivatedOracle of_sum(activation, sum, gamma(1), store_of(elem));
         CHECK(compare_elements(added, of_sum.value, of_sum.allowed));
+        kernels::MultiplyParams factors;
+        factors.elem = elem;
+        factors.activation = activation;
+        factors.axes = 1;
+        factors.extent[0] = kCount;
+        factors.b_stride[0] = 1;
+        const auto multiplied = run_kernel(elem, kCount, misalign, [&](void* y, const kernels::Launch& where) {
+          return kernels::multiply(factors, left.data(), right.data(), y, where);
+        });
+        const ActivatedOracle of_product(activation, product, gamma(1), store_of(elem));
+        CHECK(compare_elements(multiplied, of_product.value, of_product.allowed));
         const auto moved = run_kernel(elem, kCount, misalign, [&](void* y, const kernels::Launch& where) {
           return kernels::scale_shift(elem, kCount / kChannels, kChannels, activation, left.data(), scales.floats(),
                                       shifts.floats(), y, where);
