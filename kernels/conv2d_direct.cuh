@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kDirectThreads)
 #pragma unroll
     for (int c = 0; c < kChannels; ++c) {
       const Real<T> skip = residual != nullptr ? to_real(residual[at + c]) : 0;
-      y[at + c] = from_real<T>(apply(a.clip, sums[p][c] + skip));
+      y[at + c] = from_real<T>(apply(a.activation, sums[p][c] + skip));
     }
   }
 }

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kMaxItemThreads)
       sum = fused_multiply_add(value, factor, sum);
     }
   }
-  y[index] = from_real<T>(apply(a.clip, sum));
+  y[index] = from_real<T>(apply(a.activation, sum));
 }
 
 }  // namespace mobicuda::kernels::depthwise

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
         static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(args.n) + static_cast<std::size_t>(n);
     Real<T> value = sum[row] + bias;
     if (args.residual != nullptr) value += to_real(static_cast<const T*>(args.residual)[at]);
-    value = apply(args.clip, value);
+    value = apply(args.activation, value);
     if (std::is_same_v<T, float> || args.y_is_float) {
       static_cast<float*>(args.y)[at] = from_real<float>(value);
     } else {

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "packet.cuh"
 
 namespace mobicuda::kernels {
@@ -38,6 +38,36 @@ __device__ __forceinline__ double fused_multiply_add(double a, double b, double 
 __device__ __forceinline__ double apply(Clip clip, double x) {
   const double raised = x < clip.lo ? static_cast<double>(clip.lo) : x;
   return raised > clip.hi ? static_cast<double>(clip.hi) : raised;
+}
+
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+/// As apply() of float.
+__device__ __forceinline__ double apply(const Activation& activation, double x) {
+  const double alpha = activation.alpha;
+  switch (activation.kind) {
+    case ActivationKind::Clip:
+      return apply(Clip{activation.lo, activation.hi}, x);
+    case ActivationKind::Sigmoid:
+      return sigmoid(x);
+    case ActivationKind::Silu:
+      return x * sigmoid(x);
+    case ActivationKind::HardSwish:
+      return x * apply(Clip{0.0F, 1.0F}, x / 6.0 + 0.5);
+    case ActivationKind::Tanh:
+      return tanh(x);
+    case ActivationKind::LeakyRelu:
+      return x < 0.0 ? alpha * x : x;
+    case ActivationKind::Elu:
+      return x < 0.0 ? alpha * expm1(x) : x;
+  }
+  return x;
+}
+
+template <int kCount>
+__device__ __forceinline__ void apply(const Activation& activation, double (&values)[kCount]) {
+#pragma unroll
+  for (double& value : values) value = apply(activation, value);
 }
 
 }  // namespace mobicuda::kernels

@@ -87,7 +87,7 @@ TEST_CASE("gemm in double keeps the bits of double with every variant", "[gemm][
   p.n = kN;
   p.k = kK;
   p.bias = p.residual = true;
-  p.clip = kWide;
+  p.activation = kWide;
   std::vector<std::byte> packed(kernels::gemm_packed_bytes(p.elem, kN, kK));
   kernels::gemm_pack(p.elem, kN, kK, weight.data(), packed.data());
   const GuardedBuffer weights{std::span<const std::byte>(packed)};
@@ -173,7 +173,7 @@ TEST_CASE("conv2d in double keeps the bits of double with every variant", "[sani
   p.kernel_h = p.kernel_w = 3;
   p.pad_top = p.pad_left = 1;
   p.bias = p.residual = true;
-  p.clip = kWide;
+  p.activation = kWide;
   std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
   kernels::conv2d_pack(p, conv.weight.data(), packed.data());
   const GuardedBuffer weights{std::span<const std::byte>(packed)};
@@ -201,7 +201,7 @@ TEST_CASE("depthwise_conv in double keeps the bits of double with every variant"
   p.c = conv.c_in;
   p.pad_top = p.pad_left = 1;
   p.bias = true;
-  p.clip = kWide;
+  p.activation = kWide;
   std::vector<std::byte> packed(kernels::depthwise_conv_packed_bytes(p.elem, p.c, 3, 3));
   kernels::depthwise_conv_pack(p.elem, p.c, 3, 3, conv.weight.data(), packed.data());
   const GuardedBuffer weights{std::span<const std::byte>(packed)};
@@ -247,6 +247,44 @@ TEST_CASE("add, clip and scale_shift in double keep the bits of double", "[sanit
           return kernels::scale_shift(Elem::F64, kCount / kC, kC, kWide, left.data(), factors.floats(),
                                       offsets.floats(), out, where);
         }) == expected);
+}
+
+TEST_CASE("activations in double keep the bits of double", "[sanitize]") {
+  using kernels::ActivationKind;
+  constexpr std::size_t kCount = 501;
+  Doubles a = random_doubles(15, kCount);
+  for (double& value : a) value *= 9.0;
+  const Doubles zeros(kCount);
+  const DeviceTensor left = on_device(a);
+  const DeviceTensor right = on_device(zeros);
+  constexpr double kAlpha = 0.25;
+  const auto sigmoid = [](double x) { return 1.0 / (1.0 + std::exp(-x)); };
+  const auto check_kind = [&](ActivationKind kind, const std::function<double(double)>& function) {
+    CAPTURE(static_cast<int>(kind));
+    const Doubles y = run(kCount, [&](void* out, const kernels::Launch& where) {
+      return kernels::add(Elem::F64, kCount, kernels::Activation(kind, 0.25F), left.data(), right.data(), out, where);
+    });
+    // A function or two, each within two units in the last place, and the roundings around them.
+    constexpr double kRelative = 16 * 0x1p-53;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      CAPTURE(i, a[i], y[i], function(a[i]));
+      REQUIRE(std::abs(y[i] - function(a[i])) <= kRelative * std::abs(function(a[i])));
+    }
+  };
+  check_kind(ActivationKind::Sigmoid, sigmoid);
+  check_kind(ActivationKind::Silu, [&](double x) { return x * sigmoid(x); });
+  check_kind(ActivationKind::Tanh, [](double x) { return std::tanh(x); });
+  check_kind(ActivationKind::LeakyRelu, [](double x) { return x < 0.0 ? kAlpha * x : x; });
+  check_kind(ActivationKind::Elu, [](double x) { return x < 0.0 ? kAlpha * std::expm1(x) : x; });
+  // The sum with 1/2 may cancel: exact to a unit of 1/2, times x.
+  const Doubles y = run(kCount, [&](void* out, const kernels::Launch& where) {
+    return kernels::add(Elem::F64, kCount, kernels::Activation(ActivationKind::HardSwish), left.data(), right.data(),
+                        out, where);
+  });
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double expected = a[i] * std::min(std::max(a[i] / 6.0 + 0.5, 0.0), 1.0);
+    REQUIRE(std::abs(y[i] - expected) <= 4 * 0x1p-53 * std::abs(a[i]));
+  }
 }
 
 TEST_CASE("pooling in double keeps the bits of double", "[sanitize]") {
