@@ -217,6 +217,7 @@ void import_node(NodeImporter& node) {
   const OperatorForm& form = find_form(node);
   check_attributes(node, form);
   check_inputs(node, form);
+  if (node.proto().output(0).empty()) throw node.error(ErrorCode::invalid_model, "has no first output");
   const bool constants_only = node.all_inputs_constant();
   const ImportFunction function = constants_only && form.fold != nullptr ? form.fold : form.import;
   if (function == nullptr) {
