@@ -182,7 +182,9 @@ std::vector<Malformed> malformed_topologies() {
     b.node("Dropout", {"x"}, {"", "y"});
   });
   list.add("unknown operator whose first output is empty", kUnsupported, {"node #0 (GRU)", "not supported"},
-           [](auto& b) { b.node("GRU", {"x", "x", "x"}, {"", "y"}); });
+           [](auto& b) {
+             b.node("GRU", {"x", "x", "x"}, {"", "y"});
+           });
   list.add("second output used", kUnsupported, {"node #0 (MaxPool)", "output #1 'indices'"}, [](auto& b) {
     b.node("MaxPool", {"x"}, {"z", "indices"}).ints("kernel_shape", {2, 2});
     b.node("Add", {"z", "indices"}, {"y"});
