@@ -10,6 +10,8 @@
 #include <mobicuda/error.h>
 #include <mobicuda/onnx_import.h>
 
+#include "case_forms.h"
+
 namespace mobicuda::conformance {
 namespace {
 
@@ -92,6 +94,9 @@ Judgement attempt(const OnnxCase& onnx_case, const std::string& name, const Back
 
 Judgement judge(const OnnxCase& onnx_case, const std::string& name, const Backend& backend,
                 const EngineOptions& options) {
+  if (const auto joined = with_joined_activations(onnx_case); joined && !out_of_scope(*joined)) {
+    return attempt(*joined, name, backend, options, true);
+  }
   const auto scope = out_of_scope(onnx_case);
   const Judgement direct = attempt(onnx_case, name, backend, options, !scope);
   if (!scope || direct.verdict == Verdict::Passed) return direct;

@@ -151,13 +151,35 @@ TEST_CASE("the judge computes from constants what is no network") {
   CHECK(judge_files(slice, {numbers({1, 2, 3, 4})}, {numbers({2, 4})}).verdict == Verdict::Failed);
 }
 
-TEST_CASE("the judge says why a model is out of scope") {
+TEST_CASE("the judge joins activations into one input") {
+  for (const std::int64_t opset : {9, 13}) {
+    CAPTURE(opset);
+    OnnxBuilder concat(opset);
+    concat.input("x", {2, 2}).input("z", {2, 1, 2}).output("y");
+    concat.node("Flatten", {"z"}, {"flat"});
+    concat.node("Concat", {"x", "flat"}, {"y"}).attr("axis", 1);
+    const Tensor z = floats({2, 1, 2}, {10, 11, 12, 13});
+    const auto joined = [&](const std::vector<float>& expected) {
+      return judge_files(concat, {matrix(kInput), z}, {floats({2, 4}, expected)}).verdict;
+    };
+    CHECK(joined({-1, 2, 10, 11, 3, -4, 12, 13}) == Verdict::Passed);
+    CHECK(joined({-1, 2, 10, 11, 3, -4, 12, 14}) == Verdict::Failed);
+  }
   OnnxBuilder pow(13);
   pow.input("x", {2, 2}).input("z", {2, 2}).output("y");
   pow.node("Pow", {"x", "z"}, {"y"});
-  const Judgement two = judge_files(pow, {matrix(kInput), matrix(kInput)}, {matrix(kInput)});
-  CHECK(two.verdict == Verdict::OutOfScope);
-  CHECK(two.reason == "several activations as inputs");
+  const Judgement refused = judge_files(pow, {matrix(kInput), matrix(kInput)}, {matrix(kInput)});
+  CHECK(refused.verdict == Verdict::RefusedByImporter);
+  CHECK(refused.op == "Pow");
+}
+
+TEST_CASE("the judge says why a model is out of scope") {
+  OnnxBuilder transpose(13);
+  transpose.input("x", {2, 1}).output("y");
+  transpose.node("Transpose", {"x"}, {"y"});
+  const Judgement batch = judge_files(transpose, {floats({2, 1}, {1, 2})}, {floats({1, 2}, {1, 2})});
+  CHECK(batch.verdict == Verdict::PassedAsConstant);
+  CHECK(batch.reason == "an output without the input's first axis, the batch");
   OnnxBuilder vector(13);
   vector.input("x", {2}).output("y");
   vector.node("Sinh", {"x"}, {"y"});

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "model_edits.h"
+
 namespace mobicuda::conformance {
 
 namespace fs = std::filesystem;
@@ -63,35 +65,6 @@ fs::path data_file(const CaseFolder& folder, std::string_view what, int index) {
   return folder.path / "test_data_set_0" / (std::string(what) + "_" + std::to_string(index) + ".pb");
 }
 
-std::set<std::string> initializers(const ModelProto& model) {
-  std::set<std::string> names;
-  for (const auto& tensor : model.graph().initializer()) names.insert(tensor.name());
-  return names;
-}
-
-/// The first input that is no initializer; -1 if there is none.
-int first_input(const ModelProto& model) {
-  const auto initialized = initializers(model);
-  const auto& inputs = model.graph().input();
-  const auto found = std::find_if(inputs.begin(), inputs.end(),
-                                  [&](const auto& input) { return !initialized.contains(input.name()); });
-  return found == inputs.end() ? -1 : static_cast<int>(found - inputs.begin());
-}
-
-void freeze(ModelProto& model, const std::string& name, const TensorProto& tensor) {
-  auto& initializer = *model.mutable_graph()->add_initializer();
-  initializer = tensor;
-  initializer.set_name(name);
-}
-
-/// Of the operators of ONNX itself; 0 when the model uses none.
-std::int64_t standard_opset(const ModelProto& model) {
-  for (const auto& import : model.opset_import()) {
-    if (import.domain().empty()) return import.version();
-  }
-  return 0;
-}
-
 bool has_batch(const OnnxCase& onnx_case) {
   const TensorProto& input = *onnx_case.input;
   const TensorProto& expected = *onnx_case.expected;
@@ -100,22 +73,6 @@ bool has_batch(const OnnxCase& onnx_case) {
 
 bool has_parameters(const NodeProto& node) {
   return std::find(kWithParameters.begin(), kWithParameters.end(), node.op_type()) != kWithParameters.end();
-}
-
-/// Whether an input that was frozen is an activation.
-bool has_frozen_activation(const ModelProto& model) {
-  std::set<std::string> frozen;
-  const auto initialized = initializers(model);
-  for (const auto& input : model.graph().input()) {
-    const bool is_fed =
-        initialized.contains(input.name()) && input.type().tensor_type().elem_type() == TensorProto::FLOAT;
-    if (is_fed) frozen.insert(input.name());
-  }
-  const auto& nodes = model.graph().node();
-  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeProto& node) {
-    return !has_parameters(node) && std::any_of(node.input().begin(), node.input().end(),
-                                                [&](const std::string& name) { return frozen.contains(name); });
-  });
 }
 
 template <class T, class Field>
@@ -129,33 +86,6 @@ std::vector<float> convert(const TensorProto& tensor, const Field& field) {
   numbers.reserve(values.size());
   for (const T value : values) numbers.push_back(static_cast<float>(value));
   return numbers;
-}
-
-ValueInfoProto float_value(const std::string& name, std::int64_t elements) {
-  ValueInfoProto value;
-  value.set_name(name);
-  auto& type = *value.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(TensorProto::FLOAT);
-  type.mutable_shape()->add_dim()->set_dim_value(1);
-  type.mutable_shape()->add_dim()->set_dim_value(elements);
-  return value;
-}
-
-NodeProto& add_node(ModelProto& model, const std::string& op_type, const std::vector<std::string>& inputs,
-                    const std::string& output) {
-  NodeProto& node = *model.mutable_graph()->add_node();
-  node.set_op_type(op_type);
-  for (const std::string& input : inputs) node.add_input(input);
-  node.add_output(output);
-  return node;
-}
-
-TensorProto flat_tensor(std::int64_t elements) {
-  TensorProto tensor;
-  tensor.set_data_type(TensorProto::FLOAT);
-  tensor.add_dims(1);
-  tensor.add_dims(elements);
-  return tensor;
 }
 
 }  // namespace
@@ -191,6 +121,7 @@ std::vector<OnnxCase> read_cases(const CaseFolder& folder) {
       whole.input = tensor;
     } else if (tensor) {
       freeze(model, input.name(), *tensor);
+      whole.fed.push_back(input.name());
     }
   }
   std::vector<OnnxCase> cases;
@@ -206,43 +137,20 @@ std::vector<OnnxCase> read_cases(const CaseFolder& folder) {
   return cases;
 }
 
-std::optional<OnnxCase> with_constant_input(const OnnxCase& original) {
-  if (!original.expected || !is_number(*original.expected)) return std::nullopt;
-  const std::vector<float> expected = numbers_of(*original.expected);
-  if (expected.empty() || standard_opset(original.model) == 0) return std::nullopt;
-  const auto elements = static_cast<std::int64_t>(expected.size());
-
-  OnnxCase folded;
-  folded.model = original.model;
-  auto& graph = *folded.model.mutable_graph();
-  const std::string result = graph.output(0).name();
-  if (const int free_input = first_input(folded.model); free_input >= 0) {
-    if (!original.input) return std::nullopt;
-    freeze(folded.model, graph.input(free_input).name(), *original.input);
+std::vector<std::string> fed_activations(const OnnxCase& onnx_case) {
+  const auto& graph = onnx_case.model.graph();
+  const auto is_activation = [&](const std::string& name) {
+    return std::any_of(graph.node().begin(), graph.node().end(), [&](const NodeProto& node) {
+      const auto& inputs = node.input();
+      return !has_parameters(node) && std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+    });
+  };
+  std::vector<std::string> names;
+  for (const TensorProto& tensor : graph.initializer()) {
+    const bool fed = std::find(onnx_case.fed.begin(), onnx_case.fed.end(), tensor.name()) != onnx_case.fed.end();
+    if (fed && tensor.data_type() == TensorProto::FLOAT && is_activation(tensor.name())) names.push_back(tensor.name());
   }
-  graph.clear_input();
-  *graph.add_input() = float_value("conformance_zeros", elements);
-  graph.clear_output();
-  *graph.add_output() = float_value("conformance_sum", elements);
-
-  TensorProto shape;
-  shape.set_data_type(TensorProto::INT64);
-  shape.add_dims(2);
-  shape.add_int64_data(1);
-  shape.add_int64_data(elements);
-  freeze(folded.model, "conformance_shape", shape);
-  auto& to = *add_node(folded.model, "Cast", {result}, "conformance_float").add_attribute();
-  to.set_name("to");
-  to.set_type(onnx_schema::AttributeProto::INT);
-  to.set_i(TensorProto::FLOAT);
-  add_node(folded.model, "Reshape", {"conformance_float", "conformance_shape"}, "conformance_flat");
-  add_node(folded.model, "Add", {"conformance_zeros", "conformance_flat"}, "conformance_sum");
-
-  folded.input = flat_tensor(elements);
-  for (std::int64_t i = 0; i < elements; ++i) folded.input->add_float_data(0.0F);
-  folded.expected = flat_tensor(elements);
-  for (const float value : expected) folded.expected->add_float_data(value);
-  return folded;
+  return names;
 }
 
 bool has_no_elements(const OnnxCase& onnx_case) {
@@ -263,7 +171,6 @@ std::optional<std::string> out_of_scope(const OnnxCase& onnx_case) {
   if (!is_float(onnx_case.expected)) return "an output that is not FLOAT";
   if (onnx_case.input->dims_size() < 2) return "an input of rank 0 or 1";
   if (!has_batch(onnx_case)) return "an output without the input's first axis, the batch";
-  if (has_frozen_activation(onnx_case.model)) return "several activations as inputs";
   return std::nullopt;
 }
 

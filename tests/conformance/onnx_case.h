@@ -24,6 +24,7 @@ std::vector<CaseFolder> list_cases(const std::filesystem::path& root);
 /// One output of a test model as the importer wants it: parameters are initializers, the other outputs are gone.
 struct OnnxCase {
   onnx_schema::ModelProto model;
+  std::vector<std::string> fed;                      ///< inputs that became initializers
   std::optional<onnx_schema::TensorProto> input;     ///< what the first input is fed; nothing if it is no tensor
   std::optional<onnx_schema::TensorProto> expected;  ///< nothing if it is no tensor
 };
@@ -32,13 +33,11 @@ struct OnnxCase {
 /// first are made initializers. Throws std::runtime_error when a file cannot be read.
 std::vector<OnnxCase> read_cases(const CaseFolder& folder);
 
-/// The same model without an input of its own: the first input is an initializer too, and the output is added to a
-/// new input of zeros, so that the importer must compute the operator from constants. Nothing when the output is no
-/// tensor of numbers.
-std::optional<OnnxCase> with_constant_input(const OnnxCase& original);
-
 /// Why the case cannot be a network of one picture batch in and one out, whatever the operator; nothing if it can.
 std::optional<std::string> out_of_scope(const OnnxCase& onnx_case);
+
+/// Those of the fed inputs that are activations: FLOAT, and not the parameters of a layer.
+std::vector<std::string> fed_activations(const OnnxCase& onnx_case);
 
 /// Whether the input has an extent of 0, which the importer takes for an open one.
 bool has_no_elements(const OnnxCase& onnx_case);
