@@ -264,7 +264,7 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   args.k = params.k;
   args.k_packed = round_up(params.k, kPackedStep);
   args.y_is_float = params.output == Elem::F32;
-  args.clip = params.clip;
+  args.activation = params.activation;
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
 }
 

@@ -7,7 +7,7 @@
 
 namespace mobicuda::kernels {
 
-// Y[m, n] = clip(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
+// Y[m, n] = act(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
 // X, residual, Y row-major and dense. A pointwise convolution in NHWC is this with m = pictures * height * width.
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K16: that many groups of threads share a
@@ -44,7 +44,7 @@ struct GemmParams {
   int m = 0, n = 0, k = 0;
   bool bias = false;
   bool residual = false;
-  Clip clip{};
+  Activation activation{};
 };
 
 /// What a variant cuts the output into, for choosing one: a launch has ceil(m / bm) * ceil(n / bn) tiles, of which

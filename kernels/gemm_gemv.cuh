@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
         static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(args.n) + static_cast<std::size_t>(n);
     float value = sum[row] + bias;
     if (args.residual != nullptr) value += to_float(static_cast<const T*>(args.residual)[at]);
-    value = apply(args.clip, value);
+    value = apply(args.activation, value);
     if (sizeof(T) == sizeof(float) || args.y_is_float) {
       static_cast<float*>(args.y)[at] = value;
     } else {
