@@ -276,7 +276,7 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   args.x_pitch = params.x_pitch == 0 ? params.k : params.x_pitch;
   args.y_pitch = params.y_pitch == 0 ? params.n : params.y_pitch;
   args.y_is_float = params.output == Elem::F32;
-  args.clip = params.clip;
+  args.activation = params.activation;
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
 }
 

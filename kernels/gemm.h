@@ -7,7 +7,7 @@
 
 namespace mobicuda::kernels {
 
-// Y[m, n] = clip(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
+// Y[m, n] = act(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
 // X, residual, Y row-major; rows of X and Y may lie apart. A pointwise convolution in NHWC is this with m = pictures *
 // height * width.
 
@@ -45,7 +45,7 @@ struct GemmParams {
   int m = 0, n = 0, k = 0;
   bool bias = false;
   bool residual = false;
-  Clip clip{};
+  Activation activation{};
   int x_pitch = 0;  ///< elements from a row to the next, a multiple of 16 bytes; 0: rows are dense
   int y_pitch = 0;
 };

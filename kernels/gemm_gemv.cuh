@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
     };
     float value = sum[row] + bias;
     if (args.residual != nullptr) value += to_float(static_cast<const T*>(args.residual)[at(args.n)]);
-    value = apply(args.clip, value);
+    value = apply(args.activation, value);
     if (sizeof(T) == sizeof(float) || args.y_is_float) {
       static_cast<float*>(args.y)[at(args.y_pitch)] = value;
     } else {

@@ -1,4 +1,4 @@
-// Y = clip(X·Wᵀ + bias + residual): what all tiled variants share. A block owns one strip of BN columns and walks
+// Y = act(X·Wᵀ + bias + residual): what all tiled variants share. A block owns one strip of BN columns and walks
 // over row tiles of BM; slices of BK of X (and of W) pass through a ring of STAGES buffers in shared memory, filled
 // by cp.async ahead of the arithmetic and across the border between row tiles. The arithmetic of one slice and the
 // place of an output in the threads' registers are the Tile's (gemm_mma.cuh, gemm_simt.cuh).
@@ -10,7 +10,7 @@
 
 #include <cuda_fp16.h>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "launch.h"
 #include "packet.cuh"
 
@@ -29,7 +29,7 @@ struct GemmArgs {
   int whole_rounds;  // row tiles of each block of a column strip; the first last_round blocks have one more
   int last_round;
   bool y_is_float;
-  Clip clip;
+  Activation activation;
 };
 
 /// The tile of one variant. Threads: 32 * warps_m * warps_n * warps_k; warps_k groups of warps split each slice
@@ -196,8 +196,9 @@ __device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int co
   const auto offset = load<kRun>(bias);
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
-    value[i] = apply(args.clip, value[i] + offset.item[i] + to_float(residual.item[i]));
+    value[i] = value[i] + offset.item[i] + to_float(residual.item[i]);
   }
+  apply(args.activation, value);
   if (sizeof(T) == sizeof(float) || args.y_is_float) {
     store_run<float>(args, row, column, value);
   } else {

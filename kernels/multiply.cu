@@ -1,4 +1,4 @@
-// y = clip(a * b), b repeating along axes: gates of squeeze and excite, (N, C, 1, 1) against (N, H, W, C).
+// y = act(a * b), b repeating along axes: gates of squeeze and excite, (N, C, 1, 1) against (N, H, W, C).
 //
 // Axes along which b goes on as a does are joined first, so that equal shapes are one axis and a gate is three. A
 // thread keeps its packet of the innermost axis (16 bytes where extents, strides and pointers allow, else one element)
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "fast_division.cuh"
 #include "packet.cuh"
 
@@ -55,7 +55,7 @@ struct Product {
   unsigned rows;
   FastDivision by_2;  ///< rows of axis 2
   FastDivision by_1;
-  Clip bounds;
+  Activation activation;
 
   __device__ std::int64_t b_row(unsigned row) const {
     unsigned i1 = 0;
@@ -101,10 +101,12 @@ __global__ void __launch_bounds__(kThreads) multiply_kernel(Product p, const T* 
     for (int i = 0; i < kRowsPerThread; ++i) {
       const std::int64_t at = row + i * step;
       if (at >= p.rows) break;
+      float products[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) {
-        left[i].item[j] = from_float<T>(apply(p.bounds, to_float(left[i].item[j]) * to_float(right[i].item[j])));
-      }
+      for (int j = 0; j < N; ++j) products[j] = to_float(left[i].item[j]) * to_float(right[i].item[j]);
+      apply(p.activation, products);
+#pragma unroll
+      for (int j = 0; j < N; ++j) left[i].item[j] = from_float<T>(products[j]);
       store<N>(y + at * p.columns + column, left[i]);
     }
   }
@@ -155,7 +157,7 @@ cudaError_t multiply(const MultiplyParams& p, const void* a, const void* b, void
                   static_cast<unsigned>(axes.rows()),
                   FastDivision(static_cast<std::uint32_t>(axes.extent[2])),
                   FastDivision(static_cast<std::uint32_t>(axes.extent[1])),
-                  p.clip};
+                  p.activation};
   std::copy(axes.stride, axes.stride + kAxes, product.stride);
   return p.elem == Elem::F32 ? multiply_of<float>(product, a, b, y, where)
                              : multiply_of<__half>(product, a, b, y, where);

@@ -8,10 +8,10 @@ namespace mobicuda::kernels {
 
 inline constexpr int kMostMultiplyAxes = 8;
 
-/// y = clip(a * b) where b may repeat along axes.
+/// y = act(a * b) where b may repeat along axes.
 struct MultiplyParams {
   Elem elem = Elem::F32;
-  Clip clip{};
+  Activation activation{};
   int axes = 0;                                ///< the outermost in memory first
   std::int64_t extent[kMostMultiplyAxes]{};    ///< of a and y, which are dense
   std::int64_t b_stride[kMostMultiplyAxes]{};  ///< elements of b; 0 along axes where it repeats

@@ -13,11 +13,17 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kPackets = 2;
 
+__device__ __forceinline__ float sigmoid(float x) {
+  const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
+  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+}
+
 template <UnaryFunction F>
 __device__ __forceinline__ float evaluate(float x, float alpha) {
   if constexpr (F == UnaryFunction::Sigmoid) {
-    const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
-    return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+    return sigmoid(x);
+  } else if constexpr (F == UnaryFunction::Silu) {
+    return x * sigmoid(x);
   } else if constexpr (F == UnaryFunction::HardSwish) {
     constexpr float kSixth = 1.0F / 6.0F;
     return x * apply({0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
@@ -58,6 +64,8 @@ __global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, 
 template <class T, int N>
 auto kernel_of(UnaryFunction function) {
   switch (function) {
+    case UnaryFunction::Silu:
+      return unary_kernel<T, N, UnaryFunction::Silu>;
     case UnaryFunction::HardSwish:
       return unary_kernel<T, N, UnaryFunction::HardSwish>;
     case UnaryFunction::Tanh:

@@ -8,6 +8,7 @@ namespace mobicuda::kernels {
 
 enum class UnaryFunction : std::uint8_t {
   Sigmoid,    ///< 1 / (1 + exp(-x))
+  Silu,       ///< x / (1 + exp(-x))
   HardSwish,  ///< x * clip(x / 6 + 1/2, 0, 1)
   Tanh,
   LeakyRelu,  ///< x < 0 ? alpha * x : x

@@ -113,6 +113,13 @@ class CudnnBackend final : public Backend {
     if (const auto* pad = std::get_if<Pad>(&node.op); pad != nullptr && pad->mode != PadMode::Constant) {
       return "no kernel for Pad with pixels of the picture yet; choose --impl cpu";
     }
+    const bool clips = std::visit(
+        [](const auto& op) {
+          if constexpr (requires { op.activation; }) return op.activation.is_clip();
+          return true;
+        },
+        node.op);
+    if (!clips) return "no kernel for a fused activation that is not a clip yet; choose --impl cpu";
     if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
         std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
         std::holds_alternative<LocalResponseNorm>(node.op)) {

@@ -115,7 +115,7 @@ kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, co
     stride *= b.shape[*axis];
   }
   kernels::MultiplyParams params;
-  params.clip = as_clip(op.activation);
+  params.activation = as_kernel_activation(op.activation);
   for (const std::size_t axis : memory_order(a)) {
     params.extent[params.axes] = a.shape[axis];
     params.b_stride[params.axes++] = axis == 0 ? stride : b_stride[axis];
@@ -146,6 +146,8 @@ void Lowering::lower(const Node& node, const Unary& op) {
   params.alpha = op.alpha;
   params.function = [&] {
     switch (op.kind) {
+      case UnaryKind::Silu:
+        return kernels::UnaryFunction::Silu;
       case UnaryKind::HardSwish:
         return kernels::UnaryFunction::HardSwish;
       case UnaryKind::Tanh:

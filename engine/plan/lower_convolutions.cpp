@@ -37,7 +37,7 @@ void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, Va
   params.k = k;
   params.bias = bias_id != kNoValue;
   params.residual = residual_id != kNoValue;
-  params.clip = as_clip(activation);
+  params.activation = as_kernel_activation(activation);
   params.m = as_int(options_.max_batch) * rows_a_picture;
   const auto chosen = choose(node, params);
   params.x_pitch = x.pitch;
@@ -73,8 +73,8 @@ void Lowering::lower_depthwise(const Node& node, const Conv2d& op) {
   params.out_w = as_int(out[3]);
   set_window(params, op, weight_shape);
   params.bias = node.inputs[Conv2d::kBias] != kNoValue;
-  // With a residual the clip belongs behind the addition.
-  params.clip = as_clip(residual_id == kNoValue ? op.activation : Activation::none());
+  // With a residual the activation belongs behind the addition.
+  params.activation = as_kernel_activation(residual_id == kNoValue ? op.activation : Activation::none());
   const Packed weight =
       pack(node, node.inputs[Conv2d::kWeight],
            kernels::depthwise_conv_packed_bytes(elem_, params.c, params.kernel_h, params.kernel_w),
@@ -114,7 +114,7 @@ kernels::Conv2dParams Lowering::conv2d_params(const Node& node, const Conv2d& op
   set_window(params, op, shape(node.inputs[Conv2d::kWeight]));
   params.bias = node.inputs[Conv2d::kBias] != kNoValue;
   params.residual = node.inputs[Conv2d::kResidual] != kNoValue;
-  params.clip = as_clip(op.activation);
+  params.activation = as_kernel_activation(op.activation);
   return params;
 }
 

@@ -37,9 +37,9 @@ void Lowering::lower(const Node& node, const Add& op) {
 void Lowering::add_addition(LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,
                             const Activation& activation) {
   add_step(std::move(info), {a.buffer, b.buffer, y.buffer},
-           [elem = elem_, elements = picture.elements(), clip = as_clip(activation), a, b,
+           [elem = elem_, elements = picture.elements(), act = as_kernel_activation(activation), a, b,
             y](const CudaStepContext& context) {
-             return kernels::add(elem, context.n * elements, clip, context.buffers[a.buffer], context.buffers[b.buffer],
+             return kernels::add(elem, context.n * elements, act, context.buffers[a.buffer], context.buffers[b.buffer],
                                  context.buffers[y.buffer], launch_of(context));
            });
 }
@@ -67,9 +67,10 @@ void Lowering::lower(const Node& node, const ScaleShift& op) {
   LayerInfo info = describe(node, "elementwise/scale_shift");
   info.weight_bytes = scale.bytes + shift.bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
-           [elem = elem_, rows = shape(node.output).elements() / channels, channels, clip = as_clip(op.activation), x,
-            y, s = pointer(scale), t = pointer(shift)](const CudaStepContext& context) {
-             return kernels::scale_shift(elem, context.n * rows, channels, clip, x.in(context), s.template get<float>(),
+           [elem = elem_, rows = shape(node.output).elements() / channels, channels,
+            act = as_kernel_activation(op.activation), x, y, s = pointer(scale),
+            t = pointer(shift)](const CudaStepContext& context) {
+             return kernels::scale_shift(elem, context.n * rows, channels, act, x.in(context), s.template get<float>(),
                                          t.template get<float>(), context.buffers[y.buffer], launch_of(context),
                                          x.pitch);
            });

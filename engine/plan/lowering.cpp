@@ -8,6 +8,12 @@
 
 namespace mobicuda {
 
+kernels::Activation as_kernel_activation(const Activation& activation) {
+  if (activation.is_clip()) return as_clip(activation);
+  static_assert(static_cast<int>(ActivationKind::Elu) == static_cast<int>(kernels::ActivationKind::Elu));
+  return kernels::Activation(static_cast<kernels::ActivationKind>(activation.kind), activation.alpha);
+}
+
 CudaPlan Lowering::run() {
   pictures_ = options_.picture_input.has_value();
   const std::int64_t input_bytes =

@@ -31,7 +31,9 @@ inline constexpr float kLargestHalf = 65504.0F;
 
 inline int as_int(std::int64_t value) { return static_cast<int>(value); }  // shapes were checked by fits_int()
 
+/// For the kernels of several layers, which clip only.
 inline kernels::Clip as_clip(const Activation& activation) { return {activation.lo, activation.hi}; }
+kernels::Activation as_kernel_activation(const Activation& activation);
 
 inline kernels::Launch launch_of(const CudaStepContext& context) { return {context.stream, context.programmatic}; }
 
@@ -217,6 +219,8 @@ class Lowering {
   LayerInfo describe_block(std::initializer_list<const Node*> nodes, std::string kernel, std::string reason) const;
   /// Nodes that could have been one step are several: each tells why.
   void keep_apart(std::initializer_list<const Node*> nodes, const std::string& reason);
+  /// The kernels of several layers clip; where one has another activation, the layers are kept apart.
+  bool only_clips(std::initializer_list<const Node*> convolutions);
   void lower_block(const Block& block);
   void lower_inverted_residual(const Block& block);
   void lower_expand_depthwise(const Block& block);

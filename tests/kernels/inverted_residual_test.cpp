@@ -220,7 +220,7 @@ class Device {
 
  private:
   InvertedResidualParams params_;
-  const Data& data_;
+  const Data& data_;  // the caller's
   DeviceTensor x_;
 };
 
@@ -496,7 +496,8 @@ TEST_CASE("inverted_residual gives the late blocks' channels the same bits every
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
     if (layer.size > 14) continue;
     const InvertedResidualParams p = block(layer, 9);
-    const Device device(p, random_data(p, 47));
+    const Data data = random_data(p, 47);
+    const Device device(p, data);
     for_each_variant(p, [&](InvertedResidualVariant variant) {
       const std::vector<float> y = device.run(variant);
       for (int i = 1; i < kRuns; ++i) REQUIRE(compare_bits(device.run(variant), y));

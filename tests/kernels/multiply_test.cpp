@@ -25,7 +25,7 @@ MultiplyParams make_params(Elem elem, kernels::Clip clip, const std::vector<std:
                            const std::vector<bool>& repeats) {
   MultiplyParams p;
   p.elem = elem;
-  p.clip = clip;
+  p.activation = clip;
   p.axes = static_cast<int>(extent.size());
   std::int64_t stride = 1;
   for (std::size_t axis = extent.size(); axis-- > 0;) {
@@ -53,8 +53,8 @@ std::vector<float> expected_product(const MultiplyParams& p, const std::vector<f
       rest /= p.extent[axis];
     }
     const float product = a[i] * b[size(right)];
-    const float raised = product < p.clip.lo ? p.clip.lo : product;
-    y[i] = raised > p.clip.hi ? p.clip.hi : raised;
+    const float raised = product < p.activation.lo ? p.activation.lo : product;
+    y[i] = raised > p.activation.hi ? p.activation.hi : raised;
   }
   return rounded(p.elem, y);
 }

@@ -92,7 +92,7 @@ TEST_CASE("gemm: every variant runs on channels of wider pixels", "[sanitize]") 
         p.n = n;
         p.k = k;
         p.bias = true;
-        p.clip = {-0.5F, kInfinity};
+        p.activation = kernels::Clip{-0.5F, kInfinity};
         check_gemm(variant, p);
         p.residual = true;
         check_gemm(variant, p);
@@ -163,13 +163,14 @@ TEST_CASE("scale_shift runs on channels of wider pixels", "[sanitize]") {
         check_pitched(elem, random_uniform(8, count(rows, place.columns)), count(rows, place.columns), place,
                       {place.columns, 0, place.columns},
                       [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
-                        return kernels::scale_shift(elem, rows, place.columns, {0.0F, kInfinity}, from, scale.floats(),
-                                                    shift.floats(), to, where, pitched ? place.pitch : 0);
+                        return kernels::scale_shift(elem, rows, place.columns, kernels::Clip{0.0F, kInfinity}, from,
+                                                    scale.floats(), shift.floats(), to, where,
+                                                    pitched ? place.pitch : 0);
                       });
       }
     }
   }
-  CHECK(kernels::scale_shift(Elem::F32, 4, 8, {0.0F, 1.0F}, nullptr, nullptr, nullptr, nullptr, {}, 7) ==
+  CHECK(kernels::scale_shift(Elem::F32, 4, 8, kernels::Clip{0.0F, 1.0F}, nullptr, nullptr, nullptr, nullptr, {}, 7) ==
         cudaErrorInvalidValue);
 }
 

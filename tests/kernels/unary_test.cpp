@@ -17,8 +17,8 @@ using kernels::UnaryParams;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr UnaryFunction kFunctions[] = {UnaryFunction::Sigmoid, UnaryFunction::HardSwish, UnaryFunction::Tanh,
-                                        UnaryFunction::LeakyRelu, UnaryFunction::Elu};
+constexpr UnaryFunction kFunctions[] = {UnaryFunction::Sigmoid, UnaryFunction::Silu,      UnaryFunction::HardSwish,
+                                        UnaryFunction::Tanh,    UnaryFunction::LeakyRelu, UnaryFunction::Elu};
 constexpr std::size_t kCounts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 1023, 1024, 1025, 2047, 2048, 2049, 100003};
 /// Two steps of denormal float, by which a denormal exponential may be off.
 constexpr double kDenormal = 0x1p-148;
@@ -36,6 +36,10 @@ Expected oracle(const UnaryParams& p, float input) {
     case UnaryFunction::Sigmoid: {
       const double y = 1.0 / (1.0 + std::exp(-x));
       return {y, y, 3};
+    }
+    case UnaryFunction::Silu: {
+      const double y = x * (1.0 / (1.0 + std::exp(-x)));
+      return {y, std::abs(y), 4};
     }
     case UnaryFunction::HardSwish: {
       const double gate = x / 6.0 + 0.5;
