@@ -1,5 +1,6 @@
-// Convolution to NHWC with float accumulation: variants, limits, packing, launch.
-// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer). Others: conv2d_families.h.
+// Convolution to NHWC: variants, limits, packing, launch.
+// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer). Others:
+// conv2d_families.h.
 // Items of a launch stay below 2^31; a larger batch takes several launches.
 
 #include "conv2d.h"
@@ -16,19 +17,22 @@
 
 #include "conv2d_direct.cuh"
 #include "conv2d_families.h"
+#include "conv2d_host.h"
 #include "conv2d_stem.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
 using convolution::Arguments;
+using convolution::arguments;
 using convolution::kDirectThreads;
+using convolution::kOutMultiple;
+using convolution::picture;
 using convolution::Stem;
 using Input = Conv2dParams::Input;
 using Variant = Conv2dVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr int kOutMultiple = 8;  // of the packed weights' rows, so that they can be read 16 bytes at a time
 
 constexpr Variant kOwnVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
 
@@ -41,8 +45,8 @@ struct Table {
 const Table& table() {
   static const Table all = [] {
     Table joined;
-    for (const auto family :
-         {conv2d_mma_entries(), conv2d_wgmma_entries(), conv2d_grouped_entries(), conv2d_first_entries()}) {
+    for (const auto family : {conv2d_simt_entries(), conv2d_mma_entries(), conv2d_wgmma_entries(),
+                              conv2d_grouped_entries(), conv2d_first_entries()}) {
       for (const Conv2dEntry& entry : family) {
         joined.variants.push_back(entry.variant);
         joined.entries.push_back(entry);
@@ -71,40 +75,6 @@ bool fits_int(const Conv2dParams& p) {
   return bottom <= kMaxCoordinate && right <= kMaxCoordinate && std::int64_t{p.kernel_h} * p.kernel_w <= kMaxInt &&
          std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.c_out && std::int64_t{p.h} * p.w <= kMaxItems / p.c_in &&
          p.c_out <= kMaxInt - kOutMultiple;
-}
-
-Arguments arguments(const Conv2dParams& p) {
-  const bool planar = p.input == Input::NchwFloat;
-  Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.c_in = p.c_in;
-  a.c_out = p.c_out;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.kernel_h = p.kernel_h;
-  a.kernel_w = p.kernel_w;
-  a.stride_h = p.stride_h;
-  a.stride_w = p.stride_w;
-  a.dilation_h = p.dilation_h;
-  a.dilation_w = p.dilation_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
-  a.group_in = p.c_in / p.groups;
-  a.group_out = p.c_out / p.groups;
-  a.weight_pitch = round_up(p.c_out, kOutMultiple);
-  a.x_pixel = planar ? 1 : p.c_in;
-  a.x_channel = planar ? p.h * p.w : 1;
-  a.clip = p.clip;
-  std::copy(std::begin(p.scale), std::end(p.scale), a.scale);
-  std::copy(std::begin(p.shift), std::end(p.shift), a.shift);
-  return a;
-}
-
-/// The chunk's first picture of a tensor of T; null stays null.
-template <class T>
-const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) {
-  return tensor == nullptr ? nullptr : static_cast<const T*>(tensor) + index * elements;
 }
 
 template <class X, class T, int kPixels, int kChannels>
@@ -141,6 +111,8 @@ cudaError_t launch_stem(const Conv2dParams& p, const Conv2dBuffers& buffers, con
 
 template <class X>
 constexpr bool kBytes = std::is_same_v<X, std::uint8_t>;
+template <class T>
+constexpr bool kDouble = std::is_same_v<T, double>;
 
 template <class X, class T>
 cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
@@ -152,13 +124,21 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers
       if constexpr (!kBytes<X>) return launch_direct<X, T, 4, 4>(p, buffers, where);
       break;
     case Variant::Stem3x3P2C4:
-      return launch_stem<X, T, SmallStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, SmallStem>(p, buffers, where);
+      break;
     case Variant::Stem3x3P8C8:
-      return launch_stem<X, T, LargeStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, LargeStem>(p, buffers, where);
+      break;
     default:
       break;
   }
   return cudaErrorInvalidValue;
+}
+
+/// Pixels that lie apart are written 16 bytes at a time.
+bool pitch_fits(const Conv2dParams& p, const Conv2dEntry* entry) {
+  return p.elem == Elem::F16 && entry != nullptr && p.c_out % kOutMultiple == 0 && p.y_pitch % kOutMultiple == 0 &&
+         p.y_pitch >= p.c_out && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
 
 /// Of the current device, major * 10 + minor.
@@ -176,7 +156,7 @@ cudaError_t current_capability(int& capability) {
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
-         p.c_out <= convolution::kStemMaxOut && !p.residual;
+         p.c_out <= convolution::kStemMaxOut && !p.residual && p.elem != Elem::F64;
 }
 
 }  // namespace
@@ -191,16 +171,13 @@ Conv2dTile conv2d_tile(Conv2dVariant variant) {
 Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
   const Conv2dTile tile = conv2d_tile(variant);
   if (tile.bk == 0) return {};
-  const auto tiles = [](std::int64_t extent, int size, int cluster) {
-    return ceil_div(extent, std::int64_t{size} * cluster) * cluster;
-  };
   const std::int64_t taps = std::int64_t{p.kernel_h} * p.kernel_w;
   const std::int64_t group_in = p.c_in / p.groups;
   const std::int64_t bk = tile.bk;
   const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
-  const std::int64_t m_tiles = tiles(std::int64_t{p.n} * p.out_h * p.out_w, tile.bm, tile.cluster_m);
-  return {m_tiles * tiles(p.c_out / p.groups, tile.bn, tile.cluster_n) * p.groups * tile.split_k,
-          ceil_div(slices, std::int64_t{tile.split_k})};
+  const std::int64_t m_tiles = ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{tile.bm});
+  const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups;
+  return {m_tiles * n_tiles * tile.split_k, ceil_div(slices, std::int64_t{tile.split_k})};
 }
 
 std::string_view name(Conv2dVariant variant) {
@@ -227,6 +204,7 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
                         p.dilation_w > 0 && p.groups > 0;
   if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
+  if (p.y_pitch != 0 && !pitch_fits(p, entry_of(variant))) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
@@ -260,6 +238,8 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
         const std::size_t at = (tap * group_in + ci) * pitch + co;
         if (p.elem == Elem::F32) {
           static_cast<float*>(packed)[at] = value;
+        } else if (p.elem == Elem::F64) {
+          static_cast<double*>(packed)[at] = value;
         } else {
           static_cast<__half*>(packed)[at] = __float2half_rn(value);
         }
@@ -282,6 +262,10 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
                                     : dispatch<std::uint8_t, __half>(variant, params, buffers, where);
   }
   if (params.elem == Elem::F32) return dispatch<float, float>(variant, params, buffers, where);
+  if (params.elem == Elem::F64) {
+    return params.input == Input::NhwcElem ? dispatch<double, double>(variant, params, buffers, where)
+                                           : dispatch<float, double>(variant, params, buffers, where);
+  }
   if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
   return dispatch<float, __half>(variant, params, buffers, where);
 }

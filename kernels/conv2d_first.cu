@@ -10,7 +10,7 @@ namespace {
 using namespace conv_first;
 using Input = Conv2dParams::Input;
 
-constexpr Conv2dTile tile_of(int blocks_n) { return {kRows * kColumns, blocks_n * 8, 16, 1, 1, 1, true}; }
+constexpr Conv2dTile tile_of(int blocks_n) { return {kRows * kColumns, blocks_n * 8, 16, 1, true}; }
 
 struct Extents {
   int row_steps, window_rows, window_columns;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "fast_division.cuh"
 #include "packet.cuh"
 
@@ -18,7 +18,7 @@ struct Arguments {
   const __half* residual;
   __half* y;
   int m, k, slices;
-  int h, w, c_in, c_out, weight_pitch;
+  int h, w, c_in, c_out, weight_pitch, y_pitch;
   int stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
   int group_in, group_out;
   int n_tiles, group_tiles;    ///< column tiles of Y and of a group
@@ -26,7 +26,7 @@ struct Arguments {
   FastDivision of_row;         ///< out_w
   FastDivision of_tap;         ///< group_in
   FastDivision of_window_row;  ///< kernel_w
-  Clip clip;
+  Activation activation;
 };
 
 /// The place of a block's tile of Y.
@@ -46,10 +46,11 @@ __device__ __forceinline__ TilePlace place_of(const Arguments& a, int tile) {
 }
 
 /// Finishes and stores kRun neighbouring sums of row m from column n on, which is a multiple of kRun: the one place
-/// where bias, residual and activation are applied.
-template <int kRun>
+/// where bias, residual and activation are applied. With kClip the activation is Clip, which spares code.
+template <int kRun, bool kClip = false>
 __device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int n_end, float (&value)[kRun]) {
   const std::size_t at = static_cast<std::size_t>(m) * static_cast<std::size_t>(a.c_out) + static_cast<std::size_t>(n);
+  __half* const y = a.y + static_cast<std::size_t>(m) * static_cast<std::size_t>(a.y_pitch) + n;
   const bool whole = a.c_out % kRun == 0;
   Packet<float, kRun> bias{};
   Packet<__half, kRun> residual{};
@@ -67,15 +68,23 @@ __device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int
   Packet<__half, kRun> result;
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
-    result.item[i] = from_float<__half>(apply(a.clip, value[i] + bias.item[i] + to_float(residual.item[i])));
+    value[i] += bias.item[i] + to_float(residual.item[i]);
   }
+  if constexpr (kClip) {
+#pragma unroll
+    for (float& sum : value) sum = apply(Clip{a.activation.lo, a.activation.hi}, sum);
+  } else {
+    apply(a.activation, value);
+  }
+#pragma unroll
+  for (int i = 0; i < kRun; ++i) result.item[i] = from_float<__half>(value[i]);
   if (whole) {
-    store(a.y + at, result);
+    store(y, result);
     return;
   }
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
-    if (n + i < n_end) a.y[at + i] = result.item[i];
+    if (n + i < n_end) y[i] = result.item[i];
   }
 }
 

@@ -33,6 +33,7 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
   a.w = p.w;
   a.c_in = p.c_in;
   a.c_out = p.c_out;
+  a.y_pitch = p.y_pitch == 0 ? p.c_out : p.y_pitch;
   a.weight_pitch = round_up(p.c_out, kWeightMultiple);
   a.stride_h = p.stride_h;
   a.stride_w = p.stride_w;
@@ -46,7 +47,7 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
   a.of_row = FastDivision(static_cast<std::uint32_t>(p.out_w));
   a.of_tap = FastDivision(static_cast<std::uint32_t>(a.group_in));
   a.of_window_row = FastDivision(static_cast<std::uint32_t>(p.kernel_w));
-  a.clip = p.clip;
+  a.activation = p.activation;
   return a;
 }
 
@@ -66,7 +67,7 @@ cudaError_t for_each_gemm_chunk(const Conv2dParams& p, const Conv2dTile& tile, c
     a.bias = buffers.bias;
     a.residual = static_cast<const __half*>(buffers.residual);
     if (a.residual != nullptr) a.residual += first * pixels * p.c_out;
-    a.y = static_cast<__half*>(buffers.y) + first * pixels * p.c_out;
+    a.y = static_cast<__half*>(buffers.y) + first * pixels * a.y_pitch;
     const int blocks = ceil_div(a.m, tile.bm) * a.n_tiles * tile.split_k;
     if (const cudaError_t error = launch_chunk(a, static_cast<unsigned>(blocks)); error != cudaSuccess) return error;
   }

@@ -12,7 +12,7 @@ using namespace conv_grouped;
 constexpr int kWindow = 3;
 constexpr int kInstructionPixels = 16;
 // mma.sync has products of 16 inputs x 8 outputs, whatever the groups.
-constexpr Conv2dTile kTile{kInstructionPixels, kChannels, kInstructionPixels, 1, 1, 1, true};
+constexpr Conv2dTile kTile{kInstructionPixels, kChannels, kInstructionPixels, 1, true};
 
 bool supports_grouped(const Conv2dParams& p, int compute_capability) {
   constexpr int kMostStride = 2;

@@ -12,9 +12,7 @@ using conv_gemm::MmaConfig;
 using conv_gemm::MmaConv;
 using Variant = Conv2dVariant;
 
-constexpr Conv2dTile tile_of(const MmaConfig& config) {
-  return {config.bm, config.bn, config.bk, config.blocks, 1, 1, false};
-}
+constexpr Conv2dTile tile_of(const MmaConfig& config) { return {config.bm, config.bn, config.bk, config.blocks}; }
 
 template <MmaConfig kConfig>
 bool supports_mma(const Conv2dParams& params, int compute_capability) {

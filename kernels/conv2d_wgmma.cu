@@ -59,24 +59,22 @@ bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* 
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/// `rows` inputs x 64 outputs of a tap at a time.
-bool encode_weights(const Conv2dParams& p, int pitch, int rows, const void* packed, CUtensorMap& map) {
+/// 64 inputs x 64 outputs of a tap at a time.
+bool encode_weights(const Conv2dParams& p, int pitch, const void* packed, CUtensorMap& map) {
   static const auto function = find_function<EncodeBoxes>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
   const auto outputs = static_cast<cuuint64_t>(pitch);
   const auto inputs = static_cast<cuuint64_t>(p.c_in / p.groups);
   const cuuint64_t extents[3] = {outputs, inputs, static_cast<cuuint64_t>(p.kernel_h * p.kernel_w)};
   const cuuint64_t strides[2] = {outputs * 2, outputs * inputs * 2};
-  const cuuint32_t box[3] = {64, static_cast<cuuint32_t>(rows), 1};
+  const cuuint32_t box[3] = {64, kSliceK, 1};
   const cuuint32_t steps[3] = {1, 1, 1};
   return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(packed), extents, strides, box, steps,
                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-constexpr Conv2dTile tile_of(const Config& config) {
-  return {config.bm, config.bn, kSliceK, 1, config.cluster_m, config.cluster_n, true};
-}
+constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1, true}; }
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
@@ -89,9 +87,10 @@ bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
   const std::int64_t right = std::int64_t{p.out_w - 1} * p.stride_w - p.pad_left - (p.w - 1);
   const std::int64_t bottom = std::int64_t{p.out_h - 1} * p.stride_h - p.pad_top - (p.h - 1);
   return compute_capability >= kHopper && compute_capability < kHopper + 10 && conv_gemm::supports_gemm(p) &&
-         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && p.stride_h <= kMostStride &&
-         p.stride_w <= kMostStride && p.pad_top <= kMostBefore && p.pad_left <= kMostBefore && fits(right) &&
-         fits(bottom) && std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
+         p.activation.kind == ActivationKind::Clip && (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride && p.pad_top <= kMostBefore &&
+         p.pad_left <= kMostBefore && fits(right) && fits(bottom) &&
+         std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
          std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
 }
 
@@ -100,37 +99,20 @@ cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
   if (const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes); status != cudaSuccess) return status;
-  cudaLaunchAttribute attributes[2]{};
-  cudaLaunchConfig_t config{};
-  config.blockDim = dim3(conv_wgmma::kThreads);
-  config.dynamicSmemBytes = S::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  if constexpr (S::kBlocks > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {static_cast<unsigned>(S::kBlocks), 1, 1};
-  }
-  if (where.programmatic) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-  }
   const Conv2dTile tile = tile_of(kConfig);
   return conv_gemm::for_each_gemm_chunk(
-      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
         Arguments a{};
         static_cast<conv_gemm::Arguments&>(a) = shared;
         const int pictures = a.m / (p.out_h * p.out_w);
-        if (!encode_pixels(p, pictures, S::kCopiedPixels, a.x, a.pixels) ||
-            !encode_weights(p, a.weight_pitch, S::kCopiedK, a.weight, a.weights)) {
+        if (!encode_pixels(p, pictures, S::kBm, a.x, a.pixels) ||
+            !encode_weights(p, a.weight_pitch, a.weight, a.weights)) {
           return cudaErrorNotSupported;
         }
         a.kernel_w = p.kernel_w;
         a.tap_slices = ceil_div(a.group_in, kSliceK);
         a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
-        const int m_clusters = ceil_div(a.m, S::kBm * S::kClusterM);
-        const int n_clusters = p.groups * ceil_div(a.group_tiles, S::kClusterN);
-        config.gridDim = dim3(static_cast<unsigned>(m_clusters * n_clusters * S::kBlocks));
-        return cudaLaunchKernelEx(&config, kernel, a);
+        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kThreads), S::kSharedBytes, where, a);
       });
 }
 
@@ -167,16 +149,12 @@ namespace {
 
 // clang-format off
 constexpr Conv2dEntry kEntries[] = {
-    //                                                                               bm   bn  stages  min_blocks  cluster m, n
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",               {128,  64,      4,          2,         1, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64C2x1, "wgmma_128x64x64_c2x1",      {128,  64,      4,          2,         2, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64C2x2, "wgmma_128x64x64_c2x2",      {128,  64,      4,          2,         2, 2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64",             {128, 128,      3,          2,         1, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64C2x1, "wgmma_128x128x64_c2x1",    {128, 128,      3,          2,         2, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64C2x2, "wgmma_128x128x64_c2x2",    {128, 128,      3,          2,         2, 2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64C2x1, "wgmma_256x64x64_c2x1",      {256,  64,      5,          1,         2, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64C2x1, "wgmma_256x128x64_c2x1",    {256, 128,      4,          1,         2, 1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64C2x1, "wgmma_128x256x64_c2x1",    {128, 256,      4,          1,         2, 1}),
+    //                                                                  bm   bn  stages  min_blocks
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",   {128,  64,      4,          2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64", {128, 128,      3,          2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",   {256,  64,      5,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64", {256, 128,      4,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64", {128, 256,      4,          1}),
 };
 // clang-format on
 

@@ -11,41 +11,20 @@ namespace mobicuda::kernels::conv_wgmma {
 using namespace pooled_wgmma;
 
 /// Starts to copy 64 channels from `channel` on of neighbouring output pixels, the first of which has its window at
-/// (n, y, x), at the tap that is (tap_y, tap_x) away; zeros outside the image. With kMany to the same place in all
-/// `blocks` of the cluster, at each to be counted by the barrier in the same place.
-template <bool kMany>
+/// (n, y, x), at the tap that is (tap_y, tap_x) away; zeros outside the image.
 __device__ __forceinline__ void copy_pixels(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n,
-                                            int tap_x, int tap_y, std::uint32_t barrier, std::uint16_t blocks) {
-  const auto right = static_cast<std::uint16_t>(tap_x);
-  const auto down = static_cast<std::uint16_t>(tap_y);
-  if constexpr (kMany) {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8}, %9;" ::"r"(to),
-        "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(right), "h"(down), "h"(blocks)
-        : "memory");
-  } else {
-    asm volatile(
-        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-        "[%0], [%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
-        "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(right), "h"(down)
-        : "memory");
-  }
+                                            int tap_x, int tap_y, std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5}], "
+      "[%6], {%7, %8};" ::"r"(to),
+      "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(static_cast<std::uint16_t>(tap_x)),
+      "h"(static_cast<std::uint16_t>(tap_y))
+      : "memory");
 }
 
-/// Starts to copy rows of 64 columns of the weights of a tap; kMany as above.
-template <bool kMany>
-__device__ __forceinline__ void copy_rows(std::uint32_t to, const CUtensorMap& map, int column, int row, int tap,
-                                          std::uint32_t barrier, std::uint16_t blocks) {
-  if constexpr (kMany) {
-    asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
-        "l"(&map), "r"(column), "r"(row), "r"(tap), "r"(barrier), "h"(blocks)
-        : "memory");
-  } else {
-    copy_box<1>(to, map, column, row, tap, barrier);
-  }
+__device__ __forceinline__ void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 // clang-format off

@@ -23,12 +23,10 @@ struct Arguments : conv_gemm::Arguments {
   int kernel_w;
 };
 
-/// A cluster of cluster_m x cluster_n blocks has neighbouring tiles of rows and columns.
 struct Config {
   int bm, bn;
   int stages;
   int min_blocks;  ///< per multiprocessor
-  int cluster_m, cluster_n;
 };
 
 template <Config kConfig>
@@ -37,76 +35,59 @@ struct Shape {
   static constexpr int kBn = kConfig.bn;
   static constexpr int kStages = kConfig.stages;
   static constexpr int kMinBlocks = kConfig.min_blocks;
-  static constexpr int kClusterM = kConfig.cluster_m;
-  static constexpr int kClusterN = kConfig.cluster_n;
-  static constexpr int kBlocks = kClusterM * kClusterN;
-  static constexpr int kCopiedPixels = kBm / kClusterN;  ///< by one copy, for all blocks with these rows
-  static constexpr int kCopiedK = kSliceK / kClusterM;   ///< by one copy of weights, for all blocks with these columns
   static constexpr int kPanelBytes = kSliceK * kRowBytes;  ///< 64 columns of a slice of B
   static constexpr int kABytes = kBm * kRowBytes;
   static constexpr int kStageBytes = kABytes + kBn / 64 * kPanelBytes;
   static constexpr int kSharedBytes = kStages * (kStageBytes + 16);
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
-  static_assert(kBm % (64 * kGroups) == 0 && kBn % 64 == 0 && kClusterM <= 2 && kClusterN <= 2);
+  static_assert(kBm % (64 * kGroups) == 0 && kBn % 64 == 0);
 };
 
 struct Ring {
   std::uint32_t stages, full, empty;
 };
 
-/// Of a block in its cluster.
-struct Rank {
-  int m, n;
-};
-
-/// This block's share of a slice of B, for all blocks with these columns.
 template <class S>
-__device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace& place, const Rank& rank,
-                                             const Ring& ring, int stage, int step) {
+__device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace& place, const Ring& ring, int stage,
+                                             int step) {
   const int tap = step / a.tap_slices;
-  const int ci = (step - tap * a.tap_slices) * kSliceK + rank.m * S::kCopiedK;
+  const int ci = (step - tap * a.tap_slices) * kSliceK;
   const std::uint32_t full = ring.full + stage * 8;
-  const std::uint32_t to = ring.stages + stage * S::kStageBytes + S::kABytes + rank.m * S::kCopiedK * kRowBytes;
-  const auto column_blocks = static_cast<std::uint16_t>(((1U << S::kClusterM) - 1U) << (rank.n * S::kClusterM));
+  const std::uint32_t to = ring.stages + stage * S::kStageBytes + S::kABytes;
   expect_bytes(full, S::kStageBytes);
 #pragma unroll
   for (int panel = 0; panel < S::kBn / 64; ++panel) {
-    copy_rows<(S::kClusterM > 1)>(to + panel * S::kPanelBytes, a.weights, place.n0 + panel * 64, ci, tap, full,
-                                  column_blocks);
+    copy_box<1>(to + panel * S::kPanelBytes, a.weights, place.n0 + panel * 64, ci, tap, full);
   }
 }
 
-/// What the thread that fills the ring does. A block's slot is free when all blocks of the cluster have used theirs, as
-/// its copies go to theirs as well.
+/// What the thread that fills the ring does.
 template <class S>
-__device__ __forceinline__ void fill(const Arguments& a, const TilePlace& place, const Rank& rank, const Ring& ring) {
+__device__ __forceinline__ void fill(const Arguments& a, const TilePlace& place, const Ring& ring) {
   std::uint32_t pixel;
   std::uint32_t ox;
-  const int first_pixel = place.m0 + rank.n * S::kCopiedPixels;
-  const auto n = static_cast<int>(a.of_picture.divide(static_cast<std::uint32_t>(first_pixel), pixel));
+  const auto n = static_cast<int>(a.of_picture.divide(static_cast<std::uint32_t>(place.m0), pixel));
   const auto oy = static_cast<int>(a.of_row.divide(pixel, ox));
   const int y = oy * a.stride_h - a.pad_top;
   const int x = static_cast<int>(ox) * a.stride_w - a.pad_left;
-  const auto row_blocks = static_cast<std::uint16_t>((1U | 1U << S::kClusterM) << rank.m);
   const auto copy_a = [&](int stage, int step) {
     const int tap = step / a.tap_slices;
     const int ci = (step - tap * a.tap_slices) * kSliceK;
     const int ky = tap / a.kernel_w;
     const int kx = tap - ky * a.kernel_w;
-    copy_pixels<(S::kClusterN > 1)>(ring.stages + stage * S::kStageBytes + rank.n * S::kCopiedPixels * kRowBytes,
-                                    a.pixels, place.group * a.group_in + ci, x, y, n, kx * a.dilation_w,
-                                    ky * a.dilation_h, ring.full + stage * 8, row_blocks);
+    copy_pixels(ring.stages + stage * S::kStageBytes, a.pixels, place.group * a.group_in + ci, x, y, n,
+                kx * a.dilation_w, ky * a.dilation_h, ring.full + stage * 8);
   };
   const int early = min(S::kStages, a.slices);
-  for (int step = 0; step < early; ++step) copy_weights<S>(a, place, rank, ring, step, step);
+  for (int step = 0; step < early; ++step) copy_weights<S>(a, place, ring, step, step);
   wait_for_predecessor();
   for (int step = 0; step < early; ++step) copy_a(step, step);
   int stage = 0;
   std::uint32_t parity = 0;
   for (int step = early; step < a.slices; ++step) {
     wait_for(ring.empty + stage * 8, parity);
-    copy_weights<S>(a, place, rank, ring, stage, step);
+    copy_weights<S>(a, place, ring, stage, step);
     copy_a(stage, step);
     if (++stage == S::kStages) {
       stage = 0;
@@ -127,7 +108,7 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace&
     for (int half = 0; half < 2; ++half) {
       float value[8];
       conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(sums + block * 4), half, value);
-      if (m + half * 8 < a.m && n < place.n_end) conv_gemm::finish_run<8>(a, m + half * 8, n, place.n_end, value);
+      if (m + half * 8 < a.m && n < place.n_end) conv_gemm::finish_run<8, true>(a, m + half * 8, n, place.n_end, value);
     }
   }
 }
@@ -160,7 +141,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, const TilePlace& pl
     }
     close_products();
     wait_for_products<1>();
-    if (step > 0 && lane < S::kBlocks) arrive_at(ring.empty + before * 8, lane);
+    if (step > 0 && lane == 0) arrive(ring.empty + before * 8);
     before = stage;
     if (++stage == S::kStages) {
       stage = 0;
@@ -176,57 +157,28 @@ __device__ __forceinline__ void multiply(const Arguments& a, const TilePlace& pl
   }
 }
 
-/// Until all threads of the cluster are here; barriers that were initialised before are seen by all.
-template <int kBlocks>
-__device__ __forceinline__ void sync_blocks() {
-  if constexpr (kBlocks > 1) {
-    sync_cluster();
-  } else {
-    __syncthreads();
-  }
-}
-
-/// Tiles of a cluster are neighbours; those behind the last row or column have nothing to store.
-template <class S>
-__device__ __forceinline__ TilePlace place_in_cluster(const Arguments& a, int cluster, const Rank& rank) {
-  const int group_clusters = (a.group_tiles + S::kClusterN - 1) / S::kClusterN;
-  const int n_clusters = a.n_tiles / a.group_tiles * group_clusters;
-  const int m_cluster = cluster / n_clusters;
-  const int n_cluster = cluster - m_cluster * n_clusters;
-  const int group = n_cluster / group_clusters;
-  const int first = group * a.group_out;
-  const int n_tile = (n_cluster - group * group_clusters) * S::kClusterN + rank.n;
-  return {(m_cluster * S::kClusterM + rank.m) * S::kBm, first + n_tile * S::kBn, first + a.group_out, group};
-}
-
 template <class S>
 __global__ void __launch_bounds__(kThreads, S::kMinBlocks) wgmma_kernel(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(1024) unsigned char shared[];
   const std::uint32_t stages = shared_address(shared);
   const std::uint32_t full = stages + S::kStages * S::kStageBytes;
   const Ring ring{stages, full, full + S::kStages * 8};
-  const int in_cluster = static_cast<int>(blockIdx.x) % S::kBlocks;
-  const Rank rank{in_cluster % S::kClusterM, in_cluster / S::kClusterM};
-  const TilePlace place = place_in_cluster<S>(a, static_cast<int>(blockIdx.x) / S::kBlocks, rank);
+  const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x));
   if (threadIdx.x == kGroups * kGroupThreads) {
     prefetch(a.weights);
     prefetch(a.pixels);
     for (int i = 0; i < S::kStages; ++i) {
       init_barrier(ring.full + i * 8, 1);
-      init_barrier(ring.empty + i * 8, S::kBlocks * kGroups * 4);
+      init_barrier(ring.empty + i * 8, kGroups * 4);
     }
     publish_barriers();
   }
-  sync_blocks<S::kBlocks>();
+  __syncthreads();
   if (threadIdx.x == kGroups * kGroupThreads) {
-    fill<S>(a, place, rank, ring);
+    fill<S>(a, place, ring);
   } else {
     wait_for_predecessor();
     if (threadIdx.x < kGroups * kGroupThreads) multiply<S>(a, place, ring);
-  }
-  if constexpr (S::kBlocks > 1) {
-    __syncwarp();
-    sync_blocks<S::kBlocks>();  // other blocks may still tell this one's barriers
   }
 }
 

@@ -1,4 +1,4 @@
-// Depthwise convolution, NHWC, float accumulation: variants, limits, packing, launch.
+// Depthwise convolution, NHWC: variants, limits, packing, launch.
 // Direct: depthwise_conv_direct.cuh. Strips: depthwise_conv_strip.cuh.
 // No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
 
@@ -62,7 +62,7 @@ Arguments arguments(const DepthwiseConvParams& p) {
   a.dilation_w = p.dilation_w;
   a.pad_top = p.pad_top;
   a.pad_left = p.pad_left;
-  a.clip = p.clip;
+  a.activation = p.activation;
   return a;
 }
 
@@ -207,6 +207,8 @@ void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const flo
       const std::size_t at = tap * channels + channel;
       if (elem == Elem::F32) {
         static_cast<float*>(packed)[at] = value;
+      } else if (elem == Elem::F64) {
+        static_cast<double*>(packed)[at] = value;
       } else {
         static_cast<__half*>(packed)[at] = __float2half_rn(value);
       }
@@ -219,8 +221,15 @@ cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvPara
   constexpr int kAnyGpu = std::numeric_limits<int>::max();
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
-  return params.elem == Elem::F32 ? dispatch<float>(variant, params, buffers, where)
-                                  : dispatch<__half>(variant, params, buffers, where);
+  switch (params.elem) {
+    case Elem::F32:
+      return dispatch<float>(variant, params, buffers, where);
+    case Elem::F16:
+      return dispatch<__half>(variant, params, buffers, where);
+    case Elem::F64:
+      return dispatch<double>(variant, params, buffers, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

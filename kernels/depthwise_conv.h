@@ -9,9 +9,9 @@
 
 namespace mobicuda::kernels {
 
-// y[n, oy, ox, c] = clip(bias[c] + sum_{ky, kx} x[n, oy * stride_h + ky * dilation_h - pad_top,
+// y[n, oy, ox, c] = act(bias[c] + sum_{ky, kx} x[n, oy * stride_h + ky * dilation_h - pad_top,
 //                                                ox * stride_w + kx * dilation_w - pad_left, c] * w[ky, kx, c])
-// NHWC; pixels outside the image count as zero. Products and sums are float's for both element types.
+// NHWC; pixels outside the image count as zero. Products and sums are float's, for F64 double's.
 
 /// Direct runs everything. The strips run 3x3 windows of dilation 1 with stride 1 or 2; StripRxQ is the output a
 /// thread computes (rows x columns), the suffix the bytes of channels in one access.
@@ -37,7 +37,7 @@ struct DepthwiseConvParams {
   int dilation_h = 1, dilation_w = 1;
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool bias = false;
-  Clip clip{};
+  Activation activation{};
 };
 
 std::span<const DepthwiseConvVariant> depthwise_conv_variants();

@@ -35,11 +35,11 @@ struct StripShape {
 /// Adds one input row, `row` rows below the strip's first, to the outputs it belongs to.
 template <class T, class S, int kStride, class W, int kVector>
 __device__ __forceinline__ void add_row(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
-                                        const float (&weights)[9][kVector],
-                                        float (&sums)[S::kRows][S::kColumns][kVector]) {
+                                        const Real<T> (&weights)[9][kVector],
+                                        Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
 #pragma unroll
   for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) {
-    float values[kVector];
+    Real<T> values[kVector];
     unpack<T>(words[j], values);
 #pragma unroll
     for (int ky = 0; ky < 3; ++ky) {
@@ -51,8 +51,8 @@ __device__ __forceinline__ void add_row(int row, const W (&words)[StripShape<T, 
         if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
-          float& sum = sums[below / kStride][right / kStride][v];
-          sum = fmaf(values[v], weights[ky * 3 + kx][v], sum);
+          Real<T>& sum = sums[below / kStride][right / kStride][v];
+          sum = fused_multiply_add(values[v], weights[ky * 3 + kx][v], sum);
         }
       }
     }
@@ -74,11 +74,11 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   const int out_h = active ? a.out_h : 0;
   const int c = static_cast<int>(item.vector) * kVector;
 
-  float weights[9][kVector];  // (ky * 3 + kx, channels)
+  Real<T> weights[9][kVector];  // (ky * 3 + kx, channels)
 #pragma unroll
   for (int tap = 0; tap < 9; ++tap) load_constants<T>(weight + static_cast<std::size_t>(tap) * a.c + c, weights[tap]);
-  float offset[kVector] = {};
-  if (bias != nullptr) load_constants<float>(bias + c, offset);
+  Real<T> offset[kVector] = {};
+  if (bias != nullptr) load_biases(bias + c, offset);
   const int oy0 = static_cast<int>(item.tile_y) * S::kRows;
   const int ox0 = static_cast<int>(item.tile_x) * S::kColumns;
   const int iy0 = oy0 * kStride - a.pad_top;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
     }
   };
 
-  float sums[S::kRows][S::kColumns][kVector];
+  Real<T> sums[S::kRows][S::kColumns][kVector];
 #pragma unroll
   for (int row = 0; row < S::kRows; ++row) {
 #pragma unroll
@@ -133,9 +133,10 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
 #pragma unroll
     for (int column = 0; column < S::kColumns; ++column) {
       if (oy >= out_h || ox0 + column >= a.out_w) continue;
-      float values[kVector];
+      Real<T> values[kVector];
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) values[v] = apply(a.clip, sums[done][column][v]);
+      for (int v = 0; v < kVector; ++v) values[v] = sums[done][column][v];
+      apply(a.activation, values);
       char* target = out_picture + (out_first + done * out_row_bytes + column * pixel_bytes);
       *reinterpret_cast<Vector*>(target) = pack<T, Vector>(values);
     }

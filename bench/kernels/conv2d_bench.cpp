@@ -27,7 +27,7 @@ Conv2dParams make_stem(Elem elem, Input input, int batch) {
   p.out_h = p.out_w = layer.size / layer.stride;
   p.pad_top = p.pad_left = 1;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
 }
 
@@ -43,7 +43,8 @@ Work work_of(Conv2dVariant variant, const Conv2dParams& p) {
   const std::int64_t products = std::int64_t{p.kernel_h} * p.kernel_w * p.c_in / p.groups;
   return {input_bytes(p) + output_elements(p) * static_cast<std::int64_t>(kernels::size_of(p.elem)) +
               static_cast<std::int64_t>(kernels::conv2d_packed_bytes(p)),
-          2 * products * output_elements(p), kernels::conv2d_tile(variant).bk > 0 ? Pipe::Tensor : Pipe::Fma};
+          2 * products * output_elements(p),
+          p.elem == Elem::F16 && kernels::conv2d_tile(variant).bk > 0 ? Pipe::Tensor : Pipe::Fma};
 }
 
 constexpr int kGpu = 90;  // compute capability
@@ -87,7 +88,7 @@ Conv2dParams make_layer(const Layer& layer, int batch) {
   p.pad_top = p.pad_left = layer.pad;
   p.out_h = p.out_w = (layer.size + 2 * layer.pad - layer.kernel) / layer.stride + 1;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
 }
 

@@ -50,6 +50,9 @@ std::string rule_of(Conv2dVariant variant, const Conv2dParams& params, const Gpu
   if (!products.empty() && products.front() == variant) {
     return each_gets(static_cast<double>(conv2d_work(variant, params).blocks), "blocks", gpu);
   }
+  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Simt16x32x64K8) {
+    return "rule: many channels, the largest tiles that fill the GPU";
+  }
   return "rule: the most special variant that runs this shape";
 }
 

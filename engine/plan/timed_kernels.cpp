@@ -1,5 +1,6 @@
 #include "plan/timed_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -43,6 +44,11 @@ std::string text_of(float value) {
 
 std::string text_of(const Clip& clip) { return "[" + text_of(clip.lo) + "," + text_of(clip.hi) + "]"; }
 
+std::string text_of(const Activation& activation) {
+  if (activation.kind == ActivationKind::Clip) return text_of(Clip{activation.lo, activation.hi});
+  return std::to_string(static_cast<int>(activation.kind)) + "[" + text_of(activation.alpha) + "]";
+}
+
 // "gemm n=16 k=32 ..."
 class ShapeText {
  public:
@@ -50,6 +56,7 @@ class ShapeText {
 
   ShapeText& with(std::string_view what, int value) { return add(what, std::to_string(value)); }
   ShapeText& with(std::string_view what, const Clip& clip) { return add(what, text_of(clip)); }
+  ShapeText& with(std::string_view what, const Activation& activation) { return add(what, text_of(activation)); }
   std::string take() { return std::move(text_); }
 
  private:
@@ -101,7 +108,7 @@ TimedKernel timed(Conv2dVariant variant, const Conv2dParams& params) {
   TimedKernel kernel{kernel_name("conv2d", variant)};
   kernel.x_bytes = bytes(input_bytes(params.input, params.elem), params.n, params.h, params.w, params.c_in);
   kernel.weight_bytes = {as_bytes(conv2d_packed_bytes(params)), bias_bytes(params.c_out)};
-  kernel.y_bytes = bytes(params.elem, params.n, params.out_h, params.out_w, params.c_out);
+  kernel.y_bytes = bytes(params.elem, params.n, params.out_h, params.out_w, std::max(params.c_out, params.y_pitch));
   if (params.residual) kernel.residual_bytes = kernel.y_bytes;
   kernel.enqueue = [variant, params](const TimedOperands& at, const Launch& where) {
     return conv2d(variant, params, at.x, at.weights[0], params.bias ? floats(at.weights[1]) : nullptr, at.residual,
@@ -170,14 +177,14 @@ TimedKernel timed(const GlobalAveragePoolParams& params) {
 std::string timed_shape(const GemmParams& p) {
   ShapeText text("gemm");
   text.with("m", p.m).with("n", p.n).with("k", p.k).with("float_output", p.output == Elem::F32);
-  return text.with("bias", p.bias).with("residual", p.residual).with("clip", p.clip).take();
+  return text.with("bias", p.bias).with("residual", p.residual).with("activation", p.activation).take();
 }
 
 std::string timed_shape(const DepthwiseConvParams& p) {
   ShapeText text("depthwise_conv");
   text.with("n", p.n).with("h", p.h).with("w", p.w).with("c", p.c).with("out_h", p.out_h).with("out_w", p.out_w);
   add_window(text, p);
-  return text.with("bias", p.bias).with("clip", p.clip).take();
+  return text.with("bias", p.bias).with("activation", p.activation).take();
 }
 
 std::string timed_shape(const Conv2dParams& p) {
@@ -185,8 +192,8 @@ std::string timed_shape(const Conv2dParams& p) {
   text.with("input", static_cast<int>(p.input)).with("n", p.n).with("h", p.h).with("w", p.w);
   text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w);
   add_window(text, p);
-  text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual);
-  return text.with("clip", p.clip).take();
+  text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual).with("y_pitch", p.y_pitch);
+  return text.with("activation", p.activation).take();
 }
 
 std::string timed_shape(const InvertedResidualParams& p) {
@@ -223,7 +230,7 @@ GemmParams expand_layer(const InvertedResidualParams& block) {
   params.n = block.c_hidden;
   params.k = block.c_in;
   params.bias = true;
-  params.clip = block.expand_clip;
+  params.activation = block.expand_clip;
   return params;
 }
 
@@ -240,7 +247,7 @@ DepthwiseConvParams depthwise_layer(const InvertedResidualParams& block) {
   params.pad_top = block.pad_top;
   params.pad_left = block.pad_left;
   params.bias = true;
-  params.clip = block.depthwise_clip;
+  params.activation = block.depthwise_clip;
   return params;
 }
 
@@ -252,7 +259,7 @@ GemmParams project_layer(const InvertedResidualParams& block) {
   params.k = block.c_hidden;
   params.bias = true;
   params.residual = block.residual;
-  params.clip = block.project_clip;
+  params.activation = block.project_clip;
   return params;
 }
 
@@ -273,7 +280,7 @@ Conv2dParams first_layer(const StemBlockParams& stem) {
   params.pad_top = stem.stem_pad_top;
   params.pad_left = stem.stem_pad_left;
   params.bias = true;
-  params.clip = stem.stem_clip;
+  params.activation = stem.stem_clip;
   return params;
 }
 
@@ -301,7 +308,7 @@ GemmParams pointwise_layer(const PointwisePoolParams& head) {
   params.n = head.c;
   params.k = head.c_in;
   params.bias = head.bias;
-  params.clip = head.clip;
+  params.activation = head.clip;
   return params;
 }
 

@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const DepthwiseConvParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c << " -> " << p.out_h
              << 'x' << p.out_w << " kernel " << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ','
              << p.stride_w << " dilation " << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ','
-             << p.pad_left << " bias " << p.bias << " clip " << p.clip.lo << ".." << p.clip.hi;
+             << p.pad_left << " bias " << p.bias << " clip " << p.activation.lo << ".." << p.activation.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -68,7 +68,7 @@ OracleConv oracle_of(const DepthwiseConvParams& p) {
   o.dilation_w = p.dilation_w;
   o.pad_top = p.pad_top;
   o.pad_left = p.pad_left;
-  o.clip = {static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
+  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
   return o;
 }
 
@@ -139,7 +139,8 @@ void check_against_oracle(const DepthwiseConvParams& p, const Data& data, std::u
   const std::vector<std::size_t> pixels = sample_pixels(conv, seed, kSampledPixels);
   const Oracle oracle = conv2d_at(conv, pixels, data.x, data.weight, data.bias, {});
   const Store store = store_of(p.elem);
-  const std::vector<double> bounds = hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store);
+  const std::vector<double> bounds =
+      hard_bounds(gamma(oracle.products, unit_of(p.elem)), oracle.magnitude, oracle.value, store);
   const int shape[] = {static_cast<int>(pixels.size()), p.c};
   const Device device(p, data);
   CAPTURE(seed);
@@ -166,7 +167,7 @@ DepthwiseConvParams same_3x3(Elem elem, int n, int h, int w, int c, int stride) 
   p.out_h = output_extent(h, 3, stride, 1, 1, 1);
   p.out_w = output_extent(w, 3, stride, 1, 1, 1);
   p.bias = true;
-  p.clip = kRelu6;
+  p.activation = kRelu6;
   return p;
 }
 
@@ -193,7 +194,7 @@ DepthwiseConvParams random_shape(Choice& choose, Elem elem, bool strips) {
     p.out_h = output_extent(p.h, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, choose.upto(3));
     p.out_w = output_extent(p.w, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, choose.upto(3));
     p.bias = choose.flip();
-    p.clip = kClips[choose.upto(2)];
+    p.activation = kClips[choose.upto(2)];
     const bool fits = p.out_h > 0 && p.out_w > 0 && input_count(p) <= kLargest && output_count(p) <= kLargest;
     if (fits && (!strips || p.c % 2 == 0)) return p;
   }
@@ -228,7 +229,7 @@ TEST_CASE("depthwise_conv_pack moves channels innermost") {
 
 TEST_CASE("depthwise_conv equals the oracle on the layers of MobileNetV2") {
   std::uint32_t seed = 100;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const DepthwiseLayer& layer : kMobileNetV2Depthwise) {
       for (const int n : {1, 8, 32}) {
         DepthwiseConvParams p = same_3x3(elem, n, layer.size, layer.size, layer.channels, layer.stride);
@@ -243,7 +244,7 @@ TEST_CASE("depthwise_conv equals the oracle on the layers of MobileNetV2") {
 
 TEST_CASE("depthwise_conv equals the oracle on random shapes") {
   constexpr int kShapes = 150;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const bool strips : {false, true}) {
       Choice choose(strips ? 7 : 8);
       for (std::uint32_t i = 0; i < kShapes; ++i) {
@@ -255,7 +256,7 @@ TEST_CASE("depthwise_conv equals the oracle on random shapes") {
 }
 
 TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int stride : {1, 2}) {
       for (const int c : kChannelGrid) {
         const DepthwiseConvParams p = same_3x3(elem, 2, 9, 8, c, stride);
@@ -276,7 +277,7 @@ TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
 }
 
 TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly outside among them") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int stride : {1, 2}) {
       for (int top = 0; top <= 5; ++top) {
         for (int left = 0; left <= 5; ++left) {
@@ -286,7 +287,7 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
           p.out_h = output_extent(p.h, 3, stride, 1, top, 5 - left);
           p.out_w = output_extent(p.w, 3, stride, 1, left, 5 - top);
           if (p.out_h == 0 || p.out_w == 0) continue;
-          p.clip = kNone;
+          p.activation = kNone;
           check_against_oracle(p, random_data(p, 31), 31);
         }
       }
@@ -297,7 +298,7 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
 TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
   constexpr int kShapes = 60;
   Choice choose(5);
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (std::uint32_t i = 0; i < kShapes; ++i) {
       const DepthwiseConvParams p = random_shape(choose, elem, i % 2 == 0);
       const Data data = integer_data(p, 50 + i);
@@ -312,7 +313,7 @@ TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
 }
 
 TEST_CASE("depthwise_conv gives the same bits with every variant and in every batch") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int stride : {1, 2}) {
       DepthwiseConvParams p = same_3x3(elem, 5, 15, 14, 16, stride);
       const Data all = random_data(p, 45);
@@ -331,7 +332,7 @@ TEST_CASE("depthwise_conv gives the same bits with every variant and in every ba
 }
 
 TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int stride : {1, 2}) {
       const DepthwiseConvParams p = same_3x3(elem, 2, 15, 14, 16, stride);
       Data data = random_data(p, 41);
@@ -340,7 +341,7 @@ TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see th
       data.x[count_of(2, 15, 14, 16) - 1] = -kInfinity;
       const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
       const std::vector<double> bounds =
-          hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store_of(elem));
+          hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem));
       const Device device(p, data);
       const int shape[] = {p.n, p.out_h, p.out_w, p.c};
       for_each_variant(p, [&](DepthwiseConvVariant variant) {
