@@ -11,12 +11,11 @@ namespace {
 constexpr int kGates[][2] = {{112, 32}, {28, 120}, {14, 672}, {7, 960}};
 
 void register_gate(Elem elem, int n, int side, int c, bool repeats) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::int64_t pixels = static_cast<std::int64_t>(side) * side;
   const std::int64_t elements = n * pixels * c;
   const std::int64_t elements_b = repeats ? static_cast<std::int64_t>(n) * c : elements;
   const kernels::MultiplyParams params{
-      elem, {-kInfinity, kInfinity}, 3, {n, pixels, c}, {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
+      elem, kernels::Activation(), 3, {n, pixels, c}, {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
   add(std::string("multiply/") + (repeats ? "gate/" : "equal/") + to_string(elem) + "/" + shape_name(n, side, side, c),
       [=](benchmark::State& state) {
         const DeviceArray a(elem, elements);
