@@ -62,10 +62,8 @@ class Fetch {
 
  private:
   __device__ __forceinline__ void fetch() {
-    // In this order the phase cannot end before this thread is past the copy: compute-sanitizer notes the copy's writes
-    // here, and would take reads of what has come by then for earlier ones.
-    copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
     inverted_cluster::expect(slot_.full(), S::kStageBytes);
+    copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
     from_ += S::kLayout.bytes;
     --left_;
     slot_.advance();
