@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kThreads)
 // block (packets of channels, rows); grid (packets of channels, rows)
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
-    scale_shift_kernel(std::int64_t rows, int c, Activation activation, const T* x, const float* scale,
-                       const float* shift, T* y) {
+    scale_shift_kernel(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const T* x,
+                       const float* scale, const float* shift, T* y) {
   const std::int64_t channel = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   float factor[N];
   float offset[N];
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
     Packet<T, N> values[kRowsPerThread];
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; ++i) {
-      if (row + i * stride < rows) values[i] = load<N>(x + (row + i * stride) * c + channel);
+      if (row + i * stride < rows) values[i] = load<N>(x + (row + i * stride) * x_pitch + channel);
     }
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; ++i) {
@@ -131,8 +131,8 @@ cudaError_t map(Elem elem, std::int64_t elements, Activation activation, const v
 }
 
 template <class T, int N>
-cudaError_t launch_scale_shift(std::int64_t rows, int c, Activation activation, const void* x, const float* scale,
-                               const float* shift, void* y, const Launch& where) {
+cudaError_t launch_scale_shift(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const void* x,
+                               const float* scale, const float* shift, void* y, const Launch& where) {
   const int packets = c / N;
   const int width = std::min(packets, kThreads);
   const int height = kThreads / width;
@@ -140,15 +140,15 @@ cudaError_t launch_scale_shift(std::int64_t rows, int c, Activation activation, 
   const dim3 grid(static_cast<unsigned>(ceil_div(packets, width)),
                   static_cast<unsigned>(std::min<std::int64_t>(row_blocks, kMaxGridYz)));
   return launch(scale_shift_kernel<T, N>, grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height)), 0,
-                where, rows, c, activation, static_cast<const T*>(x), scale, shift, static_cast<T*>(y));
+                where, rows, c, x_pitch, activation, static_cast<const T*>(x), scale, shift, static_cast<T*>(y));
 }
 
 template <class T>
-cudaError_t scale_shift_of(std::int64_t rows, int c, Activation activation, const void* x, const float* scale,
-                           const float* shift, void* y, const Launch& where) {
-  const bool wide = c % kWide<T> == 0 && aligned_16(x, y);
-  return wide ? launch_scale_shift<T, kWide<T>>(rows, c, activation, x, scale, shift, y, where)
-              : launch_scale_shift<T, 1>(rows, c, activation, x, scale, shift, y, where);
+cudaError_t scale_shift_of(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const void* x,
+                           const float* scale, const float* shift, void* y, const Launch& where) {
+  const bool wide = c % kWide<T> == 0 && x_pitch % kWide<T> == 0 && aligned_16(x, y);
+  return wide ? launch_scale_shift<T, kWide<T>>(rows, c, x_pitch, activation, x, scale, shift, y, where)
+              : launch_scale_shift<T, 1>(rows, c, x_pitch, activation, x, scale, shift, y, where);
 }
 
 }  // namespace
@@ -163,11 +163,12 @@ cudaError_t clip(Elem elem, std::int64_t elements, Clip bounds, const void* x, v
 }
 
 cudaError_t scale_shift(Elem elem, std::int64_t rows, int c, Activation activation, const void* x, const float* scale,
-                        const float* shift, void* y, const Launch& where) {
-  if (rows < 0 || c < 0) return cudaErrorInvalidValue;
+                        const float* shift, void* y, const Launch& where, std::int64_t x_pitch) {
+  if (rows < 0 || c < 0 || (x_pitch != 0 && x_pitch < c)) return cudaErrorInvalidValue;
   if (rows == 0 || c == 0) return cudaSuccess;
-  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, activation, x, scale, shift, y, where)
-                           : scale_shift_of<__half>(rows, c, activation, x, scale, shift, y, where);
+  if (x_pitch == 0) x_pitch = c;
+  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, x_pitch, activation, x, scale, shift, y, where)
+                           : scale_shift_of<__half>(rows, c, x_pitch, activation, x, scale, shift, y, where);
 }
 
 }  // namespace mobicuda::kernels

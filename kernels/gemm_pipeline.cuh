@@ -24,6 +24,7 @@ struct GemmArgs {
   void* y;
   int m, n, k;
   int k_packed;
+  int x_pitch, y_pitch;
   int k_slices;      // of BK
   int whole_rounds;  // row tiles of each block of a column strip; the first last_round blocks have one more
   int last_round;
@@ -173,7 +174,7 @@ __device__ __forceinline__ Packet<T, kRun> load_residual(const GemmArgs& args, i
 
 template <class T, int kRun>
 __device__ __forceinline__ void store_run(const GemmArgs& args, int row, int column, const float (&value)[kRun]) {
-  T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.n) + column;
+  T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.y_pitch) + column;
   Packet<T, kRun> run;
 #pragma unroll
   for (int i = 0; i < kRun; ++i) run.item[i] = from_float<T>(value[i]);
@@ -280,9 +281,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   };
   const auto fill_x = [&](int slot, int tile, int k_slice) {
     const int m0 = tile * Tile::kBm;
-    const T* rows = static_cast<const T*>(args.x) + static_cast<std::size_t>(m0) * static_cast<std::size_t>(args.k);
+    const T* rows =
+        static_cast<const T*>(args.x) + static_cast<std::size_t>(m0) * static_cast<std::size_t>(args.x_pitch);
     fill_slice<Tile, Tile::kBm, Tile::kXPeriod, Tile::kAnyShape>(x_slices + slot * kXSliceBytes<Tile>, rows,
-                                                                 args.m - m0, args.k, k_slice * Tile::kBk, args.k,
+                                                                 args.m - m0, args.x_pitch, k_slice * Tile::kBk, args.k,
                                                                  [](int m) { return m; });
   };
 

@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       for (int j = 0; j < N; ++j) result[j] = kMaximum ? -INFINITY : 0.0F;
       for (int ky = 0; ky < taps_y; ++ky) {
         const int iy = first_y + ky * p.dilation_h;
-        const T* row = x + ((static_cast<std::int64_t>(n) * p.h + iy) * p.w + first_x) * p.c + channel;
+        const T* row = x + ((static_cast<std::int64_t>(n) * p.h + iy) * p.w + first_x) * p.x_pitch + channel;
         for (int kx = 0; kx < taps_x; ++kx) {
-          const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(kx) * p.dilation_w * p.c);
+          const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(kx) * p.dilation_w * p.x_pitch);
 #pragma unroll
           for (int j = 0; j < N; ++j) {
             const float value = to_float(values.item[j]);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       Packet<T, N> packet;
 #pragma unroll
       for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
-      store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.c + channel, packet);
+      store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.y_pitch + channel, packet);
     }
   }
 }
@@ -136,9 +136,11 @@ cudaError_t launch_pooling(const PoolingParams& p, const void* x, void* y, const
 }
 
 template <class T>
-cudaError_t pooling_of(const PoolingParams& p, const void* x, void* y, const Launch& where) {
-  return p.c % kWide<T> == 0 && aligned_16(x, y) ? launch_pooling<T, kWide<T>>(p, x, y, where)
-                                                 : launch_pooling<T, 1>(p, x, y, where);
+cudaError_t pooling_of(PoolingParams p, const void* x, void* y, const Launch& where) {
+  if (p.x_pitch == 0) p.x_pitch = p.c;
+  if (p.y_pitch == 0) p.y_pitch = p.c;
+  const bool wide = p.c % kWide<T> == 0 && p.x_pitch % kWide<T> == 0 && p.y_pitch % kWide<T> == 0 && aligned_16(x, y);
+  return wide ? launch_pooling<T, kWide<T>>(p, x, y, where) : launch_pooling<T, 1>(p, x, y, where);
 }
 
 template <class T, int N>
@@ -163,7 +165,8 @@ cudaError_t global_of(const GlobalAveragePoolParams& p, const void* x, void* y, 
 
 cudaError_t pooling(const PoolingParams& p, const void* x, void* y, const Launch& where) {
   const bool valid = p.n >= 0 && p.h > 0 && p.w > 0 && p.c >= 0 && p.out_h >= 0 && p.out_w >= 0 && p.kernel_h > 0 &&
-                     p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0;
+                     p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0 &&
+                     (p.x_pitch == 0 || p.x_pitch >= p.c) && (p.y_pitch == 0 || p.y_pitch >= p.c);
   if (!valid) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || p.out_h == 0 || p.out_w == 0) return cudaSuccess;
   return p.elem == Elem::F32 ? pooling_of<float>(p, x, y, where) : pooling_of<__half>(p, x, y, where);

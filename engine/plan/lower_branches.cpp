@@ -42,37 +42,44 @@ void Lowering::lower(const Node& node, const Concat& op) {
   const TensorDesc& desc = graph_.value(node.output).desc;
   const auto axis = static_cast<std::size_t>(op.axis);
   const Rows rows = rows_along(desc, op.axis);
-  std::vector<Storage> inputs;
-  for (const ValueId id : node.inputs) inputs.push_back(read_input(id));
-  const Storage y = make_output(node, false);
+  const Storage y = make_rows(node, false);
+  std::vector<Storage> sources;
   kernels::ConcatParams params;
   params.elem = elem_;
-  params.pitch = desc.shape[axis] * rows.inner;
+  params.pitch = y.pitch != 0 ? y.pitch : desc.shape[axis] * rows.inner;
   std::int64_t first = 0;
-  for (std::size_t begin = 0; begin < inputs.size(); begin += kernels::kMostConcatParts) {
-    const std::size_t end = std::min(begin + kernels::kMostConcatParts, inputs.size());
-    std::vector<int> sources;
-    std::int64_t elements = 0;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::int64_t columns = shape(node.inputs[i])[axis] * rows.inner;
-      params.part[i - begin] = {columns, columns, first};
-      sources.push_back(inputs[i].buffer);
-      first += columns;
-      elements += columns * rows.rows;
+  for (const ValueId id : node.inputs) {
+    const Storage x = read_rows(id);
+    const std::int64_t columns = shape(id)[axis] * rows.inner;
+    const bool in_place = x.buffer == y.buffer && x.first == y.first + first;
+    if (!in_place) {
+      if (params.parts == kernels::kMostConcatParts) add_copies(node, params, rows.rows, std::exchange(sources, {}), y);
+      if (sources.empty()) params.parts = 0;
+      params.part[params.parts++] = {columns, x.pitch != 0 ? x.pitch : columns, first};
+      sources.push_back(x);
     }
-    params.parts = as_int(static_cast<std::int64_t>(sources.size()));
-    LayerInfo info = describe(node, "concat");
-    info.activation_bytes = 2 * elements * static_cast<std::int64_t>(size_of(elem_));
-    std::vector<int> buffers = sources;
-    buffers.push_back(y.buffer);
-    add_step(std::move(info), buffers, [params, rows = rows.rows, sources, y](const CudaStepContext& context) {
-      auto p = params;
-      p.rows = context.n * rows;
-      const void* x[kernels::kMostConcatParts] = {};
-      for (std::size_t i = 0; i < sources.size(); ++i) x[i] = context.buffers[sources[i]];
-      return kernels::concat(p, x, context.buffers[y.buffer], launch_of(context));
-    });
+    first += columns;
   }
+  if (!sources.empty()) add_copies(node, params, rows.rows, std::move(sources), y);
+}
+
+void Lowering::add_copies(const Node& node, kernels::ConcatParams params, std::int64_t rows,
+                          std::vector<Storage> sources, Storage y) {
+  LayerInfo info = describe(node, "concat");
+  info.activation_bytes = 0;
+  std::vector<int> buffers{y.buffer};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    info.activation_bytes += 2 * rows * params.part[i].columns * static_cast<std::int64_t>(size_of(elem_));
+    buffers.push_back(sources[i].buffer);
+  }
+  // y starts at its slice's first channel, and ends with the last of them in its last pixel.
+  add_step(std::move(info), buffers, [params, rows, sources = std::move(sources), y](const CudaStepContext& context) {
+    auto p = params;
+    p.rows = context.n * rows;
+    const void* x[kernels::kMostConcatParts] = {};
+    for (std::size_t i = 0; i < sources.size(); ++i) x[i] = sources[i].in(context);
+    return kernels::concat(p, x, y.in(context), launch_of(context));
+  });
 }
 
 void Lowering::lower(const Node& node, const Slice& op) {

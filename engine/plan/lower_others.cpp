@@ -56,7 +56,7 @@ void Lowering::lower(const Node& node, const Clip& op) {
 }
 
 void Lowering::lower(const Node& node, const ScaleShift& op) {
-  const Storage x = read_input(node.inputs[ScaleShift::kInput]);
+  const Storage x = read_rows(node.inputs[ScaleShift::kInput]);
   // Where elements of a channel lie together in memory, each has its own factors: the kernel wants channels innermost.
   const Shape& picture = shape(node.output);
   const std::int64_t repeat = picture.rank() == 4 ? 1 : picture.elements() / picture[1];
@@ -70,15 +70,15 @@ void Lowering::lower(const Node& node, const ScaleShift& op) {
            [elem = elem_, rows = shape(node.output).elements() / channels, channels,
             act = as_kernel_activation(op.activation), x, y, s = pointer(scale),
             t = pointer(shift)](const CudaStepContext& context) {
-             return kernels::scale_shift(elem, context.n * rows, channels, act, context.buffers[x.buffer],
-                                         s.template get<float>(), t.template get<float>(), context.buffers[y.buffer],
-                                         launch_of(context));
+             return kernels::scale_shift(elem, context.n * rows, channels, act, x.in(context), s.template get<float>(),
+                                         t.template get<float>(), context.buffers[y.buffer], launch_of(context),
+                                         x.pitch);
            });
 }
 
 void Lowering::lower(const Node& node, const Pool2d& op) {
-  const Storage x = read_input(node.inputs[0]);
-  const Storage y = make_output(node, false);
+  const Storage x = read_rows(node.inputs[0]);
+  const Storage y = make_rows(node, false);
   const Shape& in = shape(node.inputs[0]);
   const Shape& out = shape(node.output);
   kernels::PoolingParams params;
@@ -97,6 +97,8 @@ void Lowering::lower(const Node& node, const Pool2d& op) {
   params.pad_left = as_int(op.pads.left);
   params.pad_bottom = as_int(op.pads.bottom);
   params.pad_right = as_int(op.pads.right);
+  params.x_pitch = x.pitch;
+  params.y_pitch = y.pitch;
   params.count_include_pad = op.count_include_pad;
   params.dilation_h = as_int(op.dilations[0]);
   params.dilation_w = as_int(op.dilations[1]);
@@ -104,7 +106,7 @@ void Lowering::lower(const Node& node, const Pool2d& op) {
   add_step(describe(node, kernel), {x.buffer, y.buffer}, [params, x, y](const CudaStepContext& context) {
     auto p = params;
     p.n = as_int(context.n);
-    return kernels::pooling(p, context.buffers[x.buffer], context.buffers[y.buffer], launch_of(context));
+    return kernels::pooling(p, x.in(context), y.in(context), launch_of(context));
   });
 }
 

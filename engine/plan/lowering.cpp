@@ -25,6 +25,7 @@ CudaPlan Lowering::run() {
   find_blocks();
   find_heads();
   find_squeeze_excites();
+  place_joined();
   for (const Node& node : graph_.nodes()) {
     if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
     if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
@@ -70,6 +71,14 @@ Lowering::Storage Lowering::make_output(const Node& node, bool can_write_float) 
 }
 
 Lowering::Storage Lowering::read_input(ValueId id) {
+  const Storage storage = read_rows(id);
+  if (storage.pitch != 0) {
+    throw Error(ErrorCode::internal, graph_.value(id).name, "is a slice, but a kernel for dense values reads it");
+  }
+  return storage;
+}
+
+Lowering::Storage Lowering::read_rows(ValueId id) {
   const Storage storage = storage_of(id);
   if (storage.elem == elem_) return storage;
   const Storage converted{add_buffer(CudaBuffer::Place::Arena, picture_bytes(id, elem_)), elem_};

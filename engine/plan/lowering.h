@@ -14,6 +14,7 @@
 
 #include <mobicuda/graph.h>
 
+#include "kernels/concat.h"
 #include "kernels/launch.h"
 #include "kernels/layout_transform.h"
 #include "kernels/multiply.h"
@@ -67,6 +68,19 @@ class Lowering {
   struct Storage {
     int buffer = kNoBuffer;
     Elem elem = Elem::F32;
+    int first = 0;  ///< channel of a wider value's pixels, of which this is a slice
+    int pitch = 0;  ///< that value's channels; 0: dense
+
+    void* in(const CudaStepContext& context) const {
+      return static_cast<std::byte*>(context.buffers[buffer]) + static_cast<std::size_t>(first) * size_of(elem);
+    }
+  };
+
+  /// A value that is channels of another, see place_joined.cpp.
+  struct Place {
+    ValueId root = kNoValue;
+    int first = 0;
+    int pitch = 0;
   };
 
   struct Life {
@@ -96,8 +110,19 @@ class Lowering {
 
   Storage make_output(const Node& node, bool can_write_float);
 
+  /// The same for kernels that write pixels apart: the value's slice where it has one.
+  Storage make_rows(const Node& node, bool can_write_float);
+
   // The network's float input, for kernels that read elem_ only.
   Storage read_input(ValueId id);
+  /// The same for kernels that read pixels apart.
+  Storage read_rows(ValueId id);
+
+  void place_joined();
+  void find_prefix(const Node& concat);
+  bool can_be_placed(ValueId id, int first, int pitch) const;
+  bool written_by_rows(ValueId id) const;
+  bool read_by_rows(ValueId id) const;
 
   /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.
   void convert_pictures();
@@ -257,6 +282,8 @@ class Lowering {
   void lower(const Node& node, const Unary& op);
   void lower(const Node& node, const LocalResponseNorm& op);
   void lower(const Node& node, const Concat& op);
+  void add_copies(const Node& node, kernels::ConcatParams params, std::int64_t rows, std::vector<Storage> sources,
+                  Storage y);
   void lower(const Node& node, const Slice& op);
   void lower(const Node& node, const Clip& op);
   void lower(const Node& node, const ScaleShift& op);
@@ -287,6 +314,7 @@ class Lowering {
   std::vector<Storage> storage_;
   Storage input_;          ///< the caller's floats or bytes; or floats made of these
   bool pictures_ = false;  ///< input_ is bytes
+  std::map<ValueId, Place> places_;
   std::vector<Life> lives_;
   std::map<const Node*, Block> blocks_;                   ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;                     ///< by their pool

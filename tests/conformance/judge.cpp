@@ -1,8 +1,9 @@
 #include "judge.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <exception>
-#include <regex>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -50,9 +51,14 @@ std::string difference(const Shape& shape, const std::vector<float>& actual, con
 
 /// The operator in "node #4 'bn' (BatchNormalization), attribute 'x': ..."; empty if there is none.
 std::string operator_in(const std::string& message) {
-  static const std::regex kOperator(R"(node #\d+ [^(]*\(([A-Za-z0-9_.]+)\))");
-  std::smatch match;
-  return std::regex_search(message, match, kOperator) ? match[1].str() : std::string();
+  const std::size_t node = message.find("node #");
+  if (node == std::string::npos) return {};
+  const std::size_t open = message.find(" (", node);
+  const std::size_t close = message.find(')', open);
+  if (close == std::string::npos) return {};
+  const std::string name = message.substr(open + 2, close - open - 2);
+  const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
+  return std::all_of(name.begin(), name.end(), is_letter) ? name : std::string();
 }
 
 Judgement judge_compiled(const OnnxCase& onnx_case, const Graph& graph, const Engine& engine) {

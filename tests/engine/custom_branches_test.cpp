@@ -255,6 +255,76 @@ TEST_CASE("custom: values of three axes are normalised, scaled and joined in the
   }
 }
 
+int steps(const Engine& engine, std::string_view kernel) {
+  return static_cast<int>(std::count_if(engine.layers().begin(), engine.layers().end(),
+                                        [&](const LayerInfo& layer) { return layer.kernel == kernel; }));
+}
+
+/// check(), and how many steps copy into joined values.
+void check_copies(const Graph& graph, Precision precision, int copies) {
+  CHECK(steps(*make_custom_backend()->compile(graph, guarded(precision)), "concat") == copies);
+  check(graph, precision);
+}
+
+TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
+  for (const Precision precision : kBoth) {
+    CAPTURE(to_string(precision));
+    TestNetwork network(Shape{1, 6, 9, 8});
+    const ValueId entry = network.conv(16, 3, 1, {1, 1, 1, 1});
+    const ValueId one = network.conv(24, 1, 1, {}, 1, Activation::relu());
+    const Pool2d pool{PoolKind::Max, {3, 3}, {1, 1}, {1, 1, 1, 1}, false, false};
+    const ValueId pooled = network.add(pool, {entry});
+    const ValueId inner = network.add(Concat{}, {one, pooled});  // a slice of the outer one
+    const ValueId last = network.add(pool, {inner});             // reads a slice
+    network.add(Concat{}, {last, inner, network.last()});        // `last` twice: once in place, once copied
+    network.conv(12, 1);
+    check_copies(std::move(network).build(), precision, 1);
+  }
+}
+
+TEST_CASE("custom: a growing concatenation has one buffer, appended to or written anew for each layer", "[sanitize]") {
+  for (const Precision precision : kBoth) {
+    for (const bool appended : {true, false}) {
+      CAPTURE(to_string(precision), appended);
+      TestNetwork network(Shape{1, 6, 7, 5});
+      network.conv(16, 3, 1, {1, 1, 1, 1});
+      const Pool2d pool{PoolKind::Average, {2, 2}, {1, 1}, {}, false, false};
+      std::vector<ValueId> parts{network.add(pool, {network.last()})};
+      ValueId joined = parts[0];
+      for (int layer = 0; layer < 4; ++layer) {
+        network.add(ScaleShift{Activation::relu()}, {joined, network.constant(Shape{16 + 8 * layer}, 0.5F, 1.5F),
+                                                     network.constant(Shape{16 + 8 * layer})});
+        network.conv(16, 1, 1, {}, 1, Activation::relu());
+        parts.push_back(network.conv(8, 1));
+        joined = network.add(Concat{}, appended ? std::vector<ValueId>{joined, parts.back()} : parts);
+      }
+      network.scale_shift(Activation::relu());
+      network.conv(10, 1);
+      check_copies(std::move(network).build(), precision, 0);
+    }
+  }
+}
+
+TEST_CASE("custom: values that cannot be written or read in place are copied", "[sanitize]") {
+  for (const Precision precision : kBoth) {
+    CAPTURE(to_string(precision));
+    TestNetwork network(Shape{1, 8, 6, 5});
+    const ValueId entry = network.last();
+    const ValueId odd = network.conv(13, 1);
+    const ValueId even = network.conv(16, 1);
+    network.add(Concat{}, {odd, even});  // the second one would start at channel 13
+    network.conv(16, 1);
+    const ValueId softmax = network.add(Softmax{}, {network.last()});  // writes dense pixels only
+    const ValueId read = network.conv(16, 1);
+    network.add(Concat{}, {read, softmax, entry});
+    const ValueId joined = network.conv(8, 1);
+    network.add(Softmax{}, {read});  // reads dense pixels only
+    network.conv(8, 1);
+    network.add(Add{}, {network.last(), joined});
+    check_copies(std::move(network).build(), precision, 2);
+  }
+}
+
 TEST_CASE("custom: operations without a kernel are named at compile time") {
   const auto refusal = [](TestNetwork network) -> std::string {
     try {
