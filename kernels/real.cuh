@@ -42,12 +42,11 @@ __device__ __forceinline__ double apply(Clip clip, double x) {
 
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-/// As apply() of float.
-__device__ __forceinline__ double apply(const Activation& activation, double x) {
-  const double alpha = activation.alpha;
-  switch (activation.kind) {
-    case ActivationKind::Clip:
-      return apply(Clip{activation.lo, activation.hi}, x);
+/// What is no clip. A call: a kernel would have the code once for each value of a thread. (A template, so that files
+/// that do not use it have none.)
+template <class R>
+__device__ __noinline__ R apply_function(ActivationKind kind, R alpha, R x) {
+  switch (kind) {
     case ActivationKind::Sigmoid:
       return sigmoid(x);
     case ActivationKind::Silu:
@@ -60,8 +59,16 @@ __device__ __forceinline__ double apply(const Activation& activation, double x) 
       return x < 0.0 ? alpha * x : x;
     case ActivationKind::Elu:
       return x < 0.0 ? alpha * expm1(x) : x;
+    case ActivationKind::Clip:
+      break;
   }
   return x;
+}
+
+/// As apply() of float.
+__device__ __forceinline__ double apply(const Activation& activation, double x) {
+  if (activation.kind == ActivationKind::Clip) return apply(Clip{activation.lo, activation.hi}, x);
+  return apply_function<double>(activation.kind, activation.alpha, x);
 }
 
 template <int kCount>
