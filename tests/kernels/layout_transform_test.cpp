@@ -16,6 +16,7 @@ namespace mobicuda::test {
 namespace {
 
 using kernels::LayoutTransformParams;
+using kernels::PadMode;
 using kernels::PadParams;
 using kernels::TransposeParams;
 
@@ -74,7 +75,13 @@ std::vector<float> run_transform(const LayoutTransformParams& p, const std::vect
   return y;
 }
 
+/// There is no conversion between half and double.
+bool converts(const LayoutTransformParams& p) {
+  return p.from == Elem::F16 ? p.to != Elem::F64 : p.from != Elem::F64 || p.to != Elem::F16;
+}
+
 void check_transform(const LayoutTransformParams& p, std::size_t misalign) {
+  if (!converts(p)) return;
   CAPTURE(to_string(p.from), to_string(p.to), p.from_nhwc, p.to_nhwc, p.n, p.c, p.h, p.w, misalign);
   const std::vector<float> x = rounded(p.from, random_uniform(1, elements({p.n, p.c, p.h, p.w}), -100.0F, 100.0F));
   CHECK(compare_bits(run_transform(p, x, misalign), expected_transform(p, x)));
@@ -83,8 +90,8 @@ void check_transform(const LayoutTransformParams& p, std::size_t misalign) {
 TEST_CASE("layout_transform moves and converts every element", "[sanitize]") {
   constexpr int kChannels[] = {1, 2, 3, 8, 9, 31, 32, 33, 96, 320};
   constexpr int kSizes[][2] = {{1, 1}, {1, 5}, {7, 7}, {31, 33}, {112, 3}, {8, 4}, {4, 8}};
-  for (const Elem from : kElems) {
-    for (const Elem to : kElems) {
+  for (const Elem from : kAllElems) {
+    for (const Elem to : kAllElems) {
       for (const bool to_nhwc : {false, true}) {
         for (const int c : kChannels) {
           for (const auto& [h, w] : kSizes) {
@@ -97,8 +104,8 @@ TEST_CASE("layout_transform moves and converts every element", "[sanitize]") {
 }
 
 TEST_CASE("layout_transform between equal orders converts", "[sanitize]") {
-  for (const Elem from : kElems) {
-    for (const Elem to : kElems) {
+  for (const Elem from : kAllElems) {
+    for (const Elem to : kAllElems) {
       for (const int c : {1, 3, 7, 8, 9, 1000, 2049}) {
         for (const std::size_t misalign : kMisalignments) check_transform({from, to, true, true, 1, c, 1, 3}, misalign);
       }
@@ -161,13 +168,20 @@ std::vector<float> run_pad(const PadParams& p, const std::vector<float>& x, std:
   return y;
 }
 
+/// The pixel that stands at position i of a padded axis.
+int source(PadMode mode, int i, int extent) {
+  if (mode == PadMode::Edge) return std::clamp(i, 0, extent - 1);
+  if (mode == PadMode::Reflect && i < 0) return -i;
+  return mode == PadMode::Reflect && i >= extent ? 2 * extent - 2 - i : i;
+}
+
 std::vector<float> expected_pad(const PadParams& p, const std::vector<float>& x) {
   const std::array<int, 4> out{p.n, p.h + p.top + p.bottom, p.w + p.left + p.right, p.c};
   std::vector<float> y(elements(out), p.value);
   for (std::size_t i = 0; i < y.size(); ++i) {
     std::array<int, 4> at = position(out, i);
-    at[1] -= p.top;
-    at[2] -= p.left;
+    at[1] = source(p.mode, at[1] - p.top, p.h);
+    at[2] = source(p.mode, at[2] - p.left, p.w);
     if (at[1] >= 0 && at[1] < p.h && at[2] >= 0 && at[2] < p.w) y[i] = x[offset({p.n, p.h, p.w, p.c}, at)];
   }
   return rounded(p.elem, y);
@@ -210,7 +224,7 @@ TEST_CASE("convert_pictures refuses more than 4 channels and does nothing for an
 TEST_CASE("pad surrounds each picture", "[sanitize]") {
   constexpr int kPads[][4] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 0, 1, 1}, {3, 0, 1, 2}, {0, 2, 3, 0}};
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int c : {1, 2, 3, 4, 7, 8, 16, 33, 96}) {
       for (const auto& [top, left, bottom, right] : kPads) {
         for (const float value : {0.0F, -1.5F, kNan}) {
@@ -226,6 +240,34 @@ TEST_CASE("pad surrounds each picture", "[sanitize]") {
   }
 }
 
+TEST_CASE("pad repeats the border's pixels or mirrors the picture", "[sanitize]") {
+  constexpr int kPads[][4] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 0, 1, 1}, {3, 0, 1, 2}, {4, 6, 4, 6}};
+  for (const Elem elem : kElems) {
+    for (const PadMode mode : {PadMode::Edge, PadMode::Reflect}) {
+      for (const int c : {1, 3, 8, 33, 96}) {
+        for (const auto& [top, left, bottom, right] : kPads) {
+          for (const std::size_t misalign : kMisalignments) {
+            const PadParams p{elem, 2, 5, 7, c, top, left, bottom, right, 9.0F, mode};
+            CAPTURE(to_string(elem), static_cast<int>(mode), c, top, left, bottom, right, misalign);
+            const std::vector<float> x = rounded(elem, random_uniform(2, elements({p.n, p.h, p.w, p.c})));
+            CHECK(compare_bits(run_pad(p, x, misalign), expected_pad(p, x)));
+          }
+        }
+      }
+    }
+  }
+  const std::vector<float> x{1.0F, 2.0F};
+  CHECK(compare_bits(run_pad({Elem::F32, 1, 1, 2, 1, 0, 5, 0, 4, 0.0F, PadMode::Edge}, x, 0),
+                     std::vector<float>{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2}));
+}
+
+TEST_CASE("pad refuses to mirror more pixels than there are") {
+  CHECK(kernels::pad({Elem::F32, 1, 5, 7, 8, 5, 0, 0, 0, 0.0F, PadMode::Reflect}, nullptr, nullptr, {}) ==
+        cudaErrorInvalidValue);
+  CHECK(kernels::pad({Elem::F32, 1, 0, 7, 8, 5, 0, 0, 0, 0.0F, PadMode::Edge}, nullptr, nullptr, {}) ==
+        cudaErrorInvalidValue);
+}
+
 TEST_CASE("pad refuses negative sizes and does nothing for an empty batch") {
   CHECK(kernels::pad({Elem::F32, 1, 2, 2, 8, -3, 0, 0, 0, 0.0F}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::pad({Elem::F32, 0, 2, 2, 8, 1, 0, 0, 0, 0.0F}, nullptr, nullptr, {}) == cudaSuccess);
@@ -233,7 +275,7 @@ TEST_CASE("pad refuses negative sizes and does nothing for an empty batch") {
 
 TEST_CASE("transpose permutes axes in all 24 ways", "[sanitize]") {
   constexpr std::array<int, 4> kShapes[] = {{2, 3, 5, 8}, {3, 2, 4, 7}, {1, 17, 33, 3}, {5, 1, 1, 16}, {2, 300, 1, 3}};
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const std::array<int, 4>& shape : kShapes) {
       std::array<int, 4> permutation{0, 1, 2, 3};
       do {
@@ -264,6 +306,13 @@ TEST_CASE("transpose refuses what is no permutation and does nothing for an empt
   p.permutation[3] = 3;
   p.shape[1] = 0;
   CHECK(kernels::transpose(p, nullptr, nullptr, {}) == cudaSuccess);
+}
+
+TEST_CASE("layout_transform refuses half to double and back") {
+  for (const auto& [from, to] : {std::pair{Elem::F16, Elem::F64}, std::pair{Elem::F64, Elem::F16}}) {
+    CHECK(kernels::layout_transform({from, to, false, true, 1, 8, 4, 4}, nullptr, nullptr, {}) ==
+          cudaErrorInvalidValue);
+  }
 }
 
 TEST_CASE("layout_transform of an empty batch does nothing") {
