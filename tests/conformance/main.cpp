@@ -128,8 +128,7 @@ int main(int argc, char** argv) {
   app.add_option("--impl", arguments.implementations, "cpu, custom, cudnn; default cpu")
       ->delimiter(',')
       ->check(CLI::IsMember({"cpu", "custom", "cudnn"}));
-  app.add_option("--precision", arguments.precision, "fp32 (default) or fp64")
-      ->check(CLI::IsMember({"fp32", "fp64"}));
+  app.add_option("--precision", arguments.precision, "fp32 (default) or fp64")->check(CLI::IsMember({"fp32", "fp64"}));
   app.add_option("--data", arguments.data, "folder with node, pytorch-converted, ...");
   app.add_option("--gate", arguments.gate, "file with the cases that must pass");
   app.add_option("--only", arguments.only, "only cases with this in the name");
