@@ -42,11 +42,9 @@ __device__ __forceinline__ double apply(Clip clip, double x) {
 
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-/// What is no clip. A call: a kernel would have the code once for each value of a thread. (A template, so that files
-/// that do not use it have none.)
-template <class R>
-__device__ __noinline__ R apply_function(ActivationKind kind, R alpha, R x) {
-  switch (kind) {
+__device__ __forceinline__ double evaluate(const Activation& activation, double x) {
+  const double alpha = activation.alpha;
+  switch (activation.kind) {
     case ActivationKind::Sigmoid:
       return sigmoid(x);
     case ActivationKind::Silu:
@@ -65,10 +63,24 @@ __device__ __noinline__ R apply_function(ActivationKind kind, R alpha, R x) {
   return x;
 }
 
+__device__ __forceinline__ float evaluate(const Activation& activation, float x) { return apply(activation, x); }
+
+/// An activation other than Clip, as a call: kernels with many outputs a thread would be several times as large.
+template <class R>
+__device__ __noinline__ R apply_by_call(Activation activation, R x) {
+  return evaluate(activation, x);
+}
+
+/// As apply(), Clip in place and the others by a call.
+template <class R>
+__device__ __forceinline__ R apply_compactly(const Activation& activation, R x) {
+  if (activation.kind == ActivationKind::Clip) return apply(Clip{activation.lo, activation.hi}, x);
+  return apply_by_call(activation, x);
+}
+
 /// As apply() of float.
 __device__ __forceinline__ double apply(const Activation& activation, double x) {
-  if (activation.kind == ActivationKind::Clip) return apply(Clip{activation.lo, activation.hi}, x);
-  return apply_function<double>(activation.kind, activation.alpha, x);
+  return apply_compactly(activation, x);
 }
 
 template <int kCount>

@@ -55,6 +55,7 @@ int compute_capability() {
 }
 
 constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};
+constexpr Precision kAll[] = {Precision::Fp32, Precision::Fp16, Precision::Fp64};
 
 TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]") {
   for (const Precision precision : kBoth) {
@@ -221,7 +222,7 @@ TEST_CASE("custom: every unary function, norms and a softmax of each pixel equal
 }
 
 TEST_CASE("custom: pools with taps apart and padding from the picture equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 12, 11});
     network.conv(16, 3, 1, {1, 1, 1, 1});
