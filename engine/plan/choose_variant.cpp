@@ -181,12 +181,14 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
     } else if (kernel == "stem_block") {
       require_name(stem_block_variants(), kernel, variant);
-    } else if (kernel == "head" || kernel == "stem") {
+    } else if (kernel == "squeeze_excite") {
+      require_name(squeeze_excite_variants(), kernel, variant);
+    } else if (kernel == "head" || kernel == "stem" || kernel == "gate") {
       require_name(std::span<const BlockForm>(kPairForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
-                  "stem_block, block, head, stem");
+                  "stem_block, squeeze_excite, block, head, stem, gate");
     }
   }
 }
@@ -214,6 +216,12 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
   if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);
   preferred.push_back(Strip1x1B8);
+  if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Window5Strip7x2B8, 50000)) {
+    preferred.push_back(Window5Strip7x2B8);
+  }
+  if (enough_threads(Window5Strip4x2B8, 50000)) preferred.push_back(Window5Strip4x2B8);
+  if (enough_threads(Window5Strip2x2B8, 9000)) preferred.push_back(Window5Strip2x2B8);
+  preferred.push_back(Window5Strip1x1B8);
   return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 

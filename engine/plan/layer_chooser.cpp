@@ -255,6 +255,12 @@ Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const s
   return {variants[answer.candidate], std::move(answer.reason)};
 }
 
+Chosen<std::optional<SqueezeExciteVariant>> LayerChooser::squeeze_excite(const SqueezeExciteParams& params) const {
+  const auto chosen = rule_.squeeze_excite(params);
+  if (named({"squeeze_excite", "gate"})) return {chosen, "named"};
+  return {chosen, chosen ? "rule: one launch for mean, products and gates" : "no fused variant runs this shape"};
+}
+
 void LayerChooser::finish() {
   if (!cache_) return;
   const std::size_t measured = cache_->added();
