@@ -1,4 +1,4 @@
-// Depthwise convolution, NHWC, float accumulation: variants, limits, packing, launch.
+// Depthwise convolution, NHWC: variants, limits, packing, launch.
 // Direct: depthwise_conv_direct.cuh. Strips: depthwise_conv_strip.cuh.
 // No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
 
@@ -99,9 +99,9 @@ using LaunchFunction = cudaError_t (*)(const DepthwiseConvParams& p, const Buffe
 struct Entry {
   Variant variant;
   std::string_view name;
-  int window;                 ///< height and width, 0 where any will do
-  DepthwiseConvTile tile[2];  ///< by Elem
-  LaunchFunction launch[2];
+  int window;                          ///< height and width, 0 where any will do
+  DepthwiseConvTile tile[kElemCount];  ///< by Elem
+  LaunchFunction launch[kElemCount];
 };
 
 template <class S>
@@ -109,14 +109,14 @@ constexpr Entry strip(Variant variant, std::string_view name) {
   return {variant,
           name,
           S::kWindow,
-          {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16)},
-          {launch_strip<float, S>, launch_strip<__half, S>}};
+          {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), tile_of<S>(Elem::F64)},
+          {launch_strip<float, S>, launch_strip<__half, S>, launch_strip<double, S>}};
 }
 
 // Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
 // clang-format off
 constexpr Entry kEntries[] = {
-    {Variant::Direct, "direct", 0, {}, {launch_direct<float>, launch_direct<__half>}},
+    {Variant::Direct, "direct", 0, {}, {launch_direct<float>, launch_direct<__half>, launch_direct<double>}},
     //    window rows columns bytes rows ahead blocks
     strip<Strip<3, 1, 1,  8, 3, 4>>(Variant::Strip1x1B8, "strip3x3_1x1_b8"),
     strip<Strip<3, 1, 1, 16, 3, 4>>(Variant::Strip1x1B16, "strip3x3_1x1_b16"),
@@ -196,6 +196,8 @@ void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const flo
       const std::size_t at = tap * channels + channel;
       if (elem == Elem::F32) {
         static_cast<float*>(packed)[at] = value;
+      } else if (elem == Elem::F64) {
+        static_cast<double*>(packed)[at] = value;
       } else {
         static_cast<__half*>(packed)[at] = __float2half_rn(value);
       }

@@ -49,12 +49,12 @@ class HeldWeights {
       if constexpr (kConvertsLate) {
         load_constant(from, words_[tap]);
       } else {
-        load_constants<T>(from, floats_[tap]);
+        load_constants<T>(from, values_[tap]);
       }
     }
   }
 
-  __device__ __forceinline__ void get(int tap, float (&values)[kVector]) const {
+  __device__ __forceinline__ void get(int tap, Real<T> (&values)[kVector]) const {
     if constexpr (kConvertsLate) {
       std::uint32_t pairs[kVector / 2];
       memcpy(pairs, &words_[tap], sizeof pairs);
@@ -73,13 +73,13 @@ class HeldWeights {
       }
     } else {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) values[v] = floats_[tap][v];
+      for (int v = 0; v < kVector; ++v) values[v] = values_[tap][v];
     }
   }
 
  private:
   Words<S::kVectorBytes> words_[kConvertsLate ? kTaps : 1];
-  float floats_[kConvertsLate ? 1 : kTaps][kVector];  // (ky * window + kx, channels)
+  Real<T> values_[kConvertsLate ? 1 : kTaps][kVector];  // (ky * window + kx, channels)
 };
 
 /// The row of outputs that an input row adds to through row `ky` of the window, or -1.
@@ -89,11 +89,10 @@ __device__ __forceinline__ constexpr int output_row(int row, int ky) {
   return below < 0 || below % kStride != 0 || below / kStride >= S::kRows ? -1 : below / kStride;
 }
 
-template <int kVector>
-__device__ __forceinline__ void add_tap(const float (&values)[kVector], const float (&factor)[kVector],
-                                        float (&sums)[kVector]) {
+template <class R, int kVector>
+__device__ __forceinline__ void add_tap(const R (&values)[kVector], const R (&factor)[kVector], R (&sums)[kVector]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) sums[v] = fmaf(values[v], factor[v], sums[v]);
+  for (int v = 0; v < kVector; ++v) sums[v] = fused_multiply_add(values[v], factor[v], sums[v]);
 }
 
 // Both add one input row, `row` rows below the strip's first, to the outputs it belongs to; an output has its taps
@@ -103,10 +102,10 @@ __device__ __forceinline__ void add_tap(const float (&values)[kVector], const fl
 template <class T, class S, int kStride, class W, int kVector>
 __device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
                                             const HeldWeights<T, S>& weights,
-                                            float (&sums)[S::kRows][S::kColumns][kVector]) {
+                                            Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
 #pragma unroll
   for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) {
-    float values[kVector];
+    Real<T> values[kVector];
     unpack<T>(words[j], values);
 #pragma unroll
     for (int ky = 0; ky < S::kWindow; ++ky) {
@@ -116,7 +115,7 @@ __device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape
       for (int kx = 0; kx < S::kWindow; ++kx) {
         const int right = j - kx;
         if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
-        float factor[kVector];
+        Real<T> factor[kVector];
         weights.get(ky * S::kWindow + kx, factor);
         add_tap(values, factor, sums[y][right / kStride]);
       }
@@ -128,8 +127,8 @@ __device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape
 template <class T, class S, int kStride, class W, int kVector>
 __device__ __forceinline__ void add_taps(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
                                          const HeldWeights<T, S>& weights,
-                                         float (&sums)[S::kRows][S::kColumns][kVector]) {
-  float values[StripShape<T, S, kStride>::kInColumns][kVector];
+                                         Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
+  Real<T> values[StripShape<T, S, kStride>::kInColumns][kVector];
 #pragma unroll
   for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) unpack<T>(words[j], values[j]);
 #pragma unroll
@@ -138,7 +137,7 @@ __device__ __forceinline__ void add_taps(int row, const W (&words)[StripShape<T,
     if (y < 0) continue;
 #pragma unroll
     for (int kx = 0; kx < S::kWindow; ++kx) {
-      float factor[kVector];
+      Real<T> factor[kVector];
       weights.get(ky * S::kWindow + kx, factor);
 #pragma unroll
       for (int column = 0; column < S::kColumns; ++column) {
@@ -164,8 +163,8 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   const int c = static_cast<int>(item.vector) * kVector;
 
   const HeldWeights<T, S> weights(weight + c, a.c);
-  float offset[kVector] = {};
-  if (bias != nullptr) load_constants<float>(bias + c, offset);
+  Real<T> offset[kVector] = {};
+  if (bias != nullptr) load_biases(bias + c, offset);
   const int oy0 = static_cast<int>(item.tile_y) * S::kRows;
   const int ox0 = static_cast<int>(item.tile_x) * S::kColumns;
   const int iy0 = oy0 * kStride - a.pad_top;
@@ -194,7 +193,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
     }
   };
 
-  float sums[S::kRows][S::kColumns][kVector];
+  Real<T> sums[S::kRows][S::kColumns][kVector];
 #pragma unroll
   for (int row = 0; row < S::kRows; ++row) {
 #pragma unroll
@@ -225,7 +224,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
 #pragma unroll
     for (int column = 0; column < S::kColumns; ++column) {
       if (oy >= out_h || ox0 + column >= a.out_w) continue;
-      float values[kVector];
+      Real<T> values[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) values[v] = sums[done][column][v];
       apply(a.activation, values);

@@ -44,7 +44,10 @@ std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& par
   return each_gets(threads, "threads", gpu);
 }
 
-std::string rule_of(Conv2dVariant, const Conv2dParams&, const GpuTraits&) {
+std::string rule_of(Conv2dVariant variant, const Conv2dParams&, const GpuTraits&) {
+  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Simt16x32x64K8) {
+    return "rule: many channels, the largest tiles that fill the GPU";
+  }
   return "rule: the most special variant that runs this shape";
 }
 

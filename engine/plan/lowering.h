@@ -29,6 +29,11 @@ using kernels::Elem;
 inline constexpr int kNoBuffer = -1;
 inline constexpr float kLargestHalf = 65504.0F;
 
+inline Elem elem_of(Precision precision) {
+  if (precision == Precision::Fp64) return Elem::F64;
+  return precision == Precision::Fp16 ? Elem::F16 : Elem::F32;
+}
+
 inline int as_int(std::int64_t value) { return static_cast<int>(value); }  // shapes were checked by fits_int()
 
 /// For the kernels of several layers, which clip only.
@@ -59,7 +64,7 @@ class Lowering {
       : graph_(graph),
         options_(options),
         chooser_(options, gpu),
-        elem_(options.precision == Precision::Fp16 ? Elem::F16 : Elem::F32),
+        elem_(elem_of(options.precision)),
         storage_(graph.values().size()) {}
 
   CudaPlan run();

@@ -139,7 +139,8 @@ void check_against_oracle(const DepthwiseConvParams& p, const Data& data, std::u
   const std::vector<std::size_t> pixels = sample_pixels(conv, seed, kSampledPixels);
   const Oracle oracle = conv2d_at(conv, pixels, data.x, data.weight, data.bias, {});
   const Store store = store_of(p.elem);
-  const std::vector<double> bounds = hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store);
+  const std::vector<double> bounds =
+      hard_bounds(gamma(oracle.products, unit_of(p.elem)), oracle.magnitude, oracle.value, store);
   const int shape[] = {static_cast<int>(pixels.size()), p.c};
   const Device device(p, data);
   CAPTURE(seed);
@@ -231,7 +232,7 @@ TEST_CASE("depthwise_conv_pack moves channels innermost") {
 
 TEST_CASE("depthwise_conv equals the oracle on the layers of MobileNetV2") {
   std::uint32_t seed = 100;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const DepthwiseLayer& layer : kMobileNetV2Depthwise) {
       for (const int n : {1, 8, 32}) {
         DepthwiseConvParams p = same_size(elem, n, layer.size, layer.size, layer.channels, layer.stride);
@@ -260,7 +261,7 @@ TEST_CASE("depthwise_conv equals the oracle on the 5x5 layers of MobileNetV3-Lar
 
 TEST_CASE("depthwise_conv equals the oracle on random shapes") {
   constexpr int kShapes = 150;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const bool strips : {false, true}) {
       Choice choose(strips ? 7 : 8);
       for (std::uint32_t i = 0; i < kShapes; ++i) {
@@ -272,7 +273,7 @@ TEST_CASE("depthwise_conv equals the oracle on random shapes") {
 }
 
 TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       for (const int c : kChannelGrid) {
         const DepthwiseConvParams p = same_size(elem, 2, 9, 8, c, stride, window);
@@ -293,7 +294,7 @@ TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
 }
 
 TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly outside among them") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       for (int top = 0; top <= 5; ++top) {
         for (int left = 0; left <= 5; ++left) {
@@ -314,7 +315,7 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
 TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
   constexpr int kShapes = 60;
   Choice choose(5);
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (std::uint32_t i = 0; i < kShapes; ++i) {
       const DepthwiseConvParams p = random_shape(choose, elem, i % 2 == 0);
       const Data data = integer_data(p, 50 + i);
@@ -329,7 +330,7 @@ TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
 }
 
 TEST_CASE("depthwise_conv gives the same bits with every variant and in every batch") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       DepthwiseConvParams p = same_size(elem, 5, 15, 14, 16, stride, window);
       const Data all = random_data(p, 45);
@@ -348,7 +349,7 @@ TEST_CASE("depthwise_conv gives the same bits with every variant and in every ba
 }
 
 TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       const DepthwiseConvParams p = same_size(elem, 2, 15, 14, 16, stride, window);
       Data data = random_data(p, 41);
@@ -357,7 +358,7 @@ TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see th
       data.x[count_of(2, 15, 14, 16) - 1] = -kInfinity;
       const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
       const std::vector<double> bounds =
-          hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store_of(elem));
+          hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem));
       const Device device(p, data);
       const int shape[] = {p.n, p.out_h, p.out_w, p.c};
       for_each_variant(p, [&](DepthwiseConvVariant variant) {
