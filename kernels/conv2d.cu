@@ -65,7 +65,7 @@ Arguments arguments(const Conv2dParams& p) {
   a.weight_pitch = round_up(p.c_out, kOutMultiple);
   a.x_pixel = planar ? 1 : p.c_in;
   a.x_channel = planar ? p.h * p.w : 1;
-  a.clip = p.clip;
+  a.activation = p.activation;
   std::copy(std::begin(p.scale), std::end(p.scale), a.scale);
   std::copy(std::begin(p.shift), std::end(p.shift), a.shift);
   return a;

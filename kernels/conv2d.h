@@ -10,7 +10,7 @@
 namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
-// y = clip(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
+// y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
 // both element types; an input in float or in bytes is not rounded to elem.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
@@ -33,7 +33,7 @@ struct Conv2dParams {
   int groups = 1;
   bool bias = false;
   bool residual = false;
-  Clip clip{};
+  Activation activation{};
   float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};  ///< of the channels of NhwcUint8
   float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "conv_items.cuh"
 
 namespace mobicuda::kernels::convolution {
@@ -12,7 +12,7 @@ struct Arguments {
   int group_in, group_out;  ///< channels of a group
   int weight_pitch;         ///< c_out as packed
   int x_pixel, x_channel;   ///< elements from a pixel to the next in its row, and from a channel to the next
-  Clip clip;
+  Activation activation;
   float scale[4], shift[4];  ///< of x in bytes
 
   __device__ std::size_t x_picture() const { return static_cast<std::size_t>(h) * w * c_in; }

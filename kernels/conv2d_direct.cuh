@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kDirectThreads)
 #pragma unroll
     for (int c = 0; c < kChannels; ++c) {
       const float skip = residual != nullptr ? to_float(residual[at + c]) : 0.0F;
-      y[at + c] = from_float<T>(apply(a.clip, sums[p][c] + skip));
+      y[at + c] = from_float<T>(apply(a.activation, sums[p][c] + skip));
     }
   }
 }

@@ -181,7 +181,8 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
     if (ox >= a.out_w) break;
     float values[S::kChannels];
 #pragma unroll
-    for (int c = 0; c < S::kChannels; ++c) values[c] = apply(a.clip, sums[p][c]);
+    for (int c = 0; c < S::kChannels; ++c) values[c] = sums[p][c];
+    apply(a.activation, values);
     store_channels(values, y + (out_row + ox) * a.c_out + co);
   }
 }

@@ -62,7 +62,7 @@ Arguments arguments(const DepthwiseConvParams& p) {
   a.dilation_w = p.dilation_w;
   a.pad_top = p.pad_top;
   a.pad_left = p.pad_left;
-  a.clip = p.clip;
+  a.activation = p.activation;
   return a;
 }
 

@@ -9,7 +9,7 @@
 
 namespace mobicuda::kernels {
 
-// y[n, oy, ox, c] = clip(bias[c] + sum_{ky, kx} x[n, oy * stride_h + ky * dilation_h - pad_top,
+// y[n, oy, ox, c] = act(bias[c] + sum_{ky, kx} x[n, oy * stride_h + ky * dilation_h - pad_top,
 //                                                ox * stride_w + kx * dilation_w - pad_left, c] * w[ky, kx, c])
 // NHWC; pixels outside the image count as zero. Products and sums are float's for both element types.
 
@@ -37,7 +37,7 @@ struct DepthwiseConvParams {
   int dilation_h = 1, dilation_w = 1;
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool bias = false;
-  Clip clip{};
+  Activation activation{};
 };
 
 std::span<const DepthwiseConvVariant> depthwise_conv_variants();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "conv_items.cuh"
 
 namespace mobicuda::kernels::depthwise {
@@ -9,7 +9,7 @@ struct Arguments {
   ItemGrid grid;
   int h, w, c, out_h, out_w;
   int kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
-  Clip clip;
+  Activation activation;
 };
 
 }  // namespace mobicuda::kernels::depthwise

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kMaxItemThreads)
       sum = fmaf(value, factor, sum);
     }
   }
-  y[index] = from_float<T>(apply(a.clip, sum));
+  y[index] = from_float<T>(apply(a.activation, sum));
 }
 
 }  // namespace mobicuda::kernels::depthwise

@@ -135,7 +135,8 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
       if (oy >= out_h || ox0 + column >= a.out_w) continue;
       float values[kVector];
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) values[v] = apply(a.clip, sums[done][column][v]);
+      for (int v = 0; v < kVector; ++v) values[v] = sums[done][column][v];
+      apply(a.activation, values);
       char* target = out_picture + (out_first + done * out_row_bytes + column * pixel_bytes);
       *reinterpret_cast<Vector*>(target) = pack<T, Vector>(values);
     }

@@ -1,5 +1,5 @@
-// add, clip:    y[i] = clip(a[i] + b[i]), y[i] = clip(x[i])
-// scale_shift:  y[r, c] = clip(scale[c] * x[r, c] + shift[c])
+// add, clip:    y[i] = act(a[i] + b[i]), y[i] = clip(x[i])
+// scale_shift:  y[r, c] = act(scale[c] * x[r, c] + shift[c])
 //
 // Bound by memory: 16-byte accesses where pointers (scale_shift: and c) allow, else one element at a time.
 // add, clip: a thread takes kPackets packets, a block apart, all loads before the first store.
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "packet.cuh"
 
 namespace mobicuda::kernels {
@@ -31,7 +31,7 @@ struct IdentityOp {
 
 template <class T, int N, class Op>
 __global__ void __launch_bounds__(kThreads)
-    map_kernel(std::int64_t elements, Clip bounds, const T* a, const T* b, T* y) {
+    map_kernel(std::int64_t elements, Activation activation, const T* a, const T* b, T* y) {
   wait_for_predecessor();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kPackets + threadIdx.x;
   const std::int64_t packets = elements / N;
@@ -49,24 +49,29 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t at = first + i * kThreads;
     if (at >= packets) break;
     Packet<T, N> result;
+    float values[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
       const float second = Op::kBinary ? to_float(right[i].item[j]) : 0.0F;
-      result.item[j] = from_float<T>(apply(bounds, Op{}(to_float(left[i].item[j]), second)));
+      values[j] = Op{}(to_float(left[i].item[j]), second);
     }
+    apply(activation, values);
+#pragma unroll
+    for (int j = 0; j < N; ++j) result.item[j] = from_float<T>(values[j]);
     store<N>(y + at * N, result);
   }
   const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
   if (blockIdx.x == 0 && tail < elements) {
     const float second = Op::kBinary ? to_float(b[tail]) : 0.0F;
-    y[tail] = from_float<T>(apply(bounds, Op{}(to_float(a[tail]), second)));
+    y[tail] = from_float<T>(apply(activation, Op{}(to_float(a[tail]), second)));
   }
 }
 
 // block (packets of channels, rows); grid (packets of channels, rows)
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads) scale_shift_kernel(std::int64_t rows, int c, Clip bounds, const T* x,
-                                                               const float* scale, const float* shift, T* y) {
+__global__ void __launch_bounds__(kThreads)
+    scale_shift_kernel(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const T* x,
+                       const float* scale, const float* shift, T* y) {
   const std::int64_t channel = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   float factor[N];
   float offset[N];
@@ -83,47 +88,51 @@ __global__ void __launch_bounds__(kThreads) scale_shift_kernel(std::int64_t rows
     Packet<T, N> values[kRowsPerThread];
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; ++i) {
-      if (row + i * stride < rows) values[i] = load<N>(x + (row + i * stride) * c + channel);
+      if (row + i * stride < rows) values[i] = load<N>(x + (row + i * stride) * x_pitch + channel);
     }
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; ++i) {
       if (row + i * stride >= rows) break;
+      float results[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) {
-        values[i].item[j] = from_float<T>(apply(bounds, fmaf(factor[j], to_float(values[i].item[j]), offset[j])));
-      }
+      for (int j = 0; j < N; ++j) results[j] = fmaf(factor[j], to_float(values[i].item[j]), offset[j]);
+      apply(activation, results);
+#pragma unroll
+      for (int j = 0; j < N; ++j) values[i].item[j] = from_float<T>(results[j]);
       store<N>(y + (row + i * stride) * c + channel, values[i]);
     }
   }
 }
 
 template <class T, int N, class Op>
-cudaError_t launch_map(std::int64_t elements, Clip bounds, const void* a, const void* b, void* y, const Launch& where) {
+cudaError_t launch_map(std::int64_t elements, Activation activation, const void* a, const void* b, void* y,
+                       const Launch& where) {
   const std::int64_t blocks = ceil_div(ceil_div(elements, std::int64_t{N}), std::int64_t{kThreads * kPackets});
   if (blocks > kMaxGridX) return cudaErrorInvalidValue;
-  return launch(map_kernel<T, N, Op>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), 0, where, elements, bounds,
-                static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y));
+  return launch(map_kernel<T, N, Op>, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), 0, where, elements,
+                activation, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y));
 }
 
 template <class T, class Op>
-cudaError_t map(std::int64_t elements, Clip bounds, const void* a, const void* b, void* y, const Launch& where) {
+cudaError_t map(std::int64_t elements, Activation activation, const void* a, const void* b, void* y,
+                const Launch& where) {
   const bool wide = aligned_16(a, b, y);  // null counts as aligned
-  return wide ? launch_map<T, kWide<T>, Op>(elements, bounds, a, b, y, where)
-              : launch_map<T, 1, Op>(elements, bounds, a, b, y, where);
+  return wide ? launch_map<T, kWide<T>, Op>(elements, activation, a, b, y, where)
+              : launch_map<T, 1, Op>(elements, activation, a, b, y, where);
 }
 
 template <class Op>
-cudaError_t map(Elem elem, std::int64_t elements, Clip bounds, const void* a, const void* b, void* y,
+cudaError_t map(Elem elem, std::int64_t elements, Activation activation, const void* a, const void* b, void* y,
                 const Launch& where) {
   if (elements < 0) return cudaErrorInvalidValue;
   if (elements == 0) return cudaSuccess;
-  return elem == Elem::F32 ? map<float, Op>(elements, bounds, a, b, y, where)
-                           : map<__half, Op>(elements, bounds, a, b, y, where);
+  return elem == Elem::F32 ? map<float, Op>(elements, activation, a, b, y, where)
+                           : map<__half, Op>(elements, activation, a, b, y, where);
 }
 
 template <class T, int N>
-cudaError_t launch_scale_shift(std::int64_t rows, int c, Clip bounds, const void* x, const float* scale,
-                               const float* shift, void* y, const Launch& where) {
+cudaError_t launch_scale_shift(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const void* x,
+                               const float* scale, const float* shift, void* y, const Launch& where) {
   const int packets = c / N;
   const int width = std::min(packets, kThreads);
   const int height = kThreads / width;
@@ -131,34 +140,35 @@ cudaError_t launch_scale_shift(std::int64_t rows, int c, Clip bounds, const void
   const dim3 grid(static_cast<unsigned>(ceil_div(packets, width)),
                   static_cast<unsigned>(std::min<std::int64_t>(row_blocks, kMaxGridYz)));
   return launch(scale_shift_kernel<T, N>, grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height)), 0,
-                where, rows, c, bounds, static_cast<const T*>(x), scale, shift, static_cast<T*>(y));
+                where, rows, c, x_pitch, activation, static_cast<const T*>(x), scale, shift, static_cast<T*>(y));
 }
 
 template <class T>
-cudaError_t scale_shift_of(std::int64_t rows, int c, Clip bounds, const void* x, const float* scale, const float* shift,
-                           void* y, const Launch& where) {
-  const bool wide = c % kWide<T> == 0 && aligned_16(x, y);
-  return wide ? launch_scale_shift<T, kWide<T>>(rows, c, bounds, x, scale, shift, y, where)
-              : launch_scale_shift<T, 1>(rows, c, bounds, x, scale, shift, y, where);
+cudaError_t scale_shift_of(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const void* x,
+                           const float* scale, const float* shift, void* y, const Launch& where) {
+  const bool wide = c % kWide<T> == 0 && x_pitch % kWide<T> == 0 && aligned_16(x, y);
+  return wide ? launch_scale_shift<T, kWide<T>>(rows, c, x_pitch, activation, x, scale, shift, y, where)
+              : launch_scale_shift<T, 1>(rows, c, x_pitch, activation, x, scale, shift, y, where);
 }
 
 }  // namespace
 
-cudaError_t add(Elem elem, std::int64_t elements, Clip bounds, const void* a, const void* b, void* y,
+cudaError_t add(Elem elem, std::int64_t elements, Activation activation, const void* a, const void* b, void* y,
                 const Launch& where) {
-  return map<AddOp>(elem, elements, bounds, a, b, y, where);
+  return map<AddOp>(elem, elements, activation, a, b, y, where);
 }
 
 cudaError_t clip(Elem elem, std::int64_t elements, Clip bounds, const void* x, void* y, const Launch& where) {
   return map<IdentityOp>(elem, elements, bounds, x, static_cast<const void*>(nullptr), y, where);
 }
 
-cudaError_t scale_shift(Elem elem, std::int64_t rows, int c, Clip bounds, const void* x, const float* scale,
-                        const float* shift, void* y, const Launch& where) {
-  if (rows < 0 || c < 0) return cudaErrorInvalidValue;
+cudaError_t scale_shift(Elem elem, std::int64_t rows, int c, Activation activation, const void* x, const float* scale,
+                        const float* shift, void* y, const Launch& where, std::int64_t x_pitch) {
+  if (rows < 0 || c < 0 || (x_pitch != 0 && x_pitch < c)) return cudaErrorInvalidValue;
   if (rows == 0 || c == 0) return cudaSuccess;
-  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, bounds, x, scale, shift, y, where)
-                           : scale_shift_of<__half>(rows, c, bounds, x, scale, shift, y, where);
+  if (x_pitch == 0) x_pitch = c;
+  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, x_pitch, activation, x, scale, shift, y, where)
+                           : scale_shift_of<__half>(rows, c, x_pitch, activation, x, scale, shift, y, where);
 }
 
 }  // namespace mobicuda::kernels

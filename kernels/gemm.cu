@@ -198,6 +198,15 @@ constexpr bool entries_are_in_order() {
 }
 static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
 
+/// Rows that lie apart are read and written 16 bytes at a time: those of X hold whole chunks, so that nothing behind
+/// them is multiplied, not even by zero.
+bool pitches_fit(const GemmParams& p) {
+  const int x_chunk = 16 / static_cast<int>(size_of(p.elem));
+  const int y_chunk = 16 / static_cast<int>(size_of(p.output));
+  const bool x_fits = p.x_pitch == 0 || (p.x_pitch >= p.k && p.x_pitch % x_chunk == 0 && p.k % x_chunk == 0);
+  return x_fits && (p.y_pitch == 0 || (p.y_pitch >= p.n && p.y_pitch % y_chunk == 0));
+}
+
 const Entry& entry_of(GemmVariant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 
 }  // namespace
@@ -218,6 +227,7 @@ bool supports(GemmVariant variant, const GemmParams& params, int compute_capabil
   if (params.m > entry.largest_m || params.n > kLargestExtent || params.k > kLargestExtent) return false;
   const int elements_in_16_bytes = 16 / static_cast<int>(size_of(params.elem));
   if (!entry.any_k && params.k % elements_in_16_bytes != 0) return false;
+  if (!pitches_fit(params)) return false;
   return entry.shared_bytes[elem](params.k) <= shared_limit(compute_capability);
 }
 
@@ -263,8 +273,10 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   args.n = params.n;
   args.k = params.k;
   args.k_packed = round_up(params.k, kPackedStep);
+  args.x_pitch = params.x_pitch == 0 ? params.k : params.x_pitch;
+  args.y_pitch = params.y_pitch == 0 ? params.n : params.y_pitch;
   args.y_is_float = params.output == Elem::F32;
-  args.clip = params.clip;
+  args.activation = params.activation;
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
 }
 

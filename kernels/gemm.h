@@ -7,8 +7,9 @@
 
 namespace mobicuda::kernels {
 
-// Y[m, n] = clip(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
-// X, residual, Y row-major and dense. A pointwise convolution in NHWC is this with m = pictures * height * width.
+// Y[m, n] = act(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
+// X, residual, Y row-major; rows of X and Y may lie apart. A pointwise convolution in NHWC is this with m = pictures *
+// height * width.
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K16: that many groups of threads share a
 /// tile's sum over k. Mma: half on tensor cores, sm_80+, k a multiple of 8. Simt: any shape, exact float; those
@@ -44,7 +45,9 @@ struct GemmParams {
   int m = 0, n = 0, k = 0;
   bool bias = false;
   bool residual = false;
-  Clip clip{};
+  Activation activation{};
+  int x_pitch = 0;  ///< elements from a row to the next, a multiple of 16 bytes; 0: rows are dense
+  int y_pitch = 0;
 };
 
 /// What a variant cuts the output into, for choosing one: a launch has ceil(m / bm) * ceil(n / bn) tiles, of which

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
       const int row = m0 + i / kRowPackets;
       const int k = k0 + i % kRowPackets * kWide<T>;
       const bool is_there = row < args.m && k < args.k;
-      const std::size_t at = is_there ? static_cast<std::size_t>(row) * static_cast<std::size_t>(args.k) + k : 0;
+      const std::size_t at = is_there ? static_cast<std::size_t>(row) * static_cast<std::size_t>(args.x_pitch) + k : 0;
       copy_chunk(reinterpret_cast<unsigned char*>(x + i), static_cast<const T*>(args.x) + at, is_there);
     }
     close_group();
@@ -69,15 +69,16 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
     if (lane != row || m0 + row >= args.m || !inside) continue;
-    const std::size_t at =
-        static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(args.n) + static_cast<std::size_t>(n);
+    const auto at = [&](int pitch) {
+      return static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(pitch) + static_cast<std::size_t>(n);
+    };
     float value = sum[row] + bias;
-    if (args.residual != nullptr) value += to_float(static_cast<const T*>(args.residual)[at]);
-    value = apply(args.clip, value);
+    if (args.residual != nullptr) value += to_float(static_cast<const T*>(args.residual)[at(args.n)]);
+    value = apply(args.activation, value);
     if (sizeof(T) == sizeof(float) || args.y_is_float) {
-      static_cast<float*>(args.y)[at] = value;
+      static_cast<float*>(args.y)[at(args.y_pitch)] = value;
     } else {
-      static_cast<T*>(args.y)[at] = from_float<T>(value);
+      static_cast<T*>(args.y)[at(args.y_pitch)] = from_float<T>(value);
     }
   }
 }

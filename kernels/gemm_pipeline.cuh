@@ -1,4 +1,4 @@
-// Y = clip(X·Wᵀ + bias + residual): what all tiled variants share. A block owns one strip of BN columns and walks
+// Y = act(X·Wᵀ + bias + residual): what all tiled variants share. A block owns one strip of BN columns and walks
 // over row tiles of BM; slices of BK of X (and of W) pass through a ring of STAGES buffers in shared memory, filled
 // by cp.async ahead of the arithmetic and across the border between row tiles. The arithmetic of one slice and the
 // place of an output in the threads' registers are the Tile's (gemm_mma.cuh, gemm_simt.cuh).
@@ -10,7 +10,7 @@
 
 #include <cuda_fp16.h>
 
-#include "clip.cuh"
+#include "activation.cuh"
 #include "launch.h"
 #include "packet.cuh"
 
@@ -24,11 +24,12 @@ struct GemmArgs {
   void* y;
   int m, n, k;
   int k_packed;
+  int x_pitch, y_pitch;
   int k_slices;      // of BK
   int whole_rounds;  // row tiles of each block of a column strip; the first last_round blocks have one more
   int last_round;
   bool y_is_float;
-  Clip clip;
+  Activation activation;
 };
 
 /// The tile of one variant. Threads: 32 * warps_m * warps_n * warps_k; warps_k groups of warps split each slice
@@ -173,7 +174,7 @@ __device__ __forceinline__ Packet<T, kRun> load_residual(const GemmArgs& args, i
 
 template <class T, int kRun>
 __device__ __forceinline__ void store_run(const GemmArgs& args, int row, int column, const float (&value)[kRun]) {
-  T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.n) + column;
+  T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.y_pitch) + column;
   Packet<T, kRun> run;
 #pragma unroll
   for (int i = 0; i < kRun; ++i) run.item[i] = from_float<T>(value[i]);
@@ -195,8 +196,9 @@ __device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int co
   const auto offset = load<kRun>(bias);
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
-    value[i] = apply(args.clip, value[i] + offset.item[i] + to_float(residual.item[i]));
+    value[i] = value[i] + offset.item[i] + to_float(residual.item[i]);
   }
+  apply(args.activation, value);
   if (sizeof(T) == sizeof(float) || args.y_is_float) {
     store_run<float>(args, row, column, value);
   } else {
@@ -279,9 +281,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   };
   const auto fill_x = [&](int slot, int tile, int k_slice) {
     const int m0 = tile * Tile::kBm;
-    const T* rows = static_cast<const T*>(args.x) + static_cast<std::size_t>(m0) * static_cast<std::size_t>(args.k);
+    const T* rows =
+        static_cast<const T*>(args.x) + static_cast<std::size_t>(m0) * static_cast<std::size_t>(args.x_pitch);
     fill_slice<Tile, Tile::kBm, Tile::kXPeriod, Tile::kAnyShape>(x_slices + slot * kXSliceBytes<Tile>, rows,
-                                                                 args.m - m0, args.k, k_slice * Tile::kBk, args.k,
+                                                                 args.m - m0, args.x_pitch, k_slice * Tile::kBk, args.k,
                                                                  [](int m) { return m; });
   };
 

@@ -83,7 +83,6 @@ enum class InvertedResidualVariant : std::uint8_t {
   Image7P1Cluster4N160,
   Image7P1HalvesCluster3N160,
   Image7P1HalvesCluster2N160,
-  Image7P2Cluster2N160,
   Image7P2Cluster1N160,
   Image7P1Cluster8N320,
   Image7P1Cluster5N320,

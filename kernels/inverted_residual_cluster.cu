@@ -7,6 +7,8 @@
 
 #include "inverted_residual_cluster_kernel.cuh"
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
+#include "launch_cluster.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -17,6 +19,8 @@ using inverted_cluster::Config;
 using inverted_cluster::kFragmentBytes;
 using inverted_cluster::kUnit;
 using inverted_cluster::Shape;
+using inverted_host::put_float;
+using inverted_host::put_halves;
 using Variant = InvertedResidualVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
@@ -29,8 +33,7 @@ std::int64_t tiles(const InvertedResidualParams& p) {
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
-  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out &&
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) &&
          tiles<kConfig>(p) <= kMaxInt / 2 - kConfig.blocks &&  // the loop's counter goes one round further
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
 }
@@ -40,16 +43,10 @@ __half2 both(float value) { return __float2half2_rn(value); }
 template <Config kConfig>
 Arguments arguments(const InvertedResidualParams& p) {
   Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
+  inverted_host::set_extents(a, p);
   a.tiles = static_cast<std::uint32_t>(tiles<kConfig>(p));
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kConfig.columns)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, Shape<kConfig>::kRows)));
-  a.residual = p.residual;
   a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
   a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
   a.project_clip = p.project_clip;
@@ -60,38 +57,20 @@ template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
   const Arguments a = arguments<kConfig>(p);
-  const auto kernel = cluster_kernel<Shape<kConfig>>;
-  constexpr unsigned kClusterBlocks = kConfig.blocks;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {kClusterBlocks, 1, 1};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(kConfig.blocks);
-  config.blockDim = dim3(Shape<kConfig>::kThreads);
-  config.dynamicSmemBytes = Shape<kConfig>::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  config.numAttrs = 1;
+  using S = Shape<kConfig>;
+  const auto kernel = cluster_kernel<S>;
+  constexpr unsigned kBlocks = kConfig.blocks;
+  const dim3 block(S::kThreads);
   int clusters = 0;
-  cudaError_t status = allow_shared_memory(kernel, Shape<kConfig>::kSharedBytes);
-  if (status == cudaSuccess) status = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  if (status == cudaSuccess) {
+    const ClusterConfig one(dim3(kBlocks), block, S::kSharedBytes, kBlocks, Launch{where.stream});
+    status = cudaOccupancyMaxActiveClusters(&clusters, kernel, one.get());
+  }
   if (status != cudaSuccess) return status;
-  config.gridDim.x = kConfig.blocks * std::min(a.tiles, static_cast<std::uint32_t>(std::max(clusters, 1)));
-  config.numAttrs = where.programmatic ? 2 : 1;
-  return cudaLaunchKernelEx(&config, kernel, a, static_cast<const __half*>(x),
-                            static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
-}
-
-void put_halves(unsigned char* to, float first, float second) {
-  const __half values[2] = {__float2half_rn(first), __float2half_rn(second)};
-  std::memcpy(to, values, sizeof values);
-}
-
-void put_float(unsigned char* to, const float* from, int i) {
-  const float value = from != nullptr ? from[i] : 0.0F;
-  std::memcpy(to, &value, sizeof value);
+  const dim3 grid(kBlocks * std::min(a.tiles, static_cast<std::uint32_t>(std::max(clusters, 1))));
+  return launch_clusters(kernel, grid, block, S::kSharedBytes, kBlocks, where, a, static_cast<const __half*>(x),
+                         static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
 }
 
 /// One fragment: rows 2r and 2r + 1 of `matrix`, (., columns) row-major, are the instruction's r and r + 8; its k, 4 at

@@ -5,11 +5,14 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_image_down.cuh"
+#include "launch_cluster.h"
 
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::put_half;
 using inverted_image::Arguments;
 using inverted_image::Config;
 using inverted_image::kBands;
@@ -22,13 +25,6 @@ using Variant = InvertedResidualVariant;
 
 constexpr int kLanes = 32;
 
-/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-bool clips_fit(const InvertedResidualParams& p) {
-  constexpr float kLargestHalf = 65504.0F;
-  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
-         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
-}
-
 /// Of a block with stride 1 or 2.
 bool is_whole_picture(const InvertedResidualParams& p) {
   if (p.h != kSize || p.w != kSize || p.out_h != kSize / p.stride || p.out_w != kSize / p.stride) return false;
@@ -39,9 +35,8 @@ template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
   constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
-  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && is_whole_picture(p) && clips_fit(p) &&
-         p.n <= kMostBlocks / (kBands * kConfig.blocks);
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && is_whole_picture(p) &&
+         inverted_host::clips_fit(p) && p.n <= kMostBlocks / (kBands * kConfig.blocks);
 }
 
 template <class S>
@@ -64,25 +59,9 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   const auto kernel = kernel_of<S>();
   const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
   if (status != cudaSuccess) return status;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = where.programmatic ? 1 : 0;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {kBlocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(p.n * kBands) * kBlocks);
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = S::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  config.numAttrs = kBlocks > 1 ? 2 : 1;
-  return cudaLaunchKernelEx(&config, kernel, a, static_cast<const unsigned char*>(x),
-                            static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
-}
-
-void put_half(unsigned char* to, float value) {
-  const __half half = __float2half_rn(value);
-  std::memcpy(to, &half, sizeof half);
+  return launch_clusters(kernel, dim3(static_cast<unsigned>(p.n * kBands) * kBlocks), dim3(kThreads), S::kSharedBytes,
+                         kBlocks, where, a, static_cast<const unsigned char*>(x),
+                         static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
 }
 
 void put_biases(unsigned char* to, const float* from, int first) {
@@ -165,9 +144,6 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-#ifdef ONE
-    entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
-#else
     //           channels   stride blocks chunk
     entry<Config{64, 384,  64,    1,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
     entry<Config{64, 384,  64,    1,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
@@ -177,7 +153,6 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{96, 576,  96,    1,   2, 48}>(Variant::Image2K96N96, "image2_k96_n96"),
     entry<Config{96, 576, 160,    2,   1, 32}>(Variant::Image1K96N160, "image1_k96_n160"),
     entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
-#endif
 };
 // clang-format on
 

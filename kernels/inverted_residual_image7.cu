@@ -6,11 +6,15 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_image7_kernel.cuh"
+#include "launch_cluster.h"
 
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::put_float;
+using inverted_host::put_half;
 using inverted_image7::Arguments;
 using inverted_image7::ChunkLayout;
 using inverted_image7::Config;
@@ -35,19 +39,11 @@ std::int64_t blocks(const InvertedResidualParams& p) {
   return (std::int64_t{p.n} + pictures - 1) / pictures * kConfig.blocks;
 }
 
-/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-bool clips_fit(const InvertedResidualParams& p) {
-  constexpr float kLargestHalf = 65504.0F;
-  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
-         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
-}
-
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
-  return compute_capability == kComputeCapability && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && p.h <= kSide && p.w <= kSide && p.out_h == p.h &&
-         p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 && clips_fit(p) &&
-         blocks<kConfig>(p) <= std::numeric_limits<std::int32_t>::max();
+  return compute_capability == kComputeCapability && inverted_host::channels_fit(p, kConfig) && p.h <= kSide &&
+         p.w <= kSide && p.out_h == p.h && p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 &&
+         inverted_host::clips_fit(p) && blocks<kConfig>(p) <= std::numeric_limits<std::int32_t>::max();
 }
 
 template <Config kConfig>
@@ -60,31 +56,9 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   const auto kernel = image7_kernel<S>;
   const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
   if (status != cudaSuccess) return status;
-  constexpr unsigned kClusterBlocks = kConfig.blocks;
-  cudaLaunchAttribute attributes[2]{};
-  attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {kClusterBlocks, 1, 1};
-  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[1].val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks<kConfig>(p)));
-  config.blockDim = dim3(S::kThreads);
-  config.dynamicSmemBytes = S::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  config.numAttrs = where.programmatic ? 2 : 1;
-  return cudaLaunchKernelEx(&config, kernel, a, static_cast<const unsigned char*>(x),
-                            static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
-}
-
-void put_half(unsigned char* to, float value) {
-  const __half half = __float2half_rn(value);
-  std::memcpy(to, &half, sizeof half);
-}
-
-void put_float(unsigned char* to, const float* from, int index) {
-  const float value = from != nullptr ? from[index] : 0.0F;
-  std::memcpy(to, &value, sizeof value);
+  return launch_clusters(kernel, dim3(static_cast<unsigned>(blocks<kConfig>(p))), dim3(S::kThreads), S::kSharedBytes,
+                         kConfig.blocks, where, a, static_cast<const unsigned char*>(x),
+                         static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
 }
 
 /// The operand of a product with `columns` columns: steps of 16 of k, of 8 columns each 8 of k, a column in 16 bytes.
@@ -151,7 +125,6 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{160, 960, 160,    1,       1,    4,     6}>(Variant::Image7P1Cluster4N160, "image7_p1_cluster4_n160"),
     entry<Config{160, 960, 160,    1,       2,    3,     3}>(Variant::Image7P1HalvesCluster3N160, "image7_p1_halves_cluster3_n160"),
     entry<Config{160, 960, 160,    1,       2,    2,     3}>(Variant::Image7P1HalvesCluster2N160, "image7_p1_halves_cluster2_n160"),
-    entry<Config{160, 960, 160,    2,       1,    2,     5}>(Variant::Image7P2Cluster2N160, "image7_p2_cluster2_n160"),
     entry<Config{160, 960, 160,    2,       1,    1,     6}>(Variant::Image7P2Cluster1N160, "image7_p2_cluster1_n160"),
     entry<Config{160, 960, 320,    1,       1,    8,     4}>(Variant::Image7P1Cluster8N320, "image7_p1_cluster8_n320"),
     entry<Config{160, 960, 320,    1,       1,    5,     3}>(Variant::Image7P1Cluster5N320, "image7_p1_cluster5_n320"),

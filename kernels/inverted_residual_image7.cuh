@@ -84,13 +84,14 @@ struct Shape {
   static constexpr int kRowBytes = kConfig.c_out / 32 * 2 * kPieceBytes;
   static constexpr int kPartialBytes = kSenders == 1 ? 0 : kSenders * kPictures * kRows * kRowBytes;
 
-  // Shared memory: barriers, full and empty of each part's stages, then that of the sums | stages | patches, two each |
-  // project's biases | pixels of x | partial sums.
+  // Shared memory: barriers, full and empty of each part's stages, then that of biases and sums | stages | patches, two
+  // each | project's biases | pixels of x | partial sums.
+  static constexpr int kBiasBytes = kConfig.c_out * 4;
   static constexpr int kArrivedAt = kParts * kStages * 16;
   static constexpr int kStagesAt = 128;
   static constexpr int kPatchesAt = kStagesAt + kParts * kStages * kStageBytes;
   static constexpr int kBiasAt = kPatchesAt + kWarpgroups * 2 * kPatchBytes;
-  static constexpr int kPixelsAt = kBiasAt + kConfig.c_out * 4;
+  static constexpr int kPixelsAt = kBiasAt + kBiasBytes;
   static constexpr int kPartialAt = kPixelsAt + kWarpgroups * kPixelBytes;
   static constexpr int kSharedBytes = kPartialAt + kPartialBytes;
 

@@ -48,13 +48,9 @@ class Fetch {
   __device__ __forceinline__ Fetch(const unsigned char* from, int part, int chunks, std::uint32_t shared)
       : slot_(shared, part), from_(from), left_(chunks) {}
 
-  /// The first stages, and with the very first project's biases.
-  __device__ __forceinline__ void fill(const unsigned char* bias, std::uint32_t bias_to) {
-    constexpr int kBiasBytes = S::kConfig.c_out * 4;
-    inverted_cluster::expect(slot_.full(), kBiasBytes + S::kStageBytes);
-    copy_bulk(bias_to, bias, kBiasBytes, slot_.full());
-    copy_chunk();
-    for (int i = 1; i < S::kStages && left_ > 0; ++i) fetch();
+  /// The first stages.
+  __device__ __forceinline__ void fill() {
+    for (int i = 0; i < S::kStages && left_ > 0; ++i) fetch();
   }
 
   /// Waits until the next stage is free.
@@ -67,10 +63,6 @@ class Fetch {
  private:
   __device__ __forceinline__ void fetch() {
     inverted_cluster::expect(slot_.full(), S::kStageBytes);
-    copy_chunk();
-  }
-
-  __device__ __forceinline__ void copy_chunk() {
     copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
     from_ += S::kLayout.bytes;
     --left_;
@@ -223,20 +215,22 @@ __global__ void __launch_bounds__(S::kThreads)
   const int first_chunk = sender * S::kChunks / S::kSenders;
   const int chunks = (sender + 1) * S::kChunks / S::kSenders - first_chunk;
 
-  Fetch<S> fetch(packed + S::kConfig.c_out * 4 + static_cast<std::size_t>(first_chunk) * S::kLayout.bytes, part, chunks,
+  Fetch<S> fetch(packed + S::kBiasBytes + static_cast<std::size_t>(first_chunk) * S::kLayout.bytes, part, chunks,
                  shared);
   if (fetches<S>()) {
     for (int stage = part * S::kStages; stage < (part + 1) * S::kStages; ++stage) {
       initialize(shared + static_cast<std::uint32_t>(stage * 16), 1);
       initialize(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * 4);
     }
-    if (S::kSenders > 1 && part == 0) {
-      initialize(shared + S::kArrivedAt, 1);
-      inverted_cluster::expect(shared + S::kArrivedAt,
-                               S::kSenders * min(S::kPictures, a.n - first_picture) * rows * S::kRowBytes);
-    }
+    if (part == 0) initialize(shared + S::kArrivedAt, 1);
     publish_barriers();
-    fetch.fill(packed, shared + S::kBiasAt);
+    if (part == 0) {
+      const int sums =
+          S::kSenders == 1 ? 0 : S::kSenders * min(S::kPictures, a.n - first_picture) * rows * S::kRowBytes;
+      inverted_cluster::expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
+      copy_bulk(shared + S::kBiasAt, packed, S::kBiasBytes, shared + S::kArrivedAt);
+    }
+    fetch.fill();
   }
   if constexpr (S::kBlocks > 1) inverted_cluster::arrive_in_cluster();
   for (int at = S::kPatchesAt + static_cast<int>(threadIdx.x) * 16; at < S::kBiasAt; at += S::kThreads * 16) {
@@ -259,6 +253,7 @@ __global__ void __launch_bounds__(S::kThreads)
     finish_rows<S>(a, rank, first_picture, rows, x, y, shared);
   } else {
     if (first_picture + picture >= a.n) return;
+    inverted_cluster::wait(shared + S::kArrivedAt, 0);
 #pragma unroll
     for (int block = 0; block < S::kConfig.c_out / 32; ++block) {
       const int channel = block * 32 + lane() % 4 * 8;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_simt_kernel.cuh"
 
 namespace mobicuda::kernels {
@@ -60,16 +61,10 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
                           const Launch& where) {
   using S = Shape<kConfig>;
   Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
+  inverted_host::set_extents(a, p);
   a.c_hidden = p.c_hidden;
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kConfig.tile_w)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, kConfig.tile_h)));
-  a.residual = p.residual;
   a.expand_clip = p.expand_clip;
   a.depthwise_clip = p.depthwise_clip;
   a.project_clip = p.project_clip;

@@ -7,11 +7,14 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_small_kernel.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::put_float;
+using inverted_host::put_half;
 using inverted_small::Arguments;
 using inverted_small::Config;
 using inverted_small::kUnit;
@@ -26,16 +29,10 @@ Arguments arguments(const InvertedResidualParams& p) {
   const int tiles_x = ceil_div(p.out_w, kConfig.tile_w);
   const int tiles_y = ceil_div(p.out_h, kConfig.tile_h);
   Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
+  inverted_host::set_extents(a, p);
   a.tiles = static_cast<std::uint32_t>(std::int64_t{p.n} * tiles_x * tiles_y);
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(tiles_x));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(tiles_y));
-  a.residual = p.residual;
   a.expand_hi = __float2half2_rn(p.expand_clip.hi);
   a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_clip = p.project_clip;
@@ -52,13 +49,9 @@ template <Config kConfig>
 cudaError_t query_blocks(std::uint32_t& blocks) {
   constexpr std::size_t kBytes = kSharedBytes<kConfig, true>;
   const auto kernel = inverted_small::small_kernel<Shape<kConfig>, true>;
-  int device = 0;
   int multiprocessors = 0;
   int each = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
+  cudaError_t status = inverted_host::count_multiprocessors(multiprocessors);
   if (status == cudaSuccess) status = allow_shared_memory(kernel, kBytes);
   if (status == cudaSuccess) {
     status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Shape<kConfig>::kThreads, kBytes);
@@ -94,16 +87,6 @@ UnitLayout layout_of(const InvertedResidualParams& p) { return inverted_small::u
 std::size_t packed_bytes(const InvertedResidualParams& p) {
   return static_cast<std::size_t>(p.c_out) * sizeof(float) + inverted_small::kZeroBytes +
          static_cast<std::size_t>(p.c_hidden / kUnit) * static_cast<std::size_t>(layout_of(p).bytes);
-}
-
-void put_half(unsigned char* to, float value) {
-  const __half half = __float2half_rn(value);
-  std::memcpy(to, &half, sizeof half);
-}
-
-void put_float(unsigned char* to, const float* from, int index) {
-  const float value = from != nullptr ? from[index] : 0.0F;
-  std::memcpy(to, &value, sizeof value);
 }
 
 /// The first of the two input channels that word `word` of a lane's part of a pixel of x holds: a lane reads 16 or 8
@@ -166,13 +149,6 @@ void pack(const InvertedResidualParams& p, const InvertedResidualWeights& weight
   for (int first = 0; first < p.c_hidden; first += kUnit, to += layout_of(p).bytes) pack_unit(p, weights, first, to);
 }
 
-/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-bool clips_fit(const InvertedResidualParams& p) {
-  constexpr float kLargestHalf = 65504.0F;
-  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
-         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
-}
-
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 80;
@@ -180,8 +156,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   const std::int64_t tiles_x = (std::int64_t{p.out_w} + kConfig.tile_w - 1) / kConfig.tile_w;
   const std::int64_t tiles_y = (std::int64_t{p.out_h} + kConfig.tile_h - 1) / kConfig.tile_h;
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
-  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && clips_fit(p) &&
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && inverted_host::clips_fit(p) &&
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);

@@ -7,11 +7,13 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_strip_kernel.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::put_float;
 using inverted_strip::Arguments;
 using inverted_strip::Config;
 using inverted_strip::kColumns;
@@ -30,17 +32,11 @@ Arguments arguments(const InvertedResidualParams& p) {
   const int strips_x = ceil_div(p.out_w, kColumns);
   const int strips_y = ceil_div(p.out_h, kConfig.rows);
   Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
+  inverted_host::set_extents(a, p);
   a.strips = static_cast<std::uint32_t>(std::int64_t{p.n} * strips_x * strips_y);
   a.pairs = (a.strips + 1) / 2;
   a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
   a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
-  a.residual = p.residual;
   a.expand_hi = __float2half2_rn(p.expand_clip.hi);
   a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_lo = __float2half2_rn(p.project_clip.lo);
@@ -53,12 +49,8 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
                           const Launch& where) {
   using S = Shape<kConfig>;
   const auto kernel = inverted_strip::strip_kernel<S>;
-  int device = 0;
   int multiprocessors = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
+  cudaError_t status = inverted_host::count_multiprocessors(multiprocessors);
   if (status == cudaSuccess) status = allow_shared_memory(kernel, S::kSharedBytes);
   if (status != cudaSuccess) return status;
   const Arguments a = arguments<kConfig>(p);
@@ -67,15 +59,7 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
                 static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
 }
 
-void put_half(unsigned char* word, int e, float value) {
-  const __half half = __float2half_rn(value);
-  std::memcpy(word + e * 2, &half, sizeof half);
-}
-
-void put_float(unsigned char* word, const float* from, int index) {
-  const float value = from != nullptr ? from[index] : 0.0F;
-  std::memcpy(word, &value, sizeof value);
-}
+void put_half(unsigned char* word, int e, float value) { inverted_host::put_half(word + e * 2, value); }
 
 /// Word `word` of a lane's `words` in an operand.
 unsigned char* word_of(unsigned char* to, int words, int word, int lane) {
@@ -139,13 +123,6 @@ std::size_t packed_bytes(const InvertedResidualParams&) {
   return Shape<kConfig>::kPackedBytes;
 }
 
-/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-bool clips_fit(const InvertedResidualParams& p) {
-  constexpr float kLargestHalf = 65504.0F;
-  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
-         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
-}
-
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;  // for its shared memory
@@ -154,8 +131,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
   // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
   const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
-  return compute_capability >= kOldest && p.elem == Elem::F16 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && clips_fit(p) &&
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && inverted_host::clips_fit(p) &&
          (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "inverted_residual_families.h"
+#include "inverted_residual_host.h"
 #include "inverted_residual_kernel.cuh"
 
 namespace mobicuda::kernels {
@@ -17,6 +18,7 @@ using inverted::Config;
 using inverted::kUnit;
 using inverted::Shape;
 using inverted::UnitLayout;
+using inverted_host::put_halves;
 using Variant = InvertedResidualVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
@@ -49,12 +51,7 @@ Arguments arguments(const InvertedResidualParams& p) {
   const int tiles_x = ceil_div(p.out_w, kConfig.tile_w);
   const int tiles_y = ceil_div(p.out_h, kConfig.tile_h);
   Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
+  inverted_host::set_extents(a, p);
   a.c_in = p.c_in;
   a.c_out = p.c_out;
   a.k_steps = k_steps(p);
@@ -71,7 +68,6 @@ Arguments arguments(const InvertedResidualParams& p) {
   a.patch_row_bytes = vectors * 16 + 16;  // an odd number of 16 bytes: ldmatrix reads 8 rows from different banks
   a.weight_slots = a.chunks;
   a.patch_slots = 1;
-  a.residual = p.residual;
   a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
   a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
   a.project_clip = p.project_clip;
@@ -160,11 +156,6 @@ bool channels_fit(const InvertedResidualParams& p, const InvertedResidualTile& t
   const int hidden_step = p.expand ? kUnit : 8;
   return p.c_in % 8 == 0 && p.c_out % 8 == 0 && p.c_out <= t.c_out && p.c_hidden % hidden_step == 0 &&
          (p.expand || p.c_hidden == p.c_in);
-}
-
-void put_halves(unsigned char* to, float first, float second) {
-  const __half values[2] = {__float2half_rn(first), __float2half_rn(second)};
-  std::memcpy(to, values, sizeof values);
 }
 
 /// One fragment of 16 (k) x 16 (columns); value(column, k) gives the weights.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include <cuda_runtime.h>
 
@@ -16,6 +17,22 @@ constexpr std::size_t size_of(Elem elem) { return elem == Elem::F32 ? 4 : 2; }
 struct Clip {
   float lo;
   float hi;
+};
+
+enum class ActivationKind : std::uint8_t { Clip, Sigmoid, Silu, HardSwish, Tanh, LeakyRelu, Elu };
+
+/// Applied last; NaN propagates. Clip; Sigmoid: s(x) = 1 / (1 + exp(-x)); Silu: x * s(x); HardSwish:
+/// x * min(max(x / 6 + 1/2, 0), 1); Tanh; where x < 0, LeakyRelu: alpha * x, and Elu: alpha * (exp(x) - 1), elsewhere
+/// x.
+struct Activation {
+  ActivationKind kind = ActivationKind::Clip;
+  float lo = -std::numeric_limits<float>::infinity();  ///< of Clip
+  float hi = std::numeric_limits<float>::infinity();
+  float alpha = 0.0F;  ///< of LeakyRelu and Elu, finite
+
+  constexpr Activation() = default;
+  constexpr Activation(Clip clip) : lo(clip.lo), hi(clip.hi) {}
+  constexpr explicit Activation(ActivationKind which, float factor = 0.0F) : kind(which), alpha(factor) {}
 };
 
 /// Where and how a kernel is enqueued.

@@ -112,7 +112,16 @@ struct PadSizes {
   int n, h, w, words;  ///< of x; words of a pixel
   int out_h, out_w;
   int top, left;
+  PadMode mode;
 };
+
+/// The pixel of 0..extent that stands at position i of a padded axis; may lie outside where the mode is Constant.
+__device__ __forceinline__ int padded_source(PadMode mode, int i, int extent) {
+  if (mode == PadMode::Constant) return i;
+  if (mode == PadMode::Edge) return min(max(i, 0), extent - 1);
+  const int mirrored = i < 0 ? -i : i;
+  return mirrored < extent ? mirrored : 2 * (extent - 1) - mirrored;
+}
 
 // grid (words of a row of y, rows of y, pictures)
 template <class Word>
@@ -122,10 +131,10 @@ __global__ void __launch_bounds__(kThreads) pad_kernel(PadSizes p, Word fill, co
   const int ox = static_cast<int>(at / p.words);
   if (ox >= p.out_w) return;
   const std::int64_t word = at - static_cast<std::int64_t>(ox) * p.words;
-  const int ix = ox - p.left;
+  const int ix = padded_source(p.mode, ox - p.left, p.w);
   for (int n = static_cast<int>(blockIdx.z); n < p.n; n += static_cast<int>(gridDim.z)) {
     for (int oy = static_cast<int>(blockIdx.y); oy < p.out_h; oy += static_cast<int>(gridDim.y)) {
-      const int iy = oy - p.top;
+      const int iy = padded_source(p.mode, oy - p.top, p.h);
       const bool inside = iy >= 0 && iy < p.h && ix >= 0 && ix < p.w;
       const std::int64_t from = ((static_cast<std::int64_t>(n) * p.h + iy) * p.w + ix) * p.words + word;
       const std::int64_t to = ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.words + word;
@@ -191,7 +200,7 @@ cudaError_t layout_transform_of(const LayoutTransformParams& p, const void* x, v
 
 template <class Word>
 cudaError_t launch_pad(const PadParams& p, int words, Word fill, const void* x, void* y, const Launch& where) {
-  const PadSizes sizes{p.n, p.h, p.w, words, p.h + p.top + p.bottom, p.w + p.left + p.right, p.top, p.left};
+  const PadSizes sizes{p.n, p.h, p.w, words, p.h + p.top + p.bottom, p.w + p.left + p.right, p.top, p.left, p.mode};
   const std::int64_t row_words = static_cast<std::int64_t>(sizes.out_w) * words;
   const std::int64_t blocks = ceil_div(row_words, std::int64_t{kThreads});
   return launch(pad_kernel<Word>, dim3(static_cast<unsigned>(blocks), grid_yz(sizes.out_h), grid_yz(p.n)),
@@ -218,6 +227,13 @@ cudaError_t launch_transpose(const TransposeParams& p, int words_divisor, const 
   return launch(transpose_kernel<Word>,
                 dim3(static_cast<unsigned>(blocks), grid_yz(sizes.extent[1]), grid_yz(sizes.extent[0])), dim3(kThreads),
                 0, where, sizes, static_cast<const Word*>(x), static_cast<Word*>(y));
+}
+
+/// Whether every pixel that a mode takes from the picture is there.
+bool pads_from_picture(const PadParams& p) {
+  if (p.mode == PadMode::Constant) return true;
+  if (p.mode == PadMode::Edge) return p.h > 0 && p.w > 0;
+  return std::max(p.top, p.bottom) < p.h && std::max(p.left, p.right) < p.w;
 }
 
 bool is_permutation(const int (&permutation)[4]) {
@@ -258,6 +274,7 @@ cudaError_t pad(const PadParams& p, const void* x, void* y, const Launch& where)
   const int out_h = p.h + p.top + p.bottom;
   const int out_w = p.w + p.left + p.right;
   if (p.n < 0 || p.h < 0 || p.w < 0 || p.c < 0 || out_h < 0 || out_w < 0) return cudaErrorInvalidValue;
+  if (!pads_from_picture(p)) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || out_h == 0 || out_w == 0) return cudaSuccess;
   const std::int64_t bytes = static_cast<std::int64_t>(p.c) * static_cast<std::int64_t>(size_of(p.elem));
   const bool wide = bytes % 16 == 0 && aligned_16(x, y);

@@ -29,12 +29,16 @@ struct ConvertPicturesParams {
 /// y is float, NCHW or NHWC.
 cudaError_t convert_pictures(const ConvertPicturesParams& params, const void* x, void* y, const Launch& where);
 
-/// Surrounds each picture of an NHWC tensor with `value`.
+/// Pixels around a picture: `value`, the border's nearest, or the picture mirrored at its border's pixels.
+enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
+
+/// Surrounds each picture of an NHWC tensor.
 struct PadParams {
   Elem elem = Elem::F32;
   int n = 0, h = 0, w = 0, c = 0;
   int top = 0, left = 0, bottom = 0, right = 0;
   float value = 0.0F;
+  PadMode mode = PadMode::Constant;  ///< Edge: h, w > 0. Reflect: sides smaller than h and w
 };
 
 cudaError_t pad(const PadParams& params, const void* x, void* y, const Launch& where);

@@ -21,6 +21,13 @@ constexpr int kDepth = 8;
 constexpr int kManyWarps = 4;
 constexpr std::int64_t kFewWarps = 528;  // below this, one warp a block spreads over more multiprocessors
 
+/// How many of a window's taps lie before `end`: they start at `start`, `step` apart.
+__device__ __forceinline__ int taps_before(int end, int start, int taps, int step) {
+  if (end <= start) return 0;
+  const int count = step == 1 ? end - start : (end - start + step - 1) / step;
+  return min(count, taps);
+}
+
 /// A value joins a running maximum; NaN stays.
 __device__ __forceinline__ float larger(float best, float x) { return x > best || x != x ? x : best; }
 
@@ -34,20 +41,23 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
   if (ox >= p.out_w) return;
   const std::int64_t channel = (at - static_cast<std::int64_t>(ox) * packets) * N;
   const int x0 = ox * p.stride_w - p.pad_left;
-  const int first_x = max(x0, 0);
-  const int last_x = min(x0 + p.kernel_w, p.w);
+  const int skipped_x = taps_before(0, x0, p.kernel_w, p.dilation_w);
+  const int taps_x = taps_before(p.w, x0, p.kernel_w, p.dilation_w) - skipped_x;
+  const int first_x = x0 + skipped_x * p.dilation_w;
   for (int n = static_cast<int>(blockIdx.z); n < p.n; n += static_cast<int>(gridDim.z)) {
     for (int oy = static_cast<int>(blockIdx.y); oy < p.out_h; oy += static_cast<int>(gridDim.y)) {
       const int y0 = oy * p.stride_h - p.pad_top;
-      const int first_y = max(y0, 0);
-      const int last_y = min(y0 + p.kernel_h, p.h);
+      const int skipped_y = taps_before(0, y0, p.kernel_h, p.dilation_h);
+      const int taps_y = taps_before(p.h, y0, p.kernel_h, p.dilation_h) - skipped_y;
+      const int first_y = y0 + skipped_y * p.dilation_h;
       float result[N];
 #pragma unroll
       for (int j = 0; j < N; ++j) result[j] = kMaximum ? -INFINITY : 0.0F;
-      for (int iy = first_y; iy < last_y; ++iy) {
-        const T* row = x + (static_cast<std::int64_t>(n) * p.h + iy) * p.w * p.c + channel;
-        for (int ix = first_x; ix < last_x; ++ix) {
-          const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(ix) * p.c);
+      for (int ky = 0; ky < taps_y; ++ky) {
+        const int iy = first_y + ky * p.dilation_h;
+        const T* row = x + ((static_cast<std::int64_t>(n) * p.h + iy) * p.w + first_x) * p.x_pitch + channel;
+        for (int kx = 0; kx < taps_x; ++kx) {
+          const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(kx) * p.dilation_w * p.x_pitch);
 #pragma unroll
           for (int j = 0; j < N; ++j) {
             const float value = to_float(values.item[j]);
@@ -57,18 +67,18 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       }
       float divisor = 1.0F;
       if constexpr (!kMaximum) {
-        int window_h = last_y - first_y;
-        int window_w = last_x - first_x;
+        int window_h = taps_y;
+        int window_w = taps_x;
         if (p.count_include_pad) {
-          window_h = min(y0 + p.kernel_h, p.h + p.pad_bottom) - y0;
-          window_w = min(x0 + p.kernel_w, p.w + p.pad_right) - x0;
+          window_h = taps_before(p.h + p.pad_bottom, y0, p.kernel_h, p.dilation_h);
+          window_w = taps_before(p.w + p.pad_right, x0, p.kernel_w, p.dilation_w);
         }
         divisor = static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
       }
       Packet<T, N> packet;
 #pragma unroll
       for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
-      store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.c + channel, packet);
+      store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.y_pitch + channel, packet);
     }
   }
 }
@@ -126,9 +136,11 @@ cudaError_t launch_pooling(const PoolingParams& p, const void* x, void* y, const
 }
 
 template <class T>
-cudaError_t pooling_of(const PoolingParams& p, const void* x, void* y, const Launch& where) {
-  return p.c % kWide<T> == 0 && aligned_16(x, y) ? launch_pooling<T, kWide<T>>(p, x, y, where)
-                                                 : launch_pooling<T, 1>(p, x, y, where);
+cudaError_t pooling_of(PoolingParams p, const void* x, void* y, const Launch& where) {
+  if (p.x_pitch == 0) p.x_pitch = p.c;
+  if (p.y_pitch == 0) p.y_pitch = p.c;
+  const bool wide = p.c % kWide<T> == 0 && p.x_pitch % kWide<T> == 0 && p.y_pitch % kWide<T> == 0 && aligned_16(x, y);
+  return wide ? launch_pooling<T, kWide<T>>(p, x, y, where) : launch_pooling<T, 1>(p, x, y, where);
 }
 
 template <class T, int N>
@@ -153,7 +165,8 @@ cudaError_t global_of(const GlobalAveragePoolParams& p, const void* x, void* y, 
 
 cudaError_t pooling(const PoolingParams& p, const void* x, void* y, const Launch& where) {
   const bool valid = p.n >= 0 && p.h > 0 && p.w > 0 && p.c >= 0 && p.out_h >= 0 && p.out_w >= 0 && p.kernel_h > 0 &&
-                     p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0;
+                     p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0 &&
+                     (p.x_pitch == 0 || p.x_pitch >= p.c) && (p.y_pitch == 0 || p.y_pitch >= p.c);
   if (!valid) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || p.out_h == 0 || p.out_w == 0) return cudaSuccess;
   return p.elem == Elem::F32 ? pooling_of<float>(p, x, y, where) : pooling_of<__half>(p, x, y, where);

@@ -18,6 +18,8 @@ struct PoolingParams {
   int stride_h = 1, stride_w = 1;
   int pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   bool count_include_pad = false;
+  int dilation_h = 1, dilation_w = 1;
+  int x_pitch = 0, y_pitch = 0;  ///< elements from a pixel to the next; 0: c
 };
 
 cudaError_t pooling(const PoolingParams& params, const void* x, void* y, const Launch& where);

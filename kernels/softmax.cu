@@ -1,9 +1,13 @@
-// y[r, c] = exp(x[r, c] - max) / sum exp(x[r, c] - max); one block for each row.
+// y[r, c] = exp(x[r, c] - max) / sum exp(x[r, c] - max); one block for each row, or one warp, or one thread.
 //
-// Rows of up to kHeld columns: a thread holds kItems elements in registers and the row is read once. Longer rows
-// are read three times (from the caches, after the first). Two block reductions by shuffles and one word of
-// shared memory for each warp. NaN or +infinity in a row makes the whole row NaN.
+// Rows of up to kNarrow columns take a warp: each lane holds kItems elements, the reductions are shuffles. Rows whose
+// columns lie apart take a thread each, that reads them three times. Rows of up to kHeld columns: a thread holds kItems
+// elements in registers and the row is read once. Longer rows are read three times (from the caches, after the first).
+// Two block reductions by shuffles and one word of shared memory for each warp. NaN or +infinity in a row makes the
+// whole row NaN.
 #include "softmax.h"
+
+#include <algorithm>
 
 #include "packet.cuh"
 
@@ -15,6 +19,7 @@ constexpr int kThreads = 256;
 constexpr int kItems = 4;
 constexpr int kHeld = kThreads * kItems;
 constexpr int kLongThreads = 1024;
+constexpr int kNarrow = kWarp * kItems;
 
 struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
@@ -24,24 +29,71 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/// The same result in every thread. `scratch` holds one float for each warp; a reduction before this one with
-/// the same scratch must be followed by a barrier.
-template <int Threads, class Op>
-__device__ float block_reduce(float value, float neutral, Op op, float* scratch) {
-  constexpr int kWarps = Threads / kWarp;
-#pragma unroll
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value = op(value, __shfl_xor_sync(0xFFFFFFFFU, value, distance));
-  }
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (lane == 0) scratch[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  value = lane < kWarps ? scratch[lane] : neutral;
+template <class Op>
+__device__ float warp_reduce(float value, Op op) {
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value = op(value, __shfl_xor_sync(0xFFFFFFFFU, value, distance));
   }
   return value;
+}
+
+/// The same result in every thread. `scratch` holds one float for each warp; a reduction before this one with
+/// the same scratch must be followed by a barrier.
+template <int Threads, class Op>
+__device__ float block_reduce(float value, float neutral, Op op, float* scratch) {
+  constexpr int kWarps = Threads / kWarp;
+  value = warp_reduce(value, op);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (lane == 0) scratch[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = lane < kWarps ? scratch[lane] : neutral;
+  return warp_reduce(value, op);
+}
+
+// block (lanes, rows); grid (rows)
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads) softmax_narrow_kernel(int rows, int columns, const In* x, Out* y) {
+  wait_for_predecessor();
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= rows) return;  // a whole warp
+  float values[kItems];
+  float largest = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kWarp;
+    values[i] = column < columns ? to_float(x[row * columns + column]) : -INFINITY;
+    largest = fmaxf(largest, values[i]);
+  }
+  largest = warp_reduce(largest, Larger{});
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    values[i] = expf(values[i] - largest);  // 0 beyond the row
+    sum += values[i];
+  }
+  sum = warp_reduce(sum, Plus{});
+#pragma unroll
+  for (int i = 0; i < kItems; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kWarp;
+    if (column < columns) y[row * columns + column] = from_float<Out>(values[i] / sum);
+  }
+}
+
+// grid (rows)
+template <class In, class Out>
+__global__ void __launch_bounds__(kThreads)
+    softmax_apart_kernel(int rows, int columns, int inner, const In* x, Out* y) {
+  wait_for_predecessor();
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (row >= rows) return;
+  const std::int64_t first = row / inner * inner * columns + row % inner;
+  const std::int64_t end = first + static_cast<std::int64_t>(columns) * inner;
+  float largest = -INFINITY;
+  for (std::int64_t at = first; at < end; at += inner) largest = fmaxf(largest, to_float(x[at]));
+  float sum = 0.0F;
+  for (std::int64_t at = first; at < end; at += inner) sum += expf(to_float(x[at]) - largest);
+  for (std::int64_t at = first; at < end; at += inner) y[at] = from_float<Out>(expf(to_float(x[at]) - largest) / sum);
 }
 
 template <class In, class Out>
@@ -96,6 +148,17 @@ __global__ void __launch_bounds__(kLongThreads) softmax_long_kernel(int columns,
 
 template <class In, class Out>
 cudaError_t launch_softmax(const SoftmaxParams& p, const void* x, void* y, const Launch& where) {
+  if (p.inner > 1) {
+    return launch(softmax_apart_kernel<In, Out>, dim3(static_cast<unsigned>(ceil_div(p.rows, kThreads))),
+                  dim3(kThreads), 0, where, p.rows, p.columns, p.inner, static_cast<const In*>(x),
+                  static_cast<Out*>(y));
+  }
+  if (p.columns <= kNarrow) {
+    const int height = std::min(p.rows, kThreads / kWarp);
+    return launch(softmax_narrow_kernel<In, Out>, dim3(static_cast<unsigned>(ceil_div(p.rows, height))),
+                  dim3(kWarp, static_cast<unsigned>(height)), 0, where, p.rows, p.columns, static_cast<const In*>(x),
+                  static_cast<Out*>(y));
+  }
   const dim3 grid(static_cast<unsigned>(p.rows));
   const bool held = p.columns <= kHeld;
   return launch(held ? softmax_held_kernel<In, Out> : softmax_long_kernel<In, Out>, grid,
@@ -106,7 +169,7 @@ cudaError_t launch_softmax(const SoftmaxParams& p, const void* x, void* y, const
 }  // namespace
 
 cudaError_t softmax(const SoftmaxParams& p, const void* x, void* y, const Launch& where) {
-  if (p.rows < 0 || p.columns < 0) return cudaErrorInvalidValue;
+  if (p.rows < 0 || p.columns < 0 || p.inner <= 0 || p.rows % p.inner != 0) return cudaErrorInvalidValue;
   if (p.output == Elem::F16 && p.elem == Elem::F32) return cudaErrorInvalidValue;
   if (p.rows == 0 || p.columns == 0) return cudaSuccess;
   if (p.elem == Elem::F32) return launch_softmax<float, float>(p, x, y, where);

@@ -107,7 +107,7 @@ void read_input(const schema::GraphProto& graph, ImportState& state) {
     }
     found = &input;
   }
-  if (found == nullptr) throw invalid("graph", "has no input");
+  if (found == nullptr) throw Error(ErrorCode::unsupported, "graph", "has no input: the network computes nothing");
   set_input(*found, state);
 }
 

@@ -61,6 +61,34 @@ ModelProto parse(std::span<const std::byte> bytes, const ImportLimits& limits) {
   return model;
 }
 
+std::string place(int index, const NodeProto& node) {
+  Origin origin;
+  origin.nodes.push_back({index, printable(node.name()), printable(node.op_type())});
+  return origin.describe();
+}
+
+Error domain_error(int index, const NodeProto& node, const ModelProto& model) {
+  for (const auto& function : model.functions()) {
+    if (function.name() == node.op_type() && function.domain() == node.domain()) {
+      return {ErrorCode::unsupported, place(index, node),
+              "is a function of the model, in domain " + in_quotes(node.domain()) + ", which is not supported",
+              "inline functions when exporting"};
+    }
+  }
+  return {ErrorCode::unsupported, place(index, node),
+          "operators of the domain " + in_quotes(node.domain()) + " are not supported"};
+}
+
+// Models all of whose operators are of other domains are sound.
+Error no_default_domain(const ModelProto& model) {
+  const auto& nodes = model.graph().node();
+  const auto standard = [](const NodeProto& node) { return is_default_domain(node.domain()); };
+  if (model.opset_import().empty() || nodes.empty() || std::any_of(nodes.begin(), nodes.end(), standard)) {
+    return invalid("opset_import", "the default domain is missing");
+  }
+  return domain_error(0, nodes[0], model);
+}
+
 std::int64_t read_opset(const ModelProto& model) {
   std::int64_t opset = 0;
   bool found = false;
@@ -70,7 +98,7 @@ std::int64_t read_opset(const ModelProto& model) {
     found = true;
     opset = import.version();
   }
-  if (!found) throw invalid("opset_import", "the default domain is missing");
+  if (!found) throw no_default_domain(model);
   if (opset < 1) throw invalid("opset_import", "the version must be > 0, got " + std::to_string(opset));
   if (opset < kOldestOpset || opset > kNewestOpset) {
     throw Error(ErrorCode::unsupported, "opset_import",
@@ -159,12 +187,6 @@ const std::string& read_output_name(const GraphProto& graph) {
 
 using Producers = std::unordered_map<std::string_view, int>;
 
-std::string place(int index, const NodeProto& node) {
-  Origin origin;
-  origin.nodes.push_back({index, printable(node.name()), printable(node.op_type())});
-  return origin.describe();
-}
-
 // Which node makes which value; refuses a value with two makers.
 Producers find_producers(const GraphProto& graph, const ImportState& state) {
   Producers producers;
@@ -177,7 +199,7 @@ Producers find_producers(const GraphProto& graph, const ImportState& state) {
         throw invalid(place(i, graph.node(i)), "the output " + in_quotes(name) + " exists already");
       }
     }
-    if (!any || graph.node(i).output(0).empty()) throw invalid(place(i, graph.node(i)), "has no first output");
+    if (!any) throw invalid(place(i, graph.node(i)), "has no output");
   }
   return producers;
 }
@@ -211,19 +233,6 @@ void check_inputs_exist(int index, const NodeProto& node, const Producers& produ
   }
 }
 
-void check_domain(int index, const NodeProto& node, const ModelProto& model) {
-  if (is_default_domain(node.domain())) return;
-  for (const auto& function : model.functions()) {
-    if (function.name() == node.op_type() && function.domain() == node.domain()) {
-      throw Error(ErrorCode::unsupported, place(index, node),
-                  "is a function of the model, in domain " + in_quotes(node.domain()) + ", which is not supported",
-                  "inline functions when exporting");
-    }
-  }
-  throw Error(ErrorCode::unsupported, place(index, node),
-              "operators of the domain " + in_quotes(node.domain()) + " are not supported");
-}
-
 void warn_of_other_shape(const schema::ValueInfoProto& declared, const Shape& shape, const ImportState& state) {
   if (!declared.type().tensor_type().has_shape()) return;
   const auto& dims = declared.type().tensor_type().shape().dim();
@@ -254,12 +263,14 @@ Graph import_graph(const ModelProto& model, const ImportOptions& options, const 
   for (int i = 0; i < graph.node_size(); ++i) {
     if (!needed[static_cast<std::size_t>(i)]) continue;
     check_inputs_exist(i, graph.node(i), producers, state);
-    check_domain(i, graph.node(i), model);
+    if (!is_default_domain(graph.node(i).domain())) throw domain_error(i, graph.node(i), model);
     NodeImporter node(state, graph.node(i), i);
     import_node(node);
   }
   const auto* result = std::get_if<ValueId>(&state.values.at(output));
-  if (result == nullptr) throw invalid("output " + in_quotes(output), "is a constant: the network computes nothing");
+  if (result == nullptr) {
+    throw Error(ErrorCode::unsupported, "output " + in_quotes(output), "is a constant: the network computes nothing");
+  }
   warn_of_other_shape(graph.output(0), state.builder.value(*result).desc.shape, state);
   return std::move(state.builder).build(*result);
 }

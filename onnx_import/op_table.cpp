@@ -80,6 +80,7 @@ constexpr OperatorForm kForms[] = {
     {"Mul", 6, 6, 2, 2, "axis broadcast", import_mul, fold_mul},
     {"Mul", 7, kNewest, 2, 2, "", import_mul, fold_mul},
     {"Neg", 6, kNewest, 1, 1, "", kNone, fold_neg},
+    {"PRelu", 6, kNewest, 2, 2, "", import_prelu, kNone},
     {"Pad", 6, 10, 1, 1, "mode pads value", import_pad_attributes, kNone},
     {"Pad", 11, 17, 2, 3, "mode", import_pad_inputs, kNone},
     {"Pad", 18, kNewest, 2, 4, "mode", import_pad_inputs, kNone},
@@ -217,6 +218,7 @@ void import_node(NodeImporter& node) {
   const OperatorForm& form = find_form(node);
   check_attributes(node, form);
   check_inputs(node, form);
+  if (node.proto().output(0).empty()) throw node.error(ErrorCode::invalid_model, "has no first output");
   const bool constants_only = node.all_inputs_constant();
   const ImportFunction function = constants_only && form.fold != nullptr ? form.fold : form.import;
   if (function == nullptr) {

@@ -18,6 +18,11 @@ def rows(record, batches):
     add_memory(record, add)
     network_check.requirements(record, add)
     add_accuracy(record, add)
+    for name in ("custom", "cudnn"):
+        counts = (record.get("conformance") or {}).get(name)
+        if counts:
+            add(f"ONNX's test models, {name}", "0 failed", f"{counts['failed']} of {counts['cases']}",
+                counts["failed"] == 0)
     if "sanitizer" in record:
         clean = sum(r["exit"] == 0 for r in record["sanitizer"])
         add("compute-sanitizer, four tools", "0 reports", f"{clean} of {len(record['sanitizer'])} runs clean",

@@ -5,6 +5,7 @@
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/conv2d.h"
 #include "baselines/cpu/ops/depthwise_conv.h"
+#include "baselines/cpu/ops/elementwise.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
 #include "baselines/cpu/ops/gemm.h"
 
@@ -16,6 +17,15 @@ constexpr std::int64_t kBlocksPerThread = 4;  // so that a slow thread holds the
 constexpr std::int64_t kPatchFloats = 32768;  // gathered patches of a block: half of a usual L2 cache
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// The kernels clip; other activations follow on the block that they have just written.
+void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                    float* y) {
+  if (activation.is_clip()) return;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; ++i) y[row * stride + i] = activate(y[row * stride + i], activation);
+  }
+}
 
 // A weight (n, k) and its bias, packed for this processor's kernels.
 struct PackedGemm {
@@ -73,6 +83,9 @@ void run_gemm(const PackedGemm& gemm, const Activation& activation, std::int64_t
                       task.first_panel = panel_block * gemm.panels / panel_blocks;
                       task.last_panel = (panel_block + 1) * gemm.panels / panel_blocks;
                       fp32_kernels().gemm(task);
+                      const std::int64_t first_column = task.first_panel * fp32_kernels().panel;
+                      const std::int64_t end = std::min(task.last_panel * fp32_kernels().panel, gemm.n);
+                      activate_block(activation, task.rows, end - first_column, gemm.n, task.y + first_column);
                     }
                   });
 }
@@ -131,7 +144,7 @@ LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
   shape.hi = op.activation.hi;
 
   return {with_isa("depthwise_conv"),
-          [weight, bias, shape, out_h = out[2], x = view.inputs[Conv2d::kInput],
+          [weight, bias, shape, out_h = out[2], activation = op.activation, x = view.inputs[Conv2d::kInput],
            residual = view.inputs[Conv2d::kResidual], y = view.output](const StepContext& context) {
             context.pool.for_ranges(context.n * out_h, 1, [&](std::int64_t first, std::int64_t last, int) {
               for (std::int64_t row = first; row < last; ++row) {
@@ -144,6 +157,7 @@ LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
                 task.y = context.buffer<float>(y) + at;
                 if (residual != kNoBuffer) task.residual = context.buffer<const float>(residual) + at;
                 fp32_kernels().depthwise_conv(task);
+                activate_block(activation, 1, shape.out_w * shape.c, 0, task.y);
               }
             });
           },
@@ -227,6 +241,7 @@ LoweredNode lower_general(const Conv2d& op, const NodeView& view) {
       task.y_stride = channels;
       if (residual != kNoBuffer) task.residual = context.buffer<const float>(residual) + at;
       fp32_kernels().gemm(task);
+      activate_block(activation, task.rows, gemm.n, channels, task.y);
     };
     context.pool.for_ranges(ceil_div(rows, block_rows) * group_count, 1,
                             [&](std::int64_t first, std::int64_t last, int worker) {

@@ -29,6 +29,7 @@ struct ConvProblem {
   bool bias = false;
   bool residual = false;
   bool float_output = false;  ///< y and bias in F32 although x and w are F16; without a residual
+  std::int64_t y_pitch = 0;   ///< NHWC: from pixel to pixel of y, a part of a wider tensor; 0 where y is packed
   Activation activation;
 
   std::int64_t out_h() const { return (h + pads.top + pads.bottom - dilations[0] * (kh - 1) - 1) / strides[0] + 1; }
@@ -39,6 +40,8 @@ struct ConvProblem {
   std::int64_t w_bytes() const { return k * (c / groups) * kh * kw * size_of(element()); }
   std::int64_t bias_bytes() const { return k * size_of(output_element()); }
   std::int64_t y_bytes() const { return n * k * out_h() * out_w() * size_of(output_element()); }
+  /// From y's first element to the end of the tensor that it is a part of.
+  std::int64_t y_span_bytes() const { return y_pitch == 0 ? y_bytes() : y_bytes() / k * y_pitch; }
   bool symmetric_pads() const { return pads.top == pads.bottom && pads.left == pads.right; }
   bool is_depthwise() const { return groups == c && groups == k; }
   bool is_pointwise() const {

@@ -15,8 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// For one round of one layer's trials. The most promising candidates come first.
-constexpr std::chrono::milliseconds kTrialBudget{1000};
+// For one round of trials: of all layers together, and of a layer that is all launch. The most promising candidates
+// come first.
+constexpr std::chrono::milliseconds kTrialBudgetOfAll{40000};
 constexpr std::chrono::milliseconds kTrialBudgetLaunchBound{200};
 
 // The fastest candidates of a layer run against each other once more.
@@ -87,9 +88,10 @@ TensorShape output_shape(const ConvProblem& p) {
 cudaError_t enqueue_epilogue(const ConvChoice& choice, const void* bias, const void* residual, void* y,
                              cudaStream_t stream) {
   if (!choice.needs_epilogue()) return cudaSuccess;
-  return affine_clip(output_shape(choice.problem), y, nullptr, choice.needs_bias() ? bias : nullptr,
-                     choice.needs_residual() ? residual : nullptr, choice.problem.activation.lo,
-                     choice.problem.activation.hi, y, stream);
+  Affine op{output_shape(choice.problem), choice.problem.activation};
+  op.x_pitch = op.y_pitch = choice.problem.y_pitch;
+  return affine(op, y, nullptr, choice.needs_bias() ? bias : nullptr, choice.needs_residual() ? residual : nullptr, y,
+                stream);
 }
 
 std::string describe(const ConvProblem& p) {
@@ -99,6 +101,7 @@ std::string describe(const ConvProblem& p) {
                      ", groups " + std::to_string(p.groups) + ", " + std::string(to_string(p.precision)) + " " +
                      std::string(to_string(p.layout));
   if (p.residual) text += ", residual";
+  if (p.y_pitch != 0) text += ", into " + std::to_string(p.y_pitch) + " channels";
   if (!p.activation.is_none()) text += ", " + to_string(p.activation);
   return text;
 }
@@ -112,7 +115,7 @@ class ConvSearch::Trial {
         known_(known),
         problem_(problem),
         explicit_pad_(explicit_pad),
-        deadline_(Clock::now() + (problem.launch_bound() ? kTrialBudgetLaunchBound : kTrialBudget)) {}
+        deadline_(Clock::now() + (problem.launch_bound() ? kTrialBudgetLaunchBound : search.trial_budget_)) {}
 
   void run(bool only_graph) {
     const KernelSink sink = [this](std::shared_ptr<const ConvKernel> kernel) { return attempt(std::move(kernel)); };
@@ -160,7 +163,7 @@ void ConvSearch::try_candidates(Known& known, bool only_graph) {
   grow(x_, problem.x_bytes(), "a trial's input");
   grow(w_, problem.w_bytes(), "a trial's weights");
   grow(bias_, problem.bias_bytes(), "a trial's bias");
-  grow(y_, problem.y_bytes(), "a trial's output");
+  grow(y_, problem.y_span_bytes(), "a trial's output");
   if (problem.residual) grow(residual_, problem.y_bytes(), "a trial's residual");
   Trial(*this, known, problem, Padding{}).run(only_graph);
   if (!problem.symmetric_pads()) {
@@ -196,6 +199,13 @@ double ConvSearch::retime(const ConvChoice& choice) const {
 }
 
 cudaError_t ConvSearch::enqueue(const ConvChoice& choice) const {
+  if (const cudaError_t status = enqueue_kernel(choice); status != cudaSuccess) return status;
+  const void* bias = choice.problem.bias ? bias_.data() : nullptr;
+  const void* residual = choice.problem.residual ? residual_.data() : nullptr;
+  return enqueue_epilogue(choice, bias, residual, y_.data(), handles_->stream());
+}
+
+cudaError_t ConvSearch::enqueue_kernel(const ConvChoice& choice) const {
   const ConvProblem& problem = choice.problem;
   const cudaStream_t stream = handles_->stream();
   const void* bias = problem.bias ? bias_.data() : nullptr;
@@ -204,14 +214,13 @@ cudaError_t ConvSearch::enqueue(const ConvChoice& choice) const {
     TensorShape unpadded = input_shape(problem);
     unpadded.h -= choice.explicit_pad.top + choice.explicit_pad.bottom;
     unpadded.w -= choice.explicit_pad.left + choice.explicit_pad.right;
-    const cudaError_t status = pad(unpadded, input_shape(problem), choice.explicit_pad.top, choice.explicit_pad.left,
-                                   0.0F, x_.data(), padded_.data(), stream);
+    const PadShape by{unpadded, input_shape(problem), choice.explicit_pad.top, choice.explicit_pad.left};
+    const cudaError_t status = pad(by, x_.data(), padded_.data(), stream);
     if (status != cudaSuccess) return status;
   }
   const ConvArguments arguments{
       choice.pads_first() ? padded_.data() : x_.data(), w_.data(), bias, residual, y_.data(), workspace_.data()};
-  if (const cudaError_t status = choice.kernel->enqueue(*handles_, arguments); status != cudaSuccess) return status;
-  return enqueue_epilogue(choice, bias, residual, y_.data(), stream);
+  return choice.kernel->enqueue(*handles_, arguments);
 }
 
 // Asked before timing: most kernels that a probe refuses would be fast.
@@ -222,7 +231,7 @@ bool ConvSearch::passes_probe(const ConvChoice& choice) {
                              w_.data(), p.k * (p.c / p.groups) * p.kh * p.kw,
                              y_.data(), p.k * p.out_h() * p.out_w()};
   const bool passes = keeps_float_inputs(
-      tensors, [&] { return enqueue(choice); }, handles_->stream());
+      tensors, [&] { return enqueue_kernel(choice); }, handles_->stream());
   for (const DeviceBuffer* buffer : {&x_, &w_}) fill_trial_data(*buffer);
   return passes;
 }
@@ -255,9 +264,32 @@ const ConvChoice* ConvSearch::best_of(std::span<const ConvProblem> alternatives)
   return best;
 }
 
+std::size_t ConvSearch::fastest(std::span<const Way> ways, std::int64_t x_bytes, std::int64_t y_bytes) {
+  if (ways.size() == 1) return 0;
+  grow(x_, x_bytes, "a trial's input");
+  grow(y_, y_bytes, "a trial's output");
+  std::size_t best = 0;
+  double least = Stopwatch::kRefused;
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const double time = stopwatch_.milliseconds([&] { return ways[i].work(*handles_, x_.data(), y_.data()); }, least);
+    if (time >= least) continue;
+    least = time;
+    best = i;
+  }
+  return best;
+}
+
 void ConvSearch::prepare(std::span<const ConvAlternatives> layers) {
   std::vector<ConvProblem> problems;
-  for (const ConvAlternatives& layer : layers) problems.insert(problems.end(), layer.begin(), layer.end());
+  for (const ConvAlternatives& layer : layers) {
+    for (const ConvProblem& problem : layer) {
+      if (std::find(problems.begin(), problems.end(), problem) == problems.end()) problems.push_back(problem);
+    }
+  }
+  if (!problems.empty()) {
+    trial_budget_ = std::min<std::chrono::milliseconds>(kTrialBudget,
+                                                        kTrialBudgetOfAll / static_cast<std::int64_t>(problems.size()));
+  }
 
   const Clock::time_point begin = Clock::now();
   graph_candidates_.build(with_padded(problems));
@@ -332,6 +364,7 @@ bool ConvSearch::may_be_faster_in(Layout layout, std::span<const ConvAlternative
   for (const Cost& cost : slowest) {
     probes.push_back(cost.problem);
     probes.back().layout = layout;
+    if (layout == Layout::NCHW) probes.back().y_pitch = 0;
     here += cost.milliseconds;
   }
   graph_candidates_.build(with_padded(probes));

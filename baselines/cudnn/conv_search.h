@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +35,13 @@ struct ConvChoice {
 /// Problems that compute the same layer: one of them will be used.
 using ConvAlternatives = std::vector<ConvProblem>;
 
+/// Work that reads x and writes y on the handles' stream, and its name.
+using TensorWork = std::function<cudaError_t(const Handles& handles, const void* x, void* y)>;
+struct Way {
+  const char* name;
+  TensorWork work;
+};
+
 /// Elementwise shapes of a problem's input and output.
 TensorShape input_shape(const ConvProblem& problem);
 TensorShape output_shape(const ConvProblem& problem);
@@ -55,6 +64,8 @@ class ConvSearch {
   const ConvChoice* find(const ConvProblem& problem);
   /// The fastest of find() for each; null when nothing runs any.
   const ConvChoice* best_of(std::span<const ConvProblem> alternatives);
+  /// The index of the fastest of several ways to do the same.
+  std::size_t fastest(std::span<const Way> ways, std::int64_t x_bytes, std::int64_t y_bytes);
   /// False when a network with these layers, already searched, is so much slower in `layout` where it takes
   /// most of its time that compiling it in that layout is of no use.
   bool may_be_faster_in(Layout layout, std::span<const ConvAlternatives> layers);
@@ -79,11 +90,15 @@ class ConvSearch {
   bool passes_probe(const ConvChoice& choice);
   double retime(const ConvChoice& choice) const;
   cudaError_t enqueue(const ConvChoice& choice) const;
+  cudaError_t enqueue_kernel(const ConvChoice& choice) const;
   std::vector<Cost> costs(std::span<const ConvAlternatives> layers);
   std::vector<ConvProblem> worth_more(std::span<const ConvAlternatives> layers);
   void report(Known& known) const;
   void log(const std::string& text) const;
 
+  // For one round of one layer's trials; prepare() takes less where a network has very many different layers.
+  static constexpr std::chrono::milliseconds kTrialBudget{1000};
+  std::chrono::milliseconds trial_budget_ = kTrialBudget;
   std::shared_ptr<const Handles> handles_;
   GraphCandidates graph_candidates_;
   LogCallback log_;

@@ -27,24 +27,28 @@ class Layouts {
     const auto k = static_cast<std::uint64_t>(p.k);
     const cudaDataType_t in = data_type(p.element());
     const cudaDataType_t out = data_type(p.output_element());
-    init(&w_, in, c, k);
-    init(&x_, in, c, pixels);
-    init(&y_, out, k, pixels);
+    init(&w_, in, c, k, p.c);
+    init(&x_, in, c, pixels, p.c);
+    init(&y_, out, k, pixels, p.y_pitch == 0 ? p.k : p.y_pitch);
+    init(&residual_, out, k, pixels, p.y_pitch == 0 || p.residual ? p.k : p.y_pitch);
   }
   cublasLtMatrixLayout_t w() const { return &w_; }
   cublasLtMatrixLayout_t x() const { return &x_; }
   cublasLtMatrixLayout_t y() const { return &y_; }
+  /// Of what is added to the product: y itself, times zero, where there is no residual.
+  cublasLtMatrixLayout_t residual() const { return &residual_; }
 
  private:
-  static void init(cublasLtMatrixLayout_t layout, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns) {
-    check(cublasLtMatrixLayoutInit(layout, type, rows, columns, static_cast<std::int64_t>(rows)),
-          "describing a matrix");
+  static void init(cublasLtMatrixLayout_t layout, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns,
+                   std::int64_t pitch) {
+    check(cublasLtMatrixLayoutInit(layout, type, rows, columns, pitch), "describing a matrix");
   }
 
   // cuBLASLt reads them through pointers to non-const.
   mutable cublasLtMatrixLayoutOpaque_t w_{};
   mutable cublasLtMatrixLayoutOpaque_t x_{};
   mutable cublasLtMatrixLayoutOpaque_t y_{};
+  mutable cublasLtMatrixLayoutOpaque_t residual_{};
 };
 
 template <class T>
@@ -78,7 +82,7 @@ class GemmKernel final : public ConvKernel {
     }
     const bool residual = a.residual != nullptr;
     return to_cuda(cublasLtMatmul(handles.cublas_lt(), &desc, &kOne, a.w, layouts_.w(), a.x, layouts_.x(),
-                                  residual ? &kOne : &kZero, residual ? a.residual : a.y, layouts_.y(), a.y,
+                                  residual ? &kOne : &kZero, residual ? a.residual : a.y, layouts_.residual(), a.y,
                                   layouts_.y(), &algorithm_, a.workspace, static_cast<std::size_t>(workspace_bytes()),
                                   handles.stream()));
   }
@@ -121,8 +125,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> propose(const Handles& handles, con
   std::vector<cublasLtMatmulHeuristicResult_t> results(kAlgorithmsAsked);
   int found = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handles.cublas_lt(), &desc, layouts.w(), layouts.x(), layouts.y(), layouts.y(),
-                                     &preference, kAlgorithmsAsked, results.data(), &found);
+      cublasLtMatmulAlgoGetHeuristic(handles.cublas_lt(), &desc, layouts.w(), layouts.x(), layouts.residual(),
+                                     layouts.y(), &preference, kAlgorithmsAsked, results.data(), &found);
   results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
   return results;
 }

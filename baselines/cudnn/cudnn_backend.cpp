@@ -18,25 +18,6 @@ using cudnn::Handles;
 using cudnn::PlanBuilder;
 using cudnn::Stopwatch;
 
-// One value for each channel: (N, C) or (N, C, 1, 1).
-bool is_vector(const Shape& shape) { return (shape.rank() == 2 || shape.rank() == 4) && shape.elements() == shape[1]; }
-
-std::optional<std::string> why_unsupported_pool(const Graph& graph, const Node& node, const Pool2d& op) {
-  if (op.pads.top != op.pads.bottom || op.pads.left != op.pads.right) {
-    return "cuDNN pools with symmetric pads only, got pads " + std::to_string(op.pads.top) + "," +
-           std::to_string(op.pads.left) + "," + std::to_string(op.pads.bottom) + "," + std::to_string(op.pads.right);
-  }
-  if (op.dilations != std::array<std::int64_t, 2>{1, 1}) {
-    return "no kernel for Pool2d with dilations yet; choose --impl cpu";
-  }
-  const Shape& x = graph.value(node.inputs[Pool2d::kInput]).desc.shape;
-  const Shape& y = graph.value(node.output).desc.shape;
-  const std::int64_t h = (x[2] + 2 * op.pads.top - op.kernel[0]) / op.strides[0] + 1;
-  const std::int64_t w = (x[3] + 2 * op.pads.left - op.kernel[1]) / op.strides[1] + 1;
-  if (y[2] != h || y[3] != w) return "cuDNN rounds the pooled extent down, ceil_mode asks for " + to_string(y);
-  return std::nullopt;
-}
-
 class PlanRace {
  public:
   PlanRace(const Graph& graph, const EngineOptions& options)
@@ -102,22 +83,8 @@ class CudnnBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "cudnn"; }
 
-  std::optional<std::string> why_unsupported(const Graph& graph, const Node& node,
-                                             const EngineOptions& options) const override {
+  std::optional<std::string> why_unsupported(const Graph&, const Node&, const EngineOptions& options) const override {
     if (options.precision == Precision::Fp64) return "no kernels for fp64; choose fp32, tf32 or fp16";
-    if (const auto* pool = std::get_if<Pool2d>(&node.op)) return why_unsupported_pool(graph, node, *pool);
-    const Shape& y = graph.value(node.output).desc.shape;
-    if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
-      return "no kernel for Softmax over the channels of each pixel yet; choose --impl cpu";
-    }
-    if (const auto* pad = std::get_if<Pad>(&node.op); pad != nullptr && pad->mode != PadMode::Constant) {
-      return "no kernel for Pad with pixels of the picture yet; choose --impl cpu";
-    }
-    if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
-        std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
-        std::holds_alternative<LocalResponseNorm>(node.op)) {
-      return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
-    }
     return std::nullopt;
   }
 

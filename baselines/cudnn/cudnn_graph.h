@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cudnn.h>
@@ -66,13 +67,16 @@ struct EngineConfig {
 /// How one operation graph states a layer. cuDNN has other engines for a clipped ReLU than for a ReLU
 /// followed by a minimum, although both mean the same.
 enum class GraphForm : std::uint8_t {
-  Bare,         ///< the convolution alone
-  ReluMinimum,  ///< the whole layer, ReLU6 as min(relu(x), 6)
-  ClippedRelu,  ///< the whole layer, ReLU6 as one operation
+  Bare,      ///< the convolution alone
+  Composed,  ///< the whole layer, its activation made of simpler operations: ReLU6 as min(relu(x), 6)
+  Native,    ///< the whole layer, its activation as the one operation that cuDNN has for it
 };
 
-/// The forms that state a layer: all but Bare need an activation that is none or a ReLU with or without bound.
+/// The forms that state a layer: Bare alone for a clip that is no ReLU, with or without bound.
 std::vector<GraphForm> graph_forms(const ConvProblem& problem);
+
+/// Floats that every execution passes by value, and their identities.
+using Scalars = std::vector<std::pair<std::int64_t, float>>;
 
 /// A convolution layer as an operation graph of cuDNN.
 class ConvGraph {
@@ -95,6 +99,7 @@ class ConvGraph {
   ConvProblem problem_;
   GraphForm form_;
   std::shared_ptr<std::vector<Descriptor>> parts_;  // tensors and operations; shared with the kernels
+  Scalars scalars_;
   std::shared_ptr<Descriptor> graph_;
 };
 

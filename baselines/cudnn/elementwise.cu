@@ -1,55 +1,43 @@
-// Bias, residual and clip; padding; layout and type conversion; global average. One pass over the tensor
+// Bias, residual and activation; padding; layout and type conversion; global average. One pass over the tensor
 // each, 16-byte accesses where the extents allow, float arithmetic whatever the storage.
 
 #include "cudnn/elementwise.h"
 
 #include <algorithm>
-#include <limits>
 
-#include <cuda_fp16.h>
+#include "cudnn/device_vectors.cuh"
 
 namespace mobicuda::cudnn {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr std::int64_t kVectorBytes = 16;
-
-template <class T>
-struct alignas(kVectorBytes) Vector16 {
-  static constexpr int kSize = static_cast<int>(kVectorBytes / sizeof(T));
-  T lane[kSize];
-};
-
-template <class T>
-struct alignas(sizeof(T)) Vector1 {
-  static constexpr int kSize = 1;
-  T lane[kSize];
-};
-
-__device__ float to_float(float value) { return value; }
-__device__ float to_float(__half value) { return __half2float(value); }
-__device__ void store(float value, float& target) { target = value; }
-__device__ void store(float value, __half& target) { target = __float2half_rn(value); }
-
-// ---- affine_clip ---------------------------------------------------------------------------------
+// ---- affine --------------------------------------------------------------------------------------
 
 struct AffineExtents {
   unsigned vectors;  // in the whole tensor
   unsigned inner;    // NHWC: vectors of a pixel; NCHW: vectors of a plane
   unsigned channels;
-  float lo, hi;
+  std::size_t x_pitch, residual_pitch, y_pitch;  // NHWC: vectors from pixel to pixel
+  Activation activation;
 };
 
-template <class V, class T, bool kChannelsLast>
-__global__ void affine_clip_kernel(AffineExtents p, const V* x, const T* scale, const T* bias, const V* residual,
-                                   V* y) {
+// Without a switch for what nearly all layers are.
+template <bool kClips>
+__device__ float finish(const AffineExtents& p, float v) {
+  if constexpr (kClips) return clip(v, p.activation.lo, p.activation.hi);
+  return activate(p.activation, v);
+}
+
+template <class V, class T, bool kChannelsLast, bool kClips>
+__global__ void affine_kernel(AffineExtents p, const V* x, const T* scale, const T* bias, const V* residual, V* y) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= p.vectors) return;
-  V value = x[i];
+  const unsigned row = i / p.inner;
+  const unsigned column = i % p.inner;
+  V value = x[kChannelsLast ? row * p.x_pitch + column : i];
   V skip{};
-  if (residual != nullptr) skip = residual[i];
+  if (residual != nullptr) skip = residual[kChannelsLast ? row * p.residual_pitch + column : i];
   // NHWC: a vector spans channels. NCHW: all its lanes belong to one channel.
-  const unsigned first = kChannelsLast ? (i % p.inner) * V::kSize : (i / p.inner) % p.channels;
+  const unsigned first = kChannelsLast ? column * V::kSize : row % p.channels;
 #pragma unroll
   for (int lane = 0; lane < V::kSize; ++lane) {
     const unsigned c = kChannelsLast ? first + static_cast<unsigned>(lane) : first;
@@ -57,26 +45,29 @@ __global__ void affine_clip_kernel(AffineExtents p, const V* x, const T* scale, 
     if (scale != nullptr) v *= to_float(scale[c]);
     if (bias != nullptr) v += to_float(bias[c]);
     if (residual != nullptr) v += to_float(skip.lane[lane]);
-    v = v < p.lo ? p.lo : v;
-    v = v > p.hi ? p.hi : v;
-    store(v, value.lane[lane]);
+    store(finish<kClips>(p, v), value.lane[lane]);
   }
-  y[i] = value;
+  y[kChannelsLast ? row * p.y_pitch + column : i] = value;
 }
 
-unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
-
-bool fits_index(std::int64_t count) { return count <= std::numeric_limits<std::int32_t>::max(); }
-
-template <class V, class T>
-cudaError_t launch_affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
-                               const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
+template <class V, class T, bool kClips>
+cudaError_t launch_affine(const Affine& op, const void* x, const void* scale, const void* bias, const void* residual,
+                          void* y, cudaStream_t stream) {
+  const TensorShape& shape = op.shape;
   const std::int64_t vectors = shape.elements() / V::kSize;
   if (!fits_index(vectors)) return cudaErrorInvalidValue;
   const std::int64_t inner = (shape.channels_last ? shape.c : shape.h * shape.w) / V::kSize;
-  const AffineExtents extents{static_cast<unsigned>(vectors), static_cast<unsigned>(inner),
-                              static_cast<unsigned>(shape.c), lo, hi};
-  const auto kernel = shape.channels_last ? affine_clip_kernel<V, T, true> : affine_clip_kernel<V, T, false>;
+  const auto pitch = [&](std::int64_t elements) {
+    return static_cast<std::size_t>(elements == 0 ? inner : elements / V::kSize);
+  };
+  const AffineExtents extents{static_cast<unsigned>(vectors),
+                              static_cast<unsigned>(inner),
+                              static_cast<unsigned>(shape.c),
+                              pitch(op.x_pitch),
+                              pitch(op.residual_pitch),
+                              pitch(op.y_pitch),
+                              op.activation};
+  const auto kernel = shape.channels_last ? affine_kernel<V, T, true, kClips> : affine_kernel<V, T, false, kClips>;
   kernel<<<blocks_for(vectors), kThreads, 0, stream>>>(extents, static_cast<const V*>(x), static_cast<const T*>(scale),
                                                        static_cast<const T*>(bias), static_cast<const V*>(residual),
                                                        static_cast<V*>(y));
@@ -84,13 +75,16 @@ cudaError_t launch_affine_clip(const TensorShape& shape, const void* x, const vo
 }
 
 template <class T>
-cudaError_t affine_clip_of(const TensorShape& shape, const void* x, const void* scale, const void* bias,
-                           const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
-  const std::int64_t inner = shape.channels_last ? shape.c : shape.h * shape.w;
-  if (inner % Vector16<T>::kSize == 0) {
-    return launch_affine_clip<Vector16<T>, T>(shape, x, scale, bias, residual, lo, hi, y, stream);
-  }
-  return launch_affine_clip<Vector1<T>, T>(shape, x, scale, bias, residual, lo, hi, y, stream);
+cudaError_t affine_of(const Affine& op, const void* x, const void* scale, const void* bias, const void* residual,
+                      void* y, cudaStream_t stream) {
+  constexpr int kLanes = Vector16<T>::kSize;
+  const std::int64_t inner = op.shape.channels_last ? op.shape.c : op.shape.h * op.shape.w;
+  const bool whole =
+      inner % kLanes == 0 && op.x_pitch % kLanes == 0 && op.residual_pitch % kLanes == 0 && op.y_pitch % kLanes == 0;
+  const bool clips = op.activation.is_clip();
+  const auto launch = whole ? (clips ? launch_affine<Vector16<T>, T, true> : launch_affine<Vector16<T>, T, false>)
+                            : (clips ? launch_affine<Vector1<T>, T, true> : launch_affine<Vector1<T>, T, false>);
+  return launch(op, x, scale, bias, residual, y, stream);
 }
 
 // ---- pad -----------------------------------------------------------------------------------------
@@ -101,7 +95,16 @@ struct PadExtents {
   unsigned inner;  // vectors of a pixel (NHWC), 1 (NCHW)
   int top, left;
   float value;
+  Border border;
 };
+
+// Where a row or column of y comes from: of x, or -1.
+__device__ int source_of(int i, int extent, Border border) {
+  if (i >= 0 && i < extent) return i;
+  if (border == Border::Value) return -1;
+  if (border == Border::Edge) return i < 0 ? 0 : extent - 1;
+  return i < 0 ? -i : 2 * (extent - 1) - i;
+}
 
 template <class V>
 __global__ void pad_kernel(PadExtents p, const V* x, V* y) {
@@ -109,11 +112,11 @@ __global__ void pad_kernel(PadExtents p, const V* x, V* y) {
   if (i >= p.vectors) return;
   const unsigned pixel = i / p.inner;
   const unsigned row = pixel / p.y_w;
-  const int ix = static_cast<int>(pixel % p.y_w) - p.left;
-  const int iy = static_cast<int>(row % p.y_h) - p.top;
+  const int ix = source_of(static_cast<int>(pixel % p.y_w) - p.left, static_cast<int>(p.x_w), p.border);
+  const int iy = source_of(static_cast<int>(row % p.y_h) - p.top, static_cast<int>(p.x_h), p.border);
   const unsigned outer = row / p.y_h;
   V result;
-  if (ix >= 0 && iy >= 0 && ix < static_cast<int>(p.x_w) && iy < static_cast<int>(p.x_h)) {
+  if (ix >= 0 && iy >= 0) {
     const unsigned source = (outer * p.x_h + static_cast<unsigned>(iy)) * p.x_w + static_cast<unsigned>(ix);
     result = x[source * p.inner + i % p.inner];
   } else {
@@ -124,31 +127,28 @@ __global__ void pad_kernel(PadExtents p, const V* x, V* y) {
 }
 
 template <class V>
-cudaError_t launch_pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
-                       float value, const void* x, void* y, cudaStream_t stream) {
-  const std::int64_t vectors = y_shape.elements() / V::kSize;
+cudaError_t launch_pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
+  const std::int64_t vectors = shape.y.elements() / V::kSize;
   if (!fits_index(vectors)) return cudaErrorInvalidValue;
-  const std::int64_t inner = x_shape.channels_last ? x_shape.c / V::kSize : 1;
+  const std::int64_t inner = shape.x.channels_last ? shape.x.c / V::kSize : 1;
   const PadExtents extents{static_cast<unsigned>(vectors),
-                           static_cast<unsigned>(y_shape.h),
-                           static_cast<unsigned>(y_shape.w),
-                           static_cast<unsigned>(x_shape.h),
-                           static_cast<unsigned>(x_shape.w),
+                           static_cast<unsigned>(shape.y.h),
+                           static_cast<unsigned>(shape.y.w),
+                           static_cast<unsigned>(shape.x.h),
+                           static_cast<unsigned>(shape.x.w),
                            static_cast<unsigned>(inner),
-                           static_cast<int>(top),
-                           static_cast<int>(left),
-                           value};
+                           static_cast<int>(shape.top),
+                           static_cast<int>(shape.left),
+                           shape.value,
+                           shape.border};
   pad_kernel<V><<<blocks_for(vectors), kThreads, 0, stream>>>(extents, static_cast<const V*>(x), static_cast<V*>(y));
   return cudaGetLastError();
 }
 
 template <class T>
-cudaError_t pad_of(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
-                   float value, const void* x, void* y, cudaStream_t stream) {
-  if (x_shape.channels_last && x_shape.c % Vector16<T>::kSize == 0) {
-    return launch_pad<Vector16<T>>(x_shape, y_shape, top, left, value, x, y, stream);
-  }
-  return launch_pad<Vector1<T>>(x_shape, y_shape, top, left, value, x, y, stream);
+cudaError_t pad_of(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
+  const bool whole = shape.x.channels_last && shape.x.c % Vector16<T>::kSize == 0;
+  return whole ? launch_pad<Vector16<T>>(shape, x, y, stream) : launch_pad<Vector1<T>>(shape, x, y, stream);
 }
 
 // ---- interleave, strided_copy --------------------------------------------------------------------
@@ -307,18 +307,16 @@ cudaError_t global_average_of(const TensorShape& shape, const void* x, void* y, 
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-cudaError_t affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
-                        const void* residual, float lo, float hi, void* y, cudaStream_t stream) {
-  if (shape.elements() == 0) return cudaSuccess;
-  return shape.element == Element::F16 ? affine_clip_of<__half>(shape, x, scale, bias, residual, lo, hi, y, stream)
-                                       : affine_clip_of<float>(shape, x, scale, bias, residual, lo, hi, y, stream);
+cudaError_t affine(const Affine& op, const void* x, const void* scale, const void* bias, const void* residual, void* y,
+                   cudaStream_t stream) {
+  if (op.shape.elements() == 0) return cudaSuccess;
+  return op.shape.element == Element::F16 ? affine_of<__half>(op, x, scale, bias, residual, y, stream)
+                                          : affine_of<float>(op, x, scale, bias, residual, y, stream);
 }
 
-cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
-                float value, const void* x, void* y, cudaStream_t stream) {
-  if (y_shape.elements() == 0) return cudaSuccess;
-  return x_shape.element == Element::F16 ? pad_of<__half>(x_shape, y_shape, top, left, value, x, y, stream)
-                                         : pad_of<float>(x_shape, y_shape, top, left, value, x, y, stream);
+cudaError_t pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
+  if (shape.y.elements() == 0) return cudaSuccess;
+  return shape.x.element == Element::F16 ? pad_of<__half>(shape, x, y, stream) : pad_of<float>(shape, x, y, stream);
 }
 
 cudaError_t normalize(const PictureShape& shape, const std::uint8_t* x, float* y, cudaStream_t stream) {

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <mobicuda/types.h>
+
 namespace mobicuda::cudnn {
 
 // The few memory-bound kernels that cuDNN does not fuse or has no operation for. They return a status,
@@ -23,14 +25,33 @@ struct TensorShape {
   std::int64_t elements() const { return n * c * h * w; }
 };
 
-/// y = min(max(scale[c] * x + bias[c] + residual, lo), hi); scale, bias and residual may be null. y may be
-/// x or residual. NaN propagates. At most 2^31 - 1 vectors of 16 bytes.
-cudaError_t affine_clip(const TensorShape& shape, const void* x, const void* scale, const void* bias,
-                        const void* residual, float lo, float hi, void* y, cudaStream_t stream);
+/// What affine() computes. Of channels-last tensors, x, residual and y may be parts of wider ones: a pitch is the
+/// distance of pixels in elements, 0 that of a packed tensor.
+struct Affine {
+  TensorShape shape;
+  Activation activation;
+  std::int64_t x_pitch = 0;
+  std::int64_t residual_pitch = 0;
+  std::int64_t y_pitch = 0;
+};
 
-/// y is x with rows and columns of `value` around: top and left as given, the rest up to y's extents.
-cudaError_t pad(const TensorShape& x_shape, const TensorShape& y_shape, std::int64_t top, std::int64_t left,
-                float value, const void* x, void* y, cudaStream_t stream);
+/// y = act(scale[c] * x + bias[c] + residual); scale, bias and residual may be null. y may be x or residual. NaN
+/// propagates. At most 2^31 - 1 vectors of 16 bytes.
+cudaError_t affine(const Affine& op, const void* x, const void* scale, const void* bias, const void* residual, void* y,
+                   cudaStream_t stream);
+
+enum class Border : std::uint8_t { Value, Edge, Reflect };
+
+/// y is x with rows and columns around: top and left as given, the rest up to y's extents. They hold `value`, the
+/// border's pixels, or the picture mirrored at these; then x is not empty, and larger than a mirrored border.
+struct PadShape {
+  TensorShape x, y;
+  std::int64_t top = 0;
+  std::int64_t left = 0;
+  float value = 0.0F;
+  Border border = Border::Value;
+};
+cudaError_t pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream);
 
 /// NCHW float pictures of x_channels to the NHWC y_shape, the channels beyond x_channels zero.
 cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,

@@ -59,8 +59,11 @@ LegacyDescriptors describe_problem(const ConvProblem& p, cudnnMathType_t math) {
   constexpr std::string_view kDoing = "describing a convolution";
   check(cudnnSetTensor4dDescriptor(d.x.get(), format, type, to_int(p.n), to_int(p.c), to_int(p.h), to_int(p.w)),
         kDoing);
-  check(cudnnSetTensor4dDescriptor(d.y.get(), format, type, to_int(p.n), to_int(p.k), to_int(p.out_h()),
-                                   to_int(p.out_w())),
+  check(p.y_pitch == 0 ? cudnnSetTensor4dDescriptor(d.y.get(), format, type, to_int(p.n), to_int(p.k),
+                                                    to_int(p.out_h()), to_int(p.out_w()))
+                       : cudnnSetTensor4dDescriptorEx(d.y.get(), type, to_int(p.n), to_int(p.k), to_int(p.out_h()),
+                                                      to_int(p.out_w()), to_int(p.out_h() * p.out_w() * p.y_pitch), 1,
+                                                      to_int(p.out_w() * p.y_pitch), to_int(p.y_pitch)),
         kDoing);
   check(cudnnSetTensor4dDescriptor(d.bias.get(), format, type, 1, to_int(p.k), 1, 1), kDoing);
   check(cudnnSetFilter4dDescriptor(d.w.get(), type, format, to_int(p.k), to_int(p.c / p.groups), to_int(p.kh),
@@ -111,7 +114,7 @@ class LegacyKernel final : public ConvKernel {
 // True when the fused call computes the layer with that algorithm: it knows ReLU, and the identity only
 // with precomputed indices.
 bool fuses(const ConvProblem& p, cudnnConvolutionFwdAlgo_t algorithm) {
-  if (!p.bias) return false;
+  if (!p.bias || (p.residual && p.y_pitch != 0)) return false;  // one descriptor serves y and the residual
   if (p.activation.is_none()) return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
   return p.activation == Activation::relu();
 }

@@ -34,5 +34,8 @@ inline Owned<cudnnActivationDescriptor_t> make_activation_descriptor() {
 inline Owned<cudnnPoolingDescriptor_t> make_pooling_descriptor() {
   return make_owned<cudnnPoolingDescriptor_t>(cudnnCreatePoolingDescriptor, cudnnDestroyPoolingDescriptor);
 }
+inline Owned<cudnnLRNDescriptor_t> make_lrn_descriptor() {
+  return make_owned<cudnnLRNDescriptor_t>(cudnnCreateLRNDescriptor, cudnnDestroyLRNDescriptor);
+}
 
 }  // namespace mobicuda::cudnn

@@ -4,35 +4,15 @@
 #include <array>
 #include <utility>
 
+#include "cudnn/tensor_formats.h"
 #include "plan/memory_planner.h"
 
 namespace mobicuda::cudnn {
 namespace {
 
-Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
-
 // True when a tensor's elements lie in the same order in both layouts.
 bool same_order(const Shape& shape, Layout a, Layout b) {
   return a == b || shape.rank() != 4 || shape[1] == 1 || shape[2] * shape[3] == 1;
-}
-
-// Axes from slowest to fastest.
-std::vector<std::size_t> memory_order(const Shape& shape, Layout layout) {
-  if (shape.rank() == 4 && layout == Layout::NHWC) return {0, 2, 3, 1};
-  std::vector<std::size_t> axes(shape.rank());
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = i;
-  return axes;
-}
-
-std::vector<std::int64_t> strides_of(const Shape& shape, Layout layout) {
-  std::vector<std::int64_t> strides(shape.rank());
-  std::int64_t stride = 1;
-  const std::vector<std::size_t> order = memory_order(shape, layout);
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    strides[*axis] = stride;
-    stride *= shape[*axis];
-  }
-  return strides;
 }
 
 Shape with_channels(const Shape& shape, std::int64_t channels) {
@@ -46,14 +26,20 @@ std::int64_t bytes_of(const Shape& shape, DType dtype) { return checked_multiply
 }  // namespace
 
 PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layout layout, ConvSearch& search)
-    : graph_(graph), options_(options), layout_(layout), search_(search), values_(graph.values().size()) {
+    : graph_(graph),
+      options_(options),
+      layout_(layout),
+      search_(search),
+      values_(graph.values().size()),
+      parts_(graph.values().size()) {
   const TensorDesc& input = graph.input_desc();
   const Shape shape = with_batch(input.shape);
   // With pictures of bytes the caller's buffer is in front of this one.
   const int buffer = add_buffer(bytes_of(shape, DType::F32),
                                 options.picture_input ? CudaBuffer::Place::Arena : CudaBuffer::Place::Input);
-  values_[static_cast<std::size_t>(graph.input())] = Stored{buffer, DType::F32, input.layout, shape};
+  values_[static_cast<std::size_t>(graph.input())] = Stored{{buffer}, DType::F32, input.layout, shape};
   output_buffer_ = add_buffer(bytes_of(with_batch(graph.output_desc().shape), DType::F32), CudaBuffer::Place::Output);
+  place_concats();
 }
 
 CudaPlan PlanBuilder::build() {
@@ -66,8 +52,8 @@ CudaPlan PlanBuilder::build() {
 
 CudaPlan PlanBuilder::finish() {
   const Stored& last = stored(graph_.output());
-  if (last.buffer != output_buffer_) {
-    add_conversion(last, {output_buffer_, DType::F32, graph_.output_desc().layout, last.shape}, "output");
+  if (last.place.buffer != output_buffer_) {
+    add_conversion(last, {{output_buffer_}, DType::F32, graph_.output_desc().layout, last.shape}, "output");
   }
   CudaPlan plan;
   std::vector<BufferRequest> requests;
@@ -143,10 +129,18 @@ void PlanBuilder::set_stored(const Node& node, const Stored& value) {
 
 PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {
   const TensorDesc& desc = graph_.value(node.output).desc;
-  Stored result{-1, dtype, layout_for(desc.shape), with_batch(desc.shape)};
+  Stored result{{}, dtype, layout_for(desc.shape), with_batch(desc.shape)};
+  if (const std::optional<Part>& where = part(node.output)) {
+    int& whole = wholes_[static_cast<std::size_t>(where->whole)];
+    if (whole < 0) whole = add_buffer(bytes_of(with_channels(result.shape, where->pitch), dtype));
+    result.place = {whole, where->offset * size_of(dtype)};
+    result.pitch = pitch_of(node.output);
+    set_stored(node, result);
+    return result;
+  }
   const bool is_last =
       node.output == graph_.output() && dtype == DType::F32 && same_order(result.shape, result.layout, desc.layout);
-  result.buffer = is_last ? output_buffer_ : add_buffer(bytes_of(result.shape, dtype));
+  result.place.buffer = is_last ? output_buffer_ : add_buffer(bytes_of(result.shape, dtype));
   set_stored(node, result);
   return result;
 }
@@ -165,8 +159,8 @@ void PlanBuilder::normalize_pictures() {
   info.kernel = "elementwise/normalize";
   info.output = graph_.input_desc().shape;
   info.activation_bytes = info.output.elements() * (1 + size_of(DType::F32));
-  add_step(std::move(info), {bytes, input.buffer},
-           [shape, bytes, floats = input.buffer](const CudaStepContext& c, const Handles&) {
+  add_step(std::move(info), {bytes, input.place.buffer},
+           [shape, bytes, floats = input.place.buffer](const CudaStepContext& c, const Handles&) {
              return normalize(shape, static_cast<const std::uint8_t*>(c.buffers[bytes]),
                               static_cast<float*>(c.buffers[floats]), c.stream);
            });
@@ -177,20 +171,26 @@ PlanBuilder::Stored PlanBuilder::in_plan_format(const Stored& value, std::string
   return convert(value, element(), layout_for(value.shape), channels, name);
 }
 
+PlanBuilder::Stored PlanBuilder::in_plan_pitch(const Stored& value, std::string_view name) {
+  const bool as_wanted = value.pitch != 0 && value.dtype == element() && value.layout == layout_for(value.shape);
+  return as_wanted ? value : in_plan_format(value, name);
+}
+
 PlanBuilder::Stored PlanBuilder::convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels,
                                          std::string_view name) {
   const bool same_channels = from.shape.rank() < 2 || from.shape[1] == channels;
-  Stored to{-1, dtype, layout, same_channels ? from.shape : with_channels(from.shape, channels)};
-  if (same_channels && from.dtype == dtype && same_order(from.shape, from.layout, layout)) {
-    to.buffer = from.buffer;
+  Stored to{{}, dtype, layout, same_channels ? from.shape : with_channels(from.shape, channels)};
+  const bool same_format = same_channels && from.dtype == dtype && same_order(from.shape, from.layout, layout);
+  if (same_format && from.pitch == 0) {
+    to.place = from.place;
     return to;
   }
   for (const auto& [source, result] : converted_) {
     Stored wanted = to;
-    wanted.buffer = result.buffer;
+    wanted.place = result.place;
     if (source == from && wanted == result) return result;
   }
-  to.buffer = add_buffer(bytes_of(to.shape, dtype));
+  to.place.buffer = add_buffer(bytes_of(to.shape, dtype));
   add_conversion(from, to, name);
   converted_.emplace_back(from, to);
   return to;
@@ -207,29 +207,42 @@ void PlanBuilder::add_conversion(const Stored& from, const Stored& to, std::stri
   }
   info.activation_bytes =
       (bytes_of(from.shape, from.dtype) + bytes_of(to.shape, to.dtype)) / std::max<std::int64_t>(options_.max_batch, 1);
-  const int source = from.buffer;
-  const int target = to.buffer;
+  if ((from.pitch != 0 || to.pitch != 0) && from.dtype == to.dtype && from.layout == to.layout) {
+    const std::int64_t size = size_of(from.dtype);
+    const std::int64_t c = from.shape[1];
+    const auto pitch = [&](const Stored& value) { return (value.pitch == 0 ? c : value.pitch) * size; };
+    return add_row_copy(std::move(info), {from.shape.elements() / c, c * size, pitch(from), pitch(to)}, from.place,
+                        to.place);
+  }
+  const Place source = from.place;
+  const Place target = to.place;
   const bool channels_last = to.shape.rank() == 4 && to.layout == Layout::NHWC;
   if (channels_last && from.layout == Layout::NCHW && from.dtype == DType::F32) {
     info.kernel = "elementwise/interleave";
     const TensorShape shape{to.shape[0], to.shape[1], to.shape[2], to.shape[3], true, element_of(to.dtype)};
-    add_step(
-        std::move(info), {source, target}, [=, channels = from.shape[1]](const CudaStepContext& c, const Handles&) {
-          return interleave(channels, shape, static_cast<const float*>(c.buffers[source]), c.buffers[target], c.stream);
-        });
+    add_step(std::move(info), {source.buffer, target.buffer},
+             [=, channels = from.shape[1]](const CudaStepContext& c, const Handles&) {
+               return interleave(channels, shape, static_cast<const float*>(source.in(c)), target.in(c), c.stream);
+             });
     return;
   }
   info.kernel = "elementwise/strided_copy";
   StridedShape shape;
-  const std::vector<std::int64_t> strides = strides_of(from.shape, from.layout);
+  const std::vector<std::int64_t> strides = strides_of(from.shape, from.layout, from.pitch);
   for (const std::size_t axis : memory_order(to.shape, to.layout)) {
     shape.extents[shape.rank] = to.shape[axis];
     shape.x_strides[shape.rank++] = strides[axis];
   }
-  add_step(std::move(info), {source, target},
+  add_step(std::move(info), {source.buffer, target.buffer},
            [=, x = element_of(from.dtype), y = element_of(to.dtype)](const CudaStepContext& c, const Handles&) {
-             return strided_copy(shape, x, y, c.buffers[source], c.buffers[target], c.stream);
+             return strided_copy(shape, x, y, source.in(c), target.in(c), c.stream);
            });
+}
+
+void PlanBuilder::add_row_copy(LayerInfo info, const RowCopy& copy, Place from, Place to) {
+  info.kernel = "elementwise/copy_rows";
+  add_step(std::move(info), {from.buffer, to.buffer},
+           [=](const CudaStepContext& c, const Handles&) { return copy_rows(copy, from.in(c), to.in(c), c.stream); });
 }
 
 }  // namespace mobicuda::cudnn

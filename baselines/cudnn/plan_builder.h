@@ -10,6 +10,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "cudnn/branch_ops.h"
 #include "cudnn/conv_search.h"
 #include "cudnn/pack_weights.h"
 #include "runtime/cuda_engine.h"
@@ -32,12 +33,23 @@ class PlanBuilder {
   CudaPlan build();
 
  private:
+  // A buffer from some byte on.
+  struct Place {
+    int buffer = -1;
+    std::int64_t offset = 0;
+
+    void* in(const CudaStepContext& context) const { return static_cast<std::byte*>(context.buffers[buffer]) + offset; }
+    friend bool operator==(const Place&, const Place&) = default;
+  };
+  /// What kernels and libraries are promised for every tensor, in bytes.
+  static constexpr std::int64_t kAlignment = 16;
   // Where a value lies and how: several values may share one buffer.
   struct Stored {
-    int buffer = -1;
+    Place place;
     DType dtype = DType::F32;
     Layout layout = Layout::NCHW;
-    Shape shape;  ///< for the whole batch, channels as stored
+    Shape shape;             ///< for the whole batch, channels as stored
+    std::int64_t pitch = 0;  ///< NHWC: elements from pixel to pixel of the wider tensor it is a part of; 0: packed
 
     friend bool operator==(const Stored&, const Stored&) = default;
   };
@@ -49,20 +61,16 @@ class PlanBuilder {
   };
   using Enqueue = std::function<cudaError_t(const CudaStepContext&, const Handles&)>;
 
-  // emit_ops.cpp: one function for each operation.
+  // emit_conv.cpp, emit_ops.cpp, emit_movement.cpp: one function for each operation.
   void emit(const Node& node, const Conv2d& op);
   void emit(const Node& node, const Gemm& op);
   void emit(const Node& node, const ScaleShift& op);
   void emit(const Node& node, const Add& op);
-  // Refused before, by why_unsupported().
-  void emit(const Node& node, const Mul&) { throw_no_kernel(node); }
-  void emit(const Node& node, const Unary&) { throw_no_kernel(node); }
-  void emit(const Node& node, const LocalResponseNorm&) { throw_no_kernel(node); }
-  void emit(const Node& node, const Concat&) { throw_no_kernel(node); }
-  void emit(const Node& node, const Slice&) { throw_no_kernel(node); }
-  [[noreturn]] static void throw_no_kernel(const Node& node) {
-    throw Error(ErrorCode::internal, node.origin.describe(), "no kernel for " + std::string(op_name(node.op)));
-  }
+  void emit(const Node& node, const Mul& op);
+  void emit(const Node& node, const Unary& op);
+  void emit(const Node& node, const LocalResponseNorm& op);
+  void emit(const Node& node, const Concat& op);
+  void emit(const Node& node, const Slice& op);
   void emit(const Node& node, const Clip& op);
   void emit(const Node& node, const Pool2d& op);
   void emit(const Node& node, const GlobalAveragePool& op);
@@ -75,14 +83,28 @@ class PlanBuilder {
 
   void emit_conv_steps(const Node& node, const ConvChoice& choice, const Stored& x, const Stored* residual,
                        const Stored& y, const WeightStore::Address& w, const WeightStore::Address& bias);
-  void emit_elementwise(const Node& node, const char* kernel, const Stored& x, const Stored* residual,
-                        const WeightStore::Address& scale, const WeightStore::Address& shift,
-                        const Activation& activation);
+  void emit_affine(const Node& node, const char* kernel, const Stored& x, const Stored* residual,
+                   const WeightStore::Address& scale, const WeightStore::Address& shift, const Activation& activation);
+  void emit_fastest(const Node& node, const Stored& x, const Stored& y, std::span<const Way> ways);
   const ConvChoice& choose(const Node& node, std::span<const ConvProblem> alternatives);
   ConvAlternatives conv_problems(const Node& node, const Conv2d& op) const;
   ConvProblem gemm_problem(const Node& node, const Gemm& op) const;
   bool converts_input(ValueId id) const;
   bool wants_float(ValueId id) const;
+
+  // place_concat.cpp: the parts of a joined tensor are computed where they belong.
+  struct Part {
+    int whole = 0;            ///< the widest tensor, an index of wholes_
+    std::int64_t offset = 0;  ///< in channels
+    std::int64_t pitch = 0;   ///< channels of the whole
+  };
+  void place_concats();
+  void place_inputs(const Node& node);
+  bool can_be_part(ValueId id) const;
+  std::optional<Part> continued(const Node& node) const;
+  const std::optional<Part>& part(ValueId id) const { return parts_[static_cast<std::size_t>(id)]; }
+  /// The pitch of a part; 0 for what is packed.
+  std::int64_t pitch_of(ValueId id) const;
 
   // Buffers and formats.
   DType element() const { return options_.precision == Precision::Fp16 ? DType::F16 : DType::F32; }
@@ -95,8 +117,12 @@ class PlanBuilder {
   void set_stored(const Node& node, const Stored& value);
   void normalize_pictures();
   Stored in_plan_format(const Stored& value, std::string_view name);
+  /// As in_plan_format, but possibly a part of a wider tensor.
+  Stored in_plan_pitch(const Stored& value, std::string_view name);
   Stored convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels, std::string_view name);
   void add_conversion(const Stored& from, const Stored& to, std::string_view name);
+  /// `bytes` of each row of an axis and all faster ones, from one tensor to the other.
+  void add_row_copy(LayerInfo info, const RowCopy& copy, Place from, Place to);
   void add_step(LayerInfo info, std::initializer_list<int> buffers, Enqueue enqueue);
   LayerInfo layer_info(const Node& node, std::string kernel) const;
   CudaPlan finish();
@@ -108,6 +134,8 @@ class PlanBuilder {
   WeightStore weights_;
   std::vector<std::optional<Stored>> values_;
   std::vector<std::pair<Stored, Stored>> converted_;
+  std::vector<std::optional<Part>> parts_;
+  std::vector<int> wholes_;  // buffers, -1 until the first part is written
   std::vector<Buffer> buffers_;
   std::vector<CudaStep> steps_;
   std::int64_t workspace_bytes_ = 0;

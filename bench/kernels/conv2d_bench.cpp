@@ -24,7 +24,7 @@ Conv2dParams make_stem(Elem elem, Input input, int batch) {
   p.out_h = p.out_w = layer.size / layer.stride;
   p.pad_top = p.pad_left = 1;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
 }
 

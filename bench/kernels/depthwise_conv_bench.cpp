@@ -19,7 +19,7 @@ DepthwiseConvParams make_params(Elem elem, const test::DepthwiseLayer& layer, in
   p.out_h = p.out_w = layer.size / layer.stride + layer.size % layer.stride;
   p.pad_top = p.pad_left = 1;
   p.bias = true;
-  p.clip = {0.0F, 6.0F};
+  p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
 }
 

@@ -18,7 +18,7 @@ GemmParams make_params(Elem elem, const test::PointwiseLayer& layer, int batch) 
   p.k = layer.k;
   p.bias = true;
   p.residual = layer.residual;
-  p.clip = layer.relu6 ? kernels::Clip{0.0F, 6.0F} : kernels::Clip{-1e30F, 1e30F};
+  p.activation = layer.relu6 ? kernels::Clip{0.0F, 6.0F} : kernels::Clip{-1e30F, 1e30F};
   return p;
 }
 

@@ -25,9 +25,17 @@ std::string_view op_name(const Op& op) noexcept {
                                                 "LayoutTransform",
                                                 "Identity"};
   static_assert(std::size(kNames) == std::variant_size_v<Op>);
-  static constexpr std::array<std::string_view, 5> kUnaryNames{"Sigmoid", "HardSwish", "Tanh", "LeakyRelu", "Elu"};
+  static constexpr std::array<std::string_view, 6> kUnaryNames{"Sigmoid",   "HardSwish", "Tanh",
+                                                               "LeakyRelu", "Elu",       "Silu"};
   if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
   return kNames[op.index()];
+}
+
+Activation activation_of(const Unary& op) noexcept {
+  static constexpr std::array<ActivationKind, 6> kKinds{ActivationKind::Sigmoid, ActivationKind::HardSwish,
+                                                        ActivationKind::Tanh,    ActivationKind::LeakyRelu,
+                                                        ActivationKind::Elu,     ActivationKind::Silu};
+  return Activation::of(kKinds.at(static_cast<std::size_t>(op.kind)), op.alpha);
 }
 
 std::string Origin::label() const {

@@ -147,12 +147,19 @@ TensorDesc infer(const Mul&, Inputs inputs) {
   return left;
 }
 
+void require_finite_alpha(float alpha) {
+  if (!std::isfinite(alpha)) reject("attribute 'alpha'", "must be finite, got " + std::to_string(alpha));
+}
+
 TensorDesc infer(const Unary& op, Inputs inputs) {
-  if (!std::isfinite(op.alpha)) reject("attribute 'alpha'", "must be finite, got " + std::to_string(op.alpha));
+  require_finite_alpha(op.alpha);
   return required(inputs, Unary::kInput, "x");
 }
 
-TensorDesc infer(const Clip&, Inputs inputs) { return required(inputs, Clip::kInput, "x"); }
+TensorDesc infer(const Clip& op, Inputs inputs) {
+  if (!op.activation.is_clip()) reject("attribute 'activation'", "must be a clip, got " + to_string(op.activation));
+  return required(inputs, Clip::kInput, "x");
+}
 
 std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis, std::int64_t before,
                          std::int64_t after) {
@@ -321,6 +328,7 @@ TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs)
           reject("inputs", std::string(op_name(op)) + " has " + std::to_string(T::kInputs) + " input positions" +
                                (takes(o, T::kInputs + 1) ? " or more" : "") + ", got " + std::to_string(inputs.size()));
         }
+        if constexpr (requires { o.activation; }) require_finite_alpha(o.activation.alpha);
         return infer(o, inputs);
       },
       op);

@@ -100,7 +100,25 @@ std::string to_string(const Activation& activation) {
   if (activation == Activation::relu()) return "relu";
   if (activation == Activation::relu6()) return "relu6";
   std::ostringstream text;
-  text << "clip(" << activation.lo << ',' << activation.hi << ')';
+  switch (activation.kind) {
+    case ActivationKind::Clip:
+      text << "clip(" << activation.lo << ',' << activation.hi << ')';
+      break;
+    case ActivationKind::Sigmoid:
+      return "sigmoid";
+    case ActivationKind::Silu:
+      return "silu";
+    case ActivationKind::HardSwish:
+      return "hardswish";
+    case ActivationKind::Tanh:
+      return "tanh";
+    case ActivationKind::LeakyRelu:
+      text << "leaky_relu(" << activation.alpha << ')';
+      break;
+    case ActivationKind::Elu:
+      text << "elu(" << activation.alpha << ')';
+      break;
+  }
   return text.str();
 }
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "passes/passes.h"
@@ -9,17 +11,27 @@ namespace {
 
 float apply(const Activation& activation, float x) { return std::min(std::max(x, activation.lo), activation.hi); }
 
-// `second` after `first`: a clamp whose bounds are the images of the first one's.
-Activation compose(const Activation& first, const Activation& second) {
-  return {apply(second, first.lo), apply(second, first.hi)};
+// `second` after `first`. Of two clamps: one whose bounds are the images of the first one's.
+std::optional<Activation> compose(const Activation& first, const Activation& second) {
+  if (first.is_none()) return second;
+  if (!first.is_clip() || !second.is_clip()) return std::nullopt;
+  return Activation{apply(second, first.lo), apply(second, first.hi)};
+}
+
+std::optional<Activation> activation_of(const Node& node) {
+  if (const auto* clip = std::get_if<Clip>(&node.op)) return clip->activation;
+  if (const auto* unary = std::get_if<Unary>(&node.op)) return mobicuda::activation_of(*unary);
+  return std::nullopt;
 }
 
 template <class T>
-bool fuse_into(const Graph& graph, Rewriter& rewriter, const Node& node) {
+bool fuse_into(const Graph& graph, Rewriter& rewriter, const Node& node, const Activation& activation) {
   const Node* producer = sole_producer<T>(graph, node.inputs[Clip::kInput]);
-  if (producer == nullptr) return false;
+  if (producer == nullptr || (std::is_same_v<T, Clip> && !activation.is_clip())) return false;
   T op = std::get<T>(producer->op);
-  op.activation = compose(op.activation, std::get<Clip>(node.op).activation);
+  const std::optional<Activation> both = compose(op.activation, activation);
+  if (!both) return false;
+  op.activation = *both;
   Origin origin = producer->origin;
   origin.append(node.origin);
   // The producer itself was copied already; with its only reader gone, finish() drops that copy.
@@ -30,10 +42,11 @@ bool fuse_into(const Graph& graph, Rewriter& rewriter, const Node& node) {
 Graph run_once(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) {
-    const bool fused = std::holds_alternative<Clip>(node.op) &&
-                       (fuse_into<Conv2d>(graph, rewriter, node) || fuse_into<Gemm>(graph, rewriter, node) ||
-                        fuse_into<Add>(graph, rewriter, node) || fuse_into<Mul>(graph, rewriter, node) ||
-                        fuse_into<ScaleShift>(graph, rewriter, node) || fuse_into<Clip>(graph, rewriter, node));
+    const std::optional<Activation> activation = activation_of(node);
+    const auto into = [&]<class T>(std::type_identity<T>) { return fuse_into<T>(graph, rewriter, node, *activation); };
+    const bool fused = activation && (into(std::type_identity<Conv2d>{}) || into(std::type_identity<Gemm>{}) ||
+                                      into(std::type_identity<Add>{}) || into(std::type_identity<Mul>{}) ||
+                                      into(std::type_identity<ScaleShift>{}) || into(std::type_identity<Clip>{}));
     if (!fused) rewriter.copy(node);
   }
   return rewriter.finish();

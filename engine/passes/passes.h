@@ -12,7 +12,9 @@ Graph remove_noops(const Graph& graph);
 Graph fold_pad(const Graph& graph);
 /// ScaleShift (BatchNormalization) next to Conv2d or Gemm goes into weights and bias, in double precision.
 Graph fold_scale_shift(const Graph& graph);
-/// Clip goes into the op that feeds it.
+/// x * Sigmoid(x) becomes Silu, x * clip(x / 6 + 1/2, 0, 1) HardSwish.
+Graph recognise_activation(const Graph& graph);
+/// Clip or Unary goes into the op that feeds it.
 Graph fuse_activation(const Graph& graph);
 /// Add of a convolution's result and another value becomes the convolution's residual input.
 Graph fuse_residual(const Graph& graph);

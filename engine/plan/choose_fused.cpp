@@ -43,7 +43,7 @@ constexpr PicturesAtOnce kImage7[] = {
     {24, InvertedResidualVariant::Image7P1Cluster4N160, InvertedResidualVariant::Image7P1Cluster4N320},
     {36, InvertedResidualVariant::Image7P1HalvesCluster3N160, InvertedResidualVariant::Image7P1Cluster3N320},
     {64, InvertedResidualVariant::Image7P1HalvesCluster2N160, InvertedResidualVariant::Image7P1Cluster2N320},
-    {128, InvertedResidualVariant::Image7P2Cluster2N160, InvertedResidualVariant::Image7P1Cluster1N320}};
+    {128, InvertedResidualVariant::Image7P1HalvesCluster2N160, InvertedResidualVariant::Image7P1Cluster1N320}};
 
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {

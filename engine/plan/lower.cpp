@@ -4,13 +4,6 @@
 
 namespace mobicuda {
 
-namespace {
-
-// One value for each channel: (N, C) or (N, C, 1, 1).
-bool is_vector(const Shape& shape) { return (shape.rank() == 2 || shape.rank() == 4) && shape.elements() == shape[1]; }
-
-}  // namespace
-
 std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node, const EngineOptions& options) {
   const auto fits_int = [&](ValueId id) {
     constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
@@ -23,24 +16,14 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
       return "the input is too large for a batch of " + std::to_string(options.max_batch);
   }
   if (!fits_int(node.output)) return "the output is too large for a batch of " + std::to_string(options.max_batch);
-  if (std::holds_alternative<Transpose>(node.op) && graph.value(node.output).desc.shape.rank() > 4) {
-    return "Transpose of more than 4 axes has no kernel";
+  if (const auto* transpose = std::get_if<Transpose>(&node.op);
+      transpose != nullptr && !transpose_params(graph.value(node.inputs[0]).desc.shape, *transpose)) {
+    return "Transpose of more than 4 axes that part has no kernel";
   }
-  if (std::holds_alternative<Concat>(node.op) || std::holds_alternative<Slice>(node.op) ||
-      std::holds_alternative<Mul>(node.op) || std::holds_alternative<Unary>(node.op) ||
-      std::holds_alternative<LocalResponseNorm>(node.op)) {
-    return "no kernel for " + std::string(op_name(node.op)) + " yet; choose --impl cpu";
-  }
-  const Shape& y = graph.value(node.output).desc.shape;
-  if (std::holds_alternative<Softmax>(node.op) && !is_vector(y)) {
-    return "no kernel for Softmax over the channels of each pixel yet; choose --impl cpu";
-  }
-  if (const auto* pad = std::get_if<Pad>(&node.op); pad != nullptr && pad->mode != PadMode::Constant) {
-    return "no kernel for Pad with pixels of the picture yet; choose --impl cpu";
-  }
-  const auto* pool = std::get_if<Pool2d>(&node.op);
-  if (pool != nullptr && pool->dilations != std::array<std::int64_t, 2>{1, 1}) {
-    return "no kernel for Pool2d with dilations yet; choose --impl cpu";
+  if (const auto* mul = std::get_if<Mul>(&node.op); mul != nullptr) {
+    kernels::MultiplyParams params = multiply_params(graph, node, *mul);
+    params.extent[0] = options.max_batch;
+    if (!kernels::supports(params)) return "Mul that repeats along alternate axes has no kernel";
   }
   return std::nullopt;
 }

@@ -108,7 +108,7 @@ ChosenBlock Lowering::choose_form(const Block& block) {
 void Lowering::find_blocks() {
   for (const Node& node : graph_.nodes()) {
     std::optional<Block> block = block_around(node);
-    if (!block) continue;
+    if (!block || !only_clips({block->expand, block->depthwise, block->project})) continue;
     block->chosen = choose_form(*block);
     if (block->chosen.project) projects_.emplace(block->project, *block->chosen.project);
     if (block->chosen.form == BlockForm::Layers) {
@@ -126,6 +126,15 @@ void Lowering::keep_apart(std::initializer_list<const Node*> nodes, const std::s
   for (const Node* node : nodes) {
     if (node != nullptr) kept_apart_[node] = reason;
   }
+}
+
+bool Lowering::only_clips(std::initializer_list<const Node*> convolutions) {
+  for (const Node* node : convolutions) {
+    if (node == nullptr || std::get<Conv2d>(node->op).activation.is_clip()) continue;
+    keep_apart(convolutions, to_string(std::get<Conv2d>(node->op).activation) + " is not a clip");
+    return false;
+  }
+  return true;
 }
 
 LayerInfo Lowering::describe_block(std::initializer_list<const Node*> nodes, std::string kernel,

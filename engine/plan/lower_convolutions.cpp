@@ -24,12 +24,12 @@ void Lowering::lower(const Node& node, const Gemm& op) {
 // Positions of input and weight are the same in Conv2d and Gemm.
 void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, ValueId bias_id, ValueId residual_id,
                           const Activation& activation) {
-  const Storage x = read_input(node.inputs[Conv2d::kInput]);
+  const Storage x = read_rows(node.inputs[Conv2d::kInput]);
   const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
   const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem_, n, k),
                              [&](const float* w, void* packed) { kernels::gemm_pack(elem_, n, k, w, packed); });
   const Packed bias = pack_floats(bias_id);
-  const Storage y = make_output(node, true);
+  const Storage y = make_rows(node, true);
   kernels::GemmParams params;
   params.elem = elem_;
   params.output = y.elem;
@@ -37,9 +37,11 @@ void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, Va
   params.k = k;
   params.bias = bias_id != kNoValue;
   params.residual = residual_id != kNoValue;
-  params.clip = as_clip(activation);
+  params.activation = as_kernel_activation(activation);
   params.m = as_int(options_.max_batch) * rows_a_picture;
   const auto chosen = choose(node, params);
+  params.x_pitch = x.pitch;
+  params.y_pitch = y.pitch;
   LayerInfo info = describe(node, "gemm/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
   add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
@@ -47,10 +49,10 @@ void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, Va
             w = pointer(weight), b = pointer(bias)](const CudaStepContext& context) {
              auto p = params;
              p.m = as_int(context.n) * rows_a_picture;
-             return kernels::gemm(p.m == params.m ? variant : rule.gemm(p), p, context.buffers[x.buffer], w.get(),
+             return kernels::gemm(p.m == params.m ? variant : rule.gemm(p), p, x.in(context), w.get(),
                                   b.template get<float>(),
                                   residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
-                                  context.buffers[y.buffer], launch_of(context));
+                                  y.in(context), launch_of(context));
            });
 }
 
@@ -71,8 +73,8 @@ void Lowering::lower_depthwise(const Node& node, const Conv2d& op) {
   params.out_w = as_int(out[3]);
   set_window(params, op, weight_shape);
   params.bias = node.inputs[Conv2d::kBias] != kNoValue;
-  // With a residual the clip belongs behind the addition.
-  params.clip = as_clip(residual_id == kNoValue ? op.activation : Activation::none());
+  // With a residual the activation belongs behind the addition.
+  params.activation = as_kernel_activation(residual_id == kNoValue ? op.activation : Activation::none());
   const Packed weight =
       pack(node, node.inputs[Conv2d::kWeight],
            kernels::depthwise_conv_packed_bytes(elem_, params.c, params.kernel_h, params.kernel_w),
@@ -112,7 +114,7 @@ kernels::Conv2dParams Lowering::conv2d_params(const Node& node, const Conv2d& op
   set_window(params, op, shape(node.inputs[Conv2d::kWeight]));
   params.bias = node.inputs[Conv2d::kBias] != kNoValue;
   params.residual = node.inputs[Conv2d::kResidual] != kNoValue;
-  params.clip = as_clip(op.activation);
+  params.activation = as_kernel_activation(op.activation);
   return params;
 }
 

@@ -9,7 +9,8 @@ void Lowering::find_heads() {
     const Node* conv = producer ? &graph_.nodes()[*producer] : nullptr;
     const auto* op = conv == nullptr ? nullptr : std::get_if<Conv2d>(&conv->op);
     if (op == nullptr || in_blocks_.contains(conv) || sole_reader(conv->output) != &pool ||
-        !is_pointwise(*op, shape(conv->inputs[Conv2d::kWeight])) || conv->inputs[Conv2d::kResidual] != kNoValue) {
+        !is_pointwise(*op, shape(conv->inputs[Conv2d::kWeight])) || conv->inputs[Conv2d::kResidual] != kNoValue ||
+        !only_clips({conv})) {
       continue;
     }
     const Shape& in = shape(conv->inputs[Conv2d::kInput]);

@@ -37,9 +37,9 @@ void Lowering::lower(const Node& node, const Add& op) {
 void Lowering::add_addition(LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,
                             const Activation& activation) {
   add_step(std::move(info), {a.buffer, b.buffer, y.buffer},
-           [elem = elem_, elements = picture.elements(), clip = as_clip(activation), a, b,
+           [elem = elem_, elements = picture.elements(), act = as_kernel_activation(activation), a, b,
             y](const CudaStepContext& context) {
-             return kernels::add(elem, context.n * elements, clip, context.buffers[a.buffer], context.buffers[b.buffer],
+             return kernels::add(elem, context.n * elements, act, context.buffers[a.buffer], context.buffers[b.buffer],
                                  context.buffers[y.buffer], launch_of(context));
            });
 }
@@ -56,25 +56,29 @@ void Lowering::lower(const Node& node, const Clip& op) {
 }
 
 void Lowering::lower(const Node& node, const ScaleShift& op) {
-  const Storage x = read_input(node.inputs[ScaleShift::kInput]);
-  const Packed scale = pack_floats(node.inputs[ScaleShift::kScale]);
-  const Packed shift = pack_floats(node.inputs[ScaleShift::kShift]);
+  const Storage x = read_rows(node.inputs[ScaleShift::kInput]);
+  // Where elements of a channel lie together in memory, each has its own factors: the kernel wants channels innermost.
+  const Shape& picture = shape(node.output);
+  const std::int64_t repeat = picture.rank() == 4 ? 1 : picture.elements() / picture[1];
+  const Packed scale = pack_floats(node.inputs[ScaleShift::kScale], repeat);
+  const Packed shift = pack_floats(node.inputs[ScaleShift::kShift], repeat);
   const Storage y = make_output(node, false);
-  const int channels = as_int(shape(node.output)[1]);
+  const int channels = as_int(picture[1] * repeat);
   LayerInfo info = describe(node, "elementwise/scale_shift");
   info.weight_bytes = scale.bytes + shift.bytes;
   add_step(std::move(info), {x.buffer, y.buffer},
-           [elem = elem_, rows = shape(node.output).elements() / channels, channels, clip = as_clip(op.activation), x,
-            y, s = pointer(scale), t = pointer(shift)](const CudaStepContext& context) {
-             return kernels::scale_shift(elem, context.n * rows, channels, clip, context.buffers[x.buffer],
-                                         s.template get<float>(), t.template get<float>(), context.buffers[y.buffer],
-                                         launch_of(context));
+           [elem = elem_, rows = shape(node.output).elements() / channels, channels,
+            act = as_kernel_activation(op.activation), x, y, s = pointer(scale),
+            t = pointer(shift)](const CudaStepContext& context) {
+             return kernels::scale_shift(elem, context.n * rows, channels, act, x.in(context), s.template get<float>(),
+                                         t.template get<float>(), context.buffers[y.buffer], launch_of(context),
+                                         x.pitch);
            });
 }
 
 void Lowering::lower(const Node& node, const Pool2d& op) {
-  const Storage x = read_input(node.inputs[0]);
-  const Storage y = make_output(node, false);
+  const Storage x = read_rows(node.inputs[0]);
+  const Storage y = make_rows(node, false);
   const Shape& in = shape(node.inputs[0]);
   const Shape& out = shape(node.output);
   kernels::PoolingParams params;
@@ -93,12 +97,16 @@ void Lowering::lower(const Node& node, const Pool2d& op) {
   params.pad_left = as_int(op.pads.left);
   params.pad_bottom = as_int(op.pads.bottom);
   params.pad_right = as_int(op.pads.right);
+  params.x_pitch = x.pitch;
+  params.y_pitch = y.pitch;
   params.count_include_pad = op.count_include_pad;
+  params.dilation_h = as_int(op.dilations[0]);
+  params.dilation_w = as_int(op.dilations[1]);
   const char* kernel = op.kind == PoolKind::Max ? "pooling/max" : "pooling/average";
   add_step(describe(node, kernel), {x.buffer, y.buffer}, [params, x, y](const CudaStepContext& context) {
     auto p = params;
     p.n = as_int(context.n);
-    return kernels::pooling(p, context.buffers[x.buffer], context.buffers[y.buffer], launch_of(context));
+    return kernels::pooling(p, x.in(context), y.in(context), launch_of(context));
   });
 }
 
@@ -126,10 +134,14 @@ void Lowering::lower(const Node& node, const Softmax&) {
   kernels::SoftmaxParams params;
   params.elem = elem_;
   params.output = y.elem;
-  params.columns = as_int(shape(node.output)[1]);
-  add_step(describe(node, "softmax"), {x.buffer, y.buffer}, [params, x, y](const CudaStepContext& context) {
+  const TensorDesc& desc = graph_.value(node.output).desc;
+  params.columns = as_int(desc.shape[1]);
+  const std::int64_t rows = desc.shape.elements() / desc.shape[1];
+  const bool channels_last = desc.shape.rank() == 4 && desc.layout == Layout::NHWC;
+  params.inner = channels_last ? 1 : as_int(rows);
+  add_step(describe(node, "softmax"), {x.buffer, y.buffer}, [params, rows, x, y](const CudaStepContext& context) {
     auto p = params;
-    p.rows = as_int(context.n);
+    p.rows = as_int(context.n * rows);
     return kernels::softmax(p, context.buffers[x.buffer], context.buffers[y.buffer], launch_of(context));
   });
 }
@@ -137,16 +149,33 @@ void Lowering::lower(const Node& node, const Softmax&) {
 // choose_layout put the input in the order that the reshape speaks of: the same bytes under another shape.
 void Lowering::lower(const Node& node, const Reshape&) { storage_of(node.output) = storage_of(node.inputs[0]); }
 
+std::optional<kernels::TransposeParams> transpose_params(const Shape& x, const Transpose& op) {
+  constexpr int kAxes = 4;
+  int joined[Shape::kMaxRank] = {};  // an axis of x to one of the kernel's
+  int order[Shape::kMaxRank] = {};   // the first axis of x in each of y's
+  int axes = 0;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    const bool follows = axis > 1 && op.permutation[axis] == op.permutation[axis - 1] + 1;
+    if (follows) continue;
+    if (axes == kAxes) return std::nullopt;
+    order[axes++] = as_int(op.permutation[axis]);
+  }
+  kernels::TransposeParams params;
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    joined[axis] = as_int(std::count_if(order, order + axes,
+                                        [&](int first) { return first <= as_int(static_cast<std::int64_t>(axis)); })) -
+                   1;
+    params.shape[joined[axis]] *= as_int(x[axis]);
+  }
+  for (int axis = 0; axis < axes; ++axis) params.permutation[axis] = joined[order[axis]];
+  return params;
+}
+
 void Lowering::lower(const Node& node, const Transpose& op) {
   const Storage x = read_input(node.inputs[0]);
   const Storage y = make_output(node, false);
-  kernels::TransposeParams params;
+  kernels::TransposeParams params = transpose_params(shape(node.inputs[0]), op).value();
   params.elem = elem_;
-  const Shape& in = shape(node.inputs[0]);
-  for (std::size_t axis = 0; axis < in.rank(); ++axis) {
-    params.shape[axis] = as_int(in[axis]);
-    params.permutation[axis] = as_int(op.permutation[axis]);
-  }
   add_step(describe(node, "layout_transform/transpose"), {x.buffer, y.buffer},
            [params, x, y](const CudaStepContext& context) {
              auto p = params;
@@ -169,6 +198,9 @@ void Lowering::lower(const Node& node, const Pad& op) {
   params.bottom = as_int(op.pads.bottom);
   params.right = as_int(op.pads.right);
   params.value = op.value;
+  params.mode = op.mode == PadMode::Edge      ? kernels::PadMode::Edge
+                : op.mode == PadMode::Reflect ? kernels::PadMode::Reflect
+                                              : kernels::PadMode::Constant;
   add_step(describe(node, "layout_transform/pad"), {x.buffer, y.buffer},
            [params, x, y](const CudaStepContext& context) {
              auto p = params;

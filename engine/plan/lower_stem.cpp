@@ -30,7 +30,7 @@ std::optional<Lowering::StemBlock> Lowering::stem_block_before(const Block& bloc
     return std::nullopt;
   }
   const auto& depthwise = std::get<Conv2d>(block.depthwise->op);
-  if (depthwise.strides[0] != 1) return std::nullopt;
+  if (depthwise.strides[0] != 1 || !only_clips({stem, block.depthwise, block.project})) return std::nullopt;
   const Shape& in = shape(graph_.input());
   const Shape& middle = shape(stem->output);
   const Shape& out = shape(block.project->output);

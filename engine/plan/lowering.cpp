@@ -1,11 +1,18 @@
 #include "plan/lowering.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "kernels/layout_transform.h"
 #include "plan/memory_planner.h"
 
 namespace mobicuda {
+
+kernels::Activation as_kernel_activation(const Activation& activation) {
+  if (activation.is_clip()) return as_clip(activation);
+  static_assert(static_cast<int>(ActivationKind::Elu) == static_cast<int>(kernels::ActivationKind::Elu));
+  return kernels::Activation(static_cast<kernels::ActivationKind>(activation.kind), activation.alpha);
+}
 
 CudaPlan Lowering::run() {
   pictures_ = options_.picture_input.has_value();
@@ -17,6 +24,7 @@ CudaPlan Lowering::run() {
   storage_of(graph_.input()) = input_;
   find_blocks();
   find_heads();
+  place_joined();
   for (const Node& node : graph_.nodes()) {
     if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
     if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
@@ -59,6 +67,14 @@ Lowering::Storage Lowering::make_output(const Node& node, bool can_write_float) 
 }
 
 Lowering::Storage Lowering::read_input(ValueId id) {
+  const Storage storage = read_rows(id);
+  if (storage.pitch != 0) {
+    throw Error(ErrorCode::internal, graph_.value(id).name, "is a slice, but a kernel for dense values reads it");
+  }
+  return storage;
+}
+
+Lowering::Storage Lowering::read_rows(ValueId id) {
   const Storage storage = storage_of(id);
   if (storage.elem == elem_) return storage;
   const Storage converted{add_buffer(CudaBuffer::Place::Arena, picture_bytes(id, elem_)), elem_};
@@ -173,13 +189,16 @@ LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string r
   return info;
 }
 
-Lowering::Packed Lowering::pack_floats(ValueId id) {
+Lowering::Packed Lowering::pack_floats(ValueId id, std::int64_t repeat) {
   if (id == kNoValue) return {};
-  const auto values = std::as_bytes(floats(id));
+  const auto values = floats(id);
+  const std::int64_t bytes = checked_multiply(static_cast<std::int64_t>(values.size_bytes()), repeat);
   std::byte* host = nullptr;
-  const std::int64_t offset = blob_.add(static_cast<std::int64_t>(values.size()), &host);
-  std::copy(values.begin(), values.end(), host);
-  return {offset, static_cast<std::int64_t>(values.size())};
+  const std::int64_t offset = blob_.add(bytes, &host);
+  for (const float value : values) {
+    for (std::int64_t i = 0; i < repeat; ++i, host += sizeof value) std::memcpy(host, &value, sizeof value);
+  }
+  return {offset, bytes};
 }
 
 void Lowering::require_half_range(const Node& node, ValueId weight) const {

@@ -14,7 +14,10 @@
 
 #include <mobicuda/graph.h>
 
+#include "kernels/concat.h"
 #include "kernels/launch.h"
+#include "kernels/layout_transform.h"
+#include "kernels/multiply.h"
 #include "plan/choose_variant.h"
 #include "plan/layer_chooser.h"
 #include "runtime/cuda_engine.h"
@@ -28,7 +31,9 @@ inline constexpr float kLargestHalf = 65504.0F;
 
 inline int as_int(std::int64_t value) { return static_cast<int>(value); }  // shapes were checked by fits_int()
 
+/// For the kernels of several layers, which clip only.
 inline kernels::Clip as_clip(const Activation& activation) { return {activation.lo, activation.hi}; }
+kernels::Activation as_kernel_activation(const Activation& activation);
 
 inline kernels::Launch launch_of(const CudaStepContext& context) { return {context.stream, context.programmatic}; }
 
@@ -40,6 +45,12 @@ inline bool is_pointwise(const Conv2d& op, const Shape& weight) {
 inline bool is_depthwise(const Conv2d& op, const Shape& weight) {
   return op.groups == weight[0] && weight[1] == 1 && op.groups > 1;
 }
+
+/// A transposition with the axes that stay together joined, for one picture; nothing where more than four are left.
+std::optional<kernels::TransposeParams> transpose_params(const Shape& x, const Transpose& op);
+
+/// How `node` multiplies, for one picture.
+kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op);
 
 /// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer.
 class Lowering {
@@ -57,6 +68,19 @@ class Lowering {
   struct Storage {
     int buffer = kNoBuffer;
     Elem elem = Elem::F32;
+    int first = 0;  ///< channel of a wider value's pixels, of which this is a slice
+    int pitch = 0;  ///< that value's channels; 0: dense
+
+    void* in(const CudaStepContext& context) const {
+      return static_cast<std::byte*>(context.buffers[buffer]) + static_cast<std::size_t>(first) * size_of(elem);
+    }
+  };
+
+  /// A value that is channels of another, see place_joined.cpp.
+  struct Place {
+    ValueId root = kNoValue;
+    int first = 0;
+    int pitch = 0;
   };
 
   struct Life {
@@ -86,8 +110,19 @@ class Lowering {
 
   Storage make_output(const Node& node, bool can_write_float);
 
+  /// The same for kernels that write pixels apart: the value's slice where it has one.
+  Storage make_rows(const Node& node, bool can_write_float);
+
   // The network's float input, for kernels that read elem_ only.
   Storage read_input(ValueId id);
+  /// The same for kernels that read pixels apart.
+  Storage read_rows(ValueId id);
+
+  void place_joined();
+  void find_prefix(const Node& concat);
+  bool can_be_placed(ValueId id, int first, int pitch) const;
+  bool written_by_rows(ValueId id) const;
+  bool read_by_rows(ValueId id) const;
 
   /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.
   void convert_pictures();
@@ -108,7 +143,7 @@ class Lowering {
   // ---- steps and weights ----
 
   template <class Enqueue>
-  void add_step(LayerInfo info, std::initializer_list<int> buffers, Enqueue enqueue) {
+  void add_step(LayerInfo info, const std::vector<int>& buffers, Enqueue enqueue) {
     const int step = static_cast<int>(plan_.steps.size());
     for (const int buffer : buffers) {
       if (buffer == kNoBuffer) continue;
@@ -132,7 +167,8 @@ class Lowering {
     return {offset, static_cast<std::int64_t>(bytes)};
   }
 
-  Packed pack_floats(ValueId id);
+  /// Each element `repeat` times.
+  Packed pack_floats(ValueId id, std::int64_t repeat = 1);
 
   void require_half_range(const Node& node, ValueId weight) const;
 
@@ -183,6 +219,8 @@ class Lowering {
   LayerInfo describe_block(std::initializer_list<const Node*> nodes, std::string kernel, std::string reason) const;
   /// Nodes that could have been one step are several: each tells why.
   void keep_apart(std::initializer_list<const Node*> nodes, const std::string& reason);
+  /// The kernels of several layers clip; where one has another activation, the layers are kept apart.
+  bool only_clips(std::initializer_list<const Node*> convolutions);
   void lower_block(const Block& block);
   void lower_inverted_residual(const Block& block);
   void lower_expand_depthwise(const Block& block);
@@ -209,7 +247,7 @@ class Lowering {
   std::optional<StemBlock> stem_block_before(const Block& block);
   void lower_stem_block(const StemBlock& stem);
 
-  // ---- operations: lower_convolutions.cpp, lower_others.cpp ----
+  // ---- operations: lower_convolutions.cpp, lower_branches.cpp, lower_others.cpp ----
 
   void lower(const Node& node, const Conv2d& op);
   void lower(const Node& node, const Gemm& op);
@@ -224,15 +262,13 @@ class Lowering {
   void lower(const Node& node, const Add& op);
   void add_addition(LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,
                     const Activation& activation);
-  // Refused before, by why_not_lowered().
-  void lower(const Node& node, const Mul&) { throw_no_kernel(node); }
-  void lower(const Node& node, const Unary&) { throw_no_kernel(node); }
-  void lower(const Node& node, const LocalResponseNorm&) { throw_no_kernel(node); }
-  void lower(const Node& node, const Concat&) { throw_no_kernel(node); }
-  void lower(const Node& node, const Slice&) { throw_no_kernel(node); }
-  [[noreturn]] static void throw_no_kernel(const Node& node) {
-    throw Error(ErrorCode::internal, node.origin.describe(), "no kernel for " + std::string(op_name(node.op)));
-  }
+  void lower(const Node& node, const Mul& op);
+  void lower(const Node& node, const Unary& op);
+  void lower(const Node& node, const LocalResponseNorm& op);
+  void lower(const Node& node, const Concat& op);
+  void add_copies(const Node& node, kernels::ConcatParams params, std::int64_t rows, std::vector<Storage> sources,
+                  Storage y);
+  void lower(const Node& node, const Slice& op);
   void lower(const Node& node, const Clip& op);
   void lower(const Node& node, const ScaleShift& op);
   void lower(const Node& node, const Pool2d& op);
@@ -262,6 +298,7 @@ class Lowering {
   std::vector<Storage> storage_;
   Storage input_;          ///< the caller's floats or bytes; or floats made of these
   bool pictures_ = false;  ///< input_ is bytes
+  std::map<ValueId, Place> places_;
   std::vector<Life> lives_;
   std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
   std::map<const Node*, Head> heads_;    ///< by their pool

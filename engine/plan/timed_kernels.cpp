@@ -43,6 +43,11 @@ std::string text_of(float value) {
 
 std::string text_of(const Clip& clip) { return "[" + text_of(clip.lo) + "," + text_of(clip.hi) + "]"; }
 
+std::string text_of(const Activation& activation) {
+  if (activation.kind == ActivationKind::Clip) return text_of(Clip{activation.lo, activation.hi});
+  return std::to_string(static_cast<int>(activation.kind)) + "[" + text_of(activation.alpha) + "]";
+}
+
 // "gemm n=16 k=32 ..."
 class ShapeText {
  public:
@@ -50,6 +55,7 @@ class ShapeText {
 
   ShapeText& with(std::string_view what, int value) { return add(what, std::to_string(value)); }
   ShapeText& with(std::string_view what, const Clip& clip) { return add(what, text_of(clip)); }
+  ShapeText& with(std::string_view what, const Activation& activation) { return add(what, text_of(activation)); }
   std::string take() { return std::move(text_); }
 
  private:
@@ -170,14 +176,14 @@ TimedKernel timed(const GlobalAveragePoolParams& params) {
 std::string timed_shape(const GemmParams& p) {
   ShapeText text("gemm");
   text.with("m", p.m).with("n", p.n).with("k", p.k).with("float_output", p.output == Elem::F32);
-  return text.with("bias", p.bias).with("residual", p.residual).with("clip", p.clip).take();
+  return text.with("bias", p.bias).with("residual", p.residual).with("activation", p.activation).take();
 }
 
 std::string timed_shape(const DepthwiseConvParams& p) {
   ShapeText text("depthwise_conv");
   text.with("n", p.n).with("h", p.h).with("w", p.w).with("c", p.c).with("out_h", p.out_h).with("out_w", p.out_w);
   add_window(text, p);
-  return text.with("bias", p.bias).with("clip", p.clip).take();
+  return text.with("bias", p.bias).with("activation", p.activation).take();
 }
 
 std::string timed_shape(const Conv2dParams& p) {
@@ -186,7 +192,7 @@ std::string timed_shape(const Conv2dParams& p) {
   text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w);
   add_window(text, p);
   text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual);
-  return text.with("clip", p.clip).take();
+  return text.with("activation", p.activation).take();
 }
 
 std::string timed_shape(const InvertedResidualParams& p) {
@@ -223,7 +229,7 @@ GemmParams expand_layer(const InvertedResidualParams& block) {
   params.n = block.c_hidden;
   params.k = block.c_in;
   params.bias = true;
-  params.clip = block.expand_clip;
+  params.activation = block.expand_clip;
   return params;
 }
 
@@ -240,7 +246,7 @@ DepthwiseConvParams depthwise_layer(const InvertedResidualParams& block) {
   params.pad_top = block.pad_top;
   params.pad_left = block.pad_left;
   params.bias = true;
-  params.clip = block.depthwise_clip;
+  params.activation = block.depthwise_clip;
   return params;
 }
 
@@ -252,7 +258,7 @@ GemmParams project_layer(const InvertedResidualParams& block) {
   params.k = block.c_hidden;
   params.bias = true;
   params.residual = block.residual;
-  params.clip = block.project_clip;
+  params.activation = block.project_clip;
   return params;
 }
 
@@ -273,7 +279,7 @@ Conv2dParams first_layer(const StemBlockParams& stem) {
   params.pad_top = stem.stem_pad_top;
   params.pad_left = stem.stem_pad_left;
   params.bias = true;
-  params.clip = stem.stem_clip;
+  params.activation = stem.stem_clip;
   return params;
 }
 
@@ -301,7 +307,7 @@ GemmParams pointwise_layer(const PointwisePoolParams& head) {
   params.n = head.c;
   params.k = head.c_in;
   params.bias = head.bias;
-  params.clip = head.clip;
+  params.activation = head.clip;
   return params;
 }
 

@@ -7,15 +7,18 @@
 #include <mobicuda/error.h>
 
 #include "ops.h"
+#include "scale_shift.h"
 
 namespace mobicuda::onnx_import {
 namespace {
 
-void add_clip(NodeImporter& node, float lo, float hi) {
+ValueId clip(NodeImporter& node, ValueId x, float lo, float hi) {
   Clip op;
   op.activation = {lo, hi};
-  node.set_output(node.add(op, {node.activation(0)}));
+  return node.add(op, {x});
 }
+
+void add_clip(NodeImporter& node, float lo, float hi) { node.set_output(clip(node, node.activation(0), lo, hi)); }
 
 void add_unary(NodeImporter& node, UnaryKind kind, float alpha = 0.0F) {
   node.set_output(node.add(Unary{kind, alpha}, {node.activation(0)}));
@@ -96,10 +99,7 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
   const std::int64_t channels = node.shape_of(x)[1];
   if (scale.size() == 1) scale.resize(static_cast<std::size_t>(channels), scale.front());
   if (shift.size() == 1) shift.resize(static_cast<std::size_t>(channels), shift.front());
-  const std::string name = node.proto().output(0);
-  const ValueId scale_id = node.add_constant(name + "/scale", Shape{channels}, scale);
-  const ValueId shift_id = node.add_constant(name + "/shift", Shape{channels}, shift);
-  const ValueId y = node.add(ScaleShift{}, {x, scale_id, shift_id});
+  const ValueId y = add_scale_shift(node, x, scale, shift);
   return channels_last ? node.add(Transpose{{0, 2, 3, 1}}, {y}) : y;
 }
 
@@ -177,9 +177,7 @@ void import_bound(NodeImporter& node, bool lower) {
     if (std::isnan(value)) throw node.invalid_input(position, "a bound must be a number, is NaN");
     bound = lower ? std::max(bound, value) : std::min(bound, value);
   }
-  Clip op;
-  op.activation = lower ? Activation{bound, kInfinity} : Activation{-kInfinity, bound};
-  node.set_output(node.add(op, {x}));
+  node.set_output(lower ? clip(node, x, bound, kInfinity) : clip(node, x, -kInfinity, bound));
 }
 
 float finite_attribute(const NodeImporter& node, std::string_view name, float fallback) {
@@ -205,9 +203,7 @@ void import_sigmoid(NodeImporter& node) { add_unary(node, UnaryKind::Sigmoid); }
 void import_hard_sigmoid(NodeImporter& node) {
   const float alpha = finite_attribute(node, "alpha", 0.2F);
   const float beta = finite_attribute(node, "beta", 0.5F);
-  Clip unit;
-  unit.activation = {0.0F, 1.0F};
-  node.set_output(node.add(unit, {scale_shift(node, node.activation(0), 1, {alpha}, {beta})}));
+  node.set_output(clip(node, scale_shift(node, node.activation(0), 1, {alpha}, {beta}), 0.0F, 1.0F));
 }
 
 void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
@@ -215,6 +211,29 @@ void import_tanh(NodeImporter& node) { add_unary(node, UnaryKind::Tanh); }
 void import_leaky_relu(NodeImporter& node) {
   add_unary(node, UnaryKind::LeakyRelu, finite_attribute(node, "alpha", 0.01F));
 }
+// One slope is a LeakyRelu; with a slope for each channel, y = max(x, 0) + slope * min(x, 0).
+void import_prelu(NodeImporter& node) {
+  const ValueId x = node.activation(0);
+  const ConstantPtr slope = node.floats(1);
+  const std::span<const float> slopes = slope->floats();
+  for (const float value : slopes) {
+    if (!std::isfinite(value)) throw node.invalid_input(1, "a slope must be finite, got " + std::to_string(value));
+  }
+  // Before opset 7, a list of slopes was one for each channel.
+  const bool list = node.state().opset < 7 && slope->shape().rank() == 1 && node.shape(0).rank() > 1;
+  if (list && slopes.size() > 1 && slope->shape()[0] != node.shape(0)[1]) {
+    throw node.invalid_input(1, "must have one element, or one for each channel, has " + to_string(slope->shape()));
+  }
+  Broadcast negative{1, {slopes.begin(), slopes.end()}};
+  if (!list) negative = read_broadcast(node, 1, node.shape(0));
+  if (uniform(negative.values)) {
+    add_unary(node, UnaryKind::LeakyRelu, negative.values.front());
+    return;
+  }
+  const ValueId scaled = scale_shift(node, clip(node, x, -kInfinity, 0.0F), negative.axis, negative.values, {0.0F});
+  node.set_output(node.add(Add{}, {clip(node, x, 0.0F, kInfinity), scaled}));
+}
+
 void import_elu(NodeImporter& node) { add_unary(node, UnaryKind::Elu, finite_attribute(node, "alpha", 1.0F)); }
 
 void import_clip_attributes(NodeImporter& node) {

@@ -34,6 +34,7 @@ void import_relu(NodeImporter& node);
 void import_sigmoid(NodeImporter& node);
 void import_tanh(NodeImporter& node);
 void import_leaky_relu(NodeImporter& node);
+void import_prelu(NodeImporter& node);
 void import_elu(NodeImporter& node);
 void import_hard_sigmoid(NodeImporter& node);
 void import_hard_swish(NodeImporter& node);

@@ -19,12 +19,7 @@ void reshape_activation(NodeImporter& node, const Dims& to) {
     batch_kept = batch_kept && (axis == 0 || !to[axis].times_batch);
     extents.push_back(axis == 0 ? 1 : to[axis].value);
   }
-  if (!batch_kept) {
-    throw node.error(ErrorCode::unsupported,
-                     "the result " + to_string(to) + " of an input of shape " + to_string(dims_of(node, 0)) +
-                         " does not keep the batch N as axis 0",
-                     "export with a dynamic batch, or with one fixed batch throughout");
-  }
+  if (!batch_kept) throw batch_not_kept(node, to);
   node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
 }
 

@@ -32,6 +32,26 @@ DimValue product(const NodeImporter& node, const Dims& dims) {
   return result;
 }
 
+// With the batch that the file fixes in the batch's place.
+Dims at_fixed_batch(const NodeImporter& node, Dims dims) {
+  for (DimValue& dim : dims) {
+    if (dim.times_batch) dim = multiply(node, {dim.value, false}, {*node.state().fixed_batch, false});
+  }
+  return dims;
+}
+
+// A shape that is right for the file's own batch only mixes the pictures of that batch.
+bool fits_fixed_batch(const NodeImporter& node, const Dims& from, const Dims& to) {
+  if (node.is_constant(0) || !node.state().fixed_batch) return false;
+  Dims known = at_fixed_batch(node, to);
+  const auto open = std::find(known.begin(), known.end(), DimValue{-1, false});
+  const std::int64_t total = product(node, at_fixed_batch(node, from)).value;
+  if (open == known.end()) return product(node, known).value == total;
+  *open = {1, false};
+  const std::int64_t others = product(node, known).value;
+  return others != 0 && total % others == 0;
+}
+
 Error reshape_error(const NodeImporter& node, const Dims& from, const Dims& to, const std::string& message) {
   return node.error(ErrorCode::invalid_model,
                     "shape " + to_string(to) + " for an input of shape " + to_string(from) + " " + message);
@@ -116,6 +136,13 @@ Shape constant_shape(const NodeImporter& node, const Dims& dims) {
   return Shape(std::span<const std::int64_t>(extents));
 }
 
+Error batch_not_kept(const NodeImporter& node, const Dims& to) {
+  return node.error(ErrorCode::unsupported,
+                    "the result " + to_string(to) + " of an input of shape " + to_string(dims_of(node, 0)) +
+                        " does not keep the batch N as axis 0",
+                    "export with a dynamic batch, or with one fixed batch throughout");
+}
+
 Dims reshape_target(const NodeImporter& node) {
   const Dims from = dims_of(node, 0);
   Dims to = node.dims(1);
@@ -149,11 +176,15 @@ Dims reshape_target(const NodeImporter& node) {
     others[*open] = {1, false};
     const DimValue known = product(node, others);
     if (known.value == 0 || total.value % known.value != 0 || (known.times_batch && !total.times_batch)) {
+      if (fits_fixed_batch(node, from, to)) throw batch_not_kept(node, to);
       throw reshape_error(node, from, to, "does not divide its elements");
     }
     to[*open] = {total.value / known.value, total.times_batch && !known.times_batch};
   }
-  if (product(node, to) != total) throw reshape_error(node, from, to, "does not hold its elements");
+  if (product(node, to) != total) {
+    if (fits_fixed_batch(node, from, to)) throw batch_not_kept(node, to);
+    throw reshape_error(node, from, to, "does not hold its elements");
+  }
   return to;
 }
 

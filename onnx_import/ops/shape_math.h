@@ -15,6 +15,9 @@ Dims dims_of(const NodeImporter& node, std::size_t position);
 /// Extents without the batch symbol, as a Shape; throws Error when the importer may not make such a tensor.
 Shape constant_shape(const NodeImporter& node, const Dims& dims);
 
+/// The Error for a result that has not the batch, and nothing else, as axis 0.
+Error batch_not_kept(const NodeImporter& node, const Dims& to);
+
 /// The target of a Reshape (inputs data, shape; attribute allowzero), with 0 and -1 resolved.
 Dims reshape_target(const NodeImporter& node);
 /// Of a Flatten (attribute axis), Squeeze or Unsqueeze (axes: attribute before opset 13, then input).

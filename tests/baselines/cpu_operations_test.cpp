@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "baselines/cpu/ops/elementwise.h"
 #include "baselines/cpu_runs.h"
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
@@ -329,6 +330,30 @@ TEST_CASE("softmax in fp32 stays within its derived error") {
                       softmax_relative_error(kLargest - static_cast<double>(input[i])));
   }
   CHECK(compare_elements(actual, std::vector<double>(expected.begin(), expected.end()), allowed));
+}
+
+TEST_CASE("a layer of float applies its activation to what it gives without one") {
+  const Activation activation =
+      GENERATE(Activation::of(ActivationKind::Sigmoid), Activation::of(ActivationKind::Silu),
+               Activation::of(ActivationKind::HardSwish), Activation::of(ActivationKind::Tanh),
+               Activation::of(ActivationKind::LeakyRelu, 0.25F), Activation::of(ActivationKind::Elu, 2.0F));
+  const auto append = GENERATE(
+      as<std::function<void(TestGraph&, Activation)>>{}, [](TestGraph& net, Activation act) { net.pointwise(19, act); },
+      [](TestGraph& net, Activation act) { net.depthwise3x3(1, act); },
+      [](TestGraph& net, Activation act) {
+        net.conv(Conv2d{{1, 1}, {1, 1}, {1, 1, 1, 1}, 2, act}, 34, 3, 3);
+      },
+      [](TestGraph& net, Activation act) { net.flatten().gemm(70, true, act); });
+  const auto outputs = [&](Activation act) {
+    TestGraph net({DType::F32, Shape{1, 36, 7, 5}, Layout::NHWC}, 14);
+    append(net, act);
+    const Graph graph = net.build();
+    return run(*compile(graph, Precision::Fp32, 3, 2), input_for(graph, 3));
+  };
+  CAPTURE(to_string(activation));
+  Floats expected = outputs(Activation::none());
+  for (float& value : expected) value = cpu::activate(value, activation);
+  CHECK(compare_bits(outputs(activation), expected));
 }
 
 TEST_CASE("NaN and infinity pass through every fp32 layer as in the oracle") {

@@ -308,34 +308,6 @@ TEST_CASE("custom: names that do not exist are refused with the choices") {
   CHECK_THROWS_AS(make_custom_backend()->compile(graph, options), Error);
 }
 
-TEST_CASE("custom: operations without a kernel are named at compile time") {
-  const auto refusal = [](Op op, std::size_t inputs) -> std::string {
-    TestNetwork network(Shape{1, 4, 6, 6});
-    const ValueId x = network.last();
-    network.add(std::move(op), std::vector<ValueId>(inputs, x), "layer");
-    try {
-      make_custom_backend()->compile(std::move(network).build(), gpu_options(Precision::Fp32, 1));
-      return "compiled";
-    } catch (const Error& error) {
-      return error.code() == ErrorCode::unsupported ? error.what() : "another error";
-    }
-  };
-  Pool2d dilated;
-  dilated.kernel = {2, 2};
-  dilated.dilations = {2, 2};
-  for (const auto& [op, inputs, name] : {std::tuple<Op, std::size_t, std::string>{Concat{}, 2, "Concat"},
-                                         {Slice{}, 1, "Slice"},
-                                         {Mul{}, 2, "Mul"},
-                                         {Unary{}, 1, "Sigmoid"},
-                                         {Unary{UnaryKind::HardSwish}, 1, "HardSwish"},
-                                         {LocalResponseNorm{}, 1, "LocalResponseNorm"},
-                                         {Pad{{1, 1, 1, 1}, 0.0F, PadMode::Edge}, 1, "Pad with pixels of the picture"},
-                                         {dilated, 1, "Pool2d with dilations"},
-                                         {Softmax{}, 1, "Softmax over the channels of each pixel"}}) {
-    CHECK(refusal(op, inputs).find("no kernel for " + name + " yet; choose --impl cpu") != std::string::npos);
-  }
-}
-
 TEST_CASE("custom: layers keep the file's node names, and the memory report is exact") {
   const Graph graph = mobilenet(small_options());
   const auto engine = make_custom_backend()->compile(graph, gpu_options(Precision::Fp16, 4));

@@ -151,6 +151,26 @@ TEST_CASE("LocalResponseNorm refuses a window or factors that make no sense") {
   CHECK(contains(refused({3, 1.0F, 1.0F, 0.0F}), "attribute 'bias': must be > 0"));
 }
 
+TEST_CASE("activations are refused where their numbers are not finite or only clips fit") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const Activation endless = Activation::of(ActivationKind::Elu, std::numeric_limits<float>::infinity());
+  const auto refused = [&](Op op, std::vector<ValueId> inputs) {
+    return message_of([&] { network.add(op, inputs, "act"); }, ErrorCode::invalid_model);
+  };
+  CHECK(contains(refused(Add{endless}, {x, x}), "attribute 'alpha': must be finite, got inf"));
+  CHECK(contains(refused(Clip{Activation::of(ActivationKind::Silu)}, {x}), "must be a clip, got silu"));
+}
+
+TEST_CASE("activations are printed by name, with their numbers") {
+  CHECK(to_string(Activation::of(ActivationKind::Sigmoid)) == "sigmoid");
+  CHECK(to_string(Activation::of(ActivationKind::Silu)) == "silu");
+  CHECK(to_string(Activation::of(ActivationKind::HardSwish)) == "hardswish");
+  CHECK(to_string(Activation::of(ActivationKind::Tanh)) == "tanh");
+  CHECK(to_string(Activation::of(ActivationKind::LeakyRelu, 0.25F)) == "leaky_relu(0.25)");
+  CHECK(to_string(Activation::of(ActivationKind::Elu, 1.5F)) == "elu(1.5)");
+}
+
 TEST_CASE("a node of several kinds is printed by its kind") {
   TestNetwork network(Shape{1, 8, 10, 10});
   network.add(Unary{UnaryKind::HardSwish}, {network.last()}, "act");

@@ -178,6 +178,99 @@ TEST_CASE("a Clip goes into the product before it") {
   check_same(before, graph);
 }
 
+TEST_CASE("a Unary goes into the op before it, and nothing goes in behind it") {
+  for (const UnaryKind kind : {UnaryKind::Sigmoid, UnaryKind::HardSwish, UnaryKind::Tanh, UnaryKind::LeakyRelu,
+                               UnaryKind::Elu, UnaryKind::Silu}) {
+    const Unary unary{kind, 0.25F};
+    CAPTURE(op_name(Op{unary}));
+    TestNetwork network(Shape{1, 6, 6, 6});
+    const ValueId x = network.last();
+    const auto activate = [&] { return network.add(unary, {network.last()}); };
+    network.conv(6, 3, 1, {1, 1, 1, 1}, 2);
+    network.add(Add{}, {activate(), x});
+    network.add(Mul{}, {activate(), x});
+    activate();
+    network.scale_shift();
+    activate();
+    network.add(Clip{{-0.125F, 0.5F}}, {network.last()});
+    network.head(5);
+    activate();
+    const Graph before = std::move(network).build();
+    const Graph graph = run_pass("fuse_activation", before);
+    CHECK(count_of<Unary>(graph) == 0);
+    CHECK(count_of<Clip>(graph) == 1);
+    const auto fused = [&]<class T>(std::type_identity<T>) {
+      for (const Node& node : graph.nodes()) {
+        if (const auto* op = std::get_if<T>(&node.op)) return op->activation == activation_of(unary);
+      }
+      return false;
+    };
+    CHECK(fused(std::type_identity<Conv2d>{}));
+    CHECK(fused(std::type_identity<Add>{}));
+    CHECK(fused(std::type_identity<Mul>{}));
+    CHECK(fused(std::type_identity<ScaleShift>{}));
+    CHECK(fused(std::type_identity<Gemm>{}));
+    check_same(before, graph);
+  }
+}
+
+TEST_CASE("a Unary stays behind what already has an activation") {
+  TestNetwork network(Shape{1, 6, 6, 6});
+  network.conv(6, 1, 1, {}, 1, Activation::relu());
+  network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
+  network.add(Unary{UnaryKind::Tanh}, {network.last()});
+  network.add(Clip{Activation::relu()}, {network.last()});
+  network.add(Unary{UnaryKind::Tanh}, {network.last()});
+  const Graph graph = run_pass("fuse_activation", std::move(network).build());
+  CHECK(count_of<Unary>(graph) == 3);
+  CHECK(count_of<Clip>(graph) == 1);
+}
+
+ValueId hard_sigmoid(TestNetwork& network, float scale, float shift, Activation clip = {0.0F, 1.0F}) {
+  const auto constant = [&](float value) {
+    return network.builder().add_constant("k", HostTensor::of<float>(Shape{6}, std::vector<float>(6, value)));
+  };
+  network.add(ScaleShift{}, {network.last(), constant(scale), constant(shift)}, "affine");
+  return network.add(Clip{clip}, {network.last()}, "clip");
+}
+
+TEST_CASE("x * Sigmoid(x) is Silu and x * HardSigmoid(x) HardSwish, in either order") {
+  for (const bool swapped : {false, true}) {
+    TestNetwork network(Shape{1, 6, 6, 6});
+    const ValueId x = network.conv(6, 1, 1, {}, 1, {}, "conv");
+    const ValueId gate = network.add(Unary{UnaryKind::Sigmoid}, {x}, "sigmoid");
+    const ValueId y = network.add(Mul{}, swapped ? std::vector{gate, x} : std::vector{x, gate}, "mul");
+    const ValueId hard = hard_sigmoid(network, 0x1.555556p-3F, 0.5F);
+    network.add(Mul{}, swapped ? std::vector{hard, y} : std::vector{y, hard}, "product");
+    const Graph before = std::move(network).build();
+    const Graph graph = run_pass("recognise_activation", before);
+    REQUIRE(graph.nodes().size() == 3);
+    CHECK(std::get<Unary>(graph.nodes()[1].op).kind == UnaryKind::Silu);
+    CHECK(graph.nodes()[1].origin.label() == "sigmoid+mul");
+    CHECK(std::get<Unary>(graph.nodes()[2].op).kind == UnaryKind::HardSwish);
+    CHECK(graph.nodes()[2].origin.label() == "affine+clip+product");
+    check_same(before, graph);
+  }
+}
+
+TEST_CASE("products that only look like activations stay") {
+  const auto check_kept = [](auto make) {
+    TestNetwork network(Shape{1, 6, 6, 6});
+    const ValueId x = network.conv(6, 1);
+    network.add(Mul{}, {x, make(network, x)});
+    const Graph graph = run_pass("recognise_activation", std::move(network).build());
+    CHECK(count_of<Mul>(graph) == 1);
+  };
+  check_kept([](TestNetwork& network, ValueId) { return hard_sigmoid(network, 0.2F, 0.5F); });
+  check_kept([](TestNetwork& network, ValueId) { return hard_sigmoid(network, 1.0F / 6.0F, 0.25F); });
+  check_kept([](TestNetwork& network, ValueId) { return hard_sigmoid(network, 1.0F / 6.0F, 0.5F, {0.0F, 2.0F}); });
+  check_kept([](TestNetwork& network, ValueId x) { return network.add(Unary{UnaryKind::Tanh}, {x}); });
+  check_kept([](TestNetwork& network, ValueId x) {  // the gate of another value
+    network.add(GlobalAveragePool{}, {x});
+    return network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
+  });
+}
+
 TEST_CASE("branches in different layouts are joined in one") {
   // The first branch follows the transposed input's layout, the second one's channels were shuffled in NCHW.
   TestNetwork network(Shape{1, 5, 5, 4});
@@ -271,7 +364,8 @@ TEST_CASE("a 4-D output of a network with NHWC input comes out in the order of t
 TEST_CASE("passes run in the documented order") {
   std::string names;
   for (const Pass& pass : standard_passes()) names += std::string(pass.name) + " ";
-  CHECK(names == "remove_noops fold_pad fold_scale_shift fuse_activation fuse_residual choose_layout ");
+  CHECK(names ==
+        "remove_noops fold_pad fold_scale_shift recognise_activation fuse_activation fuse_residual choose_layout ");
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
              << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " kernel "
              << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ',' << p.stride_w << " dilation "
              << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ',' << p.pad_left << " groups "
-             << p.groups << " bias " << p.bias << " residual " << p.residual << " clip " << p.clip.lo << ".."
-             << p.clip.hi;
+             << p.groups << " bias " << p.bias << " residual " << p.residual << " clip " << p.activation.lo << ".."
+             << p.activation.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -74,7 +74,7 @@ OracleConv oracle_of(const Conv2dParams& p) {
   o.dilation_w = p.dilation_w;
   o.pad_top = p.pad_top;
   o.pad_left = p.pad_left;
-  o.clip = {static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
+  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
   return o;
 }
 
@@ -198,7 +198,7 @@ Conv2dParams stem(Elem elem, Input input, int n, int h, int w, int c_out, int st
   p.out_h = output_extent(h, 3, stride, 1, 1, 1);
   p.out_w = output_extent(w, 3, stride, 1, 1, 1);
   p.bias = true;
-  p.clip = kRelu6;
+  p.activation = kRelu6;
   return p;
 }
 
@@ -230,7 +230,7 @@ Conv2dParams random_shape(Choice& choose, Elem elem, Input input, bool stems) {
     p.out_w = output_extent(p.w, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, choose.upto(3));
     p.bias = choose.flip();
     p.residual = !stems && choose.flip();
-    p.clip = kClips[choose.upto(2)];
+    p.activation = kClips[choose.upto(2)];
     if (p.out_h == 0 || p.out_w == 0 || input_count(p) > kLargest || output_count(p) > kLargest) continue;
     const std::size_t products = weight_count(p) / static_cast<std::size_t>(p.c_out);
     if (output_count(p) * products <= kMostWork) return p;
@@ -320,7 +320,7 @@ TEST_CASE("conv2d equals the oracle for every padding, windows wholly outside am
           p.out_h = output_extent(p.h, 3, stride, 1, top, 5 - left);
           p.out_w = output_extent(p.w, 3, stride, 1, left, 5 - top);
           if (p.out_h == 0 || p.out_w == 0) continue;
-          p.clip = kNone;
+          p.activation = kNone;
           check_against_oracle(p, 31);
         }
       }
@@ -381,7 +381,7 @@ TEST_CASE("conv2d passes NaN and infinity on, to the windows that see them only"
 
 TEST_CASE("conv2d does not round an input in float to half") {
   Conv2dParams p = stem(Elem::F16, Input::NhwcFloat, 1, 1, 1, 8, 1);
-  p.clip = kNone;
+  p.activation = kNone;
   p.bias = false;
   const float unrounded = 1.0F + 0x1p-12F;
   const Data data{{unrounded, -1.0F, 0.0F}, std::vector<float>(weight_count(p), 1.0F), {}, {}};
@@ -429,7 +429,7 @@ TEST_CASE("conv2d takes bytes, scaled and shifted before padding, as it takes th
       for (int c_in = 1; c_in <= 4; ++c_in) {
         Conv2dParams p = stem(elem, Input::NhwcUint8, 2, 35, 18, 24, stride);
         p.c_in = c_in;
-        p.clip = kNone;
+        p.activation = kNone;
         std::vector<float> bytes = random_uniform(72, input_count(p), 0.0F, 256.0F);
         for (float& byte : bytes) byte = std::floor(byte);
         check_bytes(p, bytes);

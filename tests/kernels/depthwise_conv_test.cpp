@@ -23,7 +23,7 @@ std::ostream& operator<<(std::ostream& out, const DepthwiseConvParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c << " -> " << p.out_h
              << 'x' << p.out_w << " kernel " << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ','
              << p.stride_w << " dilation " << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ','
-             << p.pad_left << " bias " << p.bias << " clip " << p.clip.lo << ".." << p.clip.hi;
+             << p.pad_left << " bias " << p.bias << " clip " << p.activation.lo << ".." << p.activation.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -68,7 +68,7 @@ OracleConv oracle_of(const DepthwiseConvParams& p) {
   o.dilation_w = p.dilation_w;
   o.pad_top = p.pad_top;
   o.pad_left = p.pad_left;
-  o.clip = {static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
+  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
   return o;
 }
 
@@ -166,7 +166,7 @@ DepthwiseConvParams same_3x3(Elem elem, int n, int h, int w, int c, int stride) 
   p.out_h = output_extent(h, 3, stride, 1, 1, 1);
   p.out_w = output_extent(w, 3, stride, 1, 1, 1);
   p.bias = true;
-  p.clip = kRelu6;
+  p.activation = kRelu6;
   return p;
 }
 
@@ -193,7 +193,7 @@ DepthwiseConvParams random_shape(Choice& choose, Elem elem, bool strips) {
     p.out_h = output_extent(p.h, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, choose.upto(3));
     p.out_w = output_extent(p.w, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, choose.upto(3));
     p.bias = choose.flip();
-    p.clip = kClips[choose.upto(2)];
+    p.activation = kClips[choose.upto(2)];
     const bool fits = p.out_h > 0 && p.out_w > 0 && input_count(p) <= kLargest && output_count(p) <= kLargest;
     if (fits && (!strips || p.c % 2 == 0)) return p;
   }
@@ -286,7 +286,7 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
           p.out_h = output_extent(p.h, 3, stride, 1, top, 5 - left);
           p.out_w = output_extent(p.w, 3, stride, 1, left, 5 - top);
           if (p.out_h == 0 || p.out_w == 0) continue;
-          p.clip = kNone;
+          p.activation = kNone;
           check_against_oracle(p, random_data(p, 31), 31);
         }
       }

@@ -30,7 +30,7 @@ TEST_CASE("gemm: the last rows of a matrix of more than 2^31 elements are right"
   p.m = kRows;
   p.n = kColumns;
   p.k = kProducts;
-  p.clip = {-1000.0F, 1000.0F};
+  p.activation = kernels::Clip{-1000.0F, 1000.0F};
   const std::vector<float> ones(std::size_t{kColumns} * kProducts, 1.0F);
   std::vector<std::byte> packed(kernels::gemm_packed_bytes(p.elem, p.n, p.k));
   kernels::gemm_pack(p.elem, p.n, p.k, ones.data(), packed.data());

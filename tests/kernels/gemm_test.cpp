@@ -41,7 +41,7 @@ GemmParams make_params(Elem elem, int m, int n, int k) {
   p.m = m;
   p.n = n;
   p.k = k;
-  p.clip = kNoClip;
+  p.activation = kNoClip;
   return p;
 }
 
@@ -49,7 +49,7 @@ GemmParams make_params(Elem elem, int m, int n, int k) {
 GemmParams with_epilogue(GemmParams p, int combination) {
   p.bias = (combination & 1) != 0;
   p.residual = (combination & 2) != 0;
-  p.clip = (combination & 4) != 0 ? kRelu6 : kNoClip;
+  p.activation = (combination & 4) != 0 ? kRelu6 : kNoClip;
   p.output = (combination & 8) != 0 ? Elem::F32 : p.elem;
   return p;
 }
@@ -91,7 +91,7 @@ class Problem {
         packed_(pack(params, weight)) {
     if (!params.bias) bias.clear();
     residual = params.residual ? take_rows(rounded(params.elem, residual), rows_, params.n) : std::vector<float>();
-    const OracleClip clip{static_cast<double>(params.clip.lo), static_cast<double>(params.clip.hi)};
+    const OracleClip clip{static_cast<double>(params.activation.lo), static_cast<double>(params.activation.hi)};
     oracle_ = gemm(static_cast<int>(rows_.size()), params.n, params.k, clip,
                    take_rows(rounded(params.elem, x), rows_, params.k), rounded(params.elem, weight), bias, residual);
   }
@@ -116,7 +116,8 @@ class Problem {
   void check(GemmVariant variant, bool exact = false) const {
     INFO(name(variant) << ": " << to_string(params_.elem) << " to " << to_string(params_.output) << ", m " << params_.m
                        << ", n " << params_.n << ", k " << params_.k << ", bias " << params_.bias << ", residual "
-                       << params_.residual << ", clip [" << params_.clip.lo << ", " << params_.clip.hi << "]");
+                       << params_.residual << ", clip [" << params_.activation.lo << ", " << params_.activation.hi
+                       << "]");
     const std::vector<float> all =
         run_kernel(params_.output, count(params_.m, params_.n), 0,
                    [&](void* y, const kernels::Launch& where) { return enqueue(variant, y, where); });
@@ -164,7 +165,7 @@ class Problem {
   /// The alarm is derived for many outputs of random sign, and for sums that round to nearest.
   bool has_alarm() const {
     constexpr std::size_t kManyOutputs = 1024;
-    const bool many = oracle_.value.size() >= kManyOutputs && params_.clip.lo == kNoClip.lo;
+    const bool many = oracle_.value.size() >= kManyOutputs && params_.activation.lo == kNoClip.lo;
     return many && (params_.elem == Elem::F32 || params_.output == Elem::F16);
   }
 
@@ -294,7 +295,7 @@ TEST_CASE("gemm: every variant stays within the bounds on every pointwise layer 
         GemmParams p = make_params(elem, batch * layer.side * layer.side, layer.n, layer.k);
         p.bias = true;
         p.residual = layer.residual;
-        if (layer.relu6) p.clip = kRelu6;
+        if (layer.relu6) p.activation = kRelu6;
         if (layer.side == 1) p.output = Elem::F32;
         CHECK(Problem::random(p, ++seed).check_all() > 0);
       }
@@ -331,7 +332,7 @@ TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the 
   constexpr int kInfiniteRow = 18;
   for (const Elem elem : kElems) {
     GemmParams p = make_params(elem, 40, 40, 40);
-    p.clip = kRelu6;
+    p.activation = kRelu6;
     std::vector<float> x(count(p.m, p.k), 1.0F);
     x[count(kNanRow, p.k) + 3] = std::numeric_limits<float>::quiet_NaN();
     x[count(kInfiniteRow, p.k) + 39] = kInfinity;
@@ -360,7 +361,7 @@ TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of o
   constexpr int kLength = 40;
   for (const Elem elem : kElems) {
     GemmParams p = make_params(elem, 49, 160, 160);
-    p.clip = {-1.0F, 1.0F};
+    p.activation = kernels::Clip{-1.0F, 1.0F};
     std::vector<std::byte> packed(kernels::gemm_packed_bytes(elem, p.n, p.k));
     kernels::gemm_pack(elem, p.n, p.k, random_uniform(1, count(p.n, p.k)).data(), packed.data());
     const GuardedBuffer w(packed);

@@ -16,6 +16,7 @@ namespace mobicuda::test {
 namespace {
 
 using kernels::LayoutTransformParams;
+using kernels::PadMode;
 using kernels::PadParams;
 using kernels::TransposeParams;
 
@@ -161,13 +162,20 @@ std::vector<float> run_pad(const PadParams& p, const std::vector<float>& x, std:
   return y;
 }
 
+/// The pixel that stands at position i of a padded axis.
+int source(PadMode mode, int i, int extent) {
+  if (mode == PadMode::Edge) return std::clamp(i, 0, extent - 1);
+  if (mode == PadMode::Reflect && i < 0) return -i;
+  return mode == PadMode::Reflect && i >= extent ? 2 * extent - 2 - i : i;
+}
+
 std::vector<float> expected_pad(const PadParams& p, const std::vector<float>& x) {
   const std::array<int, 4> out{p.n, p.h + p.top + p.bottom, p.w + p.left + p.right, p.c};
   std::vector<float> y(elements(out), p.value);
   for (std::size_t i = 0; i < y.size(); ++i) {
     std::array<int, 4> at = position(out, i);
-    at[1] -= p.top;
-    at[2] -= p.left;
+    at[1] = source(p.mode, at[1] - p.top, p.h);
+    at[2] = source(p.mode, at[2] - p.left, p.w);
     if (at[1] >= 0 && at[1] < p.h && at[2] >= 0 && at[2] < p.w) y[i] = x[offset({p.n, p.h, p.w, p.c}, at)];
   }
   return rounded(p.elem, y);
@@ -224,6 +232,34 @@ TEST_CASE("pad surrounds each picture", "[sanitize]") {
       }
     }
   }
+}
+
+TEST_CASE("pad repeats the border's pixels or mirrors the picture", "[sanitize]") {
+  constexpr int kPads[][4] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 0, 1, 1}, {3, 0, 1, 2}, {4, 6, 4, 6}};
+  for (const Elem elem : kElems) {
+    for (const PadMode mode : {PadMode::Edge, PadMode::Reflect}) {
+      for (const int c : {1, 3, 8, 33, 96}) {
+        for (const auto& [top, left, bottom, right] : kPads) {
+          for (const std::size_t misalign : kMisalignments) {
+            const PadParams p{elem, 2, 5, 7, c, top, left, bottom, right, 9.0F, mode};
+            CAPTURE(to_string(elem), static_cast<int>(mode), c, top, left, bottom, right, misalign);
+            const std::vector<float> x = rounded(elem, random_uniform(2, elements({p.n, p.h, p.w, p.c})));
+            CHECK(compare_bits(run_pad(p, x, misalign), expected_pad(p, x)));
+          }
+        }
+      }
+    }
+  }
+  const std::vector<float> x{1.0F, 2.0F};
+  CHECK(compare_bits(run_pad({Elem::F32, 1, 1, 2, 1, 0, 5, 0, 4, 0.0F, PadMode::Edge}, x, 0),
+                     std::vector<float>{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2}));
+}
+
+TEST_CASE("pad refuses to mirror more pixels than there are") {
+  CHECK(kernels::pad({Elem::F32, 1, 5, 7, 8, 5, 0, 0, 0, 0.0F, PadMode::Reflect}, nullptr, nullptr, {}) ==
+        cudaErrorInvalidValue);
+  CHECK(kernels::pad({Elem::F32, 1, 0, 7, 8, 5, 0, 0, 0, 0.0F, PadMode::Edge}, nullptr, nullptr, {}) ==
+        cudaErrorInvalidValue);
 }
 
 TEST_CASE("pad refuses negative sizes and does nothing for an empty batch") {

@@ -75,8 +75,8 @@ Pooled oracle_at(const PoolingParams& p, const std::vector<float>& x, int n, int
   int padded = 0;
   for (int ky = 0; ky < p.kernel_h; ++ky) {
     for (int kx = 0; kx < p.kernel_w; ++kx) {
-      const int iy = oy * p.stride_h + ky - p.pad_top;
-      const int ix = ox * p.stride_w + kx - p.pad_left;
+      const int iy = oy * p.stride_h + ky * p.dilation_h - p.pad_top;
+      const int ix = ox * p.stride_w + kx * p.dilation_w - p.pad_left;
       if (iy < p.h + p.pad_bottom && ix < p.w + p.pad_right) ++padded;
       if (iy < 0 || ix < 0 || iy >= p.h || ix >= p.w) continue;
       ++inside;
@@ -135,7 +135,7 @@ Oracle oracle_global(const GlobalAveragePoolParams& p, const std::vector<float>&
 
 void check_pooling(PoolingParams p, std::size_t misalign) {
   CAPTURE(to_string(p.elem), p.n, p.h, p.w, p.c, p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.pad_top, p.pad_left,
-          p.pad_bottom, p.pad_right, p.count_include_pad, misalign);
+          p.pad_bottom, p.pad_right, p.dilation_h, p.dilation_w, p.count_include_pad, misalign);
   const std::vector<float> x = rounded(p.elem, random_uniform(1, elements(p.n, p.h, p.w, p.c)));
   const Oracle oracle = oracle_pooling(p, x);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c};
@@ -184,6 +184,27 @@ TEST_CASE("average pooling divides by the window within the padded image where c
   }
 }
 
+TEST_CASE("pooling takes taps that lie apart", "[sanitize]") {
+  constexpr int kDilations[][2] = {{2, 2}, {1, 3}, {3, 1}, {5, 2}};
+  for (const Elem elem : kElems) {
+    for (const Window& window : kWindows) {
+      for (const auto& [vertical, horizontal] : kDilations) {
+        for (const int c : {1, 5, 8, 16}) {
+          PoolingParams p = make_params(elem, PoolingKind::Max, window, 2, c);
+          p.dilation_h = vertical;
+          p.dilation_w = horizontal;
+          check_pooling(p, 0);  // with as many outputs as without: windows that end outside of everything as well
+          for (const bool include_pad : {false, true}) {
+            p.kind = PoolingKind::Average;
+            p.count_include_pad = include_pad;
+            check_pooling(p, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("pooling propagates NaN and infinity", "[sanitize]") {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -204,6 +225,9 @@ TEST_CASE("pooling of an empty batch does nothing and bad sizes are refused") {
   PoolingParams p = make_params(Elem::F32, PoolingKind::Max, kWindows[2], 0, 8);
   CHECK(kernels::pooling(p, nullptr, nullptr, {}) == cudaSuccess);
   p.stride_h = 0;
+  CHECK(kernels::pooling(p, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  p.stride_h = 1;
+  p.dilation_w = 0;
   CHECK(kernels::pooling(p, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::global_average_pool({Elem::F32, 0, 7, 7, 8}, nullptr, nullptr, {}) == cudaSuccess);
   CHECK(kernels::global_average_pool({Elem::F32, 1, 0, 7, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);

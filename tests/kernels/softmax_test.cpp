@@ -1,6 +1,7 @@
 #include "kernels/softmax.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -132,9 +133,52 @@ TEST_CASE("softmax of equal numbers is exact where the count is a power of two")
   }
 }
 
+TEST_CASE("softmax of columns that lie apart stays within its bound of the oracle", "[sanitize]") {
+  for (const Types& types : kTypes) {
+    for (const auto& [outer, columns, inner] : {std::array{2, 5, 7}, {1, 21, 130}, {3, 1, 4}, {2, 130, 3}, {0, 4, 5}}) {
+      CAPTURE(to_string(types.elem), to_string(types.output), outer, columns, inner);
+      const std::vector<float> x =
+          rounded(types.elem, random_uniform(4, elements(outer, columns * inner), -12.0F, 12.0F));
+      std::vector<float> rows(x.size());  // columns side by side
+      const auto place = [&](std::size_t i) {
+        const auto c = i / static_cast<std::size_t>(inner) % static_cast<std::size_t>(columns);
+        const auto picture = i / elements(columns, inner);
+        return (picture * static_cast<std::size_t>(inner) + i % static_cast<std::size_t>(inner)) *
+                   static_cast<std::size_t>(columns) +
+               c;
+      };
+      for (std::size_t i = 0; i < x.size(); ++i) rows[place(i)] = x[i];
+      const auto y = run_softmax({types.elem, types.output, outer * inner, columns, inner}, x);
+      const auto expected = run_softmax({types.elem, types.output, outer * inner, columns}, rows);
+      // Two correct results, each within the bound of the oracle; a row's sum is one chain here.
+      constexpr double kTwo = 2.0;
+      std::vector<double> value(x.size());
+      std::vector<double> allowed(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        value[i] = static_cast<double>(expected[place(i)]);
+        const double relative = kTwo * softmax_relative_error(24.0) + gamma(columns);
+        allowed[i] = hard_bound(relative, value[i], value[i], store_of(types.output)) +
+                     store_of(types.output).unit * value[i] + kDenormal + store_of(types.output).underflow;
+      }
+      CHECK(compare_elements(y, value, allowed));
+    }
+  }
+}
+
+TEST_CASE("softmax over many short rows stays within its bound of the oracle", "[sanitize]") {
+  for (const Types& types : kTypes) {
+    for (const int columns : {1, 3, 19, 21, 64, 127, 128, 129}) {
+      check_softmax({types.elem, types.output, 1031, columns},
+                    rounded(types.elem, random_uniform(5, elements(1031, columns), -12.0F, 12.0F)));
+    }
+  }
+}
+
 TEST_CASE("softmax refuses half output of float input and negative sizes") {
   CHECK(kernels::softmax({Elem::F32, Elem::F16, 1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F32, -1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  CHECK(kernels::softmax({Elem::F32, Elem::F32, 5, 8, 2}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  CHECK(kernels::softmax({Elem::F32, Elem::F32, 5, 8, 0}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
 }
 
 }  // namespace

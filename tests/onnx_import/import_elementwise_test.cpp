@@ -226,6 +226,39 @@ TEST_CASE("Tanh, LeakyRelu and Elu") {
   CHECK(evaluate(import(pool), counting(8)) == std::vector<float>{4, 8});
 }
 
+TEST_CASE("PRelu with one slope is a LeakyRelu, with one for each channel it is computed from parts") {
+  const auto prelu = [](std::int64_t opset, const Dims& dims, const std::vector<float>& slopes) {
+    OnnxBuilder builder = network(opset, {kDynamic, 2, 1, 2});
+    builder.floats("slope", dims, slopes).node("PRelu", {"x", "slope"}, {"y"}, "act");
+    return builder;
+  };
+  const std::vector<float> input = {-8, 4, -2, kInf};
+  for (const auto& [opset, dims] : {std::pair<std::int64_t, Dims>{6, {1}}, {9, {1}}, {16, {}}, {16, {2, 1, 1}}}) {
+    CAPTURE(opset, dims.size());
+    const Graph graph = import(prelu(opset, dims, std::vector<float>(dims.size() == 3 ? 2 : 1, 0.5F)));
+    CHECK(ops(graph) == "LeakyRelu");
+    CHECK(evaluate(graph, input) == std::vector<float>{-4, 4, -1, kInf});
+  }
+  for (const auto& [opset, dims] : {std::pair<std::int64_t, Dims>{6, {2}}, {9, {2, 1, 1}}, {16, {1, 2, 1, 1}}}) {
+    CAPTURE(opset, dims.size());
+    const Graph graph = import(prelu(opset, dims, {0.5F, -3}));
+    CHECK(ops(graph) == "Clip ScaleShift Clip Add");
+    CHECK(evaluate(graph, input) == std::vector<float>{-4, 4, 6, kInf});
+    const std::vector<float> special = evaluate(graph, {std::nanf(""), -kInf, -kInf, 0});
+    CHECK(std::isnan(special[0]));
+    CHECK(std::vector<float>(special.begin() + 1, special.end()) == std::vector<float>{-kInf, kInf, 0});
+  }
+  // From opset 7 on, slopes broadcast like those of NumPy: these are for the columns.
+  CHECK(evaluate(import(prelu(7, {2}, {0.5F, -3})), input) == std::vector<float>{-4, 4, -1, kInf});
+  require_refused(prelu(6, {3}, {1, 2, 3}), ErrorCode::invalid_model, {"input #1 'slope'", "has 3"});
+  require_refused(prelu(9, {1, 2, 1, 2}, {1, 2, 3, 4}), ErrorCode::unsupported,
+                  {"input #1 'slope'", "more than one axis"});
+  require_refused(prelu(9, {1}, {kInf}), ErrorCode::invalid_model, {"input #1 'slope'", "finite"});
+  OnnxBuilder computed = network(13, {kDynamic, 2, 1, 2});
+  computed.node("PRelu", {"x", "x"}, {"y"});
+  require_refused(computed, ErrorCode::unsupported, {"(PRelu)", "must be a constant"});
+}
+
 TEST_CASE("squeeze and excite as exporters write it") {
   OnnxBuilder builder = network(13, {kDynamic, 2, 2, 2});
   builder.floats("w", {2, 2, 1, 1}, {1, 0, 0, -1});

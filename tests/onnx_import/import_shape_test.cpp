@@ -44,7 +44,12 @@ TEST_CASE("a Reshape that mixes pictures is refused") {
   require_refused(reshape({1, -1}), ErrorCode::unsupported, {"[1,32*N]", "batch"});
   require_refused(reshape({-1, 16}), ErrorCode::unsupported, {"[2*N,16]"});
   require_refused(reshape({2, -1, 16}), ErrorCode::unsupported, {"[2,N,16]"});
-  require_refused(reshape({32}, {1, 2, 4, 4}), ErrorCode::invalid_model, {"[32]", "elements"});
+  require_refused(reshape({32}, {1, 2, 4, 4}), ErrorCode::unsupported, {"[32]", "batch"});
+  require_refused(reshape({4, 24}, {3, 2, 4, 4}), ErrorCode::unsupported, {"[4,24]", "[N,2,4,4]", "batch"});
+  require_refused(reshape({-1, 2, 6}, {3, 2, 4, 4}), ErrorCode::unsupported, {"[-1,2,6]", "batch"});
+  require_refused(reshape({4, 25}, {3, 2, 4, 4}), ErrorCode::invalid_model, {"[4,25]", "elements"});
+  require_refused(reshape({-1, 5}, {3, 2, 4, 4}), ErrorCode::invalid_model, {"[-1,5]", "divide"});
+  require_refused(reshape({33}), ErrorCode::invalid_model, {"[33]", "elements"});
 }
 
 TEST_CASE("Flatten, Squeeze and Unsqueeze keep the batch") {

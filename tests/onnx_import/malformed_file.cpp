@@ -90,6 +90,10 @@ std::vector<Malformed> malformed_headers() {
       [](auto& b) { b.model().add_opset_import()->set_version(13); });
   add("only another domain's opset", kInvalid, {"opset_import", "missing"},
       [](auto& b) { b.model().mutable_opset_import(0)->set_domain("com.example"); });
+  add("only another domain's operators", kUnsupported, {"node #0", "(Relu)", "'com.example'"}, [](auto& b) {
+    b.model().mutable_opset_import(0)->set_domain("com.example");
+    b.graph().mutable_node(0)->set_domain("com.example");
+  });
   add("unknown domain", kUnsupported, {"node #0", "(Relu)", "'com.example'"},
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.example"); });
   add("function of the model", kUnsupported, {"node #0", "function", "'local'"}, [](auto& b) {
@@ -98,7 +102,7 @@ std::vector<Malformed> malformed_headers() {
     function.set_name("Relu");
     function.set_domain("local");
   });
-  add("no input", kInvalid, {"graph", "no input"}, [](auto& b) { b.graph().clear_input(); });
+  add("no input", kUnsupported, {"graph", "no input"}, [](auto& b) { b.graph().clear_input(); });
   add("input without a name", kInvalid, {"input", "no name"},
       [](auto& b) { b.graph().mutable_input(0)->clear_name(); });
   add("input twice", kInvalid, {"input 'x'", "twice"}, [](auto& b) { b.input("x", {1, 2}); });
@@ -141,7 +145,7 @@ std::vector<Malformed> malformed_topologies() {
     b.graph().clear_output();
     b.output("x");
   });
-  list.add("output that is a constant", kInvalid, {"output 'y'", "constant"},
+  list.add("output that is a constant", kUnsupported, {"output 'y'", "constant"},
            [](auto& b) { b.node("Constant", {}, {"y"}).attr("value_float", 1.0F); });
   list.add("undefined input", kInvalid, {"node #0 'r' (Relu)", "input #0 'nowhere'"},
            [](auto& b) { b.node("Relu", {"nowhere"}, {"y"}, "r"); });
@@ -177,6 +181,10 @@ std::vector<Malformed> malformed_topologies() {
   list.add("node whose first output is empty", kInvalid, {"node #0", "output"}, [](auto& b) {
     b.node("Dropout", {"x"}, {"", "y"});
   });
+  list.add("unknown operator whose first output is empty", kUnsupported, {"node #0 (GRU)", "not supported"},
+           [](auto& b) {
+             b.node("GRU", {"x", "x", "x"}, {"", "y"});
+           });
   list.add("second output used", kUnsupported, {"node #0 (MaxPool)", "output #1 'indices'"}, [](auto& b) {
     b.node("MaxPool", {"x"}, {"z", "indices"}).ints("kernel_shape", {2, 2});
     b.node("Add", {"z", "indices"}, {"y"});

@@ -1,7 +1,5 @@
 #include "baselines/cpu/ops/elementwise.h"
 
-#include <cmath>
-
 namespace mobicuda::cpu {
 
 std::int64_t MulPlan::rows() const {
@@ -44,22 +42,8 @@ void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range
 
 template <class T>
 void unary(const Unary& op, const T* x, T* y, Range range) {
-  const auto each = [&](auto function) {
-    for (std::int64_t i = range.first; i < range.last; ++i) y[i] = function(x[i]);
-  };
-  const T alpha = static_cast<T>(op.alpha);
-  switch (op.kind) {
-    case UnaryKind::Sigmoid:
-      return each([](T v) { return T{1} / (T{1} + std::exp(-v)); });
-    case UnaryKind::HardSwish:
-      return each([](T v) { return v * activate(v / T{6} + T{0.5}, Activation{0.0F, 1.0F}); });
-    case UnaryKind::Tanh:
-      return each([](T v) { return std::tanh(v); });
-    case UnaryKind::LeakyRelu:
-      return each([alpha](T v) { return v < T{0} ? alpha * v : v; });
-    case UnaryKind::Elu:
-      return each([alpha](T v) { return v < T{0} ? alpha * std::expm1(v) : v; });
-  }
+  const Activation activation = activation_of(op);
+  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(x[i], activation);
 }
 
 template void mul<float>(const Mul&, const MulPlan&, const float*, const float*, float*, Range);

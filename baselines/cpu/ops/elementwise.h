@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -13,11 +14,32 @@ namespace mobicuda::cpu {
 
 /// min(max(x, lo), hi); NaN stays NaN, and lo > hi gives hi.
 template <class T>
-T activate(T x, const Activation& activation) {
-  const T lo = static_cast<T>(activation.lo);
-  const T hi = static_cast<T>(activation.hi);
+T clip_to(T x, T lo, T hi) {
   const T raised = x < lo ? lo : x;
   return raised > hi ? hi : raised;
+}
+
+/// Activation's definition.
+template <class T>
+T activate(T x, const Activation& activation) {
+  const T alpha = static_cast<T>(activation.alpha);
+  switch (activation.kind) {
+    case ActivationKind::Clip:
+      return clip_to(x, static_cast<T>(activation.lo), static_cast<T>(activation.hi));
+    case ActivationKind::Sigmoid:
+      return T{1} / (T{1} + std::exp(-x));
+    case ActivationKind::Silu:
+      return x * (T{1} / (T{1} + std::exp(-x)));
+    case ActivationKind::HardSwish:
+      return x * clip_to(x / T{6} + T{0.5}, T{0}, T{1});
+    case ActivationKind::Tanh:
+      return std::tanh(x);
+    case ActivationKind::LeakyRelu:
+      return x < T{0} ? alpha * x : x;
+    case ActivationKind::Elu:
+      return x < T{0} ? alpha * std::expm1(x) : x;
+  }
+  return x;
 }
 
 /// y[i] = act(a[i] + b[i]) for the elements in `range`.

@@ -61,20 +61,22 @@ struct Mul {
   Activation activation;
 };
 
-enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu };
+enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu, Silu };
 
-/// Sigmoid: y = 1 / (1 + exp(-x)). HardSwish: y = x * clip(x / 6 + 1/2, 0, 1). Where x < 0, LeakyRelu: y = alpha * x,
-/// and Elu: y = alpha * (exp(x) - 1); elsewhere y = x.
+/// The Activation of the same name.
 struct Unary {
   enum : std::size_t { kInput, kInputs };
   UnaryKind kind = UnaryKind::Sigmoid;
   float alpha = 0.0F;  ///< finite
 };
 
-/// y = act(x).
+/// The same as what an operation applies to its result.
+MOBICUDA_API Activation activation_of(const Unary& op) noexcept;
+
+/// y = clip(x).
 struct Clip {
   enum : std::size_t { kInput, kInputs };
-  Activation activation;
+  Activation activation;  ///< of ActivationKind::Clip
 };
 
 enum class PoolKind : std::uint8_t { Max, Average };
@@ -271,7 +273,7 @@ struct Pass {
 };
 
 /// The passes every engine runs, in order: remove_noops, fold_pad, fold_scale_shift,
-/// fuse_activation, fuse_residual, choose_layout.
+/// recognise_activation, fuse_activation, fuse_residual, choose_layout.
 MOBICUDA_API std::span<const Pass> standard_passes();
 
 /// Runs standard_passes().

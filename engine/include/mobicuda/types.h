@@ -74,19 +74,32 @@ struct Padding {
   friend bool operator==(const Padding&, const Padding&) = default;
 };
 
-/// min(max(x, lo), hi): none is (-inf, inf), ReLU (0, inf), ReLU6 (0, 6). NaN propagates.
-/// Where lo > hi the result is hi, as ONNX's Clip says.
+enum class ActivationKind : std::uint8_t { Clip, Sigmoid, Silu, HardSwish, Tanh, LeakyRelu, Elu };
+
+/// What an operation applies to its result. NaN propagates.
+/// Clip: min(max(x, lo), hi): none is (-inf, inf), ReLU (0, inf), ReLU6 (0, 6). Where lo > hi the result is hi, as
+/// ONNX's Clip says. Sigmoid: 1 / (1 + exp(-x)). Silu: x * sigmoid(x). HardSwish: x * clip(x / 6 + 1/2, 0, 1). Where x
+/// < 0, LeakyRelu: alpha * x, and Elu: alpha * (exp(x) - 1); elsewhere x.
 struct Activation {
-  float lo = -std::numeric_limits<float>::infinity();
+  float lo = -std::numeric_limits<float>::infinity();  ///< of Clip; unbounded for the others
   float hi = std::numeric_limits<float>::infinity();
+  ActivationKind kind = ActivationKind::Clip;
+  float alpha = 0.0F;  ///< of LeakyRelu and Elu, finite
 
   static constexpr Activation none() { return {}; }
   static constexpr Activation relu() { return {0.0F, std::numeric_limits<float>::infinity()}; }
   static constexpr Activation relu6() { return {0.0F, 6.0F}; }
+  static constexpr Activation of(ActivationKind kind, float alpha = 0.0F) {
+    Activation activation;
+    activation.kind = kind;
+    activation.alpha = alpha;
+    return activation;
+  }
+  bool is_clip() const noexcept { return kind == ActivationKind::Clip; }
   bool is_none() const noexcept { return *this == none(); }
   friend bool operator==(const Activation&, const Activation&) = default;
 };
 
-MOBICUDA_API std::string to_string(const Activation& activation);  ///< "none", "relu6", "clip(-1,1)"
+MOBICUDA_API std::string to_string(const Activation& activation);  ///< "none", "relu6", "clip(-1,1)", "silu"
 
 }  // namespace mobicuda

@@ -1,0 +1,59 @@
+// What the host code of several families of fused inverted residual kernels does alike.
+#pragma once
+
+#include <cstring>
+
+#include <cuda_fp16.h>
+
+#include "inverted_residual.h"
+
+namespace mobicuda::kernels::inverted_host {
+
+inline void put_half(unsigned char* to, float value) {
+  const __half half = __float2half_rn(value);
+  std::memcpy(to, &half, sizeof half);
+}
+
+inline void put_halves(unsigned char* to, float first, float second) {
+  put_half(to, first);
+  put_half(to + sizeof(__half), second);
+}
+
+/// A bias; zero where there are none.
+inline void put_float(unsigned char* to, const float* from, int index) {
+  const float value = from != nullptr ? from[index] : 0.0F;
+  std::memcpy(to, &value, sizeof value);
+}
+
+/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
+inline bool clips_fit(const InvertedResidualParams& p) {
+  constexpr float kLargestHalf = 65504.0F;
+  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
+         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
+}
+
+/// Half, and exactly the channels that a variant's Config has.
+template <class Config>
+bool channels_fit(const InvertedResidualParams& p, const Config& config) {
+  return p.elem == Elem::F16 && p.c_in == config.c_in && p.c_hidden == config.c_hidden && p.c_out == config.c_out;
+}
+
+/// The extents that the Arguments of most kernels have.
+template <class Arguments>
+void set_extents(Arguments& a, const InvertedResidualParams& p) {
+  a.h = p.h;
+  a.w = p.w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.residual = p.residual;
+}
+
+inline cudaError_t count_multiprocessors(int& count) {
+  int device = 0;
+  const cudaError_t status = cudaGetDevice(&device);
+  return status == cudaSuccess ? cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) : status;
+}
+
+}  // namespace mobicuda::kernels::inverted_host

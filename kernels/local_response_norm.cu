@@ -1,0 +1,127 @@
+// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta, k around c within a pixel's channels, NHWC.
+//
+// Windows that reach at most kReach channels to either side: a thread takes a packet of 16 bytes and its neighbours on
+// both sides, which other threads of the block have brought to the L1 cache. Wider windows, channels that do not fill
+// packets or unaligned pointers: an element a thread. The power of beta = 3/4, which networks have, is square roots.
+// Each sum is taken from its first channel to its last: it depends on nothing else.
+#include "local_response_norm.h"
+
+#include <algorithm>
+
+#include "packet.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kReach = 2;
+constexpr float kThreeQuarters = 0.75F;
+
+struct Norm {
+  std::int64_t pixels;
+  int c;
+  int before;  ///< channels of a window in front of its own
+  int after;
+  float factor;
+  float beta;
+  float bias;
+};
+
+template <bool kRoots>
+__device__ __forceinline__ float normalised(const Norm& p, float x, float squares) {
+  const float base = fmaf(p.factor, squares, p.bias);
+  if constexpr (kRoots) {
+    const float root = sqrtf(base);
+    return x / (root * sqrtf(root));
+  } else {
+    return x / powf(base, p.beta);
+  }
+}
+
+// grid (packets)
+template <class T, int N, bool kRoots>
+__global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y) {
+  wait_for_predecessor();
+  const int packets = p.c / N;
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at >= p.pixels * packets) return;
+  const int packet = static_cast<int>(at % packets);
+  const Packet<T, N> own = load<N>(x + at * N);
+  Packet<T, N> left{};
+  Packet<T, N> right{};
+  if (packet > 0) left = load<N>(x + (at - 1) * N);
+  if (packet + 1 < packets) right = load<N>(x + (at + 1) * N);
+  float values[N + 2 * kReach];  // zeros outside of the channels add nothing
+#pragma unroll
+  for (int j = 0; j < kReach; ++j) {
+    values[j] = to_float(left.item[N - kReach + j]);
+    values[kReach + N + j] = to_float(right.item[j]);
+  }
+#pragma unroll
+  for (int j = 0; j < N; ++j) values[kReach + j] = to_float(own.item[j]);
+  Packet<T, N> result;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    float squares = 0.0F;
+#pragma unroll
+    for (int d = -kReach; d <= kReach; ++d) {
+      const float value = values[kReach + j + d];
+      if (d >= -p.before && d <= p.after) squares = fmaf(value, value, squares);
+    }
+    result.item[j] = from_float<T>(normalised<kRoots>(p, values[kReach + j], squares));
+  }
+  store<N>(y + at * N, result);
+}
+
+// grid (elements)
+template <class T, bool kRoots>
+__global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y) {
+  wait_for_predecessor();
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (at >= p.pixels * p.c) return;
+  const int channel = static_cast<int>(at % p.c);
+  const int first = max(channel - p.before, 0);
+  const int last = min(channel + p.after, p.c - 1);
+  const T* pixel = x + at - channel;
+  float squares = 0.0F;
+  for (int k = first; k <= last; ++k) {
+    const float value = to_float(pixel[k]);
+    squares = fmaf(value, value, squares);
+  }
+  y[at] = from_float<T>(normalised<kRoots>(p, to_float(pixel[channel]), squares));
+}
+
+template <class T, bool kRoots>
+cudaError_t launch_norm(const Norm& norm, const void* x, void* y, const Launch& where) {
+  constexpr int kN = kWide<T>;
+  const bool near = norm.c % kN == 0 && norm.before <= kReach && norm.after <= kReach && aligned_16(x, y);
+  const std::int64_t threads = norm.pixels * (near ? norm.c / kN : norm.c);
+  const std::int64_t blocks = ceil_div(threads, std::int64_t{kThreads});
+  if (blocks > kMaxGridX) return cudaErrorInvalidValue;
+  return launch(near ? near_kernel<T, kN, kRoots> : any_kernel<T, kRoots>, dim3(static_cast<unsigned>(blocks)),
+                dim3(kThreads), 0, where, norm, static_cast<const T*>(x), static_cast<T*>(y));
+}
+
+template <class T>
+cudaError_t norm_of(const Norm& norm, const void* x, void* y, const Launch& where) {
+  return norm.beta == kThreeQuarters ? launch_norm<T, true>(norm, x, y, where)
+                                     : launch_norm<T, false>(norm, x, y, where);
+}
+
+}  // namespace
+
+cudaError_t local_response_norm(const LocalResponseNormParams& p, const void* x, void* y, const Launch& where) {
+  if (p.pixels < 0 || p.c < 0 || p.size <= 0) return cudaErrorInvalidValue;
+  if (p.pixels == 0 || p.c == 0) return cudaSuccess;
+  const std::int64_t most = p.c;
+  const Norm norm{p.pixels,
+                  p.c,
+                  static_cast<int>(std::min((p.size - 1) / 2, most)),
+                  static_cast<int>(std::min(p.size / 2, most)),
+                  p.alpha / static_cast<float>(p.size),
+                  p.beta,
+                  p.bias};
+  return p.elem == Elem::F32 ? norm_of<float>(norm, x, y, where) : norm_of<__half>(norm, x, y, where);
+}
+
+}  // namespace mobicuda::kernels

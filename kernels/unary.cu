@@ -1,0 +1,103 @@
+// y[i] = f(x[i]): activations that are not a clip, and gates.
+//
+// 16-byte packets where pointers allow, else one element at a time; a thread takes kPackets packets, a block apart, all
+// loads before the first store. Full-accuracy expf, tanhf and expm1f.
+#include "unary.h"
+
+#include "clip.cuh"
+#include "packet.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kPackets = 2;
+
+__device__ __forceinline__ float sigmoid(float x) {
+  const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
+  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+}
+
+template <UnaryFunction F>
+__device__ __forceinline__ float evaluate(float x, float alpha) {
+  if constexpr (F == UnaryFunction::Sigmoid) {
+    return sigmoid(x);
+  } else if constexpr (F == UnaryFunction::Silu) {
+    return x * sigmoid(x);
+  } else if constexpr (F == UnaryFunction::HardSwish) {
+    constexpr float kSixth = 1.0F / 6.0F;
+    return x * apply({0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
+  } else if constexpr (F == UnaryFunction::Tanh) {
+    return tanhf(x);
+  } else if constexpr (F == UnaryFunction::LeakyRelu) {
+    return x < 0.0F ? alpha * x : x;
+  } else {
+    return x < 0.0F ? alpha * expm1f(x) : x;
+  }
+}
+
+template <class T, int N, UnaryFunction F>
+__global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, float alpha, const T* x, T* y) {
+  wait_for_predecessor();
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kPackets + threadIdx.x;
+  const std::int64_t packets = elements / N;
+  Packet<T, N> values[kPackets];
+#pragma unroll
+  for (int i = 0; i < kPackets; ++i) {
+    const std::int64_t at = first + i * kThreads;
+    if (at < packets) values[i] = load<N>(x + at * N);
+  }
+#pragma unroll
+  for (int i = 0; i < kPackets; ++i) {
+    const std::int64_t at = first + i * kThreads;
+    if (at >= packets) break;
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      values[i].item[j] = from_float<T>(evaluate<F>(to_float(values[i].item[j]), alpha));
+    }
+    store<N>(y + at * N, values[i]);
+  }
+  const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
+  if (blockIdx.x == 0 && tail < elements) y[tail] = from_float<T>(evaluate<F>(to_float(x[tail]), alpha));
+}
+
+template <class T, int N>
+auto kernel_of(UnaryFunction function) {
+  switch (function) {
+    case UnaryFunction::Silu:
+      return unary_kernel<T, N, UnaryFunction::Silu>;
+    case UnaryFunction::HardSwish:
+      return unary_kernel<T, N, UnaryFunction::HardSwish>;
+    case UnaryFunction::Tanh:
+      return unary_kernel<T, N, UnaryFunction::Tanh>;
+    case UnaryFunction::LeakyRelu:
+      return unary_kernel<T, N, UnaryFunction::LeakyRelu>;
+    case UnaryFunction::Elu:
+      return unary_kernel<T, N, UnaryFunction::Elu>;
+    default:
+      return unary_kernel<T, N, UnaryFunction::Sigmoid>;
+  }
+}
+
+template <class T, int N>
+cudaError_t launch_unary(const UnaryParams& p, const void* x, void* y, const Launch& where) {
+  const std::int64_t blocks = ceil_div(ceil_div(p.elements, std::int64_t{N}), std::int64_t{kThreads * kPackets});
+  if (blocks > kMaxGridX) return cudaErrorInvalidValue;
+  return launch(kernel_of<T, N>(p.function), dim3(static_cast<unsigned>(blocks)), dim3(kThreads), 0, where, p.elements,
+                p.alpha, static_cast<const T*>(x), static_cast<T*>(y));
+}
+
+template <class T>
+cudaError_t unary_of(const UnaryParams& p, const void* x, void* y, const Launch& where) {
+  return aligned_16(x, y) ? launch_unary<T, kWide<T>>(p, x, y, where) : launch_unary<T, 1>(p, x, y, where);
+}
+
+}  // namespace
+
+cudaError_t unary(const UnaryParams& p, const void* x, void* y, const Launch& where) {
+  if (p.elements < 0) return cudaErrorInvalidValue;
+  if (p.elements == 0) return cudaSuccess;
+  return p.elem == Elem::F32 ? unary_of<float>(p, x, y, where) : unary_of<__half>(p, x, y, where);
+}
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,146 @@
+#include "kernels/unary.h"
+
+#include <cmath>
+#include <limits>
+
+#include "support/catch.h"
+#include "support/device_tensor.h"
+#include "support/random.h"
+#include "support/run_kernel.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::test {
+namespace {
+
+using kernels::UnaryFunction;
+using kernels::UnaryParams;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr UnaryFunction kFunctions[] = {UnaryFunction::Sigmoid, UnaryFunction::Silu,      UnaryFunction::HardSwish,
+                                        UnaryFunction::Tanh,    UnaryFunction::LeakyRelu, UnaryFunction::Elu};
+constexpr std::size_t kCounts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 1023, 1024, 1025, 2047, 2048, 2049, 100003};
+/// Two steps of denormal float, by which a denormal exponential may be off.
+constexpr double kDenormal = 0x1p-148;
+
+struct Expected {
+  double value;
+  double magnitude;  ///< what gamma() multiplies, see docs/numerics.md
+  int products;
+};
+
+Expected oracle(const UnaryParams& p, float input) {
+  const auto x = static_cast<double>(input);
+  const auto alpha = static_cast<double>(p.alpha);
+  switch (p.function) {
+    case UnaryFunction::Sigmoid: {
+      const double y = 1.0 / (1.0 + std::exp(-x));
+      return {y, y, 3};
+    }
+    case UnaryFunction::Silu: {
+      const double y = x * (1.0 / (1.0 + std::exp(-x)));
+      return {y, std::abs(y), 4};
+    }
+    case UnaryFunction::HardSwish: {
+      const double gate = x / 6.0 + 0.5;
+      const double raised = gate < 0.0 ? 0.0 : gate;
+      return {x * (raised > 1.0 ? 1.0 : raised), std::abs(x) * (std::abs(x) / 6.0 + 0.5), 1};
+    }
+    case UnaryFunction::Tanh:
+      return {std::tanh(x), std::abs(std::tanh(x)), 2};
+    case UnaryFunction::LeakyRelu:
+      return {x < 0.0 ? alpha * x : x, x < 0.0 ? std::abs(alpha * x) : 0.0, 0};
+    case UnaryFunction::Elu:
+      return {x < 0.0 ? alpha * std::expm1(x) : x, x < 0.0 ? std::abs(alpha * std::expm1(x)) : 0.0, 1};
+  }
+  return {};
+}
+
+std::vector<float> run_unary(const UnaryParams& p, const std::vector<float>& x, std::size_t misalign = 0) {
+  const DeviceTensor in(p.elem, x, misalign);
+  std::vector<float> y = run_kernel(p.elem, x.size(), misalign, [&](void* out, const kernels::Launch& where) {
+    return kernels::unary(p, in.data(), out, where);
+  });
+  CHECK(in.check_unchanged());
+  return y;
+}
+
+void check_unary(UnaryParams p, const std::vector<float>& numbers, std::size_t misalign = 0) {
+  const std::vector<float> x = rounded(p.elem, numbers);
+  p.elements = static_cast<std::int64_t>(x.size());
+  CAPTURE(to_string(p.elem), static_cast<int>(p.function), p.alpha, p.elements, misalign);
+  std::vector<double> expected(x.size());
+  std::vector<double> allowed(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Expected exact = oracle(p, x[i]);
+    expected[i] = exact.value;
+    allowed[i] = hard_bound(gamma(exact.products), exact.magnitude, exact.value, store_of(p.elem)) + kDenormal;
+  }
+  CHECK(compare_elements(run_unary(p, x, misalign), expected, allowed));
+}
+
+/// Every number that half has, NaNs and infinities included.
+std::vector<float> all_halves() {
+  std::vector<float> values;
+  for (unsigned bits = 0; bits < 65536; ++bits) {
+    __half_raw raw;
+    raw.x = static_cast<unsigned short>(bits);
+    values.push_back(__half2float(__half(raw)));
+  }
+  return values;
+}
+
+TEST_CASE("unary functions stay within their bounds of the oracle for every count and alignment", "[sanitize]") {
+  for (const Elem elem : kElems) {
+    for (const UnaryFunction function : kFunctions) {
+      for (const std::size_t count : kCounts) {
+        for (const std::size_t misalign : {0, 1}) {
+          const UnaryParams p{elem, function, 0.25F, 0};
+          check_unary(p, random_uniform(1, count, -12.0F, 12.0F), misalign);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("unary functions stay within their bounds of the oracle on every number of half") {
+  const std::vector<float> x = all_halves();
+  for (const Elem elem : kElems) {
+    for (const UnaryFunction function : kFunctions) {
+      for (const float alpha : {0.01F, 1.0F, -0.75F, 0.0F}) check_unary({elem, function, alpha, 0}, x);
+    }
+  }
+}
+
+TEST_CASE("unary functions stay within their bounds of the oracle from denormal to largest floats") {
+  std::vector<float> x;
+  const std::vector<float> mantissas = random_uniform(2, 2048, 1.0F, 2.0F);
+  for (std::size_t i = 0; i < mantissas.size(); ++i) {
+    const float value = std::ldexp(mantissas[i], static_cast<int>(i % 277) - 149);
+    x.push_back(i % 2 == 0 ? value : -value);
+  }
+  for (const UnaryFunction function : kFunctions) check_unary({Elem::F32, function, 0.75F, 0}, x);
+}
+
+TEST_CASE("unary functions have their limits, and NaN passes", "[sanitize]") {
+  const std::vector<float> x{-kInfinity, kInfinity, kNan, -200.0F, 200.0F, -0.0F};
+  const auto bits = [&](UnaryFunction function, const std::vector<float>& expected) {
+    for (const Elem elem : kElems) {
+      const UnaryParams p{elem, function, 0.5F, static_cast<std::int64_t>(x.size())};
+      CAPTURE(to_string(elem), static_cast<int>(function));
+      CHECK(compare_bits(run_unary(p, x), expected));
+    }
+  };
+  bits(UnaryFunction::Sigmoid, {0.0F, 1.0F, kNan, 0.0F, 1.0F, 0.5F});
+  bits(UnaryFunction::HardSwish, {kNan, kInfinity, kNan, -0.0F, 200.0F, -0.0F});
+  bits(UnaryFunction::Tanh, {-1.0F, 1.0F, kNan, -1.0F, 1.0F, -0.0F});
+  bits(UnaryFunction::LeakyRelu, {-kInfinity, kInfinity, kNan, -100.0F, 200.0F, -0.0F});
+  bits(UnaryFunction::Elu, {-0.5F, kInfinity, kNan, -0.5F, 200.0F, -0.0F});
+}
+
+TEST_CASE("unary refuses negative sizes") {
+  CHECK(kernels::unary({Elem::F32, UnaryFunction::Tanh, 0.0F, -1}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+}
+
+}  // namespace
+}  // namespace mobicuda::test
