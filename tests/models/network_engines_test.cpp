@@ -1,7 +1,7 @@
 // Every network of the zoo, at its published size, on every GPU implementation.
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <span>
@@ -11,7 +11,6 @@
 
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/custom_backend.h>
-#include <mobicuda/error.h>
 #include <mobicuda/onnx_import.h>
 #include <mobicuda_onnx.pb.h>
 #ifdef MOBICUDA_WITH_CUDNN
@@ -34,31 +33,6 @@ constexpr double kLeastAgreement = 0.99;
 constexpr std::int64_t kCpuPictures = 2;
 constexpr std::int64_t kPictures = 500;
 constexpr std::size_t kLeastClasses = kPhotographs / 2;  // agreement about one class would say nothing
-
-/// What an implementation may still refuse. Anything else must run.
-struct Refusal {
-  std::string_view implementation;
-  std::string_view network;
-};
-constexpr std::array kMayRefuse{
-    Refusal{"custom", "lenet"},
-    Refusal{"custom", "caffenet"},
-    Refusal{"custom", "squeezenet1_1"},
-    Refusal{"custom", "densenet201"},
-    Refusal{"custom", "inception_bn"},
-    Refusal{"custom", "inception_v3"},
-    Refusal{"custom", "mobilenet_v3_large"},
-    Refusal{"custom", "efficientnet_b0"},
-    Refusal{"cudnn", "lenet"},
-    Refusal{"cudnn", "caffenet"},
-    Refusal{"cudnn", "network_in_network"},
-    Refusal{"cudnn", "squeezenet1_1"},
-    Refusal{"cudnn", "densenet201"},
-    Refusal{"cudnn", "inception_bn"},
-    Refusal{"cudnn", "inception_v3"},
-    Refusal{"cudnn", "mobilenet_v3_large"},
-    Refusal{"cudnn", "efficientnet_b0"},
-};
 
 struct Implementation {
   std::string_view name;
@@ -103,19 +77,8 @@ std::vector<float> logits_of(const Engine& engine, std::int64_t n, PictureWriter
   return logits;
 }
 
-/// Nothing where the implementation refuses the network, and may.
-std::shared_ptr<const Engine> compile(const Implementation& implementation, std::string_view network,
-                                      const Graph& graph, Precision precision) {
-  try {
-    return implementation.make()->compile(graph, options_for(precision, implementation.batch));
-  } catch (const Error& error) {
-    const bool may = std::ranges::any_of(kMayRefuse, [&](const Refusal& refusal) {
-      return refusal.implementation == implementation.name && refusal.network == network;
-    });
-    if (error.code() != ErrorCode::unsupported || !may) throw;
-    std::cout << "skipped: " << implementation.name << " refuses " << network << ": " << error.what() << '\n';
-    return nullptr;
-  }
+std::shared_ptr<const Engine> compile(const Implementation& implementation, const Graph& graph, Precision precision) {
+  return implementation.make()->compile(graph, options_for(precision, implementation.batch));
 }
 
 std::vector<double> doubles(std::span<const float> values) { return {values.begin(), values.end()}; }
@@ -157,13 +120,12 @@ double share_equal(std::span<const std::size_t> a, std::span<const std::size_t> 
 
 void check_network(const Implementation& implementation, std::string_view network) {
   const Graph graph = build(network);
-  const auto fp32 = compile(implementation, network, graph, Precision::Fp32);
-  if (fp32 == nullptr) return;
+  const auto fp32 = compile(implementation, graph, Precision::Fp32);
   const auto cpu = make_cpu_backend()->compile(graph, options_for(Precision::Fp32, kCpuPictures));
   const auto exact = doubles(logits_of(*cpu, kCpuPictures, blended_photographs));
   const auto logits32 = logits_of(*fp32, kPictures, blended_photographs);
   const NearestPhotograph classifier(logits_of(*fp32, kPhotographs, random_photographs), kPhotographs);
-  const auto fp16 = compile(implementation, network, graph, Precision::Fp16);
+  const auto fp16 = compile(implementation, graph, Precision::Fp16);
   const auto logits16 = logits_of(*fp16, kPictures, blended_photographs);
 
   const auto fp32_against_cpu = compare_rel_l2(std::span(logits32).first(exact.size()), exact, kFp32Limit);
