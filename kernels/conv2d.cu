@@ -1,33 +1,66 @@
-// Convolution to NHWC with float accumulation: variants, limits, packing, launch.
-// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer).
+// Convolution to NHWC: variants, limits, packing, launch.
+// Direct: conv2d_direct.cuh (any shape). Stem3x3: conv2d_stem.cuh (a network's first layer). Others:
+// conv2d_families.h.
 // Items of a launch stay below 2^31; a larger batch takes several launches.
 
 #include "conv2d.h"
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include <cuda_fp16.h>
 
 #include "conv2d_direct.cuh"
+#include "conv2d_families.h"
+#include "conv2d_host.h"
 #include "conv2d_stem.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
 using convolution::Arguments;
+using convolution::arguments;
 using convolution::kDirectThreads;
+using convolution::kOutMultiple;
+using convolution::picture;
 using convolution::Stem;
 using Input = Conv2dParams::Input;
 using Variant = Conv2dVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr int kOutMultiple = 8;  // of the packed weights' rows, so that they can be read 16 bytes at a time
 
-constexpr Variant kVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+constexpr Variant kOwnVariants[] = {Variant::Direct, Variant::Direct4x4, Variant::Stem3x3P2C4, Variant::Stem3x3P8C8};
+
+/// All variants in the order of Conv2dVariant, and the entries of those behind kOwnVariants.
+struct Table {
+  std::vector<Variant> variants{std::begin(kOwnVariants), std::end(kOwnVariants)};
+  std::vector<Conv2dEntry> entries;
+};
+
+const Table& table() {
+  static const Table all = [] {
+    Table joined;
+    for (const auto family : {conv2d_simt_entries()}) {
+      for (const Conv2dEntry& entry : family) {
+        joined.variants.push_back(entry.variant);
+        joined.entries.push_back(entry);
+      }
+    }
+    return joined;
+  }();
+  return all;
+}
+
+/// Null where the variant is one of kOwnVariants, or none.
+const Conv2dEntry* entry_of(Variant variant) {
+  const std::size_t index = static_cast<std::size_t>(variant) - std::size(kOwnVariants);
+  return index < table().entries.size() ? &table().entries[index] : nullptr;
+}
 
 // Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
 // from shared memory.
@@ -43,50 +76,8 @@ bool fits_int(const Conv2dParams& p) {
          p.c_out <= kMaxInt - kOutMultiple;
 }
 
-Arguments arguments(const Conv2dParams& p) {
-  const bool planar = p.input == Input::NchwFloat;
-  Arguments a{};
-  a.h = p.h;
-  a.w = p.w;
-  a.c_in = p.c_in;
-  a.c_out = p.c_out;
-  a.out_h = p.out_h;
-  a.out_w = p.out_w;
-  a.kernel_h = p.kernel_h;
-  a.kernel_w = p.kernel_w;
-  a.stride_h = p.stride_h;
-  a.stride_w = p.stride_w;
-  a.dilation_h = p.dilation_h;
-  a.dilation_w = p.dilation_w;
-  a.pad_top = p.pad_top;
-  a.pad_left = p.pad_left;
-  a.group_in = p.c_in / p.groups;
-  a.group_out = p.c_out / p.groups;
-  a.weight_pitch = round_up(p.c_out, kOutMultiple);
-  a.x_pixel = planar ? 1 : p.c_in;
-  a.x_channel = planar ? p.h * p.w : 1;
-  a.activation = p.activation;
-  std::copy(std::begin(p.scale), std::end(p.scale), a.scale);
-  std::copy(std::begin(p.shift), std::end(p.shift), a.shift);
-  return a;
-}
-
-struct Buffers {
-  const void* x;
-  const void* packed;
-  const float* bias;
-  const void* residual;
-  void* y;
-};
-
-/// The chunk's first picture of a tensor of T; null stays null.
-template <class T>
-const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) {
-  return tensor == nullptr ? nullptr : static_cast<const T*>(tensor) + index * elements;
-}
-
 template <class X, class T, int kPixels, int kChannels>
-cudaError_t launch_direct(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t launch_direct(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   Arguments a = arguments(p);
   const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;
   const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c_out;
@@ -101,7 +92,7 @@ cudaError_t launch_direct(const Conv2dParams& p, const Buffers& buffers, const L
 }
 
 template <class X, class T, class S>
-cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t launch_stem(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   const auto kernel = p.stride_h == 1 ? convolution::stem_kernel<X, T, S, 1> : convolution::stem_kernel<X, T, S, 2>;
   const std::size_t shared_bytes = p.stride_h == 1 ? convolution::StemShape<S, 1>::shared_bytes(p.c_in)
                                                    : convolution::StemShape<S, 2>::shared_bytes(p.c_in);
@@ -119,9 +110,11 @@ cudaError_t launch_stem(const Conv2dParams& p, const Buffers& buffers, const Lau
 
 template <class X>
 constexpr bool kBytes = std::is_same_v<X, std::uint8_t>;
+template <class T>
+constexpr bool kDouble = std::is_same_v<T, double>;
 
 template <class X, class T>
-cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buffers, const Launch& where) {
+cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   switch (variant) {
     case Variant::Direct:
       if constexpr (!kBytes<X>) return launch_direct<X, T, 1, 1>(p, buffers, where);
@@ -130,9 +123,13 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buff
       if constexpr (!kBytes<X>) return launch_direct<X, T, 4, 4>(p, buffers, where);
       break;
     case Variant::Stem3x3P2C4:
-      return launch_stem<X, T, SmallStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, SmallStem>(p, buffers, where);
+      break;
     case Variant::Stem3x3P8C8:
-      return launch_stem<X, T, LargeStem>(p, buffers, where);
+      if constexpr (!kDouble<T>) return launch_stem<X, T, LargeStem>(p, buffers, where);
+      break;
+    default:
+      break;
   }
   return cudaErrorInvalidValue;
 }
@@ -140,12 +137,17 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Buffers& buff
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
-         p.c_out <= convolution::kStemMaxOut && !p.residual;
+         p.c_out <= convolution::kStemMaxOut && !p.residual && p.elem != Elem::F64;
 }
 
 }  // namespace
 
-std::span<const Conv2dVariant> conv2d_variants() { return kVariants; }
+std::span<const Conv2dVariant> conv2d_variants() { return table().variants; }
+
+Conv2dTile conv2d_tile(Conv2dVariant variant) {
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry == nullptr ? Conv2dTile{} : entry->tile;
+}
 
 std::string_view name(Conv2dVariant variant) {
   switch (variant) {
@@ -157,8 +159,11 @@ std::string_view name(Conv2dVariant variant) {
       return "stem3x3_2x4";
     case Variant::Stem3x3P8C8:
       return "stem3x3_8x8";
+    default:
+      break;
   }
-  return "unknown";
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry == nullptr ? "unknown" : entry->name;
 }
 
 bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capability) {
@@ -176,8 +181,11 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
     case Variant::Stem3x3P2C4:
     case Variant::Stem3x3P8C8:
       return supports_stem(p);
+    default:
+      break;
   }
-  return false;
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry != nullptr && entry->supports(p, compute_capability);
 }
 
 std::size_t conv2d_packed_bytes(const Conv2dParams& p) {
@@ -198,6 +206,8 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
         const std::size_t at = (tap * group_in + ci) * pitch + co;
         if (p.elem == Elem::F32) {
           static_cast<float*>(packed)[at] = value;
+        } else if (p.elem == Elem::F64) {
+          static_cast<double*>(packed)[at] = value;
         } else {
           static_cast<__half*>(packed)[at] = __float2half_rn(value);
         }
@@ -210,12 +220,19 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
                    const float* bias, const void* residual, void* y, const Launch& where) {
   constexpr int kAnyGpu = std::numeric_limits<int>::max();
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
-  const Buffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
+    return entry->launch(params, buffers, where);
+  }
   if (params.input == Input::NhwcUint8) {
     return params.elem == Elem::F32 ? dispatch<std::uint8_t, float>(variant, params, buffers, where)
                                     : dispatch<std::uint8_t, __half>(variant, params, buffers, where);
   }
   if (params.elem == Elem::F32) return dispatch<float, float>(variant, params, buffers, where);
+  if (params.elem == Elem::F64) {
+    return params.input == Input::NhwcElem ? dispatch<double, double>(variant, params, buffers, where)
+                                           : dispatch<float, double>(variant, params, buffers, where);
+  }
   if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
   return dispatch<float, __half>(variant, params, buffers, where);
 }

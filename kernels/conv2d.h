@@ -10,14 +10,36 @@
 namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
-// y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's for
-// both element types; an input in float or in bytes is not rounded to elem.
+// y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's,
+// for F64 double's; an input in float or in bytes is not rounded to elem.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
-/// multiple of 8 up to 64, no residual; 2x4 and 8x8 are the pixels x channels of a thread. docs/kernels/conv2d.md says
-/// which to use.
-enum class Conv2dVariant : std::uint8_t { Direct, Direct4x4, Stem3x3P2C4, Stem3x3P8C8 };
+/// multiple of 8 up to 64, no residual, not F64; 2x4 and 8x8 are the pixels x channels of a thread.
+/// docs/kernels/conv2d.md says which to use. Simt, spelt pixels x channels x slice of k, is a matrix product of
+/// gathered pixels for float and double, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a
+/// tile's sum. 128x128 is for float only.
+enum class Conv2dVariant : std::uint8_t {
+  Direct,
+  Direct4x4,
+  Stem3x3P2C4,
+  Stem3x3P8C8,
+  Simt128x128x16,
+  Simt128x64x16,
+  Simt64x64x16,
+  Simt32x32x32K4,
+  Simt16x32x64K8,
+  Dmma128x64x16,
+  Dmma64x64x16,
+  Dmma32x32x32K2,
+  Dmma16x32x64K4,
+};
+
+/// What a matrix product cuts the output into, for choosing one; zeros for other variants.
+struct Conv2dTile {
+  int bm, bn, bk;  ///< pixels, channels, slice of the sum
+  int split_k;     ///< blocks that share a tile's sum
+};
 
 struct Conv2dParams {
   Elem elem = Elem::F32;  ///< of the packed w, the residual and y
@@ -40,6 +62,7 @@ struct Conv2dParams {
 
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
+Conv2dTile conv2d_tile(Conv2dVariant variant);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 

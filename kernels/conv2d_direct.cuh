@@ -11,9 +11,16 @@ namespace mobicuda::kernels::convolution {
 inline constexpr int kDirectThreads = 128;
 
 template <class T, int kChannels>
-__device__ __forceinline__ void load_weights(const T* __restrict__ weight, float (&values)[kChannels]) {
+__device__ __forceinline__ void load_weights(const T* __restrict__ weight, Real<T> (&values)[kChannels]) {
   if constexpr (kChannels == 1) {
-    values[0] = to_float(__ldg(weight));
+    values[0] = to_real(__ldg(weight));
+  } else if constexpr (std::is_same_v<T, double>) {
+#pragma unroll
+    for (int c = 0; c < kChannels; c += 2) {
+      const double2 pair = __ldg(reinterpret_cast<const double2*>(weight + c));
+      values[c] = pair.x;
+      values[c + 1] = pair.y;
+    }
   } else {
     using Vector = Words<static_cast<int>(sizeof(T)) * kChannels>;
     unpack<T>(__ldg(reinterpret_cast<const Vector*>(weight)), values);
@@ -34,10 +41,10 @@ __global__ void __launch_bounds__(kDirectThreads)
   const int first_in = co / a.group_out * a.group_in;
   const X* picture = x + item.n * a.x_picture() + static_cast<std::size_t>(first_in) * a.x_channel;
 
-  float sums[kPixels][kChannels];
+  Real<T> sums[kPixels][kChannels];
 #pragma unroll
   for (int c = 0; c < kChannels; ++c) {
-    const float offset = bias != nullptr ? __ldg(bias + co + c) : 0.0F;
+    const Real<T> offset = bias != nullptr ? __ldg(bias + co + c) : 0.0F;
 #pragma unroll
     for (int p = 0; p < kPixels; ++p) sums[p][c] = offset;
   }
@@ -54,13 +61,13 @@ __global__ void __launch_bounds__(kDirectThreads)
       }
       const T* taps = weight + static_cast<std::size_t>(ky * a.kernel_w + kx) * a.group_in * a.weight_pitch + co;
       for (int ci = 0; ci < a.group_in; ++ci) {
-        float factors[kChannels];
+        Real<T> factors[kChannels];
         load_weights<T>(taps + static_cast<std::size_t>(ci) * a.weight_pitch, factors);
 #pragma unroll
         for (int p = 0; p < kPixels; ++p) {
-          const float value = pixels[p] >= 0 ? to_float(picture[pixels[p] + ci * a.x_channel]) : 0.0F;
+          const Real<T> value = pixels[p] >= 0 ? to_real(picture[pixels[p] + ci * a.x_channel]) : 0;
 #pragma unroll
-          for (int c = 0; c < kChannels; ++c) sums[p][c] = fmaf(value, factors[c], sums[p][c]);
+          for (int c = 0; c < kChannels; ++c) sums[p][c] = fused_multiply_add(value, factors[c], sums[p][c]);
         }
       }
     }
@@ -73,8 +80,8 @@ __global__ void __launch_bounds__(kDirectThreads)
     const std::size_t at = (out_row + ox0 + p) * a.c_out + co;
 #pragma unroll
     for (int c = 0; c < kChannels; ++c) {
-      const float skip = residual != nullptr ? to_float(residual[at + c]) : 0.0F;
-      y[at + c] = from_float<T>(apply(a.activation, sums[p][c] + skip));
+      const Real<T> skip = residual != nullptr ? to_real(residual[at + c]) : 0;
+      y[at + c] = from_real<T>(apply(a.activation, sums[p][c] + skip));
     }
   }
 }

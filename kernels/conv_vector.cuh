@@ -4,11 +4,11 @@
 
 #include <cuda_fp16.h>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 
-// Several channels in one memory access, for the convolutions: 8 or 16 bytes of float or half.
+// Several channels in one memory access, for the convolutions: 8 or 16 bytes of float, half or double.
 
 template <int kBytes>
 struct WordsOf;
@@ -23,11 +23,11 @@ struct WordsOf<16> {
 template <int kBytes>
 using Words = typename WordsOf<kBytes>::Type;
 
-/// Splits `words` into floats.
+/// Splits `words` into what is computed in.
 template <class T, class W, int kCount>
-__device__ __forceinline__ void unpack(const W& words, float (&values)[kCount]) {
+__device__ __forceinline__ void unpack(const W& words, Real<T> (&values)[kCount]) {
   static_assert(sizeof(W) == sizeof(T) * kCount);
-  if constexpr (sizeof(T) == sizeof(float)) {
+  if constexpr (!std::is_same_v<T, __half>) {
     memcpy(values, &words, sizeof words);
   } else {
     __half2 pairs[kCount / 2];
@@ -41,12 +41,12 @@ __device__ __forceinline__ void unpack(const W& words, float (&values)[kCount]) 
   }
 }
 
-/// Rounds floats to T and joins them.
+/// Rounds to T and joins.
 template <class T, class W, int kCount>
-__device__ __forceinline__ W pack(const float (&values)[kCount]) {
+__device__ __forceinline__ W pack(const Real<T> (&values)[kCount]) {
   static_assert(sizeof(W) == sizeof(T) * kCount);
   W words;
-  if constexpr (sizeof(T) == sizeof(float)) {
+  if constexpr (!std::is_same_v<T, __half>) {
     memcpy(&words, values, sizeof words);
   } else {
     __half2 pairs[kCount / 2];
@@ -100,7 +100,7 @@ __device__ __forceinline__ void load_or_zero(const void* address, unsigned insid
 
 /// kCount weights or biases, aligned to their size or to 16 bytes.
 template <class T, int kCount>
-__device__ __forceinline__ void load_constants(const T* source, float (&values)[kCount]) {
+__device__ __forceinline__ void load_constants(const T* source, Real<T> (&values)[kCount]) {
   constexpr int kAll = static_cast<int>(sizeof(T)) * kCount;
   constexpr int kBytes = kAll < 16 ? kAll : 16;
   constexpr int kStep = kBytes / static_cast<int>(sizeof(T));
@@ -108,10 +108,21 @@ __device__ __forceinline__ void load_constants(const T* source, float (&values)[
   for (int i = 0; i < kCount; i += kStep) {
     Words<kBytes> words;
     load_constant(source + i, words);
-    float part[kStep];
+    Real<T> part[kStep];
     unpack<T>(words, part);
 #pragma unroll
     for (int j = 0; j < kStep; ++j) values[i + j] = part[j];
+  }
+}
+
+/// kCount biases for sums in R.
+template <int kCount, class R>
+__device__ __forceinline__ void load_biases(const float* source, R (&values)[kCount]) {
+  if constexpr (std::is_same_v<R, float>) {
+    load_constants<float>(source, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = __ldg(source + i);
   }
 }
 

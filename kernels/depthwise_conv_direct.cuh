@@ -20,19 +20,19 @@ __global__ void __launch_bounds__(kMaxItemThreads)
   const int ix0 = static_cast<int>(item.tile_x) * a.stride_w - a.pad_left;
   const T* picture = x + static_cast<std::size_t>(item.n) * a.h * a.w * a.c + c;
 
-  float sum = bias != nullptr ? __ldg(bias + c) : 0.0F;
+  Real<T> sum = bias != nullptr ? __ldg(bias + c) : 0.0F;
   for (int ky = 0; ky < a.kernel_h; ++ky) {
     const int iy = iy0 + ky * a.dilation_h;
     if (iy < 0 || iy >= a.h) continue;
     for (int kx = 0; kx < a.kernel_w; ++kx) {
       const int ix = ix0 + kx * a.dilation_w;
       if (ix < 0 || ix >= a.w) continue;
-      const float value = to_float(picture[(static_cast<std::size_t>(iy) * a.w + ix) * a.c]);
-      const float factor = to_float(__ldg(weight + (static_cast<std::size_t>(ky) * a.kernel_w + kx) * a.c + c));
-      sum = fmaf(value, factor, sum);
+      const Real<T> value = to_real(picture[(static_cast<std::size_t>(iy) * a.w + ix) * a.c]);
+      const Real<T> factor = to_real(__ldg(weight + (static_cast<std::size_t>(ky) * a.kernel_w + kx) * a.c + c));
+      sum = fused_multiply_add(value, factor, sum);
     }
   }
-  y[index] = from_float<T>(apply(a.activation, sum));
+  y[index] = from_real<T>(apply(a.activation, sum));
 }
 
 }  // namespace mobicuda::kernels::depthwise

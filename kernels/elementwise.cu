@@ -9,8 +9,7 @@
 
 #include <algorithm>
 
-#include "activation.cuh"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -20,12 +19,18 @@ constexpr int kPackets = 2;        // of a thread in add and clip
 constexpr int kRowsPerThread = 4;  // in scale_shift
 
 struct AddOp {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  template <class R>
+  __device__ R operator()(R a, R b) const {
+    return a + b;
+  }
   static constexpr bool kBinary = true;
 };
 
 struct IdentityOp {
-  __device__ float operator()(float a, float) const { return a; }
+  template <class R>
+  __device__ R operator()(R a, R) const {
+    return a;
+  }
   static constexpr bool kBinary = false;
 };
 
@@ -49,21 +54,21 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t at = first + i * kThreads;
     if (at >= packets) break;
     Packet<T, N> result;
-    float values[N];
+    Real<T> values[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      const float second = Op::kBinary ? to_float(right[i].item[j]) : 0.0F;
-      values[j] = Op{}(to_float(left[i].item[j]), second);
+      const Real<T> second = Op::kBinary ? to_real(right[i].item[j]) : 0;
+      values[j] = Op{}(to_real(left[i].item[j]), second);
     }
     apply(activation, values);
 #pragma unroll
-    for (int j = 0; j < N; ++j) result.item[j] = from_float<T>(values[j]);
+    for (int j = 0; j < N; ++j) result.item[j] = from_real<T>(values[j]);
     store<N>(y + at * N, result);
   }
   const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
   if (blockIdx.x == 0 && tail < elements) {
-    const float second = Op::kBinary ? to_float(b[tail]) : 0.0F;
-    y[tail] = from_float<T>(apply(activation, Op{}(to_float(a[tail]), second)));
+    const Real<T> second = Op::kBinary ? to_real(b[tail]) : 0;
+    y[tail] = from_real<T>(apply(activation, Op{}(to_real(a[tail]), second)));
   }
 }
 
@@ -73,8 +78,8 @@ __global__ void __launch_bounds__(kThreads)
     scale_shift_kernel(std::int64_t rows, int c, std::int64_t x_pitch, Activation activation, const T* x,
                        const float* scale, const float* shift, T* y) {
   const std::int64_t channel = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
-  float factor[N];
-  float offset[N];
+  Real<T> factor[N];
+  Real<T> offset[N];
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     factor[j] = channel < c ? scale[channel + j] : 0.0F;
@@ -93,12 +98,14 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int i = 0; i < kRowsPerThread; ++i) {
       if (row + i * stride >= rows) break;
-      float results[N];
+      Real<T> results[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) results[j] = fmaf(factor[j], to_float(values[i].item[j]), offset[j]);
+      for (int j = 0; j < N; ++j) {
+        results[j] = fused_multiply_add(factor[j], to_real(values[i].item[j]), offset[j]);
+      }
       apply(activation, results);
 #pragma unroll
-      for (int j = 0; j < N; ++j) values[i].item[j] = from_float<T>(results[j]);
+      for (int j = 0; j < N; ++j) values[i].item[j] = from_real<T>(results[j]);
       store<N>(y + (row + i * stride) * c + channel, values[i]);
     }
   }
@@ -126,8 +133,15 @@ cudaError_t map(Elem elem, std::int64_t elements, Activation activation, const v
                 const Launch& where) {
   if (elements < 0) return cudaErrorInvalidValue;
   if (elements == 0) return cudaSuccess;
-  return elem == Elem::F32 ? map<float, Op>(elements, activation, a, b, y, where)
-                           : map<__half, Op>(elements, activation, a, b, y, where);
+  switch (elem) {
+    case Elem::F32:
+      return map<float, Op>(elements, activation, a, b, y, where);
+    case Elem::F16:
+      return map<__half, Op>(elements, activation, a, b, y, where);
+    case Elem::F64:
+      return map<double, Op>(elements, activation, a, b, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 template <class T, int N>
@@ -167,8 +181,15 @@ cudaError_t scale_shift(Elem elem, std::int64_t rows, int c, Activation activati
   if (rows < 0 || c < 0 || (x_pitch != 0 && x_pitch < c)) return cudaErrorInvalidValue;
   if (rows == 0 || c == 0) return cudaSuccess;
   if (x_pitch == 0) x_pitch = c;
-  return elem == Elem::F32 ? scale_shift_of<float>(rows, c, x_pitch, activation, x, scale, shift, y, where)
-                           : scale_shift_of<__half>(rows, c, x_pitch, activation, x, scale, shift, y, where);
+  switch (elem) {
+    case Elem::F32:
+      return scale_shift_of<float>(rows, c, x_pitch, activation, x, scale, shift, y, where);
+    case Elem::F16:
+      return scale_shift_of<__half>(rows, c, x_pitch, activation, x, scale, shift, y, where);
+    case Elem::F64:
+      return scale_shift_of<double>(rows, c, x_pitch, activation, x, scale, shift, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -1,7 +1,7 @@
 // GEMM with a fused epilogue: variants, limits, packing, launch.
-// Pipeline and epilogue: gemm_pipeline.cuh. Arithmetic: gemm_mma.cuh (half, tensor cores), gemm_simt.cuh (exact float),
-// gemm_gemv.cuh (few rows).
-// Indices within a matrix are size_t; m, n and k are at most 2^30.
+// Pipeline and epilogue: gemm_pipeline.cuh. Arithmetic: gemm_mma.cuh (half, tensor cores), gemm_dmma.cuh (double,
+// tensor cores), gemm_simt.cuh (exact float and double), gemm_gemv.cuh (few rows). Indices within a matrix are size_t;
+// m, n and k are at most 2^30.
 
 #include "gemm.h"
 
@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "gemm_dmma.cuh"
 #include "gemm_gemv.cuh"
 #include "gemm_mma.cuh"
 #include "gemm_simt.cuh"
@@ -16,6 +17,7 @@
 namespace mobicuda::kernels {
 namespace {
 
+using gemm_detail::DmmaTile;
 using gemm_detail::gemm_shared_bytes;
 using gemm_detail::GemmArgs;
 using gemm_detail::kGemvRows;
@@ -107,8 +109,8 @@ struct Entry {
   int compute_capability;  ///< at least
   bool any_k;              ///< else rows of X must start on 16 bytes
   int largest_m;
-  SharedFunction shared_bytes[2];  ///< by Elem; both null where the variant does not take it
-  LaunchFunction launch[2];
+  SharedFunction shared_bytes[kElemCount];  ///< by Elem; both null where the variant does not take it
+  LaunchFunction launch[kElemCount];
 };
 
 template <class Tile>
@@ -125,11 +127,24 @@ constexpr Entry mma(GemmVariant variant, std::string_view name) {
           80,
           false,
           kLargestExtent,
-          {nullptr, largest_shared_bytes<Tile>},
-          {nullptr, launch_tile<Tile>}};
+          {nullptr, largest_shared_bytes<Tile>, nullptr},
+          {nullptr, launch_tile<Tile>, nullptr}};
 }
 
-template <SimtConfig kConfig, bool kHalf = false>
+template <MmaConfig kConfig>
+constexpr Entry dmma(GemmVariant variant, std::string_view name) {
+  using Tile = DmmaTile<kConfig>;
+  return {variant,
+          name,
+          tile_of<Tile>(),
+          90,
+          true,
+          kLargestExtent,
+          {nullptr, nullptr, largest_shared_bytes<Tile>},
+          {nullptr, nullptr, launch_tile<Tile>}};
+}
+
+template <SimtConfig kConfig, bool kHalf = false, bool kDouble = kHalf>
 constexpr Entry simt(GemmVariant variant, std::string_view name) {
   using Tile = SimtTile<float, kConfig>;
   Entry entry{variant,
@@ -138,11 +153,15 @@ constexpr Entry simt(GemmVariant variant, std::string_view name) {
               0,
               true,
               kLargestExtent,
-              {largest_shared_bytes<Tile>, nullptr},
-              {launch_tile<Tile>, nullptr}};
+              {largest_shared_bytes<Tile>, nullptr, nullptr},
+              {launch_tile<Tile>, nullptr, nullptr}};
   if constexpr (kHalf) {
     entry.shared_bytes[1] = largest_shared_bytes<SimtTile<__half, kConfig>>;
     entry.launch[1] = launch_tile<SimtTile<__half, kConfig>>;
+  }
+  if constexpr (kDouble) {
+    entry.shared_bytes[2] = largest_shared_bytes<SimtTile<double, kConfig>>;
+    entry.launch[2] = launch_tile<SimtTile<double, kConfig>>;
   }
   return entry;
 }
@@ -170,12 +189,18 @@ constexpr Entry kEntries[] = {
     simt<SimtConfig{256,  16, 16,  8, 4,      1,      3,     true,          4}>(GemmVariant::Simt256x16x16, "simt_256x16x16"),
     simt<SimtConfig{ 64,  64, 16,  8, 4,      1,      3,    false,          4}, true>(GemmVariant::Simt64x64x16, "simt_64x64x16"),
     simt<SimtConfig{ 32,  32, 32,  4, 4,      4,      8,    false,          2}, true>(GemmVariant::Simt32x32x32K4, "simt_32x32x32_k4"),
-    simt<SimtConfig{ 16,  32, 64,  4, 4,      8,      6,     true,          2}>(GemmVariant::Simt16x32x64K8, "simt_16x32x64_k8"),
-    simt<SimtConfig{ 16,  16, 128, 4, 4,     16,      9,     true,          2}>(GemmVariant::Simt16x16x128K16, "simt_16x16x128_k16"),
+    simt<SimtConfig{ 16,  32, 64,  4, 4,      8,      6,     true,          2}, false, true>(GemmVariant::Simt16x32x64K8, "simt_16x32x64_k8"),
+    simt<SimtConfig{ 16,  16, 128, 4, 4,     16,      9,     true,          2}, false, true>(GemmVariant::Simt16x16x128K16, "simt_16x16x128_k16"),
     {GemmVariant::Gemv, "gemv", {kGemvRows, kGemvThreads / 32, 1, 32, kGemvThreads}, 0, false, kGemvRows * kMaxGridYz,
-     {no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>}},
+     {no_shared_bytes, no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>, launch_gemv<double>}},
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
     mma<MmaConfig{ 64,  32, 256,      2, 1, 4,      4,    false,          1}>(GemmVariant::Mma64x32x256K4, "mma_64x32x256_k4"),
+    dmma<MmaConfig{128, 64, 16,       4, 2, 1,      4,    false,          2}>(GemmVariant::Dmma128x64x16, "dmma_128x64x16"),
+    dmma<MmaConfig{ 64, 64, 16,       2, 2, 1,      4,    false,          3}>(GemmVariant::Dmma64x64x16, "dmma_64x64x16"),
+    dmma<MmaConfig{ 64, 32, 16,       4, 1, 1,      4,    false,          4}>(GemmVariant::Dmma64x32x16, "dmma_64x32x16"),
+    dmma<MmaConfig{ 32, 32, 32,       2, 1, 2,      4,    false,          3}>(GemmVariant::Dmma32x32x32K2, "dmma_32x32x32_k2"),
+    dmma<MmaConfig{ 16, 32, 64,       1, 1, 4,      4,    false,          2}>(GemmVariant::Dmma16x32x64K4, "dmma_16x32x64_k4"),
+    dmma<MmaConfig{ 16, 16, 128,      1, 1, 8,      4,    false,          1}>(GemmVariant::Dmma16x16x128K8, "dmma_16x16x128_k8"),
 };
 // clang-format on
 
@@ -243,6 +268,8 @@ void gemm_pack(Elem elem, int n, int k, const float* weight, void* packed) {
     const float* from = weight + row * columns;
     if (elem == Elem::F32) {
       std::copy_n(from, columns, static_cast<float*>(packed) + row * stride);
+    } else if (elem == Elem::F64) {
+      std::copy_n(from, columns, static_cast<double*>(packed) + row * stride);
     } else {
       __half* to = static_cast<__half*>(packed) + row * stride;
       std::transform(from, from + columns, to, [](float value) { return __float2half_rn(value); });

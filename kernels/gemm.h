@@ -12,8 +12,10 @@ namespace mobicuda::kernels {
 // height * width.
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K16: that many groups of threads share a
-/// tile's sum over k. Mma: half on tensor cores, sm_80+, k a multiple of 8. Simt: any shape, exact float; those
-/// from 64x64 and 32x32 also half. Gemv: few rows, k a multiple of 8 (half) or 4 (float).
+/// tile's sum over k. Mma: half on tensor cores, sm_80+, k a multiple of 8. Dmma: double
+/// on tensor cores, sm_90, any shape. Simt: any shape, exact float; those
+/// from 64x64 and 32x32 also half; from 64x64 on also double. Gemv: few rows, k a multiple of 8 (half), 4 (float) or
+/// 2 (double).
 /// docs/kernels/gemm.md says which is for which shape.
 enum class GemmVariant : std::uint8_t {
   Mma128x128x64,
@@ -37,6 +39,12 @@ enum class GemmVariant : std::uint8_t {
   Simt16x16x128K16,
   Gemv,
   Mma64x32x256K4,
+  Dmma128x64x16,
+  Dmma64x64x16,
+  Dmma64x32x16,
+  Dmma32x32x32K2,
+  Dmma16x32x64K4,
+  Dmma16x16x128K8,
 };
 
 struct GemmParams {

@@ -13,7 +13,8 @@ inline constexpr int kGemvRows = 4;
 /// kRows: rows of X at once.
 template <class T, int kRows>
 __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args) {
-  constexpr int kChunks = 5 * static_cast<int>(sizeof(T)) / 2;  // 1280 elements are held at once
+  // 1280 elements are held at once, 640 of double.
+  constexpr int kChunks = std::is_same_v<T, double> ? 10 : 5 * static_cast<int>(sizeof(T)) / 2;
   constexpr int kWarps = kGemvThreads / 32;
   constexpr int kRowPackets = 32 * kChunks;
   __shared__ Packet<T, kWide<T>> x[kRows * kRowPackets];
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
                static_cast<std::size_t>(inside ? n : 0) * static_cast<std::size_t>(args.k_packed);
   const float bias = inside && args.bias != nullptr ? args.bias[n] : 0.0F;
 
-  float sum[kRows] = {};
+  Real<T> sum[kRows] = {};
   for (int k0 = 0; k0 < args.k; k0 += kRowPackets * kWide<T>) {
     Packet<T, kWide<T>> held[kChunks];
 #pragma unroll
@@ -55,14 +56,14 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
         const Packet<T, kWide<T>> values = x[row * kRowPackets + i * 32 + lane];
 #pragma unroll
         for (int e = 0; e < kWide<T>; ++e) {
-          sum[row] = fmaf(to_float(values.item[e]), to_float(held[i].item[e]), sum[row]);
+          sum[row] = fused_multiply_add(to_real(values.item[e]), to_real(held[i].item[e]), sum[row]);
         }
       }
     }
   }
 
 #pragma unroll
-  for (float& total : sum) {
+  for (Real<T>& total : sum) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2) total += __shfl_xor_sync(0xFFFFFFFFU, total, distance);
   }
@@ -72,13 +73,13 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
     const auto at = [&](int pitch) {
       return static_cast<std::size_t>(m0 + row) * static_cast<std::size_t>(pitch) + static_cast<std::size_t>(n);
     };
-    float value = sum[row] + bias;
-    if (args.residual != nullptr) value += to_float(static_cast<const T*>(args.residual)[at(args.n)]);
+    Real<T> value = sum[row] + bias;
+    if (args.residual != nullptr) value += to_real(static_cast<const T*>(args.residual)[at(args.n)]);
     value = apply(args.activation, value);
-    if (sizeof(T) == sizeof(float) || args.y_is_float) {
-      static_cast<float*>(args.y)[at(args.y_pitch)] = value;
+    if (std::is_same_v<T, float> || args.y_is_float) {
+      static_cast<float*>(args.y)[at(args.y_pitch)] = from_real<float>(value);
     } else {
-      static_cast<T*>(args.y)[at(args.y_pitch)] = from_float<T>(value);
+      static_cast<T*>(args.y)[at(args.y_pitch)] = from_real<T>(value);
     }
   }
 }

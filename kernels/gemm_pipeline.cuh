@@ -10,9 +10,8 @@
 
 #include <cuda_fp16.h>
 
-#include "activation.cuh"
 #include "launch.h"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels::gemm_detail {
 
@@ -58,7 +57,8 @@ inline constexpr int kChunkBytes = 16;  // of one cp.async
 template <class Tile>
 inline constexpr int kBiasBytes = Tile::kBn * 4 + (128 - Tile::kBn * 4 % 128) % 128;
 template <class Tile>
-inline constexpr int kPartialBytes = Tile::kSplitK > 1 ? Tile::kSplitK* Tile::kBm* Tile::kBn * 4 : 0;
+inline constexpr int kPartialBytes =
+    Tile::kSplitK > 1 ? Tile::kSplitK* Tile::kBm* Tile::kBn* static_cast<int>(sizeof(Real<typename Tile::Value>)) : 0;
 template <class Tile>
 inline constexpr int kWSliceBytes = Tile::kBn* Tile::kRowBytes;
 template <class Tile>
@@ -122,7 +122,7 @@ template <class T>
 __device__ __forceinline__ void copy_elements(unsigned char* to, const T* from, int count) {
   Packet<T, kWide<T>> chunk;
 #pragma unroll
-  for (int i = 0; i < kWide<T>; ++i) chunk.item[i] = i < count ? from[i] : from_float<T>(0.0F);
+  for (int i = 0; i < kWide<T>; ++i) chunk.item[i] = i < count ? from[i] : from_real<T>(0.0F);
   store(reinterpret_cast<T*>(to), chunk);
 }
 
@@ -172,12 +172,12 @@ __device__ __forceinline__ Packet<T, kRun> load_residual(const GemmArgs& args, i
   return run;
 }
 
-template <class T, int kRun>
-__device__ __forceinline__ void store_run(const GemmArgs& args, int row, int column, const float (&value)[kRun]) {
+template <class T, int kRun, class R>
+__device__ __forceinline__ void store_run(const GemmArgs& args, int row, int column, const R (&value)[kRun]) {
   T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.y_pitch) + column;
   Packet<T, kRun> run;
 #pragma unroll
-  for (int i = 0; i < kRun; ++i) run.item[i] = from_float<T>(value[i]);
+  for (int i = 0; i < kRun; ++i) run.item[i] = from_real<T>(value[i]);
   if (args.n % kRun == 0) {
     store(to, run);
     return;
@@ -190,16 +190,16 @@ __device__ __forceinline__ void store_run(const GemmArgs& args, int row, int col
 
 /// Finishes and stores kRun neighbouring sums of a row. `bias` is of these columns, in shared memory.
 template <class T, int kRun>
-__device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int column, float (&value)[kRun],
+__device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int column, Real<T> (&value)[kRun],
                                            const float* bias, const Packet<T, kRun>& residual) {
   if (row >= args.m || column >= args.n) return;
   const auto offset = load<kRun>(bias);
 #pragma unroll
   for (int i = 0; i < kRun; ++i) {
-    value[i] = value[i] + offset.item[i] + to_float(residual.item[i]);
+    value[i] = value[i] + offset.item[i] + to_real(residual.item[i]);
   }
   apply(args.activation, value);
-  if (sizeof(T) == sizeof(float) || args.y_is_float) {
+  if (std::is_same_v<T, float> || args.y_is_float) {
     store_run<float>(args, row, column, value);
   } else {
     store_run<T>(args, row, column, value);
@@ -210,6 +210,8 @@ __device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int co
 /// memory and are added in the order of the groups, four neighbouring columns a thread.
 template <class Tile>
 class SplitTile {
+  using T = typename Tile::Value;
+
  public:
   /// Starts to load the residuals, long before they are needed.
   __device__ __forceinline__ void begin(const GemmArgs& args, int m0, int n0) {
@@ -221,13 +223,13 @@ class SplitTile {
   }
 
   __device__ __forceinline__ void finish(const GemmArgs& args, const typename Tile::Sums& sums, int m0, int n0,
-                                         float* partial, const float* bias) const {
+                                         Real<T>* partial, const float* bias) const {
     sums.store_partial(partial);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
       if (!has(i)) break;
-      float value[4] = {};
+      Real<T> value[4] = {};
 #pragma unroll
       for (int group = 0; group < Tile::kSplitK; ++group) {
         const auto part = load<4>(partial + (group * kBm + row(i)) * kBn + column(i));
@@ -239,7 +241,6 @@ class SplitTile {
   }
 
  private:
-  using T = typename Tile::Value;
   static constexpr int kBm = Tile::kBm;
   static constexpr int kBn = Tile::kBn;
   static constexpr int kRuns = (kBm * kBn / 4 + Tile::kThreads - 1) / Tile::kThreads;
@@ -267,7 +268,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   const int steps = (args.whole_rounds + (m_tile < args.last_round ? 1 : 0)) * args.k_slices;
 
   float* const bias = reinterpret_cast<float*>(shared);
-  float* const partial = reinterpret_cast<float*>(shared + kBiasBytes<Tile>);
+  Real<T>* const partial = reinterpret_cast<Real<T>*>(shared + kBiasBytes<Tile>);
   unsigned char* const w_slices = shared + kBiasBytes<Tile> + kPartialBytes<Tile>;
   const int w_slots = Tile::kResident ? args.k_slices : (steps < Tile::kStages ? steps : Tile::kStages);
   unsigned char* const x_slices = w_slices + w_slots * kWSliceBytes<Tile>;

@@ -1,7 +1,8 @@
-// The tile on the ordinary float units: exact float products and sums (no TF32), of float or half elements, any shape.
+// The tile on the ordinary float units: exact products and sums in float (no TF32) of float or half elements, in double
+// of double ones; any shape.
 // Thread (tx, ty) of k group g owns rows ty + i * kThreadsM and, in runs of four, tn columns. It reads X and W four
-// values of k at a time, so neither is transposed in shared memory; padding each row by 16 bytes keeps 8 neighbouring
-// rows in different banks.
+// values of k at a time (two in double), so neither is transposed in shared memory; padding each row by 16 bytes keeps
+// 8 neighbouring rows in different banks.
 #pragma once
 
 #include "gemm_pipeline.cuh"
@@ -17,9 +18,11 @@ struct SimtTile {
   static constexpr int kTm = kConfig.tm;
   static constexpr int kTn = kConfig.tn;
   static constexpr int kSplitK = kConfig.split_k;
-  static constexpr int kStages = kConfig.stages;
-  static constexpr bool kResident = kConfig.resident;
-  static constexpr int kMinBlocks = kConfig.min_blocks;
+  // Elements of double take twice the shared memory and registers.
+  static constexpr bool kDouble = std::is_same_v<T, double>;
+  static constexpr int kStages = kDouble && kConfig.stages > 3 ? kConfig.stages / 2 : kConfig.stages;
+  static constexpr bool kResident = kConfig.resident && !kDouble;
+  static constexpr int kMinBlocks = kDouble && kConfig.min_blocks > 1 ? kConfig.min_blocks / 2 : kConfig.min_blocks;
   static constexpr int kThreadsM = kBm / kTm;
   static constexpr int kThreadsN = kBn / kTn;
   static constexpr int kThreads = kThreadsM * kThreadsN * kSplitK;
@@ -29,7 +32,8 @@ struct SimtTile {
   static constexpr int kXPeriod = 1;
   static constexpr int kWPeriod = kThreadsN * kRun;  // of w_row()
   static constexpr int kRuns = kTn / kRun;
-  static constexpr int kQuads = kBk / 4 / kSplitK;  // four-element pieces of a slice, for each k group
+  static constexpr int kPiece = kDouble ? 2 : 4;
+  static constexpr int kPieces = kBk / kPiece / kSplitK;  // of a row of a slice, for each k group
   static_assert(kTn % kRun == 0 && kBk % (4 * kSplitK) == 0 && kStages >= 2);
 
   __device__ __forceinline__ static int chunk_offset(int row, int chunk) {
@@ -52,26 +56,26 @@ struct SimtTile {
 #pragma unroll
       for (int i = 0; i < kTm; ++i) {
 #pragma unroll
-        for (float& sum : sum_[i]) sum = 0.0F;
+        for (Real<T>& sum : sum_[i]) sum = 0;
       }
     }
 
     __device__ __forceinline__ void add(const unsigned char* x, const unsigned char* w) {
-      constexpr int kUnroll = kTm * kTn < 64 ? kQuads : 1;  // more of the largest tile costs moves between registers
+      constexpr int kUnroll = kTm * kTn < 64 ? kPieces : 1;  // more of the largest tile costs moves between registers
 #pragma unroll kUnroll
-      for (int quad = 0; quad < kQuads; ++quad) {
-        const int k_bytes = (group() * kQuads + quad) * 4 * static_cast<int>(sizeof(T));
-        float a[kTm][4];  // (rows, k)
+      for (int piece = 0; piece < kPieces; ++piece) {
+        const int k_bytes = (group() * kPieces + piece) * kPiece * static_cast<int>(sizeof(T));
+        Real<T> a[kTm][kPiece];  // (rows, k)
 #pragma unroll
-        for (int i = 0; i < kTm; ++i) load_quad(a[i], x + (ty() + i * kThreadsM) * kRowBytes + k_bytes);
+        for (int i = 0; i < kTm; ++i) load_piece(a[i], x + (ty() + i * kThreadsM) * kRowBytes + k_bytes);
 #pragma unroll
         for (int j = 0; j < kTn; ++j) {
-          float b[4];  // (k)
-          load_quad(b, w + (tx() + j * kThreadsN) * kRowBytes + k_bytes);
+          Real<T> b[kPiece];  // (k)
+          load_piece(b, w + (tx() + j * kThreadsN) * kRowBytes + k_bytes);
 #pragma unroll
-          for (int k = 0; k < 4; ++k) {
+          for (int k = 0; k < kPiece; ++k) {
 #pragma unroll
-            for (int i = 0; i < kTm; ++i) sum_[i][j] = fmaf(a[i][k], b[k], sum_[i][j]);
+            for (int i = 0; i < kTm; ++i) sum_[i][j] = fused_multiply_add(a[i][k], b[k], sum_[i][j]);
           }
         }
       }
@@ -87,7 +91,7 @@ struct SimtTile {
         }
 #pragma unroll
         for (int i = 0; i < kTm; ++i) {
-          float value[kRun];
+          Real<T> value[kRun];
 #pragma unroll
           for (int e = 0; e < kRun; ++e) value[e] = sum_[i][run * kRun + e];
           finish_run<T, kRun>(args, m0 + row(i), n0 + column(run), value, bias + column(run), residual[i]);
@@ -96,13 +100,13 @@ struct SimtTile {
     }
 
     /// Into (kSplitK, kBm, kBn).
-    __device__ __forceinline__ void store_partial(float* partial) const {
+    __device__ __forceinline__ void store_partial(Real<T>* partial) const {
       partial += group() * kBm * kBn;
 #pragma unroll
       for (int i = 0; i < kTm; ++i) {
 #pragma unroll
         for (int run = 0; run < kRuns; ++run) {
-          Packet<float, kRun> values;
+          Packet<Real<T>, kRun> values;
 #pragma unroll
           for (int e = 0; e < kRun; ++e) values.item[e] = sum_[i][run * kRun + e];
           store(partial + row(i) * kBn + column(run), values);
@@ -130,13 +134,13 @@ struct SimtTile {
     __device__ __forceinline__ static int row(int i) { return ty() + i * kThreadsM; }
     __device__ __forceinline__ static int column(int run) { return run * kThreadsN * kRun + tx() * kRun; }
 
-    __device__ __forceinline__ static void load_quad(float (&value)[4], const unsigned char* from) {
-      const auto packet = load<4>(reinterpret_cast<const T*>(from));
+    __device__ __forceinline__ static void load_piece(Real<T> (&value)[kPiece], const unsigned char* from) {
+      const auto packet = load<kPiece>(reinterpret_cast<const T*>(from));
 #pragma unroll
-      for (int i = 0; i < 4; ++i) value[i] = to_float(packet.item[i]);
+      for (int i = 0; i < kPiece; ++i) value[i] = to_real(packet.item[i]);
     }
 
-    float sum_[kTm][kTn];
+    Real<T> sum_[kTm][kTn];
   };
 };
 

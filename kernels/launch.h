@@ -8,10 +8,15 @@
 
 namespace mobicuda::kernels {
 
-/// Storage type of activations and packed weights. Arithmetic accumulates in float for both.
-enum class Elem : std::uint8_t { F32, F16 };
+/// Storage type of activations and packed weights. Arithmetic accumulates in double for F64, else in float.
+enum class Elem : std::uint8_t { F32, F16, F64 };
 
-constexpr std::size_t size_of(Elem elem) { return elem == Elem::F32 ? 4 : 2; }
+inline constexpr std::size_t kElemCount = 3;
+
+constexpr std::size_t size_of(Elem elem) {
+  constexpr std::size_t kBytes[kElemCount] = {4, 2, 8};
+  return kBytes[static_cast<std::size_t>(elem)];
+}
 
 /// min(max(x, lo), hi), applied last; NaN propagates.
 struct Clip {

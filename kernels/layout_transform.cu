@@ -1,16 +1,16 @@
-// layout_transform:  NCHW <-> NHWC and float <-> half in one pass. For each picture that is a transpose of a
-//   (rows, columns) matrix, through a padded kTile x kTile tile of shared memory (4.1 KB) so that reads and writes
-//   are both contiguous. With at most kFewChannels channels a thread takes a whole pixel instead: the planes are
-//   read (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of 8.
+// layout_transform:  NCHW <-> NHWC and float <-> half or double in one pass. For each picture that is a transpose of a
+//   (rows, columns) matrix, through a padded kTile x kTile tile of shared memory (4.1 KB, of double 8.3) so that reads
+//   and writes are both contiguous. With at most kFewChannels channels a thread takes a whole pixel instead: the planes
+//   are read (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of 8.
 // convert_pictures:  a thread takes a pixel, as with few channels.
 // pad:               one packet of the padded picture for each thread.
 // transpose:         one packet of y for each thread, reads by stride; packets where the last axis stays in place.
-// pad and transpose move raw words of 2, 4 or 16 bytes.
+// pad and transpose move raw words of 2, 4, 8 or 16 bytes.
 #include "layout_transform.h"
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -26,7 +26,8 @@ constexpr int kConverted = 8;  // elements of a thread in convert_kernel: 16 byt
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     transpose_tiles_kernel(int n, int rows, int columns, int tiles_across, const From* x, To* y) {
-  __shared__ float tile[kTile][kTile + 1];
+  using R = Real<From>;
+  __shared__ R tile[kTile][kTile + 1];
   wait_for_predecessor();
   const int tile_row = static_cast<int>(blockIdx.x) / tiles_across;
   const int first_row = tile_row * kTile;
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
       const int row = first_row + ty + i;
       const int column = first_column + tx;
       if (row < rows && column < columns) {
-        tile[ty + i][tx] = to_float(x[base + static_cast<std::int64_t>(row) * columns + column]);
+        tile[ty + i][tx] = to_real(x[base + static_cast<std::int64_t>(row) * columns + column]);
       }
     }
     __syncthreads();
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
       const int column = first_column + ty + i;
       const int row = first_row + tx;
       if (row < rows && column < columns) {
-        y[base + static_cast<std::int64_t>(column) * rows + row] = from_float<To>(tile[tx][ty + i]);
+        y[base + static_cast<std::int64_t>(column) * rows + row] = from_real<To>(tile[tx][ty + i]);
       }
     }
     __syncthreads();  // before the next picture's tile
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int channel = 0; channel < c; ++channel) {
       const std::int64_t planar = base + static_cast<std::int64_t>(channel) * pixels + pixel;
       const std::int64_t packed = base + pixel * c + channel;
-      y[to_nhwc ? packed : planar] = from_float<To>(to_float(x[to_nhwc ? planar : packed]));
+      y[to_nhwc ? packed : planar] = from_real<To>(to_real(x[to_nhwc ? planar : packed]));
     }
   }
 }
@@ -81,11 +82,11 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(std::int64_t elements
     const Packet<From, N> from = load<N>(x + first);
     Packet<To, N> to;
 #pragma unroll
-    for (int j = 0; j < N; ++j) to.item[j] = from_float<To>(to_float(from.item[j]));
+    for (int j = 0; j < N; ++j) to.item[j] = from_real<To>(to_real(from.item[j]));
     store<N>(y + first, to);
     return;
   }
-  for (std::int64_t i = first; i < elements; ++i) y[i] = from_float<To>(to_float(x[i]));
+  for (std::int64_t i = first; i < elements; ++i) y[i] = from_real<To>(to_real(x[i]));
 }
 
 // grid (pixels, pictures)
@@ -252,9 +253,16 @@ cudaError_t layout_transform(const LayoutTransformParams& p, const void* x, void
   if (p.n < 0 || p.c < 0 || p.h < 0 || p.w < 0 || pixels > kMaxGridX) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || pixels == 0) return cudaSuccess;
   if (p.from == Elem::F32) {
+    if (p.to == Elem::F64) return layout_transform_of<float, double>(p, x, y, where);
     return p.to == Elem::F32 ? layout_transform_of<float, float>(p, x, y, where)
                              : layout_transform_of<float, __half>(p, x, y, where);
   }
+  if (p.from == Elem::F64) {
+    if (p.to == Elem::F16) return cudaErrorInvalidValue;
+    return p.to == Elem::F32 ? layout_transform_of<double, float>(p, x, y, where)
+                             : layout_transform_of<double, double>(p, x, y, where);
+  }
+  if (p.to == Elem::F64) return cudaErrorInvalidValue;
   return p.to == Elem::F32 ? layout_transform_of<__half, float>(p, x, y, where)
                            : layout_transform_of<__half, __half>(p, x, y, where);
 }
@@ -283,6 +291,11 @@ cudaError_t pad(const PadParams& p, const void* x, void* y, const Launch& where)
     return wide ? launch_pad(p, words, make_float4(p.value, p.value, p.value, p.value), x, y, where)
                 : launch_pad(p, words, p.value, x, y, where);
   }
+  if (p.elem == Elem::F64) {
+    const double value = p.value;
+    return wide ? launch_pad(p, words, make_double2(value, value), x, y, where)
+                : launch_pad(p, words, value, x, y, where);
+  }
   const __half_raw raw = __float2half_rn(p.value);
   const unsigned pair = raw.x | static_cast<unsigned>(raw.x) << 16U;
   return wide ? launch_pad(p, words, make_uint4(pair, pair, pair, pair), x, y, where)
@@ -297,12 +310,19 @@ cudaError_t transpose(const TransposeParams& p, const void* x, void* y, const La
   for (const int extent : p.shape) {
     if (extent == 0) return cudaSuccess;
   }
-  const int wide = p.elem == Elem::F32 ? kWide<float> : kWide<__half>;
+  const int wide = 16 / static_cast<int>(size_of(p.elem));
   if (p.permutation[3] == 3 && p.shape[3] % wide == 0 && aligned_16(x, y)) {
     return launch_transpose<uint4>(p, wide, x, y, where);
   }
-  return p.elem == Elem::F32 ? launch_transpose<std::uint32_t>(p, 1, x, y, where)
-                             : launch_transpose<std::uint16_t>(p, 1, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return launch_transpose<std::uint32_t>(p, 1, x, y, where);
+    case Elem::F16:
+      return launch_transpose<std::uint16_t>(p, 1, x, y, where);
+    case Elem::F64:
+      return launch_transpose<std::uint64_t>(p, 1, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -7,7 +7,7 @@
 namespace mobicuda::kernels {
 
 /// Changes the order (NCHW <-> NHWC) and the storage type of a 4-D tensor at once. With equal layouts,
-/// or h = w = 1, it is a conversion only.
+/// or h = w = 1, it is a conversion only. Not between F16 and F64.
 struct LayoutTransformParams {
   Elem from = Elem::F32;
   Elem to = Elem::F32;

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -29,7 +29,10 @@ __device__ __forceinline__ int taps_before(int end, int start, int taps, int ste
 }
 
 /// A value joins a running maximum; NaN stays.
-__device__ __forceinline__ float larger(float best, float x) { return x > best || x != x ? x : best; }
+template <class R>
+__device__ __forceinline__ R larger(R best, R x) {
+  return x > best || x != x ? x : best;
+}
 
 // block (packets of an output row); grid (those, output rows, pictures)
 template <class T, int N, bool kMaximum>
@@ -50,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
       const int skipped_y = taps_before(0, y0, p.kernel_h, p.dilation_h);
       const int taps_y = taps_before(p.h, y0, p.kernel_h, p.dilation_h) - skipped_y;
       const int first_y = y0 + skipped_y * p.dilation_h;
-      float result[N];
+      Real<T> result[N];
 #pragma unroll
       for (int j = 0; j < N; ++j) result[j] = kMaximum ? -INFINITY : 0.0F;
       for (int ky = 0; ky < taps_y; ++ky) {
@@ -60,12 +63,12 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
           const Packet<T, N> values = load<N>(row + static_cast<std::int64_t>(kx) * p.dilation_w * p.x_pitch);
 #pragma unroll
           for (int j = 0; j < N; ++j) {
-            const float value = to_float(values.item[j]);
+            const Real<T> value = to_real(values.item[j]);
             result[j] = kMaximum ? larger(result[j], value) : result[j] + value;
           }
         }
       }
-      float divisor = 1.0F;
+      Real<T> divisor = 1;
       if constexpr (!kMaximum) {
         int window_h = taps_y;
         int window_w = taps_x;
@@ -73,11 +76,11 @@ __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, cons
           window_h = taps_before(p.h + p.pad_bottom, y0, p.kernel_h, p.dilation_h);
           window_w = taps_before(p.w + p.pad_right, x0, p.kernel_w, p.dilation_w);
         }
-        divisor = static_cast<float>(max(window_h, 1)) * static_cast<float>(max(window_w, 1));
+        divisor = static_cast<Real<T>>(max(window_h, 1)) * static_cast<Real<T>>(max(window_w, 1));
       }
       Packet<T, N> packet;
 #pragma unroll
-      for (int j = 0; j < N; ++j) packet.item[j] = from_float<T>(result[j] / divisor);
+      for (int j = 0; j < N; ++j) packet.item[j] = from_real<T>(result[j] / divisor);
       store<N>(y + ((static_cast<std::int64_t>(n) * p.out_h + oy) * p.out_w + ox) * p.y_pitch + channel, packet);
     }
   }
@@ -95,7 +98,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
   const int channel = (static_cast<int>(warp - n * warps_per_picture) * kLanes + lane) * N;
   const bool inside = channel < c;  // lanes past the end stay for the shuffles
   const T* picture = x + n * pixels * c + channel;
-  float sum[N] = {};
+  Real<T> sum[N] = {};
   for (int first = group; first < pixels; first += kPixels * kDepth) {
     Packet<T, N> values[kDepth];  // (kDepth pixels, N channels)
 #pragma unroll
@@ -110,7 +113,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
 #pragma unroll
     for (int i = 0; i < kDepth; ++i) {
 #pragma unroll
-      for (int j = 0; j < N; ++j) sum[j] += to_float(values[i].item[j]);
+      for (int j = 0; j < N; ++j) sum[j] += to_real(values[i].item[j]);
     }
   }
   Packet<T, N> packet;
@@ -120,7 +123,7 @@ __global__ void __launch_bounds__(kWarp* kManyWarps)
     for (int distance = kLanes; distance < kWarp; distance *= 2) {
       sum[j] += __shfl_xor_sync(0xFFFFFFFFU, sum[j], distance);
     }
-    packet.item[j] = from_float<T>(sum[j] / static_cast<float>(pixels));
+    packet.item[j] = from_real<T>(sum[j] / static_cast<Real<T>>(pixels));
   }
   if (inside && group == 0) store<N>(y + n * c + channel, packet);
 }
@@ -169,7 +172,15 @@ cudaError_t pooling(const PoolingParams& p, const void* x, void* y, const Launch
                      (p.x_pitch == 0 || p.x_pitch >= p.c) && (p.y_pitch == 0 || p.y_pitch >= p.c);
   if (!valid) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0 || p.out_h == 0 || p.out_w == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? pooling_of<float>(p, x, y, where) : pooling_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return pooling_of<float>(p, x, y, where);
+    case Elem::F16:
+      return pooling_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return pooling_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t global_average_pool(const GlobalAveragePoolParams& p, const void* x, void* y, const Launch& where) {
@@ -177,7 +188,15 @@ cudaError_t global_average_pool(const GlobalAveragePoolParams& p, const void* x,
   const std::int64_t pixels = static_cast<std::int64_t>(p.h) * p.w;
   if (p.n < 0 || p.h <= 0 || p.w <= 0 || p.c < 0 || pixels > kMaxPixels) return cudaErrorInvalidValue;
   if (p.n == 0 || p.c == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? global_of<float>(p, x, y, where) : global_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return global_of<float>(p, x, y, where);
+    case Elem::F16:
+      return global_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return global_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -29,7 +29,7 @@ struct GlobalAveragePoolParams {
   int n = 0, h = 0, w = 0, c = 0;
 };
 
-/// y[n, c] = mean over h and w, accumulated in float.
+/// y[n, c] = mean over h and w, accumulated in float, F64 in double.
 cudaError_t global_average_pool(const GlobalAveragePoolParams& params, const void* x, void* y, const Launch& where);
 
 }  // namespace mobicuda::kernels

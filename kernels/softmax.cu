@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -23,14 +23,21 @@ constexpr int kNarrow = kWarp * kItems;
 
 struct Larger {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ double operator()(double a, double b) const { return fmax(a, b); }
 };
 
 struct Plus {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  template <class R>
+  __device__ R operator()(R a, R b) const {
+    return a + b;
+  }
 };
 
-template <class Op>
-__device__ float warp_reduce(float value, Op op) {
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+
+template <class R, class Op>
+__device__ R warp_reduce(R value, Op op) {
 #pragma unroll
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value = op(value, __shfl_xor_sync(0xFFFFFFFFU, value, distance));
@@ -38,10 +45,10 @@ __device__ float warp_reduce(float value, Op op) {
   return value;
 }
 
-/// The same result in every thread. `scratch` holds one float for each warp; a reduction before this one with
+/// The same result in every thread. `scratch` holds one number for each warp; a reduction before this one with
 /// the same scratch must be followed by a barrier.
-template <int Threads, class Op>
-__device__ float block_reduce(float value, float neutral, Op op, float* scratch) {
+template <int Threads, class R, class Op>
+__device__ R block_reduce(R value, R neutral, Op op, R* scratch) {
   constexpr int kWarps = Threads / kWarp;
   value = warp_reduce(value, op);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -57,26 +64,26 @@ __global__ void __launch_bounds__(kThreads) softmax_narrow_kernel(int rows, int 
   wait_for_predecessor();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= rows) return;  // a whole warp
-  float values[kItems];
-  float largest = -INFINITY;
+  Real<In> values[kItems];
+  Real<In> largest = -INFINITY;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int column = static_cast<int>(threadIdx.x) + i * kWarp;
-    values[i] = column < columns ? to_float(x[row * columns + column]) : -INFINITY;
-    largest = fmaxf(largest, values[i]);
+    values[i] = column < columns ? to_real(x[row * columns + column]) : -INFINITY;
+    largest = Larger{}(largest, values[i]);
   }
   largest = warp_reduce(largest, Larger{});
-  float sum = 0.0F;
+  Real<In> sum = 0;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    values[i] = expf(values[i] - largest);  // 0 beyond the row
+    values[i] = exponential(values[i] - largest);  // 0 beyond the row
     sum += values[i];
   }
   sum = warp_reduce(sum, Plus{});
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int column = static_cast<int>(threadIdx.x) + i * kWarp;
-    if (column < columns) y[row * columns + column] = from_float<Out>(values[i] / sum);
+    if (column < columns) y[row * columns + column] = from_real<Out>(values[i] / sum);
   }
 }
 
@@ -89,60 +96,63 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= rows) return;
   const std::int64_t first = row / inner * inner * columns + row % inner;
   const std::int64_t end = first + static_cast<std::int64_t>(columns) * inner;
-  float largest = -INFINITY;
-  for (std::int64_t at = first; at < end; at += inner) largest = fmaxf(largest, to_float(x[at]));
-  float sum = 0.0F;
-  for (std::int64_t at = first; at < end; at += inner) sum += expf(to_float(x[at]) - largest);
-  for (std::int64_t at = first; at < end; at += inner) y[at] = from_float<Out>(expf(to_float(x[at]) - largest) / sum);
+  Real<In> largest = -INFINITY;
+  for (std::int64_t at = first; at < end; at += inner) largest = Larger{}(largest, to_real(x[at]));
+  Real<In> sum = 0;
+  for (std::int64_t at = first; at < end; at += inner) sum += exponential(to_real(x[at]) - largest);
+  for (std::int64_t at = first; at < end; at += inner)
+    y[at] = from_real<Out>(exponential(to_real(x[at]) - largest) / sum);
 }
 
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads) softmax_held_kernel(int columns, const In* x, Out* y) {
-  __shared__ float maxima[kThreads / kWarp];
-  __shared__ float sums[kThreads / kWarp];
+  using R = Real<In>;
+  __shared__ R maxima[kThreads / kWarp];
+  __shared__ R sums[kThreads / kWarp];
   wait_for_predecessor();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
-  float values[kItems];
-  float largest = -INFINITY;
+  Real<In> values[kItems];
+  Real<In> largest = -INFINITY;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int column = static_cast<int>(threadIdx.x) + i * kThreads;
-    values[i] = column < columns ? to_float(x[row + column]) : -INFINITY;
-    largest = fmaxf(largest, values[i]);
+    values[i] = column < columns ? to_real(x[row + column]) : -INFINITY;
+    largest = Larger{}(largest, values[i]);
   }
-  largest = block_reduce<kThreads>(largest, -INFINITY, Larger{}, maxima);
-  float sum = 0.0F;
+  largest = block_reduce<kThreads, R>(largest, -INFINITY, Larger{}, maxima);
+  Real<In> sum = 0;
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
-    values[i] = expf(values[i] - largest);  // 0 beyond the row
+    values[i] = exponential(values[i] - largest);  // 0 beyond the row
     sum += values[i];
   }
-  sum = block_reduce<kThreads>(sum, 0.0F, Plus{}, sums);
+  sum = block_reduce<kThreads, R>(sum, 0, Plus{}, sums);
 #pragma unroll
   for (int i = 0; i < kItems; ++i) {
     const int column = static_cast<int>(threadIdx.x) + i * kThreads;
-    if (column < columns) y[row + column] = from_float<Out>(values[i] / sum);
+    if (column < columns) y[row + column] = from_real<Out>(values[i] / sum);
   }
 }
 
 template <class In, class Out>
 __global__ void __launch_bounds__(kLongThreads) softmax_long_kernel(int columns, const In* x, Out* y) {
-  __shared__ float maxima[kLongThreads / kWarp];
-  __shared__ float sums[kLongThreads / kWarp];
+  using R = Real<In>;
+  __shared__ R maxima[kLongThreads / kWarp];
+  __shared__ R sums[kLongThreads / kWarp];
   wait_for_predecessor();
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * columns;
-  float largest = -INFINITY;
+  Real<In> largest = -INFINITY;
   for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
-    largest = fmaxf(largest, to_float(x[row + column]));
+    largest = Larger{}(largest, to_real(x[row + column]));
   }
-  largest = block_reduce<kLongThreads>(largest, -INFINITY, Larger{}, maxima);
-  float sum = 0.0F;
+  largest = block_reduce<kLongThreads, R>(largest, -INFINITY, Larger{}, maxima);
+  Real<In> sum = 0;
   for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
-    sum += expf(to_float(x[row + column]) - largest);
+    sum += exponential(to_real(x[row + column]) - largest);
   }
-  sum = block_reduce<kLongThreads>(sum, 0.0F, Plus{}, sums);
+  sum = block_reduce<kLongThreads, R>(sum, 0, Plus{}, sums);
   for (std::int64_t column = threadIdx.x; column < columns; column += kLongThreads) {
-    y[row + column] = from_float<Out>(expf(to_float(x[row + column]) - largest) / sum);
+    y[row + column] = from_real<Out>(exponential(to_real(x[row + column]) - largest) / sum);
   }
 }
 
@@ -170,9 +180,13 @@ cudaError_t launch_softmax(const SoftmaxParams& p, const void* x, void* y, const
 
 cudaError_t softmax(const SoftmaxParams& p, const void* x, void* y, const Launch& where) {
   if (p.rows < 0 || p.columns < 0 || p.inner <= 0 || p.rows % p.inner != 0) return cudaErrorInvalidValue;
-  if (p.output == Elem::F16 && p.elem == Elem::F32) return cudaErrorInvalidValue;
+  if (p.output != Elem::F32 && p.output != p.elem) return cudaErrorInvalidValue;
   if (p.rows == 0 || p.columns == 0) return cudaSuccess;
   if (p.elem == Elem::F32) return launch_softmax<float, float>(p, x, y, where);
+  if (p.elem == Elem::F64) {
+    return p.output == Elem::F32 ? launch_softmax<double, float>(p, x, y, where)
+                                 : launch_softmax<double, double>(p, x, y, where);
+  }
   return p.output == Elem::F32 ? launch_softmax<__half, float>(p, x, y, where)
                                : launch_softmax<__half, __half>(p, x, y, where);
 }

@@ -4,8 +4,8 @@
 
 namespace mobicuda::kernels {
 
-/// y[r, c] = exp(x[r, c] - max_c x) / sum_c exp(...), in float throughout. x in elem, y in float or elem. Columns lie
-/// `inner` elements apart: x is (rows / inner, columns, inner).
+/// y[r, c] = exp(x[r, c] - max_c x) / sum_c exp(...), in float throughout, F64 in double. x in elem, y in float or
+/// elem. Columns lie `inner` elements apart: x is (rows / inner, columns, inner).
 struct SoftmaxParams {
   Elem elem = Elem::F32;
   Elem output = Elem::F32;

@@ -96,10 +96,57 @@ class GemmShape {
     return found;
   }
 
+  std::vector<GemmVariant> double_variants() const {
+    using enum GemmVariant;
+    std::vector<GemmVariant> found;
+    const auto prefer = [&](bool applies, GemmVariant variant) {
+      if (applies) found.push_back(variant);
+    };
+    prefer(params_.m <= 8, Gemv);
+    prefer(params_.n > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
+    prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
+    prefer(waves(16, 32) >= 0.75, Simt16x32x64K8);
+    prefer(true, Simt16x16x128K16);
+    return found;
+  }
+
+  std::vector<GemmVariant> variants() const {
+    switch (params_.elem) {
+      case Elem::F32:
+        return float_variants();
+      case Elem::F16:
+        return half_variants();
+      case Elem::F64:
+        return double_variants();
+    }
+    return {};
+  }
+
  private:
   const GemmParams& params_;
   int multiprocessors_;
 };
+
+// A convolution in float or double seen as a matrix product of gathered pixels: docs/kernels/conv2d.md.
+std::vector<Conv2dVariant> gathered_variants(const Conv2dParams& params, int multiprocessors) {
+  using enum Conv2dVariant;
+  constexpr int kFewOutputs = 16;  // of a group: most of a tile's columns would be idle
+  const int group_out = params.c_out / std::max(params.groups, 1);
+  const int pixels = params.n * params.out_h * params.out_w;
+  const auto waves = [&](int rows, int columns) {
+    return static_cast<double>(ceil_div(pixels, rows)) * ceil_div(group_out, columns) * params.groups / multiprocessors;
+  };
+  std::vector<Conv2dVariant> found;
+  const auto prefer = [&](bool applies, Conv2dVariant variant) {
+    if (applies && group_out >= kFewOutputs) found.push_back(variant);
+  };
+  prefer(group_out > 64 && waves(128, 128) >= 2, Simt128x128x16);
+  prefer(group_out > 32 && waves(128, 64) >= 2, Simt128x64x16);
+  prefer(group_out > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
+  prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
+  prefer(true, Simt16x32x64K8);
+  return found;
+}
 
 }  // namespace
 
@@ -134,20 +181,21 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
     } else if (kernel == "stem_block") {
       require_name(stem_block_variants(), kernel, variant);
-    } else if (kernel == "head" || kernel == "stem") {
+    } else if (kernel == "squeeze_excite") {
+      require_name(squeeze_excite_variants(), kernel, variant);
+    } else if (kernel == "head" || kernel == "stem" || kernel == "gate") {
       require_name(std::span<const BlockForm>(kPairForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
-                  "stem_block, block, head, stem");
+                  "stem_block, squeeze_excite, block, head, stem, gate");
     }
   }
 }
 
 GemmVariant VariantChooser::gemm(const GemmParams& params) const {
   const GemmShape shape(params, gpu_.multiprocessors);
-  return pick(by_name_, "gemm", gemm_variants(), params, gpu_.compute_capability,
-              params.elem == Elem::F16 ? shape.half_variants() : shape.float_variants());
+  return pick(by_name_, "gemm", gemm_variants(), params, gpu_.compute_capability, shape.variants());
 }
 
 // The rule of docs/kernels/depthwise_conv.md, with its thread counts for 132 multiprocessors.
@@ -168,6 +216,12 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
   if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);
   preferred.push_back(Strip1x1B8);
+  if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Window5Strip7x2B8, 50000)) {
+    preferred.push_back(Window5Strip7x2B8);
+  }
+  if (enough_threads(Window5Strip4x2B8, 50000)) preferred.push_back(Window5Strip4x2B8);
+  if (enough_threads(Window5Strip2x2B8, 9000)) preferred.push_back(Window5Strip2x2B8);
+  preferred.push_back(Window5Strip1x1B8);
   return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 
@@ -175,8 +229,12 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
 Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   using enum Conv2dVariant;
   const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
-  std::vector<Conv2dVariant> preferred{Stem3x3P2C4, Direct4x4, Direct};
-  if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.insert(preferred.begin(), Stem3x3P8C8);
+  std::vector<Conv2dVariant> preferred;
+  if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
+  preferred.push_back(Stem3x3P2C4);
+  const auto gathered = gathered_variants(params, gpu_.multiprocessors);
+  preferred.insert(preferred.end(), gathered.begin(), gathered.end());
+  preferred.insert(preferred.end(), {Direct4x4, Direct});
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 

@@ -17,9 +17,8 @@ class CustomBackend final : public Backend {
 
   std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
     check_options(options);
-    if (options.precision != Precision::Fp32 && options.precision != Precision::Fp16) {
-      throw Error(ErrorCode::unsupported, "precision",
-                  "the custom engine has fp32 (exact) and fp16, not " + std::string(to_string(options.precision)));
+    if (options.precision == Precision::Tf32) {
+      throw Error(ErrorCode::unsupported, "precision", "the custom engine has fp32 (exact), fp16 and fp64, not tf32");
     }
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);

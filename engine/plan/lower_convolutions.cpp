@@ -133,7 +133,8 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
   if (params.input == kernels::Conv2dParams::Input::NhwcUint8) {
     info.activation_bytes -= elements * static_cast<std::int64_t>(size_of(elem_) - 1);
   } else if (x.elem != elem_) {
-    info.activation_bytes += elements * 2;  // the float input
+    info.activation_bytes +=
+        elements * (static_cast<std::int64_t>(size_of(x.elem)) - static_cast<std::int64_t>(size_of(elem_)));
   }
   add_step(std::move(info), {x.buffer, residual.buffer, y.buffer},
            [params, variant = chosen.variant, rule = chooser_.rule(), x, residual, y, w = pointer(weight),

@@ -304,7 +304,7 @@ TEST_CASE("custom: names that do not exist are refused with the choices") {
   options.kernel_variants = {{"winograd", "any"}};
   CHECK_THROWS_AS(make_custom_backend()->compile(graph, options), Error);
   options.kernel_variants = {};
-  options.precision = Precision::Fp64;
+  options.precision = Precision::Tf32;
   CHECK_THROWS_AS(make_custom_backend()->compile(graph, options), Error);
 }
 

@@ -1,8 +1,10 @@
 // What networks with branches need, through the custom engine: against the fp64 engine.
 #include <algorithm>
 
+#include <cuda_runtime_api.h>
 #include <mobicuda/mobicuda.h>
 
+#include "kernels/squeeze_excite.h"
 #include "support/catch.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
@@ -23,13 +25,13 @@ EngineOptions guarded(Precision precision) {
 }
 
 /// Three pictures in an engine for four, and each by itself, which must give the same bits in any place of the batch.
-void check(Graph graph, Precision precision) {
+void check(const Graph& graph, Precision precision, const EngineOptions& options) {
   constexpr std::int64_t kPictures = 3;
   constexpr std::int64_t kLongestSum = 300;
   const auto picture = static_cast<std::size_t>(graph.input_desc().shape.elements());
   const auto logits = static_cast<std::size_t>(graph.output_desc().shape.elements());
   const auto input = test::random_uniform(5, kPictures * picture);
-  const auto engine = make_custom_backend()->compile(graph, guarded(precision));
+  const auto engine = make_custom_backend()->compile(graph, options);
   const auto session = engine->create_session();
   std::vector<float> output(kPictures * logits);
   session->run(input, output);
@@ -40,6 +42,16 @@ void check(Graph graph, Precision precision) {
   session->run(turned_input, turned);
   std::rotate(output.begin(), output.begin() + static_cast<std::ptrdiff_t>(logits), output.end());
   CHECK(test::compare_bits(turned, output));
+}
+
+void check(const Graph& graph, Precision precision) { check(graph, precision, guarded(precision)); }
+
+int compute_capability() {
+  int major = 0;
+  int minor = 0;
+  REQUIRE(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess);
+  REQUIRE(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess);
+  return major * 10 + minor;
 }
 
 constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};
@@ -110,6 +122,69 @@ TEST_CASE("custom: a gate of squeeze and excite equals the oracle", "[sanitize]"
       network.conv(12, 1);
       check(std::move(network).build(), precision);
     }
+  }
+}
+
+/// Two blocks as in MobileNetV3 (HardSwish, HardSigmoid) or EfficientNet (Silu, Sigmoid): expansion, 5x5 filters, gate.
+Graph gated_blocks(bool smooth) {
+  TestNetwork network(Shape{1, 3, 32, 24});
+  const auto activate = [&] {
+    const ValueId x = network.last();
+    if (!smooth) return network.add(Unary{UnaryKind::HardSwish}, {x});
+    return network.add(Mul{}, {x, network.add(Unary{UnaryKind::Sigmoid}, {x})});
+  };
+  network.conv(16, 3, 2, {1, 1, 1, 1});
+  activate();
+  const ValueId entry = network.last();
+  for (const std::int64_t stride : {1, 2}) {
+    network.conv(48, 1);
+    activate();
+    network.conv(48, 5, stride, {2, 2, 2, 2}, 0);
+    const ValueId filtered = activate();
+    network.add(GlobalAveragePool{}, {filtered});
+    network.conv(10, 1, 1, {}, 1, smooth ? Activation::none() : Activation::relu());
+    if (smooth) activate();
+    network.conv(48, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
+    if (smooth) network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
+    network.add(Mul{}, {filtered, network.last()});
+    network.conv(16, 1);
+    if (stride == 1) network.add(Add{}, {network.last(), entry});
+  }
+  network.head(10);
+  return std::move(network).build();
+}
+
+TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as layers", "[sanitize]") {
+  for (const Precision precision : kBoth) {
+    for (const bool smooth : {false, true}) {
+      for (const std::string form : {"", "fused", "layers"}) {
+        CAPTURE(to_string(precision), smooth, form);
+        EngineOptions options = guarded(precision);
+        if (!form.empty()) options.kernel_variants["gate"] = form;
+        const Graph graph = gated_blocks(smooth);
+        check(graph, precision, options);
+        const auto engine = make_custom_backend()->compile(graph, options);
+        const auto count = [&](std::string_view kernel) {
+          return std::count_if(engine->layers().begin(), engine->layers().end(),
+                               [&](const LayerInfo& layer) { return layer.kernel.starts_with(kernel); });
+        };
+        const bool clusters = compute_capability() >= 90;
+        CHECK(count("squeeze_excite/") == (form == "layers" || !clusters ? 0 : 2));
+        CHECK(count("multiply") == (form == "layers" || !clusters ? 2 : 0));
+        CHECK(count("unary") == 0);
+        CHECK(count("depthwise_conv/strip5x5") == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("custom: every variant of squeeze_excite runs by name") {
+  if (compute_capability() < 90) MOBICUDA_SKIP("needs sm_90");
+  for (const kernels::SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
+    CAPTURE(kernels::name(variant));
+    EngineOptions options = guarded(Precision::Fp16);
+    options.kernel_variants["squeeze_excite"] = kernels::name(variant);
+    check(gated_blocks(true), Precision::Fp16, options);
   }
 }
 

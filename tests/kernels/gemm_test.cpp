@@ -158,7 +158,8 @@ class Problem {
   Store store() const { return store_of(params_.output); }
 
   std::vector<double> bounds() const {
-    const double error = params_.elem == Elem::F16 ? gamma_tensor_core(params_.k) : gamma(params_.k);
+    const double error =
+        params_.elem == Elem::F16 ? gamma_tensor_core(params_.k) : gamma(params_.k, unit_of(params_.elem));
     return hard_bounds(error, oracle_.magnitude, oracle_.value, store());
   }
 
@@ -166,7 +167,7 @@ class Problem {
   bool has_alarm() const {
     constexpr std::size_t kManyOutputs = 1024;
     const bool many = oracle_.value.size() >= kManyOutputs && params_.activation.lo == kNoClip.lo;
-    return many && (params_.elem == Elem::F32 || params_.output == Elem::F16);
+    return many && (params_.elem != Elem::F16 || params_.output == Elem::F16);
   }
 
   GemmParams params_;
@@ -183,7 +184,7 @@ TEST_CASE("gemm: every variant has a name of its own and is found among its elem
   for (const GemmVariant variant : gemm_variants()) {
     names.insert(name(variant));
     bool taken = false;
-    for (const Elem elem : kElems) taken |= supports(variant, make_params(elem, 64, 64, 64), 90);
+    for (const Elem elem : kAllElems) taken |= supports(variant, make_params(elem, 64, 64, 64), 90);
     CHECK(taken);
     const GemmTile tile = kernels::gemm_tile(variant);
     CHECK((tile.bm > 0 && tile.bn > 0 && tile.bk > 0 && tile.split_k > 0 && tile.threads % 32 == 0));
@@ -192,7 +193,7 @@ TEST_CASE("gemm: every variant has a name of its own and is found among its elem
 }
 
 TEST_CASE("gemm: any shape has a variant, old GPUs have no tensor-core variant", "[gemm]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int k : {1, 7, 8, 4096}) {
       const GemmParams p = make_params(elem, 13, 11, k);
       int taken = 0;
@@ -235,7 +236,7 @@ TEST_CASE("gemm: packed weights are rows padded with zeros", "[gemm]") {
 }
 
 TEST_CASE("gemm: every variant is exact on whole numbers around the border of its tile", "[gemm][sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const GemmVariant variant : gemm_variants()) {
       const GemmTile tile = kernels::gemm_tile(variant);
       int combination = 0;
@@ -257,7 +258,7 @@ TEST_CASE("gemm: every variant is exact on whole numbers around the border of it
 
 TEST_CASE("gemm: every variant stays within the bounds on small, prime and usual shapes", "[gemm]") {
   int combination = 0;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int m : {1, 2, 49, 113}) {
       for (const int n : {1, 8, 17, 96, 131}) {
         for (const int k : {1, 8, 24, 31, 132, 960}) {
@@ -270,7 +271,7 @@ TEST_CASE("gemm: every variant stays within the bounds on small, prime and usual
 }
 
 TEST_CASE("gemm: every variant takes every combination of bias, residual, clip and output type", "[gemm]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (int combination = 0; combination < 16; ++combination) {
       for (const int n : {72, 75}) {
         const GemmParams p = with_epilogue(make_params(elem, 70, n, 72), combination);
@@ -281,7 +282,7 @@ TEST_CASE("gemm: every variant takes every combination of bias, residual, clip a
 }
 
 TEST_CASE("gemm: blocks walk over many row tiles without mixing them up", "[gemm][large]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     const GemmParams p = with_epilogue(make_params(elem, 300007, 24, 40), 3);
     Problem::whole(p, 1).check_all(true);
   }
@@ -289,7 +290,7 @@ TEST_CASE("gemm: blocks walk over many row tiles without mixing them up", "[gemm
 
 TEST_CASE("gemm: every variant stays within the bounds on every pointwise layer of MobileNetV2", "[gemm][large]") {
   std::uint32_t seed = 0;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const PointwiseLayer& layer : kPointwiseLayers) {
       for (const int batch : {1, 8, 32}) {
         GemmParams p = make_params(elem, batch * layer.side * layer.side, layer.n, layer.k);
@@ -304,7 +305,7 @@ TEST_CASE("gemm: every variant stays within the bounds on every pointwise layer 
 }
 
 TEST_CASE("gemm: the residual may be the output", "[gemm][sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     GemmParams p = make_params(elem, 300, 72, 64);
     p.residual = true;
     const std::vector<float> x = random_integers(1, count(p.m, p.k));
@@ -330,7 +331,7 @@ TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the 
           "[gemm][sanitize]") {
   constexpr int kNanRow = 17;
   constexpr int kInfiniteRow = 18;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     GemmParams p = make_params(elem, 40, 40, 40);
     p.activation = kRelu6;
     std::vector<float> x(count(p.m, p.k), 1.0F);
@@ -359,7 +360,7 @@ TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the 
 TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of ordinary ones", "[gemm]") {
   if (compute_capability() < 90) MOBICUDA_SKIP("no programmatic dependent launch before sm_90");
   constexpr int kLength = 40;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     GemmParams p = make_params(elem, 49, 160, 160);
     p.activation = kernels::Clip{-1.0F, 1.0F};
     std::vector<std::byte> packed(kernels::gemm_packed_bytes(elem, p.n, p.k));

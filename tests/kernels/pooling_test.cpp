@@ -143,13 +143,14 @@ void check_pooling(PoolingParams p, std::size_t misalign) {
   if (p.kind == PoolingKind::Max) {
     CHECK(compare_exact(y, oracle.value, shape));
   } else {
-    const auto bounds = hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store_of(p.elem));
+    const auto bounds =
+        hard_bounds(gamma(oracle.products, unit_of(p.elem)), oracle.magnitude, oracle.value, store_of(p.elem));
     CHECK(compare_elements(y, oracle.value, bounds, shape));
   }
 }
 
 TEST_CASE("max pooling equals the oracle on all windows", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const Window& window : kWindows) {
       for (const int c : kChannels) {
         for (const std::size_t misalign : kMisalignments) {
@@ -161,7 +162,7 @@ TEST_CASE("max pooling equals the oracle on all windows", "[sanitize]") {
 }
 
 TEST_CASE("average pooling stays within its bound of the oracle on all windows", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const Window& window : kWindows) {
       for (const int c : kChannels) {
         for (const bool include_pad : {false, true}) {
@@ -212,7 +213,7 @@ TEST_CASE("pooling propagates NaN and infinity", "[sanitize]") {
   // (h, w, c): channel 0 has a NaN first, channel 1 a NaN last, channel 2 infinities, channel 3 -0 and 0
   const std::vector<float> x{kNan, 1.0F, kInfinity,  -0.0F, 1.0F, 2.0F, 1.0F, -1.0F,
                              2.0F, 3.0F, -kInfinity, -0.0F, 3.0F, kNan, 0.0F, -2.0F};
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     p.elem = elem;
     p.kind = PoolingKind::Max;
     CHECK(compare_exact(run_pooling(p, x, 0), std::vector<double>{kNan, kNan, kInfinity, 0.0}));
@@ -235,7 +236,7 @@ TEST_CASE("pooling of an empty batch does nothing and bad sizes are refused") {
 
 TEST_CASE("global_average_pool stays within its bound of the oracle", "[sanitize]") {
   constexpr int kSizes[][2] = {{1, 1}, {1, 2}, {2, 3}, {7, 1}, {3, 3}, {7, 7}, {8, 8}, {13, 5}, {14, 15}, {28, 28}};
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [h, w] : kSizes) {
       for (const int c : {1, 3, 4, 8, 16, 31, 32, 33, 40, 96}) {
         for (const int n : {1, 2, 33}) {
@@ -244,7 +245,8 @@ TEST_CASE("global_average_pool stays within its bound of the oracle", "[sanitize
           CAPTURE(to_string(elem), n, h, w, c, misalign);
           const std::vector<float> x = rounded(elem, random_uniform(2, elements(n, h, w, c)));
           const Oracle oracle = oracle_global(p, x);
-          const auto bounds = hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store_of(elem));
+          const auto bounds =
+              hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem));
           CHECK(compare_elements(run_global(p, x, misalign), oracle.value, bounds));
         }
       }
@@ -253,7 +255,7 @@ TEST_CASE("global_average_pool stays within its bound of the oracle", "[sanitize
 }
 
 TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is exact on whole numbers", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const int n : {1, 8, 32}) {
       for (const int c : {1280, 1792}) {
         const GlobalAveragePoolParams p{elem, n, 7, 7, c};
@@ -261,8 +263,9 @@ TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is ex
         const std::vector<float> x = rounded(elem, random_uniform(3, elements(n, 7, 7, c)));
         const Oracle oracle = oracle_global(p, x);
         const std::vector<float> y = run_global(p, x, 0);
-        CHECK(compare_elements(y, oracle.value,
-                               hard_bounds(gamma(oracle.products), oracle.magnitude, oracle.value, store_of(elem))));
+        CHECK(compare_elements(
+            y, oracle.value,
+            hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem))));
         CHECK(compare_rel_l2(y, oracle.value, rel_l2_alarm(oracle.products, store_of(elem))));
 
         const std::vector<float> whole = random_integers(4, x.size());
@@ -277,7 +280,7 @@ TEST_CASE("global_average_pool of MobileNetV2 heads keeps its accuracy and is ex
 TEST_CASE("global_average_pool of a picture does not depend on its batch", "[sanitize]") {
   constexpr int kPictures = 40;
   constexpr int kC = 1280;
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     const std::vector<float> x = random_uniform(5, elements(kPictures, 7, 7, kC));
     const std::vector<float> all = run_global({elem, kPictures, 7, 7, kC}, x, 0);
     for (const int picture : {0, 17, kPictures - 1}) {

@@ -26,7 +26,11 @@ struct Types {
   Elem elem;
   Elem output;
 };
-constexpr Types kTypes[] = {{Elem::F32, Elem::F32}, {Elem::F16, Elem::F32}, {Elem::F16, Elem::F16}};
+constexpr Types kTypes[] = {{Elem::F32, Elem::F32},
+                            {Elem::F16, Elem::F32},
+                            {Elem::F16, Elem::F16},
+                            {Elem::F64, Elem::F32},
+                            {Elem::F64, Elem::F64}};
 
 std::vector<float> run_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::size_t misalign = 0) {
   const DeviceTensor in(p.elem, x, misalign);
@@ -52,7 +56,7 @@ void check_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::siz
     for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) {
       const double distance = std::isinf(x[i]) ? 0.0 : static_cast<double>(x[i]) - largest;
       expected[i] = std::exp(static_cast<double>(x[i]) - largest) / sum;
-      const double relative = softmax_relative_error(distance);
+      const double relative = softmax_relative_error(distance, unit_of(p.elem));
       allowed[i] = hard_bound(relative, expected[i], expected[i], store_of(p.output)) + kDenormal;
     }
   }
@@ -175,6 +179,8 @@ TEST_CASE("softmax over many short rows stays within its bound of the oracle", "
 }
 
 TEST_CASE("softmax refuses half output of float input and negative sizes") {
+  CHECK(kernels::softmax({Elem::F64, Elem::F16, 1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+  CHECK(kernels::softmax({Elem::F32, Elem::F64, 1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F16, 1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F32, -1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F32, 5, 8, 2}, nullptr, nullptr, {}) == cudaErrorInvalidValue);

@@ -36,8 +36,11 @@ inline int compute_capability() {
   return major * 10 + minor;
 }
 
-/// How a result stored as `elem` rounds.
-inline Store store_of(Elem elem) { return elem == Elem::F32 ? kStoreF32 : kStoreF16; }
+/// How a result stored as `elem` rounds, and for F64 is rounded to float by DeviceTensor::download().
+inline Store store_of(Elem elem) { return elem == Elem::F16 ? kStoreF16 : kStoreF32; }
+
+/// How sums of kernels on `elem` round, tensor cores apart.
+inline double unit_of(Elem elem) { return elem == Elem::F64 ? kUnitF64 : kUnitF32; }
 
 /// What `values` become when stored as `elem`: the oracle must start from these.
 inline std::vector<float> rounded(Elem elem, std::vector<float> values) {
@@ -119,7 +122,7 @@ class GuardedBuffer {
   std::vector<std::byte> uploaded_;
 };
 
-/// A guarded device array of float or half elements; the host side speaks float.
+/// A guarded device array of float, half or double elements; the host side speaks float.
 class DeviceTensor {
  public:
   /// An output: `count` NaNs. `misalign_elements` moves its start off the 256-byte alignment.
@@ -147,13 +150,35 @@ class DeviceTensor {
       buffer_.upload(std::as_bytes(values));
       return;
     }
+    if (elem_ == Elem::F64) {
+      upload(std::vector<double>(values.begin(), values.end()));
+      return;
+    }
     std::vector<__half_raw> halves(values.size());
     std::transform(values.begin(), values.end(), halves.begin(),
                    [](float value) { return static_cast<__half_raw>(__float2half_rn(value)); });
     buffer_.upload(std::as_bytes(std::span(std::as_const(halves))));
   }
 
+  /// For F64.
+  void upload(const std::vector<double>& values) { buffer_.upload(std::as_bytes(std::span(values))); }
+
+  /// For F64.
+  std::vector<double> download_doubles() const {
+    const std::vector<std::byte> bytes = buffer_.download();
+    std::vector<double> values(count_);
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
   std::vector<float> download() const {
+    if (elem_ == Elem::F64) {
+      const std::vector<double> doubles = download_doubles();
+      std::vector<float> values(count_);
+      std::transform(doubles.begin(), doubles.end(), values.begin(),
+                     [](double value) { return static_cast<float>(value); });
+      return values;
+    }
     const std::vector<std::byte> bytes = buffer_.download();
     std::vector<float> values(count_);
     if (elem_ == Elem::F32) {

@@ -11,8 +11,13 @@
 namespace mobicuda::test {
 
 inline constexpr Elem kElems[] = {Elem::F32, Elem::F16};
+/// Of kernels that take double as well.
+inline constexpr Elem kAllElems[] = {Elem::F32, Elem::F16, Elem::F64};
 
-inline const char* to_string(Elem elem) { return elem == Elem::F32 ? "fp32" : "fp16"; }
+inline const char* to_string(Elem elem) {
+  constexpr const char* kNames[] = {"fp32", "fp16", "fp64"};
+  return kNames[static_cast<std::size_t>(elem)];
+}
 
 /// Enqueues one kernel that writes all of y.
 using Enqueue = std::function<cudaError_t(void* y, const kernels::Launch& where)>;

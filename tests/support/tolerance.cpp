@@ -68,7 +68,7 @@ double rel_l2_alarm(std::int64_t products, Store store) {
   return store.unit == kUnitF16 ? kHalfStore + sum : sum;
 }
 
-double softmax_relative_error(double distance_to_max) { return (48.0 + std::abs(distance_to_max)) * kUnitF32; }
+double softmax_relative_error(double distance_to_max, double unit) { return (48.0 + std::abs(distance_to_max)) * unit; }
 
 std::ostream& operator<<(std::ostream& out, const Comparison& comparison) {
   return out << (comparison.ok ? "equal within bounds" : comparison.reason) << " (worst " << comparison.worst << ")";

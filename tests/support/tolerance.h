@@ -12,6 +12,7 @@ namespace mobicuda::test {
 // How far a result may lie from the fp64 oracle's. Derived in docs/numerics.md; nothing here is tuned.
 
 inline constexpr double kUnitF32 = 0x1p-24;           ///< unit roundoff of float
+inline constexpr double kUnitF64 = 0x1p-52;           ///< of double twice, for the oracle rounds as well
 inline constexpr double kUnitF16 = 0x1p-11;           ///< of half
 inline constexpr double kUnitTruncatedF32 = 0x1p-23;  ///< of a float accumulator that truncates (tensor cores)
 
@@ -22,6 +23,7 @@ struct Store {
 };
 inline constexpr Store kStoreF32{kUnitF32, 0x1p-150};
 inline constexpr Store kStoreF16{kUnitF16, 0x1p-25};
+inline constexpr Store kStoreF64{kUnitF64, 0x1p-1074};
 
 /// Relative error of a sum of `products` products plus a bias and a residual, in any order, each operation
 /// rounding with `unit`: (K + 2) u / (1 - (K + 2) u).
@@ -42,7 +44,7 @@ std::vector<double> hard_bounds(double gamma, std::span<const double> magnitude,
 double rel_l2_alarm(std::int64_t products, Store store);
 
 /// Relative error of one softmax output: (48 + |x - max|) u, for rows of up to kSoftmaxColumns.
-double softmax_relative_error(double distance_to_max);
+double softmax_relative_error(double distance_to_max, double unit = kUnitF32);
 inline constexpr std::int64_t kSoftmaxColumns = 1024;
 inline constexpr double kSoftmaxRowSum = 1e-5;  ///< allowed distance of a row's sum from 1
 
