@@ -5,6 +5,7 @@
 #include "depthwise_conv.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <limits>
 
@@ -23,20 +24,6 @@ using Variant = DepthwiseConvVariant;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 // A GPU of this generation has about as many multiprocessors: below it, smaller blocks reach more of them.
 constexpr std::int64_t kFewBlocks = 132;
-
-constexpr Variant kVariants[] = {Variant::Direct,     Variant::Strip1x1B8,  Variant::Strip1x1B16,
-                                 Variant::Strip2x2B8, Variant::Strip2x2B16, Variant::Strip4x2B16,
-                                 Variant::Strip4x4B8, Variant::Strip7x1B16, Variant::Strip7x2B16};
-
-// Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
-using Strip1x1B8 = Strip<1, 1, 8, 3, 4>;
-using Strip1x1B16 = Strip<1, 1, 16, 3, 4>;
-using Strip2x2B8 = Strip<2, 2, 8, 3, 4>;
-using Strip2x2B16 = Strip<2, 2, 16, 3, 2>;
-using Strip4x2B16 = Strip<4, 2, 16, 1, 3>;
-using Strip4x4B8 = Strip<4, 4, 8, 1, 3>;
-using Strip7x1B16 = Strip<7, 1, 16, 1, 3>;
-using Strip7x2B16 = Strip<7, 2, 16, 1, 2>;
 
 /// Whether coordinates, rounded up to whole strips, and elements of one picture are ints.
 bool fits_int(const DepthwiseConvParams& p) {
@@ -96,87 +83,92 @@ constexpr DepthwiseConvTile tile_of(Elem elem) {
   return {S::kRows, S::kColumns, S::kVectorBytes / static_cast<int>(size_of(elem))};
 }
 
+template <class T>
+cudaError_t launch_direct(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  return launch_kernel<T>(depthwise::direct_kernel<T>, kMaxItemThreads, p, {}, buffers, where);
+}
+
 template <class T, class S>
 cudaError_t launch_strip(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
   const auto kernel = p.stride_h == 1 ? depthwise::strip_kernel<T, S, 1> : depthwise::strip_kernel<T, S, 2>;
   return launch_kernel<T>(kernel, depthwise::kStripMaxThreads, p, tile_of<S>(p.elem), buffers, where);
 }
 
-template <class T>
-cudaError_t dispatch(Variant variant, const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
-  switch (variant) {
-    case Variant::Direct:
-      return launch_kernel<T>(depthwise::direct_kernel<T>, kMaxItemThreads, p, tile(variant, p.elem), buffers, where);
-    case Variant::Strip1x1B8:
-      return launch_strip<T, Strip1x1B8>(p, buffers, where);
-    case Variant::Strip1x1B16:
-      return launch_strip<T, Strip1x1B16>(p, buffers, where);
-    case Variant::Strip2x2B8:
-      return launch_strip<T, Strip2x2B8>(p, buffers, where);
-    case Variant::Strip2x2B16:
-      return launch_strip<T, Strip2x2B16>(p, buffers, where);
-    case Variant::Strip4x2B16:
-      return launch_strip<T, Strip4x2B16>(p, buffers, where);
-    case Variant::Strip4x4B8:
-      return launch_strip<T, Strip4x4B8>(p, buffers, where);
-    case Variant::Strip7x1B16:
-      return launch_strip<T, Strip7x1B16>(p, buffers, where);
-    case Variant::Strip7x2B16:
-      return launch_strip<T, Strip7x2B16>(p, buffers, where);
+using LaunchFunction = cudaError_t (*)(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where);
+
+struct Entry {
+  Variant variant;
+  std::string_view name;
+  int window;                          ///< height and width, 0 where any will do
+  DepthwiseConvTile tile[kElemCount];  ///< by Elem
+  LaunchFunction launch[kElemCount];
+};
+
+template <class S>
+constexpr Entry strip(Variant variant, std::string_view name) {
+  Entry entry{variant,
+              name,
+              S::kWindow,
+              {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), {}},
+              {launch_strip<float, S>, launch_strip<__half, S>, nullptr}};
+  if constexpr (S::kVectorBytes == 16) {  // of double, two channels at least
+    entry.tile[static_cast<std::size_t>(Elem::F64)] = tile_of<S>(Elem::F64);
+    entry.launch[static_cast<std::size_t>(Elem::F64)] = launch_strip<double, S>;
   }
-  return cudaErrorInvalidValue;
+  return entry;
 }
+
+// Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
+// clang-format off
+constexpr Entry kEntries[] = {
+    {Variant::Direct, "direct", 0, {}, {launch_direct<float>, launch_direct<__half>, launch_direct<double>}},
+    //    window rows columns bytes rows ahead blocks
+    strip<Strip<3, 1, 1,  8, 3, 4>>(Variant::Strip1x1B8, "strip3x3_1x1_b8"),
+    strip<Strip<3, 1, 1, 16, 3, 4>>(Variant::Strip1x1B16, "strip3x3_1x1_b16"),
+    strip<Strip<3, 2, 2,  8, 3, 4>>(Variant::Strip2x2B8, "strip3x3_2x2_b8"),
+    strip<Strip<3, 2, 2, 16, 3, 2>>(Variant::Strip2x2B16, "strip3x3_2x2_b16"),
+    strip<Strip<3, 4, 2, 16, 1, 3>>(Variant::Strip4x2B16, "strip3x3_4x2_b16"),
+    strip<Strip<3, 4, 4,  8, 1, 3>>(Variant::Strip4x4B8, "strip3x3_4x4_b8"),
+    strip<Strip<3, 7, 1, 16, 1, 3>>(Variant::Strip7x1B16, "strip3x3_7x1_b16"),
+    strip<Strip<3, 7, 2, 16, 1, 2>>(Variant::Strip7x2B16, "strip3x3_7x2_b16"),
+    strip<Strip<5, 1, 1,  8, 5, 4>>(Variant::Window5Strip1x1B8, "strip5x5_1x1_b8"),
+    strip<Strip<5, 2, 2,  8, 2, 3>>(Variant::Window5Strip2x2B8, "strip5x5_2x2_b8"),
+    strip<Strip<5, 2, 2, 16, 1, 2>>(Variant::Window5Strip2x2B16, "strip5x5_2x2_b16"),
+    strip<Strip<5, 4, 2,  8, 1, 3>>(Variant::Window5Strip4x2B8, "strip5x5_4x2_b8"),
+    strip<Strip<5, 4, 2, 16, 1, 2>>(Variant::Window5Strip4x2B16, "strip5x5_4x2_b16"),
+    strip<Strip<5, 4, 4,  8, 1, 2>>(Variant::Window5Strip4x4B8, "strip5x5_4x4_b8"),
+    strip<Strip<5, 7, 2,  8, 1, 3>>(Variant::Window5Strip7x2B8, "strip5x5_7x2_b8"),
+    strip<Strip<5, 7, 4,  8, 1, 2>>(Variant::Window5Strip7x4B8, "strip5x5_7x4_b8"),
+};
+// clang-format on
+
+constexpr std::size_t kVariantCount = std::size(kEntries);
+
+constexpr auto list_variants() {
+  std::array<Variant, kVariantCount> variants{};
+  for (std::size_t i = 0; i < kVariantCount; ++i) variants[i] = kEntries[i].variant;
+  return variants;
+}
+constexpr auto kVariants = list_variants();
+
+constexpr bool entries_are_in_order() {
+  for (std::size_t i = 0; i < kVariantCount; ++i) {
+    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
+  }
+  return true;
+}
+static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+
+const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 
 }  // namespace
 
 std::span<const DepthwiseConvVariant> depthwise_conv_variants() { return kVariants; }
 
-std::string_view name(DepthwiseConvVariant variant) {
-  switch (variant) {
-    case Variant::Direct:
-      return "direct";
-    case Variant::Strip1x1B8:
-      return "strip3x3_1x1_b8";
-    case Variant::Strip1x1B16:
-      return "strip3x3_1x1_b16";
-    case Variant::Strip2x2B8:
-      return "strip3x3_2x2_b8";
-    case Variant::Strip2x2B16:
-      return "strip3x3_2x2_b16";
-    case Variant::Strip4x2B16:
-      return "strip3x3_4x2_b16";
-    case Variant::Strip4x4B8:
-      return "strip3x3_4x4_b8";
-    case Variant::Strip7x1B16:
-      return "strip3x3_7x1_b16";
-    case Variant::Strip7x2B16:
-      return "strip3x3_7x2_b16";
-  }
-  return "unknown";
-}
+std::string_view name(DepthwiseConvVariant variant) { return entry_of(variant).name; }
 
 DepthwiseConvTile tile(DepthwiseConvVariant variant, Elem elem) {
-  switch (variant) {
-    case Variant::Direct:
-      return {};
-    case Variant::Strip1x1B8:
-      return tile_of<Strip1x1B8>(elem);
-    case Variant::Strip1x1B16:
-      return tile_of<Strip1x1B16>(elem);
-    case Variant::Strip2x2B8:
-      return tile_of<Strip2x2B8>(elem);
-    case Variant::Strip2x2B16:
-      return tile_of<Strip2x2B16>(elem);
-    case Variant::Strip4x2B16:
-      return tile_of<Strip4x2B16>(elem);
-    case Variant::Strip4x4B8:
-      return tile_of<Strip4x4B8>(elem);
-    case Variant::Strip7x1B16:
-      return tile_of<Strip7x1B16>(elem);
-    case Variant::Strip7x2B16:
-      return tile_of<Strip7x2B16>(elem);
-  }
-  return {};
+  return entry_of(variant).tile[static_cast<std::size_t>(elem)];
 }
 
 bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int compute_capability) {
@@ -186,11 +178,14 @@ bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int co
   if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
     return false;
   }
-  if (variant == Variant::Direct) return true;
+  if (static_cast<std::size_t>(variant) >= kVariantCount) return false;
+  if (entry_of(variant).launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
+  const int window = entry_of(variant).window;
+  if (window == 0) return true;
   const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;
   if (std::max(std::int64_t{p.h} * p.w, std::int64_t{p.out_h} * p.out_w) > kMaxInt / pixel_bytes) return false;
-  return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
-         p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0;
+  return p.kernel_h == window && p.kernel_w == window && p.dilation_h == 1 && p.dilation_w == 1 &&
+         p.stride_h == p.stride_w && p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0;
 }
 
 std::size_t depthwise_conv_packed_bytes(Elem elem, int c, int kernel_h, int kernel_w) {
@@ -221,15 +216,7 @@ cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvPara
   constexpr int kAnyGpu = std::numeric_limits<int>::max();
   if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
-  switch (params.elem) {
-    case Elem::F32:
-      return dispatch<float>(variant, params, buffers, where);
-    case Elem::F16:
-      return dispatch<__half>(variant, params, buffers, where);
-    case Elem::F64:
-      return dispatch<double>(variant, params, buffers, where);
-  }
-  return cudaErrorInvalidValue;
+  return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](params, buffers, where);
 }
 
 }  // namespace mobicuda::kernels

@@ -13,8 +13,8 @@ namespace mobicuda::kernels {
 //                                                ox * stride_w + kx * dilation_w - pad_left, c] * w[ky, kx, c])
 // NHWC; pixels outside the image count as zero. Products and sums are float's, for F64 double's.
 
-/// Direct runs everything. The strips run 3x3 windows of dilation 1 with stride 1 or 2; StripRxQ is the output a
-/// thread computes (rows x columns), the suffix the bytes of channels in one access.
+/// Direct runs everything. The strips run 3x3 or 5x5 (Window5) windows of dilation 1 with stride 1 or 2; StripRxQ is
+/// the output a thread computes (rows x columns), the suffix the bytes of channels in one access.
 /// docs/kernels/depthwise_conv.md says which to use when.
 enum class DepthwiseConvVariant : std::uint8_t {
   Direct,
@@ -26,6 +26,14 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Strip4x4B8,
   Strip7x1B16,
   Strip7x2B16,
+  Window5Strip1x1B8,
+  Window5Strip2x2B8,
+  Window5Strip2x2B16,
+  Window5Strip4x2B8,
+  Window5Strip4x2B16,
+  Window5Strip4x4B8,
+  Window5Strip7x2B8,
+  Window5Strip7x4B8,
 };
 
 struct DepthwiseConvParams {

@@ -1,5 +1,7 @@
 #include "kernels/depthwise_conv.h"
 
+#include <limits>
+
 #include "bench_support.h"
 #include "tests/support/conv_shapes.h"
 
@@ -17,7 +19,8 @@ DepthwiseConvParams make_params(Elem elem, const test::DepthwiseLayer& layer, in
   p.c = layer.channels;
   p.stride_h = p.stride_w = layer.stride;
   p.out_h = p.out_w = layer.size / layer.stride + layer.size % layer.stride;
-  p.pad_top = p.pad_left = 1;
+  p.kernel_h = p.kernel_w = layer.window;
+  p.pad_top = p.pad_left = layer.window / 2;
   p.bias = true;
   p.activation = kernels::Clip{0.0F, 6.0F};
   return p;
@@ -48,17 +51,21 @@ void run(benchmark::State& state, DepthwiseConvVariant variant, const DepthwiseC
   });
 }
 
+void add_layer(const DepthwiseConvParams& p) {
+  for (const DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
+    if (!kernels::supports(variant, p, std::numeric_limits<int>::max())) continue;
+    const std::string window = p.kernel_h == 3 ? "" : "_k" + std::to_string(p.kernel_h);
+    add("depthwise_conv/" + to_string(p.elem) + "/" + shape_name(p.n, p.h, p.w, p.c) + "_s" +
+            std::to_string(p.stride_h) + window + "/" + std::string(name(variant)),
+        [=](benchmark::State& state) { run(state, variant, p); });
+  }
+}
+
 const bool kRegistered = [] {
   for (const Elem elem : kElems) {
     for (const int batch : {1, 32, 256}) {
-      for (const test::DepthwiseLayer& layer : test::kMobileNetV2Depthwise) {
-        for (const DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
-          const DepthwiseConvParams p = make_params(elem, layer, batch);
-          add("depthwise_conv/" + to_string(elem) + "/" + shape_name(p.n, p.h, p.w, p.c) + "_s" +
-                  std::to_string(p.stride_h) + "/" + std::string(name(variant)),
-              [=](benchmark::State& state) { run(state, variant, p); });
-        }
-      }
+      for (const test::DepthwiseLayer& layer : test::kMobileNetV2Depthwise) add_layer(make_params(elem, layer, batch));
+      for (const test::DepthwiseLayer& layer : test::kDepthwise5x5) add_layer(make_params(elem, layer, batch));
     }
   }
   return true;

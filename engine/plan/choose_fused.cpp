@@ -235,6 +235,29 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
   return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
 }
 
+// The rule of docs/kernels/squeeze_excite.md.
+std::optional<SqueezeExciteVariant> VariantChooser::squeeze_excite(const SqueezeExciteParams& params) const {
+  using enum SqueezeExciteVariant;
+  const auto variants = squeeze_excite_variants();
+  const auto form = by_name_.find("gate");
+  if (!any_runs(by_name_, "squeeze_excite", variants, params, gpu_.compute_capability) ||
+      (form != by_name_.end() && form->second != name(BlockForm::Fused))) {
+    return std::nullopt;
+  }
+  // Two blocks for each multiprocessor, if not of eight ranks, then of as few as have shared memory for that.
+  constexpr std::int64_t kHalfOfShared = 100 * 1024;
+  const std::int64_t picture_bytes =
+      std::int64_t{params.pixels} * params.c * static_cast<std::int64_t>(size_of(params.elem));
+  std::vector<SqueezeExciteVariant> preferred;
+  for (const auto& [variant, ranks] : {std::pair{Cluster2, 2}, {Cluster4, 4}}) {
+    if (params.n * ranks >= 2 * gpu_.multiprocessors && picture_bytes / ranks <= kHalfOfShared) {
+      preferred.push_back(variant);
+    }
+  }
+  preferred.insert(preferred.end(), {Cluster8, Cluster8Reread});
+  return pick(by_name_, "squeeze_excite", variants, params, gpu_.compute_capability, preferred);
+}
+
 FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
                                       const ExpandDepthwiseParams* expand_depthwise) const {
   // A variant that was asked for by name fuses the blocks that it runs, and no others.

@@ -104,9 +104,14 @@ class GemmShape {
       if (applies) found.push_back(variant);
     };
     prefer(params_.m <= 8, Gemv);
-    prefer(params_.n > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
+    prefer(params_.n > 32 && waves(128, 64) >= 2, Dmma128x64x16);
+    prefer(params_.n > 32 && waves(64, 64) >= 1.5, Dmma64x64x16);
+    prefer(waves(64, 32) >= 1.5, Dmma64x32x16);
+    prefer(waves(32, 32) >= 0.9, Dmma32x32x32K2);
+    prefer(waves(16, 32) >= 0.75, Dmma16x32x64K4);
+    prefer(true, Dmma16x16x128K8);
+    prefer(waves(64, 64) >= 1.5, Simt64x64x16);
     prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
-    prefer(waves(16, 32) >= 0.75, Simt16x32x64K8);
     prefer(true, Simt16x16x128K16);
     return found;
   }
@@ -141,6 +146,10 @@ std::vector<Conv2dVariant> gathered_variants(const Conv2dParams& params, int mul
   const auto prefer = [&](bool applies, Conv2dVariant variant) {
     if (applies && group_out >= kFewOutputs) found.push_back(variant);
   };
+  prefer(group_out > 32 && waves(128, 64) >= 2, Dmma128x64x16);
+  prefer(group_out > 32 && waves(64, 64) >= 1.5, Dmma64x64x16);
+  prefer(waves(32, 32) >= 0.9, Dmma32x32x32K2);
+  prefer(true, Dmma16x32x64K4);
   prefer(group_out > 64 && waves(128, 128) >= 2, Simt128x128x16);
   prefer(group_out > 32 && waves(128, 64) >= 2, Simt128x64x16);
   prefer(group_out > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
@@ -182,12 +191,14 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(std::span<const BlockForm>(kBlockForms), kernel, variant);
     } else if (kernel == "stem_block") {
       require_name(stem_block_variants(), kernel, variant);
-    } else if (kernel == "head" || kernel == "stem") {
+    } else if (kernel == "squeeze_excite") {
+      require_name(squeeze_excite_variants(), kernel, variant);
+    } else if (kernel == "head" || kernel == "stem" || kernel == "gate") {
       require_name(std::span<const BlockForm>(kPairForms), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
-                  "stem_block, block, head, stem");
+                  "stem_block, squeeze_excite, block, head, stem, gate");
     }
   }
 }
@@ -215,6 +226,12 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
   if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);
   preferred.push_back(Strip1x1B8);
+  if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Window5Strip7x2B8, 50000)) {
+    preferred.push_back(Window5Strip7x2B8);
+  }
+  if (enough_threads(Window5Strip4x2B8, 50000)) preferred.push_back(Window5Strip4x2B8);
+  if (enough_threads(Window5Strip2x2B8, 9000)) preferred.push_back(Window5Strip2x2B8);
+  preferred.push_back(Window5Strip1x1B8);
   return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/gemm.h"
 #include "kernels/inverted_residual.h"
 #include "kernels/pointwise_pool.h"
+#include "kernels/squeeze_excite.h"
 #include "kernels/stem_block.h"
 
 namespace mobicuda {
@@ -59,6 +60,10 @@ class VariantChooser {
   /// How a network's first convolution and the block without expansion after it run in one launch; nothing where they
   /// cannot, or where two steps are asked for by name ("stem": "layers", "fused").
   std::optional<kernels::StemBlockVariant> stem_block(const kernels::StemBlockParams& params) const;
+
+  /// How the mean of a picture, two products and the gates that they make run in one launch; nothing where they cannot,
+  /// or where four steps are asked for by name ("gate": "layers", "fused").
+  std::optional<kernels::SqueezeExciteVariant> squeeze_excite(const kernels::SqueezeExciteParams& params) const;
 
   /// The form of a block, the one asked for by name ("block") where its kernels run the shape. `fused` or
   /// `expand_depthwise` is null where the block itself rules that form out.

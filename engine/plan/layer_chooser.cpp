@@ -50,7 +50,7 @@ std::string rule_of(Conv2dVariant variant, const Conv2dParams& params, const Gpu
   if (!products.empty() && products.front() == variant) {
     return each_gets(static_cast<double>(conv2d_work(variant, params).blocks), "blocks", gpu);
   }
-  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Simt16x32x64K8) {
+  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Dmma16x32x64K4) {
     return "rule: many channels, the largest tiles that fill the GPU";
   }
   return "rule: the most special variant that runs this shape";
@@ -258,6 +258,12 @@ Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const s
   TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
   if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
   return {variants[answer.candidate], std::move(answer.reason)};
+}
+
+Chosen<std::optional<SqueezeExciteVariant>> LayerChooser::squeeze_excite(const SqueezeExciteParams& params) const {
+  const auto chosen = rule_.squeeze_excite(params);
+  if (named({"squeeze_excite", "gate"})) return {chosen, "named"};
+  return {chosen, chosen ? "rule: one launch for mean, products and gates" : "no fused variant runs this shape"};
 }
 
 void LayerChooser::finish() {

@@ -53,6 +53,9 @@ class LayerChooser {
   Chosen<std::optional<kernels::PointwisePoolVariant>> pointwise_pool(const std::string& layer,
                                                                       const kernels::PointwisePoolParams& params);
 
+  /// By the rule also where there is a timing cache. No variant: four steps.
+  Chosen<std::optional<kernels::SqueezeExciteVariant>> squeeze_excite(const kernels::SqueezeExciteParams& params) const;
+
   /// Writes what was measured to the timing cache's file, and says so to the log.
   void finish();
 

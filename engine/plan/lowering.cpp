@@ -24,11 +24,15 @@ CudaPlan Lowering::run() {
   storage_of(graph_.input()) = input_;
   find_blocks();
   find_heads();
+  find_squeeze_excites();
   place_joined();
   for (const Node& node : graph_.nodes()) {
     if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
     if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
     if (const auto head = heads_.find(&node); head != heads_.end()) lower_head(node, head->second);
+    if (const auto block = squeeze_excites_.find(&node); block != squeeze_excites_.end()) {
+      lower_squeeze_excite(node, block->second);
+    }
     if (in_blocks_.contains(&node)) continue;
     std::visit([&](const auto& op) { lower(node, op); }, node.op);
   }

@@ -253,6 +253,22 @@ class Lowering {
   std::optional<StemBlock> stem_block_before(const Block& block);
   void lower_stem_block(const StemBlock& stem);
 
+  // ---- mean, two products and gates: lower_squeeze.cpp ----
+
+  struct SqueezeExcite {
+    ValueId x = kNoValue;
+    const Node* pool = nullptr;
+    const Node* reduce = nullptr;
+    const Node* expand = nullptr;
+    kernels::SqueezeExciteVariant variant{};
+    kernels::SqueezeExciteParams params;
+    std::string reason;
+  };
+
+  void find_squeeze_excites();
+  std::optional<SqueezeExcite> squeeze_excite_before(const Node& mul) const;
+  void lower_squeeze_excite(const Node& mul, const SqueezeExcite& block);
+
   // ---- operations: lower_convolutions.cpp, lower_branches.cpp, lower_others.cpp ----
 
   void lower(const Node& node, const Conv2d& op);
@@ -306,12 +322,13 @@ class Lowering {
   bool pictures_ = false;  ///< input_ is bytes
   std::map<ValueId, Place> places_;
   std::vector<Life> lives_;
-  std::map<const Node*, Block> blocks_;  ///< by their last node, where they are lowered
-  std::map<const Node*, Head> heads_;    ///< by their pool
+  std::map<const Node*, Block> blocks_;                   ///< by their last node, where they are lowered
+  std::map<const Node*, Head> heads_;                     ///< by their pool
+  std::map<const Node*, SqueezeExcite> squeeze_excites_;  ///< by their product
   std::optional<StemBlock> stem_block_;
   std::map<const Node*, std::string> kept_apart_;                 ///< why
   std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< chosen with their block
-  std::set<const Node*> in_blocks_;  ///< nodes that a block, a head or the stem block lowers
+  std::set<const Node*> in_blocks_;  ///< nodes that a block, a head, a gate or the stem block lowers
   CudaPlan plan_;
   WeightBlob blob_;
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);

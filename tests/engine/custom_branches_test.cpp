@@ -1,8 +1,10 @@
 // What networks with branches need, through the custom engine: against the fp64 engine.
 #include <algorithm>
 
+#include <cuda_runtime_api.h>
 #include <mobicuda/mobicuda.h>
 
+#include "kernels/squeeze_excite.h"
 #include "support/catch.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
@@ -23,17 +25,22 @@ EngineOptions guarded(Precision precision) {
 }
 
 /// Three pictures in an engine for four, and each by itself, which must give the same bits in any place of the batch.
-void check(Graph graph, Precision precision) {
+void check(const Graph& graph, Precision precision, const EngineOptions& options) {
   constexpr std::int64_t kPictures = 3;
   constexpr std::int64_t kLongestSum = 300;
   const auto picture = static_cast<std::size_t>(graph.input_desc().shape.elements());
   const auto logits = static_cast<std::size_t>(graph.output_desc().shape.elements());
   const auto input = test::random_uniform(5, kPictures * picture);
-  const auto engine = make_custom_backend()->compile(graph, guarded(precision));
+  const auto engine = make_custom_backend()->compile(graph, options);
   const auto session = engine->create_session();
   std::vector<float> output(kPictures * logits);
   session->run(input, output);
-  CHECK(NetworkOracle(graph, input, kPictures, kLongestSum).compare(output, precision));
+  const NetworkOracle oracle(graph, input, kPictures, kLongestSum);
+  if (precision == Precision::Fp64) {
+    CHECK(test::compare_rel_l2(output, oracle.outputs(), test::kUnitF32));  // both are rounded to float
+  } else {
+    CHECK(oracle.compare(output, precision));
+  }
   std::vector<float> turned_input(input.begin() + static_cast<std::ptrdiff_t>(picture), input.end());
   turned_input.insert(turned_input.end(), input.begin(), input.begin() + static_cast<std::ptrdiff_t>(picture));
   std::vector<float> turned(kPictures * logits);
@@ -42,10 +49,21 @@ void check(Graph graph, Precision precision) {
   CHECK(test::compare_bits(turned, output));
 }
 
-constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};
+void check(const Graph& graph, Precision precision) { check(graph, precision, guarded(precision)); }
+
+int compute_capability() {
+  int major = 0;
+  int minor = 0;
+  REQUIRE(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess);
+  REQUIRE(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess);
+  return major * 10 + minor;
+}
+
+constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};  // of kernels that have no double
+constexpr Precision kPrecisions[] = {Precision::Fp32, Precision::Fp16, Precision::Fp64};
 
 TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     for (const std::int64_t axis : {1, 2, 3}) {
       CAPTURE(to_string(precision), axis);
       TestNetwork network(Shape{1, 5, 6, 7});
@@ -61,7 +79,7 @@ TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]
 }
 
 TEST_CASE("custom: more values than one step joins, the network's own input among them, equal the oracle") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 8, 3, 3});
     const ValueId x = network.last();
@@ -75,7 +93,7 @@ TEST_CASE("custom: more values than one step joins, the network's own input amon
 }
 
 TEST_CASE("custom: slices along every axis and a shuffle of channels equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 8, 9, 7});
     network.conv(16, 1);
@@ -96,7 +114,7 @@ TEST_CASE("custom: slices along every axis and a shuffle of channels equal the o
 }
 
 TEST_CASE("custom: a gate of squeeze and excite equals the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     for (const UnaryKind kind : {UnaryKind::Sigmoid, UnaryKind::HardSwish}) {
       CAPTURE(to_string(precision), static_cast<int>(kind));
       TestNetwork network(Shape{1, 7, 11, 9});
@@ -113,8 +131,71 @@ TEST_CASE("custom: a gate of squeeze and excite equals the oracle", "[sanitize]"
   }
 }
 
-TEST_CASE("custom: products of equal values, of a map of pixels and of rows equal the oracle", "[sanitize]") {
+/// Two blocks as in MobileNetV3 (HardSwish, HardSigmoid) or EfficientNet (Silu, Sigmoid): expansion, 5x5 filters, gate.
+Graph gated_blocks(bool smooth) {
+  TestNetwork network(Shape{1, 3, 32, 24});
+  const auto activate = [&] {
+    const ValueId x = network.last();
+    if (!smooth) return network.add(Unary{UnaryKind::HardSwish}, {x});
+    return network.add(Mul{}, {x, network.add(Unary{UnaryKind::Sigmoid}, {x})});
+  };
+  network.conv(16, 3, 2, {1, 1, 1, 1});
+  activate();
+  const ValueId entry = network.last();
+  for (const std::int64_t stride : {1, 2}) {
+    network.conv(48, 1);
+    activate();
+    network.conv(48, 5, stride, {2, 2, 2, 2}, 0);
+    const ValueId filtered = activate();
+    network.add(GlobalAveragePool{}, {filtered});
+    network.conv(10, 1, 1, {}, 1, smooth ? Activation::none() : Activation::relu());
+    if (smooth) activate();
+    network.conv(48, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
+    if (smooth) network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
+    network.add(Mul{}, {filtered, network.last()});
+    network.conv(16, 1);
+    if (stride == 1) network.add(Add{}, {network.last(), entry});
+  }
+  network.head(10);
+  return std::move(network).build();
+}
+
+TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as layers", "[sanitize]") {
   for (const Precision precision : kBoth) {
+    for (const bool smooth : {false, true}) {
+      for (const std::string form : {"", "fused", "layers"}) {
+        CAPTURE(to_string(precision), smooth, form);
+        EngineOptions options = guarded(precision);
+        if (!form.empty()) options.kernel_variants["gate"] = form;
+        const Graph graph = gated_blocks(smooth);
+        check(graph, precision, options);
+        const auto engine = make_custom_backend()->compile(graph, options);
+        const auto count = [&](std::string_view kernel) {
+          return std::count_if(engine->layers().begin(), engine->layers().end(),
+                               [&](const LayerInfo& layer) { return layer.kernel.starts_with(kernel); });
+        };
+        const bool clusters = compute_capability() >= 90;
+        CHECK(count("squeeze_excite/") == (form == "layers" || !clusters ? 0 : 2));
+        CHECK(count("multiply") == (form == "layers" || !clusters ? 2 : 0));
+        CHECK(count("unary") == 0);
+        CHECK(count("depthwise_conv/strip5x5") == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("custom: every variant of squeeze_excite runs by name") {
+  if (compute_capability() < 90) MOBICUDA_SKIP("needs sm_90");
+  for (const kernels::SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
+    CAPTURE(kernels::name(variant));
+    EngineOptions options = guarded(Precision::Fp16);
+    options.kernel_variants["squeeze_excite"] = kernels::name(variant);
+    check(gated_blocks(true), Precision::Fp16, options);
+  }
+}
+
+TEST_CASE("custom: products of equal values, of a map of pixels and of rows equal the oracle", "[sanitize]") {
+  for (const Precision precision : kPrecisions) {
     for (const int form : {0, 1, 2}) {
       CAPTURE(to_string(precision), form);
       TestNetwork network(Shape{1, 8, 6, 5});
@@ -129,7 +210,7 @@ TEST_CASE("custom: products of equal values, of a map of pixels and of rows equa
 }
 
 TEST_CASE("custom: every unary function, norms and a softmax of each pixel equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 9, 8});
     network.conv(16, 3, 1, {1, 1, 1, 1});
@@ -146,7 +227,7 @@ TEST_CASE("custom: every unary function, norms and a softmax of each pixel equal
 }
 
 TEST_CASE("custom: pools with taps apart and padding from the picture equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 12, 11});
     network.conv(16, 3, 1, {1, 1, 1, 1});
@@ -164,7 +245,7 @@ TEST_CASE("custom: pools with taps apart and padding from the picture equal the 
 }
 
 TEST_CASE("custom: values of three axes are normalised, scaled and joined in their own order", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 4, 6, 5});
     network.conv(8, 1);
@@ -192,7 +273,7 @@ void check_copies(const Graph& graph, Precision precision, int copies) {
 }
 
 TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 9, 8});
     const ValueId entry = network.conv(16, 3, 1, {1, 1, 1, 1});
@@ -208,7 +289,7 @@ TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
 }
 
 TEST_CASE("custom: a growing concatenation has one buffer, appended to or written anew for each layer", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     for (const bool appended : {true, false}) {
       CAPTURE(to_string(precision), appended);
       TestNetwork network(Shape{1, 6, 7, 5});
@@ -231,7 +312,7 @@ TEST_CASE("custom: a growing concatenation has one buffer, appended to or writte
 }
 
 TEST_CASE("custom: values that cannot be written or read in place are copied", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 8, 6, 5});
     const ValueId entry = network.last();

@@ -154,8 +154,8 @@ void check_against_oracle(const DepthwiseConvParams& p, const Data& data, std::u
   });
 }
 
-/// A 3x3 window with padding of one pixel.
-DepthwiseConvParams same_3x3(Elem elem, int n, int h, int w, int c, int stride) {
+/// A square window with the padding that keeps the size at stride 1.
+DepthwiseConvParams same_size(Elem elem, int n, int h, int w, int c, int stride, int window = 3) {
   DepthwiseConvParams p;
   p.elem = elem;
   p.n = n;
@@ -163,9 +163,10 @@ DepthwiseConvParams same_3x3(Elem elem, int n, int h, int w, int c, int stride) 
   p.w = w;
   p.c = c;
   p.stride_h = p.stride_w = stride;
-  p.pad_top = p.pad_left = 1;
-  p.out_h = output_extent(h, 3, stride, 1, 1, 1);
-  p.out_w = output_extent(w, 3, stride, 1, 1, 1);
+  p.kernel_h = p.kernel_w = window;
+  p.pad_top = p.pad_left = window / 2;
+  p.out_h = output_extent(h, window, stride, 1, p.pad_top, p.pad_top);
+  p.out_w = output_extent(w, window, stride, 1, p.pad_left, p.pad_left);
   p.bias = true;
   p.activation = kRelu6;
   return p;
@@ -181,7 +182,9 @@ DepthwiseConvParams random_shape(Choice& choose, Elem elem, bool strips) {
     p.h = choose(kSizeGrid);
     p.w = choose(kSizeGrid);
     p.c = choose(kChannelGrid);
-    if (!strips) {
+    if (strips) {
+      p.kernel_h = p.kernel_w = choose.flip() ? 3 : 5;
+    } else {
       p.kernel_h = choose(kKernelGrid);
       p.kernel_w = choose(kKernelGrid);
       p.dilation_h = 1 + choose.upto(1);
@@ -232,9 +235,23 @@ TEST_CASE("depthwise_conv equals the oracle on the layers of MobileNetV2") {
   for (const Elem elem : kAllElems) {
     for (const DepthwiseLayer& layer : kMobileNetV2Depthwise) {
       for (const int n : {1, 8, 32}) {
-        DepthwiseConvParams p = same_3x3(elem, n, layer.size, layer.size, layer.channels, layer.stride);
+        DepthwiseConvParams p = same_size(elem, n, layer.size, layer.size, layer.channels, layer.stride);
         // TensorFlow pads below and to the right only when the stride is 2.
         if (layer.stride == 2 && n == 8) p.pad_top = p.pad_left = 0;
+        check_against_oracle(p, random_data(p, seed), seed);
+        seed += 10;
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise_conv equals the oracle on the 5x5 layers of MobileNetV3-Large and EfficientNet-B0") {
+  std::uint32_t seed = 500;
+  for (const Elem elem : kElems) {
+    for (const DepthwiseLayer& layer : kDepthwise5x5) {
+      for (const int n : {1, 8}) {
+        DepthwiseConvParams p = same_size(elem, n, layer.size, layer.size, layer.channels, layer.stride, layer.window);
+        if (layer.stride == 2 && n == 8) p.pad_top = p.pad_left = 1;
         check_against_oracle(p, random_data(p, seed), seed);
         seed += 10;
       }
@@ -257,19 +274,19 @@ TEST_CASE("depthwise_conv equals the oracle on random shapes") {
 
 TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
   for (const Elem elem : kAllElems) {
-    for (const int stride : {1, 2}) {
+    for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       for (const int c : kChannelGrid) {
-        const DepthwiseConvParams p = same_3x3(elem, 2, 9, 8, c, stride);
+        const DepthwiseConvParams p = same_size(elem, 2, 9, 8, c, stride, window);
         check_against_oracle(p, random_data(p, 21), 21);
       }
       for (const int size : kSizeGrid) {
         for (const auto& [h, w] : {std::pair{size, 6}, std::pair{6, size}}) {
-          const DepthwiseConvParams p = same_3x3(elem, 2, h, w, 16, stride);
+          const DepthwiseConvParams p = same_size(elem, 2, h, w, 16, stride, window);
           check_against_oracle(p, random_data(p, 22), 22);
         }
       }
       for (const int n : kBatchGrid) {
-        const DepthwiseConvParams p = same_3x3(elem, n, 7, 6, 16, stride);
+        const DepthwiseConvParams p = same_size(elem, n, 7, 6, 16, stride, window);
         check_against_oracle(p, random_data(p, 23), 23);
       }
     }
@@ -278,14 +295,14 @@ TEST_CASE("depthwise_conv equals the oracle at every boundary of the grid") {
 
 TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly outside among them") {
   for (const Elem elem : kAllElems) {
-    for (const int stride : {1, 2}) {
+    for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
       for (int top = 0; top <= 5; ++top) {
         for (int left = 0; left <= 5; ++left) {
-          DepthwiseConvParams p = same_3x3(elem, 1, 5, 3, 8, stride);
+          DepthwiseConvParams p = same_size(elem, 1, 5, 3, 8, stride, window);
           p.pad_top = top;
           p.pad_left = left;
-          p.out_h = output_extent(p.h, 3, stride, 1, top, 5 - left);
-          p.out_w = output_extent(p.w, 3, stride, 1, left, 5 - top);
+          p.out_h = output_extent(p.h, window, stride, 1, top, 5 - left);
+          p.out_w = output_extent(p.w, window, stride, 1, left, 5 - top);
           if (p.out_h == 0 || p.out_w == 0) continue;
           p.activation = kNone;
           check_against_oracle(p, random_data(p, 31), 31);
@@ -314,8 +331,8 @@ TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
 
 TEST_CASE("depthwise_conv gives the same bits with every variant and in every batch") {
   for (const Elem elem : kAllElems) {
-    for (const int stride : {1, 2}) {
-      DepthwiseConvParams p = same_3x3(elem, 5, 15, 14, 16, stride);
+    for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
+      DepthwiseConvParams p = same_size(elem, 5, 15, 14, 16, stride, window);
       const Data all = random_data(p, 45);
       const Device device(p, all);
       const std::vector<float> expected = device.run(DepthwiseConvVariant::Direct);
@@ -333,8 +350,8 @@ TEST_CASE("depthwise_conv gives the same bits with every variant and in every ba
 
 TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
   for (const Elem elem : kAllElems) {
-    for (const int stride : {1, 2}) {
-      const DepthwiseConvParams p = same_3x3(elem, 2, 15, 14, 16, stride);
+    for (const auto& [stride, window] : {std::pair{1, 3}, {2, 3}, {1, 5}, {2, 5}}) {
+      const DepthwiseConvParams p = same_size(elem, 2, 15, 14, 16, stride, window);
       Data data = random_data(p, 41);
       data.x[count_of(1, 7, 5, 16)] = kNan;
       data.x[count_of(1, 3, 14, 16) + 3] = kInfinity;
@@ -352,7 +369,7 @@ TEST_CASE("depthwise_conv passes NaN and infinity on, to the windows that see th
 }
 
 TEST_CASE("depthwise_conv takes more pictures than a grid's y or z dimension") {
-  const DepthwiseConvParams p = same_3x3(Elem::F16, 70001, 3, 2, 8, 1);
+  const DepthwiseConvParams p = same_size(Elem::F16, 70001, 3, 2, 8, 1);
   check_against_oracle(p, random_data(p, 61), 61);
 }
 
@@ -366,7 +383,7 @@ TEST_CASE("depthwise_conv addresses tensors of more than 2^31 elements") {
   check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
   if (free_bytes < kNeeded) MOBICUDA_SKIP("needs 13 GB of GPU memory");
 
-  DepthwiseConvParams p = same_3x3(Elem::F16, 1, kSize, kSize, 64, 1);
+  DepthwiseConvParams p = same_size(Elem::F16, 1, kSize, kSize, 64, 1);
   const Data data = random_data(p, 71);
   const DeviceTensor one(Elem::F16, data.x);
   std::vector<std::byte> packed(kernels::depthwise_conv_packed_bytes(p.elem, p.c, 3, 3));
@@ -380,6 +397,7 @@ TEST_CASE("depthwise_conv addresses tensors of more than 2^31 elements") {
                "copy of a picture");
   }
   for (const DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
+    if (!kernels::supports(variant, p, compute_capability())) continue;
     CAPTURE(kernels::name(variant));
     p.n = 1;
     const DeviceTensor expected(Elem::F16, output_count(p));
@@ -402,10 +420,11 @@ TEST_CASE("depthwise_conv addresses tensors of more than 2^31 elements") {
 }
 
 TEST_CASE("depthwise_conv says what it supports, and refuses the rest") {
-  const DepthwiseConvParams good = same_3x3(Elem::F16, 1, 8, 8, 16, 1);
-  REQUIRE(for_each_variant(good, [](DepthwiseConvVariant) {}) ==
-          static_cast<int>(kernels::depthwise_conv_variants().size()));
+  const DepthwiseConvParams good = same_size(Elem::F16, 1, 8, 8, 16, 1);
   const auto supported = [](const DepthwiseConvParams& p) { return for_each_variant(p, [](DepthwiseConvVariant) {}); };
+  const DepthwiseConvParams wide = same_size(Elem::F16, 1, 8, 8, 16, 1, 5);
+  REQUIRE(supported(good) == 9);
+  REQUIRE(supported(good) + supported(wide) == static_cast<int>(kernels::depthwise_conv_variants().size()) + 1);
   DepthwiseConvParams p = good;
   p.c = 12;  // 8 bytes of half, not 16
   REQUIRE(supported(p) == 4);
