@@ -117,6 +117,7 @@ std::string_view name(SqueezeExciteVariant variant) { return entry_of(variant).n
 
 bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, int compute_capability) {
   if (static_cast<std::size_t>(variant) >= kVariantCount || compute_capability < 90) return false;
+  if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
   if (p.squeezed < 1 || p.squeezed > kThreads || p.c / entry.ranks > kThreads) return false;

@@ -8,8 +8,7 @@ namespace {
 
 // Whether the kernels of this operation compute in double.
 bool has_fp64(const Op& op) {
-  return !std::holds_alternative<Concat>(op) && !std::holds_alternative<Slice>(op) &&
-         !std::holds_alternative<Mul>(op) && !std::holds_alternative<Unary>(op) &&
+  return !std::holds_alternative<Mul>(op) && !std::holds_alternative<Unary>(op) &&
          !std::holds_alternative<LocalResponseNorm>(op);
 }
 

@@ -58,7 +58,7 @@ constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};
 constexpr Precision kAll[] = {Precision::Fp32, Precision::Fp16, Precision::Fp64};
 
 TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     for (const std::int64_t axis : {1, 2, 3}) {
       CAPTURE(to_string(precision), axis);
       TestNetwork network(Shape{1, 5, 6, 7});
@@ -74,7 +74,7 @@ TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]
 }
 
 TEST_CASE("custom: more values than one step joins, the network's own input among them, equal the oracle") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 8, 3, 3});
     const ValueId x = network.last();
@@ -88,7 +88,7 @@ TEST_CASE("custom: more values than one step joins, the network's own input amon
 }
 
 TEST_CASE("custom: slices along every axis and a shuffle of channels equal the oracle", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 8, 9, 7});
     network.conv(16, 1);
@@ -268,7 +268,7 @@ void check_copies(const Graph& graph, Precision precision, int copies) {
 }
 
 TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 9, 8});
     const ValueId entry = network.conv(16, 3, 1, {1, 1, 1, 1});
@@ -284,7 +284,7 @@ TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
 }
 
 TEST_CASE("custom: a growing concatenation has one buffer, appended to or written anew for each layer", "[sanitize]") {
-  for (const Precision precision : kBoth) {
+  for (const Precision precision : kAll) {
     for (const bool appended : {true, false}) {
       CAPTURE(to_string(precision), appended);
       TestNetwork network(Shape{1, 6, 7, 5});
@@ -345,6 +345,11 @@ TEST_CASE("custom: operations without a kernel are named at compile time") {
   TestNetwork transpose(shape);
   transpose.add(Transpose{{0, 5, 4, 3, 2, 1}}, {transpose.last()}, "layer");
   CHECK(refusal(std::move(transpose)).find("Transpose of more than 4 axes") != std::string::npos);
+  TestNetwork unary(Shape{1, 4, 5, 5});
+  unary.add(Unary{UnaryKind::Tanh}, {unary.last()}, "layer");
+  const Graph tanh = std::move(unary).build();
+  CHECK_NOTHROW(make_custom_backend()->compile(tanh, guarded(Precision::Fp32)));
+  CHECK_THROWS_AS(make_custom_backend()->compile(tanh, guarded(Precision::Fp64)), Error);
 }
 
 }  // namespace
