@@ -271,7 +271,7 @@ __device__ __forceinline__ void finish(const Arguments& a, Sums& sums, std::uint
       T value = run[e];
       if (bias != nullptr) value += __ldg(bias + co + e);
       if (residual != nullptr) value += residual[at + e];
-      result.item[e] = apply(a.activation, value);
+      result.item[e] = apply_compactly(a.activation, value);
     }
     if (whole_runs) {
       store(y + at, result);

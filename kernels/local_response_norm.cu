@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -17,30 +17,36 @@ constexpr int kThreads = 128;
 constexpr int kReach = 2;
 constexpr float kThreeQuarters = 0.75F;
 
+template <class R>
 struct Norm {
   std::int64_t pixels;
   int c;
   int before;  ///< channels of a window in front of its own
   int after;
-  float factor;
-  float beta;
-  float bias;
+  R factor;
+  R beta;
+  R bias;
 };
 
-template <bool kRoots>
-__device__ __forceinline__ float normalised(const Norm& p, float x, float squares) {
-  const float base = fmaf(p.factor, squares, p.bias);
+__device__ __forceinline__ float square_root(float x) { return sqrtf(x); }
+__device__ __forceinline__ double square_root(double x) { return sqrt(x); }
+__device__ __forceinline__ float power(float x, float exponent) { return powf(x, exponent); }
+__device__ __forceinline__ double power(double x, double exponent) { return pow(x, exponent); }
+
+template <bool kRoots, class R>
+__device__ __forceinline__ R normalised(const Norm<R>& p, R x, R squares) {
+  const R base = fused_multiply_add(p.factor, squares, p.bias);
   if constexpr (kRoots) {
-    const float root = sqrtf(base);
-    return x / (root * sqrtf(root));
+    const R root = square_root(base);
+    return x / (root * square_root(root));
   } else {
-    return x / powf(base, p.beta);
+    return x / power(base, p.beta);
   }
 }
 
 // grid (packets)
 template <class T, int N, bool kRoots>
-__global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) near_kernel(Norm<Real<T>> p, const T* x, T* y) {
   wait_for_predecessor();
   const int packets = p.c / N;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -51,31 +57,31 @@ __global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y
   Packet<T, N> right{};
   if (packet > 0) left = load<N>(x + (at - 1) * N);
   if (packet + 1 < packets) right = load<N>(x + (at + 1) * N);
-  float values[N + 2 * kReach];  // zeros outside of the channels add nothing
+  Real<T> values[N + 2 * kReach];  // zeros outside of the channels add nothing
 #pragma unroll
   for (int j = 0; j < kReach; ++j) {
-    values[j] = to_float(left.item[N - kReach + j]);
-    values[kReach + N + j] = to_float(right.item[j]);
+    values[j] = to_real(left.item[N - kReach + j]);
+    values[kReach + N + j] = to_real(right.item[j]);
   }
 #pragma unroll
-  for (int j = 0; j < N; ++j) values[kReach + j] = to_float(own.item[j]);
+  for (int j = 0; j < N; ++j) values[kReach + j] = to_real(own.item[j]);
   Packet<T, N> result;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    float squares = 0.0F;
+    Real<T> squares = 0;
 #pragma unroll
     for (int d = -kReach; d <= kReach; ++d) {
-      const float value = values[kReach + j + d];
-      if (d >= -p.before && d <= p.after) squares = fmaf(value, value, squares);
+      const Real<T> value = values[kReach + j + d];
+      if (d >= -p.before && d <= p.after) squares = fused_multiply_add(value, value, squares);
     }
-    result.item[j] = from_float<T>(normalised<kRoots>(p, values[kReach + j], squares));
+    result.item[j] = from_real<T>(normalised<kRoots>(p, values[kReach + j], squares));
   }
   store<N>(y + at * N, result);
 }
 
 // grid (elements)
 template <class T, bool kRoots>
-__global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) any_kernel(Norm<Real<T>> p, const T* x, T* y) {
   wait_for_predecessor();
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= p.pixels * p.c) return;
@@ -83,16 +89,16 @@ __global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y)
   const int first = max(channel - p.before, 0);
   const int last = min(channel + p.after, p.c - 1);
   const T* pixel = x + at - channel;
-  float squares = 0.0F;
+  Real<T> squares = 0;
   for (int k = first; k <= last; ++k) {
-    const float value = to_float(pixel[k]);
-    squares = fmaf(value, value, squares);
+    const Real<T> value = to_real(pixel[k]);
+    squares = fused_multiply_add(value, value, squares);
   }
-  y[at] = from_float<T>(normalised<kRoots>(p, to_float(pixel[channel]), squares));
+  y[at] = from_real<T>(normalised<kRoots>(p, to_real(pixel[channel]), squares));
 }
 
 template <class T, bool kRoots>
-cudaError_t launch_norm(const Norm& norm, const void* x, void* y, const Launch& where) {
+cudaError_t launch_norm(const Norm<Real<T>>& norm, const void* x, void* y, const Launch& where) {
   constexpr int kN = kWide<T>;
   const bool near = norm.c % kN == 0 && norm.before <= kReach && norm.after <= kReach && aligned_16(x, y);
   const std::int64_t threads = norm.pixels * (near ? norm.c / kN : norm.c);
@@ -103,9 +109,17 @@ cudaError_t launch_norm(const Norm& norm, const void* x, void* y, const Launch& 
 }
 
 template <class T>
-cudaError_t norm_of(const Norm& norm, const void* x, void* y, const Launch& where) {
-  return norm.beta == kThreeQuarters ? launch_norm<T, true>(norm, x, y, where)
-                                     : launch_norm<T, false>(norm, x, y, where);
+cudaError_t norm_of(const LocalResponseNormParams& p, const void* x, void* y, const Launch& where) {
+  using R = Real<T>;
+  const std::int64_t most = p.c;
+  const Norm<R> norm{p.pixels,
+                     p.c,
+                     static_cast<int>(std::min((p.size - 1) / 2, most)),
+                     static_cast<int>(std::min(p.size / 2, most)),
+                     static_cast<R>(p.alpha) / static_cast<R>(p.size),
+                     p.beta,
+                     p.bias};
+  return p.beta == kThreeQuarters ? launch_norm<T, true>(norm, x, y, where) : launch_norm<T, false>(norm, x, y, where);
 }
 
 }  // namespace
@@ -113,15 +127,15 @@ cudaError_t norm_of(const Norm& norm, const void* x, void* y, const Launch& wher
 cudaError_t local_response_norm(const LocalResponseNormParams& p, const void* x, void* y, const Launch& where) {
   if (p.pixels < 0 || p.c < 0 || p.size <= 0) return cudaErrorInvalidValue;
   if (p.pixels == 0 || p.c == 0) return cudaSuccess;
-  const std::int64_t most = p.c;
-  const Norm norm{p.pixels,
-                  p.c,
-                  static_cast<int>(std::min((p.size - 1) / 2, most)),
-                  static_cast<int>(std::min(p.size / 2, most)),
-                  p.alpha / static_cast<float>(p.size),
-                  p.beta,
-                  p.bias};
-  return p.elem == Elem::F32 ? norm_of<float>(norm, x, y, where) : norm_of<__half>(norm, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return norm_of<float>(p, x, y, where);
+    case Elem::F16:
+      return norm_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return norm_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -42,12 +42,9 @@ __device__ __forceinline__ double apply(Clip clip, double x) {
 
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
-/// As apply() of float.
-__device__ __forceinline__ double apply(const Activation& activation, double x) {
+__device__ __forceinline__ double evaluate(const Activation& activation, double x) {
   const double alpha = activation.alpha;
   switch (activation.kind) {
-    case ActivationKind::Clip:
-      return apply(Clip{activation.lo, activation.hi}, x);
     case ActivationKind::Sigmoid:
       return sigmoid(x);
     case ActivationKind::Silu:
@@ -60,8 +57,30 @@ __device__ __forceinline__ double apply(const Activation& activation, double x) 
       return x < 0.0 ? alpha * x : x;
     case ActivationKind::Elu:
       return x < 0.0 ? alpha * expm1(x) : x;
+    case ActivationKind::Clip:
+      break;
   }
   return x;
+}
+
+__device__ __forceinline__ float evaluate(const Activation& activation, float x) { return apply(activation, x); }
+
+/// An activation other than Clip, as a call: kernels with many outputs a thread would be several times as large.
+template <class R>
+__device__ __noinline__ R apply_by_call(Activation activation, R x) {
+  return evaluate(activation, x);
+}
+
+/// As apply(), Clip in place and the others by a call.
+template <class R>
+__device__ __forceinline__ R apply_compactly(const Activation& activation, R x) {
+  if (activation.kind == ActivationKind::Clip) return apply(Clip{activation.lo, activation.hi}, x);
+  return apply_by_call(activation, x);
+}
+
+/// As apply() of float.
+__device__ __forceinline__ double apply(const Activation& activation, double x) {
+  return apply_compactly(activation, x);
 }
 
 template <int kCount>

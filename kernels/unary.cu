@@ -4,8 +4,7 @@
 // loads before the first store. Full-accuracy expf, tanhf and expm1f.
 #include "unary.h"
 
-#include "clip.cuh"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -13,31 +12,43 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kPackets = 2;
 
-__device__ __forceinline__ float sigmoid(float x) {
+// More accurate than the forms of activation.cuh, which end kernels that have more to do.
+__device__ __forceinline__ float logistic(float x) {
   const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
   return (x < 0.0F ? e : 1.0F) / (1.0F + e);
 }
+__device__ __forceinline__ double logistic(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
 
-template <UnaryFunction F>
-__device__ __forceinline__ float evaluate(float x, float alpha) {
+__device__ __forceinline__ float hyperbolic_tangent(float x) { return tanhf(x); }
+__device__ __forceinline__ double hyperbolic_tangent(double x) { return tanh(x); }
+__device__ __forceinline__ float exponential_less_1(float x) { return expm1f(x); }
+__device__ __forceinline__ double exponential_less_1(double x) { return expm1(x); }
+
+template <UnaryFunction F, class R>
+__device__ __forceinline__ R evaluate(R x, R alpha) {
   if constexpr (F == UnaryFunction::Sigmoid) {
-    return sigmoid(x);
+    return logistic(x);
   } else if constexpr (F == UnaryFunction::Silu) {
-    return x * sigmoid(x);
+    return x * logistic(x);
   } else if constexpr (F == UnaryFunction::HardSwish) {
-    constexpr float kSixth = 1.0F / 6.0F;
-    return x * apply({0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
+    constexpr R kSixth = R{1} / R{6};
+    constexpr R kHalf = 0.5;
+    return x * apply(Clip{0.0F, 1.0F}, fused_multiply_add(x, kSixth, kHalf));
   } else if constexpr (F == UnaryFunction::Tanh) {
-    return tanhf(x);
+    return hyperbolic_tangent(x);
   } else if constexpr (F == UnaryFunction::LeakyRelu) {
-    return x < 0.0F ? alpha * x : x;
+    return x < R{0} ? alpha * x : x;
   } else {
-    return x < 0.0F ? alpha * expm1f(x) : x;
+    return x < R{0} ? alpha * exponential_less_1(x) : x;
   }
 }
 
 template <class T, int N, UnaryFunction F>
-__global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, float alpha, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, float factor, const T* x, T* y) {
+  const Real<T> alpha = factor;
   wait_for_predecessor();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kPackets + threadIdx.x;
   const std::int64_t packets = elements / N;
@@ -53,12 +64,12 @@ __global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, 
     if (at >= packets) break;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      values[i].item[j] = from_float<T>(evaluate<F>(to_float(values[i].item[j]), alpha));
+      values[i].item[j] = from_real<T>(evaluate<F>(to_real(values[i].item[j]), alpha));
     }
     store<N>(y + at * N, values[i]);
   }
   const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
-  if (blockIdx.x == 0 && tail < elements) y[tail] = from_float<T>(evaluate<F>(to_float(x[tail]), alpha));
+  if (blockIdx.x == 0 && tail < elements) y[tail] = from_real<T>(evaluate<F>(to_real(x[tail]), alpha));
 }
 
 template <class T, int N>
@@ -97,7 +108,15 @@ cudaError_t unary_of(const UnaryParams& p, const void* x, void* y, const Launch&
 cudaError_t unary(const UnaryParams& p, const void* x, void* y, const Launch& where) {
   if (p.elements < 0) return cudaErrorInvalidValue;
   if (p.elements == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? unary_of<float>(p, x, y, where) : unary_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return unary_of<float>(p, x, y, where);
+    case Elem::F16:
+      return unary_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return unary_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

@@ -39,7 +39,7 @@ __global__ void multiply_kernel(MultiplyExtents p, const V* x, const void* b, V*
   }
 #pragma unroll
   for (int lane = 0; lane < V::kSize; ++lane) {
-    store(activate(p.activation, to_float(value.lane[lane]) * to_float(factor.lane[lane])), value.lane[lane]);
+    store(activate(p.activation, to_real(value.lane[lane]) * to_real(factor.lane[lane])), value.lane[lane]);
   }
   y[i] = value;
 }
@@ -81,7 +81,7 @@ __global__ void multiply_strided_kernel(StridedShape p, unsigned elements, Activ
     factor += static_cast<std::int64_t>(rest % extent) * p.x_strides[axis];
     rest /= extent;
   }
-  store(activate(activation, to_float(x[i]) * to_float(b[factor])), y[i]);
+  store(activate(activation, to_real(x[i]) * to_real(b[factor])), y[i]);
 }
 
 template <class T>
@@ -138,9 +138,10 @@ __global__ void pool_kernel(PoolExtents p, const V* x, V* y) {
   const std::size_t outer = row / static_cast<unsigned>(p.rows.out);
   const Taps ty = taps_of(p.rows, top, p.count_padding);
   const Taps tx = taps_of(p.columns, left, p.count_padding);
-  float result[V::kSize];
+  using R = Real<typename V::Value>;
+  R result[V::kSize];
 #pragma unroll
-  for (float& r : result) r = p.average ? 0.0F : -INFINITY;
+  for (R& r : result) r = p.average ? 0.0F : -INFINITY;
   for (int ky = ty.first; ky < ty.last; ++ky) {
     const std::size_t line =
         (outer * static_cast<unsigned>(p.rows.extent) + static_cast<unsigned>(top + ky * p.rows.dilation)) *
@@ -149,7 +150,7 @@ __global__ void pool_kernel(PoolExtents p, const V* x, V* y) {
       const V tap = x[(line + static_cast<unsigned>(left + kx * p.columns.dilation)) * p.inner + column];
 #pragma unroll
       for (int lane = 0; lane < V::kSize; ++lane) {
-        const float v = to_float(tap.lane[lane]);
+        const R v = to_real(tap.lane[lane]);
         if (p.average)
           result[lane] += v;
         else
@@ -162,7 +163,7 @@ __global__ void pool_kernel(PoolExtents p, const V* x, V* y) {
 #pragma unroll
   for (int lane = 0; lane < V::kSize; ++lane) {
     const bool divides = p.average && divisor > 0;
-    store(divides ? result[lane] / static_cast<float>(divisor) : result[lane], value.lane[lane]);
+    store(divides ? result[lane] / static_cast<R>(divisor) : result[lane], value.lane[lane]);
   }
   y[static_cast<std::size_t>(pixel) * p.y_pitch + column] = value;
 }
@@ -218,6 +219,8 @@ __device__ float power_of(float base, float beta) {
   return powf(base, -beta);
 }
 
+__device__ double power_of(double base, float beta) { return pow(base, -static_cast<double>(beta)); }
+
 template <class T>
 __global__ void normalize_channels_kernel(NormalizationExtents p, const T* x, T* y) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -225,12 +228,12 @@ __global__ void normalize_channels_kernel(NormalizationExtents p, const T* x, T*
   const int c = static_cast<int>(i / p.channel_stride % static_cast<unsigned>(p.channels));
   const int first = max(-c, -p.before);
   const int last = min(p.channels - 1 - c, p.after);
-  float sum = 0.0F;
+  Real<T> sum = 0;
   for (int k = first; k <= last; ++k) {
-    const float v = to_float(x[static_cast<std::int64_t>(i) + static_cast<std::int64_t>(k) * p.channel_stride]);
-    sum = fmaf(v, v, sum);
+    const Real<T> v = to_real(x[static_cast<std::int64_t>(i) + static_cast<std::int64_t>(k) * p.channel_stride]);
+    sum = fma(v, v, sum);
   }
-  store(to_float(x[i]) * power_of(fmaf(p.scale, sum, p.bias), p.beta), y[i]);
+  store(to_real(x[i]) * power_of(fma(Real<T>{p.scale}, sum, Real<T>{p.bias}), p.beta), y[i]);
 }
 
 template <class T>
@@ -282,25 +285,54 @@ cudaError_t launch_copy_rows(const RowCopy& op, const void* x, void* y, cudaStre
 
 cudaError_t multiply(const Multiply& op, const void* x, const void* b, void* y, cudaStream_t stream) {
   if (op.shape.elements() == 0) return cudaSuccess;
-  return op.shape.element == Element::F16 ? multiply_of<__half>(op, x, b, y, stream)
-                                          : multiply_of<float>(op, x, b, y, stream);
+  switch (op.shape.element) {
+    case Element::F32:
+      return multiply_of<float>(op, x, b, y, stream);
+    case Element::F16:
+      return multiply_of<__half>(op, x, b, y, stream);
+    case Element::F64:
+      return multiply_of<double>(op, x, b, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t multiply_strided(const StridedShape& b_shape, Element element, const Activation& activation, const void* x,
                              const void* b, void* y, cudaStream_t stream) {
-  return element == Element::F16 ? multiply_strided_of<__half>(b_shape, activation, x, b, y, stream)
-                                 : multiply_strided_of<float>(b_shape, activation, x, b, y, stream);
+  switch (element) {
+    case Element::F32:
+      return multiply_strided_of<float>(b_shape, activation, x, b, y, stream);
+    case Element::F16:
+      return multiply_strided_of<__half>(b_shape, activation, x, b, y, stream);
+    case Element::F64:
+      return multiply_strided_of<double>(b_shape, activation, x, b, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t pool(const PoolShape& shape, const void* x, void* y, cudaStream_t stream) {
   if (shape.x.n * shape.x.c * shape.out_h * shape.out_w == 0) return cudaSuccess;
-  return shape.x.element == Element::F16 ? pool_of<__half>(shape, x, y, stream) : pool_of<float>(shape, x, y, stream);
+  switch (shape.x.element) {
+    case Element::F32:
+      return pool_of<float>(shape, x, y, stream);
+    case Element::F16:
+      return pool_of<__half>(shape, x, y, stream);
+    case Element::F64:
+      return pool_of<double>(shape, x, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t normalize_channels(const Normalization& op, const void* x, void* y, cudaStream_t stream) {
   if (op.shape.elements() == 0) return cudaSuccess;
-  return op.shape.element == Element::F16 ? normalize_channels_of<__half>(op, x, y, stream)
-                                          : normalize_channels_of<float>(op, x, y, stream);
+  switch (op.shape.element) {
+    case Element::F32:
+      return normalize_channels_of<float>(op, x, y, stream);
+    case Element::F16:
+      return normalize_channels_of<__half>(op, x, y, stream);
+    case Element::F64:
+      return normalize_channels_of<double>(op, x, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t copy_rows(const RowCopy& op, const void* x, void* y, cudaStream_t stream) {

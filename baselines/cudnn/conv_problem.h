@@ -34,7 +34,10 @@ struct ConvProblem {
 
   std::int64_t out_h() const { return (h + pads.top + pads.bottom - dilations[0] * (kh - 1) - 1) / strides[0] + 1; }
   std::int64_t out_w() const { return (w + pads.left + pads.right - dilations[1] * (kw - 1) - 1) / strides[1] + 1; }
-  DType element() const { return precision == Precision::Fp16 ? DType::F16 : DType::F32; }
+  DType element() const {
+    if (precision == Precision::Fp64) return DType::F64;
+    return precision == Precision::Fp16 ? DType::F16 : DType::F32;
+  }
   DType output_element() const { return float_output ? DType::F32 : element(); }
   std::int64_t x_bytes() const { return n * c * h * w * size_of(element()); }
   std::int64_t w_bytes() const { return k * (c / groups) * kh * kw * size_of(element()); }

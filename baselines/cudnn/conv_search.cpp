@@ -8,6 +8,7 @@
 #include "cudnn/cublas_gemm.h"
 #include "cudnn/exact_probe.h"
 #include "cudnn/legacy_conv.h"
+#include "cudnn/tensor_formats.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda::cudnn {
@@ -36,7 +37,7 @@ constexpr double kLaunchMilliseconds = 2e-3;
 constexpr std::size_t kProbed = 4;
 constexpr double kOutOfReach = 1.15;
 
-// Bytes that read as small positive numbers in F16 and F32: neither zeros, which run faster than real data,
+// Bytes that read as small positive numbers in F16, F32 and F64: neither zeros, which run faster than real data,
 // nor subnormals.
 constexpr int kTrialByte = 0x2C;
 
@@ -50,8 +51,6 @@ void grow(DeviceBuffer& buffer, std::int64_t bytes, const char* what) {
   buffer = DeviceBuffer(bytes, what);
   fill_trial_data(buffer);
 }
-
-Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
 
 // The same layer with symmetric pads, and the zeros that must be put around its input first.
 std::pair<ConvProblem, Padding> with_explicit_pad(const ConvProblem& problem) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cudnn/cudnn_check.h"
+#include "cudnn/library_descriptors.h"
 
 namespace mobicuda::cudnn {
 namespace {
@@ -14,11 +15,19 @@ namespace {
 constexpr int kAlgorithmsAsked = 24;
 constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for sm_90
 constexpr std::uint32_t kPointerAlignment = 16;  // what callers promise for the network's input and output
+constexpr std::uint32_t kPlanarAlignment = 8;    // of each picture of doubles
 
-cudaDataType_t data_type(DType dtype) { return dtype == DType::F16 ? CUDA_R_16F : CUDA_R_32F; }
+cudaDataType_t data_type(DType dtype) {
+  if (dtype == DType::F64) return CUDA_R_64F;
+  return dtype == DType::F16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+// Pictures of planes: as many products as there are pictures.
+bool is_planar(const ConvProblem& p) { return p.layout == Layout::NCHW && p.h * p.w > 1; }
 
 // y (pixels, k) = x (pixels, c) * w (k, c)^T in row-major order. cuBLASLt is column-major, so that it sees
-// y^T (k, pixels) = w (c, k)^T * x^T (c, pixels), and the bias runs along the rows, as its epilogue wants.
+// y^T (k, pixels) = w (c, k)^T * x^T (c, pixels), and the bias runs along the rows, as its epilogue wants. Of planes,
+// y^T (pixels, k) = x^T (pixels, c) * w (c, k), picture by picture.
 class Layouts {
  public:
   explicit Layouts(const ConvProblem& p) {
@@ -27,6 +36,19 @@ class Layouts {
     const auto k = static_cast<std::uint64_t>(p.k);
     const cudaDataType_t in = data_type(p.element());
     const cudaDataType_t out = data_type(p.output_element());
+    if (is_planar(p)) {
+      const std::int64_t plane = p.h * p.w;
+      const auto rows = static_cast<std::uint64_t>(plane);
+      init(&w_, in, c, k, p.c);
+      init(&x_, in, rows, c, plane);
+      init(&y_, out, rows, k, plane);
+      init(&residual_, out, rows, k, plane);
+      repeat(&w_, p.n, 0);
+      repeat(&x_, p.n, plane * p.c);
+      repeat(&y_, p.n, plane * p.k);
+      repeat(&residual_, p.n, plane * p.k);
+      return;
+    }
     init(&w_, in, c, k, p.c);
     init(&x_, in, c, pixels, p.c);
     init(&y_, out, k, pixels, p.y_pitch == 0 ? p.k : p.y_pitch);
@@ -35,6 +57,8 @@ class Layouts {
   cublasLtMatrixLayout_t w() const { return &w_; }
   cublasLtMatrixLayout_t x() const { return &x_; }
   cublasLtMatrixLayout_t y() const { return &y_; }
+  /// The matrix that comes first in a product.
+  cublasLtMatrixLayout_t left(bool planar) const { return planar ? x() : w(); }
   /// Of what is added to the product: y itself, times zero, where there is no residual.
   cublasLtMatrixLayout_t residual() const { return &residual_; }
 
@@ -42,6 +66,14 @@ class Layouts {
   static void init(cublasLtMatrixLayout_t layout, cudaDataType_t type, std::uint64_t rows, std::uint64_t columns,
                    std::int64_t pitch) {
     check(cublasLtMatrixLayoutInit(layout, type, rows, columns, pitch), "describing a matrix");
+  }
+
+  static void repeat(cublasLtMatrixLayout_t layout, std::int64_t times, std::int64_t step) {
+    const auto count = static_cast<std::int32_t>(times);
+    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
+          "describing a matrix");
+    check(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof(step)),
+          "describing a matrix");
   }
 
   // cuBLASLt reads them through pointers to non-const.
@@ -64,16 +96,19 @@ cublasLtEpilogue_t epilogue_of(const ConvProblem& p) {
 class GemmKernel final : public ConvKernel {
  public:
   GemmKernel(const ConvProblem& problem, const Layouts& layouts, const cublasLtMatmulDescOpaque_t& desc,
-             const cublasLtMatmulHeuristicResult_t& result, std::string name)
-      : layouts_(layouts), desc_(desc), algorithm_(result.algo), bias_(problem.bias) {
-    const bool activation = problem.activation.is_none() || problem.activation == Activation::relu();
-    describe(std::move(name), static_cast<std::int64_t>(result.workspaceSize), Fused{true, true, activation});
+             const cublasLtMatmulHeuristicResult_t& result, std::string name, bool epilogue)
+      : layouts_(layouts),
+        desc_(desc),
+        algorithm_(result.algo),
+        by_(factors_of(problem.element() == DType::F64)),
+        bias_(problem.bias && epilogue),
+        planar_(is_planar(problem)) {
+    const bool activation = problem.activation.is_none() || (epilogue && problem.activation == Activation::relu());
+    describe(std::move(name), static_cast<std::int64_t>(result.workspaceSize), Fused{epilogue, true, activation});
   }
 
  private:
   cudaError_t do_enqueue(const Handles& handles, const ConvArguments& a) const override {
-    constexpr float kOne = 1.0F;
-    constexpr float kZero = 0.0F;
     cublasLtMatmulDescOpaque_t desc = desc_;
     if (bias_) {
       const cublasStatus_t status =
@@ -81,25 +116,29 @@ class GemmKernel final : public ConvKernel {
       if (status != CUBLAS_STATUS_SUCCESS) return to_cuda(status);
     }
     const bool residual = a.residual != nullptr;
-    return to_cuda(cublasLtMatmul(handles.cublas_lt(), &desc, &kOne, a.w, layouts_.w(), a.x, layouts_.x(),
-                                  residual ? &kOne : &kZero, residual ? a.residual : a.y, layouts_.residual(), a.y,
-                                  layouts_.y(), &algorithm_, a.workspace, static_cast<std::size_t>(workspace_bytes()),
-                                  handles.stream()));
+    return to_cuda(cublasLtMatmul(handles.cublas_lt(), &desc, by_.one, planar_ ? a.x : a.w, layouts_.left(planar_),
+                                  planar_ ? a.w : a.x, layouts_.left(!planar_), residual ? by_.one : by_.zero,
+                                  residual ? a.residual : a.y, layouts_.residual(), a.y, layouts_.y(), &algorithm_,
+                                  a.workspace, static_cast<std::size_t>(workspace_bytes()), handles.stream()));
   }
 
   Layouts layouts_;
   cublasLtMatmulDescOpaque_t desc_;
   cublasLtMatmulAlgo_t algorithm_;
+  Factors by_;
   bool bias_;
+  bool planar_;
 };
 
-cublasLtMatmulDescOpaque_t make_desc(const ConvProblem& p) {
+cublasLtMatmulDescOpaque_t make_desc(const ConvProblem& p, bool epilogue) {
   cublasLtMatmulDescOpaque_t desc{};
-  const cublasComputeType_t compute =
+  const bool of_double = p.precision == Precision::Fp64;
+  const cublasComputeType_t in_float =
       p.precision == Precision::Tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(cublasLtMatmulDescInit(&desc, compute, CUDA_R_32F), "describing a matrix product");
-  set(&desc, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-  set(&desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+  check(cublasLtMatmulDescInit(&desc, of_double ? CUBLAS_COMPUTE_64F : in_float, of_double ? CUDA_R_64F : CUDA_R_32F),
+        "describing a matrix product");
+  if (!is_planar(p)) set(&desc, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (epilogue) set(&desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
   return desc;
 }
 
@@ -115,7 +154,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> propose(const Handles& handles, con
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kGemmWorkspaceBytes));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set(preference, name, kPointerAlignment);
+    set(preference, name, is_planar(problem) ? kPlanarAlignment : kPointerAlignment);
   }
   if (problem.precision == Precision::Fp16) {
     // Partial sums of split-K in half would not be accumulation in float.
@@ -124,9 +163,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> propose(const Handles& handles, con
   }
   std::vector<cublasLtMatmulHeuristicResult_t> results(kAlgorithmsAsked);
   int found = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handles.cublas_lt(), &desc, layouts.w(), layouts.x(), layouts.residual(),
-                                     layouts.y(), &preference, kAlgorithmsAsked, results.data(), &found);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handles.cublas_lt(), &desc, layouts.left(is_planar(problem)), layouts.left(!is_planar(problem)),
+      layouts.residual(), layouts.y(), &preference, kAlgorithmsAsked, results.data(), &found);
   results.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(found) : 0);
   return results;
 }
@@ -140,19 +179,27 @@ std::string name_of(const cublasLtMatmulHeuristicResult_t& result, std::size_t r
          "choice" + std::to_string(rank);
 }
 
-}  // namespace
-
-void cublas_gemm_kernels(const Handles& handles, const ConvProblem& problem, const KernelSink& sink) {
-  const bool one_pixel = problem.h == 1 && problem.w == 1;
-  if (!problem.is_pointwise() || (problem.layout != Layout::NHWC && !one_pixel)) return;
+/// `epilogue`: with bias and ReLU. False when the sink has enough.
+bool offer(const Handles& handles, const ConvProblem& problem, bool epilogue, const KernelSink& sink) {
   const Layouts layouts(problem);
-  const cublasLtMatmulDescOpaque_t desc = make_desc(problem);
+  const cublasLtMatmulDescOpaque_t desc = make_desc(problem, epilogue);
   const auto results = propose(handles, problem, layouts, desc);
   for (std::size_t rank = 0; rank < results.size(); ++rank) {
     if (results[rank].state != CUBLAS_STATUS_SUCCESS) continue;
-    if (!sink(std::make_shared<GemmKernel>(problem, layouts, desc, results[rank], name_of(results[rank], rank))))
-      return;
+    const std::string name = name_of(results[rank], rank) + (epilogue ? "" : "_bare");
+    if (!sink(std::make_shared<GemmKernel>(problem, layouts, desc, results[rank], name, epilogue))) return false;
   }
+  return true;
+}
+
+}  // namespace
+
+void cublas_gemm_kernels(const Handles& handles, const ConvProblem& problem, const KernelSink& sink) {
+  const bool of_double = problem.precision == Precision::Fp64;
+  if (!problem.is_pointwise() || (is_planar(problem) && !of_double)) return;
+  // The epilogues run along rows, which planes are not, and hardly any are there for double.
+  if (!is_planar(problem) && !offer(handles, problem, true, sink)) return;
+  if (of_double) offer(handles, problem, false, sink);
 }
 
 }  // namespace mobicuda::cudnn

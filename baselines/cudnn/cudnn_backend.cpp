@@ -26,7 +26,7 @@ class PlanRace {
         handles_(std::make_shared<Handles>(stream_.get())),
         search_(handles_, options.device, options.log) {}
 
-  // Half precision has its tensor-core kernels in NHWC only. For exact Fp32 cuDNN has kernels of both layouts,
+  // Half precision has its tensor-core kernels in NHWC only. For exact Fp32 and Fp64 cuDNN has kernels of both layouts,
   // and the faster whole network is kept.
   CudaPlan run() {
     std::optional<Error> refusal;
@@ -36,7 +36,7 @@ class PlanRace {
       if (error.code() != ErrorCode::unsupported) throw;
       refusal = error;
     }
-    if (options_.precision == Precision::Fp32) {
+    if (options_.precision == Precision::Fp32 || options_.precision == Precision::Fp64) {
       try {
         const auto layers = PlanBuilder(graph_, options_, Layout::NHWC, search_).layers();
         if (!best_ || search_.may_be_faster_in(Layout::NCHW, layers)) enter(Layout::NCHW);
@@ -83,8 +83,7 @@ class CudnnBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "cudnn"; }
 
-  std::optional<std::string> why_unsupported(const Graph&, const Node&, const EngineOptions& options) const override {
-    if (options.precision == Precision::Fp64) return "no kernels for fp64; choose fp32, tf32 or fp16";
+  std::optional<std::string> why_unsupported(const Graph&, const Node&, const EngineOptions&) const override {
     return std::nullopt;
   }
 

@@ -1,5 +1,5 @@
 // Bias, residual and activation; padding; layout and type conversion; global average. One pass over the tensor
-// each, 16-byte accesses where the extents allow, float arithmetic whatever the storage.
+// each, 16-byte accesses where the extents allow, arithmetic in double for double, else in float.
 
 #include "cudnn/elementwise.h"
 
@@ -21,8 +21,8 @@ struct AffineExtents {
 };
 
 // Without a switch for what nearly all layers are.
-template <bool kClips>
-__device__ float finish(const AffineExtents& p, float v) {
+template <bool kClips, class R>
+__device__ R finish(const AffineExtents& p, R v) {
   if constexpr (kClips) return clip(v, p.activation.lo, p.activation.hi);
   return activate(p.activation, v);
 }
@@ -41,10 +41,10 @@ __global__ void affine_kernel(AffineExtents p, const V* x, const T* scale, const
 #pragma unroll
   for (int lane = 0; lane < V::kSize; ++lane) {
     const unsigned c = kChannelsLast ? first + static_cast<unsigned>(lane) : first;
-    float v = to_float(value.lane[lane]);
-    if (scale != nullptr) v *= to_float(scale[c]);
-    if (bias != nullptr) v += to_float(bias[c]);
-    if (residual != nullptr) v += to_float(skip.lane[lane]);
+    Real<T> v = to_real(value.lane[lane]);
+    if (scale != nullptr) v *= to_real(scale[c]);
+    if (bias != nullptr) v += to_real(bias[c]);
+    if (residual != nullptr) v += to_real(skip.lane[lane]);
     store(finish<kClips>(p, v), value.lane[lane]);
   }
   y[kChannelsLast ? row * p.y_pitch + column : i] = value;
@@ -221,7 +221,7 @@ cudaError_t interleave_of(std::int64_t x_channels, const TensorShape& y_shape, c
   const std::int64_t plane = y_shape.h * y_shape.w;
   if (plane % 4 == 0 && y_shape.c == 4) return launch_interleave4<T, 4>(x_channels, y_shape, x, y, stream);
   if (plane % 4 == 0 && y_shape.c == 8) return launch_interleave4<T, 8>(x_channels, y_shape, x, y, stream);
-  if constexpr (sizeof(T) == sizeof(float)) {
+  if constexpr (sizeof(T) >= sizeof(float)) {
     if (plane % 4 == 0 && y_shape.c == 3) return launch_interleave4<T, 3>(x_channels, y_shape, x, y, stream);
   }
   const std::int64_t pixels = y_shape.n * plane;
@@ -242,7 +242,7 @@ __global__ void strided_copy_kernel(StridedShape p, unsigned elements, const Fro
     source += static_cast<std::int64_t>(rest % extent) * p.x_strides[axis];
     rest /= extent;
   }
-  store(to_float(x[source]), y[i]);
+  store(to_real(x[source]), y[i]);
 }
 
 template <class From, class To>
@@ -264,30 +264,30 @@ constexpr unsigned kRows = 8;
 // NHWC: lanes are channels, rows share the pixels. NCHW: lanes share the pixels, rows are channels.
 template <class T, bool kChannelsLast>
 __global__ void global_average_kernel(unsigned channels, unsigned pixels, const T* x, T* y) {
-  __shared__ float partial[kRows][kLanes];
+  __shared__ Real<T> partial[kRows][kLanes];
   const unsigned width = kChannelsLast ? kLanes : kRows;
   const unsigned c = blockIdx.x * width + (kChannelsLast ? threadIdx.x : threadIdx.y);
   const std::size_t picture = static_cast<std::size_t>(blockIdx.y) * channels * pixels;
-  float sum = 0.0F;
+  Real<T> sum = 0;
   if (c < channels) {
     const unsigned start = kChannelsLast ? threadIdx.y : threadIdx.x;
     const unsigned step = kChannelsLast ? kRows : kLanes;
     for (unsigned i = start; i < pixels; i += step) {
       const std::size_t offset =
           kChannelsLast ? static_cast<std::size_t>(i) * channels + c : static_cast<std::size_t>(c) * pixels + i;
-      sum += to_float(x[picture + offset]);
+      sum += to_real(x[picture + offset]);
     }
   }
   partial[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   const bool writes = kChannelsLast ? threadIdx.y == 0 : threadIdx.x == 0;
   if (!writes || c >= channels) return;
-  float total = 0.0F;
+  Real<T> total = 0;
   const unsigned parts = kChannelsLast ? kRows : kLanes;
   for (unsigned i = 0; i < parts; ++i) {
     total += kChannelsLast ? partial[i][threadIdx.x] : partial[threadIdx.y][i];
   }
-  store(total / static_cast<float>(pixels), y[static_cast<std::size_t>(blockIdx.y) * channels + c]);
+  store(total / static_cast<Real<T>>(pixels), y[static_cast<std::size_t>(blockIdx.y) * channels + c]);
 }
 
 template <class T>
@@ -310,13 +310,28 @@ cudaError_t global_average_of(const TensorShape& shape, const void* x, void* y, 
 cudaError_t affine(const Affine& op, const void* x, const void* scale, const void* bias, const void* residual, void* y,
                    cudaStream_t stream) {
   if (op.shape.elements() == 0) return cudaSuccess;
-  return op.shape.element == Element::F16 ? affine_of<__half>(op, x, scale, bias, residual, y, stream)
-                                          : affine_of<float>(op, x, scale, bias, residual, y, stream);
+  switch (op.shape.element) {
+    case Element::F32:
+      return affine_of<float>(op, x, scale, bias, residual, y, stream);
+    case Element::F16:
+      return affine_of<__half>(op, x, scale, bias, residual, y, stream);
+    case Element::F64:
+      return affine_of<double>(op, x, scale, bias, residual, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
   if (shape.y.elements() == 0) return cudaSuccess;
-  return shape.x.element == Element::F16 ? pad_of<__half>(shape, x, y, stream) : pad_of<float>(shape, x, y, stream);
+  switch (shape.x.element) {
+    case Element::F32:
+      return pad_of<float>(shape, x, y, stream);
+    case Element::F16:
+      return pad_of<__half>(shape, x, y, stream);
+    case Element::F64:
+      return pad_of<double>(shape, x, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t normalize(const PictureShape& shape, const std::uint8_t* x, float* y, cudaStream_t stream) {
@@ -332,12 +347,25 @@ cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, cons
   const std::int64_t pixels = y_shape.n * y_shape.h * y_shape.w;
   if (!fits_index(pixels)) return cudaErrorInvalidValue;
   if (pixels == 0) return cudaSuccess;
-  return y_shape.element == Element::F16 ? interleave_of<__half>(x_channels, y_shape, x, y, stream)
-                                         : interleave_of<float>(x_channels, y_shape, x, y, stream);
+  switch (y_shape.element) {
+    case Element::F32:
+      return interleave_of<float>(x_channels, y_shape, x, y, stream);
+    case Element::F16:
+      return interleave_of<__half>(x_channels, y_shape, x, y, stream);
+    case Element::F64:
+      return interleave_of<double>(x_channels, y_shape, x, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 cudaError_t strided_copy(const StridedShape& shape, Element x_element, Element y_element, const void* x, void* y,
                          cudaStream_t stream) {
+  if (x_element == Element::F64 || y_element == Element::F64) {
+    if (x_element == Element::F16 || y_element == Element::F16) return cudaErrorInvalidValue;
+    if (x_element == Element::F32) return launch_strided_copy<float, double>(shape, x, y, stream);
+    return y_element == Element::F32 ? launch_strided_copy<double, float>(shape, x, y, stream)
+                                     : launch_strided_copy<double, double>(shape, x, y, stream);
+  }
   if (x_element == Element::F16) {
     return y_element == Element::F16 ? launch_strided_copy<__half, __half>(shape, x, y, stream)
                                      : launch_strided_copy<__half, float>(shape, x, y, stream);
@@ -348,8 +376,15 @@ cudaError_t strided_copy(const StridedShape& shape, Element x_element, Element y
 
 cudaError_t global_average(const TensorShape& x_shape, const void* x, void* y, cudaStream_t stream) {
   if (x_shape.n * x_shape.c == 0) return cudaSuccess;
-  return x_shape.element == Element::F16 ? global_average_of<__half>(x_shape, x, y, stream)
-                                         : global_average_of<float>(x_shape, x, y, stream);
+  switch (x_shape.element) {
+    case Element::F32:
+      return global_average_of<float>(x_shape, x, y, stream);
+    case Element::F16:
+      return global_average_of<__half>(x_shape, x, y, stream);
+    case Element::F64:
+      return global_average_of<double>(x_shape, x, y, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::cudnn

@@ -11,7 +11,7 @@ namespace mobicuda::cudnn {
 // The few memory-bound kernels that cuDNN does not fuse or has no operation for. They return a status,
 // never allocate and never wait. All pointers are device memory, 16-byte aligned, packed tensors.
 
-enum class Element : std::uint8_t { F32, F16 };
+enum class Element : std::uint8_t { F32, F16, F64 };
 
 /// Extents and memory order of an activation tensor.
 struct TensorShape {

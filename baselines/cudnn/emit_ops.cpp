@@ -11,9 +11,6 @@
 namespace mobicuda::cudnn {
 namespace {
 
-constexpr float kOne = 1.0F;
-constexpr float kZero = 0.0F;
-
 std::string label_of_input(const Node& node) { return "input of " + node.origin.label(); }
 
 // cuDNN pools with symmetric pads and rounds the pooled extent down.
@@ -38,10 +35,11 @@ TensorWork cudnn_pooling(const PoolShape& s) {
   TensorShape y = s.x;
   y.h = s.out_h;
   y.w = s.out_w;
+  const Factors by = factors_of(s.x.element == Element::F64);
   return [=, x_desc = tensor_descriptor(s.x), y_desc = tensor_descriptor(y, s.y_pitch)](const Handles& handles,
                                                                                         const void* from, void* to) {
     return to_cuda(
-        cudnnPoolingForward(handles.cudnn(), pooling.get(), &kOne, x_desc.get(), from, &kZero, y_desc.get(), to));
+        cudnnPoolingForward(handles.cudnn(), pooling.get(), by.one, x_desc.get(), from, by.zero, y_desc.get(), to));
   };
 }
 
@@ -55,9 +53,10 @@ TensorWork cudnn_normalization(const Normalization& op) {
   check(cudnnSetLRNDescriptor(lrn.get(), static_cast<unsigned>(op.size), static_cast<double>(op.alpha),
                               static_cast<double>(op.beta), static_cast<double>(op.bias)),
         "describing a normalisation");
-  return [lrn, desc = tensor_descriptor(op.shape)](const Handles& handles, const void* from, void* to) {
-    return to_cuda(cudnnLRNCrossChannelForward(handles.cudnn(), lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1, &kOne,
-                                               desc.get(), from, &kZero, desc.get(), to));
+  const Factors by = factors_of(op.shape.element == Element::F64);
+  return [lrn, by, desc = tensor_descriptor(op.shape)](const Handles& handles, const void* from, void* to) {
+    return to_cuda(cudnnLRNCrossChannelForward(handles.cudnn(), lrn.get(), CUDNN_LRN_CROSS_CHANNEL_DIM1, by.one,
+                                               desc.get(), from, by.zero, desc.get(), to));
   };
 }
 
@@ -212,10 +211,10 @@ void PlanBuilder::emit(const Node& node, const Softmax&) {
   info.flops = flops_per_picture(graph_, node);
   info.activation_bytes = 2 * shape.elements() * size_of(x.dtype) / shape.n;
   add_step(std::move(info), {x.place.buffer, y.place.buffer},
-           [=, desc = tensor_descriptor(shape), from = x.place, to = y.place](const CudaStepContext& c,
-                                                                              const Handles& handles) {
+           [=, by = factors_of(x.dtype == DType::F64), desc = tensor_descriptor(shape), from = x.place, to = y.place](
+               const CudaStepContext& c, const Handles& handles) {
              return to_cuda(cudnnSoftmaxForward(handles.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-                                                &kOne, desc.get(), from.in(c), &kZero, desc.get(), to.in(c)));
+                                                by.one, desc.get(), from.in(c), by.zero, desc.get(), to.in(c)));
            });
 }
 

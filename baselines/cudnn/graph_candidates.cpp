@@ -135,6 +135,10 @@ void GraphCandidates::build(std::span<const ConvProblem> problems) {
   std::vector<Job> jobs;
   for (const ConvProblem& problem : problems) {
     if (find(problem) != nullptr) continue;
+    if (problem.precision == Precision::Fp64) {  // the fixed-function API has all kernels of double
+      entries_.push_back(std::make_unique<Entry>(Entry{problem, {}, {}}));
+      continue;
+    }
     Entry* entry = entries_.emplace_back(std::make_unique<Entry>(Entry{problem, {}, {}})).get();
     std::vector<GraphForm> fused = fused_forms(problem);
     const int bare = fused.empty() ? kCompiledFirst : kCompiledFirstBare;
@@ -148,7 +152,7 @@ void GraphCandidates::extend(std::span<const ConvProblem> problems) {
   std::vector<Job> jobs;
   for (const ConvProblem& problem : problems) {
     Entry* entry = find(problem);
-    if (entry == nullptr) continue;
+    if (entry == nullptr || problem.precision == Precision::Fp64) continue;
     entry->kernels.clear();
     std::vector<GraphForm> forms = fused_forms(problem);
     if (forms.empty()) forms.push_back(GraphForm::Bare);

@@ -47,7 +47,9 @@ struct LegacyDescriptors {
 int to_int(std::int64_t value) { return static_cast<int>(value); }
 
 LegacyDescriptors describe_problem(const ConvProblem& p, cudnnMathType_t math) {
-  const cudnnDataType_t type = p.element() == DType::F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  const bool of_double = p.element() == DType::F64;
+  const cudnnDataType_t sums = of_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+  const cudnnDataType_t type = p.element() == DType::F16 ? CUDNN_DATA_HALF : sums;
   const cudnnTensorFormat_t format = p.layout == Layout::NHWC ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   LegacyDescriptors d;
   d.x = make_tensor_descriptor();
@@ -71,7 +73,7 @@ LegacyDescriptors describe_problem(const ConvProblem& p, cudnnMathType_t math) {
         kDoing);
   check(cudnnSetConvolution2dDescriptor(d.convolution.get(), to_int(p.pads.top), to_int(p.pads.left),
                                         to_int(p.strides[0]), to_int(p.strides[1]), to_int(p.dilations[0]),
-                                        to_int(p.dilations[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+                                        to_int(p.dilations[1]), CUDNN_CROSS_CORRELATION, sums),
         kDoing);
   check(cudnnSetConvolutionGroupCount(d.convolution.get(), to_int(p.groups)), kDoing);
   check(cudnnSetConvolutionMathType(d.convolution.get(), math), kDoing);
@@ -85,30 +87,29 @@ LegacyDescriptors describe_problem(const ConvProblem& p, cudnnMathType_t math) {
 class LegacyKernel final : public ConvKernel {
  public:
   LegacyKernel(LegacyDescriptors descriptors, cudnnConvolutionFwdAlgo_t algorithm, std::string name,
-               std::int64_t workspace_bytes, Fused fused)
-      : d_(std::move(descriptors)), algorithm_(algorithm) {
+               std::int64_t workspace_bytes, Fused fused, bool of_double)
+      : d_(std::move(descriptors)), algorithm_(algorithm), by_(factors_of(of_double)) {
     describe(std::move(name), workspace_bytes, fused);
   }
 
  private:
   cudaError_t do_enqueue(const Handles& handles, const ConvArguments& a) const override {
-    constexpr float kOne = 1.0F;
-    constexpr float kZero = 0.0F;
     const auto scratch = static_cast<std::size_t>(workspace_bytes());
     if (!fused().activation) {
-      return to_cuda(cudnnConvolutionForward(handles.cudnn(), &kOne, d_.x.get(), a.x, d_.w.get(), a.w,
-                                             d_.convolution.get(), algorithm_, a.workspace, scratch, &kZero, d_.y.get(),
-                                             a.y));
+      return to_cuda(cudnnConvolutionForward(handles.cudnn(), by_.one, d_.x.get(), a.x, d_.w.get(), a.w,
+                                             d_.convolution.get(), algorithm_, a.workspace, scratch, by_.zero,
+                                             d_.y.get(), a.y));
     }
     const bool residual = a.residual != nullptr;
     return to_cuda(cudnnConvolutionBiasActivationForward(
-        handles.cudnn(), &kOne, d_.x.get(), a.x, d_.w.get(), a.w, d_.convolution.get(), algorithm_, a.workspace,
-        scratch, residual ? &kOne : &kZero, d_.y.get(), residual ? a.residual : a.y, d_.bias.get(), a.bias,
+        handles.cudnn(), by_.one, d_.x.get(), a.x, d_.w.get(), a.w, d_.convolution.get(), algorithm_, a.workspace,
+        scratch, residual ? by_.one : by_.zero, d_.y.get(), residual ? a.residual : a.y, d_.bias.get(), a.bias,
         d_.activation.get(), d_.y.get(), a.y));
   }
 
   LegacyDescriptors d_;
   cudnnConvolutionFwdAlgo_t algorithm_;
+  Factors by_;
 };
 
 // True when the fused call computes the layer with that algorithm: it knows ReLU, and the identity only
@@ -128,7 +129,8 @@ std::shared_ptr<const ConvKernel> make_kernel(const Handles& handles, const Conv
   if (status != CUDNN_STATUS_SUCCESS || static_cast<std::int64_t>(scratch) > kMaxWorkspaceBytes) return nullptr;
   std::string name = std::string(fused ? "cudnn_conv_bias_act/" : "cudnn_conv/") + algorithm.name + "_" + math.name;
   return std::make_shared<LegacyKernel>(std::move(d), algorithm.value, std::move(name),
-                                        static_cast<std::int64_t>(scratch), Fused{fused, fused, fused});
+                                        static_cast<std::int64_t>(scratch), Fused{fused, fused, fused},
+                                        problem.element() == DType::F64);
 }
 
 }  // namespace

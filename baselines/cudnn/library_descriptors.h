@@ -38,4 +38,16 @@ inline Owned<cudnnLRNDescriptor_t> make_lrn_descriptor() {
   return make_owned<cudnnLRNDescriptor_t>(cudnnCreateLRNDescriptor, cudnnDestroyLRNDescriptor);
 }
 
+/// The numbers that the libraries multiply with: doubles where the tensors are double, else floats.
+struct Factors {
+  const void* one;
+  const void* zero;
+};
+
+inline Factors factors_of(bool of_double) {
+  static constexpr float kFloats[] = {1.0F, 0.0F};
+  static constexpr double kDoubles[] = {1.0, 0.0};
+  return of_double ? Factors{&kDoubles[0], &kDoubles[1]} : Factors{&kFloats[0], &kFloats[1]};
+}
+
 }  // namespace mobicuda::cudnn

@@ -24,6 +24,8 @@ WeightStore::Address WeightStore::add(std::int64_t count, DType element, const S
     const float value = value_at(i);
     if (element == DType::F16) {
       write_at(host, i, __float2half_rn(value));
+    } else if (element == DType::F64) {
+      write_at(host, i, static_cast<double>(value));
     } else {
       write_at(host, i, value);
     }

@@ -107,7 +107,10 @@ class PlanBuilder {
   std::int64_t pitch_of(ValueId id) const;
 
   // Buffers and formats.
-  DType element() const { return options_.precision == Precision::Fp16 ? DType::F16 : DType::F32; }
+  DType element() const {
+    if (options_.precision == Precision::Fp64) return DType::F64;
+    return options_.precision == Precision::Fp16 ? DType::F16 : DType::F32;
+  }
   Layout layout_for(const Shape& shape) const { return shape.rank() == 4 ? layout_ : Layout::NCHW; }
   Shape with_batch(const Shape& picture) const;
   int add_buffer(std::int64_t bytes, CudaBuffer::Place place = CudaBuffer::Place::Arena);

@@ -13,7 +13,10 @@
 
 namespace mobicuda::cudnn {
 
-inline Element element_of(DType dtype) { return dtype == DType::F16 ? Element::F16 : Element::F32; }
+inline Element element_of(DType dtype) {
+  if (dtype == DType::F64) return Element::F64;
+  return dtype == DType::F16 ? Element::F16 : Element::F32;
+}
 
 /// Axes from slowest to fastest.
 inline std::vector<std::size_t> memory_order(const Shape& shape, Layout layout) {
@@ -52,7 +55,8 @@ inline Owned<cudnnTensorDescriptor_t> tensor_descriptor(const TensorShape& shape
   const auto h = static_cast<int>(shape.h);
   const auto w = static_cast<int>(shape.w);
   const auto step = static_cast<int>(pitch);
-  const cudnnDataType_t type = shape.element == Element::F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  constexpr cudnnDataType_t kTypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_DOUBLE};
+  const cudnnDataType_t type = kTypes[static_cast<std::size_t>(shape.element)];
   const cudnnTensorFormat_t format = shape.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   auto descriptor = make_tensor_descriptor();
   check(pitch == 0 ? cudnnSetTensor4dDescriptor(descriptor.get(), format, type, n, c, h, w)

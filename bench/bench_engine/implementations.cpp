@@ -116,10 +116,14 @@ std::string Case::label() const { return implementation + ' ' + std::string(to_s
 std::vector<Implementation> list_implementations(int device) {
   const std::string no_gpu = why_no_gpu(device);
   std::vector<Implementation> list;
-  list.push_back({"custom", Processor::Gpu, {Precision::Fp32, Precision::Fp16, Precision::Fp64}, no_gpu, make_custom_backend});
-#ifdef MOBICUDA_WITH_CUDNN
   list.push_back(
-      {"cudnn", Processor::Gpu, {Precision::Fp32, Precision::Tf32, Precision::Fp16}, no_gpu, make_cudnn_backend});
+      {"custom", Processor::Gpu, {Precision::Fp32, Precision::Fp16, Precision::Fp64}, no_gpu, make_custom_backend});
+#ifdef MOBICUDA_WITH_CUDNN
+  list.push_back({"cudnn",
+                  Processor::Gpu,
+                  {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Fp64},
+                  no_gpu,
+                  make_cudnn_backend});
 #else
   list.push_back({"cudnn",
                   Processor::Gpu,

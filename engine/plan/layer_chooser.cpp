@@ -45,7 +45,7 @@ std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& par
 }
 
 std::string rule_of(Conv2dVariant variant, const Conv2dParams&, const GpuTraits&) {
-  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Simt16x32x64K8) {
+  if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Dmma16x32x64K4) {
     return "rule: many channels, the largest tiles that fill the GPU";
   }
   return "rule: the most special variant that runs this shape";

@@ -33,13 +33,13 @@ TEST_CASE("cudnn: pointwise convolutions stay within the hard bound of the oracl
 }
 
 TEST_CASE("cudnn: pointwise convolutions of odd channels and other activations stay within the hard bound") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   check_conv({5, 6, 7, 33, 1, 1, conv_op(1, {}, 1, Activation::relu()), false}, precision, 1);
   check_conv({64, 7, 7, 128, 1, 1, conv_op(1, {}, 1, {-0.5F, 2.0F})}, precision, 1);
 }
 
 TEST_CASE("cudnn: depthwise convolutions stay within the hard bound of the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   check_conv({32, 14, 14, 32, 3, 3, conv_op(1, {1, 1, 1, 1}, 32, Activation::relu6())}, precision, 2);
   check_conv({48, 15, 12, 48, 3, 3, conv_op(2, {1, 1, 1, 1}, 48, Activation::relu6())}, precision, 2);
   check_conv({40, 14, 14, 40, 3, 3, conv_op(2, {0, 0, 1, 1}, 40, Activation::relu6())}, precision, 2);
@@ -47,13 +47,13 @@ TEST_CASE("cudnn: depthwise convolutions stay within the hard bound of the oracl
 }
 
 TEST_CASE("cudnn: stems of any padding stay within the hard bound of the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   check_conv({3, 32, 48, 32, 3, 3, conv_op(2, {1, 1, 1, 1}, 1, Activation::relu6())}, precision, 2);
   check_conv({3, 33, 31, 32, 3, 3, conv_op(2, {0, 0, 1, 1}, 1, Activation::relu6())}, precision, 2);
 }
 
 TEST_CASE("cudnn: grouped and dilated convolutions stay within the hard bound of the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   check_conv({8, 13, 9, 16, 3, 5, conv_op(1, {1, 0, 2, 1}, 2, Activation::relu())}, precision, 1);
   ConvCase dilated{16, 13, 12, 24, 3, 3, conv_op(1, {2, 2, 2, 2}, 1, Activation::none()), false};
   dilated.op.dilations = {2, 2};
@@ -62,7 +62,7 @@ TEST_CASE("cudnn: grouped and dilated convolutions stay within the hard bound of
 }
 
 TEST_CASE("cudnn: gemm stays within the hard bound of the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   struct Case {
     std::int64_t features, outputs, pictures;
   };
@@ -85,6 +85,7 @@ TEST_CASE("cudnn: operations without sums are as exact in fp32 as in fp64") {
     const Floats input = random_integers(9, static_cast<std::size_t>(3 * image.shape.elements()));
     INFO(what);
     CHECK(compare_exact(run_cudnn(graph, Precision::Fp32, input), as_doubles(run_oracle(graph, input))));
+    CHECK(compare_exact(run_cudnn(graph, Precision::Fp64, input), as_doubles(run_oracle(graph, input))));
     // These numbers are exact in half as well.
     CHECK(compare_exact(run_cudnn(graph, Precision::Fp16, input), as_doubles(run_oracle(graph, input))));
   };
@@ -106,7 +107,7 @@ TEST_CASE("cudnn: operations without sums are as exact in fp32 as in fp64") {
 }
 
 TEST_CASE("cudnn: pictures of any number of channels and pixels are rearranged exactly") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   for (const std::int64_t channels : {1, 3, 4, 5, 8}) {
     for (const std::int64_t width : {6, 7}) {
       CAPTURE(channels, width, to_string(precision));
@@ -119,7 +120,7 @@ TEST_CASE("cudnn: pictures of any number of channels and pixels are rearranged e
 }
 
 TEST_CASE("cudnn: scale and shift, and the global average, stay within the hard bound of the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   const TensorDesc image{DType::F32, Shape{1, 40, 7, 5}, Layout::NCHW};
   const auto scaled = [&](WeightKind kind) {
     TestGraph net(image, 8, kind);
@@ -147,12 +148,13 @@ TEST_CASE("cudnn: softmax stays within its derived error") {
     allowed.push_back(expected[i] * softmax_relative_error(kLargest - static_cast<double>(input[i])));
   }
   CHECK(compare_elements(run_cudnn(graph, Precision::Fp32, input), expected, allowed));
+  CHECK(compare_rel_l2(run_cudnn(graph, Precision::Fp64, input), expected, 2 * kUnitF32));
 }
 
 // ---- networks ------------------------------------------------------------------------------------
 
 TEST_CASE("cudnn: a small MobileNetV2 agrees with the oracle") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   const Graph graph = small_mobilenet(32, 48, 11);
   const Floats input = input_for(graph, 3);
   CHECK(NetworkOracle(graph, input, 3, kLongestSum).compare(run_cudnn(graph, precision, input), precision));
@@ -257,17 +259,6 @@ TEST_CASE("cudnn: layers carry the nodes' names, kernels and counts") {
   CHECK(engine->memory().weight_bytes > 0);
   const auto session = engine->create_session();
   CHECK(session->profile(1, 3).size() == engine->layers().size());
-}
-
-TEST_CASE("cudnn: the precision that it lacks is named at compile time") {
-  const Graph graph = small_mobilenet(32, 32, 17);
-  try {
-    make_cudnn_backend()->compile(graph, options_for(Precision::Fp64, 1));
-    FAIL("compiled");
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::unsupported);
-    CHECK(std::string(error.what()).find("fp32, tf32 or fp16") != std::string::npos);
-  }
 }
 
 }  // namespace

@@ -292,7 +292,7 @@ TEST_CASE("cudnn: softmax over the channels of each pixel stays within its deriv
 void check_network(const Graph& graph, std::int64_t longest_sum) {
   const Floats input = input_for(graph, kPictures);
   const NetworkOracle oracle(graph, input, kPictures, longest_sum);
-  for (const Precision precision : {Precision::Fp32, Precision::Fp16}) {
+  for (const Precision precision : {Precision::Fp32, Precision::Fp16, Precision::Fp64}) {
     CAPTURE(to_string(precision));
     const Floats actual = run_cudnn(graph, precision, input);
     CHECK(oracle.compare(actual, precision));

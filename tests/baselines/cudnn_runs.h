@@ -58,6 +58,9 @@ inline double layer_bound(Precision precision, std::int64_t products, double mag
   constexpr double kUnitTf32 = 0x1p-10;                 // the hardware may truncate to 10 bits
   const double oracle = kUnitF32 * std::abs(expected);  // its result passed through a float on its way out
   if (precision == Precision::Fp32) return hard_bound(gamma(products), magnitude, expected, kStoreF32) + oracle;
+  if (precision == Precision::Fp64) {
+    return hard_bound(gamma(products, kUnitF64), magnitude, expected, kStoreF32) + oracle;
+  }
   if (precision == Precision::Tf32) {
     const double rounding = (1.0 + kUnitTf32) * (1.0 + kUnitTf32) - 1.0 + gamma_tensor_core(products);
     return hard_bound(rounding, magnitude, expected, kStoreF32) + oracle;

@@ -78,7 +78,7 @@ TEST_CASE("custom: MobileNetV2 of many widths, sizes and padding styles equals t
                Case{0.5, 128, 160, 7, zoo::PaddingStyle::Tf}, Case{0.75, 97, 131, 1000, zoo::PaddingStyle::Torch},
                Case{1.0, 224, 224, 1000, zoo::PaddingStyle::Tf}, Case{1.4, 224, 192, 1001, zoo::PaddingStyle::Torch},
                Case{1.0, 320, 320, 3, zoo::PaddingStyle::Torch});
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   CAPTURE(c.width, c.height, c.picture_width, c.classes, static_cast<int>(c.padding), to_string(precision));
   zoo::MobileNetV2Options options;
   options.width = c.width;
@@ -90,7 +90,7 @@ TEST_CASE("custom: MobileNetV2 of many widths, sizes and padding styles equals t
 }
 
 TEST_CASE("custom: every op in every place equals the oracle", "[sanitize]") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   CAPTURE(to_string(precision));
   TestNetwork network(Shape{1, 3, 20, 17});
   network.scale_shift({}, "input_norm");
@@ -120,7 +120,7 @@ TEST_CASE("custom: every op in every place equals the oracle", "[sanitize]") {
 }
 
 TEST_CASE("custom: a whole network with every tensor in an allocation of its own", "[sanitize]") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   const bool captured = GENERATE(true, false);
   EngineOptions options = gpu_options(precision, 2);
   options.guarded_arena = true;
@@ -131,7 +131,7 @@ TEST_CASE("custom: a whole network with every tensor in an allocation of its own
 }
 
 TEST_CASE("custom: a network may end in any op") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
   const int end = GENERATE(range(0, 6));
   CAPTURE(to_string(precision), end);
   TestNetwork network(Shape{1, 8, 6, 6});
@@ -248,7 +248,7 @@ void check_variants(const char* kernel, std::span<const Variant> variants) {
   const Graph graph = mobilenet(small_options());
   const auto input = pictures(graph, 2);
   const NetworkOracle expected(graph, input, 2, kLongestSum);
-  for (const Precision precision : {Precision::Fp32, Precision::Fp16}) {
+  for (const Precision precision : {Precision::Fp32, Precision::Fp16, Precision::Fp64}) {
     int usable = 0;
     for (const Variant variant : variants) {
       CAPTURE(kernel, kernels::name(variant), to_string(precision));

@@ -83,7 +83,7 @@ void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p) {
 }
 
 TEST_CASE("gemm: every variant runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const kernels::GemmVariant variant : kernels::gemm_variants()) {
       for (const auto& [m, n, k] : {std::array{3, 32, 64}, {150, 40, 24}, {37, 17, 136}, {1, 5, 8}}) {
         kernels::GemmParams p;
@@ -122,7 +122,7 @@ TEST_CASE("gemm refuses rows that overlap or do not start on 16 bytes") {
 }
 
 TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto kind : {kernels::PoolingKind::Max, kernels::PoolingKind::Average}) {
       for (const Place& x_place : {Place{16, 8, 40}, {16, 3, 19}, {5, 1, 9}}) {
         for (const int more : {0, 3, 8}) {
@@ -154,7 +154,7 @@ TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {
 }
 
 TEST_CASE("scale_shift runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const Place& place : {Place{16, 8, 40}, {24, 0, 32}, {16, 3, 19}, {1032, 8, 1040}, {5, 1, 9}}) {
       for (const std::int64_t rows : {1, 49, 513}) {
         CAPTURE(to_string(elem), place.columns, place.first, place.pitch, rows);

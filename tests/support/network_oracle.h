@@ -68,6 +68,7 @@ class NetworkOracle {
     // Weights and activations round alike, so that sqrt(2) is expected; sqrt(3) where a layer in several steps
     // rounds between them.
     constexpr double kHalfMargin = 4;
+    if (precision == Precision::Fp64) return 2 * kUnitF32;  // both outputs were rounded to float
     if (precision == Precision::Fp16) return kHalfMargin * half_weights_;
     // A float sum of K products errs by about u sqrt(K / 3).
     const double summation = std::sqrt(longest_sum_ / 3);
