@@ -1,6 +1,7 @@
 #include "plan/choose_variant.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -245,12 +246,13 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
     if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
     preferred.push_back(Stem3x3P2C4);
   }
-  preferred.insert(preferred.end(), {Grouped3x3, params.c_out <= 32 ? First32 : First64});
-  const auto products = products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors);
-  preferred.insert(preferred.end(), products.begin(), products.end());
-  const auto gathered = gathered_variants(params, gpu_.multiprocessors);
-  preferred.insert(preferred.end(), gathered.begin(), gathered.end());
-  preferred.insert(preferred.end(), {Stem3x3P2C4, Direct4x4, Direct});
+  const auto append = [&](std::span<const Conv2dVariant> more) {
+    for (const Conv2dVariant variant : more) preferred.push_back(variant);
+  };
+  append(std::array{Grouped3x3, params.c_out <= 32 ? First32 : First64});
+  append(products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors));
+  append(gathered_variants(params, gpu_.multiprocessors));
+  append(std::array{Stem3x3P2C4, Direct4x4, Direct});
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 

@@ -242,6 +242,9 @@ TEST_CASE("squeeze_excite says what it supports, and refuses the rest") {
   p.c = 100;
   CHECK(supported(p, kHopper) == 0);
   p = good;
+  p.elem = Elem::F64;
+  CHECK(supported(p, kHopper) == 0);
+  p = good;
   p.squeezed = 257;
   CHECK(supported(p, kHopper) == 0);
   p = good;
