@@ -33,7 +33,7 @@ def rows(record, batches):
 
 def add_comparisons(latency, peers, batches, add):
     graph = {(r["precision"], r["batch"]): r["median_us"] for r in peers if r["mode"] == "graph"}
-    for precision in ("fp16", "fp32"):
+    for precision in ("fp16", "fp32", "fp64"):
         for batch in batches:
             cudnn, custom = latency.get(("cudnn", precision, batch)), latency.get(("custom", precision, batch))
             peer = graph.get((precision, batch))

@@ -350,6 +350,11 @@ TEST_CASE("custom: operations without a kernel are named at compile time") {
   TestNetwork transpose(shape);
   transpose.add(Transpose{{0, 5, 4, 3, 2, 1}}, {transpose.last()}, "layer");
   CHECK(refusal(std::move(transpose)).find("Transpose of more than 4 axes") != std::string::npos);
+  TestNetwork unary(Shape{1, 4, 5, 5});
+  unary.add(Unary{UnaryKind::Tanh}, {unary.last()}, "layer");
+  const Graph tanh = std::move(unary).build();
+  CHECK_NOTHROW(make_custom_backend()->compile(tanh, guarded(Precision::Fp32)));
+  CHECK_THROWS_AS(make_custom_backend()->compile(tanh, guarded(Precision::Fp64)), Error);
 }
 
 }  // namespace
