@@ -45,7 +45,6 @@ enum class Conv2dVariant : std::uint8_t {
   Mma64x32x64,
   Mma64x32x64S2,
   Mma64x32x64S4,
-  Mma64x32x64S8,
   Mma32x32x64,
   Mma32x32x64S4,
   Wgmma128x64x64,

@@ -62,7 +62,6 @@ constexpr Conv2dEntry kEntries[] = {
     entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      6,      1,          2}>(Variant::Mma64x32x64, "mma_64x32x64"),
     entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      6,      2,          2}>(Variant::Mma64x32x64S2, "mma_64x32x64_s2"),
     entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      6,      4,          2}>(Variant::Mma64x32x64S4, "mma_64x32x64_s4"),
-    entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      9,      8,          2}>(Variant::Mma64x32x64S8, "mma_64x32x64_s8"),
     entry<MmaConfig{ 32,  32, 64,       1, 1, 4,      6,      1,          2}>(Variant::Mma32x32x64, "mma_32x32x64"),
     entry<MmaConfig{ 32,  32, 64,       1, 1, 4,      6,      4,          2}>(Variant::Mma32x32x64S4, "mma_32x32x64_s4"),
 };

@@ -215,7 +215,7 @@ __device__ __forceinline__ void sync_blocks() {
 /// Adds 8 floats that lie at `from` in the shared memory of block `block` of the cluster.
 template <int kBlocks>
 __device__ __forceinline__ void add_from(float (&value)[8], const float* from, [[maybe_unused]] int block) {
-  float4 part[2];
+  float4 part[2] = {};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if constexpr (kBlocks > 1) {
     std::uint32_t there;

@@ -1,7 +1,6 @@
 #include "plan/choose_variant.h"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -242,17 +241,17 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   constexpr int kMostStemOut = 32;  // beyond it tensor cores win
   const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
   std::vector<Conv2dVariant> preferred;
+  const auto append = [&](const std::vector<Conv2dVariant>& variants) {
+    for (const Conv2dVariant variant : variants) preferred.push_back(variant);
+  };
   if (params.elem != Elem::F16 || params.c_out <= kMostStemOut) {
     if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
     preferred.push_back(Stem3x3P2C4);
   }
-  const auto append = [&](std::span<const Conv2dVariant> more) {
-    for (const Conv2dVariant variant : more) preferred.push_back(variant);
-  };
-  append(std::array{Grouped3x3, params.c_out <= 32 ? First32 : First64});
+  append({Grouped3x3, params.c_out <= kMostStemOut ? First32 : First64});
   append(products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors));
   append(gathered_variants(params, gpu_.multiprocessors));
-  append(std::array{Stem3x3P2C4, Direct4x4, Direct});
+  append({Stem3x3P2C4, Direct4x4, Direct});
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 

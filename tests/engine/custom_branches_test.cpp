@@ -283,6 +283,21 @@ TEST_CASE("custom: branches are written where they are joined", "[sanitize]") {
   }
 }
 
+TEST_CASE("custom: convolutions on tensor cores are written where they are joined", "[sanitize]") {
+  constexpr int kTensorCores = 80;
+  for (const Precision precision : kPrecisions) {
+    CAPTURE(to_string(precision));
+    TestNetwork network(Shape{1, 6, 9, 8});
+    const ValueId entry = network.conv(16, 3, 1, {1, 1, 1, 1});
+    const ValueId wide = network.conv(24, 3, 1, {1, 1, 1, 1}, 1, Activation::relu());
+    const ValueId pooled = network.add(Pool2d{PoolKind::Max, {3, 3}, {1, 1}, {1, 1, 1, 1}, false, false}, {entry});
+    network.add(Concat{}, {pooled, wide});
+    network.conv(12, 1);
+    const bool in_place = precision == Precision::Fp16 && compute_capability() >= kTensorCores;
+    check_copies(std::move(network).build(), precision, in_place ? 0 : 1);
+  }
+}
+
 TEST_CASE("custom: a growing concatenation has one buffer, appended to or written anew for each layer", "[sanitize]") {
   for (const Precision precision : kPrecisions) {
     for (const bool appended : {true, false}) {

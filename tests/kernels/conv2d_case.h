@@ -1,0 +1,248 @@
+// Parameters, data and checks that the tests of conv2d share.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <ostream>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernels/conv2d.h"
+#include "support/catch.h"
+#include "support/conv_oracle.h"
+#include "support/conv_shapes.h"
+#include "support/device_tensor.h"
+#include "support/oracle.h"
+#include "support/random.h"
+#include "support/run_kernel.h"
+#include "support/tolerance.h"
+
+namespace mobicuda::kernels {
+
+inline std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
+  constexpr const char* kInputs[] = {"NHWC", "NCHW float", "NHWC float", "NHWC bytes"};
+  return out << test::to_string(p.elem) << " from " << kInputs[static_cast<int>(p.input)] << " n" << p.n << ' ' << p.h
+             << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " kernel "
+             << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ',' << p.stride_w << " dilation "
+             << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ',' << p.pad_left << " groups "
+             << p.groups << " bias " << p.bias << " residual " << p.residual << " clip " << p.activation.lo << ".."
+             << p.activation.hi;
+}
+
+}  // namespace mobicuda::kernels
+
+namespace mobicuda::test::conv2d_case {
+
+using kernels::Clip;
+using kernels::Conv2dParams;
+using kernels::Conv2dVariant;
+using Input = Conv2dParams::Input;
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+inline constexpr Clip kNone{-kInfinity, kInfinity};
+inline constexpr Clip kRelu6{0.0F, 6.0F};
+inline constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
+inline constexpr Input kInputs[] = {Input::NhwcElem, Input::NchwFloat, Input::NhwcFloat};  // of all variants
+inline constexpr std::size_t kSampledPixels = 2048;
+inline constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
+
+inline std::size_t count_of(int n, int h, int w, int c) {
+  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
+         static_cast<std::size_t>(c);
+}
+
+inline std::size_t input_count(const Conv2dParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
+inline std::size_t output_count(const Conv2dParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
+inline std::size_t weight_count(const Conv2dParams& p) {
+  return count_of(p.c_out, p.kernel_h, p.kernel_w, p.c_in / p.groups);
+}
+inline Elem input_elem(const Conv2dParams& p) { return p.input == Input::NhwcElem ? p.elem : Elem::F32; }
+
+inline OracleConv oracle_of(const Conv2dParams& p) {
+  OracleConv o;
+  o.n = p.n;
+  o.h = p.h;
+  o.w = p.w;
+  o.c_in = p.c_in;
+  o.c_out = p.c_out;
+  o.groups = p.groups;
+  o.out_h = p.out_h;
+  o.out_w = p.out_w;
+  o.kernel_h = p.kernel_h;
+  o.kernel_w = p.kernel_w;
+  o.stride_h = p.stride_h;
+  o.stride_w = p.stride_w;
+  o.dilation_h = p.dilation_h;
+  o.dilation_w = p.dilation_w;
+  o.pad_top = p.pad_top;
+  o.pad_left = p.pad_left;
+  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
+  return o;
+}
+
+/// Inputs as stored, on the host; x in NHWC whatever the kernel reads.
+struct Data {
+  std::vector<float> x, weight, bias, residual;
+};
+
+inline Data random_data(const Conv2dParams& p, std::uint32_t seed) {
+  Data data;
+  data.x = rounded(input_elem(p), random_uniform(seed, input_count(p)));
+  data.weight = rounded(p.elem, random_uniform(seed + 1, weight_count(p)));
+  if (p.bias) data.bias = random_uniform(seed + 2, static_cast<std::size_t>(p.c_out));
+  if (p.residual) data.residual = rounded(p.elem, random_uniform(seed + 3, output_count(p)));
+  return data;
+}
+
+inline Data integer_data(const Conv2dParams& p, std::uint32_t seed) {
+  Data data{random_integers(seed, input_count(p)), random_integers(seed + 1, weight_count(p)), {}, {}};
+  if (p.bias) data.bias = random_integers(seed + 2, static_cast<std::size_t>(p.c_out));
+  if (p.residual) data.residual = random_integers(seed + 3, output_count(p));
+  return data;
+}
+
+inline std::vector<float> to_nchw(const Conv2dParams& p, const std::vector<float>& nhwc) {
+  const auto pixels = static_cast<std::size_t>(p.h) * static_cast<std::size_t>(p.w);
+  const auto channels = static_cast<std::size_t>(p.c_in);
+  std::vector<float> nchw(nhwc.size());
+  for (std::size_t n = 0; n < static_cast<std::size_t>(p.n); ++n) {
+    for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        nchw[(n * channels + c) * pixels + pixel] = nhwc[(n * pixels + pixel) * channels + c];
+      }
+    }
+  }
+  return nchw;
+}
+
+/// The inputs on the GPU, for all variants.
+class Device {
+ public:
+  Device(const Conv2dParams& p, const Data& data)
+      : params_(p),
+        x_(input_elem(p), p.input == Input::NchwFloat ? to_nchw(p, data.x) : data.x),
+        packed_(pack(p, data.weight)),
+        bias_(Elem::F32, data.bias),
+        residual_(p.elem, data.residual) {}
+
+  std::vector<float> run(Conv2dVariant variant) const {
+    const auto enqueue = [&](void* out, const kernels::Launch& where) {
+      return kernels::conv2d(variant, params_, x_.data(), packed_.data(), bias_.floats(), residual_.data(), out, where);
+    };
+    std::vector<float> y = run_kernel(params_.elem, output_count(params_), 0, enqueue);
+    CHECK(x_.check_unchanged());
+    CHECK(packed_.check_unchanged());
+    CHECK(bias_.check_unchanged());
+    CHECK(residual_.check_unchanged());
+    return y;
+  }
+
+ private:
+  static GuardedBuffer pack(const Conv2dParams& p, const std::vector<float>& weight) {
+    std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
+    kernels::conv2d_pack(p, weight.data(), packed.data());
+    return GuardedBuffer(packed);
+  }
+
+  Conv2dParams params_;
+  DeviceTensor x_;
+  GuardedBuffer packed_;
+  DeviceTensor bias_;
+  DeviceTensor residual_;
+};
+
+/// Products of halves, summed on tensor cores.
+inline bool on_tensor_cores(Conv2dVariant variant, const Conv2dParams& p) {
+  return p.elem == Elem::F16 && kernels::conv2d_tile(variant).bk > 0;
+}
+
+/// Takes the network's input as half.
+inline bool rounds_input(Conv2dVariant variant) {
+  return variant == Conv2dVariant::First32 || variant == Conv2dVariant::First64;
+}
+
+/// The oracles of a result: of the input as it is, and as half.
+struct Oracles {
+  template <class Compute>
+  Oracles(const Conv2dParams& p, const std::vector<float>& x, const Compute& compute) : exact(compute(x)) {
+    if (p.elem == Elem::F16 && p.input != Input::NhwcElem) from_half = compute(rounded(Elem::F16, x));
+  }
+  const Oracle& of(Conv2dVariant variant) const { return rounds_input(variant) ? from_half : exact; }
+
+  Oracle exact, from_half;
+};
+
+/// Products of a sum, zeros that the variant computes with the others among them.
+inline std::int64_t products_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
+  constexpr int kMatrixInputs = 16;
+  if (rounds_input(variant)) return std::int64_t{p.kernel_h} * kernels::round_up(p.kernel_w, 4) * 4;
+  if (variant == Conv2dVariant::Grouped3x3) {
+    return std::int64_t{p.kernel_h} * p.kernel_w * kernels::round_up(p.c_in / p.groups, kMatrixInputs);
+  }
+  return oracle.products;
+}
+
+inline std::vector<double> bounds_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
+  const double error = on_tensor_cores(variant, p) ? gamma_tensor_core(products_of(variant, p, oracle))
+                                                   : gamma(oracle.products, unit_of(p.elem));
+  return hard_bounds(error, oracle.magnitude, oracle.value, store_of(p.elem));
+}
+
+/// Calls body(variant) for all that support the parameters; returns how many.
+template <class Body>
+int for_each_variant(const Conv2dParams& p, const Body& body) {
+  int count = 0;
+  for (const Conv2dVariant variant : kernels::conv2d_variants()) {
+    if (!kernels::supports(variant, p, compute_capability())) continue;
+    CAPTURE(kernels::name(variant), p);
+    body(variant);
+    ++count;
+  }
+  return count;
+}
+
+inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed) {
+  const Data data = random_data(p, seed);
+  const OracleConv conv = oracle_of(p);
+  const std::vector<std::size_t> pixels = sample_pixels(conv, seed, kSampledPixels);
+  const Oracles oracles(p, data.x, [&](const std::vector<float>& x) {
+    return conv2d_at(conv, pixels, x, data.weight, data.bias, data.residual);
+  });
+  const Store store = store_of(p.elem);
+  const int shape[] = {static_cast<int>(pixels.size()), p.c_out};
+  const Device device(p, data);
+  CAPTURE(seed);
+  for_each_variant(p, [&](Conv2dVariant variant) {
+    const Oracle& oracle = oracles.of(variant);
+    const std::vector<float> y = device.run(variant);
+    const std::vector<float> sampled = gather(y, pixels, p.c_out);
+    REQUIRE(compare_elements(sampled, oracle.value, bounds_of(variant, p, oracle), shape));
+    if (sampled.size() >= kAlarmElements) {
+      REQUIRE(compare_rel_l2(sampled, oracle.value, rel_l2_alarm(oracle.products, store)));
+    }
+  });
+}
+
+/// A stem of MobileNetV2: 3x3 with padding of one pixel.
+inline Conv2dParams stem(Elem elem, Input input, int n, int h, int w, int c_out, int stride) {
+  Conv2dParams p;
+  p.elem = elem;
+  p.input = input;
+  p.n = n;
+  p.h = h;
+  p.w = w;
+  p.c_in = 3;
+  p.c_out = c_out;
+  p.kernel_h = p.kernel_w = 3;
+  p.stride_h = p.stride_w = stride;
+  p.pad_top = p.pad_left = 1;
+  p.out_h = output_extent(h, 3, stride, 1, 1, 1);
+  p.out_w = output_extent(w, 3, stride, 1, 1, 1);
+  p.bias = true;
+  p.activation = kRelu6;
+  return p;
+}
+
+}  // namespace mobicuda::test::conv2d_case

@@ -1,0 +1,190 @@
+// The variants of conv2d on tensor cores.
+#include "conv2d_case.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace conv2d_case;
+
+/// One that the matrix products support; `few` for the exact mode's short sums.
+Conv2dParams random_product(Choice& choose, bool few) {
+  constexpr std::size_t kLargest = 1U << 18U;
+  constexpr std::size_t kMostWork = 1U << 26U;
+  constexpr int kInputGrid[] = {8, 8, 16, 24, 40, 48, 64, 72, 96, 128, 136, 192, 256};
+  constexpr int kOutputGrid[] = {1, 7, 8, 9, 16, 24, 30, 32, 33, 40, 64, 65, 72, 96, 127, 128, 136, 192, 264};
+  constexpr int kGroupGrid[] = {1, 1, 1, 2, 3, 4};
+  for (;;) {
+    Conv2dParams p;
+    p.elem = Elem::F16;
+    p.n = choose(kBatchGrid);
+    p.h = choose(kSizeGrid);
+    p.w = choose(kSizeGrid);
+    p.groups = choose(kGroupGrid);
+    p.c_in = (few ? 8 : choose(kInputGrid)) * p.groups;
+    p.c_out = choose(kOutputGrid) * p.groups;
+    if (p.groups > 1) p.c_out = p.c_out / p.groups * 8 * p.groups;
+    p.kernel_h = choose(kKernelGrid);
+    p.kernel_w = choose(kKernelGrid);
+    p.dilation_h = 1 + choose.upto(2);
+    p.dilation_w = 1 + choose.upto(2);
+    p.stride_h = 1 + choose.upto(3);
+    p.stride_w = 1 + choose.upto(3);
+    p.pad_top = choose.upto(4);
+    p.pad_left = choose.upto(4);
+    p.out_h = output_extent(p.h, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, choose.upto(4));
+    p.out_w = output_extent(p.w, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, choose.upto(4));
+    p.bias = choose.flip();
+    p.residual = choose.flip();
+    p.activation = kClips[choose.upto(2)];
+    if (p.out_h == 0 || p.out_w == 0 || input_count(p) > kLargest || output_count(p) > kLargest) continue;
+    const std::size_t products = weight_count(p) / static_cast<std::size_t>(p.c_out);
+    if (output_count(p) * products <= kMostWork) return p;
+  }
+}
+
+TEST_CASE("conv2d equals the oracle on random shapes of matrix products") {
+  constexpr int kShapes = 120;
+  Choice choose(9);
+  for (std::uint32_t i = 0; i < kShapes; ++i) check_against_oracle(random_product(choose, false), 3000 + 10 * i);
+}
+
+TEST_CASE("conv2d as a matrix product equals the oracle on layers of ResNet, VGG, Inception and CaffeNet") {
+  struct Layer {
+    int n, size, c_in, c_out, kernel, stride, pad, groups;
+  };
+  constexpr Layer kLayers[] = {
+      {1, 56, 64, 64, 3, 1, 1, 1},    {3, 28, 128, 128, 3, 1, 1, 1}, {1, 14, 256, 256, 3, 1, 1, 1},
+      {1, 7, 512, 512, 3, 1, 1, 1},   {2, 7, 512, 512, 3, 1, 1, 1},  {2, 56, 128, 128, 3, 2, 1, 1},
+      {1, 56, 256, 512, 1, 2, 0, 1},  {2, 28, 64, 96, 5, 1, 2, 1},   {1, 35, 48, 64, 5, 1, 2, 1},
+      {1, 27, 96, 256, 5, 1, 2, 2},   {1, 13, 384, 384, 3, 1, 1, 2}, {8, 28, 256, 512, 3, 1, 1, 1},
+      {33, 14, 256, 256, 3, 1, 1, 1}, {5, 32, 16, 16, 3, 1, 1, 1},   {2, 299, 32, 64, 3, 2, 1, 1}};
+  std::uint32_t seed = 5000;
+  for (const Layer& layer : kLayers) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.size, layer.size, layer.c_out, layer.stride);
+    p.c_in = layer.c_in;
+    p.groups = layer.groups;
+    p.kernel_h = p.kernel_w = layer.kernel;
+    p.pad_top = p.pad_left = layer.pad;
+    p.out_h = p.out_w = output_extent(layer.size, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+    p.residual = layer.stride == 1;
+    check_against_oracle(p, seed += 10);
+  }
+}
+
+TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and LeNet") {
+  struct Layer {
+    int n, size, c_in, c_out, kernel, stride, pad;
+  };
+  constexpr Layer kLayers[] = {{2, 224, 3, 64, 7, 2, 3}, {1, 113, 3, 64, 3, 1, 1}, {1, 227, 3, 96, 11, 4, 0},
+                               {3, 28, 1, 24, 5, 1, 0},  {2, 33, 4, 72, 4, 3, 2},  {1, 50, 2, 8, 9, 2, 1}};
+  std::uint32_t seed = 6000;
+  for (const Input input : {Input::NchwFloat, Input::NhwcFloat}) {
+    for (const Layer& layer : kLayers) {
+      Conv2dParams p = stem(Elem::F16, input, layer.n, layer.size, layer.size, layer.c_out, layer.stride);
+      p.c_in = layer.c_in;
+      p.kernel_h = p.kernel_w = layer.kernel;
+      p.pad_top = p.pad_left = layer.pad;
+      p.out_h = p.out_w = output_extent(layer.size, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+      check_against_oracle(p, seed += 10);
+    }
+  }
+}
+
+TEST_CASE("conv2d equals the oracle on groups of few channels") {
+  struct Layer {
+    int n, h, w, groups, channels, stride, pad;
+  };
+  constexpr Layer kLayers[] = {{2, 56, 56, 64, 4, 1, 1},  {1, 56, 56, 64, 8, 2, 1},  {3, 14, 14, 64, 16, 1, 1},
+                               {2, 7, 7, 64, 32, 1, 1},   {1, 28, 28, 32, 32, 2, 1}, {5, 9, 31, 6, 4, 1, 0},
+                               {33, 5, 3, 3, 8, 2, 2},    {1, 1, 1, 2, 16, 1, 1},    {2, 113, 17, 5, 32, 1, 3},
+                               {150, 14, 13, 10, 4, 2, 1}};
+  std::uint32_t seed = 7000;
+  for (const Layer& layer : kLayers) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.h, layer.w, 8, layer.stride);
+    p.groups = layer.groups;
+    p.c_in = p.c_out = layer.groups * layer.channels;
+    p.pad_top = p.pad_left = layer.pad;
+    p.out_h = output_extent(layer.h, 3, layer.stride, 1, layer.pad, layer.pad);
+    p.out_w = output_extent(layer.w, 3, layer.stride, 1, layer.pad, 1);
+    p.residual = layer.stride == 1;
+    REQUIRE(kernels::supports(Conv2dVariant::Grouped3x3, p, 90));
+    check_against_oracle(p, seed += 10);
+  }
+}
+
+TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
+  for (const int channels : {4, 8, 16, 32}) {
+    for (const int stride : {1, 2}) {
+      Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 11, 15, 8, stride);
+      p.groups = channels == 4 ? 22 : 3;
+      p.c_in = p.c_out = channels * p.groups;
+      p.residual = true;
+      Data data = integer_data(p, 48);
+      for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
+      const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::Grouped3x3), oracle.value, shape));
+    }
+  }
+}
+
+TEST_CASE("conv2d as a matrix product gives a picture the same bits in every batch and place") {
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 5, 9, 7, 72, 1);
+  p.c_in = 64;
+  p.residual = true;
+  const Data data = random_data(p, 46);
+  const Device device(p, data);
+  Conv2dParams one = p;
+  one.n = 1;
+  const auto part = [](const std::vector<float>& all, std::size_t count, std::size_t index) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * count);
+    return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
+  };
+  for_each_variant(p, [&](Conv2dVariant variant) {
+    const std::vector<float> all = device.run(variant);
+    for (std::size_t n = 0; n < 5; ++n) {
+      Data alone = data;
+      alone.x = part(data.x, input_count(one), n);
+      alone.residual = part(data.residual, output_count(one), n);
+      REQUIRE(compare_bits(Device(one, alone).run(variant), part(all, output_count(one), n)));
+    }
+  });
+}
+
+TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[sanitize]") {
+  constexpr std::uint32_t kShapes = 40;
+  constexpr std::size_t kProductsExactInHalf = 125;
+  Choice choose(6);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    Conv2dParams p;
+    do {
+      p = random_product(choose, true);
+    } while (weight_count(p) / static_cast<std::size_t>(p.c_out) > kProductsExactInHalf);
+    const Data data = integer_data(p, 150 + i);
+    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for_each_variant(p,
+                     [&](Conv2dVariant variant) { REQUIRE(compare_exact(device.run(variant), oracle.value, shape)); });
+  }
+}
+
+TEST_CASE("conv2d as a matrix product passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 13, 11, 40, 2);
+  p.c_in = 72;
+  p.dilation_w = 2;
+  Data data = random_data(p, 47);
+  data.x[count_of(1, 3, 5, 72)] = kNan;
+  data.x[count_of(1, 13, 11, 72) + 71] = kInfinity;
+  data.x[count_of(2, 13, 11, 72) - 1] = -kInfinity;
+  const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
+  const Device device(p, data);
+  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+  const int variants = for_each_variant(p, [&](Conv2dVariant variant) {
+    REQUIRE(compare_elements(device.run(variant), oracle.value, bounds_of(variant, p, oracle), shape));
+  });
+  REQUIRE(variants > 2);
+}
+
+}  // namespace
+}  // namespace mobicuda::test
