@@ -19,7 +19,8 @@ constexpr std::array<Stage, 7> kStages{{{1, 3, 1, 16, 1},
                                         {6, 3, 1, 320, 1}}};
 
 Value conv_silu(NetworkWriter& net, const std::string& prefix, const Value& x, const Conv& conv) {
-  return net.silu(prefix + ".2", net.conv_bn(prefix + ".0", prefix + ".1", x, conv, {.gain = kSwishGain}));
+  const BatchNormStyle norm{.gain = kSwishGain, .shift = kSwishGain};
+  return net.silu(prefix + ".2", net.conv_bn(prefix + ".0", prefix + ".1", x, conv, norm));
 }
 
 Value squeeze_excite(NetworkWriter& net, const std::string& prefix, const Value& x, std::int64_t squeezed) {

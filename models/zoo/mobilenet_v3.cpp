@@ -30,7 +30,8 @@ constexpr std::array<Block, 15> kBlocks{{{3, 16, 16, false, false, 1},
 constexpr float kEpsilon = 1e-3F;
 
 Value conv_layer(NetworkWriter& net, const std::string& prefix, const Value& x, const Conv& conv, bool hard_swish) {
-  const BatchNormStyle norm{.epsilon = kEpsilon, .gain = hard_swish ? kSwishGain : 1.0};
+  const double deviation = hard_swish ? kSwishGain : 1.0;
+  const BatchNormStyle norm{.epsilon = kEpsilon, .gain = deviation, .shift = deviation};
   const Value y = net.conv_bn(prefix + ".0", prefix + ".1", x, conv, norm);
   return hard_swish ? net.hard_swish(prefix + ".2", y) : net.relu(prefix + ".2", y);
 }

@@ -49,13 +49,14 @@ void NetworkWriter::constant(const std::string& name, const Ints& dims, const st
 }
 
 /// The layer that normalises channels of these moments, which become those behind it.
-BatchNorm NetworkWriter::draw_norm(std::vector<Moments>& channels, double epsilon, double gain, double beta_deviation) {
+BatchNorm NetworkWriter::draw_norm(std::vector<Moments>& channels, double epsilon, double gain, double beta_deviation,
+                                   double shift) {
   constexpr double kGammaDeviation = 0.1;
   constexpr double kLeastVariance = 0.01;  // keeps a dead channel harmless
   BatchNorm norm;
   for (Moments& moments : channels) {
     const auto gamma = static_cast<float>(gain * (1.0 + kGammaDeviation * random_.normal()));
-    const auto beta = static_cast<float>(beta_deviation * random_.normal());
+    const auto beta = static_cast<float>(shift + beta_deviation * random_.normal());
     norm.gamma.push_back(gamma);
     norm.beta.push_back(beta);
     norm.mean.push_back(static_cast<float>(moments.mean));
@@ -127,7 +128,7 @@ Value NetworkWriter::conv_bn(const std::string& conv_name, const std::string& bn
   for (float& bias : conv_bias) bias = static_cast<float>(kConvBiasDeviation * random_.normal());
   std::vector<Moments> biased = moments;
   for (std::size_t o = 0; o < conv_bias.size(); ++o) biased[o].mean += double{conv_bias[o]};
-  BatchNorm norm = draw_norm(biased, double{style.epsilon}, style.gain, kBetaDeviation);
+  BatchNorm norm = draw_norm(biased, double{style.epsilon}, style.gain, kBetaDeviation, style.shift);
 
   Value y;
   if (options_.fold_batchnorm) {

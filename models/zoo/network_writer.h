@@ -46,7 +46,10 @@ constexpr Conv valid_conv(std::int64_t outputs, std::int64_t kernel, std::int64_
 
 struct BatchNormStyle {
   float epsilon = 1e-5F;
-  double gain = 1.0;       ///< the scales lie near it
+  double gain = 1.0;  ///< the scales lie near it
+  /// The shifts lie near it. At 0 an activation behind cuts off half of the values; in a deep network without sums
+  /// around each layer, differences between pictures then vanish or rounding grows. At one deviation neither does.
+  double shift = 0.0;
   bool conv_bias = false;  ///< the convolution in front has a bias of its own
 };
 
@@ -112,7 +115,8 @@ class NetworkWriter {
 
   Value pointwise(const char* op_type, const std::string& name, const Value& x, PointwiseMoments rule);
   Value pool_node(const char* op_type, const std::string& name, const Value& x, const Pool& pool);
-  BatchNorm draw_norm(std::vector<Moments>& moments, double epsilon, double gain, double beta_deviation);
+  BatchNorm draw_norm(std::vector<Moments>& moments, double epsilon, double gain, double beta_deviation,
+                      double shift = 0.0);
   Value dense_scaled(const std::string& name, const Value& x, std::int64_t outputs, double gain, double beta_deviation);
   Value conv_node(const std::string& name, const Value& x, const Conv& conv, const std::vector<float>& weights,
                   const std::vector<float>& bias);
