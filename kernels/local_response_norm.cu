@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -22,14 +22,25 @@ struct Norm {
   int c;
   int before;  ///< channels of a window in front of its own
   int after;
-  float factor;
+  double factor;
   float beta;
   float bias;
 };
 
 template <bool kRoots>
+__device__ __forceinline__ double normalised(const Norm& p, double x, double squares) {
+  const double base = fma(p.factor, squares, static_cast<double>(p.bias));
+  if constexpr (kRoots) {
+    const double root = sqrt(base);
+    return x / (root * sqrt(root));
+  } else {
+    return x / pow(base, static_cast<double>(p.beta));
+  }
+}
+
+template <bool kRoots>
 __device__ __forceinline__ float normalised(const Norm& p, float x, float squares) {
-  const float base = fmaf(p.factor, squares, p.bias);
+  const float base = fmaf(static_cast<float>(p.factor), squares, p.bias);
   if constexpr (kRoots) {
     const float root = sqrtf(base);
     return x / (root * sqrtf(root));
@@ -51,24 +62,24 @@ __global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y
   Packet<T, N> right{};
   if (packet > 0) left = load<N>(x + (at - 1) * N);
   if (packet + 1 < packets) right = load<N>(x + (at + 1) * N);
-  float values[N + 2 * kReach];  // zeros outside of the channels add nothing
+  Real<T> values[N + 2 * kReach];  // zeros outside of the channels add nothing
 #pragma unroll
   for (int j = 0; j < kReach; ++j) {
-    values[j] = to_float(left.item[N - kReach + j]);
-    values[kReach + N + j] = to_float(right.item[j]);
+    values[j] = to_real(left.item[N - kReach + j]);
+    values[kReach + N + j] = to_real(right.item[j]);
   }
 #pragma unroll
-  for (int j = 0; j < N; ++j) values[kReach + j] = to_float(own.item[j]);
+  for (int j = 0; j < N; ++j) values[kReach + j] = to_real(own.item[j]);
   Packet<T, N> result;
 #pragma unroll
   for (int j = 0; j < N; ++j) {
-    float squares = 0.0F;
+    Real<T> squares = 0;
 #pragma unroll
     for (int d = -kReach; d <= kReach; ++d) {
-      const float value = values[kReach + j + d];
-      if (d >= -p.before && d <= p.after) squares = fmaf(value, value, squares);
+      const Real<T> value = values[kReach + j + d];
+      if (d >= -p.before && d <= p.after) squares = fused_multiply_add(value, value, squares);
     }
-    result.item[j] = from_float<T>(normalised<kRoots>(p, values[kReach + j], squares));
+    result.item[j] = from_real<T>(normalised<kRoots>(p, values[kReach + j], squares));
   }
   store<N>(y + at * N, result);
 }
@@ -83,12 +94,12 @@ __global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y)
   const int first = max(channel - p.before, 0);
   const int last = min(channel + p.after, p.c - 1);
   const T* pixel = x + at - channel;
-  float squares = 0.0F;
+  Real<T> squares = 0;
   for (int k = first; k <= last; ++k) {
-    const float value = to_float(pixel[k]);
-    squares = fmaf(value, value, squares);
+    const Real<T> value = to_real(pixel[k]);
+    squares = fused_multiply_add(value, value, squares);
   }
-  y[at] = from_float<T>(normalised<kRoots>(p, to_float(pixel[channel]), squares));
+  y[at] = from_real<T>(normalised<kRoots>(p, to_real(pixel[channel]), squares));
 }
 
 template <class T, bool kRoots>
@@ -118,10 +129,18 @@ cudaError_t local_response_norm(const LocalResponseNormParams& p, const void* x,
                   p.c,
                   static_cast<int>(std::min((p.size - 1) / 2, most)),
                   static_cast<int>(std::min(p.size / 2, most)),
-                  p.alpha / static_cast<float>(p.size),
+                  static_cast<double>(p.alpha) / p.size,
                   p.beta,
                   p.bias};
-  return p.elem == Elem::F32 ? norm_of<float>(norm, x, y, where) : norm_of<__half>(norm, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return norm_of<float>(norm, x, y, where);
+    case Elem::F16:
+      return norm_of<__half>(norm, x, y, where);
+    case Elem::F64:
+      return norm_of<double>(norm, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

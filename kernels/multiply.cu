@@ -7,9 +7,8 @@
 
 #include <algorithm>
 
-#include "activation.cuh"
 #include "fast_division.cuh"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -101,12 +100,12 @@ __global__ void __launch_bounds__(kThreads) multiply_kernel(Product p, const T* 
     for (int i = 0; i < kRowsPerThread; ++i) {
       const std::int64_t at = row + i * step;
       if (at >= p.rows) break;
-      float products[N];
+      Real<T> products[N];
 #pragma unroll
-      for (int j = 0; j < N; ++j) products[j] = to_float(left[i].item[j]) * to_float(right[i].item[j]);
+      for (int j = 0; j < N; ++j) products[j] = to_real(left[i].item[j]) * to_real(right[i].item[j]);
       apply(p.activation, products);
 #pragma unroll
-      for (int j = 0; j < N; ++j) left[i].item[j] = from_float<T>(products[j]);
+      for (int j = 0; j < N; ++j) left[i].item[j] = from_real<T>(products[j]);
       store<N>(y + at * p.columns + column, left[i]);
     }
   }
@@ -159,8 +158,15 @@ cudaError_t multiply(const MultiplyParams& p, const void* a, const void* b, void
                   FastDivision(static_cast<std::uint32_t>(axes.extent[1])),
                   p.activation};
   std::copy(axes.stride, axes.stride + kAxes, product.stride);
-  return p.elem == Elem::F32 ? multiply_of<float>(product, a, b, y, where)
-                             : multiply_of<__half>(product, a, b, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return multiply_of<float>(product, a, b, y, where);
+    case Elem::F16:
+      return multiply_of<__half>(product, a, b, y, where);
+    case Elem::F64:
+      return multiply_of<double>(product, a, b, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

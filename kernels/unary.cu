@@ -4,8 +4,7 @@
 // loads before the first store. Full-accuracy expf, tanhf and expm1f.
 #include "unary.h"
 
-#include "clip.cuh"
-#include "packet.cuh"
+#include "real.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -13,20 +12,41 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kPackets = 2;
 
-__device__ __forceinline__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
-  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+
+template <class R>
+__device__ __forceinline__ R full_sigmoid(R x) {
+  const R e = exponential(x < 0 ? x : -x);  // at most 1: neither overflow nor a difference of near numbers
+  return (x < 0 ? e : R{1}) / (R{1} + e);
+}
+
+template <UnaryFunction F>
+__device__ __forceinline__ double evaluate(double x, float alpha) {
+  if constexpr (F == UnaryFunction::Sigmoid) {
+    return full_sigmoid(x);
+  } else if constexpr (F == UnaryFunction::Silu) {
+    return x * full_sigmoid(x);
+  } else if constexpr (F == UnaryFunction::HardSwish) {
+    return x * apply(Clip{0.0F, 1.0F}, x / 6.0 + 0.5);
+  } else if constexpr (F == UnaryFunction::Tanh) {
+    return tanh(x);
+  } else if constexpr (F == UnaryFunction::LeakyRelu) {
+    return x < 0.0 ? alpha * x : x;
+  } else {
+    return x < 0.0 ? alpha * expm1(x) : x;
+  }
 }
 
 template <UnaryFunction F>
 __device__ __forceinline__ float evaluate(float x, float alpha) {
   if constexpr (F == UnaryFunction::Sigmoid) {
-    return sigmoid(x);
+    return full_sigmoid(x);
   } else if constexpr (F == UnaryFunction::Silu) {
-    return x * sigmoid(x);
+    return x * full_sigmoid(x);
   } else if constexpr (F == UnaryFunction::HardSwish) {
     constexpr float kSixth = 1.0F / 6.0F;
-    return x * apply({0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
+    return x * apply(Clip{0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
   } else if constexpr (F == UnaryFunction::Tanh) {
     return tanhf(x);
   } else if constexpr (F == UnaryFunction::LeakyRelu) {
@@ -53,12 +73,12 @@ __global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, 
     if (at >= packets) break;
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-      values[i].item[j] = from_float<T>(evaluate<F>(to_float(values[i].item[j]), alpha));
+      values[i].item[j] = from_real<T>(evaluate<F>(to_real(values[i].item[j]), alpha));
     }
     store<N>(y + at * N, values[i]);
   }
   const std::int64_t tail = packets * N + threadIdx.x;  // fewer than N elements after the last packet
-  if (blockIdx.x == 0 && tail < elements) y[tail] = from_float<T>(evaluate<F>(to_float(x[tail]), alpha));
+  if (blockIdx.x == 0 && tail < elements) y[tail] = from_real<T>(evaluate<F>(to_real(x[tail]), alpha));
 }
 
 template <class T, int N>
@@ -97,7 +117,15 @@ cudaError_t unary_of(const UnaryParams& p, const void* x, void* y, const Launch&
 cudaError_t unary(const UnaryParams& p, const void* x, void* y, const Launch& where) {
   if (p.elements < 0) return cudaErrorInvalidValue;
   if (p.elements == 0) return cudaSuccess;
-  return p.elem == Elem::F32 ? unary_of<float>(p, x, y, where) : unary_of<__half>(p, x, y, where);
+  switch (p.elem) {
+    case Elem::F32:
+      return unary_of<float>(p, x, y, where);
+    case Elem::F16:
+      return unary_of<__half>(p, x, y, where);
+    case Elem::F64:
+      return unary_of<double>(p, x, y, where);
+  }
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace mobicuda::kernels

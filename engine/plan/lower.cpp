@@ -4,16 +4,6 @@
 
 namespace mobicuda {
 
-namespace {
-
-// Whether the kernels of this operation compute in double.
-bool has_fp64(const Op& op) {
-  return !std::holds_alternative<Mul>(op) && !std::holds_alternative<Unary>(op) &&
-         !std::holds_alternative<LocalResponseNorm>(op);
-}
-
-}  // namespace
-
 std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node, const EngineOptions& options) {
   const auto fits_int = [&](ValueId id) {
     constexpr std::int64_t kMaxInt = std::numeric_limits<int>::max();
@@ -29,9 +19,6 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   if (const auto* transpose = std::get_if<Transpose>(&node.op);
       transpose != nullptr && !transpose_params(graph.value(node.inputs[0]).desc.shape, *transpose)) {
     return "Transpose of more than 4 axes that part has no kernel";
-  }
-  if (options.precision == Precision::Fp64 && !has_fp64(node.op)) {
-    return "no fp64 kernel for " + std::string(op_name(node.op));
   }
   if (const auto* mul = std::get_if<Mul>(&node.op); mul != nullptr) {
     kernels::MultiplyParams params = multiply_params(graph, node, *mul);

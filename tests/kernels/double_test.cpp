@@ -12,8 +12,11 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/layout_transform.h"
+#include "kernels/local_response_norm.h"
+#include "kernels/multiply.h"
 #include "kernels/pooling.h"
 #include "kernels/softmax.h"
+#include "kernels/unary.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/random.h"
@@ -284,6 +287,71 @@ TEST_CASE("activations in double keep the bits of double", "[sanitize]") {
   for (std::size_t i = 0; i < kCount; ++i) {
     const double expected = a[i] * std::min(std::max(a[i] / 6.0 + 0.5, 0.0), 1.0);
     REQUIRE(std::abs(y[i] - expected) <= 4 * 0x1p-53 * std::abs(a[i]));
+  }
+}
+
+TEST_CASE("unary functions, products and norms in double keep the bits of double", "[sanitize]") {
+  constexpr int kPixels = 31;
+  constexpr int kC = 10;
+  constexpr std::size_t kCount = kPixels * kC;
+  const Doubles x = random_doubles(16, kCount);
+  const Doubles gate = random_doubles(17, kC);
+  const DeviceTensor in = on_device(x);
+  const DeviceTensor factors = on_device(gate);
+  constexpr double kRelative = 16 * 0x1p-53;
+  const auto check_relative = [&](const Doubles& y, const std::function<double(std::size_t)>& expected) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      CAPTURE(i, x[i], y[i], expected(i));
+      REQUIRE(std::abs(y[i] - expected(i)) <= kRelative * std::abs(expected(i)));
+    }
+  };
+  const auto unary = [&](kernels::UnaryFunction function) {
+    kernels::UnaryParams p;
+    p.elem = Elem::F64;
+    p.function = function;
+    p.alpha = 0.25F;
+    p.elements = kCount;
+    return run(kCount,
+               [&](void* out, const kernels::Launch& where) { return kernels::unary(p, in.data(), out, where); });
+  };
+  check_relative(unary(kernels::UnaryFunction::Sigmoid), [&](std::size_t i) { return 1.0 / (1.0 + std::exp(-x[i])); });
+  check_relative(unary(kernels::UnaryFunction::Silu), [&](std::size_t i) { return x[i] / (1.0 + std::exp(-x[i])); });
+  check_relative(unary(kernels::UnaryFunction::HardSwish), [&](std::size_t i) { return x[i] * (x[i] / 6.0 + 0.5); });
+  check_relative(unary(kernels::UnaryFunction::Tanh), [&](std::size_t i) { return std::tanh(x[i]); });
+  check_relative(unary(kernels::UnaryFunction::Elu),
+                 [&](std::size_t i) { return x[i] < 0.0 ? 0.25 * std::expm1(x[i]) : x[i]; });
+
+  kernels::MultiplyParams product;
+  product.elem = Elem::F64;
+  product.axes = 2;
+  product.extent[0] = kPixels;
+  product.extent[1] = kC;
+  product.b_stride[1] = 1;
+  check_relative(run(kCount,
+                     [&](void* out, const kernels::Launch& where) {
+                       return kernels::multiply(product, in.data(), factors.data(), out, where);
+                     }),
+                 [&](std::size_t i) { return x[i] * gate[i % kC]; });
+
+  for (const float beta : {0.75F, 0.6F}) {
+    kernels::LocalResponseNormParams norm;
+    norm.elem = Elem::F64;
+    norm.pixels = kPixels;
+    norm.c = kC;
+    norm.size = 3;
+    norm.alpha = 0.1F;
+    norm.beta = beta;
+    norm.bias = 1.0F;
+    check_relative(run(kCount,
+                       [&](void* out, const kernels::Launch& where) {
+                         return kernels::local_response_norm(norm, in.data(), out, where);
+                       }),
+                   [&](std::size_t i) {
+                     double squares = x[i] * x[i];
+                     if (i % kC > 0) squares += x[i - 1] * x[i - 1];
+                     if (i % kC + 1 < kC) squares += x[i + 1] * x[i + 1];
+                     return x[i] / std::pow(1.0 + static_cast<double>(0.1F) / 3.0 * squares, static_cast<double>(beta));
+                   });
   }
 }
 
