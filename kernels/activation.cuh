@@ -20,6 +20,14 @@ __device__ __forceinline__ float sigmoid(float x) {
 /// x * min(max(x / 6 + 1/2, 0), 1). The saturation turns NaN into 0, the product brings it back.
 __device__ __forceinline__ float hard_swish(float x) { return x * __saturatef(fmaf(x, 1.0F / 6.0F, 0.5F)); }
 
+/// A call: the code is long, and a kernel would have it once for each value of a thread. (A template, so that files
+/// that do not use it have none.)
+template <class R>
+__device__ __noinline__ R tanh_or_elu(ActivationKind kind, R alpha, R x) {
+  if (kind == ActivationKind::Tanh) return tanhf(x);
+  return x < R{0} ? alpha * expm1f(x) : x;
+}
+
 template <int kCount>
 __device__ __forceinline__ void apply(const Activation& activation, float (&values)[kCount]) {
   const auto each = [&](auto function) {
@@ -36,12 +44,11 @@ __device__ __forceinline__ void apply(const Activation& activation, float (&valu
       return each([](float x) { return x * sigmoid(x); });
     case ActivationKind::HardSwish:
       return each([](float x) { return hard_swish(x); });
-    case ActivationKind::Tanh:
-      return each([](float x) { return tanhf(x); });
     case ActivationKind::LeakyRelu:
       return each([alpha](float x) { return x < 0.0F ? alpha * x : x; });
+    case ActivationKind::Tanh:
     case ActivationKind::Elu:
-      return each([alpha](float x) { return x < 0.0F ? alpha * expm1f(x) : x; });
+      return each([&](float x) { return tanh_or_elu<float>(activation.kind, alpha, x); });
   }
 }
 

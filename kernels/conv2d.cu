@@ -45,7 +45,8 @@ struct Table {
 const Table& table() {
   static const Table all = [] {
     Table joined;
-    for (const auto family : {conv2d_simt_entries()}) {
+    for (const auto family : {conv2d_simt_entries(), conv2d_mma_entries(), conv2d_wgmma_entries(),
+                              conv2d_grouped_entries(), conv2d_first_entries()}) {
       for (const Conv2dEntry& entry : family) {
         joined.variants.push_back(entry.variant);
         joined.entries.push_back(entry);
@@ -134,6 +135,24 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers
   return cudaErrorInvalidValue;
 }
 
+/// Pixels that lie apart are written 16 bytes at a time.
+bool pitch_fits(const Conv2dParams& p, const Conv2dEntry* entry) {
+  return p.elem == Elem::F16 && entry != nullptr && p.c_out % kOutMultiple == 0 && p.y_pitch % kOutMultiple == 0 &&
+         p.y_pitch >= p.c_out && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
+}
+
+/// Of the current device, major * 10 + minor.
+cudaError_t current_capability(int& capability) {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  cudaError_t status = cudaGetDevice(&device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  capability = major * 10 + minor;
+  return status;
+}
+
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
@@ -147,6 +166,18 @@ std::span<const Conv2dVariant> conv2d_variants() { return table().variants; }
 Conv2dTile conv2d_tile(Conv2dVariant variant) {
   const Conv2dEntry* const entry = entry_of(variant);
   return entry == nullptr ? Conv2dTile{} : entry->tile;
+}
+
+Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
+  const Conv2dTile tile = conv2d_tile(variant);
+  if (tile.bk == 0) return {};
+  const std::int64_t taps = std::int64_t{p.kernel_h} * p.kernel_w;
+  const std::int64_t group_in = p.c_in / p.groups;
+  const std::int64_t bk = tile.bk;
+  const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
+  const std::int64_t m_tiles = ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{tile.bm});
+  const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups;
+  return {m_tiles * n_tiles * tile.split_k, ceil_div(slices, std::int64_t{tile.split_k})};
 }
 
 std::string_view name(Conv2dVariant variant) {
@@ -173,6 +204,7 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
                         p.dilation_w > 0 && p.groups > 0;
   if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
+  if (p.y_pitch != 0 && !pitch_fits(p, entry_of(variant))) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
@@ -218,8 +250,9 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
 
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  int capability = 0;
+  if (const cudaError_t status = current_capability(capability); status != cudaSuccess) return status;
+  if (!supports(variant, params, capability)) return cudaErrorInvalidValue;
   const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
   if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
     return entry->launch(params, buffers, where);

@@ -11,14 +11,16 @@ namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
 // y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's,
-// for F64 double's; an input in float or in bytes is not rounded to elem.
+// for F64 double's; an input in float or in bytes is not rounded to elem, but by the First variants.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
 /// multiple of 8 up to 64, no residual, not F64; 2x4 and 8x8 are the pixels x channels of a thread.
 /// docs/kernels/conv2d.md says which to use. Simt, spelt pixels x channels x slice of k, is a matrix product of
 /// gathered pixels for float and double, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a
-/// tile's sum. 128x128 is for float only.
+/// tile's sum. 128x128 is for float only. Mma and Wgmma are matrix products for half on tensor cores, groups of a
+/// multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's sum.
+/// Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -33,12 +35,40 @@ enum class Conv2dVariant : std::uint8_t {
   Dmma64x64x16,
   Dmma32x32x32K2,
   Dmma16x32x64K4,
+  Mma128x128x64,
+  Mma128x64x64,
+  Mma128x32x64,
+  Mma64x64x64,
+  Mma64x64x64S2,
+  Mma64x64x64S4,
+  Mma64x64x64S8,
+  Mma64x32x64,
+  Mma64x32x64S2,
+  Mma64x32x64S4,
+  Mma64x32x64S8,
+  Mma32x32x64,
+  Mma32x32x64S4,
+  Wgmma128x64x64,
+  Wgmma128x128x64,
+  Wgmma256x64x64,
+  Wgmma256x128x64,
+  Wgmma128x256x64,
+  Grouped3x3,
+  First32,
+  First64,
 };
 
-/// What a matrix product cuts the output into, for choosing one; zeros for other variants.
+/// What a matrix product cuts the output into; zeros for other variants.
 struct Conv2dTile {
-  int bm, bn, bk;  ///< pixels, channels, slice of the sum
-  int split_k;     ///< blocks that share a tile's sum
+  int bm, bn, bk;           ///< pixels, channels, slice of the sum
+  int split_k;              ///< blocks that share a tile's sum
+  bool whole_taps = false;  ///< a slice is of one tap
+};
+
+/// How much a launch of a matrix product has to do, for choosing one.
+struct Conv2dWork {
+  std::int64_t blocks;
+  std::int64_t slices;  ///< of a block
 };
 
 struct Conv2dParams {
@@ -55,6 +85,7 @@ struct Conv2dParams {
   int groups = 1;
   bool bias = false;
   bool residual = false;
+  int y_pitch = 0;  ///< elements from a pixel of y to the next, 0: c_out; only tensor cores on half take another
   Activation activation{};
   float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};  ///< of the channels of NhwcUint8
   float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};
@@ -63,6 +94,8 @@ struct Conv2dParams {
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
 Conv2dTile conv2d_tile(Conv2dVariant variant);
+/// Of a matrix product that supports the parameters.
+Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
 /// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
 

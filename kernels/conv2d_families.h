@@ -30,5 +30,9 @@ struct Conv2dEntry {
 
 // In the order of Conv2dVariant.
 std::span<const Conv2dEntry> conv2d_simt_entries();
+std::span<const Conv2dEntry> conv2d_mma_entries();
+std::span<const Conv2dEntry> conv2d_wgmma_entries();
+std::span<const Conv2dEntry> conv2d_grouped_entries();
+std::span<const Conv2dEntry> conv2d_first_entries();
 
 }  // namespace mobicuda::kernels

@@ -106,11 +106,16 @@ struct Entry {
 
 template <class S>
 constexpr Entry strip(Variant variant, std::string_view name) {
-  return {variant,
-          name,
-          S::kWindow,
-          {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), tile_of<S>(Elem::F64)},
-          {launch_strip<float, S>, launch_strip<__half, S>, launch_strip<double, S>}};
+  Entry entry{variant,
+              name,
+              S::kWindow,
+              {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), {}},
+              {launch_strip<float, S>, launch_strip<__half, S>, nullptr}};
+  if constexpr (S::kVectorBytes == 16) {  // of double, two channels at least
+    entry.tile[static_cast<std::size_t>(Elem::F64)] = tile_of<S>(Elem::F64);
+    entry.launch[static_cast<std::size_t>(Elem::F64)] = launch_strip<double, S>;
+  }
+  return entry;
 }
 
 // Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
@@ -174,6 +179,7 @@ bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int co
     return false;
   }
   if (static_cast<std::size_t>(variant) >= kVariantCount) return false;
+  if (entry_of(variant).launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
   const int window = entry_of(variant).window;
   if (window == 0) return true;
   const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;

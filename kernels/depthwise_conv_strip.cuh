@@ -82,30 +82,66 @@ class HeldWeights {
   Real<T> values_[kConvertsLate ? 1 : kTaps][kVector];  // (ky * window + kx, channels)
 };
 
-/// Adds one input row, `row` rows below the strip's first, to the outputs it belongs to.
-template <class T, class S, int kStride, class W, int kVector>
-__device__ __forceinline__ void add_row(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
-                                        const HeldWeights<T, S>& weights,
-                                        Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
-  constexpr int kInColumns = StripShape<T, S, kStride>::kInColumns;
-  Real<T> values[kInColumns][kVector];
+/// The row of outputs that an input row adds to through row `ky` of the window, or -1.
+template <class S, int kStride>
+__device__ __forceinline__ constexpr int output_row(int row, int ky) {
+  const int below = row - ky;
+  return below < 0 || below % kStride != 0 || below / kStride >= S::kRows ? -1 : below / kStride;
+}
+
+template <class R, int kVector>
+__device__ __forceinline__ void add_tap(const R (&values)[kVector], const R (&factor)[kVector], R (&sums)[kVector]) {
 #pragma unroll
-  for (int j = 0; j < kInColumns; ++j) unpack<T>(words[j], values[j]);
+  for (int v = 0; v < kVector; ++v) sums[v] = fused_multiply_add(values[v], factor[v], sums[v]);
+}
+
+// Both add one input row, `row` rows below the strip's first, to the outputs it belongs to; an output has its taps
+// added in the same order.
+
+/// Column by column of the row, for weights that are floats.
+template <class T, class S, int kStride, class W, int kVector>
+__device__ __forceinline__ void add_columns(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
+                                            const HeldWeights<T, S>& weights,
+                                            Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
+#pragma unroll
+  for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) {
+    Real<T> values[kVector];
+    unpack<T>(words[j], values);
+#pragma unroll
+    for (int ky = 0; ky < S::kWindow; ++ky) {
+      const int y = output_row<S, kStride>(row, ky);
+      if (y < 0) continue;
+#pragma unroll
+      for (int kx = 0; kx < S::kWindow; ++kx) {
+        const int right = j - kx;
+        if (right < 0 || right % kStride != 0 || right / kStride >= S::kColumns) continue;
+        Real<T> factor[kVector];
+        weights.get(ky * S::kWindow + kx, factor);
+        add_tap(values, factor, sums[y][right / kStride]);
+      }
+    }
+  }
+}
+
+/// Tap by tap of the window, so that each weight is converted once.
+template <class T, class S, int kStride, class W, int kVector>
+__device__ __forceinline__ void add_taps(int row, const W (&words)[StripShape<T, S, kStride>::kInColumns],
+                                         const HeldWeights<T, S>& weights,
+                                         Real<T> (&sums)[S::kRows][S::kColumns][kVector]) {
+  Real<T> values[StripShape<T, S, kStride>::kInColumns][kVector];
+#pragma unroll
+  for (int j = 0; j < StripShape<T, S, kStride>::kInColumns; ++j) unpack<T>(words[j], values[j]);
 #pragma unroll
   for (int ky = 0; ky < S::kWindow; ++ky) {
-    const int below = row - ky;
-    if (below < 0 || below % kStride != 0 || below / kStride >= S::kRows) continue;
+    const int y = output_row<S, kStride>(row, ky);
+    if (y < 0) continue;
 #pragma unroll
     for (int kx = 0; kx < S::kWindow; ++kx) {
       Real<T> factor[kVector];
       weights.get(ky * S::kWindow + kx, factor);
 #pragma unroll
       for (int column = 0; column < S::kColumns; ++column) {
-#pragma unroll
-        for (int v = 0; v < kVector; ++v) {
-          Real<T>& sum = sums[below / kStride][column][v];
-          sum = fused_multiply_add(values[column * kStride + kx][v], factor[v], sum);
-        }
+        add_tap(values[column * kStride + kx], factor, sums[y][column]);
       }
     }
   }
@@ -175,7 +211,11 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
   for (int row = 0; row < Shape::kInRows; ++row) {
     const int ahead = row + S::kRowsAhead;
     if (ahead < Shape::kInRows) load_row(ahead, rows[ahead % kBuffers]);
-    add_row<T, S, kStride>(row, rows[row % kBuffers], weights, sums);
+    if constexpr (S::kWindow == 3) {
+      add_columns<T, S, kStride>(row, rows[row % kBuffers], weights, sums);
+    } else {
+      add_taps<T, S, kStride>(row, rows[row % kBuffers], weights, sums);
+    }
     const int top = row - (S::kWindow - 1);
     if (top < 0 || top % kStride != 0) continue;
 

@@ -17,41 +17,36 @@ constexpr int kThreads = 128;
 constexpr int kReach = 2;
 constexpr float kThreeQuarters = 0.75F;
 
+template <class R>
 struct Norm {
   std::int64_t pixels;
   int c;
   int before;  ///< channels of a window in front of its own
   int after;
-  double factor;
-  float beta;
-  float bias;
+  R factor;
+  R beta;
+  R bias;
 };
 
-template <bool kRoots>
-__device__ __forceinline__ double normalised(const Norm& p, double x, double squares) {
-  const double base = fma(p.factor, squares, static_cast<double>(p.bias));
-  if constexpr (kRoots) {
-    const double root = sqrt(base);
-    return x / (root * sqrt(root));
-  } else {
-    return x / pow(base, static_cast<double>(p.beta));
-  }
-}
+__device__ __forceinline__ float square_root(float x) { return sqrtf(x); }
+__device__ __forceinline__ double square_root(double x) { return sqrt(x); }
+__device__ __forceinline__ float power(float x, float exponent) { return powf(x, exponent); }
+__device__ __forceinline__ double power(double x, double exponent) { return pow(x, exponent); }
 
-template <bool kRoots>
-__device__ __forceinline__ float normalised(const Norm& p, float x, float squares) {
-  const float base = fmaf(static_cast<float>(p.factor), squares, p.bias);
+template <bool kRoots, class R>
+__device__ __forceinline__ R normalised(const Norm<R>& p, R x, R squares) {
+  const R base = fused_multiply_add(p.factor, squares, p.bias);
   if constexpr (kRoots) {
-    const float root = sqrtf(base);
-    return x / (root * sqrtf(root));
+    const R root = square_root(base);
+    return x / (root * square_root(root));
   } else {
-    return x / powf(base, p.beta);
+    return x / power(base, p.beta);
   }
 }
 
 // grid (packets)
 template <class T, int N, bool kRoots>
-__global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) near_kernel(Norm<Real<T>> p, const T* x, T* y) {
   wait_for_predecessor();
   const int packets = p.c / N;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -86,7 +81,7 @@ __global__ void __launch_bounds__(kThreads) near_kernel(Norm p, const T* x, T* y
 
 // grid (elements)
 template <class T, bool kRoots>
-__global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) any_kernel(Norm<Real<T>> p, const T* x, T* y) {
   wait_for_predecessor();
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at >= p.pixels * p.c) return;
@@ -103,7 +98,7 @@ __global__ void __launch_bounds__(kThreads) any_kernel(Norm p, const T* x, T* y)
 }
 
 template <class T, bool kRoots>
-cudaError_t launch_norm(const Norm& norm, const void* x, void* y, const Launch& where) {
+cudaError_t launch_norm(const Norm<Real<T>>& norm, const void* x, void* y, const Launch& where) {
   constexpr int kN = kWide<T>;
   const bool near = norm.c % kN == 0 && norm.before <= kReach && norm.after <= kReach && aligned_16(x, y);
   const std::int64_t threads = norm.pixels * (near ? norm.c / kN : norm.c);
@@ -114,9 +109,17 @@ cudaError_t launch_norm(const Norm& norm, const void* x, void* y, const Launch& 
 }
 
 template <class T>
-cudaError_t norm_of(const Norm& norm, const void* x, void* y, const Launch& where) {
-  return norm.beta == kThreeQuarters ? launch_norm<T, true>(norm, x, y, where)
-                                     : launch_norm<T, false>(norm, x, y, where);
+cudaError_t norm_of(const LocalResponseNormParams& p, const void* x, void* y, const Launch& where) {
+  using R = Real<T>;
+  const std::int64_t most = p.c;
+  const Norm<R> norm{p.pixels,
+                     p.c,
+                     static_cast<int>(std::min((p.size - 1) / 2, most)),
+                     static_cast<int>(std::min(p.size / 2, most)),
+                     static_cast<R>(p.alpha) / static_cast<R>(p.size),
+                     p.beta,
+                     p.bias};
+  return p.beta == kThreeQuarters ? launch_norm<T, true>(norm, x, y, where) : launch_norm<T, false>(norm, x, y, where);
 }
 
 }  // namespace
@@ -124,21 +127,13 @@ cudaError_t norm_of(const Norm& norm, const void* x, void* y, const Launch& wher
 cudaError_t local_response_norm(const LocalResponseNormParams& p, const void* x, void* y, const Launch& where) {
   if (p.pixels < 0 || p.c < 0 || p.size <= 0) return cudaErrorInvalidValue;
   if (p.pixels == 0 || p.c == 0) return cudaSuccess;
-  const std::int64_t most = p.c;
-  const Norm norm{p.pixels,
-                  p.c,
-                  static_cast<int>(std::min((p.size - 1) / 2, most)),
-                  static_cast<int>(std::min(p.size / 2, most)),
-                  static_cast<double>(p.alpha) / p.size,
-                  p.beta,
-                  p.bias};
   switch (p.elem) {
     case Elem::F32:
-      return norm_of<float>(norm, x, y, where);
+      return norm_of<float>(p, x, y, where);
     case Elem::F16:
-      return norm_of<__half>(norm, x, y, where);
+      return norm_of<__half>(p, x, y, where);
     case Elem::F64:
-      return norm_of<double>(norm, x, y, where);
+      return norm_of<double>(p, x, y, where);
   }
   return cudaErrorInvalidValue;
 }

@@ -100,13 +100,22 @@ void pack_slices(const Entry& entry, const SqueezeExciteParams& p, const Squeeze
   }
 }
 
+/// As many clusters as the GPU holds at once, all with the same number of pictures but for the last.
 template <class T>
-cudaError_t launch_variant(const Entry& entry, const Arguments& a, unsigned blocks, const Launch& where) {
+cudaError_t launch_variant(const Entry& entry, const Arguments& a, const Launch& where) {
   const auto kernel = entry.held ? squeeze::squeeze_excite_kernel<T, true> : squeeze::squeeze_excite_kernel<T, false>;
+  const auto ranks = static_cast<unsigned>(entry.ranks);
   const auto bytes = static_cast<std::size_t>(a.at.all);
-  const cudaError_t status = allow_shared_memory(kernel, bytes);
+  cudaError_t status = allow_shared_memory(kernel, kMostShared);  // not bytes: another thread may want more
+  int at_once = 0;
+  if (status == cudaSuccess) {
+    const ClusterConfig config(dim3(ranks), dim3(kThreads), bytes, ranks, {});
+    status = cudaOccupancyMaxActiveClusters(&at_once, kernel, config.get());
+  }
   if (status != cudaSuccess) return status;
-  return launch_clusters(kernel, dim3(blocks), dim3(kThreads), bytes, static_cast<unsigned>(entry.ranks), where, a);
+  const int rounds = ceil_div(a.n, std::max(1, at_once));
+  const auto clusters = static_cast<unsigned>(ceil_div(a.n, rounds));
+  return launch_clusters(kernel, dim3(clusters * ranks), dim3(kThreads), bytes, ranks, where, a);
 }
 
 }  // namespace
@@ -119,10 +128,10 @@ bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, int co
   if (static_cast<std::size_t>(variant) >= kVariantCount || compute_capability < 90) return false;
   if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
+  if (p.elem == Elem::F64) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
-  if (p.squeezed < 1 || p.squeezed > kThreads || p.c / entry.ranks > kThreads) return false;
-  constexpr int kMostBlocks = 1 << 30;
-  if (p.n > kMostBlocks / entry.ranks) return false;
+  constexpr int kMostColumns = 256;  // of a matrix
+  if (p.squeezed < 1 || p.squeezed > kMostColumns || p.c / entry.ranks > kMostColumns) return false;
   const std::int64_t band_bytes = std::int64_t{ceil_div(p.pixels, entry.ranks)} * p.c * size_of(p.elem);
   return (!entry.held || band_bytes <= kMostShared) && layout_of(entry, p).all <= kMostShared;
 }
@@ -158,6 +167,7 @@ cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExcitePara
   a.x = x;
   a.packed = static_cast<const unsigned char*>(packed);
   a.y = y;
+  a.n = p.n;
   a.pixels = p.pixels;
   a.c = p.c;
   a.squeezed = p.squeezed;
@@ -168,9 +178,7 @@ cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExcitePara
   a.squeeze_activation = p.squeeze_activation;
   a.gate_activation = p.gate_activation;
   a.at = layout_of(entry, p);
-  const auto blocks = static_cast<unsigned>(p.n * entry.ranks);
-  return p.elem == Elem::F32 ? launch_variant<float>(entry, a, blocks, where)
-                             : launch_variant<__half>(entry, a, blocks, where);
+  return p.elem == Elem::F32 ? launch_variant<float>(entry, a, where) : launch_variant<__half>(entry, a, where);
 }
 
 }  // namespace mobicuda::kernels

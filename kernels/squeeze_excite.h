@@ -19,7 +19,7 @@ namespace mobicuda::kernels {
 enum class SqueezeExciteVariant : std::uint8_t { Cluster2, Cluster4, Cluster8, Cluster2Reread, Cluster8Reread };
 
 struct SqueezeExciteParams {
-  Elem elem = Elem::F32;  ///< of x, the weights and y
+  Elem elem = Elem::F32;  ///< of x, the weights and y; not F64
   int n = 0;
   int pixels = 0;    ///< of a picture
   int c = 0;         ///< a multiple of 8

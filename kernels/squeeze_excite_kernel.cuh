@@ -7,7 +7,7 @@
 
 namespace mobicuda::kernels::squeeze {
 
-inline constexpr int kThreads = 256;
+inline constexpr int kThreads = 512;
 inline constexpr int kMostGroups = 8;  // of threads that share a dot product
 
 /// Where things lie in a block's shared memory, in bytes.
@@ -19,7 +19,7 @@ struct Arguments {
   const void* x;
   const unsigned char* packed;  ///< a slice for each rank; then reduce_bias (squeezed) and expand_bias (c) in float
   void* y;
-  int pixels, c, squeezed;
+  int n, pixels, c, squeezed;
   int ranks;
   int band;      ///< pixels of a rank
   int channels;  ///< c / ranks: of the dot products that are a rank's own
@@ -66,11 +66,12 @@ __device__ __forceinline__ int multiply_parts(const T* matrix, const float* vect
 
 __device__ __forceinline__ float add_up(const float* parts, int count, int stride) {
   float sum = 0.0F;
+#pragma unroll 8
   for (int i = 0; i < count; ++i) sum += parts[i * stride];
   return sum;
 }
 
-/// One cluster for each picture; its blocks share the pixels, and then the channels.
+/// A cluster takes every so-manieth picture; its blocks share the pixels, and then the channels.
 template <class T, bool kHeld>
 __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused]] const Arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -82,6 +83,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
   const auto* const reduce = reinterpret_cast<const T*>(shared);   // (channels, even(squeezed))
   const T* const expand = reduce + a.channels * even(a.squeezed);  // (squeezed, even(channels))
   const auto floats = [&](int at) { return reinterpret_cast<float*>(shared + at); };
+  float* const sums = floats(a.at.sums);
   float* const partial = floats(a.at.partial);
   float* const mean = floats(a.at.mean);
   float* const parts = floats(a.at.parts);
@@ -98,78 +100,89 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
   const float gate_bias = thread < a.channels ? biases[a.squeezed + own + thread] : 0.0F;
   wait_for_predecessor();
 
+  // A thread has one packet of channels (more where they are many) of every groups-th pixel of the band.
   const int first = min(rank * a.band, a.pixels);
   const int pixels = min(a.band, a.pixels - first);
   const int packets = a.c / kN;
-  const std::size_t start = (static_cast<std::size_t>(blockIdx.x / a.ranks) * a.pixels + first) * a.c;
-  const T* const x = static_cast<const T*>(a.x) + start;
-  T* const held = reinterpret_cast<T*>(shared + a.at.x);
-  if constexpr (kHeld) {
-    for (int i = thread; i < pixels * packets; i += kThreads) copy_16(held + i * kN, x + i * kN);
-  }
-  asm volatile("cp.async.wait_all;" ::: "memory");
-  __syncthreads();
-
-  // The mean: groups of threads take every groups-th pixel, the block adds them up, then the cluster.
-  const T* const source = kHeld ? held : x;
   const int groups = max(1, kThreads / packets);
-  float* const sums = floats(a.at.sums);
-  for (int i = thread; i < packets * groups; i += kThreads) {
-    const int group = i / packets;
-    const int channel = i % packets * kN;
-    float sum[kN] = {};
-#pragma unroll 8
-    for (int pixel = group; pixel < pixels; pixel += groups) {
-      const auto values = load<kN>(source + static_cast<std::size_t>(pixel) * a.c + channel);
-#pragma unroll
-      for (int j = 0; j < kN; ++j) sum[j] += to_float(values.item[j]);
+  const int items = packets * groups;
+  T* const held = reinterpret_cast<T*>(shared + a.at.x);
+  const int clusters = static_cast<int>(gridDim.x) / a.ranks;
+  for (int n = static_cast<int>(blockIdx.x) / a.ranks; n < a.n; n += clusters) {
+    const std::size_t start = (static_cast<std::size_t>(n) * a.pixels + first) * a.c;
+    const T* const x = static_cast<const T*>(a.x) + start;
+    const T* const source = kHeld ? held : x;
+    if constexpr (kHeld) {
+      __syncthreads();  // the last picture's pixels have been used
+      for (int i = thread; i < pixels * packets; i += kThreads) copy_16(held + i * kN, x + i * kN);
     }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+
+    // The mean: groups of threads take every groups-th pixel, the block adds them up, then the cluster.
+    for (int i = thread; i < items; i += kThreads) {
+      const int group = i / packets;
+      const int channel = i % packets * kN;
+      float sum[kN] = {};
+#pragma unroll 8
+      for (int pixel = group; pixel < pixels; pixel += groups) {
+        const auto values = load<kN>(source + static_cast<std::size_t>(pixel) * a.c + channel);
 #pragma unroll
-    for (int j = 0; j < kN; ++j) sums[group * a.c + channel + j] = sum[j];
-  }
-  __syncthreads();
-  for (int c = thread; c < a.c; c += kThreads) partial[c] = add_up(sums + c, groups, a.c);
-  cluster.sync();
-  if (thread < a.channels) {
-    float sum = 0.0F;
+        for (int j = 0; j < kN; ++j) sum[j] += to_float(values.item[j]);
+      }
+#pragma unroll
+      for (int j = 0; j < kN; ++j) sums[group * a.c + channel + j] = sum[j];
+    }
+    __syncthreads();
+    for (int c = thread; c < a.c; c += kThreads) partial[c] = add_up(sums + c, groups, a.c);
+    cluster.sync();
+    if (thread < a.channels) {
+      float sum = 0.0F;
 #pragma unroll 8
-    for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(partial, q)[own + thread];
-    mean[thread] = sum / static_cast<float>(a.pixels);
-  }
-  __syncthreads();
+      for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(partial, q)[own + thread];
+      mean[thread] = sum / static_cast<float>(a.pixels);
+    }
+    __syncthreads();
 
-  // Each rank multiplies its channels' part of the first matrix.
-  const int reduce_groups = multiply_parts(reduce, mean, a.channels, even(a.squeezed), parts);
-  __syncthreads();
-  if (thread < a.squeezed) reduced[thread] = add_up(parts + thread, reduce_groups, even(a.squeezed));
-  cluster.sync();
-  if (thread < a.squeezed) {
-    float sum = 0.0F;
+    // Each rank multiplies its channels' part of the first matrix.
+    const int reduce_groups = multiply_parts(reduce, mean, a.channels, even(a.squeezed), parts);
+    __syncthreads();
+    if (thread < a.squeezed) reduced[thread] = add_up(parts + thread, reduce_groups, even(a.squeezed));
+    cluster.sync();
+    if (thread < a.squeezed) {
+      float sum = 0.0F;
 #pragma unroll 8
-    for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(reduced, q)[thread];
-    squeezed[thread] = apply(a.squeeze_activation, sum + squeeze_bias);
-  }
-  __syncthreads();
+      for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(reduced, q)[thread];
+      squeezed[thread] = apply(a.squeeze_activation, sum + squeeze_bias);
+    }
+    __syncthreads();
 
-  // And makes the gates of its channels for all ranks.
-  const int expand_groups = multiply_parts(expand, squeezed, a.squeezed, even(a.channels), parts);
-  __syncthreads();
-  if (thread < a.channels) {
-    const float sum = add_up(parts + thread, expand_groups, even(a.channels));
-    const float value = apply(a.gate_activation, sum + gate_bias);
+    // And makes the gates of its channels for all ranks.
+    const int expand_groups = multiply_parts(expand, squeezed, a.squeezed, even(a.channels), parts);
+    __syncthreads();
+    if (thread < a.channels) {
+      const float sum = add_up(parts + thread, expand_groups, even(a.channels));
+      const float value = apply(a.gate_activation, sum + gate_bias);
 #pragma unroll 8
-    for (int q = 0; q < a.ranks; ++q) cluster.map_shared_rank(gate, q)[own + thread] = value;
-  }
-  cluster.sync();
+      for (int q = 0; q < a.ranks; ++q) cluster.map_shared_rank(gate, q)[own + thread] = value;
+    }
+    cluster.sync();
 
-  T* const y = static_cast<T*>(a.y) + start;
+    T* const y = static_cast<T*>(a.y) + start;
+    for (int i = thread; i < items; i += kThreads) {
+      const int channel = i % packets * kN;
+      float factors[kN];
+#pragma unroll
+      for (int j = 0; j < kN; ++j) factors[j] = gate[channel + j];
 #pragma unroll 4
-  for (int i = thread; i < pixels * packets; i += kThreads) {
-    auto values = load<kN>(source + static_cast<std::size_t>(i) * kN);
-    const float* const factors = gate + i % packets * kN;
+      for (int pixel = i / packets; pixel < pixels; pixel += groups) {
+        const std::size_t at = static_cast<std::size_t>(pixel) * a.c + channel;
+        auto values = load<kN>(source + at);
 #pragma unroll
-    for (int j = 0; j < kN; ++j) values.item[j] = from_float<T>(to_float(values.item[j]) * factors[j]);
-    store<kN>(y + static_cast<std::size_t>(i) * kN, values);
+        for (int j = 0; j < kN; ++j) values.item[j] = from_float<T>(to_float(values.item[j]) * factors[j]);
+        store<kN>(y + at, values);
+      }
+    }
   }
 #endif
 }

@@ -12,52 +12,43 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kPackets = 2;
 
-__device__ __forceinline__ float exponential(float x) { return expf(x); }
-__device__ __forceinline__ double exponential(double x) { return exp(x); }
-
-template <class R>
-__device__ __forceinline__ R full_sigmoid(R x) {
-  const R e = exponential(x < 0 ? x : -x);  // at most 1: neither overflow nor a difference of near numbers
-  return (x < 0 ? e : R{1}) / (R{1} + e);
+// More accurate than the forms of activation.cuh, which end kernels that have more to do.
+__device__ __forceinline__ float logistic(float x) {
+  const float e = expf(-fabsf(x));  // at most 1: neither overflow nor a difference of near numbers
+  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+}
+__device__ __forceinline__ double logistic(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-template <UnaryFunction F>
-__device__ __forceinline__ double evaluate(double x, float alpha) {
-  if constexpr (F == UnaryFunction::Sigmoid) {
-    return full_sigmoid(x);
-  } else if constexpr (F == UnaryFunction::Silu) {
-    return x * full_sigmoid(x);
-  } else if constexpr (F == UnaryFunction::HardSwish) {
-    return x * apply(Clip{0.0F, 1.0F}, x / 6.0 + 0.5);
-  } else if constexpr (F == UnaryFunction::Tanh) {
-    return tanh(x);
-  } else if constexpr (F == UnaryFunction::LeakyRelu) {
-    return x < 0.0 ? alpha * x : x;
-  } else {
-    return x < 0.0 ? alpha * expm1(x) : x;
-  }
-}
+__device__ __forceinline__ float hyperbolic_tangent(float x) { return tanhf(x); }
+__device__ __forceinline__ double hyperbolic_tangent(double x) { return tanh(x); }
+__device__ __forceinline__ float exponential_less_1(float x) { return expm1f(x); }
+__device__ __forceinline__ double exponential_less_1(double x) { return expm1(x); }
 
-template <UnaryFunction F>
-__device__ __forceinline__ float evaluate(float x, float alpha) {
+template <UnaryFunction F, class R>
+__device__ __forceinline__ R evaluate(R x, R alpha) {
   if constexpr (F == UnaryFunction::Sigmoid) {
-    return full_sigmoid(x);
+    return logistic(x);
   } else if constexpr (F == UnaryFunction::Silu) {
-    return x * full_sigmoid(x);
+    return x * logistic(x);
   } else if constexpr (F == UnaryFunction::HardSwish) {
-    constexpr float kSixth = 1.0F / 6.0F;
-    return x * apply(Clip{0.0F, 1.0F}, fmaf(x, kSixth, 0.5F));
+    constexpr R kSixth = R{1} / R{6};
+    constexpr R kHalf = 0.5;
+    return x * apply(Clip{0.0F, 1.0F}, fused_multiply_add(x, kSixth, kHalf));
   } else if constexpr (F == UnaryFunction::Tanh) {
-    return tanhf(x);
+    return hyperbolic_tangent(x);
   } else if constexpr (F == UnaryFunction::LeakyRelu) {
-    return x < 0.0F ? alpha * x : x;
+    return x < R{0} ? alpha * x : x;
   } else {
-    return x < 0.0F ? alpha * expm1f(x) : x;
+    return x < R{0} ? alpha * exponential_less_1(x) : x;
   }
 }
 
 template <class T, int N, UnaryFunction F>
-__global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, float alpha, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) unary_kernel(std::int64_t elements, float factor, const T* x, T* y) {
+  const Real<T> alpha = factor;
   wait_for_predecessor();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kThreads * kPackets + threadIdx.x;
   const std::int64_t packets = elements / N;

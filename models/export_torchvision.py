@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes torchvision's pretrained ImageNet MobileNetV2 as an ONNX file.
+"""Writes one of torchvision's classifiers, by default the pretrained MobileNetV2, as an ONNX file.
 
 Needs PyTorch, torchvision and, on the first run, a network (the weights are cached by torchvision after that);
 the dynamo exporter needs onnxscript too. The file takes pictures (N, 3, H, W), normalised with mean .485/.456/.406
@@ -14,16 +14,22 @@ import sys
 EXIT_FAILED = 1
 EXIT_ABSENT = 4
 
+# What torchvision's constructors would otherwise spend minutes on, or add for training only.
+RANDOM_OPTIONS = {"inception_v3": {"aux_logits": False, "init_weights": False}}
+RESOLUTIONS = {"inception_v3": 299}
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", required=True, metavar="FILE")
+    parser.add_argument("--network", default="mobilenet_v2", metavar="NAME",
+                        help="torchvision's function, e.g. resnet50; default mobilenet_v2")
     parser.add_argument("--exporter", choices=["torchscript", "dynamo"], default="torchscript",
                         help="which of PyTorch's two exporters, default torchscript")
     parser.add_argument("--opset", type=int, help="default 17 for torchscript, 18 for dynamo")
     parser.add_argument("--weights", choices=["v1", "v2", "none"], default="v2",
-                        help="IMAGENET1K_V1, IMAGENET1K_V2, or none: random, no network needed; default v2")
-    parser.add_argument("--resolution", type=int, default=224, help="default 224")
+                        help="IMAGENET1K_V1, IMAGENET1K_V2, or none: random, nothing to download; default v2")
+    parser.add_argument("--resolution", type=int, help="default 224, for inception_v3 299")
     parser.add_argument("--batch", type=int, default=0, help="batch size in the file, 0 (default) for dynamic")
     parser.add_argument("--external-data", action="store_true",
                         help="weights in a file beside the model (dynamo exporter only)")
@@ -32,15 +38,35 @@ def parse_arguments():
         parser.error("--external-data goes with --exporter dynamo")
     if arguments.batch < 0:
         parser.error("--batch must not be negative")
+    arguments.resolution = arguments.resolution or RESOLUTIONS.get(arguments.network, 224)
     return arguments
+
+
+def random_network(torch, torchvision, arguments):
+    """Batch norms get the statistics of a batch, and scales and shifts that show when one is lost. Shifts lie near 1: at 0
+    activations would cut off half of all values, and rounding errors would grow by a fifth from layer to layer."""
+    torch.manual_seed(1)
+    network = getattr(torchvision.models, arguments.network)(**RANDOM_OPTIONS.get(arguments.network, {}))
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None
+            torch.nn.init.uniform_(module.weight, 0.7, 1.3)
+            torch.nn.init.normal_(module.bias, 1.0, 0.2)
+    with torch.no_grad():
+        network.train()(torch.randn(4, 3, arguments.resolution, arguments.resolution))
+    return network
 
 
 def export(arguments):
     import torch
     import torchvision
 
-    weights = {"v1": "IMAGENET1K_V1", "v2": "IMAGENET1K_V2", "none": None}[arguments.weights]
-    network = torchvision.models.mobilenet_v2(weights=weights).eval()
+    if arguments.weights == "none":
+        network = random_network(torch, torchvision, arguments)
+    else:
+        weights = {"v1": "IMAGENET1K_V1", "v2": "IMAGENET1K_V2"}[arguments.weights]
+        network = getattr(torchvision.models, arguments.network)(weights=weights)
+    network.eval()
     # The dynamo exporter takes an example batch of 1 for a fixed one.
     example = torch.zeros(arguments.batch or 2, 3, arguments.resolution, arguments.resolution)
     options = {"input_names": ["input"], "output_names": ["output"]}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times MobileNetV2 in PyTorch on the GPU, the way bench_engine times ours.
+"""Times MobileNetV2, or other networks of torchvision, in PyTorch on the GPU, the way bench_engine times ours.
 
 The network has its BatchNorm folded and runs channels_last, with the input on the device already. Modes:
   graph          captured into one CUDA graph
@@ -29,6 +29,10 @@ BURST = 20  # runs between two synchronisations
 # Half precision against strict fp32 on random weights: 53 layers that each round to 2^-11. A wrong network is off by 1.
 MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
 
+# Arguments of torchvision's constructors: no auxiliary classifier, no minutes of drawing weights.
+CONSTRUCTOR_OPTIONS = {"inception_v3": {"aux_logits": False, "init_weights": False}}
+RESOLUTIONS = {"inception_v3": 299}
+
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
 
@@ -57,8 +61,10 @@ def parse_arguments():
                         help="of the compile modes, default fp16")
     parser.add_argument("--compile-batches", type=list_of(int), default=[1, 32, 256],
                         help="of the compile modes, which take half a minute a batch; default 1,32,256")
-    parser.add_argument("--width", type=float, default=1.0, help="width multiplier, default 1.0")
-    parser.add_argument("--resolution", type=int, default=224, help="default 224")
+    parser.add_argument("--networks", type=list_of(str), default=["mobilenet_v2"],
+                        help="torchvision's names, default mobilenet_v2")
+    parser.add_argument("--width", type=float, default=1.0, help="MobileNetV2's width multiplier, default 1.0")
+    parser.add_argument("--resolution", type=int, help="default 224, for inception_v3 299")
     parser.add_argument("--runs", type=int, default=400, help="timed runs, at least 200; default 400")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before timing, default 0.3")
     parser.add_argument("--device", type=int, default=0, help="CUDA device index")
@@ -106,14 +112,22 @@ def own_mobilenet_v2(torch, width):
     return nn.Sequential(*layers)
 
 
-def make_network(torch, arguments):
+def resolution_of(name, arguments):
+    return arguments.resolution or RESOLUTIONS.get(name, 224)
+
+
+def make_network(torch, name, arguments):
     """The network on the device, in eval mode with BatchNorm folded, and where its definition comes from."""
     torch.manual_seed(arguments.seed)
+    resolution = resolution_of(name, arguments)
     try:
         import torchvision
-        network = torchvision.models.mobilenet_v2(weights=None, width_mult=arguments.width)
+        options = {"width_mult": arguments.width} if name == "mobilenet_v2" else CONSTRUCTOR_OPTIONS.get(name, {})
+        network = getattr(torchvision.models, name)(weights=None, **options)
         source = f"torchvision {torchvision.__version__}"
     except ImportError:
+        if name != "mobilenet_v2":
+            raise
         network = own_mobilenet_v2(torch, arguments.width)
         source = "own definition"
 
@@ -122,7 +136,7 @@ def make_network(torch, arguments):
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None
     network = network.to(DEVICE).train()
-    network(torch.randn(8, 3, arguments.resolution, arguments.resolution, device=DEVICE))
+    network(torch.randn(8, 3, resolution, resolution, device=DEVICE))
     from torch.fx.experimental.optimization import fuse
     return fuse(network.eval()).to(memory_format=torch.channels_last), source
 
@@ -195,11 +209,12 @@ def time_runs(torch, run, arguments):
     return statistics.median(singles), statistics.median(burst_means), singles[int(0.9 * len(singles))], len(singles)
 
 
-def measure(torch, network, mode, precision, batch, arguments):
+def measure(torch, network, name, mode, precision, batch, arguments):
     """One row of the results. Raises RuntimeError when the outputs are not the network's."""
     started = time.monotonic()
     set_precision(torch, "fp32")
-    picture = torch.randn(batch, 3, arguments.resolution, arguments.resolution, device=DEVICE)
+    resolution = resolution_of(name, arguments)
+    picture = torch.randn(batch, 3, resolution, resolution, device=DEVICE)
     picture = picture.to(memory_format=torch.channels_last)
     expected = network(picture)
 
@@ -215,17 +230,18 @@ def measure(torch, network, mode, precision, batch, arguments):
         raise RuntimeError(f"outputs are off by {error:.3g} (relative L2) from eager fp32")
 
     median, mean, p90, runs = time_runs(torch, run, arguments)
-    return {"mode": mode, "precision": precision, "batch": batch, "median_us": median, "mean_us": mean, "p90_us": p90,
+    return {"network": name, "mode": mode, "precision": precision, "batch": batch, "median_us": median, "mean_us": mean, "p90_us": p90,
             "images_per_second": 1e6 * batch / median, "runs": runs, "prepare_seconds": prepared,
             "relative_l2_to_eager_fp32": error}
 
 
 def configurations(arguments):
-    for mode in arguments.modes:
-        compiles = mode != "graph"
-        for precision in arguments.compile_precisions if compiles else arguments.precisions:
-            for batch in arguments.compile_batches if compiles else arguments.batches:
-                yield mode, precision, batch
+    for name in arguments.networks:
+        for mode in arguments.modes:
+            compiles = mode != "graph"
+            for precision in arguments.compile_precisions if compiles else arguments.precisions:
+                for batch in arguments.compile_batches if compiles else arguments.batches:
+                    yield name, mode, precision, batch
 
 
 def write(path, document):
@@ -249,20 +265,21 @@ def main():
     torch.cuda.set_device(arguments.device)
     document = {"peer": "pytorch", "torch": torch.__version__, "cuda": torch.version.cuda,
                 "cudnn": torch.backends.cudnn.version(), "network": None, "width": arguments.width,
-                "resolution": arguments.resolution, "gpu": torch.cuda.get_device_name(), "results": [], "failed": []}
+                "resolution": arguments.resolution or "each network's own", "gpu": torch.cuda.get_device_name(),
+                "results": [], "failed": []}
     with torch.no_grad():
-        for mode, precision, batch in configurations(arguments):
-            # A network of its own for each: freezing consumes the weights of the one it compiles.
-            network, document["network"] = make_network(torch, arguments)
+        for name, mode, precision, batch in configurations(arguments):
             try:
-                row = measure(torch, network, mode, precision, batch, arguments)
+                # A network of its own for each: freezing consumes the weights of the one it compiles.
+                network, document["network"] = make_network(torch, name, arguments)
+                row = measure(torch, network, name, mode, precision, batch, arguments)
                 document["results"].append(row)
-                print(f"{mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, "
+                print(f"{name} {mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, "
                       f"mean {row['mean_us']:9.1f} us, {row['images_per_second']:9.0f} img/s", flush=True)
             except Exception as error:  # whatever one configuration dies of, the others are still wanted
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                document["failed"].append({"mode": mode, "precision": precision, "batch": batch, "error": reason})
-                print(f"{mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
+                document["failed"].append({"network": name, "mode": mode, "precision": precision, "batch": batch, "error": reason})
+                print(f"{name} {mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
             write(arguments.json, document)  # each time, so that what was measured survives a time limit
             torch.cuda.empty_cache()
     return EXIT_FAILED if document["failed"] else 0

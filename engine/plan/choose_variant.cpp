@@ -1,6 +1,7 @@
 #include "plan/choose_variant.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include <mobicuda/error.h>
 
+#include "plan/choose_products.h"
 #include "plan/pick_variant.h"
 
 namespace mobicuda {
@@ -237,13 +239,20 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
 // The rule of docs/kernels/conv2d.md.
 Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   using enum Conv2dVariant;
+  constexpr int kMostStemOut = 32;  // beyond it tensor cores win
   const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
   std::vector<Conv2dVariant> preferred;
-  if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
-  preferred.push_back(Stem3x3P2C4);
-  const auto gathered = gathered_variants(params, gpu_.multiprocessors);
-  preferred.insert(preferred.end(), gathered.begin(), gathered.end());
-  preferred.insert(preferred.end(), {Direct4x4, Direct});
+  if (params.elem != Elem::F16 || params.c_out <= kMostStemOut) {
+    if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
+    preferred.push_back(Stem3x3P2C4);
+  }
+  const auto append = [&](std::span<const Conv2dVariant> more) {
+    for (const Conv2dVariant variant : more) preferred.push_back(variant);
+  };
+  append(std::array{Grouped3x3, params.c_out <= 32 ? First32 : First64});
+  append(products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors));
+  append(gathered_variants(params, gpu_.multiprocessors));
+  append(std::array{Stem3x3P2C4, Direct4x4, Direct});
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "plan/choose_products.h"
 #include "plan/timed_kernels.h"
 #include "runtime/cuda_check.h"
 
@@ -44,7 +45,11 @@ std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& par
   return each_gets(threads, "threads", gpu);
 }
 
-std::string rule_of(Conv2dVariant variant, const Conv2dParams&, const GpuTraits&) {
+std::string rule_of(Conv2dVariant variant, const Conv2dParams& params, const GpuTraits& gpu) {
+  const auto products = products_by_time(params, gpu.compute_capability, gpu.multiprocessors);
+  if (!products.empty() && products.front() == variant) {
+    return each_gets(static_cast<double>(conv2d_work(variant, params).blocks), "blocks", gpu);
+  }
   if (variant >= Conv2dVariant::Simt128x128x16 && variant <= Conv2dVariant::Dmma16x32x64K4) {
     return "rule: many channels, the largest tiles that fill the GPU";
   }

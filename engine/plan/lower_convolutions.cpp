@@ -125,7 +125,8 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
   const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::conv2d_packed_bytes(params),
                              [&](const float* w, void* packed) { kernels::conv2d_pack(params, w, packed); });
   const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
-  const Storage y = make_output(node, false);
+  const Storage y = make_rows(node, false);
+  params.y_pitch = y.pitch;
   const auto chosen = choose(node, params);
   LayerInfo info = describe(node, "conv2d/" + std::string(kernels::name(chosen.variant)), chosen.reason);
   info.weight_bytes = weight.bytes + bias.bytes;
@@ -144,7 +145,7 @@ void Lowering::lower_conv2d(const Node& node, const Conv2d& op) {
              return kernels::conv2d(p.n == params.n ? variant : rule.conv2d(p), p, context.buffers[x.buffer], w.get(),
                                     b.template get<float>(),
                                     residual.buffer == kNoBuffer ? nullptr : context.buffers[residual.buffer],
-                                    context.buffers[y.buffer], launch_of(context));
+                                    y.in(context), launch_of(context));
            });
 }
 

@@ -126,7 +126,8 @@ class Lowering {
   void place_joined();
   void find_prefix(const Node& concat);
   bool can_be_placed(ValueId id, int first, int pitch) const;
-  bool written_by_rows(ValueId id) const;
+  bool writes_rows(const Node& node, const Conv2d& conv, int pitch) const;
+  bool written_by_rows(ValueId id, int pitch) const;
   bool read_by_rows(ValueId id) const;
 
   /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.

@@ -55,17 +55,29 @@ void Lowering::find_prefix(const Node& concat) {
 bool Lowering::can_be_placed(ValueId id, int first, int pitch) const {
   const int packet = static_cast<int>(16 / size_of(elem_));
   const bool aligned = first % packet == 0 && pitch % packet == 0 && shape(id)[1] % packet == 0;
-  return aligned && !places_.contains(id) && written_by_rows(id) && read_by_rows(id);
+  return aligned && !places_.contains(id) && written_by_rows(id, pitch) && read_by_rows(id);
 }
 
-bool Lowering::written_by_rows(ValueId id) const {
+// Beside the pointwise ones: those of half on tensor cores, but not of the network's input, which they may read as
+// float.
+bool Lowering::writes_rows(const Node& node, const Conv2d& conv, int pitch) const {
+  const Shape& weight = shape(node.inputs[Conv2d::kWeight]);
+  if (is_pointwise(conv, weight)) return true;
+  const auto source = graph_.producer(node.inputs[Conv2d::kInput]);
+  if (is_depthwise(conv, weight) || !source || std::holds_alternative<LayoutTransform>(graph_.nodes()[*source].op)) {
+    return false;
+  }
+  kernels::Conv2dParams params = conv2d_params(node, conv);
+  params.y_pitch = pitch;
+  return chooser_.rule().runs(params);
+}
+
+bool Lowering::written_by_rows(ValueId id, int pitch) const {
   const auto producer = graph_.producer(id);
   if (!producer) return false;
   const Node& node = graph_.nodes()[*producer];
   if (in_blocks_.contains(&node)) return false;
-  if (const auto* conv = std::get_if<Conv2d>(&node.op)) {
-    return is_pointwise(*conv, shape(node.inputs[Conv2d::kWeight]));
-  }
+  if (const auto* conv = std::get_if<Conv2d>(&node.op)) return writes_rows(node, *conv, pitch);
   return std::holds_alternative<Pool2d>(node.op) || joins_channels(graph_, node);
 }
 

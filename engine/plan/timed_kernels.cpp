@@ -1,5 +1,6 @@
 #include "plan/timed_kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string_view>
@@ -107,7 +108,7 @@ TimedKernel timed(Conv2dVariant variant, const Conv2dParams& params) {
   TimedKernel kernel{kernel_name("conv2d", variant)};
   kernel.x_bytes = bytes(input_bytes(params.input, params.elem), params.n, params.h, params.w, params.c_in);
   kernel.weight_bytes = {as_bytes(conv2d_packed_bytes(params)), bias_bytes(params.c_out)};
-  kernel.y_bytes = bytes(params.elem, params.n, params.out_h, params.out_w, params.c_out);
+  kernel.y_bytes = bytes(params.elem, params.n, params.out_h, params.out_w, std::max(params.c_out, params.y_pitch));
   if (params.residual) kernel.residual_bytes = kernel.y_bytes;
   kernel.enqueue = [variant, params](const TimedOperands& at, const Launch& where) {
     return conv2d(variant, params, at.x, at.weights[0], params.bias ? floats(at.weights[1]) : nullptr, at.residual,
@@ -191,7 +192,7 @@ std::string timed_shape(const Conv2dParams& p) {
   text.with("input", static_cast<int>(p.input)).with("n", p.n).with("h", p.h).with("w", p.w);
   text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w);
   add_window(text, p);
-  text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual);
+  text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual).with("y_pitch", p.y_pitch);
   return text.with("activation", p.activation).take();
 }
 

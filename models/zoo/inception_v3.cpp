@@ -104,6 +104,7 @@ Value stem_conv(NetworkWriter& net, const std::string& prefix, const Value& x, c
 
 /// Inception v3 as in torchvision, without the auxiliary classifier, which inference does not run.
 Value write_inception_v3(NetworkWriter& net) {
+  net.set_channel_correlation(0.1);
   Value x = stem_conv(net, "Conv2d_1a_3x3", net.input(), valid_conv(32, 3, 2));
   x = stem_conv(net, "Conv2d_2a_3x3", x, valid_conv(32, 3));
   x = stem_conv(net, "Conv2d_2b_3x3", x, same_conv(64, 3));

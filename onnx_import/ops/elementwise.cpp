@@ -7,7 +7,6 @@
 #include <mobicuda/error.h>
 
 #include "ops.h"
-#include "scale_shift.h"
 
 namespace mobicuda::onnx_import {
 namespace {
@@ -99,7 +98,10 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
   const std::int64_t channels = node.shape_of(x)[1];
   if (scale.size() == 1) scale.resize(static_cast<std::size_t>(channels), scale.front());
   if (shift.size() == 1) shift.resize(static_cast<std::size_t>(channels), shift.front());
-  const ValueId y = add_scale_shift(node, x, scale, shift);
+  const std::string name = node.proto().output(0);
+  const ValueId scale_id = node.add_constant(name + "/scale", Shape{channels}, scale);
+  const ValueId shift_id = node.add_constant(name + "/shift", Shape{channels}, shift);
+  const ValueId y = node.add(ScaleShift{}, {x, scale_id, shift_id});
   return channels_last ? node.add(Transpose{{0, 2, 3, 1}}, {y}) : y;
 }
 

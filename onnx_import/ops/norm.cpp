@@ -6,7 +6,6 @@
 #include <mobicuda/error.h>
 
 #include "ops.h"
-#include "scale_shift.h"
 #include "window.h"
 
 namespace mobicuda::onnx_import {
@@ -54,7 +53,10 @@ void import_batch_norm(NodeImporter& node) {
     shift.push_back(
         static_cast<float>(double{parameters[2]->floats()[c]} - double{parameters[3]->floats()[c]} * factor));
   }
-  node.set_output(add_scale_shift(node, node.activation(0), scale, shift));
+  const std::string name = node.proto().output(0);
+  node.set_output(
+      node.add(ScaleShift{}, {node.activation(0), node.add_constant(name + "/scale", Shape{channels}, scale),
+                              node.add_constant(name + "/shift", Shape{channels}, shift)}));
 }
 
 void require_spatial(const NodeImporter& node) {

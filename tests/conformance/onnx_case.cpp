@@ -78,7 +78,7 @@ bool has_parameters(const NodeProto& node) {
 template <class T, class Field>
 std::vector<float> convert(const TensorProto& tensor, const Field& field) {
   std::vector<T> values(field.begin(), field.end());
-  if (tensor.has_raw_data()) {
+  if (!tensor.raw_data().empty()) {
     values.resize(tensor.raw_data().size() / sizeof(T));
     std::memcpy(values.data(), tensor.raw_data().data(), values.size() * sizeof(T));
   }

@@ -59,7 +59,7 @@ void check_concat(const ConcatParams& p, std::size_t misalign = 0) {
 TEST_CASE("concat joins columns of every width", "[sanitize]") {
   const std::vector<std::int64_t> widths[] = {{1, 1}, {8, 16, 8}, {64, 32},      {3, 8, 5},    {2, 6, 4},       {4, 12},
                                               {17},   {0, 8, 0},  {600, 8, 520}, {1, 1300, 7}, {16, 24, 32, 40}};
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& columns : widths) {
       for (const std::int64_t rows : kRows) {
         for (const std::size_t misalign : {0, 1, 2}) check_concat(joined(elem, rows, columns), misalign);
@@ -71,7 +71,7 @@ TEST_CASE("concat joins columns of every width", "[sanitize]") {
 TEST_CASE("concat joins as many parts as it takes", "[sanitize]") {
   std::vector<std::int64_t> columns(kernels::kMostConcatParts);
   std::iota(columns.begin(), columns.end(), std::int64_t{1});
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     check_concat(joined(elem, 33, columns));
     for (std::int64_t& count : columns) count *= 8;
     check_concat(joined(elem, 33, columns));
@@ -79,7 +79,7 @@ TEST_CASE("concat joins as many parts as it takes", "[sanitize]") {
 }
 
 TEST_CASE("concat cuts columns out of wider rows", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& [columns, pitch] : {std::pair{8, 24}, {5, 24}, {16, 17}, {1, 9}, {4, 12}, {700, 703}}) {
       for (const std::int64_t rows : kRows) {
         ConcatParams p = joined(elem, rows, {columns});
@@ -91,7 +91,7 @@ TEST_CASE("concat cuts columns out of wider rows", "[sanitize]") {
 }
 
 TEST_CASE("concat leaves columns that no part has as they are", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const std::int64_t rows : kRows) {
       ConcatParams p;
       p.elem = elem;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <ostream>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -149,6 +150,43 @@ class Device {
   DeviceTensor residual_;
 };
 
+/// Products of halves, summed on tensor cores.
+bool on_tensor_cores(Conv2dVariant variant, const Conv2dParams& p) {
+  return p.elem == Elem::F16 && kernels::conv2d_tile(variant).bk > 0;
+}
+
+/// Takes the network's input as half.
+bool rounds_input(Conv2dVariant variant) {
+  return variant == Conv2dVariant::First32 || variant == Conv2dVariant::First64;
+}
+
+/// The oracles of a result: of the input as it is, and as half.
+struct Oracles {
+  template <class Compute>
+  Oracles(const Conv2dParams& p, const std::vector<float>& x, const Compute& compute) : exact(compute(x)) {
+    if (p.elem == Elem::F16 && p.input != Input::NhwcElem) from_half = compute(rounded(Elem::F16, x));
+  }
+  const Oracle& of(Conv2dVariant variant) const { return rounds_input(variant) ? from_half : exact; }
+
+  Oracle exact, from_half;
+};
+
+/// Products of a sum, zeros that the variant computes with the others among them.
+std::int64_t products_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
+  constexpr int kMatrixInputs = 16;
+  if (rounds_input(variant)) return std::int64_t{p.kernel_h} * kernels::round_up(p.kernel_w, 4) * 4;
+  if (variant == Conv2dVariant::Grouped3x3) {
+    return std::int64_t{p.kernel_h} * p.kernel_w * kernels::round_up(p.c_in / p.groups, kMatrixInputs);
+  }
+  return oracle.products;
+}
+
+std::vector<double> bounds_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
+  const double error = on_tensor_cores(variant, p) ? gamma_tensor_core(products_of(variant, p, oracle))
+                                                   : gamma(oracle.products, unit_of(p.elem));
+  return hard_bounds(error, oracle.magnitude, oracle.value, store_of(p.elem));
+}
+
 /// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const Conv2dParams& p, const Body& body) {
@@ -166,17 +204,18 @@ void check_against_oracle(const Conv2dParams& p, std::uint32_t seed) {
   const Data data = random_data(p, seed);
   const OracleConv conv = oracle_of(p);
   const std::vector<std::size_t> pixels = sample_pixels(conv, seed, kSampledPixels);
-  const Oracle oracle = conv2d_at(conv, pixels, data.x, data.weight, data.bias, data.residual);
+  const Oracles oracles(p, data.x, [&](const std::vector<float>& x) {
+    return conv2d_at(conv, pixels, x, data.weight, data.bias, data.residual);
+  });
   const Store store = store_of(p.elem);
-  const std::vector<double> bounds =
-      hard_bounds(gamma(oracle.products, unit_of(p.elem)), oracle.magnitude, oracle.value, store);
   const int shape[] = {static_cast<int>(pixels.size()), p.c_out};
   const Device device(p, data);
   CAPTURE(seed);
   for_each_variant(p, [&](Conv2dVariant variant) {
+    const Oracle& oracle = oracles.of(variant);
     const std::vector<float> y = device.run(variant);
     const std::vector<float> sampled = gather(y, pixels, p.c_out);
-    REQUIRE(compare_elements(sampled, oracle.value, bounds, shape));
+    REQUIRE(compare_elements(sampled, oracle.value, bounds_of(variant, p, oracle), shape));
     if (sampled.size() >= kAlarmElements) {
       REQUIRE(compare_rel_l2(sampled, oracle.value, rel_l2_alarm(oracle.products, store)));
     }
@@ -238,6 +277,42 @@ Conv2dParams random_shape(Choice& choose, Elem elem, Input input, bool stems) {
   }
 }
 
+/// One that the matrix products support; `few` for the exact mode's short sums.
+Conv2dParams random_product(Choice& choose, bool few) {
+  constexpr std::size_t kLargest = 1U << 18U;
+  constexpr std::size_t kMostWork = 1U << 26U;
+  constexpr int kInputGrid[] = {8, 8, 16, 24, 40, 48, 64, 72, 96, 128, 136, 192, 256};
+  constexpr int kOutputGrid[] = {1, 7, 8, 9, 16, 24, 30, 32, 33, 40, 64, 65, 72, 96, 127, 128, 136, 192, 264};
+  constexpr int kGroupGrid[] = {1, 1, 1, 2, 3, 4};
+  for (;;) {
+    Conv2dParams p;
+    p.elem = Elem::F16;
+    p.n = choose(kBatchGrid);
+    p.h = choose(kSizeGrid);
+    p.w = choose(kSizeGrid);
+    p.groups = choose(kGroupGrid);
+    p.c_in = (few ? 8 : choose(kInputGrid)) * p.groups;
+    p.c_out = choose(kOutputGrid) * p.groups;
+    if (p.groups > 1) p.c_out = p.c_out / p.groups * 8 * p.groups;
+    p.kernel_h = choose(kKernelGrid);
+    p.kernel_w = choose(kKernelGrid);
+    p.dilation_h = 1 + choose.upto(2);
+    p.dilation_w = 1 + choose.upto(2);
+    p.stride_h = 1 + choose.upto(3);
+    p.stride_w = 1 + choose.upto(3);
+    p.pad_top = choose.upto(4);
+    p.pad_left = choose.upto(4);
+    p.out_h = output_extent(p.h, p.kernel_h, p.stride_h, p.dilation_h, p.pad_top, choose.upto(4));
+    p.out_w = output_extent(p.w, p.kernel_w, p.stride_w, p.dilation_w, p.pad_left, choose.upto(4));
+    p.bias = choose.flip();
+    p.residual = choose.flip();
+    p.activation = kClips[choose.upto(2)];
+    if (p.out_h == 0 || p.out_w == 0 || input_count(p) > kLargest || output_count(p) > kLargest) continue;
+    const std::size_t products = weight_count(p) / static_cast<std::size_t>(p.c_out);
+    if (output_count(p) * products <= kMostWork) return p;
+  }
+}
+
 TEST_CASE("conv2d_pack moves output channels innermost and pads them with zeros") {
   Conv2dParams p = stem(Elem::F32, Input::NhwcElem, 1, 4, 4, 3, 1);
   p.c_in = 2;
@@ -279,6 +354,115 @@ TEST_CASE("conv2d equals the oracle on random shapes") {
       }
     }
   }
+}
+
+TEST_CASE("conv2d equals the oracle on random shapes of matrix products") {
+  constexpr int kShapes = 120;
+  Choice choose(9);
+  for (std::uint32_t i = 0; i < kShapes; ++i) check_against_oracle(random_product(choose, false), 3000 + 10 * i);
+}
+
+TEST_CASE("conv2d as a matrix product equals the oracle on layers of ResNet, VGG, Inception and CaffeNet") {
+  struct Layer {
+    int n, size, c_in, c_out, kernel, stride, pad, groups;
+  };
+  constexpr Layer kLayers[] = {
+      {1, 56, 64, 64, 3, 1, 1, 1},    {3, 28, 128, 128, 3, 1, 1, 1}, {1, 14, 256, 256, 3, 1, 1, 1},
+      {1, 7, 512, 512, 3, 1, 1, 1},   {2, 7, 512, 512, 3, 1, 1, 1},  {2, 56, 128, 128, 3, 2, 1, 1},
+      {1, 56, 256, 512, 1, 2, 0, 1},  {2, 28, 64, 96, 5, 1, 2, 1},   {1, 35, 48, 64, 5, 1, 2, 1},
+      {1, 27, 96, 256, 5, 1, 2, 2},   {1, 13, 384, 384, 3, 1, 1, 2}, {8, 28, 256, 512, 3, 1, 1, 1},
+      {33, 14, 256, 256, 3, 1, 1, 1}, {5, 32, 16, 16, 3, 1, 1, 1},   {2, 299, 32, 64, 3, 2, 1, 1}};
+  std::uint32_t seed = 5000;
+  for (const Layer& layer : kLayers) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.size, layer.size, layer.c_out, layer.stride);
+    p.c_in = layer.c_in;
+    p.groups = layer.groups;
+    p.kernel_h = p.kernel_w = layer.kernel;
+    p.pad_top = p.pad_left = layer.pad;
+    p.out_h = p.out_w = output_extent(layer.size, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+    p.residual = layer.stride == 1;
+    check_against_oracle(p, seed += 10);
+  }
+}
+
+TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and LeNet") {
+  struct Layer {
+    int n, size, c_in, c_out, kernel, stride, pad;
+  };
+  constexpr Layer kLayers[] = {{2, 224, 3, 64, 7, 2, 3}, {1, 113, 3, 64, 3, 1, 1}, {1, 227, 3, 96, 11, 4, 0},
+                               {3, 28, 1, 24, 5, 1, 0},  {2, 33, 4, 72, 4, 3, 2},  {1, 50, 2, 8, 9, 2, 1}};
+  std::uint32_t seed = 6000;
+  for (const Input input : {Input::NchwFloat, Input::NhwcFloat}) {
+    for (const Layer& layer : kLayers) {
+      Conv2dParams p = stem(Elem::F16, input, layer.n, layer.size, layer.size, layer.c_out, layer.stride);
+      p.c_in = layer.c_in;
+      p.kernel_h = p.kernel_w = layer.kernel;
+      p.pad_top = p.pad_left = layer.pad;
+      p.out_h = p.out_w = output_extent(layer.size, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+      check_against_oracle(p, seed += 10);
+    }
+  }
+}
+
+TEST_CASE("conv2d equals the oracle on groups of few channels") {
+  struct Layer {
+    int n, h, w, groups, channels, stride, pad;
+  };
+  constexpr Layer kLayers[] = {{2, 56, 56, 64, 4, 1, 1},  {1, 56, 56, 64, 8, 2, 1},  {3, 14, 14, 64, 16, 1, 1},
+                               {2, 7, 7, 64, 32, 1, 1},   {1, 28, 28, 32, 32, 2, 1}, {5, 9, 31, 6, 4, 1, 0},
+                               {33, 5, 3, 3, 8, 2, 2},    {1, 1, 1, 2, 16, 1, 1},    {2, 113, 17, 5, 32, 1, 3},
+                               {150, 14, 13, 10, 4, 2, 1}};
+  std::uint32_t seed = 7000;
+  for (const Layer& layer : kLayers) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.h, layer.w, 8, layer.stride);
+    p.groups = layer.groups;
+    p.c_in = p.c_out = layer.groups * layer.channels;
+    p.pad_top = p.pad_left = layer.pad;
+    p.out_h = output_extent(layer.h, 3, layer.stride, 1, layer.pad, layer.pad);
+    p.out_w = output_extent(layer.w, 3, layer.stride, 1, layer.pad, 1);
+    p.residual = layer.stride == 1;
+    REQUIRE(kernels::supports(Conv2dVariant::Grouped3x3, p, 90));
+    check_against_oracle(p, seed += 10);
+  }
+}
+
+TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
+  for (const int channels : {4, 8, 16, 32}) {
+    for (const int stride : {1, 2}) {
+      Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 11, 15, 8, stride);
+      p.groups = channels == 4 ? 22 : 3;
+      p.c_in = p.c_out = channels * p.groups;
+      p.residual = true;
+      Data data = integer_data(p, 48);
+      for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
+      const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::Grouped3x3), oracle.value, shape));
+    }
+  }
+}
+
+TEST_CASE("conv2d as a matrix product gives a picture the same bits in every batch and place") {
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 5, 9, 7, 72, 1);
+  p.c_in = 64;
+  p.residual = true;
+  const Data data = random_data(p, 46);
+  const Device device(p, data);
+  Conv2dParams one = p;
+  one.n = 1;
+  const auto part = [](const std::vector<float>& all, std::size_t count, std::size_t index) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * count);
+    return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
+  };
+  for_each_variant(p, [&](Conv2dVariant variant) {
+    const std::vector<float> all = device.run(variant);
+    for (std::size_t n = 0; n < 5; ++n) {
+      Data alone = data;
+      alone.x = part(data.x, input_count(one), n);
+      alone.residual = part(data.residual, output_count(one), n);
+      REQUIRE(compare_bits(Device(one, alone).run(variant), part(all, output_count(one), n)));
+    }
+  });
 }
 
 TEST_CASE("conv2d equals the oracle at every boundary of the grid") {
@@ -349,6 +533,41 @@ TEST_CASE("conv2d is exact on small whole numbers", "[sanitize]") {
   }
 }
 
+TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[sanitize]") {
+  constexpr std::uint32_t kShapes = 40;
+  constexpr std::size_t kProductsExactInHalf = 125;
+  Choice choose(6);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    Conv2dParams p;
+    do {
+      p = random_product(choose, true);
+    } while (weight_count(p) / static_cast<std::size_t>(p.c_out) > kProductsExactInHalf);
+    const Data data = integer_data(p, 150 + i);
+    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for_each_variant(p,
+                     [&](Conv2dVariant variant) { REQUIRE(compare_exact(device.run(variant), oracle.value, shape)); });
+  }
+}
+
+TEST_CASE("conv2d as a matrix product passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 13, 11, 40, 2);
+  p.c_in = 72;
+  p.dilation_w = 2;
+  Data data = random_data(p, 47);
+  data.x[count_of(1, 3, 5, 72)] = kNan;
+  data.x[count_of(1, 13, 11, 72) + 71] = kInfinity;
+  data.x[count_of(2, 13, 11, 72) - 1] = -kInfinity;
+  const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
+  const Device device(p, data);
+  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+  const int variants = for_each_variant(p, [&](Conv2dVariant variant) {
+    REQUIRE(compare_elements(device.run(variant), oracle.value, bounds_of(variant, p, oracle), shape));
+  });
+  REQUIRE(variants > 2);
+}
+
 TEST_CASE("conv2d gives the same bits with either stem and with either direct variant") {
   for (const Elem elem : kElems) {
     for (const int stride : {1, 2}) {
@@ -368,13 +587,14 @@ TEST_CASE("conv2d passes NaN and infinity on, to the windows that see them only"
       data.x[count_of(1, 7, 5, 3)] = kNan;
       data.x[count_of(1, 13, 21, 3) + 2] = kInfinity;
       data.x[count_of(2, 25, 21, 3) - 1] = -kInfinity;
-      const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
-      const std::vector<double> bounds =
-          hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem));
+      const Oracles oracles(p, data.x, [&](const std::vector<float>& half) {
+        return conv2d(oracle_of(p), half, data.weight, data.bias);
+      });
       const Device device(p, data);
       const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
       for_each_variant(p, [&](Conv2dVariant variant) {
-        REQUIRE(compare_elements(device.run(variant), oracle.value, bounds, shape));
+        const Oracle& oracle = oracles.of(variant);
+        REQUIRE(compare_elements(device.run(variant), oracle.value, bounds_of(variant, p, oracle), shape));
       });
     }
   }
@@ -388,6 +608,7 @@ TEST_CASE("conv2d does not round an input in float to half") {
   const Data data{{unrounded, -1.0F, 0.0F}, std::vector<float>(weight_count(p), 1.0F), {}, {}};
   const Device device(p, data);
   for_each_variant(p, [&](Conv2dVariant variant) {
+    if (rounds_input(variant)) return;
     for (const float y : device.run(variant)) REQUIRE(y == 0x1p-12F);
   });
 }
@@ -421,7 +642,7 @@ void check_bytes(Conv2dParams p, const std::vector<float>& bytes) {
     REQUIRE(compare_bits(y, device.run(variant)));
     REQUIRE(x.check_unchanged());
   });
-  REQUIRE(variants == 2);
+  REQUIRE(variants == (p.elem == Elem::F16 ? 4 : 2));
 }
 
 TEST_CASE("conv2d takes bytes, scaled and shifted before padding, as it takes the same in float", "[sanitize]") {
@@ -468,19 +689,20 @@ TEST_CASE("conv2d takes more pictures than a grid's y or z dimension") {
 TEST_CASE("conv2d says what it supports, and refuses the rest") {
   const Conv2dParams good = stem(Elem::F16, Input::NchwFloat, 1, 8, 8, 16, 2);
   const auto supported = [](const Conv2dParams& p) { return for_each_variant(p, [](Conv2dVariant) {}); };
-  REQUIRE(supported(good) == 4);
+  REQUIRE(supported(good) == 6);
   Conv2dParams p = good;
   p.c_out = 12;  // not a multiple of 8
   REQUIRE(supported(p) == 2);
   p.c_out = 72;  // beyond the stem's shared memory
-  REQUIRE(supported(p) == 2);
+  REQUIRE(supported(p) == 4);
   p.c_out = 6;
   REQUIRE(supported(p) == 1);
-  for (const auto& [member, value] : {std::pair{&Conv2dParams::c_in, 5}, std::pair{&Conv2dParams::stride_w, 1},
-                                      std::pair{&Conv2dParams::kernel_h, 1}, std::pair{&Conv2dParams::dilation_w, 2}}) {
+  for (const auto& [member, value, count] :
+       {std::tuple{&Conv2dParams::c_in, 5, 2}, std::tuple{&Conv2dParams::stride_w, 1, 4},
+        std::tuple{&Conv2dParams::kernel_h, 1, 4}, std::tuple{&Conv2dParams::dilation_w, 2, 2}}) {
     p = good;
     p.*member = value;
-    REQUIRE(supported(p) == 2);
+    REQUIRE(supported(p) == count);
   }
   p = good;
   p.residual = true;

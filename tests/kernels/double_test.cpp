@@ -1,12 +1,14 @@
 // That kernels on Elem::F64 keep the 53 bits of double from input to output: inputs that are no floats, results
 // compared as doubles. (The kernels' own tests run F64 over all shapes, but see results rounded to float.)
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <functional>
 #include <random>
 #include <vector>
 
+#include "kernels/concat.h"
 #include "kernels/conv2d.h"
 #include "kernels/depthwise_conv.h"
 #include "kernels/elementwise.h"
@@ -425,6 +427,72 @@ TEST_CASE("layout_transform, transpose and pad move double as it is", "[sanitize
   CHECK(run(padded.size(), [&](void* out, const kernels::Launch& where) {
           return kernels::pad(pad, in.data(), out, where);
         }) == padded);
+}
+
+TEST_CASE("concat moves double as it is, and multiply keeps its bits", "[sanitize]") {
+  const Doubles a = random_doubles(51, 60);
+  const Doubles b = random_doubles(52, 60);
+  const DeviceTensor left = on_device(a);
+  const DeviceTensor right = on_device(b);
+  kernels::ConcatParams joined;
+  joined.elem = Elem::F64;
+  joined.rows = 1;
+  joined.pitch = 120;
+  joined.parts = 2;
+  joined.part[0] = {60, 60, 0};
+  joined.part[1] = {60, 60, 60};
+  const void* parts[] = {left.data(), right.data()};
+  Doubles both = a;
+  both.insert(both.end(), b.begin(), b.end());
+  CHECK(run(both.size(), [&](void* out, const kernels::Launch& where) {
+          return kernels::concat(joined, parts, out, where);
+        }) == both);
+  Doubles products(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) products[i] = a[i] * b[i % 12];
+  kernels::MultiplyParams product;
+  product.elem = Elem::F64;
+  product.axes = 2;
+  product.extent[0] = 5;
+  product.extent[1] = 12;
+  product.b_stride[1] = 1;
+  CHECK(run(a.size(), [&](void* out, const kernels::Launch& where) {
+          return kernels::multiply(product, left.data(), right.data(), out, where);
+        }) == products);
+}
+
+TEST_CASE("unary functions and local_response_norm in double keep the bits of double", "[sanitize]") {
+  constexpr int kC = 12;
+  const Doubles x = random_doubles(61, 5 * kC);
+  const DeviceTensor in = on_device(x);
+  constexpr int kRoundings = 16;  // of sums and functions: docs/numerics.md
+  const auto compare = [&](const Doubles& y, auto expected) {
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      REQUIRE(std::abs(y[i] - expected(i)) <= gamma(kRoundings, kUnitF64) * std::abs(expected(i)));
+    }
+  };
+  const auto unary = [&](kernels::UnaryFunction function) {
+    return run(x.size(), [&](void* out, const kernels::Launch& where) {
+      return kernels::unary({Elem::F64, function, 0.1F, 5 * kC}, in.data(), out, where);
+    });
+  };
+  const auto alpha = static_cast<double>(0.1F);
+  compare(unary(kernels::UnaryFunction::Sigmoid), [&](std::size_t i) { return 1.0 / (1.0 + std::exp(-x[i])); });
+  compare(unary(kernels::UnaryFunction::HardSwish), [&](std::size_t i) { return x[i] * (x[i] / 6.0 + 0.5); });
+  compare(unary(kernels::UnaryFunction::Tanh), [&](std::size_t i) { return std::tanh(x[i]); });
+  compare(unary(kernels::UnaryFunction::Elu),
+          [&](std::size_t i) { return x[i] < 0.0 ? alpha * std::expm1(x[i]) : x[i]; });
+  compare(unary(kernels::UnaryFunction::LeakyRelu), [&](std::size_t i) { return x[i] < 0.0 ? alpha * x[i] : x[i]; });
+  const auto norm = [&](std::size_t i) {
+    double squares = 0.0;
+    for (std::size_t k = i - std::min<std::size_t>(i % kC, 2); k <= i + 2 && k / kC == i / kC; ++k)
+      squares += x[k] * x[k];
+    return x[i] / std::pow(1.5 + static_cast<double>(0.3F) / 5.0 * squares, 0.75);
+  };
+  compare(run(x.size(),
+              [&](void* out, const kernels::Launch& where) {
+                return kernels::local_response_norm({Elem::F64, 5, kC, 5, 0.3F, 0.75F, 1.5F}, in.data(), out, where);
+              }),
+          norm);
 }
 
 }  // namespace

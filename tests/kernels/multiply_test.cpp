@@ -77,7 +77,7 @@ void check_multiply(const MultiplyParams& p, std::size_t misalign_a = 0, std::si
 TEST_CASE("multiply equals float multiplication to the bit, however its right side repeats", "[sanitize]") {
   const std::vector<std::int64_t> shapes[] = {{3, 5, 7, 8}, {2, 4, 3, 24}, {1, 7, 1, 3}, {33, 2, 2, 16},
                                               {2, 1, 1, 1}, {1, 1, 1, 9},  {0, 5, 7, 8}, {2, 3, 2, 1032}};
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto& shape : shapes) {
       for (unsigned repeated = 0; repeated < 16; ++repeated) {
         std::vector<bool> repeats;
@@ -89,7 +89,7 @@ TEST_CASE("multiply equals float multiplication to the bit, however its right si
 }
 
 TEST_CASE("multiply takes its element-wise path when a pointer is misaligned, and clips", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const std::vector<bool>& repeats :
          {std::vector<bool>{false, true, true, false}, {false, false, false, false}, {false, false, false, true}}) {
       for (const auto& [a, b] : {std::pair<std::size_t, std::size_t>{0, 0}, {1, 0}, {0, 1}, {1, 1}}) {
@@ -108,7 +108,7 @@ TEST_CASE("multiply joins axes of any rank, and refuses what still has more than
 }
 
 TEST_CASE("multiply handles NaN, infinity, -0, denormal and largest numbers as IEEE says", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     const float largest = elem == Elem::F32 ? std::numeric_limits<float>::max() : 65504.0F;
     const float denormal = elem == Elem::F32 ? std::numeric_limits<float>::denorm_min() : 0x1p-24F;
     const std::vector<float> edges{0.0F, -0.0F, 1.0F, -1.0F, largest, denormal, kInfinity, -kInfinity, kNan, 0.25F};

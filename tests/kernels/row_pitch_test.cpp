@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/conv2d.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/pooling.h"
@@ -47,15 +48,15 @@ void* shifted(void* memory, Elem elem, int elements) {
 using Run = std::function<cudaError_t(const void* x, void* y, bool pitched, const kernels::Launch& where)>;
 
 /// Runs a kernel from dense to dense rows, and from wider to wider ones.
-void check_pitched(Elem elem, const std::vector<float>& x, std::size_t y_count, const Place& x_place,
+void check_pitched(Elem x_elem, Elem elem, const std::vector<float>& x, std::size_t y_count, const Place& x_place,
                    const Place& y_place, const Run& run) {
-  const DeviceTensor dense_x(elem, x);
-  const DeviceTensor wide_x(elem, widened(x, x_place));
+  const DeviceTensor dense_x(x_elem, x);
+  const DeviceTensor wide_x(x_elem, widened(x, x_place));
   const auto dense_y = run_kernel(
       elem, y_count, 0, [&](void* y, const kernels::Launch& where) { return run(dense_x.data(), y, false, where); });
   const std::vector<float> expected = widened(dense_y, y_place);
   const auto y = run_kernel(elem, expected.size(), 0, [&](void* to, const kernels::Launch& where) {
-    return run(shifted(wide_x.data(), elem, x_place.first), shifted(to, elem, y_place.first), true, where);
+    return run(shifted(wide_x.data(), x_elem, x_place.first), shifted(to, elem, y_place.first), true, where);
   });
   CHECK(compare_bits(y, expected));
 }
@@ -72,7 +73,7 @@ void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p) {
   const GuardedBuffer w(packed);
   const DeviceTensor bias(Elem::F32, random_uniform(3, count(1, p.n)));
   const DeviceTensor residual(p.elem, random_uniform(4, count(p.m, p.n)));
-  check_pitched(p.elem, x, count(p.m, p.n), x_place, y_place,
+  check_pitched(p.elem, p.elem, x, count(p.m, p.n), x_place, y_place,
                 [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
                   auto q = p;
                   if (pitched) q.x_pitch = x_place.pitch;
@@ -83,7 +84,7 @@ void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p) {
 }
 
 TEST_CASE("gemm: every variant runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const kernels::GemmVariant variant : kernels::gemm_variants()) {
       for (const auto& [m, n, k] : {std::array{3, 32, 64}, {150, 40, 24}, {37, 17, 136}, {1, 5, 8}}) {
         kernels::GemmParams p;
@@ -121,8 +122,59 @@ TEST_CASE("gemm refuses rows that overlap or do not start on 16 bytes") {
   CHECK(!supported(24, 0));
 }
 
+void check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p) {
+  CAPTURE(kernels::name(variant), p.n, p.h, p.w, p.c_in, p.c_out, p.groups);
+  const Place x_place{p.c_in, 0, p.c_in};
+  const Place y_place{p.c_out, 8, p.c_out + 24};
+  kernels::Conv2dParams apart = p;
+  apart.y_pitch = y_place.pitch;
+  if (!kernels::supports(variant, apart, compute_capability())) return;
+  const Elem x_elem = p.input == kernels::Conv2dParams::Input::NhwcElem ? p.elem : Elem::F32;
+  const std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
+  std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
+  const std::vector<float> weight = random_uniform(2, count(p.c_out, p.kernel_h * p.kernel_w * p.c_in / p.groups));
+  kernels::conv2d_pack(p, weight.data(), packed.data());
+  const GuardedBuffer w(packed);
+  const DeviceTensor bias(Elem::F32, random_uniform(3, count(1, p.c_out)));
+  const DeviceTensor residual(p.elem, random_uniform(4, count(pixels, p.c_out)));
+  check_pitched(x_elem, p.elem, random_uniform(1, count(std::int64_t{p.n} * p.h * p.w, p.c_in)), count(pixels, p.c_out),
+                x_place, y_place, [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
+                  return kernels::conv2d(variant, pitched ? apart : p, from, w.data(), bias.floats(),
+                                         p.residual ? residual.data() : nullptr, to, where);
+                });
+}
+
+TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels", "[sanitize]") {
+  using Input = kernels::Conv2dParams::Input;
+  kernels::Conv2dParams p;
+  p.elem = Elem::F16;
+  p.n = 2;
+  p.h = p.out_h = 9;
+  p.w = p.out_w = 7;
+  p.kernel_h = p.kernel_w = 3;
+  p.pad_top = p.pad_left = 1;
+  p.bias = true;
+  for (const kernels::Conv2dVariant variant : kernels::conv2d_variants()) {
+    for (const auto& [c_in, c_out, groups] : {std::array{64, 72, 1}, {24, 8, 1}, {48, 48, 6}, {3, 40, 1}}) {
+      p.c_in = c_in;
+      p.c_out = c_out;
+      p.groups = groups;
+      p.input = c_in == 3 ? Input::NhwcFloat : Input::NhwcElem;
+      p.residual = false;
+      check_conv2d(variant, p);
+      p.residual = true;
+      check_conv2d(variant, p);
+    }
+  }
+  p.y_pitch = 52;  // not a multiple of 8
+  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, 90));
+  p.y_pitch = 40;
+  p.c_out = 48;
+  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, 90));
+}
+
 TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const auto kind : {kernels::PoolingKind::Max, kernels::PoolingKind::Average}) {
       for (const Place& x_place : {Place{16, 8, 40}, {16, 3, 19}, {5, 1, 9}}) {
         for (const int more : {0, 3, 8}) {
@@ -140,7 +192,7 @@ TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {
           p.kernel_h = p.kernel_w = 3;
           p.stride_h = p.stride_w = 2;
           p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = 1;
-          check_pitched(elem, random_uniform(5, count(2 * 7 * 5, p.c)), count(2 * 4 * 3, p.c), x_place, y_place,
+          check_pitched(elem, elem, random_uniform(5, count(2 * 7 * 5, p.c)), count(2 * 4 * 3, p.c), x_place, y_place,
                         [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
                           auto q = p;
                           if (pitched) q.x_pitch = x_place.pitch;
@@ -154,13 +206,13 @@ TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {
 }
 
 TEST_CASE("scale_shift runs on channels of wider pixels", "[sanitize]") {
-  for (const Elem elem : kElems) {
+  for (const Elem elem : kAllElems) {
     for (const Place& place : {Place{16, 8, 40}, {24, 0, 32}, {16, 3, 19}, {1032, 8, 1040}, {5, 1, 9}}) {
       for (const std::int64_t rows : {1, 49, 513}) {
         CAPTURE(to_string(elem), place.columns, place.first, place.pitch, rows);
         const DeviceTensor scale(Elem::F32, random_uniform(6, count(1, place.columns)));
         const DeviceTensor shift(Elem::F32, random_uniform(7, count(1, place.columns)));
-        check_pitched(elem, random_uniform(8, count(rows, place.columns)), count(rows, place.columns), place,
+        check_pitched(elem, elem, random_uniform(8, count(rows, place.columns)), count(rows, place.columns), place,
                       {place.columns, 0, place.columns},
                       [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
                         return kernels::scale_shift(elem, rows, place.columns, kernels::Clip{0.0F, kInfinity}, from,

@@ -236,7 +236,13 @@ TEST_CASE("squeeze_excite says what it supports, and refuses the rest") {
   CHECK(supported(good, kHopper) == all);
   CHECK(supported(good, 89) == 0);
   SqueezeExciteParams p = good;
+  p.elem = Elem::F64;
+  CHECK(supported(p, kHopper) == 0);
+  p = good;
   p.c = 100;
+  CHECK(supported(p, kHopper) == 0);
+  p = good;
+  p.elem = Elem::F64;
   CHECK(supported(p, kHopper) == 0);
   p = good;
   p.squeezed = 257;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the logits of our CPU engine with ONNX Runtime's, on generated models and any others named.
+"""Compares the logits of our CPU engine with ONNX Runtime's, on generated models and any others named; with
+--torchvision on torchvision's networks as both of PyTorch's exporters write them.
 
 Exit codes: 0 all within --tolerance, 1 some not, 2 usage, 4 a Python package or a program is missing.
 """
@@ -32,10 +33,17 @@ GENERATED = (
     "--network network_in_network --softmax",
 )
 
+TORCHVISION = ("squeezenet1_1", "mobilenet_v3_large", "efficientnet_b0", "resnet50", "inception_v3", "densenet201",
+               "resnet152", "resnext101_64x4d", "vgg16", "vgg19")
+EXPORTERS = ("torchscript", "dynamo")
+EXPORT = pathlib.Path(__file__).resolve().parents[2] / "models" / "export_torchvision.py"
+
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="build folder, default build")
+    parser.add_argument("--torchvision", nargs="?", const=",".join(TORCHVISION), metavar="NAME,...",
+                        help="instead of generated models: torchvision's networks with random weights, default all")
     parser.add_argument("--model", type=pathlib.Path, action="append", default=[], help="one more model; repeatable")
     # Two single-precision programs that sum in different orders: 2 u sqrt(K) with K = 16,000 products on the way
     # through a full network is 1.5e-5, and logits that are differences of larger sums lose a little more.
@@ -93,12 +101,17 @@ def main():
     differing = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for case in [*GENERATED, *arguments.model]:
+        generated = [[writer, *case.split()] for case in GENERATED]
+        if arguments.torchvision:
+            generated = [[sys.executable, EXPORT, "--weights", "none", "--network", network, "--exporter", exporter]
+                         for network in arguments.torchvision.split(",") for exporter in EXPORTERS]
+        for case in [*generated, *arguments.model]:
             model = case
-            if isinstance(case, str):
-                model = folder / "model.onnx"
-                run([writer, "--output", model, *case.split()])
             try:
+                if isinstance(case, list):
+                    model = folder / "model.onnx"
+                    run([*case, "--output", model])
+                    case = " ".join(map(str, case[1:])).replace(f"{EXPORT} --weights none ", "")
                 largest, relative = compare(numpy, onnxruntime, bench_engine, model, folder)
             except RuntimeError as error:
                 print(f"FAILED  {case}: {error}")

@@ -97,18 +97,14 @@ TEST_CASE("BatchNormalization becomes scale and shift at every opset") {
   }
 }
 
-TEST_CASE("channels of values with 3 or 5 axes are scaled as those of an image") {
+TEST_CASE("BatchNormalization of values with 3 or 5 axes scales the channels, axis 1") {
   for (const Dims& dims : {Dims{kDynamic, 2, 3}, {kDynamic, 2, 1, 3, 1}}) {
     CAPTURE(dims.size());
     OnnxBuilder builder = network(13, dims);
     builder.floats("scale", {2}, {1, 2}).floats("b", {2}, {0, 1}).floats("mean", {2}, {0, 0});
     builder.floats("var", {2}, {1, 1});
     builder.node("BatchNormalization", {"x", "scale", "b", "mean", "var"}, {"y"}).attr("epsilon", 0.0F);
-    const Graph graph = import(builder);
-    CHECK(ops(graph) == "Reshape ScaleShift Reshape");
-    CHECK(graph.value(graph.nodes()[0].output).desc.shape == Shape{1, 2, 1, 3});
-    CHECK(graph.output_desc().shape == graph.input_desc().shape);
-    CHECK(evaluate(graph, counting(6)) == std::vector<float>{1, 2, 3, 9, 11, 13});
+    CHECK(evaluate(import(builder), counting(6)) == std::vector<float>{1, 2, 3, 9, 11, 13});
   }
 }
 

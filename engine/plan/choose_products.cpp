@@ -1,0 +1,63 @@
+#include "plan/choose_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace mobicuda {
+namespace {
+
+using kernels::Conv2dVariant;
+
+/// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
+/// fixed_us + rounds * tile_us + slices * max(rounds * slice_us, latency_us).
+struct ProductTime {
+  Conv2dVariant variant;
+  double fixed_us, tile_us, slice_us, latency_us;
+};
+
+// Fitted to the layers of bench/kernels/conv2d_bench.cpp on an H100; docs/kernels/conv2d.md says how well.
+// clang-format off
+constexpr ProductTime kTimes[] = {
+    {Conv2dVariant::Mma128x128x64,   4.75, 2.0, 0.64, 0.70},
+    {Conv2dVariant::Mma128x64x64,    3.00, 1.0, 0.38, 0.48},
+    {Conv2dVariant::Mma64x64x64,     2.25, 0.6, 0.24, 0.32},
+    {Conv2dVariant::Mma64x64x64S2,   1.50, 2.0, 0.22, 0.32},
+    {Conv2dVariant::Mma64x64x64S4,   2.50, 2.0, 0.24, 0.28},
+    {Conv2dVariant::Mma64x64x64S8,   2.75, 2.0, 0.30, 0.30},
+    {Conv2dVariant::Mma64x32x64,     1.75, 0.6, 0.16, 0.24},
+    {Conv2dVariant::Mma64x32x64S2,   3.25, 0.3, 0.24, 0.24},
+    {Conv2dVariant::Mma64x32x64S4,   2.75, 2.0, 0.10, 0.20},
+    {Conv2dVariant::Mma32x32x64,     1.50, 0.6, 0.10, 0.18},
+    {Conv2dVariant::Mma32x32x64S4,   2.00, 2.0, 0.10, 0.24},
+    {Conv2dVariant::Wgmma128x64x64,  1.50, 1.5, 0.32, 0.38},
+    {Conv2dVariant::Wgmma128x128x64, 1.75, 2.0, 0.42, 0.48},
+    {Conv2dVariant::Wgmma256x64x64,  1.50, 5.0, 0.44, 0.44},
+    {Conv2dVariant::Wgmma256x128x64, 0.00, 8.0, 0.70, 0.70},
+    {Conv2dVariant::Wgmma128x256x64, 0.00, 8.0, 0.70, 0.70},
+};
+// clang-format on
+
+double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
+  const kernels::Conv2dWork work = conv2d_work(time.variant, params);
+  const auto slices = static_cast<double>(work.slices);
+  const double rounds = std::ceil(static_cast<double>(work.blocks) / multiprocessors);
+  return time.fixed_us + rounds * time.tile_us + slices * std::max(rounds * time.slice_us, time.latency_us);
+}
+
+}  // namespace
+
+std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
+                                            int multiprocessors) {
+  std::vector<std::pair<double, Conv2dVariant>> found;
+  for (const ProductTime& time : kTimes) {
+    if (!supports(time.variant, params, compute_capability)) continue;
+    found.emplace_back(expected_us(time, params, multiprocessors), time.variant);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<Conv2dVariant> variants;
+  for (const auto& [time, variant] : found) variants.push_back(variant);
+  return variants;
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/conv2d.h"
+
+namespace mobicuda {
+
+/// The variants of conv2d that are matrix products and run these parameters, the one expected to be fastest first.
+std::vector<kernels::Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
+                                                     int multiprocessors);
+
+}  // namespace mobicuda

@@ -1,0 +1,130 @@
+"""What must hold of the numbers that scripts/gpu_check records; each with the numbers that decide it."""
+import network_check
+
+
+def rows(record, batches):
+    """[{name, target, measured, met}] for what the record has."""
+    found = []
+
+    def add(name, target, measured, met):
+        found.append({"name": name, "target": target, "measured": measured, "met": bool(met)})
+
+    latency = {(r["impl"], r["precision"], r["batch"]): 1e3 * r["latencyMs"]["median"]
+               for r in record.get("latency") or []}
+    peers = ((record.get("peers") or {}).get("pytorch") or {"results": []})["results"]
+    add_comparisons(latency, peers, batches, add)
+    add_latencies(latency, peers, add)
+    add_pictures(record, add)
+    add_memory(record, add)
+    network_check.requirements(record, add)
+    add_accuracy(record, add)
+    for name in ("custom", "cudnn"):
+        counts = (record.get("conformance") or {}).get(name)
+        if counts:
+            add(f"ONNX's test models, {name}", "0 failed", f"{counts['failed']} of {counts['cases']}",
+                counts["failed"] == 0)
+    if "sanitizer" in record:
+        clean = sum(r["exit"] == 0 for r in record["sanitizer"])
+        add("compute-sanitizer, four tools", "0 reports", f"{clean} of {len(record['sanitizer'])} runs clean",
+            clean == len(record["sanitizer"]))
+    add_start(record, add)
+    return found
+
+
+def add_comparisons(latency, peers, batches, add):
+    graph = {(r["precision"], r["batch"]): r["median_us"] for r in peers if r["mode"] == "graph"}
+    for precision in ("fp16", "fp32", "fp64"):
+        for batch in batches:
+            cudnn, custom = latency.get(("cudnn", precision, batch)), latency.get(("custom", precision, batch))
+            peer = graph.get((precision, batch))
+            if cudnn and peer:
+                add(f"cudnn / PyTorch CUDA graph, {precision}, batch {batch}", "<= 1.0",
+                    f"{cudnn / peer:.3f} ({cudnn:.1f} / {peer:.1f} us)", cudnn <= peer)
+            if cudnn and custom:
+                add(f"custom against cudnn, {precision}, batch {batch}", "faster",
+                    f"{cudnn / custom:.2f}x ({custom:.1f} / {cudnn:.1f} us)", custom < cudnn)
+
+
+def add_latencies(latency, peers, add):
+    compiled = {r["batch"]: r["median_us"] for r in peers if r["mode"] == "compile"}
+
+    def add_latency(precision, batch, most):
+        custom = latency.get(("custom", precision, batch))
+        if custom:
+            add(f"custom {precision} batch {batch}", f"<= {most} us", f"{custom:.1f} us", custom <= most)
+
+    def add_rate(precision, batch, least):
+        custom = latency.get(("custom", precision, batch))
+        if custom:
+            rate = batch * 1e6 / custom
+            add(f"custom {precision} batch {batch}", f">= {least:,} img/s", f"{rate:,.0f} img/s", rate >= least)
+
+    def add_ratio(batch, least):
+        custom = latency.get(("custom", "fp16", batch))
+        for name, peer in (("cudnn", latency.get(("cudnn", "fp16", batch))), ("torch.compile", compiled.get(batch))):
+            if custom and peer:
+                add(f"custom against {name}, fp16, batch {batch}", f">= {least}x", f"{peer / custom:.2f}x",
+                    peer >= least * custom)
+
+    add_latency("fp16", 1, 70)
+    add_latency("fp16", 8, 150)
+    add_latency("fp32", 1, 150)
+    add_rate("fp16", 32, 100000)
+    add_rate("fp16", 256, 130000)
+    add_rate("fp32", 256, 35000)
+    add_ratio(1, 4)
+    for batch in (32, 128, 256):
+        add_ratio(batch, 2.5)
+
+
+def add_pictures(record, add):
+    for r in record.get("pictures") or []:
+        device, host = 1e3 * r["deviceMs"]["median"], 1e3 * r["hostMs"]["median"]
+        if r["batch"] == 1:
+            add("host-visible latency, custom fp16 batch 1, uint8 picture in, logits out", "<= GPU time + 25 us",
+                f"{device:.1f} + {host - device:.1f} us", host - device <= 25)
+            used = r["gpuMemoryUsedBytes"] / 1e6
+            add("GPU memory beside the CUDA context, custom fp16 batch 1", "<= 16 MB", f"{used:.1f} MB", used <= 16)
+        if r["batch"] == 256:
+            streamed, resident = r["streamedPicturesPerSecond"] or 0.0, 1e3 * r["batch"] / r["deviceMs"]["mean"]
+            add("uint8 pictures from the host, custom fp16 batch 256, against input on the device", ">= 85 %",
+                f"{100 * streamed / resident:.0f} % ({streamed:,.0f} / {resident:,.0f} img/s)",
+                streamed >= 0.85 * resident)
+
+
+def add_memory(record, add):
+    fused = [r for r in record.get("latency") or []
+             if (r["impl"], r["precision"], r["batch"]) == ("custom", "fp16", 256)]
+    if fused and "layerByLayer" in record:
+        arena = fused[0]["memoryBytes"]["arena"]
+        layers = record["layerByLayer"]["memoryBytes"]["arena"]
+        add("activation memory, fp16, batch 256, against the layer-by-layer plan", "<= 40 %",
+            f"{100 * arena / layers:.0f} % ({arena / 1e6:.0f} / {layers / 1e6:.0f} MB)", arena <= 0.4 * layers)
+
+
+def add_accuracy(record, add):
+    accuracy = record.get("accuracy")
+    if not accuracy:
+        return
+    fp32_top1 = next(r["top1"] for r in accuracy["results"] if r["impl"] == "cpu")
+    for r in accuracy["results"]:
+        label = f"{r['impl']} {r['precision']}"
+        reference = r["withReferenceLogits"]
+        if r["precision"] == "fp32":
+            add(f"{label} against reference logits", "max <= 1e-3, top-1 equal on all",
+                f"max {reference['maxAbs']:.2e}, {reference['top1Equal']} of {reference['pictures']}",
+                reference["maxAbs"] <= 1e-3 and reference["top1Equal"] == reference["pictures"])
+        else:
+            points = 100 * abs(r["top1"] - fp32_top1)
+            add(f"{label} against reference logits", "top-1 equal >= 99 %, accuracy within 0.4 points",
+                f"{100 * reference['top1Agreement']:.1f} %, {points:.2f} points",
+                reference["top1Agreement"] >= 0.99 and points <= 0.4)
+
+
+def add_start(record, add):
+    first = [r for r in record.get("latency") or []
+             if (r["impl"], r["precision"], r["batch"]) == ("custom", "fp16", 1)]
+    if first and "model" in record:
+        total = record["model"]["importMs"] + first[0]["compileMs"] + first[0]["sessionMs"] + first[0]["firstRunMs"]
+        add(f"ONNX file of {record['model']['bytes'] / 1e6:.1f} MB to first result, CUDA context excluded",
+            "<= 500 ms", f"{total:.0f} ms", total <= 500)
