@@ -207,7 +207,7 @@ struct NormalizationExtents {
   unsigned channel_stride;
   int channels;
   int before, after;  // neighbours on either side
-  float scale;        // alpha / size
+  double scale;       // alpha / size
   float beta, bias;
 };
 
@@ -233,7 +233,7 @@ __global__ void normalize_channels_kernel(NormalizationExtents p, const T* x, T*
     const Real<T> v = to_real(x[static_cast<std::int64_t>(i) + static_cast<std::int64_t>(k) * p.channel_stride]);
     sum = fma(v, v, sum);
   }
-  store(to_real(x[i]) * power_of(fma(Real<T>{p.scale}, sum, Real<T>{p.bias}), p.beta), y[i]);
+  store(to_real(x[i]) * power_of(fma(static_cast<Real<T>>(p.scale), sum, Real<T>{p.bias}), p.beta), y[i]);
 }
 
 template <class T>
@@ -247,7 +247,7 @@ cudaError_t normalize_channels_of(const Normalization& op, const void* x, void* 
                                      static_cast<int>(s.c),
                                      static_cast<int>(std::min(before, most)),
                                      static_cast<int>(std::min(op.size - 1 - before, most)),
-                                     op.alpha / static_cast<float>(op.size),
+                                     static_cast<double>(op.alpha) / static_cast<double>(op.size),
                                      op.beta,
                                      op.bias};
   normalize_channels_kernel<T>

@@ -92,10 +92,11 @@ class ConvKernel {
   ConvKernel(const ConvKernel&) = delete;
   ConvKernel& operator=(const ConvKernel&) = delete;
 
-  /// Enqueues on the handles' stream. Thread-safe: cuDNN does not promise that its execution plans are, so
-  /// that sessions take turns (with captured CUDA graphs, once each).
+  /// Enqueues on the handles' stream. Thread-safe: cuDNN does not promise that its execution plans are, and one was
+  /// seen to fail while another thread captured another; all sessions take turns (with CUDA graphs, once each).
   cudaError_t enqueue(const Handles& handles, const ConvArguments& arguments) const {
-    const std::lock_guard lock(mutex_);
+    static std::mutex turn;
+    const std::lock_guard lock(turn);
     return do_enqueue(handles, arguments);
   }
 
@@ -121,7 +122,6 @@ class ConvKernel {
   std::int64_t workspace_bytes_ = 0;
   Fused fused_;
   bool needs_probe_ = false;
-  mutable std::mutex mutex_;
 };
 
 /// Scratch that a kernel may ask for at most.

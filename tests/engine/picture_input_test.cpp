@@ -81,7 +81,7 @@ TEST_CASE("pictures: a network without such a kernel converts them first", "[san
   const int first = GENERATE(range(0, 4));
   CAPTURE(to_string(precision), to_string(layout), first);
   TestNetwork network(Shape{1, 3, 11, 9}, layout);
-  if (first == 0) network.conv(8, 5, 2, {2, 2, 2, 2}, 1, Activation::relu(), "conv5x5");
+  if (first == 0) network.conv(12, 5, 2, {2, 2, 2, 2}, 1, Activation::relu(), "conv5x5");
   if (first == 1) network.conv(16, 1, 1, {}, 1, {}, "pointwise");
   if (first == 2) network.add(Pool2d{PoolKind::Max, {2, 2}, {2, 2}, {}, false, false}, {network.last()}, "pool");
   if (first == 3) {

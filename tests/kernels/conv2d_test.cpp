@@ -304,7 +304,7 @@ TEST_CASE("conv2d says what it supports, and refuses the rest") {
   Conv2dParams exact = stem(Elem::F32, Input::NhwcFloat, 1, 8, 8, 16, 2);
   REQUIRE(supported(exact) == 9);
   exact.elem = Elem::F64;  // neither the stems nor the largest tile
-  REQUIRE(supported(exact) == 6);
+  REQUIRE(supported(exact) == 10);
   exact.input = Input::NhwcUint8;
   REQUIRE(supported(exact) == 0);
   exact = stem(Elem::F32, Input::NhwcElem, 1, 8, 8, 12, 2);

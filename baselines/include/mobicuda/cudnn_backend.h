@@ -7,7 +7,7 @@
 namespace mobicuda {
 
 /// The GPU baseline: cuDNN and cuBLAS, fused where they can, every engine configuration timed at
-/// compile time and the fastest kept. Precisions Fp32 (exact), Tf32 and Fp16. Lives in a library of its
+/// compile time and the fastest kept. Precisions Fp32 (exact), Tf32, Fp16 and Fp64. Lives in a library of its
 /// own (libmobicuda_cudnn), so that libmobicuda never needs cuDNN. Batches below max_batch run at
 /// max_batch: a cuDNN plan is made for one batch size.
 MOBICUDA_API std::unique_ptr<Backend> make_cudnn_backend();
