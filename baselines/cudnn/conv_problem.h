@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -92,13 +91,8 @@ class ConvKernel {
   ConvKernel(const ConvKernel&) = delete;
   ConvKernel& operator=(const ConvKernel&) = delete;
 
-  /// Enqueues on the handles' stream. Thread-safe: cuDNN does not promise that its execution plans are, and one was
-  /// seen to fail while another thread captured another; all sessions take turns (with CUDA graphs, once each).
-  cudaError_t enqueue(const Handles& handles, const ConvArguments& arguments) const {
-    static std::mutex turn;
-    const std::lock_guard lock(turn);
-    return do_enqueue(handles, arguments);
-  }
+  /// Enqueues on the handles' stream. Sessions that share the kernel call it one after the other: take_turn().
+  virtual cudaError_t enqueue(const Handles& handles, const ConvArguments& arguments) const = 0;
 
   const std::string& name() const noexcept { return name_; }
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
@@ -116,8 +110,6 @@ class ConvKernel {
   }
 
  private:
-  virtual cudaError_t do_enqueue(const Handles& handles, const ConvArguments& arguments) const = 0;
-
   std::string name_;
   std::int64_t workspace_bytes_ = 0;
   Fused fused_;

@@ -108,7 +108,7 @@ class GemmKernel final : public ConvKernel {
   }
 
  private:
-  cudaError_t do_enqueue(const Handles& handles, const ConvArguments& a) const override {
+  cudaError_t enqueue(const Handles& handles, const ConvArguments& a) const override {
     cublasLtMatmulDescOpaque_t desc = desc_;
     if (bias_) {
       const cublasStatus_t status =

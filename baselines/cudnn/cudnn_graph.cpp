@@ -98,7 +98,7 @@ class GraphKernel final : public ConvKernel {
   }
 
  private:
-  cudaError_t do_enqueue(const Handles& handles, const ConvArguments& a) const override {
+  cudaError_t enqueue(const Handles& handles, const ConvArguments& a) const override {
     try {
       std::vector<std::int64_t> ids{kX, kW, kY};
       std::vector<const void*> pointers{a.x, a.w, a.y};

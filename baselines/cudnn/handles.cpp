@@ -6,7 +6,13 @@
 
 namespace mobicuda::cudnn {
 
+std::unique_lock<std::mutex> take_turn() {
+  static std::mutex turn;
+  return std::unique_lock(turn);
+}
+
 Handles::Handles(cudaStream_t stream) : stream_(stream) {
+  const auto turn = take_turn();
   if (const cudnnStatus_t status = cudnnCreate(&cudnn_); status != CUDNN_STATUS_SUCCESS) {
     throw Error(ErrorCode::device_unavailable, "cuDNN",
                 std::string("the library did not start: ") + cudnnGetErrorString(status),
@@ -25,6 +31,7 @@ Handles::Handles(cudaStream_t stream) : stream_(stream) {
 }
 
 Handles::~Handles() {
+  const auto turn = take_turn();
   cublasLtDestroy(cublas_lt_);
   cudnnDestroy(cudnn_);
 }

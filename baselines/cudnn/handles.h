@@ -1,10 +1,17 @@
 #pragma once
 
+#include <mutex>
+
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
 namespace mobicuda::cudnn {
+
+/// Held while a session calls the libraries, or starts or ends its use of them: cuDNN does not promise that execution
+/// plans, which sessions share, are thread-safe, and plans failed while other threads started or ended sessions. With
+/// captured CUDA graphs each session has its turn once.
+[[nodiscard]] std::unique_lock<std::mutex> take_turn();
 
 /// cuDNN and cuBLASLt handles that enqueue on one stream: one set for each session. Not thread-safe.
 class Handles {

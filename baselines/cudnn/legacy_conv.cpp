@@ -93,7 +93,7 @@ class LegacyKernel final : public ConvKernel {
   }
 
  private:
-  cudaError_t do_enqueue(const Handles& handles, const ConvArguments& a) const override {
+  cudaError_t enqueue(const Handles& handles, const ConvArguments& a) const override {
     const auto scratch = static_cast<std::size_t>(workspace_bytes());
     if (!fused().activation) {
       return to_cuda(cudnnConvolutionForward(handles.cudnn(), by_.one, d_.x.get(), a.x, d_.w.get(), a.w,

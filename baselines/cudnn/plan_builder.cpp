@@ -99,6 +99,7 @@ void PlanBuilder::add_step(LayerInfo info, std::initializer_list<int> buffers, E
     buffer.last_step = std::max(buffer.last_step, step);
   }
   steps_.push_back({std::move(info), [enqueue = std::move(enqueue)](const CudaStepContext& context) {
+                      const auto turn = take_turn();
                       Handles& handles = *static_cast<Handles*>(context.session_state);
                       if (const cudaError_t status = handles.bind(context.stream); status != cudaSuccess) return status;
                       return enqueue(context, handles);

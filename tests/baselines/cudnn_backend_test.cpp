@@ -191,15 +191,24 @@ TEST_CASE("cudnn: one engine serves several threads, each with its session") {
   const Floats input = input_for(graph, 2);
   const Floats expected = run(*engine, input);
   std::vector<Floats> results(3);
+  std::vector<std::string> errors(results.size());
   {
     std::vector<std::jthread> threads;
-    for (Floats& result : results) {
-      threads.emplace_back([&] {
-        for (int i = 0; i < 5; ++i) result = run(*engine, input);
+    for (std::size_t t = 0; t < results.size(); ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          for (int i = 0; i < 5; ++i) results[t] = run(*engine, input);
+        } catch (const Error& error) {
+          errors[t] = error.what();
+        }
       });
     }
   }
-  for (const Floats& result : results) CHECK(compare_bits(result, expected));
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    CHECK(errors[t].empty());
+    CAPTURE(errors[t]);
+    CHECK(compare_bits(results[t], expected));
+  }
 }
 
 TEST_CASE("cudnn: runs on the caller's stream and device buffers") {
