@@ -104,14 +104,9 @@ class GemmShape {
       if (applies) found.push_back(variant);
     };
     prefer(params_.m <= 8, Gemv);
-    prefer(params_.n > 32 && waves(128, 64) >= 2, Dmma128x64x16);
-    prefer(params_.n > 32 && waves(64, 64) >= 1.5, Dmma64x64x16);
-    prefer(waves(64, 32) >= 1.5, Dmma64x32x16);
-    prefer(waves(32, 32) >= 0.9, Dmma32x32x32K2);
-    prefer(waves(16, 32) >= 0.75, Dmma16x32x64K4);
-    prefer(true, Dmma16x16x128K8);
-    prefer(waves(64, 64) >= 1.5, Simt64x64x16);
+    prefer(params_.n > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
     prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
+    prefer(waves(16, 32) >= 0.75, Simt16x32x64K8);
     prefer(true, Simt16x16x128K16);
     return found;
   }
@@ -146,10 +141,6 @@ std::vector<Conv2dVariant> gathered_variants(const Conv2dParams& params, int mul
   const auto prefer = [&](bool applies, Conv2dVariant variant) {
     if (applies && group_out >= kFewOutputs) found.push_back(variant);
   };
-  prefer(group_out > 32 && waves(128, 64) >= 2, Dmma128x64x16);
-  prefer(group_out > 32 && waves(64, 64) >= 1.5, Dmma64x64x16);
-  prefer(waves(32, 32) >= 0.9, Dmma32x32x32K2);
-  prefer(true, Dmma16x32x64K4);
   prefer(group_out > 64 && waves(128, 128) >= 2, Simt128x128x16);
   prefer(group_out > 32 && waves(128, 64) >= 2, Simt128x64x16);
   prefer(group_out > 32 && waves(64, 64) >= 1.5, Simt64x64x16);
