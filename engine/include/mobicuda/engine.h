@@ -69,7 +69,7 @@ struct EngineOptions {
 /// One step of a compiled network.
 struct LayerInfo {
   std::string name;                   ///< source node names, "a+b+c" where fused
-  std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x32"
+  std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x64"
   Shape output;                       ///< logical, per picture
   std::int64_t flops = 0;             ///< per picture
   std::int64_t activation_bytes = 0;  ///< read and written, per picture
