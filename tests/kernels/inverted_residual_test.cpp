@@ -224,17 +224,9 @@ class Device {
   DeviceTensor x_;
 };
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const InvertedResidualParams& p, const Body& body) {
-  int count = 0;
-  for (const InvertedResidualVariant variant : kernels::inverted_residual_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::inverted_residual_variants(), p, body);
 }
 
 int check_against_oracle(const InvertedResidualParams& p, const Data& data) {

@@ -256,17 +256,9 @@ class Device {
   GuardedBuffer x_;
 };
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const StemBlockParams& p, const Body& body) {
-  int count = 0;
-  for (const StemBlockVariant variant : kernels::stem_block_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::stem_block_variants(), p, body);
 }
 
 void check_against_oracle(const StemBlockParams& p, const Data& data) {

@@ -63,7 +63,7 @@ struct EngineOptions {
   /// that the file lacks for this GPU, version and shape are measured while compiling, and added. Empty: by rule.
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
-  LogCallback log;  ///< may be empty
+  LogCallback log;                    ///< may be empty
 };
 
 /// One step of a compiled network.
