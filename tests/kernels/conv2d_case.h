@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <ostream>
 #include <tuple>
 #include <utility>

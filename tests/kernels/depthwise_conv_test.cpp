@@ -1,7 +1,6 @@
 #include "kernels/depthwise_conv.h"
 
 #include <algorithm>
-#include <limits>
 #include <ostream>
 #include <random>
 #include <utility>

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <ostream>
 #include <utility>
 #include <vector>
 
+#include "kernels/chained_oracle.h"
 #include "kernels/inverted_residual_shapes.h"
+#include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -30,32 +31,20 @@ std::ostream& operator<<(std::ostream& out, const InvertedResidualParams& p) {
 namespace mobicuda::test {
 namespace {
 
-using kernels::Clip;
+using namespace chained;
+using namespace window_case;
 using kernels::InvertedResidualParams;
 using kernels::InvertedResidualVariant;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr Clip kNone{-kInfinity, kInfinity};
-constexpr Clip kRelu6{0.0F, 6.0F};
-constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
 /// Of a block: whether it expands, and its elements.
 constexpr std::pair<bool, Elem> kForms[] = {
     {true, Elem::F16}, {false, Elem::F16}, {true, Elem::F32}, {false, Elem::F32}};
-constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
 // Rounding a hidden value the other way, near a tie, moves y by about a unit of half times one weight. That and
 // rounding y itself add up to less than this; rounding the hidden tensors twice or to fewer bits does not.
 constexpr double kAlarm = 6e-4;
 
-std::size_t count_of(int n, int h, int w, int c) {
-  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
-         static_cast<std::size_t>(c);
-}
-
 std::size_t input_count(const InvertedResidualParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
 std::size_t output_count(const InvertedResidualParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
-
-double to_half(double value) { return static_cast<double>(__half2float(__float2half_rn(static_cast<float>(value)))); }
 
 /// Sums of a 1x1 convolution: half runs on tensor cores, float does not.
 double pointwise_gamma(Elem elem, int products) {
@@ -99,69 +88,6 @@ Data integer_data(const InvertedResidualParams& p, std::uint32_t seed) {
   return make_data(p, true, [&](std::size_t count) { return random_integers(seed++, count); });
 }
 
-/// A tensor in fp64, how far a correct kernel's may lie from it, and, for half, what exact arithmetic gives when every
-/// tensor is rounded to it.
-struct Tensor {
-  std::vector<double> value, bound, rounded;
-};
-
-Tensor exact(const std::vector<float>& x) {
-  Tensor tensor;
-  tensor.value.assign(x.begin(), x.end());
-  tensor.bound.assign(x.size(), 0.0);
-  tensor.rounded = tensor.value;
-  return tensor;
-}
-
-/// One of the three convolutions; errors of the input pass with |weight|, clipping does not enlarge them.
-Tensor convolve(const OracleConv& p, Elem elem, double gamma, const Tensor& x, const std::vector<float>& weight,
-                const std::vector<float>& bias, const Tensor* residual = nullptr) {
-  const auto pixels = count_of(p.n, p.out_h, p.out_w, 1);
-  const auto c_out = static_cast<std::size_t>(p.c_out);
-  const int group_in = p.c_in / p.groups;
-  Tensor y;
-  y.value.resize(pixels * c_out);
-  y.bound.resize(pixels * c_out);
-  y.rounded.resize(pixels * c_out);
-  parallel_for(pixels, [&](std::size_t pixel) {
-    const int ox = static_cast<int>(pixel % static_cast<std::size_t>(p.out_w));
-    const int oy = static_cast<int>(pixel / static_cast<std::size_t>(p.out_w) % static_cast<std::size_t>(p.out_h));
-    const int n = static_cast<int>(pixel / count_of(1, p.out_h, p.out_w, 1));
-    for (int co = 0; co < p.c_out; ++co) {
-      const std::size_t at = pixel * c_out + static_cast<std::size_t>(co);
-      double value = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<std::size_t>(co)]);
-      double rounded_value = value;
-      double magnitude = std::abs(value);
-      double carried = 0.0;
-      const auto add = [&](const Tensor& t, std::size_t i, double factor) {
-        value += factor * t.value[i];
-        rounded_value += factor * t.rounded[i];
-        magnitude += std::abs(factor) * (std::abs(t.value[i]) + t.bound[i]);
-        carried += std::abs(factor) * t.bound[i];
-      };
-      for (int ky = 0; ky < p.kernel_h; ++ky) {
-        for (int kx = 0; kx < p.kernel_w; ++kx) {
-          const int iy = oy * p.stride_h + ky - p.pad_top;
-          const int ix = ox * p.stride_w + kx - p.pad_left;
-          if (iy < 0 || iy >= p.h || ix < 0 || ix >= p.w) continue;
-          for (int ci = 0; ci < group_in; ++ci) {
-            const std::size_t source = count_of(1, n * p.h + iy, p.w, p.c_in) + count_of(1, 1, ix, p.c_in) +
-                                       static_cast<std::size_t>(p.groups == 1 ? ci : co);
-            const std::size_t factor = count_of(1, co, group_in, p.kernel_h * p.kernel_w) +
-                                       static_cast<std::size_t>((ci * p.kernel_h + ky) * p.kernel_w + kx);
-            add(x, source, static_cast<double>(weight[factor]));
-          }
-        }
-      }
-      if (residual != nullptr) add(*residual, at, 1.0);
-      y.value[at] = p.clip(value);
-      y.rounded[at] = to_half(p.clip(rounded_value));
-      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, store_of(elem));
-    }
-  });
-  return y;
-}
-
 OracleClip oracle_clip(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
 
 OracleConv pointwise(int n, int h, int w, int c_in, int c_out, Clip clip) {
@@ -180,7 +106,8 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   const Tensor x = exact(data.x);
   const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden, p.expand_clip);
   const Tensor hidden =
-      p.expand ? convolve(expand, p.elem, pointwise_gamma(p.elem, p.c_in), x, data.expand, data.expand_bias) : x;
+      p.expand ? convolve(expand, store_of(p.elem), pointwise_gamma(p.elem, p.c_in), x, data.expand, data.expand_bias)
+               : x;
   OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden, p.depthwise_clip);
   depthwise.groups = p.c_hidden;
   depthwise.kernel_h = depthwise.kernel_w = 3;
@@ -189,11 +116,11 @@ Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   depthwise.pad_left = p.pad_left;
   depthwise.out_h = p.out_h;
   depthwise.out_w = p.out_w;
-  const Tensor filtered =
-      convolve(depthwise, p.elem, pointwise_gamma(p.elem, kTaps), hidden, data.depthwise, data.depthwise_bias);
+  const Tensor filtered = convolve(depthwise, store_of(p.elem), pointwise_gamma(p.elem, kTaps), hidden, data.depthwise,
+                                   data.depthwise_bias);
   const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
-  return convolve(project, p.elem, pointwise_gamma(p.elem, p.c_hidden), filtered, data.project, data.project_bias,
-                  p.residual ? &x : nullptr);
+  return convolve(project, store_of(p.elem), pointwise_gamma(p.elem, p.c_hidden), filtered, data.project,
+                  data.project_bias, p.residual ? &x : nullptr);
 }
 
 GuardedBuffer pack(InvertedResidualVariant variant, const InvertedResidualParams& p, const Data& data) {
