@@ -226,6 +226,10 @@ InvertedResidualParams random_shape(Choice& choose) {
   }
 }
 
+TEST_CASE("inverted_residual: variants are listed in the order of their enumeration") {
+  check_order(kernels::inverted_residual_variants());
+}
+
 TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV2", "[large]") {
   std::uint32_t seed = 100;
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {

@@ -44,6 +44,15 @@ inline std::vector<float> run_kernel(Elem output, std::size_t count, std::size_t
   return values;
 }
 
+/// Kernels find a variant's entry in their table by its value.
+template <class Variant>
+void check_order(std::span<const Variant> variants) {
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    CAPTURE(i, name(variants[i]));
+    CHECK(static_cast<std::size_t>(variants[i]) == i);
+  }
+}
+
 /// Calls body(variant) for all that support the parameters; returns how many.
 template <class Variant, class Params, class Body>
 int for_each_supported(std::span<const Variant> variants, const Params& p, const Body& body) {
