@@ -80,7 +80,7 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_flag("--noCudaGraph", raw.no_cuda_graph, "Launch kernel by kernel instead of one CUDA graph")->group(group);
   app.add_flag("--useCudaGraph", raw.use_cuda_graph, "Accepted for trtexec's sake: it is the default")->group(group);
   app.add_flag("--noProgrammaticLaunch", raw.no_programmatic_launch, "No programmatic dependent launch")->group(group);
-  add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x32")
+  add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x64")
       ->type_name("KERNEL=NAME[,..]")
       ->group(group);
   app.add_option("--timingCacheFile", options.timing_cache,
@@ -321,7 +321,7 @@ ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ost
   Options& options = result.options;
   options.command_line.assign(argv, argv + argc);
   RawOptions raw;
-  CLI::App app("Times and checks MobileNetV2 inference: hand-written CUDA kernels, cuDNN and CPU side by side.",
+  CLI::App app("Times and checks image classifiers: hand-written CUDA kernels, cuDNN and CPU side by side.",
                "bench_engine");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("bench_engine ") + MOBICUDA_VERSION);
