@@ -82,7 +82,7 @@ void compare_layers(const CaseResult& before, const CaseResult& after, std::vect
     const double was = before.layer_ms[static_cast<std::size_t>(found - before.layers.begin())];
     const double is = after.layer_ms[i];
     if (std::abs(is - was) <= std::max(kLayerNoise * was, kLayerShare * total)) continue;
-    changes.push_back({subject, "ms", fixed(was, 4), fixed(is, 4), relative_change(was, is), kLayerNoise,
+    changes.push_back({subject, "us", fixed(1e3 * was, 2), fixed(1e3 * is, 2), relative_change(was, is), kLayerNoise,
                        is < was ? Verdict::Better : Verdict::Worse});
   }
 }

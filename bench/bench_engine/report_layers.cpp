@@ -29,6 +29,8 @@ constexpr std::array<GpuPeaks, 2> kPeaks{{
     {"NVIDIA H200", 4.8e12, 66.9e12, 494.7e12, 989.4e12, 66.9e12},
 }};
 
+std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
+
 struct TimedLayer {
   std::size_t index;  // in the network
   const LayerInfo* layer;
@@ -92,7 +94,7 @@ std::string roofline(const CaseResult& result, const Machine& machine, const std
       ++left_out;
       continue;
     }
-    points.push_back({one.layer->name + " (" + one.layer->kernel + "): " + fixed(one.ms, 4) + " ms, " +
+    points.push_back({one.layer->name + " (" + one.layer->kernel + "): " + microseconds(one.ms) + " us, " +
                           compact(one.flops_per_second()) + "FLOP/s, " + compact(one.bytes_per_second()) + "B/s",
                       i < kNumbered ? std::to_string(i + 1) : "", one.flops / one.bytes, one.flops_per_second(),
                       one.share});
@@ -124,12 +126,12 @@ std::string kernel_table(const std::vector<TimedLayer>& layers) {
     ++found->layers;
   }
   std::stable_sort(kernels.begin(), kernels.end(), [](const Kernel& a, const Kernel& b) { return a.ms > b.ms; });
-  HtmlTable table({"kernel", "90 %", "layers", "ms", "share", "sum"}, 2);
+  HtmlTable table({"kernel", "90 %", "layers", "us", "share", "sum"}, 1);
   double sum = 0;
   for (const Kernel& kernel : kernels) {
     const bool hot = sum < kHotShare;
     sum += kernel.share;
-    table.add_row({kernel.name, hot ? "\xE2\x97\x8F" : "", std::to_string(kernel.layers), fixed(kernel.ms, 4),
+    table.add_row({kernel.name, hot ? "\xE2\x97\x8F" : "", std::to_string(kernel.layers), microseconds(kernel.ms),
                    percent(kernel.share, 1), percent(sum, 1)},
                   hot ? "hot" : "");
   }
@@ -138,7 +140,7 @@ std::string kernel_table(const std::vector<TimedLayer>& layers) {
 }
 
 std::string layer_table(const std::vector<TimedLayer>& layers) {
-  HtmlTable table({"layer", "kernel", "90 %", "#", "place", "ms", "share", "sum", "FLOP", "bytes", "FLOP/s", "B/s"}, 3);
+  HtmlTable table({"layer", "kernel", "90 %", "#", "place", "us", "share", "sum", "FLOP", "bytes", "FLOP/s", "B/s"}, 2);
   double sum = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TimedLayer& one = layers[i];
@@ -146,8 +148,8 @@ std::string layer_table(const std::vector<TimedLayer>& layers) {
     sum += one.share;
     table.add_row(
         {one.layer->name, one.layer->kernel, hot ? "\xE2\x97\x8F" : "", std::to_string(i + 1),
-         std::to_string(one.index + 1), fixed(one.ms, 4), percent(one.share, 1), percent(sum, 1), compact(one.flops),
-         compact(one.bytes), compact(one.flops_per_second()), compact(one.bytes_per_second())},
+         std::to_string(one.index + 1), microseconds(one.ms), percent(one.share, 1), percent(sum, 1),
+         compact(one.flops), compact(one.bytes), compact(one.flops_per_second()), compact(one.bytes_per_second())},
         hot ? "hot" : "");
   }
   return "<h4>Layers, slowest first</h4>\n" + table.str();
