@@ -78,7 +78,7 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   CLI::App app("Shows one file of --json as text and HTML, or what changed from the first to the second.",
                "bench_engine report");
   app.footer(kFooter);
-  app.add_option("FILE", files, "Files of --json")->required()->expected(1, 2);
+  app.add_option("FILE", files, "A file of --json to show, or two to compare")->required()->expected(1, 2);
   app.add_option("--html", html, "Write a page that needs no other file")->type_name("FILE");
   try {
     app.parse(argc, argv);

@@ -47,7 +47,8 @@ svg .strong { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: v
 .s4 { fill: var(--c4); stroke: var(--c4); } .s5 { fill: var(--c5); stroke: var(--c5); }
 rect.s0, rect.s1, rect.s2, rect.s3 { stroke: none; }
 .dot { fill-opacity: 0.45; }
-.legend { list-style: none; margin: 2px 0 8px; padding: 0; display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 13px; }
+.legend { list-style: none; margin: 2px 0 8px; padding: 0; display: flex; flex-wrap: wrap;
+  gap: 2px 16px; font-size: 13px; }
 .legend svg { display: inline-block; width: 12px; height: 12px; margin-right: 6px; }
 details { border: 1px solid var(--rule); border-radius: 6px; padding: 6px 12px; margin: 8px 0; }
 summary { cursor: pointer; font-weight: 600; }

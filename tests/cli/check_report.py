@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_report.py REPORT SCHEMA PAGE: the report follows the schema, and the page is well-formed with no outside reference."""
+"""check_report.py REPORT SCHEMA PAGE: the report follows the schema; the page is well-formed and refers to nothing."""
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
