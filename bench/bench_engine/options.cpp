@@ -15,6 +15,8 @@ Examples:
   bench_engine --model m.onnx
   bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
+  bench_engine report out.json --html out.html                 (a page of such a file; report --help)
+  bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
 
 Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed, 4 no usable device,
 130 stopped by Ctrl-C (what was measured until then is reported).)";
