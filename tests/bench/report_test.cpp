@@ -68,6 +68,46 @@ TEST_CASE("a number that is not finite becomes null", "[report]") {
   CHECK(document["results"][1]["comparison"]["maxAbs"].is_null());
 }
 
+TEST_CASE("golden comparisons and threads are in every report", "[report]") {
+  Report report = report_of_two();
+  CaseResult& cpu = report.cases[1];
+  cpu.threads = 3;
+  cpu.golden = GoldenComparison{4, 2, 0.5, 0.25, 0.125, 0.75, 7, 1};
+  const json document = json::parse(json_report(Options(), report));
+  CHECK(document["results"][0]["golden"].is_null());
+  CHECK_FALSE(document["results"][0].contains("threads"));
+  const json& result = document["results"][1];
+  CHECK(result["threads"] == 3);
+  CHECK(result["golden"] == json{{"elements", 4},
+                                 {"pictures", 2},
+                                 {"maxAbs", 0.5},
+                                 {"meanAbs", 0.25},
+                                 {"relativeL2", 0.125},
+                                 {"cosine", 0.75},
+                                 {"maxUlp", 7},
+                                 {"top1Equal", 1}});
+  CHECK_THAT(csv_report(report), contains(",3,0.5,0.25,0.125,0.75,7\n"));
+  std::ostringstream text;
+  print_report(text, Options(), report);
+  CHECK_THAT(text.str(), contains("against --golden"));
+  CHECK_THAT(text.str(), contains("cpu fp32, 3 threads"));
+  CHECK_THAT(text.str(), contains("0.750000000"));
+}
+
+TEST_CASE("every row of the CSV has as many columns as its header", "[report]") {
+  Report report = report_of_two();
+  report.cases[1].golden = GoldenComparison();
+  std::istringstream csv(csv_report(report));
+  std::string line;
+  std::getline(csv, line);
+  const auto commas = std::count(line.begin(), line.end(), ',');
+  for (int row = 0; row < 2; ++row) {
+    std::getline(csv, line);
+    CAPTURE(line);
+    CHECK(std::count(line.begin(), line.end(), ',') == commas);
+  }
+}
+
 TEST_CASE("exports have the fields of trtexec", "[report]") {
   const Report report = report_of_two();
   const json profile = json::parse(json_profile(report));
