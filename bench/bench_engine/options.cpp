@@ -1,7 +1,6 @@
 #include "bench_engine/options.h"
 
 #include <CLI/CLI.hpp>
-#include <limits>
 #include <ostream>
 
 #include "bench_engine/exit_codes.h"
@@ -199,16 +198,17 @@ void add_golden_options(CLI::App& app, Options& options, RawOptions& raw) {
                  "and --agreementThreshold judge them too")
       ->type_name("[NAME:]FILE")
       ->group(group);
-  const auto limit = [&](const char* name, std::optional<double>& value, const char* help, double low, double high) {
-    app.add_option(name, value, help)->check(CLI::Range(low, high))->type_name("X")->group(group);
+  const auto limit = [&](const char* name, std::optional<double>& value, const CLI::Validator& range,
+                         const char* help) {
+    app.add_option(name, value, help)->check(range)->type_name("X")->group(group);
   };
-  constexpr double kAny = std::numeric_limits<double>::max();
-  limit("--meanThreshold", options.mean_threshold, "Exit 3 when the mean difference is larger", 0, kAny);
-  limit("--relativeL2Threshold", options.relative_l2_threshold,
-        "Exit 3 when ||output - golden|| / ||golden|| is larger", 0, kAny);
-  limit("--cosineThreshold", options.cosine_threshold, "Exit 3 when the cosine of both is smaller", -1, 1);
-  limit("--ulpThreshold", options.ulp_threshold, "Exit 3 when a number is more float32 steps away from the golden one",
-        0, kAny);
+  limit("--meanThreshold", options.mean_threshold, CLI::NonNegativeNumber, "Exit 3 when the mean difference is larger");
+  limit("--relativeL2Threshold", options.relative_l2_threshold, CLI::NonNegativeNumber,
+        "Exit 3 when ||output - golden|| / ||golden|| is larger");
+  limit("--cosineThreshold", options.cosine_threshold, CLI::Range(-1.0, 1.0),
+        "Exit 3 when the cosine of both is smaller");
+  limit("--ulpThreshold", options.ulp_threshold, CLI::NonNegativeNumber,
+        "Exit 3 when a number is more float32 steps away from the golden one");
 }
 
 void add_report_options(CLI::App& app, Options& options) {
