@@ -10,6 +10,7 @@
 
 #include "conv2d_gemm_launch.h"
 #include "conv2d_wgmma_kernel.cuh"
+#include "driver_function.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -22,28 +23,13 @@ using conv_wgmma::Shape;
 using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
 
-/// The driver's function without linking the driver; null where there is none.
-template <class Function>
-Function find_function(const char* name) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-#if CUDART_VERSION >= 12050
-  constexpr unsigned kSince = 12000;
-  const cudaError_t status = cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &result);
-#else
-  const cudaError_t status = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
-#endif
-  if (status != cudaSuccess || result != cudaDriverEntryPointSuccess) return nullptr;
-  return reinterpret_cast<Function>(function);
-}
-
 // Where the last window of a row and of a column begins, from the image's last pixel.
 int last_x(const Conv2dParams& p) { return (p.out_w - 1) * p.stride_w - p.pad_left - (p.w - 1); }
 int last_y(const Conv2dParams& p) { return (p.out_h - 1) * p.stride_h - p.pad_top - (p.h - 1); }
 
 /// kPixels windows of 64 channels at a time.
 bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* x, CUtensorMap& map) {
-  static const auto function = find_function<EncodeWindows>("cuTensorMapEncodeIm2col");
+  static const auto function = find_driver_function<EncodeWindows>("cuTensorMapEncodeIm2col");
   if (function == nullptr) return false;
   const auto channels = static_cast<cuuint64_t>(p.c_in);
   const auto width = static_cast<cuuint64_t>(p.w);
@@ -61,7 +47,7 @@ bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* 
 
 /// 64 inputs x 64 outputs of a tap at a time.
 bool encode_weights(const Conv2dParams& p, int pitch, const void* packed, CUtensorMap& map) {
-  static const auto function = find_function<EncodeBoxes>("cuTensorMapEncodeTiled");
+  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
   const auto outputs = static_cast<cuuint64_t>(pitch);
   const auto inputs = static_cast<cuuint64_t>(p.c_in / p.groups);

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "driver_function.h"
 #include "pointwise_pool_wgmma_kernel.cuh"
 
 namespace mobicuda::kernels {
@@ -18,21 +19,6 @@ namespace {
 using namespace pooled_wgmma;
 
 using EncodeFunction = decltype(&cuTensorMapEncodeTiled);
-
-/// The driver's function without linking the driver; null where there is none.
-EncodeFunction find_encode_function() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-#if CUDART_VERSION >= 12050
-  constexpr unsigned kSince = 12000;
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, kSince, cudaEnableDefault, &result);
-#else
-  const cudaError_t status = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &result);
-#endif
-  if (status != cudaSuccess || result != cudaDriverEntryPointSuccess) return nullptr;
-  return reinterpret_cast<EncodeFunction>(function);
-}
 
 /// (outer, middle, inner) of half, dense; zeros outside.
 struct Tensor {
@@ -45,7 +31,7 @@ struct Box {
 };
 
 bool encode(const Tensor& tensor, const Box& box, CUtensorMap& map) {
-  static const EncodeFunction function = find_encode_function();
+  static const auto function = find_driver_function<EncodeFunction>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
   const auto inner = static_cast<cuuint64_t>(tensor.inner);
   const auto middle = static_cast<cuuint64_t>(tensor.middle);

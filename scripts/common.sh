@@ -92,8 +92,9 @@ configure() { # BUILD_DIR [cmake options...]
   if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
+  mkdir -p "$dir"
   cmake -S "$root" -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_CUDA_ARCHITECTURES="$(cuda_architecture)" "${launcher[@]}" "$@" >"$dir.configure.log" 2>&1 ||
-    { cat "$dir.configure.log" >&2; die "configuring failed"; }
-  grep 'mobicuda:' "$dir.configure.log" || true
+    -DCMAKE_CUDA_ARCHITECTURES="$(cuda_architecture)" "${launcher[@]}" "$@" >"$dir/configure.log" 2>&1 ||
+    { cat "$dir/configure.log" >&2; die "configuring failed"; }
+  grep 'mobicuda:' "$dir/configure.log" || true
 }
