@@ -88,8 +88,6 @@ Json options_json(const Options& o) {
                                                                      : "copy"},
           {"infStreams", o.streams},
           {"threads", o.threads.size() == 1 ? Json(o.threads.front()) : Json(o.threads)},
-          {"loadInputs", o.load_inputs.string()},
-          {"golden", o.golden.string()},
           {"device", o.device},
           {"cudaGraph", o.cuda_graph},
           {"programmaticLaunch", o.programmatic_launch},
@@ -143,7 +141,7 @@ Json to_json(const CaseResult& result) {
     json["speedUp"] = {{"ratio", result.speed_up.ratio}, {"low", result.speed_up.low}, {"high", result.speed_up.high}};
   }
   json["comparison"] = optional_json(result.comparison);
-  json["golden"] = optional_json(result.golden);
+  if (result.golden) json["golden"] = to_json(*result.golden);
   json["layers"] = layers_json(result);
   return json;
 }
@@ -209,7 +207,6 @@ std::string json_report(const Options& options, const Report& report) {
         {{"batch", states.batch}, {"before", optional_json(states.before)}, {"after", optional_json(states.after)}});
   }
   json["images"] = report.images ? to_json(*report.images) : Json(nullptr);
-  json["fewerImages"] = Json::array();
   for (const ImageReport& images : report.fewer_images) json["fewerImages"].push_back(to_json(images));
   json["thresholdsMissed"] = report.missed;
   json["interrupted"] = report.interrupted;
