@@ -136,7 +136,7 @@ void count_labels(std::span<const Sample> samples, bool labels_given, ImageRepor
 }  // namespace
 
 ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, std::size_t reference,
-                            std::size_t batch, std::size_t classes, const std::function<bool()>& stop) {
+                            std::size_t batch, std::size_t classes, const std::function<bool(std::size_t done)>& stop) {
   ImageReport report;
   report.folder = set.folder.string();
   report.preprocessing = set.preprocessing.describe();
@@ -144,7 +144,7 @@ ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> cla
   report.found = set.samples.size();
   std::vector<Tally> tallies(classifiers.size());
   const std::span<const Sample> samples(set.samples);
-  for (std::size_t start = 0; start < samples.size() && !stop(); start += batch) {
+  for (std::size_t start = 0; start < samples.size() && !stop(start); start += batch) {
     const auto decode_start = Clock::now();
     Chunk chunk = decode(set, samples.subspan(start, std::min(batch, samples.size() - start)));
     const std::vector<Sample> kept = keep_whole(chunk, set.preprocessing.elements(), report);
@@ -157,6 +157,7 @@ ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> cla
     AccuracyResult& result = tallies[i].result;
     result.implementation = classifiers[i].implementation;
     result.precision = classifiers[i].precision;
+    result.threads = classifiers[i].threads;
     if (i != reference) result.with_reference = tallies[i].with_reference.result();
     if (!set.reference_rows.empty()) result.with_reference_file = tallies[i].with_reference_file.result();
     report.results.push_back(std::move(result));

@@ -18,6 +18,7 @@ namespace mobicuda::bench {
 struct Classifier {
   std::string implementation;
   Precision precision = Precision::Fp32;
+  std::optional<int> threads;  ///< where several are compared
   Session* session = nullptr;
 };
 
@@ -32,8 +33,9 @@ struct ImageSet {
 };
 
 /// Runs all pictures through all classifiers, `batch` at a time. The pictures are read once, by all cores.
-/// A picture that cannot be decoded is left out and named in the report. Stops early once `stop` is true.
+/// A picture that cannot be decoded is left out and named in the report. `stop` is asked before each
+/// batch how many pictures are done, and ends the evaluation when it gives true.
 ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, std::size_t reference,
-                            std::size_t batch, std::size_t classes, const std::function<bool()>& stop);
+                            std::size_t batch, std::size_t classes, const std::function<bool(std::size_t done)>& stop);
 
 }  // namespace mobicuda::bench

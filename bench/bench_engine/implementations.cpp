@@ -12,6 +12,7 @@
 
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/machine.h"
+#include "bench_engine/results.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -50,8 +51,16 @@ std::string precision_list(const Implementation& implementation) {
   return list;
 }
 
-void add_case(const Implementation& implementation, Precision precision, Selection& selection) {
-  selection.cases.push_back({implementation.name, precision, implementation.processor, implementation.make});
+void add_case(const Implementation& implementation, Precision precision, const Options& options, Selection& selection) {
+  Case one{implementation.name, precision, implementation.processor, implementation.make, {}};
+  if (implementation.processor == Processor::Gpu || options.threads.size() == 1) {
+    selection.cases.push_back(one);
+    return;
+  }
+  for (const int threads : options.threads) {
+    one.threads = threads;
+    selection.cases.push_back(one);
+  }
 }
 
 std::string lacks(const Implementation& implementation, Precision precision) {
@@ -66,7 +75,7 @@ void add_all(const Implementation& implementation, const Options& options, Selec
   }
   for (const Precision precision : options.precisions) {
     if (runs(implementation, precision)) {
-      add_case(implementation, precision, selection);
+      add_case(implementation, precision, options, selection);
     } else {
       selection.notes.push_back(lacks(implementation, precision));
     }
@@ -81,7 +90,7 @@ void add_named(const Implementation& implementation, const Request& request, con
   }
   if (request.precision) {
     if (!runs(implementation, *request.precision)) throw UsageError(lacks(implementation, *request.precision));
-    add_case(implementation, *request.precision, selection);
+    add_case(implementation, *request.precision, options, selection);
     return;
   }
   add_all(implementation, options, selection);
@@ -111,7 +120,14 @@ std::size_t find_reference(const Options& options, const std::vector<Case>& case
 
 }  // namespace
 
-std::string Case::label() const { return implementation + ' ' + std::string(to_string(precision)); }
+std::string case_label(const std::string& implementation, Precision precision, std::optional<int> threads) {
+  std::string label = implementation + ' ' + std::string(to_string(precision));
+  if (!threads) return label;
+  if (*threads == 0) return label + ", all cores";
+  return label + ", " + std::to_string(*threads) + (*threads == 1 ? " thread" : " threads");
+}
+
+std::string Case::label() const { return case_label(implementation, precision, threads); }
 
 std::vector<Implementation> list_implementations(int device) {
   const std::string no_gpu = why_no_gpu(device);
@@ -144,7 +160,7 @@ Selection select_cases(const Options& options, const std::vector<Implementation>
   for (std::size_t i = 0; i < selection.cases.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (selection.cases[i].label() == selection.cases[j].label()) {
-        throw UsageError("--impl names " + selection.cases[i].label() + " twice");
+        throw UsageError("--impl, --precision or --threads names " + selection.cases[i].label() + " twice");
       }
     }
   }

@@ -31,6 +31,7 @@ struct Case {
   Precision precision = Precision::Fp32;
   Processor processor = Processor::Cpu;
   std::unique_ptr<Backend> (*make)() = nullptr;
+  std::optional<int> threads;  ///< of cpu, where several are compared
 
   std::string label() const;  ///< "custom fp16"
 };

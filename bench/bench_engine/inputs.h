@@ -2,17 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <vector>
 
 namespace mobicuda::bench {
 
 /// `count` reproducible numbers, uniform in [-1, 1): the same on every machine for a seed.
 std::vector<float> random_input(std::size_t count, std::uint64_t seed);
-
-/// Reads float32 numbers: a .npy file (C order), a .txt file of numbers, or raw little-endian float32.
-/// Throws UsageError naming the file.
-std::vector<float> load_numbers(const std::filesystem::path& path);
 
 /// `pictures` pictures of `elements` numbers out of a file's numbers, starting over at its end. Throws
 /// UsageError when the file does not hold whole pictures.

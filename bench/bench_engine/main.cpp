@@ -6,9 +6,11 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/exit_codes.h"
+#include "bench_engine/golden.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/options.h"
+#include "bench_engine/progress.h"
 #include "bench_engine/report_command.h"
 #include "bench_engine/report_json.h"
 #include "bench_engine/report_text.h"
@@ -25,7 +27,8 @@ int fail(ExitCode code, const std::string& message) {
 
 int measure(const Options& options, Report& report) {
   try {
-    run_benchmark(options, std::cout, report);
+    Progress progress(std::cerr, stderr_style(options.quiet));
+    run_benchmark(options, std::cout, progress, report);
   } catch (const UsageError& error) {
     return fail(kExitUsage, error.what());
   } catch (const Error& error) {
@@ -56,6 +59,7 @@ int run(int argc, const char* const* argv) {
   if (code == kExitUsage || (!report.error.empty() && report.cases.empty())) return code;
   print_report(std::cout, options, report);
   export_files(options, report);
+  save_outputs(options, report);
   return code;
 }
 

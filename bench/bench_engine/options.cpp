@@ -4,16 +4,21 @@
 #include <ostream>
 
 #include "bench_engine/exit_codes.h"
+#include "bench_engine/sweep.h"
 
 namespace mobicuda::bench {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kMaxThreads = 4096;
+
 constexpr const char* kFooter = R"(
 Examples:
   bench_engine --model m.onnx
   bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
+  bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
+  bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
   bench_engine report out.json --html out.html                 (a page of such a file; report --help)
   bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
@@ -24,10 +29,13 @@ Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed,
 // What CLI11 fills in and Options does not hold in that form.
 struct RawOptions {
   std::vector<std::string> batches;
+  std::vector<std::string> threads;
+  std::vector<std::string> max_images;
   std::vector<std::string> precisions;
   std::vector<std::string> variants;
   std::string shapes;
   std::string load_inputs;
+  std::string golden;
   std::string normalization;
   std::string input = "fp32";
   std::string host_transfer = "auto";
@@ -64,16 +72,18 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->default_str("fp32")
       ->group(group);
   app.add_flag("--fp16", raw.fp16, "Same as --precision fp16")->group(group);
-  add_list(app, "-b,--batch", raw.batches, "Batch sizes, or a range start:end:step")
+  add_list(app, "-b,--batch", raw.batches,
+           "Batch sizes, or ranges start:end:step and start:end:*factor (1:256:*2 doubles)")
       ->type_name("N[,..]")
       ->default_str("1")
       ->group(group);
   app.add_option("--reference", options.reference, "Implementation the others are compared with (default: the first)")
       ->type_name("NAME[:PRECISION]")
       ->group(group);
-  app.add_option("--threads", options.threads, "Threads of the cpu implementation, 0 = one for each core")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
+  add_list(app, "--threads", raw.threads,
+           "Threads of the cpu implementation, 0 = one for each core; a list or range is one result each")
+      ->type_name("N[,..]")
+      ->default_str("0")
       ->group(group);
   app.add_option("-d,--device", options.device, "CUDA device")
       ->check(CLI::NonNegativeNumber)
@@ -132,8 +142,14 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--loadInputs", raw.load_inputs,
-                 "Raw float32, .npy or .txt input instead of random numbers; with --input uint8 0 to 255")
+                 "Input instead of random numbers, with --input uint8 0 to 255: .npy, .pb (ONNX TensorProto), .txt "
+                 "(numbers), else raw float32")
       ->type_name("[NAME:]FILE")
+      ->group(group);
+  app.add_option("--saveOutputs", options.save_outputs,
+                 "Write the timed input's outputs, in the formats of --loadInputs; with several results each has its "
+                 "implementation, precision and batch in the file's name")
+      ->type_name("FILE")
       ->group(group);
   app.add_option("--seed", options.seed, "Of the random input")->capture_default_str()->group(group);
 }
@@ -150,9 +166,9 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->check(CLI::IsMember({"torch", "tf"}))
       ->type_name("NAME")
       ->group(group);
-  app.add_option("--maxImages", options.max_images, "Only the first N pictures in path order")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
+  add_list(app, "--maxImages,--imagesCount", raw.max_images,
+           "Only the first N pictures in path order; a list or range (100:10000:*10) is one evaluation each")
+      ->type_name("N[,..]")
       ->group(group);
   app.add_option("--referenceLogits", options.reference_logits,
                  "Raw float32 rows to compare with, one for each file below --images in path order")
@@ -177,6 +193,26 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->group(group);
 }
 
+void add_golden_options(CLI::App& app, Options& options, RawOptions& raw) {
+  const auto* group = "Golden outputs";
+  app.add_option("--golden,--loadRefOutputs", raw.golden,
+                 "Compare the timed input's outputs with these, in the formats of --loadInputs; --accuracyThreshold "
+                 "and --agreementThreshold judge them too")
+      ->type_name("[NAME:]FILE")
+      ->group(group);
+  const auto limit = [&](const char* name, std::optional<double>& value, const CLI::Validator& range,
+                         const char* help) {
+    app.add_option(name, value, help)->check(range)->type_name("X")->group(group);
+  };
+  limit("--meanThreshold", options.mean_threshold, CLI::NonNegativeNumber, "Exit 3 when the mean difference is larger");
+  limit("--relativeL2Threshold", options.relative_l2_threshold, CLI::NonNegativeNumber,
+        "Exit 3 when ||output - golden|| / ||golden|| is larger");
+  limit("--cosineThreshold", options.cosine_threshold, CLI::Range(-1.0, 1.0),
+        "Exit 3 when the cosine of both is smaller");
+  limit("--ulpThreshold", options.ulp_threshold, CLI::NonNegativeNumber,
+        "Exit 3 when a number is more float32 steps away from the golden one");
+}
+
 void add_report_options(CLI::App& app, Options& options) {
   const auto* group = "Reports";
   app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
@@ -195,6 +231,7 @@ void add_report_options(CLI::App& app, Options& options) {
   app.add_flag("--listImpls", options.list_implementations, "Implementations of this build and whether they can run")
       ->group(group);
   app.add_flag("--listOps", options.list_operators, "ONNX operators that the importer knows")->group(group);
+  app.add_flag("-q,--quiet", options.quiet, "No progress on stderr")->group(group);
   app.add_flag("--verbose", options.verbose, "What the library has to say, on stderr")->group(group);
 }
 
@@ -204,34 +241,9 @@ std::string without_name(const std::string& text) {
   return colon == std::string::npos ? text : text.substr(colon + 1);
 }
 
-std::int64_t parse_number(const std::string& text, const std::string& what) {
-  std::size_t used = 0;
-  std::int64_t value = 0;
-  try {
-    value = std::stoll(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != text.size()) throw UsageError(what + ": '" + text + "' is not a number");
-  if (value < 1) throw UsageError(what + ": must be at least 1, got " + text);
-  return value;
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 void apply_shapes(const std::string& text, Options& options) {
   std::vector<std::int64_t> dims;
-  for (const std::string& part : split(without_name(text), 'x')) dims.push_back(parse_number(part, "--shapes"));
+  for (const std::string& part : split(without_name(text), 'x')) dims.push_back(parse_number(part, "--shapes", 1));
   if (dims.size() < 2) throw UsageError("--shapes: '" + text + "' has no extents after the batch");
   options.batches = {dims.front()};
   options.picture_shape.assign(dims.begin() + 1, dims.end());
@@ -240,10 +252,17 @@ void apply_shapes(const std::string& text, Options& options) {
 void apply(const RawOptions& raw, Options& options) {
   if (!raw.shapes.empty()) apply_shapes(raw.shapes, options);
   if (!raw.batches.empty()) {
-    options.batches.clear();
-    for (const std::string& text : raw.batches) {
-      for (const std::int64_t batch : parse_batches(text)) options.batches.push_back(batch);
+    options.batches = parse_ranges(raw.batches, "--batch", 1);
+  }
+  if (!raw.threads.empty()) {
+    options.threads.clear();
+    for (const std::int64_t threads : parse_ranges(raw.threads, "--threads", 0)) {
+      if (threads > kMaxThreads) throw UsageError("--threads: at most " + std::to_string(kMaxThreads));
+      options.threads.push_back(static_cast<int>(threads));
     }
+  }
+  for (const std::int64_t count : parse_ranges(raw.max_images, "--maxImages", 1)) {
+    options.max_images.push_back(static_cast<std::size_t>(count));
   }
   if (!raw.precisions.empty() || raw.fp16) options.precisions.clear();
   for (const std::string& text : raw.precisions) options.precisions.push_back(parse_precision(text));
@@ -262,6 +281,7 @@ void apply(const RawOptions& raw, Options& options) {
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
   options.load_inputs = fs::exists(raw.load_inputs) ? raw.load_inputs : without_name(raw.load_inputs);
+  options.golden = fs::exists(raw.golden) ? raw.golden : without_name(raw.golden);
   options.cuda_graph = !raw.no_cuda_graph;
   options.programmatic_launch = !raw.no_programmatic_launch;
 }
@@ -277,12 +297,18 @@ void check(const Options& options) {
   if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
   require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
+  require_file(options.golden, "--golden");
+  if (options.golden.empty() &&
+      (options.mean_threshold || options.relative_l2_threshold || options.cosine_threshold || options.ulp_threshold)) {
+    throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");
+  }
   require_file(options.labels, "--labels");
   require_file(options.reference_logits, "--referenceLogits");
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
-    if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold) {
-      throw UsageError("--labels, --referenceLogits and --top1Threshold need --images");
+    if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
+        !options.max_images.empty()) {
+      throw UsageError("--labels, --referenceLogits, --maxImages and --top1Threshold need --images");
     }
   } else {
     if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
@@ -306,18 +332,6 @@ Precision parse_precision(const std::string& text) {
   throw UsageError("unknown precision '" + text + "': fp32, tf32, fp16 or fp64");
 }
 
-std::vector<std::int64_t> parse_batches(const std::string& text) {
-  const std::vector<std::string> parts = split(text, ':');
-  if (parts.size() > 3) throw UsageError("--batch: '" + text + "' is not start:end:step");
-  const std::int64_t start = parse_number(parts[0], "--batch");
-  const std::int64_t end = parts.size() > 1 ? parse_number(parts[1], "--batch") : start;
-  const std::int64_t step = parts.size() > 2 ? parse_number(parts[2], "--batch") : 1;
-  if (end < start) throw UsageError("--batch: '" + text + "' ends before it starts");
-  std::vector<std::int64_t> batches;
-  for (std::int64_t batch = start; batch <= end; batch += step) batches.push_back(batch);
-  return batches;
-}
-
 ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   ParsedCommandLine result;
   Options& options = result.options;
@@ -331,6 +345,7 @@ ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ost
   add_run_options(app, options, raw);
   add_timing_options(app, options, raw);
   add_accuracy_options(app, options, raw);
+  add_golden_options(app, options, raw);
   add_report_options(app, options);
   try {
     app.parse(argc, argv);

@@ -24,7 +24,7 @@ struct Options {
   std::vector<Precision> precisions{Precision::Fp32};
   std::string reference;  ///< implementation that others are compared with; empty: the first
   std::vector<std::int64_t> batches{1};
-  int threads = 0;
+  std::vector<int> threads{0};  ///< of cpu; several are tried one after the other
   int device = 0;
   bool cuda_graph = true;
   bool programmatic_launch = true;
@@ -41,17 +41,23 @@ struct Options {
   HostTransfer host_transfer = HostTransfer::Auto;
   int streams = 3;
   std::filesystem::path load_inputs;
+  std::filesystem::path golden;        ///< outputs to compare with
+  std::filesystem::path save_outputs;  ///< the result's implementation and batch go into the name where it needs them
   std::uint64_t seed = 1;
 
   std::filesystem::path images;
   std::filesystem::path labels;
   std::optional<Normalization> normalization;
-  std::size_t max_images = 0;  ///< 0: all
+  std::vector<std::size_t> max_images;  ///< one evaluation for each; empty: all pictures
   std::filesystem::path reference_logits;
   std::filesystem::path reference_list;
   std::optional<double> top1_threshold;       ///< percent
   std::optional<double> agreement_threshold;  ///< percent
   std::optional<double> accuracy_threshold;   ///< largest difference of a logit
+  std::optional<double> mean_threshold;       ///< this and the rest: of --golden
+  std::optional<double> relative_l2_threshold;
+  std::optional<double> cosine_threshold;
+  std::optional<double> ulp_threshold;
 
   bool dump_profile = false;
   bool dump_layer_info = false;
@@ -66,6 +72,7 @@ struct Options {
   bool list_implementations = false;
   bool list_operators = false;
   bool verbose = false;
+  bool quiet = false;  ///< no progress on stderr
 
   std::vector<std::string> command_line;  ///< as given, for reports
 };
@@ -78,10 +85,6 @@ struct ParsedCommandLine {
 
 /// Reads the command line. --help and --version go to `out`; mistakes to `err`, with exit code kExitUsage.
 ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ostream& out, std::ostream& err);
-
-/// "8", or "start:end:step" as perf_analyzer writes a range, both ends included. Throws UsageError unless
-/// every batch is >= 1.
-std::vector<std::int64_t> parse_batches(const std::string& text);
 
 /// "fp32", "tf32", "fp16", "fp64". Throws UsageError otherwise.
 Precision parse_precision(const std::string& text);

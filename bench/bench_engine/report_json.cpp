@@ -37,6 +37,11 @@ Json to_json(const Comparison& c) {
           {"top1Agreement", c.top1_agreement()}};
 }
 
+Json to_json(const GoldenComparison& g) {
+  return {{"elements", g.elements},      {"pictures", g.pictures}, {"maxAbs", g.max_abs}, {"meanAbs", g.mean_abs},
+          {"relativeL2", g.relative_l2}, {"cosine", g.cosine},     {"maxUlp", g.max_ulp}, {"top1Equal", g.top1_equal}};
+}
+
 Json to_json(const GpuState& s) {
   return {{"smClockMhz", s.sm_clock_mhz},
           {"memoryClockMhz", s.memory_clock_mhz},
@@ -86,7 +91,7 @@ Json options_json(const Options& o) {
                            : o.host_transfer == HostTransfer::Direct ? "direct"
                                                                      : "copy"},
           {"infStreams", o.streams},
-          {"threads", o.threads},
+          {"threads", o.threads.size() == 1 ? Json(o.threads.front()) : Json(o.threads)},
           {"device", o.device},
           {"cudaGraph", o.cuda_graph},
           {"programmaticLaunch", o.programmatic_launch},
@@ -116,7 +121,9 @@ Json layers_json(const CaseResult& result) {
 }
 
 Json case_head(const CaseResult& result) {
-  return {{"impl", result.implementation}, {"precision", to_string(result.precision)}, {"batch", result.batch}};
+  Json head = {{"impl", result.implementation}, {"precision", to_string(result.precision)}, {"batch", result.batch}};
+  if (result.threads) head["threads"] = *result.threads;
+  return head;
 }
 
 Json to_json(const CaseResult& result) {
@@ -139,6 +146,7 @@ Json to_json(const CaseResult& result) {
     json["speedUp"] = {{"ratio", result.speed_up.ratio}, {"low", result.speed_up.low}, {"high", result.speed_up.high}};
   }
   json["comparison"] = optional_json(result.comparison);
+  if (result.golden) json["golden"] = to_json(*result.golden);
   json["layers"] = layers_json(result);
   return json;
 }
@@ -147,15 +155,17 @@ Json to_json(const AccuracyResult& result, std::size_t labelled) {
   const auto share = [labelled](std::int64_t hits) {
     return labelled == 0 ? Json(nullptr) : Json(static_cast<double>(hits) / static_cast<double>(labelled));
   };
-  return {{"impl", result.implementation},
-          {"precision", to_string(result.precision)},
-          {"top1", share(result.top1)},
-          {"top5", share(result.top5)},
-          {"top1Pictures", result.top1},
-          {"top5Pictures", result.top5},
-          {"inferenceMs", result.inference_ms},
-          {"withReference", optional_json(result.with_reference)},
-          {"withReferenceLogits", optional_json(result.with_reference_file)}};
+  Json json = {{"impl", result.implementation},
+               {"precision", to_string(result.precision)},
+               {"top1", share(result.top1)},
+               {"top5", share(result.top5)},
+               {"top1Pictures", result.top1},
+               {"top5Pictures", result.top5},
+               {"inferenceMs", result.inference_ms},
+               {"withReference", optional_json(result.with_reference)},
+               {"withReferenceLogits", optional_json(result.with_reference_file)}};
+  if (result.threads) json["threads"] = *result.threads;
+  return json;
 }
 
 Json to_json(const ImageReport& images) {
@@ -202,6 +212,7 @@ std::string json_report(const Options& options, const Report& report) {
         {{"batch", states.batch}, {"before", optional_json(states.before)}, {"after", optional_json(states.after)}});
   }
   json["images"] = report.images ? to_json(*report.images) : Json(nullptr);
+  for (const ImageReport& images : report.fewer_images) json["fewerImages"].push_back(to_json(images));
   json["thresholdsMissed"] = report.missed;
   json["interrupted"] = report.interrupted;
   json["error"] = report.error.empty() ? Json(nullptr) : Json(report.error);
@@ -271,7 +282,8 @@ std::string csv_report(const Report& report) {
   std::ostringstream csv;
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
-         "max_abs,relative_l2,top1_agreement\n";
+         "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
+         "golden_max_ulp\n";
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -285,7 +297,14 @@ std::string csv_report(const Report& report) {
     } else {
       csv << ",,,";
     }
-    csv << '\n';
+    csv << ',';
+    if (r.threads) csv << *r.threads;
+    if (r.golden) {
+      csv << ',' << r.golden->max_abs << ',' << r.golden->mean_abs << ',' << r.golden->relative_l2 << ','
+          << r.golden->cosine << ',' << r.golden->max_ulp << '\n';
+    } else {
+      csv << ",,,,,\n";
+    }
   }
   return csv.str();
 }

@@ -12,6 +12,7 @@ namespace mobicuda::bench {
 namespace {
 
 constexpr int kMsDecimals = 4;
+constexpr int kCosineDecimals = 9;
 constexpr std::size_t kNamesShown = 5;  // of broken or unlabelled pictures
 
 std::string milliseconds(double value) { return fixed(value, kMsDecimals); }
@@ -140,6 +141,23 @@ void print_comparison(std::ostream& out, const Report& report) {
   table.print(out);
 }
 
+void print_golden(std::ostream& out, const std::vector<CaseResult>& cases) {
+  TextTable table(
+      {"implementation", "batch", "max |diff|", "mean |diff|", "relative L2", "cosine", "max ULP", "top-1 equal"}, 1);
+  bool any = false;
+  for (const CaseResult& result : cases) {
+    if (!result.golden) continue;
+    any = true;
+    const GoldenComparison& g = *result.golden;
+    table.add_row({result.label(), std::to_string(result.batch), scientific(g.max_abs), scientific(g.mean_abs),
+                   scientific(g.relative_l2), fixed(g.cosine, kCosineDecimals), fixed(g.max_ulp, 0),
+                   std::to_string(g.top1_equal) + "/" + std::to_string(g.pictures)});
+  }
+  if (!any) return;
+  out << "\nOutputs of the timed input against --golden\n";
+  table.print(out);
+}
+
 void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
   TextTable table(
       timed ? std::vector<std::string>{"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}
@@ -219,14 +237,16 @@ void print_images(std::ostream& out, const Report& report, const ImageReport& im
              [](const std::string& path) { return path; });
   const bool several = images.results.size() > 1;
   const bool file = !images.results.empty() && images.results.front().with_reference_file.has_value();
-  std::vector<std::string> header{"implementation", "top-1", "top-5"};
+  std::vector<std::string> header{"implementation", "pictures/s", "top-1", "top-5"};
   if (several) header.insert(header.end(), {"max |diff|", "relative L2", "top-1 equal"});
   if (file) header.insert(header.end(), {"max |diff| file", "relative L2", "top-1 equal"});
   TextTable table(std::move(header), 1);
   const auto whole = static_cast<double>(images.labelled);
   for (const AccuracyResult& result : images.results) {
-    std::vector<std::string> row{result.label(), percent(static_cast<double>(result.top1), whole),
-                                 percent(static_cast<double>(result.top5), whole)};
+    const double seconds = result.inference_ms / 1e3;
+    std::vector<std::string> row{
+        result.label(), seconds > 0 ? fixed(static_cast<double>(images.evaluated) / seconds, 1) : "-",
+        percent(static_cast<double>(result.top1), whole), percent(static_cast<double>(result.top5), whole)};
     if (several) add_comparison(row, result.with_reference);
     if (file) add_comparison(row, result.with_reference_file);
     table.add_row(std::move(row));
@@ -286,9 +306,11 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_phases(out, report.model, report.cases);
     print_host(out, options, report.cases);
     print_comparison(out, report);
+    print_golden(out, report.cases);
     print_all_layers(out, options, report);
     if (options.dump_output) print_outputs(out, report);
   }
+  for (const ImageReport& images : report.fewer_images) print_images(out, report, images);
   if (report.images) print_images(out, report, *report.images);
   for (const std::string& missed : report.missed) out << "\nThreshold missed: " << missed << '\n';
   if (report.interrupted) {

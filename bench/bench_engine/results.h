@@ -31,10 +31,26 @@ struct ModelInfo {
   std::int64_t classes() const { return output.shape.elements(); }
 };
 
+/// How far the outputs of the timed input are from those of --golden.
+struct GoldenComparison {
+  std::int64_t elements = 0;
+  std::int64_t pictures = 0;
+  double max_abs = 0;      ///< this, mean_abs, relative_l2 and max_ulp: infinity when one of two is not finite
+  double mean_abs = 0;     ///< mean |got - golden|
+  double relative_l2 = 0;  ///< ||got - golden|| / ||golden||
+  double cosine = 1;       ///< of the angle between both; NaN when one of two is not finite
+  double max_ulp = 0;      ///< most float32 steps between two numbers
+  std::int64_t top1_equal = 0;
+};
+
+/// "cpu fp32", "cpu fp32, 3 threads".
+std::string case_label(const std::string& implementation, Precision precision, std::optional<int> threads);
+
 /// One implementation at one precision and batch.
 struct CaseResult {
   std::string implementation;
   Precision precision = Precision::Fp32;
+  std::optional<int> threads;  ///< where several are compared
   std::int64_t batch = 1;
 
   double compile_ms = 0;  ///< Backend::compile: passes, planning, packing, upload
@@ -54,6 +70,7 @@ struct CaseResult {
   std::optional<Histogram> latency_histogram;  ///< of samples(), once summarized
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
+  std::optional<GoldenComparison> golden;
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled
@@ -61,7 +78,7 @@ struct CaseResult {
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
   const Samples& samples() const { return includes_transfers ? host : device; }
-  std::string label() const { return implementation + ' ' + std::string(to_string(precision)); }
+  std::string label() const { return case_label(implementation, precision, threads); }
   /// From host to host, with several sessions in flight.
   double streamed_pictures_per_second() const {
     return streams_statistics.mean > 0 ? 1e3 * static_cast<double>(batch) / streams_statistics.mean : 0;
@@ -75,13 +92,14 @@ struct CaseResult {
 struct AccuracyResult {
   std::string implementation;
   Precision precision = Precision::Fp32;
-  std::int64_t top1 = 0;  ///< of ImageReport::labelled
+  std::optional<int> threads;  ///< where several are compared
+  std::int64_t top1 = 0;       ///< of ImageReport::labelled
   std::int64_t top5 = 0;
   double inference_ms = 0;                        ///< wall time of all Session::run together
   std::optional<Comparison> with_reference;       ///< the reference implementation
   std::optional<Comparison> with_reference_file;  ///< --referenceLogits
 
-  std::string label() const { return implementation + ' ' + std::string(to_string(precision)); }
+  std::string label() const { return case_label(implementation, precision, threads); }
 };
 
 struct ImageReport {
@@ -113,8 +131,9 @@ struct Report {
   double gpu_context_ms = 0;       ///< 0 without a GPU
   std::vector<CaseResult> cases;
   std::vector<GpuStates> gpu_states;
-  std::optional<ImageReport> images;
-  std::vector<std::string> missed;  ///< thresholds not met
+  std::optional<ImageReport> images;      ///< the last and, of an ascending list, largest of --maxImages
+  std::vector<ImageReport> fewer_images;  ///< those before it
+  std::vector<std::string> missed;        ///< thresholds not met
   bool interrupted = false;
   std::string error;  ///< what ended the run early
 };

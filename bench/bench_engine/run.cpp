@@ -12,9 +12,9 @@
 #include "bench_engine/dataset.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
-#include "bench_engine/inputs.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/report_text.h"
+#include "bench_engine/timed_input.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -40,8 +40,8 @@ struct LiveCase {
 
 class Run {
  public:
-  Run(const Options& options, std::ostream& progress, Report& report)
-      : options_(options), progress_(progress), report_(report) {}
+  Run(const Options& options, std::ostream& out, Progress& progress, Report& report)
+      : options_(options), out_(out), progress_(progress), report_(report) {}
 
   void execute() {
     selection_ = select_cases(options_, list_implementations(options_.device));
@@ -51,21 +51,23 @@ class Run {
     report_.machine = describe_machine(options_.device);
     create_context();
     load_model();
-    print_header(progress_, report_);
+    print_header(out_, report_);
     prepare_images();
+    progress_.set_steps(count_steps());
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
     }
+    progress_.clear();
     report_.interrupted = interrupted();
   }
 
  private:
   void require_comparison() const {
     const bool asked = options_.accuracy_threshold || options_.agreement_threshold;
-    if (asked && selection_.cases.size() == 1 && options_.reference_logits.empty()) {
+    if (asked && selection_.cases.size() == 1 && options_.reference_logits.empty() && options_.golden.empty()) {
       throw UsageError(
           "--accuracyThreshold and --agreementThreshold need something to compare with: a second "
-          "implementation or --referenceLogits");
+          "implementation, --golden or --referenceLogits");
     }
   }
 
@@ -99,7 +101,7 @@ class Run {
     model.output_name = graph_->value(graph_->output()).name;
     model.input = graph_->input_desc();
     model.output = graph_->output_desc();
-    if (!options_.load_inputs.empty()) loaded_input_ = load_numbers(options_.load_inputs);
+    input_.emplace(options_, model);
   }
 
   void prepare_images() {
@@ -119,9 +121,6 @@ class Run {
     }
     images_.samples = list_samples(options_.images, labels);
     if (!options_.reference_logits.empty()) prepare_reference(classes);
-    if (options_.max_images != 0 && images_.samples.size() > options_.max_images) {
-      images_.samples.resize(options_.max_images);
-    }
   }
 
   void prepare_reference(std::size_t classes) {
@@ -139,59 +138,44 @@ class Run {
     }
   }
 
+  bool profiled() const { return options_.dump_profile || !options_.export_profile.empty(); }
+
+  std::size_t evaluations() const {
+    if (options_.images.empty()) return 0;
+    return std::max<std::size_t>(1, options_.max_images.size());
+  }
+
+  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures.
+  std::size_t count_steps() const {
+    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1);
+    return options_.batches.size() * of_batch + evaluations();
+  }
+
   void run_batch(std::int64_t batch, bool last) {
-    make_input(batch);
+    const std::string of_batch = ", batch " + std::to_string(batch);
+    input_->make(batch);
     std::vector<LiveCase> live;
     for (const Case& one : selection_.cases) {
       if (interrupted()) return;
+      progress_.step("loading " + one.label() + of_batch);
       live.push_back(start_case(one, batch));
     }
+    progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
-    if (options_.dump_profile || !options_.export_profile.empty()) profile(live, batch);
+    if (profiled()) {
+      progress_.step("profiling" + of_batch);
+      profile(live, batch);
+    }
     for (const LiveCase& one : live) report_.cases.push_back(one.result);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
-  }
-
-  void make_input(std::int64_t batch) {
-    const auto elements = static_cast<std::size_t>(report_.model.input.shape.elements());
-    const auto pictures = static_cast<std::size_t>(batch);
-    const std::size_t count = elements * pictures;
-    if (loaded_input_.empty()) {
-      if (options_.pictures) {
-        pictures_ = random_pictures(count, options_.seed);
-      } else {
-        input_ = random_input(count, options_.seed);
-      }
-      return;
-    }
-    input_ = tile_input(loaded_input_, elements, pictures);
-    if (options_.pictures) pictures_ = as_bytes(input_);
-  }
-
-  // Host to host, through memory of the caller.
-  void run_session(Session& session, std::span<float> output) const {
-    if (options_.pictures) {
-      session.run(pictures_, output);
-    } else {
-      session.run(input_, output);
-    }
-  }
-
-  // Puts the input where staged runs read it.
-  void stage_input(Session& session, std::int64_t batch) const {
-    if (options_.pictures) {
-      std::copy(pictures_.begin(), pictures_.end(), session.staged_pictures(batch).begin());
-    } else {
-      std::copy(input_.begin(), input_.end(), session.staged_input(batch).begin());
-    }
   }
 
   EngineOptions engine_options(const Case& one, std::int64_t batch) const {
     EngineOptions engine;
     engine.precision = one.precision;
     engine.max_batch = batch;
-    engine.threads = options_.threads;
+    engine.threads = one.threads.value_or(options_.threads.front());
     engine.device = options_.device;
     engine.cuda_graph = options_.cuda_graph;
     engine.programmatic_launch = options_.programmatic_launch;
@@ -212,6 +196,7 @@ class Run {
     CaseResult& result = live.result;
     result.implementation = one.implementation;
     result.precision = one.precision;
+    result.threads = one.threads;
     result.batch = batch;
     result.includes_transfers = options_.include_transfers;
     const bool gpu = one.processor == Processor::Gpu;
@@ -222,18 +207,19 @@ class Run {
     result.memory = live.engine->memory();
     const auto layers = live.engine->layers();
     result.layers.assign(layers.begin(), layers.end());
-    print_memory(progress_, result);
+    progress_.clear();
+    print_memory(out_, result);
     start = Clock::now();
     live.session = live.engine->create_session();
     result.session_ms = since_ms(start);
     result.output.resize(static_cast<std::size_t>(batch * report_.model.classes()));
     start = Clock::now();
-    run_session(*live.session, result.output);
+    input_->run(*live.session, result.output);
     result.first_run_ms = since_ms(start);
     const auto free_after = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     if (free_before && free_after) result.gpu_memory_used = *free_before - *free_after;
-    stage_input(*live.session, batch);
-    print_load(progress_, report_.model, result);
+    input_->stage(*live.session);
+    print_load(out_, report_.model, result);
     return live;
   }
 
@@ -323,7 +309,7 @@ class Run {
     std::vector<std::shared_ptr<Session>> sessions;
     for (int i = 0; i < options_.streams; ++i) {
       sessions.push_back(one.engine->create_session());
-      stage_input(*sessions.back(), batch);
+      input_->stage(*sessions.back());
     }
     const std::vector<TimedBurst> bursts{streams_burst(std::move(sessions), batch)};
     one.result.streams = measure_interleaved(bursts, schedule, interrupted).front();
@@ -335,6 +321,7 @@ class Run {
     result.host_statistics = summarize(result.host.times_ms);
     result.streams_statistics = summarize(result.streams.times_ms);
     if (!result.samples().times_ms.empty()) result.latency_histogram = histogram(result.samples().times_ms);
+    result.golden = input_->compare(result.output);
     const LiveCase& reference = live[selection_.reference];
     if (&reference == &one) return;
     // Bursts pair up only where they alternated.
@@ -359,30 +346,45 @@ class Run {
   }
 
   void classify_images(const std::vector<LiveCase>& live, std::int64_t batch) {
-    progress_ << "\nClassifying " << images_.samples.size() << " pictures ...\n" << std::flush;
     std::vector<Classifier> classifiers;
     for (const LiveCase& one : live) {
-      classifiers.push_back({one.what->implementation, one.what->precision, one.session.get()});
+      classifiers.push_back({one.what->implementation, one.what->precision, one.what->threads, one.session.get()});
     }
-    report_.images = evaluate_images(images_, classifiers, selection_.reference, static_cast<std::size_t>(batch),
-                                     static_cast<std::size_t>(report_.model.classes()), interrupted);
+    std::vector<std::size_t> counts = options_.max_images;
+    if (counts.empty()) counts = {images_.samples.size()};
+    for (const std::size_t count : counts) {
+      if (interrupted()) return;
+      if (report_.images) report_.fewer_images.push_back(std::move(*report_.images));
+      report_.images = classify_some(classifiers, batch, std::min(count, images_.samples.size()));
+    }
+  }
+
+  ImageReport classify_some(const std::vector<Classifier>& classifiers, std::int64_t batch, std::size_t count) {
+    progress_.step("classifying " + std::to_string(count) + " pictures");
+    ImageSet some = images_;
+    some.samples.resize(count);
+    const auto stop = [&](std::size_t done) {
+      progress_.within(done, count);
+      return interrupted();
+    };
+    return evaluate_images(some, classifiers, selection_.reference, static_cast<std::size_t>(batch),
+                           static_cast<std::size_t>(report_.model.classes()), stop);
   }
 
   const Options& options_;
-  std::ostream& progress_;
+  std::ostream& out_;
+  Progress& progress_;
   Report& report_;
   Selection selection_;
   std::unique_ptr<Graph> graph_;
-  std::vector<float> loaded_input_;
-  std::vector<float> input_;            // of the batch being measured,
-  std::vector<std::uint8_t> pictures_;  // or pictures in bytes
+  std::optional<TimedInput> input_;
   ImageSet images_;
 };
 
 }  // namespace
 
-void run_benchmark(const Options& options, std::ostream& progress, Report& report) {
-  Run(options, progress, report).execute();
+void run_benchmark(const Options& options, std::ostream& out, Progress& progress, Report& report) {
+  Run(options, out, progress, report).execute();
 }
 
 }  // namespace mobicuda::bench

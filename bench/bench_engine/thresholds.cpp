@@ -1,5 +1,7 @@
 #include "bench_engine/thresholds.h"
 
+#include "bench_engine/golden.h"
+
 namespace mobicuda::bench {
 namespace {
 
@@ -38,22 +40,34 @@ void check_top1(const Options& options, const ImageReport& images, std::vector<s
   }
 }
 
+void check_images(const Options& options, const ImageReport& images, const std::string& reference,
+                  std::vector<std::string>& missed) {
+  check_top1(options, images, missed);
+  for (const AccuracyResult& result : images.results) {
+    const std::string who = result.label() + ", " + std::to_string(images.found) + " pictures";
+    check_comparison(options, who, reference, result.with_reference, missed);
+    check_comparison(options, who, "--referenceLogits", result.with_reference_file, missed);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> missed_thresholds(const Options& options, const Report& report) {
   std::vector<std::string> missed;
+  for (const CaseResult& result : report.cases) {
+    if (!result.golden) continue;
+    const std::string who = result.label() + ", batch " + std::to_string(result.batch);
+    const std::vector<std::string> golden = missed_golden(options, *result.golden, who);
+    missed.insert(missed.end(), golden.begin(), golden.end());
+  }
   if (options.images.empty()) {
     for (const CaseResult& result : report.cases) {
       check_comparison(options, result.label() + ", batch " + std::to_string(result.batch), report.reference,
                        result.comparison, missed);
     }
   }
-  if (!report.images) return missed;
-  check_top1(options, *report.images, missed);
-  for (const AccuracyResult& result : report.images->results) {
-    check_comparison(options, result.label() + ", pictures", report.reference, result.with_reference, missed);
-    check_comparison(options, result.label() + ", pictures", "--referenceLogits", result.with_reference_file, missed);
-  }
+  for (const ImageReport& images : report.fewer_images) check_images(options, images, report.reference, missed);
+  if (report.images) check_images(options, *report.images, report.reference, missed);
   return missed;
 }
 

@@ -59,9 +59,9 @@ TEST_CASE("accuracy over a folder counts labels, broken pictures and hits", "[ac
   for (const std::int64_t batch : {1, 2, 8}) {
     CAPTURE(batch);
     const auto session = colour_classifier(batch);
-    const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, session.get()}};
+    const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, {}, session.get()}};
     const ImageReport report =
-        evaluate_images(set, classifiers, 0, static_cast<std::size_t>(batch), 3, [] { return false; });
+        evaluate_images(set, classifiers, 0, static_cast<std::size_t>(batch), 3, [](std::size_t) { return false; });
     CHECK(report.found == 6);
     CHECK(report.evaluated == 5);
     CHECK(report.labelled == 4);
@@ -83,9 +83,9 @@ TEST_CASE("reference logits are compared row by row, past broken pictures", "[ac
   const float red = 127.0F / 127.5F - 1.0F;
   set.reference_rows = {9, 9, 9, red + 0.5F, -1, -1};
   const auto session = colour_classifier(2);
-  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, session.get()},
-                                            {"cpu again", Precision::Fp32, session.get()}};
-  const ImageReport report = evaluate_images(set, classifiers, 0, 2, 3, [] { return false; });
+  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, {}, session.get()},
+                                            {"cpu again", Precision::Fp32, {}, session.get()}};
+  const ImageReport report = evaluate_images(set, classifiers, 0, 2, 3, [](std::size_t) { return false; });
   REQUIRE(report.results[0].with_reference_file.has_value());
   const Comparison& file = *report.results[0].with_reference_file;
   CHECK(file.pictures == 1);
@@ -101,8 +101,12 @@ TEST_CASE("classifying stops when told to", "[accuracy]") {
   folder.write("a.ppm", ppm(1, 2, 3));
   folder.write("b.ppm", ppm(1, 2, 3));
   const auto session = colour_classifier(1);
-  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, session.get()}};
-  int asked = 0;
-  const ImageReport report = evaluate_images(image_set(folder), classifiers, 0, 1, 3, [&] { return ++asked > 1; });
+  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, {}, session.get()}};
+  std::vector<std::size_t> done;
+  const ImageReport report = evaluate_images(image_set(folder), classifiers, 0, 1, 3, [&](std::size_t pictures) {
+    done.push_back(pictures);
+    return done.size() > 1;
+  });
+  CHECK(done == std::vector<std::size_t>{0, 1});
   CHECK(report.evaluated == 1);
 }

@@ -86,13 +86,15 @@ TEST_CASE("the timing cache has trtexec's flags", "[options]") {
   CHECK_FALSE(options_of({"--timingCacheFile", "times.txt"}).require_timing_cache);
 }
 
-TEST_CASE("batches may be a range", "[options]") {
-  CHECK(parse_batches("1:5:2") == std::vector<std::int64_t>{1, 3, 5});
-  CHECK(parse_batches("2:3") == std::vector<std::int64_t>{2, 3});
-  for (const char* text : {"0", "-1", "x", "", "1x", "5:1", "1:2:3:4", "1:5:0", "99999999999999999999"}) {
-    CAPTURE(text);
-    CHECK_THROWS_AS(parse_batches(text), UsageError);
-  }
+TEST_CASE("batches, threads and numbers of pictures are lists of numbers and ranges", "[options]") {
+  CHECK(options_of({"--batch", "1:16:*4,5"}).batches == std::vector<std::int64_t>{1, 4, 16, 5});
+  CHECK(options_of({"--threads", "0"}).threads == std::vector<int>{0});
+  CHECK(options_of({"--threads", "1,3:5"}).threads == std::vector<int>{1, 3, 4, 5});
+  CHECK(options_of({}).threads == std::vector<int>{0});
+  CHECK(options_of({"--images", "/tmp", "--preprocess", "tf", "--maxImages", "10:1000:*10"}).max_images ==
+        std::vector<std::size_t>{10, 100, 1000});
+  CHECK(options_of({"--images", "/tmp", "--preprocess", "tf", "--imagesCount", "7"}).max_images ==
+        std::vector<std::size_t>{7});
 }
 
 TEST_CASE("the shapes option gives batch and extents", "[options]") {
@@ -111,6 +113,12 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   };
   mistake({"--noSuchFlag"}, "--noSuchFlag");
   mistake({"--batch", "0"}, "at least 1");
+  mistake({"--threads", "-1"}, "--threads: must be at least 0");
+  mistake({"--threads", "5000"}, "at most 4096");
+  mistake({"--images", "/tmp", "--preprocess", "tf", "--maxImages", "0"}, "--maxImages: must be at least 1");
+  mistake({"--maxImages", "3"}, "need --images");
+  mistake({"--golden", "/nonexistent.npy"}, "--golden: no such file");
+  mistake({"--ulpThreshold", "4"}, "need --golden");
   mistake({"--precision", "fp8"}, "fp8");
   mistake({"--iterations", "0"}, "--iterations");
   mistake({"--kernelVariant", "gemm"}, "KERNEL=NAME");
@@ -143,6 +151,14 @@ TEST_CASE("all takes what the machine can run and notes the rest", "[implementat
   REQUIRE(selection.notes.size() == 1);
   CHECK(selection.notes[0] == "custom: no CUDA device");
   CHECK(labels_of(select_cases(options_of({}), machine_with_gpu())) == Strings{"custom fp32", "cpu fp32"});
+}
+
+TEST_CASE("a list of threads is a case each for the CPU alone", "[implementations]") {
+  const Selection selection = select_cases(options_of({"--threads", "1,3,0"}), machine_with_gpu());
+  CHECK(labels_of(selection) ==
+        Strings{"custom fp32", "cpu fp32, 1 thread", "cpu fp32, 3 threads", "cpu fp32, all cores"});
+  CHECK_THROWS_WITH(select_cases(options_of({"--threads", "2,2"}), machine_with_gpu()),
+                    contains("cpu fp32, 2 threads twice"));
 }
 
 TEST_CASE("a named implementation must run", "[implementations]") {

@@ -6,7 +6,6 @@
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/inputs.h"
 #include "support/catch.h"
-#include "support/temporary_folder.h"
 
 using namespace mobicuda::bench;
 
@@ -82,33 +81,6 @@ TEST_CASE("random input is the same for a seed, from -1 up to 1", "[inputs]") {
   CHECK(input == random_input(1000, 7));
   CHECK(input != random_input(1000, 8));
   for (const float x : input) CHECK((x >= -1.0F && x < 1.0F));
-}
-
-TEST_CASE("inputs are read from raw, text and NumPy files", "[inputs]") {
-  const TemporaryFolder folder;
-  const std::vector<float> expected{1.5F, -2.0F};
-  const std::string raw(reinterpret_cast<const char*>(expected.data()), 8);
-  folder.write("in.bin", raw);
-  folder.write("in.txt", "1.5\n-2");
-  const std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
-  const std::string version("\x93NUMPY\x01\x00", 8);
-  const std::string length{static_cast<char>(header.size()), '\0'};
-  folder.write("in.npy", version + length + header + raw);
-  CHECK(load_numbers(folder.path() / "in.bin") == expected);
-  CHECK(load_numbers(folder.path() / "in.txt") == expected);
-  CHECK(load_numbers(folder.path() / "in.npy") == expected);
-}
-
-TEST_CASE("input files that hold something else are refused", "[inputs]") {
-  const TemporaryFolder folder;
-  folder.write("odd.bin", "12345");
-  folder.write("words.txt", "1.5 two");
-  folder.write("no.npy", "hello");
-  folder.write("short.npy", std::string("\x93NUMPY\x01\x00\xFF\xFF short", 16));
-  for (const char* name : {"odd.bin", "words.txt", "no.npy", "short.npy", "absent.bin"}) {
-    CAPTURE(name);
-    CHECK_THROWS_AS(load_numbers(folder.path() / name), UsageError);
-  }
 }
 
 TEST_CASE("an input of fewer pictures than the batch starts over", "[inputs]") {
