@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -73,6 +74,13 @@ class Field {
     const std::int64_t value = whole();
     if (value < 1) fail("a batch, at least 1");
     return value;
+  }
+  // Of the CPU, where several numbers of them were compared.
+  std::optional<int> threads() const {
+    if (absent()) return std::nullopt;
+    const std::int64_t value = whole();
+    if (value < 1 || value > std::numeric_limits<int>::max()) fail("a number of threads, at least 1");
+    return static_cast<int>(value);
   }
   bool truth() const {
     if (absent()) return false;
@@ -167,6 +175,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.implementation = f["impl"].text();
   result.precision = f["precision"].precision();
   result.batch = f["batch"].batch();
+  result.threads = f["threads"].threads();
   result.compile_ms = f["compileMs"].number();
   result.session_ms = f["sessionMs"].number();
   result.first_run_ms = f["firstRunMs"].number();
@@ -241,6 +250,7 @@ std::optional<ImageReport> image_report(const Field& f) {
     AccuracyResult result;
     result.implementation = one["impl"].text();
     result.precision = one["precision"].precision();
+    result.threads = one["threads"].threads();
     result.top1 = one["top1Pictures"].size();
     result.top5 = one["top5Pictures"].size();
     result.inference_ms = one["inferenceMs"].number();

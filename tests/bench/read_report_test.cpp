@@ -96,6 +96,7 @@ TEST_CASE("a report is read as it was written", "[report]") {
   report.machine.gpu = "a GPU";
   report.cases[1].comparison->max_abs = std::numeric_limits<double>::infinity();
   report.cases[0].gpu_memory_used = -5;
+  report.cases[0].threads = 2;
   const std::string text = json_report(Options(), report);
   ReportFile file = parse_report(text, "r.json");
   CHECK(std::isinf(file.report.cases[1].comparison->max_abs));
@@ -135,6 +136,7 @@ TEST_CASE("a file that is no report is refused with file and field", "[report]")
   };
   CHECK_THAT(changed("/results", 3), contains("document.results: must be an array, got 3"));
   CHECK_THAT(changed("/results/1/batch", 0), contains("document.results[1].batch: must be a batch, at least 1, got 0"));
+  CHECK_THAT(changed("/results/1/threads", 0), contains("must be a number of threads, at least 1"));
   CHECK_THAT(changed("/results/1/batch", 1e300), contains("must be a whole number"));
   CHECK_THAT(changed("/results/0/precision", "int4"), contains("must be fp32, tf32, fp16 or fp64, got \"int4\""));
   CHECK_THAT(changed("/results/0/latencyHistogram/counts/0", -1), contains("counts[0]: must be at least 0"));
@@ -157,7 +159,11 @@ TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[repo
   full.images.emplace();
   full.images->results.resize(1);
   full.images->results[0].implementation = "cpu";
+  full.images->results[0].threads = 2;
   full.images->broken = {{"a", "b"}};
+  full.fewer_images.push_back(*full.images);
+  full.cases[0].threads = 2;
+  full.cases[0].golden.emplace();
   full.error = "x";
   const json filled = json::parse(json_report(Options(), full));
   CHECK(violation(rules, rules, filled, "document") == "");
