@@ -5,14 +5,13 @@
 #include "depthwise_conv.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <limits>
 
 #include <cuda_fp16.h>
 
 #include "depthwise_conv_direct.cuh"
 #include "depthwise_conv_strip.cuh"
+#include "variant_table.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -142,22 +141,8 @@ constexpr Entry kEntries[] = {
 };
 // clang-format on
 
-constexpr std::size_t kVariantCount = std::size(kEntries);
-
-constexpr auto list_variants() {
-  std::array<Variant, kVariantCount> variants{};
-  for (std::size_t i = 0; i < kVariantCount; ++i) variants[i] = kEntries[i].variant;
-  return variants;
-}
-constexpr auto kVariants = list_variants();
-
-constexpr bool entries_are_in_order() {
-  for (std::size_t i = 0; i < kVariantCount; ++i) {
-    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
-  }
-  return true;
-}
-static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
 
 const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 
@@ -178,7 +163,7 @@ bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int co
   if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
     return false;
   }
-  if (static_cast<std::size_t>(variant) >= kVariantCount) return false;
+  if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
   if (entry_of(variant).launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
   const int window = entry_of(variant).window;
   if (window == 0) return true;

@@ -5,11 +5,11 @@
 #include "expand_depthwise.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <limits>
 
 #include "expand_depthwise_mma.cuh"
+#include "variant_table.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -55,20 +55,8 @@ constexpr Entry kEntries[] = {
     {Variant::Slice32Strip7Bands4, "slice32_strip7_bands4", {32, kStripRows, 4}},
 };
 
-constexpr auto list_variants() {
-  std::array<Variant, std::size(kEntries)> variants{};
-  for (std::size_t i = 0; i < variants.size(); ++i) variants[i] = kEntries[i].variant;
-  return variants;
-}
-constexpr auto kVariants = list_variants();
-
-constexpr bool entries_are_in_order() {
-  for (std::size_t i = 0; i < std::size(kEntries); ++i) {
-    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
-  }
-  return true;
-}
-static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
 
 const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 
 #include "gemm_dmma.cuh"
 #include "gemm_gemv.cuh"
 #include "gemm_mma.cuh"
 #include "gemm_simt.cuh"
+#include "variant_table.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -204,24 +204,8 @@ constexpr Entry kEntries[] = {
 };
 // clang-format on
 
-constexpr std::size_t kVariantCount = std::size(kEntries);
-
-constexpr auto list_variants() {
-  struct List {
-    GemmVariant variants[kVariantCount];
-  } list{};
-  for (std::size_t i = 0; i < kVariantCount; ++i) list.variants[i] = kEntries[i].variant;
-  return list;
-}
-constexpr auto kVariants = list_variants();
-
-constexpr bool entries_are_in_order() {
-  for (std::size_t i = 0; i < kVariantCount; ++i) {
-    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
-  }
-  return true;
-}
-static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
 
 /// Rows that lie apart are read and written 16 bytes at a time: those of X hold whole chunks, so that nothing behind
 /// them is multiplied, not even by zero.
@@ -236,14 +220,14 @@ const Entry& entry_of(GemmVariant variant) { return kEntries[static_cast<std::si
 
 }  // namespace
 
-std::span<const GemmVariant> gemm_variants() { return kVariants.variants; }
+std::span<const GemmVariant> gemm_variants() { return kVariants; }
 
 std::string_view name(GemmVariant variant) { return entry_of(variant).name; }
 
 GemmTile gemm_tile(GemmVariant variant) { return entry_of(variant).tile; }
 
 bool supports(GemmVariant variant, const GemmParams& params, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= kVariantCount) return false;
+  if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
   const Entry& entry = entry_of(variant);
   const auto elem = static_cast<std::size_t>(params.elem);
   if (entry.launch[elem] == nullptr || compute_capability < entry.compute_capability) return false;

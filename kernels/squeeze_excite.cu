@@ -5,13 +5,12 @@
 #include "squeeze_excite.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "launch_cluster.h"
 #include "squeeze_excite_kernel.cuh"
+#include "variant_table.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -38,22 +37,8 @@ constexpr Entry kEntries[] = {{Variant::Cluster2, "cluster2", 2, true},
                               {Variant::Cluster8, "cluster8", 8, true},
                               {Variant::Cluster2Reread, "cluster2_reread", 2, false},
                               {Variant::Cluster8Reread, "cluster8_reread", 8, false}};
-constexpr std::size_t kVariantCount = std::size(kEntries);
-
-constexpr auto list_variants() {
-  std::array<Variant, kVariantCount> variants{};
-  for (std::size_t i = 0; i < kVariantCount; ++i) variants[i] = kEntries[i].variant;
-  return variants;
-}
-constexpr auto kVariants = list_variants();
-
-constexpr bool entries_are_in_order() {
-  for (std::size_t i = 0; i < kVariantCount; ++i) {
-    if (static_cast<std::size_t>(kEntries[i].variant) != i) return false;
-  }
-  return true;
-}
-static_assert(entries_are_in_order(), "entry_of() takes the variant for the index");
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
 
 const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 
@@ -125,7 +110,7 @@ std::span<const SqueezeExciteVariant> squeeze_excite_variants() { return kVarian
 std::string_view name(SqueezeExciteVariant variant) { return entry_of(variant).name; }
 
 bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= kVariantCount || compute_capability < 90) return false;
+  if (static_cast<std::size_t>(variant) >= kVariants.size() || compute_capability < 90) return false;
   if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
   if (p.elem == Elem::F64) return false;

@@ -76,10 +76,9 @@ def run(check):
         if not measured:
             continue
         record[name] = measured
-        print(f"   {name}: {time.time() - start:.0f} s:",
-              *(f"{row['impl']} batch {row['batch']} {row['medianUs']:.1f} us,"
-                                                            for row in measured["results"]),
-              *(f"{implementation} refuses it" for implementation in measured["refused"]), flush=True)
+        times = [f"{row['impl']} batch {row['batch']} {row['medianUs']:.1f} us" for row in measured["results"]]
+        refusals = [f"{implementation} refuses it" for implementation in measured["refused"]]
+        print(f"   {name}: {time.time() - start:.0f} s:", ", ".join(times + refusals), flush=True)
         check.save()
     # In the order of the list, whatever the order of the calls.
     check.record["networks"] = {name: record[name] for name in everything if name in record}

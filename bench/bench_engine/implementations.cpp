@@ -134,19 +134,14 @@ std::vector<Implementation> list_implementations(int device) {
   std::vector<Implementation> list;
   list.push_back(
       {"custom", Processor::Gpu, {Precision::Fp32, Precision::Fp16, Precision::Fp64}, no_gpu, make_custom_backend});
+  Implementation cudnn{
+      "cudnn", Processor::Gpu, {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Fp64}, no_gpu, nullptr};
 #ifdef MOBICUDA_WITH_CUDNN
-  list.push_back({"cudnn",
-                  Processor::Gpu,
-                  {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Fp64},
-                  no_gpu,
-                  make_cudnn_backend});
+  cudnn.make = make_cudnn_backend;
 #else
-  list.push_back({"cudnn",
-                  Processor::Gpu,
-                  {Precision::Fp32, Precision::Tf32, Precision::Fp16},
-                  no_gpu.empty() ? "this build has no cuDNN" : no_gpu,
-                  nullptr});
+  if (no_gpu.empty()) cudnn.unavailable = "this build has no cuDNN";
 #endif
+  list.push_back(std::move(cudnn));
   list.push_back({"cpu", Processor::Cpu, {Precision::Fp32, Precision::Fp64}, {}, make_cpu_backend});
   return list;
 }

@@ -1,6 +1,7 @@
 // bench_engine: times and checks the implementations of mobicuda. docs/bench_engine.md is its manual.
 #include <exception>
 #include <iostream>
+#include <string_view>
 
 #include <mobicuda/error.h>
 
@@ -10,6 +11,7 @@
 #include "bench_engine/interrupt.h"
 #include "bench_engine/options.h"
 #include "bench_engine/progress.h"
+#include "bench_engine/report_command.h"
 #include "bench_engine/report_json.h"
 #include "bench_engine/report_text.h"
 #include "bench_engine/run.h"
@@ -42,6 +44,8 @@ int measure(const Options& options, Report& report) {
 }
 
 int run(int argc, const char* const* argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "report")
+    return report_command(argc - 1, argv + 1, std::cout, std::cerr);
   const ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
   if (parsed.exit_code) return *parsed.exit_code;
   const Options& options = parsed.options;

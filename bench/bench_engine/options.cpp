@@ -20,6 +20,8 @@ Examples:
   bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
   bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
+  bench_engine report out.json --html out.html                 (a page of such a file; report --help)
+  bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
 
 Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed, 4 no usable device,
 130 stopped by Ctrl-C (what was measured until then is reported).)";
@@ -90,7 +92,7 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_flag("--noCudaGraph", raw.no_cuda_graph, "Launch kernel by kernel instead of one CUDA graph")->group(group);
   app.add_flag("--useCudaGraph", raw.use_cuda_graph, "Accepted for trtexec's sake: it is the default")->group(group);
   app.add_flag("--noProgrammaticLaunch", raw.no_programmatic_launch, "No programmatic dependent launch")->group(group);
-  add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x32")
+  add_list(app, "--kernelVariant", raw.variants, "Force a kernel variant of custom, e.g. gemm=mma_64x64x64")
       ->type_name("KERNEL=NAME[,..]")
       ->group(group);
   app.add_option("--timingCacheFile", options.timing_cache,
@@ -335,7 +337,7 @@ ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ost
   Options& options = result.options;
   options.command_line.assign(argv, argv + argc);
   RawOptions raw;
-  CLI::App app("Times and checks MobileNetV2 inference: hand-written CUDA kernels, cuDNN and CPU side by side.",
+  CLI::App app("Times and checks image classifiers: hand-written CUDA kernels, cuDNN and CPU side by side.",
                "bench_engine");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("bench_engine ") + MOBICUDA_VERSION);

@@ -17,6 +17,10 @@ Json to_json(const Statistics& s) {
           {"p99", s.p99},     {"min", s.min},   {"max", s.max},       {"stddev", s.stddev}, {"variation", s.variation}};
 }
 
+Json to_json(const Histogram& h) {
+  return {{"lowMs", h.low}, {"binMs", h.bin}, {"counts", h.counts}, {"above", h.above}};
+}
+
 Json to_json(const MemoryReport& m) {
   return {{"weights", m.weight_bytes},
           {"arena", m.arena_bytes},
@@ -132,6 +136,7 @@ Json to_json(const CaseResult& result) {
   json["latencyMs"] = to_json(result.latency());
   json["deviceMs"] = to_json(result.device_statistics);
   json["hostMs"] = to_json(result.host_statistics);
+  json["latencyHistogram"] = optional_json(result.latency_histogram);
   json["streamedPicturesPerSecond"] = nullptr;
   if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
   json["unstable"] = result.latency().unstable();

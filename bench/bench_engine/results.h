@@ -67,8 +67,9 @@ struct CaseResult {
   Statistics device_statistics;
   Statistics host_statistics;
   Statistics streams_statistics;
-  SpeedUp speed_up;                      ///< against the reference case; ratio 0 when not measured
-  std::optional<Comparison> comparison;  ///< with the reference case, on the timed input
+  std::optional<Histogram> latency_histogram;  ///< of samples(), once summarized
+  SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
+  std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
   std::optional<GoldenComparison> golden;
 
   std::vector<LayerInfo> layers;

@@ -320,6 +320,7 @@ class Run {
     result.device_statistics = summarize(result.device.times_ms);
     result.host_statistics = summarize(result.host.times_ms);
     result.streams_statistics = summarize(result.streams.times_ms);
+    if (!result.samples().times_ms.empty()) result.latency_histogram = histogram(result.samples().times_ms);
     result.golden = input_->compare(result.output);
     const LiveCase& reference = live[selection_.reference];
     if (&reference == &one) return;

@@ -59,6 +59,30 @@ Statistics summarize(std::span<const double> samples) {
   return result;
 }
 
+Histogram histogram(std::span<const double> samples) {
+  constexpr double kShownPercent = 99;
+  constexpr std::size_t kMostBins = 48;
+  Histogram result;
+  if (samples.empty()) return result;
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double high = percentile(sorted, kShownPercent);
+  result.low = sorted.front();
+  // Rice's rule.
+  const auto bins = static_cast<std::size_t>(std::ceil(2 * std::cbrt(static_cast<double>(sorted.size()))));
+  result.counts.resize(high > result.low ? std::min(bins, kMostBins) : 1);
+  if (high > result.low) result.bin = (high - result.low) / static_cast<double>(result.counts.size());
+  for (const double sample : sorted) {
+    if (sample > high) {
+      ++result.above;
+      continue;
+    }
+    const auto index = result.bin > 0 ? static_cast<std::size_t>((sample - result.low) / result.bin) : 0;
+    ++result.counts[std::min(index, result.counts.size() - 1)];
+  }
+  return result;
+}
+
 SpeedUp speed_up(std::span<const double> baseline_ms, std::span<const double> subject_ms,
                  std::span<const double> baseline_bursts_ms, std::span<const double> subject_bursts_ms) {
   SpeedUp result;

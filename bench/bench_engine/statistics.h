@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace mobicuda::bench {
 
@@ -31,6 +32,17 @@ double percentile(std::span<const double> sorted, double percent);
 
 /// Middle sample, or the mean of the two middle ones. Zero when there are none.
 double median(std::span<const double> samples);
+
+/// How samples spread: bins of one width from the smallest to the 99th percentile, and how many lie above.
+struct Histogram {
+  double low = 0;
+  double bin = 0;  ///< width; 0 when all samples are equal, which makes one bin
+  std::vector<std::size_t> counts;
+  std::size_t above = 0;
+};
+
+/// No bins when there are no samples.
+Histogram histogram(std::span<const double> samples);
 
 /// How many times faster one of two interleaved measurements is, with a 95 % confidence interval.
 struct SpeedUp {

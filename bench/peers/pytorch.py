@@ -230,9 +230,9 @@ def measure(torch, network, name, mode, precision, batch, arguments):
         raise RuntimeError(f"outputs are off by {error:.3g} (relative L2) from eager fp32")
 
     median, mean, p90, runs = time_runs(torch, run, arguments)
-    return {"network": name, "mode": mode, "precision": precision, "batch": batch, "median_us": median, "mean_us": mean, "p90_us": p90,
-            "images_per_second": 1e6 * batch / median, "runs": runs, "prepare_seconds": prepared,
-            "relative_l2_to_eager_fp32": error}
+    return {"network": name, "mode": mode, "precision": precision, "batch": batch, "median_us": median,
+            "mean_us": mean, "p90_us": p90, "images_per_second": 1e6 * batch / median, "runs": runs,
+            "prepare_seconds": prepared, "relative_l2_to_eager_fp32": error}
 
 
 def configurations(arguments):
@@ -278,7 +278,8 @@ def main():
                       f"mean {row['mean_us']:9.1f} us, {row['images_per_second']:9.0f} img/s", flush=True)
             except Exception as error:  # whatever one configuration dies of, the others are still wanted
                 reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                document["failed"].append({"network": name, "mode": mode, "precision": precision, "batch": batch, "error": reason})
+                document["failed"].append({"network": name, "mode": mode, "precision": precision, "batch": batch,
+                                           "error": reason})
                 print(f"{name} {mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
             write(arguments.json, document)  # each time, so that what was measured survives a time limit
             torch.cuda.empty_cache()

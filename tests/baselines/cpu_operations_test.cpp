@@ -47,28 +47,10 @@ void check_against_oracle(const GraphMaker& make, std::int64_t products, std::in
                      run(*compile(whole, Precision::Fp64, pictures, kThreads), integers)));
 }
 
-struct ConvCase {
-  std::int64_t c, h, w, outputs, kernel_h, kernel_w;
-  Conv2d op;
-  bool bias = true;
-  bool residual = false;
-};
-
-void check_conv(const ConvCase& test, std::int64_t pictures = 2) {
-  const auto make = [&](WeightKind kind) {
-    TestGraph net({DType::F32, Shape{1, test.c, test.h, test.w}, Layout::NHWC}, 5, kind);
-    const ValueId entry = net.last();
-    Conv2d op = test.op;
-    // An upper bound would cut off the magnitudes.
-    if (kind == WeightKind::Absolute) op.activation = Activation::none();
-    net.conv(op, test.outputs, test.kernel_h, test.kernel_w, test.bias);
-    if (test.residual) net.add(Add{}, {net.last(), entry});
-    return net.build();
-  };
-  CAPTURE(test.c, test.h, test.w, test.outputs, test.kernel_h, test.kernel_w, test.op.groups, test.op.strides,
-          test.op.dilations, test.op.pads.top, test.op.pads.left, test.op.pads.bottom, test.op.pads.right, test.bias,
-          test.residual, pictures);
-  check_against_oracle(make, test.c / test.op.groups * test.kernel_h * test.kernel_w, pictures);
+void check_conv(ConvCase test, std::int64_t pictures = 2) {
+  test.input_layout = Layout::NHWC;
+  CAPTURE(print(build(test)), pictures);
+  check_against_oracle([&](WeightKind kind) { return build(test, kind); }, test.products(), pictures);
 }
 
 TEST_CASE("pointwise convolution in fp32 stays within the hard bound of the oracle") {

@@ -3,36 +3,25 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <vector>
 
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/cudnn_backend.h>
 
+#include "baselines/engine_runs.h"
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
-#include "support/random.h"
 #include "support/tolerance.h"
 
 // Runs of the cuDNN engine and of the oracle on the same graph, and bounds for single layers.
 
 namespace mobicuda::test {
 
-using Floats = std::vector<float>;
-
 inline EngineOptions options_for(Precision precision, std::int64_t max_batch) {
   EngineOptions options;
   options.precision = precision;
   options.max_batch = max_batch;
   return options;
-}
-
-inline Floats run(const Engine& engine, const Floats& input) {
-  const auto pictures = static_cast<std::int64_t>(input.size()) / engine.input().shape.elements();
-  Floats output(static_cast<std::size_t>(pictures * engine.output().shape.elements()),
-                std::numeric_limits<float>::quiet_NaN());
-  engine.create_session()->run(input, output);
-  return output;
 }
 
 inline Floats run_oracle(const Graph& graph, const Floats& input) {
@@ -43,10 +32,6 @@ inline Floats run_oracle(const Graph& graph, const Floats& input) {
 inline Floats run_cudnn(const Graph& graph, Precision precision, const Floats& input) {
   const auto pictures = static_cast<std::int64_t>(input.size()) / graph.input_desc().shape.elements();
   return run(*make_cudnn_backend()->compile(graph, options_for(precision, pictures)), input);
-}
-
-inline Floats input_for(const Graph& graph, std::int64_t pictures, std::uint32_t seed = 77) {
-  return random_uniform(seed, static_cast<std::size_t>(pictures * graph.input_desc().shape.elements()));
 }
 
 inline std::vector<double> as_doubles(const Floats& values) { return {values.begin(), values.end()}; }
@@ -91,29 +76,9 @@ inline void check_layer(const GraphMaker& make, Precision precision, std::int64_
   CHECK(compare_elements(run_cudnn(graph, precision, input), expected, allowed));
 }
 
-struct ConvCase {
-  std::int64_t c, h, w, outputs, kernel_h, kernel_w;
-  Conv2d op{};
-  bool bias = true;
-  bool residual = false;
-  Layout input_layout = Layout::NCHW;
-};
-
 inline void check_conv(const ConvCase& test, Precision precision, std::int64_t pictures) {
-  const auto make = [&](WeightKind kind) {
-    TestGraph net({DType::F32, Shape{1, test.c, test.h, test.w}, test.input_layout}, 5, kind);
-    const ValueId entry = net.last();
-    Conv2d op = test.op;
-    // An upper bound would cut off the magnitudes.
-    if (kind == WeightKind::Absolute) op.activation = Activation::none();
-    net.conv(op, test.outputs, test.kernel_h, test.kernel_w, test.bias);
-    if (test.residual) net.add(Add{}, {net.last(), entry});
-    return net.build();
-  };
-  CAPTURE(test.c, test.h, test.w, test.outputs, test.kernel_h, test.kernel_w, test.op.groups, test.op.strides,
-          test.op.dilations, test.op.pads.top, test.op.pads.left, test.op.pads.bottom, test.op.pads.right, test.bias,
-          test.residual, to_string(test.op.activation), to_string(precision), pictures);
-  check_layer(make, precision, test.c / test.op.groups * test.kernel_h * test.kernel_w, pictures);
+  CAPTURE(print(build(test)), to_string(precision), pictures);
+  check_layer([&](WeightKind kind) { return build(test, kind); }, precision, test.products(), pictures);
 }
 
 inline Conv2d conv_op(std::int64_t stride, Padding pads, std::int64_t groups, Activation activation) {

@@ -84,6 +84,28 @@ class TestGraph {
   std::int64_t nodes_ = 0;
 };
 
+/// A convolution, and perhaps its input added to it.
+struct ConvCase {
+  std::int64_t c, h, w, outputs, kernel_h, kernel_w;
+  Conv2d op{};
+  bool bias = true;
+  bool residual = false;
+  Layout input_layout = Layout::NCHW;
+
+  std::int64_t products() const { return c / op.groups * kernel_h * kernel_w; }
+};
+
+inline Graph build(const ConvCase& test, WeightKind kind = WeightKind::Signed) {
+  TestGraph net({DType::F32, Shape{1, test.c, test.h, test.w}, test.input_layout}, 5, kind);
+  const ValueId entry = net.last();
+  Conv2d op = test.op;
+  // An upper bound would cut off the magnitudes.
+  if (kind == WeightKind::Absolute) op.activation = Activation::none();
+  net.conv(op, test.outputs, test.kernel_h, test.kernel_w, test.bias);
+  if (test.residual) net.add(Add{}, {net.last(), entry});
+  return net.build();
+}
+
 /// A network with every kind of layer of MobileNetV2, small: stem, inverted residuals with and without the
 /// residual and the stride, head, pooling, classifier.
 inline Graph small_mobilenet(std::int64_t h, std::int64_t w, std::uint32_t seed) {

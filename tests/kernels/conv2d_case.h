@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <ostream>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernels/conv2d.h"
+#include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/conv_shapes.h"
@@ -34,24 +34,12 @@ inline std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
 
 namespace mobicuda::test::conv2d_case {
 
-using kernels::Clip;
+using namespace window_case;
 using kernels::Conv2dParams;
 using kernels::Conv2dVariant;
 using Input = Conv2dParams::Input;
 
-inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
-inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-inline constexpr Clip kNone{-kInfinity, kInfinity};
-inline constexpr Clip kRelu6{0.0F, 6.0F};
-inline constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
 inline constexpr Input kInputs[] = {Input::NhwcElem, Input::NchwFloat, Input::NhwcFloat};  // of all variants
-inline constexpr std::size_t kSampledPixels = 2048;
-inline constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
-
-inline std::size_t count_of(int n, int h, int w, int c) {
-  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
-         static_cast<std::size_t>(c);
-}
 
 inline std::size_t input_count(const Conv2dParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
 inline std::size_t output_count(const Conv2dParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
@@ -61,24 +49,10 @@ inline std::size_t weight_count(const Conv2dParams& p) {
 inline Elem input_elem(const Conv2dParams& p) { return p.input == Input::NhwcElem ? p.elem : Elem::F32; }
 
 inline OracleConv oracle_of(const Conv2dParams& p) {
-  OracleConv o;
-  o.n = p.n;
-  o.h = p.h;
-  o.w = p.w;
+  OracleConv o = oracle_of_window(p);
   o.c_in = p.c_in;
   o.c_out = p.c_out;
   o.groups = p.groups;
-  o.out_h = p.out_h;
-  o.out_w = p.out_w;
-  o.kernel_h = p.kernel_h;
-  o.kernel_w = p.kernel_w;
-  o.stride_h = p.stride_h;
-  o.stride_w = p.stride_w;
-  o.dilation_h = p.dilation_h;
-  o.dilation_w = p.dilation_w;
-  o.pad_top = p.pad_top;
-  o.pad_left = p.pad_left;
-  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
   return o;
 }
 
@@ -190,17 +164,9 @@ inline std::vector<double> bounds_of(Conv2dVariant variant, const Conv2dParams& 
   return hard_bounds(error, oracle.magnitude, oracle.value, store_of(p.elem));
 }
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const Conv2dParams& p, const Body& body) {
-  int count = 0;
-  for (const Conv2dVariant variant : kernels::conv2d_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::conv2d_variants(), p, body);
 }
 
 inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed) {

@@ -54,6 +54,8 @@ TEST_CASE("conv2d_pack moves output channels innermost and pads them with zeros"
                                        2, 6, 10, 0, 0, 0, 0, 0, 4, 8, 12, 0, 0, 0, 0, 0});
 }
 
+TEST_CASE("conv2d lists its variants in the order of their enumeration") { check_order(kernels::conv2d_variants()); }
+
 TEST_CASE("conv2d equals the oracle on the stem of MobileNetV2") {
   const StemLayer& layer = kMobileNetV2Stem;
   std::uint32_t seed = 100;

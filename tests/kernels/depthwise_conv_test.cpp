@@ -1,13 +1,13 @@
 #include "kernels/depthwise_conv.h"
 
 #include <algorithm>
-#include <limits>
 #include <ostream>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "kernels/fast_division.cuh"
+#include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/conv_shapes.h"
@@ -31,44 +31,17 @@ std::ostream& operator<<(std::ostream& out, const DepthwiseConvParams& p) {
 namespace mobicuda::test {
 namespace {
 
-using kernels::Clip;
+using namespace window_case;
 using kernels::DepthwiseConvParams;
 using kernels::DepthwiseConvVariant;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr Clip kNone{-kInfinity, kInfinity};
-constexpr Clip kRelu6{0.0F, 6.0F};
-constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
-constexpr std::size_t kSampledPixels = 2048;
-constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
-
-std::size_t count_of(int n, int h, int w, int c) {
-  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
-         static_cast<std::size_t>(c);
-}
 
 std::size_t input_count(const DepthwiseConvParams& p) { return count_of(p.n, p.h, p.w, p.c); }
 std::size_t output_count(const DepthwiseConvParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c); }
 std::size_t weight_count(const DepthwiseConvParams& p) { return count_of(1, p.kernel_h, p.kernel_w, p.c); }
 
 OracleConv oracle_of(const DepthwiseConvParams& p) {
-  OracleConv o;
-  o.n = p.n;
-  o.h = p.h;
-  o.w = p.w;
+  OracleConv o = oracle_of_window(p);
   o.c_in = o.c_out = o.groups = p.c;
-  o.out_h = p.out_h;
-  o.out_w = p.out_w;
-  o.kernel_h = p.kernel_h;
-  o.kernel_w = p.kernel_w;
-  o.stride_h = p.stride_h;
-  o.stride_w = p.stride_w;
-  o.dilation_h = p.dilation_h;
-  o.dilation_w = p.dilation_w;
-  o.pad_top = p.pad_top;
-  o.pad_left = p.pad_left;
-  o.clip = {static_cast<double>(p.activation.lo), static_cast<double>(p.activation.hi)};
   return o;
 }
 
@@ -121,17 +94,9 @@ class Device {
   DeviceTensor bias_;
 };
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const DepthwiseConvParams& p, const Body& body) {
-  int count = 0;
-  for (const DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::depthwise_conv_variants(), p, body);
 }
 
 void check_against_oracle(const DepthwiseConvParams& p, const Data& data, std::uint32_t seed) {

@@ -174,17 +174,9 @@ class Device {
   DeviceTensor depthwise_bias_;
 };
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const ExpandDepthwiseParams& p, const Body& body) {
-  int count = 0;
-  for (const ExpandDepthwiseVariant variant : kernels::expand_depthwise_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::expand_depthwise_variants(), p, body);
 }
 
 int supported(const ExpandDepthwiseParams& p) {

@@ -122,14 +122,7 @@ class Device {
 
 template <class Body>
 int for_each_variant(const PointwisePoolParams& p, const Body& body) {
-  int count = 0;
-  for (const PointwisePoolVariant variant : kernels::pointwise_pool_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::pointwise_pool_variants(), p, body);
 }
 
 int supported(const PointwisePoolParams& p) {

@@ -2,12 +2,22 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
+#include <span>
 
 #include "support/activation.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/random.h"
 #include "support/run_kernel.h"
+
+namespace mobicuda::kernels {
+
+std::ostream& operator<<(std::ostream& out, const SqueezeExciteParams& p) {
+  return out << test::to_string(p.elem) << " n" << p.n << ' ' << p.pixels << 'x' << p.c << " squeezed " << p.squeezed;
+}
+
+}  // namespace mobicuda::kernels
 
 namespace mobicuda::test {
 namespace {
@@ -147,14 +157,7 @@ class Device {
 
 template <class Body>
 int for_each_variant(const SqueezeExciteParams& p, const Body& body) {
-  int count = 0;
-  for (const SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), to_string(p.elem), p.n, p.pixels, p.c, p.squeezed);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::squeeze_excite_variants(), p, body);
 }
 
 void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true) {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <ostream>
 #include <utility>
 #include <vector>
 
+#include "kernels/chained_oracle.h"
+#include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -29,34 +30,23 @@ std::ostream& operator<<(std::ostream& out, const StemBlockParams& p) {
 namespace mobicuda::test {
 namespace {
 
-using kernels::Clip;
+using namespace chained;
+using namespace window_case;
 using kernels::StemBlockParams;
 using kernels::StemBlockVariant;
 using kernels::StemInput;
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr Clip kNone{-kInfinity, kInfinity};
-constexpr Clip kRelu6{0.0F, 6.0F};
 constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6, {-1.5F, 2.0F}};
 constexpr StemInput kInputs[] = {StemInput::NchwFloat, StemInput::NhwcUint8};
 constexpr int kChannels = 3;
 // The window and the bias, in two halves, fill this much of an instruction's k.
 constexpr int kStemProducts = 32;
-constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
 // As for inverted_residual: rounding a hidden value the other way, near a tie, moves y by about a unit of half times
 // one weight; that and rounding y itself add up to less than this.
 constexpr double kAlarm = 6e-4;
 
-std::size_t count_of(int n, int h, int w, int c) {
-  return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
-         static_cast<std::size_t>(c);
-}
-
 std::size_t input_count(const StemBlockParams& p) { return count_of(p.n, p.h, p.w, kChannels); }
 std::size_t output_count(const StemBlockParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
-
-double to_half(double value) { return static_cast<double>(__half2float(__float2half_rn(static_cast<float>(value)))); }
 
 /// Weights as stored, and the input: floats as they are, NCHW, or bytes, NHWC.
 struct Data {
@@ -109,14 +99,6 @@ Data integer_data(const StemBlockParams& p, std::uint32_t seed) {
   return data;
 }
 
-/// A tensor in fp64, NHWC, how far a correct kernel's may lie from it, and what exact arithmetic gives when every
-/// tensor is rounded to half.
-struct Tensor {
-  explicit Tensor(std::size_t count) : value(count), bound(count), rounded(count) {}
-
-  std::vector<double> value, bound, rounded;
-};
-
 /// What the first convolution sees of the input.
 Tensor seen(const StemBlockParams& p, const Data& data) {
   Tensor tensor(data.x.size());
@@ -136,50 +118,6 @@ Tensor seen(const StemBlockParams& p, const Data& data) {
     tensor.bound[i] = hard_bound(0.0, 0.0, std::abs(tensor.value[i]) + error, kStoreF16) + error;
   }
   return tensor;
-}
-
-/// One of the three convolutions; errors of the input pass with |weight|, clipping does not enlarge them.
-Tensor convolve(const OracleConv& p, int products, const Tensor& x, const std::vector<float>& weight,
-                const std::vector<float>& bias) {
-  const auto pixels = count_of(p.n, p.out_h, p.out_w, 1);
-  const auto c_out = static_cast<std::size_t>(p.c_out);
-  const int group_in = p.c_in / p.groups;
-  const double gamma = gamma_tensor_core(products);
-  Tensor y(pixels * c_out);
-  parallel_for(pixels, [&](std::size_t pixel) {
-    const int ox = static_cast<int>(pixel % static_cast<std::size_t>(p.out_w));
-    const int oy = static_cast<int>(pixel / static_cast<std::size_t>(p.out_w) % static_cast<std::size_t>(p.out_h));
-    const int n = static_cast<int>(pixel / count_of(1, p.out_h, p.out_w, 1));
-    for (int co = 0; co < p.c_out; ++co) {
-      double value = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<std::size_t>(co)]);
-      double rounded_value = value;
-      double magnitude = std::abs(value);
-      double carried = 0.0;
-      for (int ky = 0; ky < p.kernel_h; ++ky) {
-        for (int kx = 0; kx < p.kernel_w; ++kx) {
-          const int iy = oy * p.stride_h + ky - p.pad_top;
-          const int ix = ox * p.stride_w + kx - p.pad_left;
-          if (iy < 0 || iy >= p.h || ix < 0 || ix >= p.w) continue;
-          for (int ci = 0; ci < group_in; ++ci) {
-            const std::size_t source = count_of(1, n * p.h + iy, p.w, p.c_in) + count_of(1, 1, ix, p.c_in) +
-                                       static_cast<std::size_t>(p.groups == 1 ? ci : co);
-            const auto factor = static_cast<double>(
-                weight[count_of(1, co, group_in, p.kernel_h * p.kernel_w) + count_of(1, ci, p.kernel_h, p.kernel_w) +
-                       static_cast<std::size_t>(ky * p.kernel_w + kx)]);
-            value += factor * x.value[source];
-            rounded_value += factor * x.rounded[source];
-            magnitude += std::abs(factor) * (std::abs(x.value[source]) + x.bound[source]);
-            carried += std::abs(factor) * x.bound[source];
-          }
-        }
-      }
-      const std::size_t at = pixel * c_out + static_cast<std::size_t>(co);
-      y.value[at] = p.clip(value);
-      y.rounded[at] = to_half(p.clip(rounded_value));
-      y.bound[at] = carried + hard_bound(gamma, magnitude, std::abs(y.value[at]) + carried, kStoreF16);
-    }
-  });
-  return y;
 }
 
 OracleConv conv(int n, int h, int w, int c_in, int out_h, int out_w, int c_out, Clip clip) {
@@ -207,9 +145,10 @@ Tensor oracle_of(const StemBlockParams& p, const Data& data) {
   depthwise.pad_top = p.depthwise_pad_top;
   depthwise.pad_left = p.depthwise_pad_left;
   const OracleConv project = conv(p.n, p.out_h, p.out_w, p.c_stem, p.out_h, p.out_w, p.c_out, p.project_clip);
-  const Tensor s = convolve(stem, kStemProducts, seen(p, data), data.stem, data.stem_bias);
-  const Tensor d = convolve(depthwise, 9, s, data.depthwise, data.depthwise_bias);
-  return convolve(project, p.c_stem, d, data.project, data.project_bias);
+  const Tensor s =
+      convolve(stem, kStoreF16, gamma_tensor_core(kStemProducts), seen(p, data), data.stem, data.stem_bias);
+  const Tensor d = convolve(depthwise, kStoreF16, gamma_tensor_core(9), s, data.depthwise, data.depthwise_bias);
+  return convolve(project, kStoreF16, gamma_tensor_core(p.c_stem), d, data.project, data.project_bias);
 }
 
 std::vector<std::byte> input_bytes(const StemBlockParams& p, const Data& data) {
@@ -256,17 +195,9 @@ class Device {
   GuardedBuffer x_;
 };
 
-/// Calls body(variant) for all that support the parameters; returns how many.
 template <class Body>
 int for_each_variant(const StemBlockParams& p, const Body& body) {
-  int count = 0;
-  for (const StemBlockVariant variant : kernels::stem_block_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
-    CAPTURE(kernels::name(variant), p);
-    body(variant);
-    ++count;
-  }
-  return count;
+  return for_each_supported(kernels::stem_block_variants(), p, body);
 }
 
 void check_against_oracle(const StemBlockParams& p, const Data& data) {

@@ -13,8 +13,8 @@ using Catch::Approx;
 
 /// Ends the test case as skipped: ctest reports a test that prints this line as "Skipped". Call it before
 /// any assertion, directly in the test case.
-#define MOBICUDA_SKIP(reason)                                                  \
-  do {                                                                         \
-    std::cout << "skipped: " << (reason) << '\n';                              \
-    return;                                                                    \
+#define MOBICUDA_SKIP(reason)                     \
+  do {                                            \
+    std::cout << "skipped: " << (reason) << '\n'; \
+    return;                                       \
   } while (false)

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "kernels/launch.h"
@@ -41,6 +42,28 @@ inline std::vector<float> run_kernel(Elem output, std::size_t count, std::size_t
   REQUIRE(y.download_bytes() == first);
   REQUIRE(y.check_guards());
   return values;
+}
+
+/// Kernels find a variant's entry in their table by its value.
+template <class Variant>
+void check_order(std::span<const Variant> variants) {
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    CAPTURE(i, name(variants[i]));
+    CHECK(static_cast<std::size_t>(variants[i]) == i);
+  }
+}
+
+/// Calls body(variant) for all that support the parameters; returns how many.
+template <class Variant, class Params, class Body>
+int for_each_supported(std::span<const Variant> variants, const Params& p, const Body& body) {
+  int count = 0;
+  for (const Variant variant : variants) {
+    if (!supports(variant, p, compute_capability())) continue;
+    CAPTURE(name(variant), p);
+    body(variant);
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace mobicuda::test

@@ -63,13 +63,13 @@ struct EngineOptions {
   /// that the file lacks for this GPU, version and shape are measured while compiling, and added. Empty: by rule.
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
-  LogCallback log;  ///< may be empty
+  LogCallback log;                    ///< may be empty
 };
 
 /// One step of a compiled network.
 struct LayerInfo {
   std::string name;                   ///< source node names, "a+b+c" where fused
-  std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x32"
+  std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x64"
   Shape output;                       ///< logical, per picture
   std::int64_t flops = 0;             ///< per picture
   std::int64_t activation_bytes = 0;  ///< read and written, per picture

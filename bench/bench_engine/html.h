@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace mobicuda::bench {
+
+/// `text` for the inside of an element or a quoted attribute. What no document may hold becomes U+FFFD.
+std::string escaped(const std::string& text);
+
+/// <tag>escaped text</tag>
+std::string element(const std::string& tag, const std::string& text);
+
+/// A table that scrolls by itself where the page is narrow. Cells are text, escaped here.
+class HtmlTable {
+ public:
+  /// The first `left_columns` columns are text, the others numbers.
+  HtmlTable(const std::vector<std::string>& header, std::size_t left_columns);
+
+  /// `row_class` is a class of the style sheet, or empty.
+  void add_row(const std::vector<std::string>& cells, const std::string& row_class = {});
+  std::string str() const;
+
+ private:
+  void add_cells(const char* tag, const std::vector<std::string>& cells);
+
+  std::string rows_;
+  std::size_t left_columns_;
+};
+
+/// 1234567 -> "1.23M", 0.00012 -> "0.00012": three digits.
+std::string compact(double value);
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace mobicuda::bench {
+
+/// The style sheet of HTML reports: light and dark as the reader's system is, from the width of a phone on.
+extern const char* const kReportStyle;
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,43 @@
+#include "bench_report.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+
+CaseResult case_of(const std::string& implementation, double ms) {
+  CaseResult result;
+  result.implementation = implementation;
+  result.batch = 2;
+  result.device.times_ms = {ms, ms};
+  result.device_statistics = summarize(result.device.times_ms);
+  result.layers = {{"features.0+features.1", "conv2d/direct", Shape{1, 8, 4, 4}, 100, 10, 20, "measured 2.10 us"},
+                   {"classifier", "gemm/simt", Shape{1, 2}, 50, 5, 6}};
+  result.layer_ms = {3, 1};
+  result.output = {1, 2, 3, 4};
+  return result;
+}
+
+Report report_of_two() {
+  Report report;
+  report.model.output_name = "logits";
+  report.model.output.shape = Shape{1, 2};
+  report.model.input.shape = Shape{1, 3, 4, 4};
+  report.reference = "custom fp32";
+  report.cases = {case_of("custom", 0.5), case_of("cpu", 4)};
+  Comparison comparison;
+  comparison.pictures = 2;
+  comparison.max_abs = 0.25;
+  comparison.top1_equal = 1;
+  report.cases[1].comparison = comparison;
+  report.cases[1].speed_up = {0.125, 0.125, 0.125};
+  return report;
+}
+
+Report profiled_report() {
+  Report report = report_of_two();
+  for (const CaseResult& one : {report.cases[0], report.cases[1]}) {
+    report.cases.push_back(one);
+    report.cases.back().batch = 8;
+  }
+  for (CaseResult& one : report.cases) one.latency_histogram = histogram(one.device.times_ms);
+  return report;
+}

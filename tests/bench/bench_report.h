@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "bench_engine/results.h"
+
+/// A case with two layers, every run of which took `ms`.
+mobicuda::bench::CaseResult case_of(const std::string& implementation, double ms);
+
+/// custom and cpu at batch 2, the second compared with the first.
+mobicuda::bench::Report report_of_two();
+
+/// The same with a histogram for each case, at batches 2 and 8.
+mobicuda::bench::Report profiled_report();

@@ -1,0 +1,174 @@
+#include "bench_engine/read_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include <mobicuda/error.h>
+
+#include "bench_engine/report_json.h"
+#include "bench_report.h"
+#include "contains.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+using nlohmann::json;
+
+namespace {
+
+json document() { return json::parse(json_report(Options(), profiled_report())); }
+
+std::string error_of(const std::string& text) {
+  try {
+    parse_report(text, "r.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool has_type(const json& value, const std::string& type) {
+  return (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
+         (type == "string" && value.is_string()) || (type == "boolean" && value.is_boolean()) ||
+         (type == "null" && value.is_null()) || (type == "integer" && value.is_number_integer()) ||
+         (type == "number" && value.is_number());
+}
+
+// What of JSON Schema the file uses.
+std::string violation(const json& root, const json& schema, const json& value, const std::string& where) {
+  if (schema.contains("$ref")) {
+    return violation(root, root.at(json::json_pointer(schema["$ref"].get<std::string>().substr(1))), value, where);
+  }
+  if (schema.contains("anyOf")) {
+    std::string last;
+    for (const json& one : schema["anyOf"]) {
+      last = violation(root, one, value, where);
+      if (last.empty()) return {};
+    }
+    return last;
+  }
+  if (schema.contains("const") && schema["const"] != value) return where + ": const";
+  if (schema.contains("enum") &&
+      std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
+    return where + ": enum";
+  }
+  if (schema.contains("type")) {
+    const json types = schema["type"].is_array() ? schema["type"] : json::array({schema["type"]});
+    const bool fits = std::any_of(types.begin(), types.end(), [&](const json& type) { return has_type(value, type); });
+    if (!fits) return where + ": type";
+  }
+  if (value.is_number() && schema.contains("minimum") && value < schema["minimum"]) return where + ": minimum";
+  if (value.is_number() && schema.contains("maximum") && value > schema["maximum"]) return where + ": maximum";
+  if (value.is_array() && schema.contains("items")) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const std::string why = violation(root, schema["items"], value[i], where + '[' + std::to_string(i) + ']');
+      if (!why.empty()) return why;
+    }
+  }
+  if (!value.is_object()) return {};
+  for (const json& name : schema.value("required", json::array())) {
+    if (!value.contains(name.get<std::string>())) return where + ": lacks " + name.get<std::string>();
+  }
+  for (const auto& [name, member] : value.items()) {
+    const json properties = schema.value("properties", json::object());
+    if (!properties.contains(name)) {
+      if (!schema.value("additionalProperties", true)) return where + ": unknown " + name;
+      continue;
+    }
+    const std::string why = violation(root, properties[name], member, where + '.' + name);
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
+json schema() {
+  std::ifstream stream(MOBICUDA_REPORT_SCHEMA);
+  return json::parse(stream);
+}
+
+}  // namespace
+
+TEST_CASE("a report is read as it was written", "[report]") {
+  Report report = profiled_report();
+  report.machine.gpu = "a GPU";
+  report.cases[1].comparison->max_abs = std::numeric_limits<double>::infinity();
+  report.cases[0].gpu_memory_used = -5;
+  const std::string text = json_report(Options(), report);
+  ReportFile file = parse_report(text, "r.json");
+  CHECK(std::isinf(file.report.cases[1].comparison->max_abs));
+  CHECK(file.report.cases[0].layers[0].reason == "measured 2.10 us");
+  // What the file does not hold: shapes.
+  json before = json::parse(text);
+  json after = json::parse(json_report(Options(), file.report));
+  for (json* one : {&before, &after}) {
+    one->at("model").erase("input");
+    one->at("model").erase("output");
+    for (json& result : one->at("results")) {
+      for (json& layer : result["layers"]) layer.erase("output");
+    }
+  }
+  CHECK(before == after);
+}
+
+TEST_CASE("the record of a machine is read", "[report]") {
+  const std::string text = R"({"latency": [{"impl": "custom", "precision": "fp16", "batch": 8}],
+      "accuracy": {"batch": 50, "labelled": 4, "results": [{"impl": "cpu", "precision": "fp32", "top1Pictures": 3}]}})";
+  const ReportFile file = parse_report(text, "record.json");
+  CHECK(file.report.cases.at(0).label() == "custom fp16");
+  CHECK(file.report.images->results.at(0).top1 == 3);
+}
+
+TEST_CASE("a file that is no report is refused with file and field", "[report]") {
+  CHECK_THAT(error_of("{"), contains("r.json: is no JSON"));
+  CHECK_THAT(error_of(""), contains("is no JSON"));
+  CHECK_THAT(error_of("{\"x\": 1e999}"), contains("is no JSON"));
+  CHECK_THAT(error_of("[]"), contains("must be an object"));
+  CHECK_THAT(error_of("{}"), contains("document.latency: must be there"));
+  CHECK_THAT(error_of(R"({"program": "trtexec"})"), contains("must be \"bench_engine\", got \"trtexec\""));
+  const auto changed = [](const char* pointer, const json& value) {
+    json one = document();
+    one[json::json_pointer(pointer)] = value;
+    return error_of(one.dump());
+  };
+  CHECK_THAT(changed("/results", 3), contains("document.results: must be an array, got 3"));
+  CHECK_THAT(changed("/results/1/batch", 0), contains("document.results[1].batch: must be a batch, at least 1, got 0"));
+  CHECK_THAT(changed("/results/1/batch", 1e300), contains("must be a whole number"));
+  CHECK_THAT(changed("/results/0/precision", "int4"), contains("must be fp32, tf32, fp16 or fp64, got \"int4\""));
+  CHECK_THAT(changed("/results/0/latencyHistogram/counts/0", -1), contains("counts[0]: must be at least 0"));
+  CHECK_THAT(changed("/results/0/memoryBytes/arena", 18446744073709551615U), contains("must be a whole number"));
+  CHECK_THAT(changed("/results/0/layers/1/ms", nullptr), contains("timed all or not at all"));
+  CHECK_THAT(changed("/model", "m.onnx"), contains("document.model: must be an object"));
+  CHECK(changed("/results/0/comparison", nullptr) == "no error");
+  std::string deep(100000, '[');
+  CHECK_THAT(error_of("{\"results\": [{\"impl\": " + deep + std::string(deep.size(), ']') +
+                      "}], \"program\": " + "\"bench_engine\"}"),
+             contains("must be a string, got an array"));
+}
+
+TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[report]") {
+  const json rules = schema();
+  CHECK(violation(rules, rules, document(), "document") == "");
+  Report full = profiled_report();
+  full.cases[0].speed_up = {1, 1, 1};
+  full.gpu_states.push_back({1, GpuState{1, 2, 3, 4}, {}});
+  full.images.emplace();
+  full.images->results.resize(1);
+  full.images->results[0].implementation = "cpu";
+  full.images->broken = {{"a", "b"}};
+  full.error = "x";
+  const json filled = json::parse(json_report(Options(), full));
+  CHECK(violation(rules, rules, filled, "document") == "");
+  const auto broken = [&](const char* pointer, const json& value) {
+    json one = filled;
+    one[json::json_pointer(pointer)] = value;
+    return violation(rules, rules, one, "document");
+  };
+  CHECK(broken("/results/0/batch", 0) == "document.results[0].batch: minimum");
+  CHECK(broken("/results/0/extra", 0) == "document.results[0]: unknown extra");
+  CHECK(broken("/results/0/layers/0/name", 1) == "document.results[0].layers[0].name: type");
+  CHECK(broken("/program", "x") == "document.program: const");
+  CHECK(broken("/images/results/0/precision", "int8") != "");
+}

@@ -1,0 +1,107 @@
+#include "bench_engine/report_changes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench_report.h"
+#include "contains.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+
+namespace {
+
+// 100 runs around `median`, nine in ten of them within `width` of it, relative.
+Statistics runs(double median, double width) {
+  std::vector<double> samples;
+  for (int i = -50; i <= 50; ++i) samples.push_back(median * (1 + width * i / 40));
+  return summarize(samples);
+}
+
+ReportFile file_of(const Statistics& statistics) {
+  ReportFile file;
+  file.report.cases = {case_of("custom", 1)};
+  file.report.cases[0].device_statistics = statistics;
+  return file;
+}
+
+Verdict verdict(const Statistics& before, const Statistics& after) {
+  return compare_reports(file_of(before), file_of(after)).cases.at(0).verdict;
+}
+
+}  // namespace
+
+TEST_CASE("a median that moved by less than the noise did not change", "[report]") {
+  CHECK(verdict(runs(1, 0.001), runs(1.009, 0.001)) == Verdict::WithinNoise);
+  CHECK(verdict(runs(1, 0.001), runs(1.011, 0.001)) == Verdict::Worse);
+  CHECK(verdict(runs(1, 0.001), runs(0.989, 0.001)) == Verdict::Better);
+  CHECK(verdict(runs(1, 0.05), runs(1.05, 0.05)) == Verdict::WithinNoise);
+  CHECK(verdict(runs(1, 0.05), runs(1.15, 0.05)) == Verdict::Worse);
+}
+
+TEST_CASE("noise joins the spreads of both files", "[report]") {
+  Statistics a;
+  a.median = 1;
+  a.variation = 0.03;
+  a.p90 = 1.5;
+  Statistics b = a;
+  b.variation = 0.5;
+  b.p90 = 1.04;
+  CHECK(spread(a) == Approx(0.03));
+  CHECK(spread(b) == Approx(0.04));
+  CHECK(noise(a, b) == Approx(0.05));
+  CHECK(noise(Statistics(), Statistics()) == Approx(0.01));
+}
+
+TEST_CASE("too few runs are not judged", "[report]") {
+  CHECK(verdict(summarize(std::vector<double>(9, 1.0)), summarize(std::vector<double>(100, 2.0))) ==
+        Verdict::NotJudged);
+  CHECK(verdict(summarize(std::vector<double>(10, 1.0)), summarize(std::vector<double>(10, 2.0))) == Verdict::Worse);
+}
+
+TEST_CASE("memory, kernels, layers, accuracy and the setup are compared", "[report]") {
+  ReportFile before;
+  before.report = report_of_two();
+  before.report.machine.driver = "1";
+  before.options = {{"threads", "0"}};
+  before.report.images.emplace();
+  before.report.images->labelled = 4;
+  before.report.images->results.resize(1);
+  before.report.images->results[0].implementation = "cpu";
+  before.report.images->results[0].top1 = 3;
+  ReportFile after = before;
+  after.report.machine.driver = "2";
+  after.options = {{"threads", "2"}};
+  after.report.cases[0].memory.arena_bytes = 5;
+  after.report.cases[0].layers[1].kernel = "gemm/mma";
+  after.report.cases[0].layer_ms = {3.1, 2};
+  after.report.cases[1].batch = 4;
+  after.report.images->results[0].top1 = 2;
+  const ReportChanges changes = compare_reports(before, after);
+  CHECK(changes.setup == std::vector<std::string>{"driver: 1 -> 2", "threads: 0 -> 2"});
+  CHECK(changes.only_before == std::vector<std::string>{"cpu fp32, batch 2"});
+  CHECK(changes.only_after == std::vector<std::string>{"cpu fp32, batch 4"});
+  const auto memory = std::find_if(changes.cases.begin(), changes.cases.end(),
+                                   [](const Change& change) { return change.quantity == "memory"; });
+  REQUIRE(memory != changes.cases.end());
+  CHECK(memory->verdict == Verdict::Worse);
+  REQUIRE(changes.layers.size() == 2);  // 3 to 3.1 ms is no change
+  CHECK(changes.layers[0].verdict == Verdict::Changed);
+  CHECK(changes.layers[1].subject == "custom fp32, batch 2: classifier");
+  CHECK(signed_percent(changes.layers[1].relative) == "+100.0 %");
+  REQUIRE(changes.pictures.size() == 2);
+  CHECK(changes.pictures[0].verdict == Verdict::Worse);
+  CHECK(changes.pictures[1].verdict == Verdict::Same);
+}
+
+TEST_CASE("a file compared with itself has not changed", "[report]") {
+  ReportFile file;
+  file.report = profiled_report();
+  const ReportChanges changes = compare_reports(file, file);
+  CHECK(changes.setup.empty());
+  CHECK(changes.layers.empty());
+  for (const Change& change : changes.cases) {
+    CHECK((change.verdict == Verdict::Same || change.verdict == Verdict::NotJudged));
+  }
+}

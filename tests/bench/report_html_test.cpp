@@ -1,0 +1,153 @@
+#include "bench_engine/report_html.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include <mobicuda/error.h>
+
+#include "bench_engine/html.h"
+#include "bench_engine/report_json.h"
+#include "bench_engine/svg_chart.h"
+#include "bench_report.h"
+#include "contains.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+using nlohmann::json;
+
+namespace {
+
+ReportFile written_and_read(const Report& report) { return parse_report(json_report(Options(), report), "a<b>.json"); }
+
+// Whether every tag is closed in order, and every & begins an entity: what an XML parser would insist on.
+std::string why_not_well_formed(const std::string& html) {
+  std::vector<std::string> open;
+  const std::string style = "<style>";
+  const std::size_t css = html.find(style);
+  const std::size_t css_end = html.find("</style>");
+  for (std::size_t i = html.find("<html"); i < html.size(); ++i) {
+    if (i > css && i < css_end) i = css_end;
+    if (html[i] == '&') {
+      const std::size_t end = html.find(';', i);
+      if (end == std::string::npos || end - i > 6) return "a bare & at " + html.substr(i, 40);
+    }
+    if (html[i] == '>') return "a bare > at " + html.substr(i, 40);
+    if (html[i] != '<') continue;
+    const std::size_t end = html.find('>', i);
+    if (end == std::string::npos) return "an open <";
+    const std::string tag = html.substr(i + 1, end - i - 1);
+    i = end;
+    if (tag.find('<') != std::string::npos) return "a < inside <" + tag + '>';
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0) return "an open quote in <" + tag + '>';
+    if (tag.back() == '/') continue;
+    const std::string name = tag.substr(0, tag.find(' '));
+    if (name.front() != '/') {
+      open.push_back(name);
+    } else if (open.empty() || open.back() != name.substr(1)) {
+      return "<" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+    } else {
+      open.pop_back();
+    }
+  }
+  return open.empty() ? "" : "never closed: " + open.back();
+}
+
+}  // namespace
+
+TEST_CASE("text is escaped for HTML", "[report]") {
+  CHECK(escaped("a<b>&\"'c") == "a&lt;b&gt;&amp;&quot;&#39;c");
+  CHECK(escaped("x\ny\x01z") == "x y\xEF\xBF\xBDz");
+}
+
+TEST_CASE("numbers are written with three digits and a unit", "[report]") {
+  CHECK(compact(0) == "0");
+  CHECK(compact(0.000123) == "0.000123");
+  CHECK(compact(999) == "999");
+  CHECK(compact(999.9) == "1k");
+  CHECK(compact(1234567) == "1.23M");
+  CHECK(compact(67e12) == "67T");
+}
+
+TEST_CASE("the page of a report is well-formed and holds its numbers", "[report]") {
+  const std::string html = html_report(written_and_read(profiled_report()));
+  CHECK(why_not_well_formed(html) == "");
+  for (const char* part :
+       {"custom fp32", "0.5000", "Roofline of custom fp32, batch 2", "conv2d/direct", "75.00 %", "2.5e-01", "1/2",
+        "Throughput by batch", "Latency of cpu fp32, batch 2", "prefers-color-scheme", "width=device-width"}) {
+    CHECK_THAT(html, contains(part));
+  }
+  CHECK(html.find("<script") == std::string::npos);
+  CHECK(html.find("http") == std::string::npos);
+}
+
+TEST_CASE("names out of a file cannot become markup", "[report]") {
+  Report report = profiled_report();
+  const std::string evil = "</title><script>alert(\"&'1')</script>";
+  report.cases[0].layers[0].name = evil;
+  report.cases[0].layers[0].kernel = evil;
+  report.model.path = evil;
+  report.machine.gpu = evil;
+  report.notes = {evil};
+  report.missed = {evil};
+  report.error = evil;
+  report.images.emplace();
+  report.images->broken = {{evil, evil}};
+  const ReportFile file = written_and_read(report);
+  for (const std::string& html : {html_report(file), html_comparison(file, file, compare_reports(file, file))}) {
+    CHECK(why_not_well_formed(html) == "");
+    CHECK(html.find("<script") == std::string::npos);
+    CHECK_THAT(html, contains("&lt;script&gt;"));
+  }
+}
+
+TEST_CASE("kernels that make 90 % of the time are marked", "[report]") {
+  Report report = profiled_report();
+  report.cases.resize(1);
+  report.cases[0].layer_ms = {95, 5};
+  const std::string html = html_report(written_and_read(report));
+  const std::size_t kernels = html.find("<h4>Kernels");
+  const std::size_t layers = html.find("<h4>Layers");
+  const std::string table = html.substr(kernels, layers - kernels);
+  CHECK_THAT(table, contains("<tr class=\"hot\"><td class=\"l\">conv2d/direct"));
+  CHECK_THAT(table, contains("<tr><td class=\"l\">gemm/simt"));
+}
+
+TEST_CASE("a report without results, samples or profile still makes a page", "[report]") {
+  Report report;
+  report.model.input.shape = Shape{1, 3, 4, 4};
+  report.error = "device_lost";
+  const std::string html = html_report(written_and_read(report));
+  CHECK(why_not_well_formed(html) == "");
+  CHECK_THAT(html, contains("The run ended early: device_lost"));
+  CHECK_THAT(html, contains("Nothing was timed"));
+  CaseResult untimed;
+  untimed.implementation = "cpu";
+  report.cases = {untimed};
+  CHECK(why_not_well_formed(html_report(written_and_read(report))) == "");
+}
+
+TEST_CASE("charts of extreme numbers end", "[report]") {
+  Statistics statistics;
+  CHECK(histogram_chart("none", Histogram(), statistics).empty());
+  for (const double value : {0.0, 1e-320, 1e-300, 1e300, 1.7e308}) {
+    const Histogram bins{value, value / 7, {1, 0, 3}, 2};
+    CHECK_FALSE(histogram_chart("bins", bins, statistics).empty());
+    CHECK(roofline_chart("one", {value, value}, {{"a", "1", value, value, 1}}).size() < 20000);
+    CHECK(batch_chart("two", "ms", {{"a", {{1, value}, {1e18, 1}}}}).size() < 20000);
+  }
+}
+
+TEST_CASE("a histogram counts every sample once", "[report]") {
+  std::vector<double> samples;
+  for (int i = 0; i < 1000; ++i) samples.push_back(1 + i % 100);
+  const Histogram bins = histogram(samples);
+  std::size_t total = bins.above;
+  for (const std::size_t count : bins.counts) total += count;
+  CHECK(total == samples.size());
+  CHECK(bins.above == 10);  // the hundreds, above p99
+  CHECK(bins.low == 1);
+  CHECK(bins.low + bins.bin * static_cast<double>(bins.counts.size()) == Approx(99));
+  CHECK(histogram(std::vector<double>{2, 2, 2}).counts == std::vector<std::size_t>{3});
+  CHECK(histogram(std::vector<double>()).counts.empty());
+}
