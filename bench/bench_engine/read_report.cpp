@@ -162,10 +162,17 @@ void read_layers(const Field& layers, CaseResult& result) {
     layers.fail("timed all or not at all");
 }
 
+std::optional<int> threads(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  if (f.size() > std::numeric_limits<int>::max()) f.fail("a number of threads");
+  return static_cast<int>(f.size());
+}
+
 CaseResult case_result(const Field& f, bool includes_transfers) {
   CaseResult result;
   result.implementation = f["impl"].text();
   result.precision = f["precision"].precision();
+  result.threads = threads(f["threads"]);
   result.batch = f["batch"].batch();
   result.compile_ms = f["compileMs"].number();
   result.session_ms = f["sessionMs"].number();
@@ -241,6 +248,7 @@ std::optional<ImageReport> image_report(const Field& f) {
     AccuracyResult result;
     result.implementation = one["impl"].text();
     result.precision = one["precision"].precision();
+    result.threads = threads(one["threads"]);
     result.top1 = one["top1Pictures"].size();
     result.top5 = one["top5Pictures"].size();
     result.inference_ms = one["inferenceMs"].number();
