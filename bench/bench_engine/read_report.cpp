@@ -2,8 +2,8 @@
 
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include <mobicuda/error.h>

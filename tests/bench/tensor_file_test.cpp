@@ -3,6 +3,7 @@
 #include <mobicuda_onnx.pb.h>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include <mobicuda/error.h>
 
@@ -124,6 +125,31 @@ TEST_CASE("NumPy files cut anywhere are refused", "[tensor_file]") {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
     CHECK_THROWS_AS(parse_npy(std::string_view(whole).substr(0, size), "x"), UsageError);
+  }
+}
+
+TEST_CASE("files with damaged bytes are read or refused, and nothing worse", "[tensor_file]") {
+  const TemporaryFolder folder;
+  std::mt19937 generator(1);
+  Proto proto = proto_of({2});
+  proto.set_raw_data(kTwoFloats);
+  const std::pair<const char*, std::string> wholes[] = {{"a.npy", npy(header("<f4", "False", "(2,)"), kTwoFloats)},
+                                                        {"a.pb", proto.SerializeAsString()}};
+  for (const auto& [name, whole] : wholes) {
+    int refusals = 0;
+    for (int i = 0; i < 1000; ++i) {
+      std::string damaged = whole;
+      damaged[generator() % damaged.size()] = static_cast<char>(generator());
+      damaged[generator() % damaged.size()] = static_cast<char>(generator());
+      folder.write(name, damaged);
+      try {
+        const FileTensor tensor = load_tensor(folder.path() / name, "--golden");
+        CHECK(tensor.values.size() == checked_elements(tensor.shape.value()));
+      } catch (const UsageError&) {
+        ++refusals;
+      }
+    }
+    CHECK(refusals > 0);
   }
 }
 
