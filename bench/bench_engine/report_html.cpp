@@ -128,9 +128,10 @@ std::string load_section(const Report& report) {
                   1);
   for (const CaseResult& result : report.cases) {
     const double streamed = result.streamed_pictures_per_second();
+    const Statistics& host = result.host_statistics;
     table.add_row({result.label(), std::to_string(result.batch), fixed(result.compile_ms, 2),
                    fixed(result.session_ms, 2), fixed(result.first_run_ms, 2),
-                   milliseconds(result.host_statistics.median), milliseconds(result.host_statistics.p99),
+                   host.count > 0 ? milliseconds(host.median) : "-", host.count > 0 ? milliseconds(host.p99) : "-",
                    streamed > 0 ? fixed(streamed, 1) : "-"});
   }
   return "<h2>Loading, and from host to host</h2>\n" +

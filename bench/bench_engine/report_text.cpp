@@ -88,12 +88,15 @@ void print_phases(std::ostream& out, const ModelInfo& model, const std::vector<C
 }
 
 void print_host(std::ostream& out, const Options& options, const std::vector<CaseResult>& cases) {
+  const auto measured = [](const CaseResult& result) { return result.host_statistics.count > 0; };
+  if (std::none_of(cases.begin(), cases.end(), measured)) return;  // interrupted before
   const bool streamed = std::any_of(cases.begin(), cases.end(),
                                     [](const CaseResult& result) { return result.streams_statistics.count > 0; });
   std::vector<std::string> header{"implementation", "batch", "device", "host", "host - device", "host p90", "host p99"};
   if (streamed) header.insert(header.end(), {"pictures/s", "share"});
   TextTable table(std::move(header), 1);
   for (const CaseResult& result : cases) {
+    if (!measured(result)) continue;
     const Statistics& device = result.device_statistics;
     const Statistics& host = result.host_statistics;
     std::vector<std::string> row{result.label(),
