@@ -11,7 +11,7 @@
 #endif
 
 #include "bench_engine/exit_codes.h"
-#include "bench_engine/machine.h"
+#include "bench_engine/measure/machine.h"
 #include "bench_engine/results.h"
 
 namespace mobicuda::bench {

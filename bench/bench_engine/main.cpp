@@ -6,16 +6,16 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/exit_codes.h"
-#include "bench_engine/golden.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/options.h"
 #include "bench_engine/progress.h"
-#include "bench_engine/report_command.h"
-#include "bench_engine/report_json.h"
-#include "bench_engine/report_text.h"
+#include "bench_engine/report/report_command.h"
+#include "bench_engine/report/report_json.h"
+#include "bench_engine/report/report_text.h"
 #include "bench_engine/run.h"
-#include "bench_engine/thresholds.h"
+#include "bench_engine/tensors/golden.h"
+#include "bench_engine/tensors/thresholds.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <mobicuda/engine.h>
 #include <mobicuda/types.h>
 
-#include "bench_engine/images.h"
+#include "bench_engine/pictures/images.h"
 
 namespace mobicuda::bench {
 

@@ -9,10 +9,10 @@
 
 #include <mobicuda/engine.h>
 
-#include "bench_engine/compare.h"
-#include "bench_engine/machine.h"
-#include "bench_engine/statistics.h"
-#include "bench_engine/timing.h"
+#include "bench_engine/measure/machine.h"
+#include "bench_engine/measure/statistics.h"
+#include "bench_engine/measure/timing.h"
+#include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
 

@@ -8,13 +8,13 @@
 
 #include <mobicuda/onnx_import.h>
 
-#include "bench_engine/accuracy.h"
-#include "bench_engine/dataset.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
-#include "bench_engine/report_text.h"
-#include "bench_engine/timed_input.h"
+#include "bench_engine/pictures/accuracy.h"
+#include "bench_engine/pictures/dataset.h"
+#include "bench_engine/report/report_text.h"
+#include "bench_engine/tensors/timed_input.h"
 
 namespace mobicuda::bench {
 namespace {

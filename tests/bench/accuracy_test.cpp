@@ -1,4 +1,4 @@
-#include "bench_engine/accuracy.h"
+#include "bench_engine/pictures/accuracy.h"
 
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/graph.h>

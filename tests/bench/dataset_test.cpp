@@ -1,4 +1,4 @@
-#include "bench_engine/dataset.h"
+#include "bench_engine/pictures/dataset.h"
 
 #include <sstream>
 

@@ -1,9 +1,9 @@
-#include "bench_engine/golden.h"
+#include "bench_engine/tensors/golden.h"
 
 #include <cmath>
 #include <limits>
 
-#include "bench_engine/thresholds.h"
+#include "bench_engine/tensors/thresholds.h"
 #include "contains.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "bench_engine/images.h"
+#include "bench_engine/pictures/images.h"
 
 #include <algorithm>
 #include <fstream>

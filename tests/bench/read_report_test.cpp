@@ -1,4 +1,4 @@
-#include "bench_engine/read_report.h"
+#include "bench_engine/report/read_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/report_json.h"
+#include "bench_engine/report/report_json.h"
 #include "bench_report.h"
 #include "contains.h"
 #include "support/catch.h"

@@ -1,4 +1,4 @@
-#include "bench_engine/report_changes.h"
+#include "bench_engine/report/report_changes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,13 @@
-#include "bench_engine/report_html.h"
+#include "bench_engine/report/report_html.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/html.h"
-#include "bench_engine/report_json.h"
-#include "bench_engine/svg_chart.h"
+#include "bench_engine/report/html.h"
+#include "bench_engine/report/report_json.h"
+#include "bench_engine/report/svg_chart.h"
 #include "bench_report.h"
 #include "contains.h"
 #include "support/catch.h"

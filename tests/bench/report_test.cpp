@@ -1,12 +1,12 @@
-#include "bench_engine/report_json.h"
+#include "bench_engine/report/report_json.h"
 
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench_engine/report_text.h"
-#include "bench_engine/thresholds.h"
+#include "bench_engine/report/report_text.h"
+#include "bench_engine/tensors/thresholds.h"
 #include "bench_report.h"
 #include "contains.h"
 #include "support/catch.h"

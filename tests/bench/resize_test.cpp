@@ -1,4 +1,4 @@
-#include "bench_engine/resize.h"
+#include "bench_engine/pictures/resize.h"
 
 #include <stdexcept>
 

@@ -1,11 +1,11 @@
-#include "bench_engine/statistics.h"
+#include "bench_engine/measure/statistics.h"
 
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <vector>
 
-#include "bench_engine/compare.h"
+#include "bench_engine/tensors/compare.h"
 #include "support/catch.h"
 
 using namespace mobicuda::bench;

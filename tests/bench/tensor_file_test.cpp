@@ -1,4 +1,4 @@
-#include "bench_engine/tensor_file.h"
+#include "bench_engine/tensors/tensor_file.h"
 
 #include <mobicuda_onnx.pb.h>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/exit_codes.h"
-#include "bench_engine/npy.h"
+#include "bench_engine/tensors/npy.h"
 #include "contains.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"

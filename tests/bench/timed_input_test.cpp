@@ -1,7 +1,7 @@
-#include "bench_engine/timed_input.h"
+#include "bench_engine/tensors/timed_input.h"
 
 #include "bench_engine/exit_codes.h"
-#include "bench_engine/tensor_file.h"
+#include "bench_engine/tensors/tensor_file.h"
 #include "contains.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"

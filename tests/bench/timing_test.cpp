@@ -1,10 +1,10 @@
-#include "bench_engine/timing.h"
+#include "bench_engine/measure/timing.h"
 
 #include <chrono>
 #include <thread>
 
 #include "bench_engine/exit_codes.h"
-#include "bench_engine/inputs.h"
+#include "bench_engine/tensors/inputs.h"
 #include "support/catch.h"
 
 using namespace mobicuda::bench;

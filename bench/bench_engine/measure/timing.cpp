@@ -1,0 +1,85 @@
+#include "bench_engine/measure/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "bench_engine/measure/statistics.h"
+
+namespace mobicuda::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Long against the switch from one subject to the next, short against a clock's drift.
+constexpr double kBurstMs = 20;
+constexpr int kMaxBurst = 2000;
+
+double since_ms(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct Progress {
+  double wall_ms_per_iteration = 0;
+  double spent_ms = 0;
+};
+
+int burst_length(double wall_ms_per_iteration) {
+  if (wall_ms_per_iteration <= 0) return 1;
+  return std::clamp(static_cast<int>(kBurstMs / wall_ms_per_iteration), 1, kMaxBurst);
+}
+
+// Runs until warm_up_ms have passed, at least once, and gives the wall time of one iteration.
+double warm_up(const TimedBurst& subject, double warm_up_ms, const std::function<bool()>& stop) {
+  double per_iteration = 0;
+  int iterations = 1;
+  const auto start = Clock::now();
+  do {
+    const auto burst_start = Clock::now();
+    subject(iterations);
+    per_iteration = since_ms(burst_start) / iterations;
+    iterations = burst_length(per_iteration);
+  } while (since_ms(start) < warm_up_ms && !stop());
+  return per_iteration;
+}
+
+void run_burst(const TimedBurst& subject, const Schedule& schedule, Progress& progress, Samples& samples) {
+  int iterations = burst_length(progress.wall_ms_per_iteration);
+  if (schedule.idle_ms > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(schedule.idle_ms));
+    iterations = 1;
+  }
+  const auto start = Clock::now();
+  const std::vector<double> times = subject(iterations);
+  const double wall_ms = since_ms(start);
+  progress.wall_ms_per_iteration = wall_ms / iterations;
+  progress.spent_ms += wall_ms + schedule.idle_ms;
+  samples.times_ms.insert(samples.times_ms.end(), times.begin(), times.end());
+  samples.burst_medians_ms.push_back(median(times));
+}
+
+}  // namespace
+
+std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, const Schedule& schedule,
+                                         const std::function<bool()>& stop) {
+  std::vector<Samples> samples(subjects.size());
+  std::vector<Progress> progress(subjects.size());
+  for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
+    progress[i].wall_ms_per_iteration = warm_up(subjects[i], schedule.warm_up_ms, stop);
+  }
+  const auto finished = [&](std::size_t i) {
+    return progress[i].spent_ms >= schedule.duration_ms &&
+           samples[i].times_ms.size() >= static_cast<std::size_t>(schedule.iterations);
+  };
+  bool more = !subjects.empty();
+  while (more && !stop()) {
+    more = false;
+    for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
+      run_burst(subjects[i], schedule, progress[i], samples[i]);
+      more = more || !finished(i);
+    }
+  }
+  return samples;
+}
+
+}  // namespace mobicuda::bench

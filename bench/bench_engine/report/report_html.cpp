@@ -1,0 +1,293 @@
+#include "bench_engine/report/report_html.h"
+
+#include <algorithm>
+
+#include "bench_engine/report/html.h"
+#include "bench_engine/report/report_layers.h"
+#include "bench_engine/report/report_style.h"
+#include "bench_engine/report/svg_chart.h"
+#include "bench_engine/report/text_table.h"
+
+namespace mobicuda::bench {
+namespace {
+
+std::string milliseconds(double value) { return fixed(value, 4); }
+
+std::string name_of(const CaseResult& result) { return result.label() + ", batch " + std::to_string(result.batch); }
+
+std::string warning(const std::string& text) { return "<p class=\"warning\">" + escaped(text) + "</p>\n"; }
+
+std::string legend(const std::vector<std::string>& labels) {
+  std::string html = "<ul class=\"legend\">";
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    html += "<li><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"s" + std::to_string(i % kSeriesColours) +
+            "\" width=\"12\" height=\"12\"/></svg>" + escaped(labels[i]) + "</li>";
+  }
+  return html + "</ul>\n";
+}
+
+std::string heading(const ReportFile& file) {
+  const Report& report = file.report;
+  const std::string model = report.model.path.filename().string();
+  std::string html = element("h1", model.empty() ? file.path.filename().string() : model);
+  html += element("p", (report.machine.gpu.empty() ? report.machine.cpu : report.machine.gpu) + ", " +
+                           std::to_string(report.cases.size()) + " cases, from " + file.path.filename().string());
+  if (!report.error.empty()) html += warning("The run ended early: " + report.error);
+  if (report.interrupted) html += warning("The run was interrupted: this is what was measured until then.");
+  for (const std::string& missed : report.missed) html += warning("Threshold missed: " + missed);
+  for (const CaseResult& result : report.cases) {
+    if (!result.latency().unstable()) continue;
+    html += warning(name_of(result) + ": unstable, coefficient of variation " + percent(result.latency().variation, 1) +
+                    ": other load, or clocks that are not locked.");
+  }
+  return html;
+}
+
+std::string latency_table(const Report& report) {
+  HtmlTable table({"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "runs",
+                   "pictures/s", "speed-up"},
+                  1);
+  for (const CaseResult& result : report.cases) {
+    const Statistics& s = result.latency();
+    table.add_row({result.label(), std::to_string(result.batch), milliseconds(s.mean), milliseconds(s.median),
+                   milliseconds(s.p90), milliseconds(s.p95), milliseconds(s.p99), milliseconds(s.min),
+                   milliseconds(s.max), percent(s.variation, 1), std::to_string(s.count),
+                   fixed(result.pictures_per_second(), 1),
+                   result.speed_up.ratio > 0 ? fixed(result.speed_up.ratio, 2) + "x" : "-"});
+  }
+  const bool transfers = !report.cases.empty() && report.cases.front().includes_transfers;
+  std::string note = transfers ? "Milliseconds of a batch: wall time from host to host, transfers included."
+                               : "Milliseconds of a batch, its input in place: CUDA events on GPUs, wall time on CPUs.";
+  if (!report.reference.empty()) note += " Speed-ups are against " + report.reference + '.';
+  return element("p", note) + table.str();
+}
+
+std::string histograms(const Report& report) {
+  std::string charts;
+  for (const CaseResult& result : report.cases) {
+    if (!result.latency_histogram) continue;
+    const Histogram& h = *result.latency_histogram;
+    const std::string chart = histogram_chart("Latency of " + name_of(result), h, result.latency());
+    if (chart.empty()) continue;
+    const Statistics& s = result.latency();
+    charts +=
+        "<div>" + chart +
+        element("p", "p50 " + milliseconds(s.median) + ", p90 " + milliseconds(s.p90) + ", p95 " + milliseconds(s.p95) +
+                         ", p99 " + milliseconds(s.p99) + " ms; " + std::to_string(h.above) + " of " +
+                         std::to_string(s.count) + " runs are above p99, up to " + milliseconds(s.max) + " ms") +
+        "</div>\n";
+  }
+  if (charts.empty()) return element("p", "The file has no histograms of latency.");
+  return "<div class=\"charts\">\n" + charts + "</div>\n";
+}
+
+template <class Value>
+std::vector<Series> by_batch(const Report& report, Value value) {
+  std::vector<Series> series;
+  for (const CaseResult& result : report.cases) {
+    auto found = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == result.label(); });
+    if (found == series.end()) found = series.insert(found, {result.label(), {}});
+    found->points.emplace_back(static_cast<double>(result.batch), value(result));
+  }
+  for (Series& one : series) std::sort(one.points.begin(), one.points.end());
+  return series;
+}
+
+std::string batch_charts(const Report& report) {
+  const auto latency = by_batch(report, [](const CaseResult& r) { return r.latency().median; });
+  const auto rate = by_batch(report, [](const CaseResult& r) { return r.pictures_per_second(); });
+  const std::string charts =
+      batch_chart("Throughput by batch", "pictures/s", rate) + batch_chart("Median latency by batch", "ms", latency);
+  if (charts.empty()) return {};
+  std::vector<std::string> labels;
+  for (const Series& one : latency) labels.push_back(one.label);
+  return "<h3>By batch</h3>\n" + legend(labels) + "<div class=\"charts\">\n" + charts + "</div>\n";
+}
+
+std::string memory_section(const Report& report) {
+  std::vector<StackedBar> bars;
+  HtmlTable table(
+      {"implementation", "batch", "weights", "arena", "workspace", "input and output", "total", "taken from the GPU"},
+      1);
+  for (const CaseResult& result : report.cases) {
+    const MemoryReport& m = result.memory;
+    bars.push_back({name_of(result),
+                    {static_cast<double>(m.weight_bytes), static_cast<double>(m.arena_bytes),
+                     static_cast<double>(m.workspace_bytes), static_cast<double>(m.io_bytes)}});
+    table.add_row({result.label(), std::to_string(result.batch), megabytes(m.weight_bytes), megabytes(m.arena_bytes),
+                   megabytes(m.workspace_bytes), megabytes(m.io_bytes), megabytes(m.total()),
+                   result.gpu_memory_used ? megabytes(*result.gpu_memory_used) : "-"});
+  }
+  return "<h2>Memory</h2>\n" + legend({"weights", "arena", "workspace", "input and output"}) +
+         stacked_bars("Bytes of an engine and a session", bars) + table.str();
+}
+
+std::string load_section(const Report& report) {
+  HtmlTable table({"implementation", "batch", "compile", "session", "first run", "host to host, median",
+                   "host to host, p99", "pictures/s, streamed"},
+                  1);
+  for (const CaseResult& result : report.cases) {
+    const double streamed = result.streamed_pictures_per_second();
+    const Statistics& host = result.host_statistics;
+    table.add_row({result.label(), std::to_string(result.batch), fixed(result.compile_ms, 2),
+                   fixed(result.session_ms, 2), fixed(result.first_run_ms, 2),
+                   host.count > 0 ? milliseconds(host.median) : "-", host.count > 0 ? milliseconds(host.p99) : "-",
+                   streamed > 0 ? fixed(streamed, 1) : "-"});
+  }
+  return "<h2>Loading, and from host to host</h2>\n" +
+         element("p", "Milliseconds. Importing the model took " + fixed(report.model.import_ms, 2) +
+                          ", the CUDA context " + fixed(report.gpu_context_ms, 2) + '.') +
+         table.str();
+}
+
+std::string layers_sections(const Report& report) {
+  std::string html;
+  for (const CaseResult& result : report.cases) {
+    const std::string section = layers_section(result, report.machine);
+    // The first one is open.
+    if (!section.empty()) html += (html.empty() ? "<details open=\"open\">" : "<details>") + section + "</details>\n";
+  }
+  if (html.empty()) html = element("p", "No layer was timed: bench_engine does so with --dumpProfile.");
+  return "<h2>Layers</h2>\n" + html;
+}
+
+std::vector<std::string> comparison_cells(const std::optional<Comparison>& comparison) {
+  if (!comparison) return {"-", "-", "-"};
+  return {scientific(comparison->max_abs), scientific(comparison->relative_l2),
+          std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures)};
+}
+
+std::string picture_accuracy(const ImageReport& images) {
+  HtmlTable table({"implementation", "top-1", "top-5", "max |diff|, reference", "relative L2", "top-1 equal",
+                   "max |diff|, --referenceLogits", "relative L2", "top-1 equal", "ms of all"},
+                  1);
+  const auto share = [&](std::int64_t hits) {
+    return percent(static_cast<double>(hits), static_cast<double>(images.labelled));
+  };
+  for (const AccuracyResult& result : images.results) {
+    std::vector<std::string> row{result.label(), share(result.top1), share(result.top5)};
+    for (const auto& comparison : {result.with_reference, result.with_reference_file}) {
+      const std::vector<std::string> cells = comparison_cells(comparison);
+      row.insert(row.end(), cells.begin(), cells.end());
+    }
+    row.push_back(fixed(result.inference_ms, 1));
+    table.add_row(row);
+  }
+  std::string html = "<h3>Pictures</h3>\n" +
+                     element("p", std::to_string(images.evaluated) + " of " + std::to_string(images.found) +
+                                      " files evaluated, " + std::to_string(images.labelled) + " with a label, batch " +
+                                      std::to_string(images.batch) + "; " + images.preprocessing) +
+                     table.str();
+  for (const auto& [path, reason] : images.broken) html += element("p", "Left out: " + path + ": " + reason);
+  return html;
+}
+
+std::string accuracy_section(const Report& report) {
+  const bool compared = std::any_of(report.cases.begin(), report.cases.end(),
+                                    [](const CaseResult& result) { return result.comparison.has_value(); });
+  if (!compared && !report.images) return {};
+  std::string html = "<h2>Accuracy</h2>\n";
+  if (compared) {
+    HtmlTable table({"implementation", "batch", "max |diff|", "relative L2", "top-1 equal"}, 1);
+    for (const CaseResult& result : report.cases) {
+      std::vector<std::string> row{result.label(), std::to_string(result.batch)};
+      const std::vector<std::string> cells = comparison_cells(result.comparison);
+      row.insert(row.end(), cells.begin(), cells.end());
+      table.add_row(row);
+    }
+    html += element("p", "Logits of the timed input, against " + report.reference + '.') + table.str();
+  }
+  if (report.images) html += picture_accuracy(*report.images);
+  return html;
+}
+
+std::string fact(const std::string& name, const std::string& value) {
+  return value.empty() ? std::string() : "<dt>" + escaped(name) + "</dt><dd>" + escaped(value) + "</dd>\n";
+}
+
+std::string setup_section(const ReportFile& file) {
+  const Machine& m = file.report.machine;
+  const ModelInfo& model = file.report.model;
+  std::string html = "<h2>Machine, versions, options</h2>\n<dl>\n" + fact("bench_engine", file.version) +
+                     fact("CPU", m.cpu + ", " + std::to_string(m.cpu_threads) + " threads") +
+                     fact("compiler", m.compiler);
+  if (!m.gpu.empty()) {
+    html += fact("GPU", m.gpu + ", compute capability " + m.compute_capability + ", " +
+                            std::to_string(m.multiprocessors) + " SMs, " + fixed(m.gpu_memory_gib, 1) + " GiB") +
+            fact("driver", m.driver) + fact("CUDA driver", m.cuda_driver) + fact("CUDA runtime", m.cuda_runtime) +
+            fact("cuDNN", m.cudnn);
+  }
+  html += fact("model", model.path.string()) +
+          fact("size", megabytes(static_cast<std::int64_t>(model.bytes)) + ", " + std::to_string(model.nodes) +
+                           " nodes, " + compact(static_cast<double>(model.flops)) + "FLOP a picture");
+  std::string command;
+  for (const std::string& word : file.command_line) command += (command.empty() ? "" : " ") + word;
+  html += fact("command", command);
+  for (const auto& [name, value] : file.options) html += fact(name, value);
+  for (const std::string& note : file.report.notes) html += fact("not run", note);
+  for (const GpuStates& state : file.report.gpu_states) {
+    if (!state.before || !state.after) continue;
+    html +=
+        fact("GPU, batch " + std::to_string(state.batch),
+             "SM clock " + std::to_string(state.before->sm_clock_mhz) + " to " +
+                 std::to_string(state.after->sm_clock_mhz) + " MHz, " + std::to_string(state.before->temperature_c) +
+                 " to " + std::to_string(state.after->temperature_c) + " C, " + fixed(state.after->power_w, 0) + " W");
+  }
+  return html + "</dl>\n";
+}
+
+std::string changes_table(const char* title, const std::vector<Change>& changes) {
+  if (changes.empty()) return {};
+  HtmlTable table({"case", "quantity", "before", "after", "change", "noise", "verdict"}, 2);
+  for (const Change& change : changes) {
+    const std::string style = change.verdict == Verdict::Better  ? "better"
+                              : change.verdict == Verdict::Worse ? "worse"
+                                                                 : "";
+    table.add_row({change.subject, change.quantity, change.before, change.after, signed_percent(change.relative),
+                   change.noise > 0 ? percent(change.noise, 1) : "-", to_string(change.verdict)},
+                  style);
+  }
+  return element("h3", title) + table.str();
+}
+
+std::string changes_section(const ReportFile& before, const ReportFile& after, const ReportChanges& changes) {
+  std::string html =
+      "<h2>What changed</h2>\n<dl>\n" + fact("before", before.path.string()) + fact("after", after.path.string());
+  for (const std::string& line : changes.setup) html += fact("differs", line);
+  for (const std::string& line : changes.only_before) html += fact("only before", line);
+  for (const std::string& line : changes.only_after) html += fact("only after", line);
+  html += "</dl>\n" + element("p", noise_rule());
+  if (changes.cases.empty() && changes.pictures.empty()) html += warning("The files have no case in common.");
+  return html + changes_table("Times and memory", changes.cases) +
+         changes_table("Accuracy on pictures", changes.pictures) +
+         changes_table("Layers that changed by more than 10 %, and 1 % of the time of all, or changed their kernel",
+                       changes.layers);
+}
+
+std::string page(const ReportFile& file, const std::string& changes) {
+  const Report& report = file.report;
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
+      element("title", "bench_engine: " + file.path.filename().string()) + "<style>" + kReportStyle +
+      "</style>\n</head>\n<body>\n" + heading(file) + changes;
+  if (report.cases.empty()) {
+    html += warning("Nothing was timed.");
+  } else {
+    html += "<h2>Latency and throughput</h2>\n" + latency_table(report) + batch_charts(report) + histograms(report) +
+            memory_section(report) + load_section(report);
+  }
+  html += accuracy_section(report);
+  if (!report.cases.empty()) html += layers_sections(report);
+  return html + setup_section(file) + "</body>\n</html>\n";
+}
+
+}  // namespace
+
+std::string html_report(const ReportFile& file) { return page(file, {}); }
+
+std::string html_comparison(const ReportFile& before, const ReportFile& after, const ReportChanges& changes) {
+  return page(after, changes_section(before, after, changes));
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,345 @@
+#include "bench_engine/report/report_text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <ostream>
+
+#include <mobicuda/onnx_import.h>
+
+#include "bench_engine/report/text_table.h"
+
+namespace mobicuda::bench {
+namespace {
+
+constexpr int kMsDecimals = 4;
+constexpr int kCosineDecimals = 9;
+constexpr std::size_t kNamesShown = 5;  // of broken or unlabelled pictures
+
+std::string milliseconds(double value) { return fixed(value, kMsDecimals); }
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  }
+  return text;
+}
+
+std::string labelled(const char* label, const std::string& value) {
+  return value.empty() ? std::string() : std::string(label) + value;
+}
+
+void print_machine(std::ostream& out, const Machine& machine) {
+  out << "CPU    " << (machine.cpu.empty() ? "unknown" : machine.cpu) << ", " << machine.cpu_threads << " threads\n";
+  if (machine.gpu.empty()) {
+    out << "GPU    none\n";
+    return;
+  }
+  out << "GPU    "
+      << joined({machine.gpu, "compute capability " + machine.compute_capability,
+                 std::to_string(machine.multiprocessors) + " SMs", fixed(machine.gpu_memory_gib, 1) + " GiB",
+                 labelled("driver ", machine.driver), labelled("CUDA driver ", machine.cuda_driver),
+                 labelled("CUDA runtime ", machine.cuda_runtime), labelled("cuDNN ", machine.cudnn)})
+      << '\n';
+}
+
+std::string speed_up_text(const SpeedUp& speed_up) {
+  if (speed_up.ratio <= 0) return "-";
+  std::string text = fixed(speed_up.ratio, 2) + "x";
+  if (speed_up.high > speed_up.low) text += " [" + fixed(speed_up.low, 2) + ", " + fixed(speed_up.high, 2) + "]";
+  return text;
+}
+
+void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
+  TextTable table(
+      {"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "runs", "pictures/s"}, 1);
+  for (const CaseResult& result : cases) {
+    const Statistics& s = result.latency();
+    if (s.count == 0) continue;
+    table.add_row({result.label(), std::to_string(result.batch), milliseconds(s.mean), milliseconds(s.median),
+                   milliseconds(s.p90), milliseconds(s.p95), milliseconds(s.p99), milliseconds(s.min),
+                   milliseconds(s.max), percent(s.variation, 1), std::to_string(s.count),
+                   fixed(result.pictures_per_second(), 1)});
+  }
+  const bool transfers = !cases.empty() && cases.front().includes_transfers;
+  out << "\nSteady latency of a batch, ms ("
+      << (transfers ? "wall time from host to host, transfers included"
+                    : "input in place: CUDA events on GPUs, wall time on CPUs")
+      << ")\n";
+  table.print(out);
+  for (const CaseResult& result : cases) {
+    if (!result.latency().unstable()) continue;
+    out << "  warning: " << result.label() << ", batch " << result.batch << ": coefficient of variation "
+        << percent(result.latency().variation, 1) << " is above " << percent(kUnstableVariation, 1)
+        << ": other load, or clocks that are not locked\n";
+  }
+}
+
+void print_phases(std::ostream& out, const ModelInfo& model, const std::vector<CaseResult>& cases) {
+  TextTable table({"implementation", "batch", "import", "compile", "session", "load", "first run", "GPU memory"}, 1);
+  for (const CaseResult& result : cases) {
+    table.add_row({result.label(), std::to_string(result.batch), fixed(model.import_ms, 2), fixed(result.compile_ms, 2),
+                   fixed(result.session_ms, 2), fixed(model.import_ms + result.compile_ms + result.session_ms, 2),
+                   fixed(result.first_run_ms, 2),
+                   result.gpu_memory_used ? megabytes(*result.gpu_memory_used) : std::string("-")});
+  }
+  out << "\nLoad and first run, ms; GPU memory taken beside the CUDA context\n";
+  table.print(out);
+}
+
+void print_host(std::ostream& out, const Options& options, const std::vector<CaseResult>& cases) {
+  const auto measured = [](const CaseResult& result) { return result.host_statistics.count > 0; };
+  if (std::none_of(cases.begin(), cases.end(), measured)) return;  // interrupted before
+  const bool streamed = std::any_of(cases.begin(), cases.end(),
+                                    [](const CaseResult& result) { return result.streams_statistics.count > 0; });
+  std::vector<std::string> header{"implementation", "batch", "device", "host", "host - device", "host p90", "host p99"};
+  if (streamed) header.insert(header.end(), {"pictures/s", "share"});
+  TextTable table(std::move(header), 1);
+  for (const CaseResult& result : cases) {
+    if (!measured(result)) continue;
+    const Statistics& device = result.device_statistics;
+    const Statistics& host = result.host_statistics;
+    std::vector<std::string> row{result.label(),
+                                 std::to_string(result.batch),
+                                 milliseconds(device.median),
+                                 milliseconds(host.median),
+                                 milliseconds(host.median - device.median),
+                                 milliseconds(host.p90),
+                                 milliseconds(host.p99)};
+    if (result.streams_statistics.count > 0) {
+      const double resident = 1e3 * static_cast<double>(result.batch) / device.mean;
+      row.push_back(fixed(result.streamed_pictures_per_second(), 1));
+      row.push_back(percent(result.streamed_pictures_per_second() / resident, 1));
+    } else if (streamed) {
+      row.insert(row.end(), {"-", "-"});
+    }
+    table.add_row(std::move(row));
+  }
+  out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32") << ": medians, ms";
+  if (streamed) {
+    out << "; GPUs from and to page-locked memory, pictures/s with " << options.streams
+        << " sessions in flight and their share of the rate without transfers";
+  }
+  out << '\n';
+  table.print(out);
+}
+
+void print_comparison(std::ostream& out, const Report& report) {
+  const bool any = std::any_of(report.cases.begin(), report.cases.end(),
+                               [](const CaseResult& result) { return result.comparison.has_value(); });
+  if (!any) return;
+  TextTable table({"implementation", "batch", "median ms", "speed-up", "max |diff|", "relative L2", "top-1 equal"}, 1);
+  for (const CaseResult& result : report.cases) {
+    if (result.comparison) {
+      const Comparison& c = *result.comparison;
+      table.add_row({result.label(), std::to_string(result.batch), milliseconds(result.latency().median),
+                     speed_up_text(result.speed_up), scientific(c.max_abs), scientific(c.relative_l2),
+                     std::to_string(c.top1_equal) + "/" + std::to_string(c.pictures)});
+    } else {
+      table.add_row(
+          {result.label(), std::to_string(result.batch), milliseconds(result.latency().median), "1", "-", "-", "-"});
+    }
+  }
+  out << "\nSide by side, against " << report.reference << " (logits of the timed input; [95 % interval])\n";
+  table.print(out);
+}
+
+void print_golden(std::ostream& out, const std::vector<CaseResult>& cases) {
+  TextTable table(
+      {"implementation", "batch", "max |diff|", "mean |diff|", "relative L2", "cosine", "max ULP", "top-1 equal"}, 1);
+  bool any = false;
+  for (const CaseResult& result : cases) {
+    if (!result.golden) continue;
+    any = true;
+    const GoldenComparison& g = *result.golden;
+    table.add_row({result.label(), std::to_string(result.batch), scientific(g.max_abs), scientific(g.mean_abs),
+                   scientific(g.relative_l2), fixed(g.cosine, kCosineDecimals), fixed(g.max_ulp, 0),
+                   std::to_string(g.top1_equal) + "/" + std::to_string(g.pictures)});
+  }
+  if (!any) return;
+  out << "\nOutputs of the timed input against --golden\n";
+  table.print(out);
+}
+
+void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
+  TextTable table(
+      timed ? std::vector<std::string>{"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}
+            : std::vector<std::string>{"layer", "kernel", "reason", "output", "MFLOP", "activations", "weights"},
+      timed ? 2 : 3);
+  const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
+  const auto batch = static_cast<double>(result.batch);
+  for (std::size_t i = 0; i < result.layers.size(); ++i) {
+    const LayerInfo& layer = result.layers[i];
+    std::vector<std::string> row{layer.name, layer.kernel};
+    if (!timed) row.push_back(layer.reason);
+    row.push_back(to_string(layer.output));
+    const auto flops = static_cast<double>(layer.flops) * batch;
+    const auto bytes = static_cast<double>(layer.activation_bytes) * batch + static_cast<double>(layer.weight_bytes);
+    if (timed) {
+      const double seconds = result.layer_ms[i] / 1e3;
+      row.push_back(milliseconds(result.layer_ms[i]));
+      row.push_back(total > 0 ? fixed(100 * result.layer_ms[i] / total, 1) : "-");
+      row.push_back(seconds > 0 ? fixed(flops / seconds / 1e9, 1) : "-");
+      row.push_back(seconds > 0 ? fixed(bytes / seconds / 1e9, 1) : "-");
+    } else {
+      row.push_back(fixed(static_cast<double>(layer.flops) / 1e6, 2));
+      row.push_back(megabytes(layer.activation_bytes));
+      row.push_back(megabytes(layer.weight_bytes));
+    }
+    table.add_row(std::move(row));
+  }
+  out << '\n'
+      << (timed ? "Profile" : "Layers") << " of " << result.label() << ", batch " << result.batch << ", "
+      << result.layers.size() << " layers";
+  if (timed) out << ", " << milliseconds(total) << " ms in sum (each layer timed alone)";
+  out << '\n';
+  table.print(out);
+}
+
+void print_all_layers(std::ostream& out, const Options& options, const Report& report) {
+  for (const CaseResult& result : report.cases) {
+    if (options.dump_profile && !result.layer_ms.empty()) print_layers(out, result, true);
+    if (options.dump_layer_info) print_layers(out, result, false);
+  }
+}
+
+void print_outputs(std::ostream& out, const Report& report) {
+  for (const CaseResult& result : report.cases) {
+    out << "\nOutput '" << report.model.output_name << "' of " << result.label() << ", batch " << result.batch
+        << ", first picture:";
+    const auto count = std::min(result.output.size(), static_cast<std::size_t>(report.model.classes()));
+    for (std::size_t i = 0; i < count; ++i) out << ' ' << result.output[i];
+    out << '\n';
+  }
+}
+
+template <class Item, class Text>
+void print_some(std::ostream& out, const std::vector<Item>& items, const char* what, Text text) {
+  if (items.empty()) return;
+  out << "  " << items.size() << ' ' << what << ":\n";
+  for (std::size_t i = 0; i < std::min(items.size(), kNamesShown); ++i) out << "    " << text(items[i]) << '\n';
+  if (items.size() > kNamesShown) out << "    and " << items.size() - kNamesShown << " more\n";
+}
+
+void add_comparison(std::vector<std::string>& row, const std::optional<Comparison>& comparison) {
+  if (!comparison) {
+    row.insert(row.end(), {"-", "-", "-"});
+    return;
+  }
+  row.push_back(scientific(comparison->max_abs));
+  row.push_back(scientific(comparison->relative_l2));
+  row.push_back(std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures));
+}
+
+void print_images(std::ostream& out, const Report& report, const ImageReport& images) {
+  out << "\nPictures of " << images.folder << ": " << images.found << " found, " << images.evaluated << " evaluated, "
+      << images.labelled << " with a label, batch " << images.batch << "\n  " << images.preprocessing << '\n';
+  print_some(out, images.broken, "broken, left out",
+             [](const auto& broken) { return broken.first + ": " + broken.second; });
+  print_some(out, images.unlabelled, "in folders that are no synset of --labels",
+             [](const std::string& path) { return path; });
+  const bool several = images.results.size() > 1;
+  const bool file = !images.results.empty() && images.results.front().with_reference_file.has_value();
+  std::vector<std::string> header{"implementation", "pictures/s", "top-1", "top-5"};
+  if (several) header.insert(header.end(), {"max |diff|", "relative L2", "top-1 equal"});
+  if (file) header.insert(header.end(), {"max |diff| file", "relative L2", "top-1 equal"});
+  TextTable table(std::move(header), 1);
+  const auto whole = static_cast<double>(images.labelled);
+  for (const AccuracyResult& result : images.results) {
+    const double seconds = result.inference_ms / 1e3;
+    std::vector<std::string> row{
+        result.label(), seconds > 0 ? fixed(static_cast<double>(images.evaluated) / seconds, 1) : "-",
+        percent(static_cast<double>(result.top1), whole), percent(static_cast<double>(result.top5), whole)};
+    if (several) add_comparison(row, result.with_reference);
+    if (file) add_comparison(row, result.with_reference_file);
+    table.add_row(std::move(row));
+  }
+  if (several) out << "  differences of logits against " << report.reference << '\n';
+  if (file) out << "  differences of logits against --referenceLogits (file)\n";
+  table.print(out);
+}
+
+void print_gpu_states(std::ostream& out, const std::vector<GpuStates>& states) {
+  for (const GpuStates& state : states) {
+    if (!state.before || !state.after) continue;
+    out << "  GPU around batch " << state.batch << ": SM clock " << state.before->sm_clock_mhz << " -> "
+        << state.after->sm_clock_mhz << " MHz, " << state.before->temperature_c << " -> " << state.after->temperature_c
+        << " C, " << fixed(state.after->power_w, 0) << " W\n";
+  }
+}
+
+}  // namespace
+
+void print_header(std::ostream& out, const Report& report) {
+  out << "bench_engine " << MOBICUDA_VERSION << '\n';
+  print_machine(out, report.machine);
+  const ModelInfo& model = report.model;
+  out << "Model  " << model.path.string() << ", " << megabytes(static_cast<std::int64_t>(model.bytes)) << ", "
+      << model.nodes << " nodes, input " << to_string(model.input.shape);
+  if (model.input.shape.rank() == 4) out << ' ' << to_string(model.input.layout);
+  out << ", output " << to_string(model.output.shape) << ", " << fixed(static_cast<double>(model.flops) / 1e9, 3)
+      << " GFLOP a picture\n";
+  if (report.gpu_context_ms > 0) {
+    out << "CUDA context " << fixed(report.gpu_context_ms, 1) << " ms (not part of the times below)\n";
+  }
+  for (const std::string& note : report.notes) out << "Not run: " << note << '\n';
+  out << '\n' << std::flush;
+}
+
+void print_memory(std::ostream& out, const CaseResult& result) {
+  const MemoryReport& m = result.memory;
+  out << result.label() << ", batch " << result.batch << ": memory " << m.total() << " bytes = weights "
+      << m.weight_bytes << " + arena " << m.arena_bytes << " + workspace " << m.workspace_bytes
+      << " + input and output " << m.io_bytes << '\n'
+      << std::flush;
+}
+
+void print_load(std::ostream& out, const ModelInfo& model, const CaseResult& result) {
+  out << result.label() << ", batch " << result.batch << ": load "
+      << fixed(model.import_ms + result.compile_ms + result.session_ms, 1) << " ms (import "
+      << fixed(model.import_ms, 1) << ", compile " << fixed(result.compile_ms, 1) << ", session "
+      << fixed(result.session_ms, 1) << "), first run " << fixed(result.first_run_ms, 2) << " ms\n"
+      << std::flush;
+}
+
+void print_report(std::ostream& out, const Options& options, const Report& report) {
+  if (!report.cases.empty()) {
+    print_latency(out, report.cases);
+    print_gpu_states(out, report.gpu_states);
+    print_phases(out, report.model, report.cases);
+    print_host(out, options, report.cases);
+    print_comparison(out, report);
+    print_golden(out, report.cases);
+    print_all_layers(out, options, report);
+    if (options.dump_output) print_outputs(out, report);
+  }
+  for (const ImageReport& images : report.fewer_images) print_images(out, report, images);
+  if (report.images) print_images(out, report, *report.images);
+  for (const std::string& missed : report.missed) out << "\nThreshold missed: " << missed << '\n';
+  if (report.interrupted) {
+    out << "\nInterrupted: " << (report.cases.empty() ? "nothing was measured" : "this is what was measured until then")
+        << '\n';
+  }
+  out << std::flush;
+}
+
+void print_implementations(std::ostream& out, const std::vector<Implementation>& implementations) {
+  TextTable table({"implementation", "precisions", "runs here"}, 3);
+  for (const Implementation& implementation : implementations) {
+    std::vector<std::string> precisions;
+    for (const Precision precision : implementation.precisions) precisions.emplace_back(to_string(precision));
+    table.add_row({implementation.name, joined(precisions),
+                   implementation.unavailable.empty() ? "yes" : "no: " + implementation.unavailable});
+  }
+  table.print(out);
+}
+
+void print_operators(std::ostream& out) {
+  TextTable table({"operator", "first opset", "last opset"}, 1);
+  for (const onnx_import::OperatorSupport& one : onnx_import::supported_operators()) {
+    table.add_row({one.name, std::to_string(one.first_opset), std::to_string(one.last_opset)});
+  }
+  table.print(out);
+}
+
+}  // namespace mobicuda::bench

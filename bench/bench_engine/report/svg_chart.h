@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench_engine/measure/statistics.h"
+
+namespace mobicuda::bench {
+
+/// Lines of one chart keep their colours by index; the style sheet has kSeriesColours of them, then they repeat.
+inline constexpr std::size_t kSeriesColours = 6;
+
+struct Series {
+  std::string label;
+  std::vector<std::pair<double, double>> points;  ///< ascending x
+};
+
+/// Bars of counts, with the median, p90 and p99 as lines.
+std::string histogram_chart(const std::string& title, const Histogram& histogram, const Statistics& statistics);
+
+/// Lines over batch sizes, both axes logarithmic. Points that are not positive are left out.
+std::string batch_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series);
+
+/// Parts of a whole on one line each.
+struct StackedBar {
+  std::string label;
+  std::vector<double> parts;
+};
+std::string stacked_bars(const std::string& title, const std::vector<StackedBar>& bars);
+
+/// What a processor can do at most.
+struct Roof {
+  double bytes_per_second = 0;
+  double flops_per_second = 0;
+};
+
+struct RooflinePoint {
+  std::string label;     ///< shown when pointed at
+  std::string number;    ///< beside the point; may be empty
+  double intensity = 0;  ///< FLOP per byte
+  double flops_per_second = 0;
+  double share = 0;  ///< of the time, 0 to 1: the point's area
+};
+
+/// Attained FLOP/s over FLOP/byte, below the roof. Points that are not positive are left out.
+std::string roofline_chart(const std::string& title, const Roof& roof, const std::vector<RooflinePoint>& points);
+
+}  // namespace mobicuda::bench
