@@ -93,6 +93,23 @@ inline Pipe matrix_pipe(Elem elem) { return elem == Elem::F16 ? Pipe::Tensor : P
 
 using Enqueue = std::function<cudaError_t(const kernels::Launch& where)>;
 
+/// Bytes/s and FLOP/s, and their share of ceilings() in percent where these are measured: more than 100 % of bytes/s
+/// come from the L2 cache.
+inline void report(benchmark::State& state, const Work& work) {
+  using benchmark::Counter;
+  const auto add = [&](const char* name, const char* share, std::int64_t amount, double Ceilings::*ceiling) {
+    constexpr double kPercent = 100;
+    const auto count = static_cast<double>(amount);
+    state.counters[name] = Counter(count, Counter::kIsIterationInvariantRate);
+    if (!measures_ceilings()) return;
+    state.counters[share] = Counter(kPercent * count / (ceilings().*ceiling), Counter::kIsIterationInvariantRate);
+  };
+  add("bytes/s", "%bytes/s", work.bytes, &Ceilings::bytes_per_second);
+  if (work.flops == 0) return;
+  add("FLOP/s", "%FLOP/s", work.flops,
+      work.pipe == Pipe::Tensor ? &Ceilings::tensor_flops_per_second : &Ceilings::fma_flops_per_second);
+}
+
 namespace detail {
 
 /// `calls` dependent calls captured into one CUDA graph.
@@ -111,8 +128,7 @@ inline cudaGraphExec_t capture(cudaStream_t stream, int calls, const Enqueue& en
 
 /// Times one kernel by CUDA events around a graph of kCalls calls, so that the host's launch cost stays out; the
 /// boundary between two kernels (about 0.9 us on an H100) is in. Data that fit stay in the L2 cache, as they do
-/// between the layers of a network. Reports bytes/s and FLOP/s, and their share of ceilings() in percent: more than 100
-/// % of bytes/s come from the L2 cache.
+/// between the layers of a network.
 inline void measure(benchmark::State& state, const Work& work, const Enqueue& enqueue) {
   constexpr int kCalls = 20;
   constexpr float kMillisecond = 1e-3F;
@@ -124,44 +140,20 @@ inline void measure(benchmark::State& state, const Work& work, const Enqueue& en
   check_cuda(cudaEventCreate(&end));
   const cudaGraphExec_t graph = detail::capture(stream, kCalls, enqueue);
   check_cuda(cudaGraphLaunch(graph, stream));
-  for ([[maybe_unused]] auto iteration : state) {
+  while (state.KeepRunningBatch(kCalls)) {
     float elapsed = 0.0F;
     check_cuda(cudaEventRecord(begin, stream));
     check_cuda(cudaGraphLaunch(graph, stream));
     check_cuda(cudaEventRecord(end, stream));
     check_cuda(cudaEventSynchronize(end));
     check_cuda(cudaEventElapsedTime(&elapsed, begin, end));
-    state.SetIterationTime(static_cast<double>(elapsed * kMillisecond) / kCalls);
+    state.SetIterationTime(static_cast<double>(elapsed * kMillisecond));
   }
-  using benchmark::Counter;
-  const auto report = [&](const char* name, const char* share, std::int64_t amount, double ceiling) {
-    constexpr double kPercent = 100;
-    const auto count = static_cast<double>(amount);
-    state.counters[name] = Counter(count, Counter::kIsIterationInvariantRate);
-    state.counters[share] = Counter(kPercent * count / ceiling, Counter::kIsIterationInvariantRate);
-  };
-  report("bytes/s", "%bytes/s", work.bytes, ceilings().bytes_per_second);
-  if (work.flops > 0) report("FLOP/s", "%FLOP/s", work.flops, ceilings().flops_per_second(work.pipe));
+  report(state, work);
   check_cuda(cudaGraphExecDestroy(graph));
   check_cuda(cudaEventDestroy(begin));
   check_cuda(cudaEventDestroy(end));
   check_cuda(cudaStreamDestroy(stream));
-}
-
-/// Registers one benchmark; `body` allocates, then calls measure().
-inline void add(const std::string& name, const std::function<void(benchmark::State&)>& body) {
-  const auto guarded = [body](benchmark::State& state) {
-    if (compute_capability() == 0) {
-      state.SkipWithError("no CUDA device");
-      return;
-    }
-    try {
-      body(state);
-    } catch (const std::exception& error) {
-      state.SkipWithError(error.what());
-    }
-  };
-  benchmark::RegisterBenchmark(name.c_str(), guarded)->UseManualTime()->Unit(benchmark::kMicrosecond);
 }
 
 /// "n8_56x56x24"

@@ -10,6 +10,8 @@
 namespace mobicuda::bench {
 namespace {
 
+bool ceilings_wanted = true;
+
 constexpr int kThreads = 256;
 constexpr int kBlocksOnMultiprocessor = 8;
 constexpr int kSteps = 4096;
@@ -76,7 +78,7 @@ double seconds_of(const std::function<void()>& work) {
   return least;
 }
 
-Ceilings measure_ceilings() {
+Ceilings probe() {
   constexpr std::int64_t kCopied = std::int64_t{1} << 28;  // elements: 0.5 GB
   constexpr double kWarpSize = 32;
   constexpr double kMmaFlops = 2.0 * 16 * 8 * 16;
@@ -105,8 +107,11 @@ Ceilings measure_ceilings() {
 
 }  // namespace
 
+bool measures_ceilings() { return ceilings_wanted; }
+void measure_ceilings(bool wanted) { ceilings_wanted = wanted; }
+
 const Ceilings& ceilings() {
-  static const Ceilings measured = measure_ceilings();
+  static const Ceilings measured = probe();
   return measured;
 }
 
