@@ -24,6 +24,16 @@ Pipe pipe_of(LayerKind kind, kernels::Elem elem) {
   return kind == LayerKind::DepthwiseConv || kind > LayerKind::Head ? Pipe::Fma : matrix_pipe(elem);
 }
 
+void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& at, const MakeKernel& make) {
+  const std::string name = kernel + "/" + at.shape + "/" + to_string(at.elem) + "/b" + std::to_string(at.batch);
+  for (const Cache cache : kCaches) {
+    registry.add(name + "/" + to_string(cache), [=, elem = at.elem](benchmark::State& state) {
+      const TimedKernel timed = make();
+      measure(state, timed, work_of(timed, 0, Pipe::Fma), elem, cache);
+    });
+  }
+}
+
 void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note) {
   const std::int64_t flops = at.batch * flops_of(at.layer.shape);
   const Pipe pipe = pipe_of(at.layer.shape.kind, at.elem);

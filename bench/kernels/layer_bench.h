@@ -30,12 +30,22 @@ std::int64_t output_bytes(const LayerCase& at);
 /// The unit that does most of a convolution's or a product's arithmetic at its best.
 Pipe pipe_of(LayerKind kind, kernels::Elem elem);
 
+/// What a benchmark's name says behind the kernel's.
+struct NamedCase {
+  std::string shape;
+  kernels::Elem elem;
+  int batch;
+};
+
 /// Makes the kernel when its benchmark runs; throws where the GPU at hand has no such kernel.
 using MakeKernel = std::function<TimedKernel()>;
 /// What the label says behind the networks' names; may be empty.
 using MakeNote = std::function<std::string()>;
 
-/// Registers "<kernel>/m49_n320_k960/fp16/b1/warm" and ".../cold".
+/// Registers "<kernel>/56x56x24/fp16/b1/warm" and ".../cold", for data movement.
+void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& at, const MakeKernel& make);
+
+/// The same for a layer: "<kernel>/m49_n320_k960/fp16/b1/warm".
 void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note);
 
 /// The rule of the custom engine on the GPU at hand.

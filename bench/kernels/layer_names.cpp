@@ -12,10 +12,6 @@ const char* suffix_of(LayerActivation activation) {
   return kSuffixes[static_cast<std::size_t>(activation)];
 }
 
-std::string extents(int h, int w, int c) {
-  return std::to_string(h) + "x" + std::to_string(w) + "x" + std::to_string(c);
-}
-
 /// "k3", "k1x7"
 std::string pair(const char* letter, int vertical, int horizontal) {
   const std::string text = letter + std::to_string(vertical);
@@ -48,6 +44,10 @@ bool has_window(LayerKind kind) {
 }
 
 }  // namespace
+
+std::string extents(int h, int w, int c) {
+  return std::to_string(h) + "x" + std::to_string(w) + "x" + std::to_string(c);
+}
 
 const char* kernel_name(LayerKind kind) {
   constexpr std::array kNames = {

@@ -120,8 +120,28 @@ class Finder {
   }
 
   void add(const Node& node, const Conv2d& op) {
-    found_.push_back(convolution(node, op));
-    if (found_.back().kind == LayerKind::DepthwiseConv) add_block(node, op, found_.back());
+    const LayerShape layer = convolution(node, op);
+    found_.push_back(layer);
+    add_unfused(node, has(node, Conv2d::kResidual), op.activation);
+    if (layer.kind == LayerKind::DepthwiseConv) add_block(node, op, layer);
+  }
+
+  /// What a convolution's sum and activation are as steps of their own.
+  void add_unfused(const Node& node, bool residual, const Activation& activation) {
+    LayerShape step = between(LayerKind::Add, node.output, node.output);
+    step.last = false;
+    if (residual) {
+      step.activation = activation_of(activation);
+      found_.push_back(step);
+    }
+    if (activation.is_clip()) return;
+    step.activation = activation_of(activation);
+    step.kind = LayerKind::Unary;
+    found_.push_back(step);
+    if (activation.kind != ActivationKind::Silu && activation.kind != ActivationKind::HardSwish) return;
+    step.activation = LayerActivation::None;  // x times a gate of its own
+    step.kind = LayerKind::Multiply;
+    found_.push_back(step);
   }
 
   /// The pointwise convolution at `node`, if it is one without another input and clips.
@@ -178,6 +198,7 @@ class Finder {
     layer.bias = has(node, Gemm::kBias);
     layer.activation = activation_of(op.activation);
     found_.push_back(layer);
+    add_unfused(node, false, op.activation);
   }
 
   void add(const Node& node, const GlobalAveragePool&) {

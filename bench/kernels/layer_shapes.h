@@ -69,7 +69,7 @@ struct Layer {
 };
 
 /// All layers of a network as the file has them, after optimize(), in its order: fused ones beside the layers that they
-/// are made of.
+/// are made of, these beside sums and activations as steps of their own.
 std::vector<LayerShape> layers_of(const Graph& graph);
 
 /// Adds `count` uses of a shape by a network.
@@ -77,6 +77,9 @@ void add_use(std::vector<Layer>& layers, const LayerShape& shape, const std::str
 
 /// The kernel's name: "gemm", "inverted_residual".
 const char* kernel_name(LayerKind kind);
+
+/// "56x56x24"
+std::string extents(int h, int w, int c);
 
 /// Unlike for unlike shapes of a kind: "m49_n320_k960", "56x56x64_to64_k3_s1_p1_relu".
 std::string to_string(const LayerShape& shape);

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench_support.h"
+#include "ceilings.h"
 #include "selection.h"
 #include "zoo_layers.h"
 

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include <cuda_fp16.h>
+
 #include "l2_sweep.h"
 #include "runtime/device_buffer.h"
 
@@ -57,6 +59,7 @@ std::byte* random_memory(std::int64_t bytes, kernels::Elem elem) {
     const auto more = static_cast<std::size_t>(std::min(filled, bytes - filled));
     check_cuda(cudaMemcpy(data + filled, data, more, cudaMemcpyDeviceToDevice));
   }
+  check_cuda(cudaDeviceSynchronize());
   return data;
 }
 
@@ -143,6 +146,21 @@ class Calls {
   ExecutableGraph graph_;
   int count_ = 0;
 };
+
+void report(benchmark::State& state, const Work& work) {
+  using benchmark::Counter;
+  const auto add = [&](const char* name, const char* share, std::int64_t amount, double Ceilings::*ceiling) {
+    constexpr double kPercent = 100;
+    const auto count = static_cast<double>(amount);
+    state.counters[name] = Counter(count, Counter::kIsIterationInvariantRate);
+    if (!measures_ceilings()) return;
+    state.counters[share] = Counter(kPercent * count / (ceilings().*ceiling), Counter::kIsIterationInvariantRate);
+  };
+  add("bytes/s", "%bytes/s", work.bytes, &Ceilings::bytes_per_second);
+  if (work.flops == 0) return;
+  add("FLOP/s", "%FLOP/s", work.flops,
+      work.pipe == Pipe::Tensor ? &Ceilings::tensor_flops_per_second : &Ceilings::fma_flops_per_second);
+}
 
 }  // namespace
 

@@ -49,7 +49,7 @@ TEST_CASE("layers of MobileNetV2: every convolution, and the blocks that they ma
   CHECK(count_of(layers, LayerKind::Stem) == 1);
   CHECK(count_of(layers, LayerKind::Head) == 1);
   CHECK(count_of(layers, LayerKind::GlobalAveragePool) == 1);
-  CHECK(count_of(layers, LayerKind::Add) == 0);  // residuals of the projections
+  CHECK(count_of(layers, LayerKind::Add) == 10);  // the projections' residuals, as steps of their own
   CHECK(uses_of(layers, LayerKind::Gemm, "m196_n384_k64_relu6") == "test*4");
   CHECK(uses_of(layers, LayerKind::Gemm, "m196_n64_k384_residual") == "test*3");
   CHECK(uses_of(layers, LayerKind::Gemm, "m1_n1000_k1280_last") == "test*1");
@@ -71,6 +71,8 @@ TEST_CASE("layers of MobileNetV3-Large: gates as one kernel and as single ones",
   const std::vector<Layer> layers = layers_of(zoo::build_network("mobilenet_v3_large", {}));
   CHECK(count_of(layers, LayerKind::SqueezeExcite) == 8);
   CHECK(count_of(layers, LayerKind::Gate) == 8);
+  CHECK(count_of(layers, LayerKind::Unary) > 0);
+  CHECK(count_of(layers, LayerKind::Unary) == count_of(layers, LayerKind::Multiply));  // all of them HardSwish
   CHECK(count_of(layers, LayerKind::GlobalAveragePool) == 9);
   CHECK(count_of(layers, LayerKind::DepthwiseConv) == 15);
 }
