@@ -73,6 +73,7 @@ CudaPlan PlanBuilder::finish() {
   plan.workspace_bytes = workspace_bytes_;
   plan.weight_bytes = weights_.bytes();
   plan.keep_alive.push_back(weights_.upload());
+  plan.take_turn = take_turn;
   plan.make_session_state = [](cudaStream_t stream) { return std::make_shared<Handles>(stream); };
   plan.min_batch = options_.max_batch;
   return plan;
@@ -99,7 +100,6 @@ void PlanBuilder::add_step(LayerInfo info, std::initializer_list<int> buffers, E
     buffer.last_step = std::max(buffer.last_step, step);
   }
   steps_.push_back({std::move(info), [enqueue = std::move(enqueue)](const CudaStepContext& context) {
-                      const auto turn = take_turn();
                       Handles& handles = *static_cast<Handles*>(context.session_state);
                       if (const cudaError_t status = handles.bind(context.stream); status != cudaSuccess) return status;
                       return enqueue(context, handles);

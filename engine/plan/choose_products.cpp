@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace mobicuda {
@@ -46,6 +47,26 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
 }
 
 }  // namespace
+
+std::optional<Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& params, int compute_capability,
+                                                 int multiprocessors) {
+  // gemm's own tiles are as fast as conv2d's on mma; below this many microseconds the times above do not tell.
+  constexpr double kLeastSaving = 2;
+  std::optional<Conv2dVariant> best;
+  double best_time = std::numeric_limits<double>::infinity();
+  double gemm_time = std::numeric_limits<double>::infinity();
+  for (const ProductTime& time : kTimes) {
+    if (!supports(time.variant, params, compute_capability)) continue;
+    const double expected = expected_us(time, params, multiprocessors);
+    if (time.variant < Conv2dVariant::Wgmma128x64x64) {
+      gemm_time = std::min(gemm_time, expected);
+    } else if (expected < best_time) {
+      best = time.variant;
+      best_time = expected;
+    }
+  }
+  return best_time + kLeastSaving < gemm_time ? best : std::nullopt;
+}
 
 std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
                                             int multiprocessors) {

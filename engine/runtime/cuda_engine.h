@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -50,6 +51,8 @@ struct CudaPlan {
   std::vector<std::shared_ptr<const void>> keep_alive;
   /// Per-session library state (handles bound to the session's stream); may be empty.
   std::function<std::shared_ptr<void>(cudaStream_t)> make_session_state;
+  /// Held while a session enqueues or captures the steps; empty where sessions need not wait for each other.
+  std::function<std::unique_lock<std::mutex>()> take_turn;
   /// The smallest batch that the steps run; a session rounds n up to it (cuDNN plans have one batch size).
   std::int64_t min_batch = 1;
 };

@@ -92,6 +92,11 @@ void CudaSession::allocate_buffers() {
   }
 }
 
+std::unique_lock<std::mutex> CudaSession::take_turn() const {
+  const auto& take = cuda_engine_->plan().take_turn;
+  return take ? take() : std::unique_lock<std::mutex>();
+}
+
 void CudaSession::bind_ends(const Ends& ends) {
   const CudaPlan& plan = cuda_engine_->plan();
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -133,6 +138,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
 
 void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
   if (!cuda_engine_->options().cuda_graph) {
+    const auto turn = take_turn();
     enqueue(n, ends, stream);
     return;
   }
@@ -141,6 +147,7 @@ void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stre
   if (found != captured_.end()) {
     captured_.splice(captured_.begin(), captured_, found);
   } else {
+    const auto turn = take_turn();
     auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
     captured_.push_front({n, ends, std::move(graph)});
     if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
@@ -269,10 +276,12 @@ std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
     cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
                "recording an event");
   };
+  std::unique_lock<std::mutex> turn = take_turn();
   const GraphExec graph(stream_.get(), [&] {
     record(0);
     enqueue_steps(n, stream_.get(), [&](std::size_t step) { record(step + 1); });
   });
+  if (turn.owns_lock()) turn.unlock();
   std::vector<std::vector<double>> samples(steps);
   for (int i = 0; i < iterations; ++i) {
     graph.launch(stream_.get());

@@ -3,6 +3,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/cuda_engine.h"
@@ -60,6 +61,8 @@ class CudaSession final : public Session {
   };
 
   void allocate_buffers();
+  /// CudaPlan::take_turn.
+  std::unique_lock<std::mutex> take_turn() const;
   void bind_ends(const Ends& ends);
   /// Enqueues all steps; `after_step` may record events between them.
   void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
