@@ -96,19 +96,30 @@ __device__ __forceinline__ void fill(const Arguments& a, const TilePlace& place,
   }
 }
 
-/// Stores the sums of 64 rows, of which m is the thread's first.
+/// Stores the sums of 64 rows, of which m is the thread's first. Loads wait for the stores before them, since y may be
+/// the residual: what is added to several runs is loaded before the first of them is stored.
 template <int kSums>
 __device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace& place, int m,
                                             const float (&sums)[kSums]) {
+  constexpr int kTogether = 4;  // runs: two of an upper row, two of a lower one
   const int quad = static_cast<int>(threadIdx.x % 4);
 #pragma unroll
-  for (int block = 0; block < kSums / 4; block += 4) {
-    const int n = place.n0 + (block + quad) * 8;
+  for (int first = 0; first < kSums / 4; first += 4 * kTogether / 2) {
+    const auto row_of = [&](int run) { return m + run % 2 * 8; };
+    const auto column_of = [&](int run) { return place.n0 + (first + run / 2 * 4 + quad) * 8; };
+    const auto inside = [&](int run) { return row_of(run) < a.m && column_of(run) < place.n_end; };
+    conv_gemm::Addends<8> addends[kTogether];
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int run = 0; run < kTogether; ++run) {
+      if (inside(run)) addends[run] = conv_gemm::load_addends<8>(a, row_of(run), column_of(run), place.n_end);
+    }
+#pragma unroll
+    for (int run = 0; run < kTogether; ++run) {
       float value[8];
-      conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(sums + block * 4), half, value);
-      if (m + half * 8 < a.m && n < place.n_end) conv_gemm::finish_run<8, true>(a, m + half * 8, n, place.n_end, value);
+      const float* const block = sums + (first + run / 2 * 4) * 4;
+      conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(block), run % 2, value);
+      if (!inside(run)) continue;
+      conv_gemm::finish_run<8, true>(a, row_of(run), column_of(run), place.n_end, value, addends[run]);
     }
   }
 }

@@ -195,11 +195,12 @@ TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into
     for (const char* kernel : {"gemm", "conv2d"}) {
       CAPTURE(to_string(precision), kernel);
       TestNetwork network(Shape{1, 8, 7, 6});
-      const ValueId x = network.conv(16, 3, 1, {1, 1, 1, 1});
+      network.conv(16, 3, 1, {1, 1, 1, 1});
       const ValueId left = network.conv(24, 1);
       network.add(Add{}, {left, left});
-      network.conv(24, 3, 1, {1, 1, 1, 1});
-      network.add(Concat{1}, {network.last(), network.conv(16, 1), x});
+      const ValueId middle = network.conv(24, 3, 1, {1, 1, 1, 1});
+      const ValueId joined = network.conv(16, 1);
+      network.add(Concat{1}, {network.add(Unary{UnaryKind::Tanh}, {middle}), joined});
       network.conv(12, 3);
       const Graph graph = std::move(network).build();
       EngineOptions options = guarded(precision);
@@ -208,7 +209,8 @@ TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into
       const auto engine = make_custom_backend()->compile(graph, options);
       const auto gemms = std::count_if(engine->layers().begin(), engine->layers().end(),
                                        [](const LayerInfo& layer) { return layer.kernel.starts_with("gemm"); });
-      CHECK(gemms == (kernel == std::string_view("gemm") ? 2 : 0));
+      const int apart = precision == Precision::Fp16 ? 0 : 1;  // else conv2d writes no pixels that lie apart
+      CHECK(gemms == (kernel == std::string_view("gemm") ? 2 : apart));
     }
   }
 }
