@@ -123,6 +123,14 @@ struct ImageReport {
   double decode_rate = 0;                                   ///< pictures a second of decoding alone; 0: not measured
   std::vector<ClassCount> classes;                          ///< those with pictures, by index
   std::vector<AccuracyResult> results;
+
+  /// Label of the result that the others are compared with.
+  std::string reference() const {
+    for (const AccuracyResult& result : results) {
+      if (!result.with_reference) return result.label();
+    }
+    return {};
+  }
 };
 
 /// State of the GPU around the timing of one batch.

@@ -31,9 +31,10 @@ void add_comparison(std::vector<std::string>& row, const std::optional<Compariso
 
 std::string rate(double pictures_per_second) { return pictures_per_second > 0 ? fixed(pictures_per_second, 1) : "-"; }
 
-void print_accuracy(std::ostream& out, const std::string& reference, const ImageReport& images) {
-  out << "\nPictures of " << images.folder << ": " << images.found << " found, " << images.evaluated << " evaluated, "
-      << images.labelled << " with a label, batch " << images.batch << "\n  " << images.preprocessing << '\n';
+void print_accuracy(std::ostream& out, const ImageReport& images) {
+  out << "\nPictures" << (images.folder.empty() ? "" : " of " + images.folder) << ": " << images.found << " found, "
+      << images.evaluated << " evaluated, " << images.labelled << " with a label, batch " << images.batch << "\n  "
+      << images.preprocessing << '\n';
   print_some(out, images.broken, "broken, left out",
              [](const auto& broken) { return broken.first + ": " + broken.second; });
   print_some(out, images.unlabelled, "in folders that are no synset of --labels",
@@ -54,7 +55,7 @@ void print_accuracy(std::ostream& out, const std::string& reference, const Image
     if (file) add_comparison(row, result.with_reference_file);
     table.add_row(std::move(row));
   }
-  if (several) out << "  differences of logits against " << reference << '\n';
+  if (several) out << "  differences of logits against " << images.reference() << '\n';
   if (file) out << "  differences of logits against --referenceLogits (file)\n";
   table.print(out);
 }
@@ -106,15 +107,15 @@ void print_classes(std::ostream& out, const ImageReport& images) {
 
 }  // namespace
 
-void print_fewer_images(std::ostream& out, const std::string& reference, const ImageReport& images) {
-  print_accuracy(out, reference, images);
+void print_fewer_images(std::ostream& out, const ImageReport& images) {
+  print_accuracy(out, images);
   print_rates(out, images);
 }
 
-void print_images(std::ostream& out, const std::string& reference, const ImageReport& images, bool per_class) {
-  print_fewer_images(out, reference, images);
+void print_images(std::ostream& out, const ImageReport& images, bool per_class) {
+  print_fewer_images(out, images);
   for (const AccuracyResult& result : images.results) {
-    print_confusion(out, result.label(), reference, result.confusion);
+    print_confusion(out, result.label(), images.reference(), result.confusion);
     print_confusion(out, result.label(), "--referenceLogits", result.confusion_file);
   }
   if (per_class) print_classes(out, images);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <string>
 
 #include "bench_engine/results.h"
 
@@ -9,9 +8,9 @@ namespace mobicuda::bench {
 
 /// What came of the pictures: accuracy, pictures a second, classes that differ from the reference's, and with
 /// `per_class` a table of all classes.
-void print_images(std::ostream& out, const std::string& reference, const ImageReport& images, bool per_class);
+void print_images(std::ostream& out, const ImageReport& images, bool per_class);
 
 /// Accuracy and pictures a second only.
-void print_fewer_images(std::ostream& out, const std::string& reference, const ImageReport& images);
+void print_fewer_images(std::ostream& out, const ImageReport& images);
 
 }  // namespace mobicuda::bench

@@ -184,18 +184,38 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   report.missed = f["thresholdsMissed"].texts();
   report.interrupted = f["interrupted"].truth();
   report.error = f["error"].text();
+  if (record) {
+    if (!report.cases.empty() && report.reference.empty()) report.reference = report.cases.front().label();
+    file.record = read_record(f);
+    for (const Field& result : f["pictures"].elements()) file.from_host.push_back(case_result(result, false));
+  }
+  add_peers(f["peers"], file.peers);
+  if (record) keep_mobilenet_v2(file.peers);  // the others stand in the table of networks
   return file;
+}
+
+Field::Json parse_json(const std::string& text, const std::filesystem::path& name) {
+  try {
+    return Field::Json::parse(text);
+  } catch (const Field::Json::exception& error) {
+    throw Error(ErrorCode::invalid_argument, name.string(), "is no JSON: " + std::string(error.what()));
+  }
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be read");
+  return text.str();
 }
 
 }  // namespace
 
+Field::Json read_json(const std::filesystem::path& path) { return parse_json(read_text(path), path); }
+
 ReportFile parse_report(const std::string& text, const std::filesystem::path& name) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::invalid_argument, name.string(), "is no JSON: " + std::string(error.what()));
-  }
+  const Field::Json json = parse_json(text, name);
   try {
     const Field root(json, "document");
     if (!json.is_object()) root.fail("an object");
@@ -205,12 +225,6 @@ ReportFile parse_report(const std::string& text, const std::filesystem::path& na
   }
 }
 
-ReportFile read_report(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be read");
-  return parse_report(text.str(), path);
-}
+ReportFile read_report(const std::filesystem::path& path) { return parse_report(read_text(path), path); }
 
 }  // namespace mobicuda::bench

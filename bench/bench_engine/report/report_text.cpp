@@ -267,8 +267,8 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_all_layers(out, options, report);
     if (options.dump_output) print_outputs(out, report);
   }
-  for (const ImageReport& images : report.fewer_images) print_fewer_images(out, report.reference, images);
-  if (report.images) print_images(out, report.reference, *report.images, options.per_class);
+  for (const ImageReport& images : report.fewer_images) print_fewer_images(out, images);
+  if (report.images) print_images(out, *report.images, options.per_class);
   for (const std::string& missed : report.missed) out << "\nThreshold missed: " << missed << '\n';
   if (report.interrupted) {
     out << "\nInterrupted: " << (report.cases.empty() ? "nothing was measured" : "this is what was measured until then")
