@@ -12,3 +12,6 @@ mobicuda::bench::Report report_of_two();
 
 /// The same with a histogram for each case, at batches 2 and 8.
 mobicuda::bench::Report profiled_report();
+
+/// Four pictures of two classes, of which the second implementation gets fewer right.
+mobicuda::bench::ImageReport classified_pictures();
