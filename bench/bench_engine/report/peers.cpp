@@ -54,7 +54,8 @@ void add_document(const Field& f, Peers& peers) {
   }
   const std::string version = f["version"].text().empty() ? f["torch"].text() : f["version"].text();
   if (!f["results"].elements().empty()) {
-    const std::string setup = joined({engine + ' ' + version, f["gpu"].text(), f["cpu"].text(), f["network"].text()});
+    const std::string setup = joined(
+        {version.empty() ? engine : engine + ' ' + version, f["gpu"].text(), f["cpu"].text(), f["network"].text()});
     if (std::find(peers.setup.begin(), peers.setup.end(), setup) == peers.setup.end()) peers.setup.push_back(setup);
   }
   for (const Field& one : f["absent"].elements()) peers.absent.push_back(named(one) + ": " + one["reason"].text());
