@@ -1,6 +1,7 @@
 """What the peers have in common: lists on the command line, statistics, and the document that README.md describes."""
 import argparse
 import json
+import os
 import platform
 import subprocess
 
@@ -92,9 +93,11 @@ class Document:
 
     def write(self):
         if self.path:
-            with open(self.path, "w", encoding="utf-8") as file:
+            whole = f"{self.path}.new"  # a reader never sees half a document
+            with open(whole, "w", encoding="utf-8") as file:
                 json.dump(self.content, file, indent=1)
                 file.write("\n")
+            os.replace(whole, self.path)
 
 
 def input_of(onnx, model):

@@ -38,11 +38,12 @@ STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--modes", type=list_of(str, MODES), help="default eager,graph,compile; of the CPU "
+    parser.add_argument("--modes", type=list_of(str, MODES), help="default graph,compile,eager; of the CPU "
                         "eager,compile")
     parser.add_argument("--precisions", type=list_of(str, PRECISIONS), default=["fp16", "fp32"],
                         help="default fp16,fp32; fp32 is strict, without TF32")
     parser.add_argument("--batches", type=list_of(int), default=[1, 8, 32, 128, 256], help="default 1,8,32,128,256")
+    parser.add_argument("--eager-batches", type=list_of(int), default=[1, 32, 256], help="of mode eager, default 1,32,256")
     parser.add_argument("--compile-precisions", type=list_of(str, PRECISIONS), default=["fp16"],
                         help="of the compile modes, default fp16")
     parser.add_argument("--compile-batches", type=list_of(int), default=[1, 32, 256],
@@ -66,7 +67,7 @@ def parse_arguments():
         if set(arguments.modes) - set(CPU_MODES):
             parser.error(f"--cpu has the modes {', '.join(CPU_MODES)}")
         arguments.precisions = arguments.compile_precisions = ["fp32"]
-    arguments.modes = arguments.modes or ["eager", "graph", "compile"]
+    arguments.modes = arguments.modes or ["graph", "compile", "eager"]
     return arguments
 
 
@@ -260,9 +261,13 @@ def measure(torch, network, name, mode, precision, batch, arguments):
 def configurations(arguments):
     for name in arguments.networks:
         for mode in arguments.modes:
-            compiles = mode.startswith("compile")
-            for precision in arguments.compile_precisions if compiles else arguments.precisions:
-                for batch in arguments.compile_batches if compiles else arguments.batches:
+            precisions, batches = arguments.precisions, arguments.batches
+            if mode == "eager":
+                batches = arguments.eager_batches
+            elif mode != "graph":
+                precisions, batches = arguments.compile_precisions, arguments.compile_batches
+            for precision in precisions:
+                for batch in batches:
                     yield name, mode, precision, batch
 
 

@@ -23,7 +23,7 @@ constexpr const char* kTorch = R"({"engine": "PyTorch", "version": "2.9", "gpu":
    "p90_us": 1200, "runs": 400},
   {"network": "mobilenet_v2", "mode": "graph", "precision": "fp32", "batch": 8, "median_us": 3000, "runs": 400},
   {"network": "vgg16", "mode": "eager", "precision": "fp16", "batch": 8, "median_us": 5000, "runs": 400}],
-  "failed": [{"network": "vgg16", "mode": "compile", "precision": "fp16", "batch": 8, "error": "out of memory"}]})";
+  "failed": [{"mode": "", "error": "ended"}, {"network": "vgg16", "mode": "compile", "precision": "fp16", "batch": 8, "error": "out of memory"}]})";
 constexpr const char* kTensorRt =
     R"({"engine": "TensorRT", "results": [], "absent": [{"mode": "", "reason": "no trtexec on the PATH"}]})";
 
@@ -53,7 +53,8 @@ TEST_CASE("a document of a peer is read", "[report]") {
   CHECK(peers.results[0].p90_ms == Approx(1.2));
   CHECK(peers.results[1].pictures_per_second() == Approx(8e3 / 3));
   CHECK(peers.setup == std::vector<std::string>{"PyTorch 2.9, a GPU"});
-  CHECK(peers.failed == std::vector<std::string>{"PyTorch compile, vgg16, fp16, batch 8: out of memory"});
+  CHECK(peers.failed ==
+        std::vector<std::string>{"PyTorch: ended", "PyTorch compile, vgg16, fp16, batch 8: out of memory"});
   CHECK(peers_of(kTensorRt).absent == std::vector<std::string>{"TensorRT: no trtexec on the PATH"});
 }
 

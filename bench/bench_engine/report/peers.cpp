@@ -60,10 +60,9 @@ void add_document(const Field& f, Peers& peers) {
   }
   for (const Field& one : f["absent"].elements()) peers.absent.push_back(named(one) + ": " + one["reason"].text());
   for (const Field& one : f["failed"].elements()) {
-    peers.failed.push_back(
-        joined({named(one), one["network"].text(), one["precision"].text(),
-                "batch " + one["batch"].json().dump(-1, ' ', false, Field::Json::error_handler_t::replace)}) +
-        ": " + one["error"].text());
+    const std::string batch = one["batch"].absent() ? "" : "batch " + std::to_string(one["batch"].batch());
+    peers.failed.push_back(joined({named(one), one["network"].text(), one["precision"].text(), batch}) + ": " +
+                           one["error"].text());
   }
 }
 

@@ -92,7 +92,7 @@ void print_read_report(std::ostream& out, const ReportFile& file, bool per_class
   options.per_class = per_class;
   print_report(out, options, report);
   print_peers(out, file.peers);
-  if (file.record) print_requirements(out, *file.record);
+  if (file.record && !file.record->requirements.empty()) print_requirements(out, *file.record);
 }
 
 void write_file(const std::filesystem::path& path, const std::string& content) {
