@@ -45,7 +45,9 @@ PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layou
 CudaPlan PlanBuilder::build() {
   if (options_.picture_input) normalize_pictures();
   for (const Node& node : graph_.nodes()) {
+    const std::size_t before = steps_.size();
     std::visit([&](const auto& op) { emit(node, op); }, node.op);
+    if (steps_.size() > before) show(node);
   }
   return finish();
 }
@@ -126,6 +128,15 @@ const PlanBuilder::Stored& PlanBuilder::stored(ValueId id) const {
 
 void PlanBuilder::set_stored(const Node& node, const Stored& value) {
   values_[static_cast<std::size_t>(node.output)] = value;
+}
+
+void PlanBuilder::show(const Node& node) {
+  CudaStep& step = steps_.back();
+  const Value& value = graph_.value(node.output);
+  if (step.info.output != value.desc.shape) return;
+  const Stored& where = stored(node.output);
+  step.info.value = value.name;
+  step.result = {where.place.buffer, where.place.offset, where.dtype, where.layout, where.pitch};
 }
 
 PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {

@@ -141,6 +141,7 @@ class Lowering {
   }
 
   void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
+  void lower_node(const Node& node);
 
   void write_output();
 
@@ -159,6 +160,9 @@ class Lowering {
     }
     plan_.steps.push_back({std::move(info), std::move(enqueue)});
   }
+
+  /// The last step has finished this value: it can be looked at there.
+  void show(ValueId id);
 
   LayerInfo describe(const Node& node, std::string kernel, std::string reason = {}) const;
 
