@@ -15,6 +15,7 @@
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
 #include "bench_engine/tensors/timed_input.h"
+#include "bench_engine/trace/trace_case.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -46,6 +47,7 @@ class Run {
   void execute() {
     selection_ = select_cases(options_, list_implementations(options_.device));
     require_comparison();
+    tracer_ = make_tracer(options_, selection_);
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -145,9 +147,9 @@ class Run {
     return std::max<std::size_t>(1, options_.max_images.size());
   }
 
-  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures.
+  // Loading each case, timing all, perhaps profiling and tracing them, for each batch; then the pictures.
   std::size_t count_steps() const {
-    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1);
+    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1) + (tracer_ ? 1 : 0);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -167,6 +169,7 @@ class Run {
       progress_.step("profiling" + of_batch);
       profile(live, batch);
     }
+    if (tracer_) trace(live, batch);
     for (const LiveCase& one : live) report_.cases.push_back(one.result);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
@@ -341,7 +344,20 @@ class Run {
       if (interrupted()) return;
       const int iterations = one.what->processor == Processor::Gpu ? kProfileIterations
                                                                    : std::min(kProfileIterations, options_.iterations);
-      one.result.layer_ms = one.session->profile(batch, iterations);
+      LayerTimes times = one.session->profile(batch, iterations);
+      one.result.layer_ms = std::move(times.layers);
+      one.result.whole_ms = times.whole;
+    }
+  }
+
+  void trace(std::vector<LiveCase>& live, std::int64_t batch) {
+    progress_.step("tracing, batch " + std::to_string(batch));
+    for (LiveCase& one : live) {
+      if (interrupted()) return;
+      if (one.what->processor != Processor::Gpu) continue;
+      const std::string label = one.what->label() + ", batch " + std::to_string(batch);
+      report_.traces.push_back(trace_case(*tracer_, *one.session, batch, label));
+      one.result.activities = tabulate(report_.traces.back().runs, kTracedRuns);
     }
   }
 
@@ -376,6 +392,7 @@ class Run {
   Progress& progress_;
   Report& report_;
   Selection selection_;
+  std::unique_ptr<Tracer> tracer_;
   std::unique_ptr<Graph> graph_;
   std::optional<TimedInput> input_;
   ImageSet images_;

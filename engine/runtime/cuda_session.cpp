@@ -7,6 +7,8 @@
 #include <mobicuda/cuda_interop.h>
 
 #include "runtime/cuda_check.h"
+#include "runtime/launch_gate.h"
+#include "runtime/nvtx_range.h"
 
 namespace mobicuda {
 namespace {
@@ -31,6 +33,10 @@ constexpr std::chrono::microseconds kSpin{500};
 
 std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
   return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
+}
+
+void enqueue_step(const CudaStep& step, const CudaStepContext& context) {
+  cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
 }
 
 }  // namespace
@@ -101,19 +107,22 @@ void CudaSession::bind_ends(const Ends& ends) {
   }
 }
 
-void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
-                                const std::function<void(std::size_t)>& after_step) {
-  const CudaPlan& plan = cuda_engine_->plan();
+CudaStepContext CudaSession::context_for(std::int64_t n, cudaStream_t stream) const {
   CudaStepContext context;
-  context.n = std::max(n, plan.min_batch);
+  context.n = std::max(n, cuda_engine_->plan().min_batch);
   context.stream = stream;
   context.buffers = buffers_.data();
   context.workspace = workspace_.data();
   context.session_state = session_state_.get();
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    context.programmatic = i > 0 && !after_step && cuda_engine_->options().programmatic_launch;
-    cuda_check(plan.steps[i].enqueue(context), "layer '" + plan.steps[i].info.name + "'");
-    if (after_step) after_step(i);
+  return context;
+}
+
+void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic) {
+  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+  CudaStepContext context = context_for(n, stream);
+  for (const CudaStep& step : steps) {
+    enqueue_step(step, context);
+    context.programmatic = programmatic;
   }
 }
 
@@ -124,7 +133,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
                "copying the input to the device");
   }
   bind_ends(ends);
-  enqueue_steps(n, stream);
+  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch);
   if (ends.copied_to != nullptr) {
     cuda_check(cudaMemcpyAsync(ends.copied_to, ends.output, output_bytes(n), cudaMemcpyDeviceToHost, stream),
                "copying the output to the host");
@@ -259,29 +268,47 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
   return times;
 }
 
-std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
+void CudaSession::run_gated(const std::function<void()>& enqueue) {
+  LaunchGate gate(stream_.get());
+  enqueue();
+  gate.open();
+  do_synchronize();
+}
+
+LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
   select_device(cuda_engine_->options().device);
-  const std::size_t steps = cuda_engine_->plan().steps.size();
-  std::vector<Event> events(steps + 1);
+  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+  std::vector<Event> events(std::max<std::size_t>(steps.size(), 1) + 1);
+  std::vector<std::vector<double>> samples(steps.size());
+  std::vector<double> wholes;
   bind_ends(own_ends());
-  // Events inside a graph: launches from the host would be slower than most layers.
+  const CudaStepContext context = context_for(n, stream_.get());
   const auto record = [&](std::size_t event) {
-    cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
-               "recording an event");
+    cuda_check(cudaEventRecord(events[event].get(), stream_.get()), "recording an event");
   };
-  const GraphExec graph(stream_.get(), [&] {
-    record(0);
-    enqueue_steps(n, stream_.get(), [&](std::size_t step) { record(step + 1); });
-  });
-  std::vector<std::vector<double>> samples(steps);
   for (int i = 0; i < iterations; ++i) {
-    graph.launch(stream_.get());
-    do_synchronize();
-    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(events[step + 1].since(events[step]));
+    run_gated([&] {
+      record(0);
+      enqueue_steps(n, stream_.get(), false);
+      record(1);
+    });
+    wholes.push_back(events[1].since(events[0]));
+    run_gated([&] {
+      record(0);
+      for (std::size_t step = 0; step < steps.size(); ++step) {
+        const NvtxRange range(steps[step].info.name);
+        enqueue_step(steps[step], context);
+        record(step + 1);
+      }
+    });
+    for (std::size_t step = 0; step < steps.size(); ++step) {
+      samples[step].push_back(events[step + 1].since(events[step]));
+    }
   }
-  std::vector<double> medians;
-  std::transform(samples.begin(), samples.end(), std::back_inserter(medians), median);
-  return medians;
+  LayerTimes result;
+  std::transform(samples.begin(), samples.end(), std::back_inserter(result.layers), median);
+  result.whole = median(wholes);
+  return result;
 }
 
 namespace {

@@ -41,7 +41,7 @@ class CudaSession final : public Session {
   float* do_staged_output() override;
   void do_enqueue_staged(std::int64_t n) override;
   std::vector<double> do_time_executions(std::int64_t n, int iterations) override;
-  std::vector<double> do_profile(std::int64_t n, int iterations) override;
+  LayerTimes do_profile(std::int64_t n, int iterations) override;
 
   /// Where a run reads and writes; with host memory it copies from there first, and to there last.
   struct Ends {
@@ -61,8 +61,10 @@ class CudaSession final : public Session {
 
   void allocate_buffers();
   void bind_ends(const Ends& ends);
-  /// Enqueues all steps; `after_step` may record events between them.
-  void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
+  CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
+  void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic);
+  /// Runs what is enqueued back to back, and waits.
+  void run_gated(const std::function<void()>& enqueue);
   /// Enqueues all steps with their transfers.
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
   void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
@@ -278,7 +279,7 @@ std::string page(const ReportFile& file, const std::string& changes) {
             memory_section(report) + load_section(report);
   }
   html += accuracy_section(report);
-  if (!report.cases.empty()) html += layers_sections(report);
+  if (!report.cases.empty()) html += layers_sections(report) + activities_section(report);
   return html + setup_section(file) + "</body>\n</html>\n";
 }
 
