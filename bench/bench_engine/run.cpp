@@ -169,8 +169,8 @@ class Run {
       progress_.step("profiling" + of_batch);
       profile(live, batch);
     }
-    if (tracer_) trace(live, batch);
     for (const LiveCase& one : live) report_.cases.push_back(one.result);
+    if (tracer_) trace(live, batch);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
 
@@ -350,14 +350,16 @@ class Run {
     }
   }
 
-  void trace(std::vector<LiveCase>& live, std::int64_t batch) {
+  // Those of the last cases of the report.
+  void trace(const std::vector<LiveCase>& live, std::int64_t batch) {
     progress_.step("tracing, batch " + std::to_string(batch));
-    for (LiveCase& one : live) {
-      if (interrupted()) return;
-      if (one.what->processor != Processor::Gpu) continue;
-      const std::string label = one.what->label() + ", batch " + std::to_string(batch);
-      report_.traces.push_back(trace_case(*tracer_, *one.session, batch, label));
-      one.result.activities = tabulate(report_.traces.back().runs, kTracedRuns);
+    const std::size_t first = report_.cases.size() - live.size();
+    for (std::size_t i = 0; i < live.size() && !interrupted(); ++i) {
+      if (live[i].what->processor != Processor::Gpu) continue;
+      const std::string label = live[i].what->label() + ", batch " + std::to_string(batch);
+      TracedCase traced = trace_case(*tracer_, *live[i].session, batch, label);
+      report_.cases[first + i].activities = tabulate(traced.runs, kTracedRuns);
+      if (!options_.export_trace.empty()) report_.traces.push_back(std::move(traced));
     }
   }
 
