@@ -20,6 +20,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// No ranges for profilers.
+  void without_ranges() { ranges_ = false; }
+
   void set_steps(std::size_t steps) { steps_ = steps; }
 
   /// Begins the next step, for profilers too.
@@ -40,6 +43,7 @@ class Progress {
   std::size_t begun_ = 0;
   std::string what_;
   bool drawn_ = false;
+  bool ranges_ = true;
   std::optional<PhaseRange> range_;  ///< of the current step
 };
 

@@ -78,6 +78,7 @@ struct CaseResult {
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled
   double whole_ms = 0;           ///< of a run of the profiled kind without a clock between layers; 0 unless profiled
+  double boundary_ms = 0;        ///< what the clock between two layers added, and was taken off each
   std::vector<float> output;     ///< of the timed input
   std::optional<ActivityTables> activities;  ///< of the traced runs
 

@@ -39,6 +39,13 @@ struct LiveCase {
   CaseResult result;
 };
 
+// What is traced once everything is timed.
+struct KeptCase {
+  std::size_t index;  // in Report::cases
+  const Case* what;
+  std::shared_ptr<const Engine> engine;
+};
+
 class Run {
  public:
   Run(const Options& options, std::ostream& out, Progress& progress, Report& report)
@@ -48,6 +55,7 @@ class Run {
     selection_ = select_cases(options_, list_implementations(options_.device));
     require_comparison();
     tracer_ = make_tracer(options_, selection_);
+    if (tracer_) progress_.without_ranges();
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -59,6 +67,7 @@ class Run {
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
     }
+    if (tracer_) trace();
     progress_.clear();
     report_.interrupted = interrupted();
   }
@@ -147,9 +156,10 @@ class Run {
     return std::max<std::size_t>(1, options_.max_images.size());
   }
 
-  // Loading each case, timing all, perhaps profiling and tracing them, for each batch; then the pictures.
+  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures; or tracing each case.
   std::size_t count_steps() const {
-    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1) + (tracer_ ? 1 : 0);
+    const std::size_t cases = selection_.cases.size();
+    const std::size_t of_batch = tracer_ ? 2 * cases + 1 : cases + (profiled() ? 2 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -165,12 +175,14 @@ class Run {
     progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
-    if (profiled()) {
+    if (profiled() && !tracer_) {
       progress_.step("profiling" + of_batch);
-      profile(live, batch);
+      for (LiveCase& one : live) profile(*one.session, one.what->processor, one.result);
     }
-    for (const LiveCase& one : live) report_.cases.push_back(one.result);
-    if (tracer_) trace(live, batch);
+    for (const LiveCase& one : live) {
+      if (tracer_) kept_.push_back({report_.cases.size(), one.what, one.engine});
+      report_.cases.push_back(one.result);
+    }
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
 
@@ -295,6 +307,7 @@ class Run {
     main.duration_ms = options_.duration_s * 1e3;
     main.iterations = options_.iterations;
     main.idle_ms = options_.idle_ms;
+    main.ranges = !tracer_;
     Schedule side = main;
     side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
     side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
@@ -339,26 +352,37 @@ class Run {
     result.comparison = comparer.result();
   }
 
-  void profile(std::vector<LiveCase>& live, std::int64_t batch) const {
-    for (LiveCase& one : live) {
-      if (interrupted()) return;
-      const int iterations = one.what->processor == Processor::Gpu ? kProfileIterations
-                                                                   : std::min(kProfileIterations, options_.iterations);
-      LayerTimes times = one.session->profile(batch, iterations);
-      one.result.layer_ms = std::move(times.layers);
-      one.result.whole_ms = times.whole;
-    }
+  void profile(Session& session, Processor processor, CaseResult& result) const {
+    if (interrupted()) return;
+    const int iterations =
+        processor == Processor::Gpu ? kProfileIterations : std::min(kProfileIterations, options_.iterations);
+    LayerTimes times = session.profile(result.batch, iterations);
+    result.layer_ms = std::move(times.layers);
+    result.whole_ms = times.whole;
+    result.boundary_ms = times.boundary;
   }
 
-  // Those of the last cases of the report.
-  void trace(const std::vector<LiveCase>& live, std::int64_t batch) {
-    progress_.step("tracing, batch " + std::to_string(batch));
-    const std::size_t first = report_.cases.size() - live.size();
-    for (std::size_t i = 0; i < live.size() && !interrupted(); ++i) {
-      if (live[i].what->processor != Processor::Gpu) continue;
-      const std::string label = live[i].what->label() + ", batch " + std::to_string(batch);
-      TracedCase traced = trace_case(*tracer_, *live[i].session, batch, label);
-      report_.cases[first + i].activities = tabulate(traced.runs, kTracedRuns);
+  // After all timing: once the profiler is at work, launches are slower.
+  void trace() {
+    for (const KeptCase& kept : kept_) {
+      if (interrupted()) return;
+      CaseResult& result = report_.cases[kept.index];
+      const std::string label = result.label() + ", batch " + std::to_string(result.batch);
+      progress_.step("tracing " + label);
+      input_->make(result.batch);
+      const auto prepare = [&](Session& session) {
+        std::vector<float> output(result.output.size());
+        input_->run(session, output);
+        input_->stage(session);
+      };
+      if (profiled()) {
+        const auto session = kept.engine->create_session();
+        prepare(*session);
+        profile(*session, kept.what->processor, result);
+      }
+      if (kept.what->processor != Processor::Gpu) continue;
+      TracedCase traced = trace_case(*tracer_, *kept.engine, result.batch, label, prepare);
+      result.activities = tabulate(traced.runs, kTracedRuns);
       if (!options_.export_trace.empty()) report_.traces.push_back(std::move(traced));
     }
   }
@@ -395,6 +419,7 @@ class Run {
   Report& report_;
   Selection selection_;
   std::unique_ptr<Tracer> tracer_;
+  std::vector<KeptCase> kept_;
   std::unique_ptr<Graph> graph_;
   std::optional<TimedInput> input_;
   ImageSet images_;

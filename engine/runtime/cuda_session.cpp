@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include <mobicuda/cuda_interop.h>
@@ -37,6 +39,10 @@ std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
 
 void enqueue_step(const CudaStep& step, const CudaStepContext& context) {
   cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
+}
+
+void record(const Event& event, cudaStream_t stream) {
+  cuda_check(cudaEventRecord(event.get(), stream), "recording an event");
 }
 
 }  // namespace
@@ -257,10 +263,10 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
     const int burst = std::min(kTimingBurst, iterations - static_cast<int>(times.size()));
     // One run ahead, so that the first timed one does not wait for its own launch.
     execute_on(n, own_ends(), stream_.get());
-    cuda_check(cudaEventRecord(events[0].get(), stream_.get()), "recording an event");
+    record(events[0], stream_.get());
     for (int i = 0; i < burst; ++i) {
       execute_on(n, own_ends(), stream_.get());
-      cuda_check(cudaEventRecord(events[static_cast<std::size_t>(i) + 1].get(), stream_.get()), "recording an event");
+      record(events[static_cast<std::size_t>(i) + 1], stream_.get());
     }
     do_synchronize();
     for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i) times.push_back(events[i + 1].since(events[i]));
@@ -275,38 +281,57 @@ void CudaSession::run_gated(const std::function<void()>& enqueue) {
   do_synchronize();
 }
 
+double CudaSession::profile_whole(std::int64_t n, const std::vector<Event>& events) {
+  run_gated([&] {
+    record(events.front(), stream_.get());
+    enqueue_steps(n, stream_.get(), false);
+    record(events.back(), stream_.get());
+  });
+  return events.back().since(events.front());
+}
+
+std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges) {
+  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+  const CudaStepContext context = context_for(n, stream_.get());
+  run_gated([&] {
+    record(events.front(), stream_.get());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::optional<NvtxRange> range;
+      if (ranges) range.emplace(steps[i].info.name);
+      enqueue_step(steps[i], context);
+      record(events[i + 1], stream_.get());
+    }
+  });
+  std::vector<double> times;
+  for (std::size_t i = 0; i < steps.size(); ++i) times.push_back(events[i + 1].since(events[i]));
+  return times;
+}
+
 LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
   select_device(cuda_engine_->options().device);
-  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
-  std::vector<Event> events(std::max<std::size_t>(steps.size(), 1) + 1);
-  std::vector<std::vector<double>> samples(steps.size());
-  std::vector<double> wholes;
+  const std::size_t steps = cuda_engine_->plan().steps.size();
+  const std::vector<Event> events(std::max<std::size_t>(steps, 1) + 1);
   bind_ends(own_ends());
-  const CudaStepContext context = context_for(n, stream_.get());
-  const auto record = [&](std::size_t event) {
-    cuda_check(cudaEventRecord(events[event].get(), stream_.get()), "recording an event");
-  };
+  // An event costs more than the interval between two of them: the next kernel's launch no longer overlaps the end of
+  // the one before. So what events add is found by runs with and without, before those that count.
+  std::vector<double> added;
   for (int i = 0; i < iterations; ++i) {
-    run_gated([&] {
-      record(0);
-      enqueue_steps(n, stream_.get(), false);
-      record(1);
-    });
-    wholes.push_back(events[1].since(events[0]));
-    run_gated([&] {
-      record(0);
-      for (std::size_t step = 0; step < steps.size(); ++step) {
-        const NvtxRange range(steps[step].info.name);
-        enqueue_step(steps[step], context);
-        record(step + 1);
-      }
-    });
-    for (std::size_t step = 0; step < steps.size(); ++step) {
-      samples[step].push_back(events[step + 1].since(events[step]));
-    }
+    const double whole = profile_whole(n, events);
+    const std::vector<double> times = profile_layers(n, events, false);
+    added.push_back(std::accumulate(times.begin(), times.end(), -whole));
   }
   LayerTimes result;
-  std::transform(samples.begin(), samples.end(), std::back_inserter(result.layers), median);
+  result.boundary = std::max(0.0, median(added)) / static_cast<double>(std::max<std::size_t>(steps, 1));
+  std::vector<double> wholes;
+  std::vector<std::vector<double>> samples(steps);
+  for (int i = 0; i < iterations; ++i) {
+    wholes.push_back(profile_whole(n, events));
+    const std::vector<double> times = profile_layers(n, events, true);
+    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(times[step]);
+  }
+  for (const std::vector<double>& times : samples) {
+    result.layers.push_back(std::max(0.0, median(times) - result.boundary));
+  }
   result.whole = median(wholes);
   return result;
 }

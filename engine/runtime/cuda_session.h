@@ -65,6 +65,9 @@ class CudaSession final : public Session {
   void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic);
   /// Runs what is enqueued back to back, and waits.
   void run_gated(const std::function<void()>& enqueue);
+  /// Milliseconds of a run without CUDA graph and programmatic launch, as a whole and of each step.
+  double profile_whole(std::int64_t n, const std::vector<Event>& events);
+  std::vector<double> profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges);
   /// Enqueues all steps with their transfers.
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
   void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #ifdef MOBICUDA_WITH_CUDA
@@ -14,13 +15,16 @@ struct PhaseDomain {
   static constexpr const char* name = "bench_engine";
 };
 
-/// A named range of the host's time (NVTX) for profilers, while it lives. Never inside of what is timed.
+/// A named range of the host's time (NVTX) for profilers, while it lives; nothing unless `on`. Never inside of what is
+/// timed.
 class PhaseRange {
  public:
-  explicit PhaseRange(const std::string& name) : range_(name) {}
+  explicit PhaseRange(const std::string& name, bool on = true) {
+    if (on) range_.emplace(name);
+  }
 
  private:
-  nvtx3::scoped_range_in<PhaseDomain> range_;
+  std::optional<nvtx3::scoped_range_in<PhaseDomain>> range_;
 };
 
 #else
@@ -28,7 +32,7 @@ class PhaseRange {
 /// A build without CUDA has no NVTX.
 class PhaseRange {
  public:
-  explicit PhaseRange(const std::string&) {}
+  explicit PhaseRange(const std::string&, bool = true) {}
 };
 
 #endif

@@ -216,6 +216,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.comparison = comparison(f["comparison"]);
   read_layers(f["layers"], result);
   result.whole_ms = f["profile"]["wholeMs"].number();
+  result.boundary_ms = f["profile"]["boundaryMs"].number();
   result.activities = activities(f["activities"]);
   return result;
 }

@@ -70,6 +70,9 @@ std::string layers_sum(const CaseResult& result) {
   if (result.whole_ms > 0) {
     text += ", " + fixed(result.whole_ms, 4) + " ms as a whole: " + fixed(100 * sum / result.whole_ms, 1) + " %";
   }
+  if (result.boundary_ms > 0) {
+    text += " (" + microseconds(result.boundary_ms) + " us for the clock between layers are taken off each)";
+  }
   return text;
 }
 

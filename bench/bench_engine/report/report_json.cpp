@@ -171,7 +171,8 @@ Json to_json(const CaseResult& result) {
   if (result.golden) json["golden"] = to_json(*result.golden);
   json["layers"] = layers_json(result);
   if (!result.layer_ms.empty()) {
-    json["profile"] = {{"sumMs", result.layers_sum_ms()}, {"wholeMs", result.whole_ms}};
+    json["profile"] = {
+        {"sumMs", result.layers_sum_ms()}, {"wholeMs", result.whole_ms}, {"boundaryMs", result.boundary_ms}};
     json["profile"]["ratio"] = result.whole_ms > 0 ? Json(result.layers_sum_ms() / result.whole_ms) : Json(nullptr);
   }
   if (result.activities) json["activities"] = to_json(*result.activities);

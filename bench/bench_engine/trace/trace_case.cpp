@@ -20,14 +20,21 @@ std::unique_ptr<Tracer> make_tracer(const Options& options, const Selection& sel
   return std::make_unique<Tracer>();
 }
 
-TracedCase trace_case(Tracer& tracer, Session& session, std::int64_t batch, const std::string& label) {
+TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, const std::string& label,
+                      const std::function<void(Session&)>& prepare) {
   TracedCase result;
   result.label = label;
+  std::unique_ptr<Session> session;
   const auto run = [&](int times) {
-    for (int i = 0; i < times; ++i) session.run_staged(batch);
+    for (int i = 0; i < times; ++i) session->run_staged(batch);
   };
-  tracer.record([&] { run(kWarmUpRuns); });
-  result.profile = tracer.record([&] { session.profile(batch, 1); });
+  // The profiler is there before the session captures its CUDA graphs.
+  tracer.record([&] {
+    session = engine.create_session();
+    prepare(*session);
+    run(kWarmUpRuns);
+  });
+  result.profile = tracer.record([&] { session->profile(batch, 1); });
   result.runs = tracer.record([&] { run(kTracedRuns); });
   return result;
 }

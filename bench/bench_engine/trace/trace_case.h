@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,8 @@ inline constexpr int kTracedRuns = 20;
 /// runs on a GPU.
 std::unique_ptr<Tracer> make_tracer(const Options& options, const Selection& selection);
 
-/// Runs a session of a GPU engine, whose inputs are in place and staged, under the tracer.
-TracedCase trace_case(Tracer& tracer, Session& session, std::int64_t batch, const std::string& label);
+/// Runs a new session of a GPU engine under the tracer; `prepare` gives it its input.
+TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, const std::string& label,
+                      const std::function<void(Session&)>& prepare);
 
 }  // namespace mobicuda::bench

@@ -15,6 +15,7 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/measure/phase_range.h"
 #include "bench_engine/trace/kernel_name.h"
 
 namespace mobicuda::bench {
@@ -30,6 +31,9 @@ using CopyRecord = CUpti_ActivityMemcpy5;
 #endif
 using MemsetRecord = CUpti_ActivityMemset4;
 
+// The library path; where it was at the build; where toolkits have it that do not put it on the library path.
+constexpr const char* kFolders[] = {"", MOBICUDA_CUPTI_FOLDER "/", "/usr/local/cuda/extras/CUPTI/lib64/",
+                                    "/usr/local/cuda/lib64/"};
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::size_t kBufferAlignment = 8;
 constexpr CUpti_ActivityKind kKinds[] = {
@@ -104,9 +108,9 @@ struct Tracer::Cupti {
   }
 
   Cupti() {
-    library = dlopen(MOBICUDA_CUPTI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    // Where the toolkit that this was built with lies in its place, though not on the library path.
-    if (library == nullptr) library = dlopen(MOBICUDA_CUPTI_FOLDER "/" MOBICUDA_CUPTI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    for (const char* folder : kFolders) {
+      if (library == nullptr) library = dlopen((folder + std::string(MOBICUDA_CUPTI_LIBRARY)).c_str(), RTLD_NOW);
+    }
     if (library == nullptr) {
       throw UsageError(
           "--dumpKernels and --exportTrace need " MOBICUDA_CUPTI_LIBRARY
@@ -138,7 +142,10 @@ struct Tracer::Cupti {
   }
 
   void start() {
-    if (!registered) check(register_callbacks(give_buffer, take_buffer), "tracing");
+    if (!registered) {
+      const PhaseRange first("tracing");  // NVTX looks for receivers now
+      check(register_callbacks(give_buffer, take_buffer), "tracing");
+    }
     registered = true;
     drop_all();
     for (const CUpti_ActivityKind kind : kKinds) check(enable(kind), "tracing");

@@ -11,12 +11,13 @@ namespace mobicuda::bench {
 /// Why nothing can be traced here: a build without CUPTI. Empty when the build has it.
 std::string why_no_tracer();
 
-/// Records GPU activities, CUDA calls and NVTX ranges by CUPTI, which is loaded when the first tracer is made and not
-/// before: a run without one never touches it. One at a time, since CUPTI has one user in a process.
+/// Records GPU activities, CUDA calls and NVTX ranges by CUPTI. A run without a tracer never loads it, and one with a
+/// tracer calls nothing of it before record(): launches are slower from then on. One at a time, since CUPTI has one
+/// user in a process.
 class Tracer {
  public:
-  /// Throws UsageError when the build or the machine has no CUPTI. To be called before the first NVTX range, which
-  /// decides where all of them go.
+  /// Throws UsageError when the build or the machine has no CUPTI. There must be no NVTX range before record(): the
+  /// first one decides where all of them go.
   Tracer();
   ~Tracer();
   Tracer(const Tracer&) = delete;

@@ -91,6 +91,7 @@ struct MemoryReport {
 struct LayerTimes {
   std::vector<double> layers;  ///< in the order of Engine::layers()
   double whole = 0;            ///< a run of the same layers, in the same manner, without a clock between them
+  double boundary = 0;         ///< what the clock between two layers adds, and was taken off each
 };
 
 class Engine;
