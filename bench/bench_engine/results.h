@@ -10,6 +10,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
@@ -32,18 +33,6 @@ struct ModelInfo {
   double import_ms = 0;
 
   std::int64_t classes() const { return output.shape.elements(); }
-};
-
-/// How far the outputs of the timed input are from those of --golden.
-struct GoldenComparison {
-  std::int64_t elements = 0;
-  std::int64_t pictures = 0;
-  double max_abs = 0;      ///< this, mean_abs, relative_l2 and max_ulp: infinity when one of two is not finite
-  double mean_abs = 0;     ///< mean |got - golden|
-  double relative_l2 = 0;  ///< ||got - golden|| / ||golden||
-  double cosine = 1;       ///< of the angle between both; NaN when one of two is not finite
-  double max_ulp = 0;      ///< most float32 steps between two numbers
-  std::int64_t top1_equal = 0;
 };
 
 /// "cpu fp32", "cpu fp32, 3 threads".
@@ -74,6 +63,7 @@ struct CaseResult {
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
   std::optional<GoldenComparison> golden;
+  std::vector<LayerComparison> layer_comparisons;  ///< one for each implementation of --compare
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled

@@ -11,6 +11,7 @@
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
+#include "bench_engine/layers/layer_references.h"
 #include "bench_engine/pictures/accuracy.h"
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
@@ -48,11 +49,13 @@ struct KeptCase {
 
 class Run {
  public:
-  Run(const Options& options, std::ostream& out, Progress& progress, Report& report)
-      : options_(options), out_(out), progress_(progress), report_(report) {}
+  Run(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out, Progress& progress,
+      Report& report)
+      : options_(options), implementations_(implementations), out_(out), progress_(progress), report_(report) {}
 
   void execute() {
-    selection_ = select_cases(options_, list_implementations(options_.device));
+    selection_ = select_cases(options_, implementations_);
+    references_ = LayerReferences(options_, implementations_, selection_.cases);
     require_comparison();
     tracer_ = make_tracer(options_, selection_);
     if (tracer_) progress_.without_ranges();
@@ -159,7 +162,8 @@ class Run {
   // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures; or tracing each case.
   std::size_t count_steps() const {
     const std::size_t cases = selection_.cases.size();
-    const std::size_t of_batch = tracer_ ? 2 * cases + 1 : cases + (profiled() ? 2 : 1);
+    const std::size_t of_batch =
+        (tracer_ ? 2 * cases + 1 : cases + (profiled() ? 2 : 1)) + (references_.empty() ? 0 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -183,6 +187,7 @@ class Run {
       if (tracer_) kept_.push_back({report_.cases.size(), one.what, one.engine});
       report_.cases.push_back(one.result);
     }
+    if (!references_.empty()) compare_layers(live, batch);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
 
@@ -387,6 +392,18 @@ class Run {
     }
   }
 
+  // Of the results that the report has already: a reference that cannot be compiled takes none of them away.
+  void compare_layers(const std::vector<LiveCase>& live, std::int64_t batch) {
+    progress_.step("comparing layers, batch " + std::to_string(batch));
+    std::vector<LayerReferences::Subject> subjects;
+    CaseResult* result = report_.cases.data() + (report_.cases.size() - live.size());
+    for (const LiveCase& one : live) {
+      subjects.push_back({one.what, one.engine.get(), one.session.get(), &(result++)->layer_comparisons});
+    }
+    const auto compile = [&](const Case& one) { return one.make()->compile(*graph_, engine_options(one, batch)); };
+    references_.compare(subjects, batch, {compile, [&](Session& session) { input_->set(session); }, interrupted});
+  }
+
   void classify_images(const std::vector<LiveCase>& live, std::int64_t batch) {
     std::vector<Classifier> classifiers;
     for (const LiveCase& one : live) {
@@ -414,12 +431,14 @@ class Run {
   }
 
   const Options& options_;
+  const std::vector<Implementation>& implementations_;
   std::ostream& out_;
   Progress& progress_;
   Report& report_;
   Selection selection_;
   std::unique_ptr<Tracer> tracer_;
   std::vector<KeptCase> kept_;
+  LayerReferences references_;
   std::unique_ptr<Graph> graph_;
   std::optional<TimedInput> input_;
   ImageSet images_;
@@ -427,8 +446,9 @@ class Run {
 
 }  // namespace
 
-void run_benchmark(const Options& options, std::ostream& out, Progress& progress, Report& report) {
-  Run(options, out, progress, report).execute();
+void run_benchmark(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+                   Progress& progress, Report& report) {
+  Run(options, implementations, out, progress, report).execute();
 }
 
 }  // namespace mobicuda::bench

@@ -8,6 +8,7 @@
 
 #include <mobicuda/cuda_interop.h>
 
+#include "graph/logical_floats.h"
 #include "runtime/cuda_check.h"
 #include "runtime/launch_gate.h"
 #include "runtime/nvtx_range.h"
@@ -104,6 +105,11 @@ void CudaSession::allocate_buffers() {
   }
 }
 
+std::unique_lock<std::mutex> CudaSession::take_turn() const {
+  const auto& take = cuda_engine_->plan().take_turn;
+  return take ? take() : std::unique_lock<std::mutex>();
+}
+
 void CudaSession::bind_ends(const Ends& ends) {
   const CudaPlan& plan = cuda_engine_->plan();
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -148,6 +154,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
 
 void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
   if (!cuda_engine_->options().cuda_graph) {
+    const auto turn = take_turn();
     enqueue(n, ends, stream);
     return;
   }
@@ -156,6 +163,7 @@ void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stre
   if (found != captured_.end()) {
     captured_.splice(captured_.begin(), captured_, found);
   } else {
+    const auto turn = take_turn();
     auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
     captured_.push_front({n, ends, std::move(graph)});
     if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
@@ -276,7 +284,10 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
 
 void CudaSession::run_gated(const std::function<void()>& enqueue) {
   LaunchGate gate(stream_.get());
-  enqueue();
+  {
+    const auto turn = take_turn();
+    enqueue();
+  }
   gate.open();
   do_synchronize();
 }
@@ -334,6 +345,37 @@ LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
   }
   result.whole = median(wholes);
   return result;
+}
+
+void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
+  select_device(cuda_engine_->options().device);
+  bind_ends(own_ends());
+  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  const std::string what = "layer '" + step.info.name + "'";
+  cuda_check(step.enqueue(context_for(n, stream_.get())), what);
+  cuda_check(cudaStreamSynchronize(stream_.get()), what);
+}
+
+void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {
+  select_device(cuda_engine_->options().device);
+  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  const CudaStepResult& result = step.result;
+  const Shape& shape = step.info.output;
+  const auto size = static_cast<std::size_t>(size_of(result.dtype));
+  const std::byte* source =
+      static_cast<const std::byte*>(buffers_[static_cast<std::size_t>(result.buffer)]) + result.offset;
+  std::vector<std::byte> stored(output.size() * size);
+  const std::string what = "copying the output of layer '" + step.info.name + "'";
+  if (result.pitch == 0) {
+    cuda_check(cudaMemcpyAsync(stored.data(), source, stored.size(), cudaMemcpyDeviceToHost, stream_.get()), what);
+  } else {
+    const std::size_t pixel = static_cast<std::size_t>(shape[1]) * size;
+    cuda_check(cudaMemcpy2DAsync(stored.data(), pixel, source, static_cast<std::size_t>(result.pitch) * size, pixel,
+                                 stored.size() / pixel, cudaMemcpyDeviceToHost, stream_.get()),
+               what);
+  }
+  cuda_check(cudaStreamSynchronize(stream_.get()), what);
+  to_logical_floats(stored, {result.dtype, shape, result.layout}, n, output);
 }
 
 namespace {
