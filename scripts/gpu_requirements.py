@@ -29,6 +29,7 @@ def rows(record, batches):
             clean == len(record["sanitizer"]))
     add_start(record, add)
     add_clock(record, add)
+    add_layers(record, add)
     return found
 
 
@@ -137,3 +138,13 @@ def add_clock(record, add):
         add(f"bench_engine against CUDA events around the library's call, custom {r['precision']} batch {r['batch']}",
             "within 2 %", f"{100 * off:+.2f} % ({1e3 * r['benchMs']:.1f} / {1e3 * r['outsideMs']:.1f} us)",
             abs(off) <= 0.02)
+
+
+def add_layers(record, add):
+    for name in ("custom", "cudnn"):
+        profiles = [(r["profile"]["ratio"], f"{r['precision']} batch {r['batch']}") for r in record.get("latency") or []
+                    if r["impl"] == name and r.get("profile")]
+        if profiles:
+            ratio, case = max(profiles, key=lambda one: abs(one[0] - 1))
+            add(f"layers' times added up against a whole run, {name}, the worst of {len(profiles)}", "within 5 %",
+                f"{100 * (ratio - 1):+.1f} % ({case})", abs(ratio - 1) <= 0.05)
