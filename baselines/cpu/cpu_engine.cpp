@@ -132,19 +132,24 @@ class CpuSession final : public Session {
     return times;
   }
 
-  std::vector<double> do_profile(std::int64_t n, int iterations) override {
+  LayerTimes do_profile(std::int64_t n, int iterations) override {
     const StepContext context = context_for(n);
     std::vector<std::vector<double>> times(plan_.steps.size());
+    std::vector<double> wholes;
     for (int i = 0; i < iterations; ++i) {
+      const Clock::time_point whole_start = Clock::now();
+      do_execute(n);
+      wholes.push_back(milliseconds_since(whole_start));
       for (std::size_t step = 0; step < plan_.steps.size(); ++step) {
         const Clock::time_point start = Clock::now();
         plan_.steps[step].run(context);
         times[step].push_back(milliseconds_since(start));
       }
     }
-    std::vector<double> medians;
-    for (std::vector<double>& step_times : times) medians.push_back(median(step_times));
-    return medians;
+    LayerTimes result;
+    for (std::vector<double>& step_times : times) result.layers.push_back(median(step_times));
+    result.whole = median(wholes);
+    return result;
   }
 
   void do_execute_layer(std::int64_t n, std::size_t layer) override { plan_.steps[layer].run(context_for(n)); }

@@ -5,6 +5,7 @@
 
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/sweep.h"
+#include "bench_engine/trace/tracer.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -241,6 +242,9 @@ void add_report_options(CLI::App& app, Options& options) {
   app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
   app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers, the kernels that run them, and why these")
       ->group(group);
+  app.add_flag("--dumpKernels", options.dump_kernels,
+               "GPU activities and CUDA calls of some traced runs after the timing: where the time goes (CUPTI)")
+      ->group(group);
   app.add_flag("--dumpOutput", options.dump_output, "The first picture's output")->group(group);
   const auto file = [&](const char* name, fs::path& value, const char* help) {
     app.add_option(name, value, help)->type_name("FILE")->group(group);
@@ -250,6 +254,8 @@ void add_report_options(CLI::App& app, Options& options) {
   file("--exportTimes", options.export_times, "Every iteration's time, JSON as of trtexec");
   file("--exportProfile", options.export_profile, "Layer times, JSON as of trtexec");
   file("--exportLayerInfo", options.export_layer_info, "Layers, JSON");
+  file("--exportTrace", options.export_trace,
+       "Those runs as a timeline of layers, streams and host threads, for ui.perfetto.dev and chrome://tracing");
   file("--exportOutput", options.export_output, "Outputs of the timed input, JSON as of trtexec");
   app.add_flag("--listImpls", options.list_implementations, "Implementations of this build and whether they can run")
       ->group(group);
@@ -343,6 +349,7 @@ void check(const Options& options) {
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");
   }
+  if (options.traced() && !why_no_tracer().empty()) throw UsageError(why_no_tracer());
   if (!options.reference_list.empty() && options.reference_logits.empty()) {
     throw UsageError("--referenceList needs --referenceLogits");
   }

@@ -66,11 +66,13 @@ struct Options {
 
   bool dump_profile = false;
   bool dump_layer_info = false;
+  bool dump_kernels = false;
   bool dump_output = false;
   std::filesystem::path export_times;
   std::filesystem::path export_profile;
   std::filesystem::path export_output;
   std::filesystem::path export_layer_info;
+  std::filesystem::path export_trace;
   std::filesystem::path json;
   std::filesystem::path csv;
 
@@ -80,6 +82,8 @@ struct Options {
   bool quiet = false;  ///< no progress on stderr
 
   std::vector<std::string> command_line;  ///< as given, for reports
+
+  bool traced() const { return dump_kernels || !export_trace.empty(); }
 };
 
 /// What came of the command line: options to run with, or an exit code when everything is said already.

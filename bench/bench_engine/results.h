@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "bench_engine/measure/timing.h"
 #include "bench_engine/pictures/per_class.h"
 #include "bench_engine/tensors/compare.h"
+#include "bench_engine/trace/activity_table.h"
+#include "bench_engine/trace/gpu_trace.h"
 
 namespace mobicuda::bench {
 
@@ -65,11 +68,15 @@ struct CaseResult {
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled
+  double whole_ms = 0;           ///< of a run of the profiled kind without a clock between layers; 0 unless profiled
+  double boundary_ms = 0;        ///< what the clock between two layers added, and was taken off each
   std::vector<float> output;     ///< of the timed input
+  std::optional<ActivityTables> activities;  ///< of the traced runs
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return case_label(implementation, precision, threads); }
+  double layers_sum_ms() const { return std::accumulate(layer_ms.begin(), layer_ms.end(), 0.0); }
   /// From host to host, with several sessions in flight.
   double streamed_pictures_per_second() const {
     return streams_statistics.mean > 0 ? 1e3 * static_cast<double>(batch) / streams_statistics.mean : 0;
@@ -139,6 +146,7 @@ struct Report {
   double gpu_context_ms = 0;       ///< 0 without a GPU
   std::vector<CaseResult> cases;
   std::vector<GpuStates> gpu_states;
+  std::vector<TracedCase> traces;
   std::optional<ImageReport> images;      ///< the last and, of an ascending list, largest of --maxImages
   std::vector<ImageReport> fewer_images;  ///< those before it
   std::vector<std::string> missed;        ///< thresholds not met

@@ -16,6 +16,7 @@
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
 #include "bench_engine/tensors/timed_input.h"
+#include "bench_engine/trace/trace_case.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -39,6 +40,13 @@ struct LiveCase {
   CaseResult result;
 };
 
+// What is traced once everything is timed.
+struct KeptCase {
+  std::size_t index;  // in Report::cases
+  const Case* what;
+  std::shared_ptr<const Engine> engine;
+};
+
 class Run {
  public:
   Run(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out, Progress& progress,
@@ -49,6 +57,8 @@ class Run {
     selection_ = select_cases(options_, implementations_);
     references_ = LayerReferences(options_, implementations_, selection_.cases);
     require_comparison();
+    tracer_ = make_tracer(options_, selection_);
+    if (tracer_) progress_.without_ranges();
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -60,6 +70,7 @@ class Run {
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
     }
+    if (tracer_) trace();
     progress_.clear();
     report_.interrupted = interrupted();
   }
@@ -148,9 +159,11 @@ class Run {
     return std::max<std::size_t>(1, options_.max_images.size());
   }
 
-  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures.
+  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures; or tracing each case.
   std::size_t count_steps() const {
-    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1) + (references_.empty() ? 0 : 1);
+    const std::size_t cases = selection_.cases.size();
+    const std::size_t of_batch =
+        (tracer_ ? 2 * cases + 1 : cases + (profiled() ? 2 : 1)) + (references_.empty() ? 0 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -166,11 +179,14 @@ class Run {
     progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
-    if (profiled()) {
+    if (profiled() && !tracer_) {
       progress_.step("profiling" + of_batch);
-      profile(live, batch);
+      for (LiveCase& one : live) profile(*one.session, one.what->processor, one.result);
     }
-    for (const LiveCase& one : live) report_.cases.push_back(one.result);
+    for (const LiveCase& one : live) {
+      if (tracer_) kept_.push_back({report_.cases.size(), one.what, one.engine});
+      report_.cases.push_back(one.result);
+    }
     if (!references_.empty()) compare_layers(live, batch);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
@@ -296,6 +312,7 @@ class Run {
     main.duration_ms = options_.duration_s * 1e3;
     main.iterations = options_.iterations;
     main.idle_ms = options_.idle_ms;
+    main.ranges = !tracer_;
     Schedule side = main;
     side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
     side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
@@ -340,12 +357,38 @@ class Run {
     result.comparison = comparer.result();
   }
 
-  void profile(std::vector<LiveCase>& live, std::int64_t batch) const {
-    for (LiveCase& one : live) {
+  void profile(Session& session, Processor processor, CaseResult& result) const {
+    if (interrupted()) return;
+    const int iterations =
+        processor == Processor::Gpu ? kProfileIterations : std::min(kProfileIterations, options_.iterations);
+    LayerTimes times = session.profile(result.batch, iterations);
+    result.layer_ms = std::move(times.layers);
+    result.whole_ms = times.whole;
+    result.boundary_ms = times.boundary;
+  }
+
+  // After all timing: once the profiler is at work, launches are slower.
+  void trace() {
+    for (const KeptCase& kept : kept_) {
       if (interrupted()) return;
-      const int iterations = one.what->processor == Processor::Gpu ? kProfileIterations
-                                                                   : std::min(kProfileIterations, options_.iterations);
-      one.result.layer_ms = one.session->profile(batch, iterations);
+      CaseResult& result = report_.cases[kept.index];
+      const std::string label = result.label() + ", batch " + std::to_string(result.batch);
+      progress_.step("tracing " + label);
+      input_->make(result.batch);
+      const auto prepare = [&](Session& session) {
+        std::vector<float> output(result.output.size());
+        input_->run(session, output);
+        input_->stage(session);
+      };
+      if (profiled()) {
+        const auto session = kept.engine->create_session();
+        prepare(*session);
+        profile(*session, kept.what->processor, result);
+      }
+      if (kept.what->processor != Processor::Gpu) continue;
+      TracedCase traced = trace_case(*tracer_, *kept.engine, result.batch, label, prepare);
+      result.activities = tabulate(traced.runs, kTracedRuns);
+      if (!options_.export_trace.empty()) report_.traces.push_back(std::move(traced));
     }
   }
 
@@ -397,6 +440,8 @@ class Run {
   Progress& progress_;
   Report& report_;
   Selection selection_;
+  std::unique_ptr<Tracer> tracer_;
+  std::vector<KeptCase> kept_;
   LayerReferences references_;
   std::unique_ptr<Graph> graph_;
   std::optional<TimedInput> input_;

@@ -136,7 +136,7 @@ std::vector<double> Session::time_executions(std::int64_t n, int iterations) {
   return do_time_executions(n, iterations);
 }
 
-std::vector<double> Session::profile(std::int64_t n, int iterations) {
+LayerTimes Session::profile(std::int64_t n, int iterations) {
   const ExclusiveUse guard(*this);
   check_batch(n);
   if (iterations < 1) {

@@ -113,6 +113,25 @@ void read_layers(const Field& layers, CaseResult& result) {
     layers.fail("timed all or not at all");
 }
 
+std::vector<ActivityRow> activity_rows(const Field& rows) {
+  std::vector<ActivityRow> result;
+  for (const Field& f : rows.elements()) {
+    result.push_back({f["name"].text(), f["kind"].text(), static_cast<std::size_t>(f["calls"].size()),
+                      f["totalMs"].number(), f["minMs"].number(), f["maxMs"].number()});
+  }
+  return result;
+}
+
+std::optional<ActivityTables> activities(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  ActivityTables result;
+  result.runs = static_cast<int>(f["runs"].batch());
+  result.dropped = static_cast<std::uint64_t>(f["dropped"].size());
+  result.gpu = activity_rows(f["gpu"]);
+  result.calls = activity_rows(f["calls"]);
+  return result;
+}
+
 CaseResult case_result(const Field& f, bool includes_transfers) {
   CaseResult result;
   result.implementation = f["impl"].text();
@@ -141,6 +160,9 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.comparison = read_comparison(f["comparison"]);
   result.golden = golden(f["golden"]);
   read_layers(f["layers"], result);
+  result.whole_ms = f["profile"]["wholeMs"].number();
+  result.boundary_ms = f["profile"]["boundaryMs"].number();
+  result.activities = activities(f["activities"]);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/html.h"
 #include "bench_engine/report/record_section.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
@@ -204,7 +205,7 @@ std::string page(const ReportFile& file, const std::string& changes) {
             load_section(report);
   }
   html += accuracy_section(report) + layer_comparisons_section(report);
-  if (!report.cases.empty()) html += layers_sections(report);
+  if (!report.cases.empty()) html += layers_sections(report) + activities_section(report);
   return html + checks_section(file) + setup_section(file) + "</body>\n</html>\n";
 }
 

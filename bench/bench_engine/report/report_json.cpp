@@ -9,6 +9,7 @@
 
 #include "bench_engine/report/compare_json.h"
 #include "bench_engine/report/images_json.h"
+#include "bench_engine/trace/chrome_trace.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -42,6 +43,26 @@ Json to_json(const GpuState& s) {
           {"memoryClockMhz", s.memory_clock_mhz},
           {"temperatureC", s.temperature_c},
           {"powerW", s.power_w}};
+}
+
+Json rows_json(const std::vector<ActivityRow>& rows) {
+  Json json = Json::array();
+  for (const ActivityRow& row : rows) {
+    json.push_back({{"name", row.name},
+                    {"kind", row.kind},
+                    {"calls", row.calls},
+                    {"totalMs", row.total_ms},
+                    {"minMs", row.min_ms},
+                    {"maxMs", row.max_ms}});
+  }
+  return json;
+}
+
+Json to_json(const ActivityTables& tables) {
+  return {{"runs", tables.runs},
+          {"dropped", tables.dropped},
+          {"gpu", rows_json(tables.gpu)},
+          {"calls", rows_json(tables.calls)}};
 }
 
 template <class T>
@@ -144,6 +165,12 @@ Json to_json(const CaseResult& result) {
   if (result.golden) json["golden"] = to_json(*result.golden);
   if (!result.layer_comparisons.empty()) json["layerComparisons"] = layer_comparisons_json(result.layer_comparisons);
   json["layers"] = layers_json(result);
+  if (!result.layer_ms.empty()) {
+    json["profile"] = {
+        {"sumMs", result.layers_sum_ms()}, {"wholeMs", result.whole_ms}, {"boundaryMs", result.boundary_ms}};
+    json["profile"]["ratio"] = result.whole_ms > 0 ? Json(result.layers_sum_ms() / result.whole_ms) : Json(nullptr);
+  }
+  if (result.activities) json["activities"] = to_json(*result.activities);
   return json;
 }
 
@@ -158,6 +185,19 @@ void write(const std::filesystem::path& path, const std::string& content) {
   stream << content;
   stream.close();
   if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be written");
+}
+
+// Of a run: the sum of all layers, the whole, GPU activities and CUDA calls.
+void add_profile_columns(std::ostream& csv, const CaseResult& result) {
+  csv << ',';
+  if (!result.layer_ms.empty()) csv << result.layers_sum_ms() << ',' << result.whole_ms << ',';
+  if (result.layer_ms.empty()) csv << ',' << ',';
+  if (result.activities) {
+    csv << total_ms(result.activities->gpu) / result.activities->runs << ','
+        << total_ms(result.activities->calls) / result.activities->runs << '\n';
+  } else {
+    csv << ",\n";
+  }
 }
 
 }  // namespace
@@ -252,7 +292,7 @@ std::string csv_report(const Report& report) {
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
          "golden_max_ulp,"
-      << kLayerComparisonColumns << '\n';
+      << kLayerComparisonColumns << ",layers_sum_ms,layers_whole_ms,gpu_activity_ms,cuda_calls_ms\n";
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -274,7 +314,8 @@ std::string csv_report(const Report& report) {
     } else {
       csv << ",,,,,";
     }
-    csv << ',' << layer_comparisons_csv(r.layer_comparisons) << '\n';
+    csv << ',' << layer_comparisons_csv(r.layer_comparisons);
+    add_profile_columns(csv, r);
   }
   return csv.str();
 }
@@ -285,6 +326,7 @@ void export_files(const Options& options, const Report& report) {
   if (!options.export_times.empty()) write(options.export_times, json_times(report));
   if (!options.export_profile.empty()) write(options.export_profile, json_profile(report));
   if (!options.export_layer_info.empty()) write(options.export_layer_info, json_layer_info(report));
+  if (!options.export_trace.empty()) write(options.export_trace, chrome_trace(report.traces));
   if (!options.export_output.empty()) write(options.export_output, json_output(report));
 }
 

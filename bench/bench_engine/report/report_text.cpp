@@ -8,6 +8,7 @@
 
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/images_text.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/text_table.h"
 
 namespace mobicuda::bench {
@@ -192,7 +193,7 @@ void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
   out << '\n'
       << (timed ? "Profile" : "Layers") << " of " << result.label() << ", batch " << result.batch << ", "
       << result.layers.size() << " layers";
-  if (timed) out << ", " << milliseconds(total) << " ms in sum (each layer timed alone)";
+  if (timed) out << ", " << layers_sum(result);
   out << '\n';
   table.print(out);
 }
@@ -201,6 +202,7 @@ void print_all_layers(std::ostream& out, const Options& options, const Report& r
   for (const CaseResult& result : report.cases) {
     if (options.dump_profile && !result.layer_ms.empty()) print_layers(out, result, true);
     if (options.dump_layer_info) print_layers(out, result, false);
+    print_activities(out, result);
   }
 }
 

@@ -91,6 +91,13 @@ struct MemoryReport {
   std::int64_t total() const noexcept { return weight_bytes + arena_bytes + workspace_bytes + io_bytes; }
 };
 
+/// What Session::profile() measured, in milliseconds: medians.
+struct LayerTimes {
+  std::vector<double> layers;  ///< in the order of Engine::layers()
+  double whole = 0;            ///< a run of the same layers, in the same manner, without a clock between them
+  double boundary = 0;         ///< what the clock between two layers adds, and was taken off each
+};
+
 class Engine;
 
 /// Runs one engine; owns its activations and stream. Not thread-safe: one session per thread. A call
@@ -132,9 +139,10 @@ class MOBICUDA_API Session {
   /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
   std::vector<double> time_executions(std::int64_t n, int iterations);
 
-  /// Milliseconds of each layer, in the order of Engine::layers(): the median over `iterations`
-  /// layer-by-layer runs of n pictures. Layers do not overlap while profiled, so the sum exceeds execute().
-  std::vector<double> profile(std::int64_t n, int iterations);
+  /// Milliseconds of each layer over `iterations` layer-by-layer runs of n pictures on the data already in the input
+  /// buffer. GPU engines launch layer after layer then, without CUDA graph and programmatic launch, and mark each with
+  /// an NVTX range: layers do not overlap as they do in execute(), so the sum exceeds it.
+  LayerTimes profile(std::int64_t n, int iterations);
 
   /// Runs one layer of Engine::layers() on the data already in the input buffer, without CUDA graph and programmatic
   /// launch, and waits for it. For looking at what layers compute: layer 0 first, then each next one with the same n,
@@ -176,7 +184,7 @@ class MOBICUDA_API Session {
   virtual float* do_staged_output() = 0;
   virtual void do_enqueue_staged(std::int64_t n) = 0;
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
-  virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
+  virtual LayerTimes do_profile(std::int64_t n, int iterations) = 0;
   virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
   virtual void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) = 0;
 
