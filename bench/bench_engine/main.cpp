@@ -5,6 +5,7 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/engines/engine_source.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
@@ -25,8 +26,9 @@ int fail(ExitCode code, const std::string& message) {
   return code;
 }
 
-int measure(const Options& options, Report& report) {
+int measure(Options& options, Report& report) {
   try {
+    take_from_plan(options);
     Progress progress(std::cerr, stderr_style(options.quiet));
     run_benchmark(options, std::cout, progress, report);
   } catch (const UsageError& error) {
@@ -46,9 +48,9 @@ int measure(const Options& options, Report& report) {
 int run(int argc, const char* const* argv) {
   if (argc > 1 && std::string_view(argv[1]) == "report")
     return report_command(argc - 1, argv + 1, std::cout, std::cerr);
-  const ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
+  ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
   if (parsed.exit_code) return *parsed.exit_code;
-  const Options& options = parsed.options;
+  Options& options = parsed.options;
   if (options.list_implementations || options.list_operators) {
     if (options.list_implementations) print_implementations(std::cout, list_implementations(options.device));
     if (options.list_operators) print_operators(std::cout);

@@ -6,14 +6,18 @@
 #include <iostream>
 #include <memory>
 
-#include <mobicuda/onnx_import.h>
+#include <mobicuda/plan_file.h>
 
+#include "bench_engine/engines/engine_source.h"
+#include "bench_engine/engines/reload.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/pictures/accuracy.h"
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
+#include "bench_engine/report/text_table.h"
+#include "bench_engine/result_file.h"
 #include "bench_engine/tensors/timed_input.h"
 
 namespace mobicuda::bench {
@@ -46,6 +50,7 @@ class Run {
   void execute() {
     selection_ = select_cases(options_, list_implementations(options_.device));
     require_comparison();
+    require_savable();
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -71,6 +76,16 @@ class Run {
     }
   }
 
+  void require_savable() const {
+    if (options_.save_engine.empty()) return;
+    for (const Case& one : selection_.cases) {
+      if (one.implementation != "cudnn") continue;
+      throw UsageError(
+          "--saveEngine: engines of cudnn cannot be saved, its algorithms are searched in each process; leave it out "
+          "with --impl custom or --impl cpu");
+    }
+  }
+
   void create_context() {
     const bool gpu = std::any_of(selection_.cases.begin(), selection_.cases.end(),
                                  [](const Case& one) { return one.processor == Processor::Gpu; });
@@ -85,22 +100,9 @@ class Run {
   }
 
   void load_model() {
-    onnx_import::ImportOptions import;
-    import.picture_shape = options_.picture_shape;
-    import.log = log();
-    const auto start = Clock::now();
-    graph_ = std::make_unique<Graph>(onnx_import::load(options_.model, import));
+    source_.emplace(options_, log());
     ModelInfo& model = report_.model;
-    model.import_ms = since_ms(start);
-    model.path = options_.model;
-    model.bytes = std::filesystem::file_size(options_.model);
-    model.graph = graph_->name();
-    model.nodes = graph_->nodes().size();
-    for (const Node& node : graph_->nodes()) model.flops += flops_per_picture(*graph_, node);
-    model.input_name = graph_->value(graph_->input()).name;
-    model.output_name = graph_->value(graph_->output()).name;
-    model.input = graph_->input_desc();
-    model.output = graph_->output_desc();
+    source_->read(model);
     input_.emplace(options_, model);
   }
 
@@ -147,7 +149,7 @@ class Run {
 
   // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures.
   std::size_t count_steps() const {
-    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1);
+    const std::size_t of_batch = selection_.cases.size() * (options_.reload ? 2 : 1) + (profiled() ? 2 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -163,6 +165,7 @@ class Run {
     progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
+    if (options_.reload) time_reload(live, batch);
     if (profiled()) {
       progress_.step("profiling" + of_batch);
       profile(live, batch);
@@ -202,8 +205,10 @@ class Run {
     const bool gpu = one.processor == Processor::Gpu;
     const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     auto start = Clock::now();
-    live.engine = one.make()->compile(*graph_, engine_options(one, batch));
+    live.engine = source_->make(*one.make(), engine_options(one, batch));
     result.compile_ms = since_ms(start);
+    result.loading.upload_ms = live.engine->upload_ms();
+    if (!options_.save_engine.empty()) save_engine(*live.engine, result);
     result.memory = live.engine->memory();
     const auto layers = live.engine->layers();
     result.layers.assign(layers.begin(), layers.end());
@@ -221,6 +226,15 @@ class Run {
     input_->stage(*live.session);
     print_load(out_, report_.model, result);
     return live;
+  }
+
+  void save_engine(const Engine& engine, const CaseResult& result) {
+    const bool several = selection_.cases.size() * options_.batches.size() > 1;
+    const std::filesystem::path path = several ? result_file(options_.save_engine, result) : options_.save_engine;
+    plan_file::save(engine, path);
+    progress_.clear();
+    out_ << result.label() << ", batch " << result.batch << ": saved as " << path.string() << ", "
+         << megabytes(static_cast<std::int64_t>(std::filesystem::file_size(path))) << '\n';
   }
 
   TimedBurst device_burst(const LiveCase& one, std::int64_t batch) const {
@@ -336,6 +350,16 @@ class Run {
     result.comparison = comparer.result();
   }
 
+  void time_reload(std::vector<LiveCase>& live, std::int64_t batch) {
+    for (LiveCase& one : live) {
+      if (interrupted()) return;
+      progress_.step("loading anew, " + one.what->label() + ", batch " + std::to_string(batch));
+      const Samples samples = measure_reload(options_, log(), *one.what, engine_options(*one.what, batch), *input_,
+                                             one.result.output.size(), interrupted);
+      one.result.loading.reload = summarize(samples.times_ms);
+    }
+  }
+
   void profile(std::vector<LiveCase>& live, std::int64_t batch) const {
     for (LiveCase& one : live) {
       if (interrupted()) return;
@@ -376,7 +400,7 @@ class Run {
   Progress& progress_;
   Report& report_;
   Selection selection_;
-  std::unique_ptr<Graph> graph_;
+  std::optional<EngineSource> source_;
   std::optional<TimedInput> input_;
   ImageSet images_;
 };

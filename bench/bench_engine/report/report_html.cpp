@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
@@ -137,7 +138,7 @@ std::string load_section(const Report& report) {
   return "<h2>Loading, and from host to host</h2>\n" +
          element("p", "Milliseconds. Importing the model took " + fixed(report.model.import_ms, 2) +
                           ", the CUDA context " + fixed(report.gpu_context_ms, 2) + '.') +
-         table.str();
+         table.str() + loading_details(report);
 }
 
 std::string layers_sections(const Report& report) {
