@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "bench_engine/engines/engine_options.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/sweep.h"
 
@@ -41,7 +42,6 @@ struct RawOptions {
   std::string normalization;
   std::string input = "fp32";
   std::string host_transfer = "auto";
-  std::string reload = "never";
   bool fp16 = false;
   bool no_cuda_graph = false;
   bool use_cuda_graph = false;
@@ -57,20 +57,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& v
 void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
   const auto* group = "Model";
   app.add_option("-m,--model,--onnx", options.model, "ONNX file")->type_name("FILE")->group(group);
-  app.add_option("--loadEngine", options.load_engine,
-                 "Plan file instead of --model: an engine of custom or cpu that --saveEngine wrote on such a machine")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--saveEngine", options.save_engine,
-                 "Write the compiled engine (custom, cpu) as a plan file; with several results each has its "
-                 "implementation, precision and batch in the file's name")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--reload", raw.reload,
-                 "each: also time inferences that each read and load the file anew; never: it stays loaded")
-      ->check(CLI::IsMember({"never", "each"}))
-      ->capture_default_str()
-      ->group(group);
+  add_engine_options(app, options);
   app.add_option("--shapes", raw.shapes, "Batch and extents of an input that the file leaves open")
       ->type_name("[NAME:]NxCxHxW")
       ->group(group);
@@ -297,7 +284,6 @@ void apply(const RawOptions& raw, Options& options) {
   // The plan file says what the command line leaves open.
   if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
   if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();
-  options.reload = raw.reload == "each";
   options.pictures = raw.input == "uint8";
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
@@ -313,25 +299,10 @@ void require_file(const fs::path& path, const char* option) {
   }
 }
 
-void check_model(const Options& options) {
-  if (options.load_engine.empty()) {
-    if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
-    require_file(options.model, "--model");
-    return;
-  }
-  require_file(options.load_engine, "--loadEngine");
-  const auto refuse = [](bool given, const char* option, const char* why) {
-    if (given) throw UsageError(std::string("--loadEngine and ") + option + " exclude each other: " + why);
-  };
-  refuse(!options.model.empty(), "--model", "the plan file is the model");
-  refuse(!options.picture_shape.empty(), "--shapes", "the plan file has its shapes");
-  refuse(!options.kernel_variants.empty(), "--kernelVariant", "its kernels were chosen when it was compiled");
-  refuse(!options.timing_cache.empty(), "--timingCacheFile", "its kernels were chosen when it was compiled");
-}
-
 void check(const Options& options) {
   if (options.list_implementations || options.list_operators) return;
-  check_model(options);
+  check_engine_options(options);
+  require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
   require_file(options.golden, "--golden");
   if (options.golden.empty() &&

@@ -6,8 +6,6 @@
 #include <iostream>
 #include <memory>
 
-#include <mobicuda/plan_file.h>
-
 #include "bench_engine/engines/engine_source.h"
 #include "bench_engine/engines/reload.h"
 #include "bench_engine/exit_codes.h"
@@ -16,8 +14,6 @@
 #include "bench_engine/pictures/accuracy.h"
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
-#include "bench_engine/report/text_table.h"
-#include "bench_engine/result_file.h"
 #include "bench_engine/tensors/timed_input.h"
 
 namespace mobicuda::bench {
@@ -50,7 +46,7 @@ class Run {
   void execute() {
     selection_ = select_cases(options_, list_implementations(options_.device));
     require_comparison();
-    require_savable();
+    if (!options_.save_engine.empty()) require_savable(selection_.cases);
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -73,16 +69,6 @@ class Run {
       throw UsageError(
           "--accuracyThreshold and --agreementThreshold need something to compare with: a second "
           "implementation, --golden or --referenceLogits");
-    }
-  }
-
-  void require_savable() const {
-    if (options_.save_engine.empty()) return;
-    for (const Case& one : selection_.cases) {
-      if (one.implementation != "cudnn") continue;
-      throw UsageError(
-          "--saveEngine: engines of cudnn cannot be saved, its algorithms are searched in each process; leave it out "
-          "with --impl custom or --impl cpu");
     }
   }
 
@@ -208,11 +194,13 @@ class Run {
     live.engine = source_->make(*one.make(), engine_options(one, batch));
     result.compile_ms = since_ms(start);
     result.loading.upload_ms = live.engine->upload_ms();
-    if (!options_.save_engine.empty()) save_engine(*live.engine, result);
     result.memory = live.engine->memory();
     const auto layers = live.engine->layers();
     result.layers.assign(layers.begin(), layers.end());
     progress_.clear();
+    if (!options_.save_engine.empty()) {
+      save_engine(*live.engine, options_, result, selection_.cases.size() * options_.batches.size() > 1, out_);
+    }
     print_memory(out_, result);
     start = Clock::now();
     live.session = live.engine->create_session();
@@ -226,15 +214,6 @@ class Run {
     input_->stage(*live.session);
     print_load(out_, report_.model, result);
     return live;
-  }
-
-  void save_engine(const Engine& engine, const CaseResult& result) {
-    const bool several = selection_.cases.size() * options_.batches.size() > 1;
-    const std::filesystem::path path = several ? result_file(options_.save_engine, result) : options_.save_engine;
-    plan_file::save(engine, path);
-    progress_.clear();
-    out_ << result.label() << ", batch " << result.batch << ": saved as " << path.string() << ", "
-         << megabytes(static_cast<std::int64_t>(std::filesystem::file_size(path))) << '\n';
   }
 
   TimedBurst device_burst(const LiveCase& one, std::int64_t batch) const {

@@ -39,5 +39,7 @@ Report profiled_report() {
     report.cases.back().batch = 8;
   }
   for (CaseResult& one : report.cases) one.latency_histogram = histogram(one.device.times_ms);
+  report.model.plan = {3, 0.5, 0.25};
+  report.cases[0].loading = {0.75, summarize(std::vector<double>{8, 10, 9})};
   return report;
 }

@@ -1,12 +1,15 @@
 #include "bench_engine/engines/engine_source.h"
 
 #include <chrono>
+#include <ostream>
 #include <utility>
 
 #include <mobicuda/onnx_import.h>
 #include <mobicuda/plan_file.h>
 
 #include "bench_engine/exit_codes.h"
+#include "bench_engine/report/text_table.h"
+#include "bench_engine/result_file.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -34,6 +37,23 @@ void take_from_plan(Options& options) {
   if (options.precisions != std::vector{made.precision}) refuse(options, "precision", precision);
   if (options.batches != std::vector{made.max_batch}) refuse(options, "batch", std::to_string(made.max_batch));
   if (options.pictures && !made.picture_input) refuse(options, "input", "fp32");
+}
+
+void require_savable(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    if (one.implementation != "cudnn") continue;
+    throw UsageError(
+        "--saveEngine: engines of cudnn cannot be saved, its algorithms are searched in each process; leave it out "
+        "with --impl custom or --impl cpu");
+  }
+}
+
+void save_engine(const Engine& engine, const Options& options, const CaseResult& result, bool several,
+                 std::ostream& out) {
+  const std::filesystem::path path = several ? result_file(options.save_engine, result) : options.save_engine;
+  plan_file::save(engine, path);
+  out << result.label() << ", batch " << result.batch << ": saved as " << path.string() << ", "
+      << megabytes(static_cast<std::int64_t>(std::filesystem::file_size(path))) << '\n';
 }
 
 EngineSource::EngineSource(const Options& options, LogCallback log) : options_(options), log_(std::move(log)) {}
