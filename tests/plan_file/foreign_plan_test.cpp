@@ -20,6 +20,36 @@ void check_refused(const SavedEngine& saved, const EngineOptions& options, Error
   CHECK(contains(text, says));
 }
 
+// Implementations that cannot be saved, as cudnn.
+class PlainEngine final : public Engine {
+ public:
+  PlainEngine() : Engine(cpu_options(), {}, {}) {}
+  std::string_view backend() const noexcept override { return "plain"; }
+  std::span<const LayerInfo> layers() const noexcept override { return {}; }
+  MemoryReport memory() const noexcept override { return {}; }
+  std::unique_ptr<Session> create_session() const override { return nullptr; }
+};
+
+class PlainBackend final : public Backend {
+ public:
+  std::string_view name() const noexcept override { return "plain"; }
+  std::optional<std::string> why_unsupported(const Graph&, const Node&, const EngineOptions&) const override {
+    return std::nullopt;
+  }
+  std::shared_ptr<const Engine> compile(const Graph&, const EngineOptions&) const override { return nullptr; }
+};
+
+TEST_CASE("implementations that cannot be saved say so by name") {
+  const TemporaryFolder folder;
+  auto [code, text] = refusal([&] { plan_file::save(PlainEngine(), folder.path() / "net.plan"); });
+  CHECK(code == ErrorCode::unsupported);
+  CHECK(contains(text, "the plain engine: cannot be saved"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  std::tie(code, text) = refusal([] { PlainBackend().restore(small_saved(), cpu_options()); });
+  CHECK(code == ErrorCode::unsupported);
+  CHECK(contains(text, "the plain engine: cannot be loaded"));
+}
+
 TEST_CASE("an engine of another implementation or processor is refused") {
   SavedEngine saved = small_saved();
   saved.backend = "custom";

@@ -17,7 +17,7 @@ namespace mobicuda::plan_file {
 /// Caps on what a file may ask for; the defaults admit every classifier we know of.
 struct Limits {
   std::int64_t file_bytes = std::int64_t{8} << 30;
-  std::int64_t structure_bytes = std::int64_t{64} << 20;
+  std::int64_t structure_bytes = std::int64_t{8} << 20;  ///< its objects in memory take many times as much
   std::int64_t nodes = 65536;
   std::int64_t values = 262144;
   std::int64_t elements_per_tensor = 2147483647;  ///< so that int indexing in kernels is safe
