@@ -52,6 +52,8 @@ class PackedWeights {
 struct Step {
   LayerInfo info;
   std::function<void(const StepContext&)> run;
+  int output = kNoBuffer;
+  Layout output_layout = Layout::NCHW;
 };
 
 /// A tensor of a plan, for max_batch pictures.

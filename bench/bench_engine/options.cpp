@@ -22,6 +22,7 @@ Examples:
   bench_engine --impl custom --model m.onnx --precision fp16 --batch 32 --saveEngine m.plan
   bench_engine --loadEngine m.plan --reload each
   bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
+  bench_engine --impl custom --model m.onnx --fp16 --compare cpu,cudnn:fp16   (layer by layer)
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
   bench_engine report out.json --html out.html                 (a page of such a file; report --help)
   bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
@@ -174,6 +175,13 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
            "Only the first N pictures in path order; a list or range (100:10000:*10) is one evaluation each")
       ->type_name("N[,..]")
       ->group(group);
+  app.add_option("--decodeThreads", options.decode_threads,
+                 "Threads that decode pictures while the implementations run, 0 = one for each core")
+      ->check(CLI::Range(std::int64_t{0}, kMaxThreads))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--perClass", options.per_class, "Table of classes: pictures, top-1 and top-5 (the JSON has it always)")
+      ->group(group);
   app.add_option("--referenceLogits", options.reference_logits,
                  "Raw float32 rows to compare with, one for each file below --images in path order")
       ->type_name("FILE")
@@ -215,6 +223,21 @@ void add_golden_options(CLI::App& app, Options& options, RawOptions& raw) {
         "Exit 3 when the cosine of both is smaller");
   limit("--ulpThreshold", options.ulp_threshold, CLI::NonNegativeNumber,
         "Exit 3 when a number is more float32 steps away from the golden one");
+}
+
+void add_layer_options(CLI::App& app, Options& options) {
+  const auto* group = "Layer by layer";
+  add_list(app, "--compare", options.compare,
+           "Compare each tensor that a layer computes with that of these implementations, on the timed input; without "
+           ":precision at fp32, or fp64 where the one compared is")
+      ->type_name("NAME[:PRECISION][,..]")
+      ->group(group);
+  app.add_option("--compareThreshold", options.compare_threshold,
+                 "Exit 3 when ||tensor - reference|| / ||reference|| is larger (default by precision: fp32 6.1e-5, "
+                 "fp16 and tf32 0.0625, fp64 1.2e-7)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
+      ->group(group);
 }
 
 void add_report_options(CLI::App& app, Options& options) {
@@ -309,18 +332,20 @@ void check(const Options& options) {
       (options.mean_threshold || options.relative_l2_threshold || options.cosine_threshold || options.ulp_threshold)) {
     throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");
   }
+  if (options.compare_threshold && options.compare.empty()) throw UsageError("--compareThreshold needs --compare");
   require_file(options.labels, "--labels");
   require_file(options.reference_logits, "--referenceLogits");
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
     if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
-        !options.max_images.empty()) {
-      throw UsageError("--labels, --referenceLogits, --maxImages and --top1Threshold need --images");
+        !options.max_images.empty() || options.per_class) {
+      throw UsageError("--labels, --referenceLogits, --maxImages, --perClass and --top1Threshold need --images");
     }
   } else {
     if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
     if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
     if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
+    if (options.per_class && options.labels.empty()) throw UsageError("--perClass needs --labels");
   }
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");
@@ -353,6 +378,7 @@ ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ost
   add_timing_options(app, options, raw);
   add_accuracy_options(app, options, raw);
   add_golden_options(app, options, raw);
+  add_layer_options(app, options);
   add_report_options(app, options);
   try {
     app.parse(argc, argv);

@@ -52,6 +52,8 @@ struct Options {
   std::filesystem::path labels;
   std::optional<Normalization> normalization;
   std::vector<std::size_t> max_images;  ///< one evaluation for each; empty: all pictures
+  std::size_t decode_threads = 0;       ///< 0: one for each core
+  bool per_class = false;               ///< a table of classes
   std::filesystem::path reference_logits;
   std::filesystem::path reference_list;
   std::optional<double> top1_threshold;       ///< percent
@@ -61,6 +63,9 @@ struct Options {
   std::optional<double> relative_l2_threshold;
   std::optional<double> cosine_threshold;
   std::optional<double> ulp_threshold;
+
+  std::vector<std::string> compare;         ///< "cpu", "cudnn:fp16": layer by layer with these
+  std::optional<double> compare_threshold;  ///< relative L2 of a tensor; absent: by precision
 
   bool dump_profile = false;
   bool dump_layer_info = false;

@@ -10,9 +10,11 @@
 #include <mobicuda/engine.h>
 
 #include "bench_engine/engines/loading.h"
+#include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
+#include "bench_engine/pictures/per_class.h"
 #include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
@@ -31,18 +33,6 @@ struct ModelInfo {
   PlanTimes plan;  ///< absent for an ONNX file
 
   std::int64_t classes() const { return output.shape.elements(); }
-};
-
-/// How far the outputs of the timed input are from those of --golden.
-struct GoldenComparison {
-  std::int64_t elements = 0;
-  std::int64_t pictures = 0;
-  double max_abs = 0;      ///< this, mean_abs, relative_l2 and max_ulp: infinity when one of two is not finite
-  double mean_abs = 0;     ///< mean |got - golden|
-  double relative_l2 = 0;  ///< ||got - golden|| / ||golden||
-  double cosine = 1;       ///< of the angle between both; NaN when one of two is not finite
-  double max_ulp = 0;      ///< most float32 steps between two numbers
-  std::int64_t top1_equal = 0;
 };
 
 /// "cpu fp32", "cpu fp32, 3 threads".
@@ -74,6 +64,7 @@ struct CaseResult {
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
   std::optional<GoldenComparison> golden;
+  std::vector<LayerComparison> layer_comparisons;  ///< one for each implementation of --compare
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled
@@ -101,6 +92,11 @@ struct AccuracyResult {
   double inference_ms = 0;                        ///< wall time of all Session::run together
   std::optional<Comparison> with_reference;       ///< the reference implementation
   std::optional<Comparison> with_reference_file;  ///< --referenceLogits
+  double inference_rate = 0;                      ///< pictures a second, pictures decoded already; 0: not measured
+  double pipeline_rate = 0;                       ///< the same from files, while the next pictures are decoded
+  std::vector<ClassHits> by_class;                ///< as ImageReport::classes
+  std::vector<Confusion> confusion;               ///< with the reference implementation
+  std::vector<Confusion> confusion_file;          ///< with --referenceLogits
 
   std::string label() const { return case_label(implementation, precision, threads); }
 };
@@ -114,8 +110,20 @@ struct ImageReport {
   std::size_t labelled = 0;                                 ///< evaluated, and with a class
   std::vector<std::pair<std::string, std::string>> broken;  ///< path and reason
   std::vector<std::string> unlabelled;                      ///< paths without a class, where --labels is given
-  double decode_ms = 0;
+  double decode_ms = 0;                                     ///< of all decoding threads together, while inference runs
+  double wall_ms = 0;                                       ///< decoding and all implementations
+  std::size_t decode_threads = 0;                           ///< 0: not known
+  double decode_rate = 0;                                   ///< pictures a second of decoding alone; 0: not measured
+  std::vector<ClassCount> classes;                          ///< those with pictures, by index
   std::vector<AccuracyResult> results;
+
+  /// Label of the result that the others are compared with.
+  std::string reference() const {
+    for (const AccuracyResult& result : results) {
+      if (!result.with_reference) return result.label();
+    }
+    return {};
+  }
 };
 
 /// State of the GPU around the timing of one batch.

@@ -91,6 +91,20 @@ Chosen<Conv2dVariant> RecordedChoices::choose(const std::string& layer, const Co
   return keep("conv2d", chooser_.choose(layer, params));
 }
 
+// Whether the kernel runs the layer is checked when its variant is chosen.
+PointwiseKernel RecordedChoices::pointwise(const std::string& layer, const GemmParams& gemm,
+                                           const Conv2dParams& conv2d) {
+  if (saved_ == nullptr) {
+    const PointwiseKernel chosen = chooser_.pointwise(layer, gemm, conv2d);
+    made_.push_back({"pointwise", name_of(chosen), {}});
+    return chosen;
+  }
+  const std::string& kernel = next("pointwise", layer).variant;
+  if (kernel == name(PointwiseKernel::Gemm)) return PointwiseKernel::Gemm;
+  if (kernel != name(PointwiseKernel::Conv2d)) refuse(layer, "no pointwise convolution runs in '" + kernel + "'");
+  return PointwiseKernel::Conv2d;
+}
+
 Chosen<std::optional<StemBlockVariant>> RecordedChoices::stem_block(const std::string& layer,
                                                                     const StemBlockParams& params) {
   if (saved_ != nullptr) return replay_optional("stem_block", layer, stem_block_variants(), params);

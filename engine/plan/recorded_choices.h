@@ -25,6 +25,8 @@ class RecordedChoices {
   Chosen<kernels::GemmVariant> choose(const std::string& layer, const kernels::GemmParams& params);
   Chosen<kernels::DepthwiseConvVariant> choose(const std::string& layer, const kernels::DepthwiseConvParams& params);
   Chosen<kernels::Conv2dVariant> choose(const std::string& layer, const kernels::Conv2dParams& params);
+  PointwiseKernel pointwise(const std::string& layer, const kernels::GemmParams& gemm,
+                            const kernels::Conv2dParams& conv2d);
   ChosenBlock block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
                     const kernels::ExpandDepthwiseParams* expand_depthwise);
   Chosen<std::optional<kernels::StemBlockVariant>> stem_block(const std::string& layer,

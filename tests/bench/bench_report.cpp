@@ -1,5 +1,7 @@
 #include "bench_report.h"
 
+#include <limits>
+
 using namespace mobicuda;
 using namespace mobicuda::bench;
 
@@ -32,6 +34,27 @@ Report report_of_two() {
   return report;
 }
 
+LayerComparison layers_that_diverge() {
+  LayerComparison comparison;
+  comparison.reference = "cpu fp32";
+  comparison.threshold = 0.125;
+  ComparedLayer layer{"t0", "features.0", "conv2d/direct", "conv2d/fp32", "1x8x4x4", {}, false};
+  layer.difference.max_abs = 0.5;
+  layer.difference.mean_abs = 0.25;
+  layer.difference.relative_l2 = 0.0625;
+  layer.difference.cosine = 0.75;
+  layer.difference.max_ulp = 7;
+  comparison.layers.push_back(layer);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  layer.tensor = "t1<";
+  layer.layer = "features.1";
+  layer.difference = {0, 0, kInfinity, kInfinity, kInfinity, std::numeric_limits<double>::quiet_NaN(), kInfinity, 0};
+  layer.diverged = true;
+  comparison.layers.push_back(layer);
+  comparison.not_compared = {{"to_fp32(t1)", "finishes no tensor of the model"}};
+  return comparison;
+}
+
 Report profiled_report() {
   Report report = report_of_two();
   for (const CaseResult& one : {report.cases[0], report.cases[1]}) {
@@ -42,4 +65,33 @@ Report profiled_report() {
   report.model.plan = {3, 0.5, 0.25};
   report.cases[0].loading = {0.75, summarize(std::vector<double>{8, 10, 9})};
   return report;
+}
+
+ImageReport classified_pictures() {
+  ImageReport images;
+  images.folder = "val";
+  images.batch = 2;
+  images.found = images.evaluated = images.labelled = 4;
+  images.decode_threads = 3;
+  images.decode_ms = 5;
+  images.wall_ms = 7;
+  images.decode_rate = 800.5;
+  images.classes = {{3, "tench", 3}, {9, "great white shark", 1}};
+  AccuracyResult cpu;
+  cpu.implementation = "cpu";
+  cpu.inference_ms = 10;
+  cpu.inference_rate = 401.5;
+  cpu.pipeline_rate = 300.25;
+  cpu.top1 = cpu.top5 = 4;
+  cpu.by_class = {{3, 3}, {1, 1}};
+  AccuracyResult custom = cpu;
+  custom.implementation = "custom";
+  custom.top1 = 2;
+  custom.by_class = {{2, 3}, {0, 1}};
+  custom.with_reference.emplace();
+  custom.with_reference->pictures = 4;
+  custom.confusion = {{3, "tench", 7, "goldfish", 1}, {9, "great white shark", 8, "hammerhead", 1}};
+  custom.confusion_file = {{3, "tench", 5, "eel", 2}};
+  images.results = {cpu, custom};
+  return images;
 }
