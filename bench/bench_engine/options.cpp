@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "bench_engine/engines/engine_options.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/sweep.h"
 #include "bench_engine/trace/tracer.h"
@@ -19,6 +20,8 @@ Examples:
   bench_engine --model m.onnx
   bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
   bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
+  bench_engine --impl custom --model m.onnx --precision fp16 --batch 32 --saveEngine m.plan
+  bench_engine --loadEngine m.plan --reload each
   bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
   bench_engine --impl custom --model m.onnx --fp16 --compare cpu,cudnn:fp16   (layer by layer)
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
@@ -56,6 +59,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& v
 void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
   const auto* group = "Model";
   app.add_option("-m,--model,--onnx", options.model, "ONNX file")->type_name("FILE")->group(group);
+  add_engine_options(app, options);
   app.add_option("--shapes", raw.shapes, "Batch and extents of an input that the file leaves open")
       ->type_name("[NAME:]NxCxHxW")
       ->group(group);
@@ -306,6 +310,9 @@ void apply(const RawOptions& raw, Options& options) {
   if (!raw.normalization.empty()) {
     options.normalization = raw.normalization == "torch" ? Normalization::Torch : Normalization::Tf;
   }
+  // The plan file says what the command line leaves open.
+  if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
+  if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();
   options.pictures = raw.input == "uint8";
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
@@ -323,7 +330,7 @@ void require_file(const fs::path& path, const char* option) {
 
 void check(const Options& options) {
   if (options.list_implementations || options.list_operators) return;
-  if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
+  check_engine_options(options);
   require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
   require_file(options.golden, "--golden");

@@ -18,6 +18,9 @@ namespace mobicuda::bench {
 /// Everything the command line says; the defaults are those of --help.
 struct Options {
   std::filesystem::path model;
+  std::filesystem::path load_engine;        ///< a plan file instead of a model
+  std::filesystem::path save_engine;        ///< the result's implementation and batch go into the name where needed
+  bool reload = false;                      ///< also time inferences that begin with the file
   std::vector<std::int64_t> picture_shape;  ///< from --shapes, without the batch
 
   std::vector<std::string> implementations{"all"};  ///< "cpu", "custom:fp16", or "all" alone

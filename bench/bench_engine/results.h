@@ -10,6 +10,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "bench_engine/engines/loading.h"
 #include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
@@ -32,6 +33,7 @@ struct ModelInfo {
   TensorDesc input;
   TensorDesc output;
   double import_ms = 0;
+  PlanTimes plan;  ///< absent for an ONNX file
 
   std::int64_t classes() const { return output.shape.elements(); }
 };
@@ -49,6 +51,7 @@ struct CaseResult {
   double compile_ms = 0;  ///< Backend::compile: passes, planning, packing, upload
   double session_ms = 0;  ///< Engine::create_session
   double first_run_ms = 0;
+  LoadDetails loading;
   MemoryReport memory;
   /// What the GPU lost of its free memory from compiling to after the first run: `memory` and the code of kernels.
   std::optional<std::int64_t> gpu_memory_used;

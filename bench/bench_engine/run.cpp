@@ -6,8 +6,8 @@
 #include <iostream>
 #include <memory>
 
-#include <mobicuda/onnx_import.h>
-
+#include "bench_engine/engines/engine_source.h"
+#include "bench_engine/engines/reload.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
@@ -59,6 +59,7 @@ class Run {
     require_comparison();
     tracer_ = make_tracer(options_, selection_);
     if (tracer_) progress_.without_ranges();
+    if (!options_.save_engine.empty()) require_savable(selection_.cases);
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -99,22 +100,9 @@ class Run {
   }
 
   void load_model() {
-    onnx_import::ImportOptions import;
-    import.picture_shape = options_.picture_shape;
-    import.log = log();
-    const auto start = Clock::now();
-    graph_ = std::make_unique<Graph>(onnx_import::load(options_.model, import));
+    source_.emplace(options_, log());
     ModelInfo& model = report_.model;
-    model.import_ms = since_ms(start);
-    model.path = options_.model;
-    model.bytes = std::filesystem::file_size(options_.model);
-    model.graph = graph_->name();
-    model.nodes = graph_->nodes().size();
-    for (const Node& node : graph_->nodes()) model.flops += flops_per_picture(*graph_, node);
-    model.input_name = graph_->value(graph_->input()).name;
-    model.output_name = graph_->value(graph_->output()).name;
-    model.input = graph_->input_desc();
-    model.output = graph_->output_desc();
+    source_->read(model);
     input_.emplace(options_, model);
   }
 
@@ -162,8 +150,9 @@ class Run {
   // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures; or tracing each case.
   std::size_t count_steps() const {
     const std::size_t cases = selection_.cases.size();
-    const std::size_t of_batch =
-        (tracer_ ? 2 * cases + 1 : cases + (profiled() ? 2 : 1)) + (references_.empty() ? 0 : 1);
+    const std::size_t rounds = 1 + (options_.reload ? 1 : 0) + (tracer_ ? 1 : 0);
+    const std::size_t profiles = profiled() && !tracer_ ? 1 : 0;
+    const std::size_t of_batch = cases * rounds + 1 + profiles + (references_.empty() ? 0 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -179,6 +168,7 @@ class Run {
     progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
+    if (options_.reload) time_reload(live, batch);
     if (profiled() && !tracer_) {
       progress_.step("profiling" + of_batch);
       for (LiveCase& one : live) profile(*one.session, one.what->processor, one.result);
@@ -222,12 +212,16 @@ class Run {
     const bool gpu = one.processor == Processor::Gpu;
     const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     auto start = Clock::now();
-    live.engine = one.make()->compile(*graph_, engine_options(one, batch));
+    live.engine = source_->make(*one.make(), engine_options(one, batch));
     result.compile_ms = since_ms(start);
+    result.loading.upload_ms = live.engine->upload_ms();
     result.memory = live.engine->memory();
     const auto layers = live.engine->layers();
     result.layers.assign(layers.begin(), layers.end());
     progress_.clear();
+    if (!options_.save_engine.empty()) {
+      save_engine(*live.engine, options_, result, selection_.cases.size() * options_.batches.size() > 1, out_);
+    }
     print_memory(out_, result);
     start = Clock::now();
     live.session = live.engine->create_session();
@@ -357,6 +351,16 @@ class Run {
     result.comparison = comparer.result();
   }
 
+  void time_reload(std::vector<LiveCase>& live, std::int64_t batch) {
+    for (LiveCase& one : live) {
+      if (interrupted()) return;
+      progress_.step("loading anew, " + one.what->label() + ", batch " + std::to_string(batch));
+      const Samples samples = measure_reload(options_, log(), *one.what, engine_options(*one.what, batch), *input_,
+                                             one.result.output.size(), interrupted);
+      one.result.loading.reload = summarize(samples.times_ms);
+    }
+  }
+
   void profile(Session& session, Processor processor, CaseResult& result) const {
     if (interrupted()) return;
     const int iterations =
@@ -400,7 +404,7 @@ class Run {
     for (const LiveCase& one : live) {
       subjects.push_back({one.what, one.engine.get(), one.session.get(), &(result++)->layer_comparisons});
     }
-    const auto compile = [&](const Case& one) { return one.make()->compile(*graph_, engine_options(one, batch)); };
+    const auto compile = [&](const Case& one) { return source_->make(*one.make(), engine_options(one, batch)); };
     references_.compare(subjects, batch, {compile, [&](Session& session) { input_->set(session); }, interrupted});
   }
 
@@ -443,7 +447,7 @@ class Run {
   std::unique_ptr<Tracer> tracer_;
   std::vector<KeptCase> kept_;
   LayerReferences references_;
-  std::unique_ptr<Graph> graph_;
+  std::optional<EngineSource> source_;
   std::optional<TimedInput> input_;
   ImageSet images_;
 };

@@ -141,6 +141,8 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.compile_ms = f["compileMs"].number();
   result.session_ms = f["sessionMs"].number();
   result.first_run_ms = f["firstRunMs"].number();
+  result.loading.upload_ms = f["uploadMs"].number();
+  if (!f["reloadMs"].absent()) result.loading.reload = statistics(f["reloadMs"]);
   result.memory = memory(f["memoryBytes"]);
   if (!f["gpuMemoryUsedBytes"].absent()) result.gpu_memory_used = f["gpuMemoryUsedBytes"].whole();
   result.includes_transfers = includes_transfers;
@@ -192,6 +194,9 @@ ModelInfo model(const Field& f) {
   m.input_name = f["input"]["name"].text();
   m.output_name = f["output"]["name"].text();
   m.import_ms = f["importMs"].number();
+  if (const Field plan = f["plan"]; !plan.absent()) {
+    m.plan = {plan["readMs"].number(), plan["checkMs"].number(), plan["parseMs"].number()};
+  }
   return m;
 }
 

@@ -6,6 +6,7 @@
 #include "bench_engine/report/batch_charts.h"
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/record_section.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
@@ -113,7 +114,7 @@ std::string load_section(const Report& report) {
   return "<h2>Loading, and from host to host</h2>\n" +
          element("p", "Milliseconds. Importing the model took " + fixed(report.model.import_ms, 2) +
                           ", the CUDA context " + fixed(report.gpu_context_ms, 2) + '.') +
-         table.str();
+         table.str() + loading_details(report);
 }
 
 std::string layers_sections(const Report& report) {

@@ -85,14 +85,19 @@ Json to_json(const Machine& m) {
 }
 
 Json to_json(const ModelInfo& m) {
-  return {{"file", m.path.string()},
-          {"bytes", m.bytes},
-          {"graph", m.graph},
-          {"nodes", m.nodes},
-          {"flopsPerPicture", m.flops},
-          {"input", {{"name", m.input_name}, {"shape", m.input.shape.dims()}, {"layout", to_string(m.input.layout)}}},
-          {"output", {{"name", m.output_name}, {"shape", m.output.shape.dims()}}},
-          {"importMs", m.import_ms}};
+  Json json = {
+      {"file", m.path.string()},
+      {"bytes", m.bytes},
+      {"graph", m.graph},
+      {"nodes", m.nodes},
+      {"flopsPerPicture", m.flops},
+      {"input", {{"name", m.input_name}, {"shape", m.input.shape.dims()}, {"layout", to_string(m.input.layout)}}},
+      {"output", {{"name", m.output_name}, {"shape", m.output.shape.dims()}}},
+      {"importMs", m.import_ms}};
+  if (m.plan) {
+    json["plan"] = {{"readMs", m.plan->read_ms}, {"checkMs", m.plan->check_ms}, {"parseMs", m.plan->parse_ms}};
+  }
+  return json;
 }
 
 Json options_json(const Options& o) {
@@ -113,6 +118,7 @@ Json options_json(const Options& o) {
           {"programmaticLaunch", o.programmatic_launch},
           {"kernelVariants", o.kernel_variants},
           {"timingCacheFile", o.timing_cache.string()},
+          {"reload", o.reload ? "each" : "never"},
           {"seed", o.seed}};
 }
 
@@ -147,6 +153,8 @@ Json to_json(const CaseResult& result) {
   json["compileMs"] = result.compile_ms;
   json["sessionMs"] = result.session_ms;
   json["firstRunMs"] = result.first_run_ms;
+  if (result.loading.upload_ms > 0) json["uploadMs"] = result.loading.upload_ms;
+  if (result.loading.reload.count > 0) json["reloadMs"] = to_json(result.loading.reload);
   json["memoryBytes"] = to_json(result.memory);
   json["gpuMemoryUsedBytes"] = result.gpu_memory_used ? Json(*result.gpu_memory_used) : Json(nullptr);
   json["latencyMs"] = to_json(result.latency());
@@ -291,7 +299,7 @@ std::string csv_report(const Report& report) {
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
-         "golden_max_ulp,"
+         "golden_max_ulp,reload_median_ms,"
       << kLayerComparisonColumns << ",layers_sum_ms,layers_whole_ms,gpu_activity_ms,cuda_calls_ms\n";
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
@@ -314,6 +322,8 @@ std::string csv_report(const Report& report) {
     } else {
       csv << ",,,,,";
     }
+    csv << ',';
+    if (r.loading.reload.count > 0) csv << r.loading.reload.median;
     csv << ',' << layer_comparisons_csv(r.layer_comparisons);
     add_profile_columns(csv, r);
   }

@@ -8,6 +8,7 @@
 
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/images_text.h"
+#include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/text_table.h"
 
@@ -264,6 +265,7 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_latency(out, report.cases);
     print_gpu_states(out, report.gpu_states);
     print_phases(out, report.model, report.cases);
+    print_loading(out, report);
     print_host(out, options, report.cases);
     print_comparison(out, report);
     print_golden(out, report.cases);

@@ -99,6 +99,7 @@ struct LayerTimes {
 };
 
 class Engine;
+struct SavedEngine;  // saved_engine.h
 
 /// Runs one engine; owns its activations and stream. Not thread-safe: one session per thread. A call
 /// on a session that another thread is using throws Error(invalid_argument) rather than corrupting it.
@@ -217,6 +218,11 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
   virtual std::span<const LayerInfo> layers() const noexcept = 0;
   /// Exact, and known before a session allocates anything.
   virtual MemoryReport memory() const noexcept = 0;
+  /// Milliseconds that the copy of the weights to the device took; 0 where there was none.
+  virtual double upload_ms() const noexcept { return 0; }
+  /// What Backend::restore() makes the same engine of; plan_file::save() stores it. Throws Error(unsupported) where an
+  /// implementation has no such form.
+  virtual SavedEngine saved() const;
   /// Allocates a session's memory. The session keeps the engine alive. Thread-safe.
   virtual std::unique_ptr<Session> create_session() const = 0;
 
@@ -241,6 +247,11 @@ class MOBICUDA_API Backend {
   /// Optimises the graph, plans memory, packs and uploads weights. Throws Error(unsupported) naming
   /// every node that the backend lacks, Error(device_unavailable) with the reason, Error(out_of_memory).
   virtual std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const = 0;
+  /// The engine that was saved, on a machine like that where it was compiled. Precision, max_batch and picture_input of
+  /// `options` must be those it was compiled with; threads, device and how it runs are free. Throws Error(unsupported)
+  /// on another implementation's engine or another processor, Error(invalid_argument) on options it was not compiled
+  /// for, Error(invalid_model) when it contradicts itself.
+  virtual std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const;
 
  protected:
   Backend() = default;
