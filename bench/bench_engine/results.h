@@ -12,6 +12,7 @@
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
+#include "bench_engine/measure/utilisation.h"
 #include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
@@ -30,6 +31,10 @@ struct ModelInfo {
 
   std::int64_t classes() const { return output.shape.elements(); }
 };
+
+/// From this share of a run's GPU time on, the host's time to enqueue one is warned of: the timed loop enqueues more
+/// than the run alone.
+inline constexpr double kEnqueueBound = 0.9;
 
 /// How far the outputs of the timed input are from those of --golden.
 struct GoldenComparison {
@@ -67,6 +72,8 @@ struct CaseResult {
   Statistics device_statistics;
   Statistics host_statistics;
   Statistics streams_statistics;
+  std::optional<Utilisation> utilisation;      ///< during samples(), where it was recorded
+  std::optional<double> enqueue_ms;            ///< host time of one Session::execute; GPU only
   std::optional<Histogram> latency_histogram;  ///< of samples(), once summarized
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
@@ -77,6 +84,9 @@ struct CaseResult {
   std::vector<float> output;     ///< of the timed input
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
+  bool enqueue_bound() const {
+    return enqueue_ms && device_statistics.count > 0 && *enqueue_ms >= kEnqueueBound * device_statistics.median;
+  }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return case_label(implementation, precision, threads); }
   /// From host to host, with several sessions in flight.
@@ -129,6 +139,7 @@ struct Report {
   std::vector<std::string> notes;  ///< implementations left out, and why
   std::string reference;           ///< label of the case the others are compared with
   double gpu_context_ms = 0;       ///< 0 without a GPU
+  std::string gpu_not_sampled;     ///< why, where it should have been
   std::vector<CaseResult> cases;
   std::vector<GpuStates> gpu_states;
   std::optional<ImageReport> images;      ///< the last and, of an ascending list, largest of --maxImages

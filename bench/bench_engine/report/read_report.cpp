@@ -154,6 +154,40 @@ MemoryReport memory(const Field& f) {
   return result;
 }
 
+std::optional<SampledRange> sampled_range(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  return SampledRange{f["mean"].number(), f["min"].number(), f["max"].number()};
+}
+
+std::optional<double> optional_number(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  return f.number();
+}
+
+std::optional<EnergySource> energy_source(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  if (f.text() != "counter" && f.text() != "power") f.fail("\"counter\" or \"power\"");
+  return f.text() == "counter" ? EnergySource::Counter : EnergySource::Power;
+}
+
+std::optional<Utilisation> utilisation(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  Utilisation result;
+  result.samples = static_cast<std::size_t>(f["samples"].size());
+  result.alternated = f["alternated"].truth();
+  result.gpu_percent = sampled_range(f["gpuPercent"]);
+  result.memory_percent = sampled_range(f["memoryPercent"]);
+  result.sm_clock_mhz = sampled_range(f["smClockMhz"]);
+  result.power_w = sampled_range(f["powerW"]);
+  result.temperature_c = sampled_range(f["temperatureC"]);
+  if (!f["usedBytes"].absent()) result.used_bytes = f["usedBytes"].size();
+  if (!f["clockReasons"].absent()) result.clock_reasons = f["clockReasons"].texts();
+  result.cpu_percent = optional_number(f["cpuPercent"]);
+  result.energy_per_picture_j = optional_number(f["energyPerPictureJ"]);
+  result.energy_source = energy_source(f["energySource"]);
+  return result;
+}
+
 void read_layers(const Field& layers, CaseResult& result) {
   for (const Field& f : layers.elements()) {
     LayerInfo layer;
@@ -185,6 +219,8 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.device_statistics = statistics(f["deviceMs"]);
   result.host_statistics = statistics(f["hostMs"]);
   result.latency_histogram = histogram(f["latencyHistogram"]);
+  result.utilisation = utilisation(f["utilisation"]);
+  result.enqueue_ms = optional_number(f["enqueueMs"]);
   const double streamed = f["streamedPicturesPerSecond"].number();
   if (streamed > 0) {
     result.streams_statistics.count = 1;
@@ -288,6 +324,7 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   report.notes = f["notRun"].texts();
   report.reference = f["reference"].text();
   report.gpu_context_ms = f["gpuContextMs"].number();
+  report.gpu_not_sampled = f["gpuNotSampled"].text();
   const bool includes_transfers = f["options"]["includeDataTransfers"].truth();
   for (const Field& result : results.elements()) report.cases.push_back(case_result(result, includes_transfers));
   for (const Field& state : f["gpuStates"].elements()) {

@@ -7,6 +7,8 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/report/utilisation_json.h"
+
 namespace mobicuda::bench {
 namespace {
 
@@ -85,6 +87,7 @@ Json options_json(const Options& o) {
           {"durationS", o.duration_s},
           {"iterations", o.iterations},
           {"idleMs", o.idle_ms},
+          {"sampleIntervalMs", o.sample_interval_ms},
           {"includeDataTransfers", o.include_transfers},
           {"input", o.pictures ? "uint8" : "fp32"},
           {"hostTransfer", o.host_transfer == HostTransfer::Auto     ? "auto"
@@ -139,6 +142,8 @@ Json to_json(const CaseResult& result) {
   json["latencyHistogram"] = optional_json(result.latency_histogram);
   json["streamedPicturesPerSecond"] = nullptr;
   if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
+  json["utilisation"] = utilisation_json(result);
+  json["enqueueMs"] = result.enqueue_ms ? Json(*result.enqueue_ms) : Json(nullptr);
   json["unstable"] = result.latency().unstable();
   json["picturesPerSecond"] = result.pictures_per_second();
   json["speedUp"] = nullptr;
@@ -204,6 +209,7 @@ std::string json_report(const Options& options, const Report& report) {
   json["notRun"] = report.notes;
   json["reference"] = report.reference;
   json["gpuContextMs"] = report.gpu_context_ms;
+  json["gpuNotSampled"] = report.gpu_not_sampled.empty() ? Json(nullptr) : Json(report.gpu_not_sampled);
   json["results"] = Json::array();
   for (const CaseResult& result : report.cases) json["results"].push_back(to_json(result));
   json["gpuStates"] = Json::array();
@@ -283,7 +289,8 @@ std::string csv_report(const Report& report) {
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
-         "golden_max_ulp\n";
+         "golden_max_ulp"
+      << utilisation_csv_header() << '\n';
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -301,10 +308,11 @@ std::string csv_report(const Report& report) {
     if (r.threads) csv << *r.threads;
     if (r.golden) {
       csv << ',' << r.golden->max_abs << ',' << r.golden->mean_abs << ',' << r.golden->relative_l2 << ','
-          << r.golden->cosine << ',' << r.golden->max_ulp << '\n';
+          << r.golden->cosine << ',' << r.golden->max_ulp;
     } else {
-      csv << ",,,,,\n";
+      csv << ",,,,,";
     }
+    csv << utilisation_csv(r) << '\n';
   }
   return csv.str();
 }
