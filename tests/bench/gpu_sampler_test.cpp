@@ -107,12 +107,12 @@ TEST_CASE("the GPU is not asked while nothing is timed", "[sampler]") {
 
 TEST_CASE("CPU time is that of the subject that used it", "[sampler]") {
   GpuSampler sampler({}, 1, 2);
-  sampler.watch(0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
   sampler.watch(1);
   const auto start = Clock::now();
   while (Clock::now() - start < std::chrono::milliseconds(60)) {
   }
+  sampler.watch(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
   sampler.watch(std::nullopt);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const std::vector<Usage> usages = sampler.finish();
