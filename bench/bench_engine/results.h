@@ -32,9 +32,9 @@ struct ModelInfo {
   std::int64_t classes() const { return output.shape.elements(); }
 };
 
-/// From this share of a run's GPU time on, the host's time to enqueue one is warned of: the timed loop enqueues more
-/// than the run alone.
-inline constexpr double kEnqueueBound = 0.9;
+/// From this share of a run's GPU time on, the host's time to enqueue one is warned of. Not 1: the timed loop takes
+/// more of the host than the run alone. Kernels launched one by one, which the host does bound, measure 0.85 (H100).
+inline constexpr double kEnqueueBound = 0.8;
 
 /// How far the outputs of the timed input are from those of --golden.
 struct GoldenComparison {

@@ -29,21 +29,32 @@ GpuSample sample(double at_ms, double power_w, double clock_mhz, std::uint64_t r
   return one;
 }
 
-// The counter steps at 100 and 200 ms: 20 J in 0.1 s.
-Usage three_samples() {
+// Each tells 90 % but the first, which tells what was before.
+Usage five_samples() {
   Usage usage;
-  usage.samples = {sample(0, 100, 1980, 0x1, 5), sample(100, 200, 1800, 0x4, 30), sample(150, 200, 1980, 0x0, 30),
-                   sample(200, 300, 1980, 0x0, 50), sample(250, 200, 1980, 0x0, 50)};
+  usage.samples = {sample(0, 100, 1980, 0x1, 5), sample(100, 200, 1800, 0x4, 5), sample(150, 200, 1980, 0x0, 5),
+                   sample(200, 300, 1980, 0x0, 5), sample(250, 200, 1980, 0x0, 5)};
+  usage.samples[0].reading.gpu_percent = 0;
   usage.wall_ms = 200;
   usage.cpu_ms = 50;
+  return usage;
+}
+
+// One in 10 ms, all at 300 W; the counter steps by 20 J every 100 ms, first at 30 ms.
+Usage counted(int samples) {
+  Usage usage;
+  for (int i = 0; i < samples; ++i) {
+    const int steps = (i + 7) / 10;
+    usage.samples.push_back(sample(10 * i, 300, 1980, 0, 20 * steps));
+  }
   return usage;
 }
 
 Report sampled_report() {
   Report report = report_of_two();
   CaseResult& custom = report.cases[0];
-  custom.utilisation = summarize(three_samples(), false);
-  add_energy(three_samples(), 0.5, *custom.utilisation);
+  custom.utilisation = summarize(five_samples(), false);
+  add_energy(five_samples(), 0.5, *custom.utilisation);
   custom.utilisation->memory_percent = SampledRange{40, 30, 50};
   custom.utilisation->temperature_c = SampledRange{45, 44, 46};
   custom.enqueue_ms = 0.01;
@@ -66,8 +77,9 @@ std::string warnings_of(const CaseResult& result) {
 }  // namespace
 
 TEST_CASE("samples are summed up, and reasons other than idleness are kept", "[utilisation]") {
-  const Utilisation u = summarize(three_samples(), false);
+  const Utilisation u = summarize(five_samples(), false);
   CHECK(u.samples == 5);
+  CHECK(u.gpu_percent->min == 90);
   CHECK(u.power_w->mean == 200);
   CHECK(u.power_w->min == 100);
   CHECK(u.power_w->max == 300);
@@ -76,6 +88,9 @@ TEST_CASE("samples are summed up, and reasons other than idleness are kept", "[u
   CHECK(u.clock_reasons == std::vector<std::string>{"power cap"});
   CHECK(u.cpu_percent == 25);
   CHECK_FALSE(u.memory_percent.has_value());
+  Usage brief = five_samples();
+  brief.samples.resize(3);
+  CHECK_FALSE(summarize(brief, false).gpu_percent.has_value());
   CHECK(u.clocks_moved());
   const Utilisation none = summarize(Usage(), false);
   CHECK_FALSE(none.power_w.has_value());
@@ -85,23 +100,22 @@ TEST_CASE("samples are summed up, and reasons other than idleness are kept", "[u
 }
 
 TEST_CASE("energy is that of the counter's steps, else of the mean power", "[utilisation]") {
-  Usage usage = three_samples();
-  Utilisation counted = summarize(usage, false);
-  add_energy(usage, 0.5, counted);
-  CHECK(counted.energy_source == EnergySource::Counter);
-  CHECK(counted.energy_per_picture_j.value() == Approx(0.1));  // 200 W in 0.5 ms
-  Utilisation mixed = summarize(usage, true);
-  add_energy(usage, 2, mixed);
-  CHECK(mixed.energy_source == EnergySource::Power);
-  CHECK(mixed.energy_per_picture_j.value() == Approx(0.4));
-  usage.samples.resize(3);  // one step is no interval
-  Utilisation brief = summarize(usage, false);
-  add_energy(usage, 1, brief);
+  const auto energy = [](const Usage& usage, double ms_per_picture, bool alternated) {
+    Utilisation utilisation = summarize(usage, alternated);
+    add_energy(usage, ms_per_picture, utilisation);
+    return utilisation;
+  };
+  const Utilisation exact = energy(counted(44), 0.5, false);  // 80 J from 30 to 430 ms
+  CHECK(exact.energy_source == EnergySource::Counter);
+  CHECK(exact.energy_per_picture_j.value() == Approx(0.1));
+  const Utilisation brief = energy(counted(43), 0.5, false);  // the last step is at 330 ms
   CHECK(brief.energy_source == EnergySource::Power);
-  Utilisation none;
-  add_energy(Usage(), 1, none);
+  CHECK(brief.energy_per_picture_j.value() == Approx(0.15));
+  CHECK(energy(counted(100), 0.5, true).energy_source == EnergySource::Power);
+  const Utilisation none = energy(Usage(), 1, false);
   CHECK_FALSE(none.energy_per_picture_j.has_value());
   CHECK_FALSE(none.energy_source.has_value());
+  CHECK_FALSE(energy(counted(100), 0, false).energy_per_picture_j.has_value());
 }
 
 TEST_CASE("clocks that moved or were held back, and a slow host, are warned of", "[utilisation]") {
@@ -112,10 +126,10 @@ TEST_CASE("clocks that moved or were held back, and a slow host, are warned of",
   result.utilisation->sm_clock_mhz = SampledRange{1950, 1890, 1980};
   result.utilisation->clock_reasons->clear();
   CHECK(warnings_of(result).empty());
-  result.enqueue_ms = 0.44;  // of 0.5 ms
+  result.enqueue_ms = 0.39;  // of 0.5 ms
   CHECK(warnings_of(result).empty());
-  result.enqueue_ms = 0.45;
-  CHECK_THAT(warnings_of(result), contains("the host may bound the result: it enqueues a run in 0.4500 ms"));
+  result.enqueue_ms = 0.40;
+  CHECK_THAT(warnings_of(result), contains("the host may bound the result: it enqueues a run in 0.4000 ms"));
   result.device_statistics = Statistics();
   CHECK(warnings_of(result).empty());
 }
@@ -123,7 +137,7 @@ TEST_CASE("clocks that moved or were held back, and a slow host, are warned of",
 TEST_CASE("utilisation is in text and page, with a dash for what is not known", "[utilisation]") {
   Report report = sampled_report();
   const std::string text = text_of(report);
-  for (const char* part : {"enqueue ms", "0.0100", "1800-1980", "100.000 (counter)", "power cap", "44-46"}) {
+  for (const char* part : {"enqueue ms", "0.0100", "1800-1980", "100.000 (power)", "power cap", "44-46"}) {
     CHECK_THAT(text, contains(part));
   }
   CHECK_THAT(text, contains("cpu fp32            2      -           -        0      -"));
@@ -148,10 +162,11 @@ TEST_CASE("utilisation is in text and page, with a dash for what is not known", 
 TEST_CASE("utilisation survives the JSON document", "[utilisation]") {
   Report report = sampled_report();
   report.gpu_not_sampled = "no NVML";
+  report.cases[1].utilisation->energy_source = EnergySource::Counter;
   const std::string text = json_report(Options(), report);
   const json result = json::parse(text)["results"][0];
   CHECK(result["enqueueMs"] == 0.01);
-  CHECK(result["utilisation"]["energySource"] == "counter");
+  CHECK(result["utilisation"]["energySource"] == "power");
   CHECK(result["utilisation"]["clockReasons"] == json{"power cap"});
   CHECK(result["utilisation"]["smClockMhz"]["min"] == 1800);
   CHECK(json::parse(text)["results"][1]["utilisation"]["powerW"].is_null());

@@ -5,12 +5,17 @@
 namespace mobicuda::bench {
 namespace {
 
+// NVML's percentages are of a past while, at first of the time before the case.
+constexpr double kPercentLagMs = 200;
+// A step of the energy counter is seen up to one sample late: so many samples between two make that 2.5 %.
+constexpr double kCountedSamples = 40;
+
 template <class Value>
-std::optional<SampledRange> range(const Usage& usage, std::optional<Value> GpuReading::*member) {
+std::optional<SampledRange> range(const Usage& usage, std::optional<Value> GpuReading::*member, double lag_ms = 0) {
   SampledRange result;
   std::size_t count = 0;
   for (const GpuSample& sample : usage.samples) {
-    if (!(sample.reading.*member)) continue;
+    if (!(sample.reading.*member) || sample.at_ms < usage.samples.front().at_ms + lag_ms) continue;
     const auto value = static_cast<double>(*(sample.reading.*member));
     result.min = count == 0 ? value : std::min(result.min, value);
     result.max = count == 0 ? value : std::max(result.max, value);
@@ -35,7 +40,7 @@ std::optional<double> counted_power_w(const Usage& usage) {
     }
     before = now;
   }
-  if (first == last) return std::nullopt;
+  if (first == nullptr || static_cast<double>(last - first) < kCountedSamples) return std::nullopt;
   return (*last->reading.energy_j - *first->reading.energy_j) / ((last->at_ms - first->at_ms) / 1e3);
 }
 
@@ -45,8 +50,8 @@ Utilisation summarize(const Usage& usage, bool alternated) {
   Utilisation result;
   result.samples = usage.samples.size();
   result.alternated = alternated;
-  result.gpu_percent = range(usage, &GpuReading::gpu_percent);
-  result.memory_percent = range(usage, &GpuReading::memory_percent);
+  result.gpu_percent = range(usage, &GpuReading::gpu_percent, kPercentLagMs);
+  result.memory_percent = range(usage, &GpuReading::memory_percent, kPercentLagMs);
   result.sm_clock_mhz = range(usage, &GpuReading::sm_clock_mhz);
   result.power_w = range(usage, &GpuReading::power_w);
   result.temperature_c = range(usage, &GpuReading::temperature_c);

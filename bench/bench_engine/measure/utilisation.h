@@ -28,7 +28,7 @@ enum class EnergySource : std::uint8_t { Counter, Power };
 struct Utilisation {
   std::size_t samples = 0;  ///< of the GPU
   bool alternated = false;  ///< with other cases, in bursts that are shorter than what NVML averages over
-  std::optional<SampledRange> gpu_percent;
+  std::optional<SampledRange> gpu_percent;  ///< this and the next: without the first 0.2 s
   std::optional<SampledRange> memory_percent;
   std::optional<SampledRange> sm_clock_mhz;
   std::optional<SampledRange> power_w;
@@ -59,7 +59,8 @@ struct Usage {
 Utilisation summarize(const Usage& usage, bool alternated);
 
 /// Energy of pictures that follow each other without a pause, `ms_per_picture` apart: mean power times that. The power
-/// is that of the energy counter where there is one that moved and no other case ran between, else the mean of samples.
+/// is that of the energy counter where there is one, enough samples, and no other case between; else the mean of
+/// samples.
 void add_energy(const Usage& usage, double ms_per_picture, Utilisation& utilisation);
 
 }  // namespace mobicuda::bench
