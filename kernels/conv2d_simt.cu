@@ -1,5 +1,5 @@
-// Convolution as a matrix product of gathered pixels, exact float and double: variants, limits, launch.
-// The kernel and the sums of ordinary units: conv2d_simt.cuh. Double on tensor cores: conv2d_dmma.cuh.
+// Convolution as a matrix product of gathered pixels, exact float and double, and half of any channels: variants,
+// limits, launch. The kernel and the sums of ordinary units: conv2d_simt.cuh. Double on tensor cores: conv2d_dmma.cuh.
 // Shared memory: a ring of slices, and the partial sums where groups of threads share a tile's sum; 53 to 131 KB.
 
 #include <limits>
@@ -20,10 +20,10 @@ using Input = Conv2dParams::Input;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-template <class S, bool kWhole, class X, class T>
+template <class S, bool kWhole, class X, class E>
 cudaError_t launch_gathered(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
-  const auto kernel = convolution::gathered_kernel<S, kWhole, X, T>;
-  constexpr std::size_t kSharedBytes = S::template Shape<T>::kSharedBytes;
+  const auto kernel = convolution::gathered_kernel<S, kWhole, X, E>;
+  constexpr std::size_t kSharedBytes = S::template Shape<Real<E>>::kSharedBytes;
   if (const cudaError_t error = allow_shared_memory(kernel, kSharedBytes); error != cudaSuccess) return error;
   convolution::GatheredArguments args{};
   args.conv = convolution::arguments(p);
@@ -38,23 +38,23 @@ cudaError_t launch_gathered(const Conv2dParams& p, const Conv2dBuffers& buffers,
     args.conv.grid = items;
     const dim3 grid((items.items + S::kBm - 1) / S::kBm, static_cast<unsigned>(args.column_tiles * p.groups));
     return launch(kernel, grid, dim3(S::kThreads), kSharedBytes, where, args, picture<X>(buffers.x, first, x_picture),
-                  static_cast<const T*>(buffers.packed), buffers.bias, picture<T>(buffers.residual, first, y_picture),
-                  static_cast<T*>(buffers.y) + first * y_picture);
+                  static_cast<const E*>(buffers.packed), buffers.bias, picture<E>(buffers.residual, first, y_picture),
+                  static_cast<E*>(buffers.y) + first * y_picture);
   };
   return for_each_chunk(p.n, p.out_h, p.out_w, 1, launch_chunk);
 }
 
-template <class S, class X, class T>
+template <class S, class X, class E>
 cudaError_t launch_from(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
-  if constexpr (std::is_same_v<X, T>) {
-    const bool whole = p.input != Input::NchwFloat && p.c_in / p.groups % kWide<T> == 0 && aligned_16(buffers.x);
-    if (whole) return launch_gathered<S, true, X, T>(p, buffers, where);
+  if constexpr (std::is_same_v<X, Real<E>>) {  // half is converted while it is gathered, value by value
+    const bool whole = p.input != Input::NchwFloat && p.c_in / p.groups % kWide<X> == 0 && aligned_16(buffers.x);
+    if (whole) return launch_gathered<S, true, X, E>(p, buffers, where);
   }
-  return launch_gathered<S, false, X, T>(p, buffers, where);
+  return launch_gathered<S, false, X, E>(p, buffers, where);
 }
 
-/// OfFloat, OfDouble: the configurations of the variant, void where it has none.
-template <class OfFloat, class OfDouble>
+/// OfFloat, OfDouble, OfHalf: the configurations of the variant, void where it has none.
+template <class OfFloat, class OfDouble, class OfHalf>
 cudaError_t launch_variant(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   if constexpr (!std::is_void_v<OfFloat>) {
     if (p.elem == Elem::F32) return launch_from<OfFloat, float, float>(p, buffers, where);
@@ -65,17 +65,25 @@ cudaError_t launch_variant(const Conv2dParams& p, const Conv2dBuffers& buffers, 
     }
     if (p.elem == Elem::F64) return launch_from<OfDouble, float, double>(p, buffers, where);
   }
+  if constexpr (!std::is_void_v<OfHalf>) {
+    if (p.elem == Elem::F16 && p.input == Input::NhwcElem) {
+      return launch_from<OfHalf, __half, __half>(p, buffers, where);
+    }
+    if (p.elem == Elem::F16) return launch_from<OfHalf, float, __half>(p, buffers, where);
+  }
   return cudaErrorInvalidValue;
 }
 
-template <class OfFloat, class OfDouble>
+template <class OfFloat, class OfDouble, class OfHalf>
 bool supports_variant(const Conv2dParams& p, int compute_capability) {
   constexpr int kOutputs = 4;     // of which a group has a multiple
   constexpr int kLeastTile = 32;  // channels
   constexpr int kTensorCores = 90;
   constexpr int kLargeSharedMemory = 80;
-  if (p.input == Input::NhwcUint8 || p.elem == Elem::F16) return false;
-  if (p.elem == Elem::F32 ? std::is_void_v<OfFloat> : std::is_void_v<OfDouble>) return false;
+  if (p.input == Input::NhwcUint8) return false;
+  if (p.elem == Elem::F32 && std::is_void_v<OfFloat>) return false;
+  if (p.elem == Elem::F64 && std::is_void_v<OfDouble>) return false;
+  if (p.elem == Elem::F16 && std::is_void_v<OfHalf>) return false;
   if (compute_capability < (std::is_void_v<OfFloat> ? kTensorCores : kLargeSharedMemory)) return false;
   const int group_out = p.c_out / p.groups;
   const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups);
@@ -83,14 +91,14 @@ bool supports_variant(const Conv2dParams& p, int compute_capability) {
          std::int64_t{p.groups} * ceil_div(group_out, kLeastTile) <= kMaxGridYz;
 }
 
-template <class OfFloat, class OfDouble>
+template <class OfFloat, class OfDouble, class OfHalf = void>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
   using S = std::conditional_t<std::is_void_v<OfFloat>, OfDouble, OfFloat>;
   return {variant,
           name,
           {S::kBm, S::kBn, S::kBk, 1},
-          supports_variant<OfFloat, OfDouble>,
-          launch_variant<OfFloat, OfDouble>};
+          supports_variant<OfFloat, OfDouble, OfHalf>,
+          launch_variant<OfFloat, OfDouble, OfHalf>};
 }
 
 using Variant = Conv2dVariant;
@@ -100,9 +108,9 @@ constexpr Conv2dEntry kEntries[] = {
     //         bm   bn  bk tm tn split_k stages min_blocks
     entry<Simt<128, 128, 16, 8, 8, 1, 3, 2>, void>(Variant::Simt128x128x16, "simt_128x128x16"),
     entry<Simt<128, 64, 16, 8, 8, 1, 3, 3>, Simt<128, 64, 16, 8, 8, 1, 3, 2>>(Variant::Simt128x64x16, "simt_128x64x16"),
-    entry<Simt<64, 64, 16, 8, 4, 1, 3, 4>, Simt<64, 64, 16, 8, 4, 1, 3, 2>>(Variant::Simt64x64x16, "simt_64x64x16"),
-    entry<Simt<32, 32, 32, 4, 4, 4, 4, 2>, Simt<32, 32, 32, 4, 4, 4, 4, 1>>(Variant::Simt32x32x32K4, "simt_32x32x32_k4"),
-    entry<Simt<16, 32, 64, 4, 4, 8, 4, 2>, Simt<16, 32, 64, 4, 4, 8, 4, 1>>(Variant::Simt16x32x64K8, "simt_16x32x64_k8"),
+    entry<Simt<64, 64, 16, 8, 4, 1, 3, 4>, Simt<64, 64, 16, 8, 4, 1, 3, 2>, Simt<64, 64, 16, 8, 4, 1, 3, 4>>(Variant::Simt64x64x16, "simt_64x64x16"),
+    entry<Simt<32, 32, 32, 4, 4, 4, 4, 2>, Simt<32, 32, 32, 4, 4, 4, 4, 1>, Simt<32, 32, 32, 4, 4, 4, 4, 2>>(Variant::Simt32x32x32K4, "simt_32x32x32_k4"),
+    entry<Simt<16, 32, 64, 4, 4, 8, 4, 2>, Simt<16, 32, 64, 4, 4, 8, 4, 1>, Simt<16, 32, 64, 4, 4, 8, 4, 2>>(Variant::Simt16x32x64K8, "simt_16x32x64_k8"),
     //               bm   bn  bk  warps m, n, k stages min_blocks
     entry<void, Dmma<128, 64, 16, 4, 2, 1, 4, 1>>(Variant::Dmma128x64x16, "dmma_128x64x16"),
     entry<void, Dmma<64, 64, 16, 2, 2, 1, 4, 3>>(Variant::Dmma64x64x16, "dmma_64x64x16"),

@@ -7,7 +7,8 @@
 namespace mobicuda::kernels::convolution {
 
 // Any convolution as a matrix product that gathers its left factor: rows are output pixels, columns a group's output
-// channels, k counts (ky, kx, ci), as the packed weights do. Exact float (no TF32) or double.
+// channels, k counts (ky, kx, ci), as the packed weights do. Exact float (no TF32) or double; half is multiplied and
+// added as float.
 // Block -> kBm pixels x kBn channels of one group. Slices of kBk of both factors pass through a ring of kStages buffers
 // in shared memory, filled ahead of the arithmetic; pixels outside the image are filled with zeros.
 // Thread of k group g -> kTm rows and, in runs of 16 bytes, kTn columns; it reads the gathered rows 16 bytes of k at a
@@ -130,9 +131,9 @@ __device__ __forceinline__ void gather_slice(const GatheredArguments& args, cons
   }
 }
 
-/// Fills a slice of weights, (kBk, kBn), from column `column` of the packed rows on.
-template <class S, class T>
-__device__ __forceinline__ void fill_weights(const GatheredArguments& args, const T* weight, int slice, int column,
+/// Fills a slice of weights, (kBk, kBn), from column `column` of the packed rows on. Half becomes float on the way.
+template <class S, class E, class T>
+__device__ __forceinline__ void fill_weights(const GatheredArguments& args, const E* weight, int slice, int column,
                                              T* to) {
   using Shape = typename S::template Shape<T>;
   constexpr int kRun = Shape::kRun;
@@ -146,9 +147,17 @@ __device__ __forceinline__ void fill_weights(const GatheredArguments& args, cons
     const int chunk = i % kChunks;
     const int k = slice * S::kBk + row;
     const bool inside = k < args.k && column + chunk * kRun < args.conv.weight_pitch;
-    const T* from = weight + static_cast<std::size_t>(k) * args.conv.weight_pitch + column + chunk * kRun;
-    gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(to + row * Shape::kWPitch + chunk * kRun),
-                            inside ? from : weight, inside);
+    const E* from = weight + static_cast<std::size_t>(k) * args.conv.weight_pitch + column + chunk * kRun;
+    T* const into = to + row * Shape::kWPitch + chunk * kRun;
+    if constexpr (std::is_same_v<E, T>) {
+      gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(into), inside ? from : weight, inside);
+    } else {
+      const auto packed = inside ? load<kRun>(from) : Packet<E, kRun>{};
+      Packet<T, kRun> values;
+#pragma unroll
+      for (int e = 0; e < kRun; ++e) values.item[e] = to_real(packed.item[e]);
+      store(into, values);
+    }
   }
 }
 
@@ -254,9 +263,9 @@ __device__ __forceinline__ void meet(Sums& sums, T* partial) {
 }
 
 /// Finishes and stores a tile whose first output is (pixel0, column0), of a group whose channels end at group_end.
-template <class S, class Sums, class T>
+template <class S, class T, class Sums, class E>
 __device__ __forceinline__ void finish(const Arguments& a, Sums& sums, std::uint32_t pixel0, int column0, int group_end,
-                                       const float* bias, const T* residual, T* y) {
+                                       const float* bias, const E* residual, E* y) {
   constexpr int kRun = Sums::kRun;
   const bool whole_runs = a.c_out % kRun == 0 && group_end % kRun == 0;
   sums.for_each_run([&](int number, int row, int column, const T(&run)[kRun]) {
@@ -264,14 +273,14 @@ __device__ __forceinline__ void finish(const Arguments& a, Sums& sums, std::uint
     const int co = column0 + column;
     if (!owns<S, Sums>(number) || pixel >= a.grid.items || co >= group_end) return;
     const std::size_t at = static_cast<std::size_t>(pixel) * a.c_out + co;
-    Packet<T, kRun> result;
+    Packet<E, kRun> result;
 #pragma unroll
     for (int e = 0; e < kRun; ++e) {
       if (co + e >= group_end) break;
       T value = run[e];
       if (bias != nullptr) value += __ldg(bias + co + e);
-      if (residual != nullptr) value += residual[at + e];
-      result.item[e] = apply_compactly(a.activation, value);
+      if (residual != nullptr) value += to_real(residual[at + e]);
+      result.item[e] = from_real<E>(apply_compactly(a.activation, value));
     }
     if (whole_runs) {
       store(y + at, result);
@@ -284,11 +293,12 @@ __device__ __forceinline__ void finish(const Arguments& a, Sums& sums, std::uint
   });
 }
 
-/// grid (tiles of pixels, tiles of channels of all groups)
-template <class S, bool kWhole, class X, class T>
+/// grid (tiles of pixels, tiles of channels of all groups). E: the element type of weights, residual and y.
+template <class S, bool kWhole, class X, class E>
 __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
-    gathered_kernel(const GatheredArguments args, const X* x, const T* weight, const float* bias, const T* residual,
-                    T* y) {
+    gathered_kernel(const GatheredArguments args, const X* x, const E* weight, const float* bias, const E* residual,
+                    E* y) {
+  using T = Real<E>;
   using Shape = typename S::template Shape<T>;
   extern __shared__ __align__(16) unsigned char gathered_shared[];
   T* const x_slices = reinterpret_cast<T*>(gathered_shared);
@@ -334,7 +344,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     slot = slot + 1 == S::kStages ? 0 : slot + 1;
   }
   if constexpr (S::kSplitK > 1) meet<S>(sums, partial);
-  finish<S>(a, sums, pixel0, column0, group_end, bias, residual, y);
+  finish<S, T>(a, sums, pixel0, column0, group_end, bias, residual, y);
 }
 
 }  // namespace mobicuda::kernels::convolution

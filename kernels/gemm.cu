@@ -189,8 +189,8 @@ constexpr Entry kEntries[] = {
     simt<SimtConfig{256,  16, 16,  8, 4,      1,      3,     true,          4}>(GemmVariant::Simt256x16x16, "simt_256x16x16"),
     simt<SimtConfig{ 64,  64, 16,  8, 4,      1,      3,    false,          4}, true>(GemmVariant::Simt64x64x16, "simt_64x64x16"),
     simt<SimtConfig{ 32,  32, 32,  4, 4,      4,      8,    false,          2}, true>(GemmVariant::Simt32x32x32K4, "simt_32x32x32_k4"),
-    simt<SimtConfig{ 16,  32, 64,  4, 4,      8,      6,     true,          2}, false, true>(GemmVariant::Simt16x32x64K8, "simt_16x32x64_k8"),
-    simt<SimtConfig{ 16,  16, 128, 4, 4,     16,      9,     true,          2}, false, true>(GemmVariant::Simt16x16x128K16, "simt_16x16x128_k16"),
+    simt<SimtConfig{ 16,  32, 64,  4, 4,      8,      6,     true,          2}, true>(GemmVariant::Simt16x32x64K8, "simt_16x32x64_k8"),
+    simt<SimtConfig{ 16,  16, 128, 4, 4,     16,      9,     true,          2}, true>(GemmVariant::Simt16x16x128K16, "simt_16x16x128_k16"),
     {GemmVariant::Gemv, "gemv", {kGemvRows, kGemvThreads / 32, 1, 32, kGemvThreads}, 0, false, kGemvRows * kMaxGridYz,
      {no_shared_bytes, no_shared_bytes, no_shared_bytes}, {launch_gemv<float>, launch_gemv<__half>, launch_gemv<double>}},
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks

@@ -94,9 +94,11 @@ class PlanMaker {
     info.flops = flops_per_picture(graph_, node);
     info.activation_bytes = elements * element_bytes_;
     info.weight_bytes = lowered.weight_bytes;
+    info.value = graph_.value(node.output).name;
     plan_.weight_bytes += lowered.weight_bytes;
     plan_.workspace_bytes = std::max(plan_.workspace_bytes, lowered.workspace_bytes);
-    plan_.steps.push_back({std::move(info), std::move(lowered.run)});
+    plan_.steps.push_back(
+        {std::move(info), std::move(lowered.run), view.output, graph_.value(node.output).desc.layout});
   }
 
   const Graph& graph_;

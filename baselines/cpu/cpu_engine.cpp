@@ -5,7 +5,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <mobicuda/tensor.h>
+
 #include "baselines/cpu/aligned_buffer.h"
+#include "graph/logical_floats.h"
 
 namespace mobicuda::cpu {
 namespace {
@@ -142,6 +145,14 @@ class CpuSession final : public Session {
     std::vector<double> medians;
     for (std::vector<double>& step_times : times) medians.push_back(median(step_times));
     return medians;
+  }
+
+  void do_execute_layer(std::int64_t n, std::size_t layer) override { plan_.steps[layer].run(context_for(n)); }
+
+  void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override {
+    const Step& step = plan_.steps[layer];
+    const std::span stored(buffers_[index(step.output)], output.size() * sizeof(T));
+    to_logical_floats(stored, {dtype_of<T>(), step.info.output, step.output_layout}, n, output);
   }
 
   static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }

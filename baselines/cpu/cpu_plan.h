@@ -35,6 +35,8 @@ inline constexpr int kNoBuffer = -1;
 struct Step {
   LayerInfo info;
   std::function<void(const StepContext&)> run;
+  int output = kNoBuffer;
+  Layout output_layout = Layout::NCHW;
 };
 
 /// A tensor of a plan, for max_batch pictures.

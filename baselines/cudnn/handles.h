@@ -8,9 +8,9 @@
 
 namespace mobicuda::cudnn {
 
-/// Held while a session calls the libraries, or starts or ends its use of them: cuDNN does not promise that execution
-/// plans, which sessions share, are thread-safe, and plans failed while other threads started or ended sessions. With
-/// captured CUDA graphs each session has its turn once.
+/// Held while a session enqueues or captures a whole network, or starts or ends its use of the libraries: cuDNN does
+/// not promise that execution plans, which sessions share, are thread-safe, and starting and ending a handle waits for
+/// the device, which breaks off other threads' captures. With captured CUDA graphs each session has its turn once.
 [[nodiscard]] std::unique_lock<std::mutex> take_turn();
 
 /// cuDNN and cuBLASLt handles that enqueue on one stream: one set for each session. Not thread-safe.

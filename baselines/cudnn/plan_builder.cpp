@@ -45,7 +45,9 @@ PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layou
 CudaPlan PlanBuilder::build() {
   if (options_.picture_input) normalize_pictures();
   for (const Node& node : graph_.nodes()) {
+    const std::size_t before = steps_.size();
     std::visit([&](const auto& op) { emit(node, op); }, node.op);
+    if (steps_.size() > before) show(node);
   }
   return finish();
 }
@@ -73,6 +75,7 @@ CudaPlan PlanBuilder::finish() {
   plan.workspace_bytes = workspace_bytes_;
   plan.weight_bytes = weights_.bytes();
   plan.keep_alive.push_back(weights_.upload());
+  plan.take_turn = take_turn;
   plan.make_session_state = [](cudaStream_t stream) { return std::make_shared<Handles>(stream); };
   plan.min_batch = options_.max_batch;
   return plan;
@@ -99,7 +102,6 @@ void PlanBuilder::add_step(LayerInfo info, std::initializer_list<int> buffers, E
     buffer.last_step = std::max(buffer.last_step, step);
   }
   steps_.push_back({std::move(info), [enqueue = std::move(enqueue)](const CudaStepContext& context) {
-                      const auto turn = take_turn();
                       Handles& handles = *static_cast<Handles*>(context.session_state);
                       if (const cudaError_t status = handles.bind(context.stream); status != cudaSuccess) return status;
                       return enqueue(context, handles);
@@ -126,6 +128,15 @@ const PlanBuilder::Stored& PlanBuilder::stored(ValueId id) const {
 
 void PlanBuilder::set_stored(const Node& node, const Stored& value) {
   values_[static_cast<std::size_t>(node.output)] = value;
+}
+
+void PlanBuilder::show(const Node& node) {
+  CudaStep& step = steps_.back();
+  const Value& value = graph_.value(node.output);
+  if (step.info.output != value.desc.shape) return;
+  const Stored& where = stored(node.output);
+  step.info.value = value.name;
+  step.result = {where.place.buffer, where.place.offset, where.dtype, where.layout, where.pitch};
 }
 
 PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {

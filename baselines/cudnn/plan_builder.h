@@ -118,6 +118,8 @@ class PlanBuilder {
   /// A place for a node's output: the engine's output buffer when the format is the one it wants.
   Stored new_output(const Node& node, DType dtype);
   void set_stored(const Node& node, const Stored& value);
+  /// The last step has finished the node's output: it can be looked at there.
+  void show(const Node& node);
   void normalize_pictures();
   Stored in_plan_format(const Stored& value, std::string_view name);
   /// As in_plan_format, but possibly a part of a wider tensor.

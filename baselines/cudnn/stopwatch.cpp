@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "cudnn/handles.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda::cudnn {
@@ -46,11 +47,13 @@ double Stopwatch::launched(const Work& work) const {
 
 double Stopwatch::replayed(const Work& work, double estimate, double limit) const {
   const int replays = std::clamp(static_cast<int>(kReplayLength / std::max(estimate, 1e-3)), kMinReplays, kMaxReplays);
+  std::unique_lock<std::mutex> turn = take_turn();
   if (cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return kRefused;
   bool captured = true;
   for (int i = 0; i < replays && captured; ++i) captured = work() == cudaSuccess;
   cudaGraph_t raw_graph = nullptr;
   captured = cudaStreamEndCapture(stream_, &raw_graph) == cudaSuccess && captured;
+  turn.unlock();
   const Graph graph(raw_graph);
   if (!captured) return kRefused;
   cudaGraphExec_t raw_exec = nullptr;

@@ -146,6 +146,18 @@ std::vector<Implementation> list_implementations(int device) {
   return list;
 }
 
+Case named_case(const std::string& text, Precision precision, const std::vector<Implementation>& implementations,
+                const std::string& option) {
+  const Request request = parse_request(text);
+  const Implementation& implementation = find(implementations, request.name);
+  if (!implementation.unavailable.empty()) {
+    throw Error(ErrorCode::device_unavailable, option + ' ' + text, implementation.unavailable);
+  }
+  precision = request.precision.value_or(precision);
+  if (!runs(implementation, precision)) throw UsageError(option + ": " + lacks(implementation, precision));
+  return {implementation.name, precision, implementation.processor, implementation.make, {}};
+}
+
 Selection select_cases(const Options& options, const std::vector<Implementation>& implementations) {
   Selection selection;
   for (const std::string& text : options.implementations) {

@@ -42,6 +42,12 @@ struct Selection {
   std::vector<std::string> notes;  ///< what was left out, and why
 };
 
+/// A case by its name, "cpu" or "cpu:fp64"; where it names no precision it has that one. Throws UsageError when there
+/// is no such implementation or precision, and Error(device_unavailable), which says what `option` asked for, when it
+/// cannot run here.
+Case named_case(const std::string& text, Precision precision, const std::vector<Implementation>& implementations,
+                const std::string& option);
+
 /// Turns --impl, --precision and --reference into cases. An unknown name throws UsageError, and so does a
 /// precision that NAME:PRECISION asks for in vain; an implementation that is named but cannot run here
 /// throws Error(device_unavailable). What "all" names and cannot run, and pairs of the two lists that do not

@@ -3,19 +3,15 @@
 #include <iostream>
 #include <string_view>
 
-#include <mobicuda/error.h>
-
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/options.h"
-#include "bench_engine/progress.h"
 #include "bench_engine/report/report_command.h"
 #include "bench_engine/report/report_json.h"
 #include "bench_engine/report/report_text.h"
 #include "bench_engine/run.h"
 #include "bench_engine/tensors/golden.h"
-#include "bench_engine/tensors/thresholds.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -23,24 +19,6 @@ namespace {
 int fail(ExitCode code, const std::string& message) {
   std::cerr << "bench_engine: " << message << '\n';
   return code;
-}
-
-int measure(const Options& options, Report& report) {
-  try {
-    Progress progress(std::cerr, stderr_style(options.quiet));
-    run_benchmark(options, std::cout, progress, report);
-  } catch (const UsageError& error) {
-    return fail(kExitUsage, error.what());
-  } catch (const Error& error) {
-    report.error = error.what();
-    return fail(error.code() == ErrorCode::device_unavailable ? kExitNoDevice : kExitRuntime, error.what());
-  } catch (const std::exception& error) {
-    report.error = error.what();
-    return fail(kExitRuntime, error.what());
-  }
-  report.missed = missed_thresholds(options, report);
-  if (report.interrupted) return kExitInterrupted;
-  return report.missed.empty() ? kExitOk : kExitThresholdMissed;
 }
 
 int run(int argc, const char* const* argv) {
@@ -55,7 +33,7 @@ int run(int argc, const char* const* argv) {
     return kExitOk;
   }
   Report report;
-  const int code = measure(options, report);
+  const int code = run_and_judge(options, list_implementations(options.device), std::cout, std::cerr, report);
   if (code == kExitUsage || (!report.error.empty() && report.cases.empty())) return code;
   print_report(std::cout, options, report);
   export_files(options, report);

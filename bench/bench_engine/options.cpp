@@ -21,6 +21,7 @@ Examples:
   bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
   bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
   bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
+  bench_engine --impl custom --model m.onnx --fp16 --compare cpu,cudnn:fp16   (layer by layer)
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
   bench_engine report out.json --html out.html                 (a page of such a file; report --help)
   bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
@@ -223,6 +224,21 @@ void add_golden_options(CLI::App& app, Options& options, RawOptions& raw) {
         "Exit 3 when a number is more float32 steps away from the golden one");
 }
 
+void add_layer_options(CLI::App& app, Options& options) {
+  const auto* group = "Layer by layer";
+  add_list(app, "--compare", options.compare,
+           "Compare each tensor that a layer computes with that of these implementations, on the timed input; without "
+           ":precision at fp32, or fp64 where the one compared is")
+      ->type_name("NAME[:PRECISION][,..]")
+      ->group(group);
+  app.add_option("--compareThreshold", options.compare_threshold,
+                 "Exit 3 when ||tensor - reference|| / ||reference|| is larger (default by precision: fp32 6.1e-5, "
+                 "fp16 and tf32 0.0625, fp64 1.2e-7)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("X")
+      ->group(group);
+}
+
 void add_report_options(CLI::App& app, Options& options) {
   const auto* group = "Reports";
   app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
@@ -312,6 +328,7 @@ void check(const Options& options) {
       (options.mean_threshold || options.relative_l2_threshold || options.cosine_threshold || options.ulp_threshold)) {
     throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");
   }
+  if (options.compare_threshold && options.compare.empty()) throw UsageError("--compareThreshold needs --compare");
   if (options.sample_interval_ms > 0 && options.sample_interval_ms < kMinSampleIntervalMs) {
     throw UsageError("--sampleInterval: must be 0 or at least 1 ms");
   }
@@ -359,6 +376,7 @@ ParsedCommandLine parse_command_line(int argc, const char* const* argv, std::ost
   add_timing_options(app, options, raw);
   add_accuracy_options(app, options, raw);
   add_golden_options(app, options, raw);
+  add_layer_options(app, options);
   add_report_options(app, options);
   try {
     app.parse(argc, argv);

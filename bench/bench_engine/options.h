@@ -60,6 +60,9 @@ struct Options {
   std::optional<double> cosine_threshold;
   std::optional<double> ulp_threshold;
 
+  std::vector<std::string> compare;         ///< "cpu", "cudnn:fp16": layer by layer with these
+  std::optional<double> compare_threshold;  ///< relative L2 of a tensor; absent: by precision
+
   bool dump_profile = false;
   bool dump_layer_info = false;
   bool dump_output = false;

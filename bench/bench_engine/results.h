@@ -9,6 +9,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
@@ -35,18 +36,6 @@ struct ModelInfo {
 /// From this share of a run's GPU time on, the host's time to enqueue one is warned of. Not 1: the timed loop takes
 /// more of the host than the run alone. Kernels launched one by one, which the host does bound, measure 0.85 (H100).
 inline constexpr double kEnqueueBound = 0.8;
-
-/// How far the outputs of the timed input are from those of --golden.
-struct GoldenComparison {
-  std::int64_t elements = 0;
-  std::int64_t pictures = 0;
-  double max_abs = 0;      ///< this, mean_abs, relative_l2 and max_ulp: infinity when one of two is not finite
-  double mean_abs = 0;     ///< mean |got - golden|
-  double relative_l2 = 0;  ///< ||got - golden|| / ||golden||
-  double cosine = 1;       ///< of the angle between both; NaN when one of two is not finite
-  double max_ulp = 0;      ///< most float32 steps between two numbers
-  std::int64_t top1_equal = 0;
-};
 
 /// "cpu fp32", "cpu fp32, 3 threads".
 std::string case_label(const std::string& implementation, Precision precision, std::optional<int> threads);
@@ -78,6 +67,7 @@ struct CaseResult {
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
   std::optional<GoldenComparison> golden;
+  std::vector<LayerComparison> layer_comparisons;  ///< one for each implementation of --compare
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled

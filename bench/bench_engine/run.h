@@ -1,7 +1,10 @@
 #pragma once
 
 #include <iosfwd>
+#include <vector>
 
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/implementations.h"
 #include "bench_engine/options.h"
 #include "bench_engine/progress.h"
 #include "bench_engine/results.h"
@@ -11,6 +14,11 @@ namespace mobicuda::bench {
 /// Does what the options ask for: loads, times, profiles, compares, classifies. Prints what it has
 /// loaded on `out`, tells `progress` of each step and leaves what it found in `report`, which holds the part before
 /// the failure when this throws: UsageError, mobicuda::Error. Returns early, with report.interrupted, on Ctrl-C.
-void run_benchmark(const Options& options, std::ostream& out, Progress& progress, Report& report);
+void run_benchmark(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+                   Progress& progress, Report& report);
+
+/// run_benchmark() and the thresholds of the options. What goes wrong is told on `err`, and is in the report.
+ExitCode run_and_judge(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+                       std::ostream& err, Report& report);
 
 }  // namespace mobicuda::bench

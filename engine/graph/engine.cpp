@@ -8,11 +8,12 @@
 namespace mobicuda {
 
 // One call at a time: a second thread gets an Error instead of corrupted activations.
-Session::ExclusiveUse::ExclusiveUse(Session& session) : session_(session) {
+Session::ExclusiveUse::ExclusiveUse(Session& session, Use use) : session_(session) {
   if (session_.in_use_.exchange(true)) {
     throw Error(ErrorCode::invalid_argument, "session", "is in use by another thread",
                 "create one session for each thread; they share the engine's weights");
   }
+  if (use == Use::Whole) session_.next_layer_ = 0;
 }
 
 Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
@@ -142,6 +143,45 @@ std::vector<double> Session::profile(std::int64_t n, int iterations) {
     throw Error(ErrorCode::invalid_argument, "iterations", "must be >= 1, got " + std::to_string(iterations));
   }
   return do_profile(n, iterations);
+}
+
+void Session::execute_layer(std::int64_t n, std::size_t layer) {
+  const ExclusiveUse guard(*this, Use::LayerByLayer);
+  check_batch(n);
+  const std::size_t layers = engine_->layers().size();
+  const bool follows = layer == 0 || (layer == next_layer_ && n == layers_batch_);
+  if (!follows || layer >= layers) {
+    throw Error(ErrorCode::invalid_argument, "layer",
+                "must be 0" +
+                    (next_layer_ > 0 && next_layer_ < layers
+                         ? " or, with a batch of " + std::to_string(layers_batch_) + ", " + std::to_string(next_layer_)
+                         : std::string()) +
+                    ", got " + std::to_string(layer) + " with a batch of " + std::to_string(n),
+                "layers run one after the other, and another call in between starts over");
+  }
+  next_layer_ = 0;  // unless the layer runs
+  do_execute_layer(n, layer);
+  next_layer_ = layer + 1;
+  layers_batch_ = n;
+}
+
+void Session::get_layer_output(std::span<float> output) {
+  const ExclusiveUse guard(*this, Use::LayerByLayer);
+  if (next_layer_ == 0) {
+    throw Error(ErrorCode::invalid_argument, "get_layer_output", "no layer was executed last", "call execute_layer()");
+  }
+  const LayerInfo& info = engine_->layers()[next_layer_ - 1];
+  if (info.value.empty()) {
+    throw Error(ErrorCode::invalid_argument, "layer '" + info.name + "'", "finishes no tensor of the model",
+                "see LayerInfo::value");
+  }
+  const std::int64_t wanted = layers_batch_ * info.output.elements();
+  if (static_cast<std::int64_t>(output.size()) != wanted) {
+    throw Error(ErrorCode::invalid_argument, "output",
+                "must hold " + std::to_string(wanted) + " values for " + std::to_string(layers_batch_) +
+                    " pictures of " + to_string(info.output) + ", got " + std::to_string(output.size()));
+  }
+  do_get_layer_output(layers_batch_, next_layer_ - 1, output);
 }
 
 Engine::Engine(EngineOptions options, TensorDesc input, TensorDesc output)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace mobicuda {
@@ -38,6 +39,25 @@ constexpr ProductTime kTimes[] = {
 };
 // clang-format on
 
+/// From so many bytes on the input and the output of a layer are not in the L2 cache, and every kernel waits for them.
+constexpr double kCachedBytes = 36e6;
+constexpr double kBytesPerUs = 2e6;
+
+double memory_us(const kernels::Conv2dParams& params) {
+  constexpr double kHalf = 2;
+  const double pixels_in = static_cast<double>(params.n) * params.h * params.w;
+  const double pixels_out = static_cast<double>(params.n) * params.out_h * params.out_w;
+  const double bytes = kHalf * (pixels_in * params.c_in + pixels_out * params.c_out * (params.residual ? 2 : 1));
+  return bytes > kCachedBytes ? bytes / kBytesPerUs : 0;
+}
+
+/// Of gemm's mma_128x96x32, which conv2d has not: the best for few inputs.
+double narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
+  const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
+  const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
+  return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
+}
+
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
@@ -46,6 +66,26 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
 }
 
 }  // namespace
+
+std::optional<Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& params, int compute_capability,
+                                                 int multiprocessors) {
+  // gemm's own tiles are as fast as conv2d's on mma. Smaller savings the times above do not tell.
+  constexpr double kLeastSaving = 2;  // us
+  std::optional<Conv2dVariant> best;
+  double best_time = std::numeric_limits<double>::infinity();
+  double gemm_time = narrow_gemm_us(params, multiprocessors);
+  for (const ProductTime& time : kTimes) {
+    if (!supports(time.variant, params, compute_capability)) continue;
+    const double expected = std::max(expected_us(time, params, multiprocessors), memory_us(params));
+    if (time.variant < Conv2dVariant::Wgmma128x64x64) {
+      gemm_time = std::min(gemm_time, expected);
+    } else if (expected < best_time) {
+      best = time.variant;
+      best_time = expected;
+    }
+  }
+  return best_time + kLeastSaving < std::max(gemm_time, memory_us(params)) ? best : std::nullopt;
+}
 
 std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
                                             int multiprocessors) {

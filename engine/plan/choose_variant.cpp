@@ -19,6 +19,7 @@ using namespace kernels;
 
 constexpr BlockForm kBlockForms[] = {BlockForm::Layers, BlockForm::ExpandDepthwise, BlockForm::Fused};
 constexpr BlockForm kPairForms[] = {BlockForm::Layers, BlockForm::Fused};
+constexpr PointwiseKernel kPointwiseKernels[] = {PointwiseKernel::Gemm, PointwiseKernel::Conv2d};
 
 template <class Variant>
 std::string names_of(std::span<const Variant> variants) {
@@ -70,8 +71,11 @@ class GemmShape {
     prefer(waves(32, 32) >= 0.9, Mma32x32x64K2);
     prefer(waves(16, 32) >= 0.75 && !(k >= 1024 && waves(16, 32) <= 1), Mma16x32x128K4);
     prefer(true, Mma16x16x256K8);
+    // Rows that do not start on 16 bytes.
     prefer(waves(64, 64) >= 1, Simt64x64x16);
-    prefer(true, Simt32x32x32K4);
+    prefer(waves(32, 32) >= 0.9, Simt32x32x32K4);
+    prefer(waves(16, 32) >= 0.75, Simt16x32x64K8);
+    prefer(true, Simt16x16x128K16);
     return found;
   }
 
@@ -163,6 +167,8 @@ std::string_view name(BlockForm form) {
   return "";
 }
 
+std::string_view name(PointwiseKernel kernel) { return kernel == PointwiseKernel::Gemm ? "gemm" : "conv2d"; }
+
 VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::string>& by_name)
     : gpu_(gpu), by_name_(by_name) {
   for (const auto& [kernel, variant] : by_name_) {
@@ -186,10 +192,12 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
       require_name(squeeze_excite_variants(), kernel, variant);
     } else if (kernel == "head" || kernel == "stem" || kernel == "gate") {
       require_name(std::span<const BlockForm>(kPairForms), kernel, variant);
+    } else if (kernel == "pointwise") {
+      require_name(std::span<const PointwiseKernel>(kPointwiseKernels), kernel, variant);
     } else {
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + kernel + "' has variants",
                   "choose one of gemm, depthwise_conv, conv2d, inverted_residual, expand_depthwise, pointwise_pool, "
-                  "stem_block, squeeze_excite, block, head, stem, gate");
+                  "stem_block, squeeze_excite, block, head, stem, gate, pointwise");
     }
   }
 }
@@ -244,6 +252,16 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   append(gathered_variants(params, gpu_.multiprocessors));
   append({Stem3x3P2C4, Direct4x4, Direct});
   return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
+}
+
+PointwiseKernel VariantChooser::pointwise(const Conv2dParams& params) const {
+  if (const auto named = by_name_.find("pointwise"); named != by_name_.end()) {
+    return named->second == name(PointwiseKernel::Conv2d) && runs(params) ? PointwiseKernel::Conv2d
+                                                                          : PointwiseKernel::Gemm;
+  }
+  const bool faster = !by_name_.contains("gemm") && !by_name_.contains("conv2d") &&
+                      product_beyond_gemm(params, gpu_.compute_capability, gpu_.multiprocessors).has_value();
+  return faster ? PointwiseKernel::Conv2d : PointwiseKernel::Gemm;
 }
 
 bool VariantChooser::runs(const Conv2dParams& params) const {

@@ -32,6 +32,12 @@ enum class BlockForm {
 /// "layers", "expand_depthwise", "fused".
 std::string_view name(BlockForm form);
 
+/// What runs a pointwise convolution by itself: conv2d has products with wgmma.
+enum class PointwiseKernel { Gemm, Conv2d };
+
+/// "gemm", "conv2d".
+std::string_view name(PointwiseKernel kernel);
+
 struct FormChoice {
   BlockForm form = BlockForm::Layers;
   std::string_view why;  ///< for people; static
@@ -50,6 +56,8 @@ class VariantChooser {
   kernels::Conv2dVariant conv2d(const kernels::Conv2dParams& params) const;
   /// Whether conv2d() would find one.
   bool runs(const kernels::Conv2dParams& params) const;
+  /// By name ("pointwise"), else the one expected to be faster; gemm where one of its variants is named.
+  PointwiseKernel pointwise(const kernels::Conv2dParams& params) const;
   kernels::InvertedResidualVariant inverted_residual(const kernels::InvertedResidualParams& params) const;
   kernels::ExpandDepthwiseVariant expand_depthwise(const kernels::ExpandDepthwiseParams& params) const;
 

@@ -142,6 +142,15 @@ Chosen<Conv2dVariant> LayerChooser::choose(const std::string& layer, const Conv2
   return choose_kernel("conv2d", layer, params);
 }
 
+PointwiseKernel LayerChooser::pointwise(const std::string& layer, const GemmParams& gemm, const Conv2dParams& conv2d) {
+  const PointwiseKernel expected = rule_.pointwise(conv2d);
+  if (!cache_ || expected == PointwiseKernel::Gemm || named({"pointwise"})) return expected;
+  const std::vector<Kernels> candidates{{timed(choose(layer, gemm).variant, gemm)},
+                                        {timed(choose(layer, conv2d).variant, conv2d)}};
+  const std::size_t fast = fastest(layer, timed_shape(conv2d), candidates, 1).candidate;
+  return fast == 0 ? PointwiseKernel::Gemm : PointwiseKernel::Conv2d;
+}
+
 Chosen<GemmVariant> LayerChooser::project_behind(const Kernels& before, const std::string& layer,
                                                  const InvertedResidualParams& block) {
   const GemmParams project = project_layer(block);

@@ -43,6 +43,9 @@ class LayerChooser {
   Chosen<kernels::GemmVariant> choose(const std::string& layer, const kernels::GemmParams& params);
   Chosen<kernels::DepthwiseConvVariant> choose(const std::string& layer, const kernels::DepthwiseConvParams& params);
   Chosen<kernels::Conv2dVariant> choose(const std::string& layer, const kernels::Conv2dParams& params);
+  /// Which of the two runs a pointwise convolution.
+  PointwiseKernel pointwise(const std::string& layer, const kernels::GemmParams& gemm,
+                            const kernels::Conv2dParams& conv2d);
 
   /// `may_fuse`: the block's residual, if it has one, is its own input. `expand_depthwise` is null without expand.
   ChosenBlock block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,

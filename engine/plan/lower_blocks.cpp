@@ -228,6 +228,7 @@ void Lowering::lower_expand_depthwise(const Block& block) {
                                               context.buffers[x.buffer], we.get(), be.get<float>(), wd.get(),
                                               bd.get<float>(), context.buffers[y.buffer], launch_of(context));
            });
+  show(block.depthwise->output);
   lower(*block.project, std::get<Conv2d>(block.project->op));
 }
 

@@ -5,10 +5,9 @@ namespace mobicuda {
 
 void Lowering::lower(const Node& node, const Conv2d& op) {
   const Shape& weight = shape(node.inputs[Conv2d::kWeight]);
-  if (is_pointwise(op, weight)) {
+  if (is_pointwise(op, weight) && !runs_in_conv2d(node, op)) {
     const Shape& x = shape(node.inputs[Conv2d::kInput]);
-    lower_gemm(node, as_int(x[2] * x[3]), as_int(weight[0]), as_int(weight[1]), node.inputs[Conv2d::kBias],
-               node.inputs[Conv2d::kResidual], op.activation);
+    lower_gemm(node, as_int(x[2] * x[3]), node.inputs[Conv2d::kResidual], op.activation);
   } else if (is_depthwise(op, weight)) {
     lower_depthwise(node, op);
   } else {
@@ -16,29 +15,47 @@ void Lowering::lower(const Node& node, const Conv2d& op) {
   }
 }
 
-void Lowering::lower(const Node& node, const Gemm& op) {
-  const Shape& weight = shape(node.inputs[Gemm::kWeight]);
-  lower_gemm(node, 1, as_int(weight[0]), as_int(weight[1]), node.inputs[Gemm::kBias], kNoValue, op.activation);
+void Lowering::lower(const Node& node, const Gemm& op) { lower_gemm(node, 1, kNoValue, op.activation); }
+
+bool Lowering::runs_in_conv2d(const Node& node, const Conv2d& op) {
+  const ValueId input = node.inputs[Conv2d::kInput];
+  const Storage& x = storage_of(input);
+  const bool dense = x.buffer != kNoBuffer && x.pitch == 0 && x.elem == elem_ && x.buffer != input_.buffer;
+  if (!dense || is_final(node.output) || projects_.contains(&node)) return false;
+  kernels::Conv2dParams conv2d = conv2d_params(node, op);
+  if (const auto place = places_.find(node.output); place != places_.end()) conv2d.y_pitch = place->second.pitch;
+  const int rows_a_picture = as_int(shape(input)[2] * shape(input)[3]);
+  const auto gemm = gemm_params(node, rows_a_picture, node.inputs[Conv2d::kResidual], op.activation);
+  return chooser_.pointwise(node.origin.label(), gemm, conv2d) == PointwiseKernel::Conv2d;
 }
 
-// Positions of input and weight are the same in Conv2d and Gemm.
-void Lowering::lower_gemm(const Node& node, int rows_a_picture, int n, int k, ValueId bias_id, ValueId residual_id,
-                          const Activation& activation) {
+// Positions of input, weight and bias are the same in Conv2d and Gemm.
+kernels::GemmParams Lowering::gemm_params(const Node& node, int rows_a_picture, ValueId residual_id,
+                                          const Activation& activation) const {
+  const Shape& weight = shape(node.inputs[Conv2d::kWeight]);
+  kernels::GemmParams params;
+  params.elem = elem_;
+  params.output = elem_;
+  params.m = as_int(options_.max_batch) * rows_a_picture;
+  params.n = as_int(weight[0]);
+  params.k = as_int(weight[1]);
+  params.bias = node.inputs[Conv2d::kBias] != kNoValue;
+  params.residual = residual_id != kNoValue;
+  params.activation = as_kernel_activation(activation);
+  return params;
+}
+
+void Lowering::lower_gemm(const Node& node, int rows_a_picture, ValueId residual_id, const Activation& activation) {
+  kernels::GemmParams params = gemm_params(node, rows_a_picture, residual_id, activation);
+  const int n = params.n;
+  const int k = params.k;
   const Storage x = read_rows(node.inputs[Conv2d::kInput]);
   const Storage residual = residual_id == kNoValue ? Storage{} : read_input(residual_id);
   const Packed weight = pack(node, node.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem_, n, k),
                              [&](const float* w, void* packed) { kernels::gemm_pack(elem_, n, k, w, packed); });
-  const Packed bias = pack_floats(bias_id);
+  const Packed bias = pack_floats(node.inputs[Conv2d::kBias]);
   const Storage y = make_rows(node, true);
-  kernels::GemmParams params;
-  params.elem = elem_;
   params.output = y.elem;
-  params.n = n;
-  params.k = k;
-  params.bias = bias_id != kNoValue;
-  params.residual = residual_id != kNoValue;
-  params.activation = as_kernel_activation(activation);
-  params.m = as_int(options_.max_batch) * rows_a_picture;
   const auto chosen = choose(node, params);
   params.x_pitch = x.pitch;
   params.y_pitch = y.pitch;

@@ -27,20 +27,26 @@ CudaPlan Lowering::run() {
   find_squeeze_excites();
   place_joined();
   for (const Node& node : graph_.nodes()) {
-    if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
-    if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
-    if (const auto head = heads_.find(&node); head != heads_.end()) lower_head(node, head->second);
-    if (const auto block = squeeze_excites_.find(&node); block != squeeze_excites_.end()) {
-      lower_squeeze_excite(node, block->second);
-    }
-    if (in_blocks_.contains(&node)) continue;
-    std::visit([&](const auto& op) { lower(node, op); }, node.op);
+    const std::size_t before = plan_.steps.size();
+    lower_node(node);
+    if (plan_.steps.size() > before) show(node.output);
   }
   chooser_.finish();
   write_output();
   place_buffers();
   upload_weights();
   return std::move(plan_);
+}
+
+void Lowering::lower_node(const Node& node) {
+  if (const auto block = blocks_.find(&node); block != blocks_.end()) lower_block(block->second);
+  if (stem_block_ && &node == stem_block_->block.project) lower_stem_block(*stem_block_);
+  if (const auto head = heads_.find(&node); head != heads_.end()) lower_head(node, head->second);
+  if (const auto block = squeeze_excites_.find(&node); block != squeeze_excites_.end()) {
+    lower_squeeze_excite(node, block->second);
+  }
+  if (in_blocks_.contains(&node)) return;
+  std::visit([&](const auto& op) { lower(node, op); }, node.op);
 }
 
 int Lowering::add_buffer(CudaBuffer::Place place, std::int64_t bytes_a_picture) {
@@ -173,6 +179,16 @@ void Lowering::place_buffers() {
   const MemoryPlan memory = plan_memory(requests);
   for (std::size_t i = 0; i < owners.size(); ++i) plan_.buffers[owners[i]].offset = memory.offsets[i];
   plan_.arena_bytes = memory.arena_bytes;
+}
+
+void Lowering::show(ValueId id) {
+  CudaStep& step = plan_.steps.back();
+  const Storage& storage = storage_of(id);
+  const Value& value = graph_.value(id);
+  if (storage.buffer == kNoBuffer || step.info.output != value.desc.shape) return;
+  const DType dtype = storage.elem == Elem::F64 ? DType::F64 : storage.elem == Elem::F16 ? DType::F16 : DType::F32;
+  step.info.value = value.name;
+  step.result = {storage.buffer, storage.first * size_of(dtype), dtype, value.desc.layout, storage.pitch};
 }
 
 LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string reason) const {

@@ -141,6 +141,7 @@ class Lowering {
   }
 
   void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
+  void lower_node(const Node& node);
 
   void write_output();
 
@@ -159,6 +160,9 @@ class Lowering {
     }
     plan_.steps.push_back({std::move(info), std::move(enqueue)});
   }
+
+  /// The last step has finished this value: it can be looked at there.
+  void show(ValueId id);
 
   LayerInfo describe(const Node& node, std::string kernel, std::string reason = {}) const;
 
@@ -273,8 +277,11 @@ class Lowering {
 
   void lower(const Node& node, const Conv2d& op);
   void lower(const Node& node, const Gemm& op);
-  void lower_gemm(const Node& node, int rows_a_picture, int n, int k, ValueId bias_id, ValueId residual_id,
-                  const Activation& activation);
+  /// Whether conv2d runs this pointwise convolution: it reads dense pixels in elem_ and writes elem_.
+  bool runs_in_conv2d(const Node& node, const Conv2d& op);
+  void lower_gemm(const Node& node, int rows_a_picture, ValueId residual_id, const Activation& activation);
+  kernels::GemmParams gemm_params(const Node& node, int rows_a_picture, ValueId residual_id,
+                                  const Activation& activation) const;
   void lower_depthwise(const Node& node, const Conv2d& op);
   void lower_conv2d(const Node& node, const Conv2d& op);
   kernels::Conv2dParams conv2d_params(const Node& node, const Conv2d& op) const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -25,11 +26,21 @@ struct CudaStepContext {
   void* session_state = nullptr;   ///< what CudaPlan::make_session_state returned
 };
 
+/// Where a step leaves the value it finishes, as LayerInfo::value names it.
+struct CudaStepResult {
+  int buffer = -1;          ///< of CudaPlan::buffers; none where LayerInfo::value is empty
+  std::int64_t offset = 0;  ///< bytes into it
+  DType dtype = DType::F32;
+  Layout layout = Layout::NCHW;
+  std::int64_t pitch = 0;  ///< NHWC: elements from pixel to pixel of the wider value it is a slice of; 0: dense
+};
+
 /// One kernel (or library call) of a compiled network. `enqueue` must only enqueue: it runs during stream
 /// capture as well. It returns a status; the session adds the layer's name and throws.
 struct CudaStep {
   LayerInfo info;
   std::function<cudaError_t(const CudaStepContext&)> enqueue;
+  CudaStepResult result{};
 };
 
 /// A tensor of a plan, for max_batch pictures. Offset in the arena, or one of the two session-owned ends.
@@ -50,6 +61,8 @@ struct CudaPlan {
   std::vector<std::shared_ptr<const void>> keep_alive;
   /// Per-session library state (handles bound to the session's stream); may be empty.
   std::function<std::shared_ptr<void>(cudaStream_t)> make_session_state;
+  /// Held while a session enqueues or captures the steps; empty where sessions need not wait for each other.
+  std::function<std::unique_lock<std::mutex>()> take_turn;
   /// The smallest batch that the steps run; a session rounds n up to it (cuDNN plans have one batch size).
   std::int64_t min_batch = 1;
 };

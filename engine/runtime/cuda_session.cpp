@@ -6,6 +6,7 @@
 
 #include <mobicuda/cuda_interop.h>
 
+#include "graph/logical_floats.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda {
@@ -92,6 +93,11 @@ void CudaSession::allocate_buffers() {
   }
 }
 
+std::unique_lock<std::mutex> CudaSession::take_turn() const {
+  const auto& take = cuda_engine_->plan().take_turn;
+  return take ? take() : std::unique_lock<std::mutex>();
+}
+
 void CudaSession::bind_ends(const Ends& ends) {
   const CudaPlan& plan = cuda_engine_->plan();
   for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -101,15 +107,20 @@ void CudaSession::bind_ends(const Ends& ends) {
   }
 }
 
-void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
-                                const std::function<void(std::size_t)>& after_step) {
-  const CudaPlan& plan = cuda_engine_->plan();
+CudaStepContext CudaSession::context_for(std::int64_t n, cudaStream_t stream) const {
   CudaStepContext context;
-  context.n = std::max(n, plan.min_batch);
+  context.n = std::max(n, cuda_engine_->plan().min_batch);
   context.stream = stream;
   context.buffers = buffers_.data();
   context.workspace = workspace_.data();
   context.session_state = session_state_.get();
+  return context;
+}
+
+void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
+                                const std::function<void(std::size_t)>& after_step) {
+  const CudaPlan& plan = cuda_engine_->plan();
+  CudaStepContext context = context_for(n, stream);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     context.programmatic = i > 0 && !after_step && cuda_engine_->options().programmatic_launch;
     cuda_check(plan.steps[i].enqueue(context), "layer '" + plan.steps[i].info.name + "'");
@@ -133,6 +144,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
 
 void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
   if (!cuda_engine_->options().cuda_graph) {
+    const auto turn = take_turn();
     enqueue(n, ends, stream);
     return;
   }
@@ -141,6 +153,7 @@ void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stre
   if (found != captured_.end()) {
     captured_.splice(captured_.begin(), captured_, found);
   } else {
+    const auto turn = take_turn();
     auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
     captured_.push_front({n, ends, std::move(graph)});
     if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
@@ -269,10 +282,12 @@ std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
     cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
                "recording an event");
   };
+  std::unique_lock<std::mutex> turn = take_turn();
   const GraphExec graph(stream_.get(), [&] {
     record(0);
     enqueue_steps(n, stream_.get(), [&](std::size_t step) { record(step + 1); });
   });
+  if (turn.owns_lock()) turn.unlock();
   std::vector<std::vector<double>> samples(steps);
   for (int i = 0; i < iterations; ++i) {
     graph.launch(stream_.get());
@@ -282,6 +297,37 @@ std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
   std::vector<double> medians;
   std::transform(samples.begin(), samples.end(), std::back_inserter(medians), median);
   return medians;
+}
+
+void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
+  select_device(cuda_engine_->options().device);
+  bind_ends(own_ends());
+  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  const std::string what = "layer '" + step.info.name + "'";
+  cuda_check(step.enqueue(context_for(n, stream_.get())), what);
+  cuda_check(cudaStreamSynchronize(stream_.get()), what);
+}
+
+void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {
+  select_device(cuda_engine_->options().device);
+  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  const CudaStepResult& result = step.result;
+  const Shape& shape = step.info.output;
+  const auto size = static_cast<std::size_t>(size_of(result.dtype));
+  const std::byte* source =
+      static_cast<const std::byte*>(buffers_[static_cast<std::size_t>(result.buffer)]) + result.offset;
+  std::vector<std::byte> stored(output.size() * size);
+  const std::string what = "copying the output of layer '" + step.info.name + "'";
+  if (result.pitch == 0) {
+    cuda_check(cudaMemcpyAsync(stored.data(), source, stored.size(), cudaMemcpyDeviceToHost, stream_.get()), what);
+  } else {
+    const std::size_t pixel = static_cast<std::size_t>(shape[1]) * size;
+    cuda_check(cudaMemcpy2DAsync(stored.data(), pixel, source, static_cast<std::size_t>(result.pitch) * size, pixel,
+                                 stored.size() / pixel, cudaMemcpyDeviceToHost, stream_.get()),
+               what);
+  }
+  cuda_check(cudaStreamSynchronize(stream_.get()), what);
+  to_logical_floats(stored, {result.dtype, shape, result.layout}, n, output);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "runtime/cuda_engine.h"
@@ -42,6 +43,8 @@ class CudaSession final : public Session {
   void do_enqueue_staged(std::int64_t n) override;
   std::vector<double> do_time_executions(std::int64_t n, int iterations) override;
   std::vector<double> do_profile(std::int64_t n, int iterations) override;
+  void do_execute_layer(std::int64_t n, std::size_t layer) override;
+  void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override;
 
   /// Where a run reads and writes; with host memory it copies from there first, and to there last.
   struct Ends {
@@ -60,7 +63,10 @@ class CudaSession final : public Session {
   };
 
   void allocate_buffers();
+  /// CudaPlan::take_turn.
+  std::unique_lock<std::mutex> take_turn() const;
   void bind_ends(const Ends& ends);
+  CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
   /// Enqueues all steps; `after_step` may record events between them.
   void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
   /// Enqueues all steps with their transfers.

@@ -1,5 +1,7 @@
 #include "bench_report.h"
 
+#include <limits>
+
 using namespace mobicuda;
 using namespace mobicuda::bench;
 
@@ -30,6 +32,27 @@ Report report_of_two() {
   report.cases[1].comparison = comparison;
   report.cases[1].speed_up = {0.125, 0.125, 0.125};
   return report;
+}
+
+LayerComparison layers_that_diverge() {
+  LayerComparison comparison;
+  comparison.reference = "cpu fp32";
+  comparison.threshold = 0.125;
+  ComparedLayer layer{"t0", "features.0", "conv2d/direct", "conv2d/fp32", "1x8x4x4", {}, false};
+  layer.difference.max_abs = 0.5;
+  layer.difference.mean_abs = 0.25;
+  layer.difference.relative_l2 = 0.0625;
+  layer.difference.cosine = 0.75;
+  layer.difference.max_ulp = 7;
+  comparison.layers.push_back(layer);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  layer.tensor = "t1<";
+  layer.layer = "features.1";
+  layer.difference = {0, 0, kInfinity, kInfinity, kInfinity, std::numeric_limits<double>::quiet_NaN(), kInfinity, 0};
+  layer.diverged = true;
+  comparison.layers.push_back(layer);
+  comparison.not_compared = {{"to_fp32(t1)", "finishes no tensor of the model"}};
+  return comparison;
 }
 
 Report profiled_report() {

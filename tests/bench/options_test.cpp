@@ -127,6 +127,8 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   mistake({"--maxImages", "3"}, "need --images");
   mistake({"--golden", "/nonexistent.npy"}, "--golden: no such file");
   mistake({"--ulpThreshold", "4"}, "need --golden");
+  mistake({"--compareThreshold", "1"}, "--compareThreshold needs --compare");
+  mistake({"--compare", "cpu", "--compareThreshold", "-1"}, "--compareThreshold");
   mistake({"--precision", "fp8"}, "fp8");
   mistake({"--iterations", "0"}, "--iterations");
   mistake({"--kernelVariant", "gemm"}, "KERNEL=NAME");

@@ -97,6 +97,7 @@ TEST_CASE("a report is read as it was written", "[report]") {
   report.cases[1].comparison->max_abs = std::numeric_limits<double>::infinity();
   report.cases[0].gpu_memory_used = -5;
   report.cases[0].threads = 2;
+  report.cases[0].layer_comparisons = {layers_that_diverge()};
   const std::string text = json_report(Options(), report);
   ReportFile file = parse_report(text, "r.json");
   CHECK(std::isinf(file.report.cases[1].comparison->max_abs));
@@ -164,6 +165,7 @@ TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[repo
   full.fewer_images.push_back(*full.images);
   full.cases[0].threads = 2;
   full.cases[0].golden.emplace();
+  full.cases[0].layer_comparisons = {layers_that_diverge()};
   full.cases[0].enqueue_ms = 0.1;
   full.cases[0].utilisation.emplace();
   full.cases[0].utilisation->power_w = SampledRange{3, 1, 5};

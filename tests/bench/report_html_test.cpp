@@ -81,6 +81,21 @@ TEST_CASE("the page of a report is well-formed and holds its numbers", "[report]
   CHECK(html.find("http") == std::string::npos);
 }
 
+TEST_CASE("comparisons layer by layer have a section, open where a tensor is beyond its threshold", "[report]") {
+  Report report = profiled_report();
+  CHECK(html_report(written_and_read(report)).find("Layer by layer") == std::string::npos);
+  report.cases[0].layer_comparisons = {layers_that_diverge()};
+  const std::string html = html_report(written_and_read(report));
+  CHECK(why_not_well_formed(html) == "");
+  CHECK_THAT(html, contains("<details open=\"open\"><summary>Layer by layer: custom fp32, batch 2, against cpu fp32"));
+  for (const char* part :
+       {"<tr class=\"hot worse\"><td class=\"l\">t1&lt;", "FIRST BEYOND", "to_fp32(t1)", "0.750000000"}) {
+    CHECK_THAT(html, contains(part));
+  }
+  report.cases[0].layer_comparisons[0].layers.pop_back();
+  CHECK_THAT(html_report(written_and_read(report)), contains("<details><summary>Layer by layer"));
+}
+
 TEST_CASE("names out of a file cannot become markup", "[report]") {
   Report report = profiled_report();
   const std::string evil = "</title><script>alert(\"&'1')</script>";

@@ -62,6 +62,42 @@ TEST_CASE("golden comparisons and threads are in every report", "[report]") {
   CHECK_THAT(text.str(), contains("0.750000000"));
 }
 
+TEST_CASE("comparisons layer by layer are in every report", "[report]") {
+  Report report = report_of_two();
+  report.cases[0].layer_comparisons = {layers_that_diverge()};
+  const json document = json::parse(json_report(Options(), report));
+  CHECK_FALSE(document["results"][1].contains("layerComparisons"));
+  const json& comparison = document["results"][0]["layerComparisons"][0];
+  CHECK(comparison["reference"] == "cpu fp32");
+  CHECK(comparison["threshold"] == 0.125);
+  CHECK(comparison["firstDiverging"] == "t1<");
+  CHECK(comparison["tensors"][0] == json{{"tensor", "t0"},
+                                         {"layer", "features.0"},
+                                         {"kernel", "conv2d/direct"},
+                                         {"referenceKernel", "conv2d/fp32"},
+                                         {"shape", "1x8x4x4"},
+                                         {"maxAbs", 0.5},
+                                         {"meanAbs", 0.25},
+                                         {"relativeL2", 0.0625},
+                                         {"cosine", 0.75},
+                                         {"maxUlp", 7},
+                                         {"diverged", false}});
+  CHECK(comparison["tensors"][1]["relativeL2"].is_null());
+  CHECK(comparison["notCompared"][0]["layer"] == "to_fp32(t1)");
+  CHECK_THAT(csv_report(report), contains(",2,1,inf,inf,nan,inf\n"));
+  std::ostringstream text;
+  print_report(text, Options(), report);
+  CHECK_THAT(text.str(), contains("Layer by layer: custom fp32, batch 2, against cpu fp32"));
+  CHECK_THAT(text.str(), contains("FIRST BEYOND"));
+  CHECK_THAT(text.str(), contains("left out: to_fp32(t1): finishes no tensor"));
+  CHECK_THAT(text.str(), contains("1 are beyond 1.2e-01, first 't1<' of layer 'features.1'"));
+  const std::vector<std::string> missed = missed_thresholds(Options(), report);
+  REQUIRE(missed.size() == 1);
+  CHECK_THAT(missed[0], contains("custom fp32, batch 2: layer 'features.1' (conv2d/direct) is the first that differs"));
+  report.cases[0].layer_comparisons[0].layers.pop_back();
+  CHECK(missed_thresholds(Options(), report).empty());
+}
+
 TEST_CASE("evaluations of fewer pictures come before the last one", "[report]") {
   Report report = report_of_two();
   CHECK_FALSE(json::parse(json_report(Options(), report)).contains("fewerImages"));
@@ -104,6 +140,7 @@ TEST_CASE("exports have the fields of trtexec", "[report]") {
 TEST_CASE("every row of the CSV has as many cells as its header", "[report]") {
   Report report = report_of_two();
   report.cases[1].golden = GoldenComparison();
+  report.cases[1].layer_comparisons = {layers_that_diverge()};
   std::istringstream csv(csv_report(report));
   std::string header;
   std::getline(csv, header);

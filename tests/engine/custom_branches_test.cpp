@@ -189,6 +189,32 @@ TEST_CASE("custom: every variant of squeeze_excite runs by name") {
   }
 }
 
+TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into its part of joined values",
+          "[sanitize]") {
+  for (const Precision precision : kPrecisions) {
+    for (const char* kernel : {"gemm", "conv2d"}) {
+      CAPTURE(to_string(precision), kernel);
+      TestNetwork network(Shape{1, 8, 7, 6});
+      network.conv(16, 3, 1, {1, 1, 1, 1});
+      const ValueId left = network.conv(24, 1);
+      network.add(Add{}, {left, left});
+      const ValueId middle = network.conv(24, 3, 1, {1, 1, 1, 1});
+      const ValueId joined = network.conv(16, 1);
+      network.add(Concat{1}, {network.add(Unary{UnaryKind::Tanh}, {middle}), joined});
+      network.conv(12, 3);
+      const Graph graph = std::move(network).build();
+      EngineOptions options = guarded(precision);
+      options.kernel_variants["pointwise"] = kernel;
+      check(graph, precision, options);
+      const auto engine = make_custom_backend()->compile(graph, options);
+      const auto gemms = std::count_if(engine->layers().begin(), engine->layers().end(),
+                                       [](const LayerInfo& layer) { return layer.kernel.starts_with("gemm"); });
+      const int apart = precision == Precision::Fp16 ? 0 : 1;  // else conv2d writes no pixels that lie apart
+      CHECK(gemms == (kernel == std::string_view("gemm") ? 2 : apart));
+    }
+  }
+}
+
 TEST_CASE("custom: products of equal values, of a map of pixels and of rows equal the oracle", "[sanitize]") {
   for (const Precision precision : kPrecisions) {
     for (const int form : {0, 1, 2}) {

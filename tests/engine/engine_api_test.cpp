@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <thread>
 
 #include <mobicuda/mobicuda.h>
 
+#include "graph/logical_floats.h"
 #include "support/catch.h"
 #include "support/graphs.h"
 #include "support/pictures.h"
@@ -158,6 +161,91 @@ TEST_CASE("staged runs equal plain ones") {
   CHECK(session->staged_output(1).size() == 10);
   CHECK(contains(message_of([&] { session->run_staged(3); }), "must be 1 to 2, got 3"));
   CHECK(contains(message_of([&] { session->staged_pictures(1); }), "EngineOptions::picture_input"));
+}
+
+TEST_CASE("layers run one by one, and each shows what it computed in the order of its shape") {
+  constexpr std::array kMix{1.0F, 2.0F, 0.0F, -1.0F};
+  TestNetwork network(Shape{1, 2, 3, 2});
+  const ValueId weight = network.builder().add_constant("w", HostTensor::of<float>(Shape{2, 2, 1, 1}, kMix));
+  network.add(Conv2d{{1, 1}, {1, 1}, {}, 1, Activation::relu()}, {network.last(), weight, kNoValue, kNoValue}, "mix");
+  network.head(4);
+  const Graph graph = std::move(network).build();
+  const auto input = test::random_uniform(9, 2 * 12);
+  for (const Precision precision : {Precision::Fp32, Precision::Fp64}) {
+    EngineOptions options;
+    options.precision = precision;
+    options.max_batch = 3;
+    const auto engine = make_cpu_backend()->compile(graph, options);
+    const auto session = engine->create_session();
+    std::vector<float> logits(8);
+    session->run(input, logits);
+    session->set_input(input);
+    std::vector<float> values;
+    for (std::size_t i = 0; i < engine->layers().size(); ++i) {
+      const LayerInfo& layer = engine->layers()[i];
+      session->execute_layer(2, i);
+      values.assign(static_cast<std::size_t>(2 * layer.output.elements()), -1.0F);
+      session->get_layer_output(values);
+      if (layer.value != "mix.out") continue;
+      for (std::size_t at = 0; at < 24; ++at) {
+        const std::size_t pixel = at % 6;
+        const std::size_t first = at / 12 * 12;
+        const float expected =
+            at % 12 < 6 ? input[first + pixel] + 2 * input[first + 6 + pixel] : -input[first + 6 + pixel];
+        CHECK(values[at] == Approx(std::max(expected, 0.0F)));
+      }
+    }
+    CHECK(engine->layers().back().value == "classifier.out");
+    CHECK(values == logits);
+  }
+}
+
+TEST_CASE("layers run in order only, with one batch and nothing in between") {
+  const auto engine = small_engine(2);
+  const auto session = engine->create_session();
+  std::vector<float> output(2 * 3 * 8 * 8);
+  CHECK(contains(message_of([&] { session->get_layer_output(output); }), "no layer was executed"));
+  CHECK(contains(message_of([&] { session->execute_layer(1, 1); }), "must be 0, got 1"));
+  CHECK(contains(message_of([&] { session->execute_layer(3, 0); }), "must be 1 to 2, got 3"));
+  session->execute_layer(2, 0);
+  CHECK(contains(message_of([&] { session->get_layer_output(std::span(output).first(7)); }), "got 7"));
+  CHECK_NOTHROW(session->get_layer_output(output));
+  CHECK(contains(message_of([&] { session->execute_layer(1, 1); }), "must be 0 or, with a batch of 2, 1, got 1"));
+  CHECK(contains(message_of([&] { session->execute_layer(2, 2); }), "got 2"));
+  session->execute_layer(2, 1);
+  session->execute_layer(2, 0);
+  session->execute(1);
+  CHECK(contains(message_of([&] { session->execute_layer(2, 1); }), "must be 0, got 1"));
+  CHECK(contains(message_of([&] { session->get_layer_output(output); }), "no layer was executed"));
+  for (std::size_t i = 0; i < engine->layers().size(); ++i) session->execute_layer(1, i);
+  CHECK(contains(message_of([&] { session->execute_layer(1, engine->layers().size()); }), "must be 0, got"));
+}
+
+TEST_CASE("what an engine stores becomes floats in logical order") {
+  const TensorDesc nhwc{DType::F16, Shape{1, 2, 1, 3}, Layout::NHWC};
+  // 1, -2, 0.5, the smallest subnormal, infinity, -0; then NaN and numbers.
+  const std::array<std::uint16_t, 12> halves{0x3C00, 0xC000, 0x3800, 0x0001, 0x7C00, 0x8000,
+                                             0x7E00, 0x4000, 0x4200, 0x4400, 0x7BFF, 0x0000};
+  std::array<float, 12> floats{};
+  to_logical_floats(std::as_bytes(std::span(halves)), nhwc, 2, floats);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  CHECK(floats[0] == 1);
+  CHECK(floats[1] == 0.5F);
+  CHECK(floats[2] == kInfinity);
+  CHECK(floats[3] == -2);
+  CHECK(floats[4] == 0x1p-24F);
+  CHECK((floats[5] == 0 && std::signbit(floats[5])));
+  CHECK(std::isnan(floats[6]));
+  CHECK(std::vector<float>(floats.begin() + 7, floats.end()) == std::vector<float>{3, 65504, 2, 4, 0});
+
+  const std::array<double, 6> doubles{1, 2, 3, 4, 5, 1.0 / 3};
+  to_logical_floats(std::as_bytes(std::span(doubles)), {DType::F64, nhwc.shape, Layout::NHWC}, 1,
+                    std::span(floats).first(6));
+  CHECK(std::vector<float>(floats.begin(), floats.begin() + 6) == std::vector<float>{1, 3, 5, 2, 4, 1.0F / 3});
+  to_logical_floats(std::as_bytes(std::span(doubles)), {DType::F64, Shape{1, 6}, Layout::NCHW}, 1,
+                    std::span(floats).first(6));
+  CHECK(floats[1] == 2);
+  CHECK_THROWS_AS(to_logical_floats({}, {DType::I8, Shape{1, 6}, Layout::NCHW}, 0, {}), Error);
 }
 
 TEST_CASE("picture_input is refused where it makes no sense") {

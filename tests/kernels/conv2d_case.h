@@ -129,7 +129,7 @@ class Device {
 
 /// Products of halves, summed on tensor cores.
 inline bool on_tensor_cores(Conv2dVariant variant, const Conv2dParams& p) {
-  return p.elem == Elem::F16 && kernels::conv2d_tile(variant).bk > 0;
+  return p.elem == Elem::F16 && variant >= Conv2dVariant::Mma128x128x64;
 }
 
 /// Takes the network's input as half.

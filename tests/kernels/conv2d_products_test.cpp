@@ -57,7 +57,8 @@ TEST_CASE("conv2d as a matrix product equals the oracle on layers of ResNet, VGG
       {1, 7, 512, 512, 3, 1, 1, 1},   {2, 7, 512, 512, 3, 1, 1, 1},  {2, 56, 128, 128, 3, 2, 1, 1},
       {1, 56, 256, 512, 1, 2, 0, 1},  {2, 28, 64, 96, 5, 1, 2, 1},   {1, 35, 48, 64, 5, 1, 2, 1},
       {1, 27, 96, 256, 5, 1, 2, 2},   {1, 13, 384, 384, 3, 1, 1, 2}, {8, 28, 256, 512, 3, 1, 1, 1},
-      {33, 14, 256, 256, 3, 1, 1, 1}, {5, 32, 16, 16, 3, 1, 1, 1},   {2, 299, 32, 64, 3, 2, 1, 1}};
+      {33, 14, 256, 256, 3, 1, 1, 1}, {5, 32, 16, 16, 3, 1, 1, 1},   {2, 299, 32, 64, 3, 2, 1, 1},
+      {4, 14, 1024, 256, 1, 1, 0, 1}, {2, 56, 64, 256, 1, 1, 0, 1}};
   std::uint32_t seed = 5000;
   for (const Layer& layer : kLayers) {
     Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.size, layer.size, layer.c_out, layer.stride);
@@ -85,6 +86,28 @@ TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and
       p.kernel_h = p.kernel_w = layer.kernel;
       p.pad_top = p.pad_left = layer.pad;
       p.out_h = p.out_w = output_extent(layer.size, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+      check_against_oracle(p, seed += 10);
+    }
+  }
+}
+
+TEST_CASE("conv2d in half equals the oracle on channels that are no multiple of 8, as in LeNet", "[sanitize]") {
+  struct Layer {
+    int n, h, w, c_in, c_out, kernel, groups;
+  };
+  constexpr Layer kLayers[] = {{3, 12, 12, 20, 50, 5, 1}, {1, 9, 7, 3, 7, 3, 1}, {2, 5, 6, 12, 24, 1, 2}};
+  std::uint32_t seed = 8000;
+  for (const Input input : {Input::NhwcElem, Input::NchwFloat}) {
+    for (const Layer& layer : kLayers) {
+      Conv2dParams p = stem(Elem::F16, input, layer.n, layer.h, layer.w, layer.c_out, 1);
+      p.c_in = layer.c_in;
+      p.groups = layer.groups;
+      p.kernel_h = p.kernel_w = layer.kernel;
+      p.pad_top = p.pad_left = 0;
+      p.out_h = output_extent(layer.h, layer.kernel, 1, 1, 0, 0);
+      p.out_w = output_extent(layer.w, layer.kernel, 1, 1, 0, 0);
+      p.residual = true;
+      REQUIRE(for_each_variant(p, [](Conv2dVariant) {}) >= 4);  // direct and three products
       check_against_oracle(p, seed += 10);
     }
   }

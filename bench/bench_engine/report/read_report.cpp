@@ -145,6 +145,39 @@ std::optional<Comparison> comparison(const Field& f) {
   return result;
 }
 
+// As comparison(): what is not finite is null.
+GoldenComparison difference(const Field& f) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  GoldenComparison result;
+  result.max_abs = f["maxAbs"].number(kInfinity);
+  result.mean_abs = f["meanAbs"].number(kInfinity);
+  result.relative_l2 = f["relativeL2"].number(kInfinity);
+  result.cosine = f["cosine"].number(std::numeric_limits<double>::quiet_NaN());
+  result.max_ulp = f["maxUlp"].number(kInfinity);
+  return result;
+}
+
+LayerComparison layer_comparison(const Field& f) {
+  LayerComparison result;
+  result.reference = f["reference"].text();
+  result.threshold = f["threshold"].number();
+  for (const Field& one : f["tensors"].elements()) {
+    ComparedLayer layer;
+    layer.tensor = one["tensor"].text();
+    layer.layer = one["layer"].text();
+    layer.kernel = one["kernel"].text();
+    layer.reference_kernel = one["referenceKernel"].text();
+    layer.shape = one["shape"].text();
+    layer.difference = difference(one);
+    layer.diverged = one["diverged"].truth();
+    result.layers.push_back(std::move(layer));
+  }
+  for (const Field& one : f["notCompared"].elements()) {
+    result.not_compared.push_back({one["layer"].text(), one["reason"].text()});
+  }
+  return result;
+}
+
 MemoryReport memory(const Field& f) {
   MemoryReport result;
   result.weight_bytes = f["weights"].size();
@@ -231,6 +264,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
     result.speed_up = {speed_up["ratio"].number(), speed_up["low"].number(), speed_up["high"].number()};
   }
   result.comparison = comparison(f["comparison"]);
+  for (const Field& one : f["layerComparisons"].elements()) result.layer_comparisons.push_back(layer_comparison(one));
   read_layers(f["layers"], result);
   return result;
 }

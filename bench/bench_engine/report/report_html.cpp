@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/html.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
@@ -276,7 +277,7 @@ std::string page(const ReportFile& file, const std::string& changes) {
     html += "<h2>Latency and throughput</h2>\n" + latency_table(report) + batch_charts(report) + histograms(report) +
             utilisation_section(report) + memory_section(report) + load_section(report);
   }
-  html += accuracy_section(report);
+  html += accuracy_section(report) + layer_comparisons_section(report);
   if (!report.cases.empty()) html += layers_sections(report);
   return html + setup_section(file) + "</body>\n</html>\n";
 }

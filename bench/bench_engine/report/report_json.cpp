@@ -7,6 +7,7 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/report/compare_json.h"
 #include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
@@ -152,6 +153,7 @@ Json to_json(const CaseResult& result) {
   }
   json["comparison"] = optional_json(result.comparison);
   if (result.golden) json["golden"] = to_json(*result.golden);
+  if (!result.layer_comparisons.empty()) json["layerComparisons"] = layer_comparisons_json(result.layer_comparisons);
   json["layers"] = layers_json(result);
   return json;
 }
@@ -289,8 +291,8 @@ std::string csv_report(const Report& report) {
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
-         "golden_max_ulp"
-      << utilisation_csv_header() << '\n';
+         "golden_max_ulp,"
+      << kLayerComparisonColumns << utilisation_csv_header() << '\n';
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -312,7 +314,7 @@ std::string csv_report(const Report& report) {
     } else {
       csv << ",,,,,";
     }
-    csv << utilisation_csv(r) << '\n';
+    csv << ',' << layer_comparisons_csv(r.layer_comparisons) << utilisation_csv(r) << '\n';
   }
   return csv.str();
 }

@@ -6,6 +6,7 @@
 
 #include <mobicuda/onnx_import.h>
 
+#include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
 
@@ -309,6 +310,7 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_host(out, options, report.cases);
     print_comparison(out, report);
     print_golden(out, report.cases);
+    print_layer_comparisons(out, report.cases);
     print_all_layers(out, options, report);
     if (options.dump_output) print_outputs(out, report);
   }

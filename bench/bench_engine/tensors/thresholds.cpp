@@ -60,6 +60,12 @@ std::vector<std::string> missed_thresholds(const Options& options, const Report&
     const std::vector<std::string> golden = missed_golden(options, *result.golden, who);
     missed.insert(missed.end(), golden.begin(), golden.end());
   }
+  for (const CaseResult& result : report.cases) {
+    for (const LayerComparison& comparison : result.layer_comparisons) {
+      std::string text = missed_layers(comparison, result.label() + ", batch " + std::to_string(result.batch));
+      if (!text.empty()) missed.push_back(std::move(text));
+    }
+  }
   if (options.images.empty()) {
     for (const CaseResult& result : report.cases) {
       check_comparison(options, result.label() + ", batch " + std::to_string(result.batch), report.reference,

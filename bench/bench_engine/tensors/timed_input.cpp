@@ -76,6 +76,14 @@ void TimedInput::run(Session& session, std::span<float> output) const {
   }
 }
 
+void TimedInput::set(Session& session) const {
+  if (bytes_) {
+    session.set_input(pictures_);
+  } else {
+    session.set_input(input_);
+  }
+}
+
 void TimedInput::stage(Session& session) const {
   if (bytes_) {
     std::copy(pictures_.begin(), pictures_.end(), session.staged_pictures(batch_).begin());

@@ -24,6 +24,9 @@ class TimedInput {
   /// Host to host, through memory of the caller.
   void run(Session& session, std::span<float> output) const;
 
+  /// Puts the input where runs on a device's data read it.
+  void set(Session& session) const;
+
   /// Puts the input where staged runs read it.
   void stage(Session& session) const;
 

@@ -56,8 +56,9 @@ struct EngineOptions {
   /// Custom engine: kernel -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the layer whose
   /// shape that variant does not run. "block" takes a form of inverted residual blocks ("layers", "expand_depthwise",
   /// "fused"), "stem" (first convolution and the block after it) and "head" (last pointwise convolution and pool) take
-  /// "layers" or "fused", used wherever their kernels run; a variant of a fused kernel ("expand_depthwise",
-  /// "inverted_residual", "stem_block", "pointwise_pool") fuses what it runs. Empty: the planner chooses.
+  /// "layers" or "fused", used wherever their kernels run; "pointwise" takes "gemm" or "conv2d"; a variant of a fused
+  /// kernel ("expand_depthwise", "inverted_residual", "stem_block", "pointwise_pool") fuses what it runs. Empty: the
+  /// planner chooses.
   std::map<std::string, std::string> kernel_variants;
   /// Custom engine: a file of measured times. With one, what has no name in kernel_variants is chosen by time: times
   /// that the file lacks for this GPU, version and shape are measured while compiling, and added. Empty: by rule.
@@ -75,6 +76,9 @@ struct LayerInfo {
   std::int64_t activation_bytes = 0;  ///< read and written, per picture
   std::int64_t weight_bytes = 0;      ///< read once for a batch
   std::string reason{};               ///< why this kernel; empty where there was no choice
+  /// Name of the model's tensor that the layer finishes: what Session::get_layer_output() gives. Empty for a layer that
+  /// only converts, or leaves a part of its work to the next one.
+  std::string value{};
 };
 
 /// Bytes that an engine and one of its sessions hold (device memory for GPU engines, host memory for CPU).
@@ -132,11 +136,24 @@ class MOBICUDA_API Session {
   /// layer-by-layer runs of n pictures. Layers do not overlap while profiled, so the sum exceeds execute().
   std::vector<double> profile(std::int64_t n, int iterations);
 
+  /// Runs one layer of Engine::layers() on the data already in the input buffer, without CUDA graph and programmatic
+  /// launch, and waits for it. For looking at what layers compute: layer 0 first, then each next one with the same n,
+  /// and nothing but get_layer_output() in between; anything else throws Error(invalid_argument).
+  void execute_layer(std::int64_t n, std::size_t layer);
+
+  /// What the layer just executed computed: n pictures of LayerInfo::output as floats in the order of that shape
+  /// (NCHW), whatever precision and layout the engine stores. Throws Error(invalid_argument) when LayerInfo::value is
+  /// empty.
+  void get_layer_output(std::span<float> output);
+
  protected:
+  /// Whether a call ends a run layer by layer.
+  enum class Use : std::uint8_t { Whole, LayerByLayer };
+
   /// Marks the session as busy for its lifetime. Throws Error(invalid_argument) when it is busy already.
   class ExclusiveUse {
    public:
-    explicit ExclusiveUse(Session& session);
+    explicit ExclusiveUse(Session& session, Use use = Use::Whole);
     ~ExclusiveUse() { session_.in_use_.store(false); }
     ExclusiveUse(const ExclusiveUse&) = delete;
     ExclusiveUse& operator=(const ExclusiveUse&) = delete;
@@ -160,6 +177,8 @@ class MOBICUDA_API Session {
   virtual void do_enqueue_staged(std::int64_t n) = 0;
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
   virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
+  virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
+  virtual void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) = 0;
 
   template <class T>
   void run_on(std::span<const T> input, std::span<float> output);
@@ -172,6 +191,8 @@ class MOBICUDA_API Session {
 
   std::shared_ptr<const Engine> engine_;
   std::atomic<bool> in_use_{false};
+  std::size_t next_layer_ = 0;     ///< of a run layer by layer
+  std::int64_t layers_batch_ = 0;  ///< its n
 };
 
 /// A compiled network with its weights in place: immutable, shareable between threads.

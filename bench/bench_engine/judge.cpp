@@ -1,0 +1,37 @@
+#include <ostream>
+
+#include <mobicuda/error.h>
+
+#include "bench_engine/run.h"
+#include "bench_engine/tensors/thresholds.h"
+
+namespace mobicuda::bench {
+namespace {
+
+ExitCode fail(std::ostream& err, ExitCode code, const char* message) {
+  err << "bench_engine: " << message << '\n';
+  return code;
+}
+
+}  // namespace
+
+ExitCode run_and_judge(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+                       std::ostream& err, Report& report) {
+  try {
+    Progress progress(err, stderr_style(options.quiet));
+    run_benchmark(options, implementations, out, progress, report);
+  } catch (const UsageError& error) {
+    return fail(err, kExitUsage, error.what());
+  } catch (const Error& error) {
+    report.error = error.what();
+    return fail(err, error.code() == ErrorCode::device_unavailable ? kExitNoDevice : kExitRuntime, error.what());
+  } catch (const std::exception& error) {
+    report.error = error.what();
+    return fail(err, kExitRuntime, error.what());
+  }
+  report.missed = missed_thresholds(options, report);
+  if (report.interrupted) return kExitInterrupted;
+  return report.missed.empty() ? kExitOk : kExitThresholdMissed;
+}
+
+}  // namespace mobicuda::bench
