@@ -181,6 +181,13 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
            "Only the first N pictures in path order; a list or range (100:10000:*10) is one evaluation each")
       ->type_name("N[,..]")
       ->group(group);
+  app.add_option("--decodeThreads", options.decode_threads,
+                 "Threads that decode pictures while the implementations run, 0 = one for each core")
+      ->check(CLI::Range(std::int64_t{0}, kMaxThreads))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--perClass", options.per_class, "Table of classes: pictures, top-1 and top-5 (the JSON has it always)")
+      ->group(group);
   app.add_option("--referenceLogits", options.reference_logits,
                  "Raw float32 rows to compare with, one for each file below --images in path order")
       ->type_name("FILE")
@@ -337,13 +344,14 @@ void check(const Options& options) {
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
     if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
-        !options.max_images.empty()) {
-      throw UsageError("--labels, --referenceLogits, --maxImages and --top1Threshold need --images");
+        !options.max_images.empty() || options.per_class) {
+      throw UsageError("--labels, --referenceLogits, --maxImages, --perClass and --top1Threshold need --images");
     }
   } else {
     if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
     if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
     if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
+    if (options.per_class && options.labels.empty()) throw UsageError("--perClass needs --labels");
   }
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");

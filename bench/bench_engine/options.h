@@ -50,6 +50,8 @@ struct Options {
   std::filesystem::path labels;
   std::optional<Normalization> normalization;
   std::vector<std::size_t> max_images;  ///< one evaluation for each; empty: all pictures
+  std::size_t decode_threads = 0;       ///< 0: one for each core
+  bool per_class = false;               ///< a table of classes
   std::filesystem::path reference_logits;
   std::filesystem::path reference_list;
   std::optional<double> top1_threshold;       ///< percent

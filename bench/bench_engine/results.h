@@ -14,6 +14,7 @@
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
 #include "bench_engine/measure/utilisation.h"
+#include "bench_engine/pictures/per_class.h"
 #include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
@@ -98,6 +99,11 @@ struct AccuracyResult {
   double inference_ms = 0;                        ///< wall time of all Session::run together
   std::optional<Comparison> with_reference;       ///< the reference implementation
   std::optional<Comparison> with_reference_file;  ///< --referenceLogits
+  double inference_rate = 0;                      ///< pictures a second, pictures decoded already; 0: not measured
+  double pipeline_rate = 0;                       ///< the same from files, while the next pictures are decoded
+  std::vector<ClassHits> by_class;                ///< as ImageReport::classes
+  std::vector<Confusion> confusion;               ///< with the reference implementation
+  std::vector<Confusion> confusion_file;          ///< with --referenceLogits
 
   std::string label() const { return case_label(implementation, precision, threads); }
 };
@@ -111,8 +117,20 @@ struct ImageReport {
   std::size_t labelled = 0;                                 ///< evaluated, and with a class
   std::vector<std::pair<std::string, std::string>> broken;  ///< path and reason
   std::vector<std::string> unlabelled;                      ///< paths without a class, where --labels is given
-  double decode_ms = 0;
+  double decode_ms = 0;                                     ///< of all decoding threads together, while inference runs
+  double wall_ms = 0;                                       ///< decoding and all implementations
+  std::size_t decode_threads = 0;                           ///< 0: not known
+  double decode_rate = 0;                                   ///< pictures a second of decoding alone; 0: not measured
+  std::vector<ClassCount> classes;                          ///< those with pictures, by index
   std::vector<AccuracyResult> results;
+
+  /// Label of the result that the others are compared with.
+  std::string reference() const {
+    for (const AccuracyResult& result : results) {
+      if (!result.with_reference) return result.label();
+    }
+    return {};
+  }
 };
 
 /// State of the GPU around the timing of one batch.

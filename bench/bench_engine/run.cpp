@@ -119,7 +119,7 @@ class Run {
     images_.folder = options_.images;
     images_.preprocessing = Preprocessing::for_input(report_.model.input, *options_.normalization);
     images_.bytes = options_.pictures;
-    Labels labels;
+    Labels& labels = images_.labels;
     if (!options_.labels.empty()) {
       images_.labels_given = true;
       labels = load_labels(options_.labels);
@@ -362,8 +362,12 @@ class Run {
       progress_.within(done, count);
       return interrupted();
     };
-    return evaluate_images(some, classifiers, selection_.reference, static_cast<std::size_t>(batch),
-                           static_cast<std::size_t>(report_.model.classes()), stop);
+    ImageRun run;
+    run.batch = static_cast<std::size_t>(batch);
+    run.classes = static_cast<std::size_t>(report_.model.classes());
+    run.reference = selection_.reference;
+    run.decode_threads = options_.decode_threads;
+    return evaluate_images(some, classifiers, run, stop);
   }
 
   const Options& options_;

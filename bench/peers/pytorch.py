@@ -1,30 +1,30 @@
 #!/usr/bin/env python3
-"""Times MobileNetV2, or other networks of torchvision, in PyTorch on the GPU, the way bench_engine times ours.
+"""Times MobileNetV2, or other networks of torchvision, in PyTorch, the way bench_engine times ours.
 
 The network has its BatchNorm folded and runs channels_last, with the input on the device already. Modes:
+  eager          operation by operation from Python
   graph          captured into one CUDA graph
   compile        torch.compile with freezing, mode reduce-overhead
   compile-graph  torch.compile with freezing, then captured into one CUDA graph: no Python between replays
 
 CUDA events stand between back-to-back runs, in bursts; medians are over all runs, and `mean_us` is the median
-over bursts of a burst's length divided by its runs.
+over bursts of a burst's length divided by its runs. With --cpu, wall time of single runs; graphs are CUDA's only.
 
 Exit codes: 0 all configurations measured, 1 some failed (they are named, the rest is still written), 2 usage,
 4 PyTorch or a CUDA device is absent.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 
-EXIT_FAILED = 1
-EXIT_ABSENT = 4
+import peer
+from peer import list_of
 
-MODES = ("graph", "compile", "compile-graph")
+MODES = ("eager", "graph", "compile", "compile-graph")
+CPU_MODES = ("eager", "compile")
 PRECISIONS = ("fp16", "fp32", "tf32")
-DEVICE = "cuda"
 BURST = 20  # runs between two synchronisations
 # Half precision against strict fp32 on random weights: 53 layers that each round to 2^-11. A wrong network is off by 1.
 MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
@@ -36,27 +36,14 @@ RESOLUTIONS = {"inception_v3": 299}
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 
 
-def list_of(kind, choices=None):
-    """argparse type: a comma-separated list."""
-
-    def parse(text):
-        values = [kind(part) for part in text.split(",")]
-        for value in values:
-            if choices and value not in choices:
-                raise argparse.ArgumentTypeError(f"'{value}' is not one of {', '.join(choices)}")
-            if kind is int and value < 1:
-                raise argparse.ArgumentTypeError(f"{value} is not a positive number")
-        return values
-
-    return parse
-
-
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--modes", type=list_of(str, MODES), default=["graph", "compile"], help="default graph,compile")
+    parser.add_argument("--modes", type=list_of(str, MODES), help="default graph,compile,eager; of the CPU "
+                        "eager,compile")
     parser.add_argument("--precisions", type=list_of(str, PRECISIONS), default=["fp16", "fp32"],
                         help="default fp16,fp32; fp32 is strict, without TF32")
     parser.add_argument("--batches", type=list_of(int), default=[1, 8, 32, 128, 256], help="default 1,8,32,128,256")
+    parser.add_argument("--eager-batches", type=list_of(int), default=[1, 32, 256], help="of mode eager, default 1,32,256")
     parser.add_argument("--compile-precisions", type=list_of(str, PRECISIONS), default=["fp16"],
                         help="of the compile modes, default fp16")
     parser.add_argument("--compile-batches", type=list_of(int), default=[1, 32, 256],
@@ -68,12 +55,24 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=400, help="timed runs, at least 200; default 400")
     parser.add_argument("--warm-up", type=float, default=0.3, help="seconds before timing, default 0.3")
     parser.add_argument("--device", type=int, default=0, help="CUDA device index")
+    parser.add_argument("--cpu", action="store_true", help="on the CPU, in fp32")
+    parser.add_argument("--seconds", type=float, default=5, help="a configuration on the CPU ends after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="write the results there")
     arguments = parser.parse_args()
-    if arguments.runs < 200:
-        parser.error("--runs must be at least 200")
+    if arguments.runs < peer.LEAST_RUNS:
+        parser.error(f"--runs must be at least {peer.LEAST_RUNS}")
+    if arguments.cpu:
+        arguments.modes = arguments.modes or list(CPU_MODES)
+        if set(arguments.modes) - set(CPU_MODES):
+            parser.error(f"--cpu has the modes {', '.join(CPU_MODES)}")
+        arguments.precisions = arguments.compile_precisions = ["fp32"]
+    arguments.modes = arguments.modes or ["graph", "compile", "eager"]
     return arguments
+
+
+def device_of(arguments):
+    return "cpu" if arguments.cpu else "cuda"
 
 
 def own_mobilenet_v2(torch, width):
@@ -135,8 +134,8 @@ def make_network(torch, name, arguments):
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None
-    network = network.to(DEVICE).train()
-    network(torch.randn(8, 3, resolution, resolution, device=DEVICE))
+    network = network.to(device_of(arguments)).train()
+    network(torch.randn(8, 3, resolution, resolution, device=device_of(arguments)))
     from torch.fx.experimental.optimization import fuse
     return fuse(network.eval()).to(memory_format=torch.channels_last), source
 
@@ -162,10 +161,24 @@ def capture(torch, function, picture):
     return graph.replay, lambda: output
 
 
+def run_last(function):
+    """(run, output) of a function that gives its result."""
+    latest = [None]
+
+    def run():
+        latest[0] = function()
+
+    for _ in range(3):  # compiles, searches algorithms, warms up
+        run()
+    return run, lambda: latest[0]
+
+
 def prepare(torch, mode, network, picture):
     """(run, output): run() enqueues one inference, output() gives the latest result."""
     if mode == "graph":
         return capture(torch, network, picture)
+    if mode == "eager":
+        return run_last(lambda: network(picture))
 
     import torch._inductor.config
     torch._inductor.config.freezing = True
@@ -175,16 +188,28 @@ def prepare(torch, mode, network, picture):
         compiled(picture)
         return capture(torch, compiled, picture)
 
+    if picture.device.type == "cpu":
+        compiled = torch.compile(network, dynamic=False)
+        return run_last(lambda: compiled(picture))
     compiled = torch.compile(network, dynamic=False, mode="reduce-overhead")
-    latest = [None]
 
-    def run():
+    def step():
         torch.compiler.cudagraph_mark_step_begin()
-        latest[0] = compiled(picture)
+        return compiled(picture)
 
-    for _ in range(3):  # compiles, warms up, records the graph
+    return run_last(step)
+
+
+def time_cpu_runs(run, arguments):
+    end = time.monotonic() + arguments.warm_up
+    while time.monotonic() < end:
         run()
-    return run, lambda: latest[0]
+    times, started = [], time.monotonic()
+    while len(times) < arguments.runs and (not times or time.monotonic() - started < arguments.seconds):
+        before = time.perf_counter_ns()
+        run()
+        times.append((time.perf_counter_ns() - before) / 1e3)
+    return peer.statistics_of(times)
 
 
 def time_runs(torch, run, arguments):
@@ -205,16 +230,15 @@ def time_runs(torch, run, arguments):
         torch.cuda.synchronize()
         singles += [1e3 * before.elapsed_time(after) for before, after in zip(events, events[1:])]
         burst_means.append(1e3 * events[0].elapsed_time(events[-1]) / BURST)
-    singles.sort()
-    return statistics.median(singles), statistics.median(burst_means), singles[int(0.9 * len(singles))], len(singles)
+    return {**peer.statistics_of(singles), "mean_us": statistics.median(burst_means)}
 
 
 def measure(torch, network, name, mode, precision, batch, arguments):
-    """One row of the results. Raises RuntimeError when the outputs are not the network's."""
+    """Statistics, and what else a row has. Raises RuntimeError when the outputs are not the network's."""
     started = time.monotonic()
     set_precision(torch, "fp32")
     resolution = resolution_of(name, arguments)
-    picture = torch.randn(batch, 3, resolution, resolution, device=DEVICE)
+    picture = torch.randn(batch, 3, resolution, resolution, device=device_of(arguments))
     picture = picture.to(memory_format=torch.channels_last)
     expected = network(picture)
 
@@ -223,67 +247,63 @@ def measure(torch, network, name, mode, precision, batch, arguments):
         network, picture = network.half(), picture.half()
     run, output = prepare(torch, mode, network, picture)
     run()
-    torch.cuda.synchronize()
+    if not arguments.cpu:
+        torch.cuda.synchronize()
     prepared = time.monotonic() - started
     error = ((output().float() - expected).norm() / expected.norm()).item()
     if not error <= MAX_RELATIVE_ERROR[precision]:
         raise RuntimeError(f"outputs are off by {error:.3g} (relative L2) from eager fp32")
 
-    median, mean, p90, runs = time_runs(torch, run, arguments)
-    return {"network": name, "mode": mode, "precision": precision, "batch": batch, "median_us": median,
-            "mean_us": mean, "p90_us": p90, "images_per_second": 1e6 * batch / median, "runs": runs,
-            "prepare_seconds": prepared, "relative_l2_to_eager_fp32": error}
+    times = time_cpu_runs(run, arguments) if arguments.cpu else time_runs(torch, run, arguments)
+    return times, {"prepare_seconds": prepared, "relative_l2_to_eager_fp32": error}
 
 
 def configurations(arguments):
     for name in arguments.networks:
         for mode in arguments.modes:
-            compiles = mode != "graph"
-            for precision in arguments.compile_precisions if compiles else arguments.precisions:
-                for batch in arguments.compile_batches if compiles else arguments.batches:
+            precisions, batches = arguments.precisions, arguments.batches
+            if mode == "eager":
+                batches = arguments.eager_batches
+            elif mode != "graph":
+                precisions, batches = arguments.compile_precisions, arguments.compile_batches
+            for precision in precisions:
+                for batch in batches:
                     yield name, mode, precision, batch
-
-
-def write(path, document):
-    if path:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
 
 
 def main():
     arguments = parse_arguments()
+    document = peer.Document(arguments.json, "PyTorch", width=arguments.width,
+                             resolution=arguments.resolution or "each network's own")
+    facts = document.content
+    if arguments.cpu:
+        facts["cpu"] = peer.cpu_name()
     try:
         import torch
     except ImportError:
-        print("pytorch.py: absent: PyTorch is not installed (pip install torch torchvision)", file=sys.stderr)
-        return EXIT_ABSENT
-    if torch.cuda.device_count() <= arguments.device:
-        print(f"pytorch.py: absent: no CUDA device {arguments.device} that PyTorch can use", file=sys.stderr)
-        return EXIT_ABSENT
+        document.absent("", "PyTorch is not installed (pip install torch torchvision)")
+        return document.exit_code()
+    facts["version"] = torch.__version__
+    if not arguments.cpu and torch.cuda.device_count() <= arguments.device:
+        document.absent("", f"no CUDA device {arguments.device} that PyTorch can use")
+        return document.exit_code()
 
-    torch.cuda.set_device(arguments.device)
-    document = {"peer": "pytorch", "torch": torch.__version__, "cuda": torch.version.cuda,
-                "cudnn": torch.backends.cudnn.version(), "network": None, "width": arguments.width,
-                "resolution": arguments.resolution or "each network's own", "gpu": torch.cuda.get_device_name(),
-                "results": [], "failed": []}
+    facts.update(cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
+    if not arguments.cpu:
+        torch.cuda.set_device(arguments.device)
+        facts["gpu"] = torch.cuda.get_device_name()
     with torch.no_grad():
         for name, mode, precision, batch in configurations(arguments):
             try:
                 # A network of its own for each: freezing consumes the weights of the one it compiles.
-                network, document["network"] = make_network(torch, name, arguments)
-                row = measure(torch, network, name, mode, precision, batch, arguments)
-                document["results"].append(row)
-                print(f"{name} {mode:13} {precision} batch {batch:4}: median {row['median_us']:9.1f} us, "
-                      f"mean {row['mean_us']:9.1f} us, {row['images_per_second']:9.0f} img/s", flush=True)
+                network, facts["network"] = make_network(torch, name, arguments)
+                times, more = measure(torch, network, name, mode, precision, batch, arguments)
+                document.add(name, mode, precision, batch, times, **more)
             except Exception as error:  # whatever one configuration dies of, the others are still wanted
-                reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                document["failed"].append({"network": name, "mode": mode, "precision": precision, "batch": batch,
-                                           "error": reason})
-                print(f"{name} {mode:13} {precision} batch {batch:4}: failed: {reason}", file=sys.stderr)
-            write(arguments.json, document)  # each time, so that what was measured survives a time limit
-            torch.cuda.empty_cache()
-    return EXIT_FAILED if document["failed"] else 0
+                document.fail(name, mode, precision, batch, error)
+            if not arguments.cpu:
+                torch.cuda.empty_cache()
+    return document.exit_code()
 
 
 if __name__ == "__main__":

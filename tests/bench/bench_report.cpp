@@ -64,3 +64,32 @@ Report profiled_report() {
   for (CaseResult& one : report.cases) one.latency_histogram = histogram(one.device.times_ms);
   return report;
 }
+
+ImageReport classified_pictures() {
+  ImageReport images;
+  images.folder = "val";
+  images.batch = 2;
+  images.found = images.evaluated = images.labelled = 4;
+  images.decode_threads = 3;
+  images.decode_ms = 5;
+  images.wall_ms = 7;
+  images.decode_rate = 800.5;
+  images.classes = {{3, "tench", 3}, {9, "great white shark", 1}};
+  AccuracyResult cpu;
+  cpu.implementation = "cpu";
+  cpu.inference_ms = 10;
+  cpu.inference_rate = 401.5;
+  cpu.pipeline_rate = 300.25;
+  cpu.top1 = cpu.top5 = 4;
+  cpu.by_class = {{3, 3}, {1, 1}};
+  AccuracyResult custom = cpu;
+  custom.implementation = "custom";
+  custom.top1 = 2;
+  custom.by_class = {{2, 3}, {0, 1}};
+  custom.with_reference.emplace();
+  custom.with_reference->pictures = 4;
+  custom.confusion = {{3, "tench", 7, "goldfish", 1}, {9, "great white shark", 8, "hammerhead", 1}};
+  custom.confusion_file = {{3, "tench", 5, "eel", 2}};
+  images.results = {cpu, custom};
+  return images;
+}

@@ -15,3 +15,6 @@ mobicuda::bench::LayerComparison layers_that_diverge();
 
 /// The same with a histogram for each case, at batches 2 and 8.
 mobicuda::bench::Report profiled_report();
+
+/// Four pictures of two classes, of which the second implementation gets fewer right.
+mobicuda::bench::ImageReport classified_pictures();

@@ -19,7 +19,11 @@ using nlohmann::json;
 
 namespace {
 
-json document() { return json::parse(json_report(Options(), profiled_report())); }
+json document() {
+  Report report = profiled_report();
+  report.images = classified_pictures();
+  return json::parse(json_report(Options(), report));
+}
 
 std::string error_of(const std::string& text) {
   try {
@@ -98,8 +102,13 @@ TEST_CASE("a report is read as it was written", "[report]") {
   report.cases[0].gpu_memory_used = -5;
   report.cases[0].threads = 2;
   report.cases[0].layer_comparisons = {layers_that_diverge()};
+  report.images = classified_pictures();
+  report.fewer_images = {classified_pictures()};
+  report.cases[1].golden.emplace();
+  report.cases[1].golden->max_ulp = std::numeric_limits<double>::infinity();
   const std::string text = json_report(Options(), report);
   ReportFile file = parse_report(text, "r.json");
+  CHECK(std::isinf(file.report.cases[1].golden->max_ulp));
   CHECK(std::isinf(file.report.cases[1].comparison->max_abs));
   CHECK(file.report.cases[0].layers[0].reason == "measured 2.10 us");
   // What the file does not hold: shapes.
@@ -145,6 +154,10 @@ TEST_CASE("a file that is no report is refused with file and field", "[report]")
   CHECK_THAT(changed("/results/0/layers/1/ms", nullptr), contains("timed all or not at all"));
   CHECK_THAT(changed("/model", "m.onnx"), contains("document.model: must be an object"));
   CHECK(changed("/results/0/comparison", nullptr) == "no error");
+  CHECK_THAT(changed("/images/results/0/top1ByClass", json::array({1})),
+             contains("top1ByClass: must be one for each of images.classes, got an array"));
+  CHECK_THAT(changed("/images/results/0/top5ByClass", json::array()), contains("must be as long as top1ByClass"));
+  CHECK_THAT(changed("/images/classes/0/pictures", -1), contains("classes[0].pictures: must be at least 0"));
   std::string deep(100000, '[');
   CHECK_THAT(error_of("{\"results\": [{\"impl\": " + deep + std::string(deep.size(), ']') +
                       "}], \"program\": " + "\"bench_engine\"}"),
@@ -157,9 +170,7 @@ TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[repo
   Report full = profiled_report();
   full.cases[0].speed_up = {1, 1, 1};
   full.gpu_states.push_back({1, GpuState{1, 2, 3, 4}, {}});
-  full.images.emplace();
-  full.images->results.resize(1);
-  full.images->results[0].implementation = "cpu";
+  full.images = classified_pictures();
   full.images->results[0].threads = 2;
   full.images->broken = {{"a", "b"}};
   full.fewer_images.push_back(*full.images);

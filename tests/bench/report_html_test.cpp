@@ -96,6 +96,24 @@ TEST_CASE("comparisons layer by layer have a section, open where a tensor is bey
   CHECK_THAT(html_report(written_and_read(report)), contains("<details><summary>Layer by layer"));
 }
 
+TEST_CASE("the page shows golden outputs, classes, confusions and how accuracy settles", "[report]") {
+  Report report = profiled_report();
+  report.cases[0].golden.emplace();
+  report.cases[0].golden->max_ulp = 12345;
+  report.images = classified_pictures();
+  report.fewer_images = {classified_pictures()};
+  report.fewer_images[0].evaluated = 2;
+  const std::string html = html_report(written_and_read(report));
+  CHECK(why_not_well_formed(html) == "");
+  for (const char* part :
+       {"Golden outputs", ">12345<", "Worst classes: 2 of 2", "custom fp32 differs from cpu fp32 on 2 pictures",
+        "custom fp32 differs from --referenceLogits on 2 pictures",
+        "<td class=\"l\">tench</td><td class=\"l\">goldfish", "Top-1 by number of pictures",
+        ">401.5</td><td>800.5</td><td>300.2", "0 (1)"}) {
+    CHECK_THAT(html, contains(part));
+  }
+}
+
 TEST_CASE("names out of a file cannot become markup", "[report]") {
   Report report = profiled_report();
   const std::string evil = "</title><script>alert(\"&'1')</script>";
@@ -106,9 +124,19 @@ TEST_CASE("names out of a file cannot become markup", "[report]") {
   report.notes = {evil};
   report.missed = {evil};
   report.error = evil;
-  report.images.emplace();
+  report.images = classified_pictures();
   report.images->broken = {{evil, evil}};
-  const ReportFile file = written_and_read(report);
+  report.images->classes[0].name = evil;
+  report.images->results[1].confusion[0].own_name = evil;
+  ReportFile file = written_and_read(report);
+  file.peers.results.resize(1);
+  file.peers.results[0].engine = evil;
+  file.peers.setup = file.peers.absent = file.peers.failed = {evil};
+  file.record.emplace();
+  file.record->date = evil;
+  file.record->tests = {{evil, evil, evil, evil, false}};
+  file.record->networks = {{evil, evil, 1, 2}};
+  file.record->requirements = {{evil, evil, evil, false}};
   for (const std::string& html : {html_report(file), html_comparison(file, file, compare_reports(file, file))}) {
     CHECK(why_not_well_formed(html) == "");
     CHECK(html.find("<script") == std::string::npos);

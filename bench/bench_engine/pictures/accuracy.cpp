@@ -1,9 +1,10 @@
 #include "bench_engine/pictures/accuracy.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <thread>
+#include <map>
+
+#include "bench_engine/pictures/pipeline_rates.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -15,152 +16,147 @@ double since_ms(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Some pictures ready for the network: sample i of the chunk is input[i], or has a reason for being absent.
-struct Chunk {
-  std::span<const Sample> samples;
-  std::vector<float> input;
-  std::vector<std::uint8_t> pictures;  // in place of `input` where sessions take bytes
-  std::vector<std::string> broken;
-};
-
-void decode_one(const ImageSet& set, Chunk& chunk, std::size_t i) {
-  const std::size_t elements = set.preprocessing.elements();
-  try {
-    const Picture picture = load_picture(set.folder / chunk.samples[i].path);
-    if (set.bytes) {
-      preprocess(picture, set.preprocessing, std::span(chunk.pictures).subspan(i * elements, elements));
-    } else {
-      preprocess(picture, set.preprocessing, std::span(chunk.input).subspan(i * elements, elements));
-    }
-  } catch (const std::exception& error) {
-    chunk.broken[i] = error.what();
-  }
-}
-
-Chunk decode(const ImageSet& set, std::span<const Sample> samples) {
-  Chunk chunk{samples, {}, {}, std::vector<std::string>(samples.size())};
-  const std::size_t elements = samples.size() * set.preprocessing.elements();
-  if (set.bytes) {
-    chunk.pictures.resize(elements);
-  } else {
-    chunk.input.resize(elements);
-  }
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < samples.size(); i = next++) decode_one(set, chunk, i);
-  };
-  const std::size_t workers = std::min<std::size_t>(std::max(1U, std::thread::hardware_concurrency()), samples.size());
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
-  work();
-  threads.clear();
-  return chunk;
-}
-
-// Moves picture `from` to the place of picture `to`.
-template <class T>
-void move_picture(std::vector<T>& pictures, std::size_t elements, std::size_t from, std::size_t to) {
-  if (pictures.empty() || from == to) return;
-  std::copy_n(pictures.begin() + static_cast<std::ptrdiff_t>(from * elements), elements,
-              pictures.begin() + static_cast<std::ptrdiff_t>(to * elements));
-}
-
-// Closes the gaps that broken pictures left, and gives the samples that remain.
-std::vector<Sample> keep_whole(Chunk& chunk, std::size_t elements, ImageReport& report) {
-  std::vector<Sample> kept;
-  for (std::size_t i = 0; i < chunk.samples.size(); ++i) {
-    if (!chunk.broken[i].empty()) {
-      report.broken.emplace_back(chunk.samples[i].path, chunk.broken[i]);
-      continue;
-    }
-    move_picture(chunk.input, elements, i, kept.size());
-    move_picture(chunk.pictures, elements, i, kept.size());
-    kept.push_back(chunk.samples[i]);
-  }
-  if (!chunk.input.empty()) chunk.input.resize(kept.size() * elements);
-  if (!chunk.pictures.empty()) chunk.pictures.resize(kept.size() * elements);
-  return kept;
-}
-
-// Sums of one classifier over all chunks.
+// Sums of one classifier over all batches.
 struct Tally {
   AccuracyResult result;
   Comparer with_reference;
   Comparer with_reference_file;
+  ConfusionCounter confusion;
+  ConfusionCounter confusion_file;
+  std::map<std::size_t, ClassHits> by_class;
 };
 
-void count(std::span<const Sample> samples, std::span<const float> logits, std::span<const float> reference,
-           const ImageSet& set, std::size_t classes, Tally& tally) {
-  tally.with_reference.add(logits, reference, classes);
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const auto row = logits.subspan(i * classes, classes);
-    if (!set.reference_rows.empty()) {
-      tally.with_reference_file.add(row, std::span(set.reference_rows).subspan(samples[i].row * classes, classes),
-                                    classes);
-    }
-    if (!samples[i].label) continue;
-    tally.result.top1 += in_top(row, *samples[i].label, 1) ? 1 : 0;
-    tally.result.top5 += in_top(row, *samples[i].label, kTop) ? 1 : 0;
+class Evaluation {
+ public:
+  Evaluation(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run)
+      : set_(set), classifiers_(classifiers), run_(run), tallies_(classifiers.size()) {
+    logits_.resize(classifiers.size(), std::vector<float>(run.batch * run.classes));
   }
-}
 
-void classify(const Chunk& chunk, std::span<const Sample> samples, const ImageSet& set,
-              std::span<const Classifier> classifiers, std::size_t reference, std::size_t classes,
-              std::vector<Tally>& tallies) {
-  std::vector<std::vector<float>> logits(classifiers.size(), std::vector<float>(samples.size() * classes));
-  for (std::size_t i = 0; i < classifiers.size(); ++i) {
-    const auto start = Clock::now();
-    if (set.bytes) {
-      classifiers[i].session->run(chunk.pictures, logits[i]);
-    } else {
-      classifiers[i].session->run(chunk.input, logits[i]);
+  void add(const PictureBatch& pictures) {
+    report_.broken.insert(report_.broken.end(), pictures.broken.begin(), pictures.broken.end());
+    if (pictures.samples.empty()) return;
+    count_labels(pictures.samples);
+    const std::size_t values = pictures.samples.size() * run_.classes;
+    for (std::size_t i = 0; i < classifiers_.size(); ++i) {
+      const auto start = Clock::now();
+      classify(classifiers_[i], pictures, std::span(logits_[i]).first(values));
+      tallies_[i].result.inference_ms += since_ms(start);
     }
-    tallies[i].result.inference_ms += since_ms(start);
+    const auto reference = std::span<const float>(logits_[run_.reference]).first(values);
+    for (std::size_t i = 0; i < classifiers_.size(); ++i) {
+      count(pictures.samples, std::span<const float>(logits_[i]).first(values), reference, tallies_[i]);
+    }
   }
-  for (std::size_t i = 0; i < classifiers.size(); ++i) {
-    count(samples, logits[i], logits[reference], set, classes, tallies[i]);
-  }
-}
 
-void count_labels(std::span<const Sample> samples, bool labels_given, ImageReport& report) {
-  report.evaluated += samples.size();
-  for (const Sample& sample : samples) {
-    if (sample.label) {
-      ++report.labelled;
-    } else if (labels_given) {
-      report.unlabelled.push_back(sample.path);
+  ImageReport result() {
+    for (const auto& [index, pictures] : class_pictures_) {
+      report_.classes.push_back({index, class_name(set_.labels, index), pictures});
     }
+    for (std::size_t i = 0; i < classifiers_.size(); ++i) report_.results.push_back(result_of(i));
+    return std::move(report_);
+  }
+
+ private:
+  void count_labels(std::span<const Sample> samples) {
+    report_.evaluated += samples.size();
+    for (const Sample& sample : samples) {
+      if (sample.label) {
+        ++report_.labelled;
+        ++class_pictures_[*sample.label];
+      } else if (set_.labels_given) {
+        report_.unlabelled.push_back(sample.path);
+      }
+    }
+  }
+
+  void count(std::span<const Sample> samples, std::span<const float> logits, std::span<const float> reference,
+             Tally& tally) const {
+    tally.with_reference.add(logits, reference, run_.classes);
+    tally.confusion.add(logits, reference, run_.classes);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const auto row = logits.subspan(i * run_.classes, run_.classes);
+      if (!set_.reference_rows.empty()) {
+        const auto expected = std::span(set_.reference_rows).subspan(samples[i].row * run_.classes, run_.classes);
+        tally.with_reference_file.add(row, expected, run_.classes);
+        tally.confusion_file.add(row, expected, run_.classes);
+      }
+      if (!samples[i].label) continue;
+      ClassHits& hits = tally.by_class[*samples[i].label];
+      hits.top1 += in_top(row, *samples[i].label, 1) ? 1 : 0;
+      hits.top5 += in_top(row, *samples[i].label, kTop) ? 1 : 0;
+    }
+  }
+
+  AccuracyResult result_of(std::size_t index) {
+    Tally& tally = tallies_[index];
+    AccuracyResult& result = tally.result;
+    result.implementation = classifiers_[index].implementation;
+    result.precision = classifiers_[index].precision;
+    result.threads = classifiers_[index].threads;
+    for (const ClassCount& one : report_.classes) {
+      const ClassHits& hits = tally.by_class[one.index];
+      result.by_class.push_back(hits);
+      result.top1 += hits.top1;
+      result.top5 += hits.top5;
+    }
+    if (index != run_.reference) {
+      result.with_reference = tally.with_reference.result();
+      result.confusion = tally.confusion.result(set_.labels);
+    }
+    if (!set_.reference_rows.empty()) {
+      result.with_reference_file = tally.with_reference_file.result();
+      result.confusion_file = tally.confusion_file.result(set_.labels);
+    }
+    return std::move(result);
+  }
+
+  const ImageSet& set_;
+  const std::span<const Classifier> classifiers_;
+  const ImageRun run_;
+  std::vector<Tally> tallies_;
+  std::vector<std::vector<float>> logits_;  // by classifier
+  std::map<std::size_t, std::int64_t> class_pictures_;
+  ImageReport report_;
+};
+
+void add_rates(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run,
+               const std::function<bool()>& stop, ImageReport& report) {
+  const PipelineRates rates = measure_pipeline(set, classifiers, run.batch, run.classes, run.decode_threads, stop);
+  report.decode_rate = rates.decode;
+  for (std::size_t i = 0; i < classifiers.size(); ++i) {
+    report.results[i].inference_rate = rates.inference[i];
+    report.results[i].pipeline_rate = rates.pipeline[i];
   }
 }
 
 }  // namespace
 
-ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, std::size_t reference,
-                            std::size_t batch, std::size_t classes, const std::function<bool(std::size_t done)>& stop) {
-  ImageReport report;
+ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run,
+                            const std::function<bool(std::size_t done)>& stop) {
+  Evaluation evaluation(set, classifiers, run);
+  const auto start = Clock::now();
+  double decode_ms = 0;
+  {
+    PictureStream stream(set, run.batch, run.decode_threads);
+    for (std::size_t done = 0; done < set.samples.size() && !stop(done); done += run.batch) {
+      evaluation.add(*stream.next());
+    }
+    decode_ms = stream.busy_ms();
+  }
+  const double wall_ms = since_ms(start);
+  ImageReport report = evaluation.result();
   report.folder = set.folder.string();
   report.preprocessing = set.preprocessing.describe();
-  report.batch = static_cast<std::int64_t>(batch);
+  report.batch = static_cast<std::int64_t>(run.batch);
   report.found = set.samples.size();
-  std::vector<Tally> tallies(classifiers.size());
-  const std::span<const Sample> samples(set.samples);
-  for (std::size_t start = 0; start < samples.size() && !stop(start); start += batch) {
-    const auto decode_start = Clock::now();
-    Chunk chunk = decode(set, samples.subspan(start, std::min(batch, samples.size() - start)));
-    const std::vector<Sample> kept = keep_whole(chunk, set.preprocessing.elements(), report);
-    report.decode_ms += since_ms(decode_start);
-    if (kept.empty()) continue;
-    count_labels(kept, set.labels_given, report);
-    classify(chunk, kept, set, classifiers, reference, classes, tallies);
-  }
-  for (std::size_t i = 0; i < classifiers.size(); ++i) {
-    AccuracyResult& result = tallies[i].result;
-    result.implementation = classifiers[i].implementation;
-    result.precision = classifiers[i].precision;
-    result.threads = classifiers[i].threads;
-    if (i != reference) result.with_reference = tallies[i].with_reference.result();
-    if (!set.reference_rows.empty()) result.with_reference_file = tallies[i].with_reference_file.result();
-    report.results.push_back(std::move(result));
+  report.decode_threads = decoding_threads(run.decode_threads);
+  report.decode_ms = decode_ms;
+  report.wall_ms = wall_ms;
+  if (run.measure_rates) {
+    const std::size_t all = set.samples.size();
+    add_rates(
+        set, classifiers, run, [&] { return stop(all); }, report);
   }
   return report;
 }

@@ -2,40 +2,27 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <span>
-#include <vector>
 
-#include <mobicuda/engine.h>
-
-#include "bench_engine/pictures/dataset.h"
-#include "bench_engine/pictures/images.h"
+#include "bench_engine/pictures/classifier.h"
+#include "bench_engine/pictures/picture_stream.h"
 #include "bench_engine/results.h"
 
 namespace mobicuda::bench {
 
-/// An implementation to classify pictures with.
-struct Classifier {
-  std::string implementation;
-  Precision precision = Precision::Fp32;
-  std::optional<int> threads;  ///< where several are compared
-  Session* session = nullptr;
+/// How pictures are run.
+struct ImageRun {
+  std::size_t batch = 1;
+  std::size_t classes = 0;         ///< of the model
+  std::size_t reference = 0;       ///< the classifier that the others are compared with
+  std::size_t decode_threads = 0;  ///< 0: one for each core
+  bool measure_rates = true;       ///< also ImageReport::decode_rate and the like, in further passes
 };
 
-/// What to classify, and what to compare with.
-struct ImageSet {
-  std::filesystem::path folder;
-  std::vector<Sample> samples;
-  bool labels_given = false;
-  Preprocessing preprocessing;
-  bool bytes = false;                 ///< sessions take pictures in bytes
-  std::vector<float> reference_rows;  ///< --referenceLogits, by Sample::row; may be empty
-};
-
-/// Runs all pictures through all classifiers, `batch` at a time. The pictures are read once, by all cores.
-/// A picture that cannot be decoded is left out and named in the report. `stop` is asked before each
-/// batch how many pictures are done, and ends the evaluation when it gives true.
-ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, std::size_t reference,
-                            std::size_t batch, std::size_t classes, const std::function<bool(std::size_t done)>& stop);
+/// Runs all pictures through all classifiers, which work while the next pictures are decoded. A picture that cannot be
+/// decoded is left out and named in the report. `stop` is asked before each batch how many pictures are done, and ends
+/// the evaluation when it gives true.
+ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run,
+                            const std::function<bool(std::size_t done)>& stop);
 
 }  // namespace mobicuda::bench

@@ -73,7 +73,7 @@ std::string compact(double value) {
     double size;
     const char* suffix;
   };
-  constexpr std::array<Unit, 4> kUnits{{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
+  constexpr std::array<Unit, 5> kUnits{{{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
   // 999.6 has three digits too many to stay below the next unit.
   constexpr double kRoundsUp = 0.9995;
   const char* suffix = "";

@@ -8,106 +8,12 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/exit_codes.h"
-#include "bench_engine/options.h"
+#include "bench_engine/report/images_json.h"
+#include "bench_engine/report/json_field.h"
+#include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
 namespace {
-
-// Not ordered_json: it copies as it grows, which takes as much stack as a hostile file is deep.
-using Json = nlohmann::json;
-
-constexpr auto kReplace = Json::error_handler_t::replace;
-
-// A place in the document that knows its name, for errors.
-class Field {
- public:
-  Field(const Json& json, std::string name) : json_(&json), name_(std::move(name)) {}
-
-  bool absent() const { return json_->is_null(); }
-  // An absent field is null, as what was not measured is.
-  Field operator[](const char* key) const {
-    static const Json kNull;
-    if (!absent() && !json_->is_object()) fail("an object");
-    const auto found = json_->find(key);
-    return {found == json_->end() ? kNull : *found, name_ + '.' + key};
-  }
-  std::vector<Field> elements() const {
-    std::vector<Field> result;
-    if (absent()) return result;
-    if (!json_->is_array()) fail("an array");
-    for (std::size_t i = 0; i < json_->size(); ++i) {
-      result.emplace_back((*json_)[i], name_ + '[' + std::to_string(i) + ']');
-    }
-    return result;
-  }
-  std::vector<std::string> texts() const {
-    std::vector<std::string> result;
-    for (const Field& element : elements()) result.push_back(element.text());
-    return result;
-  }
-  std::string text() const {
-    if (absent()) return {};
-    if (!json_->is_string()) fail("a string");
-    return json_->get<std::string>();
-  }
-  double number(double otherwise = 0) const {
-    if (absent()) return otherwise;
-    if (!json_->is_number()) fail("a number");
-    return json_->get<double>();
-  }
-  std::int64_t whole() const {
-    if (absent()) return 0;
-    const bool fits = json_->is_number_integer() &&
-                      (!json_->is_number_unsigned() ||
-                       json_->get<std::uint64_t>() <= std::uint64_t{std::numeric_limits<std::int64_t>::max()});
-    if (!fits) fail("a whole number");
-    return json_->get<std::int64_t>();
-  }
-  // A count or a size.
-  std::int64_t size() const {
-    const std::int64_t value = whole();
-    if (value < 0) fail("at least 0");
-    return value;
-  }
-  std::int64_t batch() const {
-    const std::int64_t value = whole();
-    if (value < 1) fail("a batch, at least 1");
-    return value;
-  }
-  // Of the CPU, where several numbers of them were compared.
-  std::optional<int> threads() const {
-    if (absent()) return std::nullopt;
-    const std::int64_t value = whole();
-    if (value < 1 || value > std::numeric_limits<int>::max()) fail("a number of threads, at least 1");
-    return static_cast<int>(value);
-  }
-  bool truth() const {
-    if (absent()) return false;
-    if (!json_->is_boolean()) fail("true or false");
-    return json_->get<bool>();
-  }
-  Precision precision() const {
-    try {
-      return parse_precision(text());
-    } catch (const UsageError&) {
-      fail("fp32, tf32, fp16 or fp64");
-    }
-  }
-  const Json& json() const { return *json_; }
-
-  [[noreturn]] void fail(const std::string& expected) const {
-    // A container may be as large as the file.
-    const std::string got =
-        json_->is_structured() ? "an " + std::string(json_->type_name()) : json_->dump(-1, ' ', false, kReplace);
-    throw Error(ErrorCode::invalid_argument, name_, "must be " + expected + ", got " + got,
-                "docs/bench_engine.schema.json describes the file");
-  }
-
- private:
-  const Json* json_;
-  std::string name_;
-};
 
 Statistics statistics(const Field& f) {
   Statistics s;
@@ -134,18 +40,7 @@ std::optional<Histogram> histogram(const Field& f) {
   return result;
 }
 
-std::optional<Comparison> comparison(const Field& f) {
-  if (f.absent()) return std::nullopt;
-  Comparison result;
-  result.pictures = f["pictures"].size();
-  // Numbers that are not finite are written as null.
-  result.max_abs = f["maxAbs"].number(std::numeric_limits<double>::infinity());
-  result.relative_l2 = f["relativeL2"].number(std::numeric_limits<double>::infinity());
-  result.top1_equal = f["top1Equal"].size();
-  return result;
-}
-
-// As comparison(): what is not finite is null.
+// What is not finite is null.
 GoldenComparison difference(const Field& f) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   GoldenComparison result;
@@ -187,37 +82,19 @@ MemoryReport memory(const Field& f) {
   return result;
 }
 
-std::optional<SampledRange> sampled_range(const Field& f) {
+// Numbers that are not finite are written as null.
+std::optional<GoldenComparison> golden(const Field& f) {
   if (f.absent()) return std::nullopt;
-  return SampledRange{f["mean"].number(), f["min"].number(), f["max"].number()};
-}
-
-std::optional<double> optional_number(const Field& f) {
-  if (f.absent()) return std::nullopt;
-  return f.number();
-}
-
-std::optional<EnergySource> energy_source(const Field& f) {
-  if (f.absent()) return std::nullopt;
-  if (f.text() != "counter" && f.text() != "power") f.fail("\"counter\" or \"power\"");
-  return f.text() == "counter" ? EnergySource::Counter : EnergySource::Power;
-}
-
-std::optional<Utilisation> utilisation(const Field& f) {
-  if (f.absent()) return std::nullopt;
-  Utilisation result;
-  result.samples = static_cast<std::size_t>(f["samples"].size());
-  result.alternated = f["alternated"].truth();
-  result.gpu_percent = sampled_range(f["gpuPercent"]);
-  result.memory_percent = sampled_range(f["memoryPercent"]);
-  result.sm_clock_mhz = sampled_range(f["smClockMhz"]);
-  result.power_w = sampled_range(f["powerW"]);
-  result.temperature_c = sampled_range(f["temperatureC"]);
-  if (!f["usedBytes"].absent()) result.used_bytes = f["usedBytes"].size();
-  if (!f["clockReasons"].absent()) result.clock_reasons = f["clockReasons"].texts();
-  result.cpu_percent = optional_number(f["cpuPercent"]);
-  result.energy_per_picture_j = optional_number(f["energyPerPictureJ"]);
-  result.energy_source = energy_source(f["energySource"]);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  GoldenComparison result;
+  result.elements = f["elements"].size();
+  result.pictures = f["pictures"].size();
+  result.max_abs = f["maxAbs"].number(kInfinity);
+  result.mean_abs = f["meanAbs"].number(kInfinity);
+  result.relative_l2 = f["relativeL2"].number(kInfinity);
+  result.cosine = f["cosine"].number(std::numeric_limits<double>::quiet_NaN());
+  result.max_ulp = f["maxUlp"].number(kInfinity);
+  result.top1_equal = f["top1Equal"].size();
   return result;
 }
 
@@ -252,8 +129,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.device_statistics = statistics(f["deviceMs"]);
   result.host_statistics = statistics(f["hostMs"]);
   result.latency_histogram = histogram(f["latencyHistogram"]);
-  result.utilisation = utilisation(f["utilisation"]);
-  result.enqueue_ms = optional_number(f["enqueueMs"]);
+  read_utilisation(f, result);
   const double streamed = f["streamedPicturesPerSecond"].number();
   if (streamed > 0) {
     result.streams_statistics.count = 1;
@@ -263,8 +139,9 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   if (!speed_up.absent()) {
     result.speed_up = {speed_up["ratio"].number(), speed_up["low"].number(), speed_up["high"].number()};
   }
-  result.comparison = comparison(f["comparison"]);
   for (const Field& one : f["layerComparisons"].elements()) result.layer_comparisons.push_back(layer_comparison(one));
+  result.comparison = read_comparison(f["comparison"]);
+  result.golden = golden(f["golden"]);
   read_layers(f["layers"], result);
   return result;
 }
@@ -304,33 +181,6 @@ std::optional<GpuState> gpu_state_of(const Field& f) {
                   static_cast<int>(f["temperatureC"].whole()), f["powerW"].number()};
 }
 
-std::optional<ImageReport> image_report(const Field& f) {
-  if (f.absent()) return std::nullopt;
-  ImageReport images;
-  images.folder = f["folder"].text();
-  images.preprocessing = f["preprocessing"].text();
-  images.batch = f["batch"].batch();
-  images.found = static_cast<std::size_t>(f["found"].size());
-  images.evaluated = static_cast<std::size_t>(f["evaluated"].size());
-  images.labelled = static_cast<std::size_t>(f["labelled"].size());
-  for (const Field& one : f["broken"].elements()) images.broken.emplace_back(one["path"].text(), one["reason"].text());
-  images.unlabelled = f["unlabelled"].texts();
-  images.decode_ms = f["decodeMs"].number();
-  for (const Field& one : f["results"].elements()) {
-    AccuracyResult result;
-    result.implementation = one["impl"].text();
-    result.precision = one["precision"].precision();
-    result.threads = one["threads"].threads();
-    result.top1 = one["top1Pictures"].size();
-    result.top5 = one["top5Pictures"].size();
-    result.inference_ms = one["inferenceMs"].number();
-    result.with_reference = comparison(one["withReference"]);
-    result.with_reference_file = comparison(one["withReferenceLogits"]);
-    images.results.push_back(std::move(result));
-  }
-  return images;
-}
-
 std::vector<std::pair<std::string, std::string>> option_values(const Field& options) {
   std::vector<std::pair<std::string, std::string>> values;
   if (options.absent()) return values;
@@ -364,22 +214,45 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   for (const Field& state : f["gpuStates"].elements()) {
     report.gpu_states.push_back({state["batch"].batch(), gpu_state_of(state["before"]), gpu_state_of(state["after"])});
   }
-  report.images = image_report(record ? f["accuracy"] : f["images"]);
+  report.images = read_images(record ? f["accuracy"] : f["images"]);
+  for (const Field& images : f["fewerImages"].elements()) {
+    if (auto fewer = read_images(images)) report.fewer_images.push_back(std::move(*fewer));
+  }
   report.missed = f["thresholdsMissed"].texts();
   report.interrupted = f["interrupted"].truth();
   report.error = f["error"].text();
+  if (record) {
+    if (!report.cases.empty() && report.reference.empty()) report.reference = report.cases.front().label();
+    file.record = read_record(f);
+    for (const Field& result : f["pictures"].elements()) file.from_host.push_back(case_result(result, false));
+  }
+  add_peers(f["peers"], file.peers);
+  if (record) keep_mobilenet_v2(file.peers);  // the others stand in the table of networks
   return file;
+}
+
+Field::Json parse_json(const std::string& text, const std::filesystem::path& name) {
+  try {
+    return Field::Json::parse(text);
+  } catch (const Field::Json::exception& error) {
+    throw Error(ErrorCode::invalid_argument, name.string(), "is no JSON: " + std::string(error.what()));
+  }
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be read");
+  return text.str();
 }
 
 }  // namespace
 
+Field::Json read_json(const std::filesystem::path& path) { return parse_json(read_text(path), path); }
+
 ReportFile parse_report(const std::string& text, const std::filesystem::path& name) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(ErrorCode::invalid_argument, name.string(), "is no JSON: " + std::string(error.what()));
-  }
+  const Field::Json json = parse_json(text, name);
   try {
     const Field root(json, "document");
     if (!json.is_object()) root.fail("an object");
@@ -389,12 +262,6 @@ ReportFile parse_report(const std::string& text, const std::filesystem::path& na
   }
 }
 
-ReportFile read_report(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be read");
-  return parse_report(text.str(), path);
-}
+ReportFile read_report(const std::filesystem::path& path) { return parse_report(read_text(path), path); }
 
 }  // namespace mobicuda::bench

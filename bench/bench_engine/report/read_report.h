@@ -1,10 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench_engine/report/peers.h"
+#include "bench_engine/report/record.h"
 #include "bench_engine/results.h"
 
 namespace mobicuda::bench {
@@ -18,11 +21,17 @@ struct ReportFile {
   bool pictures = false;                                     ///< --input uint8
   int streams = 0;                                           ///< --infStreams
   Report report;
+  Peers peers;                          ///< of a record, or added
+  std::optional<MachineRecord> record;  ///< of bench/results
+  std::vector<CaseResult> from_host;    ///< of a record: pictures in bytes, from host to host
 };
 
 /// Reads a document of --json, or the measured record of a machine (bench/results): its timed and its classified
 /// cases. Throws Error naming the file and the field: io when it cannot be read, invalid_argument when it is neither.
 ReportFile read_report(const std::filesystem::path& path);
+
+/// Any JSON file. Throws Error naming it.
+Field::Json read_json(const std::filesystem::path& path);
 
 /// The same from text; `name` stands for the file in errors.
 ReportFile parse_report(const std::string& text, const std::filesystem::path& name);

@@ -8,6 +8,7 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/exit_codes.h"
+#include "bench_engine/report/batch_charts.h"
 #include "bench_engine/report/report_changes.h"
 #include "bench_engine/report/report_html.h"
 #include "bench_engine/report/report_text.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr const char* kFooter = R"(
 Examples:
   bench_engine report a.json --html a.html
+  bench_engine report a.json --peers peers.json --html a.html
+  bench_engine report bench/results/GPU.json --html GPU.html --figures docs/reports
   bench_engine report before.json after.json --html changes.html
 
 Exit codes: 0 ok, 1 a file that cannot be read or written, 2 wrong usage. A slower run is no failure.)";
@@ -48,7 +51,33 @@ void print_comparison(std::ostream& out, const ReportFile& before, const ReportF
   out << '\n' << noise_rule() << '\n';
 }
 
-void print_read_report(std::ostream& out, const ReportFile& file) {
+void print_peers(std::ostream& out, const Peers& peers) {
+  TextTable table({"peer", "network", "batch", "mean", "median", "p90", "runs", "pictures/s"}, 2);
+  for (const PeerResult& one : peers.results) {
+    table.add_row({one.label(), one.network.empty() ? "-" : one.network, std::to_string(one.batch),
+                   fixed(one.mean_ms, 4), fixed(one.median_ms, 4), fixed(one.p90_ms, 4), std::to_string(one.runs),
+                   fixed(one.pictures_per_second(), 1)});
+  }
+  if (!peers.results.empty()) {
+    out << "\nOther engines, latency of a batch, ms\n";
+    table.print(out);
+  }
+  for (const std::string& setup : peers.setup) out << "  peer: " << setup << '\n';
+  for (const std::string& absent : peers.absent) out << "  absent: " << absent << '\n';
+  for (const std::string& failed : peers.failed) out << "  failed: " << failed << '\n';
+}
+
+void print_requirements(std::ostream& out, const MachineRecord& record) {
+  std::size_t met = 0;
+  for (const Requirement& one : record.requirements) met += one.met ? 1 : 0;
+  out << "\nRecorded on " << record.date << ": " << met << " of " << record.requirements.size()
+      << " requirements are met\n";
+  for (const Requirement& one : record.requirements) {
+    if (!one.met) out << "  missed: " << one.name << ": " << one.target << ", got " << one.measured << '\n';
+  }
+}
+
+void print_read_report(std::ostream& out, const ReportFile& file, bool per_class) {
   const Report& report = file.report;
   out << "File   " << file.path.string() << ", of bench_engine " << (file.version.empty() ? "-" : file.version) << '\n'
       << "CPU    " << report.machine.cpu << '\n'
@@ -60,7 +89,10 @@ void print_read_report(std::ostream& out, const ReportFile& file) {
   Options options;
   options.pictures = file.pictures;
   options.streams = file.streams;
+  options.per_class = per_class;
   print_report(out, options, report);
+  print_peers(out, file.peers);
+  if (file.record && !file.record->requirements.empty()) print_requirements(out, *file.record);
 }
 
 void write_file(const std::filesystem::path& path, const std::string& content) {
@@ -70,16 +102,32 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
   if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be written");
 }
 
+void write_figures(const ReportFile& file, const std::filesystem::path& folder) {
+  std::error_code ignored;  // writing tells
+  std::filesystem::create_directories(folder, ignored);
+  for (const auto& [name, content] : batch_pictures(file)) {
+    write_file(folder / (file.path.stem().string() + '_' + name), content);
+  }
+}
+
 }  // namespace
 
 int report_command(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
   std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> peers;
   std::filesystem::path html;
+  std::filesystem::path figures;
+  bool per_class = false;
   CLI::App app("Shows one file of --json as text and HTML, or what changed from the first to the second.",
                "bench_engine report");
   app.footer(kFooter);
   app.add_option("FILE", files, "A file of --json to show, or two to compare")->required()->expected(1, 2);
   app.add_option("--html", html, "Write a page that needs no other file")->type_name("FILE");
+  app.add_option("--peers", peers, "Measurements of other engines to set beside ours, written by bench/peers")
+      ->type_name("FILE[,..]")
+      ->delimiter(',');
+  app.add_option("--figures", figures, "Write the charts by batch as SVG files into this folder")->type_name("DIR");
+  app.add_flag("--perClass", per_class, "Table of classes: pictures, top-1 and top-5");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -87,15 +135,22 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
     app.exit(error, out, err);
     return mistake ? kExitUsage : kExitOk;
   }
-  for (const std::filesystem::path& file : files) {
+  std::vector<std::filesystem::path> needed = files;
+  needed.insert(needed.end(), peers.begin(), peers.end());
+  for (const std::filesystem::path& file : needed) {
     if (std::filesystem::is_regular_file(file)) continue;
     err << "bench_engine: report: no such file: " << file.string() << '\n';
     return kExitUsage;
   }
-  const ReportFile first = read_report(files.front());
+  if (files.size() == 2 && !(peers.empty() && figures.empty())) {
+    err << "bench_engine: report: --peers and --figures are for one file\n";
+    return kExitUsage;
+  }
+  ReportFile first = read_report(files.front());
+  for (const std::filesystem::path& file : peers) add_peers(file, first.peers);
   std::string page;
   if (files.size() == 1) {
-    print_read_report(out, first);
+    print_read_report(out, first, per_class);
     page = html_report(first);
   } else {
     const ReportFile second = read_report(files.back());
@@ -104,6 +159,7 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
     page = html_comparison(first, second, changes);
   }
   if (!html.empty()) write_file(html, page);
+  if (!figures.empty()) write_figures(first, figures);
   return kExitOk;
 }
 

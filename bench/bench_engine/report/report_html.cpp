@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "bench_engine/report/accuracy_section.h"
+#include "bench_engine/report/batch_charts.h"
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/record_section.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
@@ -19,19 +22,11 @@ std::string name_of(const CaseResult& result) { return result.label() + ", batch
 
 std::string warning(const std::string& text) { return "<p class=\"warning\">" + escaped(text) + "</p>\n"; }
 
-std::string legend(const std::vector<std::string>& labels) {
-  std::string html = "<ul class=\"legend\">";
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    html += "<li><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"s" + std::to_string(i % kSeriesColours) +
-            "\" width=\"12\" height=\"12\"/></svg>" + escaped(labels[i]) + "</li>";
-  }
-  return html + "</ul>\n";
-}
-
 std::string heading(const ReportFile& file) {
   const Report& report = file.report;
   const std::string model = report.model.path.filename().string();
-  std::string html = element("h1", model.empty() ? file.path.filename().string() : model);
+  std::string html = element("h1", file.record ? "mobicuda on " + report.machine.gpu
+                                               : (model.empty() ? file.path.filename().string() : model));
   html += element("p", (report.machine.gpu.empty() ? report.machine.cpu : report.machine.gpu) + ", " +
                            std::to_string(report.cases.size()) + " cases, from " + file.path.filename().string());
   if (!report.error.empty()) html += warning("The run ended early: " + report.error);
@@ -43,7 +38,8 @@ std::string heading(const ReportFile& file) {
   return html;
 }
 
-std::string latency_table(const Report& report) {
+std::string latency_table(const ReportFile& file) {
+  const Report& report = file.report;
   HtmlTable table({"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "runs",
                    "pictures/s", "speed-up"},
                   1);
@@ -55,11 +51,12 @@ std::string latency_table(const Report& report) {
                    fixed(result.pictures_per_second(), 1),
                    result.speed_up.ratio > 0 ? fixed(result.speed_up.ratio, 2) + "x" : "-"});
   }
+  add_peer_rows(file, table);
   const bool transfers = !report.cases.empty() && report.cases.front().includes_transfers;
   std::string note = transfers ? "Milliseconds of a batch: wall time from host to host, transfers included."
                                : "Milliseconds of a batch, its input in place: CUDA events on GPUs, wall time on CPUs.";
   if (!report.reference.empty()) note += " Speed-ups are against " + report.reference + '.';
-  return element("p", note) + table.str();
+  return element("p", note) + table.str() + peers_note(file.peers);
 }
 
 std::string histograms(const Report& report) {
@@ -79,29 +76,6 @@ std::string histograms(const Report& report) {
   }
   if (charts.empty()) return element("p", "The file has no histograms of latency.");
   return "<div class=\"charts\">\n" + charts + "</div>\n";
-}
-
-template <class Value>
-std::vector<Series> by_batch(const Report& report, Value value) {
-  std::vector<Series> series;
-  for (const CaseResult& result : report.cases) {
-    auto found = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == result.label(); });
-    if (found == series.end()) found = series.insert(found, {result.label(), {}});
-    found->points.emplace_back(static_cast<double>(result.batch), value(result));
-  }
-  for (Series& one : series) std::sort(one.points.begin(), one.points.end());
-  return series;
-}
-
-std::string batch_charts(const Report& report) {
-  const auto latency = by_batch(report, [](const CaseResult& r) { return r.latency().median; });
-  const auto rate = by_batch(report, [](const CaseResult& r) { return r.pictures_per_second(); });
-  const std::string charts =
-      batch_chart("Throughput by batch", "pictures/s", rate) + batch_chart("Median latency by batch", "ms", latency);
-  if (charts.empty()) return {};
-  std::vector<std::string> labels;
-  for (const Series& one : latency) labels.push_back(one.label);
-  return "<h3>By batch</h3>\n" + legend(labels) + "<div class=\"charts\">\n" + charts + "</div>\n";
 }
 
 std::string memory_section(const Report& report) {
@@ -149,56 +123,6 @@ std::string layers_sections(const Report& report) {
   }
   if (html.empty()) html = element("p", "No layer was timed: bench_engine does so with --dumpProfile.");
   return "<h2>Layers</h2>\n" + html;
-}
-
-std::vector<std::string> comparison_cells(const std::optional<Comparison>& comparison) {
-  if (!comparison) return {"-", "-", "-"};
-  return {scientific(comparison->max_abs), scientific(comparison->relative_l2),
-          std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures)};
-}
-
-std::string picture_accuracy(const ImageReport& images) {
-  HtmlTable table({"implementation", "top-1", "top-5", "max |diff|, reference", "relative L2", "top-1 equal",
-                   "max |diff|, --referenceLogits", "relative L2", "top-1 equal", "ms of all"},
-                  1);
-  const auto share = [&](std::int64_t hits) {
-    return percent(static_cast<double>(hits), static_cast<double>(images.labelled));
-  };
-  for (const AccuracyResult& result : images.results) {
-    std::vector<std::string> row{result.label(), share(result.top1), share(result.top5)};
-    for (const auto& comparison : {result.with_reference, result.with_reference_file}) {
-      const std::vector<std::string> cells = comparison_cells(comparison);
-      row.insert(row.end(), cells.begin(), cells.end());
-    }
-    row.push_back(fixed(result.inference_ms, 1));
-    table.add_row(row);
-  }
-  std::string html = "<h3>Pictures</h3>\n" +
-                     element("p", std::to_string(images.evaluated) + " of " + std::to_string(images.found) +
-                                      " files evaluated, " + std::to_string(images.labelled) + " with a label, batch " +
-                                      std::to_string(images.batch) + "; " + images.preprocessing) +
-                     table.str();
-  for (const auto& [path, reason] : images.broken) html += element("p", "Left out: " + path + ": " + reason);
-  return html;
-}
-
-std::string accuracy_section(const Report& report) {
-  const bool compared = std::any_of(report.cases.begin(), report.cases.end(),
-                                    [](const CaseResult& result) { return result.comparison.has_value(); });
-  if (!compared && !report.images) return {};
-  std::string html = "<h2>Accuracy</h2>\n";
-  if (compared) {
-    HtmlTable table({"implementation", "batch", "max |diff|", "relative L2", "top-1 equal"}, 1);
-    for (const CaseResult& result : report.cases) {
-      std::vector<std::string> row{result.label(), std::to_string(result.batch)};
-      const std::vector<std::string> cells = comparison_cells(result.comparison);
-      row.insert(row.end(), cells.begin(), cells.end());
-      table.add_row(row);
-    }
-    html += element("p", "Logits of the timed input, against " + report.reference + '.') + table.str();
-  }
-  if (report.images) html += picture_accuracy(*report.images);
-  return html;
 }
 
 std::string fact(const std::string& name, const std::string& value) {
@@ -274,12 +198,13 @@ std::string page(const ReportFile& file, const std::string& changes) {
   if (report.cases.empty()) {
     html += warning("Nothing was timed.");
   } else {
-    html += "<h2>Latency and throughput</h2>\n" + latency_table(report) + batch_charts(report) + histograms(report) +
-            utilisation_section(report) + memory_section(report) + load_section(report);
+    html += record_summary(file) + "<h2>Latency and throughput</h2>\n" + batch_charts(file) + latency_table(file) +
+            histograms(report) + utilisation_section(report) + from_host_section(file) + networks_section(file) +
+            memory_section(report) + load_section(report);
   }
   html += accuracy_section(report) + layer_comparisons_section(report);
   if (!report.cases.empty()) html += layers_sections(report);
-  return html + setup_section(file) + "</body>\n</html>\n";
+  return html + checks_section(file) + setup_section(file) + "</body>\n</html>\n";
 }
 
 }  // namespace

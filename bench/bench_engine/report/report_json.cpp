@@ -8,6 +8,7 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/report/compare_json.h"
+#include "bench_engine/report/images_json.h"
 #include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
@@ -30,14 +31,6 @@ Json to_json(const MemoryReport& m) {
           {"workspace", m.workspace_bytes},
           {"io", m.io_bytes},
           {"total", m.total()}};
-}
-
-Json to_json(const Comparison& c) {
-  return {{"pictures", c.pictures},
-          {"maxAbs", c.max_abs},
-          {"relativeL2", c.relative_l2},
-          {"top1Equal", c.top1_equal},
-          {"top1Agreement", c.top1_agreement()}};
 }
 
 Json to_json(const GoldenComparison& g) {
@@ -151,39 +144,11 @@ Json to_json(const CaseResult& result) {
   if (result.speed_up.ratio > 0) {
     json["speedUp"] = {{"ratio", result.speed_up.ratio}, {"low", result.speed_up.low}, {"high", result.speed_up.high}};
   }
-  json["comparison"] = optional_json(result.comparison);
+  json["comparison"] = comparison_json(result.comparison);
   if (result.golden) json["golden"] = to_json(*result.golden);
   if (!result.layer_comparisons.empty()) json["layerComparisons"] = layer_comparisons_json(result.layer_comparisons);
   json["layers"] = layers_json(result);
   return json;
-}
-
-Json to_json(const AccuracyResult& result, std::size_t labelled) {
-  const auto share = [labelled](std::int64_t hits) {
-    return labelled == 0 ? Json(nullptr) : Json(static_cast<double>(hits) / static_cast<double>(labelled));
-  };
-  Json json = {{"impl", result.implementation},
-               {"precision", to_string(result.precision)},
-               {"top1", share(result.top1)},
-               {"top5", share(result.top5)},
-               {"top1Pictures", result.top1},
-               {"top5Pictures", result.top5},
-               {"inferenceMs", result.inference_ms},
-               {"withReference", optional_json(result.with_reference)},
-               {"withReferenceLogits", optional_json(result.with_reference_file)}};
-  if (result.threads) json["threads"] = *result.threads;
-  return json;
-}
-
-Json to_json(const ImageReport& images) {
-  Json broken = Json::array();
-  for (const auto& [path, reason] : images.broken) broken.push_back({{"path", path}, {"reason", reason}});
-  Json results = Json::array();
-  for (const AccuracyResult& result : images.results) results.push_back(to_json(result, images.labelled));
-  return {{"folder", images.folder},      {"preprocessing", images.preprocessing}, {"batch", images.batch},
-          {"found", images.found},        {"evaluated", images.evaluated},         {"labelled", images.labelled},
-          {"broken", std::move(broken)},  {"unlabelled", images.unlabelled},       {"decodeMs", images.decode_ms},
-          {"results", std::move(results)}};
 }
 
 std::string text(const Json& json) {
@@ -219,8 +184,8 @@ std::string json_report(const Options& options, const Report& report) {
     json["gpuStates"].push_back(
         {{"batch", states.batch}, {"before", optional_json(states.before)}, {"after", optional_json(states.after)}});
   }
-  json["images"] = report.images ? to_json(*report.images) : Json(nullptr);
-  for (const ImageReport& images : report.fewer_images) json["fewerImages"].push_back(to_json(images));
+  json["images"] = report.images ? images_json(*report.images) : Json(nullptr);
+  for (const ImageReport& images : report.fewer_images) json["fewerImages"].push_back(images_json(images));
   json["thresholdsMissed"] = report.missed;
   json["interrupted"] = report.interrupted;
   json["error"] = report.error.empty() ? Json(nullptr) : Json(report.error);

@@ -7,6 +7,7 @@
 #include <mobicuda/onnx_import.h>
 
 #include "bench_engine/report/compare_section.h"
+#include "bench_engine/report/images_text.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int kMsDecimals = 4;
 constexpr int kCosineDecimals = 9;
-constexpr std::size_t kNamesShown = 5;  // of broken or unlabelled pictures
 
 std::string milliseconds(double value) { return fixed(value, kMsDecimals); }
 
@@ -212,52 +212,6 @@ void print_outputs(std::ostream& out, const Report& report) {
   }
 }
 
-template <class Item, class Text>
-void print_some(std::ostream& out, const std::vector<Item>& items, const char* what, Text text) {
-  if (items.empty()) return;
-  out << "  " << items.size() << ' ' << what << ":\n";
-  for (std::size_t i = 0; i < std::min(items.size(), kNamesShown); ++i) out << "    " << text(items[i]) << '\n';
-  if (items.size() > kNamesShown) out << "    and " << items.size() - kNamesShown << " more\n";
-}
-
-void add_comparison(std::vector<std::string>& row, const std::optional<Comparison>& comparison) {
-  if (!comparison) {
-    row.insert(row.end(), {"-", "-", "-"});
-    return;
-  }
-  row.push_back(scientific(comparison->max_abs));
-  row.push_back(scientific(comparison->relative_l2));
-  row.push_back(std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures));
-}
-
-void print_images(std::ostream& out, const Report& report, const ImageReport& images) {
-  out << "\nPictures of " << images.folder << ": " << images.found << " found, " << images.evaluated << " evaluated, "
-      << images.labelled << " with a label, batch " << images.batch << "\n  " << images.preprocessing << '\n';
-  print_some(out, images.broken, "broken, left out",
-             [](const auto& broken) { return broken.first + ": " + broken.second; });
-  print_some(out, images.unlabelled, "in folders that are no synset of --labels",
-             [](const std::string& path) { return path; });
-  const bool several = images.results.size() > 1;
-  const bool file = !images.results.empty() && images.results.front().with_reference_file.has_value();
-  std::vector<std::string> header{"implementation", "pictures/s", "top-1", "top-5"};
-  if (several) header.insert(header.end(), {"max |diff|", "relative L2", "top-1 equal"});
-  if (file) header.insert(header.end(), {"max |diff| file", "relative L2", "top-1 equal"});
-  TextTable table(std::move(header), 1);
-  const auto whole = static_cast<double>(images.labelled);
-  for (const AccuracyResult& result : images.results) {
-    const double seconds = result.inference_ms / 1e3;
-    std::vector<std::string> row{
-        result.label(), seconds > 0 ? fixed(static_cast<double>(images.evaluated) / seconds, 1) : "-",
-        percent(static_cast<double>(result.top1), whole), percent(static_cast<double>(result.top5), whole)};
-    if (several) add_comparison(row, result.with_reference);
-    if (file) add_comparison(row, result.with_reference_file);
-    table.add_row(std::move(row));
-  }
-  if (several) out << "  differences of logits against " << report.reference << '\n';
-  if (file) out << "  differences of logits against --referenceLogits (file)\n";
-  table.print(out);
-}
-
 void print_gpu_states(std::ostream& out, const std::vector<GpuStates>& states) {
   for (const GpuStates& state : states) {
     if (!state.before || !state.after) continue;
@@ -314,8 +268,8 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_all_layers(out, options, report);
     if (options.dump_output) print_outputs(out, report);
   }
-  for (const ImageReport& images : report.fewer_images) print_images(out, report, images);
-  if (report.images) print_images(out, report, *report.images);
+  for (const ImageReport& images : report.fewer_images) print_fewer_images(out, images);
+  if (report.images) print_images(out, *report.images, options.per_class);
   for (const std::string& missed : report.missed) out << "\nThreshold missed: " << missed << '\n';
   if (report.interrupted) {
     out << "\nInterrupted: " << (report.cases.empty() ? "nothing was measured" : "this is what was measured until then")

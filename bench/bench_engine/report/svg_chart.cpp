@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/report_style.h"
 #include "bench_engine/report/text_table.h"
 
 namespace mobicuda::bench {
@@ -158,7 +159,58 @@ Axis upward(const Range& range, bool logarithmic) {
 
 std::string style_of(std::size_t series) { return "s" + std::to_string(series % kSeriesColours); }
 
+// Lines over a logarithmic axis; empty where it would have one place only.
+std::string lines_over(const std::string& x_name, const std::string& unit, bool logarithmic,
+                       const std::vector<Series>& series) {
+  Range batches;
+  Range values;
+  std::vector<double> ticks;
+  for (const Series& one : series) {
+    for (const auto& [x, y] : one.points) {
+      if (!drawable(x) || !drawable(y)) continue;
+      batches.add(x);
+      values.add(y);
+      ticks.push_back(x);
+    }
+  }
+  if (!(batches.high > batches.low)) return {};
+  const Axis x = across(batches.widened(1.1), true);
+  constexpr double kLeastShare = 0.02;  // of the value that the axis spans at least
+  const double room = std::max(0.1 * (values.high - values.low), kLeastShare * values.high);
+  const Axis y = logarithmic ? upward(values.widened(1.4), true)
+                             : upward({std::max(0.0, values.low - room), values.high + room}, false);
+  std::sort(ticks.begin(), ticks.end());
+  std::vector<double> apart;
+  constexpr double kTickGap = 26;
+  for (const double tick : ticks) {
+    if (apart.empty() || x.place(tick) - x.place(apart.back()) >= kTickGap) apart.push_back(tick);
+  }
+  std::string svg = grid(x, apart, x_name, y, unit);
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    std::string path;
+    std::string points;
+    for (const auto& [batch, value] : series[i].points) {
+      if (!drawable(batch) || !drawable(value)) continue;
+      path += (path.empty() ? "M" : "L") + at(x.place(batch)) + ' ' + at(y.place(value));
+      points += circle(style_of(i), x.place(batch), y.place(value), 3.5,
+                       series[i].label + ", " + x_name + ' ' + compact(batch) + ": " + compact(value) + ' ' + unit);
+    }
+    if (!path.empty()) svg += "<path" + attribute("class", style_of(i) + " curve") + attribute("d", path) + "/>\n";
+    svg += points;
+  }
+  return svg;
+}
+
 }  // namespace
+
+std::string legend(const std::vector<std::string>& labels) {
+  std::string html = "<ul class=\"legend\">";
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    html += "<li><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"s" + std::to_string(i % kSeriesColours) +
+            "\" width=\"12\" height=\"12\"/></svg>" + escaped(labels[i]) + "</li>";
+  }
+  return html + "</ul>\n";
+}
 
 std::string histogram_chart(const std::string& title, const Histogram& histogram, const Statistics& statistics) {
   if (histogram.counts.empty()) return {};
@@ -193,40 +245,35 @@ std::string histogram_chart(const std::string& title, const Histogram& histogram
 }
 
 std::string batch_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series) {
-  Range batches;
-  Range values;
-  std::vector<double> ticks;
-  for (const Series& one : series) {
-    for (const auto& [x, y] : one.points) {
-      if (!drawable(x) || !drawable(y)) continue;
-      batches.add(x);
-      values.add(y);
-      ticks.push_back(x);
-    }
-  }
-  if (!(batches.high > batches.low)) return {};
-  const Axis x = across(batches.widened(1.1), true);
-  const Axis y = upward(values.widened(1.4), true);
-  std::sort(ticks.begin(), ticks.end());
-  std::vector<double> apart;
-  constexpr double kTickGap = 26;
-  for (const double tick : ticks) {
-    if (apart.empty() || x.place(tick) - x.place(apart.back()) >= kTickGap) apart.push_back(tick);
-  }
-  std::string svg = grid(x, apart, "batch", y, unit);
+  const std::string svg = lines_over("batch", unit, true, series);
+  return svg.empty() ? svg : picture(title, kHeight, svg);
+}
+
+std::string pictures_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series) {
+  const std::string svg = lines_over("pictures", unit, false, series);
+  return svg.empty() ? svg : picture(title, kHeight, svg);
+}
+
+std::string batch_picture(const std::string& title, const std::string& unit, const std::vector<Series>& series) {
+  const std::string chart = lines_over("batch", unit, true, series);
+  if (chart.empty()) return {};
+  constexpr double kTitle = 22;
+  constexpr double kRow = 18;
+  constexpr double kColumn = kWidth / 2;
+  std::string legend;
   for (std::size_t i = 0; i < series.size(); ++i) {
-    std::string path;
-    std::string points;
-    for (const auto& [batch, value] : series[i].points) {
-      if (!drawable(batch) || !drawable(value)) continue;
-      path += (path.empty() ? "M" : "L") + at(x.place(batch)) + ' ' + at(y.place(value));
-      points += circle(style_of(i), x.place(batch), y.place(value), 3.5,
-                       series[i].label + ", batch " + compact(batch) + ": " + compact(value) + ' ' + unit);
-    }
-    if (!path.empty()) svg += "<path" + attribute("class", style_of(i) + " curve") + attribute("d", path) + "/>\n";
-    svg += points;
+    const double x = 8 + static_cast<double>(i % 2) * kColumn;
+    const double y = kHeight + 8 + static_cast<double>(i / 2) * kRow;
+    legend += rectangle(style_of(i), x, y, 11, 11, series[i].label);
+    legend += label("start", x + 17, y + 10, series[i].label);
   }
-  return picture(title, kHeight, svg);
+  const double height = kTitle + kHeight + 12 + static_cast<double>((series.size() + 1) / 2) * kRow;
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\"" +
+         attribute("viewBox", "0 0 " + fixed(kWidth, 0) + ' ' + fixed(height, 0)) +
+         attribute("width", fixed(kWidth, 0)) + attribute("height", fixed(height, 0)) + " role=\"img\"" +
+         attribute("aria-label", title) + ">\n<style>" + kPictureStyle + "</style>\n" +
+         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + label("title", 2, 15, title) +
+         "<g transform=\"translate(0 " + fixed(kTitle, 0) + ")\">\n" + chart + legend + "</g>\n</svg>\n";
 }
 
 std::string stacked_bars(const std::string& title, const std::vector<StackedBar>& bars) {

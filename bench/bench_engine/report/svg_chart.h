@@ -9,18 +9,27 @@
 namespace mobicuda::bench {
 
 /// Lines of one chart keep their colours by index; the style sheet has kSeriesColours of them, then they repeat.
-inline constexpr std::size_t kSeriesColours = 6;
+inline constexpr std::size_t kSeriesColours = 8;
 
 struct Series {
   std::string label;
   std::vector<std::pair<double, double>> points;  ///< ascending x
 };
 
+/// The colours of a chart's series, or of the parts of bars.
+std::string legend(const std::vector<std::string>& labels);
+
 /// Bars of counts, with the median, p90 and p99 as lines.
 std::string histogram_chart(const std::string& title, const Histogram& histogram, const Statistics& statistics);
 
 /// Lines over batch sizes, both axes logarithmic. Points that are not positive are left out.
 std::string batch_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series);
+
+/// The same as a picture file of its own, with a legend and colours for light and dark screens.
+std::string batch_picture(const std::string& title, const std::string& unit, const std::vector<Series>& series);
+
+/// Lines over numbers of pictures; the values' axis is linear.
+std::string pictures_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series);
 
 /// Parts of a whole on one line each.
 struct StackedBar {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <mobicuda/types.h>
+
+#include "bench_engine/report/json_field.h"
+
+namespace mobicuda::bench {
+
+/// One configuration of somebody else's engine, as the scripts in bench/peers measure it.
+struct PeerResult {
+  std::string engine;   ///< "PyTorch CUDA graph"
+  std::string network;  ///< empty: not told
+  Precision precision = Precision::Fp32;
+  std::int64_t batch = 1;
+  double median_ms = 0;
+  double mean_ms = 0;
+  double p90_ms = 0;
+  std::size_t runs = 0;
+
+  std::string label() const { return engine + ' ' + std::string(to_string(precision)); }
+  double pictures_per_second() const { return median_ms > 0 ? 1e3 * static_cast<double>(batch) / median_ms : 0; }
+};
+
+struct Peers {
+  std::vector<PeerResult> results;
+  std::vector<std::string> setup;   ///< an engine and what it ran on, with versions
+  std::vector<std::string> absent;  ///< engines that could not run, and why
+  std::vector<std::string> failed;  ///< configurations that failed, and why
+};
+
+/// Adds a document of bench/peers, or an object whose `peers` or whose members are such documents.
+void add_peers(const Field& f, Peers& peers);
+
+/// Adds a file of them. Throws Error naming the file and the field.
+void add_peers(const std::filesystem::path& file, Peers& peers);
+
+/// Leaves out what ran another network than MobileNetV2.
+void keep_mobilenet_v2(Peers& peers);
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,54 @@
+#include "bench_engine/report/record.h"
+
+#include "bench_engine/report/peers.h"
+
+namespace mobicuda::bench {
+namespace {
+
+std::vector<CheckRun> check_runs(const Field& f) {
+  std::vector<CheckRun> runs;
+  for (const Field& one : f.elements()) {
+    runs.push_back({one["tool"].text(), one["program"].text(), one["filter"].text(), one["summary"].text(),
+                    one["exit"].whole() == 0});
+  }
+  return runs;
+}
+
+void read_networks(const Field& f, MachineRecord& record) {
+  for (const auto& [network, measured] : f["networks"].members()) {
+    for (const Field& one : measured["results"].elements()) {
+      record.networks.push_back({network, one["impl"].text(), one["batch"].batch(), one["medianUs"].number()});
+    }
+    for (const auto& [implementation, reason] : measured["refused"].members()) {
+      record.refused.push_back(network + " on " + implementation + ": " + reason.text());
+    }
+  }
+  Peers peers;
+  if (!f["peers"].absent()) add_peers(f["peers"], peers);
+  for (const PeerResult& one : peers.results) {
+    if (one.network.empty() || one.network == "mobilenet_v2" || one.precision != Precision::Fp16) continue;
+    record.networks.push_back({one.network, one.engine, one.batch, 1e3 * one.median_ms});
+  }
+}
+
+}  // namespace
+
+MachineRecord read_record(const Field& f) {
+  MachineRecord record;
+  record.date = f["date"].text();
+  record.source_hash = f["source_hash"].text();
+  record.tests = check_runs(f["tests"]);
+  record.sanitizer = check_runs(f["sanitizer"]);
+  for (const auto& [name, counts] : f["conformance"].members()) {
+    if (!counts.json().is_object()) continue;  // the GPU and the date stand beside the implementations
+    record.conformance.push_back({name, counts["cases"].size(), counts["passed"].size(), counts["failed"].size()});
+  }
+  read_networks(f, record);
+  for (const Field& one : f["requirements"].elements()) {
+    record.requirements.push_back(
+        {one["name"].text(), one["target"].text(), one["measured"].text(), one["met"].truth()});
+  }
+  return record;
+}
+
+}  // namespace mobicuda::bench

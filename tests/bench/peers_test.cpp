@@ -1,0 +1,141 @@
+#include "bench_engine/report/peers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include <mobicuda/error.h>
+
+#include "bench_engine/report/batch_charts.h"
+#include "bench_engine/report/report_html.h"
+#include "bench_engine/report/report_json.h"
+#include "bench_report.h"
+#include "contains.h"
+#include "support/catch.h"
+#include "support/temporary_folder.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+
+namespace {
+
+constexpr const char* kTorch = R"({"engine": "PyTorch", "version": "2.9", "gpu": "a GPU", "results": [
+  {"network": "mobilenet_v2", "mode": "graph", "precision": "fp32", "batch": 2, "median_us": 1000, "mean_us": 1100,
+   "p90_us": 1200, "runs": 400},
+  {"network": "mobilenet_v2", "mode": "graph", "precision": "fp32", "batch": 8, "median_us": 3000, "runs": 400},
+  {"network": "vgg16", "mode": "eager", "precision": "fp16", "batch": 8, "median_us": 5000, "runs": 400}],
+  "failed": [{"mode": "", "error": "ended"}, {"network": "vgg16", "mode": "compile", "precision": "fp16", "batch": 8, "error": "out of memory"}]})";
+constexpr const char* kTensorRt =
+    R"({"engine": "TensorRT", "results": [], "absent": [{"mode": "", "reason": "no trtexec on the PATH"}]})";
+
+Peers peers_of(const std::string& text) {
+  const Field::Json json = Field::Json::parse(text);
+  Peers peers;
+  add_peers(Field(json, "document"), peers);
+  return peers;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    peers_of(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a document of a peer is read", "[report]") {
+  const Peers peers = peers_of(kTorch);
+  REQUIRE(peers.results.size() == 3);
+  CHECK(peers.results[0].label() == "PyTorch CUDA graph fp32");
+  CHECK(peers.results[0].median_ms == Approx(1));
+  CHECK(peers.results[0].p90_ms == Approx(1.2));
+  CHECK(peers.results[1].pictures_per_second() == Approx(8e3 / 3));
+  CHECK(peers.setup == std::vector<std::string>{"PyTorch 2.9, a GPU"});
+  CHECK(peers.failed ==
+        std::vector<std::string>{"PyTorch: ended", "PyTorch compile, vgg16, fp16, batch 8: out of memory"});
+  CHECK(peers_of(kTensorRt).absent == std::vector<std::string>{"TensorRT: no trtexec on the PATH"});
+}
+
+TEST_CASE("documents of peers may stand in one object", "[report]") {
+  const std::string both = std::string(R"({"pytorch": )") + kTorch + R"(, "tensorrt": )" + kTensorRt + ", \"x\": null}";
+  for (const std::string& text : {both, "{\"peers\": " + both + "}"}) {
+    const Peers peers = peers_of(text);
+    CHECK(peers.results.size() == 3);
+    CHECK(peers.absent.size() == 1);
+  }
+  const Peers old = peers_of(R"({"peer": "pytorch", "torch": "2.1", "results": [
+      {"mode": "compile", "precision": "fp16", "batch": 1, "median_us": 5}]})");
+  CHECK(old.results.at(0).label() == "PyTorch compile fp16");
+}
+
+TEST_CASE("a file that is no peer's is refused with the field", "[report]") {
+  CHECK_THAT(error_of(R"({"results": []})"), contains("document.engine: must be the name of an engine"));
+  CHECK_THAT(error_of(R"({"a": {"b": 1}})"), contains("document.a.results: must be there"));
+  CHECK_THAT(error_of(R"([])"), contains("must be an object"));
+  CHECK_THAT(error_of(R"({"engine": "x", "results": [{"precision": "fp32", "batch": 0}]})"),
+             contains("results[0].batch"));
+  const TemporaryFolder folder;
+  folder.write("p.json", "{");
+  Peers peers;
+  CHECK_THROWS_AS(add_peers(folder.path() / "p.json", peers), Error);
+  CHECK_THROWS_AS(add_peers(folder.path() / "absent.json", peers), Error);
+}
+
+TEST_CASE("peers stand in table and charts beside ours, absent ones are named", "[report]") {
+  ReportFile file = parse_report(json_report(Options(), profiled_report()), "r.json");
+  file.peers = peers_of(std::string(R"({"a": )") + kTorch + R"(, "b": )" + kTensorRt + "}");
+  const std::string html = html_report(file);
+  // 0.5 ms of custom fp32 against 1 ms.
+  CHECK_THAT(html, contains("PyTorch CUDA graph fp32</td><td>2</td><td>1.1000</td><td>1.0000</td><td>1.2000"));
+  CHECK_THAT(html, contains("<td>2000.0</td><td>0.50x"));
+  CHECK_THAT(html, contains("PyTorch CUDA graph fp32, batch 8: 3 ms"));
+  CHECK_THAT(html, contains("PyTorch eager fp16, vgg16"));
+  CHECK_THAT(html, contains("Absent: TensorRT: no trtexec on the PATH"));
+  CHECK_THAT(html, contains("Failed: PyTorch compile, vgg16"));
+  keep_mobilenet_v2(file.peers);
+  CHECK(html_report(file).find("vgg16</td>") == std::string::npos);
+}
+
+TEST_CASE("charts by batch are picture files of their own", "[report]") {
+  ReportFile file = parse_report(json_report(Options(), profiled_report()), "r.json");
+  file.peers = peers_of(kTorch);
+  const auto pictures = batch_pictures(file);
+  REQUIRE(pictures.size() == 2);
+  CHECK(pictures[0].first == "throughput_fp32.svg");
+  CHECK(pictures[1].first == "latency_fp32.svg");
+  for (const auto& [name, svg] : pictures) {
+    CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    CHECK_THAT(svg, contains("prefers-color-scheme: dark"));
+    CHECK_THAT(svg, contains(">PyTorch CUDA graph fp32</text>"));
+    CHECK(svg.find("<script") == std::string::npos);
+  }
+}
+
+TEST_CASE("the record of a machine shows networks, checks and requirements", "[report]") {
+  const std::string record = std::string(R"({"date": "2026-01-02", "source_hash": "0123456789abcdef",
+    "latency": [{"impl": "custom", "precision": "fp16", "batch": 8}],
+    "pictures": [{"impl": "custom", "precision": "fp16", "batch": 1, "hostMs": {"median": 0.0625},
+                  "deviceMs": {"median": 0.03125}}],
+    "tests": [{"program": "kernel_tests", "filter": "*", "exit": 0, "summary": "All tests passed"}],
+    "sanitizer": [{"tool": "racecheck", "program": "kernel_tests", "filter": "[gemm]", "exit": 9, "summary": "3 errors"}],
+    "conformance": {"gpu": "a GPU", "custom": {"cases": 10, "passed": 8, "failed": 0}},
+    "networks": {"vgg16": {"results": [{"impl": "custom", "batch": 1, "medianUs": 200},
+                                       {"impl": "cudnn", "batch": 1, "medianUs": 300}],
+                           "refused": {"cpu": "no such layer"}}},
+    "requirements": [{"name": "fast", "target": "<= 70 us", "measured": "45 us", "met": true},
+                     {"name": "clean", "target": "0 reports", "measured": "1 report", "met": false}],
+    "peers": {"pytorch": )") +
+                             kTorch + "}}";
+  const ReportFile file = parse_report(record, "record.json");
+  const std::string html = html_report(file);
+  for (const char* part :
+       {"Measured on 2026-01-02 with the sources 0123456789ab; 1 of 2 requirements are met.",
+        "Missed: clean: 0 reports, measured 1 report", "<td>0.0312</td><td>0.0625</td>", "<td>300 (1.5x)</td>",
+        "vgg16 on cpu: no such layer", "racecheck", "3 errors</td><td>failed</td>", "<td>10</td><td>8</td><td>0</td>",
+        "PyTorch CUDA graph fp32", "PyTorch eager, batch 8"}) {
+    CHECK_THAT(html, contains(part));
+  }
+  CHECK(file.peers.results.size() == 2);  // vgg16 stands with the networks
+}
