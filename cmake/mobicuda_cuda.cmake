@@ -1,8 +1,9 @@
-# Decides what is built of the CUDA side. Sets MOBICUDA_HAS_CUDA and MOBICUDA_HAS_CUDNN.
+# Decides what is built of the CUDA side. Sets MOBICUDA_HAS_CUDA, MOBICUDA_HAS_CUDNN and MOBICUDA_HAS_CUPTI.
 include(CheckLanguage)
 
 set(MOBICUDA_HAS_CUDA OFF)
 set(MOBICUDA_HAS_CUDNN OFF)
+set(MOBICUDA_HAS_CUPTI OFF)
 
 if(NOT MOBICUDA_CUDA STREQUAL OFF)
   # all-supported: real code for every architecture that this nvcc and our kernels know, PTX of the newest,
@@ -56,4 +57,23 @@ elseif(MOBICUDA_CUDNN STREQUAL ON)
   message(FATAL_ERROR "MOBICUDA_CUDNN=ON needs CUDA")
 endif()
 
-message(STATUS "mobicuda: CUDA ${MOBICUDA_HAS_CUDA}, cuDNN ${MOBICUDA_HAS_CUDNN}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+# Only its headers: bench_engine loads the library, MOBICUDA_CUPTI_LIBRARY, when it is asked to trace.
+if(MOBICUDA_HAS_CUDA AND NOT MOBICUDA_CUPTI STREQUAL OFF)
+  set(cupti_folder ${CUDAToolkit_LIBRARY_DIR}/../extras/CUPTI)
+  find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cupti_folder}/include)
+  if(CUPTI_INCLUDE_DIR)
+    set(MOBICUDA_HAS_CUPTI ON)
+    set(MOBICUDA_CUPTI_LIBRARY libcupti.so.${CUDAToolkit_VERSION_MAJOR})
+    find_path(CUPTI_LIBRARY_DIR ${MOBICUDA_CUPTI_LIBRARY} HINTS ${CUDAToolkit_LIBRARY_DIR} ${cupti_folder}/lib64)
+    set(MOBICUDA_CUPTI_FOLDER ${CUDAToolkit_LIBRARY_DIR})
+    if(CUPTI_LIBRARY_DIR)
+      set(MOBICUDA_CUPTI_FOLDER ${CUPTI_LIBRARY_DIR})
+    endif()
+  elseif(MOBICUDA_CUPTI STREQUAL ON)
+    message(FATAL_ERROR "MOBICUDA_CUPTI=ON, but cupti.h was not found: it comes with the CUDA Toolkit (extras/CUPTI)")
+  endif()
+elseif(MOBICUDA_CUPTI STREQUAL ON)
+  message(FATAL_ERROR "MOBICUDA_CUPTI=ON needs CUDA")
+endif()
+
+message(STATUS "mobicuda: CUDA ${MOBICUDA_HAS_CUDA}, cuDNN ${MOBICUDA_HAS_CUDNN}, CUPTI ${MOBICUDA_HAS_CUPTI}, architectures ${CMAKE_CUDA_ARCHITECTURES}")

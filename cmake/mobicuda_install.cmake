@@ -1,7 +1,7 @@
 # cmake --install: headers, libraries, mobicudaConfig.cmake, mobicuda.pc, bench_engine.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY engine/include/mobicuda onnx_import/include/mobicuda baselines/include/mobicuda
+install(DIRECTORY engine/include/mobicuda onnx_import/include/mobicuda plan_file/include/mobicuda baselines/include/mobicuda
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h
         PATTERN cudnn_backend.h EXCLUDE PATTERN cuda_interop.h EXCLUDE)
 set(installed_targets mobicuda mobicuda_static)

@@ -1,5 +1,5 @@
 # libmobicuda and libmobicuda_cudnn, each static and shared, out of the boxes' objects.
-set(mobicuda_boxes mobicuda_graph mobicuda_onnx mobicuda_cpu mobicuda_custom)
+set(mobicuda_boxes mobicuda_graph mobicuda_onnx mobicuda_plan_file mobicuda_cpu mobicuda_custom)
 if(MOBICUDA_HAS_CUDA)
   list(APPEND mobicuda_boxes mobicuda_runtime mobicuda_kernels mobicuda_kernels_sm90a)
 endif()
@@ -13,6 +13,7 @@ function(mobicuda_define_library target type)
   endforeach()
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/onnx_import/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/plan_file/include>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/baselines/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE Threads::Threads ${MOBICUDA_PROTOBUF_LITE})

@@ -45,37 +45,24 @@ __device__ __forceinline__ TilePlace place_of(const Arguments& a, int tile) {
   return {m_tile * kBm, first + (n_tile - group * a.group_tiles) * kBn, first + a.group_out, group};
 }
 
-/// kRun neighbouring values of a row's residual from column n on, zeros without one and from n_end on.
-template <int kRun>
-__device__ __forceinline__ Packet<__half, kRun> load_residual(const Arguments& a, int m, int n, int n_end) {
-  const std::size_t at = static_cast<std::size_t>(m) * static_cast<std::size_t>(a.c_out) + static_cast<std::size_t>(n);
-  Packet<__half, kRun> residual{};
-  if (a.residual == nullptr) return residual;
-  if (a.c_out % kRun == 0) {
-    if (n < n_end) residual = load<kRun>(a.residual + at);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kRun; ++i) {
-      if (n + i < n_end) residual.item[i] = a.residual[at + i];
-    }
-  }
-  return residual;
-}
-
 /// Finishes and stores kRun neighbouring sums of row m from column n on, which is a multiple of kRun: the one place
 /// where bias, residual and activation are applied. With kClip the activation is Clip, which spares code.
 template <int kRun, bool kClip = false>
-__device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int n_end, float (&value)[kRun],
-                                           const Packet<__half, kRun>& residual) {
+__device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int n_end, float (&value)[kRun]) {
+  const std::size_t at = static_cast<std::size_t>(m) * static_cast<std::size_t>(a.c_out) + static_cast<std::size_t>(n);
   __half* const y = a.y + static_cast<std::size_t>(m) * static_cast<std::size_t>(a.y_pitch) + n;
   const bool whole = a.c_out % kRun == 0;
   Packet<float, kRun> bias{};
-  if (a.bias != nullptr && whole) {
-    bias = load<kRun>(a.bias + n);
-  } else if (a.bias != nullptr) {
+  Packet<__half, kRun> residual{};
+  if (whole) {
+    if (a.bias != nullptr) bias = load<kRun>(a.bias + n);
+    if (a.residual != nullptr) residual = load<kRun>(a.residual + at);
+  } else {
 #pragma unroll
     for (int i = 0; i < kRun; ++i) {
-      if (n + i < n_end) bias.item[i] = a.bias[n + i];
+      if (n + i >= n_end) break;
+      if (a.bias != nullptr) bias.item[i] = a.bias[n + i];
+      if (a.residual != nullptr) residual.item[i] = a.residual[at + i];
     }
   }
   Packet<__half, kRun> result;
@@ -99,11 +86,6 @@ __device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int
   for (int i = 0; i < kRun; ++i) {
     if (n + i < n_end) y[i] = result.item[i];
   }
-}
-
-template <int kRun>
-__device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int n_end, float (&value)[kRun]) {
-  finish_run<kRun>(a, m, n, n_end, value, load_residual<kRun>(a, m, n, n_end));
 }
 
 /// A quad's sums of a row of four blocks of 8 columns, as the tensor cores leave them: lane t has columns 2t and 2t + 1

@@ -41,8 +41,6 @@ struct Shape {
   static constexpr int kSharedBytes = kStages * (kStageBytes + 16);
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
-  /// Blocks of columns that finish_rows() loads at once: as many as registers are left beside the sums.
-  static constexpr int kTogether = kRowBlocks * kSums * kMinBlocks <= 64 ? 2 : 1;
   static_assert(kBm % (64 * kGroups) == 0 && kBn % 64 == 0);
 };
 
@@ -98,29 +96,19 @@ __device__ __forceinline__ void fill(const Arguments& a, const TilePlace& place,
   }
 }
 
-/// Stores the sums of 64 rows, of which m is the thread's first. Loads wait for the stores before them, since y may be
-/// the residual: kTogether blocks of columns load theirs before the first of them is stored.
-template <int kTogether, int kSums>
+/// Stores the sums of 64 rows, of which m is the thread's first.
+template <int kSums>
 __device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace& place, int m,
                                             const float (&sums)[kSums]) {
   const int quad = static_cast<int>(threadIdx.x % 4);
 #pragma unroll
-  for (int first = 0; first < kSums / 16; first += kTogether) {
-    Packet<__half, 8> residual[kTogether][2];
+  for (int block = 0; block < kSums / 4; block += 4) {
+    const int n = place.n0 + (block + quad) * 8;
 #pragma unroll
-    for (int i = 0; i < kTogether * 2; ++i) {
-      const int row = m + i % 2 * 8;
-      const int n = place.n0 + ((first + i / 2) * 4 + quad) * 8;
-      residual[i / 2][i % 2] = conv_gemm::load_residual<8>(a, row, n, row < a.m ? place.n_end : n);
-    }
-#pragma unroll
-    for (int i = 0; i < kTogether * 2; ++i) {
-      const int row = m + i % 2 * 8;
-      const int n = place.n0 + ((first + i / 2) * 4 + quad) * 8;
+    for (int half = 0; half < 2; ++half) {
       float value[8];
-      conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(sums + (first + i / 2) * 16), i % 2, value);
-      if (row >= a.m || n >= place.n_end) continue;
-      conv_gemm::finish_run<8, true>(a, row, n, place.n_end, value, residual[i / 2][i % 2]);
+      conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(sums + block * 4), half, value);
+      if (m + half * 8 < a.m && n < place.n_end) conv_gemm::finish_run<8, true>(a, m + half * 8, n, place.n_end, value);
     }
   }
 }
@@ -165,7 +153,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, const TilePlace& pl
 #pragma unroll
   for (int i = 0; i < S::kRowBlocks; ++i) {
     settle(sums[i]);
-    finish_rows<S::kTogether>(a, place, row + i * 64 + lane / 4, sums[i]);
+    finish_rows(a, place, row + i * 64 + lane / 4, sums[i]);
   }
 }
 

@@ -29,7 +29,7 @@ missing_packages() { # prints the Debian/Ubuntu packages whose contents are not 
   command -v pkg-config >/dev/null || echo pkg-config
   command -v protoc >/dev/null || echo protobuf-compiler
   command -v c++ >/dev/null || { # nothing can be probed without a compiler
-    echo libprotobuf-dev libonnx-dev libeigen3-dev libcli11-dev nlohmann-json3-dev libturbojpeg0-dev libstb-dev catch2 libbenchmark-dev
+    echo libprotobuf-dev libonnx-dev libeigen3-dev libcli11-dev nlohmann-json3-dev libturbojpeg0-dev libstb-dev libxxhash-dev catch2 libbenchmark-dev
     return
   }
   has_header google/protobuf/message_lite.h || echo libprotobuf-dev
@@ -39,6 +39,7 @@ missing_packages() { # prints the Debian/Ubuntu packages whose contents are not 
   has_header nlohmann/json.hpp || echo nlohmann-json3-dev
   has_header turbojpeg.h || echo libturbojpeg0-dev
   has_header stb/stb_image.h || has_header stb_image.h || echo libstb-dev
+  has_header xxhash.h || echo libxxhash-dev
   has_header catch2/catch.hpp || has_header catch2/catch_all.hpp || echo catch2
   has_header benchmark/benchmark.h || echo libbenchmark-dev
 }

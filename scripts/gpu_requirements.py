@@ -28,6 +28,8 @@ def rows(record, batches):
         add("compute-sanitizer, four tools", "0 reports", f"{clean} of {len(record['sanitizer'])} runs clean",
             clean == len(record["sanitizer"]))
     add_start(record, add)
+    add_clock(record, add)
+    add_layers(record, add)
     return found
 
 
@@ -128,3 +130,21 @@ def add_start(record, add):
         total = record["model"]["importMs"] + first[0]["compileMs"] + first[0]["sessionMs"] + first[0]["firstRunMs"]
         add(f"ONNX file of {record['model']['bytes'] / 1e6:.1f} MB to first result, CUDA context excluded",
             "<= 500 ms", f"{total:.0f} ms", total <= 500)
+
+
+def add_clock(record, add):
+    for r in record.get("outsideClock") or []:
+        off = r["benchMs"] / r["outsideMs"] - 1
+        add(f"bench_engine against CUDA events around the library's call, custom {r['precision']} batch {r['batch']}",
+            "within 2 %", f"{100 * off:+.2f} % ({1e3 * r['benchMs']:.1f} / {1e3 * r['outsideMs']:.1f} us)",
+            abs(off) <= 0.02)
+
+
+def add_layers(record, add):
+    for name in ("custom", "cudnn"):
+        profiles = [(r["profile"]["ratio"], f"{r['precision']} batch {r['batch']}") for r in record.get("latency") or []
+                    if r["impl"] == name and r.get("profile")]
+        if profiles:
+            ratio, case = max(profiles, key=lambda one: abs(one[0] - 1))
+            add(f"layers' times added up against a whole run, {name}, the worst of {len(profiles)}", "within 5 %",
+                f"{100 * (ratio - 1):+.1f} % ({case})", abs(ratio - 1) <= 0.05)

@@ -7,6 +7,7 @@
 
 #include "baselines/cpu/cpu_engine.h"
 #include "baselines/cpu/lower.h"
+#include "baselines/cpu/ops/fp32_kernels.h"
 #include "plan/memory_planner.h"
 
 namespace mobicuda {
@@ -27,14 +28,19 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
 // Turns an optimised graph into a plan: a buffer for each activation, a step for each node.
 class PlanMaker {
  public:
-  PlanMaker(const Graph& graph, const EngineOptions& options)
-      : graph_(graph), options_(options), element_bytes_(options.precision == Precision::Fp64 ? 8 : 4) {
+  /// Packs the graph's weights, or takes those of `saved`.
+  PlanMaker(const Graph& graph, const EngineOptions& options, const SavedEngine* saved)
+      : graph_(graph),
+        options_(options),
+        element_bytes_(options.precision == Precision::Fp64 ? 8 : 4),
+        weights_(saved) {
     plan_.threads = thread_count(options);
   }
 
   Plan make() {
     place_buffers();
     for (const Node& node : graph_.nodes()) add_step(node);
+    plan_.weights = std::move(weights_).finish();
     plan_.workspace_bytes = round_up(plan_.workspace_bytes, kBufferAlignment);
     if (options_.picture_input) {
       const TensorDesc& input = graph_.input_desc();
@@ -80,7 +86,7 @@ class PlanMaker {
   }
 
   void add_step(const Node& node) {
-    cpu::NodeView view{graph_, node, {}, buffer_of(node.output)};
+    cpu::NodeView view{graph_, node, weights_, {}, buffer_of(node.output)};
     std::int64_t elements = graph_.value(node.output).desc.shape.elements();
     for (const ValueId input : node.inputs) {
       view.inputs.push_back(buffer_of(input));
@@ -104,6 +110,7 @@ class PlanMaker {
   const Graph& graph_;
   const EngineOptions& options_;
   std::int64_t element_bytes_;
+  cpu::WeightPacker weights_;
   std::vector<int> buffer_of_;
   Plan plan_;
 };
@@ -126,9 +133,32 @@ class CpuBackend final : public Backend {
     check_options(options);
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
-    const TensorDesc input = input_desc(optimized, options);
-    Plan plan = PlanMaker(optimized, options).make();
-    const TensorDesc& output = optimized.output_desc();
+    Plan plan = PlanMaker(optimized, options, nullptr).make();
+    plan.recipe = std::make_shared<const SavedEngine>(SavedEngine{
+        std::string(name()), processor(options), options, without_constants(optimized), {}, {}, WeightBytes()});
+    return make_engine(options, std::move(plan));
+  }
+
+  std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const override {
+    require_origin(saved, name(), processor(saved.options));
+    const EngineOptions restored = restored_options(saved, options);
+    require_supported(*this, saved.graph, restored);
+    Plan plan = PlanMaker(saved.graph, restored, &saved).make();
+    auto recipe = std::make_shared<SavedEngine>(saved);
+    recipe->weights = {};
+    plan.recipe = std::move(recipe);
+    return make_engine(restored, std::move(plan));
+  }
+
+ private:
+  // Weights are packed for the panels of an instruction set; in double precision they are left as they are.
+  static std::string processor(const EngineOptions& options) {
+    return options.precision == Precision::Fp64 ? "any CPU" : "a CPU with " + std::string(cpu::fp32_kernels().name);
+  }
+
+  static std::shared_ptr<const Engine> make_engine(const EngineOptions& options, Plan plan) {
+    const TensorDesc input = input_desc(plan.recipe->graph, options);
+    const TensorDesc output = plan.recipe->graph.output_desc();
     if (options.precision == Precision::Fp64) {
       return std::make_shared<cpu::CpuEngine<double>>(options, input, output, std::move(plan));
     }

@@ -132,19 +132,24 @@ class CpuSession final : public Session {
     return times;
   }
 
-  std::vector<double> do_profile(std::int64_t n, int iterations) override {
+  LayerTimes do_profile(std::int64_t n, int iterations) override {
     const StepContext context = context_for(n);
     std::vector<std::vector<double>> times(plan_.steps.size());
+    std::vector<double> wholes;
     for (int i = 0; i < iterations; ++i) {
+      const Clock::time_point whole_start = Clock::now();
+      do_execute(n);
+      wholes.push_back(milliseconds_since(whole_start));
       for (std::size_t step = 0; step < plan_.steps.size(); ++step) {
         const Clock::time_point start = Clock::now();
         plan_.steps[step].run(context);
         times[step].push_back(milliseconds_since(start));
       }
     }
-    std::vector<double> medians;
-    for (std::vector<double>& step_times : times) medians.push_back(median(step_times));
-    return medians;
+    LayerTimes result;
+    for (std::vector<double>& step_times : times) result.layers.push_back(median(step_times));
+    result.whole = median(wholes);
+    return result;
   }
 
   void do_execute_layer(std::int64_t n, std::size_t layer) override { plan_.steps[layer].run(context_for(n)); }
@@ -184,6 +189,26 @@ template <class T>
 MemoryReport CpuEngine<T>::memory() const noexcept {
   return {plan_.weight_bytes, plan_.arena_bytes, plan_.workspace_bytes * plan_.threads,
           bytes_at(plan_, Buffer::Place::Input) + bytes_at(plan_, Buffer::Place::Output)};
+}
+
+template <class T>
+SavedEngine CpuEngine<T>::saved() const {
+  SavedEngine saved = *plan_.recipe;
+  saved.pieces.clear();
+  std::vector<std::int64_t> offsets;
+  std::int64_t total = 0;
+  for (const PackedWeights& piece : plan_.weights) {
+    saved.pieces.push_back(piece.bytes());
+    offsets.push_back(total);
+    total += (piece.bytes() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+  }
+  saved.weights = WeightBytes(total);
+  std::ranges::fill(saved.weights.span(), std::byte{0});
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    const auto* source = reinterpret_cast<const std::byte*>(plan_.weights[i].data());
+    std::copy_n(source, plan_.weights[i].bytes(), saved.weights.span().data() + offsets[i]);
+  }
+  return saved;
 }
 
 template <class T>

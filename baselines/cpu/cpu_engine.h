@@ -19,6 +19,7 @@ class CpuEngine final : public Engine {
   std::string_view backend() const noexcept override { return "cpu"; }
   std::span<const LayerInfo> layers() const noexcept override { return layers_; }
   MemoryReport memory() const noexcept override;
+  SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const Plan& plan() const noexcept { return plan_; }
 

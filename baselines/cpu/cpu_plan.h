@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <mobicuda/engine.h>
+#include <mobicuda/saved_engine.h>
 
 #include "baselines/cpu/thread_pool.h"
 
@@ -31,6 +33,21 @@ struct StepContext {
 };
 
 inline constexpr int kNoBuffer = -1;
+
+/// Weights of a step in the order its loops read them.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  PackedWeights(std::shared_ptr<const std::byte> storage, std::int64_t bytes)
+      : storage_(std::move(storage)), bytes_(bytes) {}
+
+  const float* data() const noexcept { return reinterpret_cast<const float*>(storage_.get()); }
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::shared_ptr<const std::byte> storage_;  // shared, because a step's function is copyable
+  std::int64_t bytes_ = 0;
+};
 
 struct Step {
   LayerInfo info;
@@ -63,7 +80,9 @@ struct Plan {
   std::int64_t workspace_bytes = 0;  ///< for each thread
   std::int64_t weight_bytes = 0;
   int threads = 1;
-  std::optional<PictureConversion> picture;  ///< for engines that take bytes
+  std::optional<PictureConversion> picture;   ///< for engines that take bytes
+  std::shared_ptr<const SavedEngine> recipe;  ///< without weights
+  std::vector<PackedWeights> weights;         ///< in the order of packing
 };
 
 }  // namespace mobicuda::cpu

@@ -103,17 +103,12 @@ struct SimpleLowering {
   }
 
   std::function<void(const StepContext&)> operator()(const ScaleShift& op) const {
-    const auto constants = [&](std::size_t input) {
-      PackedWeights packed(static_cast<std::int64_t>(view.constant(input).size()));
-      std::ranges::copy(view.constant(input), packed.data());
-      return packed;
-    };
     const std::int64_t channels = x_desc.shape[1];
     const bool channels_last = x_desc.shape.rank() == 4 && x_desc.layout == Layout::NHWC;
     const std::int64_t inner = channels_last ? 1 : x_desc.shape.elements() / channels;
     return loop_rows(x_desc.shape.elements() / (channels * inner), channels * inner,
-                     [op, x = x, y = y, channels, inner, scale = constants(ScaleShift::kScale),
-                      shift = constants(ScaleShift::kShift)](const StepContext& context, Range rows) {
+                     [op, x = x, y = y, channels, inner, scale = view.copy_of(ScaleShift::kScale),
+                      shift = view.copy_of(ScaleShift::kShift)](const StepContext& context, Range rows) {
                        scale_shift(op, channels, inner, context.buffer<const T>(x), scale.data(), shift.data(),
                                    context.buffer<T>(y), rows);
                      });
@@ -195,15 +190,38 @@ std::string kernel_stem(const Op& op) {
 
 }  // namespace
 
-PackedWeights::PackedWeights(std::int64_t elements)
-    : storage_(std::make_shared<AlignedBuffer>(checked_multiply(elements, sizeof(float)), "packed weights")) {
-  std::fill_n(data(), elements, 0.0F);
+WeightPacker::WeightPacker(const SavedEngine* saved) : saved_(saved) {
+  if (saved != nullptr) replay_.emplace(*saved);
+}
+
+float* WeightPacker::add(std::int64_t elements) {
+  const std::int64_t bytes = checked_multiply(elements, sizeof(float));
+  WeightBytes memory(bytes);
+  std::ranges::fill(memory.span(), std::byte{0});
+  packed_.emplace_back(memory.at(0), bytes);
+  return reinterpret_cast<float*>(memory.span().data());
+}
+
+PackedWeights WeightPacker::replayed(std::int64_t elements) {
+  const std::int64_t bytes = checked_multiply(elements, sizeof(float));
+  return packed_.emplace_back(saved_->weights.at(replay_->next(bytes)), bytes);
+}
+
+std::vector<PackedWeights> WeightPacker::finish() && {
+  if (replay_) replay_->finish();
+  return std::move(packed_);
 }
 
 std::span<const float> NodeView::constant(std::size_t input) const {
   const ValueId id = node.inputs[input];
   if (id == kNoValue) return {};
   return graph.value(id).constant->data<float>();
+}
+
+PackedWeights NodeView::copy_of(std::size_t input) const {
+  const ValueId id = node.inputs[input];
+  const std::int64_t elements = id == kNoValue ? 0 : graph.value(id).desc.shape.elements();
+  return weights.pack(elements, [&](float* to) { std::ranges::copy(constant(input), to); });
 }
 
 std::string why_not_lowered(const Graph& graph, const Node& node) {

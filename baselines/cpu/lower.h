@@ -2,37 +2,49 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <mobicuda/graph.h>
+#include <mobicuda/saved_engine.h>
 
-#include "baselines/cpu/aligned_buffer.h"
 #include "baselines/cpu/cpu_plan.h"
 
 namespace mobicuda::cpu {
 
-/// Weights of a step in the order its loops read them.
-class PackedWeights {
+/// Packs the weights of an engine, or hands out those of a saved one.
+class WeightPacker {
  public:
-  PackedWeights() = default;
-  /// Zero-filled.
-  explicit PackedWeights(std::int64_t elements);
+  /// Packs where `saved` is null.
+  explicit WeightPacker(const SavedEngine* saved);
 
-  float* data() noexcept { return reinterpret_cast<float*>(storage_->data()); }
-  const float* data() const noexcept { return reinterpret_cast<const float*>(storage_->data()); }
-  std::int64_t bytes() const noexcept { return storage_->bytes(); }
+  /// `elements` floats that `fill` writes, zero before; or the saved ones.
+  template <class Fill>
+  PackedWeights pack(std::int64_t elements, Fill&& fill) {
+    if (replay_) return replayed(elements);
+    float* data = add(elements);
+    fill(data);
+    return packed_.back();
+  }
+  /// Everything that was packed; throws Error(invalid_model) where a saved engine has more.
+  std::vector<PackedWeights> finish() &&;
 
  private:
-  std::shared_ptr<AlignedBuffer> storage_;  // shared, because a step's function is copyable
+  float* add(std::int64_t elements);
+  PackedWeights replayed(std::int64_t elements);
+
+  const SavedEngine* saved_;
+  std::optional<WeightReplay> replay_;
+  std::vector<PackedWeights> packed_;
 };
 
 /// A node with what its step needs to know: made by lower(), read by the functions below.
 struct NodeView {
   const Graph& graph;
   const Node& node;
+  WeightPacker& weights;
   std::vector<int> inputs;  ///< buffers, kNoBuffer where absent or constant
   int output = kNoBuffer;
 
@@ -40,6 +52,8 @@ struct NodeView {
   const TensorDesc& output_desc() const { return graph.value(node.output).desc; }
   /// A constant input's elements; empty where absent.
   std::span<const float> constant(std::size_t input) const;
+  /// A constant input as it is.
+  PackedWeights copy_of(std::size_t input) const;
 };
 
 /// What runs a node, and what it needs beside activations.

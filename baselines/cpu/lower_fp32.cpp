@@ -35,14 +35,18 @@ struct PackedGemm {
   std::int64_t k = 0;
   std::int64_t panels = 0;
 
-  PackedGemm(std::int64_t outputs, std::int64_t features, const float* source, std::span<const float> source_bias,
+  /// Outputs `first` to first + outputs of a node's weight and bias, which have the same positions in Conv2d and Gemm.
+  PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t features,
              const std::int64_t* order)
       : n(outputs), k(features), panels(ceil_div(outputs, fp32_kernels().panel)) {
     const std::int64_t panel = fp32_kernels().panel;
-    weight = PackedWeights(gemm_packed_elements(n, k, panel));
-    gemm_pack(n, k, panel, source, order, weight.data());
-    bias = PackedWeights(panels * panel);
-    std::ranges::copy(source_bias, bias.data());
+    weight = view.weights.pack(gemm_packed_elements(n, k, panel), [&](float* to) {
+      gemm_pack(n, k, panel, view.constant(Conv2d::kWeight).data() + first * k, order, to);
+    });
+    bias = view.weights.pack(panels * panel, [&](float* to) {
+      const std::span<const float> all = view.constant(Conv2d::kBias);
+      if (!all.empty()) std::copy_n(all.data() + first, outputs, to);
+    });
   }
 
   std::int64_t bytes() const noexcept { return weight.bytes() + bias.bytes(); }
@@ -94,8 +98,7 @@ std::string with_isa(const char* stem) { return std::string(stem) + "/" + fp32_k
 
 LoweredNode lower_pointwise(const Conv2d& op, const NodeView& view) {
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
-  const PackedGemm gemm(weight[0], weight[1], view.constant(Conv2d::kWeight).data(), view.constant(Conv2d::kBias),
-                        nullptr);
+  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
   const Shape& out = view.output_desc().shape;
   return {with_isa("gemm"),
           [gemm, activation = op.activation, pixels = out[2] * out[3], x = view.inputs[Conv2d::kInput],
@@ -108,7 +111,7 @@ LoweredNode lower_pointwise(const Conv2d& op, const NodeView& view) {
 
 LoweredNode lower_gemm(const Gemm& op, const NodeView& view) {
   const Shape& weight = view.desc(Gemm::kWeight).shape;
-  const PackedGemm gemm(weight[0], weight[1], view.constant(Gemm::kWeight).data(), view.constant(Gemm::kBias), nullptr);
+  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
   return {
       with_isa("gemm"),
       [gemm, activation = op.activation, x = view.inputs[Gemm::kInput], y = view.output](const StepContext& context) {
@@ -122,10 +125,11 @@ LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
   const Shape& x_shape = view.desc(Conv2d::kInput).shape;
   const Shape& weight_shape = view.desc(Conv2d::kWeight).shape;
   const Shape& out = view.output_desc().shape;
-  PackedWeights weight(weight_shape.elements());
-  depthwise_conv_pack(weight_shape, view.constant(Conv2d::kWeight).data(), weight.data());
-  PackedWeights bias(weight_shape[0]);
-  std::ranges::copy(view.constant(Conv2d::kBias), bias.data());
+  const PackedWeights weight = view.weights.pack(weight_shape.elements(), [&](float* to) {
+    depthwise_conv_pack(weight_shape, view.constant(Conv2d::kWeight).data(), to);
+  });
+  const PackedWeights bias =
+      view.weights.pack(weight_shape[0], [&](float* to) { std::ranges::copy(view.constant(Conv2d::kBias), to); });
 
   DepthwiseTask shape;
   shape.h = x_shape[2];
@@ -196,14 +200,9 @@ std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, cons
     for (std::int64_t channel = 0; channel < geometry.channels; ++channel) order.push_back(channel * taps + tap);
   }
   const std::int64_t outputs = view.desc(Conv2d::kWeight).shape[0] / op.groups;
-  const std::span<const float> bias = view.constant(Conv2d::kBias);
   std::vector<PackedGemm> groups;
   for (std::int64_t group = 0; group < op.groups; ++group) {
-    const std::int64_t first = group * outputs;
-    groups.emplace_back(
-        outputs, k, view.constant(Conv2d::kWeight).data() + first * k,
-        bias.empty() ? bias : bias.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(outputs)),
-        order.data());
+    groups.emplace_back(view, group * outputs, outputs, k, order.data());
   }
   return groups;
 }

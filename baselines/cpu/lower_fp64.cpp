@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/conv2d.h"
 #include "baselines/cpu/ops/depthwise_conv.h"
@@ -8,17 +6,11 @@
 namespace mobicuda::cpu {
 namespace {
 
-PackedWeights copy_of(std::span<const float> values) {
-  PackedWeights copy(static_cast<std::int64_t>(values.size()));
-  std::ranges::copy(values, copy.data());
-  return copy;
-}
-
 const float* data_or_null(const PackedWeights& weights) { return weights.bytes() == 0 ? nullptr : weights.data(); }
 
 LoweredNode lower(const Conv2d& op, const NodeView& view) {
-  const PackedWeights weight = copy_of(view.constant(Conv2d::kWeight));
-  const PackedWeights bias = copy_of(view.constant(Conv2d::kBias));
+  const PackedWeights weight = view.copy_of(Conv2d::kWeight);
+  const PackedWeights bias = view.copy_of(Conv2d::kBias);
   const Shape weight_shape = view.desc(Conv2d::kWeight).shape;
   const TensorDesc x_desc = view.desc(Conv2d::kInput);
   const TensorDesc y_desc = view.output_desc();
@@ -38,8 +30,8 @@ LoweredNode lower(const Conv2d& op, const NodeView& view) {
 }
 
 LoweredNode lower(const Gemm& op, const NodeView& view) {
-  const PackedWeights weight = copy_of(view.constant(Gemm::kWeight));
-  const PackedWeights bias = copy_of(view.constant(Gemm::kBias));
+  const PackedWeights weight = view.copy_of(Gemm::kWeight);
+  const PackedWeights bias = view.copy_of(Gemm::kBias);
   const Shape weight_shape = view.desc(Gemm::kWeight).shape;
   LoweredNode lowered;
   lowered.kernel = "gemm/fp64";

@@ -2,6 +2,7 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/engines/engine_source.h"
 #include "bench_engine/run.h"
 #include "bench_engine/tensors/thresholds.h"
 
@@ -15,9 +16,10 @@ ExitCode fail(std::ostream& err, ExitCode code, const char* message) {
 
 }  // namespace
 
-ExitCode run_and_judge(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+ExitCode run_and_judge(Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
                        std::ostream& err, Report& report) {
   try {
+    take_from_plan(options);
     Progress progress(err, stderr_style(options.quiet));
     run_benchmark(options, implementations, out, progress, report);
   } catch (const UsageError& error) {

@@ -24,9 +24,9 @@ int fail(ExitCode code, const std::string& message) {
 int run(int argc, const char* const* argv) {
   if (argc > 1 && std::string_view(argv[1]) == "report")
     return report_command(argc - 1, argv + 1, std::cout, std::cerr);
-  const ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
+  ParsedCommandLine parsed = parse_command_line(argc, argv, std::cout, std::cerr);
   if (parsed.exit_code) return *parsed.exit_code;
-  const Options& options = parsed.options;
+  Options& options = parsed.options;
   if (options.list_implementations || options.list_operators) {
     if (options.list_implementations) print_implementations(std::cout, list_implementations(options.device));
     if (options.list_operators) print_operators(std::cout);

@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "bench_engine/engines/engine_options.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/sweep.h"
+#include "bench_engine/trace/tracer.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -20,6 +22,8 @@ Examples:
   bench_engine --model m.onnx
   bench_engine --impl custom,cudnn --model m.onnx --batch 1,8,32 --precision fp16 --dumpProfile
   bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
+  bench_engine --impl custom --model m.onnx --precision fp16 --batch 32 --saveEngine m.plan
+  bench_engine --loadEngine m.plan --reload each
   bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
   bench_engine --impl custom --model m.onnx --fp16 --compare cpu,cudnn:fp16   (layer by layer)
   bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
@@ -57,6 +61,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& names, std::vector<T>& v
 void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
   const auto* group = "Model";
   app.add_option("-m,--model,--onnx", options.model, "ONNX file")->type_name("FILE")->group(group);
+  add_engine_options(app, options);
   app.add_option("--shapes", raw.shapes, "Batch and extents of an input that the file leaves open")
       ->type_name("[NAME:]NxCxHxW")
       ->group(group);
@@ -251,6 +256,9 @@ void add_report_options(CLI::App& app, Options& options) {
   app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
   app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers, the kernels that run them, and why these")
       ->group(group);
+  app.add_flag("--dumpKernels", options.dump_kernels,
+               "GPU activities and CUDA calls of some traced runs after the timing: where the time goes (CUPTI)")
+      ->group(group);
   app.add_flag("--dumpOutput", options.dump_output, "The first picture's output")->group(group);
   const auto file = [&](const char* name, fs::path& value, const char* help) {
     app.add_option(name, value, help)->type_name("FILE")->group(group);
@@ -260,6 +268,8 @@ void add_report_options(CLI::App& app, Options& options) {
   file("--exportTimes", options.export_times, "Every iteration's time, JSON as of trtexec");
   file("--exportProfile", options.export_profile, "Layer times, JSON as of trtexec");
   file("--exportLayerInfo", options.export_layer_info, "Layers, JSON");
+  file("--exportTrace", options.export_trace,
+       "Those runs as a timeline of layers, streams and host threads, for ui.perfetto.dev and chrome://tracing");
   file("--exportOutput", options.export_output, "Outputs of the timed input, JSON as of trtexec");
   app.add_flag("--listImpls", options.list_implementations, "Implementations of this build and whether they can run")
       ->group(group);
@@ -310,6 +320,9 @@ void apply(const RawOptions& raw, Options& options) {
   if (!raw.normalization.empty()) {
     options.normalization = raw.normalization == "torch" ? Normalization::Torch : Normalization::Tf;
   }
+  // The plan file says what the command line leaves open.
+  if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
+  if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();
   options.pictures = raw.input == "uint8";
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
@@ -327,7 +340,7 @@ void require_file(const fs::path& path, const char* option) {
 
 void check(const Options& options) {
   if (options.list_implementations || options.list_operators) return;
-  if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
+  check_engine_options(options);
   require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
   require_file(options.golden, "--golden");
@@ -356,6 +369,7 @@ void check(const Options& options) {
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");
   }
+  if (options.traced() && !why_no_tracer().empty()) throw UsageError(why_no_tracer());
   if (!options.reference_list.empty() && options.reference_logits.empty()) {
     throw UsageError("--referenceList needs --referenceLogits");
   }

@@ -18,6 +18,9 @@ namespace mobicuda::bench {
 /// Everything the command line says; the defaults are those of --help.
 struct Options {
   std::filesystem::path model;
+  std::filesystem::path load_engine;        ///< a plan file instead of a model
+  std::filesystem::path save_engine;        ///< the result's implementation and batch go into the name where needed
+  bool reload = false;                      ///< also time inferences that begin with the file
   std::vector<std::int64_t> picture_shape;  ///< from --shapes, without the batch
 
   std::vector<std::string> implementations{"all"};  ///< "cpu", "custom:fp16", or "all" alone
@@ -67,11 +70,13 @@ struct Options {
 
   bool dump_profile = false;
   bool dump_layer_info = false;
+  bool dump_kernels = false;
   bool dump_output = false;
   std::filesystem::path export_times;
   std::filesystem::path export_profile;
   std::filesystem::path export_output;
   std::filesystem::path export_layer_info;
+  std::filesystem::path export_trace;
   std::filesystem::path json;
   std::filesystem::path csv;
 
@@ -81,6 +86,8 @@ struct Options {
   bool quiet = false;  ///< no progress on stderr
 
   std::vector<std::string> command_line;  ///< as given, for reports
+
+  bool traced() const { return dump_kernels || !export_trace.empty(); }
 };
 
 /// What came of the command line: options to run with, or an exit code when everything is said already.

@@ -17,6 +17,7 @@ void Progress::step(const std::string& what) {
   ++begun_;
   steps_ = std::max(steps_, begun_);
   what_ = what;
+  range_.emplace(what, ranges_);
   if (style_ == Style::Lines) {
     out_ << '[' << begun_ << '/' << steps_ << "] " << what << '\n' << std::flush;
   } else if (style_ == Style::Bar) {

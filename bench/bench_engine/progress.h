@@ -2,7 +2,10 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
+
+#include "bench_engine/measure/phase_range.h"
 
 namespace mobicuda::bench {
 
@@ -17,9 +20,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// No ranges for profilers.
+  void without_ranges() { ranges_ = false; }
+
   void set_steps(std::size_t steps) { steps_ = steps; }
 
-  /// Begins the next step.
+  /// Begins the next step, for profilers too.
   void step(const std::string& what);
 
   /// Within the current step; a bar only.
@@ -37,6 +43,8 @@ class Progress {
   std::size_t begun_ = 0;
   std::string what_;
   bool drawn_ = false;
+  bool ranges_ = true;
+  std::optional<PhaseRange> range_;  ///< of the current step
 };
 
 /// Silent where `quiet`, else by whether stderr is a terminal that can redraw a line.

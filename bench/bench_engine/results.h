@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include <mobicuda/engine.h>
 
+#include "bench_engine/engines/loading.h"
 #include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
@@ -16,6 +18,8 @@
 #include "bench_engine/measure/utilisation.h"
 #include "bench_engine/pictures/per_class.h"
 #include "bench_engine/tensors/compare.h"
+#include "bench_engine/trace/activity_table.h"
+#include "bench_engine/trace/gpu_trace.h"
 
 namespace mobicuda::bench {
 
@@ -30,6 +34,7 @@ struct ModelInfo {
   TensorDesc input;
   TensorDesc output;
   double import_ms = 0;
+  PlanTimes plan;  ///< absent for an ONNX file
 
   std::int64_t classes() const { return output.shape.elements(); }
 };
@@ -51,6 +56,7 @@ struct CaseResult {
   double compile_ms = 0;  ///< Backend::compile: passes, planning, packing, upload
   double session_ms = 0;  ///< Engine::create_session
   double first_run_ms = 0;
+  LoadDetails loading;
   MemoryReport memory;
   /// What the GPU lost of its free memory from compiling to after the first run: `memory` and the code of kernels.
   std::optional<std::int64_t> gpu_memory_used;
@@ -72,7 +78,10 @@ struct CaseResult {
 
   std::vector<LayerInfo> layers;
   std::vector<double> layer_ms;  ///< as layers, empty unless profiled
+  double whole_ms = 0;           ///< of a run of the profiled kind without a clock between layers; 0 unless profiled
+  double boundary_ms = 0;        ///< what the clock between two layers added, and was taken off each
   std::vector<float> output;     ///< of the timed input
+  std::optional<ActivityTables> activities;  ///< of the traced runs
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
   bool enqueue_bound() const {
@@ -80,6 +89,7 @@ struct CaseResult {
   }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return case_label(implementation, precision, threads); }
+  double layers_sum_ms() const { return std::accumulate(layer_ms.begin(), layer_ms.end(), 0.0); }
   /// From host to host, with several sessions in flight.
   double streamed_pictures_per_second() const {
     return streams_statistics.mean > 0 ? 1e3 * static_cast<double>(batch) / streams_statistics.mean : 0;
@@ -150,6 +160,7 @@ struct Report {
   std::string gpu_not_sampled;     ///< why, where it should have been
   std::vector<CaseResult> cases;
   std::vector<GpuStates> gpu_states;
+  std::vector<TracedCase> traces;
   std::optional<ImageReport> images;      ///< the last and, of an ascending list, largest of --maxImages
   std::vector<ImageReport> fewer_images;  ///< those before it
   std::vector<std::string> missed;        ///< thresholds not met

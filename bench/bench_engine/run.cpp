@@ -6,8 +6,8 @@
 #include <iostream>
 #include <memory>
 
-#include <mobicuda/onnx_import.h>
-
+#include "bench_engine/engines/engine_source.h"
+#include "bench_engine/engines/reload.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
@@ -18,6 +18,7 @@
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
 #include "bench_engine/tensors/timed_input.h"
+#include "bench_engine/trace/trace_case.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -41,6 +42,13 @@ struct LiveCase {
   CaseResult result;
 };
 
+// What is traced once everything is timed.
+struct KeptCase {
+  std::size_t index;  // in Report::cases
+  const Case* what;
+  std::shared_ptr<const Engine> engine;
+};
+
 class Run {
  public:
   Run(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out, Progress& progress,
@@ -51,6 +59,9 @@ class Run {
     selection_ = select_cases(options_, implementations_);
     references_ = LayerReferences(options_, implementations_, selection_.cases);
     require_comparison();
+    tracer_ = make_tracer(options_, selection_);
+    if (tracer_) progress_.without_ranges();
+    if (!options_.save_engine.empty()) require_savable(selection_.cases);
     report_.notes = selection_.notes;
     report_.reference = selection_.cases[selection_.reference].label();
     report_.machine = describe_machine(options_.device);
@@ -62,6 +73,7 @@ class Run {
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
     }
+    if (tracer_) trace();
     progress_.clear();
     report_.interrupted = interrupted();
   }
@@ -94,22 +106,9 @@ class Run {
   }
 
   void load_model() {
-    onnx_import::ImportOptions import;
-    import.picture_shape = options_.picture_shape;
-    import.log = log();
-    const auto start = Clock::now();
-    graph_ = std::make_unique<Graph>(onnx_import::load(options_.model, import));
+    source_.emplace(options_, log());
     ModelInfo& model = report_.model;
-    model.import_ms = since_ms(start);
-    model.path = options_.model;
-    model.bytes = std::filesystem::file_size(options_.model);
-    model.graph = graph_->name();
-    model.nodes = graph_->nodes().size();
-    for (const Node& node : graph_->nodes()) model.flops += flops_per_picture(*graph_, node);
-    model.input_name = graph_->value(graph_->input()).name;
-    model.output_name = graph_->value(graph_->output()).name;
-    model.input = graph_->input_desc();
-    model.output = graph_->output_desc();
+    source_->read(model);
     input_.emplace(options_, model);
   }
 
@@ -154,9 +153,12 @@ class Run {
     return std::max<std::size_t>(1, options_.max_images.size());
   }
 
-  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures.
+  // Loading each case, timing all and perhaps profiling them, for each batch; then the pictures; or tracing each case.
   std::size_t count_steps() const {
-    const std::size_t of_batch = selection_.cases.size() + (profiled() ? 2 : 1) + (references_.empty() ? 0 : 1);
+    const std::size_t cases = selection_.cases.size();
+    const std::size_t rounds = 1 + (options_.reload ? 1 : 0) + (tracer_ ? 1 : 0);
+    const std::size_t profiles = profiled() && !tracer_ ? 1 : 0;
+    const std::size_t of_batch = cases * rounds + 1 + profiles + (references_.empty() ? 0 : 1);
     return options_.batches.size() * of_batch + evaluations();
   }
 
@@ -172,11 +174,15 @@ class Run {
     progress_.step("timing" + of_batch);
     time_batch(live, batch);
     for (LiveCase& one : live) summarize_case(live, one);
-    if (profiled()) {
+    if (options_.reload) time_reload(live, batch);
+    if (profiled() && !tracer_) {
       progress_.step("profiling" + of_batch);
-      profile(live, batch);
+      for (LiveCase& one : live) profile(*one.session, one.what->processor, one.result);
     }
-    for (const LiveCase& one : live) report_.cases.push_back(one.result);
+    for (const LiveCase& one : live) {
+      if (tracer_) kept_.push_back({report_.cases.size(), one.what, one.engine});
+      report_.cases.push_back(one.result);
+    }
     if (!references_.empty()) compare_layers(live, batch);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
   }
@@ -212,12 +218,16 @@ class Run {
     const bool gpu = one.processor == Processor::Gpu;
     const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     auto start = Clock::now();
-    live.engine = one.make()->compile(*graph_, engine_options(one, batch));
+    live.engine = source_->make(*one.make(), engine_options(one, batch));
     result.compile_ms = since_ms(start);
+    result.loading.upload_ms = live.engine->upload_ms();
     result.memory = live.engine->memory();
     const auto layers = live.engine->layers();
     result.layers.assign(layers.begin(), layers.end());
     progress_.clear();
+    if (!options_.save_engine.empty()) {
+      save_engine(*live.engine, options_, result, selection_.cases.size() * options_.batches.size() > 1, out_);
+    }
     print_memory(out_, result);
     start = Clock::now();
     live.session = live.engine->create_session();
@@ -260,6 +270,7 @@ class Run {
     main.duration_ms = options_.duration_s * 1e3;
     main.iterations = options_.iterations;
     main.idle_ms = options_.idle_ms;
+    main.ranges = !tracer_;
     Schedule side = main;
     side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
     side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
@@ -319,12 +330,48 @@ class Run {
     result.comparison = comparer.result();
   }
 
-  void profile(std::vector<LiveCase>& live, std::int64_t batch) const {
+  void time_reload(std::vector<LiveCase>& live, std::int64_t batch) {
     for (LiveCase& one : live) {
       if (interrupted()) return;
-      const int iterations = one.what->processor == Processor::Gpu ? kProfileIterations
-                                                                   : std::min(kProfileIterations, options_.iterations);
-      one.result.layer_ms = one.session->profile(batch, iterations);
+      progress_.step("loading anew, " + one.what->label() + ", batch " + std::to_string(batch));
+      const Samples samples = measure_reload(options_, log(), *one.what, engine_options(*one.what, batch), *input_,
+                                             one.result.output.size(), interrupted);
+      one.result.loading.reload = summarize(samples.times_ms);
+    }
+  }
+
+  void profile(Session& session, Processor processor, CaseResult& result) const {
+    if (interrupted()) return;
+    const int iterations =
+        processor == Processor::Gpu ? kProfileIterations : std::min(kProfileIterations, options_.iterations);
+    LayerTimes times = session.profile(result.batch, iterations);
+    result.layer_ms = std::move(times.layers);
+    result.whole_ms = times.whole;
+    result.boundary_ms = times.boundary;
+  }
+
+  // After all timing: once the profiler is at work, launches are slower.
+  void trace() {
+    for (const KeptCase& kept : kept_) {
+      if (interrupted()) return;
+      CaseResult& result = report_.cases[kept.index];
+      const std::string label = result.label() + ", batch " + std::to_string(result.batch);
+      progress_.step("tracing " + label);
+      input_->make(result.batch);
+      const auto prepare = [&](Session& session) {
+        std::vector<float> output(result.output.size());
+        input_->run(session, output);
+        input_->stage(session);
+      };
+      if (profiled()) {
+        const auto session = kept.engine->create_session();
+        prepare(*session);
+        profile(*session, kept.what->processor, result);
+      }
+      if (kept.what->processor != Processor::Gpu) continue;
+      TracedCase traced = trace_case(*tracer_, *kept.engine, result.batch, label, prepare);
+      result.activities = tabulate(traced.runs, kTracedRuns);
+      if (!options_.export_trace.empty()) report_.traces.push_back(std::move(traced));
     }
   }
 
@@ -336,7 +383,7 @@ class Run {
     for (const LiveCase& one : live) {
       subjects.push_back({one.what, one.engine.get(), one.session.get(), &(result++)->layer_comparisons});
     }
-    const auto compile = [&](const Case& one) { return one.make()->compile(*graph_, engine_options(one, batch)); };
+    const auto compile = [&](const Case& one) { return source_->make(*one.make(), engine_options(one, batch)); };
     references_.compare(subjects, batch, {compile, [&](Session& session) { input_->set(session); }, interrupted});
   }
 
@@ -376,9 +423,11 @@ class Run {
   Progress& progress_;
   Report& report_;
   Selection selection_;
+  std::unique_ptr<Tracer> tracer_;
+  std::vector<KeptCase> kept_;
   LayerReferences references_;
   std::optional<NvmlDevice> gpu_;  // where it is to be sampled
-  std::unique_ptr<Graph> graph_;
+  std::optional<EngineSource> source_;
   std::optional<TimedInput> input_;
   ImageSet images_;
 };

@@ -17,8 +17,9 @@ namespace mobicuda::bench {
 void run_benchmark(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
                    Progress& progress, Report& report);
 
-/// run_benchmark() and the thresholds of the options. What goes wrong is told on `err`, and is in the report.
-ExitCode run_and_judge(const Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
+/// run_benchmark() and the thresholds of the options, which a plan file completes (take_from_plan()). What goes wrong
+/// is told on `err`, and is in the report.
+ExitCode run_and_judge(Options& options, const std::vector<Implementation>& implementations, std::ostream& out,
                        std::ostream& err, Report& report);
 
 }  // namespace mobicuda::bench

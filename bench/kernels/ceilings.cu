@@ -6,9 +6,12 @@
 #include <functional>
 
 #include "bench_support.h"
+#include "runtime/device_buffer.h"
 
 namespace mobicuda::bench {
 namespace {
+
+bool ceilings_wanted = true;
 
 constexpr int kThreads = 256;
 constexpr int kBlocksOnMultiprocessor = 8;
@@ -76,21 +79,21 @@ double seconds_of(const std::function<void()>& work) {
   return least;
 }
 
-Ceilings measure_ceilings() {
-  constexpr std::int64_t kCopied = std::int64_t{1} << 28;  // elements: 0.5 GB
+Ceilings probe() {
+  constexpr std::int64_t kCopied = std::int64_t{1} << 29U;  // bytes
   constexpr double kWarpSize = 32;
   constexpr double kMmaFlops = 2.0 * 16 * 8 * 16;
-  const DeviceArray from(Elem::F16, kCopied);
-  const DeviceArray to(Elem::F16, kCopied);
-  const auto bytes = static_cast<std::size_t>(kCopied) * kernels::size_of(Elem::F16);
+  const DeviceBuffer from(kCopied, "a copy's source");
+  const DeviceBuffer to(kCopied, "a copy");
+  check_cuda(cudaMemset(from.data(), 1, kCopied));
   int multiprocessors = 0;
   check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
   const int blocks = multiprocessors * kBlocksOnMultiprocessor;
   const double threads = static_cast<double>(blocks) * kThreads;
   auto* out = static_cast<float*>(to.data());
   Ceilings found;
-  found.bytes_per_second = 2.0 * static_cast<double>(bytes) / seconds_of([&] {
-                             check_cuda(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice));
+  found.bytes_per_second = 2.0 * static_cast<double>(kCopied) / seconds_of([&] {
+                             check_cuda(cudaMemcpyAsync(to.data(), from.data(), kCopied, cudaMemcpyDeviceToDevice));
                            });
   found.fma_flops_per_second = 2.0 * kChains * kSteps * threads / seconds_of([&] {
                                  fma_probe<<<blocks, kThreads>>>(0.25F, out);
@@ -105,8 +108,11 @@ Ceilings measure_ceilings() {
 
 }  // namespace
 
+bool measures_ceilings() { return ceilings_wanted; }
+void measure_ceilings(bool wanted) { ceilings_wanted = wanted; }
+
 const Ceilings& ceilings() {
-  static const Ceilings measured = measure_ceilings();
+  static const Ceilings measured = probe();
   return measured;
 }
 

@@ -12,13 +12,13 @@ struct Ceilings {
   double bytes_per_second = 0;         ///< of device memory, reading and writing alike: a copy far larger than L2
   double fma_flops_per_second = 0;     ///< float multiply-adds from registers
   double tensor_flops_per_second = 0;  ///< mma.sync.m16n8k16, half with float sums, from registers
-
-  double flops_per_second(Pipe pipe) const {
-    return pipe == Pipe::Tensor ? tensor_flops_per_second : fma_flops_per_second;
-  }
 };
 
-/// Throws std::runtime_error with CUDA's text.
+/// Measured at the first call. Throws std::runtime_error with CUDA's text.
 const Ceilings& ceilings();
+
+/// Whether benchmarks compare themselves with ceilings(); they do unless told otherwise.
+bool measures_ceilings();
+void measure_ceilings(bool wanted);
 
 }  // namespace mobicuda::bench

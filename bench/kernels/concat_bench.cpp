@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bench_support.h"
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -15,36 +15,35 @@ struct Join {
 /// Of SqueezeNet's fire modules, Inception v3's mixed layers, DenseNet-201's last block.
 const Join kJoins[] = {{56, {64, 64}}, {35, {64, 64, 96, 64}}, {17, {192, 192, 192, 192}}, {7, {1888, 32}}};
 
-void register_join(Elem elem, int n, const Join& join) {
+void register_join(const Selection& selection, Elem elem, int batch, const Join& join) {
   kernels::ConcatParams params;
   params.elem = elem;
-  params.rows = static_cast<std::int64_t>(n) * join.side * join.side;
+  params.rows = static_cast<std::int64_t>(batch) * join.side * join.side;
   for (const std::int64_t columns : join.columns) {
     params.part[params.parts++] = {columns, columns, params.pitch};
     params.pitch += columns;
   }
-  const std::int64_t elements = params.rows * params.pitch;
-  const auto bytes = static_cast<std::int64_t>(kernels::size_of(elem)) * elements;
-  add("concat/" + to_string(elem) + "/" + shape_name(n, join.side, join.side, static_cast<int>(params.pitch)),
-      [=](benchmark::State& state) {
-        std::vector<DeviceArray> parts;
-        std::vector<const void*> x;
-        for (int i = 0; i < params.parts; ++i) parts.emplace_back(elem, params.rows * params.part[i].columns);
-        for (const DeviceArray& part : parts) x.push_back(part.data());
-        const DeviceArray y(elem, elements);
-        measure(state, {2 * bytes, 0},
-                [&](const kernels::Launch& where) { return kernels::concat(params, x.data(), y.data(), where); });
-      });
+  const NamedCase at{extents(join.side, join.side, static_cast<int>(params.pitch)), elem, batch};
+  add_kernel(*selection.registry, "concat", at, [params] {
+    const std::int64_t column_bytes = static_cast<std::int64_t>(size_of(params.elem)) * params.rows;
+    TimedKernel kernel{"concat"};
+    for (int i = 0; i < params.parts; ++i) kernel.weight_bytes.push_back(column_bytes * params.part[i].columns);
+    kernel.y_bytes = column_bytes * params.pitch;
+    kernel.enqueue = [params](const TimedOperands& on, const kernels::Launch& where) {
+      return kernels::concat(params, on.weights.data(), on.y, where);
+    };
+    return kernel;
+  });
 }
 
-const bool kRegistered = [] {
-  for (const Elem elem : kElems) {
-    for (const int n : {1, 32}) {
-      for (const Join& join : kJoins) register_join(elem, n, join);
+}  // namespace
+
+void register_concat(const Selection& selection) {
+  for (const Elem elem : selection.elems) {
+    for (const int batch : selection.batches) {
+      for (const Join& join : kJoins) register_join(selection, elem, batch, join);
     }
   }
-  return true;
-}();
+}
 
-}  // namespace
 }  // namespace mobicuda::bench

@@ -1,53 +1,47 @@
 #include "kernels/elementwise.h"
 
-#include "bench_support.h"
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
 namespace {
 
-/// Where MobileNetV2 adds a residual: side of the square picture, channels.
-constexpr int kResiduals[][2] = {{56, 24}, {28, 32}, {14, 64}, {14, 96}, {7, 160}};
-constexpr kernels::Clip kRelu6{0.0F, 6.0F};
-
-void register_shape(Elem elem, int n, int side, int c) {
-  const std::int64_t rows = static_cast<std::int64_t>(n) * side * side;
-  const std::int64_t elements = rows * c;
-  const auto bytes = static_cast<std::int64_t>(kernels::size_of(elem)) * elements;
-  const std::string suffix = "/" + to_string(elem) + "/" + shape_name(n, side, side, c);
-  add("add" + suffix, [=](benchmark::State& state) {
-    const DeviceArray a(elem, elements);
-    const DeviceArray b(elem, elements);
-    const DeviceArray y(elem, elements);
-    measure(state, {3 * bytes, elements}, [&](const kernels::Launch& where) {
-      return kernels::add(elem, elements, kRelu6, a.data(), b.data(), y.data(), where);
-    });
-  });
-  add("clip" + suffix, [=](benchmark::State& state) {
-    const DeviceArray x(elem, elements);
-    const DeviceArray y(elem, elements);
-    measure(state, {2 * bytes, 0}, [&](const kernels::Launch& where) {
-      return kernels::clip(elem, elements, kRelu6, x.data(), y.data(), where);
-    });
-  });
-  add("scale_shift" + suffix, [=](benchmark::State& state) {
-    const DeviceArray x(elem, elements);
-    const DeviceArray y(elem, elements);
-    const DeviceArray scale(Elem::F32, c);
-    const DeviceArray shift(Elem::F32, c);
-    measure(state, {2 * bytes, 2 * elements}, [&](const kernels::Launch& where) {
-      return kernels::scale_shift(elem, rows, c, kRelu6, x.data(), scale.floats(), shift.floats(), y.data(), where);
-    });
-  });
+void add_sum(const LayerCase& at) {
+  const std::int64_t bytes = input_bytes(at);
+  const std::int64_t elements = bytes / static_cast<std::int64_t>(size_of(at.elem));
+  const auto make = [=, elem = at.elem, activation = activation_of(at.layer.shape.activation)] {
+    TimedKernel kernel{"elementwise/add"};
+    kernel.x_bytes = kernel.residual_bytes = kernel.y_bytes = bytes;
+    kernel.enqueue = [=](const TimedOperands& on, const kernels::Launch& where) {
+      return kernels::add(elem, elements, activation, on.x, on.residual, on.y, where);
+    };
+    return kernel;
+  };
+  add_layer(kernel_name(at.layer.shape.kind), at, make, {});
 }
 
-const bool kRegistered = [] {
-  for (const Elem elem : kElems) {
-    for (const int n : kBatches) {
-      for (const auto& [side, c] : kResiduals) register_shape(elem, n, side, c);
-    }
-  }
-  return true;
-}();
+void add_scale_shift(const LayerCase& at) {
+  const std::int64_t bytes = input_bytes(at);
+  const int c = at.layer.shape.c_in;
+  const std::int64_t rows = bytes / static_cast<std::int64_t>(size_of(at.elem)) / c;
+  const auto make = [=, elem = at.elem, activation = activation_of(at.layer.shape.activation)] {
+    const std::int64_t vector_bytes = std::int64_t{c} * static_cast<std::int64_t>(sizeof(float));
+    TimedKernel kernel{"elementwise/scale_shift"};
+    kernel.x_bytes = kernel.y_bytes = bytes;
+    kernel.weight_bytes = {vector_bytes, vector_bytes};
+    kernel.enqueue = [=](const TimedOperands& on, const kernels::Launch& where) {
+      return kernels::scale_shift(elem, rows, c, activation, on.x, static_cast<const float*>(on.weights[0]),
+                                  static_cast<const float*>(on.weights[1]), on.y, where);
+    };
+    return kernel;
+  };
+  add_layer(kernel_name(at.layer.shape.kind), at, make, {});
+}
 
 }  // namespace
+
+void register_elementwise(const Selection& selection) {
+  for_each_case(selection, LayerKind::Add, add_sum);
+  for_each_case(selection, LayerKind::ScaleShift, add_scale_shift);
+}
+
 }  // namespace mobicuda::bench

@@ -1,80 +1,85 @@
 #include "kernels/layout_transform.h"
 
-#include "bench_support.h"
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
 namespace {
 
-/// The network's input, an early and a late layer: side, channels.
-constexpr int kShapes[][2] = {{224, 3}, {56, 24}, {14, 96}, {7, 1280}};
+/// The network's input, an early and a late layer.
+constexpr struct { int side, c; } kShapes[] = {{224, 3}, {56, 24}, {14, 96}, {7, 1280}};
 
-std::int64_t bytes_of(Elem elem, std::int64_t elements) {
-  return static_cast<std::int64_t>(kernels::size_of(elem)) * elements;
+/// Work that reads x and writes y.
+using XtoY = std::function<cudaError_t(const void* x, void* y, const kernels::Launch& where)>;
+
+void add_movement(const Selection& selection, const char* kind, const NamedCase& at, std::int64_t x_bytes,
+                  std::int64_t y_bytes, const XtoY& move) {
+  add_kernel(*selection.registry, std::string("layout_transform/") + kind, at, [=] {
+    TimedKernel kernel{"layout_transform"};
+    kernel.x_bytes = x_bytes;
+    kernel.y_bytes = y_bytes;
+    kernel.enqueue = [=](const TimedOperands& on, const kernels::Launch& where) { return move(on.x, on.y, where); };
+    return kernel;
+  });
 }
 
-void register_transform(Elem from, Elem to, bool to_nhwc, int n, int side, int c) {
-  const kernels::LayoutTransformParams p{from, to, !to_nhwc, to_nhwc, n, c, side, side};
-  const std::int64_t elements = static_cast<std::int64_t>(n) * side * side * c;
-  const std::string name = std::string(to_nhwc ? "nchw_to_nhwc/" : "nhwc_to_nchw/") + to_string(from) + "_" +
-                           to_string(to) + "/" + shape_name(n, side, side, c);
-  add(name, [=](benchmark::State& state) {
-    const DeviceArray x(from, elements);
-    const DeviceArray y(to, elements);
-    measure(state, {bytes_of(from, elements) + bytes_of(to, elements), 0},
-            [&](const kernels::Launch& where) { return kernels::layout_transform(p, x.data(), y.data(), where); });
-  });
+std::int64_t bytes_of(Elem elem, int n, int side, int c) {
+  return static_cast<std::int64_t>(size_of(elem)) * n * side * side * c;
+}
+
+/// Between the network's floats, NCHW, and the engine's own layout and type.
+void register_transforms(const Selection& selection, const NamedCase& at, int side, int c) {
+  const std::int64_t outside = bytes_of(Elem::F32, at.batch, side, c);
+  const std::int64_t inside = bytes_of(at.elem, at.batch, side, c);
+  const kernels::LayoutTransformParams in{Elem::F32, at.elem, false, true, at.batch, c, side, side};
+  const kernels::LayoutTransformParams out{at.elem, Elem::F32, true, false, at.batch, c, side, side};
+  const auto transform = [](const kernels::LayoutTransformParams& p) -> XtoY {
+    return
+        [p](const void* x, void* y, const kernels::Launch& where) { return kernels::layout_transform(p, x, y, where); };
+  };
+  add_movement(selection, "nchw_to_nhwc", at, outside, inside, transform(in));
+  add_movement(selection, "nhwc_to_nchw", at, inside, outside, transform(out));
 }
 
 /// The explicit padding before a 3x3 convolution with stride 2, as TensorFlow pads.
-void register_pad(Elem elem, int n, int side, int c) {
-  const kernels::PadParams p{elem, n, side, side, c, 0, 0, 1, 1, 0.0F};
-  const std::int64_t inputs = static_cast<std::int64_t>(n) * side * side * c;
-  const std::int64_t outputs = static_cast<std::int64_t>(n) * (side + 1) * (side + 1) * c;
-  add("pad/" + to_string(elem) + "/" + shape_name(n, side, side, c), [=](benchmark::State& state) {
-    const DeviceArray x(elem, inputs);
-    const DeviceArray y(elem, outputs);
-    measure(state, {bytes_of(elem, inputs + outputs), 0},
-            [&](const kernels::Launch& where) { return kernels::pad(p, x.data(), y.data(), where); });
-  });
+void register_pad(const Selection& selection, const NamedCase& at, int side, int c) {
+  const kernels::PadParams p{at.elem, at.batch, side, side, c, 0, 0, 1, 1, 0.0F};
+  add_movement(selection, "pad", at, bytes_of(at.elem, at.batch, side, c), bytes_of(at.elem, at.batch, side + 1, c),
+               [p](const void* x, void* y, const kernels::Launch& where) { return kernels::pad(p, x, y, where); });
 }
 
-void register_pictures(int n, int side) {
+void register_transpose(const Selection& selection, const NamedCase& at, int side, int c) {
+  const kernels::TransposeParams p{at.elem, {at.batch, c, side, side}, {0, 2, 3, 1}};
+  const std::int64_t bytes = bytes_of(at.elem, at.batch, side, c);
+  add_movement(
+      selection, "transpose_0231", at, bytes, bytes,
+      [p](const void* x, void* y, const kernels::Launch& where) { return kernels::transpose(p, x, y, where); });
+}
+
+/// Bytes to floats.
+void register_pictures(const Selection& selection, int batch) {
   constexpr int kChannels = 3;
-  const kernels::ConvertPicturesParams p{false, n, kChannels, side, side};
-  const std::int64_t elements = static_cast<std::int64_t>(n) * side * side * kChannels;
-  add("convert_pictures/" + shape_name(n, side, side, kChannels), [=](benchmark::State& state) {
-    const DeviceArray x(Elem::F16, elements);  // of any contents, a byte each
-    const DeviceArray y(Elem::F32, elements);
-    measure(state, {elements + bytes_of(Elem::F32, elements), 0},
-            [&](const kernels::Launch& where) { return kernels::convert_pictures(p, x.data(), y.data(), where); });
-  });
+  constexpr int kSide = 224;
+  const kernels::ConvertPicturesParams p{false, batch, kChannels, kSide, kSide};
+  const std::int64_t floats = bytes_of(Elem::F32, batch, kSide, kChannels);
+  add_movement(
+      selection, "convert_pictures", {"224x224x3", Elem::F32, batch}, floats / 4, floats,
+      [p](const void* x, void* y, const kernels::Launch& where) { return kernels::convert_pictures(p, x, y, where); });
 }
 
-void register_transpose(Elem elem, int n, int side, int c) {
-  const kernels::TransposeParams p{elem, {n, c, side, side}, {0, 2, 3, 1}};
-  const std::int64_t elements = static_cast<std::int64_t>(n) * side * side * c;
-  add("transpose_0231/" + to_string(elem) + "/" + shape_name(n, side, side, c), [=](benchmark::State& state) {
-    const DeviceArray x(elem, elements);
-    const DeviceArray y(elem, elements);
-    measure(state, {2 * bytes_of(elem, elements), 0},
-            [&](const kernels::Launch& where) { return kernels::transpose(p, x.data(), y.data(), where); });
-  });
-}
+}  // namespace
 
-const bool kRegistered = [] {
-  for (const int n : kBatches) register_pictures(n, kShapes[0][0]);
-  for (const Elem elem : kElems) {
-    for (const int n : kBatches) {
+void register_layout_transform(const Selection& selection) {
+  for (const int batch : selection.batches) {
+    register_pictures(selection, batch);
+    for (const Elem elem : selection.elems) {
       for (const auto& [side, c] : kShapes) {
-        register_transform(Elem::F32, elem, true, n, side, c);
-        register_transform(elem, Elem::F32, false, n, side, c);
-        register_pad(elem, n, side, c);
-        register_transpose(elem, n, side, c);
+        const NamedCase at{extents(side, side, c), elem, batch};
+        register_transforms(selection, at, side, c);
+        register_pad(selection, at, side, c);
+        register_transpose(selection, at, side, c);
       }
     }
   }
-  return true;
-}();
+}
 
-}  // namespace
 }  // namespace mobicuda::bench

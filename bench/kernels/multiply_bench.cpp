@@ -1,43 +1,45 @@
 #include "kernels/multiply.h"
 
-#include <limits>
-
-#include "bench_support.h"
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
 namespace {
 
-/// Gates of MobileNetV3-Large and EfficientNet-B0: side of the square picture, channels.
-constexpr int kGates[][2] = {{112, 32}, {28, 120}, {14, 672}, {7, 960}};
-
-void register_gate(Elem elem, int n, int side, int c, bool repeats) {
-  const std::int64_t pixels = static_cast<std::int64_t>(side) * side;
-  const std::int64_t elements = n * pixels * c;
-  const std::int64_t elements_b = repeats ? static_cast<std::int64_t>(n) * c : elements;
-  const kernels::MultiplyParams params{
-      elem, kernels::Activation(), 3, {n, pixels, c}, {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
-  add(std::string("multiply/") + (repeats ? "gate/" : "equal/") + to_string(elem) + "/" + shape_name(n, side, side, c),
-      [=](benchmark::State& state) {
-        const DeviceArray a(elem, elements);
-        const DeviceArray b(elem, elements_b);
-        const DeviceArray y(elem, elements);
-        const auto size = static_cast<std::int64_t>(kernels::size_of(elem));
-        measure(state, {size * (2 * elements + elements_b), elements}, [&](const kernels::Launch& where) {
-          return kernels::multiply(params, a.data(), b.data(), y.data(), where);
-        });
-      });
+kernels::MultiplyParams make_params(const LayerCase& at, bool repeats) {
+  const LayerShape& shape = at.layer.shape;
+  const std::int64_t pixels = std::int64_t{shape.h} * shape.w;
+  const std::int64_t c = shape.c_in;
+  return {at.elem,
+          activation_of(shape.activation),
+          3,
+          {at.batch, pixels, c},
+          {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
 }
 
-const bool kRegistered = [] {
-  for (const Elem elem : kElems) {
-    for (const int n : {1, 32}) {
-      for (const auto& [side, c] : kGates) {
-        for (const bool repeats : {true, false}) register_gate(elem, n, side, c, repeats);
-      }
-    }
-  }
-  return true;
-}();
+void register_kind(const Selection& selection, LayerKind kind) {
+  const bool repeats = kind == LayerKind::Gate;
+  for_each_case(selection, kind, [&](const LayerCase& at) {
+    const kernels::MultiplyParams p = make_params(at, repeats);
+    const std::int64_t x = input_bytes(at);
+    const std::int64_t factors = repeats ? x / (std::int64_t{at.layer.shape.h} * at.layer.shape.w) : x;
+    const auto make = [=] {
+      TimedKernel kernel{"multiply"};
+      kernel.x_bytes = kernel.y_bytes = x;
+      kernel.residual_bytes = factors;
+      kernel.enqueue = [p](const TimedOperands& on, const kernels::Launch& where) {
+        return kernels::multiply(p, on.x, on.residual, on.y, where);
+      };
+      return kernel;
+    };
+    add_layer(kernel_name(kind), at, make, {});
+  });
+}
 
 }  // namespace
+
+void register_multiply(const Selection& selection) {
+  register_kind(selection, LayerKind::Multiply);
+  register_kind(selection, LayerKind::Gate);
+}
+
 }  // namespace mobicuda::bench

@@ -1,31 +1,26 @@
 #include "kernels/softmax.h"
 
-#include "bench_support.h"
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
-namespace {
 
-void register_shape(Elem elem, int rows, int columns) {
-  const kernels::SoftmaxParams p{elem, Elem::F32, rows, columns};
-  const std::int64_t elements = static_cast<std::int64_t>(rows) * columns;
-  const std::string name = "softmax/" + to_string(elem) + "/n" + std::to_string(rows) + "_" + std::to_string(columns);
-  add(name, [=](benchmark::State& state) {
-    const DeviceArray x(elem, elements);
-    const DeviceArray y(Elem::F32, elements);
-    const auto bytes = static_cast<std::int64_t>(kernels::size_of(elem) + sizeof(float)) * elements;
-    measure(state, {bytes, 0},
-            [&](const kernels::Launch& where) { return kernels::softmax(p, x.data(), y.data(), where); });
+/// Over the channels of each pixel; of one pixel for a classifier.
+void register_softmax(const Selection& selection) {
+  for_each_case(selection, LayerKind::Softmax, [](const LayerCase& at) {
+    const LayerShape& shape = at.layer.shape;
+    const std::int64_t rows = std::int64_t{at.batch} * shape.h * shape.w;
+    const kernels::SoftmaxParams p{at.elem, Elem::F32, static_cast<int>(rows), shape.c_in};
+    const auto make = [p, x = input_bytes(at), y = rows * shape.c_in * static_cast<std::int64_t>(sizeof(float))] {
+      TimedKernel kernel{"softmax"};
+      kernel.x_bytes = x;
+      kernel.y_bytes = y;
+      kernel.enqueue = [p](const TimedOperands& on, const kernels::Launch& where) {
+        return kernels::softmax(p, on.x, on.y, where);
+      };
+      return kernel;
+    };
+    add_layer(kernel_name(shape.kind), at, make, {});
   });
 }
 
-const bool kRegistered = [] {
-  for (const Elem elem : kElems) {
-    for (const int rows : kBatches) {
-      for (const int columns : {1000, 21843}) register_shape(elem, rows, columns);
-    }
-  }
-  return true;
-}();
-
-}  // namespace
 }  // namespace mobicuda::bench

@@ -1,46 +1,53 @@
 #include "kernels/unary.h"
 
-#include "bench_support.h"
+#include <optional>
+
+#include "layer_bench.h"
 
 namespace mobicuda::bench {
 namespace {
 
 using kernels::UnaryFunction;
 
-struct Function {
-  const char* name;
-  UnaryFunction function;
-};
-constexpr Function kFunctions[] = {{"sigmoid", UnaryFunction::Sigmoid},
-                                   {"hard_swish", UnaryFunction::HardSwish},
-                                   {"tanh", UnaryFunction::Tanh},
-                                   {"leaky_relu", UnaryFunction::LeakyRelu},
-                                   {"elu", UnaryFunction::Elu}};
-
-/// Side of the square picture, channels.
-constexpr int kShapes[][2] = {{112, 32}, {14, 672}, {1, 960}};
-
-const bool kRegistered = [] {
-  for (const Elem elem : kElems) {
-    for (const int n : {1, 32}) {
-      for (const auto& [side, c] : kShapes) {
-        for (const auto& [name, function] : kFunctions) {
-          const kernels::UnaryParams params{elem, function, 0.01F, static_cast<std::int64_t>(n) * side * side * c};
-          add(std::string("unary/") + name + "/" + to_string(elem) + "/" + shape_name(n, side, side, c),
-              [=](benchmark::State& state) {
-                const DeviceArray x(elem, params.elements);
-                const DeviceArray y(elem, params.elements);
-                const auto size = static_cast<std::int64_t>(kernels::size_of(elem));
-                measure(state, {2 * size * params.elements, 0}, [&](const kernels::Launch& where) {
-                  return kernels::unary(params, x.data(), y.data(), where);
-                });
-              });
-        }
-      }
-    }
+std::optional<UnaryFunction> function_of(LayerActivation activation) {
+  switch (activation) {
+    case LayerActivation::Sigmoid:
+      return UnaryFunction::Sigmoid;
+    case LayerActivation::Silu:
+      return UnaryFunction::Silu;
+    case LayerActivation::HardSwish:
+      return UnaryFunction::HardSwish;
+    case LayerActivation::Tanh:
+      return UnaryFunction::Tanh;
+    case LayerActivation::LeakyRelu:
+      return UnaryFunction::LeakyRelu;
+    case LayerActivation::Elu:
+      return UnaryFunction::Elu;
+    default:
+      return std::nullopt;
   }
-  return true;
-}();
+}
 
 }  // namespace
+
+/// Those that no layer in front takes in.
+void register_unary(const Selection& selection) {
+  for_each_case(selection, LayerKind::Unary, [](const LayerCase& at) {
+    constexpr float kAlpha = 0.01F;
+    const auto function = function_of(at.layer.shape.activation);
+    if (!function) return;
+    const std::int64_t bytes = input_bytes(at);
+    const kernels::UnaryParams p{at.elem, *function, kAlpha, bytes / static_cast<std::int64_t>(size_of(at.elem))};
+    const auto make = [p, bytes] {
+      TimedKernel kernel{"unary"};
+      kernel.x_bytes = kernel.y_bytes = bytes;
+      kernel.enqueue = [p](const TimedOperands& on, const kernels::Launch& where) {
+        return kernels::unary(p, on.x, on.y, where);
+      };
+      return kernel;
+    };
+    add_layer(kernel_name(at.layer.shape.kind), at, make, {});
+  });
+}
+
 }  // namespace mobicuda::bench

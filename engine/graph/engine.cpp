@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include <mobicuda/saved_engine.h>
 #include <mobicuda/tensor.h>
 
 namespace mobicuda {
@@ -136,7 +137,7 @@ std::vector<double> Session::time_executions(std::int64_t n, int iterations) {
   return do_time_executions(n, iterations);
 }
 
-std::vector<double> Session::profile(std::int64_t n, int iterations) {
+LayerTimes Session::profile(std::int64_t n, int iterations) {
   const ExclusiveUse guard(*this);
   check_batch(n);
   if (iterations < 1) {
@@ -188,7 +189,17 @@ Engine::Engine(EngineOptions options, TensorDesc input, TensorDesc output)
     : options_(std::move(options)), input_(input), output_(output) {}
 Engine::~Engine() = default;
 
+SavedEngine Engine::saved() const {
+  throw Error(ErrorCode::unsupported, "the " + std::string(backend()) + " engine", "cannot be saved",
+              "compile the model each time; engines of custom and cpu can be saved");
+}
+
 Backend::~Backend() = default;
+
+std::shared_ptr<const Engine> Backend::restore(const SavedEngine&, const EngineOptions&) const {
+  throw Error(ErrorCode::unsupported, "the " + std::string(name()) + " engine", "cannot be loaded from a saved one",
+              "compile the model each time; engines of custom and cpu can be saved");
+}
 
 void require_supported(const Backend& backend, const Graph& graph, const EngineOptions& options) {
   std::string reasons;

@@ -51,8 +51,10 @@ double memory_us(const kernels::Conv2dParams& params) {
   return bytes > kCachedBytes ? bytes / kBytesPerUs : 0;
 }
 
-/// Of gemm's mma_128x96x32, which conv2d has not: the best for few inputs.
+/// Of gemm's mma_128x96x32, which conv2d has not: what gemm takes for few inputs.
 double narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
+  const bool taken = params.c_in <= 160 && 3 * kernels::round_up(params.c_out, 96) <= 4 * params.c_out;
+  if (!taken) return std::numeric_limits<double>::infinity();
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
   const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
   return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
@@ -73,7 +75,8 @@ std::optional<Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& pa
   constexpr double kLeastSaving = 2;  // us
   std::optional<Conv2dVariant> best;
   double best_time = std::numeric_limits<double>::infinity();
-  double gemm_time = narrow_gemm_us(params, multiprocessors);
+  const double narrow_time = narrow_gemm_us(params, multiprocessors);
+  double gemm_time = std::numeric_limits<double>::infinity();
   for (const ProductTime& time : kTimes) {
     if (!supports(time.variant, params, compute_capability)) continue;
     const double expected = std::max(expected_us(time, params, multiprocessors), memory_us(params));
@@ -84,7 +87,8 @@ std::optional<Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& pa
       best_time = expected;
     }
   }
-  return best_time + kLeastSaving < std::max(gemm_time, memory_us(params)) ? best : std::nullopt;
+  if (std::isfinite(narrow_time)) gemm_time = std::max(narrow_time, memory_us(params));
+  return best_time + kLeastSaving < gemm_time ? best : std::nullopt;
 }
 
 std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,

@@ -28,8 +28,8 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu) {
-  return Lowering(graph, options, gpu).run();
+CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const SavedEngine* saved) {
+  return Lowering(graph, options, gpu, saved).run();
 }
 
 }  // namespace mobicuda

@@ -5,11 +5,6 @@
 namespace mobicuda {
 namespace {
 
-template <class Weights>
-const float* data_or_null(const Weights& values) {
-  return values.empty() ? nullptr : values.data();
-}
-
 bool is_block_depthwise(const Conv2d& op, const Shape& weight) {
   return is_depthwise(op, weight) && weight[2] == 3 && weight[3] == 3 && op.strides[0] == op.strides[1] &&
          op.strides[0] <= 2 && op.dilations == std::array<std::int64_t, 2>{1, 1};
@@ -170,25 +165,20 @@ void Lowering::lower_inverted_residual(const Block& block) {
   const Node& first = block.expand != nullptr ? *block.expand : *block.depthwise;
   const Storage x = read_input(first.inputs[Conv2d::kInput]);
   const kernels::InvertedResidualParams params = block_params(block);
-  const auto weights_of = [&](const Node* node, std::size_t position) -> std::span<const float> {
-    if (node == nullptr || node->inputs[position] == kNoValue) return {};
+  const auto weights_of = [&](const Node* node, std::size_t position) -> const float* {
+    if (node == nullptr || node->inputs[position] == kNoValue) return nullptr;
     if (position == Conv2d::kWeight && elem_ == Elem::F16) require_half_range(*node, node->inputs[position]);
-    return floats(node->inputs[position]);
+    return floats(node->inputs[position]).data();
   };
-  const auto expand = weights_of(block.expand, Conv2d::kWeight);
-  const auto expand_bias = weights_of(block.expand, Conv2d::kBias);
-  const auto depthwise = weights_of(block.depthwise, Conv2d::kWeight);
-  const auto depthwise_bias = weights_of(block.depthwise, Conv2d::kBias);
-  const auto project = weights_of(block.project, Conv2d::kWeight);
-  const auto project_bias = weights_of(block.project, Conv2d::kBias);
   const kernels::InvertedResidualVariant variant = block.chosen.fused;
   const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(variant, params));
-  std::byte* host = nullptr;
-  const Packed packed{blob_.add(bytes, &host), bytes};
-  inverted_residual_pack(variant, params,
-                         {data_or_null(expand), data_or_null(expand_bias), depthwise.data(),
-                          data_or_null(depthwise_bias), project.data(), data_or_null(project_bias)},
-                         host);
+  const Packed packed = pack_bytes(bytes, [&](std::byte* host) {
+    inverted_residual_pack(variant, params,
+                           {weights_of(block.expand, Conv2d::kWeight), weights_of(block.expand, Conv2d::kBias),
+                            weights_of(block.depthwise, Conv2d::kWeight), weights_of(block.depthwise, Conv2d::kBias),
+                            weights_of(block.project, Conv2d::kWeight), weights_of(block.project, Conv2d::kBias)},
+                           host);
+  });
   const Storage y = make_output(*block.project, false);
   LayerInfo info = describe_block({block.expand, block.depthwise, block.project},
                                   "inverted_residual/" + std::string(kernels::name(variant)), block.chosen.reason);

@@ -45,7 +45,7 @@ void Lowering::find_squeeze_excites() {
     if (op == nullptr) continue;
     std::optional<SqueezeExcite> found = squeeze_excite_before(mul);
     if (!found) continue;
-    const auto chosen = chooser_.squeeze_excite(found->params);
+    const auto chosen = chooser_.squeeze_excite(mul.origin.label(), found->params);
     const bool plain = op->activation.is_none() && !is_final(mul.output);
     if (!chosen.variant || !plain) {
       keep_apart({found->pool, found->reduce, found->expand, &mul},
@@ -68,12 +68,12 @@ void Lowering::lower_squeeze_excite(const Node& mul, const SqueezeExcite& block)
     return floats(node->inputs[position]).data();
   };
   const auto bytes = static_cast<std::int64_t>(squeeze_excite_packed_bytes(block.variant, params));
-  std::byte* host = nullptr;
-  const Packed packed{blob_.add(bytes, &host), bytes};
-  squeeze_excite_pack(block.variant, params,
-                      {weights_of(block.reduce, Conv2d::kWeight), weights_of(block.reduce, Conv2d::kBias),
-                       weights_of(block.expand, Conv2d::kWeight), weights_of(block.expand, Conv2d::kBias)},
-                      host);
+  const Packed packed = pack_bytes(bytes, [&](std::byte* host) {
+    squeeze_excite_pack(block.variant, params,
+                        {weights_of(block.reduce, Conv2d::kWeight), weights_of(block.reduce, Conv2d::kBias),
+                         weights_of(block.expand, Conv2d::kWeight), weights_of(block.expand, Conv2d::kBias)},
+                        host);
+  });
   const Storage y = make_output(mul, false);
   LayerInfo info = describe_block({block.pool, block.reduce, block.expand, &mul},
                                   "squeeze_excite/" + std::string(kernels::name(block.variant)), block.reason);

@@ -87,13 +87,13 @@ void Lowering::lower_stem_block(const StemBlock& stem) {
     return floats(node->inputs[position]).data();
   };
   const auto bytes = static_cast<std::int64_t>(stem_block_packed_bytes(stem.variant, params));
-  std::byte* host = nullptr;
-  const Packed packed{blob_.add(bytes, &host), bytes};
-  stem_block_pack(stem.variant, params,
-                  {weights_of(stem.stem, Conv2d::kWeight), weights_of(stem.stem, Conv2d::kBias),
-                   weights_of(stem.block.depthwise, Conv2d::kWeight), weights_of(stem.block.depthwise, Conv2d::kBias),
-                   weights_of(stem.block.project, Conv2d::kWeight), weights_of(stem.block.project, Conv2d::kBias)},
-                  host);
+  const Packed packed = pack_bytes(bytes, [&](std::byte* host) {
+    stem_block_pack(stem.variant, params,
+                    {weights_of(stem.stem, Conv2d::kWeight), weights_of(stem.stem, Conv2d::kBias),
+                     weights_of(stem.block.depthwise, Conv2d::kWeight), weights_of(stem.block.depthwise, Conv2d::kBias),
+                     weights_of(stem.block.project, Conv2d::kWeight), weights_of(stem.block.project, Conv2d::kBias)},
+                    host);
+  });
   const Storage x = input_;
   const Storage y = make_output(*stem.block.project, false);
   LayerInfo info = describe_block({stem.stem, stem.block.depthwise, stem.block.project},

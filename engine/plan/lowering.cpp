@@ -1,5 +1,6 @@
 #include "plan/lowering.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -35,6 +36,7 @@ CudaPlan Lowering::run() {
   write_output();
   place_buffers();
   upload_weights();
+  keep_recipe();
   return std::move(plan_);
 }
 
@@ -211,14 +213,12 @@ LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string r
 
 Lowering::Packed Lowering::pack_floats(ValueId id, std::int64_t repeat) {
   if (id == kNoValue) return {};
-  const auto values = floats(id);
-  const std::int64_t bytes = checked_multiply(static_cast<std::int64_t>(values.size_bytes()), repeat);
-  std::byte* host = nullptr;
-  const std::int64_t offset = blob_.add(bytes, &host);
-  for (const float value : values) {
-    for (std::int64_t i = 0; i < repeat; ++i, host += sizeof value) std::memcpy(host, &value, sizeof value);
-  }
-  return {offset, bytes};
+  const std::int64_t bytes = checked_multiply(checked_multiply(shape(id).elements(), sizeof(float)), repeat);
+  return pack_bytes(bytes, [&](std::byte* host) {
+    for (const float value : floats(id)) {
+      for (std::int64_t i = 0; i < repeat; ++i, host += sizeof value) std::memcpy(host, &value, sizeof value);
+    }
+  });
 }
 
 void Lowering::require_half_range(const Node& node, ValueId weight) const {
@@ -232,10 +232,20 @@ void Lowering::require_half_range(const Node& node, ValueId weight) const {
 }
 
 void Lowering::upload_weights() {
-  const auto device = blob_.upload();
-  *weights_ = static_cast<const std::byte*>(device->data());
-  plan_.weight_bytes = blob_.bytes();
-  plan_.keep_alive.push_back(device);
+  if (replay_) replay_->finish();
+  const auto start = std::chrono::steady_clock::now();
+  plan_.weights = saved_ != nullptr ? upload(saved_->weights.span()) : blob_.upload();
+  plan_.upload_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  *weights_ = static_cast<const std::byte*>(plan_.weights->data());
+  plan_.weight_bytes = plan_.weights->bytes();
+  plan_.keep_alive.push_back(plan_.weights);
+}
+
+void Lowering::keep_recipe() {
+  SavedEngine recipe{"custom", {}, options_, saved_ != nullptr ? graph_ : without_constants(graph_), {}, {}, {}};
+  recipe.choices = std::move(chooser_).take();
+  recipe.pieces = std::move(pieces_);
+  plan_.recipe = std::make_shared<const SavedEngine>(std::move(recipe));
 }
 
 }  // namespace mobicuda

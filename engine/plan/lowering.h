@@ -19,7 +19,7 @@
 #include "kernels/layout_transform.h"
 #include "kernels/multiply.h"
 #include "plan/choose_variant.h"
-#include "plan/layer_chooser.h"
+#include "plan/recorded_choices.h"
 #include "runtime/cuda_engine.h"
 
 namespace mobicuda {
@@ -60,12 +60,16 @@ kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, co
 /// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu)
+  /// With the choices and packed weights of `saved` where it is not null.
+  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const SavedEngine* saved)
       : graph_(graph),
         options_(options),
-        chooser_(options, gpu),
+        saved_(saved),
+        chooser_(options, gpu, saved),
         elem_(elem_of(options.precision)),
-        storage_(graph.values().size()) {}
+        storage_(graph.values().size()) {
+    if (saved != nullptr) replay_.emplace(*saved);
+  }
 
   CudaPlan run();
 
@@ -168,13 +172,23 @@ class Lowering {
 
   std::span<const float> floats(ValueId id) const { return graph_.value(id).constant->data<float>(); }
 
+  /// Bytes that `fill` writes, or the saved engine's. Only `fill` may read constants: a saved graph has none.
+  template <class Fill>
+  Packed pack_bytes(std::int64_t bytes, Fill&& fill) {
+    pieces_.push_back(bytes);
+    if (replay_) return {replay_->next(bytes), bytes};
+    std::byte* host = nullptr;
+    const std::int64_t offset = blob_.add(bytes, &host);
+    fill(host);
+    return {offset, bytes};
+  }
+
   template <class Pack>
   Packed pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into) {
-    if (elem_ == Elem::F16) require_half_range(node, weight);
-    std::byte* host = nullptr;
-    const std::int64_t offset = blob_.add(static_cast<std::int64_t>(bytes), &host);
-    pack_into(floats(weight).data(), host);
-    return {offset, static_cast<std::int64_t>(bytes)};
+    return pack_bytes(static_cast<std::int64_t>(bytes), [&](std::byte* host) {
+      if (elem_ == Elem::F16) require_half_range(node, weight);
+      pack_into(floats(weight).data(), host);
+    });
   }
 
   /// Each element `repeat` times.
@@ -183,6 +197,7 @@ class Lowering {
   void require_half_range(const Node& node, ValueId weight) const;
 
   void upload_weights();
+  void keep_recipe();
 
   // Address of packed data when a step runs; null for an absent one.
   struct WeightPointer {
@@ -322,7 +337,9 @@ class Lowering {
 
   const Graph& graph_;
   const EngineOptions& options_;
-  LayerChooser chooser_;
+  const SavedEngine* saved_;
+  std::optional<WeightReplay> replay_;
+  RecordedChoices chooser_;
   Elem elem_;
   std::vector<Storage> storage_;
   Storage input_;          ///< the caller's floats or bytes; or floats made of these
@@ -338,6 +355,7 @@ class Lowering {
   std::set<const Node*> in_blocks_;  ///< nodes that a block, a head, a gate or the stem block lowers
   CudaPlan plan_;
   WeightBlob blob_;
+  std::vector<std::int64_t> pieces_;  ///< SavedEngine::pieces
   std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
 };
 

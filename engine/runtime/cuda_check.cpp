@@ -79,6 +79,13 @@ int compute_capability(int device) {
   return major * 10 + minor;
 }
 
+std::string device_description(int device) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, device), "asking for the GPU's name");
+  return std::string(properties.name) + ", compute capability " + std::to_string(properties.major) + "." +
+         std::to_string(properties.minor) + ", " + std::to_string(properties.multiProcessorCount) + " multiprocessors";
+}
+
 int multiprocessors(int device) {
   int count = 0;
   cuda_check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "counting multiprocessors");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <cuda_runtime_api.h>
@@ -19,6 +20,9 @@ MOBICUDA_API void select_device(int device);
 
 /// Compute capability of a device as major * 10 + minor, e.g. 90.
 MOBICUDA_API int compute_capability(int device);
+
+/// "NVIDIA H100 80GB HBM3, compute capability 9.0, 132 multiprocessors".
+MOBICUDA_API std::string device_description(int device);
 
 /// Number of streaming multiprocessors of a device.
 MOBICUDA_API int multiprocessors(int device);

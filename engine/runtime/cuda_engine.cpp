@@ -31,6 +31,16 @@ MemoryReport CudaEngine::memory() const noexcept {
   return report;
 }
 
+SavedEngine CudaEngine::saved() const {
+  if (!plan_.recipe) return Engine::saved();
+  select_device(options().device);
+  SavedEngine saved = *plan_.recipe;
+  saved.processor = device_description(options().device);
+  saved.weights = WeightBytes(plan_.weights->bytes());
+  plan_.weights->download(saved.weights.span());
+  return saved;
+}
+
 std::unique_ptr<Session> CudaEngine::create_session() const {
   select_device(options().device);
   return std::make_unique<CudaSession>(std::static_pointer_cast<const CudaEngine>(shared_from_this()));
@@ -44,9 +54,11 @@ std::int64_t WeightBlob::add(std::int64_t bytes, std::byte** host) {
   return offset;
 }
 
-std::shared_ptr<const DeviceBuffer> WeightBlob::upload() const {
-  auto buffer = std::make_shared<DeviceBuffer>(bytes(), "weights");
-  buffer->upload(host_);
+std::shared_ptr<const DeviceBuffer> WeightBlob::upload() const { return mobicuda::upload(host_); }
+
+std::shared_ptr<const DeviceBuffer> upload(std::span<const std::byte> weights) {
+  auto buffer = std::make_shared<DeviceBuffer>(static_cast<std::int64_t>(weights.size()), "weights");
+  buffer->upload(weights);
   return buffer;
 }
 

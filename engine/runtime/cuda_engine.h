@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include <cuda_runtime_api.h>
 
 #include <mobicuda/engine.h>
+#include <mobicuda/saved_engine.h>
 
 #include "runtime/device_buffer.h"
 
@@ -65,6 +67,10 @@ struct CudaPlan {
   std::function<std::unique_lock<std::mutex>()> take_turn;
   /// The smallest batch that the steps run; a session rounds n up to it (cuDNN plans have one batch size).
   std::int64_t min_batch = 1;
+  double upload_ms = 0;  ///< Engine::upload_ms()
+  /// For Engine::saved(), without processor and weights; null where an implementation cannot be saved.
+  std::shared_ptr<const SavedEngine> recipe;
+  std::shared_ptr<const DeviceBuffer> weights;  ///< of the recipe
 };
 
 /// The engine behind the custom and the cudnn backends: steps over a static arena, replayed as a CUDA
@@ -76,6 +82,8 @@ class MOBICUDA_API CudaEngine final : public Engine {
   std::string_view backend() const noexcept override { return backend_; }
   std::span<const LayerInfo> layers() const noexcept override { return layers_; }
   MemoryReport memory() const noexcept override;
+  double upload_ms() const noexcept override { return plan_.upload_ms; }
+  SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const CudaPlan& plan() const noexcept { return plan_; }
 
@@ -84,6 +92,9 @@ class MOBICUDA_API CudaEngine final : public Engine {
   CudaPlan plan_;
   std::vector<LayerInfo> layers_;
 };
+
+/// Device memory with these bytes, of weights.
+MOBICUDA_API std::shared_ptr<const DeviceBuffer> upload(std::span<const std::byte> weights);
 
 /// Packs host bytes one after the other, 256-byte aligned, and uploads them in one copy.
 class MOBICUDA_API WeightBlob {

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include <mobicuda/cuda_interop.h>
 
 #include "graph/logical_floats.h"
 #include "runtime/cuda_check.h"
+#include "runtime/launch_gate.h"
+#include "runtime/nvtx_range.h"
 
 namespace mobicuda {
 namespace {
@@ -32,6 +36,14 @@ constexpr std::chrono::microseconds kSpin{500};
 
 std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
   return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
+}
+
+void enqueue_step(const CudaStep& step, const CudaStepContext& context) {
+  cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
+}
+
+void record(const Event& event, cudaStream_t stream) {
+  cuda_check(cudaEventRecord(event.get(), stream), "recording an event");
 }
 
 }  // namespace
@@ -117,14 +129,12 @@ CudaStepContext CudaSession::context_for(std::int64_t n, cudaStream_t stream) co
   return context;
 }
 
-void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream,
-                                const std::function<void(std::size_t)>& after_step) {
-  const CudaPlan& plan = cuda_engine_->plan();
+void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic) {
+  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
   CudaStepContext context = context_for(n, stream);
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    context.programmatic = i > 0 && !after_step && cuda_engine_->options().programmatic_launch;
-    cuda_check(plan.steps[i].enqueue(context), "layer '" + plan.steps[i].info.name + "'");
-    if (after_step) after_step(i);
+  for (const CudaStep& step : steps) {
+    enqueue_step(step, context);
+    context.programmatic = programmatic;
   }
 }
 
@@ -135,7 +145,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
                "copying the input to the device");
   }
   bind_ends(ends);
-  enqueue_steps(n, stream);
+  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch);
   if (ends.copied_to != nullptr) {
     cuda_check(cudaMemcpyAsync(ends.copied_to, ends.output, output_bytes(n), cudaMemcpyDeviceToHost, stream),
                "copying the output to the host");
@@ -261,10 +271,10 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
     const int burst = std::min(kTimingBurst, iterations - static_cast<int>(times.size()));
     // One run ahead, so that the first timed one does not wait for its own launch.
     execute_on(n, own_ends(), stream_.get());
-    cuda_check(cudaEventRecord(events[0].get(), stream_.get()), "recording an event");
+    record(events[0], stream_.get());
     for (int i = 0; i < burst; ++i) {
       execute_on(n, own_ends(), stream_.get());
-      cuda_check(cudaEventRecord(events[static_cast<std::size_t>(i) + 1].get(), stream_.get()), "recording an event");
+      record(events[static_cast<std::size_t>(i) + 1], stream_.get());
     }
     do_synchronize();
     for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i) times.push_back(events[i + 1].since(events[i]));
@@ -272,31 +282,69 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
   return times;
 }
 
-std::vector<double> CudaSession::do_profile(std::int64_t n, int iterations) {
+void CudaSession::run_gated(const std::function<void()>& enqueue) {
+  LaunchGate gate(stream_.get());
+  {
+    const auto turn = take_turn();
+    enqueue();
+  }
+  gate.open();
+  do_synchronize();
+}
+
+double CudaSession::profile_whole(std::int64_t n, const std::vector<Event>& events) {
+  run_gated([&] {
+    record(events.front(), stream_.get());
+    enqueue_steps(n, stream_.get(), false);
+    record(events.back(), stream_.get());
+  });
+  return events.back().since(events.front());
+}
+
+std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges) {
+  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+  const CudaStepContext context = context_for(n, stream_.get());
+  run_gated([&] {
+    record(events.front(), stream_.get());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::optional<NvtxRange> range;
+      if (ranges) range.emplace(steps[i].info.name);
+      enqueue_step(steps[i], context);
+      record(events[i + 1], stream_.get());
+    }
+  });
+  std::vector<double> times;
+  for (std::size_t i = 0; i < steps.size(); ++i) times.push_back(events[i + 1].since(events[i]));
+  return times;
+}
+
+LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
   select_device(cuda_engine_->options().device);
   const std::size_t steps = cuda_engine_->plan().steps.size();
-  std::vector<Event> events(steps + 1);
+  const std::vector<Event> events(std::max<std::size_t>(steps, 1) + 1);
   bind_ends(own_ends());
-  // Events inside a graph: launches from the host would be slower than most layers.
-  const auto record = [&](std::size_t event) {
-    cuda_check(cudaEventRecordWithFlags(events[event].get(), stream_.get(), cudaEventRecordExternal),
-               "recording an event");
-  };
-  std::unique_lock<std::mutex> turn = take_turn();
-  const GraphExec graph(stream_.get(), [&] {
-    record(0);
-    enqueue_steps(n, stream_.get(), [&](std::size_t step) { record(step + 1); });
-  });
-  if (turn.owns_lock()) turn.unlock();
+  // An event costs more than the interval between two of them: the next kernel's launch no longer overlaps the end of
+  // the one before. So what events add is found by runs with and without, before those that count.
+  std::vector<double> added;
+  for (int i = 0; i < iterations; ++i) {
+    const double whole = profile_whole(n, events);
+    const std::vector<double> times = profile_layers(n, events, false);
+    added.push_back(std::accumulate(times.begin(), times.end(), -whole));
+  }
+  LayerTimes result;
+  result.boundary = std::max(0.0, median(added)) / static_cast<double>(std::max<std::size_t>(steps, 1));
+  std::vector<double> wholes;
   std::vector<std::vector<double>> samples(steps);
   for (int i = 0; i < iterations; ++i) {
-    graph.launch(stream_.get());
-    do_synchronize();
-    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(events[step + 1].since(events[step]));
+    wholes.push_back(profile_whole(n, events));
+    const std::vector<double> times = profile_layers(n, events, true);
+    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(times[step]);
   }
-  std::vector<double> medians;
-  std::transform(samples.begin(), samples.end(), std::back_inserter(medians), median);
-  return medians;
+  for (const std::vector<double>& times : samples) {
+    result.layers.push_back(std::max(0.0, median(times) - result.boundary));
+  }
+  result.whole = median(wholes);
+  return result;
 }
 
 void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {

@@ -42,7 +42,7 @@ class CudaSession final : public Session {
   float* do_staged_output() override;
   void do_enqueue_staged(std::int64_t n) override;
   std::vector<double> do_time_executions(std::int64_t n, int iterations) override;
-  std::vector<double> do_profile(std::int64_t n, int iterations) override;
+  LayerTimes do_profile(std::int64_t n, int iterations) override;
   void do_execute_layer(std::int64_t n, std::size_t layer) override;
   void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override;
 
@@ -67,8 +67,12 @@ class CudaSession final : public Session {
   std::unique_lock<std::mutex> take_turn() const;
   void bind_ends(const Ends& ends);
   CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
-  /// Enqueues all steps; `after_step` may record events between them.
-  void enqueue_steps(std::int64_t n, cudaStream_t stream, const std::function<void(std::size_t)>& after_step = {});
+  void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic);
+  /// Runs what is enqueued back to back, and waits.
+  void run_gated(const std::function<void()>& enqueue);
+  /// Milliseconds of a run without CUDA graph and programmatic launch, as a whole and of each step.
+  double profile_whole(std::int64_t n, const std::vector<Event>& events);
+  std::vector<double> profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges);
   /// Enqueues all steps with their transfers.
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
   void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);

@@ -30,6 +30,14 @@ void DeviceBuffer::upload(std::span<const std::byte> source) {
   cuda_check(cudaMemcpy(data_, source.data(), source.size(), cudaMemcpyHostToDevice), "copying to the device");
 }
 
+void DeviceBuffer::download(std::span<std::byte> target) const {
+  if (static_cast<std::int64_t>(target.size()) > bytes_) {
+    throw Error(ErrorCode::internal, "download", "target is larger than the buffer");
+  }
+  if (target.empty()) return;
+  cuda_check(cudaMemcpy(target.data(), data_, target.size(), cudaMemcpyDeviceToHost), "copying from the device");
+}
+
 PinnedBuffer::PinnedBuffer(std::int64_t bytes, const char* what) {
   const auto size = static_cast<std::size_t>(bytes);
   cuda_check(cudaHostAlloc(&data_, size, cudaHostAllocPortable | cudaHostAllocMapped),

@@ -25,6 +25,8 @@ class MOBICUDA_API DeviceBuffer {
   std::int64_t bytes() const noexcept { return bytes_; }
   /// Blocking copy from the host to the buffer's start.
   void upload(std::span<const std::byte> source);
+  /// Blocking copy of the buffer's start to the host.
+  void download(std::span<std::byte> target) const;
 
  private:
   void* data_ = nullptr;

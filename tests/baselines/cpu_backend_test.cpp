@@ -98,7 +98,7 @@ TEST_CASE("layers carry the nodes' names, kernels and counts") {
   CHECK(layers[3].kernel.starts_with("depthwise_conv/"));
   for (const LayerInfo& layer : layers) CHECK(layer.activation_bytes > 0);
   const auto session = engine->create_session();
-  CHECK(session->profile(1, 3).size() == layers.size());
+  CHECK(session->profile(1, 3).layers.size() == layers.size());
   for (const double ms : session->time_executions(1, 4)) CHECK(ms > 0.0);
 }
 

@@ -61,7 +61,15 @@ Report profiled_report() {
     report.cases.push_back(one);
     report.cases.back().batch = 8;
   }
-  for (CaseResult& one : report.cases) one.latency_histogram = histogram(one.device.times_ms);
+  for (CaseResult& one : report.cases) {
+    one.latency_histogram = histogram(one.device.times_ms);
+    one.whole_ms = 3.5;
+    one.boundary_ms = 0.0015;
+  }
+  report.model.plan = {3, 0.5, 0.25};
+  report.cases[0].loading = {0.75, summarize(std::vector<double>{8, 10, 9})};
+  report.cases[0].activities =
+      ActivityTables{2, {{"gemm", "kernel", 4, 0.5, 0.1, 0.2}}, {{"cudaGraphLaunch", "call", 2, 0.25, 0.1, 0.15}}, 1};
   return report;
 }
 

@@ -178,7 +178,7 @@ struct Judged {
     std::vector<const char*> argv{"bench_engine", "--model", model.c_str(), "--warmUp", "0",      "--duration", "0",
                                   "--iterations", "1",       "--threads",   "1",        "--quiet"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    const ParsedCommandLine parsed = parse_command_line(static_cast<int>(argv.size()), argv.data(), out, err);
+    ParsedCommandLine parsed = parse_command_line(static_cast<int>(argv.size()), argv.data(), out, err);
     REQUIRE_FALSE(parsed.exit_code);
     const std::vector<Implementation> implementations{
         {"custom", Processor::Cpu, {Precision::Fp32, Precision::Fp64}, {}, make_custom},

@@ -316,8 +316,9 @@ TEST_CASE("custom: layers keep the file's node names, and the memory report is e
   CHECK(memory.io_bytes == 4 * 4 * (3 * 96 * 96 + 50));
   const auto session = engine->create_session();
   const auto times = session->profile(4, 3);
-  REQUIRE(times.size() == engine->layers().size());
-  for (const double time : times) CHECK(time > 0.0);
+  REQUIRE(times.layers.size() == engine->layers().size());
+  for (const double time : times.layers) CHECK(time > 0.0);
+  CHECK(times.whole > 0.0);
   CHECK(session->time_executions(4, 70).size() == 70);
 }
 

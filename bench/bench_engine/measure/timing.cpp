@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "bench_engine/measure/phase_range.h"
 #include "bench_engine/measure/statistics.h"
 
 namespace mobicuda::bench {
@@ -65,12 +66,14 @@ std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, c
   std::vector<Samples> samples(subjects.size());
   std::vector<Progress> progress(subjects.size());
   for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
+    const PhaseRange range("warm-up", schedule.ranges);
     progress[i].wall_ms_per_iteration = warm_up(subjects[i], schedule.warm_up_ms, stop);
   }
   const auto finished = [&](std::size_t i) {
     return progress[i].spent_ms >= schedule.duration_ms &&
            samples[i].times_ms.size() >= static_cast<std::size_t>(schedule.iterations);
   };
+  const PhaseRange range("measuring", schedule.ranges);
   bool more = !subjects.empty();
   while (more && !stop()) {
     more = false;

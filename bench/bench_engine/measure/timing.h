@@ -19,6 +19,7 @@ struct Schedule {
   double duration_ms = 3000;  ///< wall time for each subject
   int iterations = 10;        ///< at least so many for each subject
   double idle_ms = 0;         ///< pause before each iteration, for the latency of a paced application
+  bool ranges = true;         ///< name warm-up and measuring for profilers
 };
 
 struct Samples {

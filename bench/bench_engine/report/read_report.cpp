@@ -114,6 +114,25 @@ void read_layers(const Field& layers, CaseResult& result) {
     layers.fail("timed all or not at all");
 }
 
+std::vector<ActivityRow> activity_rows(const Field& rows) {
+  std::vector<ActivityRow> result;
+  for (const Field& f : rows.elements()) {
+    result.push_back({f["name"].text(), f["kind"].text(), static_cast<std::size_t>(f["calls"].size()),
+                      f["totalMs"].number(), f["minMs"].number(), f["maxMs"].number()});
+  }
+  return result;
+}
+
+std::optional<ActivityTables> activities(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  ActivityTables result;
+  result.runs = static_cast<int>(f["runs"].batch());
+  result.dropped = static_cast<std::uint64_t>(f["dropped"].size());
+  result.gpu = activity_rows(f["gpu"]);
+  result.calls = activity_rows(f["calls"]);
+  return result;
+}
+
 CaseResult case_result(const Field& f, bool includes_transfers) {
   CaseResult result;
   result.implementation = f["impl"].text();
@@ -123,6 +142,8 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.compile_ms = f["compileMs"].number();
   result.session_ms = f["sessionMs"].number();
   result.first_run_ms = f["firstRunMs"].number();
+  result.loading.upload_ms = f["uploadMs"].number();
+  if (!f["reloadMs"].absent()) result.loading.reload = statistics(f["reloadMs"]);
   result.memory = memory(f["memoryBytes"]);
   if (!f["gpuMemoryUsedBytes"].absent()) result.gpu_memory_used = f["gpuMemoryUsedBytes"].whole();
   result.includes_transfers = includes_transfers;
@@ -143,6 +164,9 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.comparison = read_comparison(f["comparison"]);
   result.golden = golden(f["golden"]);
   read_layers(f["layers"], result);
+  result.whole_ms = f["profile"]["wholeMs"].number();
+  result.boundary_ms = f["profile"]["boundaryMs"].number();
+  result.activities = activities(f["activities"]);
   return result;
 }
 
@@ -172,6 +196,9 @@ ModelInfo model(const Field& f) {
   m.input_name = f["input"]["name"].text();
   m.output_name = f["output"]["name"].text();
   m.import_ms = f["importMs"].number();
+  if (const Field plan = f["plan"]; !plan.absent()) {
+    m.plan = {plan["readMs"].number(), plan["checkMs"].number(), plan["parseMs"].number()};
+  }
   return m;
 }
 

@@ -6,7 +6,9 @@
 #include "bench_engine/report/batch_charts.h"
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/record_section.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
@@ -111,7 +113,7 @@ std::string load_section(const Report& report) {
   return "<h2>Loading, and from host to host</h2>\n" +
          element("p", "Milliseconds. Importing the model took " + fixed(report.model.import_ms, 2) +
                           ", the CUDA context " + fixed(report.gpu_context_ms, 2) + '.') +
-         table.str();
+         table.str() + loading_details(report);
 }
 
 std::string layers_sections(const Report& report) {
@@ -203,7 +205,7 @@ std::string page(const ReportFile& file, const std::string& changes) {
             memory_section(report) + load_section(report);
   }
   html += accuracy_section(report) + layer_comparisons_section(report);
-  if (!report.cases.empty()) html += layers_sections(report);
+  if (!report.cases.empty()) html += layers_sections(report) + activities_section(report);
   return html + checks_section(file) + setup_section(file) + "</body>\n</html>\n";
 }
 

@@ -10,6 +10,7 @@
 #include "bench_engine/report/compare_json.h"
 #include "bench_engine/report/images_json.h"
 #include "bench_engine/report/utilisation_json.h"
+#include "bench_engine/trace/chrome_trace.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -45,6 +46,26 @@ Json to_json(const GpuState& s) {
           {"powerW", s.power_w}};
 }
 
+Json rows_json(const std::vector<ActivityRow>& rows) {
+  Json json = Json::array();
+  for (const ActivityRow& row : rows) {
+    json.push_back({{"name", row.name},
+                    {"kind", row.kind},
+                    {"calls", row.calls},
+                    {"totalMs", row.total_ms},
+                    {"minMs", row.min_ms},
+                    {"maxMs", row.max_ms}});
+  }
+  return json;
+}
+
+Json to_json(const ActivityTables& tables) {
+  return {{"runs", tables.runs},
+          {"dropped", tables.dropped},
+          {"gpu", rows_json(tables.gpu)},
+          {"calls", rows_json(tables.calls)}};
+}
+
 template <class T>
 Json optional_json(const std::optional<T>& value) {
   return value ? to_json(*value) : Json(nullptr);
@@ -65,14 +86,19 @@ Json to_json(const Machine& m) {
 }
 
 Json to_json(const ModelInfo& m) {
-  return {{"file", m.path.string()},
-          {"bytes", m.bytes},
-          {"graph", m.graph},
-          {"nodes", m.nodes},
-          {"flopsPerPicture", m.flops},
-          {"input", {{"name", m.input_name}, {"shape", m.input.shape.dims()}, {"layout", to_string(m.input.layout)}}},
-          {"output", {{"name", m.output_name}, {"shape", m.output.shape.dims()}}},
-          {"importMs", m.import_ms}};
+  Json json = {
+      {"file", m.path.string()},
+      {"bytes", m.bytes},
+      {"graph", m.graph},
+      {"nodes", m.nodes},
+      {"flopsPerPicture", m.flops},
+      {"input", {{"name", m.input_name}, {"shape", m.input.shape.dims()}, {"layout", to_string(m.input.layout)}}},
+      {"output", {{"name", m.output_name}, {"shape", m.output.shape.dims()}}},
+      {"importMs", m.import_ms}};
+  if (m.plan) {
+    json["plan"] = {{"readMs", m.plan->read_ms}, {"checkMs", m.plan->check_ms}, {"parseMs", m.plan->parse_ms}};
+  }
+  return json;
 }
 
 Json options_json(const Options& o) {
@@ -94,6 +120,7 @@ Json options_json(const Options& o) {
           {"programmaticLaunch", o.programmatic_launch},
           {"kernelVariants", o.kernel_variants},
           {"timingCacheFile", o.timing_cache.string()},
+          {"reload", o.reload ? "each" : "never"},
           {"seed", o.seed}};
 }
 
@@ -128,6 +155,8 @@ Json to_json(const CaseResult& result) {
   json["compileMs"] = result.compile_ms;
   json["sessionMs"] = result.session_ms;
   json["firstRunMs"] = result.first_run_ms;
+  if (result.loading.upload_ms > 0) json["uploadMs"] = result.loading.upload_ms;
+  if (result.loading.reload.count > 0) json["reloadMs"] = to_json(result.loading.reload);
   json["memoryBytes"] = to_json(result.memory);
   json["gpuMemoryUsedBytes"] = result.gpu_memory_used ? Json(*result.gpu_memory_used) : Json(nullptr);
   json["latencyMs"] = to_json(result.latency());
@@ -148,6 +177,12 @@ Json to_json(const CaseResult& result) {
   if (result.golden) json["golden"] = to_json(*result.golden);
   if (!result.layer_comparisons.empty()) json["layerComparisons"] = layer_comparisons_json(result.layer_comparisons);
   json["layers"] = layers_json(result);
+  if (!result.layer_ms.empty()) {
+    json["profile"] = {
+        {"sumMs", result.layers_sum_ms()}, {"wholeMs", result.whole_ms}, {"boundaryMs", result.boundary_ms}};
+    json["profile"]["ratio"] = result.whole_ms > 0 ? Json(result.layers_sum_ms() / result.whole_ms) : Json(nullptr);
+  }
+  if (result.activities) json["activities"] = to_json(*result.activities);
   return json;
 }
 
@@ -162,6 +197,19 @@ void write(const std::filesystem::path& path, const std::string& content) {
   stream << content;
   stream.close();
   if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be written");
+}
+
+// Of a run: the sum of all layers, the whole, GPU activities and CUDA calls.
+void add_profile_columns(std::ostream& csv, const CaseResult& result) {
+  csv << ',';
+  if (!result.layer_ms.empty()) csv << result.layers_sum_ms() << ',' << result.whole_ms << ',';
+  if (result.layer_ms.empty()) csv << ',' << ',';
+  if (result.activities) {
+    csv << total_ms(result.activities->gpu) / result.activities->runs << ','
+        << total_ms(result.activities->calls) / result.activities->runs;
+  } else {
+    csv << ',';
+  }
 }
 
 }  // namespace
@@ -256,8 +304,9 @@ std::string csv_report(const Report& report) {
   csv << "impl,precision,batch,compile_ms,session_ms,first_run_ms,mean_ms,median_ms,p90_ms,p95_ms,p99_ms,min_ms,max_ms,"
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
-         "golden_max_ulp,"
-      << kLayerComparisonColumns << utilisation_csv_header() << '\n';
+         "golden_max_ulp,reload_median_ms,"
+      << kLayerComparisonColumns << ",layers_sum_ms,layers_whole_ms,gpu_activity_ms,cuda_calls_ms"
+      << utilisation_csv_header() << '\n';
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -279,7 +328,11 @@ std::string csv_report(const Report& report) {
     } else {
       csv << ",,,,,";
     }
-    csv << ',' << layer_comparisons_csv(r.layer_comparisons) << utilisation_csv(r) << '\n';
+    csv << ',';
+    if (r.loading.reload.count > 0) csv << r.loading.reload.median;
+    csv << ',' << layer_comparisons_csv(r.layer_comparisons);
+    add_profile_columns(csv, r);
+    csv << utilisation_csv(r) << '\n';
   }
   return csv.str();
 }
@@ -290,6 +343,7 @@ void export_files(const Options& options, const Report& report) {
   if (!options.export_times.empty()) write(options.export_times, json_times(report));
   if (!options.export_profile.empty()) write(options.export_profile, json_profile(report));
   if (!options.export_layer_info.empty()) write(options.export_layer_info, json_layer_info(report));
+  if (!options.export_trace.empty()) write(options.export_trace, chrome_trace(report.traces));
   if (!options.export_output.empty()) write(options.export_output, json_output(report));
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
 
@@ -160,11 +161,10 @@ std::string layer_table(const std::vector<TimedLayer>& layers) {
 std::string layers_section(const CaseResult& result, const Machine& machine) {
   if (result.layer_ms.empty()) return {};
   const std::vector<TimedLayer> layers = timed_layers(result);
-  const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
   const std::string name = result.label() + ", batch " + std::to_string(result.batch);
-  return "<summary>" + escaped(name) + ": " + std::to_string(layers.size()) + " layers, " + fixed(total, 4) +
-         " ms in sum</summary>\n<div class=\"charts\">\n" + roofline(result, machine, layers, name) +
-         kernel_table(layers) + "</div>\n" + layer_table(layers);
+  return "<summary>" + escaped(name) + ": " + std::to_string(layers.size()) + " layers, " +
+         escaped(layers_sum(result)) + "</summary>\n<div class=\"charts\">\n" +
+         roofline(result, machine, layers, name) + kernel_table(layers) + "</div>\n" + layer_table(layers);
 }
 
 }  // namespace mobicuda::bench

@@ -8,6 +8,8 @@
 
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/images_text.h"
+#include "bench_engine/report/loading_section.h"
+#include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
 
@@ -190,7 +192,7 @@ void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
   out << '\n'
       << (timed ? "Profile" : "Layers") << " of " << result.label() << ", batch " << result.batch << ", "
       << result.layers.size() << " layers";
-  if (timed) out << ", " << milliseconds(total) << " ms in sum (each layer timed alone)";
+  if (timed) out << ", " << layers_sum(result);
   out << '\n';
   table.print(out);
 }
@@ -199,6 +201,7 @@ void print_all_layers(std::ostream& out, const Options& options, const Report& r
   for (const CaseResult& result : report.cases) {
     if (options.dump_profile && !result.layer_ms.empty()) print_layers(out, result, true);
     if (options.dump_layer_info) print_layers(out, result, false);
+    print_activities(out, result);
   }
 }
 
@@ -261,6 +264,7 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_gpu_states(out, report.gpu_states);
     print_utilisation(out, report);
     print_phases(out, report.model, report.cases);
+    print_loading(out, report);
     print_host(out, options, report.cases);
     print_comparison(out, report);
     print_golden(out, report.cases);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "bench_engine/report/text_table.h"
+#include "bench_engine/result_file.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -117,13 +118,8 @@ std::vector<std::string> missed_golden(const Options& options, const GoldenCompa
 void save_outputs(const Options& options, const Report& report) {
   if (options.save_outputs.empty()) return;
   for (const CaseResult& result : report.cases) {
-    std::filesystem::path path = options.save_outputs;
-    if (report.cases.size() > 1) {
-      std::string name = path.stem().string() + '.' + result.implementation + '-' +
-                         std::string(to_string(result.precision)) + "-b" + std::to_string(result.batch);
-      if (result.threads) name += "-t" + std::to_string(*result.threads);
-      path.replace_filename(name + path.extension().string());
-    }
+    const std::filesystem::path path =
+        report.cases.size() > 1 ? result_file(options.save_outputs, result) : options.save_outputs;
     std::vector<std::int64_t> shape{result.batch};
     const auto dims = report.model.output.shape.dims().subspan(1);
     shape.insert(shape.end(), dims.begin(), dims.end());

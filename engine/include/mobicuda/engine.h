@@ -91,7 +91,15 @@ struct MemoryReport {
   std::int64_t total() const noexcept { return weight_bytes + arena_bytes + workspace_bytes + io_bytes; }
 };
 
+/// What Session::profile() measured, in milliseconds: medians.
+struct LayerTimes {
+  std::vector<double> layers;  ///< in the order of Engine::layers()
+  double whole = 0;            ///< a run of the same layers, in the same manner, without a clock between them
+  double boundary = 0;         ///< what the clock between two layers adds, and was taken off each
+};
+
 class Engine;
+struct SavedEngine;  // saved_engine.h
 
 /// Runs one engine; owns its activations and stream. Not thread-safe: one session per thread. A call
 /// on a session that another thread is using throws Error(invalid_argument) rather than corrupting it.
@@ -132,9 +140,10 @@ class MOBICUDA_API Session {
   /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
   std::vector<double> time_executions(std::int64_t n, int iterations);
 
-  /// Milliseconds of each layer, in the order of Engine::layers(): the median over `iterations`
-  /// layer-by-layer runs of n pictures. Layers do not overlap while profiled, so the sum exceeds execute().
-  std::vector<double> profile(std::int64_t n, int iterations);
+  /// Milliseconds of each layer over `iterations` layer-by-layer runs of n pictures on the data already in the input
+  /// buffer. GPU engines launch layer after layer then, without CUDA graph and programmatic launch, and mark each with
+  /// an NVTX range: layers do not overlap as they do in execute(), so the sum exceeds it.
+  LayerTimes profile(std::int64_t n, int iterations);
 
   /// Runs one layer of Engine::layers() on the data already in the input buffer, without CUDA graph and programmatic
   /// launch, and waits for it. For looking at what layers compute: layer 0 first, then each next one with the same n,
@@ -176,7 +185,7 @@ class MOBICUDA_API Session {
   virtual float* do_staged_output() = 0;
   virtual void do_enqueue_staged(std::int64_t n) = 0;
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
-  virtual std::vector<double> do_profile(std::int64_t n, int iterations) = 0;
+  virtual LayerTimes do_profile(std::int64_t n, int iterations) = 0;
   virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
   virtual void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) = 0;
 
@@ -209,6 +218,11 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
   virtual std::span<const LayerInfo> layers() const noexcept = 0;
   /// Exact, and known before a session allocates anything.
   virtual MemoryReport memory() const noexcept = 0;
+  /// Milliseconds that the copy of the weights to the device took; 0 where there was none.
+  virtual double upload_ms() const noexcept { return 0; }
+  /// What Backend::restore() makes the same engine of; plan_file::save() stores it. Throws Error(unsupported) where an
+  /// implementation has no such form.
+  virtual SavedEngine saved() const;
   /// Allocates a session's memory. The session keeps the engine alive. Thread-safe.
   virtual std::unique_ptr<Session> create_session() const = 0;
 
@@ -233,6 +247,11 @@ class MOBICUDA_API Backend {
   /// Optimises the graph, plans memory, packs and uploads weights. Throws Error(unsupported) naming
   /// every node that the backend lacks, Error(device_unavailable) with the reason, Error(out_of_memory).
   virtual std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const = 0;
+  /// The engine that was saved, on a machine like that where it was compiled. Precision, max_batch and picture_input of
+  /// `options` must be those it was compiled with; threads, device and how it runs are free. Throws Error(unsupported)
+  /// on another implementation's engine or another processor, Error(invalid_argument) on options it was not compiled
+  /// for, Error(invalid_model) when it contradicts itself.
+  virtual std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const;
 
  protected:
   Backend() = default;

@@ -9,5 +9,7 @@
 #include <mobicuda/error.h>
 #include <mobicuda/graph.h>
 #include <mobicuda/onnx_import.h>
+#include <mobicuda/plan_file.h>
+#include <mobicuda/saved_engine.h>
 #include <mobicuda/tensor.h>
 #include <mobicuda/types.h>

@@ -39,6 +39,14 @@ class HostTensor {
   HostTensor(DType dtype, Shape shape)
       : dtype_(dtype), shape_(shape), bytes_(allocate(checked_multiply(shape.elements(), size_of(dtype)))) {}
 
+  /// A tensor whose elements are elsewhere: data() throws.
+  static HostTensor shape_only(DType dtype, Shape shape) {
+    HostTensor tensor;
+    tensor.dtype_ = dtype;
+    tensor.shape_ = shape;
+    return tensor;
+  }
+
   template <class T>
   static HostTensor of(Shape shape, std::span<const T> values) {
     HostTensor tensor(dtype_of<T>(), shape);
@@ -76,6 +84,9 @@ class HostTensor {
     if (dtype_of<T>() != dtype_) {
       throw Error(ErrorCode::invalid_argument, "HostTensor",
                   "holds " + std::string(to_string(dtype_)) + ", asked for " + std::string(to_string(dtype_of<T>())));
+    }
+    if (bytes_.empty() && elements() != 0) {
+      throw Error(ErrorCode::invalid_argument, "HostTensor", "has a shape (" + to_string(shape_) + ") and no elements");
     }
   }
 

@@ -1,0 +1,95 @@
+#include "bench_engine/engines/engine_source.h"
+
+#include <chrono>
+#include <ostream>
+#include <utility>
+
+#include <mobicuda/onnx_import.h>
+#include <mobicuda/plan_file.h>
+
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/report/text_table.h"
+#include "bench_engine/result_file.h"
+
+namespace mobicuda::bench {
+namespace {
+
+[[noreturn]] void refuse(const Options& options, const std::string& what, const std::string& has) {
+  throw UsageError("--loadEngine " + options.load_engine.string() + ": its " + what + " is " + has +
+                   ", the command line asks for another");
+}
+
+}  // namespace
+
+void take_from_plan(Options& options) {
+  if (options.load_engine.empty()) return;
+  const SavedEngine saved = plan_file::read(options.load_engine);
+  const EngineOptions& made = saved.options;
+  const std::string precision(to_string(made.precision));
+  if (options.implementations == std::vector<std::string>{"all"}) options.implementations = {saved.backend};
+  if (options.precisions.empty()) options.precisions = {made.precision};
+  if (options.batches.empty()) options.batches = {made.max_batch};
+  options.pictures = options.pictures || made.picture_input.has_value();
+  if (options.implementations.size() != 1 || (options.implementations.front() != saved.backend &&
+                                              options.implementations.front() != saved.backend + ':' + precision)) {
+    refuse(options, "implementation", saved.backend + ' ' + precision);
+  }
+  if (options.precisions != std::vector{made.precision}) refuse(options, "precision", precision);
+  if (options.batches != std::vector{made.max_batch}) refuse(options, "batch", std::to_string(made.max_batch));
+  if (options.pictures && !made.picture_input) refuse(options, "input", "fp32");
+}
+
+void require_savable(const std::vector<Case>& cases) {
+  for (const Case& one : cases) {
+    if (one.implementation != "cudnn") continue;
+    throw UsageError(
+        "--saveEngine: engines of cudnn cannot be saved, its algorithms are searched in each process; leave it out "
+        "with --impl custom or --impl cpu");
+  }
+}
+
+void save_engine(const Engine& engine, const Options& options, const CaseResult& result, bool several,
+                 std::ostream& out) {
+  const std::filesystem::path path = several ? result_file(options.save_engine, result) : options.save_engine;
+  plan_file::save(engine, path);
+  out << result.label() << ", batch " << result.batch << ": saved as " << path.string() << ", "
+      << megabytes(static_cast<std::int64_t>(std::filesystem::file_size(path))) << '\n';
+}
+
+EngineSource::EngineSource(const Options& options, LogCallback log) : options_(options), log_(std::move(log)) {}
+
+void EngineSource::read(ModelInfo& model) {
+  const bool plan = !options_.load_engine.empty();
+  const auto start = std::chrono::steady_clock::now();
+  if (plan) {
+    saved_.emplace(plan_file::read(options_.load_engine, &model.plan.emplace()));
+  } else {
+    onnx_import::ImportOptions import;
+    import.picture_shape = options_.picture_shape;
+    import.log = log_;
+    imported_.emplace(onnx_import::load(options_.model, import));
+  }
+  model.import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  model.path = plan ? options_.load_engine : options_.model;
+  model.bytes = std::filesystem::file_size(model.path);
+  model.graph = graph().name();
+  model.nodes = graph().nodes().size();
+  model.flops = 0;
+  for (const Node& node : graph().nodes()) model.flops += flops_per_picture(graph(), node);
+  model.input_name = graph().value(graph().input()).name;
+  model.output_name = graph().value(graph().output()).name;
+  model.input = graph().input_desc();
+  model.output = graph().output_desc();
+}
+
+std::shared_ptr<const Engine> EngineSource::make(const Backend& backend, EngineOptions options) const {
+  if (!saved_) return backend.compile(*imported_, options);
+  if (!options_.normalization) options.picture_input = saved_->options.picture_input;
+  try {
+    return backend.restore(*saved_, options);
+  } catch (const Error& error) {
+    throw error.inside(options_.load_engine.string());
+  }
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,111 @@
+#include "bench_engine/report/report_activities.h"
+
+#include <ostream>
+
+#include "bench_engine/report/html.h"
+#include "bench_engine/report/text_table.h"
+
+namespace mobicuda::bench {
+namespace {
+
+constexpr std::size_t kTextName = 72;  // longer names are cut, where they are printed
+
+std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
+
+std::string cut(const std::string& name) {
+  return name.size() <= kTextName ? name : name.substr(0, kTextName - 3) + "...";
+}
+
+std::string summary(const std::vector<ActivityRow>& rows, int runs) {
+  return microseconds(total_ms(rows) / runs) + " us a run";
+}
+
+std::vector<std::string> cells(const ActivityRow& row, double total, double sum, int runs) {
+  return {std::to_string(row.calls), microseconds(row.total_ms / runs), microseconds(row.mean_ms()),
+          microseconds(row.min_ms),  microseconds(row.max_ms),          percent(row.total_ms, total),
+          percent(sum, total)};
+}
+
+// Calls `add` with each row, whether it is among those that make 90 %, and its numbers.
+template <class Add>
+void for_rows(const std::vector<ActivityRow>& rows, int runs, Add add) {
+  const double total = total_ms(rows);
+  const std::size_t hot = count_hot(rows);
+  double sum = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    sum += rows[i].total_ms;
+    add(rows[i], i < hot, cells(rows[i], total, sum, runs));
+  }
+}
+
+void print_rows(std::ostream& out, const std::vector<ActivityRow>& rows, int runs) {
+  TextTable table({"90 %", "kind", "name", "calls", "us/run", "mean us", "min us", "max us", "share", "sum"}, 3);
+  for_rows(rows, runs, [&](const ActivityRow& row, bool hot, std::vector<std::string> numbers) {
+    std::vector<std::string> line{hot ? "*" : "", row.kind, cut(row.name)};
+    line.insert(line.end(), numbers.begin(), numbers.end());
+    table.add_row(std::move(line));
+  });
+  table.print(out);
+}
+
+std::string html_rows(const std::string& title, const std::vector<ActivityRow>& rows, int runs) {
+  HtmlTable table({"name", "kind", "90 %", "calls", "us a run", "mean us", "min us", "max us", "share", "sum"}, 3);
+  for_rows(rows, runs, [&](const ActivityRow& row, bool hot, std::vector<std::string> numbers) {
+    std::vector<std::string> line{row.name, row.kind, hot ? "\xE2\x97\x8F" : ""};
+    line.insert(line.end(), numbers.begin(), numbers.end());
+    table.add_row(line, hot ? "hot" : "");
+  });
+  return element("h4", title + ": " + summary(rows, runs)) + table.str();
+}
+
+std::string lost(const ActivityTables& tables) {
+  return std::to_string(tables.dropped) + " records were lost: the numbers are too small.";
+}
+
+}  // namespace
+
+std::string layers_sum(const CaseResult& result) {
+  const double sum = result.layers_sum_ms();
+  std::string text = fixed(sum, 4) + " ms in sum";
+  if (result.whole_ms > 0) {
+    text += ", " + fixed(result.whole_ms, 4) + " ms as a whole: " + fixed(100 * sum / result.whole_ms, 1) + " %";
+  }
+  if (result.boundary_ms > 0) {
+    text += " (" + microseconds(result.boundary_ms) + " us for the clock between layers are taken off each)";
+  }
+  return text;
+}
+
+void print_activities(std::ostream& out, const CaseResult& result) {
+  if (!result.activities) return;
+  const ActivityTables& tables = *result.activities;
+  const std::string name = result.label() + ", batch " + std::to_string(result.batch);
+  out << "\nGPU activities of " << name << ", " << tables.runs
+      << " staged runs under the profiler: " << summary(tables.gpu, tables.runs) << " (* makes 90 %)\n";
+  print_rows(out, tables.gpu, tables.runs);
+  out << "\nCUDA calls of " << name << ": " << summary(tables.calls, tables.runs) << " on the host\n";
+  print_rows(out, tables.calls, tables.runs);
+  if (tables.dropped > 0) out << "  warning: " << lost(tables) << '\n';
+}
+
+std::string activities_section(const Report& report) {
+  std::string html;
+  for (const CaseResult& result : report.cases) {
+    if (!result.activities) continue;
+    const ActivityTables& tables = *result.activities;
+    html += html.empty() ? "<details open=\"open\">" : "<details>";
+    html += element("summary", result.label() + ", batch " + std::to_string(result.batch) + ": " +
+                                   std::to_string(tables.runs) + " staged runs");
+    if (tables.dropped > 0) html += "<p class=\"warning\">" + escaped(lost(tables)) + "</p>\n";
+    html += html_rows("GPU activities", tables.gpu, tables.runs) +
+            html_rows("CUDA calls on the host", tables.calls, tables.runs) + "</details>\n";
+  }
+  if (html.empty()) return {};
+  return "<h2>Kernels and CUDA calls</h2>\n" +
+         element("p",
+                 "Recorded under a profiler (CUPTI) after the timing. Kernels may overlap, so that their sum is no "
+                 "latency. Marked: those that make 90 % of the time.") +
+         html;
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,42 @@
+#include "bench_engine/trace/trace_case.h"
+
+#include <algorithm>
+
+#include "bench_engine/exit_codes.h"
+
+namespace mobicuda::bench {
+namespace {
+
+// The first runs under a profiler pay for its set-up.
+constexpr int kWarmUpRuns = 3;
+
+}  // namespace
+
+std::unique_ptr<Tracer> make_tracer(const Options& options, const Selection& selection) {
+  if (!options.traced()) return nullptr;
+  const bool gpu = std::any_of(selection.cases.begin(), selection.cases.end(),
+                               [](const Case& one) { return one.processor == Processor::Gpu; });
+  if (!gpu) throw UsageError("--dumpKernels and --exportTrace are about GPUs, and nothing that runs here is on one");
+  return std::make_unique<Tracer>();
+}
+
+TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, const std::string& label,
+                      const std::function<void(Session&)>& prepare) {
+  TracedCase result;
+  result.label = label;
+  std::unique_ptr<Session> session;
+  const auto run = [&](int times) {
+    for (int i = 0; i < times; ++i) session->run_staged(batch);
+  };
+  // The profiler is there before the session captures its CUDA graphs.
+  tracer.record([&] {
+    session = engine.create_session();
+    prepare(*session);
+    run(kWarmUpRuns);
+  });
+  result.profile = tracer.record([&] { session->profile(batch, 1); });
+  result.runs = tracer.record([&] { run(kTracedRuns); });
+  return result;
+}
+
+}  // namespace mobicuda::bench

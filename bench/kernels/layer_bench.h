@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "measure.h"
+#include "plan/choose_variant.h"
+#include "plan/timed_kernels.h"
+#include "selection.h"
+
+namespace mobicuda::bench {
+
+/// A layer at a batch size and in a type.
+struct LayerCase {
+  const Layer& layer;  ///< of the Selection
+  kernels::Elem elem;
+  int batch;
+  Registry& registry;
+  std::string suffix{};  ///< of the shape's name: what the network leaves open
+};
+
+/// "m49_n320_k960/fp16/b1"
+std::string name_of(const LayerCase& at);
+
+/// Of the whole batch, in the case's type.
+std::int64_t input_bytes(const LayerCase& at);
+std::int64_t output_bytes(const LayerCase& at);
+
+/// The unit that does most of a convolution's or a product's arithmetic at its best.
+Pipe pipe_of(LayerKind kind, kernels::Elem elem);
+
+/// What a benchmark's name says behind the kernel's.
+struct NamedCase {
+  std::string shape;
+  kernels::Elem elem;
+  int batch;
+};
+
+/// Makes the kernel when its benchmark runs; throws where the GPU at hand has no such kernel.
+using MakeKernel = std::function<TimedKernel()>;
+/// What the label says behind the networks' names; may be empty.
+using MakeNote = std::function<std::string()>;
+
+/// Registers "<kernel>/56x56x24/fp16/b1/warm" and ".../cold", for data movement.
+void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& at, const MakeKernel& make);
+
+/// The same for a layer: "<kernel>/m49_n320_k960/fp16/b1/warm".
+void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note);
+
+/// The rule of the custom engine on the GPU at hand.
+const VariantChooser& engine_rule();
+
+/// For the layers of one kind, each type and batch size: body(LayerCase).
+template <class Body>
+void for_each_case(const Selection& selection, LayerKind kind, Body&& body) {
+  for (const Layer& layer : selection.layers) {
+    if (layer.shape.kind != kind) continue;
+    for (const kernels::Elem elem : selection.elems) {
+      for (const int batch : selection.batches) body(LayerCase{layer, elem, batch, *selection.registry});
+    }
+  }
+}
+
+/// Registers all variants that the newest GPUs support. `rule(chooser, params)` is the one that the engine takes, or
+/// nothing.
+template <class Variants, class Params, class Rule>
+void add_variants(const char* kernel, const LayerCase& at, const Variants& variants, const Params& params,
+                  const Rule& rule) {
+  constexpr int kNewest = 90;
+  for (const auto variant : variants) {
+    if (!supports(variant, params, kNewest)) continue;
+    const auto make = [variant, params] {
+      if (!supports(variant, params, compute_capability())) throw std::runtime_error("this GPU is too old");
+      return timed(variant, params);
+    };
+    const auto note = [variant, params, rule] {
+      return rule(engine_rule(), params) == variant ? std::string("chosen") : std::string();
+    };
+    add_layer(std::string(kernel) + "/" + std::string(name(variant)), at, make, note);
+  }
+}
+
+/// The kernels' own form of an activation.
+kernels::Activation activation_of(LayerActivation activation);
+/// For the kernels that clip only.
+kernels::Clip clip_of(LayerActivation activation);
+
+template <class Params>
+void set_window(Params& params, const LayerShape& shape) {
+  params.kernel_h = shape.vertical.size;
+  params.kernel_w = shape.horizontal.size;
+  params.stride_h = shape.vertical.stride;
+  params.stride_w = shape.horizontal.stride;
+  params.dilation_h = shape.vertical.dilation;
+  params.dilation_w = shape.horizontal.dilation;
+  params.pad_top = shape.vertical.pad_before;
+  params.pad_left = shape.horizontal.pad_before;
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,65 @@
+#include <algorithm>
+
+#include "structure.h"
+
+namespace mobicuda::plan_file {
+namespace {
+
+EngineOptions decode_options(const plan_schema::Options& from, const Limits& limits) {
+  EngineOptions options;
+  require_range(from.precision(), 0, static_cast<std::int64_t>(Precision::Fp64), "precision");
+  options.precision = static_cast<Precision>(from.precision());
+  options.max_batch = from.max_batch();
+  if (const int factors = from.picture_factors_size(); factors != 0) {
+    PictureInput& picture = options.picture_input.emplace();
+    require_range(factors, 6, 6, "factors of pictures");
+    std::copy_n(from.picture_factors().begin(), 3, picture.scale.begin());
+    std::copy_n(from.picture_factors().begin() + 3, 3, picture.shift.begin());
+  }
+  for (const plan_schema::KernelVariant& one : from.kernel_variants()) {
+    options.kernel_variants[checked_text(one.kernel(), limits)] = checked_text(one.variant(), limits);
+  }
+  check_options(options);
+  return options;
+}
+
+}  // namespace
+
+void require_range(std::int64_t value, std::int64_t low, std::int64_t high, std::string_view what) {
+  if (value >= low && value <= high) return;
+  throw Error(ErrorCode::invalid_model, std::string(what),
+              "must be " + (low == high ? "" : std::to_string(low) + " to ") + std::to_string(high) + ", got " +
+                  std::to_string(value));
+}
+
+std::string checked_text(const std::string& text, const Limits& limits) {
+  require_range(static_cast<std::int64_t>(text.size()), 0, limits.text_bytes, "bytes of a name");
+  return text;
+}
+
+SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits) {
+  if (plan.library_version() != MOBICUDA_VERSION) {
+    throw Error(ErrorCode::unsupported, "",
+                "was made by version " + checked_text(plan.library_version(), limits) + " of mobicuda, this is " +
+                    MOBICUDA_VERSION,
+                "make it again from the model with this version");
+  }
+  const Limits& l = limits;
+  SavedEngine engine{checked_text(plan.backend(), l),
+                     checked_text(plan.processor(), l),
+                     decode_options(plan.options(), l),
+                     decode_graph(plan.graph(), l),
+                     {},
+                     {},
+                     {}};
+  require_range(plan.choices_size(), 0, 4 * limits.nodes, "choices");
+  for (const plan_schema::Choice& choice : plan.choices()) {
+    engine.choices.push_back(
+        {checked_text(choice.kernel(), l), checked_text(choice.variant(), l), checked_text(choice.reason(), l)});
+  }
+  require_range(plan.pieces_size(), 0, limits.values, "packed weights");
+  engine.pieces.assign(plan.pieces().begin(), plan.pieces().end());
+  return engine;
+}
+
+}  // namespace mobicuda::plan_file

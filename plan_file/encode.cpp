@@ -1,0 +1,94 @@
+#include "op_fields.h"
+#include "structure.h"
+
+namespace mobicuda::plan_file {
+namespace {
+
+// Appends an operation's members to a node; the other direction is FieldReader.
+class FieldWriter {
+ public:
+  explicit FieldWriter(plan_schema::Node& node) : node_(node) {}
+
+  void whole(std::int64_t value) { node_.add_numbers(value); }
+  void size(std::int64_t value) { node_.add_numbers(value); }
+  void flag(bool value) { node_.add_numbers(value ? 1 : 0); }
+  void fraction(float value) { node_.add_floats(value); }
+  template <class Enum>
+  void choice(Enum value, Enum) {
+    node_.add_numbers(static_cast<std::int64_t>(value));
+  }
+  void shape(const Shape& value) { list(value.dims()); }
+  void list(std::span<const std::int64_t> values) {
+    node_.add_numbers(static_cast<std::int64_t>(values.size()));
+    for (const std::int64_t value : values) node_.add_numbers(value);
+  }
+
+ private:
+  plan_schema::Node& node_;
+};
+
+void encode_node(const Node& from, plan_schema::Node& to) {
+  for (const ValueId id : from.inputs) to.add_inputs(id);
+  for (const SourceNode& source : from.origin.nodes) {
+    plan_schema::Source& one = *to.add_sources();
+    one.set_index(source.index);
+    one.set_name(source.name);
+    one.set_op_type(source.op_type);
+  }
+  to.set_op(static_cast<std::uint32_t>(from.op.index()));
+  FieldWriter writer(to);
+  std::visit([&](auto op) { fields(writer, op); }, from.op);
+}
+
+void encode_graph(const Graph& from, plan_schema::Graph& to) {
+  to.set_name(from.name());
+  for (std::size_t id = 0; id < from.values().size(); ++id) {
+    const Value& value = from.values()[id];
+    plan_schema::Value& one = *to.add_values();
+    one.set_name(value.name);
+    const bool input = static_cast<ValueId>(id) == from.input();
+    one.set_kind(input            ? plan_schema::Value::INPUT
+                 : value.constant ? plan_schema::Value::CONSTANT
+                                  : plan_schema::Value::NODE);
+    if (one.kind() == plan_schema::Value::NODE) continue;
+    for (const std::int64_t extent : value.desc.shape.dims()) one.add_dims(extent);
+    one.set_layout(static_cast<std::uint32_t>(value.desc.layout));
+  }
+  for (const Node& node : from.nodes()) encode_node(node, *to.add_nodes());
+  to.set_output(from.output());
+}
+
+void encode_options(const EngineOptions& from, plan_schema::Options& to) {
+  to.set_precision(static_cast<std::uint32_t>(from.precision));
+  to.set_max_batch(from.max_batch);
+  if (from.picture_input) {
+    for (const float factor : from.picture_input->scale) to.add_picture_factors(factor);
+    for (const float factor : from.picture_input->shift) to.add_picture_factors(factor);
+  }
+  for (const auto& [kernel, variant] : from.kernel_variants) {
+    plan_schema::KernelVariant& one = *to.add_kernel_variants();
+    one.set_kernel(kernel);
+    one.set_variant(variant);
+  }
+}
+
+}  // namespace
+
+plan_schema::Plan to_message(const SavedEngine& engine) {
+  plan_schema::Plan plan;
+  plan.set_library_version(MOBICUDA_VERSION);
+  plan.set_backend(engine.backend);
+  plan.set_processor(engine.processor);
+  encode_options(engine.options, *plan.mutable_options());
+  encode_graph(engine.graph, *plan.mutable_graph());
+  for (const SavedChoice& choice : engine.choices) {
+    plan_schema::Choice& one = *plan.add_choices();
+    one.set_kernel(choice.kernel);
+    one.set_variant(choice.variant);
+    one.set_reason(choice.reason);
+  }
+  for (const std::int64_t bytes : engine.pieces) plan.add_pieces(bytes);
+  return plan;
+}
+
+}  // namespace mobicuda::plan_file

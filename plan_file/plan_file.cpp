@@ -1,0 +1,120 @@
+#include <mobicuda/plan_file.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "frame.h"
+#include "structure.h"
+
+namespace mobicuda::plan_file {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string structure_of(const SavedEngine& engine) { return to_message(engine).SerializeAsString(); }
+
+SavedEngine make_engine(Parts parts, const Limits& limits, ReadTimes& times) {
+  const auto start = std::chrono::steady_clock::now();
+  plan_schema::Plan message;
+  if (!message.ParseFromString(parts.structure)) {
+    throw Error(ErrorCode::invalid_model, "", "has a structure that is no message of plan_schema.proto");
+  }
+  SavedEngine engine = from_message(message, limits);
+  engine.weights = std::move(parts.weights);
+  times.parse_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return engine;
+}
+
+// Whole or not at all: what reads the file meanwhile sees the old one.
+void write_file(const fs::path& path, std::span<const std::byte> front, std::span<const std::byte> weights) {
+  static std::atomic<int> count{0};
+  const fs::path temporary =
+      path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
+  std::error_code failure;
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    for (const auto part : {front, weights}) {
+      out.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
+    }
+    out.close();
+    if (!out) failure = std::make_error_code(std::errc::io_error);
+  }
+  if (!failure) fs::rename(temporary, path, failure);
+  if (!failure) return;
+  std::error_code ignored;
+  fs::remove(temporary, ignored);
+  throw Error(
+      ErrorCode::io, path.string(), "cannot be written: " + failure.message(),
+      "is its folder there, and writable, with room for " + std::to_string(front.size() + weights.size()) + " bytes?");
+}
+
+SavedEngine read_open_file(const fs::path& path, const Limits& limits, ReadTimes& times) {
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code failure;
+  // A FIFO without a writer must not hang us.
+  if (!fs::is_regular_file(path, failure)) {
+    throw Error(ErrorCode::io, "", fs::exists(path, failure) ? "is not a regular file" : "there is no such file");
+  }
+  const std::uintmax_t bytes = fs::file_size(path, failure);
+  std::ifstream in(path, std::ios::binary);
+  if (failure || !in) throw Error(ErrorCode::io, "", "cannot be opened for reading");
+  times.read_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const auto next = [&](std::span<std::byte> target) {
+    if (in.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(target.size()))) return;
+    throw Error(ErrorCode::io, "", "cannot be read to its end");
+  };
+  return make_engine(read_parts(next, static_cast<std::int64_t>(bytes), limits, times), limits, times);
+}
+
+}  // namespace
+
+void save(const Engine& engine, const fs::path& path) {
+  const SavedEngine saved = engine.saved();
+  write_file(path, make_front(structure_of(saved), saved.weights.span()), saved.weights.span());
+}
+
+std::vector<std::byte> save_to_memory(const SavedEngine& engine) {
+  std::vector<std::byte> bytes = make_front(structure_of(engine), engine.weights.span());
+  bytes.insert(bytes.end(), engine.weights.span().begin(), engine.weights.span().end());
+  return bytes;
+}
+
+SavedEngine read(const fs::path& path, ReadTimes* times, const Limits& limits) {
+  ReadTimes own;
+  try {
+    SavedEngine engine = read_open_file(path, limits, own);
+    if (times != nullptr) *times = own;
+    return engine;
+  } catch (const Error& error) {
+    throw error.inside(path.string());
+  }
+}
+
+SavedEngine read_from_memory(std::span<const std::byte> bytes, const std::string& name, const Limits& limits) {
+  ReadTimes times;
+  const auto next = [left = bytes](std::span<std::byte> target) mutable {
+    std::copy_n(left.begin(), target.size(), target.begin());  // sizes are checked against all bytes before
+    left = left.subspan(target.size());
+  };
+  try {
+    return make_engine(read_parts(next, static_cast<std::int64_t>(bytes.size()), limits, times), limits, times);
+  } catch (const Error& error) {
+    throw error.inside(name);
+  }
+}
+
+std::shared_ptr<const Engine> load(const Backend& backend, const fs::path& path, const EngineOptions& options) {
+  const SavedEngine saved = read(path);
+  try {
+    return backend.restore(saved, options);
+  } catch (const Error& error) {
+    throw error.inside(path.string());
+  }
+}
+
+}  // namespace mobicuda::plan_file

@@ -1,0 +1,124 @@
+#include "bench/kernels/layer_shapes.h"
+
+#include <algorithm>
+#include <span>
+
+#include <mobicuda/onnx_import.h>
+#include <mobicuda_onnx.pb.h>
+
+#include "models/zoo/mobilenet_v2.h"
+#include "models/zoo/networks.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::bench;
+
+namespace {
+
+std::vector<Layer> layers_of(const onnx_schema::ModelProto& model) {
+  const std::string bytes = model.SerializeAsString();
+  const Graph graph = onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "test");
+  std::vector<Layer> layers;
+  for (const LayerShape& shape : bench::layers_of(graph)) add_use(layers, shape, "test", 1);
+  return layers;
+}
+
+int count_of(const std::vector<Layer>& layers, LayerKind kind) {
+  int count = 0;
+  for (const Layer& layer : layers) {
+    if (layer.shape.kind == kind) count += layer.uses.front().count;
+  }
+  return count;
+}
+
+std::string uses_of(const std::vector<Layer>& layers, LayerKind kind, const std::string& name) {
+  for (const Layer& layer : layers) {
+    if (layer.shape.kind == kind && to_string(layer.shape) == name) return to_string(layer.uses);
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("layers of MobileNetV2: every convolution, and the blocks that they make", "[kernel_bench]") {
+  const std::vector<Layer> layers = layers_of(zoo::build_mobilenet_v2({}));
+  CHECK(count_of(layers, LayerKind::DepthwiseConv) == 17);
+  CHECK(count_of(layers, LayerKind::Gemm) == 16 + 17 + 2);  // expansions, projections, head and classifier
+  CHECK(count_of(layers, LayerKind::Conv2d) == 1);
+  CHECK(count_of(layers, LayerKind::Block) == 17);
+  CHECK(count_of(layers, LayerKind::Stem) == 1);
+  CHECK(count_of(layers, LayerKind::Head) == 1);
+  CHECK(count_of(layers, LayerKind::GlobalAveragePool) == 1);
+  CHECK(count_of(layers, LayerKind::Add) == 10);  // the projections' residuals, as steps of their own
+  CHECK(uses_of(layers, LayerKind::Gemm, "m196_n384_k64_relu6") == "test*4");
+  CHECK(uses_of(layers, LayerKind::Gemm, "m196_n64_k384_residual") == "test*3");
+  CHECK(uses_of(layers, LayerKind::Gemm, "m1_n1000_k1280_last") == "test*1");
+  CHECK(uses_of(layers, LayerKind::Block, "14x14x64_by384_to64_k3_s1_p1_residual") == "test*3");
+  CHECK(uses_of(layers, LayerKind::Block, "112x112x32_to16_k3_s1_p1") == "test*1");
+  CHECK(uses_of(layers, LayerKind::Stem, "224x224x3_by32_to16_k3_s2_p1") == "test*1");
+  CHECK(uses_of(layers, LayerKind::Conv2d, "224x224x3_to32_k3_s2_p1_relu6") == "test*1");
+}
+
+TEST_CASE("layers padded as TensorFlow does have another name", "[kernel_bench]") {
+  zoo::MobileNetV2Options options;
+  options.padding = zoo::PaddingStyle::Tf;
+  const std::vector<Layer> layers = layers_of(zoo::build_mobilenet_v2(options));
+  CHECK(uses_of(layers, LayerKind::DepthwiseConv, "112x112x96_k3_s2_p0_q1_relu6") == "test*1");
+  CHECK(uses_of(layers, LayerKind::DepthwiseConv, "14x14x384_k3_s1_p1_relu6") == "test*4");
+}
+
+TEST_CASE("layers of MobileNetV3-Large: gates as one kernel and as single ones", "[kernel_bench]") {
+  const std::vector<Layer> layers = layers_of(zoo::build_network("mobilenet_v3_large", {}));
+  CHECK(count_of(layers, LayerKind::SqueezeExcite) == 8);
+  CHECK(count_of(layers, LayerKind::Gate) == 8);
+  CHECK(count_of(layers, LayerKind::Unary) > 0);
+  CHECK(count_of(layers, LayerKind::Unary) == count_of(layers, LayerKind::Multiply));  // all of them HardSwish
+  CHECK(count_of(layers, LayerKind::GlobalAveragePool) == 9);
+  CHECK(count_of(layers, LayerKind::DepthwiseConv) == 15);
+}
+
+TEST_CASE("layers of ResNet-50: strides, residuals and counts", "[kernel_bench]") {
+  const std::vector<Layer> layers = layers_of(zoo::build_network("resnet50", {}));
+  CHECK(count_of(layers, LayerKind::Gemm) + count_of(layers, LayerKind::Conv2d) == 54);
+  CHECK(count_of(layers, LayerKind::Block) == 0);
+  CHECK(uses_of(layers, LayerKind::Conv2d, "14x14x256_to256_k3_s1_p1_relu") == "test*5");
+  CHECK(uses_of(layers, LayerKind::MaxPool, "112x112x64_k3_s2_p1") == "test*1");
+}
+
+TEST_CASE("unlike layers of a network have unlike names", "[kernel_bench]") {
+  for (const char* network : {"squeezenet1_1", "mobilenet_v3_large", "resnet34_cifar", "efficientnet_b0"}) {
+    const std::vector<Layer> layers = layers_of(zoo::build_network(network, {}));
+    std::vector<std::string> names;
+    for (const Layer& layer : layers) {
+      names.push_back(std::string(kernel_name(layer.shape.kind)) + "/" + to_string(layer.shape));
+    }
+    std::ranges::sort(names);
+    CAPTURE(network);
+    CHECK(std::ranges::adjacent_find(names) == names.end());
+  }
+}
+
+TEST_CASE("equal shapes of several networks are one layer", "[kernel_bench]") {
+  std::vector<Layer> layers;
+  LayerShape shape;
+  shape.c_in = 16;
+  add_use(layers, shape, "a", 2);
+  add_use(layers, shape, "b", 1);
+  add_use(layers, shape, "a", 1);
+  shape.residual = true;
+  add_use(layers, shape, "a", 1);
+  REQUIRE(layers.size() == 2);
+  CHECK(to_string(layers[0].uses) == "a*3 b*1");
+}
+
+TEST_CASE("operations are counted", "[kernel_bench]") {
+  LayerShape shape;
+  shape.kind = LayerKind::Conv2d;
+  shape.h = shape.w = shape.out_h = shape.out_w = 4;
+  shape.c_in = shape.c_out = 8;
+  shape.groups = 2;
+  shape.vertical.size = shape.horizontal.size = 3;
+  CHECK(flops_of(shape) == 2 * 16 * 8 * 4 * 9);
+  shape.kind = LayerKind::MaxPool;
+  CHECK(flops_of(shape) == 0);
+}
