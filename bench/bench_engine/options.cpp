@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxThreads = 4096;
+constexpr double kMinSampleIntervalMs = 1;
+constexpr double kMaxSampleIntervalMs = 60000;
 
 constexpr const char* kFooter = R"(
 Examples:
@@ -126,6 +128,14 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->group(group);
   app.add_option("--idleTime", options.idle_ms, "Pause before each iteration, milliseconds")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--sampleInterval", options.sample_interval_ms,
+         "Between samples of GPU utilisation, clocks, power and temperature while timing, milliseconds; 0 = none, "
+         "nor CPU use")
+      ->type_name("MS")
+      ->check(CLI::Range(0.0, kMaxSampleIntervalMs))
       ->capture_default_str()
       ->group(group);
   app.add_flag("--includeDataTransfers", options.include_transfers,
@@ -339,6 +349,9 @@ void check(const Options& options) {
     throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");
   }
   if (options.compare_threshold && options.compare.empty()) throw UsageError("--compareThreshold needs --compare");
+  if (options.sample_interval_ms > 0 && options.sample_interval_ms < kMinSampleIntervalMs) {
+    throw UsageError("--sampleInterval: must be 0 or at least 1 ms");
+  }
   require_file(options.labels, "--labels");
   require_file(options.reference_logits, "--referenceLogits");
   require_file(options.reference_list, "--referenceList");

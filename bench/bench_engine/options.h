@@ -39,6 +39,7 @@ struct Options {
   double duration_s = 3;
   int iterations = 10;
   double idle_ms = 0;
+  double sample_interval_ms = 50;  ///< of GPU utilisation, clocks and power; 0: nothing of it is recorded
   bool include_transfers = false;
   bool pictures = false;  ///< --input uint8
   HostTransfer host_transfer = HostTransfer::Auto;

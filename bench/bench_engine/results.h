@@ -15,6 +15,7 @@
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/timing.h"
+#include "bench_engine/measure/utilisation.h"
 #include "bench_engine/pictures/per_class.h"
 #include "bench_engine/tensors/compare.h"
 #include "bench_engine/trace/activity_table.h"
@@ -37,6 +38,10 @@ struct ModelInfo {
 
   std::int64_t classes() const { return output.shape.elements(); }
 };
+
+/// From this share of a run's GPU time on, the host's time to enqueue one is warned of. Not 1: the timed loop takes
+/// more of the host than the run alone. Kernels launched one by one, which the host does bound, measure 0.85 (H100).
+inline constexpr double kEnqueueBound = 0.8;
 
 /// "cpu fp32", "cpu fp32, 3 threads".
 std::string case_label(const std::string& implementation, Precision precision, std::optional<int> threads);
@@ -63,6 +68,8 @@ struct CaseResult {
   Statistics device_statistics;
   Statistics host_statistics;
   Statistics streams_statistics;
+  std::optional<Utilisation> utilisation;      ///< during samples(), where it was recorded
+  std::optional<double> enqueue_ms;            ///< host time of one Session::execute; GPU only
   std::optional<Histogram> latency_histogram;  ///< of samples(), once summarized
   SpeedUp speed_up;                            ///< against the reference case; ratio 0 when not measured
   std::optional<Comparison> comparison;        ///< with the reference case, on the timed input
@@ -77,6 +84,9 @@ struct CaseResult {
   std::optional<ActivityTables> activities;  ///< of the traced runs
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
+  bool enqueue_bound() const {
+    return enqueue_ms && device_statistics.count > 0 && *enqueue_ms >= kEnqueueBound * device_statistics.median;
+  }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return case_label(implementation, precision, threads); }
   double layers_sum_ms() const { return std::accumulate(layer_ms.begin(), layer_ms.end(), 0.0); }
@@ -147,6 +157,7 @@ struct Report {
   std::vector<std::string> notes;  ///< implementations left out, and why
   std::string reference;           ///< label of the case the others are compared with
   double gpu_context_ms = 0;       ///< 0 without a GPU
+  std::string gpu_not_sampled;     ///< why, where it should have been
   std::vector<CaseResult> cases;
   std::vector<GpuStates> gpu_states;
   std::vector<TracedCase> traces;

@@ -12,6 +12,8 @@
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/layers/layer_references.h"
+#include "bench_engine/measure/bursts.h"
+#include "bench_engine/measure/recorded_timing.h"
 #include "bench_engine/pictures/accuracy.h"
 #include "bench_engine/pictures/dataset.h"
 #include "bench_engine/report/report_text.h"
@@ -89,7 +91,11 @@ class Run {
   void create_context() {
     const bool gpu = std::any_of(selection_.cases.begin(), selection_.cases.end(),
                                  [](const Case& one) { return one.processor == Processor::Gpu; });
-    if (gpu) report_.gpu_context_ms = create_gpu_context(options_.device);
+    if (!gpu) return;
+    report_.gpu_context_ms = create_gpu_context(options_.device);
+    if (options_.sample_interval_ms <= 0) return;
+    gpu_ = nvml_device(options_.device);
+    if (!gpu_) report_.gpu_not_sampled = "this machine has no NVML (libnvidia-ml.so.1) that knows it";
   }
 
   LogCallback log() const {
@@ -237,49 +243,6 @@ class Run {
     return live;
   }
 
-  TimedBurst device_burst(const LiveCase& one, std::int64_t batch) const {
-    Session* session = one.session.get();
-    const bool settle = one.what->processor == Processor::Gpu;
-    return [session, batch, settle](int iterations) {
-      // What ran before, perhaps another implementation, has left its own data in the caches.
-      if (settle) session->execute(batch);
-      return session->time_executions(batch, iterations);
-    };
-  }
-
-  static TimedBurst host_burst(const LiveCase& one, std::int64_t batch) {
-    return [session = one.session.get(), batch](int iterations) {
-      std::vector<double> times(static_cast<std::size_t>(iterations));
-      for (double& time : times) {
-        const auto start = Clock::now();
-        session->run_staged(batch);
-        time = since_ms(start);
-      }
-      return times;
-    };
-  }
-
-  // Results of several sessions in turn: each one's transfers overlap the others' kernels. The pipeline is as full
-  // after the last timed result as before the first.
-  static TimedBurst streams_burst(std::vector<std::shared_ptr<Session>> sessions, std::int64_t batch) {
-    return [sessions = std::move(sessions), batch](int iterations) {
-      for (const auto& session : sessions) session->enqueue_staged(batch);
-      std::vector<double> times;
-      auto last = Clock::now();
-      const std::size_t wanted = static_cast<std::size_t>(iterations) + sessions.size();
-      for (std::size_t i = 0; i < wanted; ++i) {
-        Session& session = *sessions[i % sessions.size()];
-        session.synchronize();
-        session.enqueue_staged(batch);
-        // The first results come from an empty pipeline.
-        if (i >= sessions.size()) times.push_back(since_ms(last));
-        last = Clock::now();
-      }
-      for (const auto& session : sessions) session->synchronize();
-      return times;
-    };
-  }
-
   void time_batch(std::vector<LiveCase>& live, std::int64_t batch) {
     GpuStates states{batch, gpu_state(options_.device), {}};
     // A GPU would fall asleep between the bursts of the CPU, so only what shares a processor alternates.
@@ -295,11 +258,12 @@ class Run {
   }
 
   void time_group(const std::vector<LiveCase*>& group, std::int64_t batch) {
+    const bool gpu = group.front()->what->processor == Processor::Gpu;
     std::vector<TimedBurst> device;
     std::vector<TimedBurst> host;
     for (LiveCase* one : group) {
-      device.push_back(device_burst(*one, batch));
-      host.push_back(host_burst(*one, batch));
+      device.push_back(device_burst(*one->session, batch, gpu));
+      host.push_back(host_burst(*one->session, batch));
     }
     Schedule main;
     main.warm_up_ms = options_.warm_up_ms;
@@ -310,17 +274,32 @@ class Run {
     Schedule side = main;
     side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
     side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
-    const auto device_samples = measure_interleaved(device, options_.include_transfers ? side : main, interrupted);
-    const auto host_samples = measure_interleaved(host, options_.include_transfers ? main : side, interrupted);
+    const auto measure = [&](const std::vector<TimedBurst>& bursts, bool subject) {
+      return measure_recorded(bursts, subject ? main : side, interrupted,
+                              subject ? recording(gpu, batch) : Recording());
+    };
+    const RecordedSamples of_device = measure(device, !options_.include_transfers);
+    const RecordedSamples of_host = measure(host, options_.include_transfers);
     for (std::size_t i = 0; i < group.size(); ++i) {
-      group[i]->result.device = device_samples[i];
-      group[i]->result.host = host_samples[i];
-      if (group[i]->what->processor == Processor::Gpu) time_streams(*group[i], batch, side);
+      CaseResult& result = group[i]->result;
+      result.device = of_device.samples[i];
+      result.host = of_host.samples[i];
+      result.utilisation = (options_.include_transfers ? of_host : of_device).utilisations[i];
+      if (!gpu || interrupted()) continue;
+      result.enqueue_ms = enqueue_ms(*group[i]->session, batch);
+      time_streams(*group[i], batch, side);
     }
   }
 
+  Recording recording(bool gpu, std::int64_t batch) const {
+    Recording result;
+    result.interval_ms = options_.sample_interval_ms;
+    result.pictures = static_cast<double>(batch);
+    if (gpu && gpu_) result.read = [device = *gpu_] { return device.read(); };
+    return result;
+  }
+
   void time_streams(LiveCase& one, std::int64_t batch, const Schedule& schedule) {
-    if (interrupted()) return;
     std::vector<std::shared_ptr<Session>> sessions;
     for (int i = 0; i < options_.streams; ++i) {
       sessions.push_back(one.engine->create_session());
@@ -447,6 +426,7 @@ class Run {
   std::unique_ptr<Tracer> tracer_;
   std::vector<KeptCase> kept_;
   LayerReferences references_;
+  std::optional<NvmlDevice> gpu_;  // where it is to be sampled
   std::optional<EngineSource> source_;
   std::optional<TimedInput> input_;
   ImageSet images_;

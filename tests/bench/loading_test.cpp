@@ -135,7 +135,7 @@ TEST_CASE("the parts of loading are in every report", "[loading]") {
   CHECK(read.report.cases[0].loading.upload_ms == 0.75);
   CHECK(read.report.cases[0].loading.reload.median == 9);
   CHECK(read.report.cases[1].loading.reload.count == 0);
-  CHECK_THAT(csv_report(report), contains(",reload_median_ms\n"));
+  CHECK_THAT(csv_report(report), contains(",reload_median_ms,"));
   CHECK_THAT(csv_report(report), contains(",9"));
 }
 

@@ -97,6 +97,14 @@ TEST_CASE("batches, threads and numbers of pictures are lists of numbers and ran
         std::vector<std::size_t>{7});
 }
 
+TEST_CASE("the sample interval is 0 or at least a millisecond", "[options]") {
+  CHECK(options_of({}).sample_interval_ms == 50);
+  CHECK(options_of({"--sampleInterval", "0"}).sample_interval_ms == 0);
+  CHECK(options_of({"--sampleInterval=10"}).sample_interval_ms == 10);
+  CHECK_THAT(parse_with_model({"--sampleInterval", "0.5"}).err, contains("must be 0 or at least 1 ms"));
+  CHECK_THAT(parse_with_model({"--sampleInterval", "-1"}).err, contains("--sampleInterval"));
+}
+
 TEST_CASE("the shapes option gives batch and extents", "[options]") {
   const Options options = options_of({"--shapes=input:4x3x96x128"});
   CHECK(options.batches == std::vector<std::int64_t>{4});

@@ -177,6 +177,12 @@ TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[repo
   full.cases[0].threads = 2;
   full.cases[0].golden.emplace();
   full.cases[0].layer_comparisons = {layers_that_diverge()};
+  full.cases[0].enqueue_ms = 0.1;
+  full.cases[0].utilisation.emplace();
+  full.cases[0].utilisation->power_w = SampledRange{3, 1, 5};
+  full.cases[0].utilisation->clock_reasons = {"power cap"};
+  full.cases[0].utilisation->energy_source = EnergySource::Power;
+  full.gpu_not_sampled = "x";
   full.error = "x";
   const json filled = json::parse(json_report(Options(), full));
   CHECK(violation(rules, rules, filled, "document") == "");
@@ -188,6 +194,7 @@ TEST_CASE("reports follow the schema, and the schema is no blank cheque", "[repo
   CHECK(broken("/results/0/batch", 0) == "document.results[0].batch: minimum");
   CHECK(broken("/results/0/extra", 0) == "document.results[0]: unknown extra");
   CHECK(broken("/results/0/layers/0/name", 1) == "document.results[0].layers[0].name: type");
+  CHECK(broken("/results/0/utilisation/energySource", "wind") == "document.results[0].utilisation.energySource: enum");
   CHECK(broken("/program", "x") == "document.program: const");
   CHECK(broken("/images/results/0/precision", "int8") != "");
 }

@@ -48,6 +48,15 @@ TEST_CASE("bursts alternate after one warm-up each", "[timing]") {
   CHECK(samples[1].burst_medians_ms.back() == 2);
 }
 
+TEST_CASE("who watches is told of each timed burst before it, and of no warm-up", "[timing]") {
+  std::string order;
+  const std::vector<TimedBurst> subjects{subject('a', 1, order), subject('b', 1, order)};
+  measure_interleaved(subjects, short_schedule(50), never, [&](std::size_t i) { order += i == 0 ? 'A' : 'B'; });
+  REQUIRE(order.size() > 6);
+  CHECK(order.substr(0, 2) == "ab");
+  for (std::size_t i = 2; i < order.size(); ++i) CHECK(order[i] == "AaBb"[(i - 2) % 4]);
+}
+
 TEST_CASE("measuring lasts as long as asked", "[timing]") {
   std::string order;
   const std::vector<TimedBurst> subjects{subject('a', 1, order)};

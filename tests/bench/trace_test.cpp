@@ -168,7 +168,7 @@ TEST_CASE("traced runs are in every report", "[trace]") {
   CHECK(layers_sum(report.cases[1]) == "4.0000 ms in sum");
   report.cases[0].boundary_ms = 0.0015;
   CHECK_THAT(layers_sum(report.cases[0]), contains("(1.50 us for the clock between layers are taken off each)"));
-  CHECK_THAT(csv_report(report), contains(",4,3.2,0.00028,5e-05\n"));
+  CHECK_THAT(csv_report(report), contains(",4,3.2,0.00028,5e-05,"));
   CHECK_THAT(activities_section(report), contains("gemm"));
   CHECK(activities_section(report_of_two()).empty());
 }

@@ -35,66 +35,10 @@ std::string cuda_version(int version) {
   return version == 0 ? std::string() : std::to_string(version / 1000) + '.' + std::to_string(version % 1000 / 10);
 }
 
-// The few entry points of NVML that are needed, found at run time: machines without a driver lack the library.
-class Nvml {
- public:
-  static const Nvml* get() {
-    static const Nvml nvml;
-    return nvml.ready_ ? &nvml : nullptr;
-  }
-
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  std::string driver() const {
-    std::array<char, 96> text{};
-    return driver_version_(text.data(), static_cast<unsigned>(text.size())) == 0 ? text.data() : std::string();
-  }
-
-  std::optional<GpuState> state(const char* pci_bus_id) const {
-    void* device = nullptr;
-    if (device_by_pci_(pci_bus_id, &device) != 0) return {};
-    unsigned sm = 0;
-    unsigned memory = 0;
-    unsigned celsius = 0;
-    unsigned milliwatts = 0;
-    clock_(device, kSmClock, &sm);
-    clock_(device, kMemoryClock, &memory);
-    temperature_(device, kGpuTemperature, &celsius);
-    power_(device, &milliwatts);
-    return GpuState{static_cast<int>(sm), static_cast<int>(memory), static_cast<int>(celsius), milliwatts / 1000.0};
-  }
-
- private:
-  static constexpr int kSmClock = 1;
-  static constexpr int kMemoryClock = 2;
-  static constexpr int kGpuTemperature = 0;
-
-  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    if (library_ == nullptr) return;
-    int (*init)() = nullptr;
-    ready_ = find("nvmlInit_v2", init) && find("nvmlSystemGetDriverVersion", driver_version_) &&
-             find("nvmlDeviceGetHandleByPciBusId_v2", device_by_pci_) && find("nvmlDeviceGetClockInfo", clock_) &&
-             find("nvmlDeviceGetTemperature", temperature_) && find("nvmlDeviceGetPowerUsage", power_) && init() == 0;
-  }
-  ~Nvml() {
-    if (library_ != nullptr) dlclose(library_);
-  }
-
-  template <class Function>
-  bool find(const char* name, Function*& function) {
-    function = reinterpret_cast<Function*>(dlsym(library_, name));
-    return function != nullptr;
-  }
-
-  void* library_ = nullptr;
-  bool ready_ = false;
-  int (*driver_version_)(char*, unsigned) = nullptr;
-  int (*device_by_pci_)(const char*, void**) = nullptr;
-  int (*clock_)(void*, int, unsigned*) = nullptr;
-  int (*temperature_)(void*, int, unsigned*) = nullptr;
-  int (*power_)(void*, unsigned*) = nullptr;
-};
+std::string driver_version(const NvmlApi& nvml) {
+  std::array<char, 96> text{};
+  return nvml.driver_version(text.data(), static_cast<unsigned>(text.size())) == 0 ? text.data() : std::string();
+}
 
 // Asked by name, so that this program needs no header of cuDNN and can be built without it.
 std::string cudnn_version() {
@@ -111,7 +55,7 @@ void describe_gpu(int device, Machine& machine) {
   if (cudaRuntimeGetVersion(&version) == cudaSuccess) machine.cuda_runtime = cuda_version(version);
   if (cudaDriverGetVersion(&version) == cudaSuccess) machine.cuda_driver = cuda_version(version);
   machine.cudnn = cudnn_version();
-  if (const Nvml* nvml = Nvml::get()) machine.driver = nvml->driver();
+  if (const NvmlApi* nvml = load_nvml()) machine.driver = driver_version(*nvml);
   cudaDeviceProp properties{};
   if (!why_no_gpu(device).empty() || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return;
   machine.gpu = properties.name;
@@ -171,12 +115,12 @@ std::optional<std::int64_t> free_gpu_memory(int device) {
   return static_cast<std::int64_t>(left);
 }
 
-std::optional<GpuState> gpu_state(int device) {
+std::optional<NvmlDevice> nvml_device(int device) {
   constexpr int kPciBusIdBytes = 32;
   std::array<char, kPciBusIdBytes> pci_bus_id{};
-  const Nvml* nvml = Nvml::get();
+  const NvmlApi* nvml = load_nvml();
   if (nvml == nullptr || cudaDeviceGetPCIBusId(pci_bus_id.data(), kPciBusIdBytes, device) != cudaSuccess) return {};
-  return nvml->state(pci_bus_id.data());
+  return NvmlDevice::find(*nvml, pci_bus_id.data());
 }
 
 #else
@@ -189,8 +133,17 @@ double create_gpu_context(int device) {
 
 std::optional<std::int64_t> free_gpu_memory(int) { return {}; }
 
-std::optional<GpuState> gpu_state(int) { return {}; }
+std::optional<NvmlDevice> nvml_device(int) { return {}; }
 
 #endif
+
+std::optional<GpuState> gpu_state(int device) {
+  const std::optional<NvmlDevice> gpu = nvml_device(device);
+  if (!gpu) return {};
+  const GpuReading reading = gpu->read();
+  const auto whole = [](std::optional<double> value) { return static_cast<int>(value.value_or(0)); };
+  return GpuState{whole(reading.sm_clock_mhz), whole(reading.memory_clock_mhz), whole(reading.temperature_c),
+                  reading.power_w.value_or(0)};
+}
 
 }  // namespace mobicuda::bench

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "bench_engine/measure/nvml.h"
+
 namespace mobicuda::bench {
 
 /// The GPU's state at a moment, as NVML tells it.
@@ -41,6 +43,9 @@ double create_gpu_context(int device);
 
 /// Bytes that the device has left; nothing without a GPU.
 std::optional<std::int64_t> free_gpu_memory(int device);
+
+/// Nothing when there is no GPU or no NVML.
+std::optional<NvmlDevice> nvml_device(int device);
 
 /// Nothing when there is no GPU or no NVML.
 std::optional<GpuState> gpu_state(int device);

@@ -62,7 +62,7 @@ void run_burst(const TimedBurst& subject, const Schedule& schedule, Progress& pr
 }  // namespace
 
 std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, const Schedule& schedule,
-                                         const std::function<bool()>& stop) {
+                                         const std::function<bool()>& stop, const BurstWatch& watch) {
   std::vector<Samples> samples(subjects.size());
   std::vector<Progress> progress(subjects.size());
   for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
@@ -78,6 +78,7 @@ std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, c
   while (more && !stop()) {
     more = false;
     for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
+      if (watch) watch(i);
       run_burst(subjects[i], schedule, progress[i], samples[i]);
       more = more || !finished(i);
     }

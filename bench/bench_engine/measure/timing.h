@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <vector>
@@ -8,6 +9,9 @@ namespace mobicuda::bench {
 
 /// Something that can be timed: runs `iterations` times and gives each one's milliseconds.
 using TimedBurst = std::function<std::vector<double>(int iterations)>;
+
+/// Told between bursts which subject runs next.
+using BurstWatch = std::function<void(std::size_t subject)>;
 
 /// How long to measure each subject.
 struct Schedule {
@@ -25,7 +29,8 @@ struct Samples {
 
 /// Times the subjects in alternating short bursts, so that a drift of clocks or temperature hits all of
 /// them alike. Each is warmed up first. Stops early, with what it has, once `stop` returns true.
+/// `watch`, which may be empty, is told before each burst and its pause whose turn it is.
 std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, const Schedule& schedule,
-                                         const std::function<bool()>& stop);
+                                         const std::function<bool()>& stop, const BurstWatch& watch = {});
 
 }  // namespace mobicuda::bench

@@ -10,6 +10,7 @@
 
 #include "bench_engine/report/images_json.h"
 #include "bench_engine/report/json_field.h"
+#include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -149,6 +150,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.device_statistics = statistics(f["deviceMs"]);
   result.host_statistics = statistics(f["hostMs"]);
   result.latency_histogram = histogram(f["latencyHistogram"]);
+  read_utilisation(f, result);
   const double streamed = f["streamedPicturesPerSecond"].number();
   if (streamed > 0) {
     result.streams_statistics.count = 1;
@@ -233,6 +235,7 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   report.notes = f["notRun"].texts();
   report.reference = f["reference"].text();
   report.gpu_context_ms = f["gpuContextMs"].number();
+  report.gpu_not_sampled = f["gpuNotSampled"].text();
   const bool includes_transfers = f["options"]["includeDataTransfers"].truth();
   for (const Field& result : results.elements()) report.cases.push_back(case_result(result, includes_transfers));
   for (const Field& state : f["gpuStates"].elements()) {

@@ -13,6 +13,7 @@
 #include "bench_engine/report/report_style.h"
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
+#include "bench_engine/report/utilisation_section.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -34,9 +35,7 @@ std::string heading(const ReportFile& file) {
   if (report.interrupted) html += warning("The run was interrupted: this is what was measured until then.");
   for (const std::string& missed : report.missed) html += warning("Threshold missed: " + missed);
   for (const CaseResult& result : report.cases) {
-    if (!result.latency().unstable()) continue;
-    html += warning(name_of(result) + ": unstable, coefficient of variation " + percent(result.latency().variation, 1) +
-                    ": other load, or clocks that are not locked.");
+    for (const std::string& one : timing_warnings(result)) html += warning(one);
   }
   return html;
 }
@@ -202,8 +201,8 @@ std::string page(const ReportFile& file, const std::string& changes) {
     html += warning("Nothing was timed.");
   } else {
     html += record_summary(file) + "<h2>Latency and throughput</h2>\n" + batch_charts(file) + latency_table(file) +
-            histograms(report) + from_host_section(file) + networks_section(file) + memory_section(report) +
-            load_section(report);
+            histograms(report) + utilisation_section(report) + from_host_section(file) + networks_section(file) +
+            memory_section(report) + load_section(report);
   }
   html += accuracy_section(report) + layer_comparisons_section(report);
   if (!report.cases.empty()) html += layers_sections(report) + activities_section(report);

@@ -9,6 +9,7 @@
 
 #include "bench_engine/report/compare_json.h"
 #include "bench_engine/report/images_json.h"
+#include "bench_engine/report/utilisation_json.h"
 #include "bench_engine/trace/chrome_trace.h"
 
 namespace mobicuda::bench {
@@ -106,6 +107,7 @@ Json options_json(const Options& o) {
           {"durationS", o.duration_s},
           {"iterations", o.iterations},
           {"idleMs", o.idle_ms},
+          {"sampleIntervalMs", o.sample_interval_ms},
           {"includeDataTransfers", o.include_transfers},
           {"input", o.pictures ? "uint8" : "fp32"},
           {"hostTransfer", o.host_transfer == HostTransfer::Auto     ? "auto"
@@ -163,6 +165,8 @@ Json to_json(const CaseResult& result) {
   json["latencyHistogram"] = optional_json(result.latency_histogram);
   json["streamedPicturesPerSecond"] = nullptr;
   if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
+  json["utilisation"] = utilisation_json(result);
+  json["enqueueMs"] = result.enqueue_ms ? Json(*result.enqueue_ms) : Json(nullptr);
   json["unstable"] = result.latency().unstable();
   json["picturesPerSecond"] = result.pictures_per_second();
   json["speedUp"] = nullptr;
@@ -202,9 +206,9 @@ void add_profile_columns(std::ostream& csv, const CaseResult& result) {
   if (result.layer_ms.empty()) csv << ',' << ',';
   if (result.activities) {
     csv << total_ms(result.activities->gpu) / result.activities->runs << ','
-        << total_ms(result.activities->calls) / result.activities->runs << '\n';
+        << total_ms(result.activities->calls) / result.activities->runs;
   } else {
-    csv << ",\n";
+    csv << ',';
   }
 }
 
@@ -220,6 +224,7 @@ std::string json_report(const Options& options, const Report& report) {
   json["notRun"] = report.notes;
   json["reference"] = report.reference;
   json["gpuContextMs"] = report.gpu_context_ms;
+  json["gpuNotSampled"] = report.gpu_not_sampled.empty() ? Json(nullptr) : Json(report.gpu_not_sampled);
   json["results"] = Json::array();
   for (const CaseResult& result : report.cases) json["results"].push_back(to_json(result));
   json["gpuStates"] = Json::array();
@@ -300,7 +305,8 @@ std::string csv_report(const Report& report) {
          "variation,runs,pictures_per_second,host_median_ms,weight_bytes,arena_bytes,workspace_bytes,io_bytes,speed_up,"
          "max_abs,relative_l2,top1_agreement,threads,golden_max_abs,golden_mean_abs,golden_relative_l2,golden_cosine,"
          "golden_max_ulp,reload_median_ms,"
-      << kLayerComparisonColumns << ",layers_sum_ms,layers_whole_ms,gpu_activity_ms,cuda_calls_ms\n";
+      << kLayerComparisonColumns << ",layers_sum_ms,layers_whole_ms,gpu_activity_ms,cuda_calls_ms"
+      << utilisation_csv_header() << '\n';
   for (const CaseResult& r : report.cases) {
     const Statistics& s = r.latency();
     csv << r.implementation << ',' << to_string(r.precision) << ',' << r.batch << ',' << r.compile_ms << ','
@@ -326,6 +332,7 @@ std::string csv_report(const Report& report) {
     if (r.loading.reload.count > 0) csv << r.loading.reload.median;
     csv << ',' << layer_comparisons_csv(r.layer_comparisons);
     add_profile_columns(csv, r);
+    csv << utilisation_csv(r) << '\n';
   }
   return csv.str();
 }

@@ -11,6 +11,7 @@
 #include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/text_table.h"
+#include "bench_engine/report/utilisation_section.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -71,10 +72,7 @@ void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
       << ")\n";
   table.print(out);
   for (const CaseResult& result : cases) {
-    if (!result.latency().unstable()) continue;
-    out << "  warning: " << result.label() << ", batch " << result.batch << ": coefficient of variation "
-        << percent(result.latency().variation, 1) << " is above " << percent(kUnstableVariation, 1)
-        << ": other load, or clocks that are not locked\n";
+    for (const std::string& warning : timing_warnings(result)) out << "  warning: " << warning << '\n';
   }
 }
 
@@ -264,6 +262,7 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
   if (!report.cases.empty()) {
     print_latency(out, report.cases);
     print_gpu_states(out, report.gpu_states);
+    print_utilisation(out, report);
     print_phases(out, report.model, report.cases);
     print_loading(out, report);
     print_host(out, options, report.cases);
