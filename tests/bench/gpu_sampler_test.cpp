@@ -147,7 +147,7 @@ TEST_CASE("nothing is recorded where the interval is 0", "[sampler]") {
   CHECK(gpu.readings == 0);
 }
 
-TEST_CASE("without a GPU only the process is recorded; paced runs have no energy", "[sampler]") {
+TEST_CASE("without a GPU only the process is recorded, and paced runs have no energy", "[sampler]") {
   FakeGpu gpu;
   const std::vector<TimedBurst> subjects{subject(0, gpu)};
   const RecordedSamples process = measure_recorded(subjects, schedule_of(30), never, {1, {}, 1});
