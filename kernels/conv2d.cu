@@ -136,8 +136,8 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers
 }
 
 /// Pixels that lie apart are written 16 bytes at a time.
-bool pitch_fits(const Conv2dParams& p, const Conv2dEntry* entry) {
-  return p.elem == Elem::F16 && entry != nullptr && p.c_out % kOutMultiple == 0 && p.y_pitch % kOutMultiple == 0 &&
+bool pitch_fits(Variant variant, const Conv2dParams& p) {
+  return p.elem == Elem::F16 && variant >= Variant::Mma128x128x64 && p.c_out % kOutMultiple == 0 && p.y_pitch % kOutMultiple == 0 &&
          p.y_pitch >= p.c_out && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
 
@@ -204,7 +204,7 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
                         p.dilation_w > 0 && p.groups > 0;
   if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
-  if (p.y_pitch != 0 && !pitch_fits(p, entry_of(variant))) return false;
+  if (p.y_pitch != 0 && !pitch_fits(variant, p)) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
