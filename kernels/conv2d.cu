@@ -137,8 +137,9 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers
 
 /// Pixels that lie apart are written 16 bytes at a time.
 bool pitch_fits(Variant variant, const Conv2dParams& p) {
-  return p.elem == Elem::F16 && variant >= Variant::Mma128x128x64 && p.c_out % kOutMultiple == 0 && p.y_pitch % kOutMultiple == 0 &&
-         p.y_pitch >= p.c_out && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
+  return p.elem == Elem::F16 && variant >= Variant::Mma128x128x64 && p.c_out % kOutMultiple == 0 &&
+         p.y_pitch % kOutMultiple == 0 && p.y_pitch >= p.c_out &&
+         std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
 
 /// Of the current device, major * 10 + minor.
