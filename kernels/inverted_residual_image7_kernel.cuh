@@ -111,7 +111,10 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
     if (ready == 0) inverted_cluster::wait(next.full(), next.parity());
     Expand<S>::begin(pixels, weights, hidden);
     wait_for_products<1>();  // for the last chunk's in project
-    if (chunk > 0 && lane() == 0) arrive(used);
+    if (chunk > 0) {
+      __syncwarp();  // all lanes have read their weights of depthwise
+      if (lane() == 0) arrive(used);
+    }
     if (chunk >= S::kRefillAfter && fetches<S>()) fetch.refill();
     used = current.empty();
     depthwise.run(a.depthwise_hi, current.stage(), chunk % 2, filtered);
