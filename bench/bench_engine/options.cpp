@@ -23,10 +23,10 @@ Examples:
   bench_engine --impl cpu --model m.onnx --batch 1:64:*2 --threads 1,3,6
   bench_engine --impl custom --model m.onnx --precision fp16 --batch 32 --saveEngine m.plan
   bench_engine --loadEngine m.plan --reload each
-  bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --accuracyThreshold 1e-4
+  bench_engine --impl cpu --model m.onnx --loadInputs in.npy --golden out.npy --meanThreshold 1e-4
   bench_engine --impl custom --model m.onnx --fp16 --compare cpu,cudnn:fp16   (layer by layer)
-  bench_engine --impl all --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
-  bench_engine report out.json --html out.html                 (a page of such a file; report --help)
+  bench_engine --model m.onnx --images val --labels synsets.txt --preprocess torch --json out.json
+  bench_engine report out.json --html out.html                 (a page of it; report --help)
   bench_engine report before.json after.json --html diff.html  (what changed beyond noise)
 
 Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed, 4 no usable device,

@@ -4,6 +4,8 @@ mobicuda_add_cli_test("--help tells types in a word" EXIT 0 ARGS --help
                       NOT_MATCH "FLOAT" "NONNEGATIVE" " in .0 - " "->" "TEXT")
 mobicuda_add_cli_test("--help breaks its descriptions" EXIT 0 ARGS --help
                       MATCH "an engine of custom or cpu that\n                              --saveEngine wrote")
+string(REPEAT "[^\n]" 101 cli_long_line)
+mobicuda_add_cli_test("--help has no long line" EXIT 0 ARGS --help MATCH "Examples:" NOT_MATCH "${cli_long_line}")
 mobicuda_add_cli_test("report: --help shows that two files may be given" EXIT 0 ARGS report --help
                       MATCH "report .OPTIONS. FILE .FILE.")
 mobicuda_add_cli_test("a mistake is told under the program's name" EXIT 2 ARGS --noSuchFlag MATCH "^bench_engine: .*--noSuchFlag")

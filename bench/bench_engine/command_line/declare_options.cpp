@@ -22,7 +22,8 @@ void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
   const auto* group = "Model";
   app.add_option("-m,--model,--onnx", options.model, "ONNX file")->type_name("FILE")->group(group);
   add_engine_options(app, options);
-  app.add_option("--shapes", raw.shapes, "Batch and extents of an input that the file leaves open")
+  app.add_option("--shapes", raw.shapes,
+                 "Batch, unless --batch says it, and extents of an input that the file leaves open")
       ->type_name("[NAME:]NxCxHxW")
       ->group(group);
 }
