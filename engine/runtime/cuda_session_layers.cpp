@@ -10,7 +10,10 @@ void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
   bind_ends(own_ends());
   const CudaStep& step = cuda_engine_->plan().steps[layer];
   const std::string what = "layer '" + step.info.name + "'";
-  cuda_check(step.enqueue(context_for(n, stream_.get())), what);
+  {
+    const auto turn = take_turn();
+    cuda_check(step.enqueue(context_for(n, stream_.get())), what);
+  }
   cuda_check(cudaStreamSynchronize(stream_.get()), what);
 }
 
