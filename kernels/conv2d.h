@@ -17,10 +17,10 @@ namespace mobicuda::kernels {
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
 /// multiple of 8 up to 64, no residual, not F64; 2x4 and 8x8 are the pixels x channels of a thread.
 /// docs/kernels/conv2d.md says which to use. Simt, spelt pixels x channels x slice of k, is a matrix product of
-/// gathered pixels for float and double, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a
-/// tile's sum. 128x128 is for float only. Mma and Wgmma are matrix products for half on tensor cores, groups of a
-/// multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's sum.
-/// Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
+/// gathered pixels, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a tile's sum. 128x128
+/// is for float only, 128x64 not for half; Dmma for double. Mma and Wgmma are matrix products for half on tensor cores,
+/// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
+/// sum. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace mobicuda {
@@ -51,10 +52,10 @@ double memory_us(const kernels::Conv2dParams& params) {
   return bytes > kCachedBytes ? bytes / kBytesPerUs : 0;
 }
 
-/// Of gemm's mma_128x96x32, which conv2d has not: what gemm takes for few inputs.
-double narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
+/// Of gemm's mma_128x96x32, which conv2d has not, where gemm takes that: for few inputs.
+std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
   const bool taken = params.c_in <= 160 && 3 * kernels::round_up(params.c_out, 96) <= 4 * params.c_out;
-  if (!taken) return std::numeric_limits<double>::infinity();
+  if (!taken) return std::nullopt;
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
   const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
   return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
@@ -69,26 +70,19 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
 
 }  // namespace
 
-std::optional<Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& params, int compute_capability,
-                                                 int multiprocessors) {
+bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors) {
   // gemm's own tiles are as fast as conv2d's on mma. Smaller savings the times above do not tell.
   constexpr double kLeastSaving = 2;  // us
-  std::optional<Conv2dVariant> best;
-  double best_time = std::numeric_limits<double>::infinity();
-  const double narrow_time = narrow_gemm_us(params, multiprocessors);
-  double gemm_time = std::numeric_limits<double>::infinity();
+  double wgmma_time = std::numeric_limits<double>::infinity();
+  double mma_time = std::numeric_limits<double>::infinity();
   for (const ProductTime& time : kTimes) {
     if (!supports(time.variant, params, compute_capability)) continue;
-    const double expected = std::max(expected_us(time, params, multiprocessors), memory_us(params));
-    if (time.variant < Conv2dVariant::Wgmma128x64x64) {
-      gemm_time = std::min(gemm_time, expected);
-    } else if (expected < best_time) {
-      best = time.variant;
-      best_time = expected;
-    }
+    double& best = time.variant < Conv2dVariant::Wgmma128x64x64 ? mma_time : wgmma_time;
+    best = std::min(best, expected_us(time, params, multiprocessors));
   }
-  if (std::isfinite(narrow_time)) gemm_time = std::max(narrow_time, memory_us(params));
-  return best_time + kLeastSaving < gemm_time ? best : std::nullopt;
+  const double gemm_time = narrow_gemm_us(params, multiprocessors).value_or(mma_time);
+  const double least = memory_us(params);
+  return std::max(wgmma_time, least) + kLeastSaving < std::max(gemm_time, least);
 }
 
 std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,

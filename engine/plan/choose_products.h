@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "kernels/conv2d.h"
@@ -11,9 +10,8 @@ namespace mobicuda {
 std::vector<kernels::Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
                                                      int multiprocessors);
 
-/// The variant with wgmma, which `gemm` has not, that is expected to run a pointwise convolution clearly faster than
-/// any of gemm's; nothing where gemm is as good.
-std::optional<kernels::Conv2dVariant> product_beyond_gemm(const kernels::Conv2dParams& params, int compute_capability,
-                                                          int multiprocessors);
+/// Whether a variant with wgmma, which `gemm` has not, is expected to run a pointwise convolution clearly faster than
+/// gemm does.
+bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors);
 
 }  // namespace mobicuda

@@ -260,7 +260,7 @@ PointwiseKernel VariantChooser::pointwise(const Conv2dParams& params) const {
                                                                           : PointwiseKernel::Gemm;
   }
   const bool faster = !by_name_.contains("gemm") && !by_name_.contains("conv2d") &&
-                      product_beyond_gemm(params, gpu_.compute_capability, gpu_.multiprocessors).has_value();
+                      beats_gemm(params, gpu_.compute_capability, gpu_.multiprocessors);
   return faster ? PointwiseKernel::Conv2d : PointwiseKernel::Gemm;
 }
 

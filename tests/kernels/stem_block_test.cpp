@@ -377,12 +377,7 @@ TEST_CASE("stem_block passes NaN on, to the windows that see it only", "[sanitiz
     const Device device(p, data);
     const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
     for_each_variant(p, [&](StemBlockVariant variant) {
-      const std::vector<float> y = device.run(variant);
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        CAPTURE(i);
-        REQUIRE(std::isnan(y[i]) == std::isnan(oracle.value[i]));
-      }
-      REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+      REQUIRE(compare_elements(device.run(variant), oracle.value, oracle.bound, shape));
     });
   }
 }

@@ -1,0 +1,47 @@
+// Which kernel the rule takes for a pointwise convolution: docs/kernels/conv2d.md has the times. No GPU is needed.
+#include "plan/choose_variant.h"
+#include "support/catch.h"
+
+namespace mobicuda {
+namespace {
+
+constexpr GpuTraits kH100{90, 132};
+
+kernels::Conv2dParams pointwise(int n, int size, int c_in, int c_out, bool residual = false) {
+  kernels::Conv2dParams p;
+  p.elem = kernels::Elem::F16;
+  p.n = n;
+  p.h = p.w = p.out_h = p.out_w = size;
+  p.c_in = c_in;
+  p.c_out = c_out;
+  p.residual = residual;
+  return p;
+}
+
+TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") {
+  const VariantChooser rule(kH100, {});
+  if (!kernels::supports(kernels::Conv2dVariant::Wgmma128x128x64, pointwise(32, 14, 512, 512), 90)) {
+    MOBICUDA_SKIP("built without code for sm_90a");
+  }
+  for (const auto& p : {pointwise(32, 14, 512, 512), pointwise(32, 28, 128, 256), pointwise(32, 14, 1024, 256),
+                        pointwise(32, 28, 512, 256), pointwise(32, 7, 2048, 512), pointwise(32, 7, 512, 2048, true)}) {
+    CAPTURE(p.h, p.c_in, p.c_out);
+    CHECK(rule.pointwise(p) == PointwiseKernel::Conv2d);
+  }
+  for (const auto& p : {pointwise(32, 56, 256, 128), pointwise(32, 56, 64, 128), pointwise(32, 54, 96, 96),
+                        pointwise(1, 7, 2048, 512), pointwise(1, 56, 64, 256)}) {
+    CAPTURE(p.n, p.h, p.c_in, p.c_out);
+    CHECK(rule.pointwise(p) == PointwiseKernel::Gemm);
+  }
+}
+
+TEST_CASE("a name decides what runs a pointwise layer") {
+  const kernels::Conv2dParams large = pointwise(32, 14, 512, 512);
+  const kernels::Conv2dParams small = pointwise(1, 7, 64, 64);
+  CHECK(VariantChooser(kH100, {{"pointwise", "gemm"}}).pointwise(large) == PointwiseKernel::Gemm);
+  CHECK(VariantChooser(kH100, {{"pointwise", "conv2d"}}).pointwise(small) == PointwiseKernel::Conv2d);
+  CHECK(VariantChooser(kH100, {{"gemm", "mma_64x64x64"}}).pointwise(large) == PointwiseKernel::Gemm);
+}
+
+}  // namespace
+}  // namespace mobicuda
