@@ -66,9 +66,10 @@ bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CU
   static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
   const auto channels = static_cast<cuuint64_t>(a.group_out);
-  const cuuint64_t extents[3] = {channels, static_cast<cuuint64_t>(a.c_out / a.group_out),
-                                 static_cast<cuuint64_t>(a.m)};
-  const cuuint64_t strides[2] = {channels * 2, static_cast<cuuint64_t>(pitch) * 2};
+  const auto groups = static_cast<cuuint64_t>(a.c_out / a.group_out);
+  const auto row_bytes = static_cast<cuuint64_t>(pitch) * 2;
+  const cuuint64_t extents[3] = {channels, groups, static_cast<cuuint64_t>(a.m)};
+  const cuuint64_t strides[2] = {groups == 1 ? row_bytes : channels * 2, row_bytes};
   const cuuint32_t box[3] = {conv_wgmma::kPanelColumns, 1, static_cast<cuuint32_t>(rows)};
   const cuuint32_t steps[3] = {1, 1, 1};
   return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(tensor), extents, strides, box, steps,
@@ -96,9 +97,10 @@ bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
          std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
 }
 
-/// Rows of a tensor map are multiples of 16 bytes apart.
+/// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
 bool supports_wgmma_tile(const Conv2dParams& p, int compute_capability) {
-  return p.c_out % conv_gemm::kWeightMultiple == 0 && supports_wgmma(p, compute_capability);
+  return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
+         supports_wgmma(p, compute_capability);
 }
 
 /// What the kernel takes beside `shared`, which is of a launch.

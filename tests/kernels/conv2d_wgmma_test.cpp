@@ -86,12 +86,18 @@ TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes, shared sums m
   if (!supports(Wgmma128x128x64, p, kHopper)) return;  // built without sm_90a
   Conv2dParams odd = p;
   odd.c_out = 508;
+  Conv2dParams apart = params_of({1, 7, 7, 128, 48, 3, 1, 2});
   for (const auto& [tile, plain] : kTiles) {
     CAPTURE(name(tile));
     CHECK(supports(tile, p, kHopper));
     CHECK(!supports(tile, p, 100));
     CHECK(!supports(tile, odd, kHopper));
     CHECK(supports(plain, odd, kHopper));
+    for (const auto& [pitch, fits] : {std::pair{0, true}, {72, true}, {80, false}}) {
+      apart.y_pitch = pitch;
+      CHECK(supports(tile, apart, kHopper) == fits);
+      CHECK(supports(plain, apart, kHopper));
+    }
     CHECK(name(tile) == std::string(name(plain)) + "_tile");
     CHECK(conv2d_work(tile, p).blocks == conv2d_work(plain, p).blocks);
   }
