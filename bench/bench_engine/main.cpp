@@ -47,7 +47,10 @@ int run(int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   try {
     mobicuda::bench::catch_interrupts();
-    return mobicuda::bench::run(argc, argv);
+    const int code = mobicuda::bench::run(argc, argv);
+    std::cout.flush();
+    if (std::cout || code != mobicuda::bench::kExitOk) return code;
+    return mobicuda::bench::fail(mobicuda::bench::kExitRuntime, "the standard output cannot be written");
   } catch (const std::exception& error) {
     return mobicuda::bench::fail(mobicuda::bench::kExitRuntime, error.what());
   }

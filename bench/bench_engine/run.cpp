@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
@@ -12,10 +11,10 @@
 #include "bench_engine/implementations.h"
 #include "bench_engine/interrupt.h"
 #include "bench_engine/layers/layer_references.h"
-#include "bench_engine/measure/bursts.h"
-#include "bench_engine/measure/recorded_timing.h"
+#include "bench_engine/live_case.h"
+#include "bench_engine/measure/case_timer.h"
 #include "bench_engine/pictures/accuracy.h"
-#include "bench_engine/pictures/dataset.h"
+#include "bench_engine/pictures/prepare_pictures.h"
 #include "bench_engine/report/report_text.h"
 #include "bench_engine/tensors/timed_input.h"
 #include "bench_engine/trace/trace_case.h"
@@ -26,21 +25,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kProfileIterations = 20;
-// The measurement that is not the run's subject (transfers on or off) is a short one beside it.
-constexpr double kSideDurationFraction = 0.2;
-constexpr double kSideDurationMs = 1000;
 
 double since_ms(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
-
-// A compiled case with its session, while a batch size is being measured.
-struct LiveCase {
-  const Case* what = nullptr;
-  std::shared_ptr<const Engine> engine;
-  std::unique_ptr<Session> session;
-  CaseResult result;
-};
 
 // What is traced once everything is timed.
 struct KeptCase {
@@ -68,7 +56,8 @@ class Run {
     create_context();
     load_model();
     print_header(out_, report_);
-    prepare_images();
+    timer_.emplace(options_, *input_, gpu_, !tracer_);
+    if (!options_.images.empty()) images_ = prepare_pictures(options_, report_.model);
     progress_.set_steps(count_steps());
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
@@ -112,40 +101,6 @@ class Run {
     input_.emplace(options_, model);
   }
 
-  void prepare_images() {
-    if (options_.images.empty()) return;
-    const auto classes = static_cast<std::size_t>(report_.model.classes());
-    images_.folder = options_.images;
-    images_.preprocessing = Preprocessing::for_input(report_.model.input, *options_.normalization);
-    images_.bytes = options_.pictures;
-    Labels& labels = images_.labels;
-    if (!options_.labels.empty()) {
-      images_.labels_given = true;
-      labels = load_labels(options_.labels);
-      if (labels.classes() != classes) {
-        throw UsageError("--labels names " + std::to_string(labels.classes()) + " classes, the model has " +
-                         std::to_string(classes));
-      }
-    }
-    images_.samples = list_samples(options_.images, labels);
-    if (!options_.reference_logits.empty()) prepare_reference(classes);
-  }
-
-  void prepare_reference(std::size_t classes) {
-    images_.reference_rows = load_rows(options_.reference_logits, classes);
-    if (!options_.reference_list.empty()) {
-      std::ifstream list(options_.reference_list);
-      assign_rows(images_.samples, list, options_.reference_list.string());
-    }
-    const std::size_t rows = images_.reference_rows.size() / classes;
-    const auto last = std::max_element(images_.samples.begin(), images_.samples.end(),
-                                       [](const Sample& a, const Sample& b) { return a.row < b.row; });
-    if (last->row >= rows) {
-      throw UsageError("--referenceLogits has " + std::to_string(rows) + " rows, --images needs " +
-                       std::to_string(last->row + 1));
-    }
-  }
-
   bool profiled() const { return options_.dump_profile || !options_.export_profile.empty(); }
 
   std::size_t evaluations() const {
@@ -172,8 +127,9 @@ class Run {
       live.push_back(start_case(one, batch));
     }
     progress_.step("timing" + of_batch);
-    time_batch(live, batch);
-    for (LiveCase& one : live) summarize_case(live, one);
+    const GpuStates states = timer_->time(live, batch);
+    if (report_.gpu_context_ms > 0) report_.gpu_states.push_back(states);
+    summarize(live, selection_.reference, *input_, static_cast<std::size_t>(report_.model.classes()));
     if (options_.reload) time_reload(live, batch);
     if (profiled() && !tracer_) {
       progress_.step("profiling" + of_batch);
@@ -185,25 +141,6 @@ class Run {
     }
     if (!references_.empty()) compare_layers(live, batch);
     if (last && !options_.images.empty() && !interrupted()) classify_images(live, batch);
-  }
-
-  EngineOptions engine_options(const Case& one, std::int64_t batch) const {
-    EngineOptions engine;
-    engine.precision = one.precision;
-    engine.max_batch = batch;
-    engine.threads = one.threads.value_or(options_.threads.front());
-    engine.device = options_.device;
-    engine.cuda_graph = options_.cuda_graph;
-    engine.programmatic_launch = options_.programmatic_launch;
-    engine.host_transfer = options_.host_transfer;
-    if (options_.pictures) engine.picture_input = picture_input(options_.normalization.value_or(Normalization::Tf));
-    if (one.implementation == "custom") {
-      engine.kernel_variants = options_.kernel_variants;
-      engine.timing_cache = options_.timing_cache;
-      engine.require_timing_cache = options_.require_timing_cache;
-    }
-    engine.log = log();
-    return engine;
   }
 
   LiveCase start_case(const Case& one, std::int64_t batch) {
@@ -218,7 +155,7 @@ class Run {
     const bool gpu = one.processor == Processor::Gpu;
     const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
     auto start = Clock::now();
-    live.engine = source_->make(*one.make(), engine_options(one, batch));
+    live.engine = source_->make(*one.make(), engine_options(options_, one, batch, log()));
     result.compile_ms = since_ms(start);
     result.loading.upload_ms = live.engine->upload_ms();
     result.memory = live.engine->memory();
@@ -243,99 +180,13 @@ class Run {
     return live;
   }
 
-  void time_batch(std::vector<LiveCase>& live, std::int64_t batch) {
-    GpuStates states{batch, gpu_state(options_.device), {}};
-    // A GPU would fall asleep between the bursts of the CPU, so only what shares a processor alternates.
-    for (const Processor processor : {Processor::Gpu, Processor::Cpu}) {
-      std::vector<LiveCase*> group;
-      for (LiveCase& one : live) {
-        if (one.what->processor == processor) group.push_back(&one);
-      }
-      if (!group.empty()) time_group(group, batch);
-      if (processor == Processor::Gpu) states.after = gpu_state(options_.device);
-    }
-    if (report_.gpu_context_ms > 0) report_.gpu_states.push_back(states);
-  }
-
-  void time_group(const std::vector<LiveCase*>& group, std::int64_t batch) {
-    const bool gpu = group.front()->what->processor == Processor::Gpu;
-    std::vector<TimedBurst> device;
-    std::vector<TimedBurst> host;
-    for (LiveCase* one : group) {
-      device.push_back(device_burst(*one->session, batch, gpu));
-      host.push_back(host_burst(*one->session, batch));
-    }
-    Schedule main;
-    main.warm_up_ms = options_.warm_up_ms;
-    main.duration_ms = options_.duration_s * 1e3;
-    main.iterations = options_.iterations;
-    main.idle_ms = options_.idle_ms;
-    main.ranges = !tracer_;
-    Schedule side = main;
-    side.duration_ms = std::min(main.duration_ms * kSideDurationFraction, kSideDurationMs);
-    side.warm_up_ms = std::min(main.warm_up_ms, side.duration_ms);
-    const auto measure = [&](const std::vector<TimedBurst>& bursts, bool subject) {
-      return measure_recorded(bursts, subject ? main : side, interrupted,
-                              subject ? recording(gpu, batch) : Recording());
-    };
-    const RecordedSamples of_device = measure(device, !options_.include_transfers);
-    const RecordedSamples of_host = measure(host, options_.include_transfers);
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      CaseResult& result = group[i]->result;
-      result.device = of_device.samples[i];
-      result.host = of_host.samples[i];
-      result.utilisation = (options_.include_transfers ? of_host : of_device).utilisations[i];
-      if (!gpu || interrupted()) continue;
-      result.enqueue_ms = enqueue_ms(*group[i]->session, batch);
-      time_streams(*group[i], batch, side);
-    }
-  }
-
-  Recording recording(bool gpu, std::int64_t batch) const {
-    Recording result;
-    result.interval_ms = options_.sample_interval_ms;
-    result.pictures = static_cast<double>(batch);
-    if (gpu && gpu_) result.read = [device = *gpu_] { return device.read(); };
-    return result;
-  }
-
-  void time_streams(LiveCase& one, std::int64_t batch, const Schedule& schedule) {
-    std::vector<std::shared_ptr<Session>> sessions;
-    for (int i = 0; i < options_.streams; ++i) {
-      sessions.push_back(one.engine->create_session());
-      input_->stage(*sessions.back());
-    }
-    const std::vector<TimedBurst> bursts{streams_burst(std::move(sessions), batch)};
-    one.result.streams = measure_interleaved(bursts, schedule, interrupted).front();
-  }
-
-  void summarize_case(const std::vector<LiveCase>& live, LiveCase& one) const {
-    CaseResult& result = one.result;
-    result.device_statistics = summarize(result.device.times_ms);
-    result.host_statistics = summarize(result.host.times_ms);
-    result.streams_statistics = summarize(result.streams.times_ms);
-    if (!result.samples().times_ms.empty()) result.latency_histogram = histogram(result.samples().times_ms);
-    result.golden = input_->compare(result.output);
-    const LiveCase& reference = live[selection_.reference];
-    if (&reference == &one) return;
-    // Bursts pair up only where they alternated.
-    const bool paired = reference.what->processor == one.what->processor;
-    const Samples& ours = result.samples();
-    const Samples& theirs = reference.result.samples();
-    result.speed_up = speed_up(theirs.times_ms, ours.times_ms,
-                               paired ? std::span<const double>(theirs.burst_medians_ms) : std::span<const double>(),
-                               paired ? std::span<const double>(ours.burst_medians_ms) : std::span<const double>());
-    Comparer comparer;
-    comparer.add(result.output, reference.result.output, static_cast<std::size_t>(report_.model.classes()));
-    result.comparison = comparer.result();
-  }
-
   void time_reload(std::vector<LiveCase>& live, std::int64_t batch) {
     for (LiveCase& one : live) {
       if (interrupted()) return;
       progress_.step("loading anew, " + one.what->label() + ", batch " + std::to_string(batch));
-      const Samples samples = measure_reload(options_, log(), *one.what, engine_options(*one.what, batch), *input_,
-                                             one.result.output.size(), interrupted);
+      const Samples samples =
+          measure_reload(options_, log(), *one.what, engine_options(options_, *one.what, batch, log()), *input_,
+                         one.result.output.size(), interrupted);
       one.result.loading.reload = summarize(samples.times_ms);
     }
   }
@@ -383,7 +234,9 @@ class Run {
     for (const LiveCase& one : live) {
       subjects.push_back({one.what, one.engine.get(), one.session.get(), &(result++)->layer_comparisons});
     }
-    const auto compile = [&](const Case& one) { return source_->make(*one.make(), engine_options(one, batch)); };
+    const auto compile = [&](const Case& one) {
+      return source_->make(*one.make(), engine_options(options_, one, batch, log()));
+    };
     references_.compare(subjects, batch, {compile, [&](Session& session) { input_->set(session); }, interrupted});
   }
 
@@ -429,6 +282,7 @@ class Run {
   std::optional<NvmlDevice> gpu_;  // where it is to be sampled
   std::optional<EngineSource> source_;
   std::optional<TimedInput> input_;
+  std::optional<CaseTimer> timer_;
   ImageSet images_;
 };
 

@@ -2,30 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
-#include <optional>
 #include <utility>
 
 #include <mobicuda/cuda_interop.h>
 
-#include "graph/logical_floats.h"
 #include "runtime/cuda_check.h"
-#include "runtime/launch_gate.h"
-#include "runtime/nvtx_range.h"
 
 namespace mobicuda {
 namespace {
 
 constexpr std::size_t kMaxCapturedRuns = 16;
-
-// Executions between two waits while timing: enough to keep the GPU busy, few enough events.
-constexpr int kTimingBurst = 64;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Up to so many bytes, a last kernel that writes the host's memory over the bus is faster than a copy after it. First
 // kernels that read it never were: docs/performance.md, "From host to host".
@@ -38,39 +24,7 @@ std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
   return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
 }
 
-void enqueue_step(const CudaStep& step, const CudaStepContext& context) {
-  cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
-}
-
-void record(const Event& event, cudaStream_t stream) {
-  cuda_check(cudaEventRecord(event.get(), stream), "recording an event");
-}
-
 }  // namespace
-
-GraphExec::GraphExec(cudaStream_t stream, const std::function<void()>& enqueue) {
-  cuda_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "starting a capture");
-  cudaGraph_t graph = nullptr;
-  try {
-    enqueue();
-  } catch (...) {
-    static_cast<void>(cudaStreamEndCapture(stream, &graph));
-    if (graph != nullptr) static_cast<void>(cudaGraphDestroy(graph));
-    throw;
-  }
-  cuda_check(cudaStreamEndCapture(stream, &graph), "ending a capture");
-  const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
-  static_cast<void>(cudaGraphDestroy(graph));
-  cuda_check(status, "instantiating a CUDA graph");
-}
-
-GraphExec::~GraphExec() {
-  if (exec_ != nullptr) static_cast<void>(cudaGraphExecDestroy(exec_));
-}
-
-void GraphExec::launch(cudaStream_t stream) const {
-  cuda_check(cudaGraphLaunch(exec_, stream), "launching the network");
-}
 
 CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine) : Session(engine), cuda_engine_(std::move(engine)) {
   allocate_buffers();
@@ -127,6 +81,10 @@ CudaStepContext CudaSession::context_for(std::int64_t n, cudaStream_t stream) co
   context.workspace = workspace_.data();
   context.session_state = session_state_.get();
   return context;
+}
+
+void CudaSession::enqueue_step(const CudaStep& step, const CudaStepContext& context) {
+  cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
 }
 
 void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic) {
@@ -261,121 +219,6 @@ void CudaSession::do_synchronize() {
   while (status == cudaErrorNotReady && std::chrono::steady_clock::now() < end) status = cudaStreamQuery(stream_.get());
   if (status == cudaErrorNotReady) status = cudaStreamSynchronize(stream_.get());
   cuda_check(status, "running the network");
-}
-
-std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations) {
-  select_device(cuda_engine_->options().device);
-  std::vector<Event> events(static_cast<std::size_t>(std::min(iterations, kTimingBurst)) + 1);
-  std::vector<double> times;
-  while (static_cast<int>(times.size()) < iterations) {
-    const int burst = std::min(kTimingBurst, iterations - static_cast<int>(times.size()));
-    // One run ahead, so that the first timed one does not wait for its own launch.
-    execute_on(n, own_ends(), stream_.get());
-    record(events[0], stream_.get());
-    for (int i = 0; i < burst; ++i) {
-      execute_on(n, own_ends(), stream_.get());
-      record(events[static_cast<std::size_t>(i) + 1], stream_.get());
-    }
-    do_synchronize();
-    for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i) times.push_back(events[i + 1].since(events[i]));
-  }
-  return times;
-}
-
-void CudaSession::run_gated(const std::function<void()>& enqueue) {
-  LaunchGate gate(stream_.get());
-  {
-    const auto turn = take_turn();
-    enqueue();
-  }
-  gate.open();
-  do_synchronize();
-}
-
-double CudaSession::profile_whole(std::int64_t n, const std::vector<Event>& events) {
-  run_gated([&] {
-    record(events.front(), stream_.get());
-    enqueue_steps(n, stream_.get(), false);
-    record(events.back(), stream_.get());
-  });
-  return events.back().since(events.front());
-}
-
-std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges) {
-  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
-  const CudaStepContext context = context_for(n, stream_.get());
-  run_gated([&] {
-    record(events.front(), stream_.get());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      std::optional<NvtxRange> range;
-      if (ranges) range.emplace(steps[i].info.name);
-      enqueue_step(steps[i], context);
-      record(events[i + 1], stream_.get());
-    }
-  });
-  std::vector<double> times;
-  for (std::size_t i = 0; i < steps.size(); ++i) times.push_back(events[i + 1].since(events[i]));
-  return times;
-}
-
-LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
-  select_device(cuda_engine_->options().device);
-  const std::size_t steps = cuda_engine_->plan().steps.size();
-  const std::vector<Event> events(std::max<std::size_t>(steps, 1) + 1);
-  bind_ends(own_ends());
-  // An event costs more than the interval between two of them: the next kernel's launch no longer overlaps the end of
-  // the one before. So what events add is found by runs with and without, before those that count.
-  std::vector<double> added;
-  for (int i = 0; i < iterations; ++i) {
-    const double whole = profile_whole(n, events);
-    const std::vector<double> times = profile_layers(n, events, false);
-    added.push_back(std::accumulate(times.begin(), times.end(), -whole));
-  }
-  LayerTimes result;
-  result.boundary = std::max(0.0, median(added)) / static_cast<double>(std::max<std::size_t>(steps, 1));
-  std::vector<double> wholes;
-  std::vector<std::vector<double>> samples(steps);
-  for (int i = 0; i < iterations; ++i) {
-    wholes.push_back(profile_whole(n, events));
-    const std::vector<double> times = profile_layers(n, events, true);
-    for (std::size_t step = 0; step < steps; ++step) samples[step].push_back(times[step]);
-  }
-  for (const std::vector<double>& times : samples) {
-    result.layers.push_back(std::max(0.0, median(times) - result.boundary));
-  }
-  result.whole = median(wholes);
-  return result;
-}
-
-void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
-  select_device(cuda_engine_->options().device);
-  bind_ends(own_ends());
-  const CudaStep& step = cuda_engine_->plan().steps[layer];
-  const std::string what = "layer '" + step.info.name + "'";
-  cuda_check(step.enqueue(context_for(n, stream_.get())), what);
-  cuda_check(cudaStreamSynchronize(stream_.get()), what);
-}
-
-void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {
-  select_device(cuda_engine_->options().device);
-  const CudaStep& step = cuda_engine_->plan().steps[layer];
-  const CudaStepResult& result = step.result;
-  const Shape& shape = step.info.output;
-  const auto size = static_cast<std::size_t>(size_of(result.dtype));
-  const std::byte* source =
-      static_cast<const std::byte*>(buffers_[static_cast<std::size_t>(result.buffer)]) + result.offset;
-  std::vector<std::byte> stored(output.size() * size);
-  const std::string what = "copying the output of layer '" + step.info.name + "'";
-  if (result.pitch == 0) {
-    cuda_check(cudaMemcpyAsync(stored.data(), source, stored.size(), cudaMemcpyDeviceToHost, stream_.get()), what);
-  } else {
-    const std::size_t pixel = static_cast<std::size_t>(shape[1]) * size;
-    cuda_check(cudaMemcpy2DAsync(stored.data(), pixel, source, static_cast<std::size_t>(result.pitch) * size, pixel,
-                                 stored.size() / pixel, cudaMemcpyDeviceToHost, stream_.get()),
-               what);
-  }
-  cuda_check(cudaStreamSynchronize(stream_.get()), what);
-  to_logical_floats(stored, {result.dtype, shape, result.layout}, n, output);
 }
 
 namespace {

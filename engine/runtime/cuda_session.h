@@ -7,22 +7,9 @@
 #include <vector>
 
 #include "runtime/cuda_engine.h"
+#include "runtime/graph_exec.h"
 
 namespace mobicuda {
-
-/// An instantiated CUDA graph with one owner.
-class GraphExec {
- public:
-  /// Captures what `enqueue` puts on `stream`.
-  GraphExec(cudaStream_t stream, const std::function<void()>& enqueue);
-  ~GraphExec();
-  GraphExec(const GraphExec&) = delete;
-  GraphExec& operator=(const GraphExec&) = delete;
-  void launch(cudaStream_t stream) const;
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
-};
 
 /// One user of a CudaEngine: arena, stream, and a captured graph for each (batch, input, output) seen.
 class CudaSession final : public Session {
@@ -67,6 +54,7 @@ class CudaSession final : public Session {
   std::unique_lock<std::mutex> take_turn() const;
   void bind_ends(const Ends& ends);
   CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
+  static void enqueue_step(const CudaStep& step, const CudaStepContext& context);
   void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic);
   /// Runs what is enqueued back to back, and waits.
   void run_gated(const std::function<void()>& enqueue);

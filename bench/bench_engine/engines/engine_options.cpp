@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_engine/command_line/value_checks.h"
 #include "bench_engine/exit_codes.h"
 
 namespace mobicuda::bench {
@@ -17,10 +18,11 @@ void add_engine_options(CLI::App& app, Options& options) {
                  "implementation, precision and batch in the file's name")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--reload", options.reload,
-                 "each: also time inferences that each read and load the file anew; never: it stays loaded")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"never", false}, {"each", true}}))
-      ->type_name("WHEN")
+  const auto reload = [&options](const std::string& when) { options.reload = when == "each"; };
+  app.add_option_function<std::string>(
+         "--reload", reload, "each: also time inferences that each read and load the file anew; never: it stays loaded")
+      ->check(one_of({"never", "each"}))
+      ->type_name("never|each")
       ->default_str("never")
       ->group(group);
 }

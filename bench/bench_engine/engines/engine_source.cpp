@@ -56,6 +56,25 @@ void save_engine(const Engine& engine, const Options& options, const CaseResult&
       << megabytes(static_cast<std::int64_t>(std::filesystem::file_size(path))) << '\n';
 }
 
+EngineOptions engine_options(const Options& options, const Case& one, std::int64_t batch, LogCallback log) {
+  EngineOptions engine;
+  engine.precision = one.precision;
+  engine.max_batch = batch;
+  engine.threads = one.threads.value_or(options.threads.front());
+  engine.device = options.device;
+  engine.cuda_graph = options.cuda_graph;
+  engine.programmatic_launch = options.programmatic_launch;
+  engine.host_transfer = options.host_transfer;
+  if (options.pictures) engine.picture_input = picture_input(options.normalization.value_or(Normalization::Tf));
+  if (one.implementation == "custom") {
+    engine.kernel_variants = options.kernel_variants;
+    engine.timing_cache = options.timing_cache;
+    engine.require_timing_cache = options.require_timing_cache;
+  }
+  engine.log = std::move(log);
+  return engine;
+}
+
 EngineSource::EngineSource(const Options& options, LogCallback log) : options_(options), log_(std::move(log)) {}
 
 void EngineSource::read(ModelInfo& model) {

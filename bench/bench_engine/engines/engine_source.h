@@ -26,6 +26,9 @@ void require_savable(const std::vector<Case>& cases);
 void save_engine(const Engine& engine, const Options& options, const CaseResult& result, bool several,
                  std::ostream& out);
 
+/// How a case's engine is compiled, as the command line says.
+EngineOptions engine_options(const Options& options, const Case& one, std::int64_t batch, LogCallback log);
+
 /// Where engines come from: --model, which is compiled, or --loadEngine.
 class EngineSource {
  public:

@@ -3,10 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <ostream>
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/command_line/help.h"
+#include "bench_engine/command_line/output_files.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/report/batch_charts.h"
 #include "bench_engine/report/report_changes.h"
@@ -121,7 +124,11 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   CLI::App app("Shows one file of --json as text and HTML, or what changed from the first to the second.",
                "bench_engine report");
   app.footer(kFooter);
-  app.add_option("FILE", files, "A file of --json to show, or two to compare")->required()->expected(1, 2);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.add_option("FILE", files, "A file of --json to show, or two to compare")
+      ->type_name("")
+      ->required()
+      ->expected(1, 2);
   app.add_option("--html", html, "Write a page that needs no other file")->type_name("FILE");
   app.add_option("--peers", peers, "Measurements of other engines to set beside ours, written by bench/peers")
       ->type_name("FILE[,..]")
@@ -131,9 +138,7 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool mistake = error.get_exit_code() != 0;
-    app.exit(error, out, err);
-    return mistake ? kExitUsage : kExitOk;
+    return tell(app, error, out, err);
   }
   std::vector<std::filesystem::path> needed = files;
   needed.insert(needed.end(), peers.begin(), peers.end());
@@ -144,6 +149,14 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   }
   if (files.size() == 2 && !(peers.empty() && figures.empty())) {
     err << "bench_engine: report: --peers and --figures are for one file\n";
+    return kExitUsage;
+  }
+  try {
+    std::vector<NamedFile> inputs;
+    for (const std::filesystem::path& file : needed) inputs.push_back({"FILE or --peers", file});
+    require_apart(inputs, {{"--html", html}});
+  } catch (const UsageError& error) {
+    err << "bench_engine: report: " << error.what() << '\n';
     return kExitUsage;
   }
   ReportFile first = read_report(files.front());

@@ -1,0 +1,65 @@
+#include "bench_engine/command_line/check_options.h"
+
+#include "bench_engine/command_line/output_files.h"
+#include "bench_engine/engines/engine_options.h"
+#include "bench_engine/exit_codes.h"
+#include "bench_engine/trace/tracer.h"
+
+namespace mobicuda::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMinSampleIntervalMs = 1;
+
+void require_file(const fs::path& path, const char* option) {
+  if (!path.empty() && !fs::is_regular_file(path)) {
+    throw UsageError(std::string(option) + ": no such file: " + path.string());
+  }
+}
+
+void check_pictures(const Options& options) {
+  require_file(options.labels, "--labels");
+  require_file(options.reference_logits, "--referenceLogits");
+  require_file(options.reference_list, "--referenceList");
+  if (options.images.empty()) {
+    if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
+        !options.max_images.empty() || options.per_class) {
+      throw UsageError("--labels, --referenceLogits, --maxImages, --perClass and --top1Threshold need --images");
+    }
+  } else {
+    if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
+    if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
+    if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
+    if (options.per_class && options.labels.empty()) throw UsageError("--perClass needs --labels");
+  }
+  if (!options.reference_list.empty() && options.reference_logits.empty()) {
+    throw UsageError("--referenceList needs --referenceLogits");
+  }
+}
+
+}  // namespace
+
+void check_options(const Options& options) {
+  if (options.list_implementations || options.list_operators) return;
+  check_engine_options(options);
+  require_file(options.model, "--model");
+  require_file(options.load_inputs, "--loadInputs");
+  require_file(options.golden, "--golden");
+  if (options.golden.empty() &&
+      (options.mean_threshold || options.relative_l2_threshold || options.cosine_threshold || options.ulp_threshold)) {
+    throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");
+  }
+  if (options.compare_threshold && options.compare.empty()) throw UsageError("--compareThreshold needs --compare");
+  if (options.sample_interval_ms > 0 && options.sample_interval_ms < kMinSampleIntervalMs) {
+    throw UsageError("--sampleInterval: must be 0 or at least 1 ms");
+  }
+  check_pictures(options);
+  if (options.require_timing_cache && options.timing_cache.empty()) {
+    throw UsageError("--errorOnTimingCacheMiss needs --timingCacheFile");
+  }
+  if (options.traced() && !why_no_tracer().empty()) throw UsageError(why_no_tracer());
+  check_outputs(options);
+}
+
+}  // namespace mobicuda::bench

@@ -1,0 +1,62 @@
+# Mistakes on the command line: each is told before anything is measured, in words that say what to change.
+mobicuda_add_cli_test("--help tells types in a word" EXIT 0 ARGS --help
+                      MATCH "--reload never.each=never" "--duration S=3" "--decodeThreads N=0" "--precision NAME.,...=fp32"
+                      NOT_MATCH "FLOAT" "NONNEGATIVE" " in .0 - " "->" "TEXT")
+mobicuda_add_cli_test("--help breaks its descriptions" EXIT 0 ARGS --help
+                      MATCH "an engine of custom or cpu that\n                              --saveEngine wrote")
+string(REPEAT "[^\n]" 101 cli_long_line)
+mobicuda_add_cli_test("--help has no long line" EXIT 0 ARGS --help MATCH "Examples:" NOT_MATCH "${cli_long_line}")
+mobicuda_add_cli_test("report: --help shows that two files may be given" EXIT 0 ARGS report --help
+                      MATCH "report .OPTIONS. FILE .FILE.")
+mobicuda_add_cli_test("a mistake is told under the program's name" EXIT 2 ARGS --noSuchFlag MATCH "^bench_engine: .*--noSuchFlag")
+mobicuda_add_cli_test("report: a mistake is told under the program's name" EXIT 2 ARGS report
+                      MATCH "^bench_engine report: FILE is required")
+mobicuda_add_cli_test("an option that is given twice is told so" EXIT 2 ARGS --model tiny.onnx --model tiny.onnx
+                      MATCH "--model: given more than once")
+mobicuda_add_cli_test("a batch that is named twice is wrong usage" EXIT 2 ARGS --model tiny.onnx --batch 2,1:3
+                      MATCH "--batch: names 2 twice")
+mobicuda_add_cli_test("--reload takes its two words" EXIT 2 ARGS --model tiny.onnx --reload 1 MATCH "--reload: 1 not in .never,each.")
+mobicuda_add_cli_test("a range's number is told with the range" EXIT 2 ARGS --model tiny.onnx --infStreams 17
+                      MATCH "--infStreams: must be a number from 1 to 16, got '17'")
+
+# A threshold of NaN would never be missed, a pause of NaN never end.
+foreach(option duration warmUp idleTime accuracyThreshold compareThreshold meanThreshold ulpThreshold)
+  foreach(value nan inf -1 junk)
+    mobicuda_add_cli_test("--${option} ${value} is wrong usage" EXIT 2 ARGS --model tiny.onnx --impl cpu --${option} ${value}
+                          MATCH "--${option}: must be a number of at least 0, got '${value}'")
+  endforeach()
+endforeach()
+mobicuda_add_cli_test("--sampleInterval nan is wrong usage" EXIT 2 ARGS --model tiny.onnx --sampleInterval nan
+                      MATCH "must be a number from 0 to 60000, got 'nan'")
+mobicuda_add_cli_test("--seed -1 is wrong usage" EXIT 2 ARGS --model tiny.onnx --seed -1 MATCH "--seed: must be a number of at least 0")
+mobicuda_add_cli_test("--decodeThreads 0 is one for each core" EXIT 0
+                      ARGS --model tiny.onnx --impl cpu ${quick} --images pictures --preprocess tf --decodeThreads 0
+                      MATCH "3 evaluated" "[1-9][0-9]* decoding threads")
+
+# A copy, so that a failing test damages nothing that others need.
+file(WRITE ${cli_folder}/precious.onnx "stands for a model\n")
+foreach(option json csv exportTimes exportProfile exportLayerInfo exportOutput saveOutputs saveEngine)
+  mobicuda_add_cli_test("--${option} does not overwrite the model" EXIT 2
+                        ARGS --model precious.onnx --impl cpu ${quick} --${option} ./precious.onnx
+                        MATCH "--${option}: ./precious.onnx is an input, given as --model, and would be overwritten")
+endforeach()
+mobicuda_add_cli_test("two outputs into one file are wrong usage" EXIT 2
+                      ARGS --model tiny.onnx --impl cpu ${quick} --json both.json --csv ./both.json
+                      MATCH "--json and --csv name the same file")
+mobicuda_add_cli_test("an output's absent folder is told before the timing" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --exportTimes absent/times.json
+                      MATCH "absent/times.json: cannot be written: no such folder: absent" NOT_MATCH "Steady latency" "loading cpu")
+mobicuda_add_cli_test("an output that is a folder is told before the timing" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --saveEngine . MATCH "cannot be written: it is a folder"
+                      NOT_MATCH "loading cpu")
+mobicuda_add_cli_test("report: a page does not overwrite its file" EXIT 2 ARGS report measured.json --html ./measured.json
+                      MATCH "--html: ./measured.json is an input, given as FILE or --peers, and would be overwritten")
+set_tests_properties("cli: report: a page does not overwrite its file" PROPERTIES FIXTURES_REQUIRED cli_report)
+mobicuda_add_cli_test("memory that is not there is told as such" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --batch 1000000000000 MATCH "out of memory: a smaller --batch")
+
+if(EXISTS /dev/full)
+  add_test(NAME "cli: a standard output that cannot be written is a failure"
+           COMMAND sh -c "$<TARGET_FILE:bench_engine> --listOps > /dev/full; test $? -eq 1")
+  set_tests_properties("cli: a standard output that cannot be written is a failure" PROPERTIES LABELS cpu)
+endif()
