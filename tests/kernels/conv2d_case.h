@@ -166,6 +166,7 @@ struct Oracles {
 /// Products of a sum, zeros that the variant computes with the others among them.
 inline std::int64_t products_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
   constexpr int kMatrixInputs = 16;
+  if (variant == Conv2dVariant::Stem3x3Split) return 2 * (oracle.products + 2);  // what splitting loses among them
   if (rounds_input(variant)) return std::int64_t{p.kernel_h} * kernels::round_up(p.kernel_w, 4) * 4;
   if (variant == Conv2dVariant::Grouped3x3) {
     return std::int64_t{p.kernel_h} * p.kernel_w * kernels::round_up(p.c_in / p.groups, kMatrixInputs);
