@@ -46,7 +46,7 @@ const Table& table() {
   static const Table all = [] {
     Table joined;
     for (const auto family : {conv2d_simt_entries(), conv2d_mma_entries(), conv2d_wgmma_entries(),
-                              conv2d_grouped_entries(), conv2d_first_entries()}) {
+                              conv2d_grouped_entries(), conv2d_first_entries(), conv2d_split_entries()}) {
       for (const Conv2dEntry& entry : family) {
         joined.variants.push_back(entry.variant);
         joined.entries.push_back(entry);

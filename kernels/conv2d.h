@@ -20,7 +20,9 @@ namespace mobicuda::kernels {
 /// gathered pixels, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a tile's sum. 128x128
 /// is for float only, 128x64 not for half; Dmma for double. Mma and Wgmma are matrix products for half on tensor cores,
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
-/// sum. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
+/// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8. Grouped: half, groups of 4 to 32
+/// channels. First: half, a network's first layer. Stem3x3Split: half, a first layer of three channels in float, stride
+/// 2, to 16 or 32, on tensor cores without rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -52,9 +54,19 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma256x64x64,
   Wgmma256x128x64,
   Wgmma128x256x64,
+  Wgmma128x64x64S2,
+  Wgmma128x64x64S4,
+  Wgmma128x128x64S2,
+  Wgmma128x128x64S4,
+  Wgmma256x128x64S2,
+  Wgmma256x128x64S4,
+  Wgmma128x64x64Tile,
+  Wgmma128x128x64Tile,
+  Wgmma256x128x64Tile,
   Grouped3x3,
   First32,
   First64,
+  Stem3x3Split,
 };
 
 /// What a matrix product cuts the output into; zeros for other variants.

@@ -34,5 +34,6 @@ std::span<const Conv2dEntry> conv2d_mma_entries();
 std::span<const Conv2dEntry> conv2d_wgmma_entries();
 std::span<const Conv2dEntry> conv2d_grouped_entries();
 std::span<const Conv2dEntry> conv2d_first_entries();
+std::span<const Conv2dEntry> conv2d_split_entries();
 
 }  // namespace mobicuda::kernels

@@ -46,7 +46,8 @@ __device__ __forceinline__ TilePlace place_of(const Arguments& a, int tile) {
 }
 
 /// Finishes and stores kRun neighbouring sums of row m from column n on, which is a multiple of kRun: the one place
-/// where bias, residual and activation are applied. With kClip the activation is Clip, which spares code.
+/// where bias, residual and activation are applied, but for tiles of y in shared memory (conv2d_wgmma_finish.cuh). With
+/// kClip the activation is Clip, which spares code.
 template <int kRun, bool kClip = false>
 __device__ __forceinline__ void finish_run(const Arguments& a, int m, int n, int n_end, float (&value)[kRun]) {
   const std::size_t at = static_cast<std::size_t>(m) * static_cast<std::size_t>(a.c_out) + static_cast<std::size_t>(n);

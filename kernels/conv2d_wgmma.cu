@@ -17,6 +17,7 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
+using conv_wgmma::End;
 using conv_wgmma::kSliceK;
 using conv_wgmma::Shape;
 
@@ -60,7 +61,23 @@ bool encode_weights(const Conv2dParams& p, int pitch, const void* packed, CUtens
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1, true}; }
+/// `rows` pixels x 64 channels of a group at a time, of pixels that are `pitch` channels apart.
+bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CUtensorMap& map) {
+  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
+  if (function == nullptr) return false;
+  const auto channels = static_cast<cuuint64_t>(a.group_out);
+  const auto groups = static_cast<cuuint64_t>(a.c_out / a.group_out);
+  const auto row_bytes = static_cast<cuuint64_t>(pitch) * 2;
+  const cuuint64_t extents[3] = {channels, groups, static_cast<cuuint64_t>(a.m)};
+  const cuuint64_t strides[2] = {groups == 1 ? row_bytes : channels * 2, row_bytes};
+  const cuuint32_t box[3] = {conv_wgmma::kPanelColumns, 1, static_cast<cuuint32_t>(rows)};
+  const cuuint32_t steps[3] = {1, 1, 1};
+  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(tensor), extents, strides, box, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, config.blocks, true}; }
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
@@ -80,31 +97,58 @@ bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
          std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
 }
 
+/// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
+bool supports_wgmma_tile(const Conv2dParams& p, int compute_capability) {
+  return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
+         supports_wgmma(p, compute_capability);
+}
+
+/// What the kernel takes beside `shared`, which is of a launch.
+template <class S>
+bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typename S::Arguments& a) {
+  static_cast<conv_gemm::Arguments&>(a) = shared;
+  a.kernel_w = p.kernel_w;
+  a.tap_slices = ceil_div(a.group_in, kSliceK);
+  a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
+  const int pictures = a.m / (p.out_h * p.out_w);
+  if constexpr (S::kEnd == End::Tile) {
+    if (!encode_tile(a, a.y_pitch, conv_wgmma::kWarpRows, a.y, a.result)) return false;
+    if (a.residual != nullptr && !encode_tile(a, a.c_out, S::kBm, a.residual, a.added)) return false;
+  }
+  return encode_pixels(p, pictures, S::kBm, a.x, a.pixels) && encode_weights(p, a.weight_pitch, a.weight, a.weights);
+}
+
 template <Config kConfig>
 cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
   if (const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes); status != cudaSuccess) return status;
-  const Conv2dTile tile = tile_of(kConfig);
-  return conv_gemm::for_each_gemm_chunk(
-      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
-        Arguments a{};
-        static_cast<conv_gemm::Arguments&>(a) = shared;
-        const int pictures = a.m / (p.out_h * p.out_w);
-        if (!encode_pixels(p, pictures, S::kBm, a.x, a.pixels) ||
-            !encode_weights(p, a.weight_pitch, a.weight, a.weights)) {
-          return cudaErrorNotSupported;
-        }
-        a.kernel_w = p.kernel_w;
-        a.tap_slices = ceil_div(a.group_in, kSliceK);
-        a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
-        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kThreads), S::kSharedBytes, where, a);
-      });
+  cudaLaunchAttribute attributes[2]{};
+  cudaLaunchConfig_t config{};
+  config.blockDim = dim3(conv_wgmma::kBlockThreads);
+  config.dynamicSmemBytes = S::kSharedBytes;
+  config.stream = where.stream;
+  config.attrs = attributes;
+  if constexpr (S::kBlocks > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs++].val.clusterDim = {static_cast<unsigned>(S::kBlocks), 1, 1};
+  }
+  if (where.programmatic) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  return conv_gemm::for_each_gemm_chunk(p, tile_of(kConfig), buffers,
+                                        [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
+                                          typename S::Arguments a{};
+                                          if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
+                                          config.gridDim = dim3(blocks);
+                                          return cudaLaunchKernelEx(&config, kernel, a);
+                                        });
 }
 
 template <Config kConfig>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
-  return {variant, name, tile_of(kConfig), supports_wgmma, launch_wgmma<kConfig>};
+  return {variant, name, tile_of(kConfig), kConfig.tile ? supports_wgmma_tile : supports_wgmma, launch_wgmma<kConfig>};
 }
 
 }  // namespace
@@ -135,12 +179,21 @@ namespace {
 
 // clang-format off
 constexpr Conv2dEntry kEntries[] = {
-    //                                                                  bm   bn  stages  min_blocks
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",   {128,  64,      4,          2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64", {128, 128,      3,          2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",   {256,  64,      5,          1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64", {256, 128,      4,          1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64", {128, 256,      4,          1}),
+    //                                                                          bm   bn  stages  min_blocks  blocks  tile
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",           {128,  64,      4,          2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64",         {128, 128,      3,          2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",           {256,  64,      5,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64",         {256, 128,      4,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64",         {128, 256,      4,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S2, "wgmma_128x64x64_s2",      {128,  64,      4,          2,      2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S4, "wgmma_128x64x64_s4",      {128,  64,      4,          2,      4}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S2, "wgmma_128x128x64_s2",    {128, 128,      3,          2,      2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S4, "wgmma_128x128x64_s4",    {128, 128,      3,          2,      4}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64S2, "wgmma_256x128x64_s2",    {256, 128,      4,          1,      2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64S4, "wgmma_256x128x64_s4",    {256, 128,      4,          1,      4}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,      1, true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,      1, true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,      1, true}),
 };
 // clang-format on
 

@@ -1,5 +1,5 @@
 // What the wgmma variants of conv2d do by PTX (sm_90a) beside pointwise_pool_wgmma_instructions.cuh: copies of windows
-// of an image, products with a matrix whose columns are contiguous.
+// of an image, products with a matrix whose columns are contiguous, tiles on their way to y.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,40 @@ __device__ __forceinline__ void copy_pixels(std::uint32_t to, const CUtensorMap&
 
 __device__ __forceinline__ void arrive(std::uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/// Until all threads of the cluster's blocks are here and see each other's writes to shared memory.
+__device__ __forceinline__ void sync_blocks() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/// What this thread wrote to shared memory is there for copies that start behind the next barrier.
+__device__ __forceinline__ void publish_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// Starts to copy a box from shared memory to a tensor; what lies outside the tensor is left out.
+__device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int column, int group, int row,
+                                             std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n\t"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(column), "r"(group), "r"(row), "r"(from)
+      : "memory");
+}
+
+/// Until the copies that this thread started have read shared memory.
+__device__ __forceinline__ void wait_for_copies_out() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+/// Four 8x8 matrices of half, of which a thread has pairs; thread t gives the address of row t % 8 of matrix t / 8.
+__device__ __forceinline__ void load_pairs(std::uint32_t (&pairs)[4], std::uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3])
+               : "r"(row)
+               : "memory");
+}
+__device__ __forceinline__ void store_pairs(const std::uint32_t (&pairs)[4], std::uint32_t row) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(pairs[0]),
+               "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+               : "memory");
 }
 
 // clang-format off

@@ -15,6 +15,7 @@ namespace mobicuda::kernels {
 
 /// Direct runs everything. The strips run 3x3 or 5x5 (Window5) windows of dilation 1 with stride 1 or 2; StripRxQ is
 /// the output a thread computes (rows x columns), the suffix the bytes of channels in one access.
+/// Ring3x3: 3x3, half, channels a multiple of 32, input rows through shared memory.
 /// docs/kernels/depthwise_conv.md says which to use when.
 enum class DepthwiseConvVariant : std::uint8_t {
   Direct,
@@ -34,6 +35,9 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Window5Strip4x4B8,
   Window5Strip7x2B8,
   Window5Strip7x4B8,
+  Ring3x3,
+  Strip4x2B8,
+  Strip7x2B8,
 };
 
 struct DepthwiseConvParams {

@@ -125,6 +125,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{160, 960, 160,    1,       1,    4,     6}>(Variant::Image7P1Cluster4N160, "image7_p1_cluster4_n160"),
     entry<Config{160, 960, 160,    1,       2,    3,     3}>(Variant::Image7P1HalvesCluster3N160, "image7_p1_halves_cluster3_n160"),
     entry<Config{160, 960, 160,    1,       2,    2,     3}>(Variant::Image7P1HalvesCluster2N160, "image7_p1_halves_cluster2_n160"),
+    entry<Config{160, 960, 160,    2,       1,    2,     5}>(Variant::Image7P2Cluster2N160, "image7_p2_cluster2_n160"),
     entry<Config{160, 960, 160,    2,       1,    1,     6}>(Variant::Image7P2Cluster1N160, "image7_p2_cluster1_n160"),
     entry<Config{160, 960, 320,    1,       1,    8,     4}>(Variant::Image7P1Cluster8N320, "image7_p1_cluster8_n320"),
     entry<Config{160, 960, 320,    1,       1,    5,     3}>(Variant::Image7P1Cluster5N320, "image7_p1_cluster5_n320"),

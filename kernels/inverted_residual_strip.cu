@@ -26,6 +26,7 @@ using inverted_strip::Shape;
 using Variant = InvertedResidualVariant;
 
 constexpr int kLanes = 32;
+constexpr float kLargestHalf = 65504.0F;
 
 template <Config kConfig>
 Arguments arguments(const InvertedResidualParams& p) {
@@ -37,7 +38,8 @@ Arguments arguments(const InvertedResidualParams& p) {
   a.pairs = (a.strips + 1) / 2;
   a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
   a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
-  a.expand_hi = __float2half2_rn(p.expand_clip.hi);
+  // Infinite hidden values would meet the zeros of the diagonal matrices.
+  a.expand_hi = __float2half2_rn(std::min(p.expand_clip.hi, kLargestHalf));
   a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_lo = __float2half2_rn(p.project_clip.lo);
   a.project_hi = __float2half2_rn(p.project_clip.hi);
@@ -74,13 +76,14 @@ void pack_unit(const InvertedResidualParams& p, const InvertedResidualWeights& w
   const int pair = lane % 4 * 2;  // of the operands' k, and of results
   for (int group = 0; group < 2; ++group) {
     const int channel = first + group * 8;
+    if (channel >= p.c_hidden) continue;
     for (int e = 0; e < 2; ++e) {
       for (int half = 0; half < 2; ++half) {
         unsigned char* const bias = to + group * kRowVector + lane % 4 * 16 + half * 8 + e * 4;
-        put_float(bias, w.expand_bias, channel + pair + e);
+        if (S::kExpands) put_float(bias, w.expand_bias, channel + pair + e);
         put_float(bias + 2 * kRowVector, w.depthwise_bias, channel + pair + e);
       }
-      for (int word = 0; word < p.c_in / 8; ++word) {
+      for (int word = 0; word < S::kExpandWords / 2; ++word) {
         put_half(word_of(to + S::kExpandAt, S::kExpandWords, S::expand_word(group, word), lane), e,
                  w.expand[(channel + column) * p.c_in + word * 8 + pair + e]);
       }
@@ -123,6 +126,12 @@ std::size_t packed_bytes(const InvertedResidualParams&) {
   return Shape<kConfig>::kPackedBytes;
 }
 
+/// ReLU6, ReLU and the like.
+bool clips_fit(const InvertedResidualParams& p) {
+  const auto fits = [](Clip clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
+  return (!p.expand || fits(p.expand_clip)) && fits(p.depthwise_clip);
+}
+
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;  // for its shared memory
@@ -131,7 +140,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
   // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
   const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && inverted_host::clips_fit(p) &&
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && clips_fit(p) &&
          (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);
@@ -139,15 +148,22 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
 
 template <Config kConfig>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
-  constexpr InvertedResidualTile kTile{kConfig.stride,           kConfig.rows, kColumns, kUnit, kConfig.c_out,
-                                       Shape<kConfig>::kThreads, true};
+  constexpr InvertedResidualTile kTile{
+      kConfig.stride, kConfig.rows, kColumns, kUnit, kConfig.c_out, Shape<kConfig>::kThreads, Shape<kConfig>::kExpands};
   return {variant, name, kTile, supports_config<kConfig>, packed_bytes<kConfig>, pack<kConfig>, launch_config<kConfig>};
 }
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
     //           channels     stride rows warps blocks
+    entry<Config{16,  16, 16,  1,     2,   4,    4}>(Variant::StripPlainRows2C16N16, "strip_plain_rows2_c16_n16"),
+    entry<Config{16,  16, 16,  1,     4,   4,    3}>(Variant::StripPlainRows4C16N16, "strip_plain_rows4_c16_n16"),
+    entry<Config{16,  16, 16,  1,     7,   4,    2}>(Variant::StripPlainRows7C16N16, "strip_plain_rows7_c16_n16"),
+    entry<Config{16,  64, 24,  2,     2,   4,    2}>(Variant::StripS2Rows2C64N24, "strip_s2_rows2_c64_n24"),
+    entry<Config{16,  64, 24,  2,     4,   4,    2}>(Variant::StripS2Rows4C64N24, "strip_s2_rows4_c64_n24"),
     entry<Config{16,  96, 24,  2,     2,   4,    2}>(Variant::StripS2Rows2C96N24, "strip_s2_rows2_c96_n24"),
+    entry<Config{24,  72, 24,  1,     2,   8,    1}>(Variant::StripS1Rows2C72N24, "strip_s1_rows2_c72_n24"),
+    entry<Config{24,  72, 24,  1,     4,   8,    1}>(Variant::StripS1Rows4C72N24, "strip_s1_rows4_c72_n24"),
     entry<Config{24, 144, 24,  1,     2,   8,    1}>(Variant::StripS1Rows2C144N24, "strip_s1_rows2_c144_n24"),
     entry<Config{24, 144, 24,  1,     4,   8,    1}>(Variant::StripS1Rows4C144N24, "strip_s1_rows4_c144_n24"),
     entry<Config{24, 144, 32,  2,     2,   8,    1}>(Variant::StripS2Rows2C144N32, "strip_s2_rows2_c144_n32"),

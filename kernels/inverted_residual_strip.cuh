@@ -11,7 +11,7 @@
 namespace mobicuda::kernels::inverted_strip {
 
 struct Config {
-  int c_in, c_hidden, c_out;
+  int c_in, c_hidden, c_out;  ///< c_in == c_hidden: without expand
   int stride;
   int rows;    ///< of outputs, of a warp
   int warps;   ///< of a block of threads
@@ -52,7 +52,8 @@ struct Shape {
   static constexpr int kWarps = kConfig.warps;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kBlocks = kConfig.blocks;
-  static constexpr int kUnits = kConfig.c_hidden / kUnit;
+  static constexpr bool kExpands = kConfig.c_hidden != kCIn;
+  static constexpr int kUnits = ceil_div(kConfig.c_hidden, kUnit);  // of the last one 8 channels may be zeros
   static constexpr int kResults = kCOut / 8;
   static constexpr bool kMayAdd = kStride == 1 && kCIn == kCOut;
 
@@ -63,8 +64,8 @@ struct Shape {
 
   // Words of a lane in a unit's operands. Pairs of words that an instruction takes stand at even places, if need be
   // twice: the compiler would copy them for every instruction.
-  static constexpr int kExpandWords = 2 * kCIn / 8;   // (word / 2, group, word % 2)
-  static constexpr int kProjectWords = 2 * kResults;  // (result, group)
+  static constexpr int kExpandWords = kExpands ? 2 * kCIn / 8 : 0;  // (word / 2, group, word % 2)
+  static constexpr int kProjectWords = 2 * kResults;                // (result, group)
   static constexpr int kTapWords = kStride == 1 ? 24 : 18;
   // In bytes. Words of all lanes stand by 16 bytes of each lane, the last two by 8; biases, which are the same in all
   // rows of the operands, by 16 of the lanes 0 to 3; taps by 16 of the lanes on the diagonals, others read zeros.
@@ -104,7 +105,8 @@ struct Shape {
 
   static_assert(kCIn == 16 || kCIn == 24 || kCIn == 32);
   static_assert(kStride == 1 || kStride == 2);
-  static_assert(kConfig.c_hidden % kUnit == 0 && kCOut % 8 == 0);
+  static_assert(kExpands || (kCIn == kUnit && kStride == 1));
+  static_assert(kConfig.c_hidden % 8 == 0 && kCOut % 8 == 0);
   static_assert(kSharedBytes <= kMostShared);
 
   /// Chunk `chunk` of 8 channels of the `row`th pixel of a class, so that 8 pixels' are in different banks.

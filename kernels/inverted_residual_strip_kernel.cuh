@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     Sums<S> sums;
     start<S>(a, weights + lane() % 4 * 16, patch, sums);
     const typename InputRow<S>::Addresses input = InputRow<S>::aim(patch);
-    if (bounds.all_rows()) {
+    if (!S::kExpands || bounds.all_rows()) {  // x itself is zeros outside the picture
       add_units<true>(a, input, bounds, weights, sums);
     } else {
       add_units<false>(a, input, bounds, weights, sums);

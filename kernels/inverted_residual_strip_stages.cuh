@@ -26,9 +26,10 @@ __device__ __forceinline__ void load_lane_words(std::uint32_t from, unsigned lan
 template <class S>
 struct ExpandWeights {
   std::uint32_t biases[2][4];  ///< of two neighbouring channels of each group, for both strips
-  std::uint32_t words[S::kExpandWords];
+  std::uint32_t words[S::kExpands ? S::kExpandWords : 1];
 
   __device__ __forceinline__ void load(std::uint32_t unit) {
+    if constexpr (!S::kExpands) return;
     const unsigned lane = inverted_strip::lane();
     load_lane_words<S::kExpandWords>(unit + S::kExpandAt, lane, words);
 #pragma unroll
@@ -156,14 +157,17 @@ struct HiddenRow {
         }
       }
     }
-    constexpr int kNext = 3 - S::kStride;  // classes that outputs need of the next row
+    append_next();
+  }
+
+  /// Without expand: the row of x.
+  __device__ __forceinline__ void take(const InputRow<S>& input) {
 #pragma unroll
-    for (int g = 0; g < 2; ++g) {
+    for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
-      for (int i = 0; i < 2 * kNext; ++i) {
-        words[g][kQuads - 1][i] = __shfl_down_sync(~0U, words[g][i / 4][i % 4], 4);
-      }
+      for (int i = 0; i < 4; ++i) words[i / 2][c / 2][c % 2 * 2 + i % 2] = input.pairs[c][0][i];
     }
+    append_next();
   }
 
   /// Adds row ky of the window to a row of outputs; row 0 starts it.
@@ -192,6 +196,18 @@ struct HiddenRow {
         const int word = S::kStride == 1 && j == 1 ? 2 : c * 2;
         inverted_small::multiply_add_half(sum[j][g], words[g][word / 4][word % 4], words[g][word / 4][word % 4 + 1],
                                           weights.lone_tap(g, ky, kx));
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void append_next() {
+    constexpr int kNext = 3 - S::kStride;  // classes that outputs need of the next row
+#pragma unroll
+    for (int g = 0; g < 2; ++g) {
+#pragma unroll
+      for (int i = 0; i < 2 * kNext; ++i) {
+        words[g][kQuads - 1][i] = __shfl_down_sync(~0U, words[g][i / 4][i % 4], 4);
       }
     }
   }
@@ -231,8 +247,12 @@ struct Sums {
     for (int row = 0; row < S::kPatchH; ++row) {
       if (row == 0) weights.load(all_weights, unit);
       HiddenRow<S> hidden;
-      hidden.template expand<kAllRows>(pixels, expand, bounds, row);
-      pixels.load(input, (row + 1) % S::kPatchH);
+      if constexpr (S::kExpands) {
+        hidden.template expand<kAllRows>(pixels, expand, bounds, row);
+      } else {
+        hidden.take(pixels);
+      }
+      if (S::kUnits > 1 || row + 1 < S::kPatchH) pixels.load(input, (row + 1) % S::kPatchH);
       __syncwarp();  // loads stay in their rows: the compiler would have all of the patch in registers
       if (row == S::kPatchH - 1) expand.load(next);
 #pragma unroll

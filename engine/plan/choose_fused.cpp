@@ -30,6 +30,10 @@ constexpr WholePictures kWholePictures[] = {
     {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
 
+// Not measured yet, so that only a name, or fused blocks that were asked for, bring them in.
+constexpr InvertedResidualVariant kNotByRule[] = {InvertedResidualVariant::StripS1Rows2C72N24,
+                                                  InvertedResidualVariant::StripS1Rows4C72N24};
+
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
   int pictures;
@@ -264,7 +268,13 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
   const auto runs = [&](const char* kernel, auto variants, const auto& params) {
     return any_runs(by_name_, kernel, variants, params, gpu_.compute_capability);
   };
-  const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
+  const auto variants = inverted_residual_variants();
+  const bool can_fuse = fused != nullptr && runs("inverted_residual", variants, *fused);
+  const bool by_rule =
+      can_fuse && std::any_of(variants.begin(), variants.end(), [&](InvertedResidualVariant variant) {
+        return std::find(std::begin(kNotByRule), std::end(kNotByRule), variant) == std::end(kNotByRule) &&
+               supports(variant, *fused, gpu_.compute_capability);
+      });
   const bool can_split =
       expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
   const auto form_named = by_name_.find("block");
@@ -278,7 +288,7 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
         std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
           return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
         });
-    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures);
+    const char* pays = by_rule ? BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures) : nullptr;
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
   if (can_split) {
@@ -289,8 +299,9 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
     if (why != nullptr) return {BlockForm::ExpandDepthwise, why};
   }
   if (const char* why = wanted(BlockForm::Layers, "", nullptr)) return {BlockForm::Layers, why};
-  return {BlockForm::Layers,
-          can_fuse || can_split ? "rule: three kernels are faster" : "no fused variant runs this shape"};
+  return {BlockForm::Layers, by_rule || can_split ? "rule: three kernels are faster"
+                             : can_fuse           ? "rule: no fused variant that is measured runs this shape"
+                                                  : "no fused variant runs this shape"};
 }
 
 }  // namespace mobicuda

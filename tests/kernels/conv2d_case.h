@@ -102,8 +102,24 @@ class Device {
         residual_(p.elem, data.residual) {}
 
   std::vector<float> run(Conv2dVariant variant) const {
+    return run(variant, [&](void*, cudaStream_t) { return residual_.data(); });
+  }
+
+  /// y is the residual, which the parameters must have.
+  std::vector<float> run_in_place(Conv2dVariant variant) const {
+    return run(variant, [&](void* y, cudaStream_t stream) -> const void* {
+      const std::size_t bytes = output_count(params_) * kernels::size_of(params_.elem);
+      check_cuda(cudaMemcpyAsync(y, residual_.data(), bytes, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+      return y;
+    });
+  }
+
+ private:
+  template <class Residual>
+  std::vector<float> run(Conv2dVariant variant, const Residual& residual) const {
     const auto enqueue = [&](void* out, const kernels::Launch& where) {
-      return kernels::conv2d(variant, params_, x_.data(), packed_.data(), bias_.floats(), residual_.data(), out, where);
+      const void* const added = residual(out, where.stream);
+      return kernels::conv2d(variant, params_, x_.data(), packed_.data(), bias_.floats(), added, out, where);
     };
     std::vector<float> y = run_kernel(params_.elem, output_count(params_), 0, enqueue);
     CHECK(x_.check_unchanged());
@@ -113,7 +129,6 @@ class Device {
     return y;
   }
 
- private:
   static GuardedBuffer pack(const Conv2dParams& p, const std::vector<float>& weight) {
     std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
     kernels::conv2d_pack(p, weight.data(), packed.data());
@@ -151,6 +166,7 @@ struct Oracles {
 /// Products of a sum, zeros that the variant computes with the others among them.
 inline std::int64_t products_of(Conv2dVariant variant, const Conv2dParams& p, const Oracle& oracle) {
   constexpr int kMatrixInputs = 16;
+  if (variant == Conv2dVariant::Stem3x3Split) return 2 * (oracle.products + 2);  // what splitting loses among them
   if (rounds_input(variant)) return std::int64_t{p.kernel_h} * kernels::round_up(p.kernel_w, 4) * 4;
   if (variant == Conv2dVariant::Grouped3x3) {
     return std::int64_t{p.kernel_h} * p.kernel_w * kernels::round_up(p.c_in / p.groups, kMatrixInputs);

@@ -1,0 +1,116 @@
+// The variants of conv2d on wgmma that share a tile's sum among blocks, or pass y through shared memory.
+#include <span>
+#include <string>
+
+#include "conv2d_case.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace conv2d_case;
+using enum Conv2dVariant;
+
+struct Layer {
+  int n, h, w, c_in, c_out, kernel, stride, groups;
+};
+
+Conv2dParams params_of(const Layer& layer) {
+  const int pad = layer.kernel / 2;
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.h, layer.w, layer.c_out, layer.stride);
+  p.c_in = layer.c_in;
+  p.groups = layer.groups;
+  p.kernel_h = p.kernel_w = layer.kernel;
+  p.pad_top = p.pad_left = pad;
+  p.out_h = output_extent(layer.h, layer.kernel, layer.stride, 1, pad, pad);
+  p.out_w = output_extent(layer.w, layer.kernel, layer.stride, 1, pad, pad);
+  return p;
+}
+
+/// Sums in the same order, so the same bits.
+constexpr std::pair<Conv2dVariant, Conv2dVariant> kTiles[] = {{Wgmma128x64x64Tile, Wgmma128x64x64},
+                                                              {Wgmma128x128x64Tile, Wgmma128x128x64},
+                                                              {Wgmma256x128x64Tile, Wgmma256x128x64}};
+constexpr Conv2dVariant kSplit[] = {Wgmma128x64x64S2,  Wgmma128x64x64S4,  Wgmma128x128x64S2,
+                                    Wgmma128x128x64S4, Wgmma256x128x64S2, Wgmma256x128x64S4};
+
+// 1 to 36 slices, for the stages behind them; pixels around a tile's and a warp's; columns around a panel's and a
+// tile's, and groups whose last tile reaches into the next one.
+constexpr Layer kBorders[] = {
+    {1, 1, 1, 8, 8, 1, 1, 1},       {1, 4, 4, 64, 64, 1, 1, 1},     {1, 3, 5, 128, 72, 1, 1, 1},
+    {3, 8, 16, 192, 136, 1, 1, 1},  {1, 129, 1, 256, 128, 1, 1, 1}, {2, 15, 17, 320, 200, 1, 1, 1},
+    {1, 255, 1, 448, 56, 1, 1, 1},  {7, 9, 7, 64, 264, 3, 1, 1},    {2, 14, 14, 256, 96, 3, 2, 1},
+    {2, 11, 9, 128, 144, 3, 1, 2},  {3, 7, 7, 192, 48, 1, 1, 3},    {3, 7, 7, 256, 328, 3, 1, 1},
+    {1, 28, 28, 128, 512, 1, 1, 1}, {3, 14, 14, 256, 512, 1, 1, 1}};
+
+TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of one that does not", "[sanitize]") {
+  std::uint32_t seed = 11000;
+  for (const Layer& layer : kBorders) {
+    for (const bool residual : {false, true}) {
+      Conv2dParams p = params_of(layer);
+      p.residual = residual;
+      p.bias = residual || layer.n % 2 == 0;
+      const Device device(p, random_data(p, seed += 10));
+      for (const auto& [tile, plain] : kTiles) {
+        CAPTURE(name(tile), p);
+        if (!supports(tile, p, compute_capability())) continue;
+        const std::vector<float> expected = device.run(plain);
+        REQUIRE(compare_bits(device.run(tile), expected));
+        if (residual) REQUIRE(compare_bits(device.run_in_place(tile), expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d: blocks that share sums on wgmma are right on borders and with few slices", "[sanitize]") {
+  std::uint32_t seed = 12000;
+  for (const Layer& layer : kBorders) {
+    Conv2dParams p = params_of(layer);
+    p.residual = true;
+    const Data data = random_data(p, seed += 10);
+    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for (const Conv2dVariant variant : kSplit) {
+      CAPTURE(name(variant), p);
+      if (!supports(variant, p, compute_capability())) continue;
+      const std::vector<float> y = device.run(variant);
+      REQUIRE(compare_elements(y, oracle.value, bounds_of(variant, p, oracle), shape));
+      REQUIRE(compare_bits(device.run_in_place(variant), y));
+    }
+  }
+}
+
+TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes, shared sums more blocks") {
+  constexpr int kHopper = 90;
+  Conv2dParams p = params_of({32, 7, 7, 512, 512, 3, 1, 1});
+  if (!supports(Wgmma128x128x64, p, kHopper)) return;  // built without sm_90a
+  Conv2dParams odd = p;
+  odd.c_out = 508;
+  Conv2dParams apart = params_of({1, 7, 7, 128, 48, 3, 1, 2});
+  for (const auto& [tile, plain] : kTiles) {
+    CAPTURE(name(tile));
+    CHECK(supports(tile, p, kHopper));
+    CHECK(!supports(tile, p, 100));
+    CHECK(!supports(tile, odd, kHopper));
+    CHECK(supports(plain, odd, kHopper));
+    for (const auto& [pitch, fits] : {std::pair{0, true}, {72, true}, {80, false}}) {
+      apart.y_pitch = pitch;
+      CHECK(supports(tile, apart, kHopper) == fits);
+      CHECK(supports(plain, apart, kHopper));
+    }
+    CHECK(name(tile) == std::string(name(plain)) + "_tile");
+    CHECK(conv2d_work(tile, p).blocks == conv2d_work(plain, p).blocks);
+  }
+  for (const Conv2dVariant variant : kSplit) {
+    CAPTURE(name(variant));
+    CHECK(supports(variant, p, kHopper));
+    CHECK(supports(variant, odd, kHopper));
+    const int blocks = conv2d_tile(variant).split_k;
+    CHECK(std::string(name(variant)).ends_with("_s" + std::to_string(blocks)));
+    CHECK(conv2d_work(variant, p).slices == 72 / blocks);
+  }
+  CHECK(conv2d_work(Wgmma128x128x64S4, p).blocks == 13 * 4 * 4);
+}
+
+}  // namespace
+}  // namespace mobicuda::test

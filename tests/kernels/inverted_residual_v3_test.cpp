@@ -1,0 +1,159 @@
+// The blocks of MobileNetV3 that have a fused variant of their own.
+#include <algorithm>
+#include <string_view>
+
+#include "kernels/inverted_residual_case.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace inverted_residual_case;
+
+constexpr Clip kRelu{0.0F, kInfinity};
+constexpr InvertedResidualLayer kBlocks[] = {
+    {"V3-1", 112, 16, 16, 16, 1}, {"V3-2", 112, 16, 64, 24, 2}, {"V3-3", 56, 24, 72, 24, 1}};
+
+InvertedResidualParams with_relu(InvertedResidualParams p) {
+  p.expand_clip = p.depthwise_clip = kRelu;
+  return p;
+}
+
+bool is_strip(InvertedResidualVariant variant) { return name(variant).starts_with("strip_"); }
+
+int count_strips(const InvertedResidualParams& p) {
+  int found = 0;
+  for_each_variant(p, [&](InvertedResidualVariant variant) { found += is_strip(variant) ? 1 : 0; });
+  return found;
+}
+
+void check_exact(const InvertedResidualParams& p, const Data& data, const Tensor& oracle, bool strips_only) {
+  const Device device(p, data);
+  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+  for_each_variant(p, [&](InvertedResidualVariant variant) {
+    if (!strips_only || is_strip(variant)) REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+  });
+}
+
+TEST_CASE("inverted_residual runs the blocks of MobileNetV3 in strips") {
+  if (compute_capability() < 90) MOBICUDA_SKIP("strips need sm_90");
+  for (const InvertedResidualLayer& layer : kBlocks) {
+    CAPTURE(layer.name);
+    InvertedResidualParams p = block(layer, 1);
+    REQUIRE(count_strips(p) >= 2);
+    REQUIRE(count_strips(with_relu(p)) == count_strips(p));
+    p.depthwise_clip.lo = -1.0F;
+    REQUIRE(count_strips(p) == 0);
+    p = block(layer, 1);
+    p.c_out += 8;
+    p.residual = false;
+    REQUIRE(count_strips(p) == 0);
+    p = block(layer, 1);
+    p.elem = Elem::F32;
+    REQUIRE(count_strips(p) == 0);
+  }
+}
+
+TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV3", "[large]") {
+  std::uint32_t seed = 9000;
+  for (const InvertedResidualLayer& layer : kBlocks) {
+    for (const int n : {1, 2}) {
+      CAPTURE(layer.name, n);
+      const InvertedResidualParams p = with_relu(block(layer, n));
+      REQUIRE(check_against_oracle(p, random_data(p, seed, n == 1)) > 0);
+      seed += 10;
+    }
+  }
+}
+
+TEST_CASE("inverted_residual equals the oracle on MobileNetV3's channels in other sizes", "[sanitize]") {
+  constexpr int kShapes = 60;
+  constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 13, 14, 15, 17, 29, 30};
+  Choice choose(17);
+  for (std::uint32_t i = 0; i < kShapes; ++i) {
+    const InvertedResidualLayer& layer = kBlocks[i % std::size(kBlocks)];
+    InvertedResidualParams p = block(1 + choose.upto(4), choose(kSizes), choose(kSizes), layer.c_in, layer.c_hidden,
+                                     layer.c_out, layer.stride);
+    p.pad_top = choose.upto(2);
+    p.pad_left = choose.upto(2);
+    p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(2));
+    p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(2));
+    if (p.out_h == 0 || p.out_w == 0) continue;
+    p.residual = p.stride == 1 && p.c_in == p.c_out && p.out_h == p.h && p.out_w == p.w && choose.flip();
+    p.expand_clip = kClips[1 + choose.upto(1)];
+    p.depthwise_clip = kClips[1 + choose.upto(1)];
+    p.project_clip = kClips[choose.upto(2)];
+    CAPTURE(i);
+    if (i % 2 == 0) {
+      p.project_clip = {-2048.0F, 2048.0F};
+      p.expand_clip = p.depthwise_clip = kRelu6;
+      const Data data = integer_data(p, 9100 + 10 * i);
+      check_exact(p, data, oracle_of(p, data), false);
+    } else {
+      check_against_oracle(p, random_data(p, 9100 + 10 * i, i % 4 != 1));
+    }
+  }
+}
+
+/// Three kernels would pass infinity on.
+TEST_CASE("inverted_residual bounds what ReLU leaves by the largest half in strips") {
+  constexpr float kLargestHalf = 65504.0F;
+  for (const InvertedResidualLayer& layer : kBlocks) {
+    CAPTURE(layer.name);
+    InvertedResidualParams p = block(1, 15, 17, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+    if (!p.expand) continue;
+    p.residual = false;
+    p.expand_clip = kRelu;
+    p.project_clip = {-2048.0F, 2048.0F};
+    Data data = integer_data(p, 9800);
+    for (float& x : data.x) x *= 8192.0F;
+    std::fill(data.expand_bias.begin(), data.expand_bias.end(), 0.0F);  // hidden values are exact in half
+    InvertedResidualParams bounded = p;
+    bounded.expand_clip.hi = kLargestHalf;
+    check_exact(p, data, oracle_of(bounded, data), true);
+  }
+}
+
+TEST_CASE("inverted_residual passes NaN on in MobileNetV3's channels", "[sanitize]") {
+  for (const InvertedResidualLayer& layer : kBlocks) {
+    CAPTURE(layer.name);
+    const InvertedResidualParams p = block(2, 15, 16, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+    Data data = random_data(p, 9900);
+    data.x[count_of(1, 7, 16, p.c_in) + 5] = kNan;
+    data.x[input_count(p) - 1] = kNan;
+    const Tensor oracle = oracle_of(p, data);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      REQUIRE(compare_elements(device.run(variant), oracle.value, oracle.bound, shape));
+    });
+  }
+}
+
+TEST_CASE("inverted_residual gives pictures of MobileNetV3's channels the same bits in any batch and every time") {
+  constexpr int kPictures = 70;  // more strips than a GPU runs at once
+  for (const InvertedResidualLayer& layer : kBlocks) {
+    CAPTURE(layer.name);
+    const InvertedResidualParams p =
+        with_relu(block(kPictures, 30, 29, layer.c_in, layer.c_hidden, layer.c_out, layer.stride));
+    InvertedResidualParams one = p;
+    one.n = 1;
+    const std::size_t size = input_count(one);
+    const Data all = random_data(p, 9950);
+    const Device device(p, all);
+    for_each_variant(p, [&](InvertedResidualVariant variant) {
+      const std::vector<float> y = device.run(variant);
+      REQUIRE(compare_bits(device.run(variant), y));
+      for (const std::size_t n : {0, 13, kPictures - 1}) {
+        Data alone = all;
+        const auto from = all.x.begin() + static_cast<std::ptrdiff_t>(n * size);
+        alone.x.assign(from, from + static_cast<std::ptrdiff_t>(size));
+        CAPTURE(n);
+        const std::span<const float> in_batch(y.data() + n * output_count(one), output_count(one));
+        REQUIRE(compare_bits(Device(one, alone).run(variant), in_batch));
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace mobicuda::test
