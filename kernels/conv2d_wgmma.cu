@@ -17,7 +17,6 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
-using conv_wgmma::End;
 using conv_wgmma::kSliceK;
 using conv_wgmma::Shape;
 
@@ -77,7 +76,7 @@ bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CU
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, config.blocks, true}; }
+constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1, true}; }
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
@@ -111,7 +110,7 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   a.tap_slices = ceil_div(a.group_in, kSliceK);
   a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
   const int pictures = a.m / (p.out_h * p.out_w);
-  if constexpr (S::kEnd == End::Tile) {
+  if constexpr (S::kTile) {
     if (!encode_tile(a, a.y_pitch, conv_wgmma::kWarpRows, a.y, a.result)) return false;
     if (a.residual != nullptr && !encode_tile(a, a.c_out, S::kBm, a.residual, a.added)) return false;
   }
@@ -123,27 +122,12 @@ cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
   if (const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes); status != cudaSuccess) return status;
-  cudaLaunchAttribute attributes[2]{};
-  cudaLaunchConfig_t config{};
-  config.blockDim = dim3(conv_wgmma::kBlockThreads);
-  config.dynamicSmemBytes = S::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  if constexpr (S::kBlocks > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {static_cast<unsigned>(S::kBlocks), 1, 1};
-  }
-  if (where.programmatic) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-  }
-  return conv_gemm::for_each_gemm_chunk(p, tile_of(kConfig), buffers,
-                                        [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
-                                          typename S::Arguments a{};
-                                          if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
-                                          config.gridDim = dim3(blocks);
-                                          return cudaLaunchKernelEx(&config, kernel, a);
-                                        });
+  return conv_gemm::for_each_gemm_chunk(
+      p, tile_of(kConfig), buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
+        typename S::Arguments a{};
+        if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
+        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kBlockThreads), S::kSharedBytes, where, a);
+      });
 }
 
 template <Config kConfig>
@@ -179,21 +163,15 @@ namespace {
 
 // clang-format off
 constexpr Conv2dEntry kEntries[] = {
-    //                                                                          bm   bn  stages  min_blocks  blocks  tile
+    //                                                                          bm   bn  stages  min_blocks  tile
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",           {128,  64,      4,          2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64",         {128, 128,      3,          2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",           {256,  64,      5,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64",         {256, 128,      4,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64",         {128, 256,      4,          1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S2, "wgmma_128x64x64_s2",      {128,  64,      4,          2,      2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S4, "wgmma_128x64x64_s4",      {128,  64,      4,          2,      4}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S2, "wgmma_128x128x64_s2",    {128, 128,      3,          2,      2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S4, "wgmma_128x128x64_s4",    {128, 128,      3,          2,      4}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64S2, "wgmma_256x128x64_s2",    {256, 128,      4,          1,      2}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64S4, "wgmma_256x128x64_s4",    {256, 128,      4,          1,      4}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,      1, true}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,      1, true}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,      1, true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,    true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,    true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,    true}),
 };
 // clang-format on
 

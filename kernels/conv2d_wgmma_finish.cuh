@@ -3,7 +3,6 @@
 
 #include <cuda_fp16.h>
 
-#include "conv2d_gemm_finish.cuh"
 #include "conv2d_wgmma_shape.cuh"
 
 namespace mobicuda::kernels::conv_wgmma {
@@ -25,28 +24,13 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace&
   }
 }
 
-/// Puts the sums of 64 rows, of which `row` is the thread's first, into shared memory.
-template <class S>
-__device__ __forceinline__ void put_sums(float* shared, int row, const float (&sums)[S::kSums]) {
-  float* const to = shared + row * S::kSumPitch + threadIdx.x % 4 * 2;
-#pragma unroll
-  for (int block = 0; block < S::kSums / 4; ++block) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      *reinterpret_cast<float2*>(to + half * 8 * S::kSumPitch + block * 8) =
-          make_float2(sums[block * 4 + half * 2], sums[block * 4 + half * 2 + 1]);
-    }
-  }
-}
-
 /// For the thread that fills the ring: brings what is added to the tile into the stages behind those of the slices.
 /// Where nothing is added it only says that they are free.
 template <class S>
-__device__ __forceinline__ void fill_tile(const TileArguments& a, const TilePlace& place, const Ring& ring,
-                                          int slices) {
+__device__ __forceinline__ void fill_tile(const TileArguments& a, const TilePlace& place, const Ring& ring) {
 #pragma unroll
   for (int i = 0; i < S::kTileStages; ++i) {
-    const int step = slices + i;
+    const int step = a.slices + i;
     const int stage = step % S::kStages;
     const std::uint32_t full = ring.full + stage * 8;
     constexpr int kLast = S::kPanels - (S::kTileStages - 1) * S::kStagePanels;

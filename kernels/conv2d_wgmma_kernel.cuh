@@ -1,9 +1,8 @@
 // Convolution as an implicit matrix product with wgmma (half, float sums). A block computes a tile of kBm output pixels
 // x kBn channels of one group. One thread fills a ring in shared memory by tensor copies: a slice of A is 64 channels
 // of kBm windows at one tap, as the copy engine gathers them from the image; a slice of B is 64 rows of the packed
-// weights. Two groups of four warps have half of the rows each. Blocks of a cluster may share a tile's slices; the tile
-// of y may pass through shared memory: conv2d_wgmma_finish.cuh.
-// Shared memory: the ring, then its barriers; at the end, sums or the tile of y in the ring.
+// weights. Two groups of four warps have half of the rows each. The tile of y may pass through shared memory:
+// conv2d_wgmma_finish.cuh. Shared memory: the ring, then its barriers; at the end the tile of y in the ring.
 #pragma once
 
 #include "conv2d_wgmma_finish.cuh"
@@ -27,8 +26,7 @@ __device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace
 
 /// What the thread that fills the ring does.
 template <class S>
-__device__ __forceinline__ void fill(const typename S::Arguments& a, const TilePlace& place, const Ring& ring,
-                                     const Part& part) {
+__device__ __forceinline__ void fill(const typename S::Arguments& a, const TilePlace& place, const Ring& ring) {
   std::uint32_t pixel;
   std::uint32_t ox;
   const auto n = static_cast<int>(a.of_picture.divide(static_cast<std::uint32_t>(place.m0), pixel));
@@ -36,39 +34,37 @@ __device__ __forceinline__ void fill(const typename S::Arguments& a, const TileP
   const int y = oy * a.stride_h - a.pad_top;
   const int x = static_cast<int>(ox) * a.stride_w - a.pad_left;
   const auto copy_a = [&](int stage, int step) {
-    const int slice = part.first + step;
-    const int tap = slice / a.tap_slices;
-    const int ci = (slice - tap * a.tap_slices) * kSliceK;
+    const int tap = step / a.tap_slices;
+    const int ci = (step - tap * a.tap_slices) * kSliceK;
     const int ky = tap / a.kernel_w;
     const int kx = tap - ky * a.kernel_w;
     copy_pixels(ring.stages + stage * S::kStageBytes, a.pixels, place.group * a.group_in + ci, x, y, n,
                 kx * a.dilation_w, ky * a.dilation_h, ring.full + stage * 8);
   };
-  const int early = min(S::kStages, part.count);
+  const int early = min(S::kStages, a.slices);
 #pragma unroll 1
-  for (int step = 0; step < early; ++step) copy_weights<S>(a, place, ring, step, part.first + step);
+  for (int step = 0; step < early; ++step) copy_weights<S>(a, place, ring, step, step);
   wait_for_predecessor();
 #pragma unroll 1
   for (int step = 0; step < early; ++step) copy_a(step, step);
   int stage = 0;
   std::uint32_t parity = 0;
 #pragma unroll 1
-  for (int step = early; step < part.count; ++step) {
+  for (int step = early; step < a.slices; ++step) {
     wait_for(ring.empty + stage * 8, parity);
-    copy_weights<S>(a, place, ring, stage, part.first + step);
+    copy_weights<S>(a, place, ring, stage, step);
     copy_a(stage, step);
     if (++stage == S::kStages) {
       stage = 0;
       parity ^= 1U;
     }
   }
-  if constexpr (S::kEnd == End::Tile) fill_tile<S>(a, place, ring, part.count);
+  if constexpr (S::kTile) fill_tile<S>(a, place, ring);
 }
 
-/// What the groups of warps do; `shared` is the ring.
+/// What the groups of warps do.
 template <class S>
-__device__ __forceinline__ void multiply(const typename S::Arguments& a, const TilePlace& place, const Ring& ring,
-                                         const Part& part, [[maybe_unused]] unsigned char* shared) {
+__device__ __forceinline__ void multiply(const typename S::Arguments& a, const TilePlace& place, const Ring& ring) {
   constexpr std::uint32_t kNextPanel = S::kPanelBytes / 16;
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -78,15 +74,9 @@ __device__ __forceinline__ void multiply(const typename S::Arguments& a, const T
   int before = 0;
   std::uint32_t parity = 0;
 #pragma unroll
-  for (int i = 0; i < S::kRowBlocks; ++i) {
-    if constexpr (S::kEnd == End::Cluster) {
-#pragma unroll
-      for (float& sum : sums[i]) sum = 0.0F;  // there may be fewer slices than blocks
-    }
-    settle(sums[i]);
-  }
+  for (int i = 0; i < S::kRowBlocks; ++i) settle(sums[i]);
 #pragma unroll 1
-  for (int step = 0; step < part.count; ++step) {
+  for (int step = 0; step < a.slices; ++step) {
     wait_for(ring.full + stage * 8, parity);
     const std::uint32_t rows = (own_rows + stage * S::kStageBytes) >> 4U | 1U << 16U;
     const std::uint32_t columns = (ring.stages + stage * S::kStageBytes + S::kABytes) >> 4U | kNextPanel << 16U;
@@ -112,19 +102,11 @@ __device__ __forceinline__ void multiply(const typename S::Arguments& a, const T
 #pragma unroll
   for (int i = 0; i < S::kRowBlocks; ++i) settle(sums[i]);
   const int warp_row = group * S::kRowBlocks * 64 + static_cast<int>(threadIdx.x % kGroupThreads / 32) * kWarpRows;
-  if constexpr (S::kEnd == End::Tile) {
+  if constexpr (S::kTile) {
     finish_in_tile<S>(a, place, ring, warp_row, sums, stage, parity);
   } else {
-    const int row = warp_row + lane / 4;
-    if constexpr (S::kEnd == End::Cluster) sync_groups(1, S::kThreads);  // nobody reads slices any more
 #pragma unroll
-    for (int i = 0; i < S::kRowBlocks; ++i) {
-      if constexpr (S::kEnd == End::Cluster) {
-        put_sums<S>(reinterpret_cast<float*>(shared), row + i * 64, sums[i]);
-      } else {
-        finish_rows(a, place, place.m0 + row + i * 64, sums[i]);
-      }
-    }
+    for (int i = 0; i < S::kRowBlocks; ++i) finish_rows(a, place, place.m0 + warp_row + i * 64 + lane / 4, sums[i]);
   }
 }
 
@@ -135,14 +117,11 @@ __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
   const std::uint32_t stages = shared_address(shared);
   const std::uint32_t full = stages + S::kRingBytes;
   const Ring ring{stages, full, full + S::kStages * 8};
-  const int rank = static_cast<int>(blockIdx.x) % S::kBlocks;
-  const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x) / S::kBlocks);
-  const int first = rank * a.slices / S::kBlocks;
-  const Part part{first, (rank + 1) * a.slices / S::kBlocks - first};
+  const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x));
   if (threadIdx.x == kGroups * kGroupThreads) {
     prefetch(a.weights);
     prefetch(a.pixels);
-    if constexpr (S::kEnd == End::Tile) {
+    if constexpr (S::kTile) {
       prefetch(a.result);
       if (a.residual != nullptr) prefetch(a.added);
     }
@@ -154,17 +133,10 @@ __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
   }
   __syncthreads();
   if (threadIdx.x == kGroups * kGroupThreads) {
-    fill<S>(a, place, ring, part);
+    fill<S>(a, place, ring);
   } else {
     wait_for_predecessor();
-    if (threadIdx.x < kGroups * kGroupThreads) multiply<S>(a, place, ring, part, shared);
-  }
-  if constexpr (S::kEnd == End::Cluster) {
-    sync_blocks();
-    if (threadIdx.x < S::kThreads) {
-      conv_gemm::finish_tile<S, true>(a, place, reinterpret_cast<const float*>(shared), rank);
-    }
-    sync_blocks();  // others may still read this block's sums
+    if (threadIdx.x < kGroups * kGroupThreads) multiply<S>(a, place, ring);
   }
 }
 

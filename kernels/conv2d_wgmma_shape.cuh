@@ -30,15 +30,11 @@ struct TileArguments : Arguments {
   CUtensorMap result;  ///< y
 };
 
-/// How sums become y: by each thread, by all blocks of a cluster that share them, or as a tile in shared memory.
-enum class End { Threads, Cluster, Tile };
-
 struct Config {
   int bm, bn;
   int stages;
-  int min_blocks;  ///< per multiprocessor
-  int blocks = 1;  ///< of a cluster, which share the sum
-  bool tile = false;
+  int min_blocks;     ///< per multiprocessor
+  bool tile = false;  ///< y passes through shared memory, else each thread writes what it has
 };
 
 template <Config kConfig>
@@ -47,8 +43,7 @@ struct Shape {
   static constexpr int kBn = kConfig.bn;
   static constexpr int kStages = kConfig.stages;
   static constexpr int kMinBlocks = kConfig.min_blocks;
-  static constexpr int kBlocks = kConfig.blocks;
-  static constexpr End kEnd = kConfig.tile ? End::Tile : kBlocks > 1 ? End::Cluster : End::Threads;
+  static constexpr bool kTile = kConfig.tile;
   static constexpr int kPanels = kBn / kPanelColumns;      ///< of B and of y
   static constexpr int kPanelBytes = kSliceK * kRowBytes;  ///< 64 columns of a slice of B
   static constexpr int kABytes = kBm * kRowBytes;
@@ -59,29 +54,17 @@ struct Shape {
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);
 
-  // As conv_gemm::finish_tile() takes them.
-  static constexpr int kThreads = kGroups * kGroupThreads;
-  static constexpr int kWarpsK = 1;
-  static constexpr int kSumPitch = kBn + 8;  // floats, so that four rows of sums lie in different banks
-  static_assert(kEnd != End::Cluster || kBm * kSumPitch * 4 <= kRingBytes);
-  static_assert(kEnd != End::Tile || kBlocks == 1);
-
   // The tile of y lies in stages of the ring, panel by panel.
   static constexpr int kTilePanelBytes = kBm * kRowBytes;
   static constexpr int kStagePanels = kStageBytes / kTilePanelBytes;
-  static constexpr int kTileStages = kEnd == End::Tile ? (kPanels + kStagePanels - 1) / kStagePanels : 0;
+  static constexpr int kTileStages = kTile ? (kPanels + kStagePanels - 1) / kStagePanels : 0;
   static_assert(kTileStages < kStages);  // the last slice's stage is not given back
 
-  using Arguments = std::conditional_t<kEnd == End::Tile, TileArguments, conv_wgmma::Arguments>;
+  using Arguments = std::conditional_t<kTile, TileArguments, conv_wgmma::Arguments>;
 };
 
 struct Ring {
   std::uint32_t stages, full, empty;
-};
-
-/// The slices that a block adds up.
-struct Part {
-  int first, count;
 };
 
 }  // namespace mobicuda::kernels::conv_wgmma

@@ -1,6 +1,6 @@
 // Depthwise convolution, NHWC: variants, limits, packing, launch.
-// Direct: depthwise_conv_direct.cuh. Strips: depthwise_conv_strip.cuh, without shared memory. Ring:
-// depthwise_conv_ring.cuh. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
+// Direct: depthwise_conv_direct.cuh. Strips: depthwise_conv_strip.cuh.
+// No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
 
 #include "depthwise_conv.h"
 
@@ -10,7 +10,6 @@
 #include <cuda_fp16.h>
 
 #include "depthwise_conv_direct.cuh"
-#include "depthwise_conv_ring.cuh"
 #include "depthwise_conv_strip.cuh"
 #include "variant_table.h"
 
@@ -94,25 +93,6 @@ cudaError_t launch_strip(const DepthwiseConvParams& p, const Buffers& buffers, c
   return launch_kernel<T>(kernel, depthwise::kStripMaxThreads, p, tile_of<S>(p.elem), buffers, where);
 }
 
-constexpr DepthwiseConvTile kRingTile{depthwise::kRingRows, depthwise::kRingColumns, depthwise::kRingChannels};
-
-/// An item is a warp.
-cudaError_t launch_ring(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
-  const auto kernel = p.stride_h == 1 ? depthwise::ring_kernel<1> : depthwise::ring_kernel<2>;
-  Arguments a = arguments(p);
-  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
-  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
-  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
-    a.grid = items;
-    const dim3 grid((items.items + depthwise::kRingWarps - 1) / depthwise::kRingWarps);
-    return launch(kernel, grid, dim3(depthwise::kRingThreads), 0, where, a,
-                  static_cast<const __half*>(buffers.x) + first * x_picture, static_cast<const __half*>(buffers.packed),
-                  buffers.bias, static_cast<__half*>(buffers.y) + first * y_picture);
-  };
-  return for_each_chunk(p.n, ceil_div(p.out_h, kRingTile.rows), ceil_div(p.out_w, kRingTile.columns),
-                        ceil_div(p.c, kRingTile.channels), launch_chunk);
-}
-
 using LaunchFunction = cudaError_t (*)(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where);
 
 struct Entry {
@@ -149,6 +129,7 @@ constexpr Entry kEntries[] = {
     strip<Strip<3, 4, 2, 16, 1, 3>>(Variant::Strip4x2B16, "strip3x3_4x2_b16"),
     strip<Strip<3, 4, 4,  8, 1, 3>>(Variant::Strip4x4B8, "strip3x3_4x4_b8"),
     strip<Strip<3, 7, 1, 16, 1, 3>>(Variant::Strip7x1B16, "strip3x3_7x1_b16"),
+    strip<Strip<3, 7, 2,  8, 3, 4>>(Variant::Strip7x2B8, "strip3x3_7x2_b8"),
     strip<Strip<3, 7, 2, 16, 1, 2>>(Variant::Strip7x2B16, "strip3x3_7x2_b16"),
     strip<Strip<5, 1, 1,  8, 5, 4>>(Variant::Window5Strip1x1B8, "strip5x5_1x1_b8"),
     strip<Strip<5, 2, 2,  8, 2, 3>>(Variant::Window5Strip2x2B8, "strip5x5_2x2_b8"),
@@ -158,9 +139,6 @@ constexpr Entry kEntries[] = {
     strip<Strip<5, 4, 4,  8, 1, 2>>(Variant::Window5Strip4x4B8, "strip5x5_4x4_b8"),
     strip<Strip<5, 7, 2,  8, 1, 3>>(Variant::Window5Strip7x2B8, "strip5x5_7x2_b8"),
     strip<Strip<5, 7, 4,  8, 1, 2>>(Variant::Window5Strip7x4B8, "strip5x5_7x4_b8"),
-    {Variant::Ring3x3, "ring3x3_14x8", 3, {{}, kRingTile, {}}, {nullptr, launch_ring, nullptr}},
-    strip<Strip<3, 4, 2,  8, 3, 4>>(Variant::Strip4x2B8, "strip3x3_4x2_b8"),
-    strip<Strip<3, 7, 2,  8, 3, 4>>(Variant::Strip7x2B8, "strip3x3_7x2_b8"),
 };
 // clang-format on
 

@@ -15,7 +15,6 @@ namespace mobicuda::kernels {
 
 /// Direct runs everything. The strips run 3x3 or 5x5 (Window5) windows of dilation 1 with stride 1 or 2; StripRxQ is
 /// the output a thread computes (rows x columns), the suffix the bytes of channels in one access.
-/// Ring3x3: 3x3, half, channels a multiple of 32, input rows through shared memory.
 /// docs/kernels/depthwise_conv.md says which to use when.
 enum class DepthwiseConvVariant : std::uint8_t {
   Direct,
@@ -26,6 +25,7 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Strip4x2B16,
   Strip4x4B8,
   Strip7x1B16,
+  Strip7x2B8,
   Strip7x2B16,
   Window5Strip1x1B8,
   Window5Strip2x2B8,
@@ -35,9 +35,6 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Window5Strip4x4B8,
   Window5Strip7x2B8,
   Window5Strip7x4B8,
-  Ring3x3,
-  Strip4x2B8,
-  Strip7x2B8,
 };
 
 struct DepthwiseConvParams {

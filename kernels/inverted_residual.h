@@ -62,13 +62,10 @@ enum class InvertedResidualVariant : std::uint8_t {
   Cluster8K160N320,
   // inverted_residual_strip: stride, output rows of a warp, hidden channels, output channels; Plain: without expand.
   StripPlainRows2C16N16,
-  StripPlainRows4C16N16,
   StripPlainRows7C16N16,
   StripS2Rows2C64N24,
-  StripS2Rows4C64N24,
   StripS2Rows2C96N24,
   StripS1Rows2C72N24,
-  StripS1Rows4C72N24,
   StripS1Rows2C144N24,
   StripS1Rows4C144N24,
   StripS2Rows2C144N32,

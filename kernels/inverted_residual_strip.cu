@@ -157,13 +157,10 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 constexpr InvertedResidualEntry kEntries[] = {
     //           channels     stride rows warps blocks
     entry<Config{16,  16, 16,  1,     2,   4,    4}>(Variant::StripPlainRows2C16N16, "strip_plain_rows2_c16_n16"),
-    entry<Config{16,  16, 16,  1,     4,   4,    3}>(Variant::StripPlainRows4C16N16, "strip_plain_rows4_c16_n16"),
     entry<Config{16,  16, 16,  1,     7,   4,    2}>(Variant::StripPlainRows7C16N16, "strip_plain_rows7_c16_n16"),
     entry<Config{16,  64, 24,  2,     2,   4,    2}>(Variant::StripS2Rows2C64N24, "strip_s2_rows2_c64_n24"),
-    entry<Config{16,  64, 24,  2,     4,   4,    2}>(Variant::StripS2Rows4C64N24, "strip_s2_rows4_c64_n24"),
     entry<Config{16,  96, 24,  2,     2,   4,    2}>(Variant::StripS2Rows2C96N24, "strip_s2_rows2_c96_n24"),
     entry<Config{24,  72, 24,  1,     2,   8,    1}>(Variant::StripS1Rows2C72N24, "strip_s1_rows2_c72_n24"),
-    entry<Config{24,  72, 24,  1,     4,   8,    1}>(Variant::StripS1Rows4C72N24, "strip_s1_rows4_c72_n24"),
     entry<Config{24, 144, 24,  1,     2,   8,    1}>(Variant::StripS1Rows2C144N24, "strip_s1_rows2_c144_n24"),
     entry<Config{24, 144, 24,  1,     4,   8,    1}>(Variant::StripS1Rows4C144N24, "strip_s1_rows4_c144_n24"),
     entry<Config{24, 144, 32,  2,     2,   8,    1}>(Variant::StripS2Rows2C144N32, "strip_s2_rows2_c144_n32"),

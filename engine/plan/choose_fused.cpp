@@ -30,10 +30,6 @@ constexpr WholePictures kWholePictures[] = {
     {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
 
-// Not measured yet, so that only a name, or fused blocks that were asked for, bring them in.
-constexpr InvertedResidualVariant kNotByRule[] = {InvertedResidualVariant::StripS1Rows2C72N24,
-                                                  InvertedResidualVariant::StripS1Rows4C72N24};
-
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
   int pictures;
@@ -47,7 +43,7 @@ constexpr PicturesAtOnce kImage7[] = {
     {24, InvertedResidualVariant::Image7P1Cluster4N160, InvertedResidualVariant::Image7P1Cluster4N320},
     {36, InvertedResidualVariant::Image7P1HalvesCluster3N160, InvertedResidualVariant::Image7P1Cluster3N320},
     {64, InvertedResidualVariant::Image7P1HalvesCluster2N160, InvertedResidualVariant::Image7P1Cluster2N320},
-    {128, InvertedResidualVariant::Image7P1HalvesCluster2N160, InvertedResidualVariant::Image7P1Cluster1N320}};
+    {128, InvertedResidualVariant::Image7P2Cluster2N160, InvertedResidualVariant::Image7P1Cluster1N320}};
 
 // An inverted residual block's output seen as tiles. The thresholds are measured: docs/performance.md.
 class BlockShape {
@@ -78,6 +74,7 @@ class BlockShape {
 
  private:
   static constexpr int kNarrow = 192;        // hidden channels
+  static constexpr int kVeryNarrow = 16;     // of a block without expansion
   static constexpr int kLargePicture = 100;  // output pixels
 
   static constexpr const char* kNarrowPays = "rule: a narrow hidden tensor stays on the multiprocessor";
@@ -86,6 +83,7 @@ class BlockShape {
   const char* why_fuse_half() const {
     // Without an expansion there is less to save: only where the launches count, or the traffic.
     if (!params_.expand) {
+      if (params_.c_hidden <= kVeryNarrow) return kNarrowPays;
       if (waves(14, 14) <= 1) return "rule: few pixels, one launch";
       return waves(14, 14) >= 8 ? "rule: many pixels, less traffic" : nullptr;
     }
@@ -124,6 +122,8 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(8, 8) > 3, {StripS2Rows2C144N32, StripS1Rows2C192N32});
   prefer(shape.waves(8, 8) > 2.5, {StripS1Rows2C144N24});
   prefer(shape.waves(8, 8) > 1.4, {StripS2Rows1C192N64});
+  prefer(shape.waves(8, 8) > 8, {StripPlainRows7C16N16});
+  prefer(true, {StripPlainRows2C16N16, StripS2Rows2C64N24, StripS1Rows2C72N24});
   prefer(true, {SmallS2Tile4x8C96N24Slice48});
   prefer(shape.waves(4, 8) > 4, {SmallS1Tile8x8C144N24});
   prefer(shape.waves(4, 8) > 1.5, {SmallS1Tile4x8C192N32});
@@ -199,7 +199,8 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   const auto form = by_name_.find("head");
   const bool wanted = form != by_name_.end()
                           ? form->second == name(BlockForm::Fused)
-                          : by_name_.contains("pointwise_pool") || params.n <= kFew || params.n >= kMany ||
+                          : by_name_.contains("pointwise_pool") || params.n <= kFew ||
+                                (params.n >= kMany && supports(Pictures2N128, params, gpu_.compute_capability)) ||
                                 supports(WgmmaN128, params, gpu_.compute_capability);
   if (!runs || !wanted) return std::nullopt;
   std::vector<PointwisePoolVariant> preferred;
@@ -268,13 +269,7 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
   const auto runs = [&](const char* kernel, auto variants, const auto& params) {
     return any_runs(by_name_, kernel, variants, params, gpu_.compute_capability);
   };
-  const auto variants = inverted_residual_variants();
-  const bool can_fuse = fused != nullptr && runs("inverted_residual", variants, *fused);
-  const bool by_rule =
-      can_fuse && std::any_of(variants.begin(), variants.end(), [&](InvertedResidualVariant variant) {
-        return std::find(std::begin(kNotByRule), std::end(kNotByRule), variant) == std::end(kNotByRule) &&
-               supports(variant, *fused, gpu_.compute_capability);
-      });
+  const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
   const bool can_split =
       expand_depthwise != nullptr && runs("expand_depthwise", expand_depthwise_variants(), *expand_depthwise);
   const auto form_named = by_name_.find("block");
@@ -288,7 +283,7 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
         std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
           return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
         });
-    const char* pays = by_rule ? BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures) : nullptr;
+    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures);
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
   if (can_split) {
@@ -299,9 +294,8 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
     if (why != nullptr) return {BlockForm::ExpandDepthwise, why};
   }
   if (const char* why = wanted(BlockForm::Layers, "", nullptr)) return {BlockForm::Layers, why};
-  return {BlockForm::Layers, by_rule || can_split ? "rule: three kernels are faster"
-                             : can_fuse           ? "rule: no fused variant that is measured runs this shape"
-                                                  : "no fused variant runs this shape"};
+  return {BlockForm::Layers,
+          can_fuse || can_split ? "rule: three kernels are faster" : "no fused variant runs this shape"};
 }
 
 }  // namespace mobicuda

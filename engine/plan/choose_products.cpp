@@ -12,50 +12,54 @@ namespace {
 using kernels::Conv2dVariant;
 
 /// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
-/// fixed_us + rounds * tile_us + slices * max(rounds * slice_us, latency_us).
+/// fixed_us + rounds * (tile_us + residual_us, where there is one) + slices * max(rounds * slice_us, latency_us).
+/// With wgmma no less than what reading all slices from L2 takes.
 struct ProductTime {
   Conv2dVariant variant;
   double fixed_us, tile_us, slice_us, latency_us;
+  double residual_us = 0;
 };
 
-// Fitted to the layers of bench/kernels/conv2d_bench.cpp on an H100; docs/kernels/conv2d.md says how well.
+// Fitted to layers of networks on an H100; docs/kernels/conv2d.md says how well.
 // clang-format off
 constexpr ProductTime kTimes[] = {
-    {Conv2dVariant::Mma128x128x64,   4.75, 2.0, 0.64, 0.70},
-    {Conv2dVariant::Mma128x64x64,    3.00, 1.0, 0.38, 0.48},
-    {Conv2dVariant::Mma64x64x64,     2.25, 0.6, 0.24, 0.32},
-    {Conv2dVariant::Mma64x64x64S2,   1.50, 2.0, 0.22, 0.32},
-    {Conv2dVariant::Mma64x64x64S4,   2.50, 2.0, 0.24, 0.28},
-    {Conv2dVariant::Mma64x64x64S8,   2.75, 2.0, 0.30, 0.30},
-    {Conv2dVariant::Mma64x32x64,     1.75, 0.6, 0.16, 0.24},
-    {Conv2dVariant::Mma64x32x64S2,   3.25, 0.3, 0.24, 0.24},
-    {Conv2dVariant::Mma64x32x64S4,   2.75, 2.0, 0.10, 0.20},
-    {Conv2dVariant::Mma32x32x64,     1.50, 0.6, 0.10, 0.18},
-    {Conv2dVariant::Mma32x32x64S4,   2.00, 2.0, 0.10, 0.24},
-    {Conv2dVariant::Wgmma128x64x64,  1.50, 1.5, 0.32, 0.38},
-    {Conv2dVariant::Wgmma128x128x64, 1.75, 2.0, 0.42, 0.48},
-    {Conv2dVariant::Wgmma256x64x64,  1.50, 5.0, 0.44, 0.44},
-    {Conv2dVariant::Wgmma256x128x64, 0.00, 8.0, 0.70, 0.70},
-    {Conv2dVariant::Wgmma128x256x64, 0.00, 8.0, 0.70, 0.70},
+    {Conv2dVariant::Mma128x128x64,       4.75, 2.0, 0.64, 0.70},
+    {Conv2dVariant::Mma128x64x64,        3.00, 1.0, 0.38, 0.48},
+    {Conv2dVariant::Mma128x32x64,        0.50, 1.0, 0.27, 0.45},
+    {Conv2dVariant::Mma64x64x64,         2.25, 0.6, 0.24, 0.32},
+    {Conv2dVariant::Mma64x64x64S2,       1.50, 2.0, 0.22, 0.32},
+    {Conv2dVariant::Mma64x64x64S4,       2.50, 2.0, 0.24, 0.28},
+    {Conv2dVariant::Mma64x64x64S8,       2.75, 2.0, 0.30, 0.30},
+    {Conv2dVariant::Mma64x32x64,         1.75, 0.6, 0.16, 0.24},
+    {Conv2dVariant::Mma64x32x64S2,       3.25, 0.3, 0.24, 0.24},
+    {Conv2dVariant::Mma64x32x64S4,       2.75, 2.0, 0.10, 0.20},
+    {Conv2dVariant::Mma32x32x64,         1.50, 0.6, 0.10, 0.18},
+    {Conv2dVariant::Mma32x32x64S4,       2.00, 2.0, 0.10, 0.24},
+    {Conv2dVariant::Wgmma128x64x64,      0.50, 1.7, 0.29, 0.36, 0.5},
+    {Conv2dVariant::Wgmma128x128x64,     1.25, 2.4, 0.32, 0.46, 0.8},
+    {Conv2dVariant::Wgmma256x64x64,      0.00, 3.5, 0.50, 0.50, 2.6},
+    {Conv2dVariant::Wgmma256x128x64,     0.00, 7.3, 0.59, 0.59, 0.8},
+    {Conv2dVariant::Wgmma128x256x64,     0.50, 6.9, 0.59, 0.59, 1.2},
+    {Conv2dVariant::Wgmma128x64x64Tile,  1.00, 1.1, 0.26, 0.36, 0.3},
+    {Conv2dVariant::Wgmma128x128x64Tile, 0.25, 2.1, 0.33, 0.45, 1.0},
+    {Conv2dVariant::Wgmma256x128x64Tile, 0.25, 4.7, 0.57, 0.57, 0.3},
 };
 // clang-format on
 
-/// From so many bytes on the input and the output of a layer are not in the L2 cache, and every kernel waits for them.
-constexpr double kCachedBytes = 36e6;
-constexpr double kBytesPerUs = 2e6;
-
-double memory_us(const kernels::Conv2dParams& params) {
+/// What a layer moves takes at the least, where it is too much for the L2 cache. The copies of wgmma's tiles overlap
+/// half of a residual with the rest.
+double memory_us(const kernels::Conv2dParams& params, double bytes_per_us, double residual_share) {
+  constexpr double kCachedBytes = 36e6;
   constexpr double kHalf = 2;
-  const double pixels_in = static_cast<double>(params.n) * params.h * params.w;
-  const double pixels_out = static_cast<double>(params.n) * params.out_h * params.out_w;
-  const double bytes = kHalf * (pixels_in * params.c_in + pixels_out * params.c_out * (params.residual ? 2 : 1));
-  return bytes > kCachedBytes ? bytes / kBytesPerUs : 0;
+  const double in = kHalf * params.n * params.h * params.w * params.c_in;
+  const double out = kHalf * params.n * params.out_h * params.out_w * params.c_out;
+  const double residual = params.residual ? out : 0;
+  return in + out + residual > kCachedBytes ? (in + out + residual_share * residual) / bytes_per_us : 0;
 }
 
-/// Of gemm's mma_128x96x32, which conv2d has not, where gemm takes that: for few inputs.
+/// Of gemm's mma_128x96x32, which conv2d has not, where gemm takes that.
 std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
-  const bool taken = params.c_in <= 160 && 3 * kernels::round_up(params.c_out, 96) <= 4 * params.c_out;
-  if (!taken) return std::nullopt;
+  if (!prefers_96_columns(params.c_out, params.c_in)) return std::nullopt;
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
   const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
   return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
@@ -65,14 +69,35 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
   const double rounds = std::ceil(static_cast<double>(work.blocks) / multiprocessors);
-  return time.fixed_us + rounds * time.tile_us + slices * std::max(rounds * time.slice_us, time.latency_us);
+  const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
+  const double busiest_us =
+      time.fixed_us + rounds * tile_us + slices * std::max(rounds * time.slice_us, time.latency_us);
+  if (time.variant < Conv2dVariant::Wgmma128x64x64) return busiest_us;
+  // What all multiprocessors together take in from L2.
+  constexpr double kBytesPerUs = 62e3;  // of one
+  constexpr double kHalf = 2;
+  const kernels::Conv2dTile tile = conv2d_tile(time.variant);
+  const double slice_bytes = kHalf * (tile.bm + tile.bn) * tile.bk;
+  return std::max(busiest_us,
+                  static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs));
 }
 
 }  // namespace
 
+bool prefers_96_columns(int n, int k) {
+  const bool few = n > 64 && n <= 96 && k > 16;
+  const bool many = n >= 600 && n % 96 == 0;
+  return k <= 160 && (few || many);
+}
+
 bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors) {
-  // gemm's own tiles are as fast as conv2d's on mma. Smaller savings the times above do not tell.
-  constexpr double kLeastSaving = 2;  // us
+  // A tile of wgmma has 64 columns; with fewer outputs gemm's narrow tiles are faster.
+  constexpr int kNarrow = 48;
+  if (params.c_out <= kNarrow) return false;
+  // gemm's own tiles are as fast as conv2d's on mma. Smaller differences the times above do not tell.
+  constexpr double kFaster = 0.85;
+  constexpr double kGemmBytesPerUs = 2.5e6;
+  constexpr double kWgmmaBytesPerUs = 2.3e6;
   double wgmma_time = std::numeric_limits<double>::infinity();
   double mma_time = std::numeric_limits<double>::infinity();
   for (const ProductTime& time : kTimes) {
@@ -81,8 +106,8 @@ bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int
     best = std::min(best, expected_us(time, params, multiprocessors));
   }
   const double gemm_time = narrow_gemm_us(params, multiprocessors).value_or(mma_time);
-  const double least = memory_us(params);
-  return std::max(wgmma_time, least) + kLeastSaving < std::max(gemm_time, least);
+  return std::max(wgmma_time, memory_us(params, kWgmmaBytesPerUs, 0.5)) <
+         kFaster * std::max(gemm_time, memory_us(params, kGemmBytesPerUs, 1));
 }
 
 std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,

@@ -60,13 +60,14 @@ class GemmShape {
     prefer(params_.m <= 4, Gemv);
     prefer(n <= 16 && waves(256, 16) >= 2, Mma256x16x32);
     prefer(n <= 32 && waves(128, 32) >= 1.5, Mma128x32x64);
-    prefer(k <= 160 && padding(96) <= 4.0 / 3 && waves(128, 96) >= 1.5, Mma128x96x32);
-    prefer(n >= 128 && k >= 128 && padding(128) <= 1.25 && waves(128, 128) >= 1.5, Mma128x128x64);
+    prefer(k <= 32 && !prefers_96_columns(n, k) && waves(64, 32) >= 3, Mma64x32x32);
+    prefer(prefers_96_columns(n, k) && waves(128, 96) >= 1.5, Mma128x96x32);
+    prefer(n >= 128 && padding(128) <= 1.25 && waves(128, 128) >= (k >= 128 ? 1.5 : 4), Mma128x128x64);
     prefer(n > 32 && waves(128, 64) >= 1.5, Mma128x64x64);
     prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
+    prefer(k >= 640 && waves(64, 32) >= 0.45 && waves(64, 32) <= 1, Mma64x32x256K4);
     prefer(n > 32 && waves(64, 64) >= 1, Mma64x64x64);
     prefer(k >= 384 && n <= 160 && waves(64, 32) >= 0.9 && waves(64, 32) < 1.6, Mma32x32x64K2);
-    prefer(k >= 1024 && waves(64, 32) >= 0.45 && waves(64, 32) <= 1, Mma64x32x256K4);
     prefer(waves(64, 32) >= 0.9, k > 64 ? Mma64x32x64K2 : Mma64x32x32);
     prefer(waves(32, 32) >= 0.9, Mma32x32x64K2);
     prefer(waves(16, 32) >= 0.75 && !(k >= 1024 && waves(16, 32) <= 1), Mma16x32x128K4);
@@ -218,11 +219,17 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
     return threads >= wanted * gpu_.multiprocessors / kMeasuredMultiprocessors;
   };
   std::vector<DepthwiseConvVariant> preferred;
-  if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Strip7x2B16, 66000)) {
+  const bool sevens = params.stride_h == 1 && params.out_h % 7 == 0;
+  if (params.elem == Elem::F16) {
+    if (sevens && enough_threads(Strip7x2B8, 50000)) preferred.push_back(Strip7x2B8);
+  } else if (sevens && enough_threads(Strip7x2B16, 66000)) {
     preferred.push_back(Strip7x2B16);
   }
-  if (enough_threads(Strip4x2B16, 50000)) preferred.insert(preferred.end(), {Strip4x2B16, Strip4x4B8});
-  if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
+  // In half, two rows of four channels are the fastest with stride 2.
+  if (params.elem != Elem::F16 || params.stride_h == 1) {
+    if (enough_threads(Strip4x2B16, 50000)) preferred.insert(preferred.end(), {Strip4x2B16, Strip4x4B8});
+    if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
+  }
   if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);
   preferred.push_back(Strip1x1B8);
   if (params.stride_h == 1 && params.out_h % 7 == 0 && enough_threads(Window5Strip7x2B8, 50000)) {
@@ -243,11 +250,14 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   const auto append = [&](const std::vector<Conv2dVariant>& variants) {
     for (const Conv2dVariant variant : variants) preferred.push_back(variant);
   };
+  preferred.push_back(Stem3x3Split);
   if (params.elem != Elem::F16 || params.c_out <= kMostStemOut) {
     if (large_tiles >= 2.0 * gpu_.multiprocessors) preferred.push_back(Stem3x3P8C8);
     preferred.push_back(Stem3x3P2C4);
   }
-  append({Grouped3x3, params.c_out <= kMostStemOut ? First32 : First64});
+  constexpr int kColumns = 64;
+  const int last_columns = params.c_out % kColumns;
+  append({Grouped3x3, last_columns > 0 && last_columns <= kColumns / 2 ? First32 : First64});
   append(products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors));
   append(gathered_variants(params, gpu_.multiprocessors));
   append({Stem3x3P2C4, Direct4x4, Direct});

@@ -24,12 +24,13 @@ TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") 
     MOBICUDA_SKIP("built without code for sm_90a");
   }
   for (const auto& p : {pointwise(32, 14, 512, 512), pointwise(32, 28, 128, 256), pointwise(32, 14, 1024, 256),
-                        pointwise(32, 28, 512, 256), pointwise(32, 7, 2048, 512), pointwise(32, 7, 512, 2048, true)}) {
+                        pointwise(32, 28, 512, 256), pointwise(32, 7, 2048, 512), pointwise(32, 7, 512, 2048, true),
+                        pointwise(32, 56, 64, 256, true), pointwise(32, 14, 1024, 128)}) {
     CAPTURE(p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Conv2d);
   }
   for (const auto& p : {pointwise(32, 56, 256, 128), pointwise(32, 56, 64, 128), pointwise(32, 54, 96, 96),
-                        pointwise(1, 7, 2048, 512), pointwise(1, 56, 64, 256)}) {
+                        pointwise(32, 7, 1024, 128), pointwise(32, 28, 240, 40, true), pointwise(1, 7, 2048, 512)}) {
     CAPTURE(p.n, p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Gemm);
   }

@@ -1,4 +1,4 @@
-// The variants of conv2d on wgmma that share a tile's sum among blocks, or pass y through shared memory.
+// The variants of conv2d on wgmma that pass y through shared memory.
 #include <span>
 #include <string>
 
@@ -30,8 +30,6 @@ Conv2dParams params_of(const Layer& layer) {
 constexpr std::pair<Conv2dVariant, Conv2dVariant> kTiles[] = {{Wgmma128x64x64Tile, Wgmma128x64x64},
                                                               {Wgmma128x128x64Tile, Wgmma128x128x64},
                                                               {Wgmma256x128x64Tile, Wgmma256x128x64}};
-constexpr Conv2dVariant kSplit[] = {Wgmma128x64x64S2,  Wgmma128x64x64S4,  Wgmma128x128x64S2,
-                                    Wgmma128x128x64S4, Wgmma256x128x64S2, Wgmma256x128x64S4};
 
 // 1 to 36 slices, for the stages behind them; pixels around a tile's and a warp's; columns around a panel's and a
 // tile's, and groups whose last tile reaches into the next one.
@@ -61,26 +59,7 @@ TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of
   }
 }
 
-TEST_CASE("conv2d: blocks that share sums on wgmma are right on borders and with few slices", "[sanitize]") {
-  std::uint32_t seed = 12000;
-  for (const Layer& layer : kBorders) {
-    Conv2dParams p = params_of(layer);
-    p.residual = true;
-    const Data data = random_data(p, seed += 10);
-    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
-    const Device device(p, data);
-    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
-    for (const Conv2dVariant variant : kSplit) {
-      CAPTURE(name(variant), p);
-      if (!supports(variant, p, compute_capability())) continue;
-      const std::vector<float> y = device.run(variant);
-      REQUIRE(compare_elements(y, oracle.value, bounds_of(variant, p, oracle), shape));
-      REQUIRE(compare_bits(device.run_in_place(variant), y));
-    }
-  }
-}
-
-TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes, shared sums more blocks") {
+TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes") {
   constexpr int kHopper = 90;
   Conv2dParams p = params_of({32, 7, 7, 512, 512, 3, 1, 1});
   if (!supports(Wgmma128x128x64, p, kHopper)) return;  // built without sm_90a
@@ -101,15 +80,6 @@ TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes, shared sums m
     CHECK(name(tile) == std::string(name(plain)) + "_tile");
     CHECK(conv2d_work(tile, p).blocks == conv2d_work(plain, p).blocks);
   }
-  for (const Conv2dVariant variant : kSplit) {
-    CAPTURE(name(variant));
-    CHECK(supports(variant, p, kHopper));
-    CHECK(supports(variant, odd, kHopper));
-    const int blocks = conv2d_tile(variant).split_k;
-    CHECK(std::string(name(variant)).ends_with("_s" + std::to_string(blocks)));
-    CHECK(conv2d_work(variant, p).slices == 72 / blocks);
-  }
-  CHECK(conv2d_work(Wgmma128x128x64S4, p).blocks == 13 * 4 * 4);
 }
 
 }  // namespace
