@@ -151,5 +151,9 @@ TEST_CASE("concat refuses parts that do not fit") {
   CHECK(kernels::concat(p, x, nullptr, {}) == cudaErrorInvalidValue);
 }
 
+TEST_CASE("concat once for each type", "[race]") {
+  for (const Elem elem : kAllElems) check_concat(joined(elem, 35, {16, 24, 3}));
+}
+
 }  // namespace
 }  // namespace mobicuda::test

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -185,7 +186,8 @@ int for_each_variant(const Conv2dParams& p, const Body& body) {
   return for_each_supported(kernels::conv2d_variants(), p, body);
 }
 
-inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed) {
+inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed,
+                                 std::span<const Conv2dVariant> variants = kernels::conv2d_variants()) {
   const Data data = random_data(p, seed);
   const OracleConv conv = oracle_of(p);
   const std::vector<std::size_t> pixels = sample_pixels(conv, seed, kSampledPixels);
@@ -196,7 +198,7 @@ inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed) {
   const int shape[] = {static_cast<int>(pixels.size()), p.c_out};
   const Device device(p, data);
   CAPTURE(seed);
-  for_each_variant(p, [&](Conv2dVariant variant) {
+  for_each_supported(variants, p, [&](Conv2dVariant variant) {
     const Oracle& oracle = oracles.of(variant);
     const std::vector<float> y = device.run(variant);
     const std::vector<float> sampled = gather(y, pixels, p.c_out);

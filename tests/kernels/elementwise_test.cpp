@@ -230,5 +230,23 @@ TEST_CASE("elementwise kernels refuse negative sizes") {
   CHECK(kernels::scale_shift(Elem::F32, 1, -1, kNone, nullptr, nullptr, nullptr, nullptr, {}) == cudaErrorInvalidValue);
 }
 
+TEST_CASE("add and clip and scale_shift once for each type", "[race]") {
+  constexpr int kChannels = 17;
+  constexpr std::int64_t kRows = 59;
+  const DeviceTensor scale(Elem::F32, random_uniform(7, kChannels));
+  const DeviceTensor shift(Elem::F32, random_uniform(8, kChannels));
+  for (const Elem elem : kAllElems) {
+    const std::vector<float> a = rounded(elem, random_uniform(1, 1003));
+    const std::vector<float> b = rounded(elem, random_uniform(2, 1003));
+    CHECK(compare_bits(run_add(elem, kNarrow, a, b), expected_add(elem, kNarrow, a, b)));
+    CHECK(compare_bits(run_clip(elem, kNarrow, a), expected_clip(elem, kNarrow, a)));
+    const DeviceTensor x(elem, a);
+    run_kernel(elem, a.size(), 0, [&](void* out, const kernels::Launch& where) {  // which compares two runs
+      return kernels::scale_shift(elem, kRows, kChannels, kNarrow, x.data(), scale.floats(), shift.floats(), out,
+                                  where);
+    });
+  }
+}
+
 }  // namespace
 }  // namespace mobicuda::test

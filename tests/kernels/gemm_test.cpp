@@ -1,183 +1,19 @@
-#include "kernels/gemm.h"
-
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <set>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "kernels/gemm_case.h"
 #include "kernels/pointwise_shapes.h"
-#include "support/catch.h"
-#include "support/device_tensor.h"
-#include "support/oracle.h"
-#include "support/random.h"
-#include "support/run_kernel.h"
-#include "support/tolerance.h"
+#include "kernels/race_case.h"
 
 namespace mobicuda::test {
 namespace {
 
-using kernels::Clip;
-using kernels::gemm_variants;
-using kernels::GemmParams;
-using kernels::GemmTile;
-using kernels::GemmVariant;
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr Clip kNoClip{-kInfinity, kInfinity};
-constexpr Clip kRelu6{0.0F, 6.0F};
-constexpr int kMostRowsChecked = 192;  // by the oracle; of all rows it is checked that they were written
-
-std::size_t count(int rows, int columns) { return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns); }
-
-GemmParams make_params(Elem elem, int m, int n, int k) {
-  GemmParams p;
-  p.elem = elem;
-  p.output = elem;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.activation = kNoClip;
-  return p;
-}
-
-/// `p` with the bias, residual, clip and output type of one of 16 combinations.
-GemmParams with_epilogue(GemmParams p, int combination) {
-  p.bias = (combination & 1) != 0;
-  p.residual = (combination & 2) != 0;
-  p.activation = (combination & 4) != 0 ? kRelu6 : kNoClip;
-  p.output = (combination & 8) != 0 ? Elem::F32 : p.elem;
-  return p;
-}
-
-/// The rows that the oracle looks at: all, or the first and the last ones and some spread between.
-std::vector<int> rows_to_check(int m) {
-  std::vector<int> rows(static_cast<std::size_t>(std::min(m, kMostRowsChecked)));
-  std::iota(rows.begin(), rows.end(), 0);
-  if (m <= kMostRowsChecked) return rows;
-  constexpr int kThird = kMostRowsChecked / 3;
-  for (int i = 0; i < kThird; ++i) {
-    const std::int64_t between = static_cast<std::int64_t>(m) * i / kThird + i % 7;
-    rows[static_cast<std::size_t>(kThird + i)] = static_cast<int>(std::min<std::int64_t>(between, m - 1));
-    rows[static_cast<std::size_t>(2 * kThird + i)] = m - 1 - i;
-  }
-  return rows;
-}
-
-std::vector<float> take_rows(std::span<const float> matrix, std::span<const int> rows, int columns) {
-  std::vector<float> taken;
-  taken.reserve(rows.size() * static_cast<std::size_t>(columns));
-  for (const int row : rows) {
-    const auto part = matrix.subspan(count(row, columns), static_cast<std::size_t>(columns));
-    taken.insert(taken.end(), part.begin(), part.end());
-  }
-  return taken;
-}
-
-/// One problem: inputs on the device and what must come out.
-class Problem {
- public:
-  Problem(const GemmParams& params, std::vector<float> x, std::vector<float> weight, std::vector<float> bias,
-          std::vector<float> residual)
-      : params_(params),
-        rows_(rows_to_check(params.m)),
-        x_(params.elem, x),
-        bias_(Elem::F32, bias),
-        residual_(params.elem, residual),
-        packed_(pack(params, weight)) {
-    if (!params.bias) bias.clear();
-    residual = params.residual ? take_rows(rounded(params.elem, residual), rows_, params.n) : std::vector<float>();
-    const OracleClip clip{static_cast<double>(params.activation.lo), static_cast<double>(params.activation.hi)};
-    oracle_ = gemm(static_cast<int>(rows_.size()), params.n, params.k, clip,
-                   take_rows(rounded(params.elem, x), rows_, params.k), rounded(params.elem, weight), bias, residual);
-  }
-
-  /// Of random numbers in [-1, 1).
-  static Problem random(const GemmParams& p, std::uint32_t seed) {
-    return {p, random_uniform(seed, count(p.m, p.k)), random_uniform(seed + 1, count(p.n, p.k)),
-            random_uniform(seed + 2, count(1, p.n)), random_uniform(seed + 3, p.residual ? count(p.m, p.n) : 0)};
-  }
-
-  /// Of whole numbers in [-4, 4].
-  static Problem whole(const GemmParams& p, std::uint32_t seed) {
-    return {p, random_integers(seed, count(p.m, p.k)), random_integers(seed + 1, count(p.n, p.k)),
-            random_integers(seed + 2, count(1, p.n)), random_integers(seed + 3, p.residual ? count(p.m, p.n) : 0)};
-  }
-
-  cudaError_t enqueue(GemmVariant variant, void* y, const kernels::Launch& where) const {
-    return kernels::gemm(variant, params_, x_.data(), packed_.data(), params_.bias ? bias_.floats() : nullptr,
-                         params_.residual ? residual_.data() : nullptr, y, where);
-  }
-
-  void check(GemmVariant variant, bool exact = false) const {
-    INFO(name(variant) << ": " << to_string(params_.elem) << " to " << to_string(params_.output) << ", m " << params_.m
-                       << ", n " << params_.n << ", k " << params_.k << ", bias " << params_.bias << ", residual "
-                       << params_.residual << ", clip [" << params_.activation.lo << ", " << params_.activation.hi
-                       << "]");
-    const std::vector<float> all =
-        run_kernel(params_.output, count(params_.m, params_.n), 0,
-                   [&](void* y, const kernels::Launch& where) { return enqueue(variant, y, where); });
-    CHECK(std::none_of(all.begin(), all.end(), [](float value) { return std::isnan(value); }));
-    const std::vector<float> actual = take_rows(all, rows_, params_.n);
-    const int shape[] = {static_cast<int>(rows_.size()), params_.n};
-    if (exact) {
-      CHECK(compare_exact(actual, oracle_.value, shape));
-    } else {
-      CHECK(compare_elements(actual, oracle_.value, bounds(), shape));
-      if (has_alarm()) CHECK(compare_rel_l2(actual, oracle_.value, rel_l2_alarm(params_.k, store())));
-    }
-  }
-
-  /// check() of every variant that takes these parameters; returns how many.
-  int check_all(bool exact = false) const {
-    int checked = 0;
-    for (const GemmVariant variant : gemm_variants()) {
-      if (!supports(variant, params_, compute_capability())) continue;
-      check(variant, exact);
-      ++checked;
-    }
-    CHECK(inputs_unchanged());
-    return checked;
-  }
-
-  bool inputs_unchanged() const {
-    return x_.check_unchanged() && bias_.check_unchanged() && residual_.check_unchanged() && packed_.check_unchanged();
-  }
-
- private:
-  static GuardedBuffer pack(const GemmParams& p, std::span<const float> weight) {
-    std::vector<std::byte> packed(kernels::gemm_packed_bytes(p.elem, p.n, p.k));
-    kernels::gemm_pack(p.elem, p.n, p.k, weight.data(), packed.data());
-    return GuardedBuffer(packed);
-  }
-
-  Store store() const { return store_of(params_.output); }
-
-  std::vector<double> bounds() const {
-    const double error =
-        params_.elem == Elem::F16 ? gamma_tensor_core(params_.k) : gamma(params_.k, unit_of(params_.elem));
-    return hard_bounds(error, oracle_.magnitude, oracle_.value, store());
-  }
-
-  /// The alarm is derived for many outputs of random sign, and for sums that round to nearest.
-  bool has_alarm() const {
-    constexpr std::size_t kManyOutputs = 1024;
-    const bool many = oracle_.value.size() >= kManyOutputs && params_.activation.lo == kNoClip.lo;
-    return many && (params_.elem != Elem::F16 || params_.output == Elem::F16);
-  }
-
-  GemmParams params_;
-  std::vector<int> rows_;
-  DeviceTensor x_;
-  DeviceTensor bias_;
-  DeviceTensor residual_;
-  GuardedBuffer packed_;
-  Oracle oracle_;
-};
+using namespace gemm_case;
 
 TEST_CASE("gemm: every variant has a name of its own and is found among its elements' variants", "[gemm]") {
   std::set<std::string_view> names;
@@ -387,6 +223,44 @@ TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of o
       }
       CHECK(results[0] == results[1]);
     }
+  }
+}
+
+/// Slices enough to wrap around every ring; two tiles in either direction, the second one mostly outside.
+void check_each_once(std::vector<GemmVariant> variants) {
+  race_case::EachOnce<GemmVariant> each(std::move(variants));
+  for (const Elem elem : kAllElems) {
+    for (const GemmVariant variant : each.variants()) {
+      const GemmTile tile = kernels::gemm_tile(variant);
+      std::vector<GemmParams> shapes;
+      for (const int slices : {11, 5}) {
+        const int k = kernels::round_up(slices * tile.bk, 8) + 8;
+        shapes.push_back(with_epilogue(make_params(elem, tile.bm + 5, tile.bn + 8, k), 3));
+      }
+      each.run_one(variant, shapes, [&](const GemmParams& p, auto) { Problem::random(p, 11).check(variant); });
+    }
+  }
+  each.check_all_ran();
+}
+
+TEST_CASE("gemm: every variant on tensor cores once", "[race]") {
+  check_each_once(race_case::named(gemm_variants(), true, {"mma", "dmma"}));
+}
+
+TEST_CASE("gemm: every variant without tensor cores once", "[race]") {
+  check_each_once(race_case::named(gemm_variants(), false, {"mma", "dmma"}));
+}
+
+/// A ring passes from one tile to the next one of its block.
+TEST_CASE("gemm: blocks walk over many row tiles in light runs", "[race]") {
+  constexpr int kTiles = 132 * 8 * 2;  // more than a GPU of sm_90 runs at once
+  for (const auto& [variant, elem] : {std::pair{GemmVariant::Mma16x32x128K4, Elem::F16},
+                                      {GemmVariant::Mma64x32x64K2, Elem::F16},
+                                      {GemmVariant::Simt16x32x64K8, Elem::F32},
+                                      {GemmVariant::Dmma16x32x64K4, Elem::F64}}) {
+    const GemmTile tile = kernels::gemm_tile(variant);
+    const GemmParams p = with_epilogue(make_params(elem, tile.bm * kTiles + 5, 24, tile.bk + 8), 3);
+    if (supports(variant, p, compute_capability())) Problem::random(p, 12).check(variant);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <ostream>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -157,11 +158,13 @@ int for_each_variant(const InvertedResidualParams& p, const Body& body) {
   return for_each_supported(kernels::inverted_residual_variants(), p, body);
 }
 
-inline int check_against_oracle(const InvertedResidualParams& p, const Data& data) {
+inline int check_against_oracle(
+    const InvertedResidualParams& p, const Data& data,
+    std::span<const InvertedResidualVariant> variants = kernels::inverted_residual_variants()) {
   const Tensor oracle = oracle_of(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
   const Device device(p, data);
-  return for_each_variant(p, [&](InvertedResidualVariant variant) {
+  return for_each_supported(variants, p, [&](InvertedResidualVariant variant) {
     const std::vector<float> y = device.run(variant);
     REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
     if (y.size() < kAlarmElements) return;

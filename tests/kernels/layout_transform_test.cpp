@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -318,6 +319,32 @@ TEST_CASE("layout_transform refuses half to double and back") {
 TEST_CASE("layout_transform of an empty batch does nothing") {
   CHECK(kernels::layout_transform({Elem::F32, Elem::F16, false, true, 0, 8, 4, 4}, nullptr, nullptr, {}) ==
         cudaSuccess);
+}
+
+TEST_CASE("layout_transform and pad and transpose once for each type and convert_pictures", "[race]") {
+  for (const auto& [from, to] :
+       {std::pair{Elem::F32, Elem::F32}, {Elem::F32, Elem::F16}, {Elem::F16, Elem::F16}, {Elem::F64, Elem::F64}}) {
+    check_transform({from, to, true, false, 2, 40, 31, 33}, 0);
+    check_transform({from, to, false, true, 2, 40, 31, 33}, 0);
+  }
+  for (const Elem elem : kAllElems) {
+    const PadParams p{elem, 2, 5, 7, 33, 1, 2, 3, 4, 0.5F};
+    const std::vector<float> x = rounded(elem, random_uniform(2, elements({p.n, p.h, p.w, p.c})));
+    CHECK(compare_bits(run_pad(p, x, 0), expected_pad(p, x)));
+    const DeviceTensor in(elem, x);
+    const TransposeParams transpose{elem, {2, 5, 7, 33}, {0, 3, 1, 2}};
+    CHECK(compare_bits(run_kernel(elem, x.size(), 0,
+                                  [&](void* out, const kernels::Launch& where) {
+                                    return kernels::transpose(transpose, in.data(), out, where);
+                                  }),
+                       permuted({2, 5, 7, 33}, {0, 3, 1, 2}, x)));
+  }
+  const kernels::ConvertPicturesParams pictures{true, 2, 3, 7, 45};
+  const std::vector<std::byte> bytes(elements({2, 3, 7, 45}), std::byte{7});
+  const GuardedBuffer x{std::span<const std::byte>(bytes)};
+  run_kernel(Elem::F32, bytes.size(), 0, [&](void* out, const kernels::Launch& where) {  // which compares two runs
+    return kernels::convert_pictures(pictures, x.data(), out, where);
+  });
 }
 
 }  // namespace

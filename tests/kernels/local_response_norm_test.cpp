@@ -117,5 +117,9 @@ TEST_CASE("local_response_norm refuses negative sizes and windows of nothing") {
   CHECK(kernels::local_response_norm({Elem::F32, 1, 8, 0}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
 }
 
+TEST_CASE("local_response_norm once for each type", "[race]") {
+  for (const Elem elem : kAllElems) check_norm({elem, 35, 33, 5, 2.0F, 0.75F, 1.0F});
+}
+
 }  // namespace
 }  // namespace mobicuda::test

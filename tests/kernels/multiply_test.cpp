@@ -130,5 +130,9 @@ TEST_CASE("multiply goes down more rows than one grid holds", "[large]") {
   check_multiply(make_params(Elem::F16, kNone, {kRows, 2}, {true, false}));
 }
 
+TEST_CASE("multiply once for each type", "[race]") {
+  for (const Elem elem : kAllElems) check_multiply(make_params(elem, kNone, {3, 5, 7, 24}, {false, true, true, false}));
+}
+
 }  // namespace
 }  // namespace mobicuda::test

@@ -4,10 +4,12 @@
 #include <initializer_list>
 #include <limits>
 #include <ostream>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "kernels/race_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
@@ -129,11 +131,12 @@ int supported(const PointwisePoolParams& p) {
   return for_each_variant(p, [](PointwisePoolVariant) {});
 }
 
-void check_against_oracle(const PointwisePoolParams& p, const Data& data) {
+void check_against_oracle(const PointwisePoolParams& p, const Data& data,
+                          std::span<const PointwisePoolVariant> variants = kernels::pointwise_pool_variants()) {
   const Expected expected = expected_of(p, data);
   const int shape[] = {p.n, p.c};
   const Device device(p, data);
-  for_each_variant(p, [&](PointwisePoolVariant variant) {
+  for_each_supported(variants, p, [&](PointwisePoolVariant variant) {
     REQUIRE(compare_elements(device.run(variant), expected.value, expected.bound, shape));
   });
 }
@@ -269,6 +272,18 @@ TEST_CASE("pointwise_pool says what it supports, and refuses the rest") {
             cudaErrorInvalidValue);
   }
   REQUIRE_FALSE(kernels::supports(PointwisePoolVariant::Slice8, good, 75));
+}
+
+/// Slices enough to wrap around the rings, then more pictures than a GPU takes at once.
+TEST_CASE("pointwise_pool: every variant once with many channels and with many pictures", "[race]") {
+  race_case::EachOnce<PointwisePoolVariant> each(kernels::pointwise_pool_variants());
+  const auto check = [](const PointwisePoolParams& p, std::span<const PointwisePoolVariant> its) {
+    check_against_oracle(p, random_data(p, 70), its);
+  };
+  each.run(std::vector{make_params(5, 49, 1024, 256), make_params(5, 49, 640, 256), make_params(5, 49, 320, 256)},
+           check);
+  each.run(std::vector{make_params(201, 49, 24, 256)}, check);
+  each.check_all_ran();
 }
 
 }  // namespace

@@ -294,5 +294,20 @@ TEST_CASE("global_average_pool of a picture does not depend on its batch", "[san
   }
 }
 
+TEST_CASE("pooling of one window and of whole pictures once", "[race]") {
+  for (const Elem elem : kAllElems) {
+    check_pooling(make_params(elem, PoolingKind::Max, kWindows[3], 2, 33), 0);
+    check_pooling(make_params(elem, PoolingKind::Average, kWindows[3], 2, 64), 0);
+    for (const int c : {33, 96}) {
+      const GlobalAveragePoolParams p{elem, 3, 14, 15, c};
+      const std::vector<float> x = rounded(elem, random_uniform(2, elements(p.n, p.h, p.w, p.c)));
+      const Oracle oracle = oracle_global(p, x);
+      const auto bounds =
+          hard_bounds(gamma(oracle.products, unit_of(elem)), oracle.magnitude, oracle.value, store_of(elem));
+      CHECK(compare_elements(run_global(p, x, 0), oracle.value, bounds));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mobicuda::test

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -185,6 +186,17 @@ TEST_CASE("softmax refuses half output of float input and negative sizes") {
   CHECK(kernels::softmax({Elem::F32, Elem::F32, -1, 8}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F32, 5, 8, 2}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
   CHECK(kernels::softmax({Elem::F32, Elem::F32, 5, 8, 0}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("softmax of rows of every kind once", "[race]") {
+  for (const Types& types : kTypes) {
+    for (const auto& [rows, columns] : {std::pair{33, 1001}, {3, 2001}}) {
+      check_softmax({types.elem, types.output, rows, columns},
+                    rounded(types.elem, random_uniform(6, elements(rows, columns), -12.0F, 12.0F)));
+    }
+    // Columns that lie apart: run_kernel compares two runs.
+    run_softmax({types.elem, types.output, 2 * 7, 130, 7}, rounded(types.elem, random_uniform(7, elements(14, 130))));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <span>
 
+#include "kernels/race_case.h"
 #include "support/activation.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -160,12 +161,13 @@ int for_each_variant(const SqueezeExciteParams& p, const Body& body) {
   return for_each_supported(kernels::squeeze_excite_variants(), p, body);
 }
 
-void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true) {
+void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true,
+           std::span<const SqueezeExciteVariant> variants = kernels::squeeze_excite_variants()) {
   const Data data = random_data(p, seed, biases);
   const Expected expected = oracle(p, data);
   const Device device(p, data);
   const int shape[] = {p.n, p.pixels, p.c};
-  for_each_variant(p, [&](SqueezeExciteVariant variant) {
+  for_each_supported(variants, p, [&](SqueezeExciteVariant variant) {
     CHECK(compare_elements(device.run(variant), expected.value, expected.allowed, shape));
   });
 }
@@ -260,6 +262,15 @@ TEST_CASE("squeeze_excite says what it supports, and refuses the rest") {
   p.n = -1;
   CHECK(kernels::squeeze_excite(SqueezeExciteVariant::Cluster2, p, nullptr, nullptr, nullptr, {}) ==
         cudaErrorInvalidValue);
+}
+
+TEST_CASE("squeeze_excite: every variant once", "[race]") {
+  race_case::EachOnce<SqueezeExciteVariant> each(kernels::squeeze_excite_variants());
+  for (const Elem elem : kElems) {
+    each.run(std::vector{make_params(elem, 3, 57, 264, 31, true)},
+             [](const SqueezeExciteParams& p, std::span<const SqueezeExciteVariant> its) { check(p, 700, true, its); });
+  }
+  each.check_all_ran();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/unary.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "support/catch.h"
@@ -147,6 +148,12 @@ TEST_CASE("unary functions have their limits, and NaN passes", "[sanitize]") {
 
 TEST_CASE("unary refuses negative sizes") {
   CHECK(kernels::unary({Elem::F32, UnaryFunction::Tanh, 0.0F, -1}, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+}
+
+TEST_CASE("unary once for each function", "[race]") {
+  for (std::size_t i = 0; i < std::size(kFunctions); ++i) {
+    check_unary({kAllElems[i % std::size(kAllElems)], kFunctions[i], 0.25F, 0}, random_uniform(1, 1003));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// Every variant of inverted_residual, for tools under which a launch takes long: race_case.h.
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/inverted_residual_case.h"
+#include "kernels/race_case.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace inverted_residual_case;
+using Each = race_case::EachOnce<InvertedResidualVariant>;
+
+/// Channels of MobileNetV2 and MobileNetV3, which variants know at compile time.
+std::vector<InvertedResidualLayer> layers() {
+  std::vector<InvertedResidualLayer> all(std::begin(kMobileNetV2Blocks), std::end(kMobileNetV2Blocks));
+  all.insert(all.end(), {{"V3-1", 112, 16, 16, 16, 1}, {"V3-2", 112, 16, 64, 24, 2}, {"V3-3", 56, 24, 72, 24, 1}});
+  return all;
+}
+
+/// A block of a variant's tile that is cut into two tiles in each direction, of which the second ones are mostly
+/// outside, or that is a whole picture for the variants that take nothing else.
+std::vector<InvertedResidualParams> cut_blocks(InvertedResidualVariant variant, int n) {
+  const kernels::InvertedResidualTile tile = inverted_residual_tile(variant);
+  std::vector<InvertedResidualLayer> channels;
+  constexpr int kChunks = 4;                 // of hidden channels, for variants of any channels
+  for (const int c_in : {tile.c_out, 24}) {  // the first one with x added, where the stride is 1
+    if (tile.expand) channels.push_back({"any", 0, c_in, kChunks * tile.hidden, tile.c_out, tile.stride});
+  }
+  for (const InvertedResidualLayer& layer : layers()) channels.push_back(layer);
+  std::vector<InvertedResidualParams> shapes;
+  for (const InvertedResidualLayer& layer : channels) {
+    const auto add = [&](int h, int w) {
+      InvertedResidualParams p = block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+      p.elem = name(variant).starts_with("simt") ? Elem::F32 : Elem::F16;
+      shapes.push_back(p);
+    };
+    add(layer.stride * tile.rows + 1, layer.stride * tile.columns + 1);
+    if (layer.size != 0 && layer.size <= 14) add(layer.size, layer.size);
+  }
+  return shapes;
+}
+
+void check(const InvertedResidualParams& p, std::span<const InvertedResidualVariant> variants) {
+  check_against_oracle(p, random_data(p, 81), variants);
+}
+
+void check_all(const std::vector<InvertedResidualVariant>& variants, int n) {
+  Each each(variants);
+  for (const InvertedResidualVariant variant : variants) each.run_one(variant, cut_blocks(variant, n), check);
+  each.check_all_ran();
+}
+
+std::vector<InvertedResidualVariant> family(std::initializer_list<std::string_view> prefixes, bool with = true) {
+  return race_case::named(kernels::inverted_residual_variants(), with, prefixes);
+}
+
+TEST_CASE("inverted_residual: every variant in float once", "[race]") { check_all(family({"simt"}), 2); }
+
+TEST_CASE("inverted_residual: every variant in small tiles once", "[race]") { check_all(family({"small"}), 2); }
+
+TEST_CASE("inverted_residual: every variant in strips once", "[race]") { check_all(family({"strip"}), 2); }
+
+TEST_CASE("inverted_residual: every variant of clusters and 14x14 pictures once", "[race]") {
+  std::vector<InvertedResidualVariant> variants = family({"cluster"});
+  for (const InvertedResidualVariant variant : family({"image1_", "image2_"})) variants.push_back(variant);
+  check_all(variants, 2);
+}
+
+TEST_CASE("inverted_residual: every variant of 7x7 pictures once", "[race]") { check_all(family({"image7"}), 3); }
+
+TEST_CASE("inverted_residual: every other variant once", "[race]") {
+  check_all(family({"simt", "small", "strip", "cluster", "image1_", "image2_", "image7"}, false), 2);
+}
+
+/// A ring passes from one tile to the next one of its block: one variant for each number of channels.
+TEST_CASE("inverted_residual: blocks walk over many tiles in light runs", "[race]") {
+  constexpr int kTiles = 132 * 4 + 1;  // more than a GPU of sm_90 runs blocks at once
+  std::set<InvertedResidualVariant> walked;
+  const auto walk = [&](const std::vector<InvertedResidualVariant>& variants, int n) {
+    for (const InvertedResidualLayer& layer : layers()) {
+      const InvertedResidualParams p = block(n, 3, 2, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+      const auto fits = [&](InvertedResidualVariant variant) { return supports(variant, p, compute_capability()); };
+      const auto variant = std::find_if(variants.begin(), variants.end(), fits);
+      if (variant != variants.end() && walked.insert(*variant).second) check(p, {&*variant, 1});
+    }
+  };
+  constexpr int kWarps = 4;  // of a block of strips, each with a tile of its own
+  walk(family({"small"}), kTiles);
+  walk(family({"strip"}), kWarps * kTiles);
+  walk(family({"plain", "s1", "s2"}), kTiles);
+}
+
+}  // namespace
+}  // namespace mobicuda::test
