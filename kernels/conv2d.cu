@@ -254,6 +254,7 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
   int capability = 0;
   if (const cudaError_t status = current_capability(capability); status != cudaSuccess) return status;
   if (!supports(variant, params, capability)) return cudaErrorInvalidValue;
+  if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
   const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
   if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
     return entry->launch(params, buffers, where);

@@ -3,6 +3,7 @@
 #include "conv2d_families.h"
 #include "conv2d_first.cuh"
 #include "conv2d_gemm_launch.h"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -42,20 +43,11 @@ cudaError_t launch_input(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   const Extents extents = extents_of(p, kBlocksN * 8);
   const auto shared_bytes = static_cast<std::size_t>(extents.shared_bytes);
   const auto kernel = first_kernel<X, kBlocksN>;
-  int device = 0;
-  int multiprocessors = 0;
-  int blocks = 0;
-  cudaError_t status = allow_shared_memory(kernel, kMostShared);
-  if (status == cudaSuccess) status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, shared_bytes);
-  }
+  int resident = 0;
+  const cudaError_t status = resident_blocks(kernel, kThreads, shared_bytes, kMostShared, resident);
   if (status != cudaSuccess) return status;
   const int slices = ceil_div(p.c_out, kBlocksN * 8);
-  const int strips = std::clamp(std::max(1, blocks) * multiprocessors / slices, 1, kMaxGridYz);
+  const int strips = std::clamp(resident / slices, 1, kMaxGridYz);
   const X* x = static_cast<const X*>(buffers.x);
   return conv_gemm::for_each_gemm_chunk(
       p, tile_of(kBlocksN), buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {

@@ -3,6 +3,7 @@
 #include "conv2d_families.h"
 #include "conv2d_gemm_launch.h"
 #include "conv2d_grouped.cuh"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -55,21 +56,12 @@ template <int kGroup>
 cudaError_t launch_group(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   constexpr int kMostTilePixels = 128;
   constexpr int kSmallTilePixels = 32;
-  int device = 0;
-  int multiprocessors = 0;
-  int blocks = 0;
+  int resident = 0;
   const auto kernel = grouped_kernel<kGroup>;
-  cudaError_t status = allow_shared_memory(kernel, kSharedBytes);
-  if (status == cudaSuccess) status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, kSharedBytes);
-  }
+  const cudaError_t status = resident_blocks(kernel, kThreads, kSharedBytes, kSharedBytes, resident);
   if (status != cudaSuccess) return status;
   const int slices = ceil_div(p.c_out, kChannels);
-  const int strips = std::clamp(std::max(1, blocks) * multiprocessors / slices, 1, kMaxGridYz);
+  const int strips = std::clamp(resident / slices, 1, kMaxGridYz);
   // A pixel's sum does not depend on its tile, so that the tile may depend on the batch.
   TileSize tile = choose_tile(p, kMostTilePixels);
   if (tiles_of(p, tile) * p.n < strips) tile = choose_tile(p, kSmallTilePixels);

@@ -3,6 +3,7 @@
 #include "conv2d_families.h"
 #include "conv2d_gemm_launch.h"
 #include "conv2d_mma.cuh"
+#include "launch_cluster.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -24,23 +25,9 @@ cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers,
   using Tile = MmaConv<kConfig>;
   const auto kernel = conv_gemm::mma_kernel<Tile>;
   if (const cudaError_t status = allow_shared_memory(kernel, Tile::kSharedBytes); status != cudaSuccess) return status;
-  cudaLaunchAttribute attributes[2]{};
-  cudaLaunchConfig_t config{};
-  config.blockDim = dim3(Tile::kThreads);
-  config.dynamicSmemBytes = Tile::kSharedBytes;
-  config.stream = where.stream;
-  config.attrs = attributes;
-  if constexpr (kConfig.blocks > 1) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
-    attributes[config.numAttrs++].val.clusterDim = {static_cast<unsigned>(kConfig.blocks), 1, 1};
-  }
-  if (where.programmatic) {
-    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
-  }
   return conv_gemm::for_each_gemm_chunk(params, tile_of(kConfig), buffers, [&](const Arguments& a, unsigned blocks) {
-    config.gridDim = dim3(blocks);
-    return cudaLaunchKernelEx(&config, kernel, a);
+    return launch_clusters(kernel, dim3(blocks), dim3(Tile::kThreads), Tile::kSharedBytes,
+                           static_cast<unsigned>(kConfig.blocks), where, a);
   });
 }
 

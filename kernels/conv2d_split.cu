@@ -7,6 +7,7 @@
 
 #include "conv2d_families.h"
 #include "conv2d_host.h"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -21,28 +22,12 @@ bool supports_split(const Conv2dParams& p, int compute_capability) {
          p.stride_h == kStride && p.stride_w == kStride && p.dilation_h == 1 && p.dilation_w == 1;
 }
 
-/// Blocks that all multiprocessors hold at once.
-template <class Kernel>
-cudaError_t resident_blocks(Kernel* kernel, int& blocks) {
-  int device = 0;
-  int multiprocessors = 0;
-  cudaError_t status = allow_shared_memory(kernel, kSharedBytes);
-  if (status == cudaSuccess) status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, kThreads, kSharedBytes);
-  }
-  blocks = std::max(1, blocks) * multiprocessors;
-  return status;
-}
-
 template <bool kWide, int kBlocksN>
 cudaError_t launch_form(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   const auto kernel = split_kernel<kWide, kBlocksN>;
   int most = 0;
-  if (const cudaError_t status = resident_blocks(kernel, most); status != cudaSuccess) return status;
+  const cudaError_t status = resident_blocks(kernel, kThreads, kSharedBytes, kSharedBytes, most);
+  if (status != cudaSuccess) return status;
   const int y_pitch = p.y_pitch == 0 ? p.c_out : p.y_pitch;
   const int lead = kWide ? (kChunk - p.pad_left % kChunk) % kChunk : 0;
   const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c_in;

@@ -24,10 +24,10 @@ using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
 
 // Where the last window of a row and of a column begins, from the image's last pixel.
-int last_x(const Conv2dParams& p) { return (p.out_w - 1) * p.stride_w - p.pad_left - (p.w - 1); }
-int last_y(const Conv2dParams& p) { return (p.out_h - 1) * p.stride_h - p.pad_top - (p.h - 1); }
+std::int64_t last_x(const Conv2dParams& p) { return std::int64_t{p.out_w - 1} * p.stride_w - p.pad_left - (p.w - 1); }
+std::int64_t last_y(const Conv2dParams& p) { return std::int64_t{p.out_h - 1} * p.stride_h - p.pad_top - (p.h - 1); }
 
-/// kPixels windows of 64 channels at a time.
+/// `pixels` windows of 64 channels at a time.
 bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* x, CUtensorMap& map) {
   static const auto function = find_driver_function<EncodeWindows>("cuTensorMapEncodeIm2col");
   if (function == nullptr) return false;
@@ -37,7 +37,7 @@ bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* 
   const cuuint64_t extents[4] = {channels, width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {channels * 2, channels * width * 2, channels * width * height * 2};
   const int first_window[2] = {-p.pad_left, -p.pad_top};
-  const int last_window[2] = {last_x(p), last_y(p)};
+  const int last_window[2] = {static_cast<int>(last_x(p)), static_cast<int>(last_y(p))};
   const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(p.stride_w), static_cast<cuuint32_t>(p.stride_h), 1};
   return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, first_window,
                   last_window, kSliceK, static_cast<cuuint32_t>(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
@@ -86,12 +86,10 @@ bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
   constexpr int kMostStride = 8;
   constexpr int kMostTap = 255;
   const auto fits = [](std::int64_t last) { return last >= -kMostBefore && last <= kMostBehind; };
-  const std::int64_t right = std::int64_t{p.out_w - 1} * p.stride_w - p.pad_left - (p.w - 1);
-  const std::int64_t bottom = std::int64_t{p.out_h - 1} * p.stride_h - p.pad_top - (p.h - 1);
   return compute_capability >= kHopper && compute_capability < kHopper + 10 && conv_gemm::supports_gemm(p) &&
          p.activation.kind == ActivationKind::Clip && (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) &&
          p.stride_h <= kMostStride && p.stride_w <= kMostStride && p.pad_top <= kMostBefore &&
-         p.pad_left <= kMostBefore && fits(right) && fits(bottom) &&
+         p.pad_left <= kMostBefore && fits(last_x(p)) && fits(last_y(p)) &&
          std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
          std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
 }

@@ -40,7 +40,8 @@ __device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int column,
       : "memory");
 }
 
-/// Until the copies that this thread started have read shared memory.
+/// Until the copies that this thread started have read shared memory. A kernel behind this one waits for its end, and
+/// so for what they write.
 __device__ __forceinline__ void wait_for_copies_out() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
 /// Four 8x8 matrices of half, of which a thread has pairs; thread t gives the address of row t % 8 of matrix t / 8.

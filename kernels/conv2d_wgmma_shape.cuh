@@ -53,6 +53,7 @@ struct Shape {
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);
+  static_assert(kABytes % 1024 == 0 && kStageBytes % 1024 == 0);  // as the exchanged layout wants
 
   // The tile of y lies in stages of the ring, panel by panel.
   static constexpr int kTilePanelBytes = kBm * kRowBytes;

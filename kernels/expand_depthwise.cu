@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "expand_depthwise_mma.cuh"
+#include "resident_blocks.h"
 #include "variant_table.h"
 
 namespace mobicuda::kernels {
@@ -131,23 +132,12 @@ cudaError_t launch_config(const ExpandDepthwiseParams& p, const Shape& shape, co
   Arguments a = arguments(p, shape);
   const int threads = threads_of<C>(a);
   const auto bytes = static_cast<std::size_t>(shared_bytes(p, shape, 2));
-  int device = 0;
-  int multiprocessors = 0;
-  int blocks_each = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  // Always the same size: another thread may launch the same kernel with another one at this moment.
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, static_cast<std::size_t>(kSharedLimit));
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, threads, bytes);
-  }
+  int resident = 0;
+  const cudaError_t status = resident_blocks(kernel, threads, bytes, static_cast<std::size_t>(kSharedLimit), resident);
   if (status != cudaSuccess) return status;
 
   const int slices = p.c / C::kSlice;
   const int bands = ceil_div(p.out_h, a.band_rows);
-  const std::int64_t resident = std::int64_t{std::max(blocks_each, 1)} * multiprocessors;
   const std::int64_t most = std::clamp<std::int64_t>(resident / (std::int64_t{slices} * bands), 1, kMaxGridYz);
   const int rounds = static_cast<int>(ceil_div(std::int64_t{p.n}, most));
   const int groups = ceil_div(p.n, rounds);

@@ -12,6 +12,7 @@
 #include "gemm_gemv.cuh"
 #include "gemm_mma.cuh"
 #include "gemm_simt.cuh"
+#include "resident_blocks.h"
 #include "variant_table.h"
 
 namespace mobicuda::kernels {
@@ -50,25 +51,15 @@ std::size_t shared_limit(int compute_capability) {
   }
 }
 
-/// Blocks of this kernel that the current device runs at once.
-cudaError_t resident_blocks(void (*kernel)(GemmArgs), int threads, std::size_t shared_bytes, int& blocks) {
+/// The most shared memory that a block may have on the current device.
+cudaError_t most_shared_bytes(std::size_t& bytes) {
   int device = 0;
-  int multiprocessors = 0;
-  int most_shared_bytes = 0;
-  int blocks_each = 0;
+  int most = 0;
   cudaError_t status = cudaGetDevice(&device);
   if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   }
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&most_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  }
-  // Always the device's maximum: another thread may launch the same kernel with another size at this moment.
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, static_cast<std::size_t>(most_shared_bytes));
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, threads, shared_bytes);
-  }
-  blocks = std::max(1, blocks_each) * multiprocessors;
+  bytes = static_cast<std::size_t>(most);
   return status;
 }
 
@@ -84,7 +75,11 @@ cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   const int n_tiles = ceil_div(args.n, Tile::kBn);
   const auto kernel = gemm_detail::gemm_kernel<Tile>;
   int blocks = 0;
-  const cudaError_t status = resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), blocks);
+  std::size_t most_bytes = 0;
+  cudaError_t status = most_shared_bytes(most_bytes);
+  if (status == cudaSuccess) {
+    status = resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), most_bytes, blocks);
+  }
   if (status != cudaSuccess) return status;
   const int strip_blocks = std::clamp(blocks / n_tiles, 1, m_tiles);
   args.whole_rounds = m_tiles / strip_blocks;

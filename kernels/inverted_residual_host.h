@@ -25,9 +25,10 @@ inline void put_float(unsigned char* to, const float* from, int index) {
   std::memcpy(to, &value, sizeof value);
 }
 
+inline constexpr float kLargestHalf = 65504.0F;
+
 /// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
 inline bool clips_fit(const InvertedResidualParams& p) {
-  constexpr float kLargestHalf = 65504.0F;
   return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
          p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
 }

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(S::kThreads)
     }
     if (part == 0) initialize(shared + S::kArrivedAt, 1);
     publish_barriers();
-    if (part == 0) {
+    if (part == 0 && rows > 0) {  // else nobody would wait for the bias
       const int sums =
           S::kSenders == 1 ? 0 : S::kSenders * min(S::kPictures, a.n - first_picture) * rows * S::kRowBytes;
       inverted_cluster::expect(shared + S::kArrivedAt, S::kBiasBytes + sums);

@@ -9,6 +9,7 @@
 #include "inverted_residual_families.h"
 #include "inverted_residual_host.h"
 #include "inverted_residual_small_kernel.cuh"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -44,22 +45,6 @@ constexpr std::size_t kSharedBytes = Shape<kConfig>::kHiddenBytes +
                                      (kMany ? 2 : 1) * (Shape<kConfig>::kPartialBytes +
                                                         inverted_small::Table<Shape<kConfig>>::kBytes);
 
-/// The blocks of threads that the GPU holds at once.
-template <Config kConfig>
-cudaError_t query_blocks(std::uint32_t& blocks) {
-  constexpr std::size_t kBytes = kSharedBytes<kConfig, true>;
-  const auto kernel = inverted_small::small_kernel<Shape<kConfig>, true>;
-  int multiprocessors = 0;
-  int each = 0;
-  cudaError_t status = inverted_host::count_multiprocessors(multiprocessors);
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, kBytes);
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Shape<kConfig>::kThreads, kBytes);
-  }
-  blocks = static_cast<std::uint32_t>(std::max(each, 1) * multiprocessors);
-  return status;
-}
-
 template <Config kConfig, bool kMany>
 cudaError_t launch_kernel(std::uint32_t grid, const Arguments& a, const void* x, const void* packed, void* y,
                           const Launch& where) {
@@ -75,9 +60,12 @@ template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
   const Arguments a = arguments<kConfig>(p);
-  std::uint32_t blocks = 0;
-  const cudaError_t status = query_blocks<kConfig>(blocks);
+  constexpr std::size_t kBytes = kSharedBytes<kConfig, true>;
+  int resident = 0;
+  const auto kernel = inverted_small::small_kernel<Shape<kConfig>, true>;
+  const cudaError_t status = resident_blocks(kernel, Shape<kConfig>::kThreads, kBytes, kBytes, resident);
   if (status != cudaSuccess) return status;
+  const auto blocks = static_cast<std::uint32_t>(resident);
   if (a.tiles <= blocks) return launch_kernel<kConfig, false>(a.tiles, a, x, packed, y, where);
   return launch_kernel<kConfig, true>(blocks, a, x, packed, y, where);
 }

@@ -26,7 +26,6 @@ using inverted_strip::Shape;
 using Variant = InvertedResidualVariant;
 
 constexpr int kLanes = 32;
-constexpr float kLargestHalf = 65504.0F;
 
 template <Config kConfig>
 Arguments arguments(const InvertedResidualParams& p) {
@@ -39,7 +38,7 @@ Arguments arguments(const InvertedResidualParams& p) {
   a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
   a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
   // Infinite hidden values would meet the zeros of the diagonal matrices.
-  a.expand_hi = __float2half2_rn(std::min(p.expand_clip.hi, kLargestHalf));
+  a.expand_hi = __float2half2_rn(std::min(p.expand_clip.hi, inverted_host::kLargestHalf));
   a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_lo = __float2half2_rn(p.project_clip.lo);
   a.project_hi = __float2half2_rn(p.project_clip.hi);
@@ -127,7 +126,7 @@ std::size_t packed_bytes(const InvertedResidualParams&) {
 }
 
 /// ReLU6, ReLU and the like.
-bool clips_fit(const InvertedResidualParams& p) {
+bool clips_from_zero(const InvertedResidualParams& p) {
   const auto fits = [](Clip clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
   return (!p.expand || fits(p.expand_clip)) && fits(p.depthwise_clip);
 }
@@ -140,7 +139,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
   // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
   const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && clips_fit(p) &&
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && clips_from_zero(p) &&
          (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);

@@ -16,6 +16,7 @@
 #include "direct_operands.cuh"
 #include "pointwise_pool_families.h"
 #include "pointwise_pool_tile.cuh"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -163,21 +164,12 @@ cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, c
   const auto kernel = pointwise_pool_kernel<kSlice>;
   const int warps = std::min(ceil_div(p.pixels, 16), kMaxWarps);
   const auto bytes = static_cast<std::size_t>(shared_bytes(kSlice, p.c_in, warps));
-  int device = 0;
-  int multiprocessors = 0;
-  int blocks_each = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  // Always the same size: another thread may launch the same kernel with another one at this moment.
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, static_cast<std::size_t>(kSharedLimit));
-  if (status == cudaSuccess) {
-    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_each, kernel, warps * 32, bytes);
-  }
+  int resident = 0;
+  const cudaError_t status =
+      resident_blocks(kernel, warps * 32, bytes, static_cast<std::size_t>(kSharedLimit), resident);
   if (status != cudaSuccess) return status;
   const int slices = p.c / kSlice;
-  const int most = std::clamp(std::max(blocks_each, 1) * multiprocessors / slices, 1, kMaxGridYz);
+  const int most = std::clamp(resident / slices, 1, kMaxGridYz);
   const int groups = ceil_div(p.n, ceil_div(p.n, most));
   const Arguments a{p.n, p.pixels, p.c_in, p.c, blocks_k(p.c_in), p.clip};
   return launch(kernel, dim3(static_cast<unsigned>(slices), static_cast<unsigned>(groups)),

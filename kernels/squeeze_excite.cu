@@ -113,7 +113,6 @@ bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, int co
   if (static_cast<std::size_t>(variant) >= kVariants.size() || compute_capability < 90) return false;
   if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
-  if (p.elem == Elem::F64) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
   constexpr int kMostColumns = 256;  // of a matrix
   if (p.squeezed < 1 || p.squeezed > kMostColumns || p.c / entry.ranks > kMostColumns) return false;

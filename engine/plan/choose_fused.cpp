@@ -66,15 +66,15 @@ class BlockShape {
   }
 
   // Why one launch is faster than several; null where it is not.
-  // `whole_pictures`: one of kWholePictures pays.
-  const char* why_fuse(bool whole_pictures) const {
+  // `whole_pictures`: one of kWholePictures pays. `strips`: a variant in strips runs a block without expansion.
+  const char* why_fuse(bool whole_pictures, bool strips) const {
     if (whole_pictures) return kWholePicturesPay;
+    if (strips) return kNarrowPays;
     return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float();
   }
 
  private:
   static constexpr int kNarrow = 192;        // hidden channels
-  static constexpr int kVeryNarrow = 16;     // of a block without expansion
   static constexpr int kLargePicture = 100;  // output pixels
 
   static constexpr const char* kNarrowPays = "rule: a narrow hidden tensor stays on the multiprocessor";
@@ -83,7 +83,6 @@ class BlockShape {
   const char* why_fuse_half() const {
     // Without an expansion there is less to save: only where the launches count, or the traffic.
     if (!params_.expand) {
-      if (params_.c_hidden <= kVeryNarrow) return kNarrowPays;
       if (waves(14, 14) <= 1) return "rule: few pixels, one launch";
       return waves(14, 14) >= 8 ? "rule: many pixels, less traffic" : nullptr;
     }
@@ -283,7 +282,8 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
         std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
           return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
         });
-    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures);
+    const bool strips = supports(InvertedResidualVariant::StripPlainRows2C16N16, *fused, gpu_.compute_capability);
+    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures, strips);
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
   if (can_split) {

@@ -59,8 +59,8 @@ double memory_us(const kernels::Conv2dParams& params, double bytes_per_us, doubl
 
 /// Of gemm's mma_128x96x32, which conv2d has not, where gemm takes that.
 std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
-  if (!prefers_96_columns(params.c_out, params.c_in)) return std::nullopt;
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
+  if (!takes_96_columns(rows, params.c_out, params.c_in, multiprocessors)) return std::nullopt;
   const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
   return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
 }
@@ -70,24 +70,26 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   const auto slices = static_cast<double>(work.slices);
   const double rounds = std::ceil(static_cast<double>(work.blocks) / multiprocessors);
   const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
-  const double busiest_us =
-      time.fixed_us + rounds * tile_us + slices * std::max(rounds * time.slice_us, time.latency_us);
-  if (time.variant < Conv2dVariant::Wgmma128x64x64) return busiest_us;
+  const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
+  if (time.variant < Conv2dVariant::Wgmma128x64x64) return time.fixed_us + rounds * tile_us + slices_us;
+  // Windows whose channels leave a part of a tap's last slice empty measured so much slower.
+  const bool part_filled = params.kernel_h * params.kernel_w > 1 && params.c_in / params.groups % 64 != 0;
+  const double slower = part_filled ? 1.2 : 1;
   // What all multiprocessors together take in from L2.
   constexpr double kBytesPerUs = 62e3;  // of one
   constexpr double kHalf = 2;
   const kernels::Conv2dTile tile = conv2d_tile(time.variant);
   const double slice_bytes = kHalf * (tile.bm + tile.bn) * tile.bk;
-  return std::max(busiest_us,
-                  static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs));
+  const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
+  return std::max(time.fixed_us + rounds * tile_us + slower * slices_us, slower * copies_us);
 }
 
 }  // namespace
 
-bool prefers_96_columns(int n, int k) {
+bool takes_96_columns(double m, int n, int k, int multiprocessors) {
   const bool few = n > 64 && n <= 96 && k > 16;
   const bool many = n >= 600 && n % 96 == 0;
-  return k <= 160 && (few || many);
+  return k <= 160 && (few || many) && std::ceil(m / 128) * kernels::ceil_div(n, 96) >= 1.5 * multiprocessors;
 }
 
 bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors) {
@@ -105,6 +107,7 @@ bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int
     double& best = time.variant < Conv2dVariant::Wgmma128x64x64 ? mma_time : wgmma_time;
     best = std::min(best, expected_us(time, params, multiprocessors));
   }
+  if (wgmma_time >= mma_time) return false;  // conv2d would not take wgmma
   const double gemm_time = narrow_gemm_us(params, multiprocessors).value_or(mma_time);
   return std::max(wgmma_time, memory_us(params, kWgmmaBytesPerUs, 0.5)) <
          kFaster * std::max(gemm_time, memory_us(params, kGemmBytesPerUs, 1));

@@ -10,8 +10,8 @@ namespace mobicuda {
 std::vector<kernels::Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
                                                      int multiprocessors);
 
-/// Whether gemm's rule takes tiles of 96 columns for so many outputs and inputs, where there are enough rows.
-bool prefers_96_columns(int n, int k);
+/// Whether gemm's rule takes tiles of 96 columns for a product of m rows, n outputs and k inputs.
+bool takes_96_columns(double m, int n, int k, int multiprocessors);
 
 /// Whether a variant with wgmma, which `gemm` has not, is expected to run a pointwise convolution clearly faster than
 /// gemm does.

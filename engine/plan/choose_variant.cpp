@@ -60,8 +60,9 @@ class GemmShape {
     prefer(params_.m <= 4, Gemv);
     prefer(n <= 16 && waves(256, 16) >= 2, Mma256x16x32);
     prefer(n <= 32 && waves(128, 32) >= 1.5, Mma128x32x64);
-    prefer(k <= 32 && !prefers_96_columns(n, k) && waves(64, 32) >= 3, Mma64x32x32);
-    prefer(prefers_96_columns(n, k) && waves(128, 96) >= 1.5, Mma128x96x32);
+    const bool by_96 = takes_96_columns(params_.m, n, k, multiprocessors_);
+    prefer(k <= 32 && !by_96 && waves(64, 32) >= 3, Mma64x32x32);
+    prefer(by_96, Mma128x96x32);
     prefer(n >= 128 && padding(128) <= 1.25 && waves(128, 128) >= (k >= 128 ? 1.5 : 4), Mma128x128x64);
     prefer(n > 32 && waves(128, 64) >= 1.5, Mma128x64x64);
     prefer(k <= 32 && waves(64, 32) >= 0.9, Mma64x32x32);
@@ -225,7 +226,7 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   } else if (sevens && enough_threads(Strip7x2B16, 66000)) {
     preferred.push_back(Strip7x2B16);
   }
-  // In half, two rows of four channels are the fastest with stride 2.
+  // In half, two rows of four channels are the fastest on most maps with stride 2.
   if (params.elem != Elem::F16 || params.stride_h == 1) {
     if (enough_threads(Strip4x2B16, 50000)) preferred.insert(preferred.end(), {Strip4x2B16, Strip4x4B8});
     if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);

@@ -92,12 +92,12 @@ inline std::vector<float> to_nchw(const Conv2dParams& p, const std::vector<float
   return nchw;
 }
 
-/// The inputs on the GPU, for all variants.
+/// The inputs on the GPU, for all variants. `misalign_elements`: x begins so far behind an aligned address.
 class Device {
  public:
-  Device(const Conv2dParams& p, const Data& data)
+  Device(const Conv2dParams& p, const Data& data, std::size_t misalign_elements = 0)
       : params_(p),
-        x_(input_elem(p), p.input == Input::NchwFloat ? to_nchw(p, data.x) : data.x),
+        x_(input_elem(p), p.input == Input::NchwFloat ? to_nchw(p, data.x) : data.x, misalign_elements),
         packed_(pack(p, data.weight)),
         bias_(Elem::F32, data.bias),
         residual_(p.elem, data.residual) {}

@@ -108,6 +108,9 @@ TEST_CASE("conv2d with a split input gives a picture the same bits in every batc
   const Data last{{all.x.end() - picture, all.x.end()}, all.weight, all.bias, {}};
   const std::span<const float> expected_last(expected.data() + 8 * output_count(one), output_count(one));
   REQUIRE(compare_bits(Device(one, last).run(Conv2dVariant::Stem3x3Split), expected_last));
+  for (const std::size_t floats : {1, 2, 3}) {  // copies of one float
+    REQUIRE(compare_bits(Device(one, last, floats).run(Conv2dVariant::Stem3x3Split), expected_last));
+  }
   one.input = Input::NhwcFloat;  // copies of one float
   REQUIRE(compare_bits(Device(one, last).run(Conv2dVariant::Stem3x3Split), expected_last));
 }

@@ -59,10 +59,47 @@ TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of
   }
 }
 
+// Copies of a tile to y are still under way when its block ends, and the next kernel may be resident by then.
+TEST_CASE("conv2d: a chain of programmatic launches reads and writes whole tiles of y") {
+  constexpr int kLength = 40;
+  Conv2dParams p = params_of({2, 28, 28, 128, 128, 1, 1, 1});
+  p.residual = true;
+  p.activation = kernels::Clip{-1.0F, 1.0F};
+  const Data data = random_data(p, 13000);
+  std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
+  kernels::conv2d_pack(p, data.weight.data(), packed.data());
+  const GuardedBuffer weights(packed);
+  const DeviceTensor bias(Elem::F32, data.bias);
+  for (const auto& [tile, plain] : kTiles) {
+    if (!supports(tile, p, compute_capability())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
+    CAPTURE(name(tile));
+    std::vector<std::byte> results[2];
+    for (const bool programmatic : {false, true}) {
+      const DeviceTensor a(p.elem, data.x);
+      const DeviceTensor b(p.elem, data.x.size());
+      cudaStream_t stream = nullptr;
+      check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
+      const kernels::Launch where{stream, programmatic};
+      const auto step = [&](Conv2dVariant variant, const DeviceTensor& from, const DeviceTensor& to) {
+        check_cuda(kernels::conv2d(variant, p, from.data(), weights.data(), bias.floats(), from.data(), to.data(), where),
+                   "conv2d");
+      };
+      for (int i = 0; i < kLength; ++i) {
+        step(tile, a, b);
+        step(plain, b, a);  // reads b whole, and writes what the kernel before has read
+      }
+      synchronize();
+      check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
+      results[programmatic ? 1 : 0] = a.download_bytes();
+    }
+    CHECK(results[0] == results[1]);
+  }
+}
+
 TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes") {
   constexpr int kHopper = 90;
   Conv2dParams p = params_of({32, 7, 7, 512, 512, 3, 1, 1});
-  if (!supports(Wgmma128x128x64, p, kHopper)) return;  // built without sm_90a
+  if (!supports(Wgmma128x128x64, p, kHopper)) MOBICUDA_SKIP("built without code for sm_90a");
   Conv2dParams odd = p;
   odd.c_out = 508;
   Conv2dParams apart = params_of({1, 7, 7, 128, 48, 3, 1, 2});

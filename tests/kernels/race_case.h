@@ -17,7 +17,7 @@
 
 namespace mobicuda::test::race_case {
 
-/// Whether no variant is left out: the GPU is an sm_90, and the library was built for it.
+/// Whether no variant is left out on this GPU: it is an sm_90, and the library was built for it.
 inline bool all_variants_run() {
   constexpr int kHopper = 90;
   kernels::PointwisePoolParams p;

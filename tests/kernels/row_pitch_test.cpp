@@ -9,6 +9,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include "kernels/pooling.h"
+#include "race_case.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/random.h"
@@ -122,13 +123,14 @@ TEST_CASE("gemm refuses rows that overlap or do not start on 16 bytes") {
   CHECK(!supported(24, 0));
 }
 
-void check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p) {
+/// False where the variant does not run it.
+bool check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p) {
   CAPTURE(kernels::name(variant), p.n, p.h, p.w, p.c_in, p.c_out, p.groups);
   const Place x_place{p.c_in, 0, p.c_in};
   const Place y_place{p.c_out, 8, p.c_out + 24};
   kernels::Conv2dParams apart = p;
   apart.y_pitch = y_place.pitch;
-  if (!kernels::supports(variant, apart, compute_capability())) return;
+  if (!kernels::supports(variant, apart, compute_capability())) return false;
   const Elem x_elem = p.input == kernels::Conv2dParams::Input::NhwcElem ? p.elem : Elem::F32;
   const std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
@@ -142,29 +144,40 @@ void check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p
                   return kernels::conv2d(variant, pitched ? apart : p, from, w.data(), bias.floats(),
                                          p.residual ? residual.data() : nullptr, to, where);
                 });
+  return true;
 }
 
 TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels", "[sanitize]") {
   using Input = kernels::Conv2dParams::Input;
+  struct Channels {
+    int c_in, c_out, groups, stride;
+  };
   kernels::Conv2dParams p;
   p.elem = Elem::F16;
   p.n = 2;
-  p.h = p.out_h = 9;
-  p.w = p.out_w = 7;
+  p.h = 9;
+  p.w = 7;
   p.kernel_h = p.kernel_w = 3;
   p.pad_top = p.pad_left = 1;
   p.bias = true;
   for (const kernels::Conv2dVariant variant : kernels::conv2d_variants()) {
-    for (const auto& [c_in, c_out, groups] : {std::array{64, 72, 1}, {24, 8, 1}, {48, 48, 6}, {3, 40, 1}}) {
-      p.c_in = c_in;
-      p.c_out = c_out;
-      p.groups = groups;
-      p.input = c_in == 3 ? Input::NhwcFloat : Input::NhwcElem;
+    bool ran = false;
+    for (const Channels& channels : {Channels{64, 72, 1, 1}, {24, 8, 1, 1}, {48, 48, 6, 1}, {128, 48, 2, 1}, {3, 40, 1, 1},
+                                     {3, 16, 1, 2}}) {
+      p.c_in = channels.c_in;
+      p.c_out = channels.c_out;
+      p.groups = channels.groups;
+      p.stride_h = p.stride_w = channels.stride;
+      p.out_h = (p.h - 1) / channels.stride + 1;
+      p.out_w = (p.w - 1) / channels.stride + 1;
+      p.input = p.c_in == 3 ? Input::NhwcFloat : Input::NhwcElem;
       p.residual = false;
-      check_conv2d(variant, p);
+      ran = check_conv2d(variant, p) || ran;
       p.residual = true;
-      check_conv2d(variant, p);
+      ran = check_conv2d(variant, p) || ran;
     }
+    CAPTURE(kernels::name(variant));
+    if (race_case::all_variants_run() && variant >= kernels::Conv2dVariant::Mma128x128x64) CHECK(ran);
   }
   p.y_pitch = 52;  // not a multiple of 8
   CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, 90));
