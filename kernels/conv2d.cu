@@ -92,9 +92,16 @@ cudaError_t launch_direct(const Conv2dParams& p, const Conv2dBuffers& buffers, c
   return for_each_chunk(p.n, p.out_h, ceil_div(p.out_w, kPixels), p.c_out / kChannels, launch_chunk);
 }
 
+template <class X, class T, class S, int kStride>
+auto stem_kernel_of(const Activation& activation) {
+  return activation.kind == ActivationKind::Clip ? convolution::stem_kernel<X, T, S, kStride, true>
+                                                 : convolution::stem_kernel<X, T, S, kStride, false>;
+}
+
 template <class X, class T, class S>
 cudaError_t launch_stem(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
-  const auto kernel = p.stride_h == 1 ? convolution::stem_kernel<X, T, S, 1> : convolution::stem_kernel<X, T, S, 2>;
+  const auto kernel =
+      p.stride_h == 1 ? stem_kernel_of<X, T, S, 1>(p.activation) : stem_kernel_of<X, T, S, 2>(p.activation);
   const std::size_t shared_bytes = p.stride_h == 1 ? convolution::StemShape<S, 1>::shared_bytes(p.c_in)
                                                    : convolution::StemShape<S, 2>::shared_bytes(p.c_in);
   const dim3 block(static_cast<unsigned>(S::kGroups * p.c_out / S::kChannels));

@@ -107,7 +107,8 @@ __device__ __forceinline__ void store_channels(const float (&values)[kChannels],
   }
 }
 
-template <class X, class T, class S, int kStride>
+/// kClip: the activation is Clip. The code of all the others, once for each pixel, would lie between the stores.
+template <class X, class T, class S, int kStride, bool kClip>
 __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
     stem_kernel(const Arguments a, const X* x, const T* weight, const float* bias, T* y) {
   using Shape = StemShape<S, kStride>;
@@ -175,15 +176,20 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
   const int oy = oy0 + tile_y;
   if (oy >= a.out_h) return;
   const std::size_t out_row = (static_cast<std::size_t>(item.n) * a.out_h + oy) * a.out_w;
+  const std::size_t first = (out_row + ox0 + tile_x) * a.c_out + co;
 #pragma unroll
   for (int p = 0; p < S::kPixels; ++p) {
-    const int ox = ox0 + tile_x + p;
-    if (ox >= a.out_w) break;
+    if (ox0 + tile_x + p >= a.out_w) break;
     float values[S::kChannels];
 #pragma unroll
     for (int c = 0; c < S::kChannels; ++c) values[c] = sums[p][c];
-    apply(a.activation, values);
-    store_channels(values, y + (out_row + ox) * a.c_out + co);
+    if constexpr (kClip) {
+#pragma unroll
+      for (float& value : values) value = apply(Clip{a.activation.lo, a.activation.hi}, value);
+    } else {
+      apply(a.activation, values);
+    }
+    store_channels(values, y + first + p * a.c_out);
   }
 }
 

@@ -69,11 +69,21 @@ std::size_t largest_shared_bytes(int k) {
 }
 
 template <class Tile>
+auto kernel_of(const GemmArgs& args) {
+  if constexpr (Tile::kPlainApart) {
+    const bool dense = args.x_pitch == args.k && args.y_pitch == args.n;
+    const bool aligned = args.k % kWide<typename Tile::Value> == 0;
+    if (dense && aligned && args.activation.kind == ActivationKind::Clip) return gemm_detail::gemm_kernel<Tile, true>;
+  }
+  return gemm_detail::gemm_kernel<Tile, false>;
+}
+
+template <class Tile>
 cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   args.k_slices = ceil_div(args.k, Tile::kBk);
   const int m_tiles = ceil_div(args.m, Tile::kBm);
   const int n_tiles = ceil_div(args.n, Tile::kBn);
-  const auto kernel = gemm_detail::gemm_kernel<Tile>;
+  const auto kernel = kernel_of<Tile>(args);
   int blocks = 0;
   std::size_t most_bytes = 0;
   cudaError_t status = most_shared_bytes(most_bytes);

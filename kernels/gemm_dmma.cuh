@@ -32,6 +32,7 @@ struct DmmaTile {
   static constexpr int kMinBlocks = kConfig.min_blocks;
   static constexpr int kThreads = 32 * kConfig.warps_m * kConfig.warps_n * kConfig.warps_k;
   static constexpr bool kAnyShape = true;
+  static constexpr bool kPlainApart = false;
   static constexpr int kRowBytes = kBk * 8;
   static constexpr int kXPeriod = 2;  // of chunk_offset()
   static constexpr int kWPeriod = 2;

@@ -40,6 +40,7 @@ struct MmaTile {
   static constexpr int kMinBlocks = kConfig.min_blocks;
   static constexpr int kThreads = 32 * kConfig.warps_m * kConfig.warps_n * kConfig.warps_k;
   static constexpr bool kAnyShape = false;
+  static constexpr bool kPlainApart = false;
   static constexpr int kRowBytes = kBk * 2;
   static constexpr int kXPeriod = 8;  // of chunk_offset()
 

@@ -257,10 +257,19 @@ class SplitTile {
   Packet<T, 4> residual_[kRuns] = {};
 };
 
-template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(const GemmArgs args) {
+/// kPlain: rows of X and Y are dense, those of X start on 16 bytes, and the activation is Clip. Beside the code of the
+/// other activations, and with more row lengths to hold, the compiler gives the sums registers whose banks collide more
+/// often.
+template <class Tile, bool kPlain>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(const GemmArgs given) {
   using T = typename Tile::Value;
   extern __shared__ __align__(128) unsigned char shared[];
+  GemmArgs args = given;
+  if constexpr (kPlain) {
+    args.x_pitch = args.k;
+    args.y_pitch = args.n;
+    args.activation.kind = ActivationKind::Clip;
+  }
 
   const int n0 = static_cast<int>(blockIdx.x) * Tile::kBn;
   const int m_tile_stride = static_cast<int>(gridDim.y);
@@ -284,9 +293,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
     const int m0 = tile * Tile::kBm;
     const T* rows =
         static_cast<const T*>(args.x) + static_cast<std::size_t>(m0) * static_cast<std::size_t>(args.x_pitch);
-    fill_slice<Tile, Tile::kBm, Tile::kXPeriod, Tile::kAnyShape>(x_slices + slot * kXSliceBytes<Tile>, rows,
-                                                                 args.m - m0, args.x_pitch, k_slice * Tile::kBk, args.k,
-                                                                 [](int m) { return m; });
+    fill_slice<Tile, Tile::kBm, Tile::kXPeriod, Tile::kAnyShape && !kPlain>(
+        x_slices + slot * kXSliceBytes<Tile>, rows, args.m - m0, args.x_pitch, k_slice * Tile::kBk, args.k,
+        [](int m) { return m; });
   };
 
   // Weights and bias do not depend on the predecessor.

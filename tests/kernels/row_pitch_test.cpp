@@ -62,11 +62,12 @@ void check_pitched(Elem x_elem, Elem elem, const std::vector<float>& x, std::siz
   CHECK(compare_bits(y, expected));
 }
 
-void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p) {
-  CAPTURE(kernels::name(variant), to_string(p.elem), p.m, p.n, p.k, p.residual);
+/// Rows of X, of Y or of both lie apart.
+void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p, bool x_apart = true, bool y_apart = true) {
+  CAPTURE(kernels::name(variant), to_string(p.elem), p.m, p.n, p.k, p.residual, x_apart, y_apart);
   if (!kernels::supports(variant, p, compute_capability())) return;
-  const Place x_place{p.k, 16, p.k + 40};
-  const Place y_place{p.n, 8, (p.n + 31) / 8 * 8};
+  const Place x_place = x_apart ? Place{p.k, 16, p.k + 40} : Place{p.k, 0, p.k};
+  const Place y_place = y_apart ? Place{p.n, 8, (p.n + 31) / 8 * 8} : Place{p.n, 0, p.n};
   const std::vector<float> x = random_uniform(1, count(p.m, p.k));
   const std::vector<float> weight = random_uniform(2, count(p.n, p.k));
   std::vector<std::byte> packed(kernels::gemm_packed_bytes(p.elem, p.n, p.k));
@@ -77,8 +78,8 @@ void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p) {
   check_pitched(p.elem, p.elem, x, count(p.m, p.n), x_place, y_place,
                 [&](const void* from, void* to, bool pitched, const kernels::Launch& where) {
                   auto q = p;
-                  if (pitched) q.x_pitch = x_place.pitch;
-                  if (pitched) q.y_pitch = y_place.pitch;
+                  if (pitched && x_apart) q.x_pitch = x_place.pitch;
+                  if (pitched && y_apart) q.y_pitch = y_place.pitch;
                   return kernels::gemm(variant, q, from, w.data(), bias.floats(),
                                        q.residual ? residual.data() : nullptr, to, where);
                 });
@@ -99,6 +100,22 @@ TEST_CASE("gemm: every variant runs on channels of wider pixels", "[sanitize]") 
         p.residual = true;
         check_gemm(variant, p);
       }
+    }
+  }
+}
+
+TEST_CASE("gemm: every variant runs where rows of X alone or of Y alone lie apart") {
+  for (const Elem elem : kAllElems) {
+    for (const kernels::GemmVariant variant : kernels::gemm_variants()) {
+      kernels::GemmParams p;
+      p.elem = p.output = elem;
+      p.m = 37;
+      p.n = 17;
+      p.k = 136;
+      p.bias = p.residual = true;
+      p.activation = kernels::Clip{-0.5F, kInfinity};
+      check_gemm(variant, p, true, false);
+      check_gemm(variant, p, false, true);
     }
   }
 }
