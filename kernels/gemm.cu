@@ -68,6 +68,7 @@ std::size_t largest_shared_bytes(int k) {
   return gemm_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
 }
 
+/// The plain kernel where there is one for the tile and the arguments are plain.
 template <class Tile>
 auto kernel_of(const GemmArgs& args) {
   if constexpr (Tile::kPlainApart) {

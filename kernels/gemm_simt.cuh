@@ -27,7 +27,7 @@ struct SimtTile {
   static constexpr int kThreadsN = kBn / kTn;
   static constexpr int kThreads = kThreadsM * kThreadsN * kSplitK;
   static constexpr bool kAnyShape = true;
-  static constexpr bool kPlainApart = std::is_same_v<T, float>;
+  static constexpr bool kPlainApart = !std::is_same_v<T, __half>;  ///< has a kernel of kPlain
   static constexpr int kRowBytes = kBk * static_cast<int>(sizeof(T)) + kChunkBytes;
   static constexpr int kRun = 4;
   static constexpr int kXPeriod = 1;
