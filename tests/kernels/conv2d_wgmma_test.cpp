@@ -81,8 +81,9 @@ TEST_CASE("conv2d: a chain of programmatic launches reads and writes whole tiles
       check_cuda(cudaStreamCreate(&stream), "cudaStreamCreate");
       const kernels::Launch where{stream, programmatic};
       const auto step = [&](Conv2dVariant variant, const DeviceTensor& from, const DeviceTensor& to) {
-        check_cuda(kernels::conv2d(variant, p, from.data(), weights.data(), bias.floats(), from.data(), to.data(), where),
-                   "conv2d");
+        check_cuda(
+            kernels::conv2d(variant, p, from.data(), weights.data(), bias.floats(), from.data(), to.data(), where),
+            "conv2d");
       };
       for (int i = 0; i < kLength; ++i) {
         step(tile, a, b);
