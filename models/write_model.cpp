@@ -1,8 +1,10 @@
 // mobicuda_write_model: writes an ONNX file of MobileNetV2, or of another classifier, with seeded weights.
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -55,6 +57,14 @@ std::string known_network(const std::string& name) {
   return "no network is named '" + name + "'; --listNetworks names them";
 }
 
+// The conversion would take -1 for the largest number.
+std::string whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure == std::errc{} && end == text.data() + text.size()) return "";
+  return "must be a whole number from 0 to 2^64 - 1, got '" + text + "'";
+}
+
 void define(CLI::App& app, CommandLine& line) {
   MobileNetV2Options& options = line.options;
   app.option_defaults()->always_capture_default();
@@ -67,7 +77,7 @@ void define(CLI::App& app, CommandLine& line) {
   app.add_option("--batch", options.batch, "Batch size in the file, 0 for dynamic")->check(CLI::Range(0, 65536));
   app.add_flag("--keepBatchNorm", line.keep_batchnorm, "Write BatchNormalization nodes instead of folding them");
   app.add_flag("--softmax", options.softmax, "End with Softmax");
-  app.add_option("--seed", options.seed, "Seed of the weights");
+  app.add_option("--seed", options.seed, "Seed of the weights")->check(whole_number);
 
   CLI::App& own = *app.add_option_group("Of mobilenet_v2 only");
   own.option_defaults()->always_capture_default();

@@ -30,9 +30,25 @@ SavedEngine make_engine(Parts parts, const Limits& limits, ReadTimes& times) {
   return engine;
 }
 
+// The file that is to be written: a symbolic link stays one, and a device or FIFO is not ours to replace.
+fs::path file_behind(fs::path path) {
+  std::error_code failure;
+  const fs::file_type type = fs::status(path, failure).type();
+  if (type != fs::file_type::regular && type != fs::file_type::not_found) {
+    const std::string why = type == fs::file_type::directory ? "it is a folder"
+                            : type == fs::file_type::none    ? failure.message()
+                                                             : "it is not a regular file";
+    throw Error(ErrorCode::io, path.string(), "cannot be written: " + why, "name a new file or a regular one");
+  }
+  // A chain of links that ends, as status has seen.
+  while (fs::is_symlink(fs::symlink_status(path, failure))) path = path.parent_path() / fs::read_symlink(path, failure);
+  return path;
+}
+
 // Whole or not at all: what reads the file meanwhile sees the old one.
-void write_file(const fs::path& path, std::span<const std::byte> front, std::span<const std::byte> weights) {
+void write_file(const fs::path& name, std::span<const std::byte> front, std::span<const std::byte> weights) {
   static std::atomic<int> count{0};
+  const fs::path path = file_behind(name);
   const fs::path temporary =
       path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
   std::error_code failure;
@@ -49,7 +65,7 @@ void write_file(const fs::path& path, std::span<const std::byte> front, std::spa
   std::error_code ignored;
   fs::remove(temporary, ignored);
   throw Error(
-      ErrorCode::io, path.string(), "cannot be written: " + failure.message(),
+      ErrorCode::io, name.string(), "cannot be written: " + failure.message(),
       "is its folder there, and writable, with room for " + std::to_string(front.size() + weights.size()) + " bytes?");
 }
 

@@ -10,6 +10,21 @@ die() {
   exit 1
 }
 
+no_arguments() { # "$@" of a script that takes none; its first comment is its help
+  case ${1-} in
+    "") ;;
+    --help | -h)
+      printf 'usage: scripts/%s\n\n' "${0##*/}"
+      sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *)
+      printf 'error: %s takes no arguments, got %s\n' "${0##*/}" "$1" >&2
+      exit 2
+      ;;
+  esac
+}
+
 has_header() { # NAME...: whether the compiler finds all of these headers
   local name
   for name in "$@"; do

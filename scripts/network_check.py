@@ -1,7 +1,10 @@
 """The stage `networks` of scripts/gpu_check: latency of every network of models/zoo on both GPU implementations."""
 import json
+import pathlib
 import re
 import time
+
+ZOO = pathlib.Path(__file__).resolve().parent.parent / "models/zoo/networks.cpp"
 
 BATCHES = (1, 32)
 IMPLEMENTATIONS = ("custom", "cudnn")
@@ -24,6 +27,11 @@ def names(check):
         raise SystemExit(f"mobicuda_write_model --listNetworks: exit code {code}")
     listed = re.findall(r"^\s*([a-z0-9_]+)\s", output, re.MULTILINE)
     return [name for name in listed if name not in ("name", "mobilenet_v2")]  # MobileNetV2 has a stage of its own
+
+
+def zoo():
+    """The same names where there is no build."""
+    return re.findall(r'Entry\{\{"([a-z0-9_]+)"', ZOO.read_text(encoding="utf-8"))
 
 
 def why_refused(output):

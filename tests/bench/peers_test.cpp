@@ -105,12 +105,55 @@ TEST_CASE("charts by batch are picture files of their own", "[report]") {
   REQUIRE(pictures.size() == 2);
   CHECK(pictures[0].first == "throughput_fp32.svg");
   CHECK(pictures[1].first == "latency_fp32.svg");
+  CHECK_THAT(pictures[0].second, contains("curve dashed\""));
+  CHECK_THAT(pictures[0].second, contains(">cpu fp32 (CPU)</text>"));
   for (const auto& [name, svg] : pictures) {
     CHECK(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
     CHECK_THAT(svg, contains("prefers-color-scheme: dark"));
     CHECK_THAT(svg, contains(">PyTorch CUDA graph fp32</text>"));
     CHECK(svg.find("<script") == std::string::npos);
   }
+}
+
+TEST_CASE("an engine keeps its colour, and one on the CPU is marked among those of a GPU", "[report]") {
+  const auto row = [](const char* mode, const char* precision, int batch) {
+    return std::string(R"({"mode": ")") + mode + R"(", "precision": ")" + precision + R"(", "batch": )" +
+           std::to_string(batch) + R"(, "median_us": 100, "runs": 9})";
+  };
+  ReportFile file;
+  CaseResult own;
+  own.implementation = "custom";
+  for (const Precision precision : {Precision::Fp16, Precision::Fp32}) {
+    for (const std::int64_t batch : {1, 8, 32}) {
+      own.precision = precision;
+      own.batch = batch;
+      own.device_statistics.median = 0.1;
+      file.report.cases.push_back(own);
+    }
+  }
+  file.peers =
+      peers_of(R"({"engine": "Other", "results": [)" + row("eager", "fp16", 1) + ',' + row("eager", "fp16", 8) + ',' +
+               row("cpu", "fp32", 1) + ',' + row("cpu", "fp32", 32) + ',' + row("eager", "fp32", 1) + "]}");
+  const std::string html = html_report(file);
+  const auto legends_of = [&](const std::string& label) {
+    const std::size_t place = html.find("</svg>" + label);
+    return place == std::string::npos ? "no " + label : html.substr(html.rfind("class=", place), 10);
+  };
+  CHECK(legends_of("custom fp16") == "class=\"s0\"");
+  CHECK(legends_of("custom fp32") == "class=\"s0\"");
+  CHECK(legends_of("Other eager fp16") == "class=\"s1\"");
+  CHECK(legends_of("Other eager fp32") == "class=\"s1\"");
+  CHECK(legends_of("Other cpu fp32 (CPU)") == "class=\"s2\"");
+  CHECK_THAT(html, contains("No result of Other eager fp16, batch 32; Other cpu fp32, batch 8; Other eager fp32, "
+                            "batches 8, 32."));
+  file.peers.results.erase(file.peers.results.begin());
+  const auto dashes = [&] { return html_report(file).find(" curve dashed\""); };
+  CHECK(dashes() == std::string::npos);  // two points with a batch of others between them
+  file.peers.results[2].batch = 8;
+  CHECK(dashes() != std::string::npos);
+  file.peers = Peers();
+  for (CaseResult& one : file.report.cases) one.implementation = "cpu";
+  CHECK(html_report(file).find("(CPU)") == std::string::npos);
 }
 
 TEST_CASE("the record of a machine shows networks, checks and requirements", "[report]") {
@@ -132,8 +175,8 @@ TEST_CASE("the record of a machine shows networks, checks and requirements", "[r
   const std::string html = html_report(file);
   for (const char* part :
        {"Measured on 2026-01-02 with the sources 0123456789ab; 1 of 2 requirements are met.",
-        "Missed: clean: 0 reports, measured 1 report", "<td>0.0312</td><td>0.0625</td>", "<td>300 (1.5x)</td>",
-        "vgg16 on cpu: no such layer", "racecheck", "3 errors</td><td>failed</td>", "<td>10</td><td>8</td><td>0</td>",
+        "Not met: clean. Wanted: 0 reports; found: 1 report.", "<td>0.0312</td><td>0.0625</td>", "<td>300 (1.5x)</td>",
+        "vgg16 on cpu: no such layer", "racecheck", "3 errors</td><td>failed</td>", "<td>10</td><td>8</td><td>-</td>",
         "PyTorch CUDA graph fp32", "PyTorch eager, batch 8"}) {
     CHECK_THAT(html, contains(part));
   }

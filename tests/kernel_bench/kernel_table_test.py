@@ -60,7 +60,12 @@ def main():
         code, text = run(script, str(file), "--batch", "8")
         expect(code == 1 and "--against=cudnn" in text, text)
         code, text = run(script, str(pathlib.Path(folder) / "absent.json"))
-        expect(code == 1 and "absent.json" in text, text)
+        expect(code == 1 and "absent.json: cannot be read: No such file" in text, text)
+        for content, what in (("{\"error\": \"x\"}", 'has no list "benchmarks"'), ("[]", 'has no list "benchmarks"'),
+                              ("{", "is no JSON")):
+            file.write_text(content)
+            code, text = run(script, str(file))
+            expect(code == 1 and f"{file}: {what}" in text, text)
 
 
 if __name__ == "__main__":

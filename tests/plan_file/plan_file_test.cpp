@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include <mobicuda/mobicuda.h>
 
 #include "plan_networks.h"
@@ -90,6 +92,51 @@ TEST_CASE("a plan that cannot be written leaves nothing behind") {
   CHECK(contains(refusal([&] { plan_file::save(*engine, folder.path() / "absent" / "net.plan"); }).second,
                  "cannot be written"));
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a plan replaces a regular file, and goes where a symbolic link leads") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto engine = make_cpu_backend()->compile(small_network(), cpu_options());
+  fs::create_directory(folder.path() / "plans");
+  std::ofstream(folder.path() / "plans" / "old.plan") << "what was there";
+  fs::create_symlink("old.plan", folder.path() / "plans" / "latest.plan");
+  fs::create_symlink(fs::path("plans") / "latest.plan", folder.path() / "net.plan");  // a link to a link
+  fs::create_symlink(fs::path("plans") / "new.plan", folder.path() / "first.plan");   // to no file yet
+  for (const auto& [link, target] : {std::pair{"net.plan", "old.plan"}, std::pair{"first.plan", "new.plan"}}) {
+    CAPTURE(link);
+    plan_file::save(*engine, folder.path() / link);
+    CHECK(fs::is_symlink(folder.path() / link));
+    CHECK(fs::is_regular_file(fs::symlink_status(folder.path() / "plans" / target)));
+    CHECK(plan_file::read(folder.path() / "plans" / target).backend == "cpu");
+  }
+  CHECK(fs::is_symlink(folder.path() / "plans" / "latest.plan"));
+  CHECK(std::distance(fs::directory_iterator(folder.path() / "plans"), {}) == 3);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 3);
+}
+
+TEST_CASE("a plan does not take the place of what is no regular file") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const auto engine = make_cpu_backend()->compile(small_network(), cpu_options());
+  const fs::path fifo = folder.path() / "fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  fs::create_symlink("fifo", folder.path() / "link");
+  fs::create_symlink("loop", folder.path() / "loop");
+  fs::create_directory(folder.path() / "folder");
+  for (const auto& [name, why] : {std::pair{"fifo", "not a regular file"}, std::pair{"link", "not a regular file"},
+                                  std::pair{"folder", "is a folder"}, std::pair{"loop", "symbolic links"}}) {
+    CAPTURE(name);
+    const fs::path path = folder.path() / name;
+    const std::string message = refusal([&] { plan_file::save(*engine, path); }).second;
+    CAPTURE(message);
+    CHECK(contains(message, path.string()));
+    CHECK(contains(message, why));
+  }
+  CHECK(fs::is_fifo(fs::symlink_status(fifo)));
+  CHECK(fs::is_symlink(folder.path() / "link"));
+  CHECK(fs::is_empty(folder.path() / "folder"));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 4);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/reference.h"
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
 
@@ -35,7 +36,7 @@ std::string against_reference(const Report& report) {
     row.insert(row.end(), cells.begin(), cells.end());
     table.add_row(row);
   }
-  return element("p", "Logits of the timed input, against " + report.reference + '.') + table.str();
+  return element("p", "Logits of the timed input, against " + references_text(report) + '.') + table.str();
 }
 
 std::string against_golden(const Report& report) {
@@ -113,8 +114,8 @@ std::string settling(const Report& report) {
   for (std::size_t i = 0; i < report.images->results.size(); ++i) {
     const std::string label = report.images->results[i].label();
     labels.push_back(label);
-    top1.push_back({label, {}});
-    speed.push_back({label, {}});
+    top1.push_back({label, {}, i});
+    speed.push_back({label, {}, i});
     for (const ImageReport* images : all) {
       if (i >= images->results.size()) continue;
       const AccuracyResult& result = images->results[i];

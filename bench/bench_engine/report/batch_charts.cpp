@@ -1,6 +1,7 @@
 #include "bench_engine/report/batch_charts.h"
 
 #include <algorithm>
+#include <set>
 
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
@@ -9,35 +10,64 @@ namespace mobicuda::bench {
 namespace {
 
 struct Point {
+  std::string engine;  // keeps its colour in all charts
   std::string label;
   Precision precision;
   double batch;
   double ms;  // median
+  bool on_cpu;
 };
 
 // With the network's name where there are several.
-std::string label_of(const PeerResult& one, const Peers& peers) {
+std::string with_network(const std::string& label, const PeerResult& one, const Peers& peers) {
   const bool several = one.network != peers.results.front().network;
-  return several && !one.network.empty() ? one.label() + ", " + one.network : one.label();
+  return several && !one.network.empty() ? label + ", " + one.network : label;
+}
+
+std::string label_of(const PeerResult& one, const Peers& peers) { return with_network(one.label(), one, peers); }
+
+std::string engine_of(const CaseResult& one) {
+  return one.threads ? one.implementation + ", " + std::to_string(*one.threads) : one.implementation;
 }
 
 std::vector<Point> points_of(const ReportFile& file) {
   std::vector<Point> points;
   for (const CaseResult& one : file.report.cases) {
-    points.push_back({one.label(), one.precision, static_cast<double>(one.batch), one.latency().median});
+    points.push_back({engine_of(one), one.label(), one.precision, static_cast<double>(one.batch), one.latency().median,
+                      one.implementation == "cpu"});
   }
   for (const PeerResult& one : file.peers.results) {
-    points.push_back({label_of(one, file.peers), one.precision, static_cast<double>(one.batch), one.median_ms});
+    points.push_back({with_network(one.engine, one, file.peers), label_of(one, file.peers), one.precision,
+                      static_cast<double>(one.batch), one.median_ms, one.on_cpu});
+  }
+  // Marked among others only.
+  if (std::all_of(points.begin(), points.end(), [](const Point& point) { return point.on_cpu; })) {
+    for (Point& point : points) point.on_cpu = false;
   }
   return points;
 }
 
+// Names in the order in which they come first: a place is a colour.
+using Colours = std::vector<std::string>;
+
+Colours colours_of(const std::vector<Point>& points, std::string Point::*name) {
+  Colours colours;
+  for (const Point& one : points) {
+    if (std::find(colours.begin(), colours.end(), one.*name) == colours.end()) colours.push_back(one.*name);
+  }
+  return colours;
+}
+
 template <class Value>
-std::vector<Series> by_batch(const std::vector<Point>& points, Value value) {
+std::vector<Series> by_batch(const std::vector<Point>& points, const Colours& colours, std::string Point::*name,
+                             Value value) {
   std::vector<Series> series;
   for (const Point& one : points) {
     auto found = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == one.label; });
-    if (found == series.end()) found = series.insert(found, {one.label, {}});
+    if (found == series.end()) {
+      const auto colour = std::find(colours.begin(), colours.end(), one.*name) - colours.begin();
+      found = series.insert(found, {one.label, {}, static_cast<std::size_t>(colour), one.on_cpu});
+    }
     found->points.emplace_back(one.batch, value(one));
   }
   for (Series& one : series) std::sort(one.points.begin(), one.points.end());
@@ -51,18 +81,20 @@ struct Group {
   std::vector<Series> latency;
 };
 
-Group group_of(const std::string& name, const std::vector<Point>& points) {
-  return {name, by_batch(points, [](const Point& p) { return p.ms > 0 ? 1e3 * p.batch / p.ms : 0; }),
-          by_batch(points, [](const Point& p) { return p.ms; })};
+Group group_of(const std::string& name, const std::vector<Point>& points, const Colours& colours,
+               std::string Point::*coloured) {
+  return {name, by_batch(points, colours, coloured, [](const Point& p) { return p.ms > 0 ? 1e3 * p.batch / p.ms : 0; }),
+          by_batch(points, colours, coloured, [](const Point& p) { return p.ms; })};
 }
 
 std::vector<Group> precision_groups(const std::vector<Point>& points) {
+  const Colours engines = colours_of(points, &Point::engine);
   std::vector<Group> groups;
   for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Tf32, Precision::Fp64}) {
     std::vector<Point> some;
     std::copy_if(points.begin(), points.end(), std::back_inserter(some),
                  [precision](const Point& point) { return point.precision == precision; });
-    if (!some.empty()) groups.push_back(group_of(std::string(to_string(precision)), some));
+    if (!some.empty()) groups.push_back(group_of(std::string(to_string(precision)), some, engines, &Point::engine));
   }
   return groups;
 }
@@ -76,9 +108,28 @@ std::string charts_of(const Group& group) {
   const std::string charts =
       batch_chart(kRate + suffix, "pictures/s", group.rate) + batch_chart(kLatency + suffix, "ms", group.latency);
   if (charts.empty()) return {};
-  std::vector<std::string> labels;
-  for (const Series& one : group.rate) labels.push_back(one.label);
-  return legend(labels) + "<div class=\"charts\">\n" + charts + "</div>\n";
+  return legend(group.rate) + "<div class=\"charts\">\n" + charts + "</div>\n";
+}
+
+// "PyTorch eager fp16, batches 8, 128", of those that have results, and lack batches that we have.
+std::vector<std::string> lacking_batches(const ReportFile& file) {
+  const std::vector<Point> points = points_of(file);
+  std::vector<std::string> lacking;
+  for (auto one = points.begin() + static_cast<std::ptrdiff_t>(file.report.cases.size()); one != points.end(); ++one) {
+    const auto same = [&](const Point& other) { return other.label == one->label; };
+    if (std::any_of(points.begin(), one, same)) continue;  // done
+    std::set<std::int64_t> batches;
+    for (const CaseResult& own : file.report.cases) {
+      if (own.precision == one->precision) batches.insert(own.batch);
+    }
+    for (auto other = one; other != points.end(); ++other) {
+      if (same(*other)) batches.erase(static_cast<std::int64_t>(other->batch));
+    }
+    std::string text;
+    for (const std::int64_t batch : batches) text += (text.empty() ? "" : ", ") + std::to_string(batch);
+    if (!text.empty()) lacking.push_back(one->label + (batches.size() == 1 ? ", batch " : ", batches ") + text);
+  }
+  return lacking;
 }
 
 std::string list(const std::string& what, const std::vector<std::string>& items) {
@@ -91,7 +142,7 @@ std::string list(const std::string& what, const std::vector<std::string>& items)
 
 std::string batch_charts(const ReportFile& file) {
   const std::vector<Point> points = points_of(file);
-  const Group all = group_of("", points);
+  const Group all = group_of("", points, colours_of(points, &Point::label), &Point::label);
   std::string charts;
   if (all.rate.size() <= kReadable) {
     charts = charts_of(all);
@@ -130,8 +181,12 @@ void add_peer_rows(const ReportFile& file, HtmlTable& table) {
   }
 }
 
-std::string peers_note(const Peers& peers) {
-  return list("Peer: ", peers.setup) + list("Absent: ", peers.absent) + list("Failed: ", peers.failed);
+std::string peers_note(const ReportFile& file) {
+  const Peers& peers = file.peers;
+  std::string without;
+  for (const std::string& one : lacking_batches(file)) without += (without.empty() ? "No result of " : "; ") + one;
+  if (!without.empty()) without = element("p", without + '.');
+  return list("Peer: ", peers.setup) + list("Absent: ", peers.absent) + list("Failed: ", peers.failed) + without;
 }
 
 }  // namespace mobicuda::bench

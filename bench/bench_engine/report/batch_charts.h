@@ -18,6 +18,6 @@ std::vector<std::pair<std::string, std::string>> batch_pictures(const ReportFile
 
 /// Rows of the table of latency for peers, and what has to be said about them.
 void add_peer_rows(const ReportFile& file, HtmlTable& table);
-std::string peers_note(const Peers& peers);
+std::string peers_note(const ReportFile& file);
 
 }  // namespace mobicuda::bench

@@ -41,8 +41,29 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
+namespace {
+
+// Escaped; long names may break between their parts.
+std::string breakable(const std::string& text) {
+  constexpr std::size_t kLong = 16;
+  const std::string safe = escaped(text);
+  if (text.size() < kLong) return safe;
+  std::string result;
+  for (const char c : safe) {
+    result += c;
+    if (c == '+' || c == '/' || c == '_') result += "<wbr/>";
+  }
+  return result;
+}
+
+}  // namespace
+
 std::string element(const std::string& tag, const std::string& text) {
   return '<' + tag + '>' + escaped(text) + "</" + tag + ">\n";
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
 HtmlTable::HtmlTable(const std::vector<std::string>& header, std::size_t left_columns) : left_columns_(left_columns) {
@@ -59,13 +80,15 @@ void HtmlTable::add_row(const std::vector<std::string>& cells, const std::string
 
 void HtmlTable::add_cells(const char* tag, const std::vector<std::string>& cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    rows_ +=
-        std::string("<") + tag + (i < left_columns_ ? " class=\"l\">" : ">") + escaped(cells[i]) + "</" + tag + '>';
+    const bool left = i < left_columns_;
+    rows_ += std::string("<") + tag + (left ? " class=\"l\">" + breakable(cells[i]) : '>' + escaped(cells[i])) + "</" +
+             tag + '>';
   }
 }
 
-std::string HtmlTable::str() const {
-  return "<div class=\"scroll\" tabindex=\"0\"><table>\n" + rows_ + "</tbody></table></div>\n";
+std::string HtmlTable::str(const std::string& table_class) const {
+  return "<div class=\"scroll\" tabindex=\"0\"><table" +
+         (table_class.empty() ? ">\n" : " class=\"" + table_class + "\">\n") + rows_ + "</tbody></table></div>\n";
 }
 
 std::string compact(double value) {
@@ -86,6 +109,12 @@ std::string compact(double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.3g", value);
   return text.data() + std::string(suffix);
+}
+
+std::string compact(double value, const std::string& unit) {
+  const std::string text = compact(value);
+  const auto digits = text.find_first_of("kMGTP");
+  return digits == std::string::npos ? text + ' ' + unit : text.substr(0, digits) + ' ' + text.substr(digits) + unit;
 }
 
 }  // namespace mobicuda::bench

@@ -12,7 +12,11 @@ std::string escaped(const std::string& text);
 /// <tag>escaped text</tag>
 std::string element(const std::string& tag, const std::string& text);
 
-/// A table that scrolls by itself where the page is narrow. Cells are text, escaped here.
+/// "1 case", "2 cases".
+std::string counted(std::size_t count, const std::string& what);
+
+/// A table that scrolls by itself where the page is narrow. Cells are text, escaped here; long names may break after
+/// + / and _.
 class HtmlTable {
  public:
   /// The first `left_columns` columns are text, the others numbers.
@@ -20,7 +24,8 @@ class HtmlTable {
 
   /// `row_class` is a class of the style sheet, or empty.
   void add_row(const std::vector<std::string>& cells, const std::string& row_class = {});
-  std::string str() const;
+  /// `table_class` as well: "wide" is for many columns.
+  std::string str(const std::string& table_class = {}) const;
 
  private:
   void add_cells(const char* tag, const std::vector<std::string>& cells);
@@ -31,5 +36,8 @@ class HtmlTable {
 
 /// 1234567 -> "1.23M", 0.00012 -> "0.00012": three digits.
 std::string compact(double value);
+
+/// 1234567, "B/s" -> "1.23 MB/s"
+std::string compact(double value, const std::string& unit);
 
 }  // namespace mobicuda::bench

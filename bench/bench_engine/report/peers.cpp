@@ -50,6 +50,7 @@ void add_document(const Field& f, Peers& peers) {
     result.mean_ms = kMsOfUs * one["mean_us"].number();
     result.p90_ms = kMsOfUs * one["p90_us"].number();
     result.runs = static_cast<std::size_t>(one["runs"].size());
+    result.on_cpu = one["mode"].text() == "cpu";
     peers.results.push_back(std::move(result));
   }
   const std::string version = f["version"].text().empty() ? f["torch"].text() : f["version"].text();

@@ -22,6 +22,7 @@ struct PeerResult {
   double mean_ms = 0;
   double p90_ms = 0;
   std::size_t runs = 0;
+  bool on_cpu = false;
 
   std::string label() const { return engine + ' ' + std::string(to_string(precision)); }
   double pictures_per_second() const { return median_ms > 0 ? 1e3 * static_cast<double>(batch) / median_ms : 0; }

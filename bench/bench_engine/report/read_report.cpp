@@ -10,6 +10,7 @@
 
 #include "bench_engine/report/images_json.h"
 #include "bench_engine/report/json_field.h"
+#include "bench_engine/report/record_networks.h"
 #include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
@@ -217,6 +218,13 @@ std::vector<std::pair<std::string, std::string>> option_values(const Field& opti
   return values;
 }
 
+// The record does not say of what they are; scripts/gpu_check traces this case.
+void add_activities(const Field& f, Report& report) {
+  for (CaseResult& result : report.cases) {
+    if (result.label() == "custom fp16" && result.batch == 1 && !result.activities) result.activities = activities(f);
+  }
+}
+
 ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   ReportFile file;
   file.path = path;
@@ -254,7 +262,11 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
     for (const Field& result : f["pictures"].elements()) file.from_host.push_back(case_result(result, false));
   }
   add_peers(f["peers"], file.peers);
-  if (record) keep_mobilenet_v2(file.peers);  // the others stand in the table of networks
+  if (record) {
+    keep_mobilenet_v2(file.peers);  // the others stand in the table of networks
+    if (!file.peers.results.empty()) file.network = network_title(file.peers.results.front().network);
+    add_activities(f["activities"], report);
+  }
   return file;
 }
 

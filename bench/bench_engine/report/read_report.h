@@ -15,6 +15,7 @@ namespace mobicuda::bench {
 /// A file of --json, read back. Samples, outputs and shapes of layers are not in it.
 struct ReportFile {
   std::filesystem::path path;
+  std::string network;  ///< of a record, where it says so: "MobileNetV2"
   std::string version;
   std::vector<std::string> command_line;
   std::vector<std::pair<std::string, std::string>> options;  ///< name and value as the file has them

@@ -1,6 +1,9 @@
 #include "bench_engine/report/record.h"
 
+#include <algorithm>
+
 #include "bench_engine/report/peers.h"
+#include "bench_engine/report/record_networks.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -29,6 +32,17 @@ void read_networks(const Field& f, MachineRecord& record) {
     if (one.network.empty() || one.network == "mobilenet_v2" || one.precision != Precision::Fp16) continue;
     record.networks.push_back({one.network, one.engine, one.batch, 1e3 * one.median_ms});
   }
+  sort_networks(record.networks);
+  const auto measured = f["networks"].members();
+  for (const std::string_view name : recorded_networks()) {
+    if (std::none_of(measured.begin(), measured.end(), [name](const auto& one) { return one.first == name; })) {
+      record.lacking.emplace_back(name);
+    }
+  }
+}
+
+std::optional<std::int64_t> count(const Field& f) {
+  return f.absent() ? std::nullopt : std::optional<std::int64_t>(f.size());
 }
 
 }  // namespace
@@ -41,7 +55,9 @@ MachineRecord read_record(const Field& f) {
   record.sanitizer = check_runs(f["sanitizer"]);
   for (const auto& [name, counts] : f["conformance"].members()) {
     if (!counts.json().is_object()) continue;  // the GPU and the date stand beside the implementations
-    record.conformance.push_back({name, counts["cases"].size(), counts["passed"].size(), counts["failed"].size()});
+    record.conformance.push_back({name, counts["cases"].size(), counts["passed"].size(), counts["failed"].size(),
+                                  count(counts["passedAsConstant"]), count(counts["refusedByImporter"]),
+                                  count(counts["refusedByEngine"]), count(counts["outOfScope"])});
   }
   read_networks(f, record);
   for (const Field& one : f["requirements"].elements()) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct ConformanceCount {
   std::int64_t cases = 0;
   std::int64_t passed = 0;
   std::int64_t failed = 0;
+  // Absent: not told.
+  std::optional<std::int64_t> passed_as_constant;
+  std::optional<std::int64_t> refused_by_importer;
+  std::optional<std::int64_t> refused_by_engine;
+  std::optional<std::int64_t> out_of_scope;
 };
 
 /// What the record of a machine (bench/results) has beside cases and pictures.
@@ -49,6 +55,7 @@ struct MachineRecord {
   std::vector<ConformanceCount> conformance;
   std::vector<NetworkTime> networks;
   std::vector<std::string> refused;  ///< network and implementation, and why
+  std::vector<std::string> lacking;  ///< networks of models/zoo that were not measured
   std::vector<Requirement> requirements;
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/record_networks.h"
 #include "bench_engine/report/text_table.h"
 
 namespace mobicuda::bench {
@@ -41,13 +42,21 @@ std::string check_table(const std::string& title, const std::vector<CheckRun>& r
 
 std::string conformance_table(const std::vector<ConformanceCount>& counts) {
   if (counts.empty()) return {};
-  HtmlTable table({"implementation", "cases", "passed", "failed"}, 1);
+  const auto cell = [](const std::optional<std::int64_t>& count) { return count ? std::to_string(*count) : "-"; };
+  HtmlTable table({"implementation", "test models", "passed", "passed from constants", "refused by the importer",
+                   "refused by the engine", "out of scope", "failed"},
+                  1);
   for (const ConformanceCount& one : counts) {
-    table.add_row(
-        {one.implementation, std::to_string(one.cases), std::to_string(one.passed), std::to_string(one.failed)},
-        one.failed > 0 ? "missed" : "");
+    table.add_row({one.implementation, std::to_string(one.cases), std::to_string(one.passed),
+                   cell(one.passed_as_constant), cell(one.refused_by_importer), cell(one.refused_by_engine),
+                   cell(one.out_of_scope), std::to_string(one.failed)},
+                  one.failed > 0 ? "missed" : "");
   }
-  return element("h3", "ONNX's test models") + element("p", "The others are refused by name.") + table.str();
+  return element("h3", "ONNX's test models") +
+         element("p",
+                 "From constants: right where all inputs are constants, as in shape arithmetic. Refused: by an error "
+                 "that names the operator. Out of scope: no network from one batch of pictures to another.") +
+         table.str();
 }
 
 template <class T>
@@ -81,8 +90,9 @@ std::string record_summary(const ReportFile& file) {
   for (const Requirement& one : record.requirements) {
     if (one.met) continue;
     html += "<p class=\"warning\">" +
-            escaped("Missed: " + one.name + ": " + one.target + ", measured " + one.measured) + "</p>\n";
+            escaped("Not met: " + one.name + ". Wanted: " + one.target + "; found: " + one.measured + '.') + "</p>\n";
   }
+  if (!record.lacking.empty()) html += "<p class=\"warning\">" + escaped(lacking_text(record)) + "</p>\n";
   return html;
 }
 
@@ -134,6 +144,12 @@ std::string networks_section(const ReportFile& file) {
                      element("p", "fp16, GPU time of a batch, median microseconds; in brackets against custom.") +
                      table.str();
   for (const std::string& refused : file.record->refused) html += element("p", refused);
+  if (!file.record->lacking.empty()) html += element("p", lacking_text(*file.record));
+  const bool others = std::any_of(engines.begin(), engines.end(), [&](const std::string& engine) {
+    return std::none_of(file.report.cases.begin(), file.report.cases.end(),
+                        [&](const CaseResult& one) { return one.implementation == engine; });
+  });
+  if (!others && !file.peers.results.empty()) html += element("p", "No peer has a result of these networks.");
   return html;
 }
 

@@ -128,7 +128,11 @@ void add_difference(std::vector<std::string>& setup, const std::string& name, co
 
 std::vector<std::string> setup_differences(const ReportFile& before, const ReportFile& after) {
   std::vector<std::string> setup;
-  add_difference(setup, "version", before.version, after.version);
+  // A record may lack these.
+  const auto add_known = [&](const char* name, const std::string& was, const std::string& is) {
+    if (!was.empty() && !is.empty()) add_difference(setup, name, was, is);
+  };
+  add_known("version", before.version, after.version);
   const Machine& a = before.report.machine;
   const Machine& b = after.report.machine;
   add_difference(setup, "CPU", a.cpu, b.cpu);
@@ -139,8 +143,7 @@ std::vector<std::string> setup_differences(const ReportFile& before, const Repor
   add_difference(setup, "CUDA driver", a.cuda_driver, b.cuda_driver);
   add_difference(setup, "CUDA runtime", a.cuda_runtime, b.cuda_runtime);
   add_difference(setup, "cuDNN", a.cudnn, b.cudnn);
-  add_difference(setup, "model", before.report.model.path.filename().string(),
-                 after.report.model.path.filename().string());
+  add_known("model", before.report.model.path.filename().string(), after.report.model.path.filename().string());
   add_difference(setup, "bytes of the model", std::to_string(before.report.model.bytes),
                  std::to_string(after.report.model.bytes));
   add_difference(setup, "FLOP a picture", std::to_string(before.report.model.flops),

@@ -12,6 +12,7 @@
 #include "bench_engine/command_line/output_files.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/report/batch_charts.h"
+#include "bench_engine/report/record_networks.h"
 #include "bench_engine/report/report_changes.h"
 #include "bench_engine/report/report_html.h"
 #include "bench_engine/report/report_text.h"
@@ -76,17 +77,28 @@ void print_requirements(std::ostream& out, const MachineRecord& record) {
   out << "\nRecorded on " << record.date << ": " << met << " of " << record.requirements.size()
       << " requirements are met\n";
   for (const Requirement& one : record.requirements) {
-    if (!one.met) out << "  missed: " << one.name << ": " << one.target << ", got " << one.measured << '\n';
+    if (!one.met) {
+      out << "  not met: " << one.name << "; wanted: " << one.target << "; found: " << one.measured << '\n';
+    }
   }
+  if (!record.lacking.empty()) out << "  " << lacking_text(record) << '\n';
+}
+
+std::string model_text(const ReportFile& file) {
+  std::string text;
+  for (const std::string& part :
+       {file.network, file.report.model.path.string(), megabytes(static_cast<std::int64_t>(file.report.model.bytes))}) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  }
+  return text;
 }
 
 void print_read_report(std::ostream& out, const ReportFile& file, bool per_class) {
   const Report& report = file.report;
-  out << "File   " << file.path.string() << ", of bench_engine " << (file.version.empty() ? "-" : file.version) << '\n'
+  out << "File   " << file.path.string() << (file.version.empty() ? "" : ", of bench_engine " + file.version) << '\n'
       << "CPU    " << report.machine.cpu << '\n'
       << "GPU    " << (report.machine.gpu.empty() ? "none" : report.machine.gpu) << '\n'
-      << "Model  " << (report.model.path.empty() ? "-" : report.model.path.string()) << ", "
-      << megabytes(static_cast<std::int64_t>(report.model.bytes)) << '\n';
+      << "Model  " << model_text(file) << '\n';
   for (const std::string& note : report.notes) out << "Not run: " << note << '\n';
   if (!report.error.empty()) out << "Ended early: " << report.error << '\n';
   Options options;
@@ -105,12 +117,27 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
   if (!stream) throw Error(ErrorCode::io, path.string(), "cannot be written");
 }
 
-void write_figures(const ReportFile& file, const std::filesystem::path& folder) {
+void write_figures(const ReportFile& file, const std::filesystem::path& folder, std::ostream& err) {
+  const auto pictures = batch_pictures(file);
+  if (pictures.empty()) {
+    err << "bench_engine: report: --figures: nothing is drawn, as the file has no case at several batches\n";
+    return;
+  }
   std::error_code ignored;  // writing tells
   std::filesystem::create_directories(folder, ignored);
-  for (const auto& [name, content] : batch_pictures(file)) {
+  for (const auto& [name, content] : pictures) {
     write_file(folder / (file.path.stem().string() + '_' + name), content);
   }
+}
+
+// Empty where it is one.
+std::string why_no_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_regular_file(status)) return {};
+  if (std::filesystem::is_directory(status)) return path.string() + " is a folder";
+  if (std::filesystem::exists(status)) return path.string() + " is not a regular file";
+  return "no such file: " + path.string();
 }
 
 }  // namespace
@@ -143,8 +170,9 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   std::vector<std::filesystem::path> needed = files;
   needed.insert(needed.end(), peers.begin(), peers.end());
   for (const std::filesystem::path& file : needed) {
-    if (std::filesystem::is_regular_file(file)) continue;
-    err << "bench_engine: report: no such file: " << file.string() << '\n';
+    const std::string wrong = why_no_file(file);
+    if (wrong.empty()) continue;
+    err << "bench_engine: report: " << wrong << '\n';
     return kExitUsage;
   }
   if (files.size() == 2 && !(peers.empty() && figures.empty())) {
@@ -172,7 +200,7 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
     page = html_comparison(first, second, changes);
   }
   if (!html.empty()) write_file(html, page);
-  if (!figures.empty()) write_figures(first, figures);
+  if (!figures.empty()) write_figures(first, figures, err);
   return kExitOk;
 }
 

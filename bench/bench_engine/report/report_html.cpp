@@ -8,6 +8,7 @@
 #include "bench_engine/report/html.h"
 #include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/record_section.h"
+#include "bench_engine/report/reference.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
@@ -24,13 +25,19 @@ std::string name_of(const CaseResult& result) { return result.label() + ", batch
 
 std::string warning(const std::string& text) { return "<p class=\"warning\">" + escaped(text) + "</p>\n"; }
 
+std::string title_of(const ReportFile& file) {
+  const std::string model = file.report.model.path.filename().string();
+  const std::string name = !file.network.empty() ? file.network : model;
+  if (!file.record) return name.empty() ? file.path.filename().string() : name;
+  return (name.empty() ? "libmobicuda" : name) + " on " + file.report.machine.gpu;
+}
+
 std::string heading(const ReportFile& file) {
   const Report& report = file.report;
-  const std::string model = report.model.path.filename().string();
-  std::string html = element("h1", file.record ? "mobicuda on " + report.machine.gpu
-                                               : (model.empty() ? file.path.filename().string() : model));
-  html += element("p", (report.machine.gpu.empty() ? report.machine.cpu : report.machine.gpu) + ", " +
-                           std::to_string(report.cases.size()) + " cases, from " + file.path.filename().string());
+  std::string html = element("h1", title_of(file));
+  html += element("p", (file.record ? "libmobicuda, measured by bench_engine"
+                                    : (report.machine.gpu.empty() ? report.machine.cpu : report.machine.gpu)) +
+                           ": " + counted(report.cases.size(), "case") + ", from " + file.path.filename().string());
   if (!report.error.empty()) html += warning("The run ended early: " + report.error);
   if (report.interrupted) html += warning("The run was interrupted: this is what was measured until then.");
   for (const std::string& missed : report.missed) html += warning("Threshold missed: " + missed);
@@ -57,8 +64,8 @@ std::string latency_table(const ReportFile& file) {
   const bool transfers = !report.cases.empty() && report.cases.front().includes_transfers;
   std::string note = transfers ? "Milliseconds of a batch: wall time from host to host, transfers included."
                                : "Milliseconds of a batch, its input in place: CUDA events on GPUs, wall time on CPUs.";
-  if (!report.reference.empty()) note += " Speed-ups are against " + report.reference + '.';
-  return element("p", note) + table.str() + peers_note(file.peers);
+  if (!report.reference.empty()) note += " Speed-ups are against " + references_text(report) + '.';
+  return element("p", note) + table.str() + peers_note(file);
 }
 
 std::string histograms(const Report& report) {
@@ -87,9 +94,7 @@ std::string memory_section(const Report& report) {
       1);
   for (const CaseResult& result : report.cases) {
     const MemoryReport& m = result.memory;
-    bars.push_back({name_of(result),
-                    {static_cast<double>(m.weight_bytes), static_cast<double>(m.arena_bytes),
-                     static_cast<double>(m.workspace_bytes), static_cast<double>(m.io_bytes)}});
+    bars.push_back({name_of(result), {m.weight_bytes, m.arena_bytes, m.workspace_bytes, m.io_bytes}});
     table.add_row({result.label(), std::to_string(result.batch), megabytes(m.weight_bytes), megabytes(m.arena_bytes),
                    megabytes(m.workspace_bytes), megabytes(m.io_bytes), megabytes(m.total()),
                    result.gpu_memory_used ? megabytes(*result.gpu_memory_used) : "-"});
@@ -112,7 +117,8 @@ std::string load_section(const Report& report) {
   }
   return "<h2>Loading, and from host to host</h2>\n" +
          element("p", "Milliseconds. Importing the model took " + fixed(report.model.import_ms, 2) +
-                          ", the CUDA context " + fixed(report.gpu_context_ms, 2) + '.') +
+                          (report.gpu_context_ms > 0 ? ", the CUDA context " + fixed(report.gpu_context_ms, 2) : "") +
+                          '.') +
          table.str() + loading_details(report);
 }
 
@@ -143,12 +149,14 @@ std::string setup_section(const ReportFile& file) {
             fact("driver", m.driver) + fact("CUDA driver", m.cuda_driver) + fact("CUDA runtime", m.cuda_runtime) +
             fact("cuDNN", m.cudnn);
   }
-  html += fact("model", model.path.string()) +
-          fact("size", megabytes(static_cast<std::int64_t>(model.bytes)) + ", " + std::to_string(model.nodes) +
-                           " nodes, " + compact(static_cast<double>(model.flops)) + "FLOP a picture");
+  html += fact("network", file.network) + fact("model", model.path.string()) +
+          fact("size of the model", megabytes(static_cast<std::int64_t>(model.bytes)) + ", " +
+                                        counted(model.nodes, "node") + ", " +
+                                        compact(static_cast<double>(model.flops), "FLOP") + " a picture");
   std::string command;
   for (const std::string& word : file.command_line) command += (command.empty() ? "" : " ") + word;
   html += fact("command", command);
+  if (file.record && file.options.empty()) html += fact("options", "not recorded: those of scripts/gpu_check");
   for (const auto& [name, value] : file.options) html += fact(name, value);
   for (const std::string& note : file.report.notes) html += fact("not run", note);
   for (const GpuStates& state : file.report.gpu_states) {
@@ -195,8 +203,8 @@ std::string page(const ReportFile& file, const std::string& changes) {
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
-      element("title", "bench_engine: " + file.path.filename().string()) + "<style>" + kReportStyle +
-      "</style>\n</head>\n<body>\n" + heading(file) + changes;
+      element("title", (file.record ? title_of(file) : file.path.filename().string()) + ": bench_engine") + "<style>" +
+      kReportStyle + "</style>\n</head>\n<body>\n" + heading(file) + changes;
   if (report.cases.empty()) {
     html += warning("Nothing was timed.");
   } else {

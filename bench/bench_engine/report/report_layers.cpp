@@ -72,8 +72,8 @@ NamedRoof roof_of(const CaseResult& result, const Machine& machine, const std::v
                          : result.precision == Precision::Fp64 ? peaks.fp64
                                                                : peaks.fp32;
     return {{peaks.bytes_per_second, flops},
-            "Roof: data sheet, " + compact(peaks.bytes_per_second) + "B/s and " + compact(flops) +
-                "FLOP/s. "
+            "Roof: data sheet, " + compact(peaks.bytes_per_second, "B/s") + " and " + compact(flops, "FLOP/s") +
+                ". "
                 "Layers whose data stays in the L2 cache may lie above its slope."};
   }
   Roof best;
@@ -81,8 +81,8 @@ NamedRoof roof_of(const CaseResult& result, const Machine& machine, const std::v
     best.bytes_per_second = std::max(best.bytes_per_second, layer.bytes_per_second());
     best.flops_per_second = std::max(best.flops_per_second, layer.flops_per_second());
   }
-  return {best, "Roof: the best that a layer reached, " + compact(best.bytes_per_second) + "B/s and " +
-                    compact(best.flops_per_second) + "FLOP/s, as the peak of this processor is not known."};
+  return {best, "Roof: the best that a layer reached, " + compact(best.bytes_per_second, "B/s") + " and " +
+                    compact(best.flops_per_second, "FLOP/s") + ", as the peak of this processor is not known."};
 }
 
 std::string roofline(const CaseResult& result, const Machine& machine, const std::vector<TimedLayer>& layers,
@@ -96,7 +96,7 @@ std::string roofline(const CaseResult& result, const Machine& machine, const std
       continue;
     }
     points.push_back({one.layer->name + " (" + one.layer->kernel + "): " + microseconds(one.ms) + " us, " +
-                          compact(one.flops_per_second()) + "FLOP/s, " + compact(one.bytes_per_second()) + "B/s",
+                          compact(one.flops_per_second(), "FLOP/s") + ", " + compact(one.bytes_per_second(), "B/s"),
                       i < kNumbered ? std::to_string(i + 1) : "", one.flops / one.bytes, one.flops_per_second(),
                       one.share});
   }
@@ -136,7 +136,7 @@ std::string kernel_table(const std::vector<TimedLayer>& layers) {
                    percent(kernel.share, 1), percent(sum, 1)},
                   hot ? "hot" : "");
   }
-  return "<div><h4>Kernels</h4>\n" + element("p", "Marked: those that make 90 % of the time.") + table.str() +
+  return "<div><h4>Kernels</h4>\n" + element("p", "Marked: those that make 90 % of the time.") + table.str("wide") +
          "</div>\n";
 }
 

@@ -25,8 +25,9 @@ table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabula
 th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule);
   overflow-wrap: normal; }
 th { color: var(--soft); font-weight: 600; background: var(--tint); }
+.wide th, .wide td { padding: 4px 6px; } .wide th, .wide td:last-child { white-space: normal; }
 .l { text-align: left; }
-td.l { white-space: normal; max-width: 44ch; overflow-wrap: anywhere; }
+td.l { white-space: normal; max-width: 44ch; overflow-wrap: break-word; }
 td.l:first-child { min-width: 20ch; }
 td.l:nth-child(2) { min-width: 17ch; }
 tr.hot td { background: var(--hot); }
@@ -45,7 +46,8 @@ svg .strong { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: v
 .grid { stroke: var(--rule); stroke-width: 0.6; } .axis { stroke: var(--soft); }
 .mark { stroke: var(--ink); stroke-dasharray: 4 3; }
 .roof { fill: none; stroke: var(--ink); stroke-width: 1.5; }
-.curve { stroke-width: 2; } svg .curve { fill: none; }
+.curve { stroke-width: 2; } svg .curve { fill: none; } .dashed { stroke-dasharray: 6 4; }
+.leader { stroke: var(--ink); stroke-width: 0.7; }
 .s0 { fill: var(--c0); stroke: var(--c0); } .s1 { fill: var(--c1); stroke: var(--c1); }
 .s2 { fill: var(--c2); stroke: var(--c2); } .s3 { fill: var(--c3); stroke: var(--c3); }
 .s4 { fill: var(--c4); stroke: var(--c4); } .s5 { fill: var(--c5); stroke: var(--c5); }
@@ -80,7 +82,7 @@ text { fill: var(--soft); font: 12px system-ui, sans-serif; }
 .s2 { fill: var(--c2); stroke: var(--c2); } .s3 { fill: var(--c3); stroke: var(--c3); }
 .s4 { fill: var(--c4); stroke: var(--c4); } .s5 { fill: var(--c5); stroke: var(--c5); }
 .s6 { fill: var(--c6); stroke: var(--c6); } .s7 { fill: var(--c7); stroke: var(--c7); }
-.curve { fill: none; stroke-width: 2; }
+.curve { fill: none; stroke-width: 2; } .dashed { stroke-dasharray: 6 4; }
 )";
 
 }  // namespace mobicuda::bench

@@ -9,6 +9,7 @@
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/images_text.h"
 #include "bench_engine/report/loading_section.h"
+#include "bench_engine/report/reference.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
@@ -118,7 +119,8 @@ void print_host(std::ostream& out, const Options& options, const std::vector<Cas
   }
   out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32") << ": medians, ms";
   if (streamed) {
-    out << "; GPUs from and to page-locked memory, pictures/s with " << options.streams
+    out << "; GPUs from and to page-locked memory, pictures/s with "
+        << (options.streams > 0 ? std::to_string(options.streams) : "several")
         << " sessions in flight and their share of the rate without transfers";
   }
   out << '\n';
@@ -141,7 +143,7 @@ void print_comparison(std::ostream& out, const Report& report) {
           {result.label(), std::to_string(result.batch), milliseconds(result.latency().median), "1", "-", "-", "-"});
     }
   }
-  out << "\nSide by side, against " << report.reference << " (logits of the timed input; [95 % interval])\n";
+  out << "\nSide by side, against " << references_text(report) << " (logits of the timed input; [95 % interval])\n";
   table.print(out);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,21 +9,27 @@
 
 namespace mobicuda::bench {
 
-/// Lines of one chart keep their colours by index; the style sheet has kSeriesColours of them, then they repeat.
+/// Of the style sheet; then they repeat.
 inline constexpr std::size_t kSeriesColours = 8;
 
 struct Series {
   std::string label;
   std::vector<std::pair<double, double>> points;  ///< ascending x
+  std::size_t colour = 0;
+  bool on_cpu = false;  ///< among those of a GPU: dashed, and marked in the legend
 };
 
-/// The colours of a chart's series, or of the parts of bars.
+/// The colours of a chart's series.
+std::string legend(const std::vector<Series>& series);
+
+/// The colours of the parts of bars, or of series numbered from 0.
 std::string legend(const std::vector<std::string>& labels);
 
 /// Bars of counts, with the median, p90 and p99 as lines.
 std::string histogram_chart(const std::string& title, const Histogram& histogram, const Statistics& statistics);
 
-/// Lines over batch sizes, both axes logarithmic. Points that are not positive are left out.
+/// Lines over batch sizes, both axes logarithmic. Points that are not positive are left out. A line ends where its
+/// series lacks a batch that another one has.
 std::string batch_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series);
 
 /// The same as a picture file of its own, with a legend and colours for light and dark screens.
@@ -31,10 +38,10 @@ std::string batch_picture(const std::string& title, const std::string& unit, con
 /// Lines over numbers of pictures; the values' axis is linear.
 std::string pictures_chart(const std::string& title, const std::string& unit, const std::vector<Series>& series);
 
-/// Parts of a whole on one line each.
+/// Parts of a whole on one line each, in bytes.
 struct StackedBar {
   std::string label;
-  std::vector<double> parts;
+  std::vector<std::int64_t> parts;
 };
 std::string stacked_bars(const std::string& title, const std::vector<StackedBar>& bars);
 

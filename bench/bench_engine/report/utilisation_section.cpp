@@ -26,6 +26,10 @@ std::string extent_of(const std::optional<SampledRange>& range) {
   return low == high ? low : low + "-" + high;
 }
 
+std::string gigabytes_of(const std::optional<std::int64_t>& bytes) {
+  return bytes ? fixed(static_cast<double>(*bytes) / 1e9, 2) : "-";
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -58,8 +62,8 @@ Cells cells_of(const Report& report) {
   if (sampled) cells.header.emplace_back("CPU %");
   if (gpu) cells.header.emplace_back("enqueue ms");
   if (gpu && sampled) {
-    cells.header.insert(cells.header.end(), {"samples", "GPU %", "memory %", "used", "SM MHz", "W", "C", "mJ/picture",
-                                             "clocks held back by"});
+    cells.header.insert(cells.header.end(), {"samples", "GPU %", "memory %", "used GB", "SM MHz", "W", "C",
+                                             "mJ/picture", "clocks held back by"});
   }
   for (const CaseResult& result : report.cases) {
     const Utilisation u = result.utilisation.value_or(Utilisation());
@@ -68,8 +72,8 @@ Cells cells_of(const Report& report) {
     if (gpu) row.push_back(result.enqueue_ms ? fixed(*result.enqueue_ms, 4) : "-");
     if (gpu && sampled) {
       row.insert(row.end(), {std::to_string(u.samples), mean_of(u.gpu_percent), mean_of(u.memory_percent),
-                             u.used_bytes ? megabytes(*u.used_bytes) : "-", extent_of(u.sm_clock_mhz),
-                             mean_of(u.power_w), extent_of(u.temperature_c), energy_text(u), reasons_text(u)});
+                             gigabytes_of(u.used_bytes), extent_of(u.sm_clock_mhz), mean_of(u.power_w),
+                             extent_of(u.temperature_c), energy_text(u), reasons_text(u)});
     }
     cells.rows.push_back(std::move(row));
   }
@@ -138,7 +142,7 @@ std::string utilisation_section(const Report& report) {
   for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
   std::string html = element("h2", kTitle) + element("p", std::string(kMeaning) + '.');
   for (const std::string& line : remarks(report)) html += element("p", line);
-  return html + table.str();
+  return html + table.str("wide");
 }
 
 }  // namespace mobicuda::bench

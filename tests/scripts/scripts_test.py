@@ -1,0 +1,180 @@
+"""scripts_test.py SOURCE_DIR SUBJECT [PROGRAM]: runs scripts in a copy of the tree, with stubs for what takes time."""
+import argparse
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPING_LOG = """\
+1/4 Testing: gemm
+Output:
+skipped: no CUDA device
+skipped: no CUDA device
+2/4 Testing: conv2d
+skipped: no CUDA device
+3/4 Testing: real pictures
+skipped: no pictures
+Skip regular expression found in output. Regex=[skipped: ]
+4/4 Testing: this one speaks of skipped: nothing
+"""
+
+
+def expect(condition, text):
+    if not condition:
+        sys.exit(f"not as expected:\n{text}")
+
+
+def write(file, text, executable=False):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    if executable:
+        file.chmod(0o755)
+
+
+class Tree:
+    """scripts/ in a folder of its own, whose README and record may be written; nothing is installed or built."""
+
+    def __init__(self, source, folder):
+        self.root = pathlib.Path(folder) / "tree"
+        shutil.copytree(source / "scripts", self.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+        with open(self.root / "scripts/common.sh", "a", encoding="utf-8") as common:
+            common.write("\ninstall_dependencies() { :; }\ninstall_cuda_toolkit() { :; }\nconfigure() { :; }\n")
+        self.stubs = pathlib.Path(folder) / "stubs"
+        write(self.stubs / "cmake", "#!/bin/sh\n", executable=True)
+        write(self.stubs / "apt-cache", "#!/bin/sh\nexit 1\n", executable=True)
+
+    def run(self, script, *arguments):
+        environment = {**os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}"}
+        done = subprocess.run([self.root / "scripts" / script, *arguments], capture_output=True, text=True, check=False,
+                              env=environment)
+        return done.returncode, done.stdout + done.stderr
+
+
+def check_demo(tree):
+    for program in ("bench/bench_engine", "models/mobicuda_write_model"):
+        write(tree.root / "build" / program, '#!/bin/sh\necho "$(basename "$0") $*"\n', executable=True)
+    model = f"--model {tree.root}/models/generated/mobilenet_v2.onnx"
+    for arguments, expected in (([], f"--impl all {model} --batch 1,8 --duration 1"),
+                                (["--batch", "2"], f"--impl all {model} --batch 2"),
+                                (["--impl", "cpu"], f"{model} --impl cpu"),
+                                (["--batch", "2", "--impl=cpu"], f"{model} --batch 2 --impl=cpu")):
+        code, text = tree.run("demo", *arguments)
+        expect(code == 0 and text.splitlines()[-1] == f"bench_engine {expected}", text)
+
+
+def check_test(tree):
+    log = tree.root / "build/Testing/Temporary/LastTest.log"
+    write(log, SKIPPING_LOG)
+    write(tree.stubs / "ctest", "#!/bin/sh\nexit 0\n", executable=True)
+    code, text = tree.run("test")
+    expect(code == 0 and "skipped" not in text, "an old log counts:\n" + text)
+    for status in (0, 8):
+        write(tree.stubs / "log", SKIPPING_LOG)
+        write(tree.stubs / "ctest", f"#!/bin/sh\ncp {tree.stubs}/log {log}\nexit {status}\n", executable=True)
+        code, text = tree.run("test", "-R", "gemm")
+        expect(code == status and text.splitlines() == ["== 2 skipped: no CUDA device",
+                                                        "== 1 skipped: no pictures"], f"{code}\n{text}")
+
+
+def check_readme_tables(tree):
+    record = json.loads(next((SOURCE / "bench/results").glob("*.json")).read_text(encoding="utf-8"))
+    record.pop("options", None)
+    record["networks"] = {name: network for name, network in record["networks"].items() if name != "resnet50"}
+    graph = [row for row in record["peers"]["pytorch"]["results"] if row["mode"] == "graph" and row["precision"] == "fp16"]
+    record["peers"]["pytorch"]["results"] = graph + [{**row, "mode": "compile"} for row in graph if row["batch"] != 8]
+    # Another network at the same batches must not take MobileNetV2's place.
+    record["peers"]["pytorch"]["results"] += [{**row, "network": "vgg16", "median_us": 1e6} for row in graph]
+    readme = tree.root / "README.md"
+    results = tree.root / "bench/results/gpu.json"
+    before = "before\n<!-- results:begin -->\n<!-- results:end -->\nafter\n"
+    write(results, json.dumps(record))
+    write(readme, before)
+    write(tree.root / "models/zoo/networks.cpp", (SOURCE / "models/zoo/networks.cpp").read_text(encoding="utf-8"))
+    for arguments, exit_code, expected in ((["--help"], 0, "usage: "), (["--nonsense"], 2, "--nonsense"),
+                                           (["--check"], 1, "differ from bench/results")):
+        code, text = tree.run("readme_tables", *arguments)
+        expect(code == exit_code and expected in text, text)
+        expect(readme.read_text(encoding="utf-8") == before, f"{arguments} wrote README.md")
+    code, text = tree.run("readme_tables")
+    written = readme.read_text(encoding="utf-8")
+    expect(code == 0 and written.startswith("before\n") and written.endswith("\nafter\n"), text + written)
+    row = next(row for row in graph if row["batch"] == 1)
+    expect(f"| {row['median_us']:,.0f} µs (" in written and "1,000,000 µs" not in written, written)
+    expect("Empty: not measured" in written, written)
+    absent = next(line for line in written.splitlines() if line.startswith("Not in this record: "))
+    expect("`resnet50`" in absent and "`vgg16`" not in absent, absent)
+    expect("img/s with 3 sessions in flight" in written, written)
+    expect(tree.run("readme_tables", "--check")[0] == 0, "--check differs from what was written")
+    record["options"] = {"infStreams": 5}
+    write(results, json.dumps(record))
+    tree.run("readme_tables")
+    expect("img/s with 5 sessions in flight" in readme.read_text(encoding="utf-8"), "infStreams is not read")
+
+
+def check_gpu_check(tree):
+    sys.path.insert(0, str(SOURCE / "scripts"))
+    sys.dont_write_bytecode = True
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(SOURCE / "scripts/gpu_check"))
+    gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(gpu_check)
+    check = gpu_check.Check(argparse.Namespace(build_dir=str(tree.root), out=str(tree.root / "out"), duration=0.5,
+                                               shared=str(tree.root)))
+    report = {"machine": {}, "version": "1.2.3", "gpuContextMs": 1.0, "results": [], "gpuStates": [],
+              "options": {"commandLine": ["/a/build/bench_engine", "--json", "/b/out/bench.json", "--batch", "1,8"],
+                          "durationS": 0.5, "infStreams": 3},
+              "model": {"file": "/c/models/m.onnx", "bytes": 5, "graph": "net", "nodes": 2, "flopsPerPicture": 7,
+                        "importMs": 1.5}}
+    check.model = lambda: pathlib.Path("/c/models/m.onnx")
+    check.bench_engine = lambda name, *options: json.loads(json.dumps(report)) if name == "bench" else None
+    check.outside_clock = lambda: None
+    check.bench()
+    record = check.record
+    expect(record["version"] == "1.2.3", record)
+    expect(record["options"] == {"commandLine": ["bench_engine", "--json", "bench.json", "--batch", "1,8"],
+                                 "durationS": 0.5, "infStreams": 3}, record)
+    expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
+
+
+def check_no_arguments(tree, script):
+    for folder in ("engine", "kernels", "baselines", "onnx_import/ops", "bench/bench_engine", "models/zoo"):
+        write(tree.root / folder / "a.cpp", "int a;\n")
+    write(tree.root / "onnx_import/b.cpp", "int b;\n")
+    code, text = tree.run(script)
+    expect(code == 0 and "usage" not in text, text)
+    code, text = tree.run(script, "--help")
+    expect(code == 0 and text.startswith(f"usage: scripts/{script}\n\n") and "recorded GPU results" in text, text)
+    for argument in ("--nonsense", "file"):
+        code, text = tree.run(script, argument)
+        expect(code == 2 and f"{script} takes no arguments, got {argument}" in text, text)
+
+
+def check_zoo(program):
+    sys.path.insert(0, str(SOURCE / "scripts"))
+    sys.dont_write_bytecode = True
+    network_check = importlib.import_module("network_check")
+    listed = subprocess.run([program, "--listNetworks"], capture_output=True, text=True, check=True).stdout.splitlines()
+    names = [line.split()[0] for line in listed[2:]]  # behind the header and MobileNetV2
+    expect(names and network_check.zoo() == names, f"{network_check.zoo()}\n{names}")
+
+
+def main():
+    subject = sys.argv[2]
+    if subject == "zoo":
+        check_zoo(sys.argv[3])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Tree(SOURCE, folder)
+        if subject in ("check_results", "source_hash"):
+            check_no_arguments(tree, subject)
+        else:
+            globals()[f"check_{subject}"](tree)
+
+
+SOURCE = pathlib.Path(sys.argv[1]).resolve()
+if __name__ == "__main__":
+    main()
