@@ -9,6 +9,7 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/command_line/help.h"
+#include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/output_files.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/report/batch_charts.h"
@@ -143,8 +144,9 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   std::vector<std::filesystem::path> needed = files;
   needed.insert(needed.end(), peers.begin(), peers.end());
   for (const std::filesystem::path& file : needed) {
-    if (std::filesystem::is_regular_file(file)) continue;
-    err << "bench_engine: report: no such file: " << file.string() << '\n';
+    const std::string why = why_no_file(file);
+    if (why.empty()) continue;
+    err << "bench_engine: report: " << why << '\n';
     return kExitUsage;
   }
   if (files.size() == 2 && !(peers.empty() && figures.empty())) {
