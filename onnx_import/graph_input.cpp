@@ -14,6 +14,8 @@
 namespace mobicuda::onnx_import {
 namespace {
 
+constexpr const char* kSetShape = "set ImportOptions::picture_shape (bench_engine: --shapes, the batch in front)";
+
 Error invalid(const std::string& where, const std::string& message) {
   return {ErrorCode::invalid_model, where, message};
 }
@@ -35,14 +37,16 @@ void bind_picture_shape(std::vector<std::int64_t>& dims, const std::vector<std::
   if (picture.empty()) return;
   if (picture.size() != dims.size() - 1) {
     throw Error(ErrorCode::invalid_argument, where,
-                "picture_shape " + to_string(picture) + " must have " + std::to_string(dims.size() - 1) + " extents");
+                "picture_shape " + to_string(picture) + " must have " + std::to_string(dims.size() - 1) + " extents",
+                kSetShape);
   }
   for (std::size_t axis = 1; axis < dims.size(); ++axis) {
     const std::int64_t wanted = picture[axis - 1];
     if (wanted <= 0 || (dims[axis] != 0 && dims[axis] != wanted)) {
       throw Error(ErrorCode::invalid_argument, where,
                   "picture_shape " + to_string(picture) + " does not fit the file, whose axes 1 and up are " +
-                      to_string(std::span(dims).subspan(1)) + " (0: open)");
+                      to_string(std::span(dims).subspan(1)) + " (0: open)",
+                  kSetShape);
     }
     dims[axis] = wanted;
   }
@@ -66,7 +70,7 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
   if (dims.size() < 2) {
     throw Error(ErrorCode::unsupported, where,
                 "must have a batch axis and others, has rank " + std::to_string(dims.size()),
-                has_shape ? "" : "set ImportOptions::picture_shape");
+                has_shape ? "" : kSetShape);
   }
   bind_picture_shape(dims, state.options.picture_shape, where);
   std::int64_t elements = 1;
@@ -76,7 +80,7 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
       throw Error(ErrorCode::invalid_argument, where,
                   "leaves the extent of axis " + std::to_string(axis) + " open" +
                       (symbol.empty() ? std::string() : " (" + in_quotes(symbol) + ")"),
-                  "set ImportOptions::picture_shape");
+                  kSetShape);
     }
     if (__builtin_mul_overflow(elements, dims[axis], &elements) ||
         elements > state.options.limits.elements_per_tensor) {

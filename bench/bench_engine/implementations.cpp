@@ -34,13 +34,15 @@ bool runs(const Implementation& implementation, Precision precision) {
          implementation.precisions.end();
 }
 
-const Implementation& find(const std::vector<Implementation>& implementations, const std::string& name) {
+const Implementation& find(const std::vector<Implementation>& implementations, const std::string& name,
+                           const std::string& option) {
   std::string known;
   for (const Implementation& implementation : implementations) {
     if (implementation.name == name) return implementation;
-    known += implementation.name + ", ";
+    known += (known.empty() ? "" : ", ") + implementation.name;
   }
-  throw UsageError("unknown implementation '" + name + "': " + known + "or all");
+  if (option == "--impl") known += ", or all";
+  throw UsageError(option + ": unknown implementation '" + name + "': " + known);
 }
 
 std::string precision_list(const Implementation& implementation) {
@@ -149,7 +151,7 @@ std::vector<Implementation> list_implementations(int device) {
 Case named_case(const std::string& text, Precision precision, const std::vector<Implementation>& implementations,
                 const std::string& option) {
   const Request request = parse_request(text);
-  const Implementation& implementation = find(implementations, request.name);
+  const Implementation& implementation = find(implementations, request.name, option);
   if (!implementation.unavailable.empty()) {
     throw Error(ErrorCode::device_unavailable, option + ' ' + text, implementation.unavailable);
   }
@@ -165,7 +167,7 @@ Selection select_cases(const Options& options, const std::vector<Implementation>
       for (const Implementation& implementation : implementations) add_all(implementation, options, selection);
     } else {
       const Request request = parse_request(text);
-      add_named(find(implementations, request.name), request, options, selection);
+      add_named(find(implementations, request.name, "--impl"), request, options, selection);
     }
   }
   if (selection.cases.empty()) throw_nothing_runs(selection, implementations);

@@ -32,16 +32,28 @@ Examples:
 Exit codes: 0 ok, 1 runtime failure, 2 wrong usage, 3 accuracy threshold missed, 4 no usable device,
 130 stopped by Ctrl-C (what was measured until then is reported).)";
 
-// Takes "name:" off the front; the name is for trtexec's sake, networks here have one input.
+// "name:" in front, for trtexec's sake: networks here have one input.
+std::string name_of(const std::string& text) {
+  const auto colon = text.find(':');
+  return colon == std::string::npos ? std::string() : text.substr(0, colon);
+}
+
 std::string without_name(const std::string& text) {
   const auto colon = text.find(':');
   return colon == std::string::npos ? text : text.substr(colon + 1);
+}
+
+// The file of "[NAME:]FILE": the whole where that exists.
+fs::path file_of(const std::string& text) {
+  std::error_code ignored;
+  return fs::exists(text, ignored) ? text : without_name(text);
 }
 
 void apply_shapes(const std::string& text, Options& options) {
   std::vector<std::int64_t> dims;
   for (const std::string& part : split(without_name(text), 'x')) dims.push_back(parse_number(part, "--shapes", 1));
   if (dims.size() < 2) throw UsageError("--shapes: '" + text + "' has no extents after the batch");
+  options.shapes_input = name_of(text);
   options.batches = {dims.front()};
   options.picture_shape.assign(dims.begin() + 1, dims.end());
 }
@@ -87,8 +99,9 @@ void apply(const RawOptions& raw, Options& options) {
   options.pictures = raw.input == "uint8";
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;
-  options.load_inputs = fs::exists(raw.load_inputs) ? raw.load_inputs : without_name(raw.load_inputs);
-  options.golden = fs::exists(raw.golden) ? raw.golden : without_name(raw.golden);
+  options.load_inputs = file_of(raw.load_inputs);
+  if (options.load_inputs != raw.load_inputs) options.loaded_input = name_of(raw.load_inputs);
+  options.golden = file_of(raw.golden);
   options.cuda_graph = !raw.no_cuda_graph;
   options.programmatic_launch = !raw.no_programmatic_launch;
 }

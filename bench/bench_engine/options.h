@@ -22,6 +22,7 @@ struct Options {
   std::filesystem::path save_engine;        ///< the result's implementation and batch go into the name where needed
   bool reload = false;                      ///< also time inferences that begin with the file
   std::vector<std::int64_t> picture_shape;  ///< from --shapes, without the batch
+  std::string shapes_input;                 ///< the input that --shapes names; empty: none
 
   std::vector<std::string> implementations{"all"};  ///< "cpu", "custom:fp16", or "all" alone
   std::vector<Precision> precisions{Precision::Fp32};
@@ -45,6 +46,7 @@ struct Options {
   HostTransfer host_transfer = HostTransfer::Auto;
   int streams = 3;
   std::filesystem::path load_inputs;
+  std::string loaded_input;            ///< the input that --loadInputs names; empty: none
   std::filesystem::path golden;        ///< outputs to compare with
   std::filesystem::path save_outputs;  ///< the result's implementation and batch go into the name where it needs them
   std::uint64_t seed = 1;

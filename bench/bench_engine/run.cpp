@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "bench_engine/command_line/check_effects.h"
 #include "bench_engine/engines/engine_source.h"
 #include "bench_engine/engines/reload.h"
 #include "bench_engine/exit_codes.h"
@@ -46,6 +47,7 @@ class Run {
   void execute() {
     selection_ = select_cases(options_, implementations_);
     references_ = LayerReferences(options_, implementations_, selection_.cases);
+    require_effects(options_, selection_);
     require_comparison();
     tracer_ = make_tracer(options_, selection_);
     if (tracer_) progress_.without_ranges();
@@ -98,6 +100,7 @@ class Run {
     source_.emplace(options_, log());
     ModelInfo& model = report_.model;
     source_->read(model);
+    require_input_name(options_, model.input_name);
     input_.emplace(options_, model);
   }
 
@@ -252,6 +255,7 @@ class Run {
       if (report_.images) report_.fewer_images.push_back(std::move(*report_.images));
       report_.images = classify_some(classifiers, batch, std::min(count, images_.samples.size()));
     }
+    if (!interrupted()) require_decoded(*report_.images);
   }
 
   ImageReport classify_some(const std::vector<Classifier>& classifiers, std::int64_t batch, std::size_t count) {

@@ -46,13 +46,24 @@ std::optional<std::pair<std::string, double>> parse(const std::string& line) {
   return std::pair(line.substr(0, last), time);
 }
 
+// Where a file that is written by renaming another one has to go, so that links stay.
+fs::path without_links(fs::path file) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(file, ignored); ++i) {
+    file = file.parent_path() / fs::read_symlink(file, ignored);
+  }
+  return file;
+}
+
 std::string described(double microseconds) { return fixed(microseconds, microseconds < 100 ? 2 : 0) + " us"; }
 
 }  // namespace
 
 TimingCache::TimingCache(fs::path file) : file_(std::move(file)), times_(read()) {
   std::error_code ignored;
-  const fs::path folder = file_.has_parent_path() ? file_.parent_path() : ".";
+  const fs::path target = without_links(file_);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
   if (!fs::is_directory(folder, ignored)) {
     throw Error(ErrorCode::io, file_.string(), "its folder does not exist", "create the folder");
   }
@@ -82,10 +93,14 @@ TimingCache::Times TimingCache::read() const {
   Times times;
   std::error_code ignored;
   if (!fs::exists(file_, ignored)) return times;
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorCode::io, file_.string(), std::string("cannot be read as a timing cache") + why, kUnreadable);
+  };
+  if (fs::is_directory(file_, ignored)) refuse(": it is a folder");
+  // Before it is opened: a FIFO without a writer must not hang us.
+  if (!fs::is_regular_file(file_, ignored)) refuse(": it is not a regular file");
   std::ifstream in(file_);
-  if (!fs::is_regular_file(file_, ignored) || !in) {
-    throw Error(ErrorCode::io, file_.string(), "cannot be read as a timing cache", kUnreadable);
-  }
+  if (!in) refuse("");
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     const std::string where = file_.string() + ", line " + std::to_string(number);
@@ -107,8 +122,9 @@ TimingCache::Times TimingCache::read() const {
 
 void TimingCache::write(const Times& times) const {
   static std::atomic<int> count{0};
+  const fs::path target = without_links(file_);
   const fs::path temporary =
-      file_.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
+      target.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
   std::error_code failure;
   {
     std::ofstream out(temporary);
@@ -117,7 +133,7 @@ void TimingCache::write(const Times& times) const {
     out.close();
     if (!out) failure = std::make_error_code(std::errc::io_error);
   }
-  if (!failure) fs::rename(temporary, file_, failure);
+  if (!failure) fs::rename(temporary, target, failure);
   if (failure) {
     std::error_code ignored;
     fs::remove(temporary, ignored);

@@ -51,11 +51,20 @@ const char* hint_of(cudaError_t status) {
   }
 }
 
+// The runtime calls a driver that is not there "insufficient" too.
+bool has_driver() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) != cudaSuccess || version != 0;
+}
+
 }  // namespace
 
 void cuda_check(cudaError_t status, std::string_view doing) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // so that a later call does not report this one again
+  if (status == cudaErrorInsufficientDriver && !has_driver()) {
+    throw Error(code_of(status), std::string(doing), "no NVIDIA driver found", "install one, or use the cpu engine");
+  }
   throw Error(code_of(status), std::string(doing),
               std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status), hint_of(status));
 }

@@ -5,6 +5,7 @@
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/graph.h>
 
+#include "contains.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"
 
@@ -92,6 +93,19 @@ TEST_CASE("accuracy over a folder counts labels, broken pictures and hits", "[ac
     CHECK(report.results[0].by_class[0].top5 == 2);
     CHECK(report.classes[1].pictures == 1);  // the broken one has no part in it
   }
+}
+
+TEST_CASE("a folder without a picture that can be decoded is an error", "[accuracy]") {
+  const TemporaryFolder folder;
+  folder.write("a.ppm", "broken");
+  folder.write("b.txt", "text");
+  const auto session = colour_classifier(2);
+  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, {}, session.get()}};
+  const auto judge = [&] { require_decoded(evaluate_images(image_set(folder), classifiers, run_of(2), never)); };
+  CHECK_THROWS_WITH(judge(),
+                    contains(folder.path().string() + ": none of its 2 files can be decoded; the first, a.ppm: "));
+  folder.write("c.ppm", ppm(1, 2, 3));
+  CHECK_NOTHROW(judge());
 }
 
 TEST_CASE("reference logits are compared row by row, past broken pictures", "[accuracy]") {

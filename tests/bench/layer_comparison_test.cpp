@@ -175,8 +175,8 @@ struct Judged {
     small.blocks = 2;
     folder.write("m.onnx", zoo::build_mobilenet_v2(small).SerializeAsString());
     const std::string model = (folder.path() / "m.onnx").string();
-    std::vector<const char*> argv{"bench_engine", "--model", model.c_str(), "--warmUp", "0",      "--duration", "0",
-                                  "--iterations", "1",       "--threads",   "1",        "--quiet"};
+    std::vector<const char*> argv{"bench_engine", "--model", model.c_str(),  "--warmUp", "0",
+                                  "--duration",   "0",       "--iterations", "1",        "--quiet"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     ParsedCommandLine parsed = parse_command_line(static_cast<int>(argv.size()), argv.data(), out, err);
     REQUIRE_FALSE(parsed.exit_code);

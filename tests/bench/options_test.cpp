@@ -1,7 +1,9 @@
 #include "bench_engine/options.h"
 
+#include <sys/stat.h>
 #include <sstream>
 
+#include "bench_engine/command_line/check_effects.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/implementations.h"
 #include "contains.h"
@@ -138,10 +140,26 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   mistake({"--images", "/tmp"}, "--preprocess");
   mistake({"--images", "/tmp", "--preprocess", "tf", "--top1Threshold", "50"}, "--labels");
   mistake({"--top1Threshold", "50"}, "--images");
+  mistake({"--decodeThreads", "2"}, "need --images");
   const Parsed parsed = parse({"--model", "/nonexistent.onnx"});
   CHECK(parsed.result.exit_code == std::optional<int>(kExitUsage));
   CHECK_THAT(parsed.err, contains("no such file: /nonexistent.onnx"));
   CHECK(parse({}).result.exit_code == std::optional<int>(kExitUsage));
+}
+
+TEST_CASE("what is named as a file and is none is told apart", "[options]") {
+  const TemporaryFolder folder;
+  const std::string pipe = (folder.path() / "pipe").string();
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const char* option : {"--model", "--loadEngine"}) {
+    CAPTURE(option);
+    const Parsed of_folder = parse({option, folder.path().string()});
+    CHECK(of_folder.result.exit_code == std::optional<int>(kExitUsage));
+    CHECK_THAT(of_folder.err, contains(option + (": " + folder.path().string()) + " is a folder, not a file"));
+    CHECK_THAT(parse({option, pipe}).err, contains(option + (": " + pipe) + " is not a regular file"));
+  }
+  CHECK_THAT(parse_with_model({"--labels", "/"}).err, contains("--labels: / is a folder"));
+  CHECK_THAT(parse_with_model({"--images", pipe, "--preprocess", "tf"}).err, contains("--images: not a folder: "));
 }
 
 TEST_CASE("help and version answer and end well", "[options]") {
@@ -174,7 +192,10 @@ TEST_CASE("a list of threads is a case each for the CPU alone", "[implementation
 TEST_CASE("a named implementation must run", "[implementations]") {
   CHECK_THROWS_WITH(select_cases(options_of({"--impl", "custom,cpu"}), machine_without_gpu()),
                     contains("device_unavailable") && contains("no CUDA device"));
-  CHECK_THROWS_AS(select_cases(options_of({"--impl", "tpu"}), machine_with_gpu()), UsageError);
+  CHECK_THROWS_WITH(select_cases(options_of({"--impl", "tpu"}), machine_with_gpu()),
+                    "--impl: unknown implementation 'tpu': custom, cpu, or all");
+  CHECK_THROWS_WITH(named_case("all", Precision::Fp32, machine_with_gpu(), "--compare"),
+                    "--compare: unknown implementation 'all': custom, cpu");
   CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu", "--fp16"}), machine_with_gpu()), UsageError);
   CHECK_THROWS_AS(select_cases(options_of({"--impl", "cpu,cpu"}), machine_with_gpu()), UsageError);
 }
@@ -185,6 +206,47 @@ TEST_CASE("when nothing is left to run, the error tells whether a device would h
   const Selection fewer = select_cases(options_of({"--impl", "custom,cpu", "--fp16"}), machine_with_gpu());
   CHECK(labels_of(fewer) == Strings{"custom fp16"});
   CHECK(fewer.notes.size() == 1);
+}
+
+TEST_CASE("an option that nothing which runs has is wrong usage", "[implementations]") {
+  const auto judge = [](std::vector<std::string> arguments, const std::vector<Implementation>& implementations) {
+    const Options options = options_of(std::move(arguments));
+    require_effects(options, select_cases(options, implementations));
+  };
+  const std::vector<Strings> of_custom{
+      {"--kernelVariant", "gemm=foo"}, {"--timingCacheFile", "t"}, {"--noCudaGraph"},
+      {"--noProgrammaticLaunch"},      {"--device", "1"},          {"--infStreams", "2"},
+      {"--hostTransfer", "copy"}};
+  for (const Strings& arguments : of_custom) {
+    CAPTURE(arguments.front());
+    Strings with_cpu = arguments;
+    with_cpu.insert(with_cpu.end(), {"--impl", "cpu"});
+    CHECK_THROWS_AS(judge(with_cpu, machine_with_gpu()), UsageError);
+    CHECK_THROWS_WITH(judge(with_cpu, machine_with_gpu()),
+                      contains(arguments.front() + " is an option of custom") &&
+                          contains("what runs here is cpu: leave it out, or name custom"));
+    CHECK_NOTHROW(judge(arguments, machine_with_gpu()));
+    CHECK_THROWS_WITH(judge(arguments, machine_without_gpu()), contains("cpu (custom: no CUDA device): leave it out"));
+    with_cpu.insert(with_cpu.end(), {"--compare", "custom:fp16"});
+    CHECK_NOTHROW(judge(with_cpu, machine_with_gpu()));
+  }
+  CHECK_THROWS_WITH(judge({"--impl", "custom", "--threads", "2"}, machine_with_gpu()), contains("an option of cpu"));
+  CHECK_NOTHROW(judge({"--impl", "custom,cpu", "--threads", "2"}, machine_with_gpu()));
+  CHECK_NOTHROW(judge({"--impl", "cpu", "--device", "0", "--infStreams", "3"}, machine_with_gpu()));
+}
+
+TEST_CASE("a name in front of shapes or an input is that of the model's input", "[options]") {
+  const TemporaryFolder folder;
+  folder.write("a:b.npy", "x");
+  const std::string file = (folder.path() / "a:b.npy").string();
+  const auto judge = [](std::vector<std::string> arguments) {
+    require_input_name(options_of(std::move(arguments)), "pixels");
+  };
+  CHECK_THROWS_WITH(judge({"--shapes", "foo:1x3x8x8"}),
+                    "--shapes: the model has no input 'foo', its input is 'pixels'");
+  CHECK_THROWS_AS(judge({"--loadInputs", "foo:" + file}), UsageError);
+  CHECK_NOTHROW(judge({"--shapes", "pixels:1x3x8x8", "--loadInputs", "pixels:" + file}));
+  CHECK_NOTHROW(judge({"--shapes", "1x3x8x8", "--loadInputs", file}));
 }
 
 TEST_CASE("precisions go with those that have them, a case may name its own", "[implementations]") {

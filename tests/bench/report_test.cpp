@@ -211,4 +211,11 @@ TEST_CASE("with pictures, thresholds judge the pictures", "[report]") {
   CHECK(missed_thresholds(options, report).size() == 1);
   report.images->labelled = 0;
   CHECK(missed_thresholds(options, report).size() == 1);
+  options.top1_threshold.reset();
+  report.images->results[0].with_reference.emplace();  // of no picture
+  CHECK(missed_thresholds(options, report).size() == 1);
+  options.accuracy_threshold.reset();
+  CHECK(missed_thresholds(options, report).empty());
+  options.agreement_threshold = 50;
+  CHECK(missed_thresholds(options, report).size() == 1);
 }

@@ -33,6 +33,36 @@ mobicuda_add_cli_test("--decodeThreads 0 is one for each core" EXIT 0
                       ARGS --model tiny.onnx --impl cpu ${quick} --images pictures --preprocess tf --decodeThreads 0
                       MATCH "3 evaluated" "[1-9][0-9]* decoding threads")
 
+# An option that nothing which runs has.
+set(cli_ignored "kernelVariant gemm=foo" "timingCacheFile times.txt" "noProgrammaticLaunch" "noCudaGraph" "device 7"
+                "hostTransfer copy" "infStreams 2")
+foreach(arguments IN LISTS cli_ignored)
+  string(REPLACE " " ";" arguments "--${arguments}")
+  list(GET arguments 0 option)
+  mobicuda_add_cli_test("${option} for cpu alone is wrong usage" EXIT 2
+                        ARGS --model tiny.onnx --impl cpu ${quick} ${arguments}
+                        MATCH "bench_engine: ${option} is an option of custom.*what runs here is cpu: leave it out"
+                        NOT_MATCH "loading cpu")
+endforeach()
+mobicuda_add_cli_test("an option that nothing has which all can run is told with the reason" UNLESS_GPU EXIT 2
+                      ARGS --model tiny.onnx ${quick} --noCudaGraph MATCH "what runs here is cpu .custom: .*: leave it out")
+mobicuda_add_cli_test("--decodeThreads without pictures is wrong usage" EXIT 2
+                      ARGS --model tiny.onnx --impl cpu --decodeThreads 2 MATCH "--decodeThreads, .* need --images")
+mobicuda_add_cli_test("--shapes of another input is wrong usage" EXIT 2
+                      ARGS --model tiny.onnx --impl cpu ${quick} --shapes foo:1x3x96x96
+                      MATCH "--shapes: the model has no input 'foo', its input is 'input'" NOT_MATCH "loading cpu")
+mobicuda_add_cli_test("--loadInputs of another input is wrong usage" EXIT 2
+                      ARGS --model tiny.onnx --impl cpu ${quick} --loadInputs foo:input.txt
+                      MATCH "--loadInputs: the model has no input 'foo'")
+mobicuda_add_cli_test("--compare all is told what there is" EXIT 2
+                      ARGS --model tiny.onnx --impl cpu ${quick} --compare all
+                      MATCH "--compare: unknown implementation 'all': custom, cudnn, cpu\n")
+mobicuda_add_cli_test("a folder is no model" EXIT 2 ARGS --model . MATCH "--model: . is a folder, not a file")
+mobicuda_add_cli_test("report: a folder is no file" EXIT 2 ARGS report . MATCH "report: . is a folder, not a file")
+mobicuda_add_cli_test("shapes that do not fit are told with both names" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --shapes 1x3x96
+                      MATCH "ImportOptions::picture_shape .bench_engine: --shapes")
+
 # A copy, so that a failing test damages nothing that others need.
 file(WRITE ${cli_folder}/precious.onnx "stands for a model\n")
 foreach(option json csv exportTimes exportProfile exportLayerInfo exportOutput saveOutputs saveEngine)
@@ -46,6 +76,23 @@ mobicuda_add_cli_test("two outputs into one file are wrong usage" EXIT 2
 mobicuda_add_cli_test("an output's absent folder is told before the timing" EXIT 1
                       ARGS --model tiny.onnx --impl cpu ${quick} --exportTimes absent/times.json
                       MATCH "absent/times.json: cannot be written: no such folder: absent" NOT_MATCH "Steady latency" "loading cpu")
+mobicuda_add_cli_test("an output that no file can become is told before the timing" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --json /proc/x.json
+                      MATCH "/proc/x.json: cannot be written: " NOT_MATCH "loading cpu")
+execute_process(COMMAND sh -c "test -p pipe || mkfifo pipe" WORKING_DIRECTORY ${cli_folder})
+mobicuda_add_cli_test("an output that is a pipe is told before the timing" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --json pipe
+                      MATCH "pipe: cannot be written: it is a pipe" NOT_MATCH "loading cpu")
+mobicuda_add_cli_test("a pipe is no input" EXIT 2 ARGS --model pipe MATCH "--model: pipe is not a regular file")
+mobicuda_add_cli_test("--saveEngine into a pipe is told before the timing" EXIT 1
+                      ARGS --model tiny.onnx --impl cpu ${quick} --saveEngine pipe
+                      MATCH "pipe: cannot be written: a plan file must be a regular file" NOT_MATCH "loading cpu")
+mobicuda_add_cli_test("/dev/null is an output" EXIT 0 ARGS --model tiny.onnx --impl cpu ${quick} --json /dev/null
+                      MATCH "Steady latency")
+add_test(NAME "cli: a pipe that is read already is an output" WORKING_DIRECTORY ${cli_folder}
+         COMMAND sh -c "$<TARGET_FILE:bench_engine> --model tiny.onnx --impl cpu --warmUp 0 --duration 0 --iterations 2 \
+                        --json /dev/fd/3 3>&1 >/dev/null | grep -q '\"program\": \"bench_engine\"'")
+set_tests_properties("cli: a pipe that is read already is an output" PROPERTIES FIXTURES_REQUIRED cli_model LABELS cpu TIMEOUT 300)
 mobicuda_add_cli_test("an output that is a folder is told before the timing" EXIT 1
                       ARGS --model tiny.onnx --impl cpu ${quick} --saveEngine . MATCH "cannot be written: it is a folder"
                       NOT_MATCH "loading cpu")
@@ -56,6 +103,8 @@ mobicuda_add_cli_test("memory that is not there is told as such" EXIT 1
                       ARGS --model tiny.onnx --impl cpu ${quick} --batch 1000000000000 MATCH "out of memory: a smaller --batch")
 
 if(EXISTS /dev/full)
+  mobicuda_add_cli_test("a report that does not fit is a failure" EXIT 1
+                        ARGS --model tiny.onnx --impl cpu ${quick} --json /dev/full MATCH "/dev/full: cannot be written")
   add_test(NAME "cli: a standard output that cannot be written is a failure"
            COMMAND sh -c "$<TARGET_FILE:bench_engine> --listOps > /dev/full; test $? -eq 1")
   set_tests_properties("cli: a standard output that cannot be written is a failure" PROPERTIES LABELS cpu)

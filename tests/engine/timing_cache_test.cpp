@@ -1,5 +1,6 @@
 #include "plan/timing_cache.h"
 
+#include <sys/stat.h>
 #include <sstream>
 #include <vector>
 
@@ -114,9 +115,33 @@ TEST_CASE("a file that is no timing cache is refused with its line and stays as 
   CHECK(text_of(folder.path() / "times") == c.content);
 }
 
+TEST_CASE("a timing cache behind a link is written where the link points") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.path() / "far");
+  const fs::path file = folder.path() / "far" / "times";
+  const fs::path link = folder.path() / "link";
+  fs::create_symlink("far/times", folder.path() / "near");
+  fs::create_symlink(folder.path() / "near", link);
+  for (const char* kernels : {"gemm/a", "gemm/b"}) {  // the first save makes the file
+    TimingCache cache(link);
+    cache.add(kSubject, kernels, 1);
+    cache.save();
+    CHECK(fs::is_symlink(link));
+    CHECK(fs::is_symlink(folder.path() / "near"));
+    CHECK(TimingCache(file).find(kSubject, kernels) == std::optional(1.0));
+  }
+  CHECK(TimingCache(link).find(kSubject, "gemm/a") == std::optional(1.0));
+  fs::create_symlink("absent/times", folder.path() / "nowhere");
+  CHECK(contains(message_of([&] { TimingCache(folder.path() / "nowhere"); }), "its folder does not exist"));
+}
+
 TEST_CASE("a timing cache that can be neither read nor written is refused by name") {
   const TemporaryFolder folder;
-  CHECK(contains(message_of([&] { TimingCache(folder.path()); }), folder.path().string() + ": cannot be read"));
+  CHECK(contains(message_of([&] { TimingCache(folder.path()); }),
+                 folder.path().string() + ": cannot be read as a timing cache: it is a folder"));
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(contains(message_of([&] { TimingCache cache(pipe); }), "it is not a regular file"));
   const fs::path nowhere = folder.path() / "absent" / "times";
   CHECK(contains(message_of([&] { TimingCache cache(nowhere); }), nowhere.string() + ": its folder does not exist"));
   TimingCache cache(folder.path() / "times");

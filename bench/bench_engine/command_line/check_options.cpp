@@ -1,5 +1,6 @@
 #include "bench_engine/command_line/check_options.h"
 
+#include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/output_files.h"
 #include "bench_engine/engines/engine_options.h"
 #include "bench_engine/exit_codes.h"
@@ -12,10 +13,10 @@ namespace fs = std::filesystem;
 
 constexpr double kMinSampleIntervalMs = 1;
 
-void require_file(const fs::path& path, const char* option) {
-  if (!path.empty() && !fs::is_regular_file(path)) {
-    throw UsageError(std::string(option) + ": no such file: " + path.string());
-  }
+void require_folder(const fs::path& path, const std::string& option) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return;
+  throw UsageError(option + ": " + (fs::exists(path, ignored) ? "not a folder: " : "no such folder: ") + path.string());
 }
 
 void check_pictures(const Options& options) {
@@ -24,11 +25,12 @@ void check_pictures(const Options& options) {
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
     if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
-        !options.max_images.empty() || options.per_class) {
-      throw UsageError("--labels, --referenceLogits, --maxImages, --perClass and --top1Threshold need --images");
+        !options.max_images.empty() || options.per_class || options.decode_threads != 0) {
+      throw UsageError(
+          "--labels, --referenceLogits, --maxImages, --decodeThreads, --perClass and --top1Threshold need --images");
     }
   } else {
-    if (!fs::is_directory(options.images)) throw UsageError("--images: no such folder: " + options.images.string());
+    require_folder(options.images, "--images");
     if (!options.normalization) throw UsageError("--images needs --preprocess torch or tf: models differ in it");
     if (options.top1_threshold && options.labels.empty()) throw UsageError("--top1Threshold needs --labels");
     if (options.per_class && options.labels.empty()) throw UsageError("--perClass needs --labels");

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/value_checks.h"
 #include "bench_engine/exit_codes.h"
 
@@ -32,9 +33,7 @@ void check_engine_options(const Options& options) {
     if (options.model.empty()) throw UsageError("--model is missing: which ONNX file?");
     return;
   }
-  if (!std::filesystem::is_regular_file(options.load_engine)) {
-    throw UsageError("--loadEngine: no such file: " + options.load_engine.string());
-  }
+  require_file(options.load_engine, "--loadEngine");
   const auto refuse = [](bool given, const char* option, const char* why) {
     if (given) throw UsageError(std::string("--loadEngine and ") + option + " exclude each other: " + why);
   };

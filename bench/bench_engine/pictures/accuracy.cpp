@@ -4,6 +4,8 @@
 #include <chrono>
 #include <map>
 
+#include <mobicuda/error.h>
+
 #include "bench_engine/pictures/pipeline_rates.h"
 
 namespace mobicuda::bench {
@@ -159,6 +161,15 @@ ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> cla
         set, classifiers, run, [&] { return stop(all); }, report);
   }
   return report;
+}
+
+void require_decoded(const ImageReport& report) {
+  if (report.evaluated > 0 || report.broken.empty()) return;
+  const auto& [path, reason] = report.broken.front();
+  throw Error(
+      ErrorCode::io, "--images " + report.folder,
+      "none of its " + std::to_string(report.found) + " files can be decoded; the first, " + path + ": " + reason,
+      "name a folder of JPEG, PNG, BMP or PNM files");
 }
 
 }  // namespace mobicuda::bench

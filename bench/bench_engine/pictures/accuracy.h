@@ -25,4 +25,7 @@ struct ImageRun {
 ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run,
                             const std::function<bool(std::size_t done)>& stop);
 
+/// Throws Error(io) where none of the pictures could be decoded: there is nothing to judge.
+void require_decoded(const ImageReport& report);
+
 }  // namespace mobicuda::bench

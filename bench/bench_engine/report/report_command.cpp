@@ -9,6 +9,7 @@
 #include <mobicuda/error.h>
 
 #include "bench_engine/command_line/help.h"
+#include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/output_files.h"
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/report/batch_charts.h"
@@ -130,16 +131,6 @@ void write_figures(const ReportFile& file, const std::filesystem::path& folder, 
   }
 }
 
-// Empty where it is one.
-std::string why_no_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_regular_file(status)) return {};
-  if (std::filesystem::is_directory(status)) return path.string() + " is a folder";
-  if (std::filesystem::exists(status)) return path.string() + " is not a regular file";
-  return "no such file: " + path.string();
-}
-
 }  // namespace
 
 int report_command(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
@@ -170,9 +161,9 @@ int report_command(int argc, const char* const* argv, std::ostream& out, std::os
   std::vector<std::filesystem::path> needed = files;
   needed.insert(needed.end(), peers.begin(), peers.end());
   for (const std::filesystem::path& file : needed) {
-    const std::string wrong = why_no_file(file);
-    if (wrong.empty()) continue;
-    err << "bench_engine: report: " << wrong << '\n';
+    const std::string why = why_no_file(file);
+    if (why.empty()) continue;
+    err << "bench_engine: report: " << why << '\n';
     return kExitUsage;
   }
   if (files.size() == 2 && !(peers.empty() && figures.empty())) {

@@ -14,7 +14,13 @@ std::string text_of(double value) {
 
 void check_comparison(const Options& options, const std::string& who, const std::string& against,
                       const std::optional<Comparison>& comparison, std::vector<std::string>& missed) {
-  if (!comparison || comparison->pictures == 0) return;
+  if (!comparison) return;
+  if (comparison->pictures == 0) {
+    if (options.accuracy_threshold || options.agreement_threshold) {
+      missed.push_back(who + ": no picture was compared with " + against);
+    }
+    return;
+  }
   if (options.accuracy_threshold && comparison->max_abs > *options.accuracy_threshold) {
     missed.push_back(who + ": a logit differs by " + std::to_string(comparison->max_abs) + " from " + against +
                      ", allowed are " + text_of(*options.accuracy_threshold));
