@@ -179,8 +179,8 @@ TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels
   p.bias = true;
   for (const kernels::Conv2dVariant variant : kernels::conv2d_variants()) {
     bool ran = false;
-    for (const Channels& channels : {Channels{64, 72, 1, 1}, {24, 8, 1, 1}, {48, 48, 6, 1}, {128, 48, 2, 1}, {3, 40, 1, 1},
-                                     {3, 16, 1, 2}}) {
+    for (const Channels& channels :
+         {Channels{64, 72, 1, 1}, {24, 8, 1, 1}, {48, 48, 6, 1}, {128, 48, 2, 1}, {3, 40, 1, 1}, {3, 16, 1, 2}}) {
       p.c_in = channels.c_in;
       p.c_out = channels.c_out;
       p.groups = channels.groups;
