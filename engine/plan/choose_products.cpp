@@ -93,9 +93,10 @@ bool takes_96_columns(double m, int n, int k, int multiprocessors) {
 }
 
 bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors) {
-  // A tile of wgmma has 64 columns; with fewer outputs gemm's narrow tiles are faster.
-  constexpr int kNarrow = 48;
-  if (params.c_out <= kNarrow) return false;
+  // A tile of wgmma has 64 columns and slices of 64; gemm has tiles of fewer columns, and one with slices of 32.
+  constexpr int kFewOutputs = 48;
+  constexpr int kFewInputs = 32;
+  if (params.c_out <= kFewOutputs || params.c_in <= kFewInputs) return false;
   // gemm's own tiles are as fast as conv2d's on mma. Smaller differences the times above do not tell.
   constexpr double kFaster = 0.85;
   constexpr double kGemmBytesPerUs = 2.5e6;

@@ -29,9 +29,10 @@ TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") 
     CAPTURE(p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Conv2d);
   }
-  for (const auto& p : {pointwise(32, 56, 256, 128), pointwise(32, 56, 64, 128), pointwise(32, 54, 96, 96),
-                        pointwise(32, 7, 1024, 128), pointwise(32, 28, 240, 40, true), pointwise(1, 7, 2048, 512),
-                        pointwise(1, 7, 160, 960), pointwise(1, 14, 112, 672), pointwise(8, 14, 128, 96)}) {
+  for (const auto& p :
+       {pointwise(32, 56, 256, 128), pointwise(32, 56, 64, 128), pointwise(32, 54, 96, 96), pointwise(32, 7, 1024, 128),
+        pointwise(32, 28, 240, 40, true), pointwise(1, 7, 2048, 512), pointwise(1, 7, 160, 960),
+        pointwise(1, 14, 112, 672), pointwise(8, 14, 128, 96), pointwise(8, 56, 24, 72), pointwise(32, 27, 32, 128)}) {
     CAPTURE(p.n, p.h, p.c_in, p.c_out);
     CHECK(rule.pointwise(p) == PointwiseKernel::Gemm);
   }

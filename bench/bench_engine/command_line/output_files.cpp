@@ -81,7 +81,8 @@ void require_writable(const NamedFile& output) {
   if (fs::is_fifo(path, ignored) && !written_by_us(path)) {
     refuse("it is a pipe, which waits for a reader; name a file, or /dev/stdout and pipe that");
   }
-  if (fs::is_socket(path, ignored) || fs::is_block_file(path, ignored)) refuse("it is no file");
+  if (fs::is_socket(path, ignored)) refuse("it is a socket");
+  if (fs::is_block_file(path, ignored)) refuse("it is a block device");
   const std::string why = why_not_opened(path);
   if (!why.empty()) refuse(why);
 }
