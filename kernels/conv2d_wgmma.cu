@@ -11,6 +11,7 @@
 #include "conv2d_gemm_launch.h"
 #include "conv2d_wgmma_kernel.cuh"
 #include "driver_function.h"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -115,16 +116,35 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   return encode_pixels(p, pictures, S::kBm, a.x, a.pixels) && encode_weights(p, a.weight_pitch, a.weight, a.weights);
 }
 
+/// Shared memory of a block. Where a multiprocessor has two of a launch's blocks to do and room for three, the third
+/// place stays empty: the next kernel's first blocks would take it, then one place more on each multiprocessor that
+/// ends early, and those that have three of them then end late.
+template <class S>
+cudaError_t shared_bytes(unsigned blocks, std::size_t& bytes) {
+  bytes = S::kSharedBytes;
+  if constexpr (S::kMinBlocks > 2) {
+    int multiprocessors = 0;
+    if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
+    const auto each = static_cast<unsigned>(multiprocessors);
+    if (blocks > each && blocks <= 2 * each) bytes = S::kMostSharedBytes;
+  }
+  return cudaSuccess;
+}
+
 template <Config kConfig>
 cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
-  if (const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes); status != cudaSuccess) return status;
+  if (const cudaError_t status = allow_shared_memory(kernel, S::kMostSharedBytes); status != cudaSuccess) {
+    return status;
+  }
   return conv_gemm::for_each_gemm_chunk(
       p, tile_of(kConfig), buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
         typename S::Arguments a{};
         if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
-        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kBlockThreads), S::kSharedBytes, where, a);
+        std::size_t bytes = 0;
+        if (const cudaError_t status = shared_bytes<S>(blocks, bytes); status != cudaSuccess) return status;
+        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kBlockThreads), bytes, where, a);
       });
 }
 

@@ -119,6 +119,13 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtS2Tile7x7C48N64,
   SimtS2Tile2x7C96N64,
   SimtS2Tile2x2C192N64,
+  // inverted_residual_simt_cluster, float: blocks of a cluster, input channels, output channels.
+  SimtCluster8K64N64,
+  SimtCluster8K64N96,
+  SimtCluster8K96N96,
+  SimtCluster8K96N160,
+  SimtCluster8K160N160,
+  SimtCluster8K160N320,
 };
 
 struct InvertedResidualParams {

@@ -24,6 +24,32 @@ __device__ __forceinline__ float2 load_bias(const unsigned char* from) {
   return pair;
 }
 
+// Floats of weights, as load_weights().
+__device__ __forceinline__ float load_float(const float* from) {
+  float value;
+  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(from));
+  return value;
+}
+
+__device__ __forceinline__ float2 load_floats_2(const float* from) {
+  float2 pair;
+  asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "l"(from));
+  return pair;
+}
+
+__device__ __forceinline__ float4 load_floats_4(const float* from) {
+  float4 v;
+  asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(from));
+  return v;
+}
+
+/// What the predecessor writes. Volatile: stays behind wait_for_predecessor().
+__device__ __forceinline__ float load_written(const float* from) {
+  float value;
+  asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(from));
+  return value;
+}
+
 /// Two halves of what the predecessor writes. Volatile: stays behind wait_for_predecessor().
 __device__ __forceinline__ std::uint32_t load_word(const __half* from) {
   std::uint32_t word;
@@ -118,6 +144,20 @@ __device__ __forceinline__ void send(std::uint32_t to, float4 value, std::uint32
       "}\n" ::"r"(to),
       "r"(barrier), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w), "r"(rank)
       : "memory");
+}
+
+/// The address, for send() of one float, of a place in the shared memory of block `rank` of the cluster that is `here`
+/// in this one's.
+__device__ __forceinline__ std::uint32_t in_block(std::uint32_t here, int rank) {
+  std::uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+  return there;
+}
+
+__device__ __forceinline__ void send(std::uint32_t to, float value, std::uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(to), "f"(value),
+               "r"(barrier)
+               : "memory");
 }
 
 #endif

@@ -51,10 +51,4 @@ void set_extents(Arguments& a, const InvertedResidualParams& p) {
   a.residual = p.residual;
 }
 
-inline cudaError_t count_multiprocessors(int& count) {
-  int device = 0;
-  const cudaError_t status = cudaGetDevice(&device);
-  return status == cudaSuccess ? cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) : status;
-}
-
 }  // namespace mobicuda::kernels::inverted_host

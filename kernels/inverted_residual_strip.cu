@@ -9,6 +9,7 @@
 #include "inverted_residual_families.h"
 #include "inverted_residual_host.h"
 #include "inverted_residual_strip_kernel.cuh"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -51,7 +52,7 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   using S = Shape<kConfig>;
   const auto kernel = inverted_strip::strip_kernel<S>;
   int multiprocessors = 0;
-  cudaError_t status = inverted_host::count_multiprocessors(multiprocessors);
+  cudaError_t status = count_multiprocessors(multiprocessors);
   if (status == cudaSuccess) status = allow_shared_memory(kernel, S::kSharedBytes);
   if (status != cudaSuccess) return status;
   const Arguments a = arguments<kConfig>(p);

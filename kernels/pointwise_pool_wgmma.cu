@@ -12,6 +12,7 @@
 
 #include "driver_function.h"
 #include "pointwise_pool_wgmma_kernel.cuh"
+#include "resident_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -83,13 +84,8 @@ bool pointwise_pool_wgmma_supports(const PointwisePoolParams& p) {
 
 cudaError_t pointwise_pool_wgmma(const PointwisePoolParams& p, const void* x, const void* packed, const float* bias,
                                  void* y, const Launch& where) {
-  int device = 0;
   int multiprocessors = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  }
-  if (status != cudaSuccess) return status;
+  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
   const int strips = std::max(1, multiprocessors / (p.c / kChannels));
   Arguments a{};
   if (!encode({packed, 0, p.c, p.c_in}, {0, kChannels, kSliceK}, a.weights)) return cudaErrorNotSupported;

@@ -30,6 +30,16 @@ constexpr WholePictures kWholePictures[] = {
     {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
 
+// Clusters in exact float, and up to how many pictures each is faster than three kernels.
+struct FewPictures {
+  InvertedResidualVariant variant;
+  int pictures;
+};
+constexpr FewPictures kFewFloat[] = {
+    {InvertedResidualVariant::SimtCluster8K64N64, 4},   {InvertedResidualVariant::SimtCluster8K64N96, 4},
+    {InvertedResidualVariant::SimtCluster8K96N96, 1},   {InvertedResidualVariant::SimtCluster8K96N160, 1},
+    {InvertedResidualVariant::SimtCluster8K160N160, 2}, {InvertedResidualVariant::SimtCluster8K160N320, 2}};
+
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
   int pictures;
@@ -66,9 +76,11 @@ class BlockShape {
   }
 
   // Why one launch is faster than several; null where it is not.
-  // `whole_pictures`: one of kWholePictures pays. `strips`: a variant in strips runs a block without expansion.
-  const char* why_fuse(bool whole_pictures, bool strips) const {
+  // `whole_pictures`, `few_float`: one of kWholePictures, kFewFloat pays. `strips`: a variant in strips runs a block
+  // without expansion.
+  const char* why_fuse(bool whole_pictures, bool few_float, bool strips) const {
     if (whole_pictures) return kWholePicturesPay;
+    if (few_float) return kFewPay;
     if (strips) return kNarrowPays;
     return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float();
   }
@@ -78,6 +90,7 @@ class BlockShape {
   static constexpr int kLargePicture = 100;  // output pixels
 
   static constexpr const char* kNarrowPays = "rule: a narrow hidden tensor stays on the multiprocessor";
+  static constexpr const char* kFewPay = "rule: few pictures, one launch a block";
   static constexpr const char* kWholePicturesPay = "rule: whole pictures stay on the multiprocessor";
 
   const char* why_fuse_half() const {
@@ -87,7 +100,7 @@ class BlockShape {
       return waves(14, 14) >= 8 ? "rule: many pixels, less traffic" : nullptr;
     }
     if (params_.c_hidden <= kNarrow) return kNarrowPays;
-    if (few_pictures()) return "rule: few pictures, one launch a block";
+    if (few_pictures()) return kFewPay;
     // Wide hidden tensors pass a multiprocessor slowly: only where every multiprocessor has whole pictures to do.
     const double pictures = waves(14, 14);
     const bool pays = params_.stride == 1 && params_.out_h * params_.out_w >= kLargePicture && pictures >= 0.9 &&
@@ -152,6 +165,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(2, 4) >= 0.7, {S1Tile2x4C192N32, S2Tile2x4C144N32});
   prefer(true, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64});
   // Exact float.
+  for (const FewPictures& few : kFewFloat) prefer(params.n <= few.pictures, {few.variant});
   prefer(shape.waves(14, 14) >= 0.8, {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24});
   prefer(shape.waves(14, 14) >= 0.9, {SimtS1Tile14x14C16N32});
   prefer(shape.waves(14, 14) >= 1.5, {SimtS1Tile14x14C16N64, SimtS1Tile14x14C16K64N96, SimtS1Tile14x14C16N96});
@@ -282,8 +296,11 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
         std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
           return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
         });
+    const bool few_float = std::any_of(std::begin(kFewFloat), std::end(kFewFloat), [&](const FewPictures& few) {
+      return fused->n <= few.pictures && supports(few.variant, *fused, gpu_.compute_capability);
+    });
     const bool strips = supports(InvertedResidualVariant::StripPlainRows2C16N16, *fused, gpu_.compute_capability);
-    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures, strips);
+    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures, few_float, strips);
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
   if (can_split) {

@@ -25,7 +25,7 @@ struct ProductTime {
 constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma128x128x64,       4.75, 2.0, 0.64, 0.70},
     {Conv2dVariant::Mma128x64x64,        3.00, 1.0, 0.38, 0.48},
-    {Conv2dVariant::Mma128x32x64,        0.50, 1.0, 0.27, 0.45},
+    {Conv2dVariant::Mma128x32x64,        1.50, 1.0, 0.24, 0.34},
     {Conv2dVariant::Mma64x64x64,         2.25, 0.6, 0.24, 0.32},
     {Conv2dVariant::Mma64x64x64S2,       1.50, 2.0, 0.22, 0.32},
     {Conv2dVariant::Mma64x64x64S4,       2.50, 2.0, 0.24, 0.28},

@@ -6,12 +6,23 @@ namespace {
 
 using namespace inverted_residual_case;
 
+/// B8 to B17, in float and in half.
+std::vector<InvertedResidualParams> late_blocks(int n) {
+  std::vector<InvertedResidualParams> blocks;
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    if (layer.size > 14) continue;
+    for (const Elem elem : kElems) {
+      blocks.push_back(block(layer, n));
+      blocks.back().elem = elem;
+    }
+  }
+  return blocks;
+}
+
 TEST_CASE("inverted_residual gives a picture of the late blocks' channels the same bits in any batch and every time") {
   constexpr int kPictures = 9;
   constexpr int kRuns = 20;
-  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
-    if (layer.size > 14) continue;
-    const InvertedResidualParams p = block(layer, kPictures);
+  for (const InvertedResidualParams& p : late_blocks(kPictures)) {
     InvertedResidualParams one = p;
     one.n = 1;
     const std::size_t size = input_count(one);
@@ -33,11 +44,9 @@ TEST_CASE("inverted_residual gives a picture of the late blocks' channels the sa
 }
 
 TEST_CASE("inverted_residual passes NaN on in the late blocks' channels", "[sanitize]") {
-  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
-    if (layer.size > 14) continue;
-    const InvertedResidualParams p = block(layer, 3);
+  for (const InvertedResidualParams& p : late_blocks(3)) {
     Data data = random_data(p, 48);
-    data.x[count_of(1, layer.size / 2, layer.size, p.c_in) + 5] = kNan;
+    data.x[count_of(1, p.h / 2, p.w, p.c_in) + 5] = kNan;
     data.x[input_count(p) - 1] = kNan;
     const Tensor oracle = oracle_of(p, data);
     const Device device(p, data);
