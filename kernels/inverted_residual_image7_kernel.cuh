@@ -110,11 +110,8 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
     weights = operand(next.stage());
     if (ready == 0) inverted_cluster::wait(next.full(), next.parity());
     Expand<S>::begin(pixels, weights, hidden);
-    wait_for_products<1>();  // for the last chunk's in project
-    if (chunk > 0) {
-      __syncwarp();  // all lanes have read their weights of depthwise
-      if (lane() == 0) arrive(used);
-    }
+    wait_for_products<1>();       // for the last chunk's in project
+    if (chunk > 0) arrive(used);  // each lane: it has read its weights of depthwise
     if (chunk >= S::kRefillAfter && fetches<S>()) fetch.refill();
     used = current.empty();
     depthwise.run(a.depthwise_hi, current.stage(), chunk % 2, filtered);
@@ -223,7 +220,7 @@ __global__ void __launch_bounds__(S::kThreads)
   if (fetches<S>()) {
     for (int stage = part * S::kStages; stage < (part + 1) * S::kStages; ++stage) {
       initialize(shared + static_cast<std::uint32_t>(stage * 16), 1);
-      initialize(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * 4);
+      initialize(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * kWarpgroup);
     }
     if (part == 0) initialize(shared + S::kArrivedAt, 1);
     publish_barriers();

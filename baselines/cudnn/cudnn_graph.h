@@ -85,7 +85,7 @@ class ConvGraph {
   ConvGraph(std::shared_ptr<const Handles> handles, const ConvProblem& problem, GraphForm form);
 
   /// The engine configurations of one heuristic, best guess first, without those whose arithmetic the
-  /// problem's precision forbids; empty when the heuristic has none.
+  /// problem's precision forbids and those that may never end; empty when the heuristic has none.
   std::vector<EngineConfig> propose(cudnnBackendHeurMode_t mode) const;
 
   /// The name of the kernel that build() makes of a configuration: equal for equal kernels.
