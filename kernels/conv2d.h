@@ -112,8 +112,8 @@ void conv2d_pack(const Conv2dParams& params, const float* weight, void* packed);
 
 /// bias (c_out) in float or null, residual (like y) or null, as params say. Pointers 16-byte aligned, x in float at
 /// least 4, in bytes at least 1; y overlaps no input but may be the residual, unless y_pitch spreads its pixels.
-/// Returns cudaErrorInvalidValue where !supports() and where what params announce is null. n == 0 is legal and does
-/// nothing. Safe from several threads.
+/// Returns cudaErrorInvalidValue where !supports() and where what params announce is null, whatever n; else n == 0 is
+/// legal and does nothing. Safe from several threads.
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where);
 

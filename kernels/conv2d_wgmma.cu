@@ -116,13 +116,13 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   return encode_pixels(p, pictures, S::kBm, a.x, a.pixels) && encode_weights(p, a.weight_pitch, a.weight, a.weights);
 }
 
-/// Shared memory of a block. Where a multiprocessor has two of a launch's blocks to do and room for three, the third
-/// place stays empty: the next kernel's first blocks would take it, then one place more on each multiprocessor that
-/// ends early, and those that have three of them then end late.
+/// Shared memory of a block. Where a multiprocessor has two of a launch's blocks to do and room for three, no third one
+/// that asks for as much fits: the first blocks of a next launch like this one would take the third places, then one
+/// more on each multiprocessor whose blocks end early, and those that have three of them end late.
 template <class S>
 cudaError_t shared_bytes(unsigned blocks, std::size_t& bytes) {
   bytes = S::kSharedBytes;
-  if constexpr (S::kMinBlocks > 2) {
+  if constexpr (S::kMinBlocks == 3) {
     int multiprocessors = 0;
     if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
     const auto each = static_cast<unsigned>(multiprocessors);

@@ -18,12 +18,6 @@ __device__ __forceinline__ uint4 load_weights(const unsigned char* from) {
   return words;
 }
 
-__device__ __forceinline__ float2 load_bias(const unsigned char* from) {
-  float2 pair;
-  asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "l"(from));
-  return pair;
-}
-
 // Floats of weights, as load_weights().
 __device__ __forceinline__ float load_float(const float* from) {
   float value;

@@ -235,7 +235,7 @@ class Finish {
       : lives_(fragment < S::kFragmentsM),
         partial_(shared + S::kPartialAt + warp() * (S::kSlots * kFragmentBytes) + lane() * 16) {
     const int channel = fragment * 16 + lane() / 4 * 2;
-    if (lives_) bias_ = load_bias(packed + channel * 4);
+    if (lives_) bias_ = load_floats_2(reinterpret_cast<const float*>(packed + channel * 4));
 #pragma unroll
     for (int pixel = 0; pixel < 2; ++pixel) {
       // As Unit::depthwise() deals pixels to columns.

@@ -20,8 +20,9 @@ inline void put_halves(unsigned char* to, float first, float second) {
 }
 
 /// A bias; zero where there are none.
+inline float bias_at(const float* from, int index) { return from != nullptr ? from[index] : 0.0F; }
 inline void put_float(unsigned char* to, const float* from, int index) {
-  const float value = from != nullptr ? from[index] : 0.0F;
+  const float value = bias_at(from, index);
   std::memcpy(to, &value, sizeof value);
 }
 
@@ -33,10 +34,10 @@ inline bool clips_fit(const InvertedResidualParams& p) {
          p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
 }
 
-/// Half, and exactly the channels that a variant's Config has.
+/// The element, and exactly the channels that a variant's Config has.
 template <class Config>
-bool channels_fit(const InvertedResidualParams& p, const Config& config) {
-  return p.elem == Elem::F16 && p.c_in == config.c_in && p.c_hidden == config.c_hidden && p.c_out == config.c_out;
+bool channels_fit(const InvertedResidualParams& p, const Config& config, Elem elem = Elem::F16) {
+  return p.elem == elem && p.c_in == config.c_in && p.c_hidden == config.c_hidden && p.c_out == config.c_out;
 }
 
 /// The extents that the Arguments of most kernels have.

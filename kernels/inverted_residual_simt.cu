@@ -11,6 +11,7 @@
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::bias_at;
 using inverted_simt::Arguments;
 using inverted_simt::Config;
 using inverted_simt::expand_floats;
@@ -28,8 +29,6 @@ std::size_t packed_bytes(const InvertedResidualParams& p) {
   return static_cast<std::size_t>(p.c_out + units(p) * front_floats(p.expand, p.c_in) + p.c_hidden * p.c_out) *
          sizeof(float);
 }
-
-float bias_at(const float* bias, int i) { return bias == nullptr ? 0.0F : bias[i]; }
 
 void pack_front(const InvertedResidualParams& p, const InvertedResidualWeights& w, int unit, float* to) {
   float* const depthwise = to + expand_floats(p.expand, p.c_in);

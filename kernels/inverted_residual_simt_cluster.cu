@@ -12,6 +12,7 @@
 namespace mobicuda::kernels {
 namespace {
 
+using inverted_host::bias_at;
 using inverted_simt_cluster::Arguments;
 using inverted_simt_cluster::Config;
 using inverted_simt_cluster::kBlocks;
@@ -31,8 +32,10 @@ std::int64_t tiles(const InvertedResidualParams& p) {
 template <Config kConfig>
 bool columns_fit(const InvertedResidualParams& p) {
   constexpr int kPatchW = Shape<kConfig>::kPatchW;
-  for (int ox = 0; ox < p.out_w; ox += kConfig.columns) {
+  const int columns = kConfig.patch_columns < kPatchW ? p.out_w : 0;  // that may have too many
+  for (int ox = 0; ox < columns; ox += kConfig.columns) {
     const int first = ox * kConfig.stride - p.pad_left;
+    if (first >= p.w) break;
     if (std::min(first + kPatchW, p.w) - std::max(first, 0) > kConfig.patch_columns) return false;
   }
   return true;
@@ -41,9 +44,8 @@ bool columns_fit(const InvertedResidualParams& p) {
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
-  return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in &&
-         p.c_hidden == kConfig.c_hidden && p.c_out == kConfig.c_out && tiles<kConfig>(p) <= kMaxInt / kBlocks &&
-         columns_fit<kConfig>(p);
+  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig, Elem::F32) &&
+         tiles<kConfig>(p) <= kMaxInt / kBlocks && columns_fit<kConfig>(p);
 }
 
 template <Config kConfig>
@@ -83,9 +85,8 @@ float* pack_product(int rows, int k, int channels, const Weight& weight, const I
 template <Config kConfig>
 void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
   constexpr int kHidden = Shape<kConfig>::kHidden;
-  const auto bias = [](const float* biases, int i) { return biases == nullptr ? 0.0F : biases[i]; };
   auto* to = static_cast<float*>(packed);
-  for (int c = 0; c < p.c_out; ++c) *to++ = bias(w.project_bias, c);
+  for (int c = 0; c < p.c_out; ++c) *to++ = bias_at(w.project_bias, c);
   for (int first = 0; first < p.c_hidden; first += kHidden) {
     to = pack_product(
         kHidden, p.c_in, kConfig.expand_channels, [&](int row, int k) { return w.expand[(first + row) * p.c_in + k]; },
@@ -93,8 +94,8 @@ void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, voi
     for (int tap = 0; tap < kTaps; ++tap) {
       for (int c = 0; c < kHidden; ++c) *to++ = w.depthwise[(first + c) * kTaps + tap];
     }
-    for (int c = 0; c < kHidden; ++c) *to++ = bias(w.depthwise_bias, first + c);
-    for (int c = 0; c < kHidden; ++c) *to++ = bias(w.expand_bias, first + c);
+    for (int c = 0; c < kHidden; ++c) *to++ = bias_at(w.depthwise_bias, first + c);
+    for (int c = 0; c < kHidden; ++c) *to++ = bias_at(w.expand_bias, first + c);
     to = pack_product(
         p.c_out, kHidden, kConfig.project_channels,
         [&](int row, int k) { return w.project[row * p.c_hidden + first + k]; },

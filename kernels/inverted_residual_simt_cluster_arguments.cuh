@@ -87,6 +87,8 @@ struct Shape {
   static constexpr int kSharedBytes =
       (kFilteredAt + std::max(kConfig.project_groups * kProjectPixels, kOutPixels) * kHidden) * 4;
 
+  static_assert((kConfig.expand_channels == 4 || kConfig.expand_channels == kLanes) &&
+                (kConfig.project_channels == 4 || kConfig.project_channels == kLanes));
   static_assert(kConfig.c_hidden % kBlocks == 0 && kConfig.c_out % kBlocks == 0 && kConfig.c_in % (4 * kLanes) == 0);
   static_assert(kHidden % kLanes == 0 && kHidden % kConfig.expand_channels == 0);
   static_assert(kConfig.c_out % kConfig.project_channels == 0 && kProjectK * kConfig.project_channels % 4 == 0);

@@ -3,9 +3,9 @@
 //
 // Eight neighbouring lanes, a unit, have some output channels of a 1x1 convolution and an eighth of its products each;
 // their sums meet by exchanges between lanes, which leave each lane with the sum of one channel. So a value of the
-// input that is read from shared memory meets 8 weights, and each weight is read once. Depthwise lies between the two,
-// in shared memory. Sums over the hidden channels of a block go to the block of the cluster that owns the output
-// channel, which adds them in the order of the blocks. sm_90 and newer.
+// input that is read from shared memory meets 8 weights (or 4), and each weight is read once. Depthwise lies between
+// the two, in shared memory. Sums over the hidden channels of a block go to the block of the cluster that owns the
+// output channel, which adds them in the order of the blocks. sm_90 and newer.
 #pragma once
 
 #include "inverted_residual_simt_cluster_stages.cuh"

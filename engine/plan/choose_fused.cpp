@@ -30,22 +30,24 @@ constexpr WholePictures kWholePictures[] = {
     {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
 
-// Clusters in exact float, and up to how many pictures each is faster than three kernels.
-struct FewPictures {
+constexpr double kMeasuredMultiprocessors = 132;
+
+// Clusters in exact float, and up to how many of its tiles (on kMeasuredMultiprocessors) each is faster than three
+// kernels.
+struct FewTiles {
   InvertedResidualVariant variant;
-  int pictures;
+  int tiles;
 };
-constexpr FewPictures kFewFloat[] = {
-    {InvertedResidualVariant::SimtCluster8K64N64, 4},   {InvertedResidualVariant::SimtCluster8K64N96, 4},
-    {InvertedResidualVariant::SimtCluster8K96N96, 1},   {InvertedResidualVariant::SimtCluster8K96N160, 1},
-    {InvertedResidualVariant::SimtCluster8K160N160, 2}, {InvertedResidualVariant::SimtCluster8K160N320, 2}};
+constexpr FewTiles kFewFloat[] = {
+    {InvertedResidualVariant::SimtCluster8K64N64, 56},   {InvertedResidualVariant::SimtCluster8K64N96, 56},
+    {InvertedResidualVariant::SimtCluster8K96N96, 14},   {InvertedResidualVariant::SimtCluster8K96N160, 14},
+    {InvertedResidualVariant::SimtCluster8K160N160, 14}, {InvertedResidualVariant::SimtCluster8K160N320, 14}};
 
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
   int pictures;
   InvertedResidualVariant n160, n320;
 };
-constexpr double kMeasuredMultiprocessors = 132;
 constexpr PicturesAtOnce kImage7[] = {
     {12, InvertedResidualVariant::Image7P1Cluster8N160, InvertedResidualVariant::Image7P1Cluster8N320},
     {16, InvertedResidualVariant::Image7P1Cluster6N160, InvertedResidualVariant::Image7P1Cluster5N320},
@@ -75,13 +77,23 @@ class BlockShape {
     return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kFew : kMore);
   }
 
+  bool has_few(const FewTiles& few) const {
+    const InvertedResidualTile tile = inverted_residual_tile(few.variant);
+    return waves(tile.rows, tile.columns) <= few.tiles / kMeasuredMultiprocessors;
+  }
+
+  // Variants that run the block and pay wherever they do.
+  struct Paying {
+    bool whole_pictures;  // one of kWholePictures
+    bool few_float;       // one of kFewFloat
+    bool strips;          // of a block without expansion
+  };
+
   // Why one launch is faster than several; null where it is not.
-  // `whole_pictures`, `few_float`: one of kWholePictures, kFewFloat pays. `strips`: a variant in strips runs a block
-  // without expansion.
-  const char* why_fuse(bool whole_pictures, bool few_float, bool strips) const {
-    if (whole_pictures) return kWholePicturesPay;
-    if (few_float) return kFewPay;
-    if (strips) return kNarrowPays;
+  const char* why_fuse(const Paying& paying) const {
+    if (paying.whole_pictures) return kWholePicturesPay;
+    if (paying.few_float) return kFewPay;
+    if (paying.strips) return kNarrowPays;
     return params_.elem == Elem::F16 ? why_fuse_half() : why_fuse_float();
   }
 
@@ -165,7 +177,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(2, 4) >= 0.7, {S1Tile2x4C192N32, S2Tile2x4C144N32});
   prefer(true, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64});
   // Exact float.
-  for (const FewPictures& few : kFewFloat) prefer(params.n <= few.pictures, {few.variant});
+  for (const FewTiles& few : kFewFloat) prefer(shape.has_few(few), {few.variant});
   prefer(shape.waves(14, 14) >= 0.8, {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24});
   prefer(shape.waves(14, 14) >= 0.9, {SimtS1Tile14x14C16N32});
   prefer(shape.waves(14, 14) >= 1.5, {SimtS1Tile14x14C16N64, SimtS1Tile14x14C16K64N96, SimtS1Tile14x14C16N96});
@@ -292,15 +304,18 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
     return by_name_.contains(kernel) ? kNamed : why_it_pays;
   };
   if (can_fuse) {
-    const bool whole_pictures =
-        std::any_of(std::begin(kWholePictures), std::end(kWholePictures), [&](const WholePictures& whole) {
-          return fused->n >= whole.pictures && supports(whole.variant, *fused, gpu_.compute_capability);
-        });
-    const bool few_float = std::any_of(std::begin(kFewFloat), std::end(kFewFloat), [&](const FewPictures& few) {
-      return fused->n <= few.pictures && supports(few.variant, *fused, gpu_.compute_capability);
-    });
-    const bool strips = supports(InvertedResidualVariant::StripPlainRows2C16N16, *fused, gpu_.compute_capability);
-    const char* pays = BlockShape(*fused, gpu_.multiprocessors).why_fuse(whole_pictures, few_float, strips);
+    const BlockShape shape(*fused, gpu_.multiprocessors);
+    const auto runs_here = [&](InvertedResidualVariant variant) {
+      return supports(variant, *fused, gpu_.compute_capability);
+    };
+    BlockShape::Paying paying{};
+    paying.whole_pictures =
+        std::any_of(std::begin(kWholePictures), std::end(kWholePictures),
+                    [&](const WholePictures& whole) { return fused->n >= whole.pictures && runs_here(whole.variant); });
+    paying.few_float = std::any_of(std::begin(kFewFloat), std::end(kFewFloat),
+                                   [&](const FewTiles& few) { return shape.has_few(few) && runs_here(few.variant); });
+    paying.strips = runs_here(InvertedResidualVariant::StripPlainRows2C16N16);
+    const char* pays = shape.why_fuse(paying);
     if (const char* why = wanted(BlockForm::Fused, "inverted_residual", pays)) return {BlockForm::Fused, why};
   }
   if (can_split) {

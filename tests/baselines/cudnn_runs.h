@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -30,10 +29,9 @@ inline Floats run_oracle(const Graph& graph, const Floats& input) {
   return run(*make_cpu_backend()->compile(graph, options_for(Precision::Fp64, pictures)), input);
 }
 
-/// `max_batch`: of the engine, 0 = as many as there are pictures.
-inline Floats run_cudnn(const Graph& graph, Precision precision, const Floats& input, std::int64_t max_batch = 0) {
+inline Floats run_cudnn(const Graph& graph, Precision precision, const Floats& input) {
   const auto pictures = static_cast<std::int64_t>(input.size()) / graph.input_desc().shape.elements();
-  return run(*make_cudnn_backend()->compile(graph, options_for(precision, std::max(pictures, max_batch))), input);
+  return run(*make_cudnn_backend()->compile(graph, options_for(precision, pictures)), input);
 }
 
 inline std::vector<double> as_doubles(const Floats& values) { return {values.begin(), values.end()}; }
@@ -64,8 +62,7 @@ inline double layer_bound(Precision precision, std::int64_t products, double mag
 // Makes the same graph with weights of the asked kind.
 using GraphMaker = std::function<Graph(WeightKind)>;
 
-inline void check_layer(const GraphMaker& make, Precision precision, std::int64_t products, std::int64_t pictures,
-                        std::int64_t max_batch = 0) {
+inline void check_layer(const GraphMaker& make, Precision precision, std::int64_t products, std::int64_t pictures) {
   const Graph graph = make(WeightKind::Signed);
   const Floats input = input_for(graph, pictures);
   Floats absolute = input;
@@ -76,12 +73,12 @@ inline void check_layer(const GraphMaker& make, Precision precision, std::int64_
   for (std::size_t i = 0; i < expected.size(); ++i) {
     allowed.push_back(layer_bound(precision, products, static_cast<double>(magnitude[i]), expected[i]));
   }
-  CHECK(compare_elements(run_cudnn(graph, precision, input, max_batch), expected, allowed));
+  CHECK(compare_elements(run_cudnn(graph, precision, input), expected, allowed));
 }
 
-inline void check_conv(const ConvCase& test, Precision precision, std::int64_t pictures, std::int64_t max_batch = 0) {
+inline void check_conv(const ConvCase& test, Precision precision, std::int64_t pictures) {
   CAPTURE(print(build(test)), to_string(precision), pictures);
-  check_layer([&](WeightKind kind) { return build(test, kind); }, precision, test.products(), pictures, max_batch);
+  check_layer([&](WeightKind kind) { return build(test, kind); }, precision, test.products(), pictures);
 }
 
 inline Conv2d conv_op(std::int64_t stride, Padding pads, std::int64_t groups, Activation activation) {

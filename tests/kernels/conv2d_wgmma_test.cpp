@@ -31,6 +31,9 @@ constexpr std::pair<Conv2dVariant, Conv2dVariant> kTiles[] = {{Wgmma128x64x64Til
                                                               {Wgmma128x128x64Tile, Wgmma128x128x64},
                                                               {Wgmma256x128x64Tile, Wgmma256x128x64}};
 
+// Of 128x64 tiles an H100 has more than one for a multiprocessor, but not three.
+constexpr Layer kTwoEach{1, 132, 132, 64, 64, 1, 1, 1};
+
 // 1 to 36 slices, for the stages behind them; pixels around a tile's and a warp's; columns around a panel's and a
 // tile's, and groups whose last tile reaches into the next one.
 constexpr Layer kBorders[] = {
@@ -38,7 +41,7 @@ constexpr Layer kBorders[] = {
     {3, 8, 16, 192, 136, 1, 1, 1},  {1, 129, 1, 256, 128, 1, 1, 1}, {2, 15, 17, 320, 200, 1, 1, 1},
     {1, 255, 1, 448, 56, 1, 1, 1},  {7, 9, 7, 64, 264, 3, 1, 1},    {2, 14, 14, 256, 96, 3, 2, 1},
     {2, 11, 9, 128, 144, 3, 1, 2},  {3, 7, 7, 192, 48, 1, 1, 3},    {3, 7, 7, 256, 328, 3, 1, 1},
-    {1, 28, 28, 128, 512, 1, 1, 1}, {3, 14, 14, 256, 512, 1, 1, 1}};
+    {1, 28, 28, 128, 512, 1, 1, 1}, {3, 14, 14, 256, 512, 1, 1, 1}, kTwoEach};
 
 TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of one that does not", "[sanitize]") {
   std::uint32_t seed = 11000;
@@ -62,7 +65,8 @@ TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of
 // Copies of a tile to y are still under way when its block ends, and the next kernel may be resident by then.
 TEST_CASE("conv2d: a chain of programmatic launches reads and writes whole tiles of y") {
   constexpr int kLength = 40;
-  Conv2dParams p = params_of({2, 28, 28, 128, 128, 1, 1, 1});
+  const Layer layer = GENERATE(Layer{2, 28, 28, 128, 128, 1, 1, 1}, kTwoEach);
+  Conv2dParams p = params_of(layer);
   p.residual = true;
   p.activation = kernels::Clip{-1.0F, 1.0F};
   const Data data = random_data(p, 13000);
