@@ -74,10 +74,15 @@ enum class InvertedResidualVariant : std::uint8_t {
   // inverted_residual_image: blocks of a cluster, input channels, output channels.
   Image1K64N64,
   Image2K64N64,
+  Image4K64N64,
+  Image8K64N64,
   Image1K64N96,
   Image2K64N96,
+  Image4K64N96,
+  Image8K64N96,
   Image1K96N96,
   Image2K96N96,
+  Image4K96N96,
   Image1K96N160,
   Image2K96N160,
   // inverted_residual_image7: pictures of a block, whether two warpgroups share one, blocks of a cluster, output

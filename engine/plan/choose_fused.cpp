@@ -26,9 +26,12 @@ struct WholePictures {
   int pictures;
 };
 constexpr WholePictures kWholePictures[] = {
-    {InvertedResidualVariant::Image1K64N64, 9},         {InvertedResidualVariant::Image1K64N96, 9},
-    {InvertedResidualVariant::Image1K96N96, 9},         {InvertedResidualVariant::Image1K96N160, 9},
+    {InvertedResidualVariant::Image1K64N64, 5},         {InvertedResidualVariant::Image1K64N96, 5},
+    {InvertedResidualVariant::Image1K96N96, 5},         {InvertedResidualVariant::Image1K96N160, 9},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
+
+// Up to so many pictures the family cluster is faster than the families image and image7.
+constexpr int kClusters = 4;
 
 constexpr double kMeasuredMultiprocessors = 132;
 
@@ -72,9 +75,8 @@ class BlockShape {
 
   // Up to so many pictures, a cluster of blocks computes late blocks faster than two kernels do.
   bool few_pictures() const {
-    constexpr int kFew = 4;
     constexpr int kMore = 8;  // where the block changes the number of channels of a 14x14 picture
-    return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kFew : kMore);
+    return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kClusters : kMore);
   }
 
   bool has_few(const FewTiles& few) const {
@@ -157,6 +159,11 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(2, 2) > 0.5, {SmallS2Tile2x4C192N64});
   prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
   prefer(params.n <= 2, {Cluster4K64N96, Cluster4K96N160});
+  if (params.n > kClusters) {
+    // As many blocks for each band as find a multiprocessor each.
+    prefer(shape.waves(7, 14) <= 1.0 / 8, {Image8K64N64, Image8K64N96});
+    prefer(shape.waves(7, 14) <= 1.0 / 4, {Image4K64N64, Image4K64N96, Image4K96N96});
+  }
   prefer(shape.few_pictures(),
          {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
   prefer(shape.waves(7, 14) <= 1.7, {Image2K64N64, Image2K64N96, Image2K96N96});

@@ -1,5 +1,8 @@
-// Which kernels the rule takes for an inverted residual block in exact float:
-// docs/kernels/inverted_residual_simt_cluster.md has the times. No GPU is needed.
+// Which kernels the rule takes for late inverted residual blocks: docs/kernels/inverted_residual_simt_cluster.md and
+// inverted_residual_image.md have the times. No GPU is needed.
+#include <tuple>
+#include <utility>
+
 #include "plan/choose_variant.h"
 #include "support/catch.h"
 
@@ -59,6 +62,25 @@ TEST_CASE("it is the tiles that count, for each multiprocessor") {
   CHECK(form_of(block(1, 28, 28, 96, 160, 2)) == BlockForm::Layers);
   CHECK(form_of(block(4, 14, 14, 64, 64), {90, 66}) == BlockForm::Layers);
   CHECK(form_of(block(2, 14, 14, 64, 64), {90, 66}) == BlockForm::Fused);
+}
+
+TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as find room") {
+  using enum InvertedResidualVariant;
+  const VariantChooser rule(kH100, {});
+  for (const auto& [n, c_in, c_out, variant] : {std::tuple{5, 64, 64, Image8K64N64},
+                                                {8, 64, 96, Image8K64N96},
+                                                {9, 64, 64, Image4K64N64},
+                                                {16, 64, 96, Image4K64N96},
+                                                {5, 96, 96, Image4K96N96},
+                                                {17, 64, 64, Image2K64N64},
+                                                {256, 64, 64, Image1K64N64}}) {
+    CAPTURE(n, c_in, c_out);
+    InvertedResidualParams p = block(n, 14, 14, c_in, c_out);
+    p.elem = kernels::Elem::F16;
+    p.expand_clip = p.depthwise_clip = {0, 6};
+    CHECK(form_of(p) == BlockForm::Fused);
+    CHECK(rule.inverted_residual(p) == variant);
+  }
 }
 
 }  // namespace
