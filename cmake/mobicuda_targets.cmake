@@ -11,7 +11,7 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
 endif()
 
-option(MOBICUDA_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(MOBICUDA_WERROR "Treat warnings as errors, for compilers that the project is developed with" OFF)
 add_library(mobicuda_warnings INTERFACE)
 target_compile_options(mobicuda_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>

@@ -4,7 +4,10 @@ import pathlib
 import re
 import time
 
-ZOO = pathlib.Path(__file__).resolve().parent.parent / "models/zoo/networks.cpp"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+ZOO = ROOT / "models/zoo/networks.cpp"
+RESULTS = ROOT / "bench/results"
+UNKNOWN_SECONDS = 60
 
 BATCHES = (1, 32)
 IMPLEMENTATIONS = ("custom", "cudnn")
@@ -65,6 +68,14 @@ def measure(check, name, model):
     return measured
 
 
+def expected_seconds(name):
+    """What a network took in a record of bench/results; most of it is cudnn's search, on whatever GPU."""
+    taken = [network["seconds"] for record in RESULTS.glob("*.json")
+             for known, network in (json.loads(record.read_text(encoding="utf-8")).get("networks") or {}).items()
+             if known == name and "seconds" in network]
+    return max(taken, default=UNKNOWN_SECONDS)
+
+
 def run(check):
     """Measures the chosen networks, and keeps what earlier calls measured of the others."""
     everything = names(check)
@@ -74,7 +85,13 @@ def run(check):
         raise SystemExit(f"no network is named {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     record = check.record.setdefault("networks", {})
     for name in chosen:
-        start = time.time()
+        if check.arguments.missing and name in record:
+            continue
+        start = time.monotonic()
+        limit = check.arguments.time_limit
+        if limit and start - check.start + expected_seconds(name) > limit:
+            print(f"   {name}: left to a later call, {expected_seconds(name):.0f} s would pass --time-limit", flush=True)
+            continue
         model = check.out / f"{name}.onnx"
         check.run([check.program("models/mobicuda_write_model"), "--output", model, "--network", name],
                   check.log("networks"))
@@ -83,10 +100,11 @@ def run(check):
         model.unlink(missing_ok=True)  # up to half a gigabyte
         if not measured:
             continue
-        record[name] = measured
+        seconds = time.monotonic() - start
+        record[name] = {**measured, "seconds": round(seconds, 1)}
         times = [f"{row['impl']} batch {row['batch']} {row['medianUs']:.1f} us" for row in measured["results"]]
         refusals = [f"{implementation} refuses it" for implementation in measured["refused"]]
-        print(f"   {name}: {time.time() - start:.0f} s:", ", ".join(times + refusals), flush=True)
+        print(f"   {name}: {seconds:.0f} s:", ", ".join(times + refusals), flush=True)
         check.save()
     # In the order of the list, whatever the order of the calls.
     check.record["networks"] = {name: record[name] for name in everything if name in record}

@@ -228,7 +228,10 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   }
   // In half, two rows of four channels are the fastest on most maps with stride 2.
   if (params.elem != Elem::F16 || params.stride_h == 1) {
-    if (enough_threads(Strip4x2B16, 50000)) preferred.insert(preferred.end(), {Strip4x2B16, Strip4x4B8});
+    if (enough_threads(Strip4x2B16, 50000)) {
+      preferred.push_back(Strip4x2B16);
+      preferred.push_back(Strip4x4B8);
+    }
     if (enough_threads(Strip2x2B16, 34000)) preferred.push_back(Strip2x2B16);
   }
   if (enough_threads(Strip2x2B8, 9000)) preferred.push_back(Strip2x2B8);

@@ -200,13 +200,16 @@ TEST_CASE("the gate complains of what it lists and does not pass, and of what pa
   add("b", Verdict::PassedAsConstant);
   add("c", Verdict::RefusedByEngine);
   add("d", Verdict::OutOfScope);
-  CHECK(complaints(summary, {"a", "b"}, false).empty());
-  CHECK(complaints(summary, {"a", "b", "c"}, true).empty());
-  CHECK(complaints(summary, {"a", "b", "c"}, false) ==
+  CHECK(complaints(summary, {"a", "b"}, {}).empty());
+  CHECK(complaints(summary, {"a", "b", "c"}, {.engine_may_refuse = true}).empty());
+  CHECK(complaints(summary, {"a", "b", "c"}, {}) ==
         std::vector<std::string>{"c: is in the gate and does not pass: why"});
-  CHECK(complaints(summary, {"a", "b", "d"}, true).size() == 1);
-  CHECK(complaints(summary, {"a"}, true) == std::vector<std::string>{"b: passes and is not in the gate"});
+  CHECK(complaints(summary, {"a", "b", "d"}, {.engine_may_refuse = true}).size() == 1);
+  CHECK(complaints(summary, {"a"}, {.engine_may_refuse = true}) ==
+        std::vector<std::string>{"b: passes and is not in the gate"});
+  CHECK(complaints(summary, {"a"}, {.engine_may_refuse = true, .all_listed = false}).empty());
+  CHECK(unlisted(summary, {"a"}) == 1);
   add("e", Verdict::Failed);
-  CHECK(complaints(summary, {"a", "b"}, true) == std::vector<std::string>{"e: why"});
-  CHECK(complaints({"cpu", "fp32", {}}, {"a", "b"}, false).size() == 1);
+  CHECK(complaints(summary, {"a", "b"}, {.engine_may_refuse = true}) == std::vector<std::string>{"e: why"});
+  CHECK(complaints({"cpu", "fp32", {}}, {"a", "b"}, {}).size() == 1);
 }

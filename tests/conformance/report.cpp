@@ -5,6 +5,7 @@
 #include <iomanip>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,10 @@ nlohmann::ordered_json refusals_json(const Refusals& refused) {
   return json;
 }
 
+bool passes(const Judgement& judgement) {
+  return judgement.verdict == Verdict::Passed || judgement.verdict == Verdict::PassedAsConstant;
+}
+
 }  // namespace
 
 std::int64_t Summary::count(Verdict verdict) const {
@@ -66,33 +71,42 @@ std::int64_t Summary::count(Verdict verdict) const {
                        [&](const CaseResult& result) { return result.judgement.verdict == verdict; });
 }
 
-std::set<std::string> read_gate(const std::filesystem::path& file) {
+Gate read_gate(const std::filesystem::path& file) {
+  constexpr std::string_view kTestModels = "# test models: ";
   std::ifstream lines(file);
   if (!lines) throw std::runtime_error("cannot read " + file.string());
-  std::set<std::string> names;
+  Gate gate;
   for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && line.front() != '#') names.insert(line);
+    if (line.starts_with(kTestModels)) gate.test_models = std::stoul(line.substr(kTestModels.size()));
+    if (!line.empty() && line.front() != '#') gate.names.insert(line);
   }
-  return names;
+  if (gate.test_models == 0)
+    throw std::runtime_error(file.string() + " has no line '" + std::string(kTestModels) + "N'");
+  return gate;
 }
 
-std::vector<std::string> complaints(const Summary& summary, const std::set<std::string>& gate, bool engine_may_refuse) {
+std::vector<std::string> complaints(const Summary& summary, const std::set<std::string>& gate, const Demands& demands) {
   std::vector<std::string> lines;
   std::size_t met = 0;
   for (const auto& [name, judgement] : summary.results) {
-    const bool passed = judgement.verdict == Verdict::Passed || judgement.verdict == Verdict::PassedAsConstant;
     if (gate.contains(name)) ++met;
     if (judgement.verdict == Verdict::Failed) {
       lines.push_back(name + ": " + judgement.reason);
-    } else if (passed && !gate.contains(name)) {
-      lines.push_back(name + ": passes and is not in the gate");
-    } else if (!passed && gate.contains(name) &&
-               !(engine_may_refuse && judgement.verdict == Verdict::RefusedByEngine)) {
+    } else if (passes(judgement) && !gate.contains(name)) {
+      if (demands.all_listed) lines.push_back(name + ": passes and is not in the gate");
+    } else if (!passes(judgement) && gate.contains(name) &&
+               !(demands.engine_may_refuse && judgement.verdict == Verdict::RefusedByEngine)) {
       lines.push_back(name + ": is in the gate and does not pass: " + judgement.reason);
     }
   }
   if (2 * met < gate.size()) lines.push_back("most cases of the gate are missing in the test data");
   return lines;
+}
+
+std::int64_t unlisted(const Summary& summary, const std::set<std::string>& gate) {
+  return std::count_if(summary.results.begin(), summary.results.end(), [&](const CaseResult& result) {
+    return passes(result.judgement) && !gate.contains(result.name);
+  });
 }
 
 std::string to_text(const Summary& summary) {

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,7 @@ def check_gpu_check(tree):
                           "durationS": 0.5, "infStreams": 3},
               "model": {"file": "/c/models/m.onnx", "bytes": 5, "graph": "net", "nodes": 2, "flopsPerPicture": 7,
                         "importMs": 1.5}}
+    expect(set(gpu_check.STAGES) <= set(dir(gpu_check.Check)), gpu_check.STAGES)
     check.model = lambda: pathlib.Path("/c/models/m.onnx")
     check.bench_engine = lambda name, *options: json.loads(json.dumps(report)) if name == "bench" else None
     check.outside_clock = lambda: None
@@ -138,12 +140,87 @@ def check_gpu_check(tree):
     expect(record["options"] == {"commandLine": ["bench_engine", "--json", "bench.json", "--batch", "1,8"],
                                  "durationS": 0.5, "infStreams": 3}, record)
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
+    check_networks(check)
 
 
-def check_no_arguments(tree, script):
+def check_networks(check):
+    """--missing and --time-limit: what is measured, what is kept, and what is left to a later call."""
+    network_check = importlib.import_module("network_check")
+    network_check.names = lambda _: ["a", "b", "c"]
+    network_check.expected_seconds = {"a": 10, "b": 1e6, "c": 10}.get
+    network_check.measure = lambda _, name, model: {"results": [], "refused": {}, "name": name}
+    check.run = lambda *_: (0, "")
+    check.out.mkdir(parents=True)
+    check.arguments.networks = None
+    for missing, limit, expected, whole in ((False, 1000, ["a", "c"], False), (True, None, ["a", "b", "c"], True)):
+        check.arguments.missing, check.arguments.time_limit = missing, limit
+        check.unfinished = []
+        network_check.run(check)
+        networks = check.record["networks"]
+        expect(list(networks) == expected and (not check.unfinished) == whole, f"{networks} {check.unfinished}")
+        expect(all("seconds" in network for network in networks.values()), networks)
+        networks["a"]["round"] = networks["a"].get("round", 0) + 1
+    expect(networks["a"]["round"] == 2, f"a was measured again: {networks}")
+    check.ran("networks")
+    saved = json.loads((check.out / "record.json").read_text(encoding="utf-8"))
+    expect(saved["networks"].keys() == networks.keys() and "networks" in saved["stages"], saved)
+
+
+def module_of(tree, name):
+    """A module of the tree's scripts."""
+    sys.path.insert(0, str(tree.root / "scripts"))
+    sys.dont_write_bytecode = True
+    return importlib.import_module(name)
+
+
+def check_gpu_pack(tree):
+    write_sources(tree)
+    build, folder = tree.root / "build", tree.root / "pack"
+    programs = module_of(tree, "gpu_programs")
+    wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8") for script in ("gpu_check", "network_check.py"))
+    named = set(re.findall(r'"((?:tests|bench|models)/[a-z_/]+_[a-z]+|tests/conformance/[a-z_]+)"', wanted))
+    expect(named and named <= set(programs.PROGRAMS), f"{named} against {programs.PROGRAMS}")
+
+    def refused(said, *arguments, exit_code=1):
+        code, text = tree.run("gpu_pack", *arguments)
+        expect(code == exit_code and said in text, f"{code}\n{text}")
+
+    refused("is no build folder of", folder)
+    refused("required", exit_code=2)
+    write(build / "CMakeCache.txt", f"CMAKE_HOME_DIRECTORY:INTERNAL={tree.root.resolve()}\n")
+    refused("has no bench/bench_engine", folder)
+    for name in programs.PROGRAMS:
+        (build / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy("/bin/cat", build / name)
+    refused("holds something else", build)
+    write(tree.stubs / "cmake", "#!/bin/sh\nexit 1\n", executable=True)
+    refused("building in", folder)
+    write(tree.stubs / "cmake", "#!/bin/sh\n", executable=True)
+    for _ in range(2):  # the second one replaces the first
+        code, text = tree.run("gpu_pack", folder)
+        expect(code == 0 and f"packed {len(programs.PROGRAMS)} programs" in text, text)
+    unpacked = tree.root / "unpacked"
+    programs.unpack(folder, unpacked)
+    for name in programs.PROGRAMS:
+        done = subprocess.run([unpacked / name], input="it runs", capture_output=True, text=True, check=False)
+        expect(done.stdout == "it runs", f"{name}: {done}")
+    for other, said in ((build, "is no pack"), (folder, "built from other sources")):
+        write(tree.root / "engine/a.cpp", "int changed;\n")
+        try:
+            programs.unpack(other, unpacked)
+            expect(False, f"{other} was unpacked")
+        except programs.PackError as error:
+            expect(said in str(error), error)
+
+
+def write_sources(tree):
     for folder in ("engine", "kernels", "baselines", "onnx_import/ops", "bench/bench_engine", "models/zoo"):
         write(tree.root / folder / "a.cpp", "int a;\n")
     write(tree.root / "onnx_import/b.cpp", "int b;\n")
+
+
+def check_no_arguments(tree, script):
+    write_sources(tree)
     code, text = tree.run(script)
     expect(code == 0 and "usage" not in text, text)
     code, text = tree.run(script, "--help")

@@ -26,10 +26,15 @@ std::string wrapped(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  const std::string text = Formatter::make_option_opts(option);
+  // Not CLI11's own, which differ from version to version.
+  if (option->get_type_size() == 0) return {};
+  const std::string type = option->get_type_name();
+  std::string text = type.empty() ? "" : " " + type;
+  if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
   // "[,..]" in the type says already that there may be several.
-  const bool list = option->get_type_name().ends_with("[,..]") && text.ends_with(" ...");
-  return list ? text.substr(0, text.size() - 4) : text;
+  if (option->get_expected_max() == CLI::detail::expected_max_vector_size && !type.ends_with("[,..]")) text += " ...";
+  if (option->get_required()) text += " REQUIRED";
+  return text;
 }
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {

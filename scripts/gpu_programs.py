@@ -1,0 +1,99 @@
+"""The programs that scripts/gpu_check runs: packed where they are built, unpacked where there is a GPU."""
+import json
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAMS = ("bench/bench_engine", "models/mobicuda_write_model", "tests/bench/outside_clock", "tests/kernels/kernel_tests",
+            "tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/models/network_tests",
+            "tests/conformance/onnx_conformance")
+TESTDATA = pathlib.Path("/usr/share/libonnx-testdata/data")
+TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
+MANIFEST = "manifest.json"
+# Every machine that runs them has its own of these: the C and C++ runtime, and what comes with CUDA, cuDNN or the driver.
+LEFT_OUT = re.compile(r"(ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudnn|libcublas|libcupti|"
+                      r"libnvidia|libnvrtc|libnvJitLink)([-._0-9a-zA-Z]*)\.so")
+
+
+class PackError(Exception):
+    """A pack that cannot be made or used; the text says why."""
+
+
+def source_hash():
+    return subprocess.run([ROOT / "scripts/source_hash"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def libraries(program):
+    """Shared libraries that a program needs and another machine may lack."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    missing = re.findall(r"(\S+) => not found", listed)
+    if missing:
+        raise PackError(f"{program}: {', '.join(missing)} not found")
+    found = [pathlib.Path(path) for path in re.findall(r"=> (/\S+)", listed)]
+    return [path for path in found if not LEFT_OUT.match(path.name)]
+
+
+def compress(file, to):
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "rb") as source, lzma.open(to, "wb", preset=6) as packed:
+        shutil.copyfileobj(source, packed)
+
+
+def pack(build_dir, folder):
+    """Writes stripped, compressed programs, their libraries and ONNX's test models into `folder`."""
+    cache = build_dir / "CMakeCache.txt"
+    if f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}\n" not in (cache.read_text(encoding="utf-8") if cache.is_file() else ""):
+        raise PackError(f"{build_dir} is no build folder of {ROOT}: scripts/test makes one")
+    # Programs of older sources would pass for these.
+    if subprocess.run(["cmake", "--build", build_dir], check=False).returncode != 0:
+        raise PackError(f"building in {build_dir} failed")
+    absent = [name for name in PROGRAMS if not (build_dir / name).is_file()]
+    if absent:
+        raise PackError(f"{build_dir} has no {', '.join(absent)}: build everything first, with CUDA and cuDNN")
+    if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
+        raise PackError(f"{folder} holds something else: name an empty folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    needed = {}
+    for name in PROGRAMS:
+        needed.update({path.name: path for path in libraries(build_dir / name)})
+        stripped = folder / "stripped"
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["strip", "-o", stripped, build_dir / name], check=True)
+        compress(stripped, folder / "programs" / f"{name}.xz")
+        stripped.unlink()
+    for name, path in sorted(needed.items()):
+        compress(path, folder / "lib" / f"{name}.xz")
+    if TESTDATA.is_dir():
+        with tarfile.open(folder / TESTDATA_ARCHIVE, "w:xz") as archive:
+            archive.add(TESTDATA, arcname=".")
+    (folder / MANIFEST).write_text(json.dumps({"source_hash": source_hash()}) + "\n", encoding="utf-8")
+
+
+def unpack(folder, build_dir):
+    """Puts the programs of a pack into `build_dir`, with libraries where use_libraries() looks for them; programs of other
+    sources than this tree's are refused."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise PackError(f"{folder} is no pack of scripts/gpu_pack: it has no {MANIFEST}")
+    packed = json.loads(manifest.read_text(encoding="utf-8"))["source_hash"]
+    if packed != source_hash():
+        raise PackError(f"{folder} was built from other sources (pack {packed[:12]}, here {source_hash()[:12]})")
+    for part, to in (("programs", build_dir), ("lib", build_dir / "lib")):
+        for file in sorted((folder / part).rglob("*.xz")):
+            target = (to / file.relative_to(folder / part)).with_suffix("")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with lzma.open(file) as source, open(target, "wb") as unpacked:
+                shutil.copyfileobj(source, unpacked)
+            target.chmod(0o755)
+
+
+def use_libraries(build_dir):
+    """Lets programs find the libraries that came with them."""
+    folders = [str(build_dir / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+    if (build_dir / "lib").is_dir():
+        os.environ["LD_LIBRARY_PATH"] = ":".join(folders)
