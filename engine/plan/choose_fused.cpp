@@ -244,6 +244,10 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   prefer(params.n >= kMany, Slice32);
   prefer(true, Slice16);
   prefer(true, Slice8);
+  // Exact float.
+  prefer(params.n == 1, SimtSlice8);
+  prefer(true, SimtSlice16);
+  prefer(true, SimtSlice8);
   return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
 }
 
