@@ -35,16 +35,23 @@ constexpr int kClusters = 4;
 
 constexpr double kMeasuredMultiprocessors = 132;
 
-// Clusters in exact float, and up to how many of its tiles (on kMeasuredMultiprocessors) each is faster than three
-// kernels.
+// Variants for few pictures in exact float, and up to how many of its tiles (on kMeasuredMultiprocessors) each is
+// faster than three kernels, or than larger tiles: those of an early block (SimtEarly) as many as two pictures have.
 struct FewTiles {
   InvertedResidualVariant variant;
   int tiles;
 };
-constexpr FewTiles kFewFloat[] = {
-    {InvertedResidualVariant::SimtCluster8K64N64, 56},   {InvertedResidualVariant::SimtCluster8K64N96, 56},
-    {InvertedResidualVariant::SimtCluster8K96N96, 14},   {InvertedResidualVariant::SimtCluster8K96N160, 14},
-    {InvertedResidualVariant::SimtCluster8K160N160, 14}, {InvertedResidualVariant::SimtCluster8K160N320, 14}};
+constexpr FewTiles kFewFloat[] = {{InvertedResidualVariant::SimtCluster8K64N64, 56},
+                                  {InvertedResidualVariant::SimtCluster8K64N96, 56},
+                                  {InvertedResidualVariant::SimtCluster8K96N96, 14},
+                                  {InvertedResidualVariant::SimtCluster8K96N160, 14},
+                                  {InvertedResidualVariant::SimtCluster8K160N160, 14},
+                                  {InvertedResidualVariant::SimtCluster8K160N320, 14},
+                                  {InvertedResidualVariant::SimtEarly1S2Tile4x7C96N24, 224},
+                                  {InvertedResidualVariant::SimtEarly2S1Tile7x7C144N24, 128},
+                                  {InvertedResidualVariant::SimtEarly4S2Tile4x7C144N32, 56},
+                                  {InvertedResidualVariant::SimtEarly4S1Tile4x7C192N32, 56},
+                                  {InvertedResidualVariant::SimtEarly4S2Tile2x4C192N64, 56}};
 
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
