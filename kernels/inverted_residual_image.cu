@@ -36,6 +36,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
   constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
   return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && is_whole_picture(p) &&
+         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability) &&
          inverted_host::clips_fit(p) && p.n <= kMostBlocks / (kBands * kConfig.blocks);
 }
 

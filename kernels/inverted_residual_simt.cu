@@ -77,12 +77,10 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
-  constexpr int kSmallSharedMemory = 120;  // and later: 99 KB a block
-  constexpr std::size_t kKilobyte = 1024;
-  const std::size_t most = (compute_capability >= kSmallSharedMemory ? 99 : 227) * kKilobyte;
   return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
          (kConfig.one_chunk ? p.c_hidden == kConfig.chunk : p.c_hidden % kConfig.chunk == 0) &&
-         tiles<kConfig>(p) <= kMaxInt && Shape<kConfig>::kSharedBytes <= most;
+         tiles<kConfig>(p) <= kMaxInt &&
+         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability);
 }
 
 template <Config kConfig>

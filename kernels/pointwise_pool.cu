@@ -232,7 +232,7 @@ bool suits(Variant variant, const PointwisePoolParams& p) {
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
   if (p.c % slice_channels(variant) != 0) return false;
   if (is_simt(variant)) {
-    return p.c_in % 4 == 0 && p.c_in <= pooled_simt::kMaxInputs && p.n <= kMaxInt - kMaxGridYz;
+    return p.c_in % 4 == 0 && p.c_in <= pooled_simt::kMaxInputs && p.n <= kMaxInt / 2;
   }
   if (p.c_in % 8 != 0 || p.c_in > kSharedLimit) return false;
   if (variant == Variant::Pictures2N128) return tile_supports(p);

@@ -1,4 +1,4 @@
-// Which kernels the rule takes for inverted residual blocks: docs/kernels/inverted_residual_simt*.md, of exact float, and
+// Which kernels the rule takes for inverted residual blocks: docs/kernels/inverted_residual_simt*.md (exact float) and
 // inverted_residual_image.md have the times. No GPU is needed.
 #include <tuple>
 #include <utility>
@@ -103,6 +103,18 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
     CHECK(form_of(p) == BlockForm::Fused);
     CHECK(rule.inverted_residual(p) == variant);
   }
+}
+
+TEST_CASE("what needs more shared memory than a GPU has is not taken") {
+  using enum InvertedResidualVariant;
+  constexpr int kSmall = 120;  // 99 KB a block
+  InvertedResidualParams p = block(8, 14, 14, 64, 96);
+  p.elem = kernels::Elem::F16;
+  p.expand_clip = p.depthwise_clip = {0, 6};
+  CHECK(kernels::supports(Image8K64N96, p, 90));
+  CHECK_FALSE(kernels::supports(Image8K64N96, p, kSmall));
+  const InvertedResidualVariant taken = VariantChooser({kSmall, 170}, {}).inverted_residual(p);
+  CHECK(kernels::supports(taken, p, kSmall));
 }
 
 }  // namespace
