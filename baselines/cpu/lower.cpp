@@ -54,8 +54,10 @@ struct SimpleLowering {
 
   std::function<void(const StepContext&)> operator()(const Mul& op) const {
     MulPlan plan = plan_mul(x_desc, view.desc(Mul::kRight));
+    // Before the plan moves away.
     const std::int64_t rows = plan.rows();
-    return loop_rows(rows, plan.last.extent,
+    const std::int64_t row = plan.last.extent;
+    return loop_rows(rows, row,
                      [op, a = x, b = view.inputs[Mul::kRight], y = y, plan = std::move(plan)](
                          const StepContext& context, Range range) {
                        mul(op, plan, context.buffer<const T>(a), context.buffer<const T>(b), context.buffer<T>(y),
@@ -74,7 +76,8 @@ struct SimpleLowering {
     for (std::size_t input = 0; input < view.inputs.size(); ++input) descs.push_back(view.desc(input));
     ConcatPlan plan = plan_concat(op, y_desc, descs);
     const std::int64_t rows = plan.rows;
-    return loop_rows(rows, plan.y_row,
+    const std::int64_t row = plan.y_row;
+    return loop_rows(rows, row,
                      [inputs = view.inputs, y = y, plan = std::move(plan)](const StepContext& context, Range range) {
                        for (std::size_t i = 0; i < inputs.size(); ++i) {
                          concat(plan, i, context.buffer<const T>(inputs[i]), context.buffer<T>(y), range);
