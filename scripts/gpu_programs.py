@@ -16,8 +16,7 @@ TESTDATA = pathlib.Path("/usr/share/libonnx-testdata/data")
 TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
 MANIFEST = "manifest.json"
 # Every machine that runs them has its own of these: the C and C++ runtime, and what comes with CUDA, cuDNN or the driver.
-LEFT_OUT = re.compile(r"(ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libcudnn|libcublas|libcupti|"
-                      r"libnvidia|libnvrtc|libnvJitLink)([-._0-9a-zA-Z]*)\.so")
+LEFT_OUT = re.compile(r"lib(c|m|mvec|dl|rt|pthread|gcc_s|stdc\+\+)\.so|lib(cuda|cudnn|cublas|cupti|nvidia|nvrtc|nvJitLink)")
 
 
 class PackError(Exception):
@@ -81,8 +80,9 @@ def unpack(folder, build_dir):
     if not manifest.is_file():
         raise PackError(f"{folder} is no pack of scripts/gpu_pack: it has no {MANIFEST}")
     packed = json.loads(manifest.read_text(encoding="utf-8"))["source_hash"]
-    if packed != source_hash():
-        raise PackError(f"{folder} was built from other sources (pack {packed[:12]}, here {source_hash()[:12]})")
+    here = source_hash()
+    if packed != here:
+        raise PackError(f"{folder} was built from other sources (pack {packed[:12]}, here {here[:12]})")
     for part, to in (("programs", build_dir), ("lib", build_dir / "lib")):
         for file in sorted((folder / part).rglob("*.xz")):
             target = (to / file.relative_to(folder / part)).with_suffix("")
@@ -94,6 +94,6 @@ def unpack(folder, build_dir):
 
 def use_libraries(build_dir):
     """Lets programs find the libraries that came with them."""
-    folders = [str(build_dir / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     if (build_dir / "lib").is_dir():
+        folders = [str(build_dir / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         os.environ["LD_LIBRARY_PATH"] = ":".join(folders)

@@ -80,8 +80,9 @@ Gate read_gate(const std::filesystem::path& file) {
     if (line.starts_with(kTestModels)) gate.test_models = std::stoul(line.substr(kTestModels.size()));
     if (!line.empty() && line.front() != '#') gate.names.insert(line);
   }
-  if (gate.test_models == 0)
+  if (gate.test_models == 0) {
     throw std::runtime_error(file.string() + " has no line '" + std::string(kTestModels) + "N'");
+  }
   return gate;
 }
 

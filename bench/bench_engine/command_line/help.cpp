@@ -26,13 +26,11 @@ std::string wrapped(const std::string& text, std::size_t width) {
 }  // namespace
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  // Not CLI11's own, which differ from version to version.
+  // Not CLI11's own, which differ from version to version. That there may be several is in the type: "[,..]".
   if (option->get_type_size() == 0) return {};
   const std::string type = option->get_type_name();
   std::string text = type.empty() ? "" : " " + type;
   if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
-  // "[,..]" in the type says already that there may be several.
-  if (option->get_expected_max() == CLI::detail::expected_max_vector_size && !type.ends_with("[,..]")) text += " ...";
   if (option->get_required()) text += " REQUIRED";
   return text;
 }
