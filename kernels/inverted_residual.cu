@@ -28,7 +28,8 @@ const Table& table() {
     for (const auto family :
          {inverted_residual_tile_entries(), inverted_residual_small_entries(), inverted_residual_cluster_entries(),
           inverted_residual_strip_entries(), inverted_residual_image_entries(), inverted_residual_image7_entries(),
-          inverted_residual_simt_entries(), inverted_residual_simt_cluster_entries()}) {
+          inverted_residual_simt_entries(), inverted_residual_simt_cluster_entries(),
+          inverted_residual_simt_early_entries()}) {
       built.entries.insert(built.entries.end(), family.begin(), family.end());
     }
     std::sort(built.entries.begin(), built.entries.end(),

@@ -74,10 +74,15 @@ enum class InvertedResidualVariant : std::uint8_t {
   // inverted_residual_image: blocks of a cluster, input channels, output channels.
   Image1K64N64,
   Image2K64N64,
+  Image4K64N64,
+  Image8K64N64,
   Image1K64N96,
   Image2K64N96,
+  Image4K64N96,
+  Image8K64N96,
   Image1K96N96,
   Image2K96N96,
+  Image4K96N96,
   Image1K96N160,
   Image2K96N160,
   // inverted_residual_image7: pictures of a block, whether two warpgroups share one, blocks of a cluster, output
@@ -126,6 +131,17 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtCluster8K96N160,
   SimtCluster8K160N160,
   SimtCluster8K160N320,
+  // inverted_residual_simt_early, float: blocks of a cluster, stride, output tile, hidden channels, output channels.
+  SimtEarly1S2Tile4x7C96N24,
+  SimtEarly2S2Tile7x7C96N24,
+  SimtEarly2S1Tile7x7C144N24,
+  SimtEarly4S1Tile7x14C144N24,
+  SimtEarly2S2Tile2x7C144N32,
+  SimtEarly4S2Tile4x7C144N32,
+  SimtEarly2S1Tile2x7C192N32,
+  SimtEarly4S1Tile4x7C192N32,
+  SimtEarly2S2Tile2x2C192N64,
+  SimtEarly4S2Tile2x4C192N64,
 };
 
 struct InvertedResidualParams {

@@ -32,5 +32,6 @@ std::span<const InvertedResidualEntry> inverted_residual_image_entries();
 std::span<const InvertedResidualEntry> inverted_residual_image7_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_cluster_entries();
+std::span<const InvertedResidualEntry> inverted_residual_simt_early_entries();
 
 }  // namespace mobicuda::kernels

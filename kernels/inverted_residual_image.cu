@@ -36,6 +36,7 @@ bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
   constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
   return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && is_whole_picture(p) &&
+         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability) &&
          inverted_host::clips_fit(p) && p.n <= kMostBlocks / (kBands * kConfig.blocks);
 }
 
@@ -147,10 +148,15 @@ constexpr InvertedResidualEntry kEntries[] = {
     //           channels   stride blocks chunk
     entry<Config{64, 384,  64,    1,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
     entry<Config{64, 384,  64,    1,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
+    entry<Config{64, 384,  64,    1,   4, 48}>(Variant::Image4K64N64, "image4_k64_n64"),
+    entry<Config{64, 384,  64,    1,   8, 48}>(Variant::Image8K64N64, "image8_k64_n64"),
     entry<Config{64, 384,  96,    1,   1, 64}>(Variant::Image1K64N96, "image1_k64_n96"),
     entry<Config{64, 384,  96,    1,   2, 48}>(Variant::Image2K64N96, "image2_k64_n96"),
+    entry<Config{64, 384,  96,    1,   4, 48}>(Variant::Image4K64N96, "image4_k64_n96"),
+    entry<Config{64, 384,  96,    1,   8, 48}>(Variant::Image8K64N96, "image8_k64_n96"),
     entry<Config{96, 576,  96,    1,   1, 48}>(Variant::Image1K96N96, "image1_k96_n96"),
     entry<Config{96, 576,  96,    1,   2, 48}>(Variant::Image2K96N96, "image2_k96_n96"),
+    entry<Config{96, 576,  96,    1,   4, 48}>(Variant::Image4K96N96, "image4_k96_n96"),
     entry<Config{96, 576, 160,    2,   1, 32}>(Variant::Image1K96N160, "image1_k96_n160"),
     entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
 };

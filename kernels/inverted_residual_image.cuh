@@ -26,7 +26,7 @@ inline constexpr int kBarrierBytes = 8;
 struct Config {
   int c_in, c_hidden, c_out;
   int stride;
-  int blocks;  ///< of a cluster, which share the hidden channels of a band: 1 or 2
+  int blocks;  ///< of a cluster, which share the hidden channels of a band: 1 or 2, with stride 1 also 4 or 8
   int chunk;   ///< hidden channels between two barriers
 };
 
@@ -76,12 +76,16 @@ struct Shape {
     return column == 15 ? 0 : (column + 1) % 2 * 8 + (column + 1) / 2;
   }
 
-  // Sums that come from other warps, in pieces: 8 channels of a pixel in each lane, in two parts. With stride 1 all
-  // from the other block of the cluster; with stride 2 first those from warps of the same block.
-  static constexpr int kPieceBytes = (kConfig.stride == 1 ? kWarps : 1) * 2 * kFragmentBytes;
+  // Sums that come from other warps. With stride 1 all from the other blocks of the cluster, in quads: 4 channels of a
+  // pixel in each thread. With stride 2, in pieces, 8 channels of a pixel in each lane, first those from warps of the
+  // same block.
+  static constexpr int kQuadBytes = kThreads * 16;
+  static constexpr int kQuads = kRowsOfWarp * 2 * kOutBlocks * 2 / kConfig.blocks;  // that a block finishes
+  static constexpr int kPieceBytes = 2 * kFragmentBytes;
   static constexpr int kLocalPieces = kConfig.stride == 1 ? 0 : 2 / kConfig.blocks * kTiles * kOutBlocks;
-  static constexpr int kRemotePieces = (kConfig.blocks - 1) * 2 * (kConfig.stride == 1 ? 1 : kTiles) * kOutBlocks;
-  static constexpr int kRemoteBytes = kRemotePieces * kPieceBytes;
+  static constexpr int kRemotePieces = (kConfig.blocks - 1) * 2 * kTiles * kOutBlocks;
+  static constexpr int kRemoteBytes =
+      kConfig.stride == 1 ? (kConfig.blocks - 1) * kQuads * kQuadBytes : kRemotePieces * kPieceBytes;
   static constexpr int kExchangeBytes = kLocalPieces * kPieceBytes + kRemoteBytes;
 
   // Shared memory: barriers | two patches and what lanes read behind them | rings of weights | sums.
@@ -94,7 +98,8 @@ struct Shape {
 
   static_assert(kConfig.c_in % 32 == 0 && kConfig.c_out % 32 == 0 && kConfig.chunk % kUnit == 0);
   static_assert(kChunks * kConfig.blocks * kConfig.chunk == kConfig.c_hidden);
-  static_assert(kConfig.stride <= 2 && kConfig.blocks <= 2 && kBarriers * kBarrierBytes <= kPatchAt);
+  static_assert(kConfig.stride <= 2 && kBarriers * kBarrierBytes <= kPatchAt);
+  static_assert(kConfig.blocks <= 2 || (kConfig.stride == 1 && (kConfig.blocks == 4 || kConfig.blocks == 8)));
   static_assert(kSharedBytes <= 228 * 1024 / kMinBlocks - 1024);
 };
 

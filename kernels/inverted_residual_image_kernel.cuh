@@ -1,9 +1,9 @@
 // An inverted residual block of whole 14x14 pictures, sm_90 and newer. A band of seven rows is the work of a block of
-// threads, or of a cluster of two, which share the hidden channels.
+// threads, or of a cluster of up to eight, which share the hidden channels.
 //
 // A block takes its hidden channels chunk by chunk: expand puts the next chunk into one of two patches in shared memory
 // while other warps still take this one from the other patch through depthwise, in registers, into the sums of project.
-// All three are mma.sync. Of two blocks each finishes half of the pixels.
+// All three are mma.sync. At the end the blocks of a cluster exchange their sums, and each finishes its share.
 #pragma once
 
 #include "inverted_residual_image_stages.cuh"
@@ -145,6 +145,36 @@ struct Block {
   static constexpr unsigned kBlocks = S::kConfig.blocks;
 };
 
+/// The end of a block, whose first row is `row` of the band.
+template <class S, int kPart = 0>
+__device__ __forceinline__ void share_and_finish(const Arguments& a, const Block<S>& block, const Columns& columns,
+                                                 const Pixels<S>& pixels, Project<S>& project, int row,
+                                                 unsigned char* y) {
+  constexpr Config kConfig = S::kConfig;
+  using Mine = Share<S, kPart>;
+  if constexpr ((kPart + 1) * 2 < kConfig.blocks) {
+    if (block.rank / 2 != kPart) {
+      share_and_finish<S, kPart + 1>(a, block, columns, pixels, project, row, y);
+      return;
+    }
+  }
+  if constexpr (kConfig.blocks > 1) {
+    project.template send<kPart>(block.shared + S::kExchangeAt, block.arrived(), block.rank);
+    inverted_cluster::wait(block.arrived(), 0);
+    project.template receive<kPart>(block.shared + S::kExchangeAt);
+  }
+#pragma unroll
+  for (int i = Mine::kFirstRow; i < Mine::kFirstRow + Mine::kRows; ++i) {
+    // Each band has a row of the other one.
+    if (row + i == (block.band == 0 ? kRows - 1 : 0)) continue;
+    unsigned char* const to = y + i * kSize * (kConfig.c_out * 2);
+    if (columns.first() < kSize) project.template finish<kPart>(a, pixels, i, 0, to);
+    if (kConfig.blocks == 1 && columns.second() < kSize) {
+      project.template finish<kPart>(a, pixels, i, 1, to + 8 * (kConfig.c_out * 2));
+    }
+  }
+}
+
 #endif
 
 template <class S>
@@ -155,7 +185,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
   const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
-  const Columns columns{block.rank * 8};
+  const Columns columns{block.rank % 2 * 8};
   Project<S> project(packed, block.rank, shared);
   const Expand<S> expand(a, columns, shared);
   const Depthwise<S> depthwise(a, columns, shared);
@@ -179,22 +209,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   constexpr int kLast = S::kChunks - 1;
   block.weights.last();
   filter_and_project(depthwise, project, hidden, kLast % kDepth, kLast % 2);
-
-  if constexpr (kConfig.blocks == 2) {
-    project.send(shared + S::kExchangeAt, block.arrived(), block.rank ^ 1);
-    inverted_cluster::wait(block.arrived(), 0);
-    project.receive(shared + S::kExchangeAt);
-  }
-#pragma unroll
-  for (int i = 0; i < kRowsOfWarp; ++i) {
-    // Each band has a row of the other one.
-    if (row + i == (block.band == 0 ? kRows - 1 : 0)) continue;
-    unsigned char* const to = y + i * kSize * (kConfig.c_out * 2);
-    if (columns.first() < kSize) project.finish(a, pixels, i, 0, to);
-    if (kConfig.blocks == 1 && columns.second() < kSize) {
-      project.finish(a, pixels, i, 1, to + 8 * (kConfig.c_out * 2));
-    }
-  }
+  share_and_finish(a, block, columns, pixels, project, row, y);
 #endif
 }
 

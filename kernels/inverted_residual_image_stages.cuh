@@ -50,8 +50,8 @@ __device__ __forceinline__ void load_biases(std::uint32_t from, std::uint32_t (&
   starts[3] = starts[1];
 }
 
-/// What a lane has of a row: two pixels, 8 apart. Of two blocks of a cluster the second one has them the other way
-/// round, so that each finishes the first pixels and sends the sums of the second ones.
+/// What a lane has of a row: two pixels, 8 apart. Every second block of a cluster has them the other way round, so that
+/// each finishes first pixels, and those that it sends to such a block are its second ones.
 struct Columns {
   int turn;  ///< 0 or 8
 
@@ -292,6 +292,32 @@ class Depthwise {
   std::uint32_t pairs_, outer_;
 };
 
+/// The sums that a block of a cluster finishes, by bits of its rank: one kind of pixels (Columns), from 4 blocks on one
+/// of a warp's rows, with 8 blocks one quad of the 8 channels of a lane. kPart is the rank without its lowest bit.
+template <class S, int kPart>
+struct Share {
+  static constexpr bool kOneRow = S::kConfig.blocks >= 4;
+  static constexpr bool kOneQuad = S::kConfig.blocks == 8;
+  static constexpr int kFirstRow = kOneRow ? kPart % 2 : 0;
+  static constexpr int kRows = kOneRow ? 1 : kRowsOfWarp;
+  static constexpr int kFirstQuad = kOneQuad ? kPart / 2 : 0;
+  static constexpr int kQuads = kOneQuad ? 1 : 2;
+  static_assert(kRows * S::kOutBlocks * kQuads == (S::kConfig.blocks == 1 ? S::kQuads / 2 : S::kQuads));
+
+  /// Calls function(row, quad) for each, quads numbered through all output channels of a lane.
+  template <class Function>
+  __device__ __forceinline__ static void for_each(const Function& function) {
+#pragma unroll
+    for (int row = kFirstRow; row < kFirstRow + kRows; ++row) {
+#pragma unroll
+      for (int b = 0; b < S::kOutBlocks; ++b) {
+#pragma unroll
+        for (int quad = kFirstQuad; quad < kFirstQuad + kQuads; ++quad) function(row, b * 2 + quad);
+      }
+    }
+  }
+};
+
 /// The sums of the projection. A lane has 8 neighbouring ones of 32 output channels.
 template <class S>
 class Project {
@@ -326,45 +352,51 @@ class Project {
     }
   }
 
-  /// The sums of second pixels, to block `peer` of the cluster.
-  __device__ __forceinline__ void send(std::uint32_t sums, std::uint32_t barrier, int peer) const {
-    sums += threadIdx.x * 16;
-#pragma unroll
-    for (int row = 0; row < kRowsOfWarp; ++row) {
-#pragma unroll
-      for (int b = 0; b < S::kOutBlocks; ++b, sums += S::kPieceBytes) {
-        const auto& s = sums_[row] + b * 4;
-        inverted_cluster::send(sums, {s[0][2], s[0][3], s[1][2], s[1][3]}, barrier, peer);
-        inverted_cluster::send(sums + S::kPieceBytes / 2, {s[2][2], s[2][3], s[3][2], s[3][3]}, barrier, peer);
-      }
+  /// To the other blocks of the cluster what they finish, from the one whose share is kPart. A block has the sums in
+  /// the order of the others' ranks, its own being subtracted from them bit by bit.
+  template <int kPart, int kDistance = 1>
+  __device__ __forceinline__ void send(std::uint32_t sums, std::uint32_t barrier, int rank) const {
+    if constexpr (kDistance < S::kConfig.blocks) {
+      constexpr int kPixel = kDistance % 2 * 2;
+      std::uint32_t to = sums + threadIdx.x * 16;
+      Share<S, kPart ^ kDistance / 2>::for_each([&](int row, int quad) {
+        const auto& s = sums_[row] + quad * 2;
+        inverted_cluster::send(to, {s[0][kPixel], s[0][kPixel + 1], s[1][kPixel], s[1][kPixel + 1]}, barrier,
+                               rank ^ kDistance);
+        to += S::kQuadBytes;
+      });
+      send<kPart, kDistance + 1>(sums + S::kQuads * S::kQuadBytes, barrier, rank);
     }
   }
 
-  /// Adds what the other block sent to the sums of first pixels.
+  /// Adds what the other blocks sent.
+  template <int kPart>
   __device__ __forceinline__ void receive(std::uint32_t sums) {
     sums += threadIdx.x * 16;
 #pragma unroll
-    for (int row = 0; row < kRowsOfWarp; ++row) {
-#pragma unroll
-      for (int i = 0; i < S::kOutBlocks * 2; ++i, sums += S::kPieceBytes / 2) {
+    for (int other = 1; other < S::kConfig.blocks; ++other) {
+      Share<S, kPart>::for_each([&](int row, int quad) {
         const float4 v = inverted_cluster::load_shared_4(sums);
-        auto& s = sums_[row];
-        s[2 * i][0] += v.x;
-        s[2 * i][1] += v.y;
-        s[2 * i + 1][0] += v.z;
-        s[2 * i + 1][1] += v.w;
-      }
+        auto* const s = sums_[row] + quad * 2;
+        s[0][0] += v.x;
+        s[0][1] += v.y;
+        s[1][0] += v.z;
+        s[1][1] += v.w;
+        sums += S::kQuadBytes;
+      });
     }
   }
 
-  /// Adds x, clips, stores the lane's first (half 0) or second pixel of a row.
+  /// Adds x, clips, stores what is in kPart of the lane's first (half 0) or second pixel of a row.
+  template <int kPart>
   __device__ __forceinline__ void finish(const Arguments& a, const Pixels<S>& x, int row, int half,
                                          unsigned char* y) const {
+    using Mine = Share<S, kPart>;
 #pragma unroll
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t words[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = Mine::kFirstQuad * 2; i < (Mine::kFirstQuad + Mine::kQuads) * 2; ++i) {
         float2 sum = {sums_[row][b * 4 + i][half * 2], sums_[row][b * 4 + i][half * 2 + 1]};
         if constexpr (S::kMayAdd) {
           const float2 residual = x.pair(row, b, half, i);
@@ -373,7 +405,12 @@ class Project {
         }
         words[i] = bits(__floats2half2_rn(apply(a.project_clip, sum.x), apply(a.project_clip, sum.y)));
       }
-      inverted_small::store_words<4>(y + b * 64, words);
+      if constexpr (Mine::kOneQuad) {
+        const std::uint32_t quad[] = {words[Mine::kFirstQuad * 2], words[Mine::kFirstQuad * 2 + 1]};
+        inverted_small::store_words<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
+      } else {
+        inverted_small::store_words<4>(y + b * 64, words);
+      }
     }
   }
 

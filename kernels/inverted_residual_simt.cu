@@ -77,12 +77,10 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, int compute_capability) {
   constexpr int kOldest = 90;
-  constexpr int kSmallSharedMemory = 120;  // and later: 99 KB a block
-  constexpr std::size_t kKilobyte = 1024;
-  const std::size_t most = (compute_capability >= kSmallSharedMemory ? 99 : 227) * kKilobyte;
   return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
          (kConfig.one_chunk ? p.c_hidden == kConfig.chunk : p.c_hidden % kConfig.chunk == 0) &&
-         tiles<kConfig>(p) <= kMaxInt && Shape<kConfig>::kSharedBytes <= most;
+         tiles<kConfig>(p) <= kMaxInt &&
+         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability);
 }
 
 template <Config kConfig>
@@ -96,29 +94,29 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //       expand stride tile   c_in,out chunk, one  warps rows strip    project  warps    in_place pad blocks
-    entry<Config{false, 1, 14, 14, 32, 16,  32, true,   4,   0,   7, 2, 4,  7, 4,    4, 1,  1, true,  16, 4}>(Variant::SimtPlainTile14x14C32N16, "simt_plain_14x14_c32_n16"),
-    entry<Config{false, 1,  7, 14, 32, 16,  32, true,   8,   0,   7, 1, 2,  7, 4,    2, 1,  4, false, 16, 2}>(Variant::SimtPlainTile7x14C32N16, "simt_plain_7x14_c32_n16"),
-    entry<Config{true,  1, 14, 14, 24, 24,  16, false,  4,   4,   7, 2, 2,  7, 6,    4, 1,  1, true,  16, 3}>(Variant::SimtS1Tile14x14C16N24, "simt_s1_14x14_c16_n24"),
-    entry<Config{true,  1, 14, 14, 24, 24,  48, false,  6,   4,   7, 2, 4,  5, 6,    5, 1,  1, true,  16, 2}>(Variant::SimtS1Tile14x14C48N24, "simt_s1_14x14_c48_n24"),
-    entry<Config{true,  1,  7,  7, 24, 24,  48, false,  6,   3,   7, 1, 2,  7, 6,    1, 1,  6, false,  0, 2}>(Variant::SimtS1Tile7x7C48N24, "simt_s1_7x7_c48_n24"),
-    entry<Config{true,  1,  4,  7, 24, 24, 144, true,   9,   4,   1, 7, 2,  4, 6,    1, 1,  9, false, 16, 1}>(Variant::SimtS1Tile4x7C144N24, "simt_s1_4x7_c144_n24"),
-    entry<Config{true,  1, 14, 14, 32, 32,  16, false,  4,   4,   7, 2, 2,  7, 8,    4, 1,  1, true,  16, 3}>(Variant::SimtS1Tile14x14C16N32, "simt_s1_14x14_c16_n32"),
-    entry<Config{true,  1,  7,  7, 32, 32,  48, false,  6,   3,   7, 1, 2,  7, 8,    1, 1,  6, false,  0, 2}>(Variant::SimtS1Tile7x7C48N32, "simt_s1_7x7_c48_n32"),
-    entry<Config{true,  1,  7,  7, 32, 32,  96, false, 12,   3,   7, 1, 2,  7, 8,    1, 1, 12, false,  0, 1}>(Variant::SimtS1Tile7x7C96N32, "simt_s1_7x7_c96_n32"),
-    entry<Config{true,  1,  2,  4, 32, 32, 192, true,  12,   2,   1, 4, 1,  1, 8,    1, 1, 12, false,  0, 1}>(Variant::SimtS1Tile2x4C192N32, "simt_s1_2x4_c192_n32"),
-    entry<Config{true,  1, 14, 14, 64, 64,  16, false,  8,   2,   7, 2, 1,  7, 8,    4, 2,  1, true,  16, 2}>(Variant::SimtS1Tile14x14C16N64, "simt_s1_14x14_c16_n64"),
-    entry<Config{true,  1, 14, 14, 64, 96,  16, false, 12,   2,   7, 2, 1,  7, 8,    4, 3,  1, true,  16, 1}>(Variant::SimtS1Tile14x14C16K64N96, "simt_s1_14x14_c16_k64_n96"),
-    entry<Config{true,  1, 14, 14, 96, 96,  16, false, 12,   2,   7, 2, 1,  7, 8,    4, 3,  1, true,  16, 1}>(Variant::SimtS1Tile14x14C16N96, "simt_s1_14x14_c16_n96"),
-    entry<Config{true,  2,  7,  8, 16, 24,  16, false,  4,   4,   1, 8, 1,  4, 6,    2, 1,  2, true,   8, 4}>(Variant::SimtS2Tile7x8C16N24, "simt_s2_7x8_c16_n24"),
-    entry<Config{true,  2,  4,  7, 16, 24,  96, true,  12,   5,   1, 7, 1,  4, 6,    1, 1, 12, false,  0, 1}>(Variant::SimtS2Tile4x7C96N24, "simt_s2_4x7_c96_n24"),
-    entry<Config{true,  2,  7,  7, 24, 32,  16, false,  4,   4,   1, 7, 1,  2, 8,    4, 1,  1, true,   8, 4}>(Variant::SimtS2Tile7x7C16N32, "simt_s2_7x7_c16_n32"),
-    entry<Config{true,  2,  7,  7, 24, 32,  48, false, 12,   4,   1, 7, 1,  7, 8,    1, 1, 12, false,  8, 1}>(Variant::SimtS2Tile7x7C48N32, "simt_s2_7x7_c48_n32"),
-    entry<Config{true,  2,  2,  4, 24, 32, 144, true,   9,   3,   1, 4, 1,  1, 8,    1, 1,  9, false,  0, 1}>(Variant::SimtS2Tile2x4C144N32, "simt_s2_2x4_c144_n32"),
-    entry<Config{true,  2,  7,  7, 32, 64,  16, false,  4,   4,   1, 7, 1,  7, 8,    1, 2,  2, true,   8, 3}>(Variant::SimtS2Tile7x7C16N64, "simt_s2_7x7_c16_n64"),
-    entry<Config{true,  2,  7,  7, 32, 64,  48, false, 12,   4,   1, 7, 1,  7, 8,    1, 2,  6, false,  8, 1}>(Variant::SimtS2Tile7x7C48N64, "simt_s2_7x7_c48_n64"),
-    entry<Config{true,  2,  2,  7, 32, 64,  96, false, 12,   3,   1, 7, 1,  2, 8,    1, 2,  6, false,  0, 1}>(Variant::SimtS2Tile2x7C96N64, "simt_s2_2x7_c96_n64"),
-    entry<Config{true,  2,  2,  2, 32, 64, 192, true,  12,   2,   1, 2, 1,  1, 8,    1, 2,  6, false,  0, 1}>(Variant::SimtS2Tile2x2C192N64, "simt_s2_2x2_c192_n64"),
+    //       expand stride tile   c_in,out chunk, one  warps rows strip    project  warps    in_place pads  blocks
+    entry<Config{false, 1, 14, 14, 32, 16,  32, true,   4,   0,   7, 2, 4,  7, 4,    4, 1,  1, true,   0, 16, 4}>(Variant::SimtPlainTile14x14C32N16, "simt_plain_14x14_c32_n16"),
+    entry<Config{false, 1,  7, 14, 32, 16,  32, true,   8,   0,   7, 1, 2,  7, 4,    2, 1,  4, false,  0, 16, 2}>(Variant::SimtPlainTile7x14C32N16, "simt_plain_7x14_c32_n16"),
+    entry<Config{true,  1, 14, 14, 24, 24,  16, false,  4,   4,   7, 2, 2,  7, 6,    4, 1,  1, true,   0, 16, 3}>(Variant::SimtS1Tile14x14C16N24, "simt_s1_14x14_c16_n24"),
+    entry<Config{true,  1, 14, 14, 24, 24,  48, false,  6,   4,   7, 2, 4,  5, 6,    5, 1,  1, true,   0, 16, 2}>(Variant::SimtS1Tile14x14C48N24, "simt_s1_14x14_c48_n24"),
+    entry<Config{true,  1,  7,  7, 24, 24,  48, false,  6,   3,   7, 1, 2,  7, 6,    1, 1,  6, false,  0,  0, 2}>(Variant::SimtS1Tile7x7C48N24, "simt_s1_7x7_c48_n24"),
+    entry<Config{true,  1,  4,  7, 24, 24, 144, true,   9,   4,   1, 7, 2,  4, 6,    1, 1,  9, false,  8, 24, 1}>(Variant::SimtS1Tile4x7C144N24, "simt_s1_4x7_c144_n24"),
+    entry<Config{true,  1, 14, 14, 32, 32,  16, false,  4,   4,   7, 2, 2,  7, 8,    4, 1,  1, true,   0, 16, 3}>(Variant::SimtS1Tile14x14C16N32, "simt_s1_14x14_c16_n32"),
+    entry<Config{true,  1,  7,  7, 32, 32,  48, false,  6,   3,   7, 1, 2,  7, 8,    1, 1,  6, false,  0,  0, 2}>(Variant::SimtS1Tile7x7C48N32, "simt_s1_7x7_c48_n32"),
+    entry<Config{true,  1,  7,  7, 32, 32,  96, false, 12,   3,   7, 1, 2,  7, 8,    1, 1, 12, false, 16,  8, 1}>(Variant::SimtS1Tile7x7C96N32, "simt_s1_7x7_c96_n32"),
+    entry<Config{true,  1,  2,  4, 32, 32, 192, true,  12,   2,   1, 4, 1,  1, 8,    1, 1, 12, false,  8,  0, 1}>(Variant::SimtS1Tile2x4C192N32, "simt_s1_2x4_c192_n32"),
+    entry<Config{true,  1, 14, 14, 64, 64,  16, false,  8,   2,   7, 2, 1,  7, 8,    4, 2,  1, true,   0, 16, 2}>(Variant::SimtS1Tile14x14C16N64, "simt_s1_14x14_c16_n64"),
+    entry<Config{true,  1, 14, 14, 64, 96,  16, false, 12,   2,   7, 2, 1,  7, 8,    4, 3,  1, true,   0, 16, 1}>(Variant::SimtS1Tile14x14C16K64N96, "simt_s1_14x14_c16_k64_n96"),
+    entry<Config{true,  1, 14, 14, 96, 96,  16, false, 12,   2,   7, 2, 1,  7, 8,    4, 3,  1, true,   0, 16, 1}>(Variant::SimtS1Tile14x14C16N96, "simt_s1_14x14_c16_n96"),
+    entry<Config{true,  2,  7,  8, 16, 24,  16, false,  4,   4,   1, 8, 1,  4, 6,    2, 1,  2, true,   0,  8, 4}>(Variant::SimtS2Tile7x8C16N24, "simt_s2_7x8_c16_n24"),
+    entry<Config{true,  2,  4,  7, 16, 24,  96, true,  12,   5,   1, 7, 1,  4, 6,    1, 1, 12, false,  8,  0, 1}>(Variant::SimtS2Tile4x7C96N24, "simt_s2_4x7_c96_n24"),
+    entry<Config{true,  2,  7,  7, 24, 32,  16, false,  4,   4,   1, 7, 1,  2, 8,    4, 1,  1, true,   0,  8, 4}>(Variant::SimtS2Tile7x7C16N32, "simt_s2_7x7_c16_n32"),
+    entry<Config{true,  2,  7,  7, 24, 32,  48, false, 12,   4,   1, 7, 1,  7, 8,    1, 1, 12, false,  0,  8, 1}>(Variant::SimtS2Tile7x7C48N32, "simt_s2_7x7_c48_n32"),
+    entry<Config{true,  2,  2,  4, 24, 32, 144, true,   9,   3,   1, 4, 1,  1, 8,    1, 1,  9, false,  8,  0, 1}>(Variant::SimtS2Tile2x4C144N32, "simt_s2_2x4_c144_n32"),
+    entry<Config{true,  2,  7,  7, 32, 64,  16, false,  4,   4,   1, 7, 1,  7, 8,    1, 2,  2, true,   0,  8, 3}>(Variant::SimtS2Tile7x7C16N64, "simt_s2_7x7_c16_n64"),
+    entry<Config{true,  2,  7,  7, 32, 64,  48, false, 12,   4,   1, 7, 1,  7, 8,    1, 2,  6, false,  0,  8, 1}>(Variant::SimtS2Tile7x7C48N64, "simt_s2_7x7_c48_n64"),
+    entry<Config{true,  2,  2,  7, 32, 64,  96, false, 12,   3,   1, 7, 1,  2, 8,    1, 2,  6, false,  8,  0, 1}>(Variant::SimtS2Tile2x7C96N64, "simt_s2_2x7_c96_n64"),
+    entry<Config{true,  2,  2,  2, 32, 64, 192, true,  12,   2,   1, 2, 1,  1, 8,    1, 2,  6, false,  8,  0, 1}>(Variant::SimtS2Tile2x2C192N64, "simt_s2_2x2_c192_n64"),
 };
 // clang-format on
 

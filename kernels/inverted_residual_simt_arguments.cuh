@@ -38,8 +38,10 @@ struct Config {
   int project_rows, project_columns;    ///< outputs of a thread
   int project_m, project_n, project_k;  ///< warps; k: groups that share the sum over a chunk
   bool in_place;                        ///< the filtered tensor replaces the hidden one
-  int hidden_row_pad;                   ///< floats after a row of the patch, against bank conflicts
-  int min_blocks;                       ///< per multiprocessor, for the register budget
+  // Against bank conflicts, floats in the hidden tensor:
+  int hidden_pixel_pad;  ///< after a pixel
+  int hidden_row_pad;    ///< after a row of the patch
+  int min_blocks;        ///< per multiprocessor, for the register budget
 };
 
 template <Config kTheConfig>
@@ -56,7 +58,8 @@ struct Shape {
   // A pixel of the patch: its channels, then 1, or 0 outside the picture. An odd number of 16 bytes keeps 8
   // neighbouring pixels in different banks; so it does for pixels of the filtered tensor.
   static constexpr int kPatchStride = kConfig.c_in + 4;
-  static constexpr int kHiddenRow = kPatchW * kConfig.chunk + kConfig.hidden_row_pad;
+  static constexpr int kHiddenPixel = kConfig.chunk + kConfig.hidden_pixel_pad;
+  static constexpr int kHiddenRow = kPatchW * kHiddenPixel + kConfig.hidden_row_pad;
   static constexpr int kFilteredStride = kConfig.chunk + 4;
   static constexpr int kExpandFloats = expand_floats(kConfig.expand, kConfig.c_in);  // of a unit
   static constexpr int kUnitFloats = front_floats(kConfig.expand, kConfig.c_in);

@@ -7,6 +7,7 @@
 #include "inverted_residual_families.h"
 #include "inverted_residual_host.h"
 #include "inverted_residual_simt_cluster_kernel.cuh"
+#include "inverted_residual_simt_cluster_pack.h"
 #include "launch_cluster.h"
 
 namespace mobicuda::kernels {
@@ -18,6 +19,7 @@ using inverted_simt_cluster::Config;
 using inverted_simt_cluster::kBlocks;
 using inverted_simt_cluster::kLanes;
 using inverted_simt_cluster::kTaps;
+using inverted_simt_cluster::pack_product;
 using inverted_simt_cluster::Shape;
 using Variant = InvertedResidualVariant;
 
@@ -65,23 +67,6 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
                          static_cast<float*>(y));
 }
 
-/// Weights (rows, k) of a 1x1 convolution as Product::load() reads them: `weight(row, k)`; a lane's input channel
-/// number i is `input(lane, i)`. Returns what follows `to`.
-template <class Weight, class Input>
-float* pack_product(int rows, int k, int channels, const Weight& weight, const Input& input, float* to) {
-  for (int group = 0; group < rows; group += channels) {
-    for (int four = 0; four < k / kLanes * channels; four += 4) {
-      for (int lane = 0; lane < kLanes; ++lane) {
-        const int own = lane * channels / kLanes;  // own_channel()
-        for (int i = four; i < four + 4; ++i) {
-          *to++ = weight(group + (i % channels ^ own), input(lane, i / channels));
-        }
-      }
-    }
-  }
-  return to;
-}
-
 template <Config kConfig>
 void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
   constexpr int kHidden = Shape<kConfig>::kHidden;
@@ -89,7 +74,8 @@ void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, voi
   for (int c = 0; c < p.c_out; ++c) *to++ = bias_at(w.project_bias, c);
   for (int first = 0; first < p.c_hidden; first += kHidden) {
     to = pack_product(
-        kHidden, p.c_in, kConfig.expand_channels, [&](int row, int k) { return w.expand[(first + row) * p.c_in + k]; },
+        kHidden, p.c_in, kLanes, kConfig.expand_channels,
+        [&](int row, int k) { return w.expand[(first + row) * p.c_in + k]; },
         [](int lane, int i) { return i / 4 * (4 * kLanes) + lane * 4 + i % 4; }, to);
     for (int tap = 0; tap < kTaps; ++tap) {
       for (int c = 0; c < kHidden; ++c) *to++ = w.depthwise[(first + c) * kTaps + tap];
@@ -97,7 +83,7 @@ void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, voi
     for (int c = 0; c < kHidden; ++c) *to++ = bias_at(w.depthwise_bias, first + c);
     for (int c = 0; c < kHidden; ++c) *to++ = bias_at(w.expand_bias, first + c);
     to = pack_product(
-        p.c_out, kHidden, kConfig.project_channels,
+        p.c_out, kHidden, kLanes, kConfig.project_channels,
         [&](int row, int k) { return w.project[row * p.c_hidden + first + k]; },
         [](int lane, int i) { return lane + i * kLanes; }, to);
   }

@@ -107,16 +107,22 @@ __device__ __forceinline__ void fill_with_zeros(float* hidden) {
   for (int i = thread(); i < S::kHiddenFloats; i += S::kThreads) hidden[i] = 0.0F;
 }
 
-/// A unit's share of a 1x1 convolution: kChannels output channels, in each lane kK of the input channels.
-template <int kChannels, int kK>
+/// A unit's share of a 1x1 convolution: kChannels output channels, in each lane kK of the input channels. The unit's
+/// lanes are kSpread apart.
+template <int kChannels, int kK, int kUnitLanes = kLanes, int kSpread = 1>
 class Product {
  public:
   /// Weights of the group `column` of output channels, where they lie as pack_product() puts them.
-  __device__ __forceinline__ void load(const float* weights, int column) {
-    const float* const from = weights + column * (kChannels * kK * kLanes) + lane() * 4;
+  __device__ __forceinline__ void load(const float* weights, int column, int lane) {
+    load_strided<kUnitLanes * 4>(weights + column * (kChannels * kK * kUnitLanes) + lane * 4);
+  }
+
+  /// Weights of the lane, 16 bytes every kStride floats.
+  template <int kStride>
+  __device__ __forceinline__ void load_strided(const float* from) {
 #pragma unroll
     for (int i = 0; i < kChannels * kK / 4; ++i) {
-      const float4 four = load_floats_4(from + i * (kLanes * 4));
+      const float4 four = load_floats_4(from + i * kStride);
       weights_[i * 4] = four.x;
       weights_[i * 4 + 1] = four.y;
       weights_[i * 4 + 2] = four.z;
@@ -130,16 +136,16 @@ class Product {
     for (int j = 0; j < kChannels; ++j) sums[j] = fmaf(value, weights_[k * kChannels + j], sums[j]);
   }
 
-  /// The unit's sum of own_channel(). Number j of a lane's sums is of channel j ^ own_channel(): what a lane keeps has
-  /// the same index in all lanes.
+  /// The unit's sum of the lane's own channel. Number j of a lane's sums is of channel j ^ its own: what a lane keeps
+  /// has the same index in all lanes.
   __device__ __forceinline__ static float sum(float (&sums)[kChannels]) {
-    int with = kLanes / 2;
+    int with = kUnitLanes / 2;
 #pragma unroll
     for (int half = kChannels / 2; half > 0; half /= 2, with /= 2) {
 #pragma unroll
-      for (int i = 0; i < half; ++i) sums[i] += __shfl_xor_sync(~0U, sums[i + half], with);
+      for (int i = 0; i < half; ++i) sums[i] += __shfl_xor_sync(~0U, sums[i + half], with * kSpread);
     }
-    for (; with > 0; with /= 2) sums[0] += __shfl_xor_sync(~0U, sums[0], with);
+    for (; with > 0; with /= 2) sums[0] += __shfl_xor_sync(~0U, sums[0], with * kSpread);
     return sums[0];
   }
 
@@ -153,7 +159,7 @@ class Expand {
  public:
   /// `slice`: the block's weights.
   __device__ __forceinline__ void load(const float* slice) {
-    product_.load(slice, column());
+    product_.load(slice, column(), lane());
     bias_ = load_float(slice + S::kExpandFloats + (kTaps + 1) * S::kHidden + channel());
   }
 
@@ -246,9 +252,16 @@ class Depthwise {
     bias_ = load_floats_2(weights + kTaps * S::kHidden + channel());
   }
 
+  /// The same from shared memory.
+  __device__ __forceinline__ void load_shared(const float* weights) {
+#pragma unroll
+    for (int tap = 0; tap < kTaps; ++tap) taps_[tap] = read_2(weights + tap * S::kHidden + channel());
+    bias_ = read_2(weights + kTaps * S::kHidden + channel());
+  }
+
   /// filtered = clip(depthwise hidden + bias), (pixel, channel).
   __device__ __forceinline__ void run(const Arguments& a, const float* hidden, float* filtered) const {
-    constexpr Config kConfig = S::kConfig;
+    constexpr auto kConfig = S::kConfig;
     constexpr int kColumns = (S::kStripColumns - 1) * kConfig.stride + 3;  // of a strip's patch
     if (thread() >= S::kPairs * S::kStrips) return;
     const int column = thread() / S::kPairs * S::kStripColumns;
@@ -264,7 +277,7 @@ class Depthwise {
       float2 pixels[kColumns];
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) {
-        pixels[i] = *reinterpret_cast<const float2*>(from + (y * S::kPatchW + i) * S::kHidden);
+        pixels[i] = read_2(from + (y * S::kPatchW + i) * S::kHidden);
       }
 #pragma unroll
       for (int row = 0; row < kConfig.rows; ++row) {
@@ -295,6 +308,7 @@ class Depthwise {
 
  private:
   __device__ __forceinline__ static int channel() { return thread() % S::kPairs * 2; }
+  __device__ __forceinline__ static float2 read_2(const float* from) { return *reinterpret_cast<const float2*>(from); }
 
   float2 taps_[kTaps];
   float2 bias_;
@@ -315,7 +329,7 @@ class Project {
   }
 
   /// `slice`: the block's weights.
-  __device__ __forceinline__ void load(const float* slice) { product_.load(slice + S::kProjectAt, column()); }
+  __device__ __forceinline__ void load(const float* slice) { product_.load(slice + S::kProjectAt, column(), lane()); }
 
   /// Multiplies what the block filtered and hands the sums to the blocks that own the output channels.
   __device__ __forceinline__ void run(const float* filtered) const {

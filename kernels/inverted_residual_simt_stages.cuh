@@ -66,7 +66,7 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
     const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
                         static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
     float* const to = shared + (kConfig.expand ? S::kPatchAt + pixel * S::kPatchStride
-                                               : S::kHiddenAt + row * S::kHiddenRow + column * kConfig.chunk);
+                                               : S::kHiddenAt + row * S::kHiddenRow + column * S::kHiddenPixel);
     copy_chunk(reinterpret_cast<unsigned char*>(to + c), inside ? x + (iy * a.w + ix) * kConfig.c_in : x, inside);
     if (kConfig.expand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
     row += kPixels / S::kPatchW;
@@ -158,7 +158,7 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
     for (int m = 0; m < kM; ++m) {
       const int row = row0 + m * kRows;
       if (row >= S::kPatchPixels) break;
-      float* const to = hidden + row * kConfig.chunk + row / S::kPatchW * kConfig.hidden_row_pad + unit * kUnit;
+      float* const to = hidden + row * S::kHiddenPixel + row / S::kPatchW * kConfig.hidden_row_pad + unit * kUnit;
       const bool outside = border && rows[m * kRows * S::kPatchStride + kConfig.c_in] == 0.0F;
 #pragma unroll
       for (int n = 0; n < kN; n += 4) {
@@ -193,7 +193,7 @@ __device__ __forceinline__ void depthwise(const Arguments& a, const float* hidde
   const int c = thread() % kLanes * kC;
   if (busy) {
     const float* const weights = front + unit * S::kUnitFloats + S::kExpandFloats + c;
-    const float* const from = hidden + oy * kStride * S::kHiddenRow + ox * kStride * kConfig.chunk + unit * kUnit + c;
+    const float* const from = hidden + oy * kStride * S::kHiddenRow + ox * kStride * S::kHiddenPixel + unit * kUnit + c;
     float taps[kTaps][kC];
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap) load_floats(taps[tap], weights + tap * kUnit);
@@ -212,7 +212,7 @@ __device__ __forceinline__ void depthwise(const Arguments& a, const float* hidde
       float values[kColumns][kC];
 #pragma unroll
       for (int column = 0; column < kColumns; ++column) {
-        load_floats(values[column], from + row * S::kHiddenRow + column * kConfig.chunk);
+        load_floats(values[column], from + row * S::kHiddenRow + column * S::kHiddenPixel);
       }
 #pragma unroll
       for (int ky = 0; ky < 3; ++ky) {

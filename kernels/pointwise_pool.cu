@@ -1,8 +1,10 @@
-// Pointwise convolution, clip and global average pool in one launch, half with float sums on tensor cores.
-// A block owns a slice of channels of every gridDim.y-th picture. A warp takes 16 pixels at a time, straight from
-// global memory into registers (direct_operands.cuh), 320 channels of them under way at once, and adds its clipped
-// results up. The warps' sums meet in shared memory and are added in the order of the warps. Shared memory: weights of
-// the slice | bias | two sets of partial sums (warp, channel).
+// Pointwise convolution, clip and global average pool in one launch: variants, limits, launch, and the kernel of the
+// slices of half, with float sums on tensor cores. The others: pointwise_pool_simt.cuh (exact float),
+// pointwise_pool_tile.cuh and pointwise_pool_wgmma.cu (half, many pictures).
+// Slices of half: a block owns a slice of channels of every gridDim.y-th picture. A warp takes 16 pixels at a time,
+// straight from global memory into registers (direct_operands.cuh), 320 channels of them under way at once, and adds
+// its clipped results up. The warps' sums meet in shared memory and are added in the order of the warps. Shared memory:
+// weights of the slice | bias | two sets of partial sums (warp, channel).
 
 #include "pointwise_pool.h"
 
@@ -14,7 +16,9 @@
 #include "clip.cuh"
 #include "conv_vector.cuh"
 #include "direct_operands.cuh"
+#include "gemm.h"
 #include "pointwise_pool_families.h"
+#include "pointwise_pool_simt.cuh"
 #include "pointwise_pool_tile.cuh"
 #include "resident_blocks.h"
 
@@ -23,7 +27,8 @@ namespace {
 
 using Variant = PointwisePoolVariant;
 
-constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
+constexpr int kOldest = 80;      // mma.sync m16n8k16, cp.async
+constexpr int kOldestSimt = 70;  // 64 KB of shared memory
 constexpr int kMaxWarps = 8;
 constexpr int kMinBlocks = 2;
 constexpr int kAhead = 10;  // blocks of k under way at once
@@ -159,6 +164,15 @@ struct Buffers {
   void* y;
 };
 
+/// Of slices x groups of blocks, each with a slice of channels of every group-th picture: as many groups as the GPU
+/// holds at once.
+dim3 grid_of(const PointwisePoolParams& p, int slice, int resident) {
+  const int slices = p.c / slice;
+  const int most = std::clamp(resident / slices, 1, kMaxGridYz);
+  const int groups = ceil_div(p.n, ceil_div(p.n, most));
+  return {static_cast<unsigned>(slices), static_cast<unsigned>(groups)};
+}
+
 template <int kSlice>
 cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
   const auto kernel = pointwise_pool_kernel<kSlice>;
@@ -168,13 +182,24 @@ cudaError_t launch_slice(const PointwisePoolParams& p, const Buffers& buffers, c
   const cudaError_t status =
       resident_blocks(kernel, warps * 32, bytes, static_cast<std::size_t>(kSharedLimit), resident);
   if (status != cudaSuccess) return status;
-  const int slices = p.c / kSlice;
-  const int most = std::clamp(resident / slices, 1, kMaxGridYz);
-  const int groups = ceil_div(p.n, ceil_div(p.n, most));
   const Arguments a{p.n, p.pixels, p.c_in, p.c, blocks_k(p.c_in), p.clip};
-  return launch(kernel, dim3(static_cast<unsigned>(slices), static_cast<unsigned>(groups)),
-                dim3(static_cast<unsigned>(warps * 32)), bytes, where, a, static_cast<const __half*>(buffers.x),
-                static_cast<const __half*>(buffers.packed), buffers.bias, static_cast<__half*>(buffers.y));
+  return launch(kernel, grid_of(p, kSlice, resident), dim3(static_cast<unsigned>(warps * 32)), bytes, where, a,
+                static_cast<const __half*>(buffers.x), static_cast<const __half*>(buffers.packed), buffers.bias,
+                static_cast<__half*>(buffers.y));
+}
+
+template <int kSlice>
+cudaError_t launch_simt(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
+  constexpr int kBytes = pooled_simt::Shape<kSlice>::kSharedBytes;
+  const auto kernel = pooled_simt::pooled_simt_kernel<kSlice>;
+  int resident = 0;
+  const cudaError_t status = resident_blocks(kernel, pooled_simt::kThreads, kBytes, kBytes, resident);
+  if (status != cudaSuccess) return status;
+  const auto packed_row = static_cast<int>(gemm_packed_bytes(Elem::F32, 1, p.c_in) / sizeof(float));
+  const pooled_simt::Arguments a{p.n, p.pixels, p.c_in, p.c, packed_row, p.clip};
+  return launch(kernel, grid_of(p, kSlice, resident), dim3(pooled_simt::kThreads), kBytes, where, a,
+                static_cast<const float*>(buffers.x), static_cast<const float*>(buffers.packed), buffers.bias,
+                static_cast<float*>(buffers.y));
 }
 
 cudaError_t launch_tile(const PointwisePoolParams& p, const Buffers& buffers, const Launch& where) {
@@ -195,14 +220,21 @@ bool tile_supports(const PointwisePoolParams& p) {
          p.n <= pooled_tile::kPictures * kMaxGridYz && p.pixels <= kMaxInt / 2 / p.c_in;
 }
 
-constexpr Variant kVariants[] = {Variant::Slice8, Variant::Slice16, Variant::Slice32, Variant::Pictures2N128,
-                                 Variant::WgmmaN128};
+constexpr Variant kVariants[] = {Variant::Slice8,    Variant::Slice16,    Variant::Slice32,    Variant::Pictures2N128,
+                                 Variant::WgmmaN128, Variant::SimtSlice8, Variant::SimtSlice16};
+
+bool is_simt(Variant variant) { return variant == Variant::SimtSlice8 || variant == Variant::SimtSlice16; }
 
 /// What depends on the parameters only.
 bool suits(Variant variant, const PointwisePoolParams& p) {
   if (static_cast<std::size_t>(variant) >= std::size(kVariants)) return false;
-  if (p.elem != Elem::F16 || p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
-  if (p.c_in % 8 != 0 || p.c_in > kSharedLimit || p.c % slice_channels(variant) != 0) return false;
+  if (p.elem != (is_simt(variant) ? Elem::F32 : Elem::F16)) return false;
+  if (p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
+  if (p.c % slice_channels(variant) != 0) return false;
+  if (is_simt(variant)) {
+    return p.c_in % 4 == 0 && p.c_in <= pooled_simt::kMaxInputs && p.n <= kMaxInt / 2;
+  }
+  if (p.c_in % 8 != 0 || p.c_in > kSharedLimit) return false;
   if (variant == Variant::Pictures2N128) return tile_supports(p);
   if (variant == Variant::WgmmaN128) return pointwise_pool_wgmma_supports(p);
   return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
@@ -224,18 +256,35 @@ std::string_view name(PointwisePoolVariant variant) {
       return "pictures2_n128";
     case Variant::WgmmaN128:
       return "wgmma_n128";
+    case Variant::SimtSlice8:
+      return "simt_slice8";
+    case Variant::SimtSlice16:
+      return "simt_slice16";
   }
   return "unknown";
 }
 
 int slice_channels(PointwisePoolVariant variant) {
-  return variant >= Variant::Pictures2N128 ? pooled_tile::kColumns : 8 << static_cast<int>(variant);
+  switch (variant) {
+    case Variant::Slice8:
+    case Variant::SimtSlice8:
+      return 8;
+    case Variant::Slice16:
+    case Variant::SimtSlice16:
+      return 16;
+    case Variant::Slice32:
+      return 32;
+    case Variant::Pictures2N128:
+    case Variant::WgmmaN128:
+      return pooled_tile::kColumns;
+  }
+  return 1;
 }
 
 bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, int compute_capability) {
   constexpr int kWgmma = 90;  // neither before nor after
   if (variant == Variant::WgmmaN128 && compute_capability != kWgmma) return false;
-  return compute_capability >= kOldest && suits(variant, p);
+  return compute_capability >= (is_simt(variant) ? kOldestSimt : kOldest) && suits(variant, p);
 }
 
 cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
@@ -254,6 +303,10 @@ cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolPara
       return launch_tile(params, buffers, where);
     case Variant::WgmmaN128:
       return pointwise_pool_wgmma(params, x, packed, buffers.bias, y, where);
+    case Variant::SimtSlice8:
+      return launch_simt<8>(params, buffers, where);
+    case Variant::SimtSlice16:
+      return launch_simt<16>(params, buffers, where);
   }
   return cudaErrorInvalidValue;
 }

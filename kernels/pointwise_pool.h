@@ -12,13 +12,22 @@ namespace mobicuda::kernels {
 // x NHWC with p = (row, column): a pointwise convolution and the global average pool after it in one launch. Sums and
 // mean in float; the convolution's result is not rounded to elem in between.
 
-/// SliceN: a block computes N channels of some pictures, for few pictures. Pictures2N128: 128 channels of two pictures
-/// of at most 64 pixels, for many. WgmmaN128: pictures of 49 pixels, c a multiple of 256, sm_90 only, where the library
-/// was built for it. docs/kernels/pointwise_pool.md says which to use when.
-enum class PointwisePoolVariant : std::uint8_t { Slice8, Slice16, Slice32, Pictures2N128, WgmmaN128 };
+/// SliceN: half, a block computes N channels of some pictures, for few pictures. Pictures2N128: 128 channels of two
+/// pictures of at most 64 pixels, for many. WgmmaN128: pictures of 49 pixels, c a multiple of 256, sm_90 only, where
+/// the library was built for it. SimtSliceN: as SliceN, in exact float, c_in up to 320. docs/kernels/pointwise_pool.md
+/// says which to use when.
+enum class PointwisePoolVariant : std::uint8_t {
+  Slice8,
+  Slice16,
+  Slice32,
+  Pictures2N128,
+  WgmmaN128,
+  SimtSlice8,
+  SimtSlice16
+};
 
 struct PointwisePoolParams {
-  Elem elem = Elem::F16;  ///< of x, the packed weights and y; only F16 is supported
+  Elem elem = Elem::F16;  ///< of x, the packed weights and y; F16, or F32 of SimtSliceN
   int n = 0;
   int pixels = 0;  ///< of a picture
   int c_in = 0, c = 0;

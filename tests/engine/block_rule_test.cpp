@@ -1,5 +1,8 @@
-// Which kernels the rule takes for an inverted residual block in exact float:
-// docs/kernels/inverted_residual_simt_cluster.md has the times. No GPU is needed.
+// Which kernels the rule takes for inverted residual blocks: docs/kernels/inverted_residual_simt*.md (exact float) and
+// inverted_residual_image.md have the times. No GPU is needed.
+#include <tuple>
+#include <utility>
+
 #include "plan/choose_variant.h"
 #include "support/catch.h"
 
@@ -53,12 +56,65 @@ TEST_CASE("the rule runs late blocks of few tiles in float by clusters") {
   }
 }
 
+TEST_CASE("the rule runs early blocks of one or two pictures in float by the variants made for them") {
+  using enum InvertedResidualVariant;
+  const VariantChooser rule(kH100, {});
+  for (const auto& [p, variant] : {std::pair{block(1, 112, 112, 16, 24, 2), SimtEarly1S2Tile4x7C96N24},
+                                   {block(1, 56, 56, 24, 24), SimtEarly2S1Tile7x7C144N24},
+                                   {block(1, 56, 56, 24, 32, 2), SimtEarly4S2Tile4x7C144N32},
+                                   {block(1, 28, 28, 32, 32), SimtEarly4S1Tile4x7C192N32},
+                                   {block(1, 28, 28, 32, 64, 2), SimtEarly4S2Tile2x4C192N64}}) {
+    for (int n = 1; n <= 3; ++n) {
+      InvertedResidualParams batch = p;
+      batch.n = n;
+      CAPTURE(n, p.h, p.c_in, p.c_out);
+      CHECK(form_of(batch) == BlockForm::Fused);
+      CHECK((rule.inverted_residual(batch) == variant) == (n <= 2));
+    }
+  }
+}
+
 TEST_CASE("it is the tiles that count, for each multiprocessor") {
   CHECK(form_of(block(4, 56, 14, 64, 64)) == BlockForm::Layers);
   CHECK(form_of(block(1, 56, 14, 64, 64)) == BlockForm::Fused);
   CHECK(form_of(block(1, 28, 28, 96, 160, 2)) == BlockForm::Layers);
   CHECK(form_of(block(4, 14, 14, 64, 64), {90, 66}) == BlockForm::Layers);
   CHECK(form_of(block(2, 14, 14, 64, 64), {90, 66}) == BlockForm::Fused);
+  const auto early = InvertedResidualVariant::SimtEarly2S1Tile7x7C144N24;
+  CHECK(VariantChooser(kH100, {}).inverted_residual(block(8, 28, 28, 24, 24)) == early);
+  CHECK(VariantChooser({90, 66}, {}).inverted_residual(block(1, 56, 56, 24, 24)) == early);
+  CHECK(VariantChooser({90, 66}, {}).inverted_residual(block(2, 56, 56, 24, 24)) != early);
+}
+
+TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as find room") {
+  using enum InvertedResidualVariant;
+  const VariantChooser rule(kH100, {});
+  for (const auto& [n, c_in, c_out, variant] : {std::tuple{5, 64, 64, Image8K64N64},
+                                                {8, 64, 96, Image8K64N96},
+                                                {9, 64, 64, Image4K64N64},
+                                                {16, 64, 96, Image4K64N96},
+                                                {5, 96, 96, Image4K96N96},
+                                                {17, 64, 64, Image2K64N64},
+                                                {256, 64, 64, Image1K64N64}}) {
+    CAPTURE(n, c_in, c_out);
+    InvertedResidualParams p = block(n, 14, 14, c_in, c_out);
+    p.elem = kernels::Elem::F16;
+    p.expand_clip = p.depthwise_clip = {0, 6};
+    CHECK(form_of(p) == BlockForm::Fused);
+    CHECK(rule.inverted_residual(p) == variant);
+  }
+}
+
+TEST_CASE("what needs more shared memory than a GPU has is not taken") {
+  using enum InvertedResidualVariant;
+  constexpr int kSmall = 120;  // 99 KB a block
+  InvertedResidualParams p = block(8, 14, 14, 64, 96);
+  p.elem = kernels::Elem::F16;
+  p.expand_clip = p.depthwise_clip = {0, 6};
+  CHECK(kernels::supports(Image8K64N96, p, 90));
+  CHECK_FALSE(kernels::supports(Image8K64N96, p, kSmall));
+  const InvertedResidualVariant taken = VariantChooser({kSmall, 170}, {}).inverted_residual(p);
+  CHECK(kernels::supports(taken, p, kSmall));
 }
 
 }  // namespace

@@ -68,14 +68,16 @@ TEST_CASE("inverted_residual: every variant in strips once", "[race]") { check_a
 
 TEST_CASE("inverted_residual: every variant of clusters and 14x14 pictures once", "[race]") {
   std::vector<InvertedResidualVariant> variants = family({"cluster"});
-  for (const InvertedResidualVariant variant : family({"image1_", "image2_"})) variants.push_back(variant);
+  for (const InvertedResidualVariant variant : family({"image1_", "image2_", "image4_", "image8_"}))
+    variants.push_back(variant);
   check_all(variants, 2);
 }
 
 TEST_CASE("inverted_residual: every variant of 7x7 pictures once", "[race]") { check_all(family({"image7"}), 3); }
 
 TEST_CASE("inverted_residual: every other variant once", "[race]") {
-  check_all(family({"simt", "small", "strip", "cluster", "image1_", "image2_", "image7"}, false), 2);
+  check_all(family({"simt", "small", "strip", "cluster", "image1_", "image2_", "image4_", "image8_", "image7"}, false),
+            2);
 }
 
 /// A ring passes from one tile to the next one of its block: one variant for each number of channels.

@@ -69,7 +69,7 @@ struct Expected {
 Expected expected_of(const PointwisePoolParams& p, const Data& data) {
   const OracleClip clip{static_cast<double>(p.clip.lo), static_cast<double>(p.clip.hi)};
   const Oracle pixels = gemm(p.n * p.pixels, p.c, p.c_in, clip, data.x, data.weight, data.bias);
-  const double pixel_gamma = gamma_tensor_core(p.c_in);
+  const double pixel_gamma = p.elem == Elem::F32 ? gamma(p.c_in) : gamma_tensor_core(p.c_in);
   const double mean_gamma = gamma(p.pixels);
   const auto channels = static_cast<std::size_t>(p.c);
   const auto count = static_cast<std::size_t>(p.pixels);
@@ -141,8 +141,9 @@ void check_against_oracle(const PointwisePoolParams& p, const Data& data,
   });
 }
 
-PointwisePoolParams make_params(int n, int pixels, int c_in, int c) {
+PointwisePoolParams make_params(Elem elem, int n, int pixels, int c_in, int c) {
   PointwisePoolParams p;
+  p.elem = elem;
   p.n = n;
   p.pixels = pixels;
   p.c_in = c_in;
@@ -153,9 +154,11 @@ PointwisePoolParams make_params(int n, int pixels, int c_in, int c) {
 }
 
 TEST_CASE("pointwise_pool equals the oracle on the head of MobileNetV2") {
-  for (const int n : {1, 2, 8}) {
-    const PointwisePoolParams p = make_params(n, 49, 320, 1280);
-    check_against_oracle(p, random_data(p, 10));
+  for (const Elem elem : kElems) {
+    for (const int n : {1, 2, 8}) {
+      const PointwisePoolParams p = make_params(elem, n, 49, 320, 1280);
+      check_against_oracle(p, random_data(p, 10));
+    }
   }
 }
 
@@ -163,44 +166,53 @@ TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
   constexpr int kShapes = 60;
   constexpr int kPixels[] = {1, 2, 15, 16, 17, 47, 48, 49, 127, 128, 129, 300};
   constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 640, 648};
+  constexpr int kInputsF32[] = {4, 8, 12, 60, 64, 68, 160, 252, 316, 320};
   constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96, 128, 256};
   Choice choose(3);
-  for (std::uint32_t i = 0; i < kShapes; ++i) {
-    PointwisePoolParams p = make_params(1 + choose.upto(4), choose(kPixels), choose(kInputs), choose(kOutputs));
-    p.bias = choose.flip();
-    if (choose.flip()) p.clip = {-kInfinity, kInfinity};
-    CAPTURE(i);
-    check_against_oracle(p, random_data(p, 100 + 10 * i));
-  }
+  const auto check = [&](Elem elem, const auto& inputs) {
+    for (std::uint32_t i = 0; i < kShapes; ++i) {
+      PointwisePoolParams p = make_params(elem, 1 + choose.upto(4), choose(kPixels), choose(inputs), choose(kOutputs));
+      p.bias = choose.flip();
+      if (choose.flip()) p.clip = {-kInfinity, kInfinity};
+      CAPTURE(i);
+      check_against_oracle(p, random_data(p, 100 + 10 * i));
+    }
+  };
+  check(Elem::F16, kInputs);
+  check(Elem::F32, kInputsF32);
 }
 
 TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize]") {
   // At most 16 in steps of 1 / 64: 11 bits, as half has.
+  const auto check = [](Elem elem, int n, int pixels, int c_in) {
+    PointwisePoolParams p = make_params(elem, n, pixels, c_in, 128);
+    p.clip = {-16.0F, 16.0F};
+    const Data data = integer_data(p, 20);
+    const Expected expected = expected_of(p, data);
+    const int shape[] = {p.n, p.c};
+    const Device device(p, data);
+    for_each_variant(
+        p, [&](PointwisePoolVariant variant) { REQUIRE(compare_exact(device.run(variant), expected.value, shape)); });
+  };
   for (const int pixels : {1, 2, 4, 8, 16, 32, 64}) {
-    for (const int c_in : {8, 40, 320, 336}) {
-      for (int n = 1; n <= 8; ++n) {
-        PointwisePoolParams p = make_params(n, pixels, c_in, 128);
-        p.clip = {-16.0F, 16.0F};
-        const Data data = integer_data(p, 20);
-        const Expected expected = expected_of(p, data);
-        const int shape[] = {p.n, p.c};
-        const Device device(p, data);
-        for_each_variant(p, [&](PointwisePoolVariant variant) {
-          REQUIRE(compare_exact(device.run(variant), expected.value, shape));
-        });
-      }
+    for (int n = 1; n <= 8; ++n) {
+      for (const int c_in : {8, 40, 320, 336}) check(Elem::F16, n, pixels, c_in);
+      for (const int c_in : {4, 40, 320}) check(Elem::F32, n, pixels, c_in);
     }
   }
 }
 
 TEST_CASE("pointwise_pool takes more pictures than a grid's y dimension") {
-  const PointwisePoolParams p = make_params(70001, 2, 8, 32);
-  check_against_oracle(p, random_data(p, 30));
+  for (const Elem elem : kElems) {
+    const PointwisePoolParams p = make_params(elem, 70001, 2, 8, 32);
+    check_against_oracle(p, random_data(p, 30));
+  }
 }
 
 TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the same bits every time") {
   constexpr int kRepeats = 100;
-  PointwisePoolParams p = make_params(5, 49, 320, 256);
+  const Elem elem = GENERATE(Elem::F32, Elem::F16);
+  PointwisePoolParams p = make_params(elem, 5, 49, 320, 256);
   const Data all = random_data(p, 40);
   const Device device(p, all);
   p.n = 1;
@@ -216,7 +228,8 @@ TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the s
 
 TEST_CASE("pointwise_pool gives a picture the same bits wherever it lies among many") {
   constexpr int kDifferent = 3;
-  PointwisePoolParams p = make_params(kDifferent, 49, 320, 1280);
+  const Elem elem = GENERATE(Elem::F32, Elem::F16);
+  PointwisePoolParams p = make_params(elem, kDifferent, 49, 320, 1280);
   const Data different = random_data(p, 60);
   const Device few(p, different);
   for (const int n : {16, 32, 63, 64, 129, 256, 300}) {
@@ -236,7 +249,8 @@ TEST_CASE("pointwise_pool gives a picture the same bits wherever it lies among m
 }
 
 TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[sanitize]") {
-  PointwisePoolParams p = make_params(3, 49, 24, 256);
+  const Elem elem = GENERATE(Elem::F32, Elem::F16);
+  PointwisePoolParams p = make_params(elem, 3, 49, 24, 256);
   p.clip = {-kInfinity, kInfinity};
   Data data = random_data(p, 50);
   data.x[product(20, p.c_in)] = kNan;
@@ -244,8 +258,23 @@ TEST_CASE("pointwise_pool passes NaN and infinity on, to their picture only", "[
   check_against_oracle(p, data);
 }
 
-TEST_CASE("pointwise_pool says what it supports, and refuses the rest") {
-  const PointwisePoolParams good = make_params(1, 49, 320, 32);
+using Members = std::initializer_list<std::pair<int PointwisePoolParams::*, int>>;
+
+/// That no variant takes `good` with one of the values instead, and that the launcher says so.
+void check_refused(const PointwisePoolParams& good, Members values) {
+  for (const auto& [member, value] : values) {
+    PointwisePoolParams p = good;
+    p.*member = value;
+    CAPTURE(p);
+    REQUIRE(supported(p) == 0);
+    for (const PointwisePoolVariant variant : kernels::pointwise_pool_variants()) {
+      REQUIRE(kernels::pointwise_pool(variant, p, nullptr, nullptr, nullptr, nullptr, {}) == cudaErrorInvalidValue);
+    }
+  }
+}
+
+TEST_CASE("pointwise_pool says what it supports in half, and refuses the rest") {
+  const PointwisePoolParams good = make_params(Elem::F16, 1, 49, 320, 32);
   REQUIRE(supported(good) == 3);
   PointwisePoolParams p = good;
   p.c = 8;
@@ -253,25 +282,37 @@ TEST_CASE("pointwise_pool says what it supports, and refuses the rest") {
   p = good;
   p.c_in = 2560;
   REQUIRE(supported(p) == 2);
-  p = good;
-  p.elem = Elem::F32;
-  REQUIRE(supported(p) == 0);
-  for (const auto& [member, value] :
-       std::initializer_list<std::pair<int PointwisePoolParams::*, int>>{{&PointwisePoolParams::n, -1},
-                                                                         {&PointwisePoolParams::pixels, 0},
-                                                                         {&PointwisePoolParams::pixels, 1 << 25},
-                                                                         {&PointwisePoolParams::c_in, 0},
-                                                                         {&PointwisePoolParams::c_in, 12},
-                                                                         {&PointwisePoolParams::c_in, 1 << 20},
-                                                                         {&PointwisePoolParams::c, 4}}) {
-    p = good;
-    p.*member = value;
-    CAPTURE(p);
-    REQUIRE(supported(p) == 0);
-    REQUIRE(kernels::pointwise_pool(PointwisePoolVariant::Slice8, p, nullptr, nullptr, nullptr, nullptr, {}) ==
-            cudaErrorInvalidValue);
-  }
+  check_refused(good, {{&PointwisePoolParams::n, -1},
+                       {&PointwisePoolParams::pixels, 0},
+                       {&PointwisePoolParams::pixels, 1 << 25},
+                       {&PointwisePoolParams::c_in, 0},
+                       {&PointwisePoolParams::c_in, 12},
+                       {&PointwisePoolParams::c_in, 1 << 20},
+                       {&PointwisePoolParams::c, 4}});
   REQUIRE_FALSE(kernels::supports(PointwisePoolVariant::Slice8, good, 75));
+}
+
+TEST_CASE("pointwise_pool says what it supports in float, and refuses the rest") {
+  const PointwisePoolParams good = make_params(Elem::F32, 1, 49, 320, 32);
+  REQUIRE(supported(good) == 2);
+  PointwisePoolParams p = good;
+  p.c = 8;
+  REQUIRE(supported(p) == 1);
+  p = good;
+  p.c_in = 316;
+  REQUIRE(supported(p) == 2);
+  check_refused(good, {{&PointwisePoolParams::n, -1},
+                       {&PointwisePoolParams::n, std::numeric_limits<int>::max()},
+                       {&PointwisePoolParams::pixels, 0},
+                       {&PointwisePoolParams::pixels, 1 << 25},
+                       {&PointwisePoolParams::c_in, 0},
+                       {&PointwisePoolParams::c_in, 318},
+                       {&PointwisePoolParams::c_in, 324},
+                       {&PointwisePoolParams::c, 4}});
+  REQUIRE(kernels::supports(PointwisePoolVariant::SimtSlice16, good, 75));
+  p = good;
+  p.elem = Elem::F64;
+  REQUIRE(supported(p) == 0);
 }
 
 /// Slices enough to wrap around the rings, then more pictures than a GPU takes at once.
@@ -280,9 +321,10 @@ TEST_CASE("pointwise_pool: every variant once with many channels and with many p
   const auto check = [](const PointwisePoolParams& p, std::span<const PointwisePoolVariant> its) {
     check_against_oracle(p, random_data(p, 70), its);
   };
-  each.run(std::vector{make_params(5, 49, 1024, 256), make_params(5, 49, 640, 256), make_params(5, 49, 320, 256)},
+  each.run(std::vector{make_params(Elem::F16, 5, 49, 1024, 256), make_params(Elem::F16, 5, 49, 640, 256),
+                       make_params(Elem::F16, 5, 49, 320, 256), make_params(Elem::F32, 5, 49, 320, 256)},
            check);
-  each.run(std::vector{make_params(201, 49, 24, 256)}, check);
+  each.run(std::vector{make_params(Elem::F16, 201, 49, 24, 256), make_params(Elem::F32, 201, 49, 24, 256)}, check);
   each.check_all_ran();
 }
 

@@ -1,0 +1,69 @@
+// Which kernel the rule takes for the last pointwise convolution and the pool behind it: docs/kernels/pointwise_pool.md
+// has the times. No GPU is needed.
+#include <optional>
+#include <utility>
+
+#include "plan/choose_variant.h"
+#include "support/catch.h"
+
+namespace mobicuda {
+namespace {
+
+using kernels::Elem;
+using kernels::PointwisePoolParams;
+using kernels::PointwisePoolVariant;
+
+constexpr GpuTraits kH100{90, 132};
+
+/// Of MobileNetV2.
+PointwisePoolParams head(Elem elem, int n) {
+  PointwisePoolParams p;
+  p.elem = elem;
+  p.n = n;
+  p.pixels = 49;
+  p.c_in = 320;
+  p.c = 1280;
+  p.bias = true;
+  p.clip = {0.0F, 6.0F};
+  return p;
+}
+
+TEST_CASE("the rule fuses the head of up to four pictures in float") {
+  using enum PointwisePoolVariant;
+  const VariantChooser rule(kH100, {});
+  for (const auto& [n, variant] : {std::pair{1, SimtSlice8}, {2, SimtSlice16}, {4, SimtSlice16}}) {
+    CAPTURE(n);
+    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == variant);
+  }
+  for (const int n : {5, 16, 256}) {
+    CAPTURE(n);
+    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == std::nullopt);
+  }
+  PointwisePoolParams narrow = head(Elem::F32, 4);
+  narrow.c = 1288;
+  CHECK(rule.pointwise_pool(narrow) == SimtSlice8);
+  PointwisePoolParams wide = head(Elem::F32, 1);
+  wide.c_in = 448;
+  CHECK(rule.pointwise_pool(wide) == std::nullopt);
+  CHECK(VariantChooser({75, 40}, {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice8);
+}
+
+TEST_CASE("the rule takes variants of half for heads in half only") {
+  using enum PointwisePoolVariant;
+  const VariantChooser rule({80, 108}, {});
+  CHECK(rule.pointwise_pool(head(Elem::F16, 1)) == Slice16);
+  CHECK(rule.pointwise_pool(head(Elem::F16, 8)) == std::nullopt);
+  CHECK(rule.pointwise_pool(head(Elem::F16, 16)) == Pictures2N128);
+  CHECK(rule.pointwise_pool(head(Elem::F64, 1)) == std::nullopt);
+}
+
+TEST_CASE("a name decides how the head runs in float") {
+  using enum PointwisePoolVariant;
+  CHECK(VariantChooser(kH100, {{"head", "layers"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
+  CHECK(VariantChooser(kH100, {{"head", "fused"}}).pointwise_pool(head(Elem::F32, 32)) == SimtSlice16);
+  CHECK(VariantChooser(kH100, {{"pointwise_pool", "simt_slice16"}}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
+  CHECK(VariantChooser(kH100, {{"pointwise_pool", "slice16"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
+}
+
+}  // namespace
+}  // namespace mobicuda
