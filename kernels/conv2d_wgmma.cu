@@ -11,7 +11,7 @@
 #include "conv2d_gemm_launch.h"
 #include "conv2d_wgmma_kernel.cuh"
 #include "driver_function.h"
-#include "resident_blocks.h"
+#include "spread_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -116,17 +116,20 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   return encode_pixels(p, pictures, S::kBm, a.x, a.pixels) && encode_weights(p, a.weight_pitch, a.weight, a.weights);
 }
 
-/// Shared memory of a block. Where a multiprocessor has two of a launch's blocks to do and room for three, no third one
-/// that asks for as much fits: the first blocks of a next launch like this one would take the third places, then one
-/// more on each multiprocessor whose blocks end early, and those that have three of them end late.
+/// Shared memory of a block. Where every block finds a multiprocessor, no two share one: spread_blocks() says why.
+/// Where a multiprocessor has two of a launch's blocks to do and room for three, no third one that asks for as much
+/// fits: the first blocks of a next launch like this one would take the third places, then one more on each
+/// multiprocessor whose blocks end early, and those that have three of them end late.
 template <class S>
-cudaError_t shared_bytes(unsigned blocks, std::size_t& bytes) {
+cudaError_t shared_bytes(unsigned blocks, std::size_t lone_bytes, std::size_t& bytes) {
+  int multiprocessors = 0;
+  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
+  const auto each = static_cast<unsigned>(multiprocessors);
   bytes = S::kSharedBytes;
-  if constexpr (S::kMinBlocks == 3) {
-    int multiprocessors = 0;
-    if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
-    const auto each = static_cast<unsigned>(multiprocessors);
-    if (blocks > each && blocks <= 2 * each) bytes = S::kMostSharedBytes;
+  if (blocks <= each) {
+    bytes = lone_bytes;
+  } else if (S::kMinBlocks == 3 && blocks <= 2 * each) {
+    bytes = S::kPairSharedBytes;
   }
   return cudaSuccess;
 }
@@ -135,15 +138,17 @@ template <Config kConfig>
 cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
-  if (const cudaError_t status = allow_shared_memory(kernel, S::kMostSharedBytes); status != cudaSuccess) {
-    return status;
-  }
+  std::size_t lone_bytes = 0;
+  cudaError_t status = lone_block_bytes(lone_bytes);
+  lone_bytes = std::max<std::size_t>(lone_bytes, S::kSharedBytes);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, lone_bytes);
+  if (status != cudaSuccess) return status;
   return conv_gemm::for_each_gemm_chunk(
       p, tile_of(kConfig), buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
         typename S::Arguments a{};
         if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
         std::size_t bytes = 0;
-        if (const cudaError_t status = shared_bytes<S>(blocks, bytes); status != cudaSuccess) return status;
+        if (const cudaError_t status = shared_bytes<S>(blocks, lone_bytes, bytes); status != cudaSuccess) return status;
         return launch(kernel, dim3(blocks), dim3(conv_wgmma::kBlockThreads), bytes, where, a);
       });
 }

@@ -51,8 +51,8 @@ struct Shape {
   static constexpr int kRingBytes = kStages * kStageBytes;
   static constexpr int kSharedBytes = kRingBytes + kStages * 16;
   // With so much two blocks fit the 228 KB of a multiprocessor, where each has 1 KB beside its own, and three do not.
-  static constexpr int kMostSharedBytes = kMinBlocks == 3 ? 228 * 1024 / kMinBlocks - 1024 + 128 : kSharedBytes;
-  static_assert(kMostSharedBytes >= kSharedBytes && kMinBlocks <= 3);
+  static constexpr int kPairSharedBytes = kMinBlocks == 3 ? 228 * 1024 / kMinBlocks - 1024 + 128 : kSharedBytes;
+  static_assert(kPairSharedBytes >= kSharedBytes && kMinBlocks <= 3);
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);

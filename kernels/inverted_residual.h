@@ -132,16 +132,10 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtCluster8K160N160,
   SimtCluster8K160N320,
   // inverted_residual_simt_early, float: blocks of a cluster, stride, output tile, hidden channels, output channels.
-  SimtEarly1S2Tile4x7C96N24,
-  SimtEarly2S2Tile7x7C96N24,
   SimtEarly2S1Tile7x7C144N24,
-  SimtEarly4S1Tile7x14C144N24,
   SimtEarly2S2Tile2x7C144N32,
-  SimtEarly4S2Tile4x7C144N32,
-  SimtEarly2S1Tile2x7C192N32,
   SimtEarly4S1Tile4x7C192N32,
   SimtEarly2S2Tile2x2C192N64,
-  SimtEarly4S2Tile2x4C192N64,
 };
 
 struct InvertedResidualParams {

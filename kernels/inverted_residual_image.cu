@@ -7,7 +7,7 @@
 #include "inverted_residual_families.h"
 #include "inverted_residual_host.h"
 #include "inverted_residual_image_down.cuh"
-#include "launch_cluster.h"
+#include "spread_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -58,11 +58,13 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
       p.residual,    p.pad_top, p.pad_left, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
       p.project_clip};
   const auto kernel = kernel_of<S>();
-  const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  const unsigned blocks = static_cast<unsigned>(p.n * kBands) * kBlocks;
+  std::size_t bytes = S::kSharedBytes;
+  const cudaError_t status = spread_blocks(kernel, blocks, kThreads, kBlocks, bytes);
   if (status != cudaSuccess) return status;
-  return launch_clusters(kernel, dim3(static_cast<unsigned>(p.n * kBands) * kBlocks), dim3(kThreads), S::kSharedBytes,
-                         kBlocks, where, a, static_cast<const unsigned char*>(x),
-                         static_cast<const unsigned char*>(packed), static_cast<unsigned char*>(y));
+  return launch_clusters(kernel, dim3(blocks), dim3(kThreads), bytes, kBlocks, where, a,
+                         static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
+                         static_cast<unsigned char*>(y));
 }
 
 void put_biases(unsigned char* to, const float* from, int first) {

@@ -7,6 +7,7 @@
 #include "inverted_residual_families.h"
 #include "inverted_residual_host.h"
 #include "inverted_residual_simt_kernel.cuh"
+#include "spread_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -68,10 +69,12 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   a.depthwise_clip = p.depthwise_clip;
   a.project_clip = p.project_clip;
   const auto kernel = inverted_simt::fused_kernel<S>;
-  const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  const auto blocks = static_cast<unsigned>(tiles<kConfig>(p));
+  std::size_t bytes = S::kSharedBytes;
+  const cudaError_t status = spread_blocks(kernel, blocks, S::kThreads, 1, bytes);
   if (status != cudaSuccess) return status;
-  return launch(kernel, dim3(static_cast<unsigned>(tiles<kConfig>(p))), dim3(S::kThreads), S::kSharedBytes, where, a,
-                static_cast<const float*>(x), static_cast<const float*>(packed), static_cast<float*>(y));
+  return launch(kernel, dim3(blocks), dim3(S::kThreads), bytes, where, a, static_cast<const float*>(x),
+                static_cast<const float*>(packed), static_cast<float*>(y));
 }
 
 template <Config kConfig>

@@ -7,7 +7,7 @@
 #include "inverted_residual_host.h"
 #include "inverted_residual_simt_cluster_pack.h"
 #include "inverted_residual_simt_early_kernel.cuh"
-#include "launch_cluster.h"
+#include "spread_blocks.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -50,10 +50,11 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   a.depthwise_clip = p.depthwise_clip;
   a.project_clip = p.project_clip;
   const auto kernel = inverted_simt_early::early_kernel<S>;
-  const cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
+  const auto blocks = static_cast<unsigned>(tiles<kConfig>(p) * kConfig.blocks);
+  std::size_t bytes = S::kSharedBytes;
+  const cudaError_t status = spread_blocks(kernel, blocks, kThreads, kConfig.blocks, bytes);
   if (status != cudaSuccess) return status;
-  const dim3 grid(static_cast<unsigned>(tiles<kConfig>(p) * kConfig.blocks));
-  return launch_clusters(kernel, grid, dim3(kThreads), S::kSharedBytes, kConfig.blocks, where, a,
+  return launch_clusters(kernel, dim3(blocks), dim3(kThreads), bytes, kConfig.blocks, where, a,
                          static_cast<const float*>(x), static_cast<const float*>(packed), static_cast<float*>(y));
 }
 
@@ -109,17 +110,11 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //    blocks stride c_in hidden c_out tile    expand  project: lanes, channels
-    entry<Config{1, 2,  16,  96, 24, 4,  7,  1, 3,   8, 4}>(Variant::SimtEarly1S2Tile4x7C96N24, "simt_early1_s2_4x7_c96_n24"),
-    entry<Config{2, 2,  16,  96, 24, 7,  7,  1, 4,   8, 4}>(Variant::SimtEarly2S2Tile7x7C96N24, "simt_early2_s2_7x7_c96_n24"),
-    entry<Config{2, 1,  24, 144, 24, 7,  7,  2, 4,   8, 4}>(Variant::SimtEarly2S1Tile7x7C144N24, "simt_early2_s1_7x7_c144_n24"),
-    entry<Config{4, 1,  24, 144, 24, 7, 14,  2, 4,   4, 4}>(Variant::SimtEarly4S1Tile7x14C144N24, "simt_early4_s1_7x14_c144_n24"),
-    entry<Config{2, 2,  24, 144, 32, 2,  7,  2, 4,   8, 4}>(Variant::SimtEarly2S2Tile2x7C144N32, "simt_early2_s2_2x7_c144_n32"),
-    entry<Config{4, 2,  24, 144, 32, 4,  7,  2, 4,   4, 4}>(Variant::SimtEarly4S2Tile4x7C144N32, "simt_early4_s2_4x7_c144_n32"),
-    entry<Config{2, 1,  32, 192, 32, 2,  7,  2, 4,  16, 4}>(Variant::SimtEarly2S1Tile2x7C192N32, "simt_early2_s1_2x7_c192_n32"),
-    entry<Config{4, 1,  32, 192, 32, 4,  7,  2, 4,   8, 4}>(Variant::SimtEarly4S1Tile4x7C192N32, "simt_early4_s1_4x7_c192_n32"),
-    entry<Config{2, 2,  32, 192, 64, 2,  2,  2, 4,  16, 4}>(Variant::SimtEarly2S2Tile2x2C192N64, "simt_early2_s2_2x2_c192_n64"),
-    entry<Config{4, 2,  32, 192, 64, 2,  4,  2, 4,   8, 4}>(Variant::SimtEarly4S2Tile2x4C192N64, "simt_early4_s2_2x4_c192_n64"),
+    //    blocks stride c_in hidden c_out tile  expand: channels  project: lanes, channels
+    entry<Config{2, 1,  24, 144, 24, 7,  7,  4,   8, 4}>(Variant::SimtEarly2S1Tile7x7C144N24, "simt_early2_s1_7x7_c144_n24"),
+    entry<Config{2, 2,  24, 144, 32, 2,  7,  4,   8, 4}>(Variant::SimtEarly2S2Tile2x7C144N32, "simt_early2_s2_2x7_c144_n32"),
+    entry<Config{4, 1,  32, 192, 32, 4,  7,  4,   8, 4}>(Variant::SimtEarly4S1Tile4x7C192N32, "simt_early4_s1_4x7_c192_n32"),
+    entry<Config{2, 2,  32, 192, 64, 2,  2,  4,  16, 4}>(Variant::SimtEarly2S2Tile2x2C192N64, "simt_early2_s2_2x2_c192_n64"),
 };
 // clang-format on
 

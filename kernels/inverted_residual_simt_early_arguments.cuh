@@ -10,7 +10,7 @@ using inverted_simt_cluster::Arguments;
 using inverted_simt_cluster::kTaps;
 
 inline constexpr int kThreads = 256;
-inline constexpr int kMinBlocks = 2;  // per multiprocessor: one whose predecessor still runs loads its weights there
+inline constexpr int kMinBlocks = 2;  // per multiprocessor
 
 // Packed weights, all float, in slices of hidden channels, one for each block of a cluster.
 // A slice: expand (16 bytes of a lane, group of channels, lane) | expand bias | what shared memory has: depthwise taps
@@ -19,12 +19,11 @@ inline constexpr int kMinBlocks = 2;  // per multiprocessor: one whose predecess
 
 /// The compile-time side of a variant.
 struct Config {
-  int blocks;  ///< of a cluster, which share the hidden channels
+  int blocks;  ///< of a cluster, which share the hidden channels: more than one
   int stride;
   int c_in, c_hidden, c_out;
   int rows, columns;     ///< of output pixels in a tile
-  int expand_lanes;      ///< that share the input channels: a unit, of 1 or 2
-  int expand_channels;   ///< hidden channels of a unit
+  int expand_channels;   ///< hidden channels of a unit, of kExpandLanes lanes
   int project_lanes;     ///< that share the block's hidden channels: a unit
   int project_channels;  ///< output channels of a unit
 };
@@ -67,7 +66,7 @@ struct Shape {
 
   // expand: a unit has every kExpandGroups-th pixel, kExpandStep of them at once. A pixel of the patch may end in
   // unused floats, so that what the units of a warp read at once is in different banks.
-  static constexpr int kExpandLanes = kConfig.expand_lanes;
+  static constexpr int kExpandLanes = 2;
   static constexpr int kExpandK = kConfig.c_in / kExpandLanes;
   static constexpr int kExpandOwn = kConfig.expand_channels / kExpandLanes;  // channels that a lane has in the end
   static constexpr int kExpandColumns = kHidden / kConfig.expand_channels;
@@ -114,7 +113,7 @@ struct Shape {
   static constexpr int kSharedBytes = (kFilteredAt + kProjectGroups * kProjectPixels * kHidden) * 4;
 
   static_assert(kConfig.c_hidden % kConfig.blocks == 0 && kConfig.c_out % (2 * kConfig.blocks) == 0);
-  static_assert(kExpandLanes <= 2 && kExpandK % 4 == 0 && kHidden % 4 == 0 && kConstants % 4 == 0);
+  static_assert(kExpandK % 4 == 0 && kExpandOwn % 2 == 0 && kHidden % 4 == 0 && kConstants % 4 == 0);
   static_assert(kHidden % kConfig.expand_channels == 0 && kConfig.expand_channels % kExpandLanes == 0 &&
                 kExpandGroups > 0 && kExpandPixels <= 32);
   static_assert(banks_apart(kPatchStride, 4 * kExpandLanes, ceil_div(32, kExpandColumns* kExpandLanes) + 1));

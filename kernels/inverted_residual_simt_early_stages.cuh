@@ -167,14 +167,14 @@ class Expand {
       // Bits, not a choice: that would be a branch, behind which the clip's bounds are loaded anew for each value.
       const auto here =
           static_cast<std::uint32_t>(static_cast<std::int32_t>(inside << static_cast<unsigned>(31 - s)) >> 31);
-      constexpr int kRun = kOwn % 4 == 0 ? 4 : kOwn % 2 == 0 ? 2 : 1;
+      constexpr int kRun = 2;
 #pragma unroll
       for (int j = 0; j < kOwn; j += kRun) {
         Packet<float, kRun> values;
 #pragma unroll
         for (int e = 0; e < kRun; ++e) {
           float sum = sums[s][j + e];
-          if constexpr (S::kExpandLanes == 2) sum += __shfl_xor_sync(~0U, sums[s][kOwn + j + e], 1);
+          sum += __shfl_xor_sync(~0U, sums[s][kOwn + j + e], 1);
           values.item[e] = __uint_as_float(__float_as_uint(apply(clip, sum)) & here);
         }
         if (lives()) store(to + s * kToNext + j, values);
@@ -196,11 +196,9 @@ class Project {
     const int channel = column() * kChannels + own_channel();
     const int owner = channel / S::kOwned;
     to_ += (S::kPartialAt + rank * S::kSums + first_pixel() * S::kOwned + channel % S::kOwned) * 4;
-    if constexpr (S::kConfig.blocks > 1) {
-      to_ = inverted_cluster::in_block(to_, owner);
-      arrived_ = inverted_cluster::in_block(arrived_, owner);
-      settle(arrived_);
-    }
+    to_ = inverted_cluster::in_block(to_, owner);
+    arrived_ = inverted_cluster::in_block(arrived_, owner);
+    settle(arrived_);
     settle(to_);
   }
 
@@ -251,13 +249,7 @@ class Project {
     for (int s = 0; s < kCount; ++s) own[s] = product_.sum(sums[s]);
     if (!lives) return;
 #pragma unroll
-    for (int s = 0; s < kCount; ++s) {
-      if constexpr (S::kConfig.blocks > 1) {
-        inverted_cluster::send(to + s * (S::kOwned * 4), own[s], arrived_);
-      } else {
-        inverted_cluster::store_shared(to + s * (S::kOwned * 4), __float_as_uint(own[s]));
-      }
-    }
+    for (int s = 0; s < kCount; ++s) inverted_cluster::send(to + s * (S::kOwned * 4), own[s], arrived_);
   }
 
   /// Adds the products of the lane's input channels number first to last - 1, which lie in runs: project_input().

@@ -27,7 +27,7 @@ struct WholePictures {
 };
 constexpr WholePictures kWholePictures[] = {
     {InvertedResidualVariant::Image1K64N64, 5},         {InvertedResidualVariant::Image1K64N96, 5},
-    {InvertedResidualVariant::Image1K96N96, 5},         {InvertedResidualVariant::Image1K96N160, 9},
+    {InvertedResidualVariant::Image1K96N96, 5},         {InvertedResidualVariant::Image1K96N160, 7},
     {InvertedResidualVariant::Image7P1Cluster8N160, 5}, {InvertedResidualVariant::Image7P1Cluster8N320, 5}};
 
 // Up to so many pictures the family cluster is faster than the families image and image7.
@@ -36,7 +36,7 @@ constexpr int kClusters = 4;
 constexpr double kMeasuredMultiprocessors = 132;
 
 // Variants for few pictures in exact float, and up to how many of its tiles (on kMeasuredMultiprocessors) each is
-// faster than three kernels, or than larger tiles: those of an early block (SimtEarly) as many as two pictures have.
+// faster than three kernels, or than larger tiles: SimtEarly.
 struct FewTiles {
   InvertedResidualVariant variant;
   int tiles;
@@ -47,11 +47,10 @@ constexpr FewTiles kFewFloat[] = {{InvertedResidualVariant::SimtCluster8K64N64, 
                                   {InvertedResidualVariant::SimtCluster8K96N160, 14},
                                   {InvertedResidualVariant::SimtCluster8K160N160, 14},
                                   {InvertedResidualVariant::SimtCluster8K160N320, 14},
-                                  {InvertedResidualVariant::SimtEarly1S2Tile4x7C96N24, 224},
                                   {InvertedResidualVariant::SimtEarly2S1Tile7x7C144N24, 128},
-                                  {InvertedResidualVariant::SimtEarly4S2Tile4x7C144N32, 56},
-                                  {InvertedResidualVariant::SimtEarly4S1Tile4x7C192N32, 56},
-                                  {InvertedResidualVariant::SimtEarly4S2Tile2x4C192N64, 56}};
+                                  {InvertedResidualVariant::SimtEarly2S2Tile2x7C144N32, 112},
+                                  {InvertedResidualVariant::SimtEarly4S1Tile4x7C192N32, 112},
+                                  {InvertedResidualVariant::SimtEarly2S2Tile2x2C192N64, 196}};
 
 // 7x7 pictures: up to so many of them (on kMeasuredMultiprocessors) a variant has its clusters on the GPU at once.
 struct PicturesAtOnce {
@@ -82,8 +81,8 @@ class BlockShape {
 
   // Up to so many pictures, a cluster of blocks computes late blocks faster than two kernels do.
   bool few_pictures() const {
-    constexpr int kMore = 8;  // where the block changes the number of channels of a 14x14 picture
-    return params_.n <= (params_.residual || params_.h * params_.w < kLargePicture ? kClusters : kMore);
+    constexpr int kMore = 6;  // where the pictures become 7x7
+    return params_.n <= (params_.stride == 2 ? kMore : kClusters);
   }
 
   bool has_few(const FewTiles& few) const {
@@ -167,9 +166,11 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(true, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64});
   prefer(params.n <= 2, {Cluster4K64N96, Cluster4K96N160});
   if (params.n > kClusters) {
-    // As many blocks for each band as find a multiprocessor each.
-    prefer(shape.waves(7, 14) <= 1.0 / 8, {Image8K64N64, Image8K64N96});
-    prefer(shape.waves(7, 14) <= 1.0 / 4, {Image4K64N64, Image4K64N96, Image4K96N96});
+    // As many blocks for each band as find a multiprocessor each: in clusters, which take those of one GPC.
+    constexpr double kClustersOf8 = 14;  // at once on kMeasuredMultiprocessors
+    constexpr double kClustersOf4 = 30;
+    prefer(shape.waves(7, 14) <= kClustersOf8 / kMeasuredMultiprocessors, {Image8K64N64, Image8K64N96});
+    prefer(shape.waves(7, 14) <= kClustersOf4 / kMeasuredMultiprocessors, {Image4K64N64, Image4K64N96, Image4K96N96});
   }
   prefer(shape.few_pictures(),
          {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320});
@@ -252,7 +253,6 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   prefer(true, Slice16);
   prefer(true, Slice8);
   // Exact float.
-  prefer(params.n == 1, SimtSlice8);
   prefer(true, SimtSlice16);
   prefer(true, SimtSlice8);
   return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);

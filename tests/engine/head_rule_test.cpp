@@ -1,7 +1,6 @@
 // Which kernel the rule takes for the last pointwise convolution and the pool behind it: docs/kernels/pointwise_pool.md
 // has the times. No GPU is needed.
 #include <optional>
-#include <utility>
 
 #include "plan/choose_variant.h"
 #include "support/catch.h"
@@ -31,9 +30,9 @@ PointwisePoolParams head(Elem elem, int n) {
 TEST_CASE("the rule fuses the head of up to four pictures in float") {
   using enum PointwisePoolVariant;
   const VariantChooser rule(kH100, {});
-  for (const auto& [n, variant] : {std::pair{1, SimtSlice8}, {2, SimtSlice16}, {4, SimtSlice16}}) {
+  for (const int n : {1, 2, 4}) {
     CAPTURE(n);
-    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == variant);
+    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == SimtSlice16);
   }
   for (const int n : {5, 16, 256}) {
     CAPTURE(n);
@@ -45,7 +44,7 @@ TEST_CASE("the rule fuses the head of up to four pictures in float") {
   PointwisePoolParams wide = head(Elem::F32, 1);
   wide.c_in = 448;
   CHECK(rule.pointwise_pool(wide) == std::nullopt);
-  CHECK(VariantChooser({75, 40}, {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice8);
+  CHECK(VariantChooser({75, 40}, {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
 }
 
 TEST_CASE("the rule takes variants of half for heads in half only") {
@@ -61,7 +60,7 @@ TEST_CASE("a name decides how the head runs in float") {
   using enum PointwisePoolVariant;
   CHECK(VariantChooser(kH100, {{"head", "layers"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
   CHECK(VariantChooser(kH100, {{"head", "fused"}}).pointwise_pool(head(Elem::F32, 32)) == SimtSlice16);
-  CHECK(VariantChooser(kH100, {{"pointwise_pool", "simt_slice16"}}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
+  CHECK(VariantChooser(kH100, {{"pointwise_pool", "simt_slice8"}}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice8);
   CHECK(VariantChooser(kH100, {{"pointwise_pool", "slice16"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
 }
 
