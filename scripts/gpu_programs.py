@@ -9,9 +9,17 @@ import subprocess
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAMS = ("bench/bench_engine", "models/mobicuda_write_model", "tests/bench/outside_clock", "tests/kernels/kernel_tests",
-            "tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/models/network_tests",
-            "tests/conformance/onnx_conformance")
+STAGES = {
+    "test": ("tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/models/network_tests",
+             "tests/kernels/kernel_tests"),
+    "conformance": ("tests/conformance/onnx_conformance",),
+    "sanitize": ("tests/kernels/kernel_tests", "tests/engine/custom_engine_tests"),
+    "accuracy": ("bench/bench_engine",),
+    "bench": ("bench/bench_engine", "models/mobicuda_write_model", "tests/bench/outside_clock"),
+    "networks": ("bench/bench_engine", "models/mobicuda_write_model"),
+    "peers": ("models/mobicuda_write_model",),
+}
+OPTIONAL = ("tests/baselines/cudnn_tests",)  # a build without cuDNN has none
 TESTDATA = pathlib.Path("/usr/share/libonnx-testdata/data")
 TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
 MANIFEST = "manifest.json"
@@ -21,6 +29,15 @@ LEFT_OUT = re.compile(r"lib(c|m|mvec|dl|rt|pthread|gcc_s|stdc\+\+)\.so|lib(cuda|
 
 class PackError(Exception):
     """A pack that cannot be made or used; the text says why."""
+
+
+def programs_of(stages):
+    """What these stages run, each once; stages that run none are left out."""
+    return list(dict.fromkeys(name for stage in stages for name in STAGES.get(stage, ())))
+
+
+def absent_programs(stages, build_dir):
+    return [name for name in programs_of(stages) if name not in OPTIONAL and not (build_dir / name).is_file()]
 
 
 def source_hash():
@@ -43,22 +60,24 @@ def compress(file, to):
         shutil.copyfileobj(source, packed)
 
 
-def pack(build_dir, folder):
-    """Writes stripped, compressed programs, their libraries and ONNX's test models into `folder`."""
+def pack(build_dir, folder, stages):
+    """Writes what the stages take into `folder`: programs, stripped and compressed, their libraries, ONNX's test models.
+    Returns how many programs."""
     cache = build_dir / "CMakeCache.txt"
     if f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}\n" not in (cache.read_text(encoding="utf-8") if cache.is_file() else ""):
         raise PackError(f"{build_dir} is no build folder of {ROOT}: scripts/test makes one")
     # Programs of older sources would pass for these.
     if subprocess.run(["cmake", "--build", build_dir], check=False).returncode != 0:
         raise PackError(f"building in {build_dir} failed")
-    absent = [name for name in PROGRAMS if not (build_dir / name).is_file()]
+    programs = programs_of(stages)
+    absent = [name for name in programs if not (build_dir / name).is_file()]
     if absent:
         raise PackError(f"{build_dir} has no {', '.join(absent)}: build everything first, with CUDA and cuDNN")
     if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
         raise PackError(f"{folder} holds something else: name an empty folder")
     shutil.rmtree(folder, ignore_errors=True)
     needed = {}
-    for name in PROGRAMS:
+    for name in programs:
         needed.update({path.name: path for path in libraries(build_dir / name)})
         stripped = folder / "stripped"
         folder.mkdir(parents=True, exist_ok=True)
@@ -67,10 +86,11 @@ def pack(build_dir, folder):
         stripped.unlink()
     for name, path in sorted(needed.items()):
         compress(path, folder / "lib" / f"{name}.xz")
-    if TESTDATA.is_dir():
+    if "conformance" in stages and TESTDATA.is_dir():
         with tarfile.open(folder / TESTDATA_ARCHIVE, "w:xz") as archive:
             archive.add(TESTDATA, arcname=".")
     (folder / MANIFEST).write_text(json.dumps({"source_hash": source_hash()}) + "\n", encoding="utf-8")
+    return len(programs)
 
 
 def unpack(folder, build_dir):

@@ -145,6 +145,17 @@ def check_gpu_check(tree):
                                  "durationS": 0.5, "infStreams": 3}, record)
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
     check_networks(check)
+    check_absent_programs(tree)
+
+
+def check_absent_programs(tree):
+    """--prebuilt where nothing is built ends at once."""
+    write_sources(tree)
+    write(tree.stubs / "nvidia-smi", "#!/bin/sh\necho Some GPU\n", executable=True)
+    code, text = tree.run("gpu_check", "--prebuilt", "--build-dir", tree.root / "nothing", "--out", tree.root / "none",
+                          "--stages", "build,accuracy,peers")
+    expect(code == 2 and "has no bench/bench_engine, models/mobicuda_write_model, which these stages run" in text,
+           f"{code}\n{text}")
 
 
 def check_networks(check):
@@ -183,7 +194,8 @@ def check_gpu_pack(tree):
     programs = module_of(tree, "gpu_programs")
     wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8") for script in ("gpu_check", "network_check.py"))
     named = set(re.findall(r'"((?:tests|bench|models)/[a-z_/]+_[a-z]+)"', wanted))
-    expect(named and named <= set(programs.PROGRAMS), f"{named} against {programs.PROGRAMS}")
+    everything = programs.programs_of(programs.STAGES)
+    expect(named and named <= set(everything), f"{named} against {everything}")
 
     carried = [name for name in ("libc.so.6", "libstdc++.so.6", "libcudnn.so.9", "libcublasLt.so.13", "libcurl.so.4",
                                  "libprotobuf-lite.so.32", "libmobicuda.so.0") if not programs.LEFT_OUT.match(name)]
@@ -195,9 +207,10 @@ def check_gpu_pack(tree):
 
     refused("is no build folder of", folder)
     refused("required", exit_code=2)
+    refused("unknown stage nonsense; choose from test, conformance", folder, "--stages", "bench,nonsense", exit_code=2)
     write(build / "CMakeCache.txt", f"CMAKE_HOME_DIRECTORY:INTERNAL={tree.root.resolve()}\n")
-    refused("has no bench/bench_engine", folder)
-    for name in programs.PROGRAMS:
+    refused("has no bench/bench_engine", folder, "--stages", "networks")
+    for name in everything:
         (build / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy("/bin/cat", build / name)
     refused("holds something else", build)
@@ -206,10 +219,20 @@ def check_gpu_pack(tree):
     write(tree.stubs / "cmake", "#!/bin/sh\n", executable=True)
     for _ in range(2):  # the second one replaces the first
         code, text = tree.run("gpu_pack", folder)
-        expect(code == 0 and f"packed {len(programs.PROGRAMS)} programs" in text, text)
+        expect(code == 0 and f"packed {len(everything)} programs" in text, text)
     unpacked = tree.root / "unpacked"
+    some = tree.root / "some"
+    code, text = tree.run("gpu_pack", some, "--stages", "sanitize,peers")
+    expect(code == 0 and "packed 3 programs" in text and not (some / programs.TESTDATA_ARCHIVE).exists(), text)
+    programs.unpack(some, unpacked)
+    expect(not programs.absent_programs(["build", "sanitize", "peers"], unpacked), "sanitize and peers lack something")
+    expect(programs.absent_programs(["accuracy"], unpacked) == ["bench/bench_engine"], "bench_engine is there")
     programs.unpack(folder, unpacked)
-    for name in programs.PROGRAMS:
+    expect(not programs.absent_programs(programs.STAGES, unpacked), "the pack of all stages lacks something")
+    (unpacked / "tests/baselines/cudnn_tests").unlink()
+    expect(not programs.absent_programs(["test"], unpacked), "a build without cuDNN is refused")
+    programs.unpack(folder, unpacked)
+    for name in everything:
         done = subprocess.run([unpacked / name], input="it runs", capture_output=True, text=True, check=False)
         expect(done.stdout == "it runs", f"{name}: {done}")
     for other, said in ((build, "is no pack"), (folder, "built from other sources")):
