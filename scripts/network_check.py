@@ -79,12 +79,8 @@ def expected_seconds(name):
 def run(check):
     """Measures the chosen networks, and keeps what earlier calls measured of the others."""
     everything = names(check)
-    chosen = check.arguments.networks.split(",") if check.arguments.networks else everything
-    unknown = set(chosen) - set(everything)
-    if unknown:
-        raise SystemExit(f"no network is named {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     record = check.record.setdefault("networks", {})
-    for name in chosen:
+    for name in check.arguments.networks or everything:
         if check.arguments.missing and name in record:
             continue
         start = time.monotonic()
@@ -111,20 +107,27 @@ def run(check):
     check.unfinished += ["networks"] * any(name not in record for name in everything)
 
 
-def run_peers(check):
-    """The same networks in PyTorch, after the stage peers has measured MobileNetV2."""
-    json_file = check.out / "pytorch_networks.json"
-    chosen = check.arguments.networks.split(",") if check.arguments.networks else TORCHVISION
-    names_there = [name for name in TORCHVISION if name in chosen]
-    if not names_there:
-        return
-    check.run([check.arguments.python, check.root / "bench/peers/pytorch.py", "--json", json_file, "--modes", "graph",
-               "--precisions", "fp16", "--batches", ",".join(map(str, BATCHES)), "--networks", ",".join(names_there)],
-              check.log("peers"), timeout=check.arguments.timeout)
-    if not json_file.exists():
-        check.fail("bench/peers/pytorch.py gave no results for the other networks")
-        return
-    check.record["peers"]["pytorchNetworks"] = json.loads(json_file.read_text(encoding="utf-8"))
+def place(row):
+    """Of a row of PyTorch's results in the list of its networks; at the end what is of none."""
+    return TORCHVISION.index(row["network"]) if row.get("network") in TORCHVISION else len(TORCHVISION)
+
+
+def run_peers(check, earlier):
+    """PyTorch's document for the chosen networks that torchvision has. `earlier` is that of an earlier call or None; what it
+    says of other networks is kept."""
+    chosen = check.arguments.networks or TORCHVISION
+    kept = {key: (earlier or {}).get(key, []) for key in ("results", "failed")}
+    measured = {(row["network"], row["batch"]) for row in kept["results"]}
+    wanted = [name for name in TORCHVISION if name in chosen
+              and not (check.arguments.missing and all((name, batch) in measured for batch in BATCHES))]
+    if not wanted:
+        return earlier
+    document = check.peer("pytorch", "--modes", "graph", "--precisions", "fp16", "--batches", ",".join(map(str, BATCHES)),
+                          "--networks", ",".join(wanted))
+    for key, rows in kept.items():
+        of_others = [row for row in rows if row.get("network") in set(TORCHVISION) - set(wanted)]
+        document[key] = sorted(document[key] + of_others, key=place)
+    return document
 
 
 def latencies(record, name):

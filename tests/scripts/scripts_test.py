@@ -145,13 +145,17 @@ def check_gpu_check(tree):
                                  "durationS": 0.5, "infStreams": 3}, record)
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
     check_networks(check)
-    check_absent_programs(tree)
+    check_peers(check)
+    check_usage(tree)
 
 
-def check_absent_programs(tree):
-    """--prebuilt where nothing is built ends at once."""
+def check_usage(tree):
+    """What ends at once: a network that does not exist, and --prebuilt where nothing is built."""
     write_sources(tree)
     write(tree.stubs / "nvidia-smi", "#!/bin/sh\necho Some GPU\n", executable=True)
+    write(tree.root / "models/zoo/networks.cpp", (SOURCE / "models/zoo/networks.cpp").read_text(encoding="utf-8"))
+    code, text = tree.run("gpu_check", "--networks", "lenet,no_network")
+    expect(code == 2 and "unknown network no_network; choose from lenet, " in text, f"{code}\n{text}")
     code, text = tree.run("gpu_check", "--prebuilt", "--build-dir", tree.root / "nothing", "--out", tree.root / "none",
                           "--stages", "build,accuracy,peers")
     expect(code == 2 and "has no bench/bench_engine, models/mobicuda_write_model, which these stages run" in text,
@@ -179,6 +183,39 @@ def check_networks(check):
     check.ran("networks")
     saved = json.loads((check.out / "record.json").read_text(encoding="utf-8"))
     expect(saved["networks"].keys() == networks.keys() and "networks" in saved["stages"], saved)
+
+
+def check_peers(check):
+    """--networks and --missing: what the peers measure, and what is kept of an earlier call."""
+    network_check = importlib.import_module("network_check")
+    asked, broken = [], {"resnet152"}
+
+    def peer(script, *options):
+        named = options[options.index("--networks") + 1].split(",") if "--networks" in options else ["mobilenet_v2"]
+        asked.append((script, named))
+        rows = [{"network": name, "batch": batch} for name in named for batch in network_check.BATCHES]
+        return {"results": [row for row in rows if row["network"] not in broken],
+                "failed": [row for row in rows if row["network"] in broken], "absent": []}
+
+    def measure(networks, missing):
+        """What was asked for, and the networks that are there and that failed."""
+        asked.clear()
+        check.arguments.networks, check.arguments.missing, check.arguments.compile_batches = networks, missing, "1"
+        check.peers()
+        document = check.record["peers"]["pytorchNetworks"]
+        return list(asked), *(list(dict.fromkeys(row["network"] for row in document[key])) for key in ("results", "failed"))
+
+    check.peer = peer
+    everything = list(network_check.TORCHVISION)
+    without = [name for name in everything if name not in broken]
+    mobilenet = [(script, ["mobilenet_v2"]) for script in ("pytorch", "onnxruntime_peer", "tensorrt_peer")]
+    expect(measure(None, False) == (mobilenet + [("pytorch", everything)], without, ["resnet152"]), asked)
+    expect(measure(["vgg16", "lenet"], False) == (mobilenet + [("pytorch", ["vgg16"])], without, ["resnet152"]), asked)
+    broken.clear()
+    expect(measure(None, True) == ([("pytorch", ["resnet152"])], everything, []), asked)
+    expect(measure(None, True) == ([], everything, []), asked)
+    check.record["peers"]["tensorrt"]["results"] = []  # absent at that time
+    expect(measure(["lenet"], True) == (mobilenet[2:], everything, []), asked)
 
 
 def module_of(tree, name):
