@@ -92,6 +92,7 @@ TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and
 }
 
 TEST_CASE("conv2d in half equals the oracle on channels that are no multiple of 8, as in LeNet", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   struct Layer {
     int n, h, w, c_in, c_out, kernel, groups;
   };
@@ -136,6 +137,7 @@ TEST_CASE("conv2d equals the oracle on groups of few channels") {
 }
 
 TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const int channels : {4, 8, 16, 32}) {
     for (const int stride : {1, 2}) {
       Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 11, 15, 8, stride);
@@ -193,6 +195,7 @@ TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[saniti
 }
 
 TEST_CASE("conv2d as a matrix product passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 13, 11, 40, 2);
   p.c_in = 72;
   p.dilation_w = 2;

@@ -41,6 +41,7 @@ TEST_CASE("conv2d with a split input equals the oracle for every width, padding 
 }
 
 TEST_CASE("conv2d with a split input takes floats beyond half's range and below it") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const float scale : {0x1p-24F, 0x1p-14F, 0x1p14F, 0x1p30F}) {
     Conv2dParams p = split_stem(Input::NchwFloat, 19, 36, 32);
     p.activation = kNone;
@@ -65,6 +66,7 @@ TEST_CASE("conv2d with a split input takes floats beyond half's range and below 
 }
 
 TEST_CASE("conv2d with a split input keeps the bits of a float, and infinity", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   Conv2dParams p = split_stem(Input::NchwFloat, 4, 4, 16);
   p.activation = kNone;
   p.bias = false;
@@ -98,6 +100,7 @@ TEST_CASE("conv2d with a split input keeps the bits of a float, and infinity", "
 }
 
 TEST_CASE("conv2d with a split input gives a picture the same bits in every batch and alignment") {
+  MOBICUDA_SKIP_BELOW(80);
   Conv2dParams p = split_stem(Input::NchwFloat, 64, 64, 32);
   p.n = 9;
   const Data all = random_data(p, 86);

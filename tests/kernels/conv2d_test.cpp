@@ -233,6 +233,7 @@ void check_bytes(Conv2dParams p) {
 }
 
 TEST_CASE("conv2d takes bytes, scaled and shifted before padding, as it takes the same in float", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const Elem elem : kElems) {
     for (const int stride : {1, 2}) {
       for (int c_in = 1; c_in <= 4; ++c_in) {
@@ -272,6 +273,7 @@ TEST_CASE("conv2d takes more pictures than a grid's y or z dimension") {
 }
 
 TEST_CASE("conv2d says what it supports, and refuses the rest") {
+  MOBICUDA_SKIP_BELOW(90);
   const Conv2dParams good = stem(Elem::F16, Input::NchwFloat, 1, 8, 8, 16, 2);
   const auto supported = [](const Conv2dParams& p) { return for_each_variant(p, [](Conv2dVariant) {}); };
   REQUIRE(supported(good) == 10);
@@ -315,6 +317,7 @@ TEST_CASE("conv2d says what it supports, and refuses the rest") {
 }
 
 TEST_CASE("conv2d takes bytes once", "[race]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const Elem elem : kElems) check_bytes(stem(elem, Input::NhwcUint8, 2, 35, 18, 24, 2));
 }
 

@@ -9,6 +9,7 @@ namespace {
 using namespace expand_depthwise_case;
 
 TEST_CASE("expand_depthwise equals the oracle on the blocks of MobileNetV2") {
+  MOBICUDA_SKIP_BELOW(80);
   std::uint32_t seed = 100;
   for (const ExpandLayer& layer : kMobileNetV2Expand) {
     for (const int n : {1, 3}) {
@@ -128,6 +129,7 @@ TEST_CASE("expand_depthwise passes NaN on, to the windows that see it only", "[s
 }
 
 TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
+  MOBICUDA_SKIP_BELOW(80);
   const ExpandDepthwiseParams good = same_padded(1, 8, 8, 16, 32, 1);
   REQUIRE(supported(good) == static_cast<int>(kernels::expand_depthwise_variants().size()));
   ExpandDepthwiseParams p = good;

@@ -118,6 +118,7 @@ TEST_CASE("inverted_residual passes NaN on, to the windows that see it only", "[
 }
 
 TEST_CASE("inverted_residual addresses batches of more than 2^31 elements", "[large]") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kPictures = 10701;  // 2^31 elements of input and more
   InvertedResidualParams p = block(1, 112, 112, 16, 32, 16, 1);
   const std::size_t bytes = input_count(p) * sizeof(std::uint16_t);

@@ -28,6 +28,7 @@ TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV2", "[
 }
 
 TEST_CASE("inverted_residual: some variant runs every block up to the 14 x 14 ones") {
+  MOBICUDA_SKIP_BELOW(90);
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
     CAPTURE(layer.name);
     if (layer.size < 14 || layer.c_out > 96) continue;
@@ -169,6 +170,7 @@ TEST_CASE("inverted_residual is exact on small whole numbers", "[sanitize]") {
 }
 
 TEST_CASE("inverted_residual says what it supports, and refuses the rest") {
+  MOBICUDA_SKIP_BELOW(80);
   const InvertedResidualParams good = block(1, 14, 14, 16, 48, 16, 1);
   const auto supported = [](const InvertedResidualParams& p) {
     return for_each_variant(p, [](InvertedResidualVariant) {});

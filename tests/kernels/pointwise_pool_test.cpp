@@ -274,6 +274,7 @@ void check_refused(const PointwisePoolParams& good, Members values) {
 }
 
 TEST_CASE("pointwise_pool says what it supports in half, and refuses the rest") {
+  MOBICUDA_SKIP_BELOW(80);
   const PointwisePoolParams good = make_params(Elem::F16, 1, 49, 320, 32);
   REQUIRE(supported(good) == 3);
   PointwisePoolParams p = good;

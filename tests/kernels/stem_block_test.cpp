@@ -10,6 +10,7 @@ namespace {
 using namespace stem_block_case;
 
 TEST_CASE("stem_block equals the oracle on MobileNetV2's", "[large]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const StemInput input : kInputs) {
     for (const bool same : {true, false}) {
       const StemBlockParams p = block(input, same ? 1 : 2, 224, 224, same);
@@ -19,6 +20,7 @@ TEST_CASE("stem_block equals the oracle on MobileNetV2's", "[large]") {
 }
 
 TEST_CASE("stem_block equals the oracle on random shapes") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kShapes = 60;
   Choice choose(7);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
@@ -29,6 +31,7 @@ TEST_CASE("stem_block equals the oracle on random shapes") {
 }
 
 TEST_CASE("stem_block equals the oracle at every batch size, size and padding") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const StemInput input : kInputs) {
     for (int n = 1; n <= 8; ++n) {
       const StemBlockParams p = block(input, n, 19, 34, n % 2 == 0);
@@ -51,6 +54,7 @@ TEST_CASE("stem_block equals the oracle at every batch size, size and padding") 
 }
 
 TEST_CASE("stem_block is exact on small whole numbers", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kShapes = 24;
   Choice choose(5);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
@@ -70,6 +74,7 @@ TEST_CASE("stem_block is exact on small whole numbers", "[sanitize]") {
 }
 
 TEST_CASE("stem_block gives a picture the same bits alone, in a batch of any size, by any variant", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kPictures = 40;
   for (const StemInput input : kInputs) {
     const StemBlockParams p = block(input, kPictures, 58, 61, true);
@@ -94,6 +99,7 @@ TEST_CASE("stem_block gives a picture the same bits alone, in a batch of any siz
 }
 
 TEST_CASE("stem_block gives the same bits a thousand times", "[large]") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kRuns = 500;  // of two launches
   for (const StemInput input : kInputs) {
     const StemBlockParams p = block(input, 3, 60, 60, true);
@@ -107,6 +113,7 @@ TEST_CASE("stem_block gives the same bits a thousand times", "[large]") {
 }
 
 TEST_CASE("stem_block passes NaN on, to the windows that see it only", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (int behind = 0; behind <= 2; ++behind) {
     StemBlockParams p = block(StemInput::NchwFloat, 2, 42, 61, true);
     set_pads(p, 0, 1, behind, 1, 2, 1);
@@ -125,6 +132,7 @@ TEST_CASE("stem_block passes NaN on, to the windows that see it only", "[sanitiz
 }
 
 TEST_CASE("stem_block addresses batches of more than 2^31 elements", "[large]") {
+  MOBICUDA_SKIP_BELOW(80);
   constexpr int kPictures = 14267;  // 2^31 elements of input and more
   StemBlockParams p = block(StemInput::NhwcUint8, 1, 224, 224, true);
   const std::size_t x_bytes = input_count(p);
@@ -162,6 +170,7 @@ TEST_CASE("stem_block addresses batches of more than 2^31 elements", "[large]") 
 }
 
 TEST_CASE("stem_block says what it supports, and refuses the rest") {
+  MOBICUDA_SKIP_BELOW(80);
   const StemBlockParams good = block(StemInput::NchwFloat, 1, 32, 32, true);
   const auto supported = [](const StemBlockParams& p) { return for_each_variant(p, [](StemBlockVariant) {}); };
   const auto launched = [](const StemBlockParams& p) {
@@ -204,6 +213,7 @@ TEST_CASE("stem_block says what it supports, and refuses the rest") {
 }
 
 TEST_CASE("stem_block: every variant once with either input", "[race]") {
+  MOBICUDA_SKIP_BELOW(80);
   race_case::EachOnce<StemBlockVariant> each(kernels::stem_block_variants());
   for (const StemInput input : kInputs) {
     // 59 rows of 31 outputs: two tiles of the largest in either direction.
