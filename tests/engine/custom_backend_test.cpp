@@ -18,6 +18,7 @@
 #include "runtime/cuda_check.h"
 #include "runtime/device_buffer.h"
 #include "support/catch.h"
+#include "support/compute_capability.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
 #include "support/tolerance.h"
@@ -277,6 +278,7 @@ TEST_CASE("custom: the network runs with every kernel variant by name") {
 }
 
 TEST_CASE("custom: blocks give the oracle's logits in every form, and the form asked for is the one that runs") {
+  MOBICUDA_SKIP_BELOW(80);
   const Graph graph = mobilenet(small_options());
   const auto input = pictures(graph, 2);
   const NetworkOracle expected(graph, input, 2, kLongestSum);

@@ -1,11 +1,11 @@
 // What networks with branches need, through the custom engine: against the fp64 engine.
 #include <algorithm>
 
-#include <cuda_runtime_api.h>
 #include <mobicuda/mobicuda.h>
 
 #include "kernels/squeeze_excite.h"
 #include "support/catch.h"
+#include "support/compute_capability.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
 #include "support/tolerance.h"
@@ -13,6 +13,7 @@
 namespace mobicuda {
 namespace {
 
+using test::compute_capability;
 using test::NetworkOracle;
 using test::TestNetwork;
 
@@ -45,14 +46,6 @@ void check(const Graph& graph, Precision precision, const EngineOptions& options
 }
 
 void check(const Graph& graph, Precision precision) { check(graph, precision, guarded(precision)); }
-
-int compute_capability() {
-  int major = 0;
-  int minor = 0;
-  REQUIRE(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess);
-  REQUIRE(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess);
-  return major * 10 + minor;
-}
 
 constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};  // of kernels that have no double
 constexpr Precision kPrecisions[] = {Precision::Fp32, Precision::Fp16, Precision::Fp64};
@@ -180,7 +173,7 @@ TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as laye
 }
 
 TEST_CASE("custom: every variant of squeeze_excite runs by name") {
-  if (compute_capability() < 90) MOBICUDA_SKIP("needs sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   for (const kernels::SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
     CAPTURE(kernels::name(variant));
     EngineOptions options = guarded(Precision::Fp16);
@@ -191,6 +184,7 @@ TEST_CASE("custom: every variant of squeeze_excite runs by name") {
 
 TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into its part of joined values",
           "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
   for (const Precision precision : kPrecisions) {
     for (const char* kernel : {"gemm", "conv2d"}) {
       CAPTURE(to_string(precision), kernel);

@@ -5,6 +5,7 @@
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
+#include "support/compute_capability.h"
 #include "support/network_oracle.h"
 #include "support/pictures.h"
 #include "support/random.h"
@@ -78,6 +79,7 @@ TEST_CASE("custom: choices by time are kept in the file, and give the oracle's l
 }
 
 TEST_CASE("custom: an engine of bytes is timed with bytes") {
+  MOBICUDA_SKIP_BELOW(80);
   const TemporaryFolder folder;
   const Graph graph = small_mobilenet();
   EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 2);
@@ -92,6 +94,7 @@ TEST_CASE("custom: an engine of bytes is timed with bytes") {
 }
 
 TEST_CASE("custom: a required timing cache without the times names layer and shape, and writes nothing") {
+  MOBICUDA_SKIP_BELOW(80);
   const TemporaryFolder folder;
   EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 1);
   options.require_timing_cache = true;

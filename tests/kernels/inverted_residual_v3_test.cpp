@@ -35,7 +35,7 @@ void check_exact(const InvertedResidualParams& p, const Data& data, const Tensor
 }
 
 TEST_CASE("inverted_residual runs the blocks of MobileNetV3 in strips") {
-  if (compute_capability() < 90) MOBICUDA_SKIP("strips need sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   for (const InvertedResidualLayer& layer : kBlocks) {
     CAPTURE(layer.name);
     InvertedResidualParams p = block(layer, 1);

@@ -14,7 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/launch.h"
-#include "support/catch.h"
+#include "support/compute_capability.h"
 #include "support/tolerance.h"
 
 namespace mobicuda::test {
@@ -27,19 +27,6 @@ inline void check_cuda(cudaError_t status, const char* what) {
 
 /// Waits for the GPU; throws what a kernel did wrong.
 inline void synchronize() { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
-
-/// The GPU's compute capability, major * 10 + minor.
-inline int compute_capability() {
-  int major = 0;
-  int minor = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "compute capability");
-  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0), "compute capability");
-  return major * 10 + minor;
-}
-
-/// Ends a test case as skipped where the GPU is older: it counts variants, or names one, that such a GPU has not.
-#define MOBICUDA_SKIP_BELOW(capability) \
-  if (::mobicuda::test::compute_capability() < (capability)) MOBICUDA_SKIP("a GPU older than sm_" #capability)
 
 /// How a result stored as `elem` rounds, and for F64 is rounded to float by DeviceTensor::download().
 inline Store store_of(Elem elem) { return elem == Elem::F16 ? kStoreF16 : kStoreF32; }
