@@ -172,10 +172,8 @@ void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true,
   });
 }
 
-bool skipped() { return compute_capability() < 90; }
-
 TEST_CASE("squeeze_excite equals the oracle on the blocks of MobileNetV3-Large and EfficientNet-B0") {
-  if (skipped()) MOBICUDA_SKIP("needs sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   constexpr int kBlocks[][3] = {{784, 72, 24},  {784, 120, 32}, {196, 480, 120}, {196, 672, 168},
                                 {49, 672, 168}, {49, 960, 240}, {12544, 32, 8},  {3136, 96, 4},
                                 {3136, 144, 6}, {784, 144, 6},  {784, 240, 10},  {196, 240, 10},
@@ -188,7 +186,7 @@ TEST_CASE("squeeze_excite equals the oracle on the blocks of MobileNetV3-Large a
 }
 
 TEST_CASE("squeeze_excite equals the oracle for every number of channels, pixels and squeezed channels", "[sanitize]") {
-  if (skipped()) MOBICUDA_SKIP("needs sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   for (const Elem elem : kElems) {
     for (const int c : {8, 16, 24, 40, 72, 264, 512}) check(make_params(elem, 2, 21, c, 6, true), 200);
     for (const int pixels : {1, 2, 7, 8, 9, 15, 17, 257}) check(make_params(elem, 3, pixels, 24, 5, false), 300);
@@ -199,7 +197,7 @@ TEST_CASE("squeeze_excite equals the oracle for every number of channels, pixels
 }
 
 TEST_CASE("squeeze_excite gives a picture the same bits in every batch") {
-  if (skipped()) MOBICUDA_SKIP("needs sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   for (const Elem elem : kElems) {
     SqueezeExciteParams p = make_params(elem, 67, 49, 96, 24, true);
     const Data all = random_data(p, 7);
@@ -218,7 +216,7 @@ TEST_CASE("squeeze_excite gives a picture the same bits in every batch") {
 }
 
 TEST_CASE("squeeze_excite keeps NaN within its picture", "[sanitize]") {
-  if (skipped()) MOBICUDA_SKIP("needs sm_90");
+  MOBICUDA_SKIP_BELOW(90);
   const SqueezeExciteParams p = make_params(Elem::F16, 3, 20, 16, 4, true);
   Data data = random_data(p, 8);
   data.x[product(20, 16) + 35] = std::numeric_limits<float>::quiet_NaN();
