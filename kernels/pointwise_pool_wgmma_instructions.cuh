@@ -25,7 +25,7 @@ __device__ __forceinline__ void expect_bytes(std::uint32_t barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-/// At the same place in block `rank` of the cluster.
+/// At the same place in block `rank` of the cluster, which must not have ended when the arrival gets there.
 __device__ __forceinline__ void arrive_at(std::uint32_t barrier, int rank) {
   asm volatile(
       "{\n\t.reg .b32 remote;\n\tmapa.shared::cluster.u32 remote, %0, %1;\n\t"
@@ -41,10 +41,6 @@ __device__ __forceinline__ void wait_for(std::uint32_t barrier, std::uint32_t pa
       "@!p bra again;\n\t}" ::"r"(barrier),
       "r"(parity)
       : "memory");
-}
-
-__device__ __forceinline__ void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
 __device__ __forceinline__ int rank_in_cluster() {

@@ -10,6 +10,7 @@
 #include <cuda_fp16.h>
 
 #include "clip.cuh"
+#include "cluster.cuh"
 #include "launch.h"
 #include "pointwise_pool_wgmma_instructions.cuh"
 
@@ -239,7 +240,8 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     fill_weights(a, weights, barriers.weights);
   }
   __syncwarp();
-  sync_cluster();
+  arrive_at_cluster_begin();
+  wait_for_cluster_begin();
   if (threadIdx.x < kGroups * kGroupThreads) {
     multiply<kPictures>(a, weights, ring, barriers);
   } else if (threadIdx.x == kThreads - 32) {
@@ -248,7 +250,7 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     wait_for_predecessor();
   }
   __syncwarp();
-  sync_cluster();  // the other block may still write to this one's shared memory
+  end_cluster();  // nobody here waits for the other block's last arrivals at `empty`
 }
 
 }  // namespace mobicuda::kernels::pooled_wgmma
