@@ -6,6 +6,7 @@
 // Shared memory: the ring, then the sums in its place.
 #pragma once
 
+#include "cluster.cuh"
 #include "conv2d_gemm_arguments.cuh"
 #include "gemm_mma.cuh"
 
@@ -205,7 +206,7 @@ template <int kBlocks>
 __device__ __forceinline__ void sync_blocks() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if constexpr (kBlocks > 1) {
-    asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+    sync_cluster();
     return;
   }
 #endif
@@ -307,7 +308,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(c
   store_sums<Tile>(sums, tile_sums);
   sync_blocks<Tile::kBlocks>();
   finish_tile<Tile>(a, place, tile_sums, rank);
-  if constexpr (Tile::kBlocks > 1) sync_blocks<Tile::kBlocks>();  // others may still read this block's sums
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (Tile::kBlocks > 1) end_cluster();  // others may still read this block's sums
+#endif
 }
 
 }  // namespace mobicuda::kernels::conv_gemm

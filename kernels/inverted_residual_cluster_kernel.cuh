@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     initialize(shared);
     initialize(shared + kBarrierBytes);
   }
-  arrive_in_cluster();
+  arrive_at_cluster_begin();
 
   // Warps past the last of all units repeat unit 0: what project multiplies by zero is finite where y is.
   const int first_unit = rank * S::kBlockUnits;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   Masks<kConfig> masks;
   masks.set(a, place);
   finish.aim(a, place);
-  wait_for_cluster();
+  wait_for_cluster_begin();
   wait_for_predecessor();
   patch.start();
   finish.start(a, x);

@@ -5,6 +5,8 @@
 
 #include <cuda_fp16.h>
 
+#include "cluster.cuh"
+
 namespace mobicuda::kernels::inverted_cluster {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -55,12 +57,6 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Relaxed: initialize() has its own fence, and nothing else is told.
-__device__ __forceinline__ void arrive_in_cluster() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
-
 /// Has the value computed here, not behind a later volatile statement.
 __device__ __forceinline__ void settle(std::uint32_t& value) { asm volatile("" : "+r"(value)); }
 __device__ __forceinline__ void settle(int& value) { asm volatile("" : "+r"(value)); }
@@ -104,7 +100,7 @@ __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_
 
 // Barriers (mbarrier) of one arrival, by expect(), and of the bytes that it names.
 
-/// Others may send after wait_for_cluster().
+/// Others may send after wait_for_cluster_begin().
 __device__ __forceinline__ void initialize(std::uint32_t barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

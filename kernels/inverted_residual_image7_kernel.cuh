@@ -232,12 +232,12 @@ __global__ void __launch_bounds__(S::kThreads)
     }
     fetch.fill();
   }
-  if constexpr (S::kBlocks > 1) inverted_cluster::arrive_in_cluster();
+  if constexpr (S::kBlocks > 1) arrive_at_cluster_begin();
   for (int at = S::kPatchesAt + static_cast<int>(threadIdx.x) * 16; at < S::kBiasAt; at += S::kThreads * 16) {
     store_zeros(shared + static_cast<std::uint32_t>(at));
   }
   __syncthreads();
-  if constexpr (S::kBlocks > 1) inverted_cluster::wait_for_cluster();
+  if constexpr (S::kBlocks > 1) wait_for_cluster_begin();
 
   const int picture = warpgroup / S::kParts;  // of the block's
   Pixels<S> pixels(shared + static_cast<std::uint32_t>(S::kPixelsAt + warpgroup * S::kPixelBytes));

@@ -122,7 +122,7 @@ struct Block {
       }
       if (kBlocks > 1) inverted_cluster::expect(arrived(), S::kRemoteBytes);
     }
-    if (kBlocks > 1) inverted_cluster::arrive_in_cluster();
+    if (kBlocks > 1) arrive_at_cluster_begin();
     clear_borders<S>(shared);
   }
 
@@ -137,7 +137,7 @@ struct Block {
   __device__ __forceinline__ void meet() const {
     __syncthreads();
     weights.wait_for_expand(0);
-    if (kBlocks > 1) inverted_cluster::wait_for_cluster();
+    if (kBlocks > 1) wait_for_cluster_begin();
     wait_for_predecessor();
   }
 

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   const std::uint32_t arrived = inverted_cluster::shared_address(shared);
   const int rank = static_cast<int>(blockIdx.x % kBlocks);
   if (threadIdx.x == 0) inverted_cluster::initialize(arrived);
-  inverted_cluster::arrive_in_cluster();
+  arrive_at_cluster_begin();
 
   const float* const slice = packed + kConfig.c_out + rank * S::kSliceFloats;
   Expand<S> expand;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   patch.aim(a, place, x);
   Finish<S> finish(a, place, rank, packed);
   fill_with_zeros<S>(hidden);
-  inverted_cluster::wait_for_cluster();
+  wait_for_cluster_begin();
   if (threadIdx.x == 0) inverted_cluster::expect(arrived, kBlocks * S::kSums * 4);
   wait_for_predecessor();
   patch.start(shared + S::kPatchAt);

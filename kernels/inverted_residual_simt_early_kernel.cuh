@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const std::uint32_t arrived = inverted_cluster::shared_address(shared);
   const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
   if (threadIdx.x == 0) inverted_cluster::initialize(arrived);
-  inverted_cluster::arrive_in_cluster();
+  arrive_at_cluster_begin();
 
   const float* const slice = packed + rank * S::kSliceFloats;
   Expand<S> expand;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Patch<S> patch;
   patch.aim(a, place);
   x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
-  inverted_cluster::wait_for_cluster();
+  wait_for_cluster_begin();
   if (threadIdx.x == 0) inverted_cluster::expect(arrived, kConfig.blocks * S::kSums * 4);
   wait_for_predecessor();
   patch.start(x, shared + S::kPatchAt);

@@ -3,6 +3,7 @@
 #include <cooperative_groups.h>
 
 #include "activation.cuh"
+#include "cluster.cuh"
 #include "packet.cuh"
 
 namespace mobicuda::kernels::squeeze {
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
     }
     __syncthreads();
     for (int c = thread; c < a.c; c += kThreads) partial[c] = add_up(sums + c, groups, a.c);
-    cluster.sync();
+    sync_cluster();
     if (thread < a.channels) {
       float sum = 0.0F;
 #pragma unroll 8
@@ -148,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
     const int reduce_groups = multiply_parts(reduce, mean, a.channels, even(a.squeezed), parts);
     __syncthreads();
     if (thread < a.squeezed) reduced[thread] = add_up(parts + thread, reduce_groups, even(a.squeezed));
-    cluster.sync();
+    sync_cluster();
     if (thread < a.squeezed) {
       float sum = 0.0F;
 #pragma unroll 8
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
 #pragma unroll 8
       for (int q = 0; q < a.ranks; ++q) cluster.map_shared_rank(gate, q)[own + thread] = value;
     }
-    cluster.sync();
+    sync_cluster();  // the end as well: behind it no block touches another's memory for this picture
 
     T* const y = static_cast<T*>(a.y) + start;
     for (int i = thread; i < items; i += kThreads) {

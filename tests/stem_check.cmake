@@ -1,6 +1,6 @@
 # cmake -DROOT=<project> -P stem_check.cmake: fails when a kernel lacks its header, test, bench or document, or
 # when the kernels' table does not name it. A family of a kernel, <kernel>_<family>.cu beside <kernel>_families.h, shares
-# all of that but the document.
+# all of that but the document. Fails as well where a kernel has its own way for the blocks of a cluster to meet.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB kernels RELATIVE ${ROOT}/kernels ${ROOT}/kernels/*.cu)
@@ -37,4 +37,20 @@ endforeach()
 if(missing)
   list(JOIN missing "\n  " text)
   message(FATAL_ERROR "missing or empty:\n  ${text}")
+endif()
+
+file(GLOB sources RELATIVE ${ROOT}/kernels ${ROOT}/kernels/*.cu ${ROOT}/kernels/*.cuh ${ROOT}/kernels/*.h)
+set(own_ways "")
+foreach(source IN LISTS sources)
+  if(source STREQUAL "cluster.cuh")
+    continue()
+  endif()
+  file(READ ${ROOT}/kernels/${source} text)
+  if(text MATCHES "barrier[.]cluster|cluster[.]sync|this_cluster[(][)][.]sync|barrier_(arrive|wait)|cluster_(barrier|arrive|wait)[a-z_]*[(]")
+    list(APPEND own_ways kernels/${source})
+  endif()
+endforeach()
+if(own_ways)
+  list(JOIN own_ways "\n  " text)
+  message(FATAL_ERROR "blocks of a cluster meet by kernels/cluster.cuh (kernels/README.md, Clusters), not by themselves:\n  ${text}")
 endif()
