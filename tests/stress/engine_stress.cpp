@@ -1,0 +1,178 @@
+// engine_stress: several engines, with several sessions each, under load at the same time in one process; each output
+// is compared in every bit. What goes wrong ends the process at once: after a fault of the GPU nothing else can run in
+// it.
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <mobicuda/error.h>
+
+#include "stress/engine_load.h"
+#include "stress/engine_spec.h"
+
+namespace {
+
+using namespace mobicuda::stress;
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr int kExitFault = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitNoDevice = 4;
+// A run takes milliseconds; one that takes this long does not end.
+constexpr std::chrono::seconds kStuck{60};
+
+struct CommandLine {
+  std::vector<std::string> engines;
+  Conditions conditions;
+  std::string json;
+};
+
+void define(CLI::App& app, CommandLine& line) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("engine", line.engines, "Engines, each as key=value,key=value")->required()->type_name("ENGINE");
+  app.add_option("--seconds", line.conditions.seconds, "How long the load lasts")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->check([](const std::string& text) {
+        return std::isfinite(std::stod(text)) ? "" : "must be a number, got " + text;
+      });
+  app.add_option("--seed", line.conditions.seed, "Of inputs, batches and pauses");
+  app.add_option("--maxPause", line.conditions.max_pause_us,
+                 "Longest pause between the calls of a staged run, microseconds, 0: none")
+      ->check(CLI::Range(0, 1000000));
+  app.add_option("--json", line.json, "File to write what ran to");
+  app.footer(
+      "Keys of an ENGINE:\n" + describe_engine_spec() +
+      "Exit codes: 0 every output was right, 1 a fault, a wrong output or no end of a run, 2 usage, or an engine that\n"
+      "cannot be made, 4 no GPU.\n"
+      "Example: engine_stress --seconds 30 input=bytes,sessions=8 precision=fp32,max_batch=64,sessions=2");
+}
+
+Json describe(const EngineLoad& load) {
+  return {{"engine", load.spec().text},
+          {"runs", load.tally().runs.load()},
+          {"pictures", load.tally().pictures.load()},
+          {"wrong", load.tally().wrong.load()}};
+}
+
+/// Says how it ended; in the file as well, if it is open.
+void tell(const CommandLine& line, const std::vector<std::unique_ptr<EngineLoad>>& loads, double seconds,
+          const std::string& fault, std::ofstream& file) {
+  Json json{{"seconds", seconds},
+            {"seed", line.conditions.seed},
+            {"maxPauseUs", line.conditions.max_pause_us},
+            {"fault", fault},
+            {"engines", Json::array()}};
+  for (const auto& load : loads) {
+    json["engines"].push_back(describe(*load));
+    std::printf("%s: %lld runs, %lld pictures, %lld wrong\n", load->spec().text.c_str(),
+                static_cast<long long>(load->tally().runs), static_cast<long long>(load->tally().pictures),
+                static_cast<long long>(load->tally().wrong));
+  }
+  std::printf("%s after %.1f s, seed %u\n", fault.empty() ? "ok" : ("FAULT: " + fault).c_str(), seconds,
+              line.conditions.seed);
+  std::fflush(stdout);
+  if (!file.is_open()) return;
+  file << json.dump(1) << '\n';
+  if (!file.flush()) std::fprintf(stderr, "engine_stress: %s: writing failed\n", line.json.c_str());
+}
+
+std::int64_t runs_of(const std::vector<std::unique_ptr<EngineLoad>>& loads) {
+  std::int64_t runs = 0;
+  for (const auto& load : loads) runs += load->tally().runs;
+  return runs;
+}
+
+int run(const CommandLine& line) {
+  std::vector<EngineSpec> specs;
+  for (const std::string& text : line.engines) specs.push_back(parse_engine_spec(text));
+  std::ofstream file;
+  if (!line.json.empty()) {
+    file.open(line.json);
+    if (!file) throw UsageError("--json: " + line.json + " cannot be written");
+  }
+  std::vector<std::unique_ptr<EngineLoad>> loads;
+  for (const EngineSpec& spec : specs) {
+    loads.push_back(std::make_unique<EngineLoad>(spec, line.conditions));
+    std::printf("ready: %s\n", spec.text.c_str());
+    std::fflush(stdout);
+  }
+
+  Alarm alarm;
+  const auto start = Clock::now();
+  const auto end =
+      start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(line.conditions.seconds));
+  std::vector<std::thread> threads;
+  std::atomic<int> running{0};
+  for (const auto& load : loads) {
+    for (int i = 0; i < load->spec().sessions; ++i) {
+      ++running;
+      threads.emplace_back([&, load = load.get(), number = static_cast<int>(threads.size())] {
+        load->run(number, end, alarm);
+        --running;
+      });
+    }
+  }
+  std::int64_t runs = 0;
+  auto last_end = start;
+  while (running > 0 && !alarm.raised()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (const std::int64_t now = runs_of(loads); now != runs) {
+      runs = now;
+      last_end = Clock::now();
+    } else if (Clock::now() - last_end > kStuck) {
+      alarm.raise("no run has ended for " + std::to_string(kStuck.count()) + " s");
+    }
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (alarm.raised()) {
+    tell(line, loads, seconds, alarm.what(), file);
+    std::_Exit(kExitFault);  // threads may wait for the GPU for ever
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& load : loads) {
+    if (load->tally().runs == 0) alarm.raise("no run ended in time (" + load->spec().text + ")");
+  }
+  tell(line, loads, seconds, alarm.what(), file);
+  return alarm.raised() ? kExitFault : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs engines and sessions side by side and compares every output with that of a session alone."};
+  CommandLine line;
+  define(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;
+  }
+  try {
+    return run(line);
+  } catch (const UsageError& error) {
+    std::fprintf(stderr, "engine_stress: %s\n", error.what());
+    return kExitUsage;
+  } catch (const mobicuda::Error& error) {
+    std::fprintf(stderr, "engine_stress: %s\n", error.what());
+    if (error.code() == mobicuda::ErrorCode::device_unavailable) return kExitNoDevice;
+    return error.code() == mobicuda::ErrorCode::device_lost ? kExitFault : kExitUsage;  // of an engine being made
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "engine_stress: %s\n", error.what());
+    return kExitFault;
+  }
+}

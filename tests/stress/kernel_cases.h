@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stress/kernel_load.h"
+
+namespace mobicuda::stress {
+
+/// A kernel with variants.
+struct KernelFamily {
+  std::string name;
+  std::vector<std::string> variants;  ///< all of them
+  /// Every variant that this GPU runs, on a shape of the networks or one that has its borders; its name is that of the
+  /// family, a '/', and the variant's, and may go on behind a blank.
+  std::vector<KernelCase> cases;
+};
+
+std::vector<KernelFamily> kernel_families();
+
+}  // namespace mobicuda::stress
