@@ -16,7 +16,10 @@ STAGES = {
     "sanitize": ("tests/kernels/kernel_tests", "tests/engine/custom_engine_tests"),
     "accuracy": ("bench/bench_engine",),
     "bench": ("bench/bench_engine", "models/mobicuda_write_model", "tests/bench/outside_clock"),
+    "repeat": ("bench/bench_engine", "models/mobicuda_write_model"),
     "networks": ("bench/bench_engine", "models/mobicuda_write_model"),
+    "stress": ("tests/stress/engine_stress", "tests/stress/kernel_stress_tests", "bench/bench_engine",
+               "models/mobicuda_write_model"),
     "peers": ("models/mobicuda_write_model",),
 }
 OPTIONAL = ("tests/baselines/cudnn_tests",)  # a build without cuDNN has none

@@ -1,5 +1,15 @@
 """What must hold of the numbers that scripts/gpu_check records; each with the numbers that decide it."""
+import statistics
+
+import gpu_stress
 import network_check
+
+REPEATS = 5  # processes of the stage repeat
+
+
+def case_of(result):
+    """The name of a case of bench_engine: "custom fp16 batch 8"."""
+    return f"{result['impl']} {result['precision']} batch {result['batch']}"
 
 
 def rows(record, batches):
@@ -27,8 +37,10 @@ def rows(record, batches):
         clean = sum(r["exit"] == 0 for r in record["sanitizer"])
         add("compute-sanitizer, four tools", "0 reports", f"{clean} of {len(record['sanitizer'])} runs clean",
             clean == len(record["sanitizer"]))
+    gpu_stress.requirements(record, add)
     add_start(record, add)
     add_clock(record, add)
+    add_repeats(record, add)
     add_layers(record, add)
     return found
 
@@ -138,6 +150,20 @@ def add_clock(record, add):
         add(f"bench_engine against CUDA events around the library's call, custom {r['precision']} batch {r['batch']}",
             "within 2 %", f"{100 * off:+.2f} % ({1e3 * r['benchMs']:.1f} / {1e3 * r['outsideMs']:.1f} us)",
             abs(off) <= 0.02)
+        if "wallMs" in r:
+            off = r["benchMeanMs"] / r["wallMs"] - 1
+            add(f"bench_engine against the host's clock over runs in a row, custom {r['precision']} batch {r['batch']}",
+                "within 1 %", f"{100 * off:+.2f} % ({1e3 * r['benchMeanMs']:.1f} / {1e3 * r['wallMs']:.1f} us)",
+                abs(off) <= 0.01)
+
+
+def add_repeats(record, add):
+    repeats = record.get("repeat") or {"processes": 0, "cases": {}}
+    for case, medians in repeats["cases"].items():
+        middle = statistics.median(medians)
+        add(f"repeated: {case}", f"range over {REPEATS} processes",
+            f"{middle:.1f} us, {min(medians):.1f} to {max(medians):.1f} us ({100 * (max(medians) - min(medians)) / middle:.1f} %), "
+            f"{len(medians)} processes", len(medians) >= REPEATS)
 
 
 def add_layers(record, add):

@@ -1,9 +1,11 @@
-// Times the custom engine from outside, as a program that uses the library would: CUDA events on its own stream around
-// run_on_device(), its own buffers, nothing of bench_engine. scripts/gpu_check compares both clocks.
+// Times the custom engine from outside, as a program that uses the library would: its own stream and buffers, nothing
+// of bench_engine. First CUDA events around each run_on_device(); then, without any, the host's clock around many of
+// them. scripts/gpu_check compares all three.
 //
 //   outside_clock MODEL.onnx PRECISION BATCH SECONDS
 //
-// prints one line of JSON: the median time of a run, and of how many.
+// prints one line of JSON: by events the median time of a run and of how many, by the host's clock the mean and of how
+// many. Each takes SECONDS.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -70,6 +72,17 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
+  // Mean milliseconds of `runs` calls in a row by the host's clock, from an idle GPU to an idle GPU.
+  template <class Call>
+  double wall(Call call, std::int64_t runs) {
+    check(cudaStreamSynchronize(stream_));
+    const auto start = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < runs; ++i) call(stream_);
+    check(cudaStreamSynchronize(stream_));
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
+    return passed.count() / static_cast<double>(runs);
+  }
+
   // Milliseconds of each of kBurst calls that enqueue work on a stream.
   template <class Call>
   std::vector<double> burst(Call call) {
@@ -128,8 +141,11 @@ void measure(const std::string& model, const std::string& precision, std::int64_
   } while (Clock::now() < end);
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
-  std::cout << "{\"precision\": \"" << precision << "\", \"batch\": " << batch << ", \"medianMs\": " << *middle
-            << ", \"runs\": " << times.size() << "}\n";
+  const double median = *middle;
+  const auto wall_runs = std::max<std::int64_t>(kBurst, static_cast<std::int64_t>(seconds * 1000 / median));
+  const double wall = stopwatch.wall(call, wall_runs);
+  std::cout << "{\"precision\": \"" << precision << "\", \"batch\": " << batch << ", \"medianMs\": " << median
+            << ", \"runs\": " << times.size() << ", \"wallMs\": " << wall << ", \"wallRuns\": " << wall_runs << "}\n";
 }
 
 }  // namespace

@@ -83,7 +83,9 @@ def check_test(tree):
 
 
 def check_readme_tables(tree):
-    record = json.loads(next((SOURCE / "bench/results").glob("*.json")).read_text(encoding="utf-8"))
+    record = next(record for record in (json.loads(file.read_text(encoding="utf-8"))
+                                        for file in sorted((SOURCE / "bench/results").glob("*.json")))
+                  if "networks" in record)
     record.pop("options", None)
     record["networks"] = {name: network for name, network in record["networks"].items() if name != "resnet50"}
     graph = [{"network": "mobilenet_v2", "mode": "graph", "precision": "fp16", "batch": batch, "median_us": 400.0 + batch}
@@ -97,6 +99,9 @@ def check_readme_tables(tree):
     results = tree.root / "bench/results/gpu.json"
     before = "before\n<!-- results:begin -->\n<!-- results:end -->\nafter\n"
     write(results, json.dumps(record))
+    # Newer, but without times: it is named, and no more.
+    write(tree.root / "bench/results/other.json", json.dumps({"gpu": "Other GPU", "date": "2999-12-31",
+                                                              "stages": {"stress": "2999-12-31"}}))
     write(readme, before)
     write(tree.root / "models/zoo/networks.cpp", (SOURCE / "models/zoo/networks.cpp").read_text(encoding="utf-8"))
     for arguments, exit_code, expected in ((["--help"], 0, "usage: "), (["--nonsense"], 2, "--nonsense"),
@@ -110,6 +115,7 @@ def check_readme_tables(tree):
     row = next(row for row in graph if row["batch"] == 1)
     expect(f"| {row['median_us']:,.0f} µs (" in written and "1,000,000 µs" not in written, written)
     expect("Empty: not measured" in written, written)
+    expect("Other GPU, 2999-12-31 ([bench/results/other.json](bench/results/other.json)): `stress`." in written, written)
     absent = next(line for line in written.splitlines() if line.startswith("Not in this record: "))
     expect("`resnet50`" in absent and "`vgg16`" not in absent, absent)
     expect("not all of it: `sanitize` (stages of" in written, written)
@@ -144,6 +150,7 @@ def check_gpu_check(tree):
     expect(record["options"] == {"commandLine": ["bench_engine", "--json", "bench.json", "--batch", "1,8"],
                                  "durationS": 0.5, "infStreams": 3}, record)
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
+    check_stress(tree, check)
     check_networks(check)
     check_peers(check)
     check_usage(tree)
@@ -162,6 +169,84 @@ def check_usage(tree):
            f"{code}\n{text}")
 
 
+STRESS_STUB = """#!/usr/bin/env python3
+import json, pathlib, sys, time
+engines = [word for word in sys.argv[1:] if "network=" in word]
+seconds, seed, json_file = (sys.argv[sys.argv.index(flag) + 1] for flag in ("--seconds", "--seed", "--json"))
+faulty = "faulty" in sys.argv[0] and "sessions=8" in " ".join(engines)
+if not faulty and "faulty" in sys.argv[0]:
+    time.sleep(60)  # to be ended
+if "absent" in sys.argv[0]:
+    sys.exit(127)
+result = dict(seconds=float(seconds), fault="device_lost" if faulty else "",
+              engines=[dict(engine=engine, runs=5, pictures=9, wrong=0) for engine in engines])
+pathlib.Path(json_file).write_text(json.dumps(result))
+sys.exit(1 if faulty else 0)
+"""
+
+
+def check_stress(tree, check):
+    """Parts and requirements of the stage, with stubs for its programs."""
+    import gpu_stress
+    for folder in ("", "faulty/", "absent/"):
+        write(tree.root / folder / gpu_stress.ENGINES, STRESS_STUB, executable=True)
+    write(tree.root / gpu_stress.KERNELS, "#!/bin/sh\necho All tests passed\n", executable=True)
+    gpu_stress.gpus = lambda: ["0", "1"]
+    check.arguments.stress_seconds = 3
+    check.arguments.stress_kernel_seconds = 0.1
+    check.arguments.stress_beside = 8
+    check.arguments.timeout = 60
+    check.arguments.missing = False
+    check.arguments.before = None
+    check.arguments.time_limit = None
+    gpu_stress.SCENARIO_SECONDS = gpu_stress.REPORT_SECONDS = 0.5
+    gpu_stress.REPORTED = gpu_stress.REPORTED[:2]
+    stress = gpu_stress.Stress(check)
+
+    def rows():
+        found = []
+        gpu_stress.requirements(check.record, lambda *row: found.append(row))
+        return {name: (measured, met) for name, _, measured, met in found}
+
+    stress.mixed()
+    mixed = next(iter(rows().values()))
+    expect(not mixed[1] and "0 faults, 0 wrong" in mixed[0] and "resnet50 fp32 0" not in mixed[0], mixed)
+    check.record["stress"]["mixed"][0]["seconds"] = 900
+    expect(next(iter(rows().values()))[1], rows())
+    check.record["stress"]["mixed"][0]["processes"][0]["engines"][0]["wrong"] = 1
+    expect(not next(iter(rows().values()))[1], "a wrong output counts as right")
+    stress.kernels()
+    stress.reports()
+    check.arguments.time_limit = 1
+    check.record["stress"].pop("reports")
+    stress.reports()
+    expect(not check.record["stress"]["reports"], "a report is started that cannot end in time")
+    check.arguments.time_limit = None
+    stress.reports()
+    expect(len(rows()) == 4 and all(met for _, met in list(rows().values())[1:]), rows())
+    del check.record["stress"]["reports"][f"{gpu_stress.REPORTED[0][0]}, seed 2"]
+    expect([met for _, met in list(rows().values())[2:]] == [False, True], rows())
+    check.arguments.before = tree.root / "faulty"
+    stress.times = lambda folder: {"fp16 batch 1": [[100, 101, 99], [102, 99, 101]], "fp32 batch 8": [[10, 10], [10.2, 10.3]]}
+    stress.before()
+    fault, times = list(rows().values())[-2:]
+    expect(fault[1] and fault[0].startswith("in 10 of 10"), fault)
+    expect(not times[1] and "+2.50 % (fp32 batch 8)" in times[0], times)
+    check.arguments.before = tree.root / "absent"
+    stress.before()
+    fault = list(rows().values())[-2]
+    expect(not fault[1] and fault[0].startswith("in 0 of 10"), fault)
+    expect(not check.failures, check.failures)
+    # A part that did not run leaves the stage open.
+    check.arguments.stress = []
+    for record, unfinished in (({}, True), ({"mixed": [1], "kernels": {"exit": 0}}, False),
+                               ({"mixed": [1], "kernels": {"exit": 0}, "reports": {"some, seed 1": {}}}, True)):
+        check.record["stress"], check.unfinished = record, []
+        gpu_stress.run(check)
+        expect(("stress" in check.unfinished) == unfinished, record)
+    check.record["stress"], check.unfinished = {}, []
+
+
 def check_networks(check):
     """--missing and --time-limit: what is measured, what is kept, and what is left to a later call."""
     network_check = importlib.import_module("network_check")
@@ -169,7 +254,7 @@ def check_networks(check):
     network_check.expected_seconds = {"a": 10, "b": 1e6, "c": 10}.get
     network_check.measure = lambda _, name, model: {"results": [], "refused": {}, "name": name}
     check.run = lambda *_: (0, "")
-    check.out.mkdir(parents=True)
+    check.out.mkdir(parents=True, exist_ok=True)
     check.arguments.networks = None
     for missing, limit, expected, whole in ((False, 1000, ["a", "c"], False), (True, None, ["a", "b", "c"], True)):
         check.arguments.missing, check.arguments.time_limit = missing, limit
