@@ -78,11 +78,12 @@ def check_tensorrt(folder):
 
 
 def check_absent(folder):
-    for name in ("onnxruntime", "torch"):
+    for name in ("onnxruntime", "torch", "jax"):
         (folder / f"{name}.py").write_text(f"raise ImportError('no', name='{name}')\n")
     (folder / "onnx.py").write_text(ONNX)
     documents = []
-    for script, options in (("onnxruntime_peer", ["--model", folder / "onnx.py"]), ("pytorch", [])):
+    for script, options in (("onnxruntime_peer", ["--model", folder / "onnx.py"]), ("pytorch", []),
+                            ("jax_peer", ["--model", folder / "onnx.py"])):
         out = folder / f"{script}.json"
         code, output = run(folder, peers / f"{script}.py", *options, "--json", out)
         document = json.loads(out.read_text())
@@ -91,6 +92,7 @@ def check_absent(folder):
     done = subprocess.run([bench_engine, "report", report, "--peers", ",".join(documents)], capture_output=True, text=True,
                           check=True)
     assert "absent: ONNX Runtime: onnxruntime is not installed" in done.stdout, done.stdout
+    assert "absent: JAX: jax is not installed" in done.stdout, done.stdout
     assert "absent: PyTorch: PyTorch is not installed" in done.stdout, done.stdout
 
 

@@ -90,7 +90,8 @@ def check_readme_tables(tree):
     record["networks"] = {name: network for name, network in record["networks"].items() if name != "resnet50"}
     graph = [{"network": "mobilenet_v2", "mode": "graph", "precision": "fp16", "batch": batch, "median_us": 400.0 + batch}
              for batch in (1, 8, 32)]
-    record["peers"] = {"pytorch": {"results": graph + [{**row, "mode": "compile"} for row in graph if row["batch"] != 8]}}
+    absent = {"results": [], "absent": [{"mode": "", "reason": "none"}]}
+    record["peers"] = {"tensorrt": absent, "onnxruntime": {"results": [], "absent": [{"mode": "cuda-graph"}]}, "pytorch": {"results": graph + [{**row, "mode": "compile"} for row in graph if row["batch"] != 8]}}
     record["requirements"] = [{"name": "stage bench of scripts/gpu_check", "met": True},
                               {"name": "stage sanitize of scripts/gpu_check", "met": False}]
     # Another network at the same batches must not take MobileNetV2's place.
@@ -115,6 +116,7 @@ def check_readme_tables(tree):
     row = next(row for row in graph if row["batch"] == 1)
     expect(f"| {row['median_us']:,.0f} µs (" in written and "1,000,000 µs" not in written, written)
     expect("Empty: not measured" in written, written)
+    expect("without figures here: ONNX Runtime on CUDA, TensorRT.\n" in written, written)
     expect("Other GPU, 2999-12-31 ([bench/results/other.json](bench/results/other.json)): `stress`." in written, written)
     absent = next(line for line in written.splitlines() if line.startswith("Not in this record: "))
     expect("`resnet50`" in absent and "`vgg16`" not in absent, absent)
@@ -293,14 +295,14 @@ def check_peers(check):
     check.peer = peer
     everything = list(network_check.TORCHVISION)
     without = [name for name in everything if name not in broken]
-    mobilenet = [(script, ["mobilenet_v2"]) for script in ("pytorch", "onnxruntime_peer", "tensorrt_peer")]
+    mobilenet = [(script, ["mobilenet_v2"]) for script in ("pytorch", "onnxruntime_peer", "jax_peer", "tensorrt_peer")]
     expect(measure(None, False) == (mobilenet + [("pytorch", everything)], without, ["resnet152"]), asked)
     expect(measure(["vgg16", "lenet"], False) == (mobilenet + [("pytorch", ["vgg16"])], without, ["resnet152"]), asked)
     broken.clear()
     expect(measure(None, True) == ([("pytorch", ["resnet152"])], everything, []), asked)
     expect(measure(None, True) == ([], everything, []), asked)
     check.record["peers"]["tensorrt"]["results"] = []  # absent at that time
-    expect(measure(["lenet"], True) == (mobilenet[2:], everything, []), asked)
+    expect(measure(["lenet"], True) == (mobilenet[3:], everything, []), asked)
 
 
 def module_of(tree, name):
@@ -314,7 +316,7 @@ def check_gpu_pack(tree):
     write_sources(tree)
     build, folder = tree.root / "build", tree.root / "pack"
     programs = module_of(tree, "gpu_programs")
-    wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8") for script in ("gpu_check", "network_check.py"))
+    wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8") for script in ("gpu_check", "gpu_stress.py", "network_check.py"))
     named = set(re.findall(r'"((?:tests|bench|models)/[a-z_/]+_[a-z]+)"', wanted))
     everything = programs.programs_of(programs.STAGES)
     expect(named and named <= set(everything), f"{named} against {everything}")
