@@ -109,7 +109,7 @@ class Pauses {
  public:
   Pauses(Random& random, int longest_us) : random_(random), longest_us_(longest_us) {}
 
-  /// Between two calls of every fourth run.
+  /// Between two calls, one time in four.
   void next() {
     if (longest_us_ == 0 || below(random_, 4) != 0) return;
     std::this_thread::sleep_for(std::chrono::microseconds(below(random_, longest_us_ + 1)));
@@ -251,6 +251,7 @@ void EngineLoad::run(int thread, Clock::time_point end, Alarm& alarm) {
       n = batches[static_cast<std::size_t>(below(random, std::ssize(batches)))];
       const std::int64_t first = below(random, expected_->pictures() - n + 1);
       const Calls calls = spec_.calls == Calls::Any ? caller.any(random) : spec_.calls;
+      pauses.next();
       const std::string wrong = expected_->compare(n, first, caller.run(calls, n, first));
       ++tally_.runs;
       tally_.pictures += n;

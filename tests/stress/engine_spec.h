@@ -24,7 +24,7 @@ enum class Batches : std::uint8_t {
 
 /// How a thread calls its session.
 enum class Calls : std::uint8_t {
-  Staged,  ///< staged_input() or staged_pictures(), enqueue_staged(), synchronize(), with pauses between them
+  Staged,  ///< staged_input() or staged_pictures(), enqueue_staged(), synchronize()
   Host,    ///< run()
   Device,  ///< run_on_device(), on a stream of the thread
   Any,     ///< one of these, at random

@@ -51,8 +51,7 @@ void define(CLI::App& app, CommandLine& line) {
         return std::isfinite(std::stod(text)) ? "" : "must be a number, got " + text;
       });
   app.add_option("--seed", line.conditions.seed, "Of inputs, batches and pauses");
-  app.add_option("--maxPause", line.conditions.max_pause_us,
-                 "Longest pause between the calls of a staged run, microseconds, 0: none")
+  app.add_option("--maxPause", line.conditions.max_pause_us, "Longest pause between host calls, microseconds, 0: none")
       ->check(CLI::Range(0, 1000000));
   app.add_option("--json", line.json, "File to write what ran to");
   app.footer(
