@@ -13,6 +13,7 @@ The stage has run when mixed and kernels have, and no report lacks a seed where 
 import concurrent.futures
 import json
 import os
+import signal
 import statistics
 import subprocess
 import threading
@@ -127,6 +128,8 @@ class Stress:
             process.kill()
             code = process.wait()
             late = f"did not end within {seconds + TIMEOUT:.0f} s"
+        if code == -signal.SIGINT:
+            self.stop.set()  # it may know of Ctrl-C before this program does
         log.close()
         said = json_file.with_suffix(".log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
         text = json_file.read_text(encoding="utf-8") if json_file.exists() else ""  # empty until the load ends
