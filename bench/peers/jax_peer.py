@@ -34,11 +34,7 @@ def parse_arguments():
     parser.add_argument("--network", help="its name in the document, default mobilenet_v2", default="mobilenet_v2")
     parser.add_argument("--cpu", action="store_true", help="on the CPU, fp32 only: to try the script")
     peer.add_common_options(parser, PRECISIONS, [1, 8, 32, 128, 256])
-    arguments = parser.parse_args()
-    if arguments.runs < peer.LEAST_RUNS:
-        parser.error(f"--runs must be at least {peer.LEAST_RUNS}")
-    if not arguments.model.is_file():
-        parser.error(f"--model: no such file: {arguments.model}")
+    arguments = peer.parse(parser)
     if arguments.cpu:
         arguments.precisions = ["fp32"]
     return arguments

@@ -36,11 +36,7 @@ def parse_arguments():
     parser.add_argument("--cpu-batches", type=peer.list_of(int), default=[1, 8, 32], help="of mode cpu, default 1,8,32")
     parser.add_argument("--seconds", type=float, default=5, help="mode cpu ends after so long, whatever --runs; default 5")
     peer.add_common_options(parser, PRECISIONS, [1, 8, 32, 128, 256])
-    arguments = parser.parse_args()
-    if arguments.runs < peer.LEAST_RUNS:
-        parser.error(f"--runs must be at least {peer.LEAST_RUNS}")
-    if not arguments.model.is_file():
-        parser.error(f"--model: no such file: {arguments.model}")
+    arguments = peer.parse(parser)
     return arguments
 
 

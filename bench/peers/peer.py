@@ -118,6 +118,17 @@ def shape_for(extents, batch):
     return [batch, *extents[1:]]
 
 
+def parse(parser):
+    """The arguments, with what the scripts share checked."""
+    arguments = parser.parse_args()
+    if arguments.runs < LEAST_RUNS:
+        parser.error(f"--runs must be at least {LEAST_RUNS}")
+    model = getattr(arguments, "model", None)
+    if model is not None and not model.is_file():
+        parser.error(f"--model: no such file: {model}")
+    return arguments
+
+
 def add_common_options(parser, precisions, default_batches):
     parser.add_argument("--precisions", type=list_of(str, precisions), default=list(precisions),
                         help=f"default {','.join(precisions)}")

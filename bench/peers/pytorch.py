@@ -62,9 +62,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=5, help="a configuration on the CPU ends after so long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="write the results there")
-    arguments = parser.parse_args()
-    if arguments.runs < peer.LEAST_RUNS:
-        parser.error(f"--runs must be at least {peer.LEAST_RUNS}")
+    arguments = peer.parse(parser)
     if arguments.cpu:
         arguments.modes = arguments.modes or list(CPU_MODES)
         if set(arguments.modes) - set(CPU_MODES):

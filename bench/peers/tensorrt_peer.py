@@ -31,11 +31,7 @@ def parse_arguments():
     parser.add_argument("--trtexec", help=f"the program, default that of the PATH, else {' or '.join(PLACES)}")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one configuration, default 300")
     peer.add_common_options(parser, PRECISIONS, [1, 8, 32, 128, 256])
-    arguments = parser.parse_args()
-    if arguments.runs < peer.LEAST_RUNS:
-        parser.error(f"--runs must be at least {peer.LEAST_RUNS}")
-    if not arguments.model.is_file():
-        parser.error(f"--model: no such file: {arguments.model}")
+    arguments = peer.parse(parser)
     if arguments.trtexec and not shutil.which(arguments.trtexec):
         parser.error(f"--trtexec: no such program: {arguments.trtexec}")
     return arguments
