@@ -2,7 +2,7 @@
 
 Parts, of which a call may run some (--stress):
   mixed    scenarios of two processes with several engines and sessions each, one after the other, on every GPU that there
-           is, until --stress-seconds have passed; their times add up over the calls
+           is, until --stress-seconds have passed or one had a fault; their times add up over the calls
   kernels  each variant of each family of kernels, and each family, by itself and beside all kernels; on one GPU
   reports  what a user saw fail or not fail, as reported: REPORTED. With --time-limit none is started that would not end
            before, and --missing runs the rest
@@ -185,6 +185,8 @@ class Stress:
                     done.append(run)
                     self.tell(f"gpu {gpu}: {run['scenario']}", run["processes"])
                     self.check.save()
+                if any(process["fault"] for process in run["processes"]):
+                    return  # more of the same says no more, and a program that cannot run would be started for ever
 
         self.on_each(places, work)
 
