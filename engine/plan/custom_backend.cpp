@@ -1,10 +1,15 @@
 #include <mobicuda/custom_backend.h>
 
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include <mobicuda/saved_engine.h>
 
+#include "plan/confirm_choices.h"
+#include "plan/layer_chooser.h"
 #include "plan/lower.h"
+#include "plan/network_timer.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda {
@@ -40,8 +45,25 @@ class CustomBackend final : public Backend {
     const TensorDesc input = input_desc(graph, options);
     select_device(options.device);
     const GpuTraits gpu{compute_capability(options.device), multiprocessors(options.device)};
-    CudaPlan plan = lower(graph, options, gpu, saved);
+    CudaPlan plan = saved != nullptr ? lower(graph, options, gpu, *saved) : lower_chosen(graph, options, gpu, input);
     return std::make_shared<CudaEngine>("custom", options, input, graph.output_desc(), std::move(plan));
+  }
+
+  static CudaPlan lower_chosen(const Graph& graph, const EngineOptions& options, GpuTraits gpu,
+                               const TensorDesc& input) {
+    if (options.timing_cache.empty()) return lower(graph, options, gpu);
+    return lower(graph, options, gpu, choices_by_time(graph, options, gpu, input));
+  }
+
+  static std::vector<SavedChoice> choices_by_time(const Graph& graph, const EngineOptions& options, GpuTraits gpu,
+                                                  const TensorDesc& input) {
+    ChosenLayers layers = choose_layers(graph, options, gpu);
+    TimingCache cache(options.timing_cache);
+    const TimedNetwork network{machine_fields(options, gpu), print(graph), options.max_batch,
+                               options.picture_input.has_value()};
+    NetworkComparison compare(graph, options, gpu, input);
+    return confirm_choices(cache, network, std::move(layers), options.require_timing_cache, options.log,
+                           std::ref(compare));
   }
 };
 

@@ -17,15 +17,6 @@ namespace {
 
 using namespace kernels;
 
-// What measures and remembers differently from GPU to GPU and from version to version.
-std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
-  cudaDeviceProp properties{};
-  cuda_check(cudaGetDeviceProperties(&properties, options.device), "asking for the GPU's name");
-  return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + "|" +
-         std::string(to_string(options.precision)) + "|" +
-         (options.programmatic_launch ? "programmatic" : "one by one");
-}
-
 std::string each_gets(double count, const char* what, const GpuTraits& gpu) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "rule: %.3g %s for each multiprocessor", count / gpu.multiprocessors, what);
@@ -89,7 +80,34 @@ std::string names_of(const std::vector<TimedKernel>& kernels) {
   return text;
 }
 
+// `variants` are the first candidates.
+template <class Variant>
+std::optional<Rival<Variant>> rival_of(const TimedAnswer& answer, const std::vector<Variant>& variants) {
+  if (!answer.rival) return std::nullopt;
+  return Rival<Variant>{variants.at(answer.rival->candidate), answer.rival->reason};
+}
+
+// `variants` are the first candidates; the one behind them is another form.
+template <class Variant>
+Chosen<std::optional<Variant>> variant_or_none(const TimedAnswer& answer, const std::vector<Variant>& variants) {
+  if (answer.candidate == variants.size()) return {std::nullopt, answer.reason};
+  Chosen<std::optional<Variant>> chosen{variants[answer.candidate], answer.reason};
+  if (const auto rival = rival_of(answer, variants)) {
+    chosen.rival = Rival<std::optional<Variant>>{rival->variant, rival->reason};
+  }
+  return chosen;
+}
+
 }  // namespace
+
+// What measures and remembers differently from GPU to GPU and from version to version.
+std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
+  cudaDeviceProp properties{};
+  cuda_check(cudaGetDeviceProperties(&properties, options.device), "asking for the GPU's name");
+  return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + "|" +
+         std::string(to_string(options.precision)) + "|" +
+         (options.programmatic_launch ? "programmatic" : "one by one");
+}
 
 LayerChooser::LayerChooser(const EngineOptions& options, GpuTraits gpu)
     : options_(options), gpu_(gpu), rule_(gpu, options.kernel_variants) {
@@ -106,11 +124,12 @@ bool LayerChooser::named(std::initializer_list<const char*> kernels) const {
 }
 
 TimedAnswer LayerChooser::fastest(const std::string& layer, const std::string& shape,
-                                  const std::vector<Kernels>& candidates, std::size_t expected, double margin) {
+                                  const std::vector<Kernels>& candidates, std::size_t expected,
+                                  std::size_t exchangeable, double margin) {
   std::vector<std::string> names;
   for (const Kernels& kernels : candidates) names.push_back(names_of(kernels));
   ++asked_;
-  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected, margin},
+  return choose_fastest(*cache_, {layer, machine_ + "|" + shape, names, expected, margin, exchangeable},
                         options_.require_timing_cache, [&](std::size_t candidate, double give_up_us) {
                           if (!timer_) timer_ = std::make_unique<BlockTimer>(options_.programmatic_launch);
                           return timer_->microseconds(candidates[candidate], give_up_us);
@@ -126,8 +145,9 @@ auto LayerChooser::choose_kernel(const char* kernel, const std::string& layer, c
   const auto variants = supported(params, gpu_);
   std::vector<Kernels> candidates;
   for (const Variant variant : variants) candidates.push_back({timed(variant, params)});
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position_of(expected, variants));
-  return Chosen<Variant>{variants[answer.candidate], std::move(answer.reason)};
+  const TimedAnswer answer =
+      fastest(layer, timed_shape(params), candidates, position_of(expected, variants), candidates.size());
+  return Chosen<Variant>{variants[answer.candidate], answer.reason, rival_of(answer, variants)};
 }
 
 Chosen<GemmVariant> LayerChooser::choose(const std::string& layer, const GemmParams& params) {
@@ -147,7 +167,7 @@ PointwiseKernel LayerChooser::pointwise(const std::string& layer, const GemmPara
   if (!cache_ || expected == PointwiseKernel::Gemm || named({"pointwise"})) return expected;
   const std::vector<Kernels> candidates{{timed(choose(layer, gemm).variant, gemm)},
                                         {timed(choose(layer, conv2d).variant, conv2d)}};
-  const std::size_t fast = fastest(layer, timed_shape(conv2d), candidates, 1).candidate;
+  const std::size_t fast = fastest(layer, timed_shape(conv2d), candidates, 1, 0).candidate;
   return fast == 0 ? PointwiseKernel::Gemm : PointwiseKernel::Conv2d;
 }
 
@@ -158,9 +178,9 @@ Chosen<GemmVariant> LayerChooser::project_behind(const Kernels& before, const st
   const auto variants = supported(project, gpu_);
   std::vector<Kernels> candidates;
   for (const auto variant : variants) candidates.emplace_back(before).push_back(timed(variant, project));
-  TimedAnswer answer =
-      fastest(layer, timed_shape(block), candidates, position_of(rule_.gemm(project), variants), kMarginInPlace);
-  return {variants[answer.candidate], std::move(answer.reason)};
+  const TimedAnswer answer = fastest(layer, timed_shape(block), candidates, position_of(rule_.gemm(project), variants),
+                                     candidates.size(), kMarginInPlace);
+  return {variants[answer.candidate], answer.reason, rival_of(answer, variants)};
 }
 
 LayerChooser::Layers LayerChooser::layers_of(const std::string& layer, const InvertedResidualParams& block) {
@@ -199,11 +219,8 @@ ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidual
     blocks.push_back(std::move(block));
     candidates.push_back(std::move(kernels));
   };
-  if (may_fuse) {
-    for (const auto variant : supported(params, gpu_)) {
-      add({BlockForm::Fused, variant, {}, {}, {}}, {timed(variant, params)});
-    }
-  }
+  const auto fused = may_fuse ? supported(params, gpu_) : std::vector<InvertedResidualVariant>();
+  for (const auto variant : fused) add({BlockForm::Fused, variant, {}, {}, {}}, {timed(variant, params)});
   const Layers layers = layers_of(layer, params);
   if (const auto variants =
           expand_depthwise == nullptr ? std::vector<ExpandDepthwiseVariant>() : supported(*expand_depthwise, gpu_);
@@ -211,17 +228,20 @@ ChosenBlock LayerChooser::block(const std::string& layer, const InvertedResidual
     std::vector<Kernels> pairs;
     for (const auto variant : variants) pairs.push_back({timed(variant, *expand_depthwise), layers.kernels.back()});
     const std::size_t by_rule = position_of(rule_.expand_depthwise(*expand_depthwise), variants);
-    const auto variant = variants[fastest(layer, timed_shape(params), pairs, by_rule, kMarginInPlace).candidate];
-    Kernels kernels{timed(variant, *expand_depthwise)};
-    const auto project = project_behind(kernels, layer, params);
-    kernels.push_back(timed(project.variant, project_layer(params)));
-    add({BlockForm::ExpandDepthwise, {}, variant, project, {}}, std::move(kernels));
+    const TimedAnswer pair = fastest(layer, timed_shape(params), pairs, by_rule, pairs.size(), kMarginInPlace);
+    ChosenBlock block{BlockForm::ExpandDepthwise, {}, variants[pair.candidate], {}, {}};
+    if (const auto rival = rival_of(pair, variants)) block.expand_depthwise_rival = rival->variant;
+    Kernels kernels{timed(block.expand_depthwise, *expand_depthwise)};
+    block.project = project_behind(kernels, layer, params);
+    kernels.push_back(timed(block.project->variant, project_layer(params)));
+    add(std::move(block), std::move(kernels));
   }
   add({BlockForm::Layers, {}, {}, layers.project, expected.reason}, layers.kernels);
   if (blocks.size() == 1) return blocks.front();
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
+  const TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position, fused.size());
   ChosenBlock chosen = blocks[answer.candidate];
-  chosen.reason = std::move(answer.reason);
+  chosen.reason = answer.reason;
+  chosen.fused_rival = rival_of(answer, fused);
   return chosen;
 }
 
@@ -244,9 +264,7 @@ Chosen<std::optional<StemBlockVariant>> LayerChooser::stem_block(const std::stri
     for (TimedKernel& kernel : layers_of(layer, second).kernels) apart.push_back(std::move(kernel));
   }
   const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
-  if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
-  return {variants[answer.candidate], std::move(answer.reason)};
+  return variant_or_none(fastest(layer, timed_shape(params), candidates, position, variants.size()), variants);
 }
 
 Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const std::string& layer,
@@ -264,9 +282,7 @@ Chosen<std::optional<PointwisePoolVariant>> LayerChooser::pointwise_pool(const s
   const GemmParams pointwise = pointwise_layer(params);
   candidates.push_back({timed(choose(layer, pointwise).variant, pointwise), timed(pool_layer(params))});
   const std::size_t position = expected ? position_of(*expected, variants) : variants.size();
-  TimedAnswer answer = fastest(layer, timed_shape(params), candidates, position);
-  if (answer.candidate == variants.size()) return {std::nullopt, std::move(answer.reason)};
-  return {variants[answer.candidate], std::move(answer.reason)};
+  return variant_or_none(fastest(layer, timed_shape(params), candidates, position, variants.size()), variants);
 }
 
 Chosen<std::optional<SqueezeExciteVariant>> LayerChooser::squeeze_excite(const SqueezeExciteParams& params) const {

@@ -15,9 +15,16 @@
 namespace mobicuda {
 
 template <class Variant>
+struct Rival {
+  Variant variant{};
+  std::string reason;  ///< LayerInfo::reason, should it take the chosen one's place
+};
+
+template <class Variant>
 struct Chosen {
   Variant variant{};
-  std::string reason;  ///< LayerInfo::reason
+  std::string reason;                     ///< LayerInfo::reason
+  std::optional<Rival<Variant>> rival{};  ///< TimedAnswer::rival
 };
 
 struct ChosenBlock {
@@ -26,7 +33,13 @@ struct ChosenBlock {
   kernels::ExpandDepthwiseVariant expand_depthwise{};     ///< of BlockForm::ExpandDepthwise
   std::optional<Chosen<kernels::GemmVariant>> project{};  ///< of the other forms, where it was chosen with the block
   std::string reason;
+  std::optional<Rival<kernels::InvertedResidualVariant>> fused_rival{};     ///< of BlockForm::Fused
+  std::optional<kernels::ExpandDepthwiseVariant> expand_depthwise_rival{};  ///< of BlockForm::ExpandDepthwise
 };
+
+/// The first fields of a line in a timing cache: GPU, its multiprocessors, version of the library, precision, way of
+/// launching.
+std::string machine_fields(const EngineOptions& options, GpuTraits gpu);
 
 /// Decides how each layer runs and says why: by name where the user gave one, by measured time where there is a timing
 /// cache, else by VariantChooser's rule. `layer` is the name that messages use.
@@ -82,7 +95,7 @@ class LayerChooser {
   };
   Layers layers_of(const std::string& layer, const kernels::InvertedResidualParams& block);
   TimedAnswer fastest(const std::string& layer, const std::string& shape, const std::vector<Kernels>& candidates,
-                      std::size_t expected, double margin = kMargin);
+                      std::size_t expected, std::size_t exchangeable, double margin = kMargin);
   ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
                             const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 

@@ -15,7 +15,7 @@ kernels::Activation as_kernel_activation(const Activation& activation) {
   return kernels::Activation(static_cast<kernels::ActivationKind>(activation.kind), activation.alpha);
 }
 
-CudaPlan Lowering::run() {
+void Lowering::lower_nodes() {
   pictures_ = options_.picture_input.has_value();
   const std::int64_t input_bytes =
       pictures_ ? shape(graph_.input()).elements() : picture_bytes(graph_.input(), Elem::F32);
@@ -33,11 +33,21 @@ CudaPlan Lowering::run() {
     if (plan_.steps.size() > before) show(node.output);
   }
   chooser_.finish();
+}
+
+CudaPlan Lowering::run() {
+  lower_nodes();
   write_output();
   place_buffers();
   upload_weights();
   keep_recipe();
   return std::move(plan_);
+}
+
+ChosenLayers Lowering::choose_layers() {
+  packs_ = false;
+  lower_nodes();
+  return std::move(chooser_).take();
 }
 
 void Lowering::lower_node(const Node& node) {
@@ -231,10 +241,26 @@ void Lowering::require_half_range(const Node& node, ValueId weight) const {
   }
 }
 
+std::int64_t Lowering::skip(std::int64_t bytes) {
+  const std::int64_t offset = skipped_;
+  skipped_ += (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;  // as WeightBlob::add
+  return offset;
+}
+
+std::shared_ptr<const DeviceBuffer> Lowering::weights_on_device() const {
+  if (source_.saved != nullptr) return upload(source_.saved->weights.span());
+  if (packs_) return blob_.upload();
+  if (source_.weights->bytes() != skipped_) {
+    throw Error(ErrorCode::internal, "packed weights",
+                "have " + std::to_string(source_.weights->bytes()) + " bytes, should have " + std::to_string(skipped_));
+  }
+  return source_.weights;
+}
+
 void Lowering::upload_weights() {
   if (replay_) replay_->finish();
   const auto start = std::chrono::steady_clock::now();
-  plan_.weights = saved_ != nullptr ? upload(saved_->weights.span()) : blob_.upload();
+  plan_.weights = weights_on_device();
   plan_.upload_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   *weights_ = static_cast<const std::byte*>(plan_.weights->data());
   plan_.weight_bytes = plan_.weights->bytes();
@@ -242,8 +268,8 @@ void Lowering::upload_weights() {
 }
 
 void Lowering::keep_recipe() {
-  SavedEngine recipe{"custom", {}, options_, saved_ != nullptr ? graph_ : without_constants(graph_), {}, {}, {}};
-  recipe.choices = std::move(chooser_).take();
+  SavedEngine recipe{"custom", {}, options_, source_.saved != nullptr ? graph_ : without_constants(graph_), {}, {}, {}};
+  recipe.choices = std::move(chooser_).take().choices;
   recipe.pieces = std::move(pieces_);
   plan_.recipe = std::make_shared<const SavedEngine>(std::move(recipe));
 }

@@ -57,21 +57,31 @@ std::optional<kernels::TransposeParams> transpose_params(const Shape& x, const T
 /// How `node` multiplies, for one picture.
 kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op);
 
-/// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer.
+/// What a network is lowered with, where it is not made now. All of it null: choices are made, weights are packed.
+struct LoweringSource {
+  const std::vector<SavedChoice>* choices = nullptr;
+  const SavedEngine* saved = nullptr;           ///< its packed weights
+  std::shared_ptr<const DeviceBuffer> weights;  ///< packed in the same order, of the same sizes, on the device
+};
+
+/// Builds the plan node by node. Values are mapped to buffers; a Reshape only renames its input's buffer. One of run()
+/// and choose_layers() is called, once.
 class Lowering {
  public:
-  /// With the choices and packed weights of `saved` where it is not null.
-  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const SavedEngine* saved)
+  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu, LoweringSource source)
       : graph_(graph),
         options_(options),
-        saved_(saved),
-        chooser_(options, gpu, saved),
+        source_(std::move(source)),
+        chooser_(options, gpu, source_.choices),
+        packs_(source_.saved == nullptr && source_.weights == nullptr),
         elem_(elem_of(options.precision)),
         storage_(graph.values().size()) {
-    if (saved != nullptr) replay_.emplace(*saved);
+    if (source_.saved != nullptr) replay_.emplace(*source_.saved);
   }
 
   CudaPlan run();
+  /// Only the choices: packs no weights, and leaves the device's memory as it is.
+  ChosenLayers choose_layers();
 
  private:
   struct Storage {
@@ -102,6 +112,9 @@ class Lowering {
     std::int64_t offset = -1;
     std::int64_t bytes = 0;
   };
+
+  /// Makes all choices and steps.
+  void lower_nodes();
 
   // ---- values and buffers ----
 
@@ -177,6 +190,7 @@ class Lowering {
   Packed pack_bytes(std::int64_t bytes, Fill&& fill) {
     pieces_.push_back(bytes);
     if (replay_) return {replay_->next(bytes), bytes};
+    if (!packs_) return {skip(bytes), bytes};
     std::byte* host = nullptr;
     const std::int64_t offset = blob_.add(bytes, &host);
     fill(host);
@@ -196,6 +210,9 @@ class Lowering {
 
   void require_half_range(const Node& node, ValueId weight) const;
 
+  /// Where a piece lies that is packed already.
+  std::int64_t skip(std::int64_t bytes);
+  std::shared_ptr<const DeviceBuffer> weights_on_device() const;
   void upload_weights();
   void keep_recipe();
 
@@ -337,9 +354,11 @@ class Lowering {
 
   const Graph& graph_;
   const EngineOptions& options_;
-  const SavedEngine* saved_;
+  LoweringSource source_;
   std::optional<WeightReplay> replay_;
   RecordedChoices chooser_;
+  bool packs_;
+  std::int64_t skipped_ = 0;  ///< bytes of weights that are not packed, where that is
   Elem elem_;
   std::vector<Storage> storage_;
   Storage input_;          ///< the caller's floats or bytes; or floats made of these

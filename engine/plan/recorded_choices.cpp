@@ -31,13 +31,13 @@ void RecordedChoices::refuse(const std::string& layer, const std::string& why) c
 }
 
 const SavedChoice& RecordedChoices::next(const char* kernel, const std::string& layer) {
-  if (position_ >= saved_->choices.size()) refuse(layer, "no choice is left");
-  const SavedChoice& choice = saved_->choices[position_];
+  if (position_ >= saved_->size()) refuse(layer, "no choice is left");
+  const SavedChoice& choice = (*saved_)[position_];
   if (choice.kernel != kernel) {
     refuse(layer, "should be of '" + std::string(kernel) + "', is of '" + choice.kernel + "'");
   }
   ++position_;
-  made_.push_back(choice);
+  made_.choices.push_back(choice);
   return choice;
 }
 
@@ -71,24 +71,32 @@ auto RecordedChoices::replay_optional(const char* kernel, const std::string& lay
 }
 
 template <class Answer>
-Answer RecordedChoices::keep(const char* kernel, Answer answer) {
-  made_.push_back({kernel, name_of(answer.variant), answer.reason});
+Answer RecordedChoices::keep(const char* kernel, const std::string& layer, Answer answer) {
+  made_.choices.push_back({kernel, name_of(answer.variant), answer.reason});
+  if (answer.rival) {
+    contest(layer, kernel, name_of(answer.rival->variant), answer.rival->reason, made_.choices.size() - 1);
+  }
   return answer;
+}
+
+void RecordedChoices::contest(const std::string& layer, const char* kernel, std::string rival, std::string reason,
+                              std::size_t reason_at) {
+  made_.contested.push_back({made_.choices.size() - 1, layer, kernel, std::move(rival), std::move(reason), reason_at});
 }
 
 Chosen<GemmVariant> RecordedChoices::choose(const std::string& layer, const GemmParams& params) {
   if (saved_ != nullptr) return replay("gemm", layer, gemm_variants(), params);
-  return keep("gemm", chooser_.choose(layer, params));
+  return keep("gemm", layer, chooser_.choose(layer, params));
 }
 
 Chosen<DepthwiseConvVariant> RecordedChoices::choose(const std::string& layer, const DepthwiseConvParams& params) {
   if (saved_ != nullptr) return replay("depthwise_conv", layer, depthwise_conv_variants(), params);
-  return keep("depthwise_conv", chooser_.choose(layer, params));
+  return keep("depthwise_conv", layer, chooser_.choose(layer, params));
 }
 
 Chosen<Conv2dVariant> RecordedChoices::choose(const std::string& layer, const Conv2dParams& params) {
   if (saved_ != nullptr) return replay("conv2d", layer, conv2d_variants(), params);
-  return keep("conv2d", chooser_.choose(layer, params));
+  return keep("conv2d", layer, chooser_.choose(layer, params));
 }
 
 // Whether the kernel runs the layer is checked when its variant is chosen.
@@ -96,7 +104,7 @@ PointwiseKernel RecordedChoices::pointwise(const std::string& layer, const GemmP
                                            const Conv2dParams& conv2d) {
   if (saved_ == nullptr) {
     const PointwiseKernel chosen = chooser_.pointwise(layer, gemm, conv2d);
-    made_.push_back({"pointwise", name_of(chosen), {}});
+    made_.choices.push_back({"pointwise", name_of(chosen), {}});
     return chosen;
   }
   const std::string& kernel = next("pointwise", layer).variant;
@@ -108,39 +116,52 @@ PointwiseKernel RecordedChoices::pointwise(const std::string& layer, const GemmP
 Chosen<std::optional<StemBlockVariant>> RecordedChoices::stem_block(const std::string& layer,
                                                                     const StemBlockParams& params) {
   if (saved_ != nullptr) return replay_optional("stem_block", layer, stem_block_variants(), params);
-  return keep("stem_block", chooser_.stem_block(layer, params));
+  return keep("stem_block", layer, chooser_.stem_block(layer, params));
 }
 
 Chosen<std::optional<PointwisePoolVariant>> RecordedChoices::pointwise_pool(const std::string& layer,
                                                                             const PointwisePoolParams& params) {
   if (saved_ != nullptr) return replay_optional("pointwise_pool", layer, pointwise_pool_variants(), params);
-  return keep("pointwise_pool", chooser_.pointwise_pool(layer, params));
+  return keep("pointwise_pool", layer, chooser_.pointwise_pool(layer, params));
 }
 
 Chosen<std::optional<SqueezeExciteVariant>> RecordedChoices::squeeze_excite(const std::string& layer,
                                                                             const SqueezeExciteParams& params) {
   if (saved_ != nullptr) return replay_optional("squeeze_excite", layer, squeeze_excite_variants(), params);
-  return keep("squeeze_excite", chooser_.squeeze_excite(params));
+  return keep("squeeze_excite", layer, chooser_.squeeze_excite(params));
 }
 
 ChosenBlock RecordedChoices::block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
                                    const ExpandDepthwiseParams* expand_depthwise) {
   if (saved_ != nullptr) return replay_block(layer, params, may_fuse, expand_depthwise);
-  return keep_block(chooser_.block(layer, params, may_fuse, expand_depthwise));
+  return keep_block(layer, chooser_.block(layer, params, may_fuse, expand_depthwise));
 }
 
-// The form, then the variant of a fused form, then how the last layer runs.
-ChosenBlock RecordedChoices::keep_block(ChosenBlock chosen) {
-  made_.push_back({"block", name_of(chosen.form), chosen.reason});
-  if (chosen.form == BlockForm::Fused) made_.push_back({"inverted_residual", name_of(chosen.fused), {}});
-  if (chosen.form == BlockForm::ExpandDepthwise) {
-    made_.push_back({"expand_depthwise", name_of(chosen.expand_depthwise), {}});
+// The form, then the variant of a fused form, then how the last layer runs. The form has the reason of the variant.
+ChosenBlock RecordedChoices::keep_block(const std::string& layer, ChosenBlock chosen) {
+  const std::size_t form = made_.choices.size();
+  made_.choices.push_back({"block", name_of(chosen.form), chosen.reason});
+  if (chosen.form == BlockForm::Fused) {
+    made_.choices.push_back({"inverted_residual", name_of(chosen.fused), {}});
+    if (const auto& rival = chosen.fused_rival) {
+      contest(layer, "inverted_residual", name_of(rival->variant), rival->reason, form);
+    }
+    return chosen;
   }
-  if (chosen.form == BlockForm::Fused) return chosen;
-  if (chosen.project) {
-    made_.push_back({kProject, name_of(chosen.project->variant), chosen.project->reason});
-  } else {
-    made_.push_back({kProject, {}, {}});
+  if (chosen.form == BlockForm::ExpandDepthwise) {
+    made_.choices.push_back({"expand_depthwise", name_of(chosen.expand_depthwise), {}});
+    // The reason is the form's, whichever variant it takes.
+    if (const auto& rival = chosen.expand_depthwise_rival) {
+      contest(layer, "expand_depthwise", name_of(*rival), chosen.reason, form);
+    }
+  }
+  if (!chosen.project) {
+    made_.choices.push_back({kProject, {}, {}});
+    return chosen;
+  }
+  made_.choices.push_back({kProject, name_of(chosen.project->variant), chosen.project->reason});
+  if (const auto& rival = chosen.project->rival) {
+    contest(layer, "gemm", name_of(rival->variant), rival->reason, made_.choices.size() - 1);
   }
   return chosen;
 }
@@ -174,7 +195,7 @@ ChosenBlock RecordedChoices::replay_block(const std::string& layer, const Invert
 void RecordedChoices::finish() {
   if (saved_ == nullptr) {
     chooser_.finish();
-  } else if (position_ != saved_->choices.size()) {
+  } else if (position_ != saved_->size()) {
     refuse("", "belongs to no layer");
   }
 }

@@ -7,16 +7,17 @@
 
 #include <mobicuda/saved_engine.h>
 
+#include "plan/confirm_choices.h"
 #include "plan/layer_chooser.h"
 
 namespace mobicuda {
 
-/// The choices that lowering asks for: LayerChooser's, which are kept, or those of a saved engine in the same order.
-/// A saved choice that does not exist or does not run its layer throws Error(invalid_model).
+/// The choices that lowering asks for: LayerChooser's, which are kept, or those made before (SavedEngine::choices) in
+/// the same order. One of these that does not exist or does not run its layer throws Error(invalid_model).
 class RecordedChoices {
  public:
-  /// `saved` is null where there is none.
-  RecordedChoices(const EngineOptions& options, GpuTraits gpu, const SavedEngine* saved)
+  /// `saved` is null where they are made now.
+  RecordedChoices(const EngineOptions& options, GpuTraits gpu, const std::vector<SavedChoice>* saved)
       : chooser_(options, gpu), gpu_(gpu), saved_(saved) {}
 
   /// For batches other than max_batch.
@@ -36,9 +37,9 @@ class RecordedChoices {
   Chosen<std::optional<kernels::SqueezeExciteVariant>> squeeze_excite(const std::string& layer,
                                                                       const kernels::SqueezeExciteParams& params);
 
-  /// After the last choice: LayerChooser::finish(), or the check that the saved engine has no more.
+  /// After the last choice: LayerChooser::finish(), or the check that no saved choice is left.
   void finish();
-  std::vector<SavedChoice> take() && { return std::move(made_); }
+  ChosenLayers take() && { return std::move(made_); }
 
  private:
   // The next saved choice, which must be of `kernel`.
@@ -51,16 +52,19 @@ class RecordedChoices {
   template <class Variants, class Params>
   auto replay_optional(const char* kernel, const std::string& layer, const Variants& variants, const Params& params);
   template <class Answer>
-  Answer keep(const char* kernel, Answer answer);
-  ChosenBlock keep_block(ChosenBlock chosen);
+  Answer keep(const char* kernel, const std::string& layer, Answer answer);
+  ChosenBlock keep_block(const std::string& layer, ChosenBlock chosen);
+  // The last choice, a variant of `kernel`, has a rival. `reason_at`: see ContestedChoice.
+  void contest(const std::string& layer, const char* kernel, std::string rival, std::string reason,
+               std::size_t reason_at);
   ChosenBlock replay_block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
                            const kernels::ExpandDepthwiseParams* expand_depthwise);
 
   LayerChooser chooser_;
   GpuTraits gpu_;
-  const SavedEngine* saved_;
+  const std::vector<SavedChoice>* saved_;
   std::size_t position_ = 0;
-  std::vector<SavedChoice> made_;
+  ChosenLayers made_;
 };
 
 }  // namespace mobicuda

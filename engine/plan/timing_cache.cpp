@@ -56,7 +56,17 @@ fs::path without_links(fs::path file) {
   return file;
 }
 
-std::string described(double microseconds) { return fixed(microseconds, microseconds < 100 ? 2 : 0) + " us"; }
+std::optional<TimedRival> rival_of(std::size_t chosen, const TimedQuestion& question,
+                                   const std::vector<double>& times) {
+  if (chosen >= question.exchangeable) return std::nullopt;
+  std::optional<std::size_t> rival;
+  for (std::size_t i = 0; i < question.exchangeable; ++i) {
+    if (i != chosen && (!rival || times[i] < times[*rival])) rival = i;
+  }
+  if (!rival || times[*rival] > (1 + kContested) * times[chosen]) return std::nullopt;
+  return TimedRival{*rival, "measured " + timing_text(times[*rival]) + "; " + question.candidates[chosen] + " " +
+                                timing_text(times[chosen])};
+}
 
 }  // namespace
 
@@ -147,6 +157,8 @@ std::string timing_field(std::string text) {
   return text;
 }
 
+std::string timing_text(double microseconds) { return fixed(microseconds, microseconds < 100 ? 2 : 1) + " us"; }
+
 TimedAnswer choose_fastest(TimingCache& cache, const TimedQuestion& question, bool require,
                            const CandidateTimer& measure) {
   const auto candidates = question.candidates;
@@ -170,15 +182,18 @@ TimedAnswer choose_fastest(TimingCache& cache, const TimedQuestion& question, bo
   const auto fastest = static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
   const std::size_t expected = question.expected;
   if (expected != fastest && times.at(expected) <= (1 + question.margin) * times[fastest]) {
-    return {expected, "measured " + described(times[expected]) + ", as by rule; " + candidates[fastest] + " " +
-                          described(times[fastest]) + " is not clearly faster"};
+    return {expected,
+            "measured " + timing_text(times[expected]) + ", as by rule; " + candidates[fastest] + " " +
+                timing_text(times[fastest]) + " is not clearly faster",
+            rival_of(expected, question, times)};
   }
   std::size_t next = fastest == 0 ? 1 : 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (i != fastest && times[i] < times[next]) next = i;
   }
   return {fastest,
-          "measured " + described(times[fastest]) + "; next " + candidates[next] + " " + described(times[next])};
+          "measured " + timing_text(times[fastest]) + "; next " + candidates[next] + " " + timing_text(times[next]),
+          rival_of(fastest, question, times)};
 }
 
 }  // namespace mobicuda

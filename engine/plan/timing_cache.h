@@ -42,6 +42,9 @@ inline constexpr int kTimingFields = 8;
 /// `text` as a field of a timing cache: without separators and line ends.
 std::string timing_field(std::string text);
 
+/// "2.10 us".
+std::string timing_text(double microseconds);
+
 /// What has to be decided.
 struct TimedQuestion {
   std::string layer;    ///< as the network names it, for messages
@@ -49,11 +52,26 @@ struct TimedQuestion {
   std::span<const std::string> candidates;
   std::size_t expected = 0;  ///< the rule's candidate, which stays unless another is faster by `margin`
   double margin = 0.05;
+  /// The first so many candidates can take each other's place in the network without any other choice changing.
+  std::size_t exchangeable = 0;
+};
+
+/// Differences of that share between two candidates are not decided among copies of a kernel: the neighbours that it
+/// has in a network have made up for more than that.
+inline constexpr double kContested = 0.03;
+
+/// The candidate that comes so close to the one chosen that the network has to tell.
+struct TimedRival {
+  std::size_t candidate = 0;
+  std::string reason;  ///< as TimedAnswer::reason, should it be chosen after all
 };
 
 struct TimedAnswer {
   std::size_t candidate = 0;
   std::string reason;
+  /// The fastest of the other candidates that are exchangeable with this one, where it is slower by no more than
+  /// kContested. A candidate that was kept as the expected one has the faster one as its rival.
+  std::optional<TimedRival> rival{};
 };
 
 /// Measures a candidate; may return a first estimate when that is above `give_up_us`.

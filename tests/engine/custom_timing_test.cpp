@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <sstream>
 
 #include <mobicuda/mobicuda.h>
@@ -15,8 +18,9 @@
 namespace mobicuda {
 namespace {
 
-Graph small_mobilenet() {
+Graph small_mobilenet(std::int64_t blocks = 17) {
   zoo::MobileNetV2Options options;
+  options.blocks = blocks;
   options.height = options.picture_width = 64;
   options.classes = 20;
   const std::string bytes = zoo::build_mobilenet_v2(options).SerializeAsString();
@@ -41,6 +45,53 @@ std::vector<float> run(const Engine& engine, std::span<const float> input, std::
   std::vector<float> output(static_cast<std::size_t>(n * engine.output().shape.elements()));
   engine.create_session()->run(input, output);
   return output;
+}
+
+struct TimingLine {
+  std::string subject, kernels, time;
+};
+
+std::vector<TimingLine> lines_of(const std::filesystem::path& file) {
+  std::vector<TimingLine> lines;
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);  // the header
+  while (std::getline(in, line)) {
+    const std::size_t time = line.rfind('|');
+    const std::size_t kernels = line.rfind('|', time - 1);
+    lines.push_back({line.substr(0, kernels), line.substr(kernels + 1, time - kernels - 1), line.substr(time + 1)});
+  }
+  return lines;
+}
+
+void write_lines(const TemporaryFolder& folder, const std::vector<TimingLine>& lines) {
+  std::string text = "mobicuda timing cache, format 1\n";
+  for (const TimingLine& line : lines) text += line.subject + "|" + line.kernels + "|" + line.time + "\n";
+  folder.write("times", text);
+}
+
+// The position of the choice that a line of a network is about.
+std::optional<int> position_of(const TimingLine& line) {
+  const std::string before = " choice ";
+  const std::size_t at = line.subject.find(before);
+  if (line.subject.find("|network ") == std::string::npos || at == std::string::npos) return std::nullopt;
+  int position = 0;
+  std::from_chars(line.subject.data() + at + before.size(), line.subject.data() + line.subject.size(), position);
+  return position;
+}
+
+// Times by which all candidates of a layer are equal, so that the network has to tell wherever there are two. Equal
+// times change what runs beside a candidate, so that others are asked for.
+void make_all_contested(const TemporaryFolder& folder, const Graph& graph, EngineOptions options) {
+  options.require_timing_cache = false;
+  for (bool done = false; !done;) {
+    make_custom_backend()->compile(graph, options);
+    std::vector<TimingLine> lines = lines_of(options.timing_cache);
+    std::erase_if(lines, [](const TimingLine& line) { return position_of(line).has_value(); });
+    done = std::ranges::all_of(lines, [](const TimingLine& line) { return line.time == "2.000"; });
+    for (TimingLine& line : lines) line.time = "2.000";
+    write_lines(folder, lines);
+  }
 }
 
 TEST_CASE("custom: choices by time are kept in the file, and give the oracle's logits") {
@@ -123,9 +174,114 @@ TEST_CASE("custom: a kernel asked for by name wins over the timing cache") {
     if (!layer.kernel.starts_with("gemm/")) continue;
     CHECK(layer.kernel == "gemm/simt_32x32x32_k4");
     CHECK(layer.reason.starts_with("named"));
+    CHECK(layer.reason.find("in the network") == std::string::npos);
     ++named;
   }
   CHECK(named > 30);
+  for (const TimingLine& line : lines_of(options.timing_cache)) {
+    CHECK_FALSE((position_of(line) && line.kernels.starts_with("gemm/")));
+  }
+}
+
+constexpr std::int64_t kFewBlocks = 3;  // the fewer choices the shorter
+
+TEST_CASE("custom: what chains do not decide is decided in the network, once") {
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  CAPTURE(to_string(precision));
+  const TemporaryFolder folder;
+  const Graph graph = small_mobilenet(kFewBlocks);
+  EngineOptions options = options_with(folder.path() / "times", precision, 2);
+  make_all_contested(folder, graph, options);
+
+  options.require_timing_cache = true;
+  const std::string chains = text_of(options.timing_cache);
+  try {
+    make_custom_backend()->compile(graph, options);
+    FAIL("no error");
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    CAPTURE(message);
+    CHECK(error.code() == ErrorCode::invalid_argument);
+    CHECK(message.find("has no times of the network with ") != std::string::npos);
+    CHECK(message.find("layer '") != std::string::npos);
+  }
+  CHECK(text_of(options.timing_cache) == chains);
+
+  std::string said;
+  options.log = [&](LogLevel level, std::string_view text) {
+    CHECK(level == LogLevel::Info);
+    said += std::string(text) + "\n";
+  };
+  options.require_timing_cache = false;
+  const auto first = make_custom_backend()->compile(graph, options);
+  CAPTURE(said);
+  CHECK(said.find(" 0 times measured") != std::string::npos);
+  CHECK(said.find(" 0 confirmations measured") == std::string::npos);
+  const auto asked = [](const LayerInfo& layer) { return layer.reason.find("; in the network ") != std::string::npos; };
+  CHECK(std::ranges::count_if(first->layers(), asked) > 2);
+
+  said.clear();
+  options.require_timing_cache = true;
+  const std::string times = text_of(options.timing_cache);
+  const auto second = make_custom_backend()->compile(graph, options);
+  CHECK(said.find(" 0 confirmations measured") != std::string::npos);
+  CHECK(text_of(options.timing_cache) == times);
+  REQUIRE(first->layers().size() == second->layers().size());
+  for (std::size_t i = 0; i < first->layers().size(); ++i) {
+    CHECK(first->layers()[i].kernel == second->layers()[i].kernel);
+    CHECK(first->layers()[i].reason == second->layers()[i].reason);
+  }
+  const auto input = test::random_uniform(7, static_cast<std::size_t>(2 * graph.input_desc().shape.elements()));
+  const auto logits = run(*first, input, 2);
+  CHECK(test::NetworkOracle(graph, input, 2, 1280).compare(logits, precision));
+  CHECK(test::compare_bits(run(*second, input, 2), logits));
+}
+
+TEST_CASE("custom: the kernel with which the network is faster is the one that runs") {
+  const TemporaryFolder folder;
+  const Graph graph = small_mobilenet(kFewBlocks);
+  const EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 2);
+  make_all_contested(folder, graph, options);
+  make_custom_backend()->compile(graph, options);
+  // The first question, which does not depend on other answers.
+  std::vector<TimingLine> lines = lines_of(options.timing_cache);
+  std::optional<int> first;
+  for (const TimingLine& line : lines) {
+    if (const auto at = position_of(line); at && (!first || *at < *first)) first = at;
+  }
+  REQUIRE(first);
+  std::vector<TimingLine*> answers;
+  for (TimingLine& line : lines) {
+    if (position_of(line) == first && line.kernels != "noise") answers.push_back(&line);
+  }
+  REQUIRE(answers.size() == 2);
+  if (GENERATE(false, true)) std::swap(answers[0], answers[1]);  // one of the two was chosen by chains
+  const auto [fast, slow] = std::pair(answers[0]->kernels, answers[1]->kernels);
+  answers[0]->time = "6000.000";
+  answers[1]->time = "7000.000";
+  write_lines(folder, lines);
+  const auto engine = make_custom_backend()->compile(graph, options);
+  const auto layers = engine->layers();
+  const std::string reason = "; in the network 6000.0 us, with " + slow + " 7000.0 us";
+  const auto found = std::ranges::find_if(
+      layers, [&](const LayerInfo& layer) { return layer.reason.find(reason) != std::string::npos; });
+  REQUIRE(found != layers.end());
+  CHECK(found->kernel == fast);
+  const auto input = test::random_uniform(7, static_cast<std::size_t>(2 * graph.input_desc().shape.elements()));
+  CHECK(test::NetworkOracle(graph, input, 2, 1280).compare(run(*engine, input, 2), Precision::Fp16));
+}
+
+TEST_CASE("custom: an engine of bytes is confirmed with bytes") {
+  const TemporaryFolder folder;
+  const Graph graph = small_mobilenet(kFewBlocks);
+  EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 2);
+  options.picture_input = test::exact_picture_input();
+  make_all_contested(folder, graph, options);
+  make_custom_backend()->compile(graph, options);
+  const auto lines = lines_of(options.timing_cache);
+  CHECK(std::ranges::any_of(lines, [](const TimingLine& line) {
+    return position_of(line) && line.subject.find(" n=2 bytes=1 choice ") != std::string::npos;
+  }));
 }
 
 TEST_CASE("custom: without a timing cache every choice names its rule") {

@@ -221,6 +221,31 @@ TEST_CASE("a required time that is missing is an error with layer, shape and rem
   CHECK(clockwork.asked.empty());
 }
 
+TEST_CASE("what comes within 3 % of the chosen candidate is its rival") {
+  const TemporaryFolder folder;
+  struct Case {
+    std::vector<double> times;
+    std::size_t expected, exchangeable, chosen;
+    std::optional<std::size_t> rival;
+  };
+  const auto c = GENERATE(
+      Case{{2, 2.06, 2.05}, 0, 3, 0, 2}, Case{{2, 2.07, 2.061}, 0, 3, 0, {}},  // the faster one of the two; none
+      Case{{2.06, 2.1, 2}, 0, 3, 0, 2}, Case{{2.09, 2.1, 2}, 0, 3, 0, 2},      // kept as expected: also within 5 %
+      Case{{2, 3, 2.01}, 0, 2, 0, {}}, Case{{2, 2.05, 2.01}, 0, 2, 0, 1},      // the last one is another form
+      Case{{2.2, 2.2, 2}, 2, 2, 2, {}}, Case{{2, 2, 2}, 1, 3, 1, 0}, Case{{2, 2, 2}, 1, 0, 1, {}});
+  CAPTURE(c.times, c.expected, c.exchangeable);
+  TimingCache cache(folder.path() / "times");
+  Clockwork clockwork{c.times};
+  const TimedQuestion question{"features.1", kSubject, kCandidates, c.expected, 0.05, c.exchangeable};
+  const TimedAnswer answer = choose_fastest(cache, question, false, clockwork.timer());
+  CHECK(answer.candidate == c.chosen);
+  REQUIRE(answer.rival.has_value() == c.rival.has_value());
+  if (!c.rival) return;
+  CHECK(answer.rival->candidate == *c.rival);
+  CHECK(answer.rival->reason == "measured " + timing_text(c.times[*c.rival]) + "; " + kCandidates[c.chosen] + " " +
+                                    timing_text(c.times[c.chosen]));
+}
+
 TEST_CASE("a field of a timing cache holds no separators") { CHECK(timing_field("a|b\nc") == "a b c"); }
 
 }  // namespace

@@ -61,7 +61,9 @@ struct EngineOptions {
   /// planner chooses.
   std::map<std::string, std::string> kernel_variants;
   /// Custom engine: a file of measured times. With one, what has no name in kernel_variants is chosen by time: times
-  /// that the file lacks for this GPU, version and shape are measured while compiling, and added. Empty: by rule.
+  /// that the file lacks for this GPU, version and shape are measured while compiling, and added. So are times of the
+  /// network, for layers whose fastest kernels are too close to tell apart by themselves; memory for a second engine is
+  /// used meanwhile, and where there is none a warning says so. Empty: by rule.
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
   LogCallback log;                    ///< may be empty
