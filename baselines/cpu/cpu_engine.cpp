@@ -121,18 +121,18 @@ class CpuSession final : public Session {
     std::fill_n(staged_output_.data(), staged_output_.bytes(), std::byte{0});
   }
 
-  std::vector<double> do_time_executions(std::int64_t n, int iterations) override {
+  std::vector<double> do_time_executions(std::int64_t n, int iterations, int runs) override {
     std::vector<double> times;
     times.reserve(static_cast<std::size_t>(iterations));
     for (int i = 0; i < iterations; ++i) {
       const Clock::time_point start = Clock::now();
-      do_execute(n);
-      times.push_back(milliseconds_since(start));
+      for (int run = 0; run < runs; ++run) do_execute(n);
+      times.push_back(milliseconds_since(start) / runs);
     }
     return times;
   }
 
-  LayerTimes do_profile(std::int64_t n, int iterations) override {
+  LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode) override {
     const StepContext context = context_for(n);
     std::vector<std::vector<double>> times(plan_.steps.size());
     std::vector<double> wholes;

@@ -40,6 +40,8 @@ struct Options {
   double duration_s = 3;
   int iterations = 10;
   double idle_ms = 0;
+  bool single_calls = false;
+  double sustained_s = 0;          ///< 0: no case runs alone for longer
   double sample_interval_ms = 50;  ///< of GPU utilisation, clocks and power; 0: nothing of it is recorded
   bool include_transfers = false;
   bool pictures = false;  ///< --input uint8
@@ -47,6 +49,7 @@ struct Options {
   int streams = 3;
   std::filesystem::path load_inputs;
   std::string loaded_input;            ///< the input that --loadInputs names; empty: none
+  bool time_images = false;            ///< the timed input is of --images
   std::filesystem::path golden;        ///< outputs to compare with
   std::filesystem::path save_outputs;  ///< the result's implementation and batch go into the name where it needs them
   std::uint64_t seed = 1;
@@ -71,6 +74,7 @@ struct Options {
   std::optional<double> compare_threshold;  ///< relative L2 of a tensor; absent: by precision
 
   bool dump_profile = false;
+  bool dump_serialized_profile = false;
   bool dump_layer_info = false;
   bool dump_kernels = false;
   bool dump_output = false;

@@ -13,7 +13,9 @@
 #include "bench_engine/engines/loading.h"
 #include "bench_engine/layers/layer_comparison.h"
 #include "bench_engine/measure/machine.h"
+#include "bench_engine/measure/single_calls.h"
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/measure/sustained.h"
 #include "bench_engine/measure/timing.h"
 #include "bench_engine/measure/utilisation.h"
 #include "bench_engine/pictures/per_class.h"
@@ -46,6 +48,16 @@ inline constexpr double kEnqueueBound = 0.8;
 /// "cpu fp32", "cpu fp32, 3 threads".
 std::string case_label(const std::string& implementation, Precision precision, std::optional<int> threads);
 
+/// Layer times of one ProfileMode, in milliseconds.
+struct LayerProfile {
+  std::vector<double> layer_ms;  ///< as CaseResult::layers; empty: not profiled
+  double whole_ms = 0;           ///< a run of the profiled kind without a clock between layers
+  double boundary_ms = 0;        ///< what a reading of the clock added, and was taken off
+
+  bool empty() const { return layer_ms.empty(); }
+  double sum_ms() const { return std::accumulate(layer_ms.begin(), layer_ms.end(), 0.0); }
+};
+
 /// One implementation at one precision and batch.
 struct CaseResult {
   std::string implementation;
@@ -77,10 +89,11 @@ struct CaseResult {
   std::vector<LayerComparison> layer_comparisons;  ///< one for each implementation of --compare
 
   std::vector<LayerInfo> layers;
-  std::vector<double> layer_ms;  ///< as layers, empty unless profiled
-  double whole_ms = 0;           ///< of a run of the profiled kind without a clock between layers; 0 unless profiled
-  double boundary_ms = 0;        ///< what the clock between two layers added, and was taken off each
-  std::vector<float> output;     ///< of the timed input
+  LayerProfile profile;             ///< as the network runs
+  LayerProfile serialized_profile;  ///< one layer after the other
+  std::optional<SingleCalls> single_calls;
+  std::optional<Sustained> sustained;
+  std::vector<float> output;                 ///< of the timed input
   std::optional<ActivityTables> activities;  ///< of the traced runs
 
   const Statistics& latency() const { return includes_transfers ? host_statistics : device_statistics; }
@@ -89,7 +102,6 @@ struct CaseResult {
   }
   const Samples& samples() const { return includes_transfers ? host : device; }
   std::string label() const { return case_label(implementation, precision, threads); }
-  double layers_sum_ms() const { return std::accumulate(layer_ms.begin(), layer_ms.end(), 0.0); }
   /// From host to host, with several sessions in flight.
   double streamed_pictures_per_second() const {
     return streams_statistics.mean > 0 ? 1e3 * static_cast<double>(batch) / streams_statistics.mean : 0;

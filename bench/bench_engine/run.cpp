@@ -26,9 +26,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kProfileIterations = 20;
+// As the network runs, a layer's time is the difference of two that may be far larger: the more of them the better, as
+// long as nobody waits for it.
+constexpr int kMostProfileIterations = 100;
+constexpr int kLeastProfileIterations = 7;
+constexpr double kProfileMs = 1500;
 
 double since_ms(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Each takes for every layer a whole run and on average half of one.
+int as_run_iterations(const CaseResult& result) {
+  const double one = 1.5 * static_cast<double>(result.layers.size()) * result.device_statistics.median;
+  if (one <= 0) return kProfileIterations;
+  return static_cast<int>(std::clamp(kProfileMs / one, 1.0 * kLeastProfileIterations, 1.0 * kMostProfileIterations));
 }
 
 // What is traced once everything is timed.
@@ -60,6 +72,10 @@ class Run {
     print_header(out_, report_);
     timer_.emplace(options_, *input_, gpu_, !tracer_);
     if (!options_.images.empty()) images_ = prepare_pictures(options_, report_.model);
+    if (options_.time_images) {
+      const std::int64_t most = *std::max_element(options_.batches.begin(), options_.batches.end());
+      input_->take(first_pictures(images_, static_cast<std::size_t>(most), options_.decode_threads));
+    }
     progress_.set_steps(count_steps());
     for (std::size_t i = 0; i < options_.batches.size() && !interrupted(); ++i) {
       run_batch(options_.batches[i], i + 1 == options_.batches.size());
@@ -104,7 +120,8 @@ class Run {
     input_.emplace(options_, model);
   }
 
-  bool profiled() const { return options_.dump_profile || !options_.export_profile.empty(); }
+  bool profiled_as_run() const { return options_.dump_profile || !options_.export_profile.empty(); }
+  bool profiled() const { return profiled_as_run() || options_.dump_serialized_profile; }
 
   std::size_t evaluations() const {
     if (options_.images.empty()) return 0;
@@ -195,13 +212,17 @@ class Run {
   }
 
   void profile(Session& session, Processor processor, CaseResult& result) const {
-    if (interrupted()) return;
-    const int iterations =
-        processor == Processor::Gpu ? kProfileIterations : std::min(kProfileIterations, options_.iterations);
-    LayerTimes times = session.profile(result.batch, iterations);
-    result.layer_ms = std::move(times.layers);
-    result.whole_ms = times.whole;
-    result.boundary_ms = times.boundary;
+    const auto measure = [&](ProfileMode mode, int iterations) {
+      if (processor == Processor::Cpu) iterations = std::min(iterations, options_.iterations);
+      LayerTimes times = session.profile(result.batch, iterations, mode);
+      return LayerProfile{std::move(times.layers), times.whole, times.boundary};
+    };
+    if (profiled_as_run() && !interrupted()) {
+      result.profile = measure(ProfileMode::AsRun, as_run_iterations(result));
+    }
+    if (options_.dump_serialized_profile && !interrupted()) {
+      result.serialized_profile = measure(ProfileMode::Serialized, kProfileIterations);
+    }
   }
 
   // After all timing: once the profiler is at work, launches are slower.

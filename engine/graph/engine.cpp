@@ -128,22 +128,28 @@ void Session::synchronize() {
   do_synchronize();
 }
 
-std::vector<double> Session::time_executions(std::int64_t n, int iterations) {
-  const ExclusiveUse guard(*this);
-  check_batch(n);
-  if (iterations < 1) {
-    throw Error(ErrorCode::invalid_argument, "iterations", "must be >= 1, got " + std::to_string(iterations));
-  }
-  return do_time_executions(n, iterations);
+namespace {
+
+void require_positive(const char* what, int count) {
+  if (count >= 1) return;
+  throw Error(ErrorCode::invalid_argument, what, "must be >= 1, got " + std::to_string(count));
 }
 
-LayerTimes Session::profile(std::int64_t n, int iterations) {
+}  // namespace
+
+std::vector<double> Session::time_executions(std::int64_t n, int iterations, int runs) {
   const ExclusiveUse guard(*this);
   check_batch(n);
-  if (iterations < 1) {
-    throw Error(ErrorCode::invalid_argument, "iterations", "must be >= 1, got " + std::to_string(iterations));
-  }
-  return do_profile(n, iterations);
+  require_positive("iterations", iterations);
+  require_positive("runs", runs);
+  return do_time_executions(n, iterations, runs);
+}
+
+LayerTimes Session::profile(std::int64_t n, int iterations, ProfileMode mode) {
+  const ExclusiveUse guard(*this);
+  check_batch(n);
+  require_positive("iterations", iterations);
+  return do_profile(n, iterations, mode);
 }
 
 void Session::execute_layer(std::int64_t n, std::size_t layer) {

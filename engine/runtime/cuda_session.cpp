@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include <mobicuda/cuda_interop.h>
@@ -87,10 +88,9 @@ void CudaSession::enqueue_step(const CudaStep& step, const CudaStepContext& cont
   cuda_check(step.enqueue(context), "layer '" + step.info.name + "'");
 }
 
-void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic) {
-  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic, std::size_t count) {
   CudaStepContext context = context_for(n, stream);
-  for (const CudaStep& step : steps) {
+  for (const CudaStep& step : std::span(cuda_engine_->plan().steps).first(count)) {
     enqueue_step(step, context);
     context.programmatic = programmatic;
   }
@@ -103,7 +103,7 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
                "copying the input to the device");
   }
   bind_ends(ends);
-  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch);
+  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch, cuda_engine_->plan().steps.size());
   if (ends.copied_to != nullptr) {
     cuda_check(cudaMemcpyAsync(ends.copied_to, ends.output, output_bytes(n), cudaMemcpyDeviceToHost, stream),
                "copying the output to the host");

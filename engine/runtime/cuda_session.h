@@ -28,8 +28,8 @@ class CudaSession final : public Session {
   std::byte* do_staged_input() override;
   float* do_staged_output() override;
   void do_enqueue_staged(std::int64_t n) override;
-  std::vector<double> do_time_executions(std::int64_t n, int iterations) override;
-  LayerTimes do_profile(std::int64_t n, int iterations) override;
+  std::vector<double> do_time_executions(std::int64_t n, int iterations, int runs) override;
+  LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode mode) override;
   void do_execute_layer(std::int64_t n, std::size_t layer) override;
   void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override;
 
@@ -55,9 +55,12 @@ class CudaSession final : public Session {
   void bind_ends(const Ends& ends);
   CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
   static void enqueue_step(const CudaStep& step, const CudaStepContext& context);
-  void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic);
+  /// The first `count` of them.
+  void enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic, std::size_t count);
   /// Runs what is enqueued back to back, and waits.
   void run_gated(const std::function<void()>& enqueue);
+  LayerTimes profile_as_run(std::int64_t n, int iterations);
+  LayerTimes profile_serialized(std::int64_t n, int iterations);
   /// Milliseconds of a run without CUDA graph and programmatic launch, as a whole and of each step.
   double profile_whole(std::int64_t n, const std::vector<Event>& events);
   std::vector<double> profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges);

@@ -11,7 +11,7 @@
 namespace mobicuda {
 namespace {
 
-// Executions between two waits while timing: enough to keep the GPU busy, few enough events.
+// Readings of the clock between two waits while timing: enough to keep the GPU busy, few enough events.
 constexpr int kTimingBurst = 64;
 
 double median(std::vector<double> values) {
@@ -26,7 +26,7 @@ void record(const Event& event, cudaStream_t stream) {
 
 }  // namespace
 
-std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations) {
+std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations, int runs) {
   select_device(cuda_engine_->options().device);
   std::vector<Event> events(static_cast<std::size_t>(std::min(iterations, kTimingBurst)) + 1);
   std::vector<double> times;
@@ -36,11 +36,12 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
     execute_on(n, own_ends(), stream_.get());
     record(events[0], stream_.get());
     for (int i = 0; i < burst; ++i) {
-      execute_on(n, own_ends(), stream_.get());
+      for (int run = 0; run < runs; ++run) execute_on(n, own_ends(), stream_.get());
       record(events[static_cast<std::size_t>(i) + 1], stream_.get());
     }
     do_synchronize();
-    for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i) times.push_back(events[i + 1].since(events[i]));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i)
+      times.push_back(events[i + 1].since(events[i]) / runs);
   }
   return times;
 }
@@ -58,7 +59,7 @@ void CudaSession::run_gated(const std::function<void()>& enqueue) {
 double CudaSession::profile_whole(std::int64_t n, const std::vector<Event>& events) {
   run_gated([&] {
     record(events.front(), stream_.get());
-    enqueue_steps(n, stream_.get(), false);
+    enqueue_steps(n, stream_.get(), false, cuda_engine_->plan().steps.size());
     record(events.back(), stream_.get());
   });
   return events.back().since(events.front());
@@ -81,11 +82,59 @@ std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vecto
   return times;
 }
 
-LayerTimes CudaSession::do_profile(std::int64_t n, int iterations) {
+LayerTimes CudaSession::do_profile(std::int64_t n, int iterations, ProfileMode mode) {
   select_device(cuda_engine_->options().device);
+  bind_ends(own_ends());
+  return mode == ProfileMode::AsRun ? profile_as_run(n, iterations) : profile_serialized(n, iterations);
+}
+
+LayerTimes CudaSession::profile_as_run(std::int64_t n, int iterations) {
+  const std::size_t steps = cuda_engine_->plan().steps.size();
+  const bool programmatic = cuda_engine_->options().programmatic_launch;
+  const auto enqueue_first = [&](std::size_t count) { enqueue_steps(n, stream_.get(), programmatic, count); };
+  std::vector<std::unique_ptr<GraphExec>> graphs;  // of the first 0, 1, ... steps
+  for (std::size_t count = 0; count <= steps && cuda_engine_->options().cuda_graph; ++count) {
+    const auto turn = take_turn();
+    graphs.push_back(std::make_unique<GraphExec>(stream_.get(), [&] { enqueue_first(count); }));
+  }
+  const auto run_first = [&](std::size_t count) {
+    if (!graphs.empty()) return graphs[count]->launch(stream_.get());
+    const auto turn = take_turn();
+    enqueue_first(count);
+  };
+  std::vector<std::vector<double>> samples(steps + 1);
+  std::vector<double> wholes;
+  const std::vector<Event> events(2 * (steps + 1) + 1);
+  // The first round is not counted: the graphs are new to the GPU.
+  for (int round = 0; round <= iterations; ++round) {
+    run_first(steps);
+    for (std::size_t count = 0; count <= steps; ++count) {
+      // The network goes before each of its parts, so that a part finds the caches as the network does.
+      record(events[2 * count], stream_.get());
+      run_first(steps);
+      record(events[2 * count + 1], stream_.get());
+      run_first(count);
+    }
+    record(events.back(), stream_.get());
+    do_synchronize();
+    if (round == 0) continue;
+    for (std::size_t count = 0; count <= steps; ++count) {
+      wholes.push_back(events[2 * count + 1].since(events[2 * count]));
+      samples[count].push_back(events[2 * count + 2].since(events[2 * count + 1]));
+    }
+  }
+  LayerTimes result;
+  result.boundary = median(samples.front());
+  result.whole = median(wholes) - result.boundary;
+  for (std::size_t step = 0; step < steps; ++step) {
+    result.layers.push_back(median(samples[step + 1]) - median(samples[step]));
+  }
+  return result;
+}
+
+LayerTimes CudaSession::profile_serialized(std::int64_t n, int iterations) {
   const std::size_t steps = cuda_engine_->plan().steps.size();
   const std::vector<Event> events(std::max<std::size_t>(steps, 1) + 1);
-  bind_ends(own_ends());
   // An event costs more than the interval between two of them: the next kernel's launch no longer overlaps the end of
   // the one before. So what events add is found by runs with and without, before those that count.
   std::vector<double> added;

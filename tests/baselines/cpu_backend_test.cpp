@@ -100,6 +100,7 @@ TEST_CASE("layers carry the nodes' names, kernels and counts") {
   const auto session = engine->create_session();
   CHECK(session->profile(1, 3).layers.size() == layers.size());
   for (const double ms : session->time_executions(1, 4)) CHECK(ms > 0.0);
+  CHECK(session->time_executions(1, 4, 2).size() == 4);
 }
 
 TEST_CASE("precisions that the CPU engine lacks are named at compile time") {

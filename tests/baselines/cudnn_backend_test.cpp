@@ -267,7 +267,9 @@ TEST_CASE("cudnn: layers carry the nodes' names, kernels and counts") {
   CHECK(messages.size() > 10);
   CHECK(engine->memory().weight_bytes > 0);
   const auto session = engine->create_session();
-  CHECK(session->profile(1, 3).layers.size() == engine->layers().size());
+  for (const ProfileMode mode : {ProfileMode::AsRun, ProfileMode::Serialized}) {
+    CHECK(session->profile(1, 3, mode).layers.size() == engine->layers().size());
+  }
 }
 
 }  // namespace

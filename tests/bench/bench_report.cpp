@@ -13,7 +13,7 @@ CaseResult case_of(const std::string& implementation, double ms) {
   result.device_statistics = summarize(result.device.times_ms);
   result.layers = {{"features.0+features.1", "conv2d/direct", Shape{1, 8, 4, 4}, 100, 10, 20, "measured 2.10 us"},
                    {"classifier", "gemm/simt", Shape{1, 2}, 50, 5, 6}};
-  result.layer_ms = {3, 1};
+  result.profile.layer_ms = {3, 1};
   result.output = {1, 2, 3, 4};
   return result;
 }
@@ -63,9 +63,14 @@ Report profiled_report() {
   }
   for (CaseResult& one : report.cases) {
     one.latency_histogram = histogram(one.device.times_ms);
-    one.whole_ms = 3.5;
-    one.boundary_ms = 0.0015;
+    one.profile.whole_ms = 3.5;
+    one.profile.boundary_ms = 0.00125;
+    one.serialized_profile = {{4, 2}, 5.5, 0.0015};
+    one.sustained = Sustained{60.5, 1000, Utilisation()};
+    one.sustained->utilisation->energy_per_picture_j = 0.0025;
   }
+  const Statistics call = summarize(std::vector<double>{0.6, 0.7, 0.8});
+  report.cases[0].single_calls = SingleCalls{call, call, call};
   report.model.plan = {3, 0.5, 0.25};
   report.cases[0].loading = {0.75, summarize(std::vector<double>{8, 10, 9})};
   report.cases[0].activities =

@@ -141,6 +141,8 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
   mistake({"--images", "/tmp", "--preprocess", "tf", "--top1Threshold", "50"}, "--labels");
   mistake({"--top1Threshold", "50"}, "--images");
   mistake({"--decodeThreads", "2"}, "need --images");
+  mistake({"--timeImages"}, "need --images");
+  mistake({"--sustained", "-1"}, "--sustained");
   const Parsed parsed = parse({"--model", "/nonexistent.onnx"});
   CHECK(parsed.result.exit_code == std::optional<int>(kExitUsage));
   CHECK_THAT(parsed.err, contains("no such file: /nonexistent.onnx"));
@@ -216,7 +218,7 @@ TEST_CASE("an option that nothing which runs has is wrong usage", "[implementati
   const std::vector<Strings> of_custom{
       {"--kernelVariant", "gemm=foo"}, {"--timingCacheFile", "t"}, {"--noCudaGraph"},
       {"--noProgrammaticLaunch"},      {"--device", "1"},          {"--infStreams", "2"},
-      {"--hostTransfer", "copy"}};
+      {"--hostTransfer", "copy"},      {"--singleCalls"}};
   for (const Strings& arguments : of_custom) {
     CAPTURE(arguments.front());
     Strings with_cpu = arguments;

@@ -1,11 +1,11 @@
 // Times the custom engine from outside, as a program that uses the library would: its own stream and buffers, nothing
-// of bench_engine. First CUDA events around each run_on_device(); then, without any, the host's clock around many of
-// them. scripts/gpu_check compares all three.
+// of bench_engine. Bursts of run_on_device() in a row, each between two CUDA events and two readings of the host's
+// clock. scripts/gpu_check compares all three.
 //
 //   outside_clock MODEL.onnx PRECISION BATCH SECONDS
 //
-// prints one line of JSON: by events the median time of a run and of how many, by the host's clock the mean and of how
-// many. Each takes SECONDS.
+// prints one line of JSON: the time of a run by events, median of the bursts, and by the host's clock, their mean; and
+// how many runs there were in SECONDS.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace {
 
-// Runs between two waits: the GPU stays busy, and the host far enough ahead.
-constexpr int kBurst = 64;
+// Long against what the first launch and the wait for the last run take.
+constexpr double kBurstMs = 50;
 constexpr std::chrono::milliseconds kWarmUp{200};
 constexpr unsigned kSeed = 1;
 
@@ -54,58 +54,46 @@ void fill(const DeviceFloats& buffer, std::int64_t count) {
   check(cudaMemcpy(buffer.data, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
 }
 
+// A burst of runs in a row, from an idle GPU to an idle GPU: milliseconds of a run by two clocks.
+struct Burst {
+  double by_events;
+  double by_host;
+};
+
 class Stopwatch {
  public:
   Stopwatch() {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    for (auto* events : {&starts_, &ends_}) {
-      events->resize(kBurst);
-      for (cudaEvent_t& event : *events) check(cudaEventCreate(&event));
-    }
+    check(cudaEventCreate(&start_));
+    check(cudaEventCreate(&end_));
   }
   ~Stopwatch() {
-    for (const auto* events : {&starts_, &ends_}) {
-      for (const cudaEvent_t event : *events) static_cast<void>(cudaEventDestroy(event));
-    }
+    static_cast<void>(cudaEventDestroy(end_));
+    static_cast<void>(cudaEventDestroy(start_));
     static_cast<void>(cudaStreamDestroy(stream_));
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  // Mean milliseconds of `runs` calls in a row by the host's clock, from an idle GPU to an idle GPU.
+  // Of calls that enqueue work on a stream.
   template <class Call>
-  double wall(Call call, std::int64_t runs) {
-    check(cudaStreamSynchronize(stream_));
-    const auto start = std::chrono::steady_clock::now();
+  Burst burst(Call call, std::int64_t runs) {
+    const auto begin = std::chrono::steady_clock::now();
+    check(cudaEventRecord(start_, stream_));
     for (std::int64_t i = 0; i < runs; ++i) call(stream_);
+    check(cudaEventRecord(end_, stream_));
     check(cudaStreamSynchronize(stream_));
-    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - start;
-    return passed.count() / static_cast<double>(runs);
-  }
-
-  // Milliseconds of each of kBurst calls that enqueue work on a stream.
-  template <class Call>
-  std::vector<double> burst(Call call) {
-    call(stream_);  // the first timed one then does not wait for the host
-    for (std::size_t i = 0; i < kBurst; ++i) {
-      check(cudaEventRecord(starts_[i], stream_));
-      call(stream_);
-      check(cudaEventRecord(ends_[i], stream_));
-    }
-    check(cudaStreamSynchronize(stream_));
-    std::vector<double> times;
-    for (std::size_t i = 0; i < kBurst; ++i) {
-      float ms = 0;
-      check(cudaEventElapsedTime(&ms, starts_[i], ends_[i]));
-      times.push_back(ms);
-    }
-    return times;
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, start_, end_));
+    const auto count = static_cast<double>(runs);
+    return {static_cast<double>(ms) / count, passed.count() / count};
   }
 
  private:
   cudaStream_t stream_ = nullptr;
-  std::vector<cudaEvent_t> starts_;
-  std::vector<cudaEvent_t> ends_;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t end_ = nullptr;
 };
 
 mobicuda::Precision parse_precision(const std::string& text) {
@@ -132,20 +120,23 @@ void measure(const std::string& model, const std::string& precision, std::int64_
   };
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now() + kWarmUp;
-  while (Clock::now() < begin) stopwatch.burst(call);
-  std::vector<double> times;
+  std::int64_t runs = 1;
+  while (Clock::now() < begin) {
+    runs = std::max<std::int64_t>(1, static_cast<std::int64_t>(kBurstMs / stopwatch.burst(call, runs).by_host));
+  }
+  std::vector<double> by_events;
+  double by_host = 0;
   const auto end = begin + std::chrono::duration<double>(seconds);
   do {
-    const std::vector<double> more = stopwatch.burst(call);
-    times.insert(times.end(), more.begin(), more.end());
+    const Burst burst = stopwatch.burst(call, runs);
+    by_events.push_back(burst.by_events);
+    by_host += burst.by_host;
   } while (Clock::now() < end);
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  const double median = *middle;
-  const auto wall_runs = std::max<std::int64_t>(kBurst, static_cast<std::int64_t>(seconds * 1000 / median));
-  const double wall = stopwatch.wall(call, wall_runs);
-  std::cout << "{\"precision\": \"" << precision << "\", \"batch\": " << batch << ", \"medianMs\": " << median
-            << ", \"runs\": " << times.size() << ", \"wallMs\": " << wall << ", \"wallRuns\": " << wall_runs << "}\n";
+  const auto bursts = static_cast<std::int64_t>(by_events.size());
+  const auto middle = by_events.begin() + static_cast<std::ptrdiff_t>(by_events.size() / 2);
+  std::nth_element(by_events.begin(), middle, by_events.end());
+  std::cout << "{\"precision\": \"" << precision << "\", \"batch\": " << batch << ", \"medianMs\": " << *middle
+            << ", \"wallMs\": " << by_host / static_cast<double>(bursts) << ", \"runs\": " << runs * bursts << "}\n";
 }
 
 }  // namespace

@@ -58,6 +58,45 @@ TEST_CASE("a document of a peer is read", "[report]") {
   CHECK(peers_of(kTensorRt).absent == std::vector<std::string>{"TensorRT: no trtexec on the PATH"});
 }
 
+TEST_CASE("formats and modes of a peer keep their rows, and the fastest stands in charts and among networks",
+          "[report]") {
+  const auto row = [](const char* network, const char* mode, const char* format, int batch, int us) {
+    return std::string(R"({"network": ")") + network + R"(", "mode": ")" + mode + R"(", "format": ")" + format +
+           R"(", "precision": "fp16", "batch": )" + std::to_string(batch) + R"(, "median_us": )" + std::to_string(us) +
+           R"(, "runs": 9})";
+  };
+  const std::string document =
+      R"({"engine": "PyTorch", "results": [)" + row("mobilenet_v2", "graph", "channels_last", 1, 700) + ',' +
+      row("mobilenet_v2", "graph", "nchw", 1, 500) + ',' + row("mobilenet_v2", "graph", "channels_last", 8, 600) + ',' +
+      row("mobilenet_v2", "compile", "channels_last", 1, 450) + ',' +
+      row("mobilenet_v2", "compile-max-graph", "channels_last", 1, 350) + ',' + row("vgg16", "graph", "nchw", 1, 410) +
+      ',' + row("vgg16", "graph", "channels_last", 1, 310) +
+      R"(], "failed": [{"mode": "compile-max", "precision": "fp16", "batch": 8, "format": "nchw", "error": "e"}]})";
+  const Peers peers = peers_of(document);
+  CHECK(peers.results[1].label() == "PyTorch CUDA graph fp16, nchw");
+  CHECK(peers.results[4].label() == "PyTorch compile-max in a CUDA graph fp16, channels_last");
+  CHECK(peers.failed == std::vector<std::string>{"PyTorch compile-max, fp16, batch 8, nchw: e"});
+  const std::vector<PeerResult> fastest = fastest_of_families(peers);
+  REQUIRE(fastest.size() == 4);
+  CHECK(fastest[0].format == "nchw");
+  CHECK(fastest[2].engine == "PyTorch compile-max in a CUDA graph");
+  CHECK(fastest[2].family == "PyTorch compile");
+
+  const std::string html = html_report(parse_report(R"({"latency": [{"impl": "custom", "precision": "fp16", "batch": 1},
+        {"impl": "custom", "precision": "fp16", "batch": 8}],
+        "networks": {"vgg16": {"results": [{"impl": "custom", "batch": 1, "medianUs": 100}]}},
+        "peers": {"pytorch": )" + document + "}}",
+                                                    "record.json"));
+  for (const char* part : {"PyTorch CUDA graph fp16, channels_", "PyTorch CUDA graph fp16, nchw</td><td>1</td>",
+                           "PyTorch CUDA graph fp16, batch 1: 0.5 ms", "PyTorch compile fp16, batch 1: 0.35 ms",
+                           "<td>310 (3.1x)</td>", "Charts show the fastest memory format of a peer"}) {
+    CHECK_THAT(html, contains(part));
+  }
+  for (const char* part : {"batch 1: 0.7 ms", "batch 1: 0.45 ms", "410 ("}) {
+    CHECK(html.find(part) == std::string::npos);
+  }
+}
+
 TEST_CASE("documents of peers may stand in one object", "[report]") {
   const std::string both = std::string(R"({"pytorch": )") + kTorch + R"(, "tensorrt": )" + kTensorRt + ", \"x\": null}";
   for (const std::string& text : {both, "{\"peers\": " + both + "}"}) {

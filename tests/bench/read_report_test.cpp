@@ -124,6 +124,44 @@ TEST_CASE("a report is read as it was written", "[report]") {
   CHECK(before == after);
 }
 
+TEST_CASE("what a record has beside its cases is theirs, and older layer times are those of one by one", "[report]") {
+  json record = json::parse(json_report(Options(), profiled_report()));
+  record.erase("program");
+  record["latency"] = record["results"];
+  record.erase("results");
+  json& first = record["latency"][0];
+  const json calls = first["singleCallMs"];
+  for (json& result : record["latency"]) {
+    result.erase("singleCallMs");
+    result.erase("sustained");
+    result["profile"] = result["serializedProfile"];
+    result.erase("serializedProfile");
+    result.erase("asRunProfile");
+    for (json& layer : result["layers"]) {
+      layer["ms"] = layer["serializedMs"];
+      layer.erase("serializedMs");
+      layer.erase("asRunMs");
+    }
+  }
+  const json apart{{"impl", first["impl"]}, {"precision", first["precision"]}, {"batch", first["batch"]}};
+  record["sustained"]["cases"] = json::array({apart, apart});
+  record["sustained"]["cases"][0].update({{"seconds", 60.5}, {"runs", 121}, {"energyPerPictureJ", 0.5}});
+  record["sustained"]["cases"][1]["batch"] = 77;  // of a batch that was not timed
+  record["singleCalls"] = json::array({apart});
+  record["singleCalls"][0]["singleCallMs"] = calls;
+  const Report report = parse_report(record.dump(), "r.json").report;
+  const CaseResult& result = report.cases.front();
+  CHECK(result.profile.empty());
+  CHECK(result.serialized_profile.layer_ms == std::vector<double>{4, 2});
+  CHECK(result.serialized_profile.boundary_ms == 0.0015);
+  REQUIRE(result.sustained);
+  CHECK(result.sustained->pictures_per_second(result.batch) == 4);
+  CHECK(result.sustained->utilisation->energy_per_picture_j == 0.5);
+  REQUIRE(result.single_calls);
+  CHECK(result.single_calls->swept.median == 0.7);
+  CHECK_FALSE(report.cases[1].sustained);
+}
+
 TEST_CASE("the record of a machine is read", "[report]") {
   const std::string text = R"({"latency": [{"impl": "custom", "precision": "fp16", "batch": 8}],
       "accuracy": {"batch": 50, "labelled": 4, "results": [{"impl": "cpu", "precision": "fp32", "top1Pictures": 3}]}})";
@@ -151,7 +189,7 @@ TEST_CASE("a file that is no report is refused with file and field", "[report]")
   CHECK_THAT(changed("/results/0/precision", "int4"), contains("must be fp32, tf32, fp16 or fp64, got \"int4\""));
   CHECK_THAT(changed("/results/0/latencyHistogram/counts/0", -1), contains("counts[0]: must be at least 0"));
   CHECK_THAT(changed("/results/0/memoryBytes/arena", 18446744073709551615U), contains("must be a whole number"));
-  CHECK_THAT(changed("/results/0/layers/1/ms", nullptr), contains("timed all or not at all"));
+  CHECK_THAT(changed("/results/0/layers/1/asRunMs", nullptr), contains("timed all or not at all"));
   CHECK_THAT(changed("/model", "m.onnx"), contains("document.model: must be an object"));
   CHECK(changed("/results/0/comparison", nullptr) == "no error");
   CHECK_THAT(changed("/images/results/0/top1ByClass", json::array({1})),

@@ -75,7 +75,7 @@ TEST_CASE("memory, kernels, layers, accuracy and the setup are compared", "[repo
   after.options = {{"threads", "2"}};
   after.report.cases[0].memory.arena_bytes = 5;
   after.report.cases[0].layers[1].kernel = "gemm/mma";
-  after.report.cases[0].layer_ms = {3.1, 2};
+  after.report.cases[0].profile.layer_ms = {3.1, 2};
   after.report.cases[1].batch = 4;
   after.report.images->results[0].top1 = 2;
   const ReportChanges changes = compare_reports(before, after);

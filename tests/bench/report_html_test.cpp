@@ -147,7 +147,7 @@ TEST_CASE("names out of a file cannot become markup", "[report]") {
 TEST_CASE("kernels that make 90 % of the time are marked", "[report]") {
   Report report = profiled_report();
   report.cases.resize(1);
-  report.cases[0].layer_ms = {95, 5};
+  report.cases[0].profile.layer_ms = {95, 5};
   const std::string html = html_report(written_and_read(report));
   const std::size_t kernels = html.find("<h4>Kernels");
   const std::size_t layers = html.find("<h4>Layers");

@@ -52,6 +52,14 @@ TEST_CASE("input files have the shape of the model's input", "[timed_input]") {
   CHECK_NOTHROW(setup.make());
 }
 
+TEST_CASE("pictures take the place of random numbers, where there are some", "[timed_input]") {
+  Setup setup;
+  TimedInput input = setup.make();
+  CHECK_THROWS_WITH(input.take({}), contains("none of the pictures"));
+  CHECK_NOTHROW(input.take(std::vector<float>(12, 1.0F)));
+  CHECK_NOTHROW(input.make(3));
+}
+
 TEST_CASE("bytes are fed as bytes only, height, width, channels", "[timed_input]") {
   Setup setup;
   setup.model.input.shape = Shape{1, 3, 2, 2};

@@ -1,6 +1,7 @@
 #include "bench_engine/measure/timing.h"
 
 #include <chrono>
+#include <numeric>
 #include <thread>
 
 #include "bench_engine/exit_codes.h"
@@ -65,6 +66,23 @@ TEST_CASE("measuring lasts as long as asked", "[timing]") {
   const auto start = std::chrono::steady_clock::now();
   measure_interleaved(subjects, schedule, never);
   CHECK(std::chrono::steady_clock::now() - start >= std::chrono::milliseconds(30));
+}
+
+TEST_CASE("bursts are as long as asked, and what they take together is known", "[timing]") {
+  std::vector<int> lengths;
+  const std::vector<TimedBurst> subjects{[&](int iterations) {
+    lengths.push_back(iterations);
+    std::this_thread::sleep_for(std::chrono::milliseconds(iterations));
+    return std::vector<double>(static_cast<std::size_t>(iterations), 1.0);
+  }};
+  Schedule schedule = short_schedule(30);
+  schedule.burst_ms = 10;
+  const Samples samples = measure_interleaved(subjects, schedule, never).front();
+  REQUIRE(lengths.size() > 2);
+  CHECK(lengths[1] > 1);
+  CHECK(lengths[1] <= 10);
+  const double slept = std::accumulate(lengths.begin() + 1, lengths.end(), 0.0);
+  CHECK(samples.wall_ms >= slept);
 }
 
 TEST_CASE("idle time makes bursts of one iteration", "[timing]") {

@@ -70,6 +70,12 @@ def check_tensorrt(folder):
                                                                                              ("fp32", 1, 200)]
     assert abs(document["results"][0]["median_us"] - 199.5) < 1e-6, document["results"][0]
     assert "out of memory" in document["failed"][0]["error"], document["failed"]
+    assert not document["left"], document
+    measured = document["results"]
+    code, output = run(folder, *command, "--trtexec", program, "--resume", "--time-limit", "0")
+    document = json.loads(out.read_text())
+    assert code == 0 and "left to a later call: 2 configurations" in output, (code, output)
+    assert document["results"] == measured and [row["batch"] for row in document["left"]] == [8, 8], document
     code, output = run(folder, *command, path=str(folder / "nowhere"))
     document = json.loads(out.read_text())
     if pathlib.Path("/usr/src/tensorrt/bin/trtexec").exists():

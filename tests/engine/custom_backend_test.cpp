@@ -317,11 +317,12 @@ TEST_CASE("custom: layers keep the file's node names, and the memory report is e
   const MemoryReport memory = engine->memory();
   CHECK(memory.io_bytes == 4 * 4 * (3 * 96 * 96 + 50));
   const auto session = engine->create_session();
-  const auto times = session->profile(4, 3);
+  const auto times = session->profile(4, 3, ProfileMode::Serialized);
   REQUIRE(times.layers.size() == engine->layers().size());
   for (const double time : times.layers) CHECK(time > 0.0);
   CHECK(times.whole > 0.0);
   CHECK(session->time_executions(4, 70).size() == 70);
+  CHECK(session->time_executions(4, 70, 3).size() == 70);
 }
 
 TEST_CASE("custom: creating and destroying 50 engines returns all device memory") {

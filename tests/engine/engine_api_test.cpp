@@ -58,6 +58,7 @@ TEST_CASE("run refuses sizes that do not fit, with the numbers") {
   CHECK(contains(message_of([&] { session->run(picture, two_logits); }), "output"));
   CHECK(contains(message_of([&] { session->execute(0); }), "got 0"));
   CHECK(contains(message_of([&] { session->time_executions(1, 0); }), "iterations"));
+  CHECK(contains(message_of([&] { session->time_executions(1, 1, 0); }), "runs"));
   CHECK(contains(message_of([&] { session->profile(1, -1); }), "iterations"));
 }
 

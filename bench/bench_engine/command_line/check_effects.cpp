@@ -25,6 +25,7 @@ std::vector<Owned> owned_options(const Options& options) {
           {"--noProgrammaticLaunch", !options.programmatic_launch, custom},
           {"--noCudaGraph", !options.cuda_graph, gpu},
           {"--device", options.device != defaults.device, gpu},
+          {"--singleCalls", options.single_calls, gpu},
           {"--hostTransfer", options.host_transfer != defaults.host_transfer, gpu},
           {"--infStreams", options.streams != defaults.streams, gpu},
           {"--threads", options.threads != defaults.threads, {"cpu"}}};

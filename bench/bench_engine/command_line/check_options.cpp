@@ -25,9 +25,10 @@ void check_pictures(const Options& options) {
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
     if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
-        !options.max_images.empty() || options.per_class || options.decode_threads != 0) {
+        !options.max_images.empty() || options.per_class || options.decode_threads != 0 || options.time_images) {
       throw UsageError(
-          "--labels, --referenceLogits, --maxImages, --decodeThreads, --perClass and --top1Threshold need --images");
+          "--labels, --referenceLogits, --maxImages, --decodeThreads, --perClass, --timeImages and --top1Threshold "
+          "need --images");
     }
   } else {
     require_folder(options.images, "--images");
@@ -48,6 +49,9 @@ void check_options(const Options& options) {
   require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
   require_file(options.golden, "--golden");
+  if (options.time_images && !options.load_inputs.empty()) {
+    throw UsageError("--timeImages and --loadInputs both say what is timed: give one");
+  }
   if (options.golden.empty() &&
       (options.mean_threshold || options.relative_l2_threshold || options.cosine_threshold || options.ulp_threshold)) {
     throw UsageError("--meanThreshold, --relativeL2Threshold, --cosineThreshold and --ulpThreshold need --golden");

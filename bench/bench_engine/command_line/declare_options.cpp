@@ -96,6 +96,16 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->type_name("MS")
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--singleCalls", options.single_calls,
+               "Also time calls that find an idle GPU, by the host's clock: warm, after 2 ms of rest, with L2 swept")
+      ->group(group);
+  app.add_option(
+         "--sustained", options.sustained_s,
+         "Then run each case alone for so many seconds: pictures by wall time, clocks, power and energy; 0 = not")
+      ->check(at_least(0))
+      ->type_name("S")
+      ->capture_default_str()
+      ->group(group);
   app.add_option(
          "--sampleInterval", options.sample_interval_ms,
          "Between samples of GPU utilisation, clocks, power and temperature while timing, milliseconds; 0 = none, "
@@ -147,6 +157,8 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
   const auto* group = "Pictures and accuracy";
   app.add_option("--images", options.images, "Folder of pictures, one sub-folder for each synset")
       ->type_name("DIR")
+      ->group(group);
+  app.add_flag("--timeImages", options.time_images, "Time on the first of these pictures instead of random numbers")
       ->group(group);
   app.add_option("--labels", options.labels, "Synset file: line i (from 0) names class i")
       ->type_name("FILE")
@@ -226,7 +238,12 @@ void add_layer_options(CLI::App& app, Options& options) {
 
 void add_report_options(CLI::App& app, Options& options) {
   const auto* group = "Reports";
-  app.add_flag("--dumpProfile", options.dump_profile, "Time of each layer")->group(group);
+  app.add_flag("--dumpProfile", options.dump_profile,
+               "Time of each layer as the network runs: what its first layers take with it and without it")
+      ->group(group);
+  app.add_flag("--dumpSerializedProfile", options.dump_serialized_profile,
+               "Time of each layer by itself, without CUDA graph and programmatic launch (named ranges for nsys)")
+      ->group(group);
   app.add_flag("--dumpLayerInfo", options.dump_layer_info, "Layers, the kernels that run them, and why these")
       ->group(group);
   app.add_flag("--dumpKernels", options.dump_kernels,
@@ -239,7 +256,7 @@ void add_report_options(CLI::App& app, Options& options) {
   file("--json", options.json, "Everything as one JSON document");
   file("--csv", options.csv, "One row for each implementation, precision and batch");
   file("--exportTimes", options.export_times, "Every iteration's time, JSON as of trtexec");
-  file("--exportProfile", options.export_profile, "Layer times, JSON as of trtexec");
+  file("--exportProfile", options.export_profile, "Layer times as of --dumpProfile, JSON as of trtexec");
   file("--exportLayerInfo", options.export_layer_info, "Layers, JSON");
   file("--exportTrace", options.export_trace,
        "Those runs as a timeline of layers, streams and host threads, for ui.perfetto.dev and chrome://tracing");

@@ -10,8 +10,14 @@
 
 namespace mobicuda::bench {
 
-/// Runs of `batch` pictures on the input in place. `settle`: an untimed one goes ahead of each burst.
-TimedBurst device_burst(Session& session, std::int64_t batch, bool settle);
+/// Runs of `batch` pictures on the input in place. On a GPU an untimed one goes ahead of each burst, and those that are
+/// short against a reading of the GPU's clock are timed several at a time: the burst then has fewer times, means of
+/// runs.
+TimedBurst device_burst(Session& session, std::int64_t batch, bool gpu);
+
+/// Runs of `batch` pictures on the input in place, enqueued in a row, by the host's clock: each gets the same part of
+/// it.
+TimedBurst wall_burst(Session& session, std::int64_t batch);
 
 /// From host to host, one after the other.
 TimedBurst host_burst(Session& session, std::int64_t batch);

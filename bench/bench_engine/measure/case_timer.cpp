@@ -6,7 +6,9 @@
 #include "bench_engine/interrupt.h"
 #include "bench_engine/measure/bursts.h"
 #include "bench_engine/measure/machine.h"
+#include "bench_engine/measure/single_calls.h"
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/measure/sustained.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -48,6 +50,7 @@ GpuStates CaseTimer::time(std::vector<LiveCase>& live, std::int64_t batch) const
     if (!group.empty()) time_group(group, batch);
     if (processor == Processor::Gpu) states.after = gpu_state(options_.device);
   }
+  for (LiveCase& one : live) time_alone(one, batch);
   return states;
 }
 
@@ -82,6 +85,19 @@ void CaseTimer::time_group(const std::vector<LiveCase*>& group, std::int64_t bat
     result.enqueue_ms = enqueue_ms(*group[i]->session, batch);
     time_streams(*group[i], batch, side);
   }
+}
+
+void CaseTimer::time_alone(LiveCase& one, std::int64_t batch) const {
+  if (interrupted()) return;
+  const bool gpu = one.what->processor == Processor::Gpu;
+  if (gpu && options_.single_calls) one.result.single_calls = measure_single_calls(*one.session, batch, interrupted);
+  if (options_.sustained_s <= 0) return;
+  Schedule schedule;
+  schedule.warm_up_ms = options_.warm_up_ms;
+  schedule.duration_ms = options_.sustained_s * 1e3;
+  schedule.iterations = options_.iterations;
+  schedule.ranges = ranges_;
+  one.result.sustained = measure_sustained(*one.session, batch, schedule, interrupted, recording(gpu, batch));
 }
 
 Recording CaseTimer::recording(bool gpu, std::int64_t batch) const {

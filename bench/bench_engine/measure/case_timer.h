@@ -25,6 +25,8 @@ class CaseTimer {
 
  private:
   void time_group(const std::vector<LiveCase*>& group, std::int64_t batch) const;
+  /// What no other case may share its processor with.
+  void time_alone(LiveCase& one, std::int64_t batch) const;
   void time_streams(LiveCase& one, std::int64_t batch, const Schedule& schedule) const;
   Recording recording(bool gpu, std::int64_t batch) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "bench_engine/measure/phase_range.h"
@@ -12,8 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Long against the switch from one subject to the next, short against a clock's drift.
-constexpr double kBurstMs = 20;
 constexpr int kMaxBurst = 2000;
 
 double since_ms(Clock::time_point start) {
@@ -23,15 +22,16 @@ double since_ms(Clock::time_point start) {
 struct Progress {
   double wall_ms_per_iteration = 0;
   double spent_ms = 0;
+  std::optional<Clock::time_point> begin;
 };
 
-int burst_length(double wall_ms_per_iteration) {
+int burst_length(double burst_ms, double wall_ms_per_iteration) {
   if (wall_ms_per_iteration <= 0) return 1;
-  return std::clamp(static_cast<int>(kBurstMs / wall_ms_per_iteration), 1, kMaxBurst);
+  return std::clamp(static_cast<int>(burst_ms / wall_ms_per_iteration), 1, kMaxBurst);
 }
 
 // Runs until warm_up_ms have passed, at least once, and gives the wall time of one iteration.
-double warm_up(const TimedBurst& subject, double warm_up_ms, const std::function<bool()>& stop) {
+double warm_up(const TimedBurst& subject, const Schedule& schedule, const std::function<bool()>& stop) {
   double per_iteration = 0;
   int iterations = 1;
   const auto start = Clock::now();
@@ -39,13 +39,14 @@ double warm_up(const TimedBurst& subject, double warm_up_ms, const std::function
     const auto burst_start = Clock::now();
     subject(iterations);
     per_iteration = since_ms(burst_start) / iterations;
-    iterations = burst_length(per_iteration);
-  } while (since_ms(start) < warm_up_ms && !stop());
+    iterations = burst_length(schedule.burst_ms, per_iteration);
+  } while (since_ms(start) < schedule.warm_up_ms && !stop());
   return per_iteration;
 }
 
 void run_burst(const TimedBurst& subject, const Schedule& schedule, Progress& progress, Samples& samples) {
-  int iterations = burst_length(progress.wall_ms_per_iteration);
+  if (!progress.begin) progress.begin = Clock::now();
+  int iterations = burst_length(schedule.burst_ms, progress.wall_ms_per_iteration);
   if (schedule.idle_ms > 0) {
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(schedule.idle_ms));
     iterations = 1;
@@ -57,6 +58,7 @@ void run_burst(const TimedBurst& subject, const Schedule& schedule, Progress& pr
   progress.spent_ms += wall_ms + schedule.idle_ms;
   samples.times_ms.insert(samples.times_ms.end(), times.begin(), times.end());
   samples.burst_medians_ms.push_back(median(times));
+  samples.wall_ms = since_ms(*progress.begin);
 }
 
 }  // namespace
@@ -67,7 +69,7 @@ std::vector<Samples> measure_interleaved(std::span<const TimedBurst> subjects, c
   std::vector<Progress> progress(subjects.size());
   for (std::size_t i = 0; i < subjects.size() && !stop(); ++i) {
     const PhaseRange range("warm-up", schedule.ranges);
-    progress[i].wall_ms_per_iteration = warm_up(subjects[i], schedule.warm_up_ms, stop);
+    progress[i].wall_ms_per_iteration = warm_up(subjects[i], schedule, stop);
   }
   const auto finished = [&](std::size_t i) {
     return progress[i].spent_ms >= schedule.duration_ms &&

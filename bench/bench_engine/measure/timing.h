@@ -7,7 +7,7 @@
 
 namespace mobicuda::bench {
 
-/// Something that can be timed: runs `iterations` times and gives each one's milliseconds.
+/// Something that can be timed: runs about `iterations` times and gives each one's milliseconds, or means of several.
 using TimedBurst = std::function<std::vector<double>(int iterations)>;
 
 /// Told between bursts which subject runs next.
@@ -18,6 +18,7 @@ struct Schedule {
   double warm_up_ms = 200;
   double duration_ms = 3000;  ///< wall time for each subject
   int iterations = 10;        ///< at least so many for each subject
+  double burst_ms = 20;       ///< wall time of a burst: long against the switch to the next subject
   double idle_ms = 0;         ///< pause before each iteration, for the latency of a paced application
   bool ranges = true;         ///< name warm-up and measuring for profilers
 };
@@ -25,6 +26,7 @@ struct Schedule {
 struct Samples {
   std::vector<double> times_ms;
   std::vector<double> burst_medians_ms;  ///< one for each burst; burst i of all subjects ran side by side
+  double wall_ms = 0;  ///< from the first burst's begin to the last one's end, what alternated with it included
 };
 
 /// Times the subjects in alternating short bursts, so that a drift of clocks or temperature hits all of

@@ -46,4 +46,16 @@ ImageSet prepare_pictures(const Options& options, const ModelInfo& model) {
   return images;
 }
 
+std::vector<float> first_pictures(const ImageSet& images, std::size_t count, std::size_t threads) {
+  ImageSet some = images;
+  some.samples.resize(std::min(count, some.samples.size()));
+  std::vector<float> pictures;
+  if (some.samples.empty()) return pictures;
+  PictureStream stream(some, some.samples.size(), threads);
+  const PictureBatch& batch = *stream.next();
+  pictures.assign(batch.input.begin(), batch.input.end());
+  pictures.insert(pictures.end(), batch.bytes.begin(), batch.bytes.end());
+  return pictures;
+}
+
 }  // namespace mobicuda::bench

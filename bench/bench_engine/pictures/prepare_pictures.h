@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "bench_engine/options.h"
 #include "bench_engine/pictures/picture_stream.h"
 #include "bench_engine/results.h"
@@ -8,5 +11,9 @@ namespace mobicuda::bench {
 
 /// What --images, --labels and --referenceLogits name, checked against the model. Throws UsageError.
 ImageSet prepare_pictures(const Options& options, const ModelInfo& model);
+
+/// The first `count` pictures of a set, or all, without those that cannot be read: as the network takes them, 0 to 255
+/// where it takes bytes. `threads` decode them, 0: one for each core.
+std::vector<float> first_pictures(const ImageSet& images, std::size_t count, std::size_t threads);
 
 }  // namespace mobicuda::bench

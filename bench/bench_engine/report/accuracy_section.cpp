@@ -86,7 +86,7 @@ std::string accuracy_table(const ImageReport& images) {
   }
   std::string note = "Pictures a second: of inference, while the next pictures were decoded.";
   if (any(&AccuracyResult::with_reference_file)) note += " File: against the logits of --referenceLogits.";
-  return table.str() + element("p", note);
+  return table.str("wide") + element("p", note);
 }
 
 std::string rates_table(const ImageReport& images) {

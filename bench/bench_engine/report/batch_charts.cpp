@@ -36,8 +36,9 @@ std::vector<Point> points_of(const ReportFile& file) {
     points.push_back({engine_of(one), one.label(), one.precision, static_cast<double>(one.batch), one.latency().median,
                       one.implementation == "cpu"});
   }
-  for (const PeerResult& one : file.peers.results) {
-    points.push_back({with_network(one.engine, one, file.peers), label_of(one, file.peers), one.precision,
+  for (const PeerResult& one : fastest_of_families(file.peers)) {
+    const std::string label = one.family + ' ' + std::string(to_string(one.precision));
+    points.push_back({with_network(one.family, one, file.peers), with_network(label, one, file.peers), one.precision,
                       static_cast<double>(one.batch), one.median_ms, one.on_cpu});
   }
   // Marked among others only.
@@ -186,6 +187,10 @@ std::string peers_note(const ReportFile& file) {
   std::string without;
   for (const std::string& one : lacking_batches(file)) without += (without.empty() ? "No result of " : "; ") + one;
   if (!without.empty()) without = element("p", without + '.');
+  if (fastest_of_families(peers).size() < peers.results.size()) {
+    without +=
+        element("p", "Charts show the fastest memory format of a peer, and the fastest of its modes named compile.");
+  }
   return list("Peer: ", peers.setup) + list("Absent: ", peers.absent) + list("Failed: ", peers.failed) + without;
 }
 

@@ -72,17 +72,19 @@ HtmlTable::HtmlTable(const std::vector<std::string>& header, std::size_t left_co
   rows_ += "</tr></thead>\n<tbody>\n";
 }
 
-void HtmlTable::add_row(const std::vector<std::string>& cells, const std::string& row_class) {
+void HtmlTable::add_row(const std::vector<std::string>& cells, const std::string& row_class,
+                        const std::string& whole_name) {
   rows_ += row_class.empty() ? "<tr>" : "<tr class=\"" + row_class + "\">";
-  add_cells("td", cells);
+  add_cells("td", cells, whole_name == cells.front() ? std::string() : whole_name);
   rows_ += "</tr>\n";
 }
 
-void HtmlTable::add_cells(const char* tag, const std::vector<std::string>& cells) {
+void HtmlTable::add_cells(const char* tag, const std::vector<std::string>& cells, const std::string& first_title) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const bool left = i < left_columns_;
-    rows_ += std::string("<") + tag + (left ? " class=\"l\">" + breakable(cells[i]) : '>' + escaped(cells[i])) + "</" +
-             tag + '>';
+    rows_ += std::string("<") + tag + (left ? " class=\"l\"" : "");
+    if (i == 0 && !first_title.empty()) rows_ += " title=\"" + escaped(first_title) + '"';
+    rows_ += '>' + (left ? breakable(cells[i]) : escaped(cells[i])) + "</" + tag + '>';
   }
 }
 

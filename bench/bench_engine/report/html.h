@@ -22,13 +22,14 @@ class HtmlTable {
   /// The first `left_columns` columns are text, the others numbers.
   HtmlTable(const std::vector<std::string>& header, std::size_t left_columns);
 
-  /// `row_class` is a class of the style sheet, or empty.
-  void add_row(const std::vector<std::string>& cells, const std::string& row_class = {});
+  /// `row_class` is a class of the style sheet, or empty. `whole_name` is what the first cell is short for.
+  void add_row(const std::vector<std::string>& cells, const std::string& row_class = {},
+               const std::string& whole_name = {});
   /// `table_class` as well: "wide" is for many columns.
   std::string str(const std::string& table_class = {}) const;
 
  private:
-  void add_cells(const char* tag, const std::vector<std::string>& cells);
+  void add_cells(const char* tag, const std::vector<std::string>& cells, const std::string& first_title = {});
 
   std::string rows_;
   std::size_t left_columns_;

@@ -49,7 +49,7 @@ std::vector<std::string> reload_row(const CaseResult& result) {
 
 void print_loading(std::ostream& out, const Report& report) {
   if (report.model.plan) out << "  " << plan_text(*report.model.plan) << '\n';
-  if (const std::string upload = upload_text(report); !upload.empty()) out << "  " << upload << '\n';
+  if (const std::string upload = upload_text(report); !upload.empty()) out << paragraph(upload, 2);
   if (std::none_of(report.cases.begin(), report.cases.end(), reloaded)) return;
   TextTable table(kReloadHeader, 1);
   for (const CaseResult& result : report.cases) {

@@ -1,6 +1,7 @@
 #include "bench_engine/report/peers.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include <mobicuda/error.h>
 
@@ -30,20 +31,23 @@ std::string engine_of(const Field& document) {
 std::string mode_name(const std::string& mode) {
   if (mode == "graph") return "CUDA graph";
   if (mode == "compile-graph") return "compile in a CUDA graph";
+  if (mode == "compile-max-graph") return "compile-max in a CUDA graph";
   return mode;
 }
+
+std::string family_name(const std::string& mode) { return mode.starts_with("compile") ? "compile" : mode_name(mode); }
 
 void add_document(const Field& f, Peers& peers) {
   const std::string engine = engine_of(f);
   if (engine.empty()) f["engine"].fail("the name of an engine");
-  const auto named = [&](const Field& one) {
-    const std::string mode = mode_name(one["mode"].text());
-    return mode.empty() ? engine : engine + ' ' + mode;
-  };
+  const auto with_engine = [&](const std::string& mode) { return mode.empty() ? engine : engine + ' ' + mode; };
+  const auto named = [&](const Field& one) { return with_engine(mode_name(one["mode"].text())); };
   for (const Field& one : f["results"].elements()) {
     PeerResult result;
     result.engine = named(one);
+    result.family = with_engine(family_name(one["mode"].text()));
     result.network = one["network"].text();
+    result.format = one["format"].text();
     result.precision = one["precision"].precision();
     result.batch = one["batch"].batch();
     result.median_ms = kMsOfUs * one["median_us"].number();
@@ -62,8 +66,9 @@ void add_document(const Field& f, Peers& peers) {
   for (const Field& one : f["absent"].elements()) peers.absent.push_back(named(one) + ": " + one["reason"].text());
   for (const Field& one : f["failed"].elements()) {
     const std::string batch = one["batch"].absent() ? "" : "batch " + std::to_string(one["batch"].batch());
-    peers.failed.push_back(joined({named(one), one["network"].text(), one["precision"].text(), batch}) + ": " +
-                           one["error"].text());
+    peers.failed.push_back(
+        joined({named(one), one["network"].text(), one["precision"].text(), batch, one["format"].text()}) + ": " +
+        one["error"].text());
   }
 }
 
@@ -90,6 +95,22 @@ void add_peers(const std::filesystem::path& file, Peers& peers) {
   } catch (const Error& error) {
     throw error.inside(file.string());
   }
+}
+
+std::vector<PeerResult> fastest_of_families(const Peers& peers) {
+  std::vector<PeerResult> fastest;
+  for (const PeerResult& one : peers.results) {
+    const auto same = std::find_if(fastest.begin(), fastest.end(), [&](const PeerResult& other) {
+      return std::tie(other.family, other.network, other.precision, other.batch) ==
+             std::tie(one.family, one.network, one.precision, one.batch);
+    });
+    if (same == fastest.end()) {
+      fastest.push_back(one);
+    } else if (one.median_ms < same->median_ms) {
+      *same = one;
+    }
+  }
+  return fastest;
 }
 
 void keep_mobilenet_v2(Peers& peers) {

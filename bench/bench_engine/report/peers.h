@@ -15,7 +15,9 @@ namespace mobicuda::bench {
 /// One configuration of somebody else's engine, as the scripts in bench/peers measure it.
 struct PeerResult {
   std::string engine;   ///< "PyTorch CUDA graph"
+  std::string family;   ///< the same for modes of which only the fastest counts in charts: "PyTorch compile"
   std::string network;  ///< empty: not told
+  std::string format;   ///< of memory, as "nchw"; empty: not told
   Precision precision = Precision::Fp32;
   std::int64_t batch = 1;
   double median_ms = 0;
@@ -24,7 +26,9 @@ struct PeerResult {
   std::size_t runs = 0;
   bool on_cpu = false;
 
-  std::string label() const { return engine + ' ' + std::string(to_string(precision)); }
+  std::string label() const {
+    return engine + ' ' + std::string(to_string(precision)) + (format.empty() ? "" : ", " + format);
+  }
   double pictures_per_second() const { return median_ms > 0 ? 1e3 * static_cast<double>(batch) / median_ms : 0; }
 };
 
@@ -40,6 +44,9 @@ void add_peers(const Field& f, Peers& peers);
 
 /// Adds a file of them. Throws Error naming the file and the field.
 void add_peers(const std::filesystem::path& file, Peers& peers);
+
+/// For each family, network, precision and batch the fastest.
+std::vector<PeerResult> fastest_of_families(const Peers& peers);
 
 /// Leaves out what ran another network than MobileNetV2.
 void keep_mobilenet_v2(Peers& peers);

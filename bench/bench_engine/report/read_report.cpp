@@ -1,5 +1,6 @@
 #include "bench_engine/report/read_report.h"
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -99,20 +100,31 @@ std::optional<GoldenComparison> golden(const Field& f) {
   return result;
 }
 
-void read_layers(const Field& layers, CaseResult& result) {
-  for (const Field& f : layers.elements()) {
-    LayerInfo layer;
-    layer.name = f["name"].text();
-    layer.kernel = f["kernel"].text();
-    layer.flops = f["flops"].size();
-    layer.activation_bytes = f["activationBytes"].size();
-    layer.weight_bytes = f["weightBytes"].size();
-    layer.reason = f["reason"].text();
-    result.layers.push_back(std::move(layer));
-    if (!f["ms"].absent()) result.layer_ms.push_back(f["ms"].number());
+void read_profile(const Field& f, const char* of_layer, const char* of_all, LayerProfile& profile) {
+  const std::vector<Field> layers = f["layers"].elements();
+  for (const Field& layer : layers) {
+    if (!layer[of_layer].absent()) profile.layer_ms.push_back(layer[of_layer].number());
   }
-  if (!result.layer_ms.empty() && result.layer_ms.size() != result.layers.size())
-    layers.fail("timed all or not at all");
+  if (!profile.empty() && profile.layer_ms.size() != layers.size()) f["layers"].fail("timed all or not at all");
+  profile.whole_ms = f[of_all]["wholeMs"].number();
+  profile.boundary_ms = f[of_all]["boundaryMs"].number();
+}
+
+void read_layers(const Field& f, CaseResult& result) {
+  for (const Field& one : f["layers"].elements()) {
+    LayerInfo layer;
+    layer.name = one["name"].text();
+    layer.kernel = one["kernel"].text();
+    layer.flops = one["flops"].size();
+    layer.activation_bytes = one["activationBytes"].size();
+    layer.weight_bytes = one["weightBytes"].size();
+    layer.reason = one["reason"].text();
+    result.layers.push_back(std::move(layer));
+  }
+  read_profile(f, "asRunMs", "asRunProfile", result.profile);
+  // Documents from before there were two kinds have this one under other names.
+  const bool older = !f["profile"].absent();
+  read_profile(f, older ? "ms" : "serializedMs", older ? "profile" : "serializedProfile", result.serialized_profile);
 }
 
 std::vector<ActivityRow> activity_rows(const Field& rows) {
@@ -134,6 +146,11 @@ std::optional<ActivityTables> activities(const Field& f) {
   return result;
 }
 
+std::optional<SingleCalls> single_calls(const Field& f) {
+  if (f.absent()) return std::nullopt;
+  return SingleCalls{statistics(f["warm"]), statistics(f["afterRest"]), statistics(f["l2Swept"])};
+}
+
 CaseResult case_result(const Field& f, bool includes_transfers) {
   CaseResult result;
   result.implementation = f["impl"].text();
@@ -150,8 +167,13 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.includes_transfers = includes_transfers;
   result.device_statistics = statistics(f["deviceMs"]);
   result.host_statistics = statistics(f["hostMs"]);
+  result.single_calls = single_calls(f["singleCallMs"]);
   result.latency_histogram = histogram(f["latencyHistogram"]);
-  read_utilisation(f, result);
+  result.utilisation = read_utilisation(f["utilisation"]);
+  if (!f["enqueueMs"].absent()) result.enqueue_ms = f["enqueueMs"].number();
+  if (const Field sustained = f["sustained"]; !sustained.absent()) {
+    result.sustained = read_sustained(sustained, read_utilisation(sustained["utilisation"]));
+  }
   const double streamed = f["streamedPicturesPerSecond"].number();
   if (streamed > 0) {
     result.streams_statistics.count = 1;
@@ -164,9 +186,7 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   for (const Field& one : f["layerComparisons"].elements()) result.layer_comparisons.push_back(layer_comparison(one));
   result.comparison = read_comparison(f["comparison"]);
   result.golden = golden(f["golden"]);
-  read_layers(f["layers"], result);
-  result.whole_ms = f["profile"]["wholeMs"].number();
-  result.boundary_ms = f["profile"]["boundaryMs"].number();
+  read_layers(f, result);
   result.activities = activities(f["activities"]);
   return result;
 }
@@ -225,6 +245,24 @@ void add_activities(const Field& f, Report& report) {
   }
 }
 
+// A record has these beside its cases: they ran in processes of their own.
+CaseResult* case_of(const Field& f, Report& report) {
+  const auto found = std::find_if(report.cases.begin(), report.cases.end(), [&](const CaseResult& result) {
+    return result.implementation == f["impl"].text() && result.precision == f["precision"].precision() &&
+           result.batch == f["batch"].batch();
+  });
+  return found == report.cases.end() ? nullptr : &*found;
+}
+
+void add_what_ran_apart(const Field& record, Report& report) {
+  for (const Field& f : record["sustained"]["cases"].elements()) {
+    if (CaseResult* result = case_of(f, report)) result->sustained = read_sustained(f, read_utilisation(f));
+  }
+  for (const Field& f : record["singleCalls"].elements()) {
+    if (CaseResult* result = case_of(f, report)) result->single_calls = single_calls(f["singleCallMs"]);
+  }
+}
+
 ReportFile report_file(const Field& f, const std::filesystem::path& path) {
   ReportFile file;
   file.path = path;
@@ -266,6 +304,7 @@ ReportFile report_file(const Field& f, const std::filesystem::path& path) {
     keep_mobilenet_v2(file.peers);  // the others stand in the table of networks
     if (!file.peers.results.empty()) file.network = network_title(file.peers.results.front().network);
     add_activities(f["activities"], report);
+    add_what_ran_apart(f, report);
   }
   return file;
 }

@@ -28,9 +28,9 @@ void read_networks(const Field& f, MachineRecord& record) {
   }
   Peers peers;
   if (!f["peers"].absent()) add_peers(f["peers"], peers);
-  for (const PeerResult& one : peers.results) {
+  for (const PeerResult& one : fastest_of_families(peers)) {
     if (one.network.empty() || one.network == "mobilenet_v2" || one.precision != Precision::Fp16) continue;
-    record.networks.push_back({one.network, one.engine, one.batch, 1e3 * one.median_ms});
+    record.networks.push_back({one.network, one.family, one.batch, 1e3 * one.median_ms});
   }
   sort_networks(record.networks);
   const auto measured = f["networks"].members();

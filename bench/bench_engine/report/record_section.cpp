@@ -140,9 +140,12 @@ std::string networks_section(const ReportFile& file) {
     }
     table.add_row(row);
   }
-  std::string html = "<h2>Other networks</h2>\n" +
-                     element("p", "fp16, GPU time of a batch, median microseconds; in brackets against custom.") +
-                     table.str("wide");
+  std::string html =
+      "<h2>Other networks</h2>\n" +
+      element("p",
+              "fp16, GPU time of a batch, median microseconds, of a peer in its fastest memory format; in "
+              "brackets against custom.") +
+      table.str("wide");
   for (const std::string& refused : file.record->refused) html += element("p", refused);
   if (!file.record->lacking.empty()) html += element("p", lacking_text(*file.record));
   const bool others = std::any_of(engines.begin(), engines.end(), [&](const std::string& engine) {

@@ -8,13 +8,7 @@
 namespace mobicuda::bench {
 namespace {
 
-constexpr std::size_t kTextName = 72;  // longer names are cut, where they are printed
-
 std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
-
-std::string cut(const std::string& name) {
-  return name.size() <= kTextName ? name : name.substr(0, kTextName - 3) + "...";
-}
 
 std::string summary(const std::vector<ActivityRow>& rows, int runs) {
   return microseconds(total_ms(rows) / runs) + " us a run";
@@ -41,7 +35,7 @@ void for_rows(const std::vector<ActivityRow>& rows, int runs, Add add) {
 void print_rows(std::ostream& out, const std::vector<ActivityRow>& rows, int runs) {
   TextTable table({"90 %", "kind", "name", "calls", "us/run", "mean us", "min us", "max us", "share", "sum"}, 3);
   for_rows(rows, runs, [&](const ActivityRow& row, bool hot, std::vector<std::string> numbers) {
-    std::vector<std::string> line{hot ? "*" : "", row.kind, cut(row.name)};
+    std::vector<std::string> line{hot ? "*" : "", row.kind, row.name};
     line.insert(line.end(), numbers.begin(), numbers.end());
     table.add_row(std::move(line));
   });
@@ -64,14 +58,14 @@ std::string lost(const ActivityTables& tables) {
 
 }  // namespace
 
-std::string layers_sum(const CaseResult& result) {
-  const double sum = result.layers_sum_ms();
+std::string layers_sum(const LayerProfile& profile) {
+  const double sum = profile.sum_ms();
   std::string text = fixed(sum, 4) + " ms in sum";
-  if (result.whole_ms > 0) {
-    text += ", " + fixed(result.whole_ms, 4) + " ms as a whole: " + fixed(100 * sum / result.whole_ms, 1) + " %";
+  if (profile.whole_ms > 0) {
+    text += ", " + fixed(profile.whole_ms, 4) + " ms as a whole: " + fixed(100 * sum / profile.whole_ms, 1) + " %";
   }
-  if (result.boundary_ms > 0) {
-    text += " (" + microseconds(result.boundary_ms) + " us for the clock between layers are taken off each)";
+  if (profile.boundary_ms > 0) {
+    text += " (" + microseconds(profile.boundary_ms) + " us for a reading of the clock are taken off)";
   }
   return text;
 }
@@ -80,8 +74,9 @@ void print_activities(std::ostream& out, const CaseResult& result) {
   if (!result.activities) return;
   const ActivityTables& tables = *result.activities;
   const std::string name = result.label() + ", batch " + std::to_string(result.batch);
-  out << "\nGPU activities of " << name << ", " << tables.runs
-      << " staged runs under the profiler: " << summary(tables.gpu, tables.runs) << " (* makes 90 %)\n";
+  out << '\n'
+      << paragraph("GPU activities of " + name + ", " + std::to_string(tables.runs) +
+                   " staged runs under the profiler: " + summary(tables.gpu, tables.runs) + " (* makes 90 %)");
   print_rows(out, tables.gpu, tables.runs);
   out << "\nCUDA calls of " << name << ": " << summary(tables.calls, tables.runs) << " on the host\n";
   print_rows(out, tables.calls, tables.runs);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bench_engine/report/layer_names.h"
 #include "bench_engine/report/text_table.h"
 
 namespace mobicuda::bench {
@@ -66,24 +67,25 @@ void compare_case(const CaseResult& before, const CaseResult& after, std::vector
 }
 
 void compare_layers(const CaseResult& before, const CaseResult& after, std::vector<Change>& changes) {
-  const bool timed = !before.layer_ms.empty() && !after.layer_ms.empty();
+  const bool timed = !before.profile.empty() && !after.profile.empty();
   double total = 0;
-  for (const double ms : before.layer_ms) total += ms;
+  for (const double ms : before.profile.layer_ms) total += ms;
+  const LayerNames names(after.layers);
   for (std::size_t i = 0; i < after.layers.size(); ++i) {
     const LayerInfo& layer = after.layers[i];
     const auto found = std::find_if(before.layers.begin(), before.layers.end(),
                                     [&](const LayerInfo& one) { return one.name == layer.name; });
     if (found == before.layers.end()) continue;
-    const std::string subject = subject_of(after) + ": " + layer.name;
+    const std::string subject = subject_of(after) + ": " + names.shortened(layer.name);
     if (found->kernel != layer.kernel) {
-      changes.push_back({subject, "kernel", found->kernel, layer.kernel, kNothing, 0, Verdict::Changed});
+      changes.push_back({subject, "kernel", found->kernel, layer.kernel, kNothing, 0, Verdict::Changed, layer.name});
     }
     if (!timed) continue;
-    const double was = before.layer_ms[static_cast<std::size_t>(found - before.layers.begin())];
-    const double is = after.layer_ms[i];
+    const double was = before.profile.layer_ms[static_cast<std::size_t>(found - before.layers.begin())];
+    const double is = after.profile.layer_ms[i];
     if (std::abs(is - was) <= std::max(kLayerNoise * was, kLayerShare * total)) continue;
     changes.push_back({subject, "us", fixed(1e3 * was, 2), fixed(1e3 * is, 2), relative_change(was, is), kLayerNoise,
-                       is < was ? Verdict::Better : Verdict::Worse});
+                       is < was ? Verdict::Better : Verdict::Worse, layer.name});
   }
 }
 

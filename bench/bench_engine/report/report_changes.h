@@ -20,13 +20,14 @@ const char* to_string(Verdict verdict) noexcept;
 
 /// A quantity that both files have.
 struct Change {
-  std::string subject;   ///< "custom fp16, batch 8"
+  std::string subject;   ///< "custom fp16, batch 8", "custom fp16, batch 8: features.2: conv.0.0 Conv, ..."
   std::string quantity;  ///< "median latency, ms"
   std::string before;
   std::string after;
   double relative = 0;  ///< (after - before) / before; NaN where that means nothing
   double noise = 0;     ///< what a time must change by to count, relative; 0 for what is counted
   Verdict verdict = Verdict::Same;
+  std::string layer{};  ///< whole name of the layer whose short one is part of `subject`
 };
 
 /// Two reports, the first being what was before.

@@ -1,6 +1,7 @@
 #include "bench_engine/report/report_command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -33,7 +34,10 @@ Exit codes: 0 ok, 1 a file that cannot be read or written, 2 wrong usage. A slow
 
 void print_changes(std::ostream& out, const char* title, const std::vector<Change>& changes) {
   if (changes.empty()) return;
-  TextTable table({"case", "quantity", "before", "after", "change", "noise", "verdict"}, 2);
+  // A layer's kernel before and after is text.
+  const bool texts = std::any_of(changes.begin(), changes.end(),
+                                 [](const Change& change) { return change.verdict == Verdict::Changed; });
+  TextTable table({"case", "quantity", "before", "after", "change", "noise", "verdict"}, texts ? 4 : 2);
   for (const Change& change : changes) {
     table.add_row({change.subject, change.quantity, change.before, change.after, signed_percent(change.relative),
                    change.noise > 0 ? percent(change.noise, 1) : "-", to_string(change.verdict)});
@@ -53,7 +57,7 @@ void print_comparison(std::ostream& out, const ReportFile& before, const ReportF
   print_changes(out, "Accuracy on pictures", changes.pictures);
   print_changes(out, "Layers that changed by more than 10 %, and 1 % of the time of all, or changed their kernel",
                 changes.layers);
-  out << '\n' << noise_rule() << '\n';
+  out << '\n' << paragraph(noise_rule());
 }
 
 void print_peers(std::ostream& out, const Peers& peers) {

@@ -12,6 +12,7 @@
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/report_layers.h"
 #include "bench_engine/report/report_style.h"
+#include "bench_engine/report/sustained_section.h"
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
@@ -123,14 +124,31 @@ std::string load_section(const Report& report) {
 }
 
 std::string layers_sections(const Report& report) {
-  std::string html;
-  for (const CaseResult& result : report.cases) {
-    const std::string section = layers_section(result, report.machine);
+  std::string as_run;
+  std::string serialized;
+  const auto add = [&](std::string& html, const CaseResult& result, const LayerProfile& profile) {
+    const std::string section = layers_section(result, profile, report.machine);
     // The first one is open.
-    if (!section.empty()) html += (html.empty() ? "<details open=\"open\">" : "<details>") + section + "</details>\n";
+    const bool first = as_run.empty() && serialized.empty();
+    if (!section.empty()) html += (first ? "<details open=\"open\">" : "<details>") + section + "</details>\n";
+  };
+  for (const CaseResult& result : report.cases) add(as_run, result, result.profile);
+  for (const CaseResult& result : report.cases) add(serialized, result, result.serialized_profile);
+  std::string html;
+  if (!as_run.empty()) {
+    html += "<h2>Layers as the network runs</h2>\n" +
+            element("p",
+                    "What the network's first layers take with the layer and without it, CUDA graph and programmatic "
+                    "launch as in the timed runs: what runs beside its neighbours takes next to nothing.") +
+            as_run;
   }
-  if (html.empty()) html = element("p", "No layer was timed: bench_engine does so with --dumpProfile.");
-  return "<h2>Layers</h2>\n" + html;
+  if (!serialized.empty()) {
+    html += "<h2>Layers one by one</h2>\n" +
+            element("p", "Each by itself, without CUDA graph and programmatic launch: the sum exceeds the latency.") +
+            serialized;
+  }
+  if (!html.empty()) return html;
+  return "<h2>Layers</h2>\n" + element("p", "No layer was timed: bench_engine does so with --dumpProfile.");
 }
 
 std::string fact(const std::string& name, const std::string& value) {
@@ -179,7 +197,7 @@ std::string changes_table(const char* title, const std::vector<Change>& changes)
                                                                  : "";
     table.add_row({change.subject, change.quantity, change.before, change.after, signed_percent(change.relative),
                    change.noise > 0 ? percent(change.noise, 1) : "-", to_string(change.verdict)},
-                  style);
+                  style, change.layer);
   }
   return element("h3", title) + table.str();
 }
@@ -209,8 +227,9 @@ std::string page(const ReportFile& file, const std::string& changes) {
     html += warning("Nothing was timed.");
   } else {
     html += record_summary(file) + "<h2>Latency and throughput</h2>\n" + batch_charts(file) + latency_table(file) +
-            histograms(report) + utilisation_section(report) + from_host_section(file) + networks_section(file) +
-            memory_section(report) + load_section(report);
+            histograms(report) + utilisation_section(report) + sustained_section(report) +
+            single_calls_section(report) + from_host_section(file) + networks_section(file) + memory_section(report) +
+            load_section(report);
   }
   html += accuracy_section(report) + layer_comparisons_section(report);
   if (!report.cases.empty()) html += layers_sections(report) + activities_section(report);

@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <sstream>
 
 #include <mobicuda/error.h>
@@ -20,6 +19,10 @@ using Json = nlohmann::ordered_json;
 Json to_json(const Statistics& s) {
   return {{"count", s.count}, {"mean", s.mean}, {"median", s.median}, {"p90", s.p90},       {"p95", s.p95},
           {"p99", s.p99},     {"min", s.min},   {"max", s.max},       {"stddev", s.stddev}, {"variation", s.variation}};
+}
+
+Json to_json(const SingleCalls& calls) {
+  return {{"warm", to_json(calls.warm)}, {"afterRest", to_json(calls.after_rest)}, {"l2Swept", to_json(calls.swept)}};
 }
 
 Json to_json(const Histogram& h) {
@@ -107,9 +110,12 @@ Json options_json(const Options& o) {
           {"durationS", o.duration_s},
           {"iterations", o.iterations},
           {"idleMs", o.idle_ms},
+          {"singleCalls", o.single_calls},
+          {"sustainedS", o.sustained_s},
           {"sampleIntervalMs", o.sample_interval_ms},
           {"includeDataTransfers", o.include_transfers},
           {"input", o.pictures ? "uint8" : "fp32"},
+          {"timeImages", o.time_images},
           {"hostTransfer", o.host_transfer == HostTransfer::Auto     ? "auto"
                            : o.host_transfer == HostTransfer::Direct ? "direct"
                                                                      : "copy"},
@@ -138,10 +144,18 @@ Json layers_json(const CaseResult& result) {
   Json layers = Json::array();
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     Json layer = layer_json(result.layers[i]);
-    if (!result.layer_ms.empty()) layer["ms"] = result.layer_ms[i];
+    if (!result.profile.empty()) layer["asRunMs"] = result.profile.layer_ms[i];
+    if (!result.serialized_profile.empty()) layer["serializedMs"] = result.serialized_profile.layer_ms[i];
     layers.push_back(std::move(layer));
   }
   return layers;
+}
+
+Json to_json(const LayerProfile& profile) {
+  return {{"sumMs", profile.sum_ms()},
+          {"wholeMs", profile.whole_ms},
+          {"boundaryMs", profile.boundary_ms},
+          {"ratio", profile.whole_ms > 0 ? Json(profile.sum_ms() / profile.whole_ms) : Json(nullptr)}};
 }
 
 Json case_head(const CaseResult& result) {
@@ -162,10 +176,12 @@ Json to_json(const CaseResult& result) {
   json["latencyMs"] = to_json(result.latency());
   json["deviceMs"] = to_json(result.device_statistics);
   json["hostMs"] = to_json(result.host_statistics);
+  if (result.single_calls) json["singleCallMs"] = to_json(*result.single_calls);
   json["latencyHistogram"] = optional_json(result.latency_histogram);
   json["streamedPicturesPerSecond"] = nullptr;
   if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
-  json["utilisation"] = utilisation_json(result);
+  json["utilisation"] = utilisation_json(result.utilisation);
+  if (result.sustained) json["sustained"] = sustained_json(*result.sustained, result.batch);
   json["enqueueMs"] = result.enqueue_ms ? Json(*result.enqueue_ms) : Json(nullptr);
   json["unstable"] = result.latency().unstable();
   json["picturesPerSecond"] = result.pictures_per_second();
@@ -177,11 +193,8 @@ Json to_json(const CaseResult& result) {
   if (result.golden) json["golden"] = to_json(*result.golden);
   if (!result.layer_comparisons.empty()) json["layerComparisons"] = layer_comparisons_json(result.layer_comparisons);
   json["layers"] = layers_json(result);
-  if (!result.layer_ms.empty()) {
-    json["profile"] = {
-        {"sumMs", result.layers_sum_ms()}, {"wholeMs", result.whole_ms}, {"boundaryMs", result.boundary_ms}};
-    json["profile"]["ratio"] = result.whole_ms > 0 ? Json(result.layers_sum_ms() / result.whole_ms) : Json(nullptr);
-  }
+  if (!result.profile.empty()) json["asRunProfile"] = to_json(result.profile);
+  if (!result.serialized_profile.empty()) json["serializedProfile"] = to_json(result.serialized_profile);
   if (result.activities) json["activities"] = to_json(*result.activities);
   return json;
 }
@@ -202,8 +215,8 @@ void write(const std::filesystem::path& path, const std::string& content) {
 // Of a run: the sum of all layers, the whole, GPU activities and CUDA calls.
 void add_profile_columns(std::ostream& csv, const CaseResult& result) {
   csv << ',';
-  if (!result.layer_ms.empty()) csv << result.layers_sum_ms() << ',' << result.whole_ms << ',';
-  if (result.layer_ms.empty()) csv << ',' << ',';
+  if (!result.profile.empty()) csv << result.profile.sum_ms() << ',' << result.profile.whole_ms << ',';
+  if (result.profile.empty()) csv << ',' << ',';
   if (result.activities) {
     csv << total_ms(result.activities->gpu) / result.activities->runs << ','
         << total_ms(result.activities->calls) / result.activities->runs;
@@ -256,13 +269,13 @@ std::string json_times(const Report& report) {
 std::string json_profile(const Report& report) {
   Json profile = Json::array();
   for (const CaseResult& result : report.cases) {
-    if (result.layer_ms.empty()) continue;
+    if (result.profile.empty()) continue;
     Json head = case_head(result);
-    head["count"] = result.layer_ms.size();
+    head["count"] = result.profile.layer_ms.size();
     profile.push_back(std::move(head));
-    const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
-    for (std::size_t i = 0; i < result.layer_ms.size(); ++i) {
-      const double ms = result.layer_ms[i];
+    const double total = result.profile.sum_ms();
+    for (std::size_t i = 0; i < result.profile.layer_ms.size(); ++i) {
+      const double ms = result.profile.layer_ms[i];
       profile.push_back({{"name", result.layers[i].name},
                          {"kernel", result.layers[i].kernel},
                          {"medianMs", ms},

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <string_view>
 
 #include "bench_engine/report/html.h"
+#include "bench_engine/report/layer_names.h"
 #include "bench_engine/report/report_activities.h"
 #include "bench_engine/report/svg_chart.h"
 #include "bench_engine/report/text_table.h"
@@ -45,14 +45,14 @@ struct TimedLayer {
 };
 
 // Slowest first.
-std::vector<TimedLayer> timed_layers(const CaseResult& result) {
-  const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
+std::vector<TimedLayer> timed_layers(const CaseResult& result, const LayerProfile& profile) {
+  const double total = profile.sum_ms();
   const auto batch = static_cast<double>(result.batch);
   std::vector<TimedLayer> layers;
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     const LayerInfo& layer = result.layers[i];
     const double bytes = static_cast<double>(layer.activation_bytes) * batch + static_cast<double>(layer.weight_bytes);
-    layers.push_back({i, &layer, result.layer_ms[i], total > 0 ? result.layer_ms[i] / total : 0,
+    layers.push_back({i, &layer, profile.layer_ms[i], total > 0 ? profile.layer_ms[i] / total : 0,
                       static_cast<double>(layer.flops) * batch, bytes});
   }
   std::stable_sort(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
@@ -140,7 +140,7 @@ std::string kernel_table(const std::vector<TimedLayer>& layers) {
          "</div>\n";
 }
 
-std::string layer_table(const std::vector<TimedLayer>& layers) {
+std::string layer_table(const std::vector<TimedLayer>& layers, const LayerNames& names) {
   HtmlTable table({"layer", "kernel", "90 %", "#", "place", "us", "share", "sum", "FLOP", "bytes", "FLOP/s", "B/s"}, 2);
   double sum = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -148,23 +148,24 @@ std::string layer_table(const std::vector<TimedLayer>& layers) {
     const bool hot = sum < kHotShare;
     sum += one.share;
     table.add_row(
-        {one.layer->name, one.layer->kernel, hot ? "\xE2\x97\x8F" : "", std::to_string(i + 1),
+        {names.shortened(one.layer->name), one.layer->kernel, hot ? "\xE2\x97\x8F" : "", std::to_string(i + 1),
          std::to_string(one.index + 1), microseconds(one.ms), percent(one.share, 1), percent(sum, 1),
          compact(one.flops), compact(one.bytes), compact(one.flops_per_second()), compact(one.bytes_per_second())},
-        hot ? "hot" : "");
+        hot ? "hot" : "", one.layer->name);
   }
   return "<h4>Layers, slowest first</h4>\n" + table.str();
 }
 
 }  // namespace
 
-std::string layers_section(const CaseResult& result, const Machine& machine) {
-  if (result.layer_ms.empty()) return {};
-  const std::vector<TimedLayer> layers = timed_layers(result);
+std::string layers_section(const CaseResult& result, const LayerProfile& profile, const Machine& machine) {
+  if (profile.empty()) return {};
+  const std::vector<TimedLayer> layers = timed_layers(result, profile);
   const std::string name = result.label() + ", batch " + std::to_string(result.batch);
   return "<summary>" + escaped(name) + ": " + std::to_string(layers.size()) + " layers, " +
-         escaped(layers_sum(result)) + "</summary>\n<div class=\"charts\">\n" +
-         roofline(result, machine, layers, name) + kernel_table(layers) + "</div>\n" + layer_table(layers);
+         escaped(layers_sum(profile)) + "</summary>\n<div class=\"charts\">\n" +
+         roofline(result, machine, layers, name) + kernel_table(layers) + "</div>\n" +
+         layer_table(layers, LayerNames(result.layers));
 }
 
 }  // namespace mobicuda::bench

@@ -6,7 +6,7 @@
 
 namespace mobicuda::bench {
 
-/// Roofline, hot kernels and all layers of a profiled case, as HTML. Empty when it was not profiled.
-std::string layers_section(const CaseResult& result, const Machine& machine);
+/// Roofline, hot kernels and all layers of a case by one of its profiles, as HTML. Empty when that was not taken.
+std::string layers_section(const CaseResult& result, const LayerProfile& profile, const Machine& machine);
 
 }  // namespace mobicuda::bench

@@ -8,9 +8,11 @@
 
 #include "bench_engine/report/compare_section.h"
 #include "bench_engine/report/images_text.h"
+#include "bench_engine/report/layer_names.h"
 #include "bench_engine/report/loading_section.h"
 #include "bench_engine/report/reference.h"
 #include "bench_engine/report/report_activities.h"
+#include "bench_engine/report/sustained_section.h"
 #include "bench_engine/report/text_table.h"
 #include "bench_engine/report/utilisation_section.h"
 
@@ -73,7 +75,7 @@ void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
       << ")\n";
   table.print(out);
   for (const CaseResult& result : cases) {
-    for (const std::string& warning : timing_warnings(result)) out << "  warning: " << warning << '\n';
+    for (const std::string& warning : timing_warnings(result)) out << paragraph("warning: " + warning, 2);
   }
 }
 
@@ -117,13 +119,14 @@ void print_host(std::ostream& out, const Options& options, const std::vector<Cas
     }
     table.add_row(std::move(row));
   }
-  out << "\nFrom host to host, " << (options.pictures ? "uint8 pictures" : "float32") << ": medians, ms";
+  std::string title =
+      std::string("From host to host, ") + (options.pictures ? "uint8 pictures" : "float32") + ": medians, ms";
   if (streamed) {
-    out << "; GPUs from and to page-locked memory, pictures/s with "
-        << (options.streams > 0 ? std::to_string(options.streams) : "several")
-        << " sessions in flight and their share of the rate without transfers";
+    title += "; GPUs from and to page-locked memory, pictures/s with " +
+             (options.streams > 0 ? std::to_string(options.streams) : std::string("several")) +
+             " sessions in flight and their share of the rate without transfers";
   }
-  out << '\n';
+  out << '\n' << paragraph(title);
   table.print(out);
 }
 
@@ -164,45 +167,49 @@ void print_golden(std::ostream& out, const std::vector<CaseResult>& cases) {
   table.print(out);
 }
 
-void print_layers(std::ostream& out, const CaseResult& result, bool timed) {
-  TextTable table(
-      timed ? std::vector<std::string>{"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}
-            : std::vector<std::string>{"layer", "kernel", "reason", "output", "MFLOP", "activations", "weights"},
-      timed ? 2 : 3);
-  const double total = std::accumulate(result.layer_ms.begin(), result.layer_ms.end(), 0.0);
+std::string layers_title(const char* what, const CaseResult& result) {
+  return std::string(what) + " of " + result.label() + ", batch " + std::to_string(result.batch) + ", " +
+         std::to_string(result.layers.size()) + " layers";
+}
+
+void print_profile(std::ostream& out, const char* what, const CaseResult& result, const LayerProfile& profile) {
+  if (profile.empty()) return;
+  TextTable table({"layer", "kernel", "output", "ms", "%", "GFLOP/s", "GB/s"}, 2);
+  const LayerNames names(result.layers);
+  const double total = profile.sum_ms();
   const auto batch = static_cast<double>(result.batch);
   for (std::size_t i = 0; i < result.layers.size(); ++i) {
     const LayerInfo& layer = result.layers[i];
-    std::vector<std::string> row{layer.name, layer.kernel};
-    if (!timed) row.push_back(layer.reason);
-    row.push_back(to_string(layer.output));
     const auto flops = static_cast<double>(layer.flops) * batch;
     const auto bytes = static_cast<double>(layer.activation_bytes) * batch + static_cast<double>(layer.weight_bytes);
-    if (timed) {
-      const double seconds = result.layer_ms[i] / 1e3;
-      row.push_back(milliseconds(result.layer_ms[i]));
-      row.push_back(total > 0 ? fixed(100 * result.layer_ms[i] / total, 1) : "-");
-      row.push_back(seconds > 0 ? fixed(flops / seconds / 1e9, 1) : "-");
-      row.push_back(seconds > 0 ? fixed(bytes / seconds / 1e9, 1) : "-");
-    } else {
-      row.push_back(fixed(static_cast<double>(layer.flops) / 1e6, 2));
-      row.push_back(megabytes(layer.activation_bytes));
-      row.push_back(megabytes(layer.weight_bytes));
-    }
-    table.add_row(std::move(row));
+    const double seconds = profile.layer_ms[i] / 1e3;
+    table.add_row({names.shortened(layer.name), layer.kernel, to_string(layer.output),
+                   milliseconds(profile.layer_ms[i]), total > 0 ? fixed(100 * profile.layer_ms[i] / total, 1) : "-",
+                   seconds > 0 ? fixed(flops / seconds / 1e9, 1) : "-",
+                   seconds > 0 ? fixed(bytes / seconds / 1e9, 1) : "-"});
   }
-  out << '\n'
-      << (timed ? "Profile" : "Layers") << " of " << result.label() << ", batch " << result.batch << ", "
-      << result.layers.size() << " layers";
-  if (timed) out << ", " << layers_sum(result);
-  out << '\n';
+  out << '\n' << paragraph(layers_title(what, result) + ", " + layers_sum(profile));
+  table.print(out);
+}
+
+void print_layer_info(std::ostream& out, const CaseResult& result) {
+  TextTable table({"layer", "kernel", "output", "MFLOP", "activations", "weights"}, 2);
+  const LayerNames names(result.layers);
+  for (const LayerInfo& layer : result.layers) {
+    table.add_row({names.shortened(layer.name), layer.kernel, to_string(layer.output),
+                   fixed(static_cast<double>(layer.flops) / 1e6, 2), megabytes(layer.activation_bytes),
+                   megabytes(layer.weight_bytes)});
+    if (!layer.reason.empty()) table.add_note("reason: " + layer.reason);
+  }
+  out << '\n' << layers_title("Layers", result) << '\n';
   table.print(out);
 }
 
 void print_all_layers(std::ostream& out, const Options& options, const Report& report) {
   for (const CaseResult& result : report.cases) {
-    if (options.dump_profile && !result.layer_ms.empty()) print_layers(out, result, true);
-    if (options.dump_layer_info) print_layers(out, result, false);
+    if (options.dump_profile) print_profile(out, "Profile", result, result.profile);
+    print_profile(out, "Serialized profile", result, result.serialized_profile);
+    if (options.dump_layer_info) print_layer_info(out, result);
     print_activities(out, result);
   }
 }
@@ -268,6 +275,8 @@ void print_report(std::ostream& out, const Options& options, const Report& repor
     print_phases(out, report.model, report.cases);
     print_loading(out, report);
     print_host(out, options, report.cases);
+    print_single_calls(out, report);
+    print_sustained(out, report);
     print_comparison(out, report);
     print_golden(out, report.cases);
     print_layer_comparisons(out, report.cases);

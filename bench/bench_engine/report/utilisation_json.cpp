@@ -43,7 +43,9 @@ std::optional<double> mean_of(const std::optional<SampledRange>& range) {
   return range->mean;
 }
 
-std::optional<Utilisation> utilisation(const Field& f) {
+}  // namespace
+
+std::optional<Utilisation> read_utilisation(const Field& f) {
   if (f.absent()) return std::nullopt;
   Utilisation result;
   result.samples = static_cast<std::size_t>(f["samples"].size());
@@ -61,16 +63,13 @@ std::optional<Utilisation> utilisation(const Field& f) {
   return result;
 }
 
-}  // namespace
-
-void read_utilisation(const Field& f, CaseResult& result) {
-  result.utilisation = utilisation(f["utilisation"]);
-  result.enqueue_ms = optional_number(f["enqueueMs"]);
+Sustained read_sustained(const Field& f, std::optional<Utilisation> utilisation) {
+  return {f["seconds"].number(), f["runs"].size(), std::move(utilisation)};
 }
 
-Json utilisation_json(const CaseResult& result) {
-  if (!result.utilisation) return nullptr;
-  const Utilisation& u = *result.utilisation;
+Json utilisation_json(const std::optional<Utilisation>& utilisation) {
+  if (!utilisation) return nullptr;
+  const Utilisation& u = *utilisation;
   return {{"samples", u.samples},
           {"alternated", u.alternated},
           {"gpuPercent", range_json(u.gpu_percent)},
@@ -83,6 +82,13 @@ Json utilisation_json(const CaseResult& result) {
           {"cpuPercent", value_json(u.cpu_percent)},
           {"energyPerPictureJ", value_json(u.energy_per_picture_j)},
           {"energySource", source_json(u.energy_source)}};
+}
+
+Json sustained_json(const Sustained& sustained, std::int64_t batch) {
+  return {{"seconds", sustained.seconds},
+          {"runs", sustained.runs},
+          {"picturesPerSecond", sustained.pictures_per_second(batch)},
+          {"utilisation", utilisation_json(sustained.utilisation)}};
 }
 
 std::string utilisation_csv_header() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "bench_engine/report/json_field.h"
@@ -8,11 +10,17 @@
 
 namespace mobicuda::bench {
 
-/// Of results[]: null where nothing was recorded.
-nlohmann::ordered_json utilisation_json(const CaseResult& result);
+/// Null where nothing was recorded.
+nlohmann::ordered_json utilisation_json(const std::optional<Utilisation>& utilisation);
 
-/// Reads `utilisation` and `enqueueMs` of an element of results[].
-void read_utilisation(const Field& f, CaseResult& result);
+/// `batch`: pictures of a run.
+nlohmann::ordered_json sustained_json(const Sustained& sustained, std::int64_t batch);
+
+/// Reads what utilisation_json() writes.
+std::optional<Utilisation> read_utilisation(const Field& f);
+
+/// Reads `seconds` and `runs`.
+Sustained read_sustained(const Field& f, std::optional<Utilisation> utilisation);
 
 /// The columns' names and a row's cells for CSV, each with a comma in front.
 std::string utilisation_csv_header();

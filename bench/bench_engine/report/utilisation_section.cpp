@@ -72,8 +72,9 @@ Cells cells_of(const Report& report) {
     if (gpu) row.push_back(result.enqueue_ms ? fixed(*result.enqueue_ms, 4) : "-");
     if (gpu && sampled) {
       row.insert(row.end(), {std::to_string(u.samples), mean_of(u.gpu_percent), mean_of(u.memory_percent),
-                             gigabytes_of(u.used_bytes), extent_of(u.sm_clock_mhz), mean_of(u.power_w),
-                             extent_of(u.temperature_c), energy_text(u), reasons_text(u)});
+                             gigabytes_of(u.used_bytes)});
+      const std::vector<std::string> clocks = clock_cells(u);
+      row.insert(row.end(), clocks.begin(), clocks.end());
     }
     cells.rows.push_back(std::move(row));
   }
@@ -100,6 +101,11 @@ constexpr const char* kMeaning =
     "host's time for one run";
 
 }  // namespace
+
+std::vector<std::string> clock_cells(const Utilisation& utilisation) {
+  return {extent_of(utilisation.sm_clock_mhz), mean_of(utilisation.power_w), extent_of(utilisation.temperature_c),
+          energy_text(utilisation), reasons_text(utilisation)};
+}
 
 std::vector<std::string> timing_warnings(const CaseResult& result) {
   std::vector<std::string> warnings;
@@ -129,10 +135,10 @@ void print_utilisation(std::ostream& out, const Report& report) {
   if (!cells.header.empty()) {
     TextTable table(cells.header, kLeftColumns);
     for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
-    out << '\n' << kTitle << " (" << kMeaning << ")\n";
+    out << '\n' << paragraph(std::string(kTitle) + " (" + kMeaning + ')');
     table.print(out);
   }
-  for (const std::string& line : remarks(report)) out << "  " << line << '\n';
+  for (const std::string& line : remarks(report)) out << paragraph(line, 2);
 }
 
 std::string utilisation_section(const Report& report) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/tensors/golden.h"
@@ -52,6 +53,12 @@ void TimedInput::load_golden(const Options& options) {
                      std::to_string(pictures) + "; a smaller --batch needs fewer");
   }
   golden_ = std::move(tensor.values);
+}
+
+void TimedInput::take(std::vector<float> pictures) {
+  if (pictures.empty()) throw UsageError("--timeImages: none of the pictures can be read");
+  distinct_pictures_ = pictures.size() / static_cast<std::size_t>(model_.input.shape.elements());
+  loaded_ = std::move(pictures);
 }
 
 void TimedInput::make(std::int64_t batch) {

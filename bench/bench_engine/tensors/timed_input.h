@@ -12,11 +12,15 @@
 
 namespace mobicuda::bench {
 
-/// What is fed while timing, from --loadInputs or random, and the golden outputs that belong to it.
+/// What is fed while timing, from --loadInputs, --images or random, and the golden outputs that belong to it.
 class TimedInput {
  public:
   /// Reads the files and checks them against the model. Throws UsageError.
   TimedInput(const Options& options, const ModelInfo& model);
+
+  /// Instead of random numbers: whole pictures as the network takes them, 0 to 255 where it takes bytes. Throws
+  /// UsageError where there are none.
+  void take(std::vector<float> pictures);
 
   /// Makes the input of a batch; the calls below are about it.
   void make(std::int64_t batch);

@@ -93,11 +93,21 @@ struct MemoryReport {
   std::int64_t total() const noexcept { return weight_bytes + arena_bytes + workspace_bytes + io_bytes; }
 };
 
+/// How Session::profile() runs the layers. A CPU engine runs one after the other in any case.
+enum class ProfileMode : std::uint8_t {
+  /// As execute() does: layers overlap. A layer's time is what a run that ends with it takes longer than one that ends
+  /// before it, so what runs wholly beside its neighbours takes nothing, give or take the measurement's noise.
+  AsRun,
+  /// Each layer by itself, without CUDA graph and programmatic launch, marked with an NVTX range: the sum exceeds what
+  /// execute() takes.
+  Serialized,
+};
+
 /// What Session::profile() measured, in milliseconds: medians.
 struct LayerTimes {
   std::vector<double> layers;  ///< in the order of Engine::layers()
   double whole = 0;            ///< a run of the same layers, in the same manner, without a clock between them
-  double boundary = 0;         ///< what the clock between two layers adds, and was taken off each
+  double boundary = 0;         ///< what a reading of the clock adds, and was taken off: by AsRun the time of no layer
 };
 
 class Engine;
@@ -138,14 +148,15 @@ class MOBICUDA_API Session {
   void enqueue_staged(std::int64_t n);  ///< GPU engines do not wait
   void run_staged(std::int64_t n);      ///< enqueue_staged() and synchronize()
 
-  /// Time of each of `iterations` runs of n pictures on the data already in the input buffer, in
-  /// milliseconds: CUDA-event time on the GPU without transfers, wall time on the CPU.
-  std::vector<double> time_executions(std::int64_t n, int iterations);
+  /// `iterations` times of a run of n pictures on the data already in the input buffer, in milliseconds: CUDA-event
+  /// time on the GPU without transfers, wall time on the CPU. Each is the mean of `runs` in a row: on a GPU a clock
+  /// that is read after every run adds about a microsecond to each.
+  std::vector<double> time_executions(std::int64_t n, int iterations, int runs = 1);
 
-  /// Milliseconds of each layer over `iterations` layer-by-layer runs of n pictures on the data already in the input
-  /// buffer. GPU engines launch layer after layer then, without CUDA graph and programmatic launch, and mark each with
-  /// an NVTX range: layers do not overlap as they do in execute(), so the sum exceeds it.
-  LayerTimes profile(std::int64_t n, int iterations);
+  /// Milliseconds of each layer over `iterations` runs of n pictures on the data already in the input buffer. AsRun
+  /// takes on a GPU two runs for each layer and iteration, the network's and that of its first layers, and while it
+  /// measures a CUDA graph for each number of first layers.
+  LayerTimes profile(std::int64_t n, int iterations, ProfileMode mode = ProfileMode::AsRun);
 
   /// Runs one layer of Engine::layers() on the data already in the input buffer, without CUDA graph and programmatic
   /// launch, and waits for it. For looking at what layers compute: layer 0 first, then each next one with the same n,
@@ -186,8 +197,8 @@ class MOBICUDA_API Session {
   virtual std::byte* do_staged_input() = 0;  ///< for max_batch pictures
   virtual float* do_staged_output() = 0;
   virtual void do_enqueue_staged(std::int64_t n) = 0;
-  virtual std::vector<double> do_time_executions(std::int64_t n, int iterations) = 0;
-  virtual LayerTimes do_profile(std::int64_t n, int iterations) = 0;
+  virtual std::vector<double> do_time_executions(std::int64_t n, int iterations, int runs) = 0;
+  virtual LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode mode) = 0;
   virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
   virtual void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) = 0;
 

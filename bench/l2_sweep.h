@@ -5,7 +5,7 @@
 namespace mobicuda::bench {
 
 /// Enqueues a kernel that leaves the L2 cache full of lines that nothing else reads, clean ones: what runs behind it
-/// finds none of its data there, and has nothing to write back but its own. Throws std::runtime_error.
+/// finds none of its data there, and has nothing to write back but its own. Throws Error.
 void sweep_l2(cudaStream_t stream);
 
 }  // namespace mobicuda::bench

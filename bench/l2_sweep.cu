@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "bench_support.h"
+#include "runtime/cuda_check.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -25,10 +25,10 @@ struct Zeros {
   Zeros() {
     constexpr std::size_t kTimes = 3;
     int l2_bytes = 0;
-    check_cuda(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0));
+    cuda_check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, 0), "asking for the size of L2");
     count = kTimes * static_cast<std::size_t>(l2_bytes) / sizeof(uint4) + 1;
-    check_cuda(cudaMalloc(&data, count * sizeof(uint4)));
-    check_cuda(cudaMemset(data, 0, count * sizeof(uint4)));
+    cuda_check(cudaMalloc(&data, count * sizeof(uint4)), "allocating what sweeps L2");
+    cuda_check(cudaMemset(data, 0, count * sizeof(uint4)), "clearing what sweeps L2");
   }
   void* data = nullptr;  // until the program ends
   std::size_t count = 0;
@@ -40,7 +40,7 @@ void sweep_l2(cudaStream_t stream) {
   static const Zeros zeros;
   read_all<<<kBlocks, kThreads, 0, stream>>>(static_cast<const uint4*>(zeros.data), zeros.count,
                                              static_cast<unsigned*>(zeros.data));
-  check_cuda(cudaGetLastError());
+  cuda_check(cudaGetLastError(), "sweeping L2");
 }
 
 }  // namespace mobicuda::bench
