@@ -1,8 +1,11 @@
 """What must hold of the numbers that scripts/gpu_check records; each with the numbers that decide it."""
 import statistics
 
+import gpu_floors
 import gpu_stress
+import gpu_sustained
 import network_check
+import peer_results
 
 REPEATS = 5  # processes of the stage repeat
 
@@ -21,7 +24,7 @@ def rows(record, batches):
 
     latency = {(r["impl"], r["precision"], r["batch"]): 1e3 * r["latencyMs"]["median"]
                for r in record.get("latency") or []}
-    peers = ((record.get("peers") or {}).get("pytorch") or {"results": []})["results"]
+    peers = peer_results.rows(record, peer_results.PYTORCH)
     add_comparisons(latency, peers, batches, add)
     add_latencies(latency, peers, add)
     add_pictures(record, add)
@@ -42,25 +45,27 @@ def rows(record, batches):
     add_clock(record, add)
     add_repeats(record, add)
     add_layers(record, add)
+    gpu_floors.requirements(record, batches, add)
+    gpu_sustained.requirements(record, add)
     return found
 
 
 def add_comparisons(latency, peers, batches, add):
-    graph = {(r["precision"], r["batch"]): r["median_us"] for r in peers if r["mode"] == "graph"}
     for precision in ("fp16", "fp32", "fp64"):
+        graph = peer_results.fastest(peers, peer_results.GRAPH, precision)
         for batch in batches:
             cudnn, custom = latency.get(("cudnn", precision, batch)), latency.get(("custom", precision, batch))
-            peer = graph.get((precision, batch))
-            if cudnn and peer:
+            if cudnn and batch in graph:
+                peer, which = graph[batch]["median_us"], peer_results.variant(graph[batch], "graph")
                 add(f"cudnn / PyTorch CUDA graph, {precision}, batch {batch}", "<= 1.0",
-                    f"{cudnn / peer:.3f} ({cudnn:.1f} / {peer:.1f} us)", cudnn <= peer)
+                    f"{cudnn / peer:.3f} ({cudnn:.1f} / {peer:.1f} us{which and ', ' + which})", cudnn <= peer)
             if cudnn and custom:
                 add(f"custom against cudnn, {precision}, batch {batch}", "faster",
                     f"{cudnn / custom:.2f}x ({custom:.1f} / {cudnn:.1f} us)", custom < cudnn)
 
 
 def add_latencies(latency, peers, add):
-    compiled = {r["batch"]: r["median_us"] for r in peers if r["mode"] == "compile"}
+    compiled = peer_results.fastest(peers, peer_results.COMPILED, "fp16")
 
     def add_latency(precision, batch, most):
         custom = latency.get(("custom", precision, batch))
@@ -75,9 +80,13 @@ def add_latencies(latency, peers, add):
 
     def add_ratio(batch, least):
         custom = latency.get(("custom", "fp16", batch))
-        for name, peer in (("cudnn", latency.get(("cudnn", "fp16", batch))), ("torch.compile", compiled.get(batch))):
+        others = [("cudnn", latency.get(("cudnn", "fp16", batch)), "")]
+        if batch in compiled:
+            which = peer_results.variant(compiled[batch], "compile")
+            others.append(("torch.compile", compiled[batch]["median_us"], which and f" ({which})"))
+        for name, peer, which in others:
             if custom and peer:
-                add(f"custom against {name}, fp16, batch {batch}", f">= {least}x", f"{peer / custom:.2f}x",
+                add(f"custom against {name}, fp16, batch {batch}", f">= {least}x", f"{peer / custom:.2f}x{which}",
                     peer >= least * custom)
 
     add_latency("fp16", 1, 70)
@@ -158,19 +167,31 @@ def add_clock(record, add):
 
 
 def add_repeats(record, add):
-    repeats = record.get("repeat") or {"processes": 0, "cases": {}}
-    for case, medians in repeats["cases"].items():
-        middle = statistics.median(medians)
-        add(f"repeated: {case}", f"range over {REPEATS} processes",
-            f"{middle:.1f} us, {min(medians):.1f} to {max(medians):.1f} us ({100 * (max(medians) - min(medians)) / middle:.1f} %), "
-            f"{len(medians)} processes", len(medians) >= REPEATS)
+    for of_one in (record.get("repeat") or {}).values():
+        for case, medians in of_one["cases"].items():
+            middle = statistics.median(medians)
+            add(f"repeated: {case}", f"range over {REPEATS} processes",
+                f"{middle:.1f} us, {min(medians):.1f} to {max(medians):.1f} us ({100 * (max(medians) - min(medians)) / middle:.1f} %), "
+                f"{len(medians)} processes", len(medians) >= REPEATS)
 
 
 def add_layers(record, add):
+    latency = record.get("latency") or []
     for name in ("custom", "cudnn"):
-        profiles = [(r["profile"]["ratio"], f"{r['precision']} batch {r['batch']}") for r in record.get("latency") or []
-                    if r["impl"] == name and r.get("profile")]
-        if profiles:
-            ratio, case = max(profiles, key=lambda one: abs(one[0] - 1))
-            add(f"layers' times added up against a whole run, {name}, the worst of {len(profiles)}", "within 5 %",
-                f"{100 * (ratio - 1):+.1f} % ({case})", abs(ratio - 1) <= 0.05)
+        of_one = [r for r in latency if r["impl"] == name]
+        add_worst(f"layers as run, added up, against the latency, {name}", [
+            (r["asRunProfile"]["sumMs"] / r["deviceMs"]["median"], f"{r['precision']} batch {r['batch']}")
+            for r in of_one if r.get("asRunProfile")], add)
+        add_worst(f"layers one by one, added up, against a run of that kind, {name}", [
+            (r["serializedProfile"]["ratio"], f"{r['precision']} batch {r['batch']}")
+            for r in of_one if r.get("serializedProfile")], add)
+
+
+    add_worst("layers as run, added up, against whole runs in between, networks", network_check.layer_sums(record), add)
+
+
+def add_worst(name, ratios, add):
+    """Of [(ratio, case)] that which is farthest from 1."""
+    if ratios:
+        ratio, case = max(ratios, key=lambda one: abs(one[0] - 1))
+        add(f"{name}, the worst of {len(ratios)}", "within 5 %", f"{100 * (ratio - 1):+.1f} % ({case})", abs(ratio - 1) <= 0.05)

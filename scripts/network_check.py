@@ -4,14 +4,17 @@ import pathlib
 import re
 import time
 
+import peer_results
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ZOO = ROOT / "models/zoo/networks.cpp"
 RESULTS = ROOT / "bench/results"
 UNKNOWN_SECONDS = 60
 
-BATCHES = (1, 32)
+BATCHES = (1, 8, 32)
 IMPLEMENTATIONS = ("custom", "cudnn")
 OTHERS = {"cudnn": "cuDNN", "pytorch": "PyTorch CUDA graph"}
+PEERS = "pytorchNetworks"  # PyTorch's document in record["peers"]
 # Those that torchvision has under the same name, for PyTorch.
 TORCHVISION = ("vgg16", "vgg19", "squeezenet1_1", "resnet50", "resnet152", "resnext101_64x4d", "densenet201",
                "inception_v3", "mobilenet_v3_large", "efficientnet_b0")
@@ -47,7 +50,7 @@ def measure(check, name, model):
     """Results of all implementations that run the network, timed interleaved where all do; None where one failed."""
     measured = {"results": [], "refused": {}}
     options = ["--precision", "fp16", "--model", model, "--batch", ",".join(map(str, BATCHES)), "--duration",
-               str(check.arguments.network_duration), "--warmUp", "50"]
+               str(check.arguments.network_duration), "--warmUp", "50", "--dumpProfile"]
     report, output = check.report(f"network_{name}", "--impl", ",".join(IMPLEMENTATIONS), *options)
     reports = [report] if report else []
     if not report:
@@ -60,12 +63,21 @@ def measure(check, name, model):
             else:
                 check.fail(f"bench_engine for {name} on {implementation}: {output[-300:]}")
                 return None
-    for result in (result for report in reports for result in report["results"]):
-        comparison = result["comparison"]
-        measured["results"].append({"impl": result["impl"], "batch": result["batch"],
-                                    "medianUs": 1e3 * result["latencyMs"]["median"], "compileMs": result["compileMs"],
-                                    "relativeL2ToCustom": comparison and comparison["relativeL2"]})
+    measured["results"] = [short(result) for report in reports for result in report["results"]]
     return measured
+
+
+def short(result):
+    """What the record keeps of a result of bench_engine: layers of custom only."""
+    latency, comparison = result["latencyMs"], result["comparison"]
+    row = {"impl": result["impl"], "batch": result["batch"], "medianUs": 1e3 * latency["median"],
+           "minUs": 1e3 * latency["min"], "p90Us": 1e3 * latency["p90"], "variation": latency["variation"],
+           "asRunSumUs": 1e3 * result["asRunProfile"]["sumMs"], "asRunWholeUs": 1e3 * result["asRunProfile"]["wholeMs"], "compileMs": result["compileMs"],
+           "relativeL2ToCustom": comparison and comparison["relativeL2"]}
+    if result["impl"] == "custom":
+        row["layers"] = [{"name": layer["name"], "kernel": layer["kernel"], "asRunUs": round(1e3 * layer["asRunMs"], 3)}
+                         for layer in result["layers"]]
+    return row
 
 
 def expected_seconds(name):
@@ -111,30 +123,51 @@ def place(row):
     return TORCHVISION.index(row["network"]) if row.get("network") in TORCHVISION else len(TORCHVISION)
 
 
-def run_peers(check, earlier):
-    """PyTorch's document for the chosen networks that torchvision has. `earlier` is that of an earlier call or None; what it
-    says of other networks is kept."""
-    chosen = check.arguments.networks or TORCHVISION
-    kept = {key: (earlier or {}).get(key, []) for key in ("results", "failed")}
-    measured = {(row["network"], row["batch"]) for row in kept["results"]}
-    wanted = [name for name in TORCHVISION if name in chosen
-              and not (check.arguments.missing and all((name, batch) in measured for batch in BATCHES))]
+def run_peers(check):
+    """PyTorch's document for the chosen networks that torchvision has; what an earlier call says of others is kept."""
+    documents = check.record["peers"]
+    earlier = documents.get(PEERS) or {}
+    measured = {(row["network"], row["batch"]) for row in earlier.get("results", [])}
+    unfinished = {row.get("network") for key in ("failed", "left") for row in earlier.get(key, [])}
+
+    def whole(name):
+        return name not in unfinished and all((name, batch) in measured for batch in BATCHES)
+
+    chosen = [name for name in TORCHVISION if name in (check.arguments.networks or TORCHVISION)]
+    if check.arguments.missing:
+        wanted = [name for name in chosen if not whole(name)]
+    else:
+        wanted = chosen
+        for key in ("results", "failed", "left"):
+            earlier = {**earlier, key: [row for row in earlier.get(key, []) if row.get("network") not in chosen]}
     if not wanted:
-        return earlier
-    document = check.peer("pytorch", "--modes", "graph", "--precisions", "fp16", "--batches", ",".join(map(str, BATCHES)),
-                          "--networks", ",".join(wanted))
-    for key, rows in kept.items():
-        of_others = [row for row in rows if row.get("network") in set(TORCHVISION) - set(wanted)]
-        document[key] = sorted(document[key] + of_others, key=place)
-    return document
+        return
+    check.measure_peer(PEERS, "pytorch", earlier if earlier.get("results") else None, "--modes", "graph", "--precisions",
+                       "fp16", "--batches", ",".join(map(str, BATCHES)), "--networks", ",".join(wanted))
+    for key in ("results", "failed"):
+        documents.get(PEERS, {}).get(key, []).sort(key=place)  # it is not there where the time was too short
+
+
+def fastest_peers(record, name):
+    """{batch: row} of PyTorch."""
+    document = (record.get("peers") or {}).get(PEERS) or {"results": []}
+    rows = [row for row in document["results"] if row["network"] == name]
+    return peer_results.fastest(rows, peer_results.GRAPH, "fp16")
 
 
 def latencies(record, name):
-    """{(implementation, batch): microseconds}."""
+    """{(implementation, batch): microseconds}; of PyTorch's memory formats the fastest."""
     times = {(row["impl"], row["batch"]): row["medianUs"] for row in record["networks"][name]["results"]}
-    peers = (record.get("peers") or {}).get("pytorchNetworks") or {"results": []}
-    times.update({("pytorch", row["batch"]): row["median_us"] for row in peers["results"] if row["network"] == name})
+    times.update({("pytorch", batch): row["median_us"] for batch, row in fastest_peers(record, name).items()})
     return times
+
+
+def layer_sums(record):
+    """[(sum of the layers as run / whole runs in between, which network and batch)] of what was measured. Not the latency:
+    what needs all the power there is has another clock alone than beside another implementation."""
+    # Rows from before both were kept have the latency only.
+    return [(row["asRunSumUs"] / row.get("asRunWholeUs", row["medianUs"]), f"{row['impl']}, {name}, batch {row['batch']}")
+            for name, network in (record.get("networks") or {}).items() for row in network["results"]]
 
 
 def requirements(record, add):

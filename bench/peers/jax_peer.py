@@ -24,6 +24,7 @@ PRECISIONS = ("fp16", "fp32", "tf32")
 # As bench/peers/onnxruntime_peer.py.
 MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
 RUNS_OF_SAMPLE = 20
+GUESSED_SECONDS = {"dispatch": 30, "loop": 30}  # of a configuration, before one of the mode was measured
 LAYOUTS = ("NCHW", "OIHW", "NCHW")
 
 
@@ -111,9 +112,9 @@ class Network:
 
 
 class Bench:
-    def __init__(self, arguments, document, jax, onnx):
+    def __init__(self, arguments, jax, onnx):
         import numpy
-        self.arguments, self.document, self.jax, self.numpy = arguments, document, jax, numpy
+        self.arguments, self.jax, self.numpy = arguments, jax, numpy
         model = onnx.load(str(arguments.model))
         self.network = Network(jax, onnx, model)
         self.extents = peer.input_of(onnx, model)[1]
@@ -155,7 +156,8 @@ class Bench:
             loop = jax.jit(many).lower(weights, inputs).compile()
         return lambda: loop(weights, inputs).block_until_ready(), lambda: run(weights, x)
 
-    def measure(self, mode, precision, batch):
+    def measure(self, mode, precision, batch, **_):
+        """Statistics, and what else a row has. Raises RuntimeError when the output is not the network's."""
         started = time.monotonic()
         sample, output = self.prepare(mode, precision, batch)
         sample()
@@ -173,8 +175,14 @@ class Bench:
             sample()
             times.append((time.perf_counter_ns() - before) / 1e3 / RUNS_OF_SAMPLE)
         statistics = {**peer.statistics_of(times), "runs": len(times) * RUNS_OF_SAMPLE}
-        self.document.add(self.arguments.network, mode, precision, batch, statistics, prepare_seconds=prepared,
-                          relative_l2_to_reference=error)
+        return statistics, {"prepare_seconds": prepared, "relative_l2_to_reference": error}
+
+
+def configurations(arguments):
+    for precision in arguments.precisions:
+        for batch in arguments.batches:
+            for mode in arguments.modes:
+                yield {"network": arguments.network, "mode": mode, "precision": precision, "batch": batch}
 
 
 def main():
@@ -182,7 +190,7 @@ def main():
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves the GPU's memory to others
     if arguments.cpu:
         os.environ["JAX_PLATFORMS"] = "cpu"
-    document = peer.Document(arguments.json, "JAX", cpu=peer.cpu_name(), gpu=peer.gpu_name(arguments.device),
+    document = peer.Document(arguments, "JAX", cpu=peer.cpu_name(), gpu=peer.gpu_name(arguments.device),
                              network=arguments.model.name)
     try:
         import jax
@@ -190,22 +198,16 @@ def main():
     except ImportError as error:
         document.absent("", f"{error.name} is not installed (pip install onnx 'jax[cuda13]')")
         return document.exit_code()
-    document.content["version"] = jax.__version__
+    document.tell(version=jax.__version__)
     if not arguments.cpu and jax.default_backend() != "gpu":
         document.absent("", f"this JAX runs on {jax.default_backend()} (pip install 'jax[cuda13]', or no CUDA device)")
         return document.exit_code()
     try:
-        bench = Bench(arguments, document, jax, onnx)
+        bench = Bench(arguments, jax, onnx)
     except Exception as error:  # a file that this script cannot run
-        document.fail(arguments.network, "", "", 0, error)
+        document.fail({"network": arguments.network, "mode": ""}, error)
         return document.exit_code()
-    for precision in arguments.precisions:
-        for batch in arguments.batches:
-            for mode in arguments.modes:
-                try:
-                    bench.measure(mode, precision, batch)
-                except Exception as error:  # whatever one configuration dies of, the others are still wanted
-                    document.fail(arguments.network, mode, precision, batch, error)
+    peer.measure_all(document, configurations(arguments), bench.measure, GUESSED_SECONDS, arguments.time_limit)
     return document.exit_code()
 
 

@@ -25,6 +25,7 @@ CPU_PRECISIONS = ("fp32",)
 # Half precision rounds each of some 50 layers to 2^-11; a wrong network is off by 1. As bench/peers/pytorch.py.
 MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
 CUDA = "CUDAExecutionProvider"
+GUESSED_SECONDS = {"cpu": 10, "cuda": 60, "cuda-graph": 60}  # of a configuration, before one of the mode was measured
 
 
 def parse_arguments():
@@ -47,11 +48,11 @@ def half_precision(model):
 
 
 class Bench:
-    def __init__(self, arguments, document):
+    def __init__(self, arguments):
         import numpy
         import onnx
         import onnxruntime
-        self.arguments, self.document = arguments, document
+        self.arguments = arguments
         self.numpy, self.onnx, self.ort = numpy, onnx, onnxruntime
         self.model = onnx.load(str(arguments.model))
         self.input, self.extents = peer.input_of(onnx, self.model)
@@ -113,7 +114,8 @@ class Bench:
             times.append((time.perf_counter_ns() - before) / 1e3)
         return peer.statistics_of(times)
 
-    def measure(self, mode, precision, batch):
+    def measure(self, mode, precision, batch, **_):
+        """Statistics, and what else a row has. Raises RuntimeError when the output is not the network's."""
         started = time.monotonic()
         run, output = self.prepare(mode, precision, batch)
         for _ in range(3):  # the algorithm search, and the capture of a graph
@@ -124,8 +126,7 @@ class Bench:
         error = float(norm(output().astype(self.numpy.float64) - expected) / norm(expected))
         if not error <= MAX_RELATIVE_ERROR[precision]:
             raise RuntimeError(f"outputs are off by {error:.3g} (relative L2) from the CPU provider's")
-        self.document.add(self.arguments.network, mode, precision, batch, self.time_runs(run, mode == "cpu"),
-                          prepare_seconds=prepared, relative_l2_to_cpu_fp32=error)
+        return self.time_runs(run, mode == "cpu"), {"prepare_seconds": prepared, "relative_l2_to_cpu_fp32": error}
 
 
 def configurations(arguments, modes):
@@ -133,12 +134,12 @@ def configurations(arguments, modes):
         cpu = mode == "cpu"
         for precision in [p for p in arguments.precisions if not cpu or p in CPU_PRECISIONS]:
             for batch in arguments.cpu_batches if cpu else arguments.batches:
-                yield mode, precision, batch
+                yield {"network": arguments.network, "mode": mode, "precision": precision, "batch": batch}
 
 
 def main():
     arguments = parse_arguments()
-    document = peer.Document(arguments.json, "ONNX Runtime", cpu=peer.cpu_name(), gpu=peer.gpu_name(arguments.device),
+    document = peer.Document(arguments, "ONNX Runtime", cpu=peer.cpu_name(), gpu=peer.gpu_name(arguments.device),
                              network=arguments.model.name)
     try:
         import onnx  # noqa: F401
@@ -146,21 +147,17 @@ def main():
     except ImportError as error:
         document.absent("", f"{error.name} is not installed (pip install onnx onnxruntime-gpu)")
         return document.exit_code()
-    document.content["version"] = onnxruntime.__version__
+    document.tell(version=onnxruntime.__version__)
     modes = []
     for mode in arguments.modes:
         if mode != "cpu" and CUDA not in onnxruntime.get_available_providers():
             document.absent(mode, "this onnxruntime has no CUDA provider (pip install onnxruntime-gpu)")
-        elif mode != "cpu" and not document.content["gpu"]:
+        elif mode != "cpu" and not document.facts["gpu"]:
             document.absent(mode, "no CUDA device")
         else:
             modes.append(mode)
-    bench = Bench(arguments, document)
-    for mode, precision, batch in configurations(arguments, modes):
-        try:
-            bench.measure(mode, precision, batch)
-        except Exception as error:  # whatever one configuration dies of, the others are still wanted
-            document.fail(arguments.network, mode, precision, batch, error)
+    peer.measure_all(document, configurations(arguments, modes), Bench(arguments).measure, GUESSED_SECONDS,
+                     arguments.time_limit)
     return document.exit_code()
 
 

@@ -1,20 +1,31 @@
 #!/usr/bin/env python3
 """Times MobileNetV2, or other networks of torchvision, in PyTorch, the way bench_engine times ours.
 
-The network has its BatchNorm folded and runs channels_last, with the input on the device already. Modes:
-  eager          operation by operation from Python
-  graph          captured into one CUDA graph
-  compile        torch.compile with freezing, mode reduce-overhead
-  compile-graph  torch.compile with freezing, then captured into one CUDA graph: no Python between replays
+The network has its BatchNorm folded, with the input on the device already. Modes:
+  graph              captured into one CUDA graph
+  compile            torch.compile with freezing, mode reduce-overhead
+  compile-graph      torch.compile with freezing, then captured into one CUDA graph: no Python between replays
+  eager              operation by operation from Python
+  compile-max        torch.compile with freezing, mode max-autotune: minutes a configuration
+  compile-max-graph  the same kernels (max-autotune-no-cudagraphs), then captured into one CUDA graph
+
+Memory formats: in mode graph channels_last and nchw, in the others channels_last, unless --formats says otherwise.
+torch.compile chooses the layout of convolutions itself, whatever the input has.
+
+Configurations run in this order: max-autotune last, fp16 before tf32 before fp32, modes as above, batches 1, 32, 256
+before others. inductor keeps what it found in TORCHINDUCTOR_CACHE_DIR (by default a folder in /tmp): a later call with
+--resume goes on from there.
 
 CUDA events stand between back-to-back runs, in bursts; medians are over all runs, and `mean_us` is the median
 over bursts of a burst's length divided by its runs. With --cpu, wall time of single runs; graphs are CUDA's only.
 
-Exit codes: 0 all configurations measured, 1 some failed (they are named, the rest is still written), 2 usage,
-4 PyTorch or a CUDA device is absent.
+Exit codes: 0 all configurations measured, or left by --time-limit (they are named), 1 some failed (they are named, the
+rest is still written), 2 usage, 4 PyTorch or a CUDA device is absent.
 """
 
 import argparse
+import functools
+import os
 import statistics
 import sys
 import time
@@ -22,9 +33,16 @@ import time
 import peer
 from peer import list_of
 
-MODES = ("eager", "graph", "compile", "compile-graph")
-CPU_MODES = ("eager", "compile")
-PRECISIONS = ("fp16", "fp32", "tf32")
+# In the order in which they run. torch.compile's mode, where it is one of torch.compile.
+MODES = {"graph": None, "compile": "reduce-overhead", "compile-graph": "default", "eager": None,
+         "compile-max": "max-autotune", "compile-max-graph": "max-autotune-no-cudagraphs"}
+CPU_MODES = ("compile", "eager")
+PRECISIONS = ("fp16", "tf32", "fp32")
+FORMATS = {"channels_last": "channels_last", "nchw": "contiguous_format"}  # PyTorch's name
+BATCHES = [1, 32, 256, 8, 128]
+# Of a configuration, before one of the mode was measured; cuDNN's search and loading CUDA's libraries count.
+GUESSED_SECONDS = {"graph": 20, "compile": 30, "compile-graph": 30, "eager": 20, "compile-max": 240,
+                   "compile-max-graph": 240}
 BURST = 20  # runs between two synchronisations
 # Half precision against strict fp32 on random weights: 53 layers that each round to 2^-11. A wrong network is off by 1.
 MAX_RELATIVE_ERROR = {"fp16": 0.1, "tf32": 0.1, "fp32": 1e-4}
@@ -41,16 +59,19 @@ STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--modes", type=list_of(str, MODES), help="default graph,compile,eager; of the CPU "
-                        "eager,compile")
-    parser.add_argument("--precisions", type=list_of(str, PRECISIONS), default=["fp16", "fp32"],
-                        help="default fp16,fp32; fp32 is strict, without TF32")
-    parser.add_argument("--batches", type=list_of(int), default=[1, 8, 32, 128, 256], help="default 1,8,32,128,256")
+    parser.add_argument("--modes", type=list_of(str, MODES), help=f"default all: {','.join(MODES)}; of the CPU "
+                        f"{','.join(CPU_MODES)}")
+    parser.add_argument("--precisions", type=list_of(str, PRECISIONS), default=list(PRECISIONS),
+                        help=f"default {','.join(PRECISIONS)}; fp32 is strict, without TF32")
+    parser.add_argument("--formats", type=list_of(str, FORMATS), help="memory formats, channels_last or nchw or both, "
+                        "default both in mode graph, channels_last in the others")
+    parser.add_argument("--batches", type=list_of(int), default=BATCHES, help="default 1,8,32,128,256")
     parser.add_argument("--eager-batches", type=list_of(int), default=[1, 32, 256], help="of mode eager, default 1,32,256")
-    parser.add_argument("--compile-precisions", type=list_of(str, PRECISIONS), default=["fp16"],
-                        help="of the compile modes, default fp16")
-    parser.add_argument("--compile-batches", type=list_of(int), default=[1, 32, 256],
-                        help="of the compile modes, which take 5 to 20 seconds a batch; default 1,32,256")
+    parser.add_argument("--compile-precisions", type=list_of(str, PRECISIONS), default=list(PRECISIONS),
+                        help=f"of the compile modes, default {','.join(PRECISIONS)}")
+    parser.add_argument("--compile-batches", type=list_of(int), default=BATCHES,
+                        help="of the compile modes, 5 to 20 seconds each, with max-autotune minutes; default "
+                        "1,8,32,128,256")
     parser.add_argument("--networks", type=list_of(str), default=["mobilenet_v2"],
                         help="torchvision's names, default mobilenet_v2")
     parser.add_argument("--width", type=float, default=1.0, help="MobileNetV2's width multiplier, default 1.0")
@@ -61,14 +82,13 @@ def parse_arguments():
     parser.add_argument("--cpu", action="store_true", help="on the CPU, in fp32")
     parser.add_argument("--seconds", type=float, default=5, help="a configuration on the CPU ends after so long")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", metavar="FILE", help="write the results there")
+    peer.add_document_options(parser)
     arguments = peer.parse(parser)
+    arguments.modes = arguments.modes or list(CPU_MODES if arguments.cpu else MODES)
     if arguments.cpu:
-        arguments.modes = arguments.modes or list(CPU_MODES)
         if set(arguments.modes) - set(CPU_MODES):
             parser.error(f"--cpu has the modes {', '.join(CPU_MODES)}")
         arguments.precisions = arguments.compile_precisions = ["fp32"]
-    arguments.modes = arguments.modes or ["graph", "compile", "eager"]
     return arguments
 
 
@@ -116,20 +136,27 @@ def resolution_of(name, arguments):
     return arguments.resolution or RESOLUTIONS.get(name, 224)
 
 
-def make_network(torch, name, arguments):
-    """The network on the device, in eval mode with BatchNorm folded, and where its definition comes from."""
+def network_source():
+    """Where networks come from."""
+    try:
+        import torchvision
+        return f"torchvision {torchvision.__version__}"
+    except ImportError:
+        return "own definition"
+
+
+def make_network(torch, name, memory_format, arguments):
+    """The network on the device, in eval mode with BatchNorm folded."""
     torch.manual_seed(arguments.seed)
     resolution = resolution_of(name, arguments)
     try:
         import torchvision
         options = {"width_mult": arguments.width} if name == "mobilenet_v2" else CONSTRUCTOR_OPTIONS.get(name, {})
         network = getattr(torchvision.models, name)(weights=None, **options)
-        source = f"torchvision {torchvision.__version__}"
     except ImportError:
         if name != "mobilenet_v2":
             raise
         network = own_mobilenet_v2(torch, arguments.width)
-        source = "own definition"
 
     # Fresh BatchNorm statistics would let activations fade to zero: take those of one batch.
     for module in network.modules():
@@ -140,13 +167,15 @@ def make_network(torch, name, arguments):
     network = network.to(device_of(arguments)).train()
     network(torch.randn(8, 3, resolution, resolution, device=device_of(arguments)))
     from torch.fx.experimental.optimization import fuse
-    return fuse(network.eval()).to(memory_format=torch.channels_last), source
+    return fuse(network.eval()).to(memory_format=memory_format)
 
 
 def set_precision(torch, precision):
     allow_tf32 = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = allow_tf32
     torch.backends.cudnn.allow_tf32 = allow_tf32
+    # What inductor's own convolutions go by; the line above does not set it.
+    torch.backends.cudnn.fp32_precision = "tf32" if allow_tf32 else "ieee"
     torch.backends.cudnn.benchmark = True
 
 
@@ -186,15 +215,13 @@ def prepare(torch, mode, network, picture):
     import torch._inductor.config
     torch._inductor.config.freezing = True
     torch._dynamo.reset()
-    if mode == "compile-graph":
-        compiled = torch.compile(network, dynamic=False)
+    on_cpu = picture.device.type == "cpu"
+    compiled = torch.compile(network, dynamic=False, mode="default" if on_cpu else MODES[mode])
+    if on_cpu:
+        return run_last(lambda: compiled(picture))
+    if mode.endswith("-graph"):
         compiled(picture)
         return capture(torch, compiled, picture)
-
-    if picture.device.type == "cpu":
-        compiled = torch.compile(network, dynamic=False)
-        return run_last(lambda: compiled(picture))
-    compiled = torch.compile(network, dynamic=False, mode="reduce-overhead")
 
     def step():
         torch.compiler.cudagraph_mark_step_begin()
@@ -236,19 +263,24 @@ def time_runs(torch, run, arguments):
     return {**peer.statistics_of(singles), "mean_us": statistics.median(burst_means)}
 
 
-def measure(torch, network, name, mode, precision, batch, arguments):
+def measure(torch, arguments, network, mode, precision, batch, format):
     """Statistics, and what else a row has. Raises RuntimeError when the outputs are not the network's."""
-    started = time.monotonic()
+    if not arguments.cpu:
+        torch.cuda.empty_cache()
     set_precision(torch, "fp32")
-    resolution = resolution_of(name, arguments)
+    memory_format = getattr(torch, FORMATS[format])
+    # A module of its own for each configuration: freezing consumes the weights of the one it compiles.
+    module = make_network(torch, network, memory_format, arguments)
+    started = time.monotonic()
+    resolution = resolution_of(network, arguments)
     picture = torch.randn(batch, 3, resolution, resolution, device=device_of(arguments))
-    picture = picture.to(memory_format=torch.channels_last)
-    expected = network(picture)
+    picture = picture.to(memory_format=memory_format)
+    expected = module(picture)
 
     set_precision(torch, precision)
     if precision == "fp16":
-        network, picture = network.half(), picture.half()
-    run, output = prepare(torch, mode, network, picture)
+        module, picture = module.half(), picture.half()
+    run, output = prepare(torch, mode, module, picture)
     run()
     if not arguments.cpu:
         torch.cuda.synchronize()
@@ -261,51 +293,64 @@ def measure(torch, network, name, mode, precision, batch, arguments):
     return times, {"prepare_seconds": prepared, "relative_l2_to_eager_fp32": error}
 
 
+def measure_or_stop(torch, arguments, **configuration):
+    """measure(). An error that CUDA keeps, as after an access out of bounds, would fail all that follows: DeviceLost."""
+    try:
+        return measure(torch, arguments, **configuration)
+    except Exception as error:
+        try:
+            torch.cuda.synchronize()
+        except Exception:
+            raise peer.DeviceLost(str(error)) from error
+        raise
+
+
 def configurations(arguments):
+    """What to measure, for each network the most important first."""
+    def rank(one):
+        batch = BATCHES.index(one["batch"]) if one["batch"] in BATCHES else len(BATCHES)
+        mode = list(MODES).index(one["mode"])
+        return (one["mode"].startswith("compile-max"), PRECISIONS.index(one["precision"]), mode, batch)
+
     for name in arguments.networks:
+        chosen = []
         for mode in arguments.modes:
             precisions, batches = arguments.precisions, arguments.batches
             if mode == "eager":
                 batches = arguments.eager_batches
             elif mode != "graph":
                 precisions, batches = arguments.compile_precisions, arguments.compile_batches
-            for precision in precisions:
-                for batch in batches:
-                    yield name, mode, precision, batch
+            formats = arguments.formats or (list(FORMATS) if mode == "graph" else ["channels_last"])
+            chosen += [{"network": name, "mode": mode, "precision": precision, "batch": batch, "format": memory_format}
+                       for precision in precisions for batch in batches for memory_format in formats]
+        yield from sorted(chosen, key=rank)
 
 
 def main():
     arguments = parse_arguments()
-    document = peer.Document(arguments.json, "PyTorch", width=arguments.width,
+    # Read when inductor is first imported.
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(len(os.sched_getaffinity(0))))
+    document = peer.Document(arguments, "PyTorch", width=arguments.width,
                              resolution=arguments.resolution or "each network's own")
-    facts = document.content
     if arguments.cpu:
-        facts["cpu"] = peer.cpu_name()
+        document.tell(cpu=peer.cpu_name())
     try:
         import torch
     except ImportError:
         document.absent("", "PyTorch is not installed (pip install torch torchvision)")
         return document.exit_code()
-    facts["version"] = torch.__version__
     if not arguments.cpu and torch.cuda.device_count() <= arguments.device:
         document.absent("", f"no CUDA device {arguments.device} that PyTorch can use")
         return document.exit_code()
 
-    facts.update(cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
+    document.tell(version=str(torch.__version__), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version(),
+                  network=network_source())
     if not arguments.cpu:
         torch.cuda.set_device(arguments.device)
-        facts["gpu"] = torch.cuda.get_device_name()
+        document.tell(gpu=torch.cuda.get_device_name())
     with torch.no_grad():
-        for name, mode, precision, batch in configurations(arguments):
-            try:
-                # A network of its own for each: freezing consumes the weights of the one it compiles.
-                network, facts["network"] = make_network(torch, name, arguments)
-                times, more = measure(torch, network, name, mode, precision, batch, arguments)
-                document.add(name, mode, precision, batch, times, **more)
-            except Exception as error:  # whatever one configuration dies of, the others are still wanted
-                document.fail(name, mode, precision, batch, error)
-            if not arguments.cpu:
-                torch.cuda.empty_cache()
+        peer.measure_all(document, configurations(arguments), functools.partial(
+            measure if arguments.cpu else measure_or_stop, torch, arguments), GUESSED_SECONDS, arguments.time_limit)
     return document.exit_code()
 
 

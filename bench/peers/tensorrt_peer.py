@@ -7,6 +7,7 @@ between half and single precision layer by layer, tf32 is its default.
 Exit codes: 0 measured, 1 some configuration failed, 2 usage, 4 trtexec, the Python package onnx or a GPU is absent.
 """
 import argparse
+import functools
 import json
 import pathlib
 import re
@@ -14,13 +15,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import peer
 
 PRECISIONS = ("fp16", "fp32", "tf32")
 FLAGS = {"fp16": ["--fp16", "--noTF32"], "fp32": ["--noTF32"], "tf32": []}
 MODE = "trtexec"
+GUESSED_SECONDS = {MODE: 90}  # of a configuration, before one was measured
 PLACES = ("/usr/src/tensorrt/bin/trtexec", "/opt/tensorrt/bin/trtexec")
 
 
@@ -52,14 +53,13 @@ def why_failed(output):
     return errors[0] if errors else output.strip().splitlines()[-1] if output.strip() else "no output"
 
 
-def measure(program, arguments, document, name, extents, precision, batch):
+def measure(program, arguments, document, name, extents, precision, batch, **_):
+    """Statistics, and what else a row has. Raises RuntimeError or what subprocess.run does when trtexec fails."""
     shapes = name + ":" + "x".join(map(str, peer.shape_for(extents, batch)))
     with tempfile.TemporaryDirectory() as folder:
         times_file = pathlib.Path(folder) / "times.json"
-        started = time.monotonic()
         done = subprocess.run(command(program, arguments, shapes, precision, times_file), capture_output=True, text=True,
                               timeout=arguments.timeout, check=False)
-        seconds = time.monotonic() - started
         output = done.stdout + done.stderr
         if done.returncode != 0:
             raise RuntimeError(f"trtexec ended with exit code {done.returncode}: {why_failed(output)}")
@@ -71,13 +71,19 @@ def measure(program, arguments, document, name, extents, precision, batch):
         raise RuntimeError(f"trtexec timed {len(times)} runs, at least {peer.LEAST_RUNS} are wanted")
     version = re.search(r"TensorRT version: ([0-9.]+)", output) or re.search(r"\[TensorRT v([0-9]+)\]", output)
     if version:
-        document.content["version"] = version.group(1)
-    document.add(arguments.network, MODE, precision, batch, peer.statistics_of(times), whole_seconds=seconds)
+        document.tell(version=version.group(1))
+    return peer.statistics_of(times), {}
+
+
+def configurations(arguments):
+    for precision in arguments.precisions:
+        for batch in arguments.batches:
+            yield {"network": arguments.network, "mode": MODE, "precision": precision, "batch": batch}
 
 
 def main():
     arguments = parse_arguments()
-    document = peer.Document(arguments.json, "TensorRT", gpu=peer.gpu_name(arguments.device),
+    document = peer.Document(arguments, "TensorRT", gpu=peer.gpu_name(arguments.device),
                              network=arguments.model.name)
     program = find_trtexec(arguments.trtexec)
     if not program:
@@ -88,16 +94,13 @@ def main():
     except ImportError:
         document.absent("", "trtexec is told the shape of the input, for which the Python package onnx is not installed")
         return document.exit_code()
-    if not document.content["gpu"] and not arguments.trtexec:
+    if not document.facts["gpu"] and not arguments.trtexec:
         document.absent("", "no CUDA device")
         return document.exit_code()
     name, extents = peer.input_of(onnx, onnx.load(str(arguments.model), load_external_data=False))
-    for precision in arguments.precisions:
-        for batch in arguments.batches:
-            try:
-                measure(program, arguments, document, name, extents, precision, batch)
-            except (RuntimeError, ValueError, KeyError, TypeError, OSError, subprocess.TimeoutExpired) as error:
-                document.fail(arguments.network, MODE, precision, batch, error)
+    peer.measure_all(document, configurations(arguments),
+                     functools.partial(measure, program, arguments, document, name, extents), GUESSED_SECONDS,
+                     arguments.time_limit)
     return document.exit_code()
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPING_LOG = """\
 1/4 Testing: gemm
@@ -86,12 +87,25 @@ def check_readme_tables(tree):
     record = next(record for record in (json.loads(file.read_text(encoding="utf-8"))
                                         for file in sorted((SOURCE / "bench/results").glob("*.json")))
                   if "networks" in record)
-    record.pop("options", None)
+    for key in ("options", "gpuStates"):
+        record.pop(key, None)
     record["networks"] = {name: network for name, network in record["networks"].items() if name != "resnet50"}
     graph = [{"network": "mobilenet_v2", "mode": "graph", "precision": "fp16", "batch": batch, "median_us": 400.0 + batch}
              for batch in (1, 8, 32)]
     absent = {"results": [], "absent": [{"mode": "", "reason": "none"}]}
     record["peers"] = {"tensorrt": absent, "onnxruntime": {"results": [], "absent": [{"mode": "cuda-graph"}]}, "pytorch": {"results": graph + [{**row, "mode": "compile"} for row in graph if row["batch"] != 8]}}
+    # A faster memory format, mode or document takes the place of the usual one, a slower one does not, and TF32 is no fp32.
+    rows = record["peers"]["pytorch"]["results"]
+    rows += [{**row, "format": "nchw", "median_us": 7000.0 if row["batch"] == 1 else 300.0} for row in graph]
+    rows += [{**graph[1], "mode": "compile-graph", "median_us": 222.0},
+             {**graph[0], "mode": "graph", "precision": "tf32", "median_us": 7001.0},
+             {**graph[0], "mode": "compile", "precision": "tf32", "median_us": 333.0}]
+    record["peers"]["pytorchMaxAutotune"] = {
+        "results": [{**row, "mode": "compile-max", "median_us": 111.0 if row["batch"] == 32 else 7002.0} for row in graph],
+        "left": [{**graph[0], "mode": "compile-max-graph", "format": "channels_last"}], "absent": []}
+    record["peers"]["pytorchNetworks"] = {"results": [
+        {**graph[0], "network": "vgg16", "median_us": 444.0, "format": "nchw"},
+        {**graph[0], "network": "vgg16", "median_us": 7003.0, "format": "channels_last"}], "absent": []}
     record["requirements"] = [{"name": "stage bench of scripts/gpu_check", "met": True},
                               {"name": "stage sanitize of scripts/gpu_check", "met": False}]
     # Another network at the same batches must not take MobileNetV2's place.
@@ -116,6 +130,17 @@ def check_readme_tables(tree):
     row = next(row for row in graph if row["batch"] == 1)
     expect(f"| {row['median_us']:,.0f} µs (" in written and "1,000,000 µs" not in written, written)
     expect("Empty: not measured" in written, written)
+    for time in (300, 222, 111, 333):
+        expect(f"| {time} µs (" in written, f"{time}\n{written}")
+    vgg16 = next(line for line in written.splitlines() if line.startswith("| `vgg16` |"))
+    custom = next(row["medianUs"] for row in record["networks"]["vgg16"]["results"] if (row["impl"], row["batch"]) == ("custom", 1))
+    expect(f"| {444 / custom:.1f}x |" in vgg16 and f"{7003 / custom:.1f}x" not in vgg16, vgg16)
+    expect(not re.search(r"7,00\d µs", written), written)
+    fp16, fp32 = (written[written.index(f"**{precision}**"):] for precision in ("fp16", "fp32"))
+    expect("PyTorch CUDA graph: nchw (batches 8, 32); torch.compile: `compile-graph` (batch 8), `compile-max` (batch 32)." in fp16 and
+           "not among these: torch.compile: `compile-max-graph` (batch 1)." in fp16, fp16)
+    expect("| PyTorch with TF32, not fp32 |" in fp32 and "| 333 µs (" in fp32 and "not fp32: `compile` (batch 1)." in fp32, fp32)
+    expect("but for `vgg16`: nchw (batch 1)." in written, written)
     expect("without figures here: ONNX Runtime on CUDA, TensorRT.\n" in written, written)
     expect("Other GPU, 2999-12-31 ([bench/results/other.json](bench/results/other.json)): `stress`." in written, written)
     absent = next(line for line in written.splitlines() if line.startswith("Not in this record: "))
@@ -125,8 +150,43 @@ def check_readme_tables(tree):
     expect(tree.run("readme_tables", "--check")[0] == 0, "--check differs from what was written")
     record["options"] = {"infStreams": 5}
     write(results, json.dumps(record))
-    tree.run("readme_tables")
+    code, text = tree.run("readme_tables")
+    expect(code == 0, text)
     expect("img/s with 5 sessions in flight" in readme.read_text(encoding="utf-8"), "infStreams is not read")
+    expect("kernel by kernel" not in written, "floors where none were counted")
+    case = {"precision": "fp16", "batch": 8, "floorsUs": {"launches": 24.4, "tensor": 15.0}, "structuralUs": 31.2}
+    record["floors"] = {"gpu": {"powerLimitW": 700}, "cases": [{**case, "batch": 1}, case]}
+    record["sustained"] = {"cases": [{"impl": "custom", "precision": "fp16", "batch": 8, "seconds": 60.4, "runs": 1000,
+                                      "burstPicturesPerSecond": 82000.4, "picturesPerSecond": 79000.6, "energyPerPictureJ": 0.007,
+                                      "energySource": "counter", "powerW": {"mean": 699.7}, "smClockMhz": {"min": 1700, "max": 1980},
+                                      "clockReasons": ["power cap"]}]}
+    record["singleCalls"] = [{"impl": "cudnn", "precision": "fp32", "batch": 1, "deviceMs": {"median": 0.3}, "singleCallMs": {
+        "warm": {"median": 0.31}, "afterRest": {"median": 0.33, "p99": 0.4}, "l2Swept": {"median": 0.32}}}]
+    latency = {(r["impl"], r["precision"], r["batch"]): r for r in record["latency"]}
+    custom = 1e3 * latency["custom", "fp16", 8]["latencyMs"]["median"]
+    cudnn = 1e3 * latency["cudnn", "fp16", 8]["latencyMs"]["median"]
+    # cudnn's processes reach custom's: no ratio can be told.
+    first, last = (1e3 * latency["custom", "fp16", batch]["latencyMs"]["median"] for batch in (1, 256))
+    record["repeat"] = {"custom": {"processes": 2, "cases": {
+        "custom fp16 batch 8": [custom, 1.2 * cudnn], "custom fp16 batch 1": [0.9 * first], "custom fp16 batch 256": [last]}},
+                        "cudnn": {"processes": 2, "cases": {"cudnn fp16 batch 8": [cudnn, 1.1 * cudnn]}}}
+    record["timedInput"] = "real pictures"
+    record["randomNumbers"] = [{**latency["custom", "fp16", batch], "deviceMs": {"median": share * alone / 1e3}}
+                               for batch, share, alone in ((1, 0.99, 0.9 * first), (256, 1.03, last))]
+    write(results, json.dumps(record))
+    code, text = tree.run("readme_tables")
+    expect(code == 0, text)
+    written = readme.read_text(encoding="utf-8")
+    expect("| batch | custom | floor | kernel by kernel | cuDNN |" in written, written)
+    expect("(docs/performance.md#floors)" in written, written)
+    for batch, cells in ((1, "| 24 µs (launches) | 31 µs |"), (8, "| 80 µs (power) | 31 µs |"), (32, "|  |  |")):
+        expect(any(line.startswith(f"| {batch} | ") and cells in line for line in written.splitlines()),
+               f"{cells}\n{written}")
+    expect("| custom fp16, batch 8 | 82,000 | 79,001 | 7.00 mJ | 700 W | 1,700 to 1,980 MHz | power cap |" in written, written)
+    expect("| cudnn fp32 | 300 µs | 310 µs | 330 µs | 320 µs | 400 µs |" in written, written)
+    expect("From JPEG files to logits: **" in written and "its times by -1.0 to +3.0 %" in written, written)
+    expect(f"| {cudnn:,.0f} µs (tie) |" in written and "| custom alone, 2 processes |" in written, written)
+    expect(f"than alone: custom fp16 batch 1 {first:.1f} instead of {0.9 * first:.1f} µs." in written, written)
 
 
 def check_gpu_check(tree):
@@ -152,10 +212,108 @@ def check_gpu_check(tree):
     expect(record["options"] == {"commandLine": ["bench_engine", "--json", "bench.json", "--batch", "1,8"],
                                  "durationS": 0.5, "infStreams": 3}, record)
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
+    check_parts(gpu_check, check)
+    check_sustained(check)
+    check_repeat(gpu_check, check)
     check_stress(tree, check)
+    check_floors(tree, check)
     check_networks(check)
+    check_peer_script(tree, gpu_check, check)
     check_peers(check)
     check_usage(tree)
+
+
+def check_parts(gpu_check, check):
+    """What a call with --missing and --time-limit does of the stages, and the record's text."""
+    ran = []
+    check.out.mkdir(parents=True, exist_ok=True)
+    check.accuracy = lambda: ran.append("accuracy")
+    check.repeat = lambda: (ran.append("repeat"), check.unfinished.append("repeat"))
+    check.expected_seconds = lambda stage: 100
+    check.arguments.missing, check.arguments.time_limit, check.unfinished = True, 50, []
+    for stage in ("accuracy", "repeat"):  # the first would not end in time, the second knows itself how far it comes
+        check.run_stage(stage)
+    expect(ran == ["repeat"] and not check.record["stages"], f"{ran} {check.record['stages']}")
+    check.arguments.time_limit, check.unfinished = None, []
+    for stage in ("accuracy", "accuracy", "repeat"):
+        check.run_stage(stage)
+    expect(ran == ["repeat", "accuracy", "repeat"] and list(check.record["stages"]) == ["accuracy"], f"{ran} {check.record}")
+    check.arguments.missing = False
+    check.run_stage("accuracy")
+    expect(ran[-1] == "accuracy", "a stage that ran is left out without --missing")
+    del check.accuracy, check.repeat, check.expected_seconds
+    check.record["stages"], check.unfinished = {}, []
+
+    record = {"a": [{"name": "x", "us": 1.5}, {"name": "[", "us": 2}], "b": {"long": "x" * 200, "c": 1}, "d": [1, 2]}
+    text = gpu_check.compact(record)
+    expect(json.loads(text) == record and '{ "name": "x", "us": 1.5 },' in text and '"d": [ 1, 2 ]' in text, text)
+    expect(max(map(len, text.splitlines())) < 250, text)
+
+    # Real pictures are for real weights only.
+    expect(check.timed_input() == [] and check.record["timedInput"] == "random numbers", check.record)
+    write(check.real_model(), "")
+    check.pictures().mkdir(parents=True)
+    options = list(map(str, check.timed_input()))
+    expect("--timeImages" in options and str(check.pictures()) in options and check.record["timedInput"] == "real pictures", options)
+    shutil.rmtree(check.shared / "models")
+
+
+def check_sustained(check):
+    """Which cases a call measures, and what must hold of them."""
+    gpu_sustained = importlib.import_module("gpu_sustained")
+    asked = []
+
+    def bench_engine(name, *options):
+        implementation, precision, batch = (options[options.index(flag) + 1] for flag in ("--impl", "--precision", "--batch"))
+        asked.append((implementation, precision, batch))
+        used = dict.fromkeys(("powerW", "smClockMhz", "temperatureC", "clockReasons"))
+        return {"results": [{"impl": implementation, "precision": precision, "batch": batch, "picturesPerSecond": 11.0,
+                             "sustained": {"seconds": 60.1, "runs": 5, "picturesPerSecond": 10.0, "utilisation": {
+                                 **used, "energyPerPictureJ": 0.002, "energySource": "counter", "samples": 7}}}]}
+
+    check.bench_engine, earlier = bench_engine, check.bench_engine
+    check.arguments.missing, check.arguments.time_limit, check.unfinished = False, 10, []
+    gpu_sustained.run(check)
+    expect(not asked and "sustained" in check.unfinished, asked)
+    check.arguments.time_limit, check.unfinished = None, []
+    gpu_sustained.run(check)
+    cases = check.record["sustained"]["cases"]
+    expect(asked == list(gpu_sustained.CASES) and not check.unfinished and len(cases) == len(asked), asked)
+    asked.clear()
+    del cases[1]
+    check.arguments.missing = True
+    gpu_sustained.run(check)
+    expect(asked == [gpu_sustained.CASES[1]] and cases[1]["batch"] == gpu_sustained.CASES[1][2], cases)
+
+    def rows():
+        found = []
+        gpu_sustained.requirements(check.record, lambda *row: found.append(row))
+        return found
+
+    expect(all(row[3] for row in rows()) and "10 img/s (11 in bursts), 2.00 mJ" in rows()[0][2], rows())
+    cases[0]["seconds"], cases[1]["energySource"] = 59, "power"
+    expect([row[3] for row in rows()][:3] == [False, False, True], rows())
+    del check.record["sustained"]
+    check.bench_engine = earlier
+
+
+def check_repeat(gpu_check, check):
+    """Processes are counted by implementation, and those of an earlier call are kept."""
+    def bench_engine(name, *options):
+        implementation, batches = (options[options.index(flag) + 1] for flag in ("--impl", "--batch"))
+        return {"results": [{"impl": implementation, "precision": "fp16", "batch": int(batch), "deviceMs": {"median": 0.1}}
+                            for batch in batches.split(",")]}
+
+    check.bench_engine, earlier = bench_engine, check.bench_engine
+    check.arguments.time_limit, check.unfinished = None, []
+    check.record["repeat"] = {"custom": {"processes": 4, "cases": {"custom fp16 batch 1": [90.0] * 4}}}
+    check.repeat()
+    repeats = check.record["repeat"]
+    expect(repeats["custom"]["cases"]["custom fp16 batch 1"] == [90.0] * 4 + [100.0] and not check.unfinished, repeats)
+    expect(repeats["cudnn"]["processes"] == 5 and set(repeats["cudnn"]["cases"]) == {
+        f"cudnn fp16 batch {batch}" for batch in dict((one[0], one[2]) for one in gpu_check.REPEATED)["cudnn"]}, repeats)
+    del check.record["repeat"]
+    check.bench_engine = earlier
 
 
 def check_usage(tree):
@@ -256,6 +414,168 @@ def check_stress(tree, check):
     check.record["stress"], check.unfinished = {}, []
 
 
+# As ncu 2025 prints its tables. The program launches four runs of its kernels one after the other.
+NCU_STUB = r"""#!/usr/bin/env python3
+import csv, pathlib, sys
+here = pathlib.Path(sys.argv[0]).parent
+mode = (here / "ncu_mode").read_text()
+if "--version" in sys.argv:
+    sys.exit(print("NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2025.3.1.0 (build 1) (public-release)"))
+known = {"smsp__inst_executed": "inst", "sm__pipe_tensor_cycles_active": "cycle", "sm__inst_executed_pipe_fma": "inst",
+         "dram__bytes_read": "byte", "dram__bytes_write": "byte", "lts__t_bytes": "byte"}
+if mode == "unknown":
+    known.pop("sm__pipe_tensor_cycles_active")
+if "--query-metrics" in sys.argv:
+    print("Device NVIDIA H200 (GH100)\n" + "-" * 40)
+    for name, unit in known.items():
+        print(f"{name:50} Counter         {unit:10} # of something")
+    sys.exit(0)
+option = {flag: sys.argv[sys.argv.index(flag) + 1] for flag in (
+    "--launch-skip", "--launch-count", "--metrics", "--log-file", "--precision", "--batch")}
+with open(here / "ncu_calls", "a") as calls:
+    calls.write(f"{option['--precision']} {option['--batch']}\n")
+if mode == "denied":
+    sys.exit("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
+if mode == f"fails {option['--precision']} {option['--batch']}":
+    sys.exit("bench_engine: out of memory")
+first = "void first<(int)1, 2>(Arguments)"
+counted = {first: {"smsp__inst_executed.sum": "1,056,000", "dram__bytes_read.sum": "8,000,000",
+                   "dram__bytes_write.sum": "4,000,000"},
+           "second(int)": {"sm__pipe_tensor_cycles_active.sum": "2,640,000"}, "third(int)": {}}
+names = [*counted, *(["third(int)"] if mode == "split" else [])]
+peaks = {"sm__pipe_tensor_cycles_active.sum.peak_sustained": "132", "lts__t_bytes.sum.peak_sustained": "5,120",
+         "sm__inst_executed_pipe_fma.sum.peak_sustained": "528", "lts__cycles_elapsed.avg.per_second": "1.50"}
+metrics = option["--metrics"].split(",")
+begin = int(option["--launch-skip"])
+chosen = (names * 4)[begin:begin + int(option["--launch-count"])]
+head = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+        "Device", "CC"]
+units = ["Ghz" if "per_second" in metric else known[metric.split(".")[0]] for metric in metrics]
+with open(option["--log-file"], "w") as log:
+    for i, name in enumerate(chosen):
+        log.write(f'==PROF== Profiling "{name}" - {i}: 0%....50%....100% - 2 passes\n')
+    table = csv.writer(log, quoting=csv.QUOTE_ALL)
+    table.writerow(head + metrics)
+    table.writerow([""] * len(head) + units)
+    for i, name in enumerate(chosen):
+        table.writerow([i, 7, "bench_engine", "127.0.0.1", name, 1, 13, "(128, 1, 1)", "(132, 1, 1)", 0, "9.0"] +
+                       [{**peaks, **counted[name]}.get(metric, "0") for metric in metrics])
+"""
+
+
+def check_floors(tree, check):
+    """Which kernels are counted, what becomes of the counts, and what is said where there are none."""
+    gpu_floors = importlib.import_module("gpu_floors")
+    batches = [1, 8, 32, 128, 256]
+    cases = [(precision, batch) for precision in ("fp16", "fp32") for batch in batches]
+    write(tree.stubs / "ncu", NCU_STUB, executable=True)
+    write(tree.stubs / "nvidia-smi", "#!/bin/sh\necho 700.00, 1980\n", executable=True)
+    write(tree.root / gpu_floors.CEILINGS, '#!/bin/sh\necho \'{"multiprocessors": 132, "graphLaunchUs": 4.0, '
+          '"boundaryUs": 0.5, "handOverUs": 1.0, "copyBytesPerSecond": 4e12}\'\n', executable=True)
+    path, os.environ["PATH"] = os.environ["PATH"], f"{tree.stubs}:{os.environ['PATH']}"
+    engine, check.bench_engine = check.bench_engine, lambda name, *options: {"results": [
+        {"impl": "custom", "precision": precision, "batch": batch, "layers": ["one", "two", "three"]}
+        for precision, batch in cases]}
+    latency = [{"impl": "custom", "precision": precision, "batch": batch, "latencyMs": {"median": 0.020},
+                "utilisation": {"smClockMhz": {"mean": 2000.0}} if batch == 1 else None} for precision, batch in cases]
+    # Another engine's times and energies must not pass for custom's.
+    other = {"impl": "cudnn", "precision": "fp16", "batch": 1, "latencyMs": {"median": 0.001}, "energyPerPictureJ": 1.0,
+             "utilisation": {"smClockMhz": {"mean": 1.0}}}
+    check.record["latency"] = [*latency, other]
+    failures, check.failures, check.unfinished = check.failures, [], []
+
+    def run(mode, missing=False):
+        """What ncu was called for, and what failed."""
+        write(tree.stubs / "ncu_mode", mode)
+        write(tree.stubs / "ncu_calls", "")
+        check.arguments.missing, check.failures, check.unfinished = missing, [], []
+        gpu_floors.run(check, batches)
+        return (tree.stubs / "ncu_calls").read_text(encoding="utf-8").splitlines(), check.failures, check.unfinished
+
+    def row():
+        found = []
+        gpu_floors.requirements(check.record, batches, lambda *one: found.append(one))
+        return found[0] if found else None
+
+    expect(row() is None, "a requirement of a stage that did not run")
+    calls, failed, unfinished = run("fails fp32 32")
+    expect(len(calls) == 10 and unfinished == ["floors"], f"{calls} {unfinished}")
+    expect(len(failed) == 1 and "fp32 batch 32" in failed[0] and "out of memory" in failed[0], failed)
+    expect("9 cases" in row()[2] and not row()[3], row())
+    expect(run("", missing=True) == (["fp32 32"], [], []), check.record["floors"])
+    floors = check.record["floors"]
+    expect([(case["precision"], case["batch"]) for case in floors["cases"]] == cases, floors)
+    expect(floors["gpu"]["powerLimitW"] == 700 and floors["gpu"]["ncu"] == "2025.3.1.0", floors["gpu"])
+    case = floors["cases"][0]
+    expect(case["usedBy"] == {"issue": 1056000, "tensor": 2640000, "fma": 0, "dram": 12000000, "l2": 0}, case)
+    expect(case["floorsUs"] == {"launches": 6, "issue": 1, "tensor": 10, "fma": 0, "dram": 3, "l2": 0}, case)
+    expect((case["kernels"], case["binding"], case["structuralUs"], case["passes"]) == (3, "tensor", 17.5, 2), case)
+    expect(case["kernelsBoundBy"] == {"dram": 1, "tensor": 1, "launches": 1} and case["clockOf"] == "timed runs", case)
+    expect(case["peaks"] == {"tensor": 132, "fma": 528, "l2": 5120 * 1.5e9}, case)
+    expect(floors["cases"][1]["clockMhz"] == 1980 and floors["cases"][1]["clockOf"] == "clocks.max.sm", floors)
+    expect(row()[3] and "10 cases" in row()[2] and "kernel by kernel" in row()[2], row())
+
+    check_power_floor(gpu_floors, check.record, row)
+    latency[1]["latencyMs"]["median"] = 0.0169  # the structural floor is 17.6
+    expect(not row()[3] and "fp16 batch 8: 17.6 of 16.9 us (kernel by kernel, 104 %)" in row()[2], row())
+    latency[1]["latencyMs"]["median"] = 0.0172
+    expect(row()[3], row())
+    check.record["latency"] = latency[1:]
+    expect(not row()[3], "a case without a time passes")
+    check.record["latency"] = latency
+
+    for mode, said in (("unknown", "ncu has none of sm__pipe_tensor_cycles_active"), ("denied", "ERR_NVGPUCTRPERM")):
+        expect(run(mode)[1:] == ([], []) and said in check.record["floors"]["absent"], check.record["floors"])
+        expect(not row()[3] and said in row()[2], row())
+    calls, failed, unfinished = run("split")
+    expect(len(failed) == 10 and unfinished == ["floors"], failed)
+    expect("before it ('third(int)'" in failed[0] and "its last ('second(int)'" in failed[0], failed)
+
+    for unit, expected in (("byte", 1), ("Kbyte", 1e3), ("Ghz", 1e9), ("cycle/nsecond", 1e9), ("Gbyte/s", 1e9)):
+        expect(gpu_floors.factor(unit) == expected, unit)
+    for text, said in (("==ERROR== boom", "==ERROR== boom"), ('"ID","Kernel Name"\n"0","a"\n', "counted 1 kernels")):
+        try:
+            gpu_floors.one_run(gpu_floors.parse_counters(text), 1)
+            expect(False, f"{text} passes")
+        except gpu_floors.Failed as error:
+            expect(said in str(error), error)
+    kernel = gpu_floors.parse_counters('"ID","Kernel Name","a.sum","b.sum"\n"","","byte",""\n"0","k","n/a","1"\n')[0]
+    for metric, said in (("a.sum", "ncu has a.sum = 'n/a' of k"), ("c.sum", "ncu has no c.sum of k; it printed ID")):
+        try:
+            gpu_floors.value(kernel, metric)
+            expect(False, f"{metric} has a value")
+        except gpu_floors.Failed as error:
+            expect(said in str(error), error)
+    os.environ["PATH"], check.bench_engine = path, engine
+    check.failures, check.unfinished = failures, []
+    del check.record["floors"], check.record["latency"]
+
+
+def check_power_floor(gpu_floors, record, row):
+    """Without a new count: what sustained runs say."""
+    sustained = {"impl": "custom", "precision": "fp16", "batch": 8, "energyPerPictureJ": 0.00175,
+                 "picturesPerSecond": 4e5}
+    for without in ({}, {"cases": []}, {"cases": [{**sustained, "impl": "cudnn"}]},
+                    {"cases": [{**sustained, "energyPerPictureJ": None}]}):
+        record["sustained"] = without
+        expect(gpu_floors.view(record)[1]["binding"] == "tensor", without)
+    record["sustained"] = {"cases": [sustained]}
+    case = gpu_floors.view(record)[1]
+    expect(case["floorsUs"]["power"] == 20 and case["binding"] == "power", case)
+    expect("power" not in record["floors"]["cases"][1]["floorsUs"], "view() changes the record")
+    expect(row()[3], "20 us of 700 W are compared with another time than the sustained run's")
+    # What an idle GPU takes as well is not of the pictures: (14 mJ - 100 W x 20 us) / 600 W.
+    record["gpuStates"] = [{"before": {"powerW": 300.0}}, {"before": {"powerW": 100.0}}, {"before": None}]
+    expect(gpu_floors.view(record)[1]["floorsUs"]["power"] == 20, gpu_floors.view(record)[1])
+    sustained["energyPerPictureJ"] = 0.001
+    expect(gpu_floors.view(record)[1]["floorsUs"]["power"] == 10, gpu_floors.view(record)[1])
+    sustained["energyPerPictureJ"] = 0.00175
+    del record["gpuStates"]
+    sustained["picturesPerSecond"] = 4.2e5
+    expect(not row()[3] and "20.0 of 19.0 us (power, 105 %)" in row()[2], row())
+    del record["sustained"]
+
+
 def check_networks(check):
     """--missing and --time-limit: what is measured, what is kept, and what is left to a later call."""
     network_check = importlib.import_module("network_check")
@@ -280,20 +600,31 @@ def check_networks(check):
 
 
 def check_peers(check):
-    """--networks and --missing: what the peers measure, and what is kept of an earlier call."""
+    """--networks, --missing and --time-limit: what the peers measure, and what is kept of an earlier call."""
     network_check = importlib.import_module("network_check")
-    asked, broken = [], {"resnet152"}
+    asked, broken, left = [], {"resnet152"}, set()
 
-    def peer(script, *options):
+    def peer(name, script, earlier, *options):
+        """As the scripts with --resume: what there is stays, and what lacks a result is measured."""
         named = options[options.index("--networks") + 1].split(",") if "--networks" in options else ["mobilenet_v2"]
-        asked.append((script, named))
-        rows = [{"network": name, "batch": batch} for name in named for batch in network_check.BATCHES]
-        return {"results": [row for row in rows if row["network"] not in broken],
-                "failed": [row for row in rows if row["network"] in broken], "absent": []}
+        asked.append((name, named))
+        rows = [{"network": name, "mode": "graph", "precision": "fp16", "batch": batch} for name in named
+                for batch in network_check.BATCHES]
+        earlier = earlier or {"results": [], "failed": [], "left": []}
+        there = {(row["network"], row["batch"]) for row in earlier["results"]}
+        rows = [row for row in rows if (row["network"], row["batch"]) not in there]
+        document = {"engine": script, "absent": [], **{key: [row for row in earlier[key] if row["network"] not in named]
+                                                      for key in ("failed", "left")}}
+        for row in rows:
+            key = "failed" if row["network"] in broken else "left" if name in left else "results"
+            document.setdefault(key, []).append(row)
+        document["results"] = earlier["results"] + document.get("results", [])
+        return document
 
     def measure(networks, missing):
         """What was asked for, and the networks that are there and that failed."""
         asked.clear()
+        check.unfinished = []
         check.arguments.networks, check.arguments.missing, check.arguments.compile_batches = networks, missing, "1"
         check.peers()
         document = check.record["peers"]["pytorchNetworks"]
@@ -302,14 +633,179 @@ def check_peers(check):
     check.peer = peer
     everything = list(network_check.TORCHVISION)
     without = [name for name in everything if name not in broken]
-    mobilenet = [(script, ["mobilenet_v2"]) for script in ("pytorch", "onnxruntime_peer", "jax_peer", "tensorrt_peer")]
-    expect(measure(None, False) == (mobilenet + [("pytorch", everything)], without, ["resnet152"]), asked)
-    expect(measure(["vgg16", "lenet"], False) == (mobilenet + [("pytorch", ["vgg16"])], without, ["resnet152"]), asked)
+    first = [(name, ["mobilenet_v2"]) for name in ("pytorch", "onnxruntime", "jax", "tensorrt")]
+    last = [("pytorchMaxAutotune", ["mobilenet_v2"])]
+
+    def networks(*names):
+        return [("pytorchNetworks", list(names))]
+
+    expect(measure(None, False) == (first + networks(*everything) + last, without, ["resnet152"]), asked)
+    expect(measure(["vgg16", "lenet"], False) == (first + networks("vgg16") + last, without, ["resnet152"]), asked)
     broken.clear()
-    expect(measure(None, True) == ([("pytorch", ["resnet152"])], everything, []), asked)
-    expect(measure(None, True) == ([], everything, []), asked)
+    expect(measure(None, True) == (networks("resnet152"), everything, []), asked)
+    expect(measure(None, True) == ([], everything, []) and not check.unfinished, asked)
     check.record["peers"]["tensorrt"]["results"] = []  # absent at that time
-    expect(measure(["lenet"], True) == (mobilenet[3:], everything, []), asked)
+    expect(measure(["lenet"], True) == (first[3:], everything, []), asked)
+    # What is left makes a stage that is not whole, and is all that a later call asks for.
+    left.update(("jax", "pytorchNetworks"))
+    expect(measure(["vgg16"], False)[0] == first + networks("vgg16") + last and "peers" in check.unfinished, asked)
+    saved = json.loads((check.out / "record.json").read_text(encoding="utf-8"))["peers"]
+    expect(not saved["jax"]["results"] and saved["jax"]["left"], "not kept call by call")
+    check.arguments.time_limit = 10  # too short for any to start
+    expect(measure(None, True)[0] == [] and "peers" in check.unfinished, asked)
+    check.arguments.time_limit = None
+    left.clear()
+    expect(measure(None, True) == (first[2:3] + networks("vgg16"), everything, []) and not check.unfinished, asked)
+
+
+PEER_STUB = """#!/usr/bin/env python3
+import json, pathlib, sys
+print("arguments", *sys.argv[1:])
+file = pathlib.Path(sys.argv[sys.argv.index("--json") + 1])
+print("seed", file.read_text() if file.exists() else None)
+document = json.loads(file.read_text()) if file.exists() else dict(results=[], failed=[], absent=[], left=[])
+document["results"].append(dict(mode="graph", batch=len(document["results"])))
+file.write_text(json.dumps(document))
+sys.exit(3 if "--dies" in sys.argv else 0)
+"""
+
+
+def check_peer_script(tree, gpu_check, check):
+    """A script of bench/peers gets the earlier document and the time that is left, and what it wrote before it died counts."""
+    write(tree.root / "bench/peers/stub.py", PEER_STUB)
+    gpu_check.ROOT, root = tree.root, gpu_check.ROOT
+    check.arguments.python, check.arguments.peer_timeout, check.arguments.time_limit = sys.executable, 60, None
+    document = check.peer("one", "stub", None, "--dies")
+    expect(len(document["results"]) == 1 and document["failed"][0]["mode"] == "" and
+           document["failed"][0]["error"].startswith("stub.py ended with exit code 3: seed None"), document)
+    expect("--resume" in check.log("peers").read_text() and "--time-limit" not in check.log("peers").read_text(), document)
+    check.arguments.time_limit = 1000 + time.monotonic() - check.start
+    document = check.peer("one", "stub", document)
+    expect(len(document["results"]) == 2 and not document["failed"], document)
+    limit = re.findall(r"--time-limit (\d+)", check.log("peers").read_text())
+    expect(len(limit) == 1 and 900 < int(limit[0]) <= 1000, limit)
+    check.arguments.time_limit, gpu_check.ROOT = None, root
+
+
+def check_peer_results(tree):
+    """bench/peers/peer.py and pytorch.py: the order, --resume and --time-limit, with no engine at all."""
+    sys.path[:0] = [str(SOURCE / "bench/peers"), str(SOURCE / "scripts")]
+    sys.dont_write_bytecode = True
+    import peer
+    import peer_results
+    import pytorch
+    file = tree.root / "peer.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    measured, clock = [], [0.0]
+    peer.time = argparse.Namespace(monotonic=lambda: clock[0])
+    peer.START = 0.0
+
+    def configuration(mode, batch, memory_format="nchw"):
+        return {"network": "net", "mode": mode, "precision": "fp16", "batch": batch, "format": memory_format}
+
+    def measure(mode, batch, **_):
+        clock[0] += batch
+        measured.append((mode, batch))
+        if (mode, batch) == ("eager", 7):
+            raise peer.DeviceLost("illegal address")
+        if (mode, batch) == ("eager", 5):
+            raise RuntimeError("out of memory\nand more")
+        return {"median_us": 100.0, "mean_us": 100.0, "p90_us": 100.0, "runs": 200}, {"extra": 1}
+
+    def call(configurations, limit=None, resume=True, version="1"):
+        """The exit code, and the document."""
+        measured.clear()
+        clock[0] = 0.0
+        document = peer.Document(argparse.Namespace(json=str(file), resume=resume), "Engine")
+        document.tell(version=version)
+        peer.measure_all(document, configurations, measure, {"graph": 30, "eager": 30, "max": 100}, limit)
+        return document.exit_code(), json.loads(file.read_text(encoding="utf-8"))
+
+    # Whatever would pass the limit is left and named: by the guess, and once there is one by the longest of the mode.
+    wanted = [configuration("graph", 20), configuration("graph", 10), configuration("max", 1), configuration("graph", 3)]
+    code, document = call(wanted, limit=45)
+    expect(measured == [("graph", 20), ("graph", 10)] and code == 0, f"{measured} {code}")
+    expect(document["left"] == wanted[2:] and not document["failed"], document)
+    expect([(row["batch"], row["seconds"], row["extra"], row["format"]) for row in document["results"]] ==
+           [(20, 20.0, 1, "nchw"), (10, 10.0, 1, "nchw")], document)
+    # A later call measures those, and knows how long the mode took.
+    code, document = call(wanted, limit=19)
+    expect(measured == [] and document["left"] == wanted[2:], measured)
+    code, document = call(wanted)
+    expect(measured == [("max", 1), ("graph", 3)] and document["left"] == [] and len(document["results"]) == 4, document)
+    # Another memory format is another configuration; what fails is measured again, last; the rest of it stays.
+    more = [configuration("eager", 5), configuration("graph", 20, "channels_last"), configuration("eager", 2)]
+    code, document = call(more)
+    expect(code == peer.EXIT_FAILED and document["failed"] == [{**more[0], "error": "RuntimeError: out of memory"}], document)
+    expect(measured == [("eager", 5), ("graph", 20), ("eager", 2)] and len(document["results"]) == 6, document)
+    code, document = call([configuration("graph", 4)])
+    expect(code == peer.EXIT_FAILED and len(document["failed"]) == 1, "a failure of others is forgotten")
+    code, document = call([more[0], configuration("eager", 6)])
+    expect(measured == [("eager", 6), ("eager", 5)], measured)
+    # A lost device leaves what follows; killed while it measures, a script has named what it did not come to.
+    lost = [configuration("eager", 7), configuration("eager", 8)]
+    code, document = call(lost)
+    expect(document["left"] == lost[1:] and "DeviceLost: illegal address" in document["failed"][-1]["error"], document)
+    code, document = call(lost)
+    expect(measured == [("eager", 8), ("eager", 7)] and document["left"] == [], document)
+
+    def killed(**_):
+        raise KeyboardInterrupt
+
+    document = peer.Document(argparse.Namespace(json=str(file), resume=False), "Engine")
+    try:
+        peer.measure_all(document, lost, killed, {"eager": 1}, None)
+    except KeyboardInterrupt:
+        pass
+    expect(json.loads(file.read_text(encoding="utf-8"))["left"] == lost, "not named")
+    # Nothing is mixed with another version's.
+    call(wanted[:1], resume=False)
+    before = file.read_text(encoding="utf-8")
+    try:
+        call(wanted, version="2")
+        expect(False, "another version's results were kept")
+    except SystemExit as end:
+        expect(end.code == peer.EXIT_USAGE and file.read_text(encoding="utf-8") == before, end)
+    file.write_text("[]", encoding="utf-8")
+    try:
+        call(wanted)
+        expect(False, "no document was resumed")
+    except SystemExit as end:
+        expect(end.code == peer.EXIT_USAGE, end)
+
+    sys.argv = ["pytorch.py"]
+    chosen = [tuple(one.values())[1:] for one in pytorch.configurations(pytorch.parse_arguments())]
+    expect(chosen[:4] == [("graph", "fp16", batch, memory_format) for batch in (1, 32) for memory_format in pytorch.FORMATS], chosen[:4])
+    formats = {mode: {row[3] for row in chosen if row[0] == mode} for mode in pytorch.MODES}
+    expect(len(formats["graph"]) == 2 and formats["compile-max"] == {"channels_last"}, formats)
+    for mode in ("graph", "compile-max"):
+        some = list(dict.fromkeys(row[1:3] for row in chosen if row[0] == mode))
+        expect(some == [(precision, batch) for precision in ("fp16", "tf32", "fp32") for batch in (1, 32, 256, 8, 128)], some)
+    first = {mode: chosen.index((mode, "fp32", 128, "channels_last")) for mode in ("graph", "compile")}
+    expect(first["graph"] < first["compile"] < chosen.index(("compile-max", "fp16", 1, "channels_last")), first)
+
+    rows = [{**configuration("graph", 1), "median_us": 9.0}, {**configuration("graph", 1, "channels_last"), "median_us": 10.0}]
+    for results in (rows, rows[::-1]):
+        best = peer_results.fastest(results, peer_results.GRAPH, "fp16")
+        expect(best[1]["median_us"] == 9.0 and peer_results.variant(best[1], "graph") == "nchw", best)
+    check_fastest_required(rows, [{**rows[1], "mode": mode, "precision": precision, "median_us": time} for mode, precision, time in (
+        ("compile", "fp16", 30.0), ("compile-max", "fp16", 8.0), ("compile-graph", "fp16", 40.0), ("compile", "tf32", 1.0))])
+
+
+def check_fastest_required(graphs, compiled):
+    """The requirements, too, count the fastest format and mode."""
+    import gpu_requirements
+    latency = {("cudnn", "fp16", 1): 9.5, ("custom", "fp16", 1): 4.0}
+    for results in (graphs + compiled, (graphs + compiled)[::-1]):
+        found = {}
+
+        def add(name, target, measured, met):
+            found[name] = (measured, met)
+
+        gpu_requirements.add_comparisons(latency, results, [1], add)
+        gpu_requirements.add_latencies(latency, results, add)
+        expect(found["cudnn / PyTorch CUDA graph, fp16, batch 1"] == ("1.056 (9.5 / 9.0 us, nchw)", False), found)
+        expect(found["custom against torch.compile, fp16, batch 1"] == ("2.00x (`compile-max`)", False), found)
 
 
 def module_of(tree, name):
@@ -323,7 +819,8 @@ def check_gpu_pack(tree):
     write_sources(tree)
     build, folder = tree.root / "build", tree.root / "pack"
     programs = module_of(tree, "gpu_programs")
-    wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8") for script in ("gpu_check", "gpu_stress.py", "network_check.py"))
+    wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8")
+                       for script in ("gpu_check", "gpu_floors.py", "gpu_stress.py", "network_check.py"))
     named = set(re.findall(r'"((?:tests|bench|models)/[a-z_/]+_[a-z]+)"', wanted))
     everything = programs.programs_of(programs.STAGES)
     expect(named and named <= set(everything), f"{named} against {everything}")
