@@ -144,6 +144,8 @@ TEST_CASE("utilisation is in text and page, with a dash for what is not known", 
   CHECK_THAT(text, !contains("timed in turns"));
   report.cases[0].utilisation->alternated = true;
   CHECK_THAT(text_of(report), contains("timed in turns"));
+  CHECK_THAT(text_of(report), !contains("100.000 (power)"));
+  CHECK(json::parse(json_report(Options(), report))["results"][0]["utilisation"]["powerW"].is_null());
   ReportFile file;
   file.report = report;
   const std::string page = html_report(file);

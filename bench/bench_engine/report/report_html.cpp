@@ -50,7 +50,7 @@ std::string heading(const ReportFile& file) {
 
 std::string latency_table(const ReportFile& file) {
   const Report& report = file.report;
-  HtmlTable table({"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "runs",
+  HtmlTable table({"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "times",
                    "pictures/s", "speed-up"},
                   1);
   for (const CaseResult& result : report.cases) {
@@ -81,7 +81,7 @@ std::string histograms(const Report& report) {
         "<div>" + chart +
         element("p", "p50 " + milliseconds(s.median) + ", p90 " + milliseconds(s.p90) + ", p95 " + milliseconds(s.p95) +
                          ", p99 " + milliseconds(s.p99) + " ms; " + std::to_string(h.above) + " of " +
-                         std::to_string(s.count) + " runs are above p99, up to " + milliseconds(s.max) + " ms") +
+                         std::to_string(s.count) + " times are above p99, up to " + milliseconds(s.max) + " ms") +
         "</div>\n";
   }
   if (charts.empty()) return element("p", "The file has no histograms of latency.");

@@ -1,5 +1,6 @@
 #include "bench_engine/report/sustained_section.h"
 
+#include <cctype>
 #include <ostream>
 #include <vector>
 
@@ -72,7 +73,9 @@ std::string section(const char* title, const char* meaning, const Cells& cells) 
   if (cells.rows.empty()) return {};
   HtmlTable table(cells.header, kLeftColumns);
   for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
-  return element("h2", title) + element("p", std::string(meaning) + '.') + table.str("wide");
+  std::string sentence = std::string(meaning) + '.';
+  sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
+  return element("h2", title) + element("p", sentence) + table.str("wide");
 }
 
 }  // namespace

@@ -123,14 +123,14 @@ std::string histogram_chart(const std::string& title, const Histogram& histogram
       std::max<std::size_t>(1, *std::max_element(histogram.counts.begin(), histogram.counts.end()));
   const Axis x = across({histogram.low, end}, false);
   const Axis y = upward({0, static_cast<double>(most) * 1.12}, false);
-  std::string svg = grid(x, x.ticks(), "latency of a batch, ms", y, "runs");
+  std::string svg = grid(x, x.ticks(), "latency of a batch, ms", y, "times");
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     if (histogram.counts[i] == 0) continue;
     const double from = histogram.low + bin * static_cast<double>(i);
     const double top = y.place(static_cast<double>(histogram.counts[i]));
     svg += rectangle(
         "s0", x.place(from) + 0.5, top, std::max(1.0, x.place(from + bin) - x.place(from) - 1), y.from - top,
-        compact(from) + " to " + compact(from + bin) + " ms: " + std::to_string(histogram.counts[i]) + " runs");
+        compact(from) + " to " + compact(from + bin) + " ms: " + std::to_string(histogram.counts[i]) + " times");
   }
   return picture(title, kHeight, svg + percentiles(statistics, x, bin, y.from));
 }

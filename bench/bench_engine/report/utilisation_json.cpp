@@ -45,6 +45,14 @@ std::optional<double> mean_of(const std::optional<SampledRange>& range) {
 
 }  // namespace
 
+Utilisation own_part(Utilisation utilisation) {
+  if (!utilisation.alternated) return utilisation;
+  utilisation.power_w.reset();
+  utilisation.energy_per_picture_j.reset();
+  utilisation.energy_source.reset();
+  return utilisation;
+}
+
 std::optional<Utilisation> read_utilisation(const Field& f) {
   if (f.absent()) return std::nullopt;
   Utilisation result;
@@ -69,7 +77,7 @@ Sustained read_sustained(const Field& f, std::optional<Utilisation> utilisation)
 
 Json utilisation_json(const std::optional<Utilisation>& utilisation) {
   if (!utilisation) return nullptr;
-  const Utilisation& u = *utilisation;
+  const Utilisation u = own_part(*utilisation);
   return {{"samples", u.samples},
           {"alternated", u.alternated},
           {"gpuPercent", range_json(u.gpu_percent)},
@@ -102,7 +110,7 @@ std::string utilisation_csv(const CaseResult& result) {
     csv << ',';
     if (value) csv << *value;
   };
-  const Utilisation u = result.utilisation.value_or(Utilisation());
+  const Utilisation u = own_part(result.utilisation.value_or(Utilisation()));
   const bool clocked = u.sm_clock_mhz.has_value();
   cell(result.enqueue_ms);
   cell(result.utilisation ? std::optional(u.samples) : std::nullopt);

@@ -10,7 +10,10 @@
 
 namespace mobicuda::bench {
 
-/// Null where nothing was recorded.
+/// What is a case's own: without power and energy where cases took turns, as these are means over longer than a turn.
+Utilisation own_part(Utilisation utilisation);
+
+/// own_part(); null where nothing was recorded.
 nlohmann::ordered_json utilisation_json(const std::optional<Utilisation>& utilisation);
 
 /// `batch`: pictures of a run.

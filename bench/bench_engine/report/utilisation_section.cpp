@@ -5,6 +5,7 @@
 
 #include "bench_engine/report/html.h"
 #include "bench_engine/report/text_table.h"
+#include "bench_engine/report/utilisation_json.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -89,8 +90,8 @@ std::vector<std::string> remarks(const Report& report) {
   });
   if (mixed) {
     lines.emplace_back(
-        "GPU %, memory %, W and energy are means over the cases that were timed in turns: NVML averages over longer "
-        "than a turn. Run one case alone to have its own.");
+        "GPU % and memory % are means over the cases that were timed in turns: NVML averages over longer than a turn. "
+        "Power and energy are left out: --sustained, or one case alone, has its own.");
   }
   return lines;
 }
@@ -102,7 +103,8 @@ constexpr const char* kMeaning =
 
 }  // namespace
 
-std::vector<std::string> clock_cells(const Utilisation& utilisation) {
+std::vector<std::string> clock_cells(const Utilisation& measured) {
+  const Utilisation utilisation = own_part(measured);
   return {extent_of(utilisation.sm_clock_mhz), mean_of(utilisation.power_w), extent_of(utilisation.temperature_c),
           energy_text(utilisation), reasons_text(utilisation)};
 }
