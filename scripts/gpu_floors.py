@@ -20,6 +20,7 @@ BENCH = "bench/bench_engine"
 SCHEDULERS = 4  # of a multiprocessor, one instruction a clock each
 MOST_ABOVE = 1.03  # a floor further above the measured time is wrong
 TIMEOUT = 120  # seconds for one program
+START_SECONDS = 20  # what the peaks and the numbers of kernels take
 
 # Resource: what counts it, in the order of preference. The sums of a tuple's metrics add up.
 METRICS = {
@@ -179,10 +180,12 @@ def idle_power(record):
     return min((state["before"]["powerW"] for state in record.get("gpuStates") or [] if state.get("before")), default=0.0)
 
 
-def power_floor(record, case, limit):
-    """Microseconds of a batch at the power limit, for the energy that its sustained run took beyond that of an idle GPU:
-    the part that does not shrink with the time. None where that is not known."""
+def at_power_limit(record, case):
+    """Microseconds of a batch at the power limit, were its energy that of its sustained run: what that took beyond an idle
+    GPU, over what the limit leaves beyond one. No floor: energy depends on the clock, and falls when kernels change. None
+    where the record has no sustained run of the case."""
     alone = sustained_cases(record).get((case["precision"], case["batch"]), {})
+    limit = record["floors"]["gpu"].get("powerLimitW")
     energy, rate, idle = alone.get("energyPerPictureJ"), alone.get("picturesPerSecond"), idle_power(record)
     if not (energy and rate and limit):
         return None
@@ -190,17 +193,9 @@ def power_floor(record, case, limit):
 
 
 def view(record):
-    """The record's cases; with the floor that the power limit sets, where sustained runs told a picture's energy."""
-    floors = record.get("floors") or {}
-    limit = (floors.get("gpu") or {}).get("powerLimitW")
-    found = []
-    for case in floors.get("cases") or []:
-        all_floors = dict(case["floorsUs"])
-        power = power_floor(record, case, limit)
-        if power:
-            all_floors["power"] = power
-        found.append({**case, "floorsUs": all_floors, "binding": max(all_floors, key=all_floors.get)})
-    return found
+    """The record's cases, each with `atPowerLimitUs` (see at_power_limit())."""
+    return [{**case, "atPowerLimitUs": at_power_limit(record, case)}
+            for case in (record.get("floors") or {}).get("cases") or []]
 
 
 def clock_of(record, precision, batch, most_mhz):
@@ -274,8 +269,7 @@ def count(check, ncu, metrics, precision, batch, kernels):
         raise Absent(reason.strip()[:300])
     if code != 0:
         raise Failed(f"ncu: exit code {code}: {(text + output).strip()[-500:]}")
-    passes = [int(number) for number in re.findall(r"- (\d+) pass(?:es)?\b", said)]
-    return one_run(parse_counters(text or output), kernels), max(passes, default=None)
+    return one_run(parse_counters(text or output), kernels)
 
 
 def run(check, batches):
@@ -294,6 +288,15 @@ def run(check, batches):
 
 
 def run_cases(check, batches):
+    kept = (check.record.get("floors") or {}).get("cases") or [] if check.arguments.missing else []
+    # Where the clock of the timed runs became known since, it counts.
+    kept = [case for case in kept if case["clockOf"] == clock_of(check.record, case["precision"], case["batch"], 0)[1]]
+    cases = {(case["precision"], case["batch"]): case for case in kept}
+    if len(cases) == len(PRECISIONS) * len(batches):
+        return
+    if check.time_left() < START_SECONDS:
+        print("   floors: left to a later call", flush=True)
+        return
     ncu = profiler()
     available, version = known_metrics(check, ncu)
     metrics = chosen_metrics(available)
@@ -301,8 +304,6 @@ def run_cases(check, batches):
     counts = kernel_counts(check, batches)
     if not counts:
         return  # told by then
-    kept = (check.record.get("floors") or {}).get("cases") or [] if check.arguments.missing else []
-    cases = {(case["precision"], case["batch"]): case for case in kept}
     check.record["floors"] = {"gpu": gpu, "metrics": {resource: list(names) for resource, names in metrics.items()},
                               "cases": kept}
     longest = 0.0
@@ -314,7 +315,7 @@ def run_cases(check, batches):
             break
         start = time.monotonic()
         try:
-            kernels, passes = count(check, ncu, metrics, precision, batch, counts[precision, batch])
+            kernels = count(check, ncu, metrics, precision, batch, counts[precision, batch])
             peaks = peaks_of(kernels, metrics)
             clock, source = clock_of(check.record, precision, batch, gpu["maxClockMhz"])
             case = case_floors([used_by(kernel, metrics) for kernel in kernels], peaks, gpu, clock)
@@ -322,7 +323,7 @@ def run_cases(check, batches):
             check.fail(f"floors: {precision} batch {batch}: {error}")
             continue
         cases[precision, batch] = {"precision": precision, "batch": batch, "clockMhz": round(clock, 1),
-                                   "clockOf": source, "passes": passes, "peaks": peaks, **case}
+                                   "clockOf": source, "peaks": peaks, **case}
         check.record["floors"]["cases"] = [cases[key] for key in sorted(cases)]
         longest = max(longest, time.monotonic() - start)
         floors = ", ".join(f"{resource} {us:.1f}" for resource, us in case["floorsUs"].items())
@@ -332,18 +333,14 @@ def run_cases(check, batches):
 
 
 def compared(record):
-    """[(case's name, floor's name, floor, time that it is the floor of)] in us, where that time was measured. That of
-    the power limit is compared with the sustained run whose energy it is made of."""
-    latency, sustained = of_custom(record.get("latency")), sustained_cases(record)
+    """[(case's name, floor's name, floor, measured time)] in us, where that time was measured."""
+    latency = of_custom(record.get("latency"))
     found = []
-    for case in view(record):
-        key = case["precision"], case["batch"]
-        timed = latency.get(key) and 1e3 * latency[key]["latencyMs"]["median"]
-        rate = sustained.get(key, {}).get("picturesPerSecond")
-        times = {"power": rate and 1e6 * case["batch"] / rate}
+    for case in (record.get("floors") or {}).get("cases") or []:
+        timed = latency.get((case["precision"], case["batch"]))
         for name, floor in {**case["floorsUs"], "kernel by kernel": case["structuralUs"]}.items():
-            if times.get(name, timed):
-                found.append((f"{case['precision']} batch {case['batch']}", name, floor, times.get(name, timed)))
+            if timed:
+                found.append((f"{case['precision']} batch {case['batch']}", name, floor, 1e3 * timed["latencyMs"]["median"]))
     return found
 
 

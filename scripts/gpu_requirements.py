@@ -182,11 +182,16 @@ def add_layers(record, add):
         add_worst(f"layers as run, added up, against the latency, {name}", [
             (r["asRunProfile"]["sumMs"] / r["deviceMs"]["median"], f"{r['precision']} batch {r['batch']}")
             for r in of_one if r.get("asRunProfile")], add)
+        # The sum is the whole by construction; layers told apart wrongly would show as less than nothing.
+        least = [(min(layer["asRunMs"] for layer in r["layers"]) / r["deviceMs"]["median"], f"{r['precision']} batch {r['batch']}")
+                 for r in of_one if r.get("asRunProfile")]
+        if least:
+            share, case = min(least)
+            add(f"layers as run, the shortest of {len(least)} runs, {name}", ">= -1 % of the latency",
+                f"{100 * share:+.2f} % ({case})", share >= -0.01)
         add_worst(f"layers one by one, added up, against a run of that kind, {name}", [
             (r["serializedProfile"]["ratio"], f"{r['precision']} batch {r['batch']}")
             for r in of_one if r.get("serializedProfile")], add)
-
-
     add_worst("layers as run, added up, against whole runs in between, networks", network_check.layer_sums(record), add)
 
 

@@ -2,13 +2,15 @@
 
 Parts, of which a call may run some (--stress):
   mixed    scenarios of two processes with several engines and sessions each, one after the other, on every GPU that there
-           is, until --stress-seconds have passed or one had a fault; their times add up over the calls
+           is, until --stress-seconds have passed or one had a fault; their times add up over the calls, and with --missing
+           those before count
   kernels  each variant of each family of kernels, and each family, by itself and beside all kernels; on one GPU
   reports  what a user saw fail or not fail, as reported: REPORTED. With --time-limit none is started that would not end
            before, and --missing runs the rest
   before   with --before: programs of sources before a fix. The scenarios must find the fault in each of ten runs, and
            MobileNetV2 must not be slower than it was
-The stage has run when mixed and kernels have, and no report lacks a seed where some have run.
+The stage has run when engines were under load for LEAST_SECONDS, kernels have run, and no report lacks a seed where some
+have.
 """
 import concurrent.futures
 import json
@@ -28,6 +30,7 @@ SCENARIO_SECONDS = 40
 LEAST_SECONDS = 900  # of GPU time under load by engines, over all calls and GPUs
 REPORT_SECONDS = 30
 START_SECONDS = 5  # of a process, at most
+KERNELS_SECONDS = 60  # of the part kernels
 LOST = ("device_lost", "wrong output")  # what a fault says, not a program that cannot run
 REPORT_SEEDS = (1, 2, 3)
 FAULT_RUNS = 10
@@ -171,9 +174,12 @@ class Stress:
                 raise
 
     def mixed(self):
-        end = time.monotonic() + self.check.arguments.stress_seconds
         done = self.results.setdefault("mixed", [])
         places = list(enumerate(gpus()))
+        seconds = self.check.arguments.stress_seconds
+        if self.check.arguments.missing:
+            seconds -= sum(run["seconds"] for run in done) / len(places)
+        end = time.monotonic() + min(seconds, self.check.time_left() - START_SECONDS)
         first_turn = len(done) // len(places)
 
         def work(place):
@@ -201,6 +207,12 @@ class Stress:
             self.check.fail(f"stress: {what}: {faults}")
 
     def kernels(self):
+        known = self.results.get("kernels")
+        if self.check.arguments.missing and known and known["exit"] == 0:
+            return
+        if self.check.time_left() < KERNELS_SECONDS:
+            print("   kernels: left to a later call", flush=True)
+            return
         seconds = self.check.arguments.stress_kernel_seconds
         code, output = self.check.run([self.check.program(KERNELS), "--rng-seed", "1"], self.check.log("stress_kernels"),
                                       timeout=self.check.arguments.timeout,
@@ -302,7 +314,7 @@ def run(check):
     done = check.record["stress"]
     reports = done.get("reports") or {}
     lacking = [name for name, _ in REPORTED if any(report_key(name, seed) not in reports for seed in REPORT_SEEDS)]
-    if not done.get("mixed") or not done.get("kernels") or (reports and lacking):
+    if sum(load_seconds(done)) < LEAST_SECONDS or not done.get("kernels") or (reports and lacking):
         check.unfinished.append("stress")
 
 
@@ -345,13 +357,19 @@ def requirements(record, add_row):
                 ratios[worst] <= MOST_SLOWER)
 
 
+def load_seconds(stress):
+    """GPU time under load by engines: of the scenarios, and of the reports, some of which shared a GPU."""
+    return [sum(run["seconds"] for run in stress.get("mixed") or []),
+            sum(one["seconds"] / one["beside"] for one in (stress.get("reports") or {}).values())]
+
+
 def add_load(stress, add):
     """Over all engines: those of the scenarios, and those of the reports, some of which shared a GPU."""
     mixed, reports = stress.get("mixed") or [], list((stress.get("reports") or {}).values())
     processes = [process for run in mixed for process in run["processes"]] + reports
     if not processes:
         return
-    times = [sum(run["seconds"] for run in mixed), sum(one["seconds"] / one["beside"] for one in reports)]
+    times = load_seconds(stress)
     engines = [engine for process in processes for engine in process["engines"]]
     faults = sum(bool(process["fault"]) for process in processes)
     wrong = sum(engine["wrong"] for engine in engines)

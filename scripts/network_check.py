@@ -165,9 +165,8 @@ def latencies(record, name):
 def layer_sums(record):
     """[(sum of the layers as run / whole runs in between, which network and batch)] of what was measured. Not the latency:
     what needs all the power there is has another clock alone than beside another implementation."""
-    # Rows from before both were kept have the latency only.
-    return [(row["asRunSumUs"] / row.get("asRunWholeUs", row["medianUs"]), f"{row['impl']}, {name}, batch {row['batch']}")
-            for name, network in (record.get("networks") or {}).items() for row in network["results"]]
+    return [(row["asRunSumUs"] / row["asRunWholeUs"], f"{row['impl']}, {name}, batch {row['batch']}")
+            for name, network in (record.get("networks") or {}).items() for row in network["results"] if "asRunWholeUs" in row]
 
 
 def requirements(record, add):

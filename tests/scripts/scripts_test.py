@@ -154,7 +154,8 @@ def check_readme_tables(tree):
     expect(code == 0, text)
     expect("img/s with 5 sessions in flight" in readme.read_text(encoding="utf-8"), "infStreams is not read")
     expect("kernel by kernel" not in written, "floors where none were counted")
-    case = {"precision": "fp16", "batch": 8, "floorsUs": {"launches": 24.4, "tensor": 15.0}, "structuralUs": 31.2}
+    case = {"precision": "fp16", "batch": 8, "floorsUs": {"launches": 24.4, "tensor": 15.0},
+            "binding": "launches", "structuralUs": 31.2}
     record["floors"] = {"gpu": {"powerLimitW": 700}, "cases": [{**case, "batch": 1}, case]}
     record["sustained"] = {"cases": [{"impl": "custom", "precision": "fp16", "batch": 8, "seconds": 60.4, "runs": 1000,
                                       "burstPicturesPerSecond": 82000.4, "picturesPerSecond": 79000.6, "energyPerPictureJ": 0.007,
@@ -177,16 +178,16 @@ def check_readme_tables(tree):
     code, text = tree.run("readme_tables")
     expect(code == 0, text)
     written = readme.read_text(encoding="utf-8")
-    expect("| batch | custom | floor | kernel by kernel | cuDNN |" in written, written)
+    expect("| batch | custom | floor | kernel by kernel | power limit | cuDNN |" in written, written)
     expect("(docs/performance.md#floors)" in written, written)
-    for batch, cells in ((1, "| 24 µs (launches) | 31 µs |"), (8, "| 80 µs (power) | 31 µs |"), (32, "|  |  |")):
+    for batch, cells in ((1, "| 24 µs (launches) | 31 µs |  |"), (8, "| 24 µs (launches) | 31 µs | 80 µs |"), (32, "|  |  |  |")):
         expect(any(line.startswith(f"| {batch} | ") and cells in line for line in written.splitlines()),
                f"{cells}\n{written}")
     expect("| custom fp16, batch 8 | 82,000 | 79,001 | 7.00 mJ | 700 W | 1,700 to 1,980 MHz | power cap |" in written, written)
     expect("| cudnn fp32 | 300 µs | 310 µs | 330 µs | 320 µs | 400 µs |" in written, written)
     expect("From JPEG files to logits: **" in written and "its times by -1.0 to +3.0 %" in written, written)
-    expect(f"| {cudnn:,.0f} µs (tie) |" in written and "| custom alone, 2 processes |" in written, written)
-    expect(f"than alone: custom fp16 batch 1 {first:.1f} instead of {0.9 * first:.1f} µs." in written, written)
+    expect(f"| {cudnn:,.0f} µs (tie) |" in written and "| custom without cuDNN, 2 processes |" in written, written)
+    expect(f"beside the other: custom fp16 batch 1 {first:.1f} instead of {0.9 * first:.1f} µs." in written, written)
 
 
 def check_gpu_check(tree):
@@ -241,8 +242,11 @@ def check_parts(gpu_check, check):
     check.arguments.missing = False
     check.run_stage("accuracy")
     expect(ran[-1] == "accuracy", "a stage that ran is left out without --missing")
+    check.accuracy = lambda: check.fail("something")
+    check.run_stage("accuracy")
+    expect("accuracy" not in check.record["stages"], "a stage that failed has run")
     del check.accuracy, check.repeat, check.expected_seconds
-    check.record["stages"], check.unfinished = {}, []
+    check.record["stages"], check.unfinished, check.failures = {}, [], []
 
     record = {"a": [{"name": "x", "us": 1.5}, {"name": "[", "us": 2}], "b": {"long": "x" * 200, "c": 1}, "d": [1, 2]}
     text = gpu_check.compact(record)
@@ -250,12 +254,19 @@ def check_parts(gpu_check, check):
     expect(max(map(len, text.splitlines())) < 250, text)
 
     # Real pictures are for real weights only.
-    expect(check.timed_input() == [] and check.record["timedInput"] == "random numbers", check.record)
+    expect(check.timed_input() == [] and check.record.pop("timedInput") == "random numbers", check.record)
     write(check.real_model(), "")
     check.pictures().mkdir(parents=True)
     options = list(map(str, check.timed_input()))
     expect("--timeImages" in options and str(check.pictures()) in options and check.record["timedInput"] == "real pictures", options)
     shutil.rmtree(check.shared / "models")
+    try:
+        check.timed_input()
+    except SystemExit as error:
+        expect("real pictures" in str(error) and "random numbers" in str(error), error)
+    else:
+        expect(False, "times of two inputs are in one record")
+    del check.record["timedInput"]
 
 
 def check_sustained(check):
@@ -305,6 +316,9 @@ def check_repeat(gpu_check, check):
                             for batch in batches.split(",")]}
 
     check.bench_engine, earlier = bench_engine, check.bench_engine
+    check.arguments.missing, check.arguments.time_limit, check.unfinished = True, gpu_check.PROCESS_SECONDS - 1, []
+    check.repeat()
+    expect(all(one["processes"] == 0 for one in check.record["repeat"].values()) and check.unfinished, check.record["repeat"])
     check.arguments.time_limit, check.unfinished = None, []
     check.record["repeat"] = {"custom": {"processes": 4, "cases": {"custom fp16 batch 1": [90.0] * 4}}}
     check.repeat()
@@ -406,8 +420,11 @@ def check_stress(tree, check):
     check.build_dir, check.failures = built, failures
     # A part that did not run leaves the stage open.
     check.arguments.stress = []
-    for record, unfinished in (({}, True), ({"mixed": [1], "kernels": {"exit": 0}}, False),
-                               ({"mixed": [1], "kernels": {"exit": 0}, "reports": {"some, seed 1": {}}}, True)):
+    long, short = ([{"seconds": seconds}] for seconds in (gpu_stress.LEAST_SECONDS, 10))
+    one = {"some, seed 1": {"seconds": 1, "beside": 1}}
+    for record, unfinished in (({}, True), ({"mixed": long, "kernels": {"exit": 0}}, False),
+                               ({"mixed": short, "kernels": {"exit": 0}}, True),
+                               ({"mixed": long, "kernels": {"exit": 0}, "reports": one}, True)):
         check.record["stress"], check.unfinished = record, []
         gpu_stress.run(check)
         expect(("stress" in check.unfinished) == unfinished, record)
@@ -453,7 +470,7 @@ head = ["ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context
 units = ["Ghz" if "per_second" in metric else known[metric.split(".")[0]] for metric in metrics]
 with open(option["--log-file"], "w") as log:
     for i, name in enumerate(chosen):
-        log.write(f'==PROF== Profiling "{name}" - {i}: 0%....50%....100% - 2 passes\n')
+        log.write(f'==PROF== Profiling "{name}" - {i}\n')
     table = csv.writer(log, quoting=csv.QUOTE_ALL)
     table.writerow(head + metrics)
     table.writerow([""] * len(head) + units)
@@ -509,13 +526,16 @@ def check_floors(tree, check):
     case = floors["cases"][0]
     expect(case["usedBy"] == {"issue": 1056000, "tensor": 2640000, "fma": 0, "dram": 12000000, "l2": 0}, case)
     expect(case["floorsUs"] == {"launches": 6, "issue": 1, "tensor": 10, "fma": 0, "dram": 3, "l2": 0}, case)
-    expect((case["kernels"], case["binding"], case["structuralUs"], case["passes"]) == (3, "tensor", 17.5, 2), case)
+    expect((case["kernels"], case["binding"], case["structuralUs"]) == (3, "tensor", 17.5), case)
     expect(case["kernelsBoundBy"] == {"dram": 1, "tensor": 1, "launches": 1} and case["clockOf"] == "timed runs", case)
     expect(case["peaks"] == {"tensor": 132, "fma": 528, "l2": 5120 * 1.5e9}, case)
     expect(floors["cases"][1]["clockMhz"] == 1980 and floors["cases"][1]["clockOf"] == "clocks.max.sm", floors)
     expect(row()[3] and "10 cases" in row()[2] and "kernel by kernel" in row()[2], row())
+    latency[1]["utilisation"] = {"smClockMhz": {"mean": 1980.0}}  # known by now: counted again
+    expect(run("", missing=True) == (["fp16 8"], [], []) and floors["cases"][1]["clockOf"] == "clocks.max.sm", floors)
+    expect(check.record["floors"]["cases"][1]["clockOf"] == "timed runs", check.record["floors"])
 
-    check_power_floor(gpu_floors, check.record, row)
+    check_power_limit(gpu_floors, check.record, row)
     latency[1]["latencyMs"]["median"] = 0.0169  # the structural floor is 17.6
     expect(not row()[3] and "fp16 batch 8: 17.6 of 16.9 us (kernel by kernel, 104 %)" in row()[2], row())
     latency[1]["latencyMs"]["median"] = 0.0172
@@ -551,29 +571,25 @@ def check_floors(tree, check):
     del check.record["floors"], check.record["latency"]
 
 
-def check_power_floor(gpu_floors, record, row):
-    """Without a new count: what sustained runs say."""
+def check_power_limit(gpu_floors, record, row):
+    """Without a new count: what sustained runs say. It is no floor."""
     sustained = {"impl": "custom", "precision": "fp16", "batch": 8, "energyPerPictureJ": 0.00175,
                  "picturesPerSecond": 4e5}
+    before = row()
     for without in ({}, {"cases": []}, {"cases": [{**sustained, "impl": "cudnn"}]},
                     {"cases": [{**sustained, "energyPerPictureJ": None}]}):
         record["sustained"] = without
-        expect(gpu_floors.view(record)[1]["binding"] == "tensor", without)
+        expect(gpu_floors.view(record)[1]["atPowerLimitUs"] is None, without)
     record["sustained"] = {"cases": [sustained]}
     case = gpu_floors.view(record)[1]
-    expect(case["floorsUs"]["power"] == 20 and case["binding"] == "power", case)
-    expect("power" not in record["floors"]["cases"][1]["floorsUs"], "view() changes the record")
-    expect(row()[3], "20 us of 700 W are compared with another time than the sustained run's")
-    # What an idle GPU takes as well is not of the pictures: (14 mJ - 100 W x 20 us) / 600 W.
+    expect(case["atPowerLimitUs"] == 20 and case["binding"] == "tensor" and row() == before, case)
+    expect("atPowerLimitUs" not in record["floors"]["cases"][1], "view() changes the record")
+    # What an idle GPU takes as well is not of the pictures: (8 mJ - 100 W x 20 us) / 600 W.
     record["gpuStates"] = [{"before": {"powerW": 300.0}}, {"before": {"powerW": 100.0}}, {"before": None}]
-    expect(gpu_floors.view(record)[1]["floorsUs"]["power"] == 20, gpu_floors.view(record)[1])
+    expect(gpu_floors.view(record)[1]["atPowerLimitUs"] == 20, gpu_floors.view(record)[1])
     sustained["energyPerPictureJ"] = 0.001
-    expect(gpu_floors.view(record)[1]["floorsUs"]["power"] == 10, gpu_floors.view(record)[1])
-    sustained["energyPerPictureJ"] = 0.00175
-    del record["gpuStates"]
-    sustained["picturesPerSecond"] = 4.2e5
-    expect(not row()[3] and "20.0 of 19.0 us (power, 105 %)" in row()[2], row())
-    del record["sustained"]
+    expect(gpu_floors.view(record)[1]["atPowerLimitUs"] == 10, gpu_floors.view(record)[1])
+    del record["gpuStates"], record["sustained"]
 
 
 def check_networks(check):
@@ -875,7 +891,9 @@ def check_gpu_pack(tree):
 def write_sources(tree):
     for folder in ("engine", "kernels", "baselines", "onnx_import/ops", "bench/bench_engine", "models/zoo"):
         write(tree.root / folder / "a.cpp", "int a;\n")
-    write(tree.root / "onnx_import/b.cpp", "int b;\n")
+    for file in ("onnx_import/b.cpp", "bench/l2_sweep.cu", "bench/kernels/ceilings.cu", "bench/kernels/gpu_ceilings.cpp",
+                 "bench/kernels/launch_costs.cu", "tests/bench/outside_clock.cpp"):
+        write(tree.root / file, "int b;\n")
 
 
 def check_no_arguments(tree, script):
@@ -887,6 +905,19 @@ def check_no_arguments(tree, script):
     for argument in ("--nonsense", "file"):
         code, text = tree.run(script, argument)
         expect(code == 2 and f"{script} takes no arguments, got {argument}" in text, text)
+
+
+def check_hash_of_sources(tree):
+    """What measures changes the hash, what shows and traces does not."""
+    write_sources(tree)
+    before = tree.run("source_hash")[1]
+    for file, changes in (("bench/bench_engine/report/page.cpp", False), ("bench/bench_engine/trace/row.cpp", False),
+                          ("bench/bench_engine/notes.md", False), ("bench/l2_sweep.cu", True),
+                          ("tests/bench/outside_clock.cpp", True), ("kernels/new.cuh", True)):
+        write(tree.root / file, "int changed;\n")
+        after = tree.run("source_hash")[1]
+        expect((after != before) == changes, f"{file}: {before} {after}")
+        before = after
 
 
 def check_zoo(program):
@@ -907,6 +938,7 @@ def main():
         tree = Tree(SOURCE, folder)
         if subject in ("check_results", "source_hash"):
             check_no_arguments(tree, subject)
+            check_hash_of_sources(tree)
         else:
             globals()[f"check_{subject}"](tree)
 
