@@ -162,6 +162,35 @@ TEST_CASE("what a record has beside its cases is theirs, and older layer times a
   CHECK_FALSE(report.cases[1].sustained);
 }
 
+TEST_CASE("what Ctrl-C came before is null or left out", "[report]") {
+  Report report = profiled_report();
+  report.cases[0].single_calls->after_rest = report.cases[0].single_calls->swept = Statistics();
+  report.cases[0].sustained = Sustained();
+  json written = json::parse(json_report(Options(), report));
+  json& first = written["results"][0];
+  CHECK(first["singleCallMs"]["warm"]["count"] == 3);
+  CHECK(first["singleCallMs"]["afterRest"].is_null());
+  CHECK(first["singleCallMs"]["l2Swept"].is_null());
+  CHECK_FALSE(first.contains("sustained"));
+  CHECK(written["results"][1].contains("sustained"));
+  const json rules = schema();
+  CHECK(violation(rules, rules, written, "document") == "");
+  const Report read = parse_report(written.dump(), "r.json").report;
+  REQUIRE(read.cases[0].single_calls);
+  CHECK(read.cases[0].single_calls->warm.median == 0.7);
+  CHECK(read.cases[0].single_calls->after_rest.count == 0);
+  CHECK_FALSE(read.cases[0].sustained);
+  CHECK(read.cases[1].sustained);
+  const json again = json::parse(json_report(Options(), read))["results"];
+  CHECK(again[0]["singleCallMs"] == first["singleCallMs"]);
+  // As it was written once.
+  first["sustained"] = {{"seconds", 0}, {"runs", 0}, {"picturesPerSecond", 0}, {"utilisation", nullptr}};
+  CHECK_FALSE(parse_report(written.dump(), "r.json").report.cases[0].sustained);
+  first["singleCallMs"]["warm"] = 3;
+  CHECK(violation(rules, rules, written, "document") != "");
+  CHECK_THAT(error_of(written.dump()), contains("singleCallMs.warm: must be an object"));
+}
+
 TEST_CASE("the record of a machine is read", "[report]") {
   const std::string text = R"({"latency": [{"impl": "custom", "precision": "fp16", "batch": 8}],
       "accuracy": {"batch": 50, "labelled": 4, "results": [{"impl": "cpu", "precision": "fp32", "top1Pictures": 3}]}})";

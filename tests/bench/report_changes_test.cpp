@@ -1,11 +1,17 @@
 #include "bench_engine/report/report_changes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <sstream>
 
+#include "bench_engine/report/report_command.h"
+#include "bench_engine/report/report_html.h"
+#include "bench_engine/report/report_json.h"
 #include "bench_report.h"
 #include "contains.h"
 #include "support/catch.h"
+#include "support/temporary_folder.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -93,6 +99,52 @@ TEST_CASE("memory, kernels, layers, accuracy and the setup are compared", "[repo
   REQUIRE(changes.pictures.size() == 2);
   CHECK(changes.pictures[0].verdict == Verdict::Worse);
   CHECK(changes.pictures[1].verdict == Verdict::Same);
+}
+
+TEST_CASE("layer times are compared with those of the same kind", "[report]") {
+  ReportFile before;
+  before.report = report_of_two();
+  for (CaseResult& one : before.report.cases) {
+    one.profile = {};
+    one.serialized_profile.layer_ms = {3, 1};
+  }
+  ReportFile after = before;
+  after.report.cases[0].serialized_profile.layer_ms = {3, 2};
+  ReportChanges changes = compare_reports(before, after);
+  REQUIRE(changes.layers.size() == 1);
+  CHECK(changes.layers[0].quantity == "us, one by one");
+  CHECK(changes.layers[0].before == "1000.00");
+  CHECK(changes.layers[0].after == "2000.00");
+  CHECK(changes.layers_left_out.empty());
+  // As the network runs, where both files have that.
+  before.report.cases[0].profile.layer_ms = {2, 1};
+  after.report.cases[0].profile.layer_ms = {2.5, 1};
+  changes = compare_reports(before, after);
+  REQUIRE(changes.layers.size() == 1);
+  CHECK(changes.layers[0].quantity == "us, as the network runs");
+  CHECK(changes.layers[0].after == "2500.00");
+  // One kind each.
+  before.report.cases[0].profile = {};
+  after.report.cases[0].serialized_profile = {};
+  after.report.cases[0].layers[0].kernel = "gemm/mma";
+  changes = compare_reports(before, after);
+  REQUIRE(changes.layers.size() == 1);
+  CHECK(changes.layers[0].quantity == "kernel");
+  CHECK_THAT(changes.layers_left_out,
+             contains("Layer times of 1 case are not compared: the profiles are of two kinds"));
+  CHECK_THAT(html_comparison(before, after, changes), contains("Layer times of 1 case are not compared"));
+  const TemporaryFolder folder;
+  folder.write("a.json", json_report(Options(), before.report));
+  folder.write("b.json", json_report(Options(), after.report));
+  const std::string old_file = (folder.path() / "a.json").string();
+  const std::string new_file = (folder.path() / "b.json").string();
+  const std::array words{"report", old_file.c_str(), new_file.c_str()};
+  std::ostringstream text;
+  CHECK(report_command(static_cast<int>(words.size()), words.data(), text, text) == 0);
+  CHECK_THAT(text.str(), contains("Layer times of 1 case are not compared"));
+  // None in one of them: nothing to tell.
+  before.report.cases[0].serialized_profile = {};
+  CHECK(compare_reports(before, after).layers_left_out.empty());
 }
 
 TEST_CASE("a file compared with itself has not changed", "[report]") {

@@ -74,7 +74,8 @@ TEST_CASE("the page of a report is well-formed and holds its numbers", "[report]
   CHECK(why_not_well_formed(html) == "");
   for (const char* part :
        {"custom fp32", "0.5000", "Roofline of custom fp32, batch 2", "conv2d/direct", "75.00 %", "2.5e-01", "1/2",
-        "Throughput by batch", "Latency of cpu fp32, batch 2", "prefers-color-scheme", "width=device-width"}) {
+        "Throughput by batch", "Latency of cpu fp32, batch 2", "prefers-color-scheme", "width=device-width",
+        "<th>bursts, above</th>", "<th>replays, above</th>"}) {
     CHECK_THAT(html, contains(part));
   }
   CHECK(html.find("<script") == std::string::npos);

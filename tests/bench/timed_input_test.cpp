@@ -3,6 +3,7 @@
 #include "bench_engine/exit_codes.h"
 #include "bench_engine/tensors/tensor_file.h"
 #include "contains.h"
+#include "fake_session.h"
 #include "support/catch.h"
 #include "support/temporary_folder.h"
 
@@ -56,8 +57,39 @@ TEST_CASE("pictures take the place of random numbers, where there are some", "[t
   Setup setup;
   TimedInput input = setup.make();
   CHECK_THROWS_WITH(input.take({}), contains("none of the pictures"));
-  CHECK_NOTHROW(input.take(std::vector<float>(12, 1.0F)));
-  CHECK_NOTHROW(input.make(3));
+  const std::vector<float> two{0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15};
+  input.take(two);
+  input.make(3);
+  std::vector<float> three = two;  // starting over
+  three.insert(three.end(), two.begin(), two.begin() + 6);
+  const auto engine = fake_engine({1}, setup.model.input.shape);
+  const auto session = engine->create_session();
+  input.set(*session);
+  CHECK(engine->calls().input == three);
+  input.stage(*session);
+  const auto staged = session->staged_input(3);
+  CHECK(std::vector<float>(staged.begin(), staged.end()) == three);
+  input.make(1);
+  input.set(*session);
+  CHECK(engine->calls().input == std::vector<float>(two.begin(), two.begin() + 6));
+}
+
+TEST_CASE("pictures arrive as bytes where the network takes bytes", "[timed_input]") {
+  Setup setup;
+  setup.options.pictures = true;
+  TimedInput input = setup.make();
+  const std::vector<float> one{0, 1, 127, 128, 254, 255};
+  input.take(one);
+  input.make(2);
+  std::vector<float> two = one;
+  two.insert(two.end(), one.begin(), one.end());
+  const auto engine = fake_engine({1}, setup.model.input.shape, true);
+  const auto session = engine->create_session();
+  input.set(*session);
+  CHECK(engine->calls().input == two);
+  input.stage(*session);
+  const auto staged = session->staged_pictures(2);
+  CHECK(std::vector<float>(staged.begin(), staged.end()) == two);
 }
 
 TEST_CASE("bytes are fed as bytes only, height, width, channels", "[timed_input]") {

@@ -13,6 +13,7 @@
 #include "bench_engine/trace/trace_case.h"
 #include "bench_report.h"
 #include "contains.h"
+#include "fake_session.h"
 #include "support/catch.h"
 
 using namespace mobicuda;
@@ -180,4 +181,27 @@ TEST_CASE("a trace where nothing runs on a GPU is wrong usage", "[trace]") {
   CHECK(make_tracer(options, selection) == nullptr);
   options.dump_kernels = true;
   CHECK_THROWS_AS(make_tracer(options, selection), UsageError);
+}
+
+TEST_CASE("the layers of a trace are those of a run one by one", "[trace]") {
+  const auto engine = fake_engine({0});
+  int recorded = 0;
+  // As CUPTI: ranges of layers come with what runs them one by one.
+  const auto record = [&](const std::function<void()>& work) {
+    const std::size_t profiles = engine->calls().profiles.size();
+    work();
+    GpuTrace trace;
+    trace.gpu.push_back(kernel("conv", 1, 2, static_cast<std::uint32_t>(++recorded)));
+    if (engine->calls().profiles.size() > profiles && engine->calls().profiles.back() == ProfileMode::Serialized) {
+      trace.ranges.push_back({"a", 0, 3, 1, 0});
+    }
+    return trace;
+  };
+  int prepared = 0;
+  const TracedCase traced = trace_case(record, *engine, 2, "cudnn fp16, batch 2", [&](Session&) { ++prepared; });
+  CHECK(traced.label == "cudnn fp16, batch 2");
+  CHECK(prepared == 1);
+  CHECK(engine->calls().profiles == std::vector<ProfileMode>{ProfileMode::Serialized});
+  CHECK(traced.profile.ranges.size() == 1);
+  CHECK(traced.runs.gpu.at(0).correlation == 3);
 }

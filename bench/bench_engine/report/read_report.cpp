@@ -171,7 +171,8 @@ CaseResult case_result(const Field& f, bool includes_transfers) {
   result.latency_histogram = histogram(f["latencyHistogram"]);
   result.utilisation = read_utilisation(f["utilisation"]);
   if (!f["enqueueMs"].absent()) result.enqueue_ms = f["enqueueMs"].number();
-  if (const Field sustained = f["sustained"]; !sustained.absent()) {
+  // Some documents have one that Ctrl-C came before.
+  if (const Field sustained = f["sustained"]; sustained["seconds"].number() > 0) {
     result.sustained = read_sustained(sustained, read_utilisation(sustained["utilisation"]));
   }
   const double streamed = f["streamedPicturesPerSecond"].number();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "bench_engine/report/layer_names.h"
 #include "bench_engine/report/text_table.h"
@@ -66,10 +67,34 @@ void compare_case(const CaseResult& before, const CaseResult& after, std::vector
   }
 }
 
+// Layer times that both files have, measured in the same way.
+struct TimedAlike {
+  const LayerProfile& before;
+  const LayerProfile& after;
+  const char* quantity;
+};
+
+std::optional<TimedAlike> timed_alike(const CaseResult& before, const CaseResult& after) {
+  if (!before.profile.empty() && !after.profile.empty()) {
+    return TimedAlike{before.profile, after.profile, "us, as the network runs"};
+  }
+  if (!before.serialized_profile.empty() && !after.serialized_profile.empty()) {
+    return TimedAlike{before.serialized_profile, after.serialized_profile, "us, one by one"};
+  }
+  return std::nullopt;
+}
+
+bool has_layer_times(const CaseResult& result) { return !result.profile.empty() || !result.serialized_profile.empty(); }
+
+std::string layers_left_out(std::size_t cases) {
+  if (cases == 0) return {};
+  return "Layer times of " + std::to_string(cases) + (cases == 1 ? " case" : " cases") +
+         " are not compared: the profiles are of two kinds, as the network runs in one file, one by one in the other.";
+}
+
 void compare_layers(const CaseResult& before, const CaseResult& after, std::vector<Change>& changes) {
-  const bool timed = !before.profile.empty() && !after.profile.empty();
-  double total = 0;
-  for (const double ms : before.profile.layer_ms) total += ms;
+  const std::optional<TimedAlike> timed = timed_alike(before, after);
+  const double total = timed ? timed->before.sum_ms() : 0;
   const LayerNames names(after.layers);
   for (std::size_t i = 0; i < after.layers.size(); ++i) {
     const LayerInfo& layer = after.layers[i];
@@ -81,11 +106,11 @@ void compare_layers(const CaseResult& before, const CaseResult& after, std::vect
       changes.push_back({subject, "kernel", found->kernel, layer.kernel, kNothing, 0, Verdict::Changed, layer.name});
     }
     if (!timed) continue;
-    const double was = before.profile.layer_ms[static_cast<std::size_t>(found - before.layers.begin())];
-    const double is = after.profile.layer_ms[i];
+    const double was = timed->before.layer_ms[static_cast<std::size_t>(found - before.layers.begin())];
+    const double is = timed->after.layer_ms[i];
     if (std::abs(is - was) <= std::max(kLayerNoise * was, kLayerShare * total)) continue;
-    changes.push_back({subject, "us", fixed(1e3 * was, 2), fixed(1e3 * is, 2), relative_change(was, is), kLayerNoise,
-                       is < was ? Verdict::Better : Verdict::Worse, layer.name});
+    changes.push_back({subject, timed->quantity, fixed(1e3 * was, 2), fixed(1e3 * is, 2), relative_change(was, is),
+                       kLayerNoise, is < was ? Verdict::Better : Verdict::Worse, layer.name});
   }
 }
 
@@ -198,6 +223,7 @@ ReportChanges compare_reports(const ReportFile& before, const ReportFile& after)
   changes.setup = setup_differences(before, after);
   const auto& old_cases = before.report.cases;
   const auto& new_cases = after.report.cases;
+  std::size_t timed_in_two_ways = 0;
   for (const CaseResult& old_case : old_cases) {
     const auto found = std::find_if(new_cases.begin(), new_cases.end(),
                                     [&](const CaseResult& one) { return same_case(old_case, one); });
@@ -207,7 +233,10 @@ ReportChanges compare_reports(const ReportFile& before, const ReportFile& after)
     }
     compare_case(old_case, *found, changes.cases);
     compare_layers(old_case, *found, changes.layers);
+    const bool both_timed = has_layer_times(old_case) && has_layer_times(*found);
+    if (both_timed && !timed_alike(old_case, *found)) ++timed_in_two_ways;
   }
+  changes.layers_left_out = layers_left_out(timed_in_two_ways);
   for (const CaseResult& new_case : new_cases) {
     const bool known = std::any_of(old_cases.begin(), old_cases.end(),
                                    [&](const CaseResult& one) { return same_case(one, new_case); });

@@ -37,7 +37,8 @@ struct ReportChanges {
   std::vector<std::string> only_after;
   std::vector<Change> cases;  ///< latency and memory, case by case
   std::vector<Change> pictures;
-  std::vector<Change> layers;  ///< only those that changed
+  std::vector<Change> layers;     ///< only those that changed
+  std::string layers_left_out{};  ///< a sentence on cases whose layers are timed in both files, in two ways; or empty
 };
 
 /// Spread of a measurement, relative to its median: the smaller of coefficient of variation and (p90 - median) /

@@ -57,6 +57,7 @@ void print_comparison(std::ostream& out, const ReportFile& before, const ReportF
   print_changes(out, "Accuracy on pictures", changes.pictures);
   print_changes(out, "Layers that changed by more than 10 %, and 1 % of the time of all, or changed their kernel",
                 changes.layers);
+  if (!changes.layers_left_out.empty()) out << '\n' << paragraph(changes.layers_left_out);
   out << '\n' << paragraph(noise_rule());
 }
 

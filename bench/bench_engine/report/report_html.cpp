@@ -213,7 +213,8 @@ std::string changes_section(const ReportFile& before, const ReportFile& after, c
   return html + changes_table("Times and memory", changes.cases) +
          changes_table("Accuracy on pictures", changes.pictures) +
          changes_table("Layers that changed by more than 10 %, and 1 % of the time of all, or changed their kernel",
-                       changes.layers);
+                       changes.layers) +
+         (changes.layers_left_out.empty() ? std::string() : element("p", changes.layers_left_out));
 }
 
 std::string page(const ReportFile& file, const std::string& changes) {

@@ -21,8 +21,13 @@ Json to_json(const Statistics& s) {
           {"p99", s.p99},     {"min", s.min},   {"max", s.max},       {"stddev", s.stddev}, {"variation", s.variation}};
 }
 
+// Calls that Ctrl-C came before are not measured.
+Json unless_none(const Statistics& s) { return s.count > 0 ? to_json(s) : Json(nullptr); }
+
 Json to_json(const SingleCalls& calls) {
-  return {{"warm", to_json(calls.warm)}, {"afterRest", to_json(calls.after_rest)}, {"l2Swept", to_json(calls.swept)}};
+  return {{"warm", unless_none(calls.warm)},
+          {"afterRest", unless_none(calls.after_rest)},
+          {"l2Swept", unless_none(calls.swept)}};
 }
 
 Json to_json(const Histogram& h) {
@@ -181,7 +186,9 @@ Json to_json(const CaseResult& result) {
   json["streamedPicturesPerSecond"] = nullptr;
   if (result.streams_statistics.count > 0) json["streamedPicturesPerSecond"] = result.streamed_pictures_per_second();
   json["utilisation"] = utilisation_json(result.utilisation);
-  if (result.sustained) json["sustained"] = sustained_json(*result.sustained, result.batch);
+  if (result.sustained && result.sustained->seconds > 0) {
+    json["sustained"] = sustained_json(*result.sustained, result.batch);
+  }
   json["enqueueMs"] = result.enqueue_ms ? Json(*result.enqueue_ms) : Json(nullptr);
   json["unstable"] = result.latency().unstable();
   json["picturesPerSecond"] = result.pictures_per_second();

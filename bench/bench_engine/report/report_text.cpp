@@ -59,7 +59,8 @@ std::string speed_up_text(const SpeedUp& speed_up) {
 
 void print_latency(std::ostream& out, const std::vector<CaseResult>& cases) {
   TextTable table(
-      {"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "times", "pictures/s"}, 1);
+      {"implementation", "batch", "mean", "median", "p90", "p95", "p99", "min", "max", "CoV", "times", "pictures/s"},
+      1);
   for (const CaseResult& result : cases) {
     const Statistics& s = result.latency();
     if (s.count == 0) continue;

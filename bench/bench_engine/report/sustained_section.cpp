@@ -24,7 +24,8 @@ std::string median_of(const Statistics& statistics) {
 }
 
 Cells single_call_cells(const Report& report) {
-  Cells cells{{"implementation", "batch", "replays", "call, warm", "after rest", "after rest, p99", "L2 swept"}, {}};
+  Cells cells{{"implementation", "batch", "replays, above", "call, warm", "after rest", "after rest, p99", "L2 swept"},
+              {}};
   for (const CaseResult& result : report.cases) {
     if (!result.single_calls) continue;
     const SingleCalls& calls = *result.single_calls;
@@ -37,11 +38,11 @@ Cells single_call_cells(const Report& report) {
 }
 
 Cells sustained_cells(const Report& report) {
-  Cells cells{{"implementation", "batch", "seconds", "pictures/s", "in bursts", "SM MHz", "W", "C", "mJ/picture",
+  Cells cells{{"implementation", "batch", "seconds", "pictures/s", "bursts, above", "SM MHz", "W", "C", "mJ/picture",
                "clocks held back by"},
               {}};
   for (const CaseResult& result : report.cases) {
-    if (!result.sustained) continue;
+    if (!result.sustained || result.sustained->seconds <= 0) continue;  // Ctrl-C came before
     const Sustained& sustained = *result.sustained;
     std::vector<std::string> row{result.label(), std::to_string(result.batch), fixed(sustained.seconds, 1),
                                  fixed(sustained.pictures_per_second(result.batch), 1),
@@ -56,10 +57,12 @@ Cells sustained_cells(const Report& report) {
 constexpr const char* kSingleCallsTitle = "Single calls on an idle GPU, median ms";
 constexpr const char* kSingleCallsMeaning =
     "host's clock from the call to its end, input on the device: one after the other, after 2 ms of rest, after other "
-    "data passed through L2; replays: GPU time where the GPU is kept busy";
+    "data passed through L2; replays, above: GPU time of the tables above, of a GPU that is kept busy, which a record "
+    "has from another process";
 constexpr const char* kSustainedTitle = "Each case alone";
 constexpr const char* kSustainedMeaning =
-    "pictures by wall time, beside those of short bursts; clocks, power and energy are the case's own";
+    "pictures by wall time; bursts, above: those of the tables above, which a record has from another process; clocks, "
+    "power and energy are the case's own";
 
 void print(std::ostream& out, const char* title, const char* meaning, const Cells& cells) {
   if (cells.rows.empty()) return;

@@ -7,7 +7,7 @@
 
 namespace mobicuda::bench {
 
-/// --singleCalls: a table beside the medians of replays, for people. Nothing where none was measured.
+/// --singleCalls: a table beside the medians of the latency table, for people. Nothing where none was measured.
 void print_single_calls(std::ostream& out, const Report& report);
 /// --sustained, likewise.
 void print_sustained(std::ostream& out, const Report& report);

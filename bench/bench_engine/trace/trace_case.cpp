@@ -22,6 +22,12 @@ std::unique_ptr<Tracer> make_tracer(const Options& options, const Selection& sel
 
 TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, const std::string& label,
                       const std::function<void(Session&)>& prepare) {
+  const Recorder record = [&tracer](const std::function<void()>& work) { return tracer.record(work); };
+  return trace_case(record, engine, batch, label, prepare);
+}
+
+TracedCase trace_case(const Recorder& record, const Engine& engine, std::int64_t batch, const std::string& label,
+                      const std::function<void(Session&)>& prepare) {
   TracedCase result;
   result.label = label;
   std::unique_ptr<Session> session;
@@ -29,13 +35,14 @@ TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, 
     for (int i = 0; i < times; ++i) session->run_staged(batch);
   };
   // The profiler is there before the session captures its CUDA graphs.
-  tracer.record([&] {
+  record([&] {
     session = engine.create_session();
     prepare(*session);
     run(kWarmUpRuns);
   });
-  result.profile = tracer.record([&] { session->profile(batch, 1); });
-  result.runs = tracer.record([&] { run(kTracedRuns); });
+  // Only this one marks layers with the ranges that the rows of layers are made of.
+  result.profile = record([&] { session->profile(batch, 1, ProfileMode::Serialized); });
+  result.runs = record([&] { run(kTracedRuns); });
   return result;
 }
 

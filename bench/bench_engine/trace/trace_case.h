@@ -20,8 +20,13 @@ inline constexpr int kTracedRuns = 20;
 /// runs on a GPU.
 std::unique_ptr<Tracer> make_tracer(const Options& options, const Selection& selection);
 
+/// What happened during `work`, as Tracer::record().
+using Recorder = std::function<GpuTrace(const std::function<void()>& work)>;
+
 /// Runs a new session of a GPU engine under the tracer; `prepare` gives it its input.
 TracedCase trace_case(Tracer& tracer, const Engine& engine, std::int64_t batch, const std::string& label,
+                      const std::function<void(Session&)>& prepare);
+TracedCase trace_case(const Recorder& record, const Engine& engine, std::int64_t batch, const std::string& label,
                       const std::function<void(Session&)>& prepare);
 
 }  // namespace mobicuda::bench
