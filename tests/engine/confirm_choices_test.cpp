@@ -1,12 +1,12 @@
 #include "plan/confirm_choices.h"
 
 #include <map>
-#include <sstream>
 
 #include <mobicuda/error.h>
 
 #include "support/catch.h"
 #include "support/temporary_folder.h"
+#include "support/texts.h"
 
 namespace mobicuda {
 namespace {
@@ -59,24 +59,6 @@ struct Log {
 NetworkTimer never() {
   return [](const auto&, const auto&) -> NetworkTimes { throw Error(ErrorCode::internal, "test", "was measured"); };
 }
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-template <class Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::vector<SavedChoice> confirm(const fs::path& file, const NetworkTimer& timer, bool require = false,
                                  const TimedNetwork& network = kNetwork) {

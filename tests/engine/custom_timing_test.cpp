@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <sstream>
 
 #include <mobicuda/mobicuda.h>
 
@@ -13,6 +12,7 @@
 #include "support/pictures.h"
 #include "support/random.h"
 #include "support/temporary_folder.h"
+#include "support/texts.h"
 #include "support/tolerance.h"
 
 namespace mobicuda {
@@ -33,12 +33,6 @@ EngineOptions options_with(const std::filesystem::path& cache, Precision precisi
   options.max_batch = max_batch;
   options.timing_cache = cache;
   return options;
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 std::vector<float> run(const Engine& engine, std::span<const float> input, std::int64_t n) {

@@ -11,6 +11,7 @@
 #include "support/catch.h"
 #include "support/graphs.h"
 #include "support/pictures.h"
+#include "support/texts.h"
 
 namespace mobicuda {
 namespace {
@@ -30,18 +31,6 @@ std::shared_ptr<const Engine> small_engine(std::int64_t max_batch) {
   options.threads = 1;
   return make_cpu_backend()->compile(small_network(), options);
 }
-
-template <class Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("run refuses sizes that do not fit, with the numbers") {
   const auto session = small_engine(2)->create_session();

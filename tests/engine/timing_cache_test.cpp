@@ -1,13 +1,13 @@
 #include "plan/timing_cache.h"
 
 #include <sys/stat.h>
-#include <sstream>
 #include <vector>
 
 #include <mobicuda/error.h>
 
 #include "support/catch.h"
 #include "support/temporary_folder.h"
+#include "support/texts.h"
 
 namespace mobicuda {
 namespace {
@@ -16,24 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSubject = "Some GPU|132|0.1.0|fp16|programmatic|gemm m=1 n=2 k=3";
 const std::vector<std::string> kCandidates{"gemm/a", "gemm/b", "gemm/c"};
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-template <class Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Times by candidate; counts the measurements.
 struct Clockwork {
