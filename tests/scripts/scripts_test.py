@@ -141,7 +141,8 @@ def check_readme_tables(tree):
            "not among these: torch.compile: `compile-max-graph` (batch 1)." in fp16, fp16)
     expect("| PyTorch with TF32, not fp32 |" in fp32 and "| 333 µs (" in fp32 and "not fp32: `compile` (batch 1)." in fp32, fp32)
     expect("but for `vgg16`: nchw (batch 1)." in written, written)
-    expect("without figures here: ONNX Runtime on CUDA, TensorRT.\n" in written, written)
+    expect("was measured, so without figures here: ONNX Runtime on CUDA, TensorRT. Not measured yet, so without figures here: JAX "
+           "(XLA).\n" in written, written)
     expect("Other GPU, 2999-12-31 ([bench/results/other.json](bench/results/other.json)): `stress`." in written, written)
     absent = next(line for line in written.splitlines() if line.startswith("Not in this record: "))
     expect("`resnet50`" in absent and "`vgg16`" not in absent, absent)
