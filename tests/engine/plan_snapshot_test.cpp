@@ -1,0 +1,123 @@
+// Which variant every layer of every network takes by rule, on GPUs of several sizes, as digests in tests/engine/plans:
+// a change that is meant to change no plan is seen to. No GPU is needed.
+//
+// With MOBICUDA_PLANS=FOLDER the plans themselves are written there, and the digests as the snapshots have them: two
+// builds' folders differ where their plans do, and a change that is meant takes its digests from there.
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <mobicuda/mobicuda.h>
+
+#include "models/zoo/mobilenet_v2.h"
+#include "models/zoo/networks.h"
+#include "models/zoo/onnx_writer.h"
+#include "plan/lower.h"
+#include "support/catch.h"
+#include "support/texts.h"
+
+namespace mobicuda {
+namespace {
+
+constexpr std::array<std::int64_t, 19> kBatches{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+
+// As Orin, T4, L4, RTX 4070 Ti SUPER, A100, half of an H100, H100, RTX 5090.
+constexpr std::array<GpuTraits, 8> kGpus{
+    {{87, 16}, {75, 40}, {89, 58}, {89, 66}, {80, 108}, {90, 66}, {90, 132}, {120, 170}}};
+
+Graph network(const std::string& name) {
+  const std::string bytes = name == "mobilenet_v2" ? zoo::build_mobilenet_v2({}).SerializeAsString()
+                                                   : zoo::build_network(name, {}).SerializeAsString();
+  return optimize(onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), name));
+}
+
+std::string told(const std::vector<SavedChoice>& choices) {
+  std::string text;
+  for (const SavedChoice& choice : choices) text += ' ' + choice.kernel + '/' + choice.variant;
+  return text;
+}
+
+// FNV-1a, 32 bits.
+std::string digest(const std::string& text) {
+  constexpr std::uint32_t kBasis = 0x811c9dc5U;
+  constexpr std::uint32_t kPrime = 0x01000193U;
+  std::uint32_t hash = kBasis;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  std::ostringstream digits;
+  digits << std::hex << hash;
+  return digits.str();
+}
+
+struct Plans {
+  std::string digests;  // a line for each precision and GPU: of each batch
+  std::string texts;    // a line for each precision, GPU and batch
+};
+
+Plans plans_of(const std::string& name) {
+  const Graph graph = network(name);
+  std::ostringstream digests;
+  std::ostringstream texts;
+  digests << name << ", batches";
+  for (const std::int64_t batch : kBatches) digests << ' ' << batch;
+  digests << '\n';
+  for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Fp64}) {
+    for (const GpuTraits& gpu : kGpus) {
+      std::ostringstream where;
+      where << to_string(precision) << ", capability " << gpu.compute_capability << ", " << gpu.multiprocessors
+            << " multiprocessors";
+      digests << where.str() << ':';
+      for (const std::int64_t batch : kBatches) {
+        EngineOptions options;
+        options.precision = precision;
+        options.max_batch = batch;
+        const std::string plan = told(choose_layers(graph, options, gpu).choices);
+        digests << ' ' << digest(plan);
+        texts << where.str() << ", batch " << batch << ':' << plan << '\n';
+      }
+      digests << '\n';
+    }
+  }
+  return {digests.str(), texts.str()};
+}
+
+// Lines of `found` that `expected` has otherwise, one for each.
+std::string changed(const std::string& found, const std::string& expected) {
+  std::istringstream is(found);
+  std::istringstream was(expected);
+  std::string text;
+  std::string line;
+  std::string before;
+  while (std::getline(is, line)) {
+    std::getline(was, before);
+    if (line != before) text += "now  " + line + "\nwas  " + before + '\n';
+  }
+  return text;
+}
+
+void compare(const std::string& name) {
+  const Plans plans = plans_of(name);
+  if (const char* folder = std::getenv("MOBICUDA_PLANS")) {
+    std::ofstream(std::filesystem::path(folder) / (name + ".txt")) << plans.digests;
+    std::ofstream(std::filesystem::path(folder) / (name + ".plans")) << plans.texts;
+  }
+  const std::string expected = text_of(std::filesystem::path(MOBICUDA_PLAN_SNAPSHOTS) / (name + ".txt"));
+  INFO("plans that changed (MOBICUDA_PLANS=FOLDER writes them out):\n" << changed(plans.digests, expected));
+  CHECK((plans.digests == expected));
+}
+
+TEST_CASE("MobileNetV2's plans by rule are those of the snapshot") { compare("mobilenet_v2"); }
+
+TEST_CASE("other networks' plans by rule are those of the snapshot") {
+  for (const zoo::NetworkInfo& info : zoo::networks()) compare(std::string(info.name));
+}
+
+TEST_CASE("a digest tells plans apart") {
+  CHECK(digest("") == "811c9dc5");
+  CHECK(digest("a") == "e40c292c");
+  CHECK(told({{"gemm", "a", ""}, {"gemm", "b", ""}}) != told({{"gemm", "b", ""}, {"gemm", "a", ""}}));
+}
+
+}  // namespace
+}  // namespace mobicuda
