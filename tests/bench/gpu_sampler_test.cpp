@@ -1,6 +1,7 @@
 #include "bench_engine/measure/gpu_sampler.h"
 
 #include <chrono>
+#include <ctime>
 
 #include "bench_engine/measure/recorded_timing.h"
 #include "support/catch.h"
@@ -108,8 +109,9 @@ TEST_CASE("the GPU is not asked while nothing is timed", "[sampler]") {
 TEST_CASE("CPU time is that of the subject that used it", "[sampler]") {
   GpuSampler sampler({}, 1, 2);
   sampler.watch(1);
-  const auto start = Clock::now();
-  while (Clock::now() - start < std::chrono::milliseconds(60)) {
+  // By the process's own clock: a machine with other work gives it less of the wall's time.
+  const std::clock_t start = std::clock();
+  while (std::clock() - start < 60 * (CLOCKS_PER_SEC / 1000)) {
   }
   sampler.watch(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -118,7 +120,7 @@ TEST_CASE("CPU time is that of the subject that used it", "[sampler]") {
   const std::vector<Usage> usages = sampler.finish();
   CHECK(usages[0].wall_ms >= 60);
   CHECK(usages[0].cpu_ms < 20);
-  CHECK(usages[1].cpu_ms > 20);
+  CHECK(usages[1].cpu_ms > 55);
   CHECK(usages[1].wall_ms >= 60);
 }
 
@@ -132,8 +134,8 @@ TEST_CASE("alternating bursts have each their own samples", "[sampler]") {
     CHECK(utilisation.alternated);
     CHECK(utilisation.samples > 0);
     CHECK_FALSE(utilisation.gpu_percent.has_value());
-    // A burst tells who runs a moment after its turn has begun.
-    CHECK(std::abs(utilisation.power_w.value().mean - static_cast<double>(i)) < 0.3);
+    // A burst tells who runs a moment after its turn has begun, on a busy machine a longer one.
+    CHECK(std::abs(utilisation.power_w.value().mean - static_cast<double>(i)) < 0.5);
     CHECK(utilisation.energy_source == EnergySource::Power);
   }
 }
