@@ -78,6 +78,21 @@ install_dependencies() {
   [ -z "$packages" ] || apt_install $packages
 }
 
+clang_format() { # prints the name of clang-format 14; other versions format otherwise
+  local name
+  for name in clang-format-14 clang-format; do
+    if "$name" --version 2>/dev/null | grep -q 'version 14\.'; then echo "$name"; return; fi
+  done
+  return 1
+}
+
+install_linters() {
+  local packages=()
+  clang_format >/dev/null || packages+=(clang-format-14)
+  command -v pyflakes3 >/dev/null || packages+=(pyflakes3)
+  [ ${#packages[@]} -eq 0 ] || apt_install "${packages[@]}"
+}
+
 has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
 
 # Where there is a GPU but no nvcc, try the distribution's toolkit (Ubuntu has one, Debian's main has not).

@@ -13,6 +13,7 @@ Exit codes: 0 measured (modes that this machine lacks are named), 1 some configu
 run.
 """
 import argparse
+import importlib
 import pathlib
 import sys
 import time
@@ -142,8 +143,8 @@ def main():
     document = peer.Document(arguments, "ONNX Runtime", cpu=peer.cpu_name(), gpu=peer.gpu_name(arguments.device),
                              network=arguments.model.name)
     try:
-        import onnx  # noqa: F401
-        import onnxruntime
+        importlib.import_module("onnx")  # Bench reads the model with it
+        onnxruntime = importlib.import_module("onnxruntime")
     except ImportError as error:
         document.absent("", f"{error.name} is not installed (pip install onnx onnxruntime-gpu)")
         return document.exit_code()

@@ -25,6 +25,7 @@ rest is still written), 2 usage, 4 PyTorch or a CUDA device is absent.
 
 import argparse
 import functools
+import math
 import os
 import statistics
 import sys

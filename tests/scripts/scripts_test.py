@@ -83,6 +83,30 @@ def check_test(tree):
                                                         "== 1 skipped: no pictures"], f"{code}\n{text}")
 
 
+def check_lint(tree):
+    """Files that git has or would take are looked at, and what a tool finds fails."""
+    subprocess.run(["git", "init", "-q", tree.root], check=True)
+    for file in ("kernels/a.cu", "kernels/b.txt", "ignored/c.cpp", "bench/d.py"):
+        write(tree.root / file, "")
+    write(tree.root / ".gitignore", "ignored/\n")
+    tool = '#!/bin/sh\n[ "$1" = --version ] && echo version 14.0 && exit\necho "$(basename "$0") $*" >> {0}/called\nexit {1}\n'
+    for name, other in (("clang-format-14", "pyflakes3"), ("pyflakes3", "clang-format-14")):
+        for status in (1, 0):
+            (tree.stubs / "called").unlink(missing_ok=True)
+            write(tree.stubs / name, tool.format(tree.stubs, status), executable=True)
+            write(tree.stubs / other, tool.format(tree.stubs, 0), executable=True)
+            code, text = tree.run("lint")
+            called = (tree.stubs / "called").read_text(encoding="utf-8")
+            expect(code == status, f"{name}: {code}\n{text}")
+            expect("clang-format-14 --dry-run --Werror kernels/a.cu\n" in called, called)
+            expect("bench/d.py" in called and "scripts/gpu_check" in called and "scripts/test" not in called, called)
+    code, text = tree.run("lint", "--fix")
+    called = (tree.stubs / "called").read_text(encoding="utf-8")
+    expect(code == 0 and "clang-format-14 -i kernels/a.cu" in called, text + called)
+    code, text = tree.run("lint", "--nonsense")
+    expect(code == 2 and "--nonsense" in text, text)
+
+
 def check_readme_tables(tree):
     record = next(record for record in (json.loads(file.read_text(encoding="utf-8"))
                                         for file in sorted((SOURCE / "bench/results").glob("*.json")))
@@ -130,8 +154,8 @@ def check_readme_tables(tree):
     row = next(row for row in graph if row["batch"] == 1)
     expect(f"| {row['median_us']:,.0f} µs (" in written and "1,000,000 µs" not in written, written)
     expect("Empty: not measured" in written, written)
-    for time in (300, 222, 111, 333):
-        expect(f"| {time} µs (" in written, f"{time}\n{written}")
+    for median in (300, 222, 111, 333):
+        expect(f"| {median} µs (" in written, f"{median}\n{written}")
     vgg16 = next(line for line in written.splitlines() if line.startswith("| `vgg16` |"))
     custom = next(row["medianUs"] for row in record["networks"]["vgg16"]["results"] if (row["impl"], row["batch"]) == ("custom", 1))
     expect(f"| {444 / custom:.1f}x |" in vgg16 and f"{7003 / custom:.1f}x" not in vgg16, vgg16)
