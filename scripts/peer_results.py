@@ -29,3 +29,11 @@ def variant(row, usual_mode):
     mode, memory_format = row["mode"], row.get("format") or DEFAULT_FORMAT
     named = [f"`{mode}`"] * (mode != usual_mode) + [memory_format] * (memory_format != DEFAULT_FORMAT)
     return " ".join(named)
+
+
+def kept(earlier, gpu):
+    """What a record of these sources starts with, of one of other sources: no peer is made from them. Those of this GPU; with
+    --missing they are not measured again. README tells their date where it is another than the custom engine's."""
+    peers = {name: document for name, document in (earlier.get("peers") or {}).items() if document.get("gpu") == gpu}
+    whole = peers.keys() == (earlier.get("peers") or {}).keys() and "peers" in earlier["stages"]
+    return {"peers": peers, "stages": {"peers": earlier["stages"]["peers"]} if whole else {}} if peers else {}

@@ -221,6 +221,7 @@ def check_gpu_check(tree):
     loader = importlib.machinery.SourceFileLoader("gpu_check", str(SOURCE / "scripts/gpu_check"))
     gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
     loader.exec_module(gpu_check)
+    check_kept(tree, gpu_check)
     check = gpu_check.Check(argparse.Namespace(build_dir=str(tree.root), out=str(tree.root / "out"), duration=0.5,
                                                shared=str(tree.root)))
     report = {"machine": {}, "version": "1.2.3", "gpuContextMs": 1.0, "results": [], "gpuStates": [],
@@ -247,6 +248,21 @@ def check_gpu_check(tree):
     check_peer_script(tree, gpu_check, check)
     check_peers(check)
     check_usage(tree)
+
+
+def check_kept(tree, gpu_check):
+    """Of a record of other sources, the peers of this GPU and the stress are kept."""
+    gpu_check.gpu_name = lambda: "A GPU"
+    of_gpu, of_other = {"gpu": "A GPU", "results": [1]}, {"gpu": "Another", "results": [2]}
+    for peers, stage, expected in (({"jax": of_gpu}, True, {"peers": "2999-12-31"}), ({"jax": of_gpu}, False, {}),
+                                   ({"jax": of_gpu, "pytorch": of_other}, True, {}), ({}, True, {})):
+        stages = {"bench": "2999-12-31", **({"peers": "2999-12-31"} if stage else {})}
+        earlier = {"source_hash": "of others", "stages": stages, "latency": [1], "peers": peers, "stress": {"kernels": {}}}
+        write(tree.root / "kept/record.json", json.dumps(earlier))
+        record = gpu_check.Check(argparse.Namespace(build_dir=str(tree.root), out=str(tree.root / "kept"), shared="")).record
+        expect(record["stages"] == expected and "latency" not in record, record)
+        expect(record.get("peers", {}) == {name: one for name, one in peers.items() if one == of_gpu}, record)
+        expect(record["stress"] == {"source_hash": "of others", "kernels": {}}, record)
 
 
 def check_parts(gpu_check, check):
