@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 
 namespace mobicuda::bench {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kernels/expand_depthwise.h"
-#include "kernels/inverted_residual.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "layer_bench.h"
 
 namespace mobicuda::bench {

@@ -1,4 +1,4 @@
-#include "kernels/conv2d.h"
+#include "kernels/conv2d/conv2d.h"
 
 #include "layer_bench.h"
 

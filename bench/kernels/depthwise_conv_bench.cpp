@@ -1,4 +1,4 @@
-#include "kernels/depthwise_conv.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
 
 #include "layer_bench.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/elementwise.h"
+#include "kernels/streaming/elementwise.h"
 
 #include "layer_bench.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/expand_depthwise.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
 
 #include <optional>
 

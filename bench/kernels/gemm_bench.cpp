@@ -1,4 +1,4 @@
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 #include "layer_bench.h"
 

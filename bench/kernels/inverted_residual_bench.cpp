@@ -1,4 +1,4 @@
-#include "kernels/inverted_residual.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "kernels/layout_transform.h"
+#include "kernels/streaming/layout_transform.h"
 
 #include "layer_bench.h"
 

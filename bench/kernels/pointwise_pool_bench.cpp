@@ -1,4 +1,4 @@
-#include "kernels/pointwise_pool.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
 
 #include "layer_bench.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "layer_shapes.h"
 #include "registry.h"
 

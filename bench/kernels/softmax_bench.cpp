@@ -1,4 +1,4 @@
-#include "kernels/softmax.h"
+#include "kernels/streaming/softmax.h"
 
 #include "layer_bench.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/stem_block.h"
+#include "kernels/stem_block/stem_block.h"
 
 #include <algorithm>
 #include <iterator>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "runtime/device_buffer.h"
 
 namespace mobicuda {

@@ -265,7 +265,7 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
   // A form asked for of all blocks is meant for the first one too.
   const auto form = by_name_.contains("stem") ? by_name_.find("stem") : by_name_.find("block");
   if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
-  // Warps of so many rows for each multiprocessor; the thresholds are those of docs/kernels/stem_block.md.
+  // Warps of so many rows for each multiprocessor; the thresholds are those of kernels/stem_block/README.md.
   constexpr int kWarpColumns = 28;
   const auto warps = [&](int rows) {
     return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kWarpColumns) /
@@ -283,7 +283,7 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
   return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
 }
 
-// The rule of docs/kernels/squeeze_excite.md.
+// The rule of kernels/squeeze_excite/README.md.
 std::optional<SqueezeExciteVariant> VariantChooser::squeeze_excite(const SqueezeExciteParams& params) const {
   using enum SqueezeExciteVariant;
   const auto variants = squeeze_excite_variants();

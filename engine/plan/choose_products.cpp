@@ -20,7 +20,7 @@ struct ProductTime {
   double residual_us = 0;
 };
 
-// Fitted to layers of networks on an H100; docs/kernels/conv2d.md says how well.
+// Fitted to layers of networks on an H100; kernels/conv2d/README.md says how well.
 // clang-format off
 constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma128x128x64,       4.75, 2.0, 0.64, 0.70},

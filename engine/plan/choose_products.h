@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/conv2d.h"
+#include "kernels/conv2d/conv2d.h"
 
 namespace mobicuda {
 

@@ -36,7 +36,7 @@ void require_name(std::span<const Variant> variants, const std::string& kernel, 
               "choose one of " + names_of(variants));
 }
 
-// A matrix product seen as tiles; the rules below are the tables of docs/kernels/gemm.md.
+// A matrix product seen as tiles; the rules below are the tables of kernels/gemm/README.md.
 class GemmShape {
  public:
   GemmShape(const GemmParams& params, int multiprocessors) : params_(params), multiprocessors_(multiprocessors) {}
@@ -134,7 +134,7 @@ class GemmShape {
   int multiprocessors_;
 };
 
-// A convolution in float or double seen as a matrix product of gathered pixels: docs/kernels/conv2d.md.
+// A convolution in float or double seen as a matrix product of gathered pixels: kernels/conv2d/README.md.
 std::vector<Conv2dVariant> gathered_variants(const Conv2dParams& params, int multiprocessors) {
   using enum Conv2dVariant;
   constexpr int kFewOutputs = 16;  // of a group: most of a tile's columns would be idle
@@ -209,7 +209,7 @@ GemmVariant VariantChooser::gemm(const GemmParams& params) const {
   return pick(by_name_, "gemm", gemm_variants(), params, gpu_.compute_capability, shape.variants());
 }
 
-// The rule of docs/kernels/depthwise_conv.md, with its thread counts for 132 multiprocessors.
+// The rule of kernels/depthwise_conv/README.md, with its thread counts for 132 multiprocessors.
 DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& params) const {
   using enum DepthwiseConvVariant;
   constexpr double kMeasuredMultiprocessors = 132;
@@ -245,7 +245,7 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
 }
 
-// The rule of docs/kernels/conv2d.md.
+// The rule of kernels/conv2d/README.md.
 Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   using enum Conv2dVariant;
   constexpr int kMostStemOut = 32;  // beyond it tensor cores win

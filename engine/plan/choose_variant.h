@@ -5,14 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/conv2d.h"
-#include "kernels/depthwise_conv.h"
-#include "kernels/expand_depthwise.h"
-#include "kernels/gemm.h"
-#include "kernels/inverted_residual.h"
-#include "kernels/pointwise_pool.h"
-#include "kernels/squeeze_excite.h"
-#include "kernels/stem_block.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/squeeze_excite/squeeze_excite.h"
+#include "kernels/stem_block/stem_block.h"
 
 namespace mobicuda {
 

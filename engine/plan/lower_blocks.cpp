@@ -1,5 +1,5 @@
-#include "kernels/expand_depthwise.h"
-#include "kernels/inverted_residual.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "plan/lowering.h"
 
 namespace mobicuda {

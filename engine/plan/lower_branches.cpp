@@ -1,9 +1,9 @@
 // What networks with branches need: joining, cutting and multiplying activations, and the activations that are no clip.
 #include <numeric>
 
-#include "kernels/concat.h"
-#include "kernels/local_response_norm.h"
-#include "kernels/unary.h"
+#include "kernels/streaming/concat.h"
+#include "kernels/streaming/local_response_norm.h"
+#include "kernels/streaming/unary.h"
 #include "plan/lowering.h"
 
 namespace mobicuda {

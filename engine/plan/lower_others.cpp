@@ -1,7 +1,7 @@
-#include "kernels/elementwise.h"
-#include "kernels/layout_transform.h"
-#include "kernels/pooling.h"
-#include "kernels/softmax.h"
+#include "kernels/streaming/elementwise.h"
+#include "kernels/streaming/layout_transform.h"
+#include "kernels/streaming/pooling.h"
+#include "kernels/streaming/softmax.h"
 #include "plan/lowering.h"
 
 namespace mobicuda {

@@ -1,4 +1,4 @@
-#include "kernels/squeeze_excite.h"
+#include "kernels/squeeze_excite/squeeze_excite.h"
 #include "plan/lowering.h"
 
 namespace mobicuda {

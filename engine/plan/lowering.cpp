@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/layout_transform.h"
+#include "kernels/streaming/layout_transform.h"
 #include "plan/memory_planner.h"
 
 namespace mobicuda {

@@ -14,10 +14,10 @@
 
 #include <mobicuda/graph.h>
 
-#include "kernels/concat.h"
-#include "kernels/launch.h"
-#include "kernels/layout_transform.h"
-#include "kernels/multiply.h"
+#include "kernels/streaming/concat.h"
+#include "kernels/common/launch.h"
+#include "kernels/streaming/layout_transform.h"
+#include "kernels/streaming/multiply.h"
 #include "plan/choose_variant.h"
 #include "plan/recorded_choices.h"
 #include "runtime/cuda_engine.h"

@@ -2,14 +2,14 @@
 
 #include <string>
 
-#include "kernels/conv2d.h"
-#include "kernels/depthwise_conv.h"
-#include "kernels/expand_depthwise.h"
-#include "kernels/gemm.h"
-#include "kernels/inverted_residual.h"
-#include "kernels/pointwise_pool.h"
-#include "kernels/pooling.h"
-#include "kernels/stem_block.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/streaming/pooling.h"
+#include "kernels/stem_block/stem_block.h"
 #include "plan/block_timer.h"
 
 namespace mobicuda {

@@ -1,4 +1,4 @@
-// Which kernels the rule takes for inverted residual blocks: docs/kernels/inverted_residual_simt*.md (exact float) and
+// Which kernels the rule takes for inverted residual blocks: kernels/inverted_residual/simt*/README.md (exact float) and
 // inverted_residual_image.md have the times. No GPU is needed.
 #include <tuple>
 

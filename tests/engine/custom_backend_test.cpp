@@ -8,11 +8,11 @@
 #include <mobicuda/cuda_interop.h>
 #include <mobicuda/mobicuda.h>
 
-#include "kernels/conv2d.h"
-#include "kernels/depthwise_conv.h"
-#include "kernels/expand_depthwise.h"
-#include "kernels/gemm.h"
-#include "kernels/inverted_residual.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
 #include "runtime/cuda_check.h"

@@ -3,7 +3,7 @@
 
 #include <mobicuda/mobicuda.h>
 
-#include "kernels/squeeze_excite.h"
+#include "kernels/squeeze_excite/squeeze_excite.h"
 #include "support/catch.h"
 #include "support/compute_capability.h"
 #include "support/graphs.h"

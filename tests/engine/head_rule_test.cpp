@@ -1,4 +1,4 @@
-// Which kernel the rule takes for the last pointwise convolution and the pool behind it: docs/kernels/pointwise_pool.md
+// Which kernel the rule takes for the last pointwise convolution and the pool behind it: kernels/pointwise_pool/README.md
 // has the times. No GPU is needed.
 #include <optional>
 

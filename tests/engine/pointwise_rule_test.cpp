@@ -1,4 +1,4 @@
-// Which kernel the rule takes for a pointwise convolution: docs/kernels/conv2d.md has the times. No GPU is needed.
+// Which kernel the rule takes for a pointwise convolution: kernels/conv2d/README.md has the times. No GPU is needed.
 #include "plan/choose_variant.h"
 #include "support/catch.h"
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/conv2d.h"
-#include "kernels/depthwise_conv.h"
-#include "kernels/elementwise.h"
-#include "kernels/gemm.h"
-#include "kernels/multiply.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/streaming/elementwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/streaming/multiply.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/random.h"

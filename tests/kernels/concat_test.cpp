@@ -1,4 +1,4 @@
-#include "kernels/concat.h"
+#include "kernels/streaming/concat.h"
 
 #include <limits>
 #include <numeric>

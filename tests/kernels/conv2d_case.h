@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/conv2d.h"
+#include "kernels/conv2d/conv2d.h"
 #include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/depthwise_conv.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/depthwise_conv_case.h"
-#include "kernels/fast_division.cuh"
+#include "kernels/common/fast_division.cuh"
 #include "kernels/race_case.h"
 
 namespace mobicuda::test {

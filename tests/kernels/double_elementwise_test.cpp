@@ -6,14 +6,14 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/concat.h"
-#include "kernels/elementwise.h"
-#include "kernels/layout_transform.h"
-#include "kernels/local_response_norm.h"
-#include "kernels/multiply.h"
-#include "kernels/pooling.h"
-#include "kernels/softmax.h"
-#include "kernels/unary.h"
+#include "kernels/streaming/concat.h"
+#include "kernels/streaming/elementwise.h"
+#include "kernels/streaming/layout_transform.h"
+#include "kernels/streaming/local_response_norm.h"
+#include "kernels/streaming/multiply.h"
+#include "kernels/streaming/pooling.h"
+#include "kernels/streaming/softmax.h"
+#include "kernels/streaming/unary.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/doubles.h"

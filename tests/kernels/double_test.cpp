@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/conv2d.h"
-#include "kernels/depthwise_conv.h"
-#include "kernels/gemm.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/gemm/gemm.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/doubles.h"

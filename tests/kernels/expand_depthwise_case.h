@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/depthwise_conv.h"
-#include "kernels/expand_depthwise.h"
-#include "kernels/gemm.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gemm/gemm.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"

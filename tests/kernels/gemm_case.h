@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/oracle.h"

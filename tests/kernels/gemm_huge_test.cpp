@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/run_kernel.h"

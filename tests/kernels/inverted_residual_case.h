@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/chained_oracle.h"
-#include "kernels/inverted_residual.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/inverted_residual_shapes.h"
 #include "kernels/window_case.h"
 #include "support/catch.h"

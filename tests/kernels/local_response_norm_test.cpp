@@ -1,4 +1,4 @@
-#include "kernels/local_response_norm.h"
+#include "kernels/streaming/local_response_norm.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/multiply.h"
+#include "kernels/streaming/multiply.h"
 
 #include <limits>
 

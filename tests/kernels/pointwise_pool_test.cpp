@@ -1,4 +1,4 @@
-#include "kernels/pointwise_pool.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
 
 #include <cmath>
 #include <initializer_list>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/race_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"

@@ -1,4 +1,4 @@
-#include "kernels/pooling.h"
+#include "kernels/streaming/pooling.h"
 
 #include <cmath>
 #include <limits>

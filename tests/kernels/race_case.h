@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/pointwise_pool.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 

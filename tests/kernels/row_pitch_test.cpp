@@ -5,10 +5,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/conv2d.h"
-#include "kernels/elementwise.h"
-#include "kernels/gemm.h"
-#include "kernels/pooling.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/streaming/elementwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/streaming/pooling.h"
 #include "race_case.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"

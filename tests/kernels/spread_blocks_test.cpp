@@ -1,5 +1,5 @@
-// Shared memory with which a multiprocessor holds one block: kernels/spread_blocks.h.
-#include "kernels/spread_blocks.h"
+// Shared memory with which a multiprocessor holds one block: kernels/common/spread_blocks.h.
+#include "kernels/common/spread_blocks.h"
 
 #include "support/catch.h"
 #include "support/run_kernel.h"

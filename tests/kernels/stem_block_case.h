@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/chained_oracle.h"
-#include "kernels/stem_block.h"
+#include "kernels/stem_block/stem_block.h"
 #include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"

@@ -1,4 +1,4 @@
-#include "kernels/unary.h"
+#include "kernels/streaming/unary.h"
 
 #include <cmath>
 #include <iterator>

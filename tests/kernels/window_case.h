@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "support/conv_oracle.h"
 
 namespace mobicuda::test::window_case {

@@ -17,8 +17,8 @@
 #include "kernels/expand_depthwise_case.h"
 #include "kernels/gemm_case.h"
 #include "kernels/inverted_residual_case.h"
-#include "kernels/pointwise_pool.h"
-#include "kernels/squeeze_excite.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/squeeze_excite/squeeze_excite.h"
 #include "kernels/stem_block_case.h"
 
 namespace mobicuda::stress {

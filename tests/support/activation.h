@@ -6,7 +6,7 @@
 #include <ostream>
 #include <vector>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "support/oracle.h"
 #include "support/tolerance.h"
 

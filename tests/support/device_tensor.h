@@ -13,7 +13,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "support/compute_capability.h"
 #include "support/tolerance.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 #include "support/run_kernel.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/launch.h"
+#include "kernels/common/launch.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
 

@@ -1,0 +1,316 @@
+// Convolution as an implicit matrix product with mma.sync (half, float sums), sm_80 and newer. A block computes a tile
+// of kBm output pixels x kBn channels of one group; slices of kBk of k pass through a ring in shared memory, filled by
+// cp.async. Slices of A are gathered pixel by pixel in chunks of 8 channels, zeros outside the image; slices of B are
+// rows of the packed weights. With kBlocks > 1 the blocks of a cluster share a tile's sum over k: their sums meet in
+// distributed shared memory and are added in the order of the blocks.
+// Shared memory: the ring, then the sums in its place.
+#pragma once
+
+#include "kernels/conv2d/gemm_arguments.cuh"
+#include "kernels/gemm/mma.cuh"
+#include "kernels/ptx/cluster.cuh"
+
+namespace mobicuda::kernels::conv_gemm {
+
+struct MmaConfig {
+  int bm, bn, bk;
+  int warps_m, warps_n, warps_k;
+  int stages;
+  int blocks;      ///< of a cluster, which share the sum
+  int min_blocks;  ///< per multiprocessor, for the register budget
+};
+
+constexpr int larger(int a, int b) { return a > b ? a : b; }
+
+template <MmaConfig kConfig>
+struct MmaConv {
+  static constexpr int kBm = kConfig.bm;
+  static constexpr int kBn = kConfig.bn;
+  static constexpr int kBk = kConfig.bk;
+  static constexpr int kWarpsK = kConfig.warps_k;
+  static constexpr int kThreads = 32 * kConfig.warps_m * kConfig.warps_n * kWarpsK;
+  static constexpr int kStages = kConfig.stages;
+  static constexpr int kBlocks = kConfig.blocks;
+  static constexpr int kMinBlocks = kConfig.min_blocks;
+  static constexpr int kABytes = kBm * kBk * 2;
+  static constexpr int kStageBytes = kABytes + kBk * kBn * 2;
+  static constexpr int kSumPitch = kBn + 8;  // floats, so that four rows of sums lie in different banks
+  static constexpr int kSharedBytes = larger(kStages * kStageBytes, kWarpsK* kBm* kSumPitch * 4);
+
+  static constexpr int kWarpM = kBm / kConfig.warps_m;
+  static constexpr int kWarpN = kBn / kConfig.warps_n;
+  static constexpr int kFragmentsM = kWarpM / 16;
+  static constexpr int kFragmentsN = kWarpN / 8;
+  static constexpr int kStepsK = kBk / 16 / kWarpsK;
+  static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kBk % (16 * kWarpsK) == 0 && kStages >= 2);
+
+  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
+  __device__ __forceinline__ static int warp_m() { return static_cast<int>(threadIdx.x / 32) % kConfig.warps_m; }
+  __device__ __forceinline__ static int warp_n() {
+    return static_cast<int>(threadIdx.x / 32) / kConfig.warps_m % kConfig.warps_n;
+  }
+  __device__ __forceinline__ static int warp_k() {
+    return static_cast<int>(threadIdx.x / 32) / (kConfig.warps_m * kConfig.warps_n);
+  }
+};
+
+/// Where chunk `chunk` of 16 bytes of a row of kRowBytes lies: exchanged within the row so that the same chunk of 8
+/// neighbouring rows, which ldmatrix reads, lies in different banks.
+template <int kRowBytes>
+__device__ __forceinline__ int chunk_offset(int row, int chunk) {
+  constexpr int kChunks = kRowBytes / 16;
+  constexpr int kRowsPerLine = kChunks < 8 ? 8 / kChunks : 1;
+  constexpr int kMask = kChunks < 8 ? kChunks - 1 : 7;
+  return row * kRowBytes + ((chunk ^ (row / kRowsPerLine & kMask)) * 16);
+}
+
+/// Copies slices of A. A thread has the same chunk of 8 channels of each of its rows.
+template <class Tile>
+class Gather {
+ public:
+  __device__ __forceinline__ Gather(const Arguments& a, const TilePlace& place) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const int m = place.m0 + row(i);
+      if (m >= a.m) {
+        y_[i] = kOutside;
+        x_[i] = kOutside;
+        pixel_[i] = a.x;
+        continue;
+      }
+      std::uint32_t pixel;
+      std::uint32_t ox;
+      const std::uint32_t n = a.of_picture.divide(static_cast<std::uint32_t>(m), pixel);
+      const std::uint32_t oy = a.of_row.divide(pixel, ox);
+      y_[i] = static_cast<int>(oy) * a.stride_h - a.pad_top;
+      x_[i] = static_cast<int>(ox) * a.stride_w - a.pad_left;
+      pixel_[i] =
+          a.x + ((static_cast<std::int64_t>(n) * a.h + y_[i]) * a.w + x_[i]) * a.c_in + place.group * a.group_in;
+    }
+  }
+
+  __device__ __forceinline__ void copy(const Arguments& a, unsigned char* slice, int index) const {
+    const int k = index * Tile::kBk + chunk() * 8;
+    std::uint32_t ci;
+    std::uint32_t kx;
+    const std::uint32_t tap = a.of_tap.divide(static_cast<std::uint32_t>(k), ci);
+    const std::uint32_t ky = a.of_window_row.divide(tap, kx);
+    const int dy = static_cast<int>(ky) * a.dilation_h;
+    const int dx = static_cast<int>(kx) * a.dilation_w;
+    const std::int64_t offset = (static_cast<std::int64_t>(dy) * a.w + dx) * a.c_in + ci;
+    const bool is_tap = k < a.k;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const bool inside = is_tap && static_cast<unsigned>(y_[i] + dy) < static_cast<unsigned>(a.h) &&
+                          static_cast<unsigned>(x_[i] + dx) < static_cast<unsigned>(a.w);
+      gemm_detail::copy_chunk(slice + chunk_offset<Tile::kBk * 2>(row(i), chunk()), inside ? pixel_[i] + offset : a.x,
+                              inside);
+    }
+  }
+
+ private:
+  static constexpr int kChunks = Tile::kBk / 8;
+  static constexpr int kRowsAtOnce = Tile::kThreads / kChunks;
+  static constexpr int kRows = Tile::kBm / kRowsAtOnce;
+  static constexpr int kOutside = -(1 << 30);  // with any tap
+  static_assert(Tile::kThreads % kChunks == 0 && Tile::kBm % kRowsAtOnce == 0);
+
+  __device__ __forceinline__ static int chunk() { return static_cast<int>(threadIdx.x % kChunks); }
+  __device__ __forceinline__ static int row(int i) { return static_cast<int>(threadIdx.x / kChunks) + i * kRowsAtOnce; }
+
+  int y_[kRows], x_[kRows];  // of the window's first tap
+  const __half* pixel_[kRows];
+};
+
+/// Copies a slice of B: rows of the packed weights.
+template <class Tile>
+__device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace& place, unsigned char* slice,
+                                             int index) {
+  constexpr int kChunks = Tile::kBn / 8;
+  constexpr int kRowsAtOnce = Tile::kThreads / kChunks;
+  static_assert(Tile::kThreads % kChunks == 0 && Tile::kBk % kRowsAtOnce == 0);
+  const int chunk = static_cast<int>(threadIdx.x % kChunks);
+  const int n = place.n0 + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < Tile::kBk / kRowsAtOnce; ++i) {
+    const int row = static_cast<int>(threadIdx.x / kChunks) + i * kRowsAtOnce;
+    const int k = index * Tile::kBk + row;
+    const bool inside = k < a.k && n < place.n_end;
+    const __half* const from = a.weight + static_cast<std::int64_t>(k) * a.weight_pitch + n;
+    gemm_detail::copy_chunk(slice + chunk_offset<Tile::kBn * 2>(row, chunk), inside ? from : a.weight, inside);
+  }
+}
+
+/// Four 8x8 matrices of half, each transposed; thread t gives the address of row t % 8 of matrix t / 8.
+__device__ __forceinline__ void load_transposed(std::uint32_t (&registers)[4], const unsigned char* row) {
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+               : "r"(address)
+               : "memory");
+}
+
+template <class Tile>
+using Sums = float[Tile::kFragmentsM][Tile::kFragmentsN][4];
+
+template <class Tile>
+__device__ __forceinline__ void multiply_slice(Sums<Tile>& sums, const unsigned char* a_slice,
+                                               const unsigned char* b_slice) {
+  const int lane = Tile::lane();
+  const int a_row = Tile::warp_m() * Tile::kWarpM + lane % 16;
+  const int b_chunk = Tile::warp_n() * Tile::kWarpN / 8 + lane / 16;
+#pragma unroll
+  for (int step = 0; step < Tile::kStepsK; ++step) {
+    const int k16 = Tile::warp_k() * Tile::kStepsK + step;
+    std::uint32_t a[Tile::kFragmentsM][4];
+    std::uint32_t b[Tile::kFragmentsN / 2][4];  // {b0, b1} of two fragments
+#pragma unroll
+    for (int i = 0; i < Tile::kFragmentsM; ++i) {
+      gemm_detail::load_matrices(a[i], a_slice + chunk_offset<Tile::kBk * 2>(a_row + i * 16, k16 * 2 + lane / 16));
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::kFragmentsN / 2; ++j) {
+      load_transposed(b[j], b_slice + chunk_offset<Tile::kBn * 2>(k16 * 16 + lane % 16, b_chunk + j * 2));
+    }
+#pragma unroll
+    for (int i = 0; i < Tile::kFragmentsM; ++i) {
+#pragma unroll
+      for (int j = 0; j < Tile::kFragmentsN; ++j) {
+        gemm_detail::multiply_add(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+}
+
+/// To (kWarpsK, kBm, kSumPitch) in shared memory.
+template <class Tile>
+__device__ __forceinline__ void store_sums(const Sums<Tile>& sums, float* shared) {
+  const int lane = Tile::lane();
+  const int row = Tile::warp_k() * Tile::kBm + Tile::warp_m() * Tile::kWarpM + lane / 4;
+  float* const to = shared + row * Tile::kSumPitch + Tile::warp_n() * Tile::kWarpN + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < Tile::kFragmentsM; ++i) {
+#pragma unroll
+    for (int j = 0; j < Tile::kFragmentsN; ++j) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        *reinterpret_cast<float2*>(to + (i * 16 + half * 8) * Tile::kSumPitch + j * 8) =
+            make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+      }
+    }
+  }
+}
+
+/// Until all threads of the cluster are here and see each other's writes to shared memory.
+template <int kBlocks>
+__device__ __forceinline__ void sync_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (kBlocks > 1) {
+    sync_cluster();
+    return;
+  }
+#endif
+  __syncthreads();
+}
+
+/// Adds 8 floats that lie at `from` in the shared memory of block `block` of the cluster.
+template <int kBlocks>
+__device__ __forceinline__ void add_from(float (&value)[8], const float* from, [[maybe_unused]] int block) {
+  float4 part[2] = {};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (kBlocks > 1) {
+    std::uint32_t there;
+    const auto here = static_cast<std::uint32_t>(__cvta_generic_to_shared(from));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(block));
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(part[i].x), "=f"(part[i].y), "=f"(part[i].z), "=f"(part[i].w)
+                   : "r"(there + i * 16));
+    }
+  }
+#endif
+  if constexpr (kBlocks == 1) {
+    part[0] = reinterpret_cast<const float4*>(from)[0];
+    part[1] = reinterpret_cast<const float4*>(from)[1];
+  }
+  const float all[8] = {part[0].x, part[0].y, part[0].z, part[0].w, part[1].x, part[1].y, part[1].z, part[1].w};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) value[i] += all[i];
+}
+
+/// A block's share of the tile's outputs, in runs of 8 channels.
+template <class Tile>
+__device__ __forceinline__ void finish_tile(const Arguments& a, const TilePlace& place, const float* sums, int rank) {
+  constexpr int kRowRuns = Tile::kBn / 8;
+  constexpr int kRuns = Tile::kBm * kRowRuns / Tile::kBlocks;
+  constexpr int kRounds = (kRuns + Tile::kThreads - 1) / Tile::kThreads;
+#pragma unroll 2
+  for (int round = 0; round < kRounds; ++round) {
+    const int own = static_cast<int>(threadIdx.x) + round * Tile::kThreads;
+    if (kRuns % Tile::kThreads != 0 && own >= kRuns) break;
+    const int run = rank * kRuns + own;
+    const int row = run / kRowRuns;
+    const int column = run % kRowRuns * 8;
+    if (place.m0 + row >= a.m || place.n0 + column >= place.n_end) continue;
+    float value[8] = {};
+#pragma unroll
+    for (int block = 0; block < Tile::kBlocks; ++block) {
+#pragma unroll
+      for (int warp = 0; warp < Tile::kWarpsK; ++warp) {
+        add_from<Tile::kBlocks>(value, sums + (warp * Tile::kBm + row) * Tile::kSumPitch + column, block);
+      }
+    }
+    finish_run<8>(a, place.m0 + row, place.n0 + column, place.n_end, value);
+  }
+}
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(const __grid_constant__ Arguments a) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int rank = static_cast<int>(blockIdx.x) % Tile::kBlocks;
+  const TilePlace place = place_of<Tile::kBm, Tile::kBn>(a, static_cast<int>(blockIdx.x) / Tile::kBlocks);
+  const int first = rank * a.slices / Tile::kBlocks;
+  const int steps = (rank + 1) * a.slices / Tile::kBlocks - first;
+
+  // Weights do not depend on the predecessor.
+  for (int s = 0; s < Tile::kStages - 1 && s < steps; ++s) {
+    copy_weights<Tile>(a, place, shared + s * Tile::kStageBytes + Tile::kABytes, first + s);
+  }
+  const Gather<Tile> gather(a, place);
+  wait_for_predecessor();
+#pragma unroll
+  for (int s = 0; s < Tile::kStages - 1; ++s) {
+    if (s < steps) gather.copy(a, shared + s * Tile::kStageBytes, first + s);
+    gemm_detail::close_group();
+  }
+
+  Sums<Tile> sums = {};
+  int slot = 0;
+  for (int step = 0; step < steps; ++step) {
+    gemm_detail::wait_groups<Tile::kStages - 2>();
+    __syncthreads();  // this step's slot is full for all, and the preceding step's slot is free
+    const int next = step + Tile::kStages - 1;
+    if (next < steps) {
+      unsigned char* const free = shared + (slot == 0 ? Tile::kStages - 1 : slot - 1) * Tile::kStageBytes;
+      gather.copy(a, free, first + next);
+      copy_weights<Tile>(a, place, free + Tile::kABytes, first + next);
+    }
+    gemm_detail::close_group();
+    const unsigned char* const slice = shared + slot * Tile::kStageBytes;
+    multiply_slice<Tile>(sums, slice, slice + Tile::kABytes);
+    slot = slot + 1 == Tile::kStages ? 0 : slot + 1;
+  }
+
+  gemm_detail::wait_groups<0>();
+  __syncthreads();  // the ring is free
+  float* const tile_sums = reinterpret_cast<float*>(shared);
+  store_sums<Tile>(sums, tile_sums);
+  sync_blocks<Tile::kBlocks>();
+  finish_tile<Tile>(a, place, tile_sums, rank);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (Tile::kBlocks > 1) end_cluster();  // others may still read this block's sums
+#endif
+}
+
+}  // namespace mobicuda::kernels::conv_gemm

@@ -1,0 +1,208 @@
+// Depthwise convolution, NHWC: variants, limits, packing, launch.
+// Direct: direct.cuh. Strips: strip.cuh.
+// No shared memory. Items (threads) of a launch stay below 2^31; a larger batch takes several launches.
+
+#include "kernels/depthwise_conv/depthwise_conv.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <cuda_fp16.h>
+
+#include "kernels/common/variant_table.h"
+#include "kernels/depthwise_conv/direct.cuh"
+#include "kernels/depthwise_conv/strip.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using depthwise::Arguments;
+using depthwise::Strip;
+using Variant = DepthwiseConvVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+// A GPU of this generation has about as many multiprocessors: below it, smaller blocks reach more of them.
+constexpr std::int64_t kFewBlocks = 132;
+
+/// Whether coordinates, rounded up to whole strips, and elements of one picture are ints.
+bool fits_int(const DepthwiseConvParams& p) {
+  constexpr std::int64_t kMaxCoordinate = kMaxInt / 2;
+  const std::int64_t bottom = std::int64_t{p.out_h} * p.stride_h + std::int64_t{p.kernel_h} * p.dilation_h;
+  const std::int64_t right = std::int64_t{p.out_w} * p.stride_w + std::int64_t{p.kernel_w} * p.dilation_w;
+  return bottom <= kMaxCoordinate && right <= kMaxCoordinate && std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.c &&
+         std::int64_t{p.h} * p.w <= kMaxItems / p.c;
+}
+
+Arguments arguments(const DepthwiseConvParams& p) {
+  Arguments a{};
+  a.h = p.h;
+  a.w = p.w;
+  a.c = p.c;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.kernel_h = p.kernel_h;
+  a.kernel_w = p.kernel_w;
+  a.stride_h = p.stride_h;
+  a.stride_w = p.stride_w;
+  a.dilation_h = p.dilation_h;
+  a.dilation_w = p.dilation_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.activation = p.activation;
+  return a;
+}
+
+struct Buffers {
+  const void* x;
+  const void* packed;
+  const float* bias;
+  void* y;
+};
+
+template <class T, class Kernel>
+cudaError_t launch_kernel(Kernel* kernel, int threads, const DepthwiseConvParams& p, const DepthwiseConvTile& t,
+                          const Buffers& buffers, const Launch& where) {
+  Arguments a = arguments(p);
+  const std::int64_t x_picture = std::int64_t{p.h} * p.w * p.c;
+  const std::int64_t y_picture = std::int64_t{p.out_h} * p.out_w * p.c;
+  const auto launch_chunk = [&](const ItemGrid& items, std::int64_t first) {
+    a.grid = items;
+    const bool few = items.items <= kFewBlocks * threads;
+    const auto block = static_cast<unsigned>(few ? threads / 2 : threads);
+    const dim3 grid((items.items + block - 1) / block);
+    return launch(kernel, grid, dim3(block), 0, where, a, static_cast<const T*>(buffers.x) + first * x_picture,
+                  static_cast<const T*>(buffers.packed), buffers.bias, static_cast<T*>(buffers.y) + first * y_picture);
+  };
+  return for_each_chunk(p.n, ceil_div(p.out_h, t.rows), ceil_div(p.out_w, t.columns), ceil_div(p.c, t.channels),
+                        launch_chunk);
+}
+
+template <class S>
+constexpr DepthwiseConvTile tile_of(Elem elem) {
+  return {S::kRows, S::kColumns, S::kVectorBytes / static_cast<int>(size_of(elem))};
+}
+
+template <class T>
+cudaError_t launch_direct(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  return launch_kernel<T>(depthwise::direct_kernel<T>, kMaxItemThreads, p, {}, buffers, where);
+}
+
+template <class T, class S>
+cudaError_t launch_strip(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where) {
+  const auto kernel = p.stride_h == 1 ? depthwise::strip_kernel<T, S, 1> : depthwise::strip_kernel<T, S, 2>;
+  return launch_kernel<T>(kernel, depthwise::kStripMaxThreads, p, tile_of<S>(p.elem), buffers, where);
+}
+
+using LaunchFunction = cudaError_t (*)(const DepthwiseConvParams& p, const Buffers& buffers, const Launch& where);
+
+struct Entry {
+  Variant variant;
+  std::string_view name;
+  int window;                          ///< height and width, 0 where any will do
+  DepthwiseConvTile tile[kElemCount];  ///< by Elem
+  LaunchFunction launch[kElemCount];
+};
+
+template <class S>
+constexpr Entry strip(Variant variant, std::string_view name) {
+  Entry entry{variant,
+              name,
+              S::kWindow,
+              {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), {}},
+              {launch_strip<float, S>, launch_strip<__half, S>, nullptr}};
+  if constexpr (S::kVectorBytes == 16) {  // of double, two channels at least
+    entry.tile[static_cast<std::size_t>(Elem::F64)] = tile_of<S>(Elem::F64);
+    entry.launch[static_cast<std::size_t>(Elem::F64)] = launch_strip<double, S>;
+  }
+  return entry;
+}
+
+// Strips of one or two rows load all or nearly all their input at once: they exist for the shortest time to a result.
+// clang-format off
+constexpr Entry kEntries[] = {
+    {Variant::Direct, "direct", 0, {}, {launch_direct<float>, launch_direct<__half>, launch_direct<double>}},
+    //    window rows columns bytes rows ahead blocks
+    strip<Strip<3, 1, 1,  8, 3, 4>>(Variant::Strip1x1B8, "strip3x3_1x1_b8"),
+    strip<Strip<3, 1, 1, 16, 3, 4>>(Variant::Strip1x1B16, "strip3x3_1x1_b16"),
+    strip<Strip<3, 2, 2,  8, 3, 4>>(Variant::Strip2x2B8, "strip3x3_2x2_b8"),
+    strip<Strip<3, 2, 2, 16, 3, 2>>(Variant::Strip2x2B16, "strip3x3_2x2_b16"),
+    strip<Strip<3, 4, 2, 16, 1, 3>>(Variant::Strip4x2B16, "strip3x3_4x2_b16"),
+    strip<Strip<3, 4, 4,  8, 1, 3>>(Variant::Strip4x4B8, "strip3x3_4x4_b8"),
+    strip<Strip<3, 7, 1, 16, 1, 3>>(Variant::Strip7x1B16, "strip3x3_7x1_b16"),
+    strip<Strip<3, 7, 2,  8, 3, 4>>(Variant::Strip7x2B8, "strip3x3_7x2_b8"),
+    strip<Strip<3, 7, 2, 16, 1, 2>>(Variant::Strip7x2B16, "strip3x3_7x2_b16"),
+    strip<Strip<5, 1, 1,  8, 5, 4>>(Variant::Window5Strip1x1B8, "strip5x5_1x1_b8"),
+    strip<Strip<5, 2, 2,  8, 2, 3>>(Variant::Window5Strip2x2B8, "strip5x5_2x2_b8"),
+    strip<Strip<5, 2, 2, 16, 1, 2>>(Variant::Window5Strip2x2B16, "strip5x5_2x2_b16"),
+    strip<Strip<5, 4, 2,  8, 1, 3>>(Variant::Window5Strip4x2B8, "strip5x5_4x2_b8"),
+    strip<Strip<5, 4, 2, 16, 1, 2>>(Variant::Window5Strip4x2B16, "strip5x5_4x2_b16"),
+    strip<Strip<5, 4, 4,  8, 1, 2>>(Variant::Window5Strip4x4B8, "strip5x5_4x4_b8"),
+    strip<Strip<5, 7, 2,  8, 1, 3>>(Variant::Window5Strip7x2B8, "strip5x5_7x2_b8"),
+    strip<Strip<5, 7, 4,  8, 1, 2>>(Variant::Window5Strip7x4B8, "strip5x5_7x4_b8"),
+};
+// clang-format on
+
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
+
+const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
+
+}  // namespace
+
+std::span<const DepthwiseConvVariant> depthwise_conv_variants() { return kVariants; }
+
+std::string_view name(DepthwiseConvVariant variant) { return entry_of(variant).name; }
+
+DepthwiseConvTile tile(DepthwiseConvVariant variant, Elem elem) {
+  return entry_of(variant).tile[static_cast<std::size_t>(elem)];
+}
+
+bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int compute_capability) {
+  constexpr int kOldest = 75;
+  const bool positive = p.h > 0 && p.w > 0 && p.c > 0 && p.out_h > 0 && p.out_w > 0 && p.kernel_h > 0 &&
+                        p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0;
+  if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
+    return false;
+  }
+  if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
+  if (entry_of(variant).launch[static_cast<std::size_t>(p.elem)] == nullptr) return false;
+  const int window = entry_of(variant).window;
+  if (window == 0) return true;
+  const auto pixel_bytes = static_cast<std::int64_t>(size_of(p.elem)) * p.c;
+  if (std::max(std::int64_t{p.h} * p.w, std::int64_t{p.out_h} * p.out_w) > kMaxInt / pixel_bytes) return false;
+  return p.kernel_h == window && p.kernel_w == window && p.dilation_h == 1 && p.dilation_w == 1 &&
+         p.stride_h == p.stride_w && p.stride_h <= 2 && p.c % tile(variant, p.elem).channels == 0;
+}
+
+std::size_t depthwise_conv_packed_bytes(Elem elem, int c, int kernel_h, int kernel_w) {
+  return size_of(elem) * static_cast<std::size_t>(c) * static_cast<std::size_t>(kernel_h) *
+         static_cast<std::size_t>(kernel_w);
+}
+
+void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const float* weight, void* packed) {
+  const auto channels = static_cast<std::size_t>(c);
+  const auto taps = static_cast<std::size_t>(kernel_h) * static_cast<std::size_t>(kernel_w);
+  for (std::size_t tap = 0; tap < taps; ++tap) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      const float value = weight[channel * taps + tap];
+      const std::size_t at = tap * channels + channel;
+      if (elem == Elem::F32) {
+        static_cast<float*>(packed)[at] = value;
+      } else if (elem == Elem::F64) {
+        static_cast<double*>(packed)[at] = value;
+      } else {
+        static_cast<__half*>(packed)[at] = __float2half_rn(value);
+      }
+    }
+  }
+}
+
+cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const void* x,
+                           const void* packed, const float* bias, void* y, const Launch& where) {
+  constexpr int kAnyGpu = std::numeric_limits<int>::max();
+  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
+  return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](params, buffers, where);
+}
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,224 @@
+// Pointwise expansion and 3x3 depthwise convolution in one launch: variants, limits, launch.
+// Kernel: mma.cuh.
+// Offsets within a picture are 32 bits of bytes; a launch takes any number of pictures.
+
+#include "kernels/expand_depthwise/expand_depthwise.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+#include "kernels/common/resident_blocks.h"
+#include "kernels/common/variant_table.h"
+#include "kernels/expand_depthwise/mma.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using expand_depthwise_detail::Arguments;
+using expand_depthwise_detail::Config;
+using expand_depthwise_detail::kBlockK;
+using expand_depthwise_detail::kMostBlocksK;
+using expand_depthwise_detail::kVector;
+using Variant = ExpandDepthwiseVariant;
+
+constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
+constexpr int kStripRows = 7;
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kSharedLimit = 99 * 1024;  // of the GPUs that have least
+
+/// A variant's tile; `rows` are those of a depthwise thread.
+struct Shape {
+  int slice, rows, bands;
+};
+
+struct Entry {
+  Variant variant;
+  std::string_view name;
+  Shape shape;
+};
+
+constexpr Entry kEntries[] = {
+    {Variant::Slice8Bands1, "slice8_bands1", {8, 1, 1}},
+    {Variant::Slice8Bands2, "slice8_bands2", {8, 1, 2}},
+    {Variant::Slice8Bands4, "slice8_bands4", {8, 1, 4}},
+    {Variant::Slice16Bands1, "slice16_bands1", {16, 1, 1}},
+    {Variant::Slice16Bands2, "slice16_bands2", {16, 1, 2}},
+    {Variant::Slice16Bands4, "slice16_bands4", {16, 1, 4}},
+    {Variant::Slice16Bands8, "slice16_bands8", {16, 1, 8}},
+    {Variant::Slice16Bands16, "slice16_bands16", {16, 1, 16}},
+    {Variant::Slice32Bands1, "slice32_bands1", {32, 1, 1}},
+    {Variant::Slice32Bands2, "slice32_bands2", {32, 1, 2}},
+    {Variant::Slice32Bands4, "slice32_bands4", {32, 1, 4}},
+    {Variant::Slice32Bands8, "slice32_bands8", {32, 1, 8}},
+    {Variant::Slice32Strip7Bands1, "slice32_strip7_bands1", {32, kStripRows, 1}},
+    {Variant::Slice32Strip7Bands2, "slice32_strip7_bands2", {32, kStripRows, 2}},
+    {Variant::Slice32Strip7Bands4, "slice32_strip7_bands4", {32, kStripRows, 4}},
+};
+
+constexpr auto kVariants = variants_of(kEntries);
+static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
+
+const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
+
+int band_rows(const ExpandDepthwiseParams& p, const Shape& shape) { return ceil_div(p.out_h, shape.bands); }
+
+// Of a hidden tile: whole strips, and the rows and columns that their windows reach.
+std::int64_t tile_rows(const ExpandDepthwiseParams& p, const Shape& shape) {
+  return std::int64_t{round_up(band_rows(p, shape), shape.rows) - 1} * p.stride + 3;
+}
+std::int64_t tile_columns(const ExpandDepthwiseParams& p) { return std::int64_t{p.out_w - 1} * p.stride + 3; }
+
+int blocks_k(int c_in) {
+  const int blocks = ceil_div(c_in, kBlockK);
+  return blocks == 4 ? kMostBlocksK : blocks;
+}
+
+std::int64_t shared_bytes(const ExpandDepthwiseParams& p, const Shape& shape, int buffers) {
+  using Slice = Config<8, 1, 1>;
+  const int slices = shape.slice / Slice::kSlice;
+  const int constant_bytes =
+      slices * (Slice::kExpandBytes * blocks_k(p.c_in) + Slice::kDepthwiseBytes + 2 * Slice::kBiasBytes);
+  return constant_bytes + buffers * tile_rows(p, shape) * tile_columns(p) * shape.slice * 2;
+}
+
+Arguments arguments(const ExpandDepthwiseParams& p, const Shape& shape) {
+  Arguments a{};
+  a.n = p.n;
+  a.h = p.h;
+  a.w = p.w;
+  a.c_in = p.c_in;
+  a.c = p.c;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.stride = p.stride;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.band_rows = band_rows(p, shape);
+  a.tile_rows = static_cast<int>(tile_rows(p, shape));
+  a.tile_columns = static_cast<int>(tile_columns(p));
+  a.columns = std::clamp(a.tile_columns - p.pad_left, 0, p.w);
+  a.by_columns = FastDivision(static_cast<std::uint32_t>(std::max(a.columns, 1)));
+  a.by_out_w = FastDivision(static_cast<std::uint32_t>(p.out_w));
+  a.expand_clip = p.expand_clip;
+  a.depthwise_clip = p.depthwise_clip;
+  return a;
+}
+
+struct Buffers {
+  const void* x;
+  const void* expand;
+  const float* expand_bias;
+  const void* depthwise;
+  const float* depthwise_bias;
+  void* y;
+};
+
+/// Enough warps for all pixels at once, or for all strips, as far as a block may have them.
+template <class C>
+int threads_of(const Arguments& a) {
+  const std::int64_t fragments = ceil_div(std::int64_t{a.tile_rows} * a.columns, std::int64_t{16});
+  const std::int64_t strips = std::int64_t{ceil_div(a.band_rows, C::kRows)} * a.out_w * C::kVectors;
+  const std::int64_t warps = std::max({fragments, ceil_div(strips, std::int64_t{32}), std::int64_t{1}});
+  constexpr std::int64_t kMost = expand_depthwise_detail::kMaxThreads / 32;
+  const std::int64_t rounds = ceil_div(warps, kMost);
+  return static_cast<int>(ceil_div(warps, rounds)) * 32;
+}
+
+template <class C>
+cudaError_t launch_config(const ExpandDepthwiseParams& p, const Shape& shape, const Buffers& buffers,
+                          const Launch& where) {
+  const auto kernel = expand_depthwise_detail::expand_depthwise_kernel<C>;
+  Arguments a = arguments(p, shape);
+  const int threads = threads_of<C>(a);
+  const auto bytes = static_cast<std::size_t>(shared_bytes(p, shape, 2));
+  int resident = 0;
+  const cudaError_t status = resident_blocks(kernel, threads, bytes, static_cast<std::size_t>(kSharedLimit), resident);
+  if (status != cudaSuccess) return status;
+
+  const int slices = p.c / C::kSlice;
+  const int bands = ceil_div(p.out_h, a.band_rows);
+  const std::int64_t most = std::clamp<std::int64_t>(resident / (std::int64_t{slices} * bands), 1, kMaxGridYz);
+  const int rounds = static_cast<int>(ceil_div(std::int64_t{p.n}, most));
+  const int groups = ceil_div(p.n, rounds);
+  a.buffers = rounds > 1 ? 2 : 1;
+  const dim3 grid(static_cast<unsigned>(slices), static_cast<unsigned>(bands), static_cast<unsigned>(groups));
+  return launch(kernel, grid, dim3(static_cast<unsigned>(threads)),
+                static_cast<std::size_t>(shared_bytes(p, shape, a.buffers)), where, a,
+                static_cast<const __half*>(buffers.x), static_cast<const __half*>(buffers.expand), buffers.expand_bias,
+                static_cast<const __half*>(buffers.depthwise), buffers.depthwise_bias, static_cast<__half*>(buffers.y));
+}
+
+template <int kSlice, int kRows>
+cudaError_t launch_shape(const ExpandDepthwiseParams& p, const Shape& shape, const Buffers& buffers,
+                         const Launch& where) {
+  switch (blocks_k(p.c_in)) {
+    case 1:
+      return launch_config<Config<kSlice, kRows, 1>>(p, shape, buffers, where);
+    case 2:
+      return launch_config<Config<kSlice, kRows, 2>>(p, shape, buffers, where);
+    case 3:
+      return launch_config<Config<kSlice, kRows, 3>>(p, shape, buffers, where);
+    default:
+      return launch_config<Config<kSlice, kRows, kMostBlocksK>>(p, shape, buffers, where);
+  }
+}
+
+}  // namespace
+
+std::span<const ExpandDepthwiseVariant> expand_depthwise_variants() { return kVariants; }
+
+std::string_view name(ExpandDepthwiseVariant variant) { return entry_of(variant).name; }
+
+ExpandDepthwiseTile tile(ExpandDepthwiseVariant variant) {
+  const Shape& shape = entry_of(variant).shape;
+  return {shape.slice, shape.bands};
+}
+
+bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, int compute_capability) {
+  if (static_cast<std::size_t>(variant) >= kVariants.size() || compute_capability < kOldest) return false;
+  if (p.elem != Elem::F16 || p.n < 0 || p.h < 1 || p.w < 1 || p.c_in < 1 || p.c < 1 || p.out_h < 1 || p.out_w < 1) {
+    return false;
+  }
+  const Shape& shape = entry_of(variant).shape;
+  if (p.c_in % 8 != 0 || p.c_in > kMostBlocksK * kBlockK || p.c % shape.slice != 0) return false;
+  if (p.stride != 1 && (p.stride != 2 || shape.rows > 1)) return false;
+  // Where a window begins is an int, and so are the bytes of a picture.
+  constexpr std::int64_t kLargest = 1 << 29;
+  if (p.h > kLargest || p.w > kLargest || p.out_h > kLargest / 2 || p.out_w > kLargest / 2) return false;
+  if (p.pad_top < 0 || p.pad_top > kLargest || p.pad_left < 0 || p.pad_left > kLargest) return false;
+  if (std::int64_t{p.h} * p.w > kMaxInt / 2 / p.c_in || std::int64_t{p.out_h} * p.out_w > kMaxInt / 2 / p.c) {
+    return false;
+  }
+  if (std::int64_t{p.out_h} > std::int64_t{kSharedLimit} * shape.bands) return false;
+  return shared_bytes(p, shape, 2) <= kSharedLimit;
+}
+
+cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const void* x,
+                             const void* packed_expand, const float* expand_bias, const void* packed_depthwise,
+                             const float* depthwise_bias, void* y, const Launch& where) {
+  constexpr int kAnyGpu = std::numeric_limits<int>::max();
+  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  if ((params.expand_bias && expand_bias == nullptr) || (params.depthwise_bias && depthwise_bias == nullptr)) {
+    return cudaErrorInvalidValue;
+  }
+  if (params.n == 0) return cudaSuccess;
+  const Buffers buffers{x,
+                        packed_expand,
+                        params.expand_bias ? expand_bias : nullptr,
+                        packed_depthwise,
+                        params.depthwise_bias ? depthwise_bias : nullptr,
+                        y};
+  const Shape& shape = entry_of(variant).shape;
+  switch (shape.slice) {
+    case 8:
+      return launch_shape<8, 1>(params, shape, buffers, where);
+    case 16:
+      return launch_shape<16, 1>(params, shape, buffers, where);
+    default:
+      return shape.rows == 1 ? launch_shape<32, 1>(params, shape, buffers, where)
+                             : launch_shape<32, kStripRows>(params, shape, buffers, where);
+  }
+}
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,300 @@
+// A block -> a slice of hidden channels, a band of output rows, every gridDim.z-th picture. A warp expands 16 pixels at
+// a time on tensor cores, straight from global memory into registers: k is dealt to the instruction's k so that each
+// thread's operands are 16 neighbouring bytes of a pixel (and of a weight row). Channels are dealt out likewise, so
+// that a thread's results of a pixel are neighbours. They meet in shared memory as (tile row, tile column, channel),
+// with zeros where the depthwise window leaves the picture; a thread then convolves 4 channels of a strip of kRows
+// rows. Two such tiles in turn, where a block has several pictures, need one barrier a picture. Shared memory: expand
+// weights | depthwise weights | biases | hidden tile(s); see shared_bytes().
+#pragma once
+
+#include "kernels/common/conv_vector.cuh"
+#include "kernels/common/direct_operands.cuh"
+#include "kernels/common/fast_division.cuh"
+
+namespace mobicuda::kernels::expand_depthwise_detail {
+
+inline constexpr int kBlockK = kDirectBlockK;
+inline constexpr int kVector = 4;  // channels of a depthwise thread
+inline constexpr int kTaps = 9;
+inline constexpr int kMostBlocksK = 5;  // of kBlockK in c_in; 4 of them take the code of 5
+inline constexpr int kMaxThreads = 256;
+inline constexpr int kMinBlocks = 2;  // per multiprocessor: the next kernel's first blocks fit beside this one's
+
+struct Arguments {
+  int n, h, w, c_in, c, out_h, out_w;
+  int stride, pad_top, pad_left;
+  int band_rows;  ///< output rows of a block
+  int columns;    ///< of the tile's columns, those inside the picture
+  int tile_rows;  ///< of hidden, with what lies outside
+  int tile_columns;
+  int buffers;  ///< hidden tiles: 1 or 2
+  FastDivision by_columns;
+  FastDivision by_out_w;
+  Clip expand_clip, depthwise_clip;
+};
+
+/// kSlice: channels of a block. kRows: output rows of a depthwise thread; more than 1 for stride 1 only.
+/// kBlocksK: blocks of kBlockK that c_in has.
+template <int kSlice_, int kRows_, int kBlocksK_>
+struct Config {
+  static constexpr int kSlice = kSlice_;
+  static constexpr int kRows = kRows_;
+  static constexpr int kBlocksK = kBlocksK_;
+  static constexpr int kGroups = kSlice / 8;           ///< of 8 channels, the instruction's n
+  static constexpr int kRun = 2 * kGroups;             ///< neighbouring channels that a thread has of a pixel
+  static constexpr int kChains = kGroups < 4 ? 2 : 1;  ///< independent sums, where there are few
+  static constexpr int kVectors = kSlice / kVector;
+  // Bytes of the parts of shared memory.
+  static constexpr int kExpandBytes = kGroups * kBlocksK * 32 * 16;
+  static constexpr int kDepthwiseBytes = kTaps * kSlice * 2;
+  static constexpr int kBiasBytes = kSlice * 4;
+  static constexpr int kConstantBytes = kExpandBytes + kDepthwiseBytes + 2 * kBiasBytes;
+};
+
+template <class C>
+constexpr std::int64_t shared_bytes(std::int64_t tile_rows, std::int64_t tile_columns, int buffers) {
+  return C::kConstantBytes + buffers * tile_rows * tile_columns * C::kSlice * 2;
+}
+
+/// Starts to copy the block's weights and biases.
+template <class C>
+__device__ __forceinline__ void copy_constants(unsigned char* shared, const Arguments& a, const __half* expand,
+                                               const float* expand_bias, const __half* depthwise,
+                                               const float* depthwise_bias, int c0) {
+  using gemm_detail::copy_chunk;
+  const int threads = static_cast<int>(blockDim.x);
+  const int thread = static_cast<int>(threadIdx.x);
+  copy_weight_chunks<C::kGroups>(shared, expand, a.c_in, C::kBlocksK, c0);
+  shared += C::kExpandBytes;
+  constexpr int kChunks = C::kSlice / 8;
+  for (int i = thread; i < kTaps * kChunks; i += threads) {
+    copy_chunk(shared + i * 16, depthwise + static_cast<std::size_t>(i / kChunks) * a.c + c0 + i % kChunks * 8, true);
+  }
+  shared += C::kDepthwiseBytes;
+  constexpr int kBiasChunks = C::kSlice / 4;
+  for (int i = thread; i < 2 * kBiasChunks; i += threads) {
+    const float* const bias = i < kBiasChunks ? expand_bias : depthwise_bias;
+    const void* const from = bias != nullptr ? static_cast<const void*>(bias + c0 + i % kBiasChunks * 4) : expand;
+    copy_chunk(shared + i * 16, from, bias != nullptr);
+  }
+}
+
+/// kCount halves, a power of two of them, in one access.
+template <int kCount>
+__device__ __forceinline__ void store_halves(__half* to, const float (&values)[kCount]) {
+  if constexpr (kCount == 2) {
+    *reinterpret_cast<__half2*>(to) = __floats2half2_rn(values[0], values[1]);
+  } else {
+    using Vector = Words<2 * kCount>;
+    *reinterpret_cast<Vector*>(to) = pack<__half, Vector>(values);
+  }
+}
+
+/// 16 pixels of x, as the threads of a warp hold them.
+template <int kBlocksK>
+struct Pixels {
+  uint4 x[2][kBlocksK];  // (pixel lane / 4 and + 8, block of k)
+};
+
+/// Where this thread's two pixels of a fragment lie. Pixels beyond the last are the last one, and stored nowhere.
+struct Place {
+  unsigned from[2];  ///< byte offset within the picture
+  int to[2];         ///< element offset within the hidden tile
+  bool inside[2];
+};
+
+template <class C>
+__device__ __forceinline__ Place place_of(const Arguments& a, int fragment, int pixels, int first_row, int tile_row) {
+  Place place;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int pixel = fragment * 16 + static_cast<int>(threadIdx.x % 32 / 4) + i * 8;
+    std::uint32_t column = 0;
+    const int row = static_cast<int>(a.by_columns.divide(static_cast<unsigned>(min(pixel, pixels - 1)), column));
+    place.inside[i] = pixel < pixels;
+    place.from[i] =
+        static_cast<unsigned>((first_row + row) * a.w + static_cast<int>(column)) * static_cast<unsigned>(a.c_in * 2) +
+        threadIdx.x % 4 * 16;
+    place.to[i] = ((tile_row + row) * a.tile_columns + static_cast<int>(column) + a.pad_left) * C::kSlice +
+                  static_cast<int>(threadIdx.x % 4) * C::kRun;
+  }
+  return place;
+}
+
+/// Blocks from kBlock on. Only the last ones may lie beyond c_in, where zeros must meet the weights' zeros.
+template <int kBlock, int kBlocksK>
+__device__ __forceinline__ void load_blocks(const char* const (&from)[2], int channels, Pixels<kBlocksK>& pixels) {
+  constexpr int kOffset = kBlock * kBlockK * 2;
+  constexpr int kWhole = kBlocksK == kMostBlocksK ? kMostBlocksK - 2 : kBlocksK - 1;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if constexpr (kBlock < kWhole) {
+      load_chunk<kOffset>(from[i], pixels.x[i][kBlock]);
+    } else {
+      load_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kBlockK < channels), pixels.x[i][kBlock]);
+    }
+  }
+  if constexpr (kBlock + 1 < kBlocksK) load_blocks<kBlock + 1>(from, channels, pixels);
+}
+
+template <int kBlocksK>
+__device__ __forceinline__ void load_pixels(const Arguments& a, const char* const (&from)[2],
+                                            Pixels<kBlocksK>& pixels) {
+  load_blocks<0>(from, a.c_in - static_cast<int>(threadIdx.x % 4) * 8, pixels);
+}
+
+/// Expands 16 pixels into the hidden tile. `weights` and `bias` are in shared memory.
+template <class C>
+__device__ __forceinline__ void expand_pixels(const Arguments& a, const Pixels<C::kBlocksK>& pixels, const Place& place,
+                                              const uint4* weights, const float* bias, __half* hidden) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  float sum[C::kChains][C::kGroups][4] = {};
+#pragma unroll
+  for (int block = 0; block < C::kBlocksK; ++block) {
+    multiply_add_block(sum, pixels.x[0][block], pixels.x[1][block], weights + block * 32 + lane, C::kBlocksK * 32);
+  }
+  bias += lane % 4 * C::kRun;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float values[C::kRun];
+#pragma unroll
+    for (int e = 0; e < C::kRun; ++e) {
+      values[e] = sum[0][e / 2][2 * i + e % 2];
+      if constexpr (C::kChains == 2) values[e] += sum[1][e / 2][2 * i + e % 2];
+      values[e] = apply(a.expand_clip, values[e] + bias[e]);
+    }
+    if (place.inside[i]) store_halves(hidden + place.to[i], values);
+  }
+}
+
+/// 4 halves in shared memory.
+__device__ __forceinline__ void load_halves(const __half* from, float (&values)[kVector]) {
+  const uint2 words = *reinterpret_cast<const uint2*>(from);
+  unpack<__half>(words, values);
+}
+
+/// 4 channels of up to kRows output rows of one column. `tile` is the window's first element, `row_elems` a tile row.
+/// `weights` is (tap, 4).
+template <class C>
+__device__ __forceinline__ void convolve_strip(const Arguments& a, const __half* tile, int row_elems,
+                                               const float (&weights)[kTaps][kVector], const float (&bias)[kVector],
+                                               int rows, char* to, unsigned out_row_bytes) {
+  float sums[C::kRows][kVector];
+#pragma unroll
+  for (int row = 0; row < C::kRows; ++row) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) sums[row][v] = bias[v];
+  }
+#pragma unroll
+  for (int iy = 0; iy < C::kRows + 2; ++iy) {
+#pragma unroll
+    for (int kx = 0; kx < 3; ++kx) {
+      float values[kVector];
+      load_halves(tile + iy * row_elems + kx * C::kSlice, values);
+#pragma unroll
+      for (int ky = 0; ky < 3; ++ky) {
+        const int row = iy - ky;
+        if (row < 0 || row >= C::kRows) continue;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) sums[row][v] = fmaf(values[v], weights[ky * 3 + kx][v], sums[row][v]);
+      }
+    }
+    const int done = iy - 2;
+    if (done < 0 || done >= rows) continue;
+    float values[kVector];
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) values[v] = apply(a.depthwise_clip, sums[done][v]);
+    *reinterpret_cast<uint2*>(to + done * out_row_bytes) = pack<__half, uint2>(values);
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
+    expand_depthwise_kernel(const Arguments a, const __half* x, const __half* expand, const float* expand_bias,
+                            const __half* depthwise, const float* depthwise_bias, __half* y) {
+  extern __shared__ __align__(128) unsigned char shared[];
+
+  const int c0 = static_cast<int>(blockIdx.x) * C::kSlice;
+  const int oy0 = static_cast<int>(blockIdx.y) * a.band_rows;
+  const int band_rows = min(a.band_rows, a.out_h - oy0);
+  const int top = oy0 * a.stride - a.pad_top;  // of the tile, within the picture
+  const int first_row = max(top, 0);
+  const int end_row = min(top + (band_rows - 1) * a.stride + 3, a.h);
+  const int pixels = max(end_row - first_row, 0) * a.columns;
+  const int fragments = (pixels + 15) / 16;
+  const int warps = static_cast<int>(blockDim.x / 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  const Place place = place_of<C>(a, warp, pixels, first_row, first_row - top);
+
+  const int vector = static_cast<int>(threadIdx.x) % C::kVectors;
+  const int strips = (band_rows + C::kRows - 1) / C::kRows * a.out_w;
+  const int strip_step = static_cast<int>(blockDim.x) / C::kVectors;
+  const unsigned out_row_bytes = static_cast<unsigned>(a.out_w * a.c) * 2U;
+  const int row_elems = a.tile_columns * C::kSlice;
+  const std::size_t picture_bytes = static_cast<std::size_t>(a.h) * a.w * a.c_in * 2;
+  const std::size_t out_picture_bytes = static_cast<std::size_t>(a.out_h) * a.out_w * a.c * 2;
+  int n = static_cast<int>(blockIdx.z);
+  const int picture_step = static_cast<int>(gridDim.z);
+  const char* picture = reinterpret_cast<const char*>(x) + n * picture_bytes;
+  char* out = reinterpret_cast<char*>(y) + n * out_picture_bytes + static_cast<std::size_t>(c0 + vector * kVector) * 2;
+  const char* from[2] = {picture + place.from[0], picture + place.from[1]};
+  settle(from[0]);
+  settle(from[1]);
+  copy_constants<C>(shared, a, expand, expand_bias, depthwise, depthwise_bias, c0);
+  gemm_detail::close_group();
+  const auto* const expand_weights = reinterpret_cast<const uint4*>(shared);
+  const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes);
+  const auto* const biases = reinterpret_cast<const float*>(shared + C::kExpandBytes + C::kDepthwiseBytes);
+  __half* hidden = reinterpret_cast<__half*>(shared + C::kConstantBytes);
+  const int tile_elems = a.tile_rows * a.tile_columns * C::kSlice;
+  for (int i = static_cast<int>(threadIdx.x) * 8; i < a.buffers * tile_elems; i += static_cast<int>(blockDim.x) * 8) {
+    *reinterpret_cast<uint4*>(hidden + i) = uint4{0, 0, 0, 0};
+  }
+  wait_for_predecessor();
+
+  Pixels<C::kBlocksK> ahead{};  // the warp's first pixels of a picture
+  if (warp < fragments) load_pixels(a, from, ahead);
+
+  gemm_detail::wait_groups<0>();
+  __syncthreads();
+  float weights[kTaps][kVector];
+#pragma unroll
+  for (int tap = 0; tap < kTaps; ++tap) {
+    load_halves(depthwise_weights + tap * C::kSlice + vector * kVector, weights[tap]);
+  }
+  const auto depthwise_offset = load<kVector>(biases + C::kSlice + vector * kVector);
+
+  int buffer_step = a.buffers > 1 ? tile_elems : 0;
+  for (;;) {
+    Place at = place;
+    for (int fragment = warp; fragment < fragments; fragment += warps) {
+      if (fragment != warp) {
+        at = place_of<C>(a, fragment, pixels, first_row, first_row - top);
+        const char* const other[2] = {picture + at.from[0], picture + at.from[1]};
+        load_pixels(a, other, ahead);
+      }
+      expand_pixels<C>(a, ahead, at, expand_weights, biases, hidden);
+    }
+    n += picture_step;
+    picture += picture_step * picture_bytes;
+    from[0] += picture_step * picture_bytes;
+    from[1] += picture_step * picture_bytes;
+    if (n < a.n && warp < fragments) load_pixels(a, from, ahead);
+    __syncthreads();
+
+    for (int strip = static_cast<int>(threadIdx.x) / C::kVectors; strip < strips; strip += strip_step) {
+      std::uint32_t ox = 0;
+      const int row = static_cast<int>(a.by_out_w.divide(static_cast<unsigned>(strip), ox)) * C::kRows;
+      const __half* const window =
+          hidden + row * a.stride * row_elems + static_cast<int>(ox) * a.stride * C::kSlice + vector * kVector;
+      char* const to = out + static_cast<unsigned>(oy0 + row) * out_row_bytes + ox * static_cast<unsigned>(a.c) * 2U;
+      convolve_strip<C>(a, window, row_elems, weights, depthwise_offset.item, band_rows - row, to, out_row_bytes);
+    }
+    if (n >= a.n) break;
+    out += picture_step * out_picture_bytes;
+    hidden += buffer_step;
+    buffer_step = -buffer_step;
+  }
+}
+
+}  // namespace mobicuda::kernels::expand_depthwise_detail

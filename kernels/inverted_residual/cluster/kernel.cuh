@@ -1,0 +1,90 @@
+// An inverted residual block for few pictures: a tile of up to 8 output pixels is the work of a cluster, whose blocks
+// share the hidden channels and keep the weights of theirs in registers.
+//
+// The patch of the input goes to shared memory. A warp expands units of 16 hidden channels: mma with the weights as A,
+// the patch as B. Columns are dealt so that lane % 4 holds one row of the patch for the channel pair lane / 4; odd rows
+// lie mirrored, so that both lanes of a pair keep sums of the same index. Depthwise is then a row of products in each
+// lane and two exchanges. Its results pass through shared memory to project, whose warps share (output channels,
+// hidden channels) of the block. Partial sums go to the block of the cluster that owns the output channels, which adds
+// them in a fixed order. sm_90 and newer.
+#pragma once
+
+#include "kernels/inverted_residual/cluster/stages.cuh"
+
+namespace mobicuda::kernels::inverted_cluster {
+
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
+    cluster_kernel(const Arguments a, const __half* x, const unsigned char* packed, __half* y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr Config kConfig = S::kConfig;
+  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+
+  std::uint32_t shared = shared_address(dynamic_shared);
+  settle(shared);
+  const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
+  const std::uint32_t clusters = gridDim.x / kConfig.blocks;
+  const int owned = (S::kFragmentsM - rank + kConfig.blocks - 1) / kConfig.blocks;
+  if (threadIdx.x == 0) {
+    initialize(shared);
+    initialize(shared + kBarrierBytes);
+  }
+  arrive_at_cluster_begin();
+
+  // Warps past the last of all units repeat unit 0: what project multiplies by zero is finite where y is.
+  const int first_unit = rank * S::kBlockUnits;
+  Unit<kConfig> unit;
+  unit.load(packed + kConfig.c_out * 4 + (first_unit + warp() < S::kUnits ? first_unit + warp() : 0) * S::kUnitBytes);
+  Projection<kConfig> projection(packed, rank, shared);
+  Finish<kConfig> finish(a, rank + warp() * kConfig.blocks, packed, shared);
+  std::uint32_t filtered = shared + S::kFilteredAt + warp() * (kColumns * 32);
+  settle(filtered);
+
+  std::uint32_t tile = blockIdx.x / kConfig.blocks;
+  Place place = locate<kConfig>(a, tile);
+  Patch<kConfig> patch(shared);
+  patch.aim(a, place, x);
+  Masks<kConfig> masks;
+  masks.set(a, place);
+  finish.aim(a, place);
+  wait_for_cluster_begin();
+  wait_for_predecessor();
+  patch.start();
+  finish.start(a, x);
+#pragma unroll 1
+  for (int step = 0; tile < a.tiles; ++step) {
+    const int buffer = step % 2;
+    const std::uint32_t arrived = shared + buffer * kBarrierBytes;
+    if (threadIdx.x == 0) expect(arrived, owned * S::kSlots * kFragmentBytes);
+    float sums[S::kPatches][4];
+    unit.begin(sums);
+    wait_for_copies();
+    __syncthreads();
+    if (warp() < S::kBlockUnits) {
+      unit.expand(patch, sums);
+      unit.depthwise(a, sums, masks, filtered + buffer * S::kFilteredBytes);
+    }
+    __syncthreads();
+    projection.run(buffer, arrived);
+    // While the sums are on their way.
+    tile += clusters;
+    const bool more = tile < a.tiles;
+    if (more) {
+      place = locate<kConfig>(a, tile);
+      patch.aim(a, place, x);
+      patch.start();
+      masks.set(a, place);
+    }
+    if (warp() < owned) {
+      wait(arrived, static_cast<std::uint32_t>(step / 2 % 2));
+      finish.run(a, buffer, y);
+    }
+    if (more) {
+      finish.aim(a, place);
+      finish.start(a, x);
+    }
+  }
+#endif
+}
+
+}  // namespace mobicuda::kernels::inverted_cluster

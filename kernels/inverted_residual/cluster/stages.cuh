@@ -1,0 +1,312 @@
+// The stages of an inverted residual block in a cluster: kernel.cuh has their order.
+#pragma once
+
+#include <cstring>
+
+#include "kernels/common/clip.cuh"
+#include "kernels/inverted_residual/cluster/patch.cuh"
+
+namespace mobicuda::kernels::inverted_cluster {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+__device__ __forceinline__ __half2 clipped(HalfClip clip, float first, float second) {
+  return __hmin2_nan(__hmax2_nan(__floats2half2_rn(first, second), clip.lo), clip.hi);
+}
+
+__device__ __forceinline__ std::uint32_t bits(__half2 halves) {
+  std::uint32_t word;
+  memcpy(&word, &halves, sizeof word);
+  return word;
+}
+
+__device__ __forceinline__ float2 floats(std::uint32_t word) {
+  __half2 halves;
+  memcpy(&halves, &word, sizeof halves);
+  return __half22float2(halves);
+}
+
+/// One unit's expand and depthwise weights.
+template <Config kConfig>
+class Unit {
+ public:
+  __device__ __forceinline__ void load(const unsigned char* unit) {
+#pragma unroll
+    for (int k = 0; k < S::kBlocksK * 2; ++k) weights_[k] = load_weights(unit + k * kFragmentBytes + lane() * 16);
+    const unsigned char* const biases = unit + S::kBlocksK * 2 * kFragmentBytes;
+    const uint4 words = load_weights(biases + lane() / 4 * 16);
+    memcpy(&bias_, &words, sizeof bias_);
+    const int row = lane() % 4;
+    if constexpr (kConfig.stride == 1) {
+      // Row 0, 1 | 2, 3 of the patch is row 0, 1 | 1, 2 of the window of an output in row 0 | 1, and row 1 | 2 is row
+      // 0 | 2 of that of one in the other row.
+      load_taps(taps_[0], biases, (row + 1) / 2);
+      load_taps(taps_[1], biases, row == 2 ? 2 : 0);
+    } else {
+      load_taps(taps_[0], biases, min(row, 2));
+    }
+  }
+
+  /// Begins the sums of expand for all of the patch.
+  __device__ __forceinline__ void begin(float (&sums)[Shape<kConfig>::kPatches][4]) const {
+#pragma unroll
+    for (auto& sum : sums) {
+      sum[0] = sum[1] = bias_.x;
+      sum[2] = sum[3] = bias_.y;
+    }
+  }
+
+  __device__ __forceinline__ void expand(const Patch<kConfig>& patch,
+                                         float (&sums)[Shape<kConfig>::kPatches][4]) const {
+#pragma unroll
+    for (int block = 0; block < S::kBlocksK; ++block) {
+      const uint4& first = weights_[block * 2];
+      const uint4& second = weights_[block * 2 + 1];
+      const std::uint32_t rows[2][4] = {{first.x, first.y, first.z, first.w}, {second.x, second.y, second.z, second.w}};
+#pragma unroll
+      for (int t = 0; t < S::kPatches; ++t) {
+        const uint4 pixels = patch.operands(t, block);
+        gemm_detail::multiply_add(sums[t], rows[0], pixels.x, pixels.y);
+        gemm_detail::multiply_add(sums[t], rows[1], pixels.z, pixels.w);
+      }
+    }
+  }
+
+  /// Clips and filters. `to`: the unit's results in shared memory, (column, pair of channels).
+  __device__ __forceinline__ void depthwise(const Arguments& a, const float (&sums)[Shape<kConfig>::kPatches][4],
+                                            const Masks<kConfig>& masks, std::uint32_t to) const {
+    constexpr int kOut = kConfig.columns;
+    float2 pixels[S::kPatches * 2];  // of the lane's row: both channels
+#pragma unroll
+    for (int t = 0; t < S::kPatches; ++t) {
+      const float2 first = floats(bits(clipped(a.expand_clip, sums[t][0], sums[t][1])) & masks.words[t]);
+      const float2 second = floats(bits(clipped(a.expand_clip, sums[t][2], sums[t][3])) & masks.words[t]);
+      pixels[2 * t] = {first.x, second.x};
+      pixels[2 * t + 1] = {first.y, second.y};
+    }
+    float2 kept[kOut];
+    filter(kept, pixels, taps_[0]);
+    const int row = lane() % 4;
+    if constexpr (kConfig.stride == 1) {
+      float2 sent[kOut];
+      filter(sent, pixels, taps_[1]);
+      const bool inner = row == 1 || row == 2;  // the other output row's lanes have no part of these
+#pragma unroll
+      for (int i = 0; i < kOut; ++i) {
+        const float2 received = {__shfl_xor_sync(~0U, sent[i].x, 2), __shfl_xor_sync(~0U, sent[i].y, 2)};
+        if (!inner) kept[i] = sum(kept[i], received);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kOut / 2; ++i) kept[i] = sum(kept[i], exchanged(kept[kOut - 1 - i], 1));
+    if constexpr (kConfig.stride == 2) {
+#pragma unroll
+      for (int i = 0; i < kOut / 2; ++i) kept[i] = sum(kept[i], exchanged(kept[i], 2));
+#pragma unroll
+      for (int i = 0; i < kOut / 4; ++i) put(a, row < 2 ? kept[2 * i] : kept[2 * i + 1], to + (row + 4 * i) * 32);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kOut / 2; ++i) put(a, kept[i], to + (row + 4 * i) * 32);
+    }
+  }
+
+ private:
+  using S = Shape<kConfig>;
+
+  __device__ __forceinline__ static void load_taps(float2 (&taps)[3], const unsigned char* biases, int row) {
+    const uint4 words = load_weights(biases + kUnitBiasBytes + row * 128 + lane() / 4 * 16);
+    const bool mirrored = lane() % 2 == 1;
+    taps[0] = floats(mirrored ? words.z : words.x);
+    taps[1] = floats(words.y);
+    taps[2] = floats(mirrored ? words.x : words.z);
+  }
+
+  __device__ __forceinline__ static void filter(float2 (&sums)[kConfig.columns],
+                                                const float2 (&pixels)[S::kPatches * 2], const float2 (&taps)[3]) {
+#pragma unroll
+    for (int i = 0; i < kConfig.columns; ++i) {
+      sums[i] = {pixels[i * kConfig.stride].x * taps[0].x, pixels[i * kConfig.stride].y * taps[0].y};
+#pragma unroll
+      for (int kx = 1; kx < 3; ++kx) {
+        sums[i].x = fmaf(pixels[i * kConfig.stride + kx].x, taps[kx].x, sums[i].x);
+        sums[i].y = fmaf(pixels[i * kConfig.stride + kx].y, taps[kx].y, sums[i].y);
+      }
+    }
+  }
+
+  __device__ __forceinline__ static float2 sum(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
+  __device__ __forceinline__ static float2 exchanged(float2 value, int with) {
+    return {__shfl_xor_sync(~0U, value.x, with), __shfl_xor_sync(~0U, value.y, with)};
+  }
+
+  __device__ __forceinline__ void put(const Arguments& a, float2 sum, std::uint32_t to) const {
+    store_shared(to + lane() / 4 * 4, bits(clipped(a.depthwise_clip, sum.x + bias_.z, sum.y + bias_.w)));
+  }
+
+  uint4 weights_[S::kBlocksK * 2];
+  float4 bias_;
+  float2 taps_[kConfig.stride == 1 ? 2 : 1][3];
+};
+
+template <Config kConfig>
+class Projection {
+ public:
+  /// `shared`: of the block.
+  __device__ __forceinline__ Projection(const unsigned char* packed, int rank, std::uint32_t shared)
+      : filtered_(shared + S::kFilteredAt + first_k() * (kColumns * 32) + lane() * 8),
+        partial_(shared + S::kPartialAt + (rank * kConfig.groups_k + group_k()) * kFragmentBytes + lane() * 16),
+        live_units_(S::kUnits % S::kBlockUnits == 0 ? S::kBlockUnits
+                                                    : min(S::kBlockUnits, S::kUnits - rank * S::kBlockUnits)) {
+    settle(filtered_);
+    settle(partial_);
+#pragma unroll
+    for (int m = 0; m < S::kWarpM; ++m) {
+#pragma unroll
+      for (int k = 0; k < S::kWarpK; ++k) {
+        if (!lives(m, k)) continue;
+        const int unit = rank * S::kBlockUnits + first_k() + k;
+        weights_[m][k] =
+            load_weights(packed + S::kProjectOffset + (fragment(m) * S::kUnits + unit) * kFragmentBytes + lane() * 16);
+      }
+    }
+  }
+
+  /// Multiplies the block's results of depthwise and hands the sums to the blocks that own them.
+  __device__ __forceinline__ void run(int buffer, std::uint32_t arrived) const {
+    if (group_k() >= kConfig.groups_k) return;
+    std::uint32_t pixels[S::kWarpK][2];
+#pragma unroll
+    for (int k = 0; k < S::kWarpK; ++k) {
+      // Past the block's last unit weights are zero, or none.
+      const int unit = first_k() + k < S::kBlockUnits ? k : 0;
+      const uint2 words = load_shared_2(filtered_ + buffer * S::kFilteredBytes + unit * (kColumns * 32));
+      pixels[k][0] = words.x;
+      pixels[k][1] = words.y;
+    }
+    constexpr int kChains = S::kWarpM == 1 && S::kWarpK > 2 ? 2 : 1;
+    float sums[S::kWarpM][kChains][4] = {};
+#pragma unroll
+    for (int k = 0; k < S::kWarpK; ++k) {
+#pragma unroll
+      for (int m = 0; m < S::kWarpM; ++m) {
+        const uint4& w = weights_[m][k];
+        const std::uint32_t rows[4] = {w.x, w.y, w.z, w.w};
+        gemm_detail::multiply_add(sums[m][k % kChains], rows, pixels[k][0], pixels[k][1]);
+      }
+    }
+#pragma unroll
+    for (int m = 0; m < S::kWarpM; ++m) {
+      if (fragment(m) >= S::kFragmentsM) break;
+      if constexpr (kChains == 2) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums[m][0][i] += sums[m][1][i];
+      }
+      const auto& sum = sums[m][0];
+      const float4 values{sum[0], sum[1], sum[2], sum[3]};
+      const std::uint32_t to =
+          partial_ + buffer * S::kPartialBytes + fragment(m) / kConfig.blocks * (S::kSlots * kFragmentBytes);
+      send(to, values, arrived, fragment(m) % kConfig.blocks);
+    }
+  }
+
+ private:
+  using S = Shape<kConfig>;
+
+  __device__ __forceinline__ static int group_m() { return warp() % kConfig.groups_m; }
+  __device__ __forceinline__ static int group_k() { return warp() / kConfig.groups_m; }
+  __device__ __forceinline__ static int first_k() { return group_k() * S::kWarpK; }
+  __device__ __forceinline__ static int fragment(int m) { return group_m() + m * kConfig.groups_m; }
+  __device__ __forceinline__ bool lives(int m, int k) const {
+    return group_k() < kConfig.groups_k && fragment(m) < S::kFragmentsM && first_k() + k < live_units_;
+  }
+
+  std::uint32_t filtered_;
+  std::uint32_t partial_;
+  int live_units_;
+  uint4 weights_[S::kWarpM][S::kWarpK]{};
+};
+
+/// What a lane finishes: a pair of neighbouring output channels in two pixels.
+template <Config kConfig>
+class Finish {
+ public:
+  /// `fragment` may be past the last one.
+  __device__ __forceinline__ Finish(const Arguments& a, int fragment, const unsigned char* packed, std::uint32_t shared)
+      : lives_(fragment < S::kFragmentsM),
+        partial_(shared + S::kPartialAt + warp() * (S::kSlots * kFragmentBytes) + lane() * 16) {
+    const int channel = fragment * 16 + lane() / 4 * 2;
+    if (lives_) bias_ = load_floats_2(reinterpret_cast<const float*>(packed + channel * 4));
+#pragma unroll
+    for (int pixel = 0; pixel < 2; ++pixel) {
+      // As Unit::depthwise() deals pixels to columns.
+      const int column = lane() % 4 * 2 + pixel;
+      const int row = column % 4;
+      const int i = kConfig.stride == 1 ? column / 4 : column / 4 * 2 + row / 2;
+      y_[pixel] = kConfig.stride == 1 ? row / 2 : 0;
+      x_[pixel] = row % 2 == 0 ? i : kConfig.columns - 1 - i;
+      offset_[pixel] = (y_[pixel] * a.out_w + x_[pixel]) * kConfig.c_out + channel;
+    }
+  }
+
+  /// Finds the addresses of a tile.
+  __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
+    at_ = static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) *
+              static_cast<std::size_t>(kConfig.c_out) +
+          static_cast<std::size_t>((place.oy * a.out_w + place.ox) * kConfig.c_out);
+#pragma unroll
+    for (int pixel = 0; pixel < 2; ++pixel) {
+      inside_[pixel] = lives_ && lane() % 4 * 2 + pixel < S::kRows * kConfig.columns &&
+                       place.oy + y_[pixel] < a.out_h && place.ox + x_[pixel] < a.out_w;
+      settle(inside_[pixel]);
+    }
+  }
+
+  /// Loads what is added to the sums.
+  __device__ __forceinline__ void start(const Arguments& a, const __half* x) {
+#pragma unroll
+    for (int pixel = 0; pixel < 2; ++pixel) {
+      residual_[pixel] = 0;
+      if (a.residual && inside_[pixel] != 0) {
+        residual_[pixel] = load_word(x + at_ + static_cast<std::size_t>(offset_[pixel]));
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run(const Arguments& a, int buffer, __half* y) const {
+    const std::uint32_t from = partial_ + buffer * S::kPartialBytes;
+    float4 sum = load_shared_4(from);
+#pragma unroll
+    for (int slot = 1; slot < S::kSlots; ++slot) {
+      const float4 part = load_shared_4(from + slot * kFragmentBytes);
+      sum.x += part.x;
+      sum.y += part.y;
+      sum.z += part.z;
+      sum.w += part.w;
+    }
+    const float2 sums[2] = {{sum.x, sum.z}, {sum.y, sum.w}};
+#pragma unroll
+    for (int pixel = 0; pixel < 2; ++pixel) {
+      const float2 added = a.residual ? floats(residual_[pixel]) : float2{};
+      const __half2 value = __floats2half2_rn(apply(a.project_clip, sums[pixel].x + bias_.x + added.x),
+                                              apply(a.project_clip, sums[pixel].y + bias_.y + added.y));
+      if (inside_[pixel] != 0) {
+        *reinterpret_cast<__half2*>(y + at_ + static_cast<std::size_t>(offset_[pixel])) = value;
+      }
+    }
+  }
+
+ private:
+  using S = Shape<kConfig>;
+
+  bool lives_;
+  std::uint32_t partial_;
+  float2 bias_{};
+  int y_[2], x_[2];
+  int offset_[2];
+  int inside_[2];
+  std::size_t at_;
+  std::uint32_t residual_[2];
+};
+#endif
+
+}  // namespace mobicuda::kernels::inverted_cluster

@@ -1,0 +1,62 @@
+// What the host code of several families of fused inverted residual kernels does alike.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include <cuda_fp16.h>
+
+#include "kernels/inverted_residual/inverted_residual.h"
+
+namespace mobicuda::kernels::inverted_host {
+
+inline void put_half(unsigned char* to, float value) {
+  const __half half = __float2half_rn(value);
+  std::memcpy(to, &half, sizeof half);
+}
+
+inline void put_halves(unsigned char* to, float first, float second) {
+  put_half(to, first);
+  put_half(to + sizeof(__half), second);
+}
+
+/// A bias; zero where there are none.
+inline float bias_at(const float* from, int index) { return from != nullptr ? from[index] : 0.0F; }
+inline void put_float(unsigned char* to, const float* from, int index) {
+  const float value = bias_at(from, index);
+  std::memcpy(to, &value, sizeof value);
+}
+
+inline constexpr float kLargestHalf = 65504.0F;
+
+/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
+inline bool clips_fit(const InvertedResidualParams& p) {
+  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
+         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
+}
+
+/// The element, and exactly the channels that a variant's Config has.
+template <class Config>
+bool channels_fit(const InvertedResidualParams& p, const Config& config, Elem elem = Elem::F16) {
+  return p.elem == elem && p.c_in == config.c_in && p.c_hidden == config.c_hidden && p.c_out == config.c_out;
+}
+
+/// Of a block of threads, from sm_90 on.
+constexpr std::size_t most_shared_bytes(int compute_capability) {
+  constexpr int kSmall = 120;  // and later
+  return (compute_capability >= kSmall ? 99 : 227) * std::size_t{1024};
+}
+
+/// The extents that the Arguments of most kernels have.
+template <class Arguments>
+void set_extents(Arguments& a, const InvertedResidualParams& p) {
+  a.h = p.h;
+  a.w = p.w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.residual = p.residual;
+}
+
+}  // namespace mobicuda::kernels::inverted_host

@@ -1,0 +1,244 @@
+// An inverted residual block with stride 2 that makes 7x7 pictures of 14x14 ones, sm_90 and newer. Blocks, bands,
+// chunks and expand are those of kernel.cuh.
+//
+// A band has four rows of outputs, of which three or four exist: two tiles of two rows of 8, the second rows of a tile
+// being the upper half of an mma. Two warps share a tile, each with half of the hidden channels. The sums of
+// a piece, 8 channels of a lane's pixel, meet in the warp that finishes it.
+#pragma once
+
+#include "kernels/inverted_residual/image/kernel.cuh"
+
+namespace mobicuda::kernels::inverted_image {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+/// Where a band's outputs lie.
+struct Outputs {
+  int first;        ///< row of the picture
+  int rows;         ///< of them
+  int first_patch;  ///< row of the patch where the first one's window begins
+
+  __device__ __forceinline__ Outputs(int band, int pad_top)
+      : first(band == 0 ? 0 : 3 + pad_top),
+        rows(band == 0 ? 3 + pad_top : 4 - pad_top),
+        first_patch(band == 0 ? 1 - pad_top : 1 + pad_top) {}
+};
+
+/// Depthwise convolution of a tile. Of two blocks of a cluster the second one has a tile's rows the other way round.
+template <class S>
+class DownDepthwise {
+ public:
+  __device__ __forceinline__ DownDepthwise(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t shared)
+      : weights_(a, shared) {
+    const unsigned row = lane() / 8 % 2 ^ static_cast<unsigned>(rank);
+    const unsigned first = static_cast<unsigned>(outputs.first_patch) + warp() / 2 * 4 + row * 2;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const auto taken = static_cast<unsigned>(lane() < 16 ? tap(2 * i) : tap(i == kLoads - 1 ? 8 : 2 * i + 1));
+      const unsigned slot = taken % 3 + 1 - static_cast<unsigned>(a.pad_left);
+      rows_[i] =
+          shared + S::kPatchAt + (first + taken / 3) * S::kRowBytes + (slot % 2 * 8 + slot / 2 + lane() % 8) * 16;
+      settle(rows_[i]);
+    }
+  }
+
+  /// result: a half of an A operand.
+  __device__ __forceinline__ void run(int stage, int buffer, int unit, int group, std::uint32_t (&result)[2]) const {
+    std::uint32_t bias[4];
+    std::uint32_t taps[9];
+    weights_.load(stage, unit, group, bias, taps);
+    const std::uint32_t offset = buffer * S::kPatchBytes + (unit * 2 + group) * S::kGroupBytes;
+    std::uint32_t pixels[kLoads - 1][4];
+    std::uint32_t last[2];
+#pragma unroll
+    for (int i = 0; i < kLoads - 1; ++i) load_four(pixels[i], rows_[i] + offset);
+    inverted_small::load_two(last, rows_[kLoads - 1] + offset);
+    float first[4];
+    float second[4] = {};
+    multiply_add_to(first, bias, pixels[0], taps[0], taps[1]);
+    multiply_add(second, pixels[1], taps[2], taps[3]);
+    multiply_add(first, pixels[2], taps[4], taps[5]);
+    multiply_add(second, pixels[3], taps[6], taps[7]);
+    multiply_add_half(first, last[0], last[1], taps[8]);
+    result[0] = clip(first[0] + second[0], first[1] + second[1], weights_.hi());
+    result[1] = clip(first[2] + second[2], first[3] + second[3], weights_.hi());
+  }
+
+ private:
+  static constexpr int kLoads = 5;
+
+  DepthwiseWeights<S> weights_;
+  std::uint32_t rows_[kLoads];
+};
+
+__device__ __forceinline__ void store_shared(std::uint32_t to, float v0, float v1, float v2, float v3) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" : : "r"(to), "f"(v0), "f"(v1), "f"(v2), "f"(v3) : "memory");
+}
+
+/// The sums of a warp: of a tile, over half of the hidden channels.
+template <class S>
+class DownProject {
+ public:
+  __device__ __forceinline__ DownProject(const unsigned char* packed, int rank, std::uint32_t shared)
+      : weights_(shared + S::kProjectAt + lane() * 16) {
+    settle(weights_);
+    const bool adds_bias = rank == 0 && part() == 0;
+#pragma unroll
+    for (int b = 0; b < S::kOutBlocks; ++b) {
+      std::uint32_t bias[8];
+      inverted_small::load_words_if<4>(adds_bias, packed + b * 128 + lane() % 4 * 32, bias);
+      inverted_small::load_words_if<4>(adds_bias, packed + b * 128 + lane() % 4 * 32 + 16, bias + 4);
+#pragma unroll
+      for (int i = 0; i < 16; ++i) sums_[b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+    }
+  }
+
+  __device__ __forceinline__ static int tile() { return static_cast<int>(warp()) / 2; }
+  __device__ __forceinline__ static int part() { return static_cast<int>(warp()) % 2; }
+
+  __device__ __forceinline__ void add(int stage, int unit, const std::uint32_t (&filtered)[4]) {
+#pragma unroll
+    for (int strip = 0; strip < S::kStrips; strip += 2) {
+      std::uint32_t w[4];
+      load_shared<4>(weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
+      multiply_add(sums_[strip], filtered, w[0], w[1]);
+      multiply_add(sums_[strip + 1], filtered, w[2], w[3]);
+    }
+  }
+
+  /// To the warps that finish the pieces, which are numbered (half of the tile, 32 channels) and dealt to the two parts
+  /// in turn. The second half is the other block's, if there is one.
+  __device__ __forceinline__ void send(std::uint32_t pieces, std::uint32_t barrier, int rank) const {
+    pieces += lane() * 16;
+#pragma unroll
+    for (int piece = 0; piece < 2 * S::kOutBlocks; ++piece) {
+      float v[8];
+      get(piece, v);
+      if (kIsPair && piece >= S::kOutBlocks) {
+        const std::uint32_t to = pieces + remote(part(), piece - S::kOutBlocks);
+        inverted_cluster::send(to, {v[0], v[1], v[2], v[3]}, barrier, rank ^ 1);
+        inverted_cluster::send(to + S::kPieceBytes / 2, {v[4], v[5], v[6], v[7]}, barrier, rank ^ 1);
+      } else if (piece % 2 != part()) {
+        const std::uint32_t to = pieces + local(piece);
+        store_shared(to, v[0], v[1], v[2], v[3]);
+        store_shared(to + S::kPieceBytes / 2, v[4], v[5], v[6], v[7]);
+      }
+    }
+  }
+
+  /// Adds what was sent, clips, stores. `y` is the lane's pixel of the first row of outputs that the tile's first half
+  /// is.
+  __device__ __forceinline__ void finish(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t pieces,
+                                         unsigned char* y) {
+    pieces += lane() * 16;
+#pragma unroll
+    for (int piece = 0; piece < (kIsPair ? 1 : 2) * S::kOutBlocks; ++piece) {
+      const int half = piece / S::kOutBlocks;
+      const int block = piece % S::kOutBlocks;
+      const int row = tile() * 2 + (half ^ rank);
+      if (piece % 2 != part()) continue;
+      float v[8];
+      get(piece, v);
+      receive(pieces + local(piece), v);
+      if constexpr (kIsPair) {
+        receive(pieces + remote(0, block), v);
+        receive(pieces + remote(1, block), v);
+      }
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        words[i] = bits(__floats2half2_rn(apply(a.project_clip, v[2 * i]), apply(a.project_clip, v[2 * i + 1])));
+      }
+      if (row >= outputs.rows || lane() / 4 >= kOutSize) continue;
+      inverted_small::store_words<4>(y + row * (kOutSize * S::kConfig.c_out * 2) + block * 64, words);
+    }
+  }
+
+ private:
+  static constexpr bool kIsPair = S::kConfig.blocks == 2;
+
+  __device__ __forceinline__ static std::uint32_t local(int piece) {
+    return static_cast<std::uint32_t>((tile() * (kIsPair ? 1 : 2) * S::kOutBlocks + piece) * S::kPieceBytes);
+  }
+  __device__ __forceinline__ static std::uint32_t remote(int part, int block) {
+    return static_cast<std::uint32_t>(((kTiles + tile() * 2 + part) * S::kOutBlocks + block) * S::kPieceBytes);
+  }
+
+  __device__ __forceinline__ void get(int piece, float (&v)[8]) const {
+    const int half = piece / S::kOutBlocks;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = sums_[piece % S::kOutBlocks * 4 + i / 2][half * 2 + i % 2];
+  }
+
+  __device__ __forceinline__ static void receive(std::uint32_t from, float (&v)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+      const float4 sum = inverted_cluster::load_shared_4(from + i / 4 * (S::kPieceBytes / 2));
+      v[i] += sum.x;
+      v[i + 1] += sum.y;
+      v[i + 2] += sum.z;
+      v[i + 3] += sum.w;
+    }
+  }
+
+  std::uint32_t weights_;
+  float sums_[S::kStrips][4];
+};
+
+/// A chunk: the warp's units.
+template <class S>
+__device__ __forceinline__ void filter_and_project(const DownDepthwise<S>& depthwise, DownProject<S>& project,
+                                                   int stage, int buffer) {
+#pragma unroll
+  for (int i = 0; i < S::kUnits; i += 2) {
+    const int unit = i + DownProject<S>::part();
+    std::uint32_t lower[2];
+    std::uint32_t upper[2];
+    depthwise.run(stage, buffer, unit, 0, lower);
+    depthwise.run(stage, buffer, unit, 1, upper);
+    project.add(stage, unit, {lower[0], lower[1], upper[0], upper[1]});
+  }
+}
+
+#endif
+
+template <class S>
+__global__ void __launch_bounds__(kThreads, kMinBlocks)
+    down_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr Config kConfig = S::kConfig;
+  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
+  const Block<S> block(packed, shared);
+  const Columns columns{0};
+  const Outputs outputs(block.band, a.pad_top);
+  DownProject<S> project(packed, block.rank, shared);
+  const Expand<S> expand(a, columns, shared);
+  const DownDepthwise<S> depthwise(a, outputs, block.rank, shared);
+  Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
+  y += (block.n * (kOutSize * kOutSize) + static_cast<std::size_t>(outputs.first * kOutSize)) * (kConfig.c_out * 2) +
+       lane() / 4 * (kConfig.c_out * 2) + lane() % 4 * 16;
+  asm volatile("" : "+l"(y));
+  block.meet();
+  typename Expand<S>::Values hidden;
+  pixels.load();
+  expand.run(pixels, 0, hidden);
+  expand.store(0, hidden);
+#pragma unroll 1
+  for (int chunk = 0; chunk + 1 < S::kChunks; ++chunk) {
+    block.weights.next(chunk);
+    filter_and_project(depthwise, project, chunk % kDepth, chunk % 2);
+    expand.run(pixels, (chunk + 1) % kDepth, hidden);
+    expand.store((chunk + 1) % 2, hidden);
+  }
+  constexpr int kLast = S::kChunks - 1;
+  block.weights.last();
+  filter_and_project(depthwise, project, kLast % kDepth, kLast % 2);
+  project.send(shared + S::kExchangeAt, block.arrived(), block.rank);
+  __syncthreads();
+  if (kConfig.blocks == 2) inverted_cluster::wait(block.arrived(), 0);
+  project.finish(a, outputs, block.rank, shared + S::kExchangeAt, y);
+#endif
+}
+
+}  // namespace mobicuda::kernels::inverted_image

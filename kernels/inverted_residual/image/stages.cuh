@@ -1,0 +1,424 @@
+// Register-level stages of the image inverted residual kernel. sm_90 and newer.
+//
+// A warp owns two neighbouring rows of the picture, each the 16 rows of an mma's left operand: 14 pixels and two that
+// do not exist, whose hidden values are clipped to zero and serve as the padding.
+#pragma once
+
+#include "kernels/common/clip.cuh"
+#include "kernels/gemm/mma.cuh"
+#include "kernels/inverted_residual/cluster/memory.cuh"
+#include "kernels/inverted_residual/image/shape.cuh"
+#include "kernels/inverted_residual/small/instructions.cuh"
+
+namespace mobicuda::kernels::inverted_image {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+using gemm_detail::multiply_add;
+using inverted_cluster::settle;
+using inverted_small::bits;
+using inverted_small::clip;
+using inverted_small::lane;
+using inverted_small::load_four;
+using inverted_small::load_shared;
+using inverted_small::load_words;
+using inverted_small::multiply_add_half;
+using inverted_small::multiply_add_to;
+using inverted_small::warp;
+
+/// Begins to copy `bytes` of weights to shared memory; `barrier` is told.
+__device__ __forceinline__ void copy_weights(std::uint32_t to, const unsigned char* from, int bytes,
+                                             std::uint32_t barrier) {
+  inverted_cluster::expect(barrier, bytes);
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
+/// Four 8x8 matrices of half; lane t gives the address of row t % 8 of matrix t / 8.
+__device__ __forceinline__ void store_four(std::uint32_t row, const std::uint32_t (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(row), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
+/// Of two channels, where sums start: in both pixels of a lane.
+__device__ __forceinline__ void load_biases(std::uint32_t from, std::uint32_t (&starts)[4]) {
+  load_shared<2>(from, starts);
+  starts[2] = starts[0];
+  starts[3] = starts[1];
+}
+
+/// What a lane has of a row: two pixels, 8 apart. Every second block of a cluster has them the other way round, so that
+/// each finishes first pixels, and those that it sends to such a block are its second ones.
+struct Columns {
+  int turn;  ///< 0 or 8
+
+  __device__ __forceinline__ int first() const { return static_cast<int>(lane()) / 4 + turn; }
+  __device__ __forceinline__ int second() const { return first() + 8 - 2 * turn; }
+  /// Where a lane's address for ldmatrix and stmatrix belongs, without the window's offset.
+  __device__ __forceinline__ unsigned slot() const { return lane() % 16 ^ static_cast<unsigned>(turn); }
+};
+
+/// The operand of expand: the warp's pixels. Within 32 channels a lane has 8 neighbours, in the order of its loads.
+template <class S>
+class Pixels {
+ public:
+  /// `x` is the band's first row.
+  __device__ __forceinline__ Pixels(Columns columns, const unsigned char* x)
+      : from_(x + (static_cast<int>(warp()) * kRowsOfWarp * kSize + columns.first()) * kPixelBytes + lane() % 4 * 16),
+        second_((8 - 2 * columns.turn) * kPixelBytes),
+        has_first_(columns.first() < kSize),
+        has_second_(columns.second() < kSize) {
+    asm volatile("" : "+l"(from_));
+    settle(second_);
+  }
+
+  __device__ __forceinline__ void load() {
+    std::uint32_t words[kRowsOfWarp][S::kInBlocks][2][4];
+#pragma unroll
+    for (int row = 0; row < kRowsOfWarp; ++row) {
+#pragma unroll
+      for (int b = 0; b < S::kInBlocks; ++b) {
+        const unsigned char* const from = from_ + row * kSize * kPixelBytes + b * 64;
+        inverted_small::load_words_if<4>(has_first_, from, words[row][b][0]);
+        inverted_small::load_words_if<4>(has_second_, from + second_, words[row][b][1]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < kRowsOfWarp; ++row) {
+#pragma unroll
+      for (int i = 0; i < S::kInBlocks * 8; ++i) {
+        const int word = i % 8 / 4 * 2 + i % 4 / 2;
+        quads_[row][i / 4][i % 4] = words[row][i / 8][i % 2][word];
+      }
+    }
+  }
+
+  __device__ __forceinline__ const std::uint32_t (&get(int row, int step) const)[4] { return quads_[row][step]; }
+
+  /// Two of the lane's 8 channels of a block of 32: what the residual connection adds.
+  __device__ __forceinline__ float2 pair(int row, int block, int half, int i) const {
+    return __half22float2(*reinterpret_cast<const __half2*>(&quads_[row][block * 2 + i / 2][i % 2 * 2 + half]));
+  }
+
+ private:
+  static constexpr int kPixelBytes = S::kConfig.c_in * 2;
+
+  const unsigned char* from_;
+  int second_;
+  bool has_first_, has_second_;
+  std::uint32_t quads_[kRowsOfWarp][S::kInBlocks * 2][4];
+};
+
+/// Expands a chunk of the warp's rows into a patch.
+template <class S>
+class Expand {
+ public:
+  __device__ __forceinline__ Expand(const Arguments& a, Columns columns, std::uint32_t shared)
+      : weights_(shared + S::kExpandAt + lane() * 16),
+        bias_(shared + S::kExpandAt + S::kInBlocks * 2 * kFragmentBytes + lane() % 4 * 8),
+        patch_(shared + S::kPatchAt + (warp() * kRowsOfWarp + 1 + lane() / 16) * S::kRowBytes +
+               S::slot_of(columns.slot()) * 16),
+        first_hi_(columns.first() < kSize ? bits(a.expand_hi) : 0U),
+        second_hi_(columns.second() < kSize ? bits(a.expand_hi) : 0U) {
+    settle(weights_);
+    settle(bias_);
+    settle(patch_);
+    settle(first_hi_);
+    settle(second_hi_);
+  }
+
+  /// Hidden values of a chunk, of each 8 channels the operand that both rows are: (unit, group, row and pixel).
+  using Values = std::uint32_t[S::kUnits][2][4];
+
+  __device__ __forceinline__ void run(const Pixels<S>& x, int stage, Values& values) const {
+    const std::uint32_t weights = weights_ + stage * S::kExpandBytes;
+    const std::uint32_t bias = bias_ + stage * S::kExpandBytes;
+#pragma unroll
+    for (int unit = 0; unit < S::kUnits; ++unit) {
+      const int offset = unit * S::kExpandUnitBytes;
+      float sums[kRowsOfWarp][2][4];
+      std::uint32_t starts[2][4];
+#pragma unroll
+      for (int g = 0; g < 2; ++g) load_biases(bias + offset + g * kGroupBiasBytes, starts[g]);
+#pragma unroll
+      for (int b = 0; b < S::kInBlocks; ++b) {
+        std::uint32_t w[2][4];
+#pragma unroll
+        for (int g = 0; g < 2; ++g) load_shared<4>(weights + offset + (g * S::kInBlocks + b) * kFragmentBytes, w[g]);
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+#pragma unroll
+          for (int row = 0; row < kRowsOfWarp; ++row) {
+            const auto& pixels = x.get(row, b * 2 + step);
+#pragma unroll
+            for (int g = 0; g < 2; ++g) {
+              if (b == 0 && step == 0) {
+                multiply_add_to(sums[row][g], starts[g], pixels, w[g][0], w[g][1]);
+              } else {
+                multiply_add(sums[row][g], pixels, w[g][2 * step], w[g][2 * step + 1]);
+              }
+            }
+          }
+        }
+      }
+#pragma unroll
+      for (int row = 0; row < kRowsOfWarp; ++row) {
+#pragma unroll
+        for (int g = 0; g < 2; ++g) {
+          const auto& s = sums[row][g];
+          values[unit][g][row * 2] = clip(s[0], s[1], first_hi_);
+          values[unit][g][row * 2 + 1] = clip(s[2], s[3], second_hi_);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(int buffer, const Values& values) const {
+    const std::uint32_t patch = patch_ + buffer * S::kPatchBytes;
+#pragma unroll
+    for (int unit = 0; unit < S::kUnits; ++unit) {
+#pragma unroll
+      for (int g = 0; g < 2; ++g) store_four(patch + (unit * 2 + g) * S::kGroupBytes, values[unit][g]);
+    }
+  }
+
+ private:
+  std::uint32_t weights_, bias_;
+  std::uint32_t patch_;
+  std::uint32_t first_hi_, second_hi_;
+};
+
+/// Weights of depthwise as the operands of diagonal matrices.
+template <class S>
+class DepthwiseWeights {
+ public:
+  __device__ __forceinline__ DepthwiseWeights(const Arguments& a, std::uint32_t shared)
+      : taps_(shared + S::kProjectAt + kProjectFragments + lane() / 4 * 16),
+        last_tap_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + lane() / 4 * 4),
+        bias_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + kLastTapBytes + lane() % 4 * 8),
+        hi_(bits(a.depthwise_hi)) {
+    // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4: a tap in one half of a word.
+    const bool on_diagonal = lane() / 8 == lane() % 4;
+    const bool upper = lane() / 4 % 2 == 1;
+    even_taps_ = !on_diagonal ? 0x4444 : upper ? 0x1044 : 0x4410;
+    odd_taps_ = !on_diagonal ? 0x4444 : upper ? 0x3244 : 0x4432;
+    settle(taps_);
+    settle(last_tap_);
+    settle(bias_);
+    settle(even_taps_);
+    settle(odd_taps_);
+  }
+
+  /// Of a group of 8 channels; taps in the order of kTaps.
+  __device__ __forceinline__ void load(int stage, int unit, int group, std::uint32_t (&bias)[4],
+                                       std::uint32_t (&taps)[9]) const {
+    const std::uint32_t offset = stage * S::kProjectBytes + unit * S::kProjectUnitBytes + group * kDepthwiseBytes;
+    load_biases(bias_ + offset, bias);
+    std::uint32_t words[4];
+    load_shared<4>(taps_ + offset, words);
+    const std::uint32_t last = inverted_small::load_shared_word(last_tap_ + offset);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) taps[i] = __byte_perm(words[i / 2], 0, i % 2 == 0 ? even_taps_ : odd_taps_);
+    taps[8] = __byte_perm(last, 0, even_taps_);
+  }
+
+  __device__ __forceinline__ std::uint32_t hi() const { return hi_; }
+
+ private:
+  static constexpr int kProjectFragments = S::kStrips / 2 * kFragmentBytes;
+
+  std::uint32_t taps_, last_tap_, bias_;
+  std::uint32_t even_taps_, odd_taps_;  ///< of __byte_perm
+  std::uint32_t hi_;
+};
+
+/// Depthwise convolution of a group of 8 channels as products with diagonal 8x8 matrices, two taps an instruction or
+/// one. What a warp loads of the patch serves both of its rows.
+template <class S>
+class Depthwise {
+ public:
+  __device__ __forceinline__ Depthwise(const Arguments& a, Columns columns, std::uint32_t shared)
+      : weights_(a, shared) {
+    const std::uint32_t patch = shared + S::kPatchAt + warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
+    pairs_ = patch + lane() / 16 * S::kRowBytes;
+    outer_ = patch + 16 + lane() / 16 * (3 * S::kRowBytes);
+    settle(pairs_);
+    settle(outer_);
+  }
+
+  /// `own` are the hidden values of the warp's rows; result: halves of A operands, of each row.
+  __device__ __forceinline__ void run(int stage, int buffer, int unit, int group, const std::uint32_t (&own)[4],
+                                      std::uint32_t (&result)[kRowsOfWarp][2]) const {
+    std::uint32_t bias[4];
+    std::uint32_t taps[9];
+    weights_.load(stage, unit, group, bias, taps);
+    const std::uint32_t offset = buffer * S::kPatchBytes + (unit * 2 + group) * S::kGroupBytes;
+    // Of rows 0 to 3 of the patch, of which the warp's are 1 and 2: 0 and 1, 2 and 3, at the left and at the right; 0
+    // and 3 between them.
+    std::uint32_t pairs[2][2][4];
+    std::uint32_t outer[4];
+    load_four(outer, outer_ + offset);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      load_four(pairs[i / 2][i % 2], pairs_ + offset + i / 2 * (2 * 16) + i % 2 * (2 * S::kRowBytes));
+    }
+    float sums[kRowsOfWarp][4];
+    multiply_add_to(sums[0], bias, own, taps[1], taps[2]);
+    multiply_add_to(sums[1], bias, own, taps[0], taps[1]);
+    multiply_add_half(sums[0], outer[0], outer[1], taps[0]);
+    multiply_add_half(sums[1], outer[2], outer[3], taps[2]);
+#pragma unroll
+    for (int side = 0; side < 2; ++side) {
+      const auto& upper = pairs[side][0];
+      const auto& lower = pairs[side][1];
+      const std::uint32_t* const t = taps + 3 + side * 3;
+      multiply_add(sums[0], upper, t[0], t[1]);
+      multiply_add(sums[1], lower, t[1], t[2]);
+      multiply_add_half(sums[0], lower[0], lower[1], t[2]);
+      multiply_add_half(sums[1], upper[2], upper[3], t[0]);
+    }
+#pragma unroll
+    for (int row = 0; row < kRowsOfWarp; ++row) {
+      result[row][0] = clip(sums[row][0], sums[row][1], weights_.hi());
+      result[row][1] = clip(sums[row][2], sums[row][3], weights_.hi());
+    }
+  }
+
+ private:
+  DepthwiseWeights<S> weights_;
+  std::uint32_t pairs_, outer_;
+};
+
+/// The sums that a block of a cluster finishes, by bits of its rank: one kind of pixels (Columns), from 4 blocks on one
+/// of a warp's rows, with 8 blocks one quad of the 8 channels of a lane. kPart is the rank without its lowest bit.
+template <class S, int kPart>
+struct Share {
+  static constexpr bool kOneRow = S::kConfig.blocks >= 4;
+  static constexpr bool kOneQuad = S::kConfig.blocks == 8;
+  static constexpr int kFirstRow = kOneRow ? kPart % 2 : 0;
+  static constexpr int kRows = kOneRow ? 1 : kRowsOfWarp;
+  static constexpr int kFirstQuad = kOneQuad ? kPart / 2 : 0;
+  static constexpr int kQuads = kOneQuad ? 1 : 2;
+  static_assert(kRows * S::kOutBlocks * kQuads == (S::kConfig.blocks == 1 ? S::kQuads / 2 : S::kQuads));
+
+  /// Calls function(row, quad) for each, quads numbered through all output channels of a lane.
+  template <class Function>
+  __device__ __forceinline__ static void for_each(const Function& function) {
+#pragma unroll
+    for (int row = kFirstRow; row < kFirstRow + kRows; ++row) {
+#pragma unroll
+      for (int b = 0; b < S::kOutBlocks; ++b) {
+#pragma unroll
+        for (int quad = kFirstQuad; quad < kFirstQuad + kQuads; ++quad) function(row, b * 2 + quad);
+      }
+    }
+  }
+};
+
+/// The sums of the projection. A lane has 8 neighbouring ones of 32 output channels.
+template <class S>
+class Project {
+ public:
+  /// Block `rank` 0 of the cluster adds the biases.
+  __device__ __forceinline__ Project(const unsigned char* packed, int rank, std::uint32_t shared)
+      : weights_(shared + S::kProjectAt + lane() * 16) {
+    settle(weights_);
+#pragma unroll
+    for (int b = 0; b < S::kOutBlocks; ++b) {
+      std::uint32_t bias[8] = {};
+      inverted_small::load_words_if<4>(rank == 0, packed + b * 128 + lane() % 4 * 32, bias);
+      inverted_small::load_words_if<4>(rank == 0, packed + b * 128 + lane() % 4 * 32 + 16, bias + 4);
+#pragma unroll
+      for (int row = 0; row < kRowsOfWarp; ++row) {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) sums_[row][b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add(int stage, int unit, const std::uint32_t (&filtered)[kRowsOfWarp][4]) {
+#pragma unroll
+    for (int strip = 0; strip < S::kStrips; strip += 2) {
+      std::uint32_t w[4];
+      load_shared<4>(weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
+#pragma unroll
+      for (int row = 0; row < kRowsOfWarp; ++row) {
+        multiply_add(sums_[row][strip], filtered[row], w[0], w[1]);
+        multiply_add(sums_[row][strip + 1], filtered[row], w[2], w[3]);
+      }
+    }
+  }
+
+  /// To the other blocks of the cluster what they finish, from the one whose share is kPart. A block has the sums in
+  /// the order of the others' ranks, its own being subtracted from them bit by bit.
+  template <int kPart, int kDistance = 1>
+  __device__ __forceinline__ void send(std::uint32_t sums, std::uint32_t barrier, int rank) const {
+    if constexpr (kDistance < S::kConfig.blocks) {
+      constexpr int kPixel = kDistance % 2 * 2;
+      std::uint32_t to = sums + threadIdx.x * 16;
+      Share<S, kPart ^ kDistance / 2>::for_each([&](int row, int quad) {
+        const auto& s = sums_[row] + quad * 2;
+        inverted_cluster::send(to, {s[0][kPixel], s[0][kPixel + 1], s[1][kPixel], s[1][kPixel + 1]}, barrier,
+                               rank ^ kDistance);
+        to += S::kQuadBytes;
+      });
+      send<kPart, kDistance + 1>(sums + S::kQuads * S::kQuadBytes, barrier, rank);
+    }
+  }
+
+  /// Adds what the other blocks sent.
+  template <int kPart>
+  __device__ __forceinline__ void receive(std::uint32_t sums) {
+    sums += threadIdx.x * 16;
+#pragma unroll
+    for (int other = 1; other < S::kConfig.blocks; ++other) {
+      Share<S, kPart>::for_each([&](int row, int quad) {
+        const float4 v = inverted_cluster::load_shared_4(sums);
+        auto* const s = sums_[row] + quad * 2;
+        s[0][0] += v.x;
+        s[0][1] += v.y;
+        s[1][0] += v.z;
+        s[1][1] += v.w;
+        sums += S::kQuadBytes;
+      });
+    }
+  }
+
+  /// Adds x, clips, stores what is in kPart of the lane's first (half 0) or second pixel of a row.
+  template <int kPart>
+  __device__ __forceinline__ void finish(const Arguments& a, const Pixels<S>& x, int row, int half,
+                                         unsigned char* y) const {
+    using Mine = Share<S, kPart>;
+#pragma unroll
+    for (int b = 0; b < S::kOutBlocks; ++b) {
+      std::uint32_t words[4];
+#pragma unroll
+      for (int i = Mine::kFirstQuad * 2; i < (Mine::kFirstQuad + Mine::kQuads) * 2; ++i) {
+        float2 sum = {sums_[row][b * 4 + i][half * 2], sums_[row][b * 4 + i][half * 2 + 1]};
+        if constexpr (S::kMayAdd) {
+          const float2 residual = x.pair(row, b, half, i);
+          sum.x += a.residual ? residual.x : 0.0F;
+          sum.y += a.residual ? residual.y : 0.0F;
+        }
+        words[i] = bits(__floats2half2_rn(apply(a.project_clip, sum.x), apply(a.project_clip, sum.y)));
+      }
+      if constexpr (Mine::kOneQuad) {
+        const std::uint32_t quad[] = {words[Mine::kFirstQuad * 2], words[Mine::kFirstQuad * 2 + 1]};
+        inverted_small::store_words<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
+      } else {
+        inverted_small::store_words<4>(y + b * 64, words);
+      }
+    }
+  }
+
+ private:
+  std::uint32_t weights_;
+  float sums_[kRowsOfWarp][S::kStrips][4];
+};
+
+#endif
+
+}  // namespace mobicuda::kernels::inverted_image

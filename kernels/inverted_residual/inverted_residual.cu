@@ -1,0 +1,96 @@
+// Fused inverted residual blocks: checks parameters and finds the family that runs a variant.
+
+#include "kernels/inverted_residual/inverted_residual.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "kernels/inverted_residual/families.h"
+
+namespace mobicuda::kernels {
+namespace {
+
+using Variant = InvertedResidualVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+/// All variants; entries[i] is of the enumerator i.
+struct Table {
+  std::vector<InvertedResidualEntry> entries;
+  std::vector<Variant> variants;
+};
+
+const Table& table() {
+  static const Table all = [] {
+    Table built;
+    for (const auto family :
+         {inverted_residual_tile_entries(), inverted_residual_small_entries(), inverted_residual_cluster_entries(),
+          inverted_residual_strip_entries(), inverted_residual_image_entries(), inverted_residual_image7_entries(),
+          inverted_residual_simt_entries(), inverted_residual_simt_cluster_entries(),
+          inverted_residual_simt_early_entries()}) {
+      built.entries.insert(built.entries.end(), family.begin(), family.end());
+    }
+    std::sort(built.entries.begin(), built.entries.end(),
+              [](const auto& a, const auto& b) { return a.variant < b.variant; });
+    for (const InvertedResidualEntry& entry : built.entries) built.variants.push_back(entry.variant);
+    return built;
+  }();
+  return all;
+}
+
+const InvertedResidualEntry& entry_of(Variant variant) { return table().entries[static_cast<std::size_t>(variant)]; }
+
+/// Whether coordinates, with what tiles add to them, and elements of one picture are ints.
+bool fits_int(const InvertedResidualParams& p) {
+  constexpr std::int64_t kMaxCoordinate = kMaxInt / 4;
+  return p.out_h <= kMaxCoordinate && p.out_w <= kMaxCoordinate && p.h <= kMaxCoordinate && p.w <= kMaxCoordinate &&
+         std::int64_t{p.h} * p.w <= kMaxInt / p.c_in && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
+}
+
+bool is_sane(const InvertedResidualParams& p) {
+  constexpr int kMostPadding = 2;
+  constexpr int kMostStride = 2;
+  for (const int extent : {p.h, p.w, p.out_h, p.out_w, p.c_in, p.c_hidden, p.c_out, p.stride}) {
+    if (extent <= 0) return false;
+  }
+  if (p.n < 0 || p.stride > kMostStride || (!p.expand && p.c_hidden != p.c_in)) return false;
+  if (p.pad_top < 0 || p.pad_left < 0 || p.pad_top > kMostPadding || p.pad_left > kMostPadding) return false;
+  if (p.residual && (p.c_in != p.c_out || p.out_h != p.h || p.out_w != p.w || p.stride != 1)) return false;
+  return fits_int(p);
+}
+
+}  // namespace
+
+std::span<const Variant> inverted_residual_variants() { return table().variants; }
+
+std::string_view name(Variant variant) { return entry_of(variant).name; }
+
+InvertedResidualTile inverted_residual_tile(Variant variant) { return entry_of(variant).tile; }
+
+bool supports(Variant variant, const InvertedResidualParams& params, int compute_capability) {
+  if (static_cast<std::size_t>(variant) >= table().entries.size() || !is_sane(params)) return false;
+  const InvertedResidualEntry& entry = entry_of(variant);
+  return params.stride == entry.tile.stride && params.expand == entry.tile.expand &&
+         entry.supports(params, compute_capability);
+}
+
+std::size_t inverted_residual_packed_bytes(Variant variant, const InvertedResidualParams& params) {
+  return entry_of(variant).packed_bytes(params);
+}
+
+void inverted_residual_pack(Variant variant, const InvertedResidualParams& params,
+                            const InvertedResidualWeights& weights, void* packed) {
+  entry_of(variant).pack(params, weights, packed);
+}
+
+cudaError_t inverted_residual(Variant variant, const InvertedResidualParams& params, const void* x, const void* packed,
+                              void* y, const Launch& where) {
+  constexpr int kLargest = 90;  // a GPU with less shared memory refuses the launch
+  if (!supports(variant, params, kLargest)) return cudaErrorInvalidValue;
+  if (params.n == 0) return cudaSuccess;
+  return entry_of(variant).launch(params, x, packed, y, where);
+}
+
+}  // namespace mobicuda::kernels

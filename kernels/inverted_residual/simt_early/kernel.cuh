@@ -1,0 +1,59 @@
+// An early inverted residual block in exact float for few pictures: a tile of output pixels is the work of a cluster
+// whose blocks share the hidden channels.
+//
+// All weights of both 1x1 convolutions are in registers before the wait for the predecessor. Two lanes have some hidden
+// channels in expand, whose input channels are few, and 8 or 16 lanes some output channels in project; what they share
+// they exchange as those of inverted_residual_simt_cluster do. sm_90 and newer.
+#pragma once
+
+#include "kernels/inverted_residual/simt_early/stages.cuh"
+
+namespace mobicuda::kernels::inverted_simt_early {
+
+template <class S>
+__global__ void __launch_bounds__(kThreads, kMinBlocks)
+    early_kernel(const Arguments a, const float* x, const float* packed, float* y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr Config kConfig = S::kConfig;
+  extern __shared__ __align__(128) float shared_floats[];
+  float* const shared = shared_floats;
+  float* const hidden = shared + S::kHiddenAt;
+  float* const filtered = shared + S::kFilteredAt;
+  const std::uint32_t arrived = inverted_cluster::shared_address(shared);
+  const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
+  if (threadIdx.x == 0) inverted_cluster::initialize(arrived);
+  arrive_at_cluster_begin();
+
+  const float* const slice = packed + rank * S::kSliceFloats;
+  Expand<S> expand;
+  expand.load(slice);
+  Project<S> project(rank, arrived);
+  project.load(slice);
+  copy_constants<S>(slice, shared);
+  const Place place = inverted_simt_early::locate<S>(a, blockIdx.x / kConfig.blocks);
+  expand.aim(a, place);
+  Patch<S> patch;
+  patch.aim(a, place);
+  x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
+  wait_for_cluster_begin();
+  if (threadIdx.x == 0) inverted_cluster::expect(arrived, kConfig.blocks * S::kSums * 4);
+  wait_for_predecessor();
+  patch.start(x, shared + S::kPatchAt);
+  inverted_cluster::wait_for_copies();
+  __syncthreads();
+  expand.run(a, shared + S::kPatchAt, hidden);
+  inverted_simt_cluster::Depthwise<S> depthwise;
+  depthwise.load_shared(shared + S::kSharedConstantsAt);
+  __syncthreads();
+  depthwise.run(a, hidden, filtered);
+  __syncthreads();
+  project.run(filtered);
+  const Finish<S> finish(a, place, rank);
+  y += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * kConfig.c_out;
+  // All wait: no block of a cluster may end while others write to it.
+  inverted_cluster::wait(arrived, 0);
+  finish.run(a, shared, y);
+#endif
+}
+
+}  // namespace mobicuda::kernels::inverted_simt_early

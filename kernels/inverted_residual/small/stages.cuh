@@ -1,0 +1,265 @@
+// Register-level stages of the small inverted residual kernel. sm_80 and newer.
+//
+// A warp owns a slice of the hidden channels, and with kParts > 1 shares it with other warps that own other pixels. All
+// three convolutions are mma.sync; the hidden pixels of a slice pass through shared memory once.
+#pragma once
+
+#include "kernels/gemm/mma.cuh"
+#include "kernels/inverted_residual/small/instructions.cuh"
+#include "kernels/inverted_residual/small/shape.cuh"
+
+namespace mobicuda::kernels::inverted_small {
+
+/// A warp's part of the weights, in registers as the instructions want them.
+template <class S>
+struct Weights {
+  std::uint32_t expand[S::kUnits][2][4];  ///< A operands of 16 channels: weights stand on the left
+  std::uint32_t project[S::kUnits][S::kStrips + S::kStrips % 2][2];
+  std::uint32_t taps[S::kUnits][2][8];  ///< B operands of diagonal matrices
+  std::uint32_t last_tap[S::kUnits][2];
+  std::uint32_t expand_bias[S::kUnits][4];        ///< of channel lane / 4 of the groups, each twice
+  std::uint32_t depthwise_bias[S::kUnits][2][4];  ///< of channels lane % 4 * 2 and the next, twice
+
+  __device__ __forceinline__ void load(const unsigned char* packed, unsigned slice) {
+    constexpr UnitLayout kLayout = S::kLayout;
+    // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4.
+    const bool on_diagonal = lane() / 8 == lane() % 4;
+    packed += S::kUnitsOffset + slice * (S::kUnits * kLayout.bytes);
+#pragma unroll
+    for (int u = 0; u < S::kUnits; ++u, packed += kLayout.bytes) {
+      load_words<4>(packed + lane() * 16, expand[u][0]);
+      if constexpr (S::kCIn == 24) load_words<2>(packed + 512 + lane() * 16, expand[u][1]);
+      if constexpr (S::kCIn == 32) load_words<4>(packed + 512 + lane() * 16, expand[u][1]);
+      load_words<4>(packed + kLayout.expand_bias + lane() / 4 * 16, expand_bias[u]);
+#pragma unroll
+      for (int g = 0; g < 2; ++g) {
+        const unsigned char* const from = packed + kLayout.taps + (g * 8 + lane() / 4) * 32;
+        load_words_if<4>(on_diagonal, from, taps[u][g]);
+        load_words_if<4>(on_diagonal, from + 16, taps[u][g] + 4);
+        load_words<4>(packed + kLayout.depthwise_bias + (g * 4 + lane() % 4) * 16, depthwise_bias[u][g]);
+      }
+      load_words_if<2>(on_diagonal, packed + kLayout.last_tap + lane() / 4 * 8, last_tap[u]);
+#pragma unroll
+      for (int strip = 0; strip < S::kStrips; strip += 2) {
+        load_words<4>(packed + kLayout.project + strip / 2 * 512 + lane() * 16, project[u][strip]);
+      }
+    }
+  }
+};
+
+/// A tile of the output.
+struct Place {
+  std::uint32_t n;
+  int oy, ox;
+};
+
+template <class S>
+__device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) {
+  std::uint32_t column;
+  std::uint32_t row;
+  Place place;
+  place.n = a.tiles_y.divide(a.tiles_x.divide(tile, column), row);
+  place.oy = static_cast<int>(row) * S::kTileH;
+  place.ox = static_cast<int>(column) * S::kTileW;
+  return place;
+}
+
+/// Where the pixels of a tile's patch lie in x, and the upper bounds of their hidden pixels: zero outside the picture,
+/// where x is taken from some zeros. In shared memory, as all warps want the same.
+template <class S>
+class Table {
+ public:
+  static constexpr int kBytes = S::kTableSlots * 10;
+
+  /// `shared` has kBytes, 8-byte aligned. All threads of the block take part; then they synchronize.
+  __device__ __forceinline__ static void fill(const Arguments& a, const Place& place, const unsigned char* x,
+                                              const unsigned char* zeros, std::uint32_t shared) {
+    x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * (S::kCIn * 2);
+#pragma unroll
+    for (unsigned first = 0; first < S::kTableSlots; first += S::kThreads) {
+      const unsigned slot = first + threadIdx.x;
+      if (S::kTableSlots % S::kThreads != 0 && slot >= S::kTableSlots) break;
+      const int row = place.oy * S::kStride - a.pad_top + static_cast<int>(S::row_of(slot));
+      const int column = place.ox * S::kStride - a.pad_left + static_cast<int>(S::column_of(slot));
+      const bool inside = S::row_of(slot) < S::kPatchH && S::column_of(slot) < S::kPatchW &&
+                          static_cast<unsigned>(row) < static_cast<unsigned>(a.h) &&
+                          static_cast<unsigned>(column) < static_cast<unsigned>(a.w);
+      store_pointer(shared + slot * 8, inside ? x + (row * a.w + column) * (S::kCIn * 2) : zeros);
+      store_half(shared + S::kTableSlots * 8 + slot * 2, inside ? bits(a.expand_hi) : 0U);
+    }
+  }
+};
+
+/// The pixels of x that a lane has in the B operands of its warp's tiles: slot lane / 4 of each.
+template <class S>
+class Patch {
+ public:
+  /// Finds the pixels.
+  __device__ __forceinline__ void aim(std::uint32_t table, unsigned part) {
+    const std::uint32_t pixels = table + (part * 8 + lane() / 4) * 8;
+    const std::uint32_t bounds = table + S::kTableSlots * 8 + (part * 8 + lane() % 4 * 2) * 2;
+#pragma unroll
+    for (int i = 0; i < S::kMyPatchTiles; ++i) {
+      constexpr int kLaneBytes = S::kCIn == 32 ? 16 : 8;
+      pixels_[i] = load_pointer(pixels + i * (S::kParts * 64)) + lane() % 4 * kLaneBytes;
+      hi_[i] = load_shared_word(bounds + i * (S::kParts * 16));
+    }
+  }
+
+  __device__ __forceinline__ void load() {
+#pragma unroll
+    for (int i = 0; i < S::kMyPatchTiles; ++i) {
+      load_words<S::kCIn == 32 ? 4 : 2>(pixels_[i], words_[i]);
+      if constexpr (S::kCIn == 24) load_words<1>(pixels_[i] + 32 - lane() % 4 * 4, words_[i] + 2);
+    }
+  }
+
+  /// Tile `i` of the hidden pixels: two words for 8 channels each, of neighbouring pixels.
+  __device__ __forceinline__ void expand(const Weights<S>& weights, int unit, int i, std::uint32_t* result) const {
+    float sum[4];
+    multiply_add_to(sum, weights.expand_bias[unit], weights.expand[unit][0], words_[i][0], words_[i][1]);
+    if constexpr (S::kCIn == 24) {
+      multiply_add_half(sum, weights.expand[unit][1][0], weights.expand[unit][1][1], words_[i][2]);
+    }
+    if constexpr (S::kCIn == 32) {
+      gemm_detail::multiply_add(sum, weights.expand[unit][1], words_[i][2], words_[i][3]);
+    }
+    result[0] = clip(sum[0], sum[1], hi_[i]);
+    result[1] = clip(sum[2], sum[3], hi_[i]);
+  }
+
+ private:
+  const unsigned char* pixels_[S::kMyPatchTiles];
+  std::uint32_t hi_[S::kMyPatchTiles];
+  std::uint32_t words_[S::kMyPatchTiles][4];
+};
+
+/// Expands the warp's tiles of the patch into (group, slot, 8 channels). `hidden` is a lane's row of its matrix.
+template <class S>
+__device__ __forceinline__ void expand(const Patch<S>& patch, const Weights<S>& weights, std::uint32_t hidden) {
+#pragma unroll
+  for (int i = 0; i < S::kMyPatchTiles; i += 2) {
+#pragma unroll
+    for (int unit = 0; unit < S::kUnits; ++unit) {
+      const std::uint32_t to = hidden + unit * 2 * S::kGroupBytes + i * S::kParts * 128;
+      std::uint32_t words[4];
+      patch.expand(weights, unit, i, words);
+      if (i + 1 < S::kMyPatchTiles) {
+        patch.expand(weights, unit, i + 1, words + 2);
+        store_four_transposed(to, words);
+      } else {
+        store_two_transposed(to, words);
+      }
+    }
+  }
+}
+
+/// Where a lane's row lies for expand(): matrices are (tile, group).
+template <class S>
+__device__ __forceinline__ std::uint32_t hidden_row(std::uint32_t hidden, unsigned part) {
+  return hidden + lane() / 8 % 2 * S::kGroupBytes + (part + lane() / 16 * S::kParts) * 128 + lane() % 8 * 16;
+}
+
+/// Depthwise convolution of 16 pixels, or of up to 8, as products with diagonal 8x8 matrices, two taps an instruction.
+template <class S>
+class Depthwise {
+ public:
+  /// `hidden` is the slice's, in the shared address space.
+  __device__ __forceinline__ Depthwise(std::uint32_t hidden, unsigned part) {
+    const unsigned matrix = lane() / 8;
+    const unsigned pixel = (S::kOneBand ? 0 : matrix % 2 * 8) + lane() % 8;
+    const unsigned oy = (pixel < S::kPixels ? pixel / S::kTileW : 0) + part * (16 / S::kTileW);
+    const unsigned ox = pixel < S::kPixels ? pixel % S::kTileW : 0;
+    const std::uint32_t origin = hidden + S::slot_of(oy * S::kStride, ox * S::kStride) * 16;
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      // Pixels of one band only: rows 0..7 have two taps of them, rows 8..15 the next two, which another product takes.
+      const auto tap = [i](unsigned matrix) {
+        return i == kLoads - 1 ? 8U : S::kOneBand ? 4U * i + matrix / 2 + matrix % 2 * 2 : 2U * i + matrix / 2;
+      };
+      if constexpr (S::kRowPairs) {
+        rows_[i] = hidden + S::slot_of(oy + tap(matrix) / 3, ox + tap(matrix) % 3) * 16;
+      } else {
+        const auto offset = [tap](unsigned matrix) { return S::slot_of(tap(matrix) / 3, tap(matrix) % 3) * 16; };
+        rows_[i] = origin + (matrix < 2 ? (matrix == 0 ? offset(0) : offset(1)) : matrix == 2 ? offset(2) : offset(3));
+      }
+    }
+  }
+
+  __device__ __forceinline__ void pin(std::uint32_t scratch) { inverted_small::pin(scratch, rows_); }
+
+  /// A group of the warp's pixels `tile`, as half of an A operand.
+  __device__ __forceinline__ void apply(__half2 hi, const Weights<S>& weights, int unit, int group, int tile,
+                                        std::uint32_t (&result)[2]) const {
+    const std::uint32_t offset = (unit * 2 + group) * S::kGroupBytes + tile * kTileBytes;
+    const std::uint32_t(&taps)[8] = weights.taps[unit][group];
+    float first[4];
+    float second[4] = {};
+    std::uint32_t last[2];
+#pragma unroll
+    for (int i = 0; i < kLoads - 1; ++i) {
+      std::uint32_t pixels[4];
+      load_four(pixels, rows_[i] + offset);
+      if constexpr (S::kOneBand) {
+        if (i == 0) {
+          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+        } else {
+          gemm_detail::multiply_add(first, pixels, taps[4 * i], taps[4 * i + 1]);
+        }
+        gemm_detail::multiply_add(second, pixels, taps[4 * i + 2], taps[4 * i + 3]);
+      } else {
+        if (i == 0) {
+          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+        } else {
+          gemm_detail::multiply_add(i % 2 == 0 ? first : second, pixels, taps[2 * i], taps[2 * i + 1]);
+        }
+      }
+    }
+    load_two(last, rows_[kLoads - 1] + offset);
+    multiply_add_half(first, last[0], last[1], weights.last_tap[unit][group]);
+    constexpr int kUpper = S::kOneBand ? 2 : 0;
+    result[0] = clip(first[0] + second[kUpper], first[1] + second[kUpper + 1], bits(hi));
+    result[1] = S::kOneBand ? 0U : clip(first[2] + second[2], first[3] + second[3], bits(hi));
+  }
+
+ private:
+  static constexpr int kLoads = S::kOneBand ? 3 : 5;
+  static constexpr int kTileBytes = S::kParts * (S::slot_of(16 / S::kTileW * S::kStride, 0) - S::slot_of(0, 0)) * 16;
+
+  std::uint32_t rows_[kLoads];
+};
+
+/// Depthwise convolution, then the sums of the projection over the warp's slice, which finish() adds up. `partial` is
+/// where the slice's sums of a lane's first row and columns go.
+template <class S>
+__device__ __forceinline__ void filter_and_project(const Arguments& a, const Weights<S>& weights,
+                                                   const Depthwise<S>& depthwise, std::uint32_t partial) {
+#pragma unroll
+  for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+    float sums[S::kStrips][4] = {};
+#pragma unroll
+    for (int unit = 0; unit < S::kUnits; ++unit) {
+      std::uint32_t lower[2];
+      std::uint32_t upper[2];
+      depthwise.apply(a.depthwise_hi, weights, unit, 0, tile, lower);
+      depthwise.apply(a.depthwise_hi, weights, unit, 1, tile, upper);
+      const std::uint32_t operand[4] = {lower[0], lower[1], upper[0], upper[1]};
+#pragma unroll
+      for (int strip = 0; strip < S::kStrips; ++strip) {
+        gemm_detail::multiply_add(sums[strip], operand, weights.project[unit][strip][0],
+                                  weights.project[unit][strip][1]);
+      }
+    }
+    if (S::kPixels < 8 && lane() / 4 >= S::kPixels) break;
+#pragma unroll
+    for (int half = 0; half < (S::kOneBand ? 1 : 2); ++half) {
+#pragma unroll
+      for (int strip = 0; strip < S::kStrips; ++strip) {
+        store_two(partial + ((tile * S::kParts * 16 + half * 8) * S::kPartialRow + strip * 8) * 4,
+                  sums[strip][2 * half], sums[strip][2 * half + 1]);
+      }
+    }
+  }
+}
+
+}  // namespace mobicuda::kernels::inverted_small

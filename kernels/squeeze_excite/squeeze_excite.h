@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/common/launch.h"
+
+namespace mobicuda::kernels {
+
+// m[c] = mean over the picture's pixels of x[p, c]
+// s[j] = act_s(sum_c m[c] * reduce[j, c] + reduce_bias[j])
+// g[c] = act_g(sum_j s[j] * expand[c, j] + expand_bias[c])
+// y[p, c] = x[p, c] * g[c], NHWC. All in float but x, y and the weights.
+
+/// A cluster of so many blocks for each picture, sm_90+. Reread: the blocks read their pixels twice instead of keeping
+/// them in shared memory.
+enum class SqueezeExciteVariant : std::uint8_t { Cluster2, Cluster4, Cluster8, Cluster2Reread, Cluster8Reread };
+
+struct SqueezeExciteParams {
+  Elem elem = Elem::F32;  ///< of x, the weights and y; not F64
+  int n = 0;
+  int pixels = 0;    ///< of a picture
+  int c = 0;         ///< a multiple of 8
+  int squeezed = 0;  ///< 1 to 256
+  Activation squeeze_activation{};
+  Activation gate_activation{};
+};
+
+/// reduce (squeezed, c), expand (c, squeezed); biases may be null.
+struct SqueezeExciteWeights {
+  const float* reduce;
+  const float* reduce_bias;
+  const float* expand;
+  const float* expand_bias;
+};
+
+std::span<const SqueezeExciteVariant> squeeze_excite_variants();
+std::string_view name(SqueezeExciteVariant variant);
+/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
+bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& params, int compute_capability);
+
+std::size_t squeeze_excite_packed_bytes(SqueezeExciteVariant variant, const SqueezeExciteParams& params);
+/// Host memory, host-only.
+void squeeze_excite_pack(SqueezeExciteVariant variant, const SqueezeExciteParams& params,
+                         const SqueezeExciteWeights& weights, void* packed);
+
+/// Pointers 16-byte aligned; y does not overlap x. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal
+/// and does nothing. Safe from several threads.
+cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExciteParams& params, const void* x,
+                           const void* packed, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,161 @@
+// The stages of the stem block for a strip: a row of 16 pixels of the stem, 14 pixels of output, all by mma.sync with
+// the pixels as the instruction's rows.
+//   stem: k is the window of 27 and, in what is left of 32, a one that meets the bias in two halves. A window is three
+//     times 9 neighbouring halves in shared memory, so that operands are read from there as they lie: word t of a
+//     quarter of k; quarters 0 to 2 are 8 of the 9 halves of row ky; the last one has the ninth of each row and the
+//     one.
+//   depthwise: 8 channels at a time, kx 1 and 2 in the two halves of k, kx 0 by itself; weights are diagonal matrices.
+//     The stem's results are operands as they are for kx 0, and go through shared memory for kx 1 and 2.
+//   projection: the clipped sums of the depthwise are operands as they are.
+#pragma once
+
+#include "kernels/stem_block/instructions.cuh"
+
+namespace mobicuda::kernels::stem_block_detail {
+
+// 20 words: 8 neighbouring pixels of the stem, 4 words each, are in different banks.
+inline constexpr int kPixelBytes = 80;
+inline constexpr int kInputPixelBytes = 6;
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// The operands of a lane.
+struct Weights {
+  std::uint32_t stem[kGroups][4];  // two steps of k
+  std::uint32_t depthwise[3][kGroups][3];
+  std::uint32_t project[kProjectSteps][kProjectFragments][2];
+
+  __device__ __forceinline__ explicit Weights(const unsigned char* packed) {
+    static_assert(sizeof(Weights) == kOperandVectors * 16);
+    const unsigned char* const from = packed + kBiasBytes + lane() * 16;
+#pragma unroll
+    for (int i = 0; i < kGroups; ++i) load_vector(from + i * kVectorBytes, stem[i]);
+#pragma unroll
+    for (int i = 0; i < kDepthwiseVectors; ++i) {
+      std::uint32_t words[4];
+      load_vector(from + (kGroups + i) * kVectorBytes, words);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) depthwise[(4 * i + j) / 12][(4 * i + j) / 3 % 4][(4 * i + j) % 3] = words[j];
+    }
+#pragma unroll
+    for (int i = 0; i < kProjectSteps; ++i) {
+      std::uint32_t words[4];
+      load_vector(from + (kGroups + kDepthwiseVectors + i) * kVectorBytes, words);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) project[i][j / 2][j % 2] = words[j];
+    }
+  }
+};
+
+/// Biases to shared memory; returns the lane's address of them, valid behind a barrier.
+__device__ __forceinline__ std::uint32_t load_biases(const unsigned char* packed, unsigned char* biases) {
+  if (threadIdx.x < kBiasVectors) {
+    std::uint32_t words[4];
+    load_vector(packed + threadIdx.x * 16, words);
+    store_vector(shared_address(biases + threadIdx.x * 16), words);
+  }
+  return shared_address(biases) + lane() % 4 * 16;
+}
+
+/// The depthwise's of channels 8q to 8q + 7; behind them the projection's.
+__device__ __forceinline__ void load_bias(std::uint32_t biases, int q, float (&sums)[4]) {
+  load_four(biases + static_cast<std::uint32_t>(q * 64), sums);
+}
+
+/// Addresses of a lane in the rows of input that a row of the stem sees.
+struct LaneWindow {
+  std::uint32_t rows[3];
+  std::uint32_t ninths;
+};
+
+/// Of 16 pixels from pixel `first` on.
+template <bool kPlain>
+__device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& weights, const LaneWindow& from,
+                                             int first, std::uint32_t (&stem)[kGroups][2]) {
+  constexpr std::uint32_t kOnes = 0x3C003C00;
+  const bool one = lane() % 4 == 3;
+  std::uint32_t window[2][4];
+#pragma unroll
+  for (int lower = 0; lower < 2; ++lower) {
+    const auto pixels = static_cast<std::uint32_t>((first + lower * 8) * 2 * kInputPixelBytes);
+    window[0][lower] = load_word(from.rows[0] + pixels);
+    window[0][2 + lower] = load_word(from.rows[1] + pixels);
+    window[1][lower] = load_word(from.rows[2] + pixels);
+    window[1][2 + lower] = (load_word(from.ninths + pixels) & (one ? 0 : 0xFFFFU)) | (one ? kOnes : 0);
+  }
+#pragma unroll
+  for (int q = 0; q < kGroups; ++q) {
+    constexpr float kZeros[4] = {};
+    float values[4];
+    multiply_add(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
+    multiply_add(values, window[1], weights.stem[q][2], weights.stem[q][3], values);
+    stem[q][0] = round_and_clip<kPlain>(a.stem_clip, values[0], values[1]);
+    stem[q][1] = round_and_clip<kPlain>(a.stem_clip, values[2], values[3]);
+  }
+}
+
+/// Zeros where the stem's picture has no pixel; `column` of the first pixel.
+__device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, int column,
+                                          std::uint32_t (&stem)[kGroups][2]) {
+#pragma unroll
+  for (int lower = 0; lower < 2; ++lower) {
+    const int x = column + lower * 8 + static_cast<int>(lane() / 4);
+    const bool present = row_present && x >= 0 && x < a.stem_w;
+#pragma unroll
+    for (auto& group : stem) group[lower] = present ? group[lower] : 0;
+  }
+}
+
+/// `to` is the lane's address: row lane % 16, chunk lane / 16.
+__device__ __forceinline__ void store_stem(const std::uint32_t (&stem)[kGroups][2], std::uint32_t to) {
+#pragma unroll
+  for (int q = 0; q < kGroups; q += 2) {
+    store_matrices(to + static_cast<std::uint32_t>(q * 16), stem[q][0], stem[q][1], stem[q + 1][0], stem[q + 1][1]);
+  }
+}
+
+/// sum = before + row ky of the window, channels 8q to 8q + 7.
+__device__ __forceinline__ void add_row(const Weights& weights, int ky, int q, const std::uint32_t (&left)[2],
+                                        const std::uint32_t (&right)[4], const float (&before)[4], float (&sum)[4]) {
+  const auto& taps = weights.depthwise[ky][q];
+  float part[4];
+  multiply_add(part, left, taps[0], before);
+  multiply_add(sum, right, taps[1], taps[2], part);
+}
+
+/// Half of the operand of the projection's step q / 2.
+template <bool kPlain>
+__device__ __forceinline__ void filter(const Arguments& a, int q, const float (&sums)[4],
+                                       std::uint32_t (&filtered)[4]) {
+  filtered[q % 2 * 2] = round_and_clip<kPlain>(a.depthwise_clip, sums[0], sums[1]);
+  filtered[q % 2 * 2 + 1] = round_and_clip<kPlain>(a.depthwise_clip, sums[2], sums[3]);
+}
+
+__device__ __forceinline__ void project(const Weights& weights, int k, const std::uint32_t (&filtered)[4],
+                                        float (&result)[kProjectFragments][4]) {
+#pragma unroll
+  for (int f = 0; f < kProjectFragments; ++f) {
+    multiply_add(result[f], filtered, weights.project[k][f][0], weights.project[k][f][1], result[f]);
+  }
+}
+
+/// Channels 4t to 4t + 3 of pixels g and g + 8. `to` is of pixel g; `columns` there are from it on.
+template <bool kPlain>
+__device__ __forceinline__ void store_result(const Arguments& a, const float (&result)[kProjectFragments][4],
+                                             int columns, std::uintptr_t to) {
+#pragma unroll
+  for (int lower = 0; lower < 2; ++lower) {
+    std::uint32_t words[2];
+#pragma unroll
+    for (int f = 0; f < 2; ++f) {
+      words[f] = round_two(result[f][2 * lower], result[f][2 * lower + 1]);
+      if constexpr (!kPlain) words[f] = clipped(a.project_clip, words[f]);
+    }
+    const bool in_strip = lower == 0 || lane() / 4 + 8 < kStrip;
+    if (lower * 8 < columns && in_strip) store_two(to + static_cast<std::uintptr_t>(lower * a.eight_pixels), words);
+  }
+}
+
+}  // namespace mobicuda::kernels::stem_block_detail

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/common/launch.h"
+
+namespace mobicuda::kernels {
+
+// The beginning of MobileNetV2 in one launch: a network's first convolution and the block without expansion after it.
+//   s = clip(3x3, stride 2, of the input + bias) 3 -> c_stem
+//   d = clip(depthwise 3x3 of s + bias)
+//   y = clip(1x1 of d + bias)                    c_stem -> c_out, NHWC, half
+// Pixels outside a picture count as zero. The input, s and d are rounded to half; sums are float's.
+
+/// The network's own input: NCHW in float, or NHWC in bytes, of which x * scale + shift in float is taken, for each
+/// channel, before padding.
+enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
+
+/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2, else of 28; few for few pictures. The same
+/// bits for all. kernels/stem_block/README.md says which to use.
+enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56 };
+
+struct StemBlockParams {
+  StemInput input = StemInput::NchwFloat;
+  int n = 0, h = 0, w = 0;
+  int c_stem = 0, c_out = 0;
+  int stem_h = 0, stem_w = 0;  ///< of s; bottom and right padding follow from these and from out_h and out_w
+  int out_h = 0, out_w = 0;
+  int stem_pad_top = 0, stem_pad_left = 0;
+  int depthwise_pad_top = 0, depthwise_pad_left = 0;
+  Clip stem_clip{};
+  Clip depthwise_clip{};
+  Clip project_clip{};
+  float scale[3] = {1.0F, 1.0F, 1.0F};  ///< of NhwcUint8
+  float shift[3] = {0.0F, 0.0F, 0.0F};
+};
+
+std::span<const StemBlockVariant> stem_block_variants();
+std::string_view name(StemBlockVariant variant);
+/// Output rows of a warp.
+int stem_block_rows(StemBlockVariant variant);
+/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor): sm_80, padding
+/// of at most 2 on each side, c_stem of at most 32, c_out of at most 16 and a multiple of 4. Host-only.
+bool supports(StemBlockVariant variant, const StemBlockParams& params, int compute_capability);
+
+/// Float weights and biases on the host; null biases are zeros.
+struct StemBlockWeights {
+  const float* stem = nullptr;  ///< (c_stem, 3, 3, 3)
+  const float* stem_bias = nullptr;
+  const float* depthwise = nullptr;  ///< (c_stem, 1, 3, 3)
+  const float* depthwise_bias = nullptr;
+  const float* project = nullptr;  ///< (c_out, c_stem)
+  const float* project_bias = nullptr;
+};
+
+/// Packed weights, biases among them, are the same for all variants.
+std::size_t stem_block_packed_bytes(StemBlockVariant variant, const StemBlockParams& params);
+/// `packed` has stem_block_packed_bytes(). Host memory, host-only.
+void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights,
+                     void* packed);
+
+/// Pointers 16-byte aligned, x to its element; y overlaps no input. The same bits every time, and for a picture in any
+/// batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from several threads.
+cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed,
+                       void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/launch.h"
+
+namespace mobicuda::kernels {
+
+/// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta for k from c - (size - 1) / 2 to c + size / 2 within the
+/// channels of each pixel, NHWC.
+struct LocalResponseNormParams {
+  Elem elem = Elem::F32;
+  std::int64_t pixels = 0;  ///< of all pictures
+  int c = 0;
+  std::int64_t size = 1;  ///< > 0
+  float alpha = 1e-4F;    ///< >= 0
+  float beta = 0.75F;     ///< >= 0
+  float bias = 1.0F;      ///< > 0
+};
+
+cudaError_t local_response_norm(const LocalResponseNormParams& params, const void* x, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/launch.h"
+
+namespace mobicuda::kernels {
+
+enum class UnaryFunction : std::uint8_t {
+  Sigmoid,    ///< 1 / (1 + exp(-x))
+  Silu,       ///< x / (1 + exp(-x))
+  HardSwish,  ///< x * clip(x / 6 + 1/2, 0, 1)
+  Tanh,
+  LeakyRelu,  ///< x < 0 ? alpha * x : x
+  Elu,        ///< x < 0 ? alpha * (exp(x) - 1) : x
+};
+
+/// y[i] = f(x[i]).
+struct UnaryParams {
+  Elem elem = Elem::F32;
+  UnaryFunction function = UnaryFunction::Sigmoid;
+  float alpha = 0.0F;
+  std::int64_t elements = 0;
+};
+
+cudaError_t unary(const UnaryParams& params, const void* x, void* y, const Launch& where);
+
+}  // namespace mobicuda::kernels
