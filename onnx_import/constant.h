@@ -44,8 +44,8 @@ class Constant {
 
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// Caps on tensors that the importer itself makes, from shape arithmetic or ConstantOfShape and the like: a few
-/// bytes of a file can ask for any size.
+/// Caps on tensors that the importer itself makes, from shape arithmetic, ConstantOfShape and the like, or scalars that
+/// are written out for each channel: a few bytes of a file can ask for any size.
 inline constexpr std::int64_t kMaxIntegerElements = 65536;
 inline constexpr std::int64_t kMaxGeneratedElements = std::int64_t{1} << 24;
 

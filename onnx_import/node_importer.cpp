@@ -216,14 +216,21 @@ bool NodeImporter::output_is_set(std::size_t position) const {
 
 void NodeImporter::set_output(ConstantPtr constant) { state_.values.emplace(node_.output(0), std::move(constant)); }
 
-void NodeImporter::count_generated(std::int64_t elements, bool integers) {
+void NodeImporter::count_generated(std::int64_t elements, bool integers, const std::string& hint) {
   const std::int64_t limit = integers ? kMaxIntegerElements : kMaxGeneratedElements;
   if (elements > limit || state_.generated_elements + elements > kMaxGeneratedElements) {
-    throw error(ErrorCode::unsupported, "makes a constant of " + std::to_string(elements) + " elements, the limit is " +
-                                            std::to_string(limit) + " for one and " +
-                                            std::to_string(kMaxGeneratedElements) + " for all of them");
+    throw error(ErrorCode::unsupported,
+                "makes a constant of " + std::to_string(elements) + " elements, the limit is " + std::to_string(limit) +
+                    " for one and " + std::to_string(kMaxGeneratedElements) + " for all of them",
+                hint);
   }
   state_.generated_elements += elements;
+}
+
+void NodeImporter::count_scale_and_shift(std::int64_t channels) {
+  count_generated(2 * channels, false,
+                  "it has a scale and a shift for each of " + std::to_string(channels) +
+                      " channels; put the node before the Flatten or Reshape, where channels are fewer");
 }
 
 void NodeImporter::remember_matmul(ValueId output, std::vector<ValueId> inputs) {

@@ -98,7 +98,10 @@ class NodeImporter {
   void set_output(ConstantPtr constant);
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
-  void count_generated(std::int64_t elements, bool integers);
+  void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});
+  /// The same for a scale and a shift of each channel: a node may ask for them by a scalar, or share its operands with
+  /// thousands of others.
+  void count_scale_and_shift(std::int64_t channels);
   void remember_matmul(ValueId output, std::vector<ValueId> inputs);
   /// The MatMul whose output this input is, if nothing else reads it.
   const MatMul* matmul_before(std::size_t position) const;

@@ -175,7 +175,7 @@ void PlanBuilder::emit_conv_steps(const Node& node, const ConvChoice& choice, co
 // The end of the network stays in float, as the caller gets it.
 bool PlanBuilder::wants_float(ValueId id) const {
   if (id == graph_.output()) return true;
-  const std::vector<std::size_t> readers = graph_.consumers(id);
+  const auto readers = graph_.consumers(id);
   return readers.size() == 1 && std::holds_alternative<Softmax>(graph_.nodes()[readers[0]].op);
 }
 

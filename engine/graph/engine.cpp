@@ -17,7 +17,8 @@ Session::ExclusiveUse::ExclusiveUse(Session& session, Use use) : session_(sessio
   if (use == Use::Whole) session_.next_layer_ = 0;
 }
 
-Session::Session(std::shared_ptr<const Engine> engine) : engine_(std::move(engine)) {}
+Session::Session(std::shared_ptr<const Engine> engine)
+    : engine_(std::move(engine)), input_pictures_(engine_->options().max_batch) {}
 Session::~Session() = default;
 
 std::int64_t Session::batch_of(std::size_t elements, const Shape& picture, std::string_view what) const {
@@ -40,6 +41,49 @@ void Session::check_batch(std::int64_t n) const {
   }
 }
 
+void Session::check_inputs(std::int64_t n) const {
+  check_batch(n);
+  if (n <= input_pictures_) return;
+  throw Error(ErrorCode::invalid_argument, "batch",
+              "is " + std::to_string(n) + ", the input holds " + std::to_string(input_pictures_) +
+                  (input_pictures_ == 1 ? " picture" : " pictures"),
+              "call set_input() with " + std::to_string(n) + " pictures");
+}
+
+void Session::check_outputs(std::int64_t n) const {
+  constexpr const char* kWhere = "get_output";
+  constexpr const char* kRemedy = "call execute() or run() first";
+  switch (last_run_) {
+    case LastRun::None:
+      throw Error(ErrorCode::invalid_argument, kWhere, "nothing was executed", kRemedy);
+    case LastRun::Failed:
+      throw Error(ErrorCode::invalid_argument, kWhere, "the last execution failed", kRemedy);
+    case LastRun::Layers:
+      throw Error(ErrorCode::invalid_argument, kWhere, "of a run layer by layer, the last layer was not executed",
+                  "call execute_layer() for all layers, or get_layer_output()");
+    case LastRun::Staged:
+      throw Error(ErrorCode::invalid_argument, kWhere, "a staged run was last",
+                  "its outputs are in staged_output(); for others, " + std::string(kRemedy));
+    case LastRun::Whole:
+      break;
+  }
+  if (n <= output_pictures_) return;
+  throw Error(
+      ErrorCode::invalid_argument, kWhere,
+      "asks for " + std::to_string(n) + " pictures, the last execution was of " + std::to_string(output_pictures_),
+      "call execute(" + std::to_string(n) + ") first");
+}
+
+void Session::begin_execution(std::int64_t n) {
+  check_inputs(n);
+  last_run_ = LastRun::Failed;  // until it ends
+}
+
+void Session::end_execution(std::int64_t n) {
+  last_run_ = LastRun::Whole;
+  output_pictures_ = n;
+}
+
 template <class T>
 void Session::require_input() const {
   const DType taken = engine_->input().dtype;
@@ -60,9 +104,17 @@ void Session::run_on(std::span<const T> input, std::span<float> output) {
                 "must hold " + std::to_string(n * engine_->output().shape.elements()) + " values for " +
                     std::to_string(n) + " pictures, got " + std::to_string(output.size()));
   }
-  do_set_input(std::as_bytes(input), n);
+  fill_input(std::as_bytes(input), n);
+  begin_execution(n);
   do_execute(n);
+  end_execution(n);
   do_get_output(output, n);
+}
+
+void Session::fill_input(std::span<const std::byte> input, std::int64_t n) {
+  input_pictures_ = 0;  // unless the copy succeeds
+  do_set_input(input, n);
+  input_pictures_ = n;
 }
 
 void Session::run(std::span<const float> input, std::span<float> output) { run_on(input, output); }
@@ -72,13 +124,13 @@ void Session::run(std::span<const std::uint8_t> pictures, std::span<float> outpu
 void Session::set_input(std::span<const float> input) {
   const ExclusiveUse guard(*this);
   require_input<float>();
-  do_set_input(std::as_bytes(input), batch_of(input.size(), engine_->input().shape, "input"));
+  fill_input(std::as_bytes(input), batch_of(input.size(), engine_->input().shape, "input"));
 }
 
 void Session::set_input(std::span<const std::uint8_t> pictures) {
   const ExclusiveUse guard(*this);
   require_input<std::uint8_t>();
-  do_set_input(std::as_bytes(pictures), batch_of(pictures.size(), engine_->input().shape, "input"));
+  fill_input(std::as_bytes(pictures), batch_of(pictures.size(), engine_->input().shape, "input"));
 }
 
 template <class T>
@@ -102,25 +154,30 @@ std::span<const float> Session::staged_output(std::int64_t n) {
 void Session::enqueue_staged(std::int64_t n) {
   const ExclusiveUse guard(*this);
   check_batch(n);
+  last_run_ = LastRun::Staged;
   do_enqueue_staged(n);
 }
 
 void Session::run_staged(std::int64_t n) {
   const ExclusiveUse guard(*this);
   check_batch(n);
+  last_run_ = LastRun::Staged;
   do_enqueue_staged(n);
   do_synchronize();
 }
 
 void Session::execute(std::int64_t n) {
   const ExclusiveUse guard(*this);
-  check_batch(n);
+  begin_execution(n);
   do_execute(n);
+  end_execution(n);
 }
 
 void Session::get_output(std::span<float> output) {
   const ExclusiveUse guard(*this);
-  do_get_output(output, batch_of(output.size(), engine_->output().shape, "output"));
+  const std::int64_t n = batch_of(output.size(), engine_->output().shape, "output");
+  check_outputs(n);
+  do_get_output(output, n);
 }
 
 void Session::synchronize() {
@@ -139,22 +196,26 @@ void require_positive(const char* what, int count) {
 
 std::vector<double> Session::time_executions(std::int64_t n, int iterations, int runs) {
   const ExclusiveUse guard(*this);
-  check_batch(n);
   require_positive("iterations", iterations);
   require_positive("runs", runs);
-  return do_time_executions(n, iterations, runs);
+  begin_execution(n);
+  std::vector<double> times = do_time_executions(n, iterations, runs);
+  end_execution(n);
+  return times;
 }
 
 LayerTimes Session::profile(std::int64_t n, int iterations, ProfileMode mode) {
   const ExclusiveUse guard(*this);
-  check_batch(n);
   require_positive("iterations", iterations);
-  return do_profile(n, iterations, mode);
+  begin_execution(n);
+  LayerTimes times = do_profile(n, iterations, mode);
+  end_execution(n);
+  return times;
 }
 
 void Session::execute_layer(std::int64_t n, std::size_t layer) {
   const ExclusiveUse guard(*this, Use::LayerByLayer);
-  check_batch(n);
+  check_inputs(n);
   const std::size_t layers = engine_->layers().size();
   const bool follows = layer == 0 || (layer == next_layer_ && n == layers_batch_);
   if (!follows || layer >= layers) {
@@ -167,9 +228,11 @@ void Session::execute_layer(std::int64_t n, std::size_t layer) {
                 "layers run one after the other, and another call in between starts over");
   }
   next_layer_ = 0;  // unless the layer runs
+  last_run_ = LastRun::Layers;
   do_execute_layer(n, layer);
   next_layer_ = layer + 1;
   layers_batch_ = n;
+  if (next_layer_ == layers) end_execution(n);
 }
 
 void Session::get_layer_output(std::span<float> output) {

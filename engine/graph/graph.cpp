@@ -1,6 +1,8 @@
 #include <mobicuda/graph.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "graph/verify.h"
@@ -14,12 +16,10 @@ const Value& Graph::value(ValueId id) const {
   return values_[static_cast<std::size_t>(id)];
 }
 
-std::vector<std::size_t> Graph::consumers(ValueId id) const {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (std::find(nodes_[i].inputs.begin(), nodes_[i].inputs.end(), id) != nodes_[i].inputs.end()) found.push_back(i);
-  }
-  return found;
+std::span<const std::size_t> Graph::consumers(ValueId id) const {
+  if (id < 0 || static_cast<std::size_t>(id) >= values_.size()) return {};
+  const auto value = static_cast<std::size_t>(id);
+  return std::span(consumers_).subspan(first_consumer_[value], first_consumer_[value + 1] - first_consumer_[value]);
 }
 
 std::optional<std::size_t> Graph::producer(ValueId id) const {
@@ -43,6 +43,7 @@ ValueId GraphBuilder::set_input(std::string name, TensorDesc desc) {
   if (desc.shape.elements() == 0) {
     throw Error(ErrorCode::invalid_model, "input '" + name + "'", "has no elements: " + to_string(desc.shape));
   }
+  require_elements(desc.shape, "input '" + name + "'");
   graph_.values_.push_back({std::move(name), desc, nullptr});
   graph_.producer_.push_back(-1);
   graph_.input_ = static_cast<ValueId>(graph_.values_.size() - 1);
@@ -84,6 +85,29 @@ void GraphBuilder::rename(ValueId id, std::string name) {
   graph_.values_[static_cast<std::size_t>(id)].name = std::move(name);
 }
 
+// Counts the readers of each value, and then writes each node behind the other readers of what it reads. Both walks
+// pass over a value that a node reads again.
+void Graph::index_consumers() {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> latest(values_.size(), kNone);
+  const auto for_each_read = [&](auto&& visit) {
+    std::fill(latest.begin(), latest.end(), kNone);
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (const ValueId id : nodes_[node].inputs) {
+        if (id == kNoValue || latest[static_cast<std::size_t>(id)] == node) continue;
+        latest[static_cast<std::size_t>(id)] = node;
+        visit(node, static_cast<std::size_t>(id));
+      }
+    }
+  };
+  first_consumer_.assign(values_.size() + 1, 0);
+  for_each_read([&](std::size_t, std::size_t value) { ++first_consumer_[value + 1]; });
+  std::partial_sum(first_consumer_.begin(), first_consumer_.end(), first_consumer_.begin());
+  consumers_.resize(first_consumer_.back());
+  std::vector<std::size_t> next(first_consumer_.begin(), first_consumer_.end() - 1);
+  for_each_read([&](std::size_t node, std::size_t value) { consumers_[next[value]++] = node; });
+}
+
 Graph GraphBuilder::build(ValueId output) && {
   if (graph_.input_ == kNoValue) {
     throw Error(ErrorCode::invalid_model, "graph '" + graph_.name_ + "'", "has no input");
@@ -122,6 +146,7 @@ Graph GraphBuilder::build(ValueId output) && {
   }
   kept.input_ = renumbered[static_cast<std::size_t>(graph_.input_)];
   kept.output_ = renumbered[static_cast<std::size_t>(output)];
+  kept.index_consumers();
   return kept;
 }
 

@@ -10,8 +10,6 @@
 namespace mobicuda {
 namespace {
 
-constexpr std::int64_t kMaxElements = 2147483647;  // kernels index one picture with int
-
 [[noreturn]] void reject(const std::string& attribute, const std::string& message) {
   throw Error(ErrorCode::invalid_model, attribute, message);
 }
@@ -39,24 +37,36 @@ void require_shape(const TensorDesc& desc, const char* what, const Shape& expect
   }
 }
 
+std::string attribute_place(const char* attribute) { return std::string("attribute '") + attribute + "'"; }
+
 void require_positive(std::int64_t value, const char* attribute) {
-  if (value <= 0) reject(std::string("attribute '") + attribute + "'", "must be > 0, got " + std::to_string(value));
+  if (value <= 0) reject(attribute_place(attribute), "must be > 0, got " + std::to_string(value));
+}
+
+// What follows adds and multiplies such numbers, and extents.
+void require_window_limit(std::int64_t value, const char* attribute) {
+  if (value <= kMaxWindow) return;
+  throw Error(ErrorCode::unsupported, attribute_place(attribute),
+              "must be <= " + std::to_string(kMaxWindow) + ", got " + std::to_string(value),
+              "kernel, stride, dilation and padding have that limit: make the window and the picture smaller");
+}
+
+void require_window(std::span<const std::int64_t> values, const char* attribute) {
+  for (const std::int64_t value : values) {
+    require_positive(value, attribute);
+    require_window_limit(value, attribute);
+  }
 }
 
 void require_padding(const Padding& pads) {
-  constexpr std::int64_t kMaxPadding = 65536;
   for (const std::int64_t pad : {pads.top, pads.left, pads.bottom, pads.right}) {
-    if (pad < 0 || pad > kMaxPadding) {
-      reject("attribute 'pads'", "must be 0 to " + std::to_string(kMaxPadding) + ", got " + std::to_string(pad));
-    }
+    if (pad < 0) reject(attribute_place("pads"), "must be >= 0, got " + std::to_string(pad));
+    require_window_limit(pad, "pads");
   }
 }
 
 TensorDesc checked(TensorDesc desc) {
-  if (desc.shape.elements() > kMaxElements) {
-    reject("output", "has " + std::to_string(desc.shape.elements()) + " elements a picture; the limit is " +
-                         std::to_string(kMaxElements));
-  }
+  require_elements(desc.shape, "output");
   return desc;
 }
 
@@ -74,13 +84,14 @@ std::int64_t window_extent(std::int64_t extent, std::int64_t window, std::int64_
 TensorDesc infer(const Conv2d& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Conv2d::kInput);
   const TensorDesc& w = required(inputs, Conv2d::kWeight, "W");
-  for (const std::int64_t stride : op.strides) require_positive(stride, "strides");
-  for (const std::int64_t dilation : op.dilations) require_positive(dilation, "dilations");
+  require_window(op.strides, "strides");
+  require_window(op.dilations, "dilations");
   require_positive(op.groups, "group");
   require_padding(op.pads);
   if (w.shape.rank() != 4 || w.shape.elements() == 0) {
     reject("input 'W'", "must have rank 4 (O, I/group, kH, kW) and elements, got " + to_string(w.shape));
   }
+  require_window(w.shape.dims().last(2), "kernel_shape");
   const std::int64_t channels = x.shape[1];
   if (channels % op.groups != 0 || w.shape[0] % op.groups != 0) {
     reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " + std::to_string(w.shape[0]) +
@@ -90,8 +101,8 @@ TensorDesc infer(const Conv2d& op, Inputs inputs) {
     reject("input 'W'", "has " + std::to_string(w.shape[1]) + " channels a group, but the input has " +
                             std::to_string(channels / op.groups));
   }
-  const std::int64_t span_h = checked_multiply(w.shape[2] - 1, op.dilations[0]) + 1;
-  const std::int64_t span_w = checked_multiply(w.shape[3] - 1, op.dilations[1]) + 1;
+  const std::int64_t span_h = (w.shape[2] - 1) * op.dilations[0] + 1;
+  const std::int64_t span_w = (w.shape[3] - 1) * op.dilations[1] + 1;
   const Shape out{x.shape[0], w.shape[0],
                   window_extent(x.shape[2], span_h, op.strides[0], op.pads.top, op.pads.bottom, "height"),
                   window_extent(x.shape[3], span_w, op.strides[1], op.pads.left, op.pads.right, "width")};
@@ -163,7 +174,7 @@ TensorDesc infer(const Clip& op, Inputs inputs) {
 
 std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis, std::int64_t before,
                          std::int64_t after) {
-  const std::int64_t span = checked_multiply(op.kernel[axis] - 1, op.dilations[axis]) + 1;
+  const std::int64_t span = (op.kernel[axis] - 1) * op.dilations[axis] + 1;
   if (before >= span || after >= span) {
     reject("attribute 'pads'", "must be smaller than the window's " + std::to_string(span) + ", got " +
                                    std::to_string(before) + " and " + std::to_string(after));
@@ -179,9 +190,9 @@ std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis
 
 TensorDesc infer(const Pool2d& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, Pool2d::kInput);
-  for (const std::int64_t extent : op.kernel) require_positive(extent, "kernel_shape");
-  for (const std::int64_t stride : op.strides) require_positive(stride, "strides");
-  for (const std::int64_t dilation : op.dilations) require_positive(dilation, "dilations");
+  require_window(op.kernel, "kernel_shape");
+  require_window(op.strides, "strides");
+  require_window(op.dilations, "dilations");
   require_padding(op.pads);
   return checked({DType::F32,
                   Shape{x.shape[0], x.shape[1], pool_extent(op, x.shape[2], 0, op.pads.top, op.pads.bottom),
@@ -196,13 +207,13 @@ TensorDesc infer(const GlobalAveragePool&, Inputs inputs) {
 
 void require_not_negative(float value, const char* attribute) {
   if (!std::isfinite(value) || value < 0.0F) {
-    reject(std::string("attribute '") + attribute + "'", "must be >= 0 and finite, got " + std::to_string(value));
+    reject(attribute_place(attribute), "must be >= 0 and finite, got " + std::to_string(value));
   }
 }
 
 TensorDesc infer(const LocalResponseNorm& op, Inputs inputs) {
   const TensorDesc& x = image(inputs, LocalResponseNorm::kInput);
-  require_positive(op.size, "size");
+  require_window({&op.size, 1}, "size");
   require_not_negative(op.alpha, "alpha");
   require_not_negative(op.beta, "beta");
   require_not_negative(op.bias, "bias");
@@ -253,7 +264,10 @@ TensorDesc infer(const Concat& op, Inputs inputs) {
                                                              to_string(first.shape) + " along axis " +
                                                              std::to_string(op.axis));
     }
-    dims[joined] += shape[joined];
+    // Beside an extent of 0, others may be anything.
+    if (__builtin_add_overflow(dims[joined], shape[joined], &dims[joined])) {
+      reject("input '" + std::to_string(position) + "'", "of shape " + to_string(shape) + ": the extents overflow");
+    }
   }
   return checked({DType::F32, Shape(std::span<const std::int64_t>(dims)), first.layout});
 }
@@ -321,12 +335,23 @@ bool must_be_constant(const Op& op, std::size_t position) {
 
 }  // namespace
 
+void require_elements(const Shape& shape, const std::string& what) {
+  if (shape.elements() <= kMaxElements) return;
+  reject(what, "has " + std::to_string(shape.elements()) + " elements a picture; the limit is " +
+                   std::to_string(kMaxElements));
+}
+
 TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs) {
   return std::visit(
       [&]<class T>(const T& o) {
         if (!takes(o, inputs.size())) {
           reject("inputs", std::string(op_name(op)) + " has " + std::to_string(T::kInputs) + " input positions" +
                                (takes(o, T::kInputs + 1) ? " or more" : "") + ", got " + std::to_string(inputs.size()));
+        }
+        for (std::size_t position = 0; position < inputs.size(); ++position) {
+          if (inputs[position] != nullptr) {
+            require_elements(inputs[position]->shape, "input '" + std::to_string(position) + "'");
+          }
         }
         if constexpr (requires { o.activation; }) require_finite_alpha(o.activation.alpha);
         return infer(o, inputs);

@@ -41,6 +41,14 @@ ValueId Rewriter::replace(const Node& node, Op op, std::vector<ValueId> inputs, 
   return output;
 }
 
-Graph Rewriter::finish() { return std::move(builder_).build(mapped(source_.output())); }
+Graph Rewriter::finish() {
+  ValueId output = mapped(source_.output());
+  if (output == mapped(source_.input())) {
+    const auto last = source_.producer(source_.output());
+    output = builder_.add_node(Identity{}, {output}, last ? source_.nodes()[*last].origin : Origin{},
+                               source_.value(source_.output()).name);
+  }
+  return std::move(builder_).build(output);
+}
 
 }  // namespace mobicuda

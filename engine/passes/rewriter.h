@@ -25,6 +25,8 @@ class Rewriter {
   ValueId replace(const Node& node, Op op, std::vector<ValueId> inputs, Origin origin);
   GraphBuilder& builder() noexcept { return builder_; }
   std::vector<ValueId> mapped_inputs(const Node& node);
+  /// The new graph. Where nothing is left between its input and its output, an Identity: engines have a buffer for
+  /// each.
   Graph finish();
 
  private:

@@ -96,6 +96,7 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
   }
   if (channels_last) x = node.add(Transpose{{0, 3, 1, 2}}, {x});
   const std::int64_t channels = node.shape_of(x)[1];
+  node.count_scale_and_shift(channels);
   if (scale.size() == 1) scale.resize(static_cast<std::size_t>(channels), scale.front());
   if (shift.size() == 1) shift.resize(static_cast<std::size_t>(channels), shift.front());
   const std::string name = node.proto().output(0);

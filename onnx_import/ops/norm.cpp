@@ -40,6 +40,7 @@ void import_batch_norm(NodeImporter& node) {
     }
   }
   const float epsilon = not_negative_attribute(node, "epsilon", 1e-5F);
+  node.count_scale_and_shift(channels);
   std::vector<float> scale;
   std::vector<float> shift;
   for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "bench_engine/exit_codes.h"
 #include "contains.h"
@@ -28,6 +29,67 @@ Bytes real_jpeg() {
   return bytes_of(text);
 }
 
+// Bits in the order in which deflate packs them.
+class BitWriter {
+ public:
+  void put(unsigned bits, int count) {
+    for (int i = 0; i < count; ++i, ++used_) {
+      if (used_ % 8 == 0) bytes_.push_back(0);
+      if ((bits >> i & 1U) != 0) bytes_.back() = static_cast<std::uint8_t>(bytes_.back() | 1U << (used_ % 8));
+    }
+  }
+  const Bytes& bytes() const { return bytes_; }
+
+ private:
+  Bytes bytes_;
+  int used_ = 0;
+};
+
+// A zlib stream that inflates to at least so many zeros, in a hundredth and a half of their number of bytes.
+Bytes zeros_in_zlib(std::size_t count) {
+  constexpr std::size_t kRepeat = 258;
+  BitWriter out;
+  out.put(0x0178, 16);     // zlib's header: 78 01
+  out.put(0b011, 3);       // last block, fixed codes
+  out.put(0b00001100, 8);  // literal 0, its code turned round
+  for (std::size_t done = 1; done < count; done += kRepeat) {
+    out.put(0b10100011, 8);  // length 258
+    out.put(0, 5);           // of what is one byte back
+  }
+  out.put(0, 7);   // the end
+  out.put(0, 32);  // a checksum, which stb_image does not look at
+  return out.bytes();
+}
+
+void put_chunk(Bytes& file, const std::string& type, const Bytes& content) {
+  const auto put_number = [&](std::size_t number) {
+    for (const int shift : {24, 16, 8, 0}) file.push_back(static_cast<std::uint8_t>(number >> shift));
+  };
+  put_number(content.size());
+  file.insert(file.end(), type.begin(), type.end());
+  file.insert(file.end(), content.begin(), content.end());
+  put_number(0);  // its checksum
+}
+
+enum class Interlaced : bool { No, Yes };
+
+// A black PNG picture of that header: 2 is colours, 4 grey with alpha, 6 colours with alpha, 0 grey, 3 a palette.
+Bytes png(int width, int height, int depth, int colour, const Bytes& data, Interlaced interlaced = Interlaced::No) {
+  Bytes file{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+  Bytes header;
+  for (const int extent : {width, height}) {
+    for (const int shift : {24, 16, 8, 0}) header.push_back(static_cast<std::uint8_t>(extent >> shift));
+  }
+  for (const int value : {depth, colour, 0, 0, interlaced == Interlaced::Yes ? 1 : 0}) {
+    header.push_back(static_cast<std::uint8_t>(value));
+  }
+  put_chunk(file, "IHDR", header);
+  if (colour == 3) put_chunk(file, "PLTE", {0, 0, 0});
+  put_chunk(file, "IDAT", data);
+  put_chunk(file, "IEND", {});
+  return file;
+}
+
 }  // namespace
 
 TEST_CASE("a PPM picture is decoded", "[images]") {
@@ -44,6 +106,49 @@ TEST_CASE("what is no whole picture is refused with a reason", "[images]") {
   CHECK_THROWS_AS(decode_picture(bytes_of("P6\n60000 60000\n255\n")), PictureError);
   CHECK_THROWS_WITH(decode_picture({kPpm.data(), kPpm.size() - 1}), "ends early");
   CHECK_THROWS_WITH(load_picture("/nonexistent.jpg"), contains("cannot be opened"));
+}
+
+TEST_CASE("PNG pictures of every depth and colour are decoded, interlaced ones too", "[images]") {
+  const auto size = GENERATE(1, 5, 100, 1000);
+  const auto interlaced = GENERATE(Interlaced::No, Interlaced::Yes);
+  const std::vector<std::pair<int, int>> forms{{1, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3},
+                                               {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}};
+  for (const auto& [depth, colour] : forms) {
+    CAPTURE(size, depth, colour);
+    const std::size_t channels = colour == 2 ? 3 : colour == 4 ? 2 : colour == 6 ? 4 : 1;
+    const auto extent = static_cast<std::size_t>(size);
+    // Each of seven passes has rows that begin with a byte, and end with a whole one.
+    const std::size_t most = extent * extent * channels * static_cast<std::size_t>(depth) / 8 + 8 * extent * 2;
+    const Picture picture = decode_picture(png(size, size, depth, colour, zeros_in_zlib(most), interlaced));
+    CHECK(picture.width == size);
+    CHECK(picture.rgb == Bytes(extent * extent * 3));
+  }
+}
+
+TEST_CASE("a PNG that holds or inflates to far more than its header's pixels is refused", "[images]") {
+  const Bytes bomb = png(100, 100, 8, 2, zeros_in_zlib(std::size_t{1} << 26));
+  CHECK(bomb.size() < std::size_t{1} << 20);
+  CHECK_THROWS_WITH(decode_picture(bomb), contains("unpacks to more data than 100x100 pixels take"));
+  Bytes claims_more(bomb.begin(), bomb.begin() + 33);
+  claims_more.insert(claims_more.end(), {0x3F, 0xFF, 0xFF, 0xFF, 'I', 'D', 'A', 'T', 0x78, 0x01});
+  CHECK_THROWS_WITH(decode_picture(claims_more), contains("holds or unpacks to more data than 100x100 pixels take"));
+  const Picture after = decode_picture(png(100, 100, 8, 2, zeros_in_zlib(100 * 301)));
+  CHECK(after.width == 100);
+}
+
+TEST_CASE("a picture of too many pixels is refused before memory is taken for it", "[images]") {
+  const auto refused = [](const Bytes& file) { CHECK_THROWS_WITH(decode_picture(file), contains("12000x12000")); };
+  refused(png(12000, 12000, 8, 2, zeros_in_zlib(1000)));
+  refused(bytes_of("P6\n12000 12000\n255\n"));
+  Bytes bmp(54);
+  bmp[0] = 'B', bmp[1] = 'M', bmp[10] = 54, bmp[14] = 40, bmp[26] = 1, bmp[28] = 24;
+  bmp[18] = bmp[22] = 12000 & 0xFF, bmp[19] = bmp[23] = 12000 >> 8;
+  refused(bmp);
+  Bytes jpeg{0xFF, 0xD8, 0xFF, 0xC0, 0, 17,   8, 12000 >> 8, 12000 & 0xFF, 12000 >> 8, 12000 & 0xFF,
+             3,    1,    0x11, 0,    2, 0x11, 0, 3,          0x11,         0};
+  const Bytes scan{0xFF, 0xDA, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0, 0, 0xFF, 0xD9};
+  jpeg.insert(jpeg.end(), scan.begin(), scan.end());
+  refused(jpeg);
 }
 
 TEST_CASE("a JPEG file that ends early is refused", "[images]") {

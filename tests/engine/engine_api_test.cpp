@@ -51,6 +51,96 @@ TEST_CASE("run refuses sizes that do not fit, with the numbers") {
   CHECK(contains(message_of([&] { session->profile(1, -1); }), "iterations"));
 }
 
+TEST_CASE("outputs that nothing computed are refused, with what to call") {
+  const auto engine = small_engine(2);
+  const auto input = test::random_uniform(1, 2 * 3 * 8 * 8);
+  const std::span<const float> one(input.data(), 3 * 8 * 8);
+  std::vector<float> expected(20);
+  engine->create_session()->run(input, expected);
+  std::vector<float> output(20);
+  const std::span<float> first(output.data(), 10);
+  const auto refusal = [&](Session& session, std::span<float> to) {
+    try {
+      session.get_output(to);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::invalid_argument);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const auto session = engine->create_session();
+  CHECK(contains(refusal(*session, first), "get_output: nothing was executed; call execute() or run() first"));
+  session->set_input(input);
+  CHECK(contains(refusal(*session, first), "nothing was executed"));
+  session->execute(1);
+  CHECK(contains(refusal(*session, output), "asks for 2 pictures, the last execution was of 1; call execute(2)"));
+  CHECK_NOTHROW(session->get_output(first));
+  session->execute(2);
+  session->get_output(output);
+  CHECK(output == expected);
+  session->set_input(one);  // what was computed stays until the next execution
+  session->get_output(output);
+  CHECK(output == expected);
+  session->run(one, first);
+  CHECK(contains(refusal(*session, output), "the last execution was of 1"));
+  session->run_staged(2);
+  CHECK(contains(refusal(*session, first), "a staged run was last; its outputs are in staged_output()"));
+}
+
+TEST_CASE("timed and profiled runs and a whole run layer by layer leave outputs") {
+  const auto engine = small_engine(2);
+  const auto input = test::random_uniform(1, 2 * 3 * 8 * 8);
+  std::vector<float> expected(20);
+  engine->create_session()->run(input, expected);
+  std::vector<float> output(20);
+  const auto leaves_outputs = [&](auto run) {
+    const auto session = engine->create_session();
+    session->set_input(input);
+    run(*session);
+    std::fill(output.begin(), output.end(), -1.0F);
+    session->get_output(output);
+    return output == expected;
+  };
+  CHECK(leaves_outputs([](Session& session) { session.time_executions(2, 1); }));
+  CHECK(leaves_outputs([](Session& session) { session.profile(2, 1); }));
+  CHECK(leaves_outputs([&](Session& session) {
+    for (std::size_t i = 0; i < engine->layers().size(); ++i) session.execute_layer(2, i);
+  }));
+  CHECK_THROWS_AS(leaves_outputs([](Session& session) {
+                    session.execute(2);
+                    session.execute_layer(2, 0);
+                  }),
+                  Error);
+}
+
+TEST_CASE("more pictures than set_input() gave are not executed, and a new session's input is zeros") {
+  const auto engine = small_engine(2);
+  const auto input = test::random_uniform(1, 2 * 3 * 8 * 8);
+  const std::span<const float> one(input.data(), 3 * 8 * 8);
+  std::vector<float> expected(20);
+  std::vector<float> output(20);
+  const auto session = engine->create_session();
+  session->execute(2);
+  session->get_output(output);
+  engine->create_session()->run(std::vector<float>(input.size(), 0.0F), expected);
+  CHECK(output == expected);
+  CHECK_NOTHROW(engine->create_session()->time_executions(2, 1));
+  CHECK_NOTHROW(engine->create_session()->profile(2, 1));
+  session->set_input(one);
+  const std::string refusal = message_of([&] { session->execute(2); });
+  CHECK(contains(refusal, "invalid_argument: batch: is 2, the input holds 1 picture"));
+  CHECK(contains(refusal, "call set_input() with 2 pictures"));
+  CHECK(contains(message_of([&] { session->time_executions(2, 1); }), "the input holds 1"));
+  CHECK(contains(message_of([&] { session->profile(2, 1); }), "the input holds 1"));
+  CHECK(contains(message_of([&] { session->execute_layer(2, 0); }), "the input holds 1"));
+  for (int i = 0; i < 2; ++i) CHECK_NOTHROW(session->execute(1));
+  session->run(one, std::span(output).first(10));  // run() is set_input() too
+  CHECK(contains(message_of([&] { session->execute(2); }), "the input holds 1"));
+  session->set_input(input);
+  CHECK_NOTHROW(session->execute(2));
+  CHECK_NOTHROW(session->execute(1));
+}
+
 TEST_CASE("options out of range are refused by name") {
   const auto backend = make_cpu_backend();
   const auto refused = [&](auto change) {

@@ -23,6 +23,11 @@ std::string message_of(const std::function<void()>& action, ErrorCode code) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+std::vector<std::size_t> readers_of(const Graph& graph, ValueId id) {
+  const auto readers = graph.consumers(id);
+  return {readers.begin(), readers.end()};
+}
+
 TEST_CASE("Shape counts elements and refuses overflow, negative extents and rank 9") {
   CHECK(Shape{1, 3, 224, 224}.elements() == 150528);
   CHECK(Shape{}.elements() == 1);
@@ -90,6 +95,64 @@ TEST_CASE("a malformed node is refused with node, attribute and value") {
   CHECK(contains(message_of([&] { network.add(Clip{}, {}); }, ErrorCode::invalid_model), "input positions"));
   CHECK(contains(message_of([&] { network.add(Transpose{{1, 0, 2, 3}}, {x}); }, ErrorCode::invalid_model), "perm"));
   CHECK(contains(message_of([&] { network.add(Reshape{Shape{1, 7}}, {x}); }, ErrorCode::invalid_model), "got 1x7"));
+}
+
+TEST_CASE("windows beyond the limit are refused with node, attribute, value and remedy, at any size") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const auto refused = [&](const Op& op, std::vector<ValueId> inputs) {
+    return message_of([&] { network.add(op, inputs, "features.3"); }, ErrorCode::unsupported);
+  };
+  const auto pool = [&](auto change) {
+    Pool2d op;
+    op.kernel = {2, 2};
+    op.ceil_mode = true;
+    change(op);
+    return refused(op, {x});
+  };
+  const std::string stride = pool([](Pool2d& op) { op.strides[1] = kMost; });
+  CHECK(contains(stride, "'features.3' (Pool2d): attribute 'strides': must be <= 65536, got 9223372036854775807; "));
+  CHECK(contains(stride, "kernel, stride, dilation and padding"));
+  CHECK(contains(pool([](Pool2d& op) { op.strides = {65537, 1}; }), "'strides': must be <= 65536, got 65537"));
+  CHECK(contains(pool([](Pool2d& op) { op.dilations[0] = kMost; }), "'dilations': must be <= 65536, got 92233"));
+  CHECK(contains(pool([](Pool2d& op) { op.kernel[0] = kMost; }), "'kernel_shape': must be <= 65536, got 92233"));
+  CHECK(contains(pool([](Pool2d& op) { op.kernel[0] = kMost / 7 + 1, op.dilations[0] = 7; }), "'kernel_shape'"));
+  CHECK(contains(pool([](Pool2d& op) { op.pads.bottom = kMost; }), "'pads': must be <= 65536, got 92233"));
+  CHECK(contains(refused(Pad{{0, kMost, 0, 0}}, {x}), "'features.3' (Pad): attribute 'pads': must be <= 65536"));
+  const ValueId weight = network.constant(Shape{8, 8, 3, 2});
+  const auto conv = [&](auto change) {
+    Conv2d op;
+    change(op);
+    return refused(op, {x, weight, kNoValue, kNoValue});
+  };
+  CHECK(contains(conv([](Conv2d& op) { op.dilations = {1, kMost}; }), "'dilations': must be <= 65536, got 92233"));
+  CHECK(contains(conv([](Conv2d& op) { op.strides = {kMost, 1}; }), "'strides': must be <= 65536, got 92233"));
+  CHECK(contains(conv([](Conv2d& op) { op.pads.left = 65537; }), "'pads': must be <= 65536, got 65537"));
+  const ValueId wide = network.constant(Shape{1, 8, 1, 65537});
+  CHECK(contains(refused(Conv2d{}, {x, wide, kNoValue, kNoValue}), "'kernel_shape': must be <= 65536, got 65537"));
+  CHECK(contains(refused(LocalResponseNorm{kMost}, {x}), "attribute 'size': must be <= 65536, got 92233"));
+  network.add(Pool2d{PoolKind::Max, {1, 1}, {65536, 65536}, {}, true}, {x});  // the limit itself
+  CHECK(network.builder().value(network.last()).desc.shape == Shape{1, 8, 1, 1});
+}
+
+TEST_CASE("values of more elements than an engine can index are refused, also where one extent is 0") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const auto inferred = [](const Op& op, const Shape& shape, std::size_t inputs) {
+    const TensorDesc desc{DType::F32, shape, Layout::NCHW};
+    return message_of([&] { infer_output(op, std::vector<const TensorDesc*>(inputs, &desc)); },
+                      ErrorCode::invalid_model);
+  };
+  CHECK(contains(inferred(Pad{{1, 1, 1, 1}}, Shape{1, 1, kMost, 1}, 1), "the limit is 2147483647"));
+  CHECK(contains(inferred(Pool2d{}, Shape{1, 1, 1, kMost}, 1), "the limit is 2147483647"));
+  CHECK(contains(inferred(Concat{2}, Shape{1, 0, kMost}, 2), "overflow"));
+  GraphBuilder builder("huge");
+  CHECK(contains(message_of(
+                     [&] {
+                       builder.set_input("x", {DType::F32, Shape{1, kMost}, Layout::NCHW});
+                     },
+                     ErrorCode::invalid_model),
+                 "input 'x': has 9223372036854775807 elements a picture; the limit is 2147483647"));
 }
 
 TEST_CASE("Concat adds up one axis and refuses what does not fit beside it") {
@@ -198,7 +261,26 @@ TEST_CASE("build drops what the output does not need and keeps topological order
   CHECK(graph.nodes()[0].origin.label() == "kept");
   CHECK(graph.values().size() == 4);  // input, weight, bias, output
   CHECK(graph.producer(graph.output()) == 0U);
-  CHECK(graph.consumers(graph.input()) == std::vector<std::size_t>{0});
+  CHECK(readers_of(graph, graph.input()) == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("consumers are the nodes that read a value, each once and in order") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  network.conv(8, 1, 1, {}, 1, {}, "dropped");
+  const ValueId a = network.add(Unary{}, {x});
+  const ValueId twice = network.add(Add{}, {a, a});
+  network.add(Concat{}, {x, twice, x, a});
+  const Graph graph = std::move(network).build();
+  REQUIRE(graph.nodes().size() == 3);
+  CHECK(readers_of(graph, graph.input()) == std::vector<std::size_t>{0, 2});
+  CHECK(readers_of(graph, graph.nodes()[0].output) == std::vector<std::size_t>{1, 2});
+  CHECK(readers_of(graph, graph.nodes()[1].output) == std::vector<std::size_t>{2});
+  CHECK(readers_of(graph, graph.output()).empty());
+  CHECK(readers_of(graph, kNoValue).empty());
+  CHECK(readers_of(graph, 1000).empty());
+  const Graph copy = graph;
+  CHECK(readers_of(copy, copy.input()) == std::vector<std::size_t>{0, 2});
 }
 
 TEST_CASE("flops count multiply-adds twice") {

@@ -1,5 +1,8 @@
 #include "plan/memory_planner.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
 #include <random>
 
 #include <mobicuda/error.h>
@@ -53,6 +56,53 @@ TEST_CASE("no two live buffers overlap in 500 random plans, and the peak is a lo
         if (request.first_step <= step && step <= request.last_step) live += request.bytes;
       }
       CHECK(live <= plan.arena_bytes);
+    }
+  }
+}
+
+// Greedy by size, best fit, by looking at all that were placed before.
+std::vector<std::int64_t> plain_offsets(const std::vector<BufferRequest>& requests) {
+  std::vector<std::size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return requests[a].bytes > requests[b].bytes; });
+  std::vector<std::int64_t> offsets(requests.size(), 0);
+  std::vector<std::size_t> placed;
+  const auto aligned = [](std::int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * 256; };
+  for (const std::size_t current : order) {
+    std::int64_t best = -1;
+    std::int64_t best_gap = 0;
+    std::int64_t end = 0;
+    for (const std::size_t other : placed) {
+      if (!alive_together(requests[other], requests[current])) continue;
+      const std::int64_t gap = offsets[other] - end;
+      if (gap >= aligned(requests[current].bytes) && (best < 0 || gap < best_gap)) {
+        best = end;
+        best_gap = gap;
+      }
+      end = std::max(end, offsets[other] + aligned(requests[other].bytes));
+    }
+    offsets[current] = best >= 0 ? best : end;
+    placed.push_back(current);
+    std::stable_sort(placed.begin(), placed.end(),
+                     [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
+  }
+  return offsets;
+}
+
+TEST_CASE("places are those of a search among all buffers, whether few or many live together") {
+  std::mt19937 random(5);
+  for (const auto& [count, steps, longest] :
+       {std::array{300, 300, 3}, std::array{300, 100, 40}, std::array{600, 600, 600}, std::array{400, 5, 2}}) {
+    for (int round = 0; round < 5; ++round) {
+      CAPTURE(count, steps, longest, round);
+      std::vector<BufferRequest> requests(static_cast<std::size_t>(count));
+      for (BufferRequest& request : requests) {
+        request.bytes = static_cast<std::int64_t>(random() % 4 * (random() % 3000));
+        request.first_step = static_cast<int>(random() % static_cast<unsigned>(steps)) * 3 - 7;
+        request.last_step = request.first_step + static_cast<int>(random() % static_cast<unsigned>(longest));
+      }
+      CHECK(plan_memory(requests).offsets == plain_offsets(requests));
     }
   }
 }

@@ -57,6 +57,83 @@ TEST_CASE("remove_noops drops neutral nodes and keeps the network's output name"
   CHECK(count_of<Clip>(graph) == 1);
 }
 
+TEST_CASE("a network of neutral nodes keeps one: its input is not its own output") {
+  const int kind = GENERATE(range(0, 3));
+  TestNetwork network(Shape{1, 2, 3, 4});
+  for (int i = 0; i < 3; ++i) {
+    if (kind == 0) network.add(Identity{}, {network.last()});
+    if (kind == 1) network.add(Transpose{{0, 2, 3, 1}}, {network.last()});
+    if (kind == 2) network.add(Reshape{i % 2 == 0 ? Shape{1, 24} : Shape{1, 2, 3, 4}}, {network.last()});
+  }
+  if (kind == 2) network.add(Reshape{Shape{1, 2, 3, 4}}, {network.last()});
+  const Graph original = std::move(network).build();
+  const Graph graph = optimize(original);
+  CHECK(!graph.nodes().empty());
+  CHECK(graph.output() != graph.input());
+  CHECK(graph.output_desc().shape == original.output_desc().shape);
+  check_same(original, graph);
+}
+
+TEST_CASE("several ScaleShifts fold into one convolution or Gemm together, up to an activation") {
+  const bool behind = GENERATE(true, false);
+  TestNetwork network(Shape{1, 4, 5, 5});
+  const auto scales = [&] {
+    network.scale_shift({}, "bn");
+    network.scale_shift({}, "mul");
+    network.scale_shift({}, "add");
+  };
+  if (!behind) scales();
+  network.conv(4, 3, 1, {}, 2, {}, "conv");
+  if (behind) {
+    scales();
+    network.scale_shift(Activation::relu(), "last");
+    network.scale_shift({}, "after");
+  }
+  const Graph original = std::move(network).build();
+  const Graph graph = run_pass("fold_scale_shift", original);
+  check_same(original, graph);
+  REQUIRE(graph.nodes().size() == (behind ? 2U : 1U));
+  CHECK(graph.nodes()[0].origin.label() == (behind ? "conv+bn+mul+add+last" : "bn+mul+add+conv"));
+  CHECK(std::get<Conv2d>(graph.nodes()[0].op).activation == (behind ? Activation::relu() : Activation::none()));
+  if (behind) CHECK(graph.nodes()[1].origin.label() == "after");
+}
+
+TEST_CASE("a convolution with padding takes the ScaleShifts in front of it up to the first that shifts") {
+  TestNetwork network(Shape{1, 2, 5, 5});
+  const ValueId zeros = network.constant(Shape{2}, 0.0F, 0.0F);
+  network.scale_shift({}, "shifts");
+  network.add(ScaleShift{}, {network.last(), network.constant(Shape{2}), zeros}, "a");
+  network.add(ScaleShift{}, {network.last(), network.constant(Shape{2}), zeros}, "b");
+  network.conv(2, 3, 1, {1, 1, 1, 1}, 1, {}, "conv");
+  const Graph original = std::move(network).build();
+  const Graph graph = run_pass("fold_scale_shift", original);
+  check_same(original, graph);
+  REQUIRE(graph.nodes().size() == 2);
+  CHECK(graph.nodes()[0].origin.label() == "shifts");
+  CHECK(graph.nodes()[1].origin.label() == "a+b+conv");
+}
+
+TEST_CASE("a chain of ScaleShifts whose middle is read twice folds up to there") {
+  TestNetwork network(Shape{1, 2, 5, 5});
+  network.conv(2, 1, 1, {}, 1, {}, "conv");
+  network.scale_shift({}, "a");
+  const ValueId middle = network.scale_shift({}, "b");
+  const ValueId end = network.scale_shift({}, "c");
+  network.add(Add{}, {middle, end}, "sum");
+  const Graph original = std::move(network).build();
+  const Graph graph = run_pass("fold_scale_shift", original);
+  check_same(original, graph);
+  REQUIRE(graph.nodes().size() == 3);
+  CHECK(graph.nodes()[0].origin.label() == "conv+a+b");
+}
+
+TEST_CASE("a zero Pad stays where a convolution may not have so much padding") {
+  TestNetwork network(Shape{1, 1, 1, 1});
+  network.add(Pad{{0, 40000, 0, 0}}, {network.last()}, "pad");
+  network.conv(1, 1, 1, {0, 40000, 0, 0}, 1, {}, "conv");
+  CHECK(count_of<Pad>(run_pass("fold_pad", std::move(network).build())) == 1);
+}
+
 TEST_CASE("a Transpose of the NHWC input becomes the input's layout") {
   TestNetwork network(Shape{1, 6, 7, 3});
   network.add(Transpose{{0, 3, 1, 2}}, {network.last()});

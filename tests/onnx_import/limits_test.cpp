@@ -192,3 +192,42 @@ TEST_CASE("limit: constants that nodes make out of nothing, all together") {
   }
   require_refused(builder, ErrorCode::unsupported, {"(ConstantOfShape)", "8388608", "16777216"});
 }
+
+TEST_CASE("limit: a scalar operand is not written out for billions of channels") {
+  const auto refuses = [](const std::string& op, const Dims& input, bool flatten) {
+    OnnxBuilder builder = network(13, input);
+    builder.floats("s", {}, {2});
+    if (flatten) builder.node("Flatten", {"x"}, {"flat"});
+    const std::string from = flatten ? "flat" : "x";
+    builder.node(op, op == "HardSigmoid" ? std::vector<std::string>{from} : std::vector<std::string>{from, "s"}, {"y"});
+    require_refused(builder, ErrorCode::unsupported,
+                    {flatten ? "node #1 (" + op + ")" : "node #0 (" + op + ")", "2000000000", "16777216",
+                     "before the Flatten or Reshape"});
+  };
+  for (const char* op : {"Mul", "Add", "Sub", "Div", "HardSigmoid"}) {
+    refuses(op, {kDynamic, 2000000000}, false);
+    refuses(op, {kDynamic, 2000000000, 1, 1}, false);
+    refuses(op, {kDynamic, 20, 10000, 10000}, true);
+  }
+  OnnxBuilder fits = network(13, {kDynamic, std::int64_t{1} << 23});
+  fits.floats("s", {}, {2}).node("Mul", {"x", "s"}, {"y"});
+  CHECK(ops(import(fits)) == "ScaleShift");
+}
+
+TEST_CASE("limit: constants for each channel that many nodes make of few initializers") {
+  constexpr std::int64_t kChannels = std::int64_t{1} << 20;
+  const std::vector<float> values = counting(static_cast<std::size_t>(kChannels));
+  OnnxBuilder builder = network(13, {kDynamic, kChannels});
+  builder.floats("v", {kChannels}, values);
+  std::string value = "x";
+  for (int i = 0; i < 9; ++i) {
+    const std::string next = i == 8 ? "y" : "v" + std::to_string(i);
+    if (i % 2 == 0) {
+      builder.node("Mul", {value, "v"}, {next});
+    } else {
+      builder.node("BatchNormalization", {value, "v", "v", "v", "v"}, {next});
+    }
+    value = next;
+  }
+  require_refused(builder, ErrorCode::unsupported, {"node #8 (Mul)", "2097152", "16777216"});
+}

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "bench_engine/exit_codes.h"
+#include "bench_engine/pictures/stb_memory.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -122,6 +123,15 @@ void require_whole(std::span<const std::uint8_t> file, const Picture& size, int 
   if (file.size() < needed) throw PictureError("ends early");
 }
 
+// What the largest array of stb_image may take for a picture: it doubles arrays, of the file's data and of what they
+// unpack to, until they hold four channels of 16 bits, and of interlaced rows their first and last bytes.
+std::size_t most_array_bytes(const Picture& size) {
+  constexpr std::size_t kPixel = 4 * 2 + 1;  // and a byte for what deflate adds to data that it cannot shorten
+  constexpr std::size_t kRow = 4;
+  constexpr std::size_t kLeast = 4096;  // what it begins with
+  return 2 * (pixels_of(size) * kPixel + static_cast<std::size_t>(size.height) * kRow + kLeast);
+}
+
 Picture decode_other(std::span<const std::uint8_t> file) {
   Picture picture;
   const auto size = static_cast<int>(file.size());
@@ -131,9 +141,14 @@ Picture decode_other(std::span<const std::uint8_t> file) {
   }
   require_size(picture.width, picture.height);
   require_whole(file, picture, channels);
+  const StbMemoryLimit limit(most_array_bytes(picture));
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(file.data(), size, &picture.width, &picture.height, &channels, static_cast<int>(kChannels)),
       &stbi_image_free);
+  if (!pixels && limit.exceeded()) {
+    throw PictureError("holds or unpacks to more data than " + std::to_string(picture.width) + "x" +
+                       std::to_string(picture.height) + " pixels take");
+  }
   if (!pixels) throw PictureError(std::string("cannot be decoded: ") + stbi_failure_reason());
   picture.rgb.assign(pixels.get(), pixels.get() + pixels_of(picture) * kChannels);
   return picture;

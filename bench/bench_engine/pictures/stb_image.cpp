@@ -1,4 +1,39 @@
 // The one translation unit that holds stb_image's code; JPEG is libjpeg-turbo's business.
+#include <cstdint>
+#include <cstdlib>
+
+#include "bench_engine/pictures/stb_memory.h"
+
+namespace mobicuda::bench {
+namespace {
+
+thread_local std::size_t most_bytes = SIZE_MAX;
+thread_local bool refused_bytes = false;
+
+bool within_limit(std::size_t bytes) {
+  refused_bytes = refused_bytes || bytes > most_bytes;
+  return bytes <= most_bytes;
+}
+
+void* limited_malloc(std::size_t bytes) { return within_limit(bytes) ? std::malloc(bytes) : nullptr; }
+
+void* limited_realloc(void* memory, std::size_t bytes) {
+  return within_limit(bytes) ? std::realloc(memory, bytes) : nullptr;
+}
+
+}  // namespace
+
+StbMemoryLimit::StbMemoryLimit(std::size_t bytes) noexcept : before_(most_bytes) {
+  most_bytes = bytes;
+  refused_bytes = false;
+}
+
+StbMemoryLimit::~StbMemoryLimit() { most_bytes = before_; }
+
+bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
+
+}  // namespace mobicuda::bench
+
 #define STB_IMAGE_IMPLEMENTATION
 #define STBI_NO_STDIO
 #define STBI_NO_JPEG
@@ -8,4 +43,7 @@
 #define STBI_NO_PIC
 #define STBI_NO_TGA
 #define STBI_NO_GIF
+#define STBI_MALLOC(bytes) mobicuda::bench::limited_malloc(bytes)
+#define STBI_REALLOC(memory, bytes) mobicuda::bench::limited_realloc(memory, bytes)
+#define STBI_FREE(memory) std::free(memory)
 #include <stb_image.h>

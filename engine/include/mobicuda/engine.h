@@ -130,12 +130,20 @@ class MOBICUDA_API Session {
   void run(std::span<const float> input, std::span<float> output);
   void run(std::span<const std::uint8_t> pictures, std::span<float> output);
 
-  /// The three parts of run(), for callers that keep the input on the device or overlap work.
+  /// The three parts of run(), for callers that keep the input on the device or overlap work. A call that would read
+  /// what no call has written throws Error(invalid_argument), which says what to call first.
+  ///
+  /// The input buffer keeps its pictures for any number of executions. Those of a new session are max_batch pictures of
+  /// zeros; set_input() and run() replace them all by theirs, so that execute(), time_executions(), profile() and
+  /// execute_layer() then take as many pictures as these gave, or fewer.
   void set_input(std::span<const float> input);  ///< blocking copy into the session's input buffer
   void set_input(std::span<const std::uint8_t> pictures);
-  void execute(std::int64_t n);              ///< enqueues one inference; GPU engines do not wait
-  void get_output(std::span<float> output);  ///< waits, then copies n pictures' outputs
-  void synchronize();                        ///< waits for what was enqueued
+  void execute(std::int64_t n);  ///< enqueues one inference; GPU engines do not wait
+  /// Waits, then copies the outputs of the first n pictures of the last execution: by execute(), run(),
+  /// time_executions(), profile(), or layer by layer up to the last one. They stay until the next execution. A staged
+  /// run's outputs are in staged_output(), and after it there are none here; run_on_device() writes where it is told.
+  void get_output(std::span<float> output);
+  void synchronize();  ///< waits for what was enqueued
 
   /// Staged runs are the fast way from host to host: the caller fills the session's own input memory (page-locked for
   /// GPU engines), runs, and reads its output memory. On a GPU transfers and kernels are one CUDA graph. The memory is
@@ -202,8 +210,19 @@ class MOBICUDA_API Session {
   virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
   virtual void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) = 0;
 
+  /// What ran last, and so what the output buffer holds: outputs after Whole only.
+  enum class LastRun : std::uint8_t { None, Failed, Layers, Staged, Whole };
+
   template <class T>
   void run_on(std::span<const T> input, std::span<float> output);
+  void fill_input(std::span<const std::byte> input, std::int64_t n);
+  /// Throws Error(invalid_argument) unless the engine runs n pictures and the input buffer holds so many.
+  void check_inputs(std::int64_t n) const;
+  /// Throws Error(invalid_argument) unless the output buffer holds the outputs of n pictures.
+  void check_outputs(std::int64_t n) const;
+  /// Before and after the network runs on n pictures of the input buffer.
+  void begin_execution(std::int64_t n);
+  void end_execution(std::int64_t n);
   template <class T>
   std::span<T> staged(std::int64_t n);
   /// Throws Error(invalid_argument) unless the engine takes inputs of T.
@@ -215,6 +234,9 @@ class MOBICUDA_API Session {
   std::atomic<bool> in_use_{false};
   std::size_t next_layer_ = 0;     ///< of a run layer by layer
   std::int64_t layers_batch_ = 0;  ///< its n
+  std::int64_t input_pictures_;    ///< in the input buffer
+  LastRun last_run_ = LastRun::None;
+  std::int64_t output_pictures_ = 0;  ///< of the last run, where that was Whole
 };
 
 /// A compiled network with its weights in place: immutable, shareable between threads.

@@ -26,12 +26,13 @@ inline constexpr ValueId kNoValue = -1;  ///< an absent optional input
 // each struct names its positions. An input that may be kNoValue is marked optional. Constants are F32.
 
 /// y = act(conv(x, w) + bias + residual). Weight (O, I / groups, kh, kw), bias (O), residual like y.
-/// Depthwise is groups == I == O; pointwise is a 1x1 kernel with stride 1 and no padding.
+/// kh and kw are at most kMaxWindow. Depthwise is groups == I == O; pointwise is a 1x1 kernel with stride 1 and no
+/// padding.
 struct Conv2d {
   enum : std::size_t { kInput, kWeight, kBias /*optional*/, kResidual /*optional*/, kInputs };
-  std::array<std::int64_t, 2> strides{1, 1};    ///< (vertical, horizontal), > 0
-  std::array<std::int64_t, 2> dilations{1, 1};  ///< (vertical, horizontal), > 0
-  Padding pads;                                 ///< zeros, each >= 0
+  std::array<std::int64_t, 2> strides{1, 1};    ///< (vertical, horizontal), 1 to kMaxWindow
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< (vertical, horizontal), 1 to kMaxWindow
+  Padding pads;                                 ///< zeros, each 0 to kMaxWindow
   std::int64_t groups = 1;                      ///< > 0, divides I and O
   Activation activation;
 };
@@ -86,12 +87,12 @@ enum class PoolKind : std::uint8_t { Max, Average };
 struct Pool2d {
   enum : std::size_t { kInput, kInputs };
   PoolKind kind = PoolKind::Max;
-  std::array<std::int64_t, 2> kernel{1, 1};
-  std::array<std::int64_t, 2> strides{1, 1};
-  Padding pads;
+  std::array<std::int64_t, 2> kernel{1, 1};   ///< 1 to kMaxWindow
+  std::array<std::int64_t, 2> strides{1, 1};  ///< 1 to kMaxWindow
+  Padding pads;                               ///< each 0 to kMaxWindow
   bool ceil_mode = false;
   bool count_include_pad = false;
-  std::array<std::int64_t, 2> dilations{1, 1};  ///< > 0
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< 1 to kMaxWindow
 };
 
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
@@ -103,7 +104,7 @@ struct GlobalAveragePool {
 /// odd one behind c, those outside 0..C left out. x (N, C, H, W).
 struct LocalResponseNorm {
   enum : std::size_t { kInput, kInputs };
-  std::int64_t size = 1;  ///< > 0
+  std::int64_t size = 1;  ///< 1 to kMaxWindow
   float alpha = 1e-4F;    ///< >= 0
   float beta = 0.75F;     ///< >= 0
   float bias = 1.0F;      ///< > 0
@@ -145,7 +146,7 @@ enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
 /// Surrounds H and W: with `value`, with the border's pixels, or with the picture mirrored at its border's pixels.
 struct Pad {
   enum : std::size_t { kInput, kInputs };
-  Padding pads;  ///< Reflect: each less than the extent
+  Padding pads;  ///< each 0 to kMaxWindow; Reflect: less than the extent
   float value = 0.0F;
   PadMode mode = PadMode::Constant;
 };
@@ -213,19 +214,22 @@ class MOBICUDA_API Graph {
   ValueId output() const noexcept { return output_; }
   const TensorDesc& input_desc() const { return value(input_).desc; }
   const TensorDesc& output_desc() const { return value(output_).desc; }
-  /// Positions in nodes() that read the value.
-  std::vector<std::size_t> consumers(ValueId id) const;
+  /// Positions in nodes() that read the value, in order; empty for what is no value. Valid as long as the graph.
+  std::span<const std::size_t> consumers(ValueId id) const;
   /// Position in nodes() that writes the value; nothing for inputs and constants.
   std::optional<std::size_t> producer(ValueId id) const;
 
  private:
   friend class GraphBuilder;
   Graph() = default;
+  void index_consumers();
 
   std::string name_;
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<std::int32_t> producer_;
+  std::vector<std::size_t> first_consumer_;  ///< of each value, in consumers_; and the end of the last one's
+  std::vector<std::size_t> consumers_;
   ValueId input_ = kNoValue;
   ValueId output_ = kNoValue;
 };

@@ -66,6 +66,13 @@ struct TensorDesc {
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
 };
 
+/// Most that a window's kernel, stride, dilation or padding may be along an axis, in pixels: a graph has no more, and
+/// the importer and the plan reader admit no more unless told otherwise. Sums and products of them cannot overflow.
+inline constexpr std::int64_t kMaxWindow = 65536;
+
+/// Most elements of a value for one picture: kernels index them with int.
+inline constexpr std::int64_t kMaxElements = 2147483647;
+
 /// Zero (or value) padding around an image, in pixels.
 struct Padding {
   std::int64_t top = 0, left = 0, bottom = 0, right = 0;

@@ -20,11 +20,11 @@ struct ImportLimits {
   std::int64_t file_bytes = 2147483647;  ///< protobuf's own ceiling
   std::int64_t nodes = 65536;
   std::int64_t initializers = 65536;
-  std::int64_t elements_per_tensor = 2147483647;  ///< so that int indexing in kernels is safe
+  std::int64_t elements_per_tensor = kMaxElements;
   std::int64_t weight_bytes = std::int64_t{8} << 30;
   std::int64_t name_bytes = 4096;
   std::int64_t attribute_entries = 1024;
-  std::int64_t window = 65536;  ///< kernel, stride, dilation, padding
+  std::int64_t window = kMaxWindow;  ///< kernel, stride, dilation, padding
 };
 
 struct ImportOptions {

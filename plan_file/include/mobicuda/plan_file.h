@@ -20,9 +20,9 @@ struct Limits {
   std::int64_t structure_bytes = std::int64_t{8} << 20;  ///< its objects in memory take many times as much
   std::int64_t nodes = 65536;
   std::int64_t values = 262144;
-  std::int64_t elements_per_tensor = 2147483647;  ///< so that int indexing in kernels is safe
+  std::int64_t elements_per_tensor = kMaxElements;
   std::int64_t text_bytes = 65536;
-  std::int64_t window = 65536;  ///< kernel, stride, dilation, padding
+  std::int64_t window = kMaxWindow;  ///< kernel, stride, dilation, padding
 };
 
 /// Milliseconds of the parts of read().

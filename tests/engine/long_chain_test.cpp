@@ -1,0 +1,95 @@
+// Files may have 65,536 nodes: what compiling takes must grow with their number, not with its square.
+
+#include <ctime>
+
+#include <algorithm>
+#include <string>
+
+#include <mobicuda/mobicuda.h>
+
+#include "support/catch.h"
+#include "support/graphs.h"
+
+namespace mobicuda {
+namespace {
+
+using test::TestNetwork;
+
+constexpr int kShort = 4000;
+constexpr int kLong = 15 * kShort;
+// The square would be 15 times 15. Memory outgrows caches meanwhile, and other programs use them too.
+constexpr double kMostTimes = 4 * 15;
+
+// Of this thread, so that other programs' use of the processor does not count.
+double cpu_seconds() {
+  timespec now{};
+  REQUIRE(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Whether `work(nodes)` takes time in proportion to the number, by and large.
+template <class Work>
+bool grows_with(Work&& work) {
+  const auto seconds = [&](int nodes) {
+    const double start = cpu_seconds();
+    work(nodes);
+    return cpu_seconds() - start;
+  };
+  double few = seconds(kShort);
+  for (int again = 0; again < 2; ++again) few = std::min(few, seconds(kShort));
+  const double many = seconds(kLong);
+  INFO(kShort << " nodes take " << few << " s, " << kLong << " take " << many << " s");
+  CHECK(many <= kMostTimes * few);
+  return many <= kMostTimes * few;
+}
+
+// `add(network)` so often, in a row.
+template <class Add>
+Graph chain(int nodes, Add&& add) {
+  TestNetwork network(Shape{1, 2, 2, 2});
+  for (int i = 0; i < nodes; ++i) add(network);
+  return std::move(network).build();
+}
+
+TEST_CASE("compiling a chain of 60,000 nodes takes time in proportion to their number") {
+  CHECK(grows_with([](int nodes) {
+    const Graph graph = chain(nodes, [](TestNetwork& network) { network.add(Unary{}, {network.last()}); });
+    EngineOptions options;
+    options.threads = 1;
+    const auto engine = make_cpu_backend()->compile(graph, options);
+    CHECK(static_cast<int>(engine->layers().size()) == nodes + 2);  // and a change of layout at either end
+  }));
+}
+
+TEST_CASE("a convolution and 60,000 scales behind it become one in time in proportion to their number") {
+  const bool behind = GENERATE(true, false);
+  CHECK(grows_with([&](int nodes) {
+    TestNetwork network(Shape{1, 2, 2, 2});
+    const ValueId scale = network.constant(Shape{2}, 0.999F, 1.001F);
+    const ValueId shift = network.constant(Shape{2}, -0.001F, 0.001F);
+    if (behind) network.conv(2, 1);
+    for (int i = 0; i < nodes; ++i) network.add(ScaleShift{}, {network.last(), scale, shift});
+    if (!behind) network.conv(2, 1);
+    const Graph graph = optimize(std::move(network).build());
+    CHECK(test::count_of<ScaleShift>(graph) == 0);
+    CHECK(test::count_of<Conv2d>(graph) == 1);
+  }));
+}
+
+TEST_CASE("passes over chains of what they join take time in proportion to the number of nodes") {
+  const int kind = GENERATE(range(0, 5));
+  CHECK(grows_with([&](int nodes) {
+    const Graph graph = chain(nodes, [&](TestNetwork& network) {
+      const ValueId x = network.last();
+      if (kind == 0) network.add(Clip{Activation::relu()}, {x});
+      if (kind == 1) network.add(Transpose{{0, 1, 3, 2}}, {x});
+      if (kind == 2) network.add(Mul{}, {x, network.add(Unary{}, {x})});
+      if (kind == 3) network.add(Identity{}, {x});
+      if (kind == 4) network.add(Add{}, {network.conv(2, 1), x});
+    });
+    CHECK(optimize(graph).nodes().size() <= graph.nodes().size() + 2);  // a change of layout at either end
+  }));
+}
+
+}  // namespace
+}  // namespace mobicuda
