@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::bench {
@@ -17,15 +18,16 @@ inline void check_cuda(cudaError_t status) {
   if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
 }
 
-/// The GPU's compute capability, major * 10 + minor; 0 without a GPU.
-inline int compute_capability() {
+inline bool has_gpu() {
   int devices = 0;
-  int major = 0;
-  int minor = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) return 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-  return major * 10 + minor;
+  return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+}
+
+/// Of GPU 0, with the code that is loaded there.
+inline kernels::DeviceTraits gpu_traits() {
+  kernels::DeviceTraits traits;
+  check_cuda(kernels::device_traits(0, traits));
+  return traits;
 }
 
 }  // namespace mobicuda::bench

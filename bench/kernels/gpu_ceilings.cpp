@@ -12,7 +12,7 @@ namespace {
 constexpr int kNoDevice = 4;
 
 int run() {
-  if (compute_capability() == 0) {
+  if (!has_gpu()) {
     std::cerr << "gpu_ceilings: no CUDA device\n";
     return kNoDevice;
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "bench_support.h"
+#include "kernels/ptx/dependent_launch.cuh"
 #include "runtime/device_buffer.h"
 #include "runtime/graph_exec.h"
 
@@ -32,8 +33,7 @@ using Enqueue = std::function<cudaError_t(int i, const kernels::Launch& where)>;
 /// From one replay to the next of a graph of `count` kernels, microseconds: the least of several runs.
 double replay_us(int count, const Enqueue& enqueue) {
   constexpr double kMicroseconds = 1e3;
-  constexpr int kProgrammatic = 90;
-  const bool programmatic = compute_capability() >= kProgrammatic;
+  const bool programmatic = gpu_traits().programmatic_launch();
   const Stream stream;
   const GraphExec graph(stream.get(), [&] {
     for (int i = 0; i < count; ++i) check_cuda(enqueue(i, {stream.get(), programmatic && i > 0}));

@@ -49,7 +49,7 @@ void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel&
 }
 
 const VariantChooser& engine_rule() {
-  static const VariantChooser rule({mobicuda::compute_capability(0), mobicuda::multiprocessors(0)}, {});
+  static const VariantChooser rule(gpu_traits(), {});
   return rule;
 }
 

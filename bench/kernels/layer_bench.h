@@ -67,11 +67,11 @@ void for_each_case(const Selection& selection, LayerKind kind, Body&& body) {
 template <class Variants, class Params, class Rule>
 void add_variants(const char* kernel, const LayerCase& at, const Variants& variants, const Params& params,
                   const Rule& rule) {
-  constexpr int kNewest = 90;
+  static constexpr kernels::DeviceTraits kNewest = kernels::traits_of(90, 132);
   for (const auto variant : variants) {
     if (!supports(variant, params, kNewest)) continue;
     const auto make = [variant, params] {
-      if (!supports(variant, params, compute_capability())) throw std::runtime_error("this GPU is too old");
+      if (!supports(variant, params, gpu_traits())) throw std::runtime_error("this GPU is too old");
       return timed(variant, params);
     };
     const auto note = [variant, params, rule] {

@@ -139,7 +139,7 @@ int run(int argc, char** argv) {
     registry.list();
     return 0;
   }
-  if (compute_capability() == 0) {
+  if (!has_gpu()) {
     std::cerr << "kernel_bench: no CUDA device (--benchmark_list_tests needs none)\n";
     return kNoDevice;
   }

@@ -34,7 +34,7 @@ TimedKernel timed(SqueezeExciteVariant variant, const SqueezeExciteParams& p) {
 }  // namespace
 
 void register_squeeze_excite(const Selection& selection) {
-  constexpr int kNewest = 90;
+  static constexpr kernels::DeviceTraits kNewest = kernels::traits_of(90, 132);
   for_each_case(selection, LayerKind::SqueezeExcite, [](const LayerCase& at) {
     const SqueezeExciteParams p = make_params(at);
     for (const SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {

@@ -203,7 +203,7 @@ InvertedResidualVariant VariantChooser::inverted_residual(const InvertedResidual
   prefer(shape.waves(2, 7) >= 0.8, {SimtS2Tile2x7C96N64});
   prefer(true, {SimtPlainTile7x14C32N16, SimtS1Tile4x7C144N24, SimtS1Tile2x4C192N32, SimtS2Tile4x7C96N24,
                 SimtS2Tile2x4C144N32, SimtS2Tile2x2C192N64});
-  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "inverted_residual", inverted_residual_variants(), params, gpu_, preferred);
 }
 
 ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwiseParams& params) const {
@@ -226,7 +226,7 @@ ExpandDepthwiseVariant VariantChooser::expand_depthwise(const ExpandDepthwisePar
   } else {
     preferred = {Slice16Bands4};
   }
-  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "expand_depthwise", expand_depthwise_variants(), params, gpu_, preferred);
 }
 
 std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const PointwisePoolParams& params) const {
@@ -235,13 +235,12 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   constexpr int kMany = 16;
   constexpr int kWgmmaPays = 2;
   const auto variants = pointwise_pool_variants();
-  const bool runs = any_runs(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability);
+  const bool runs = any_runs(by_name_, "pointwise_pool", variants, params, gpu_);
   const auto form = by_name_.find("head");
-  const bool wanted = form != by_name_.end()
-                          ? form->second == name(BlockForm::Fused)
-                          : by_name_.contains("pointwise_pool") || params.n <= kFew ||
-                                (params.n >= kMany && supports(Pictures2N128, params, gpu_.compute_capability)) ||
-                                supports(WgmmaN128, params, gpu_.compute_capability);
+  const bool wanted = form != by_name_.end() ? form->second == name(BlockForm::Fused)
+                                             : by_name_.contains("pointwise_pool") || params.n <= kFew ||
+                                                   (params.n >= kMany && supports(Pictures2N128, params, gpu_)) ||
+                                                   supports(WgmmaN128, params, gpu_);
   if (!runs || !wanted) return std::nullopt;
   std::vector<PointwisePoolVariant> preferred;
   const auto prefer = [&](bool applies, PointwisePoolVariant variant) {
@@ -255,13 +254,13 @@ std::optional<PointwisePoolVariant> VariantChooser::pointwise_pool(const Pointwi
   // Exact float.
   prefer(true, SimtSlice16);
   prefer(true, SimtSlice8);
-  return pick(by_name_, "pointwise_pool", variants, params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "pointwise_pool", variants, params, gpu_, preferred);
 }
 
 std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams& params) const {
   using enum StemBlockVariant;
   const auto variants = stem_block_variants();
-  const bool runs = any_runs(by_name_, "stem_block", variants, params, gpu_.compute_capability);
+  const bool runs = any_runs(by_name_, "stem_block", variants, params, gpu_);
   // A form asked for of all blocks is meant for the first one too.
   const auto form = by_name_.contains("stem") ? by_name_.find("stem") : by_name_.find("block");
   if (!runs || (form != by_name_.end() && form->second != name(BlockForm::Fused))) return std::nullopt;
@@ -280,7 +279,7 @@ std::optional<StemBlockVariant> VariantChooser::stem_block(const StemBlockParams
     if (warps(rows) >= (rows > kFewRows ? kEnoughForMany : kEnough)) preferred.push_back(variant);
   }
   preferred.push_back(Rows2);
-  return pick(by_name_, "stem_block", variants, params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "stem_block", variants, params, gpu_, preferred);
 }
 
 // The rule of kernels/squeeze_excite/README.md.
@@ -288,7 +287,7 @@ std::optional<SqueezeExciteVariant> VariantChooser::squeeze_excite(const Squeeze
   using enum SqueezeExciteVariant;
   const auto variants = squeeze_excite_variants();
   const auto form = by_name_.find("gate");
-  if (!any_runs(by_name_, "squeeze_excite", variants, params, gpu_.compute_capability) ||
+  if (!any_runs(by_name_, "squeeze_excite", variants, params, gpu_) ||
       (form != by_name_.end() && form->second != name(BlockForm::Fused))) {
     return std::nullopt;
   }
@@ -303,14 +302,14 @@ std::optional<SqueezeExciteVariant> VariantChooser::squeeze_excite(const Squeeze
     }
   }
   preferred.insert(preferred.end(), {Cluster8, Cluster8Reread});
-  return pick(by_name_, "squeeze_excite", variants, params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "squeeze_excite", variants, params, gpu_, preferred);
 }
 
 FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
                                       const ExpandDepthwiseParams* expand_depthwise) const {
   // A variant that was asked for by name fuses the blocks that it runs, and no others.
   const auto runs = [&](const char* kernel, auto variants, const auto& params) {
-    return any_runs(by_name_, kernel, variants, params, gpu_.compute_capability);
+    return any_runs(by_name_, kernel, variants, params, gpu_);
   };
   const bool can_fuse = fused != nullptr && runs("inverted_residual", inverted_residual_variants(), *fused);
   const bool can_split =
@@ -323,9 +322,7 @@ FormChoice VariantChooser::block_form(const InvertedResidualParams* fused,
   };
   if (can_fuse) {
     const BlockShape shape(*fused, gpu_.multiprocessors);
-    const auto runs_here = [&](InvertedResidualVariant variant) {
-      return supports(variant, *fused, gpu_.compute_capability);
-    };
+    const auto runs_here = [&](InvertedResidualVariant variant) { return supports(variant, *fused, gpu_); };
     BlockShape::Paying paying{};
     paying.whole_pictures =
         std::any_of(std::begin(kWholePictures), std::end(kWholePictures),

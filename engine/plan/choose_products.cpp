@@ -92,7 +92,7 @@ bool takes_96_columns(double m, int n, int k, int multiprocessors) {
   return k <= 160 && (few || many) && std::ceil(m / 128) * kernels::ceil_div(n, 96) >= 1.5 * multiprocessors;
 }
 
-bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors) {
+bool beats_gemm(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
   // A tile of wgmma has 64 columns and slices of 64; gemm has tiles of fewer columns, and one with slices of 32.
   constexpr int kFewOutputs = 48;
   constexpr int kFewInputs = 32;
@@ -104,22 +104,21 @@ bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int
   double wgmma_time = std::numeric_limits<double>::infinity();
   double mma_time = std::numeric_limits<double>::infinity();
   for (const ProductTime& time : kTimes) {
-    if (!supports(time.variant, params, compute_capability)) continue;
+    if (!supports(time.variant, params, gpu)) continue;
     double& best = time.variant < Conv2dVariant::Wgmma128x64x64 ? mma_time : wgmma_time;
-    best = std::min(best, expected_us(time, params, multiprocessors));
+    best = std::min(best, expected_us(time, params, gpu.multiprocessors));
   }
   if (wgmma_time >= mma_time) return false;  // conv2d would not take wgmma
-  const double gemm_time = narrow_gemm_us(params, multiprocessors).value_or(mma_time);
+  const double gemm_time = narrow_gemm_us(params, gpu.multiprocessors).value_or(mma_time);
   return std::max(wgmma_time, memory_us(params, kWgmmaBytesPerUs, 0.5)) <
          kFaster * std::max(gemm_time, memory_us(params, kGemmBytesPerUs, 1));
 }
 
-std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
-                                            int multiprocessors) {
+std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
   std::vector<std::pair<double, Conv2dVariant>> found;
   for (const ProductTime& time : kTimes) {
-    if (!supports(time.variant, params, compute_capability)) continue;
-    found.emplace_back(expected_us(time, params, multiprocessors), time.variant);
+    if (!supports(time.variant, params, gpu)) continue;
+    found.emplace_back(expected_us(time, params, gpu.multiprocessors), time.variant);
   }
   std::sort(found.begin(), found.end());
   std::vector<Conv2dVariant> variants;

@@ -7,14 +7,14 @@
 namespace mobicuda {
 
 /// The variants of conv2d that are matrix products and run these parameters, the one expected to be fastest first.
-std::vector<kernels::Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, int compute_capability,
-                                                     int multiprocessors);
+std::vector<kernels::Conv2dVariant> products_by_time(const kernels::Conv2dParams& params,
+                                                     const kernels::DeviceTraits& gpu);
 
 /// Whether gemm's rule takes tiles of 96 columns for a product of m rows, n outputs and k inputs.
 bool takes_96_columns(double m, int n, int k, int multiprocessors);
 
 /// Whether a variant with wgmma, which `gemm` has not, is expected to run a pointwise convolution clearly faster than
 /// gemm does.
-bool beats_gemm(const kernels::Conv2dParams& params, int compute_capability, int multiprocessors);
+bool beats_gemm(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu);
 
 }  // namespace mobicuda

@@ -171,7 +171,7 @@ std::string_view name(BlockForm form) {
 
 std::string_view name(PointwiseKernel kernel) { return kernel == PointwiseKernel::Gemm ? "gemm" : "conv2d"; }
 
-VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::string>& by_name)
+VariantChooser::VariantChooser(const kernels::DeviceTraits& gpu, const std::map<std::string, std::string>& by_name)
     : gpu_(gpu), by_name_(by_name) {
   for (const auto& [kernel, variant] : by_name_) {
     if (kernel == "gemm") {
@@ -206,7 +206,7 @@ VariantChooser::VariantChooser(GpuTraits gpu, const std::map<std::string, std::s
 
 GemmVariant VariantChooser::gemm(const GemmParams& params) const {
   const GemmShape shape(params, gpu_.multiprocessors);
-  return pick(by_name_, "gemm", gemm_variants(), params, gpu_.compute_capability, shape.variants());
+  return pick(by_name_, "gemm", gemm_variants(), params, gpu_, shape.variants());
 }
 
 // The rule of kernels/depthwise_conv/README.md, with its thread counts for 132 multiprocessors.
@@ -242,7 +242,7 @@ DepthwiseConvVariant VariantChooser::depthwise_conv(const DepthwiseConvParams& p
   if (enough_threads(Window5Strip4x2B8, 50000)) preferred.push_back(Window5Strip4x2B8);
   if (enough_threads(Window5Strip2x2B8, 9000)) preferred.push_back(Window5Strip2x2B8);
   preferred.push_back(Window5Strip1x1B8);
-  return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "depthwise_conv", depthwise_conv_variants(), params, gpu_, preferred);
 }
 
 // The rule of kernels/conv2d/README.md.
@@ -262,10 +262,10 @@ Conv2dVariant VariantChooser::conv2d(const Conv2dParams& params) const {
   constexpr int kColumns = 64;
   const int last_columns = params.c_out % kColumns;
   append({Grouped3x3, last_columns > 0 && last_columns <= kColumns / 2 ? First32 : First64});
-  append(products_by_time(params, gpu_.compute_capability, gpu_.multiprocessors));
+  append(products_by_time(params, gpu_));
   append(gathered_variants(params, gpu_.multiprocessors));
   append({Stem3x3P2C4, Direct4x4, Direct});
-  return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability, preferred);
+  return pick(by_name_, "conv2d", conv2d_variants(), params, gpu_, preferred);
 }
 
 PointwiseKernel VariantChooser::pointwise(const Conv2dParams& params) const {
@@ -273,13 +273,12 @@ PointwiseKernel VariantChooser::pointwise(const Conv2dParams& params) const {
     return named->second == name(PointwiseKernel::Conv2d) && runs(params) ? PointwiseKernel::Conv2d
                                                                           : PointwiseKernel::Gemm;
   }
-  const bool faster = !by_name_.contains("gemm") && !by_name_.contains("conv2d") &&
-                      beats_gemm(params, gpu_.compute_capability, gpu_.multiprocessors);
+  const bool faster = !by_name_.contains("gemm") && !by_name_.contains("conv2d") && beats_gemm(params, gpu_);
   return faster ? PointwiseKernel::Conv2d : PointwiseKernel::Gemm;
 }
 
 bool VariantChooser::runs(const Conv2dParams& params) const {
-  return any_runs(by_name_, "conv2d", conv2d_variants(), params, gpu_.compute_capability);
+  return any_runs(by_name_, "conv2d", conv2d_variants(), params, gpu_);
 }
 
 }  // namespace mobicuda

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
@@ -15,12 +16,6 @@
 #include "kernels/stem_block/stem_block.h"
 
 namespace mobicuda {
-
-/// What the choice depends on besides the shape.
-struct GpuTraits {
-  int compute_capability = 0;  ///< major * 10 + minor
-  int multiprocessors = 0;
-};
 
 /// How an inverted residual block runs.
 enum class BlockForm {
@@ -48,7 +43,7 @@ struct FormChoice {
 class VariantChooser {
  public:
   /// Throws Error(invalid_argument) on a kernel or variant that does not exist.
-  VariantChooser(GpuTraits gpu, const std::map<std::string, std::string>& by_name);
+  VariantChooser(const kernels::DeviceTraits& gpu, const std::map<std::string, std::string>& by_name);
 
   /// These throw Error(unsupported) when the named variant does not run the shape.
   kernels::GemmVariant gemm(const kernels::GemmParams& params) const;
@@ -79,7 +74,7 @@ class VariantChooser {
                         const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
  private:
-  GpuTraits gpu_;
+  kernels::DeviceTraits gpu_;
   std::map<std::string, std::string> by_name_;
 };
 

@@ -15,6 +15,19 @@
 namespace mobicuda {
 namespace {
 
+/// What the device and the code loaded there allow. Throws Error(unsupported) where the library has no code for it.
+kernels::DeviceTraits traits_of_device(int device) {
+  kernels::DeviceTraits traits;
+  const cudaError_t status = kernels::device_traits(device, traits);
+  if (status == cudaErrorNoKernelImageForDevice) {
+    throw Error(
+        ErrorCode::unsupported, device_description(device), "this build of the library has no code for this GPU",
+        "build it with -DCMAKE_CUDA_ARCHITECTURES=native on this machine, or with the preset 'release' for all GPUs");
+  }
+  cuda_check(status, "asking which code is loaded on the GPU");
+  return traits;
+}
+
 class CustomBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "custom"; }
@@ -44,19 +57,21 @@ class CustomBackend final : public Backend {
     require_supported(*this, graph, options);
     const TensorDesc input = input_desc(graph, options);
     select_device(options.device);
-    const GpuTraits gpu{compute_capability(options.device), multiprocessors(options.device)};
-    CudaPlan plan = saved != nullptr ? lower(graph, options, gpu, *saved) : lower_chosen(graph, options, gpu, input);
-    return std::make_shared<CudaEngine>("custom", options, input, graph.output_desc(), std::move(plan));
+    const kernels::DeviceTraits gpu = traits_of_device(options.device);
+    EngineOptions decided = options;
+    decided.programmatic_launch = options.programmatic_launch && gpu.programmatic_launch();
+    CudaPlan plan = saved != nullptr ? lower(graph, decided, gpu, *saved) : lower_chosen(graph, decided, gpu, input);
+    return std::make_shared<CudaEngine>("custom", decided, input, graph.output_desc(), std::move(plan));
   }
 
-  static CudaPlan lower_chosen(const Graph& graph, const EngineOptions& options, GpuTraits gpu,
+  static CudaPlan lower_chosen(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
                                const TensorDesc& input) {
     if (options.timing_cache.empty()) return lower(graph, options, gpu);
     return lower(graph, options, gpu, choices_by_time(graph, options, gpu, input));
   }
 
-  static std::vector<SavedChoice> choices_by_time(const Graph& graph, const EngineOptions& options, GpuTraits gpu,
-                                                  const TensorDesc& input) {
+  static std::vector<SavedChoice> choices_by_time(const Graph& graph, const EngineOptions& options,
+                                                  const kernels::DeviceTraits& gpu, const TensorDesc& input) {
     ChosenLayers layers = choose_layers(graph, options, gpu);
     TimingCache cache(options.timing_cache);
     const TimedNetwork network{machine_fields(options, gpu), print(graph), options.max_batch,

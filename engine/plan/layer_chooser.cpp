@@ -17,27 +17,27 @@ namespace {
 
 using namespace kernels;
 
-std::string each_gets(double count, const char* what, const GpuTraits& gpu) {
+std::string each_gets(double count, const char* what, const kernels::DeviceTraits& gpu) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "rule: %.3g %s for each multiprocessor", count / gpu.multiprocessors, what);
   return text.data();
 }
 
-std::string rule_of(GemmVariant variant, const GemmParams& params, const GpuTraits& gpu) {
+std::string rule_of(GemmVariant variant, const GemmParams& params, const kernels::DeviceTraits& gpu) {
   if (variant == GemmVariant::Gemv) return "rule: few rows";
   const GemmTile tile = gemm_tile(variant);
   return each_gets(static_cast<double>(ceil_div(params.m, tile.bm)) * ceil_div(params.n, tile.bn), "tiles", gpu);
 }
 
-std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const GpuTraits& gpu) {
+std::string rule_of(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const kernels::DeviceTraits& gpu) {
   const DepthwiseConvTile t = tile(variant, params.elem);
   const double threads = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
                          ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
   return each_gets(threads, "threads", gpu);
 }
 
-std::string rule_of(Conv2dVariant variant, const Conv2dParams& params, const GpuTraits& gpu) {
-  const auto products = products_by_time(params, gpu.compute_capability, gpu.multiprocessors);
+std::string rule_of(Conv2dVariant variant, const Conv2dParams& params, const kernels::DeviceTraits& gpu) {
+  const auto products = products_by_time(params, gpu);
   if (!products.empty() && products.front() == variant) {
     return each_gets(static_cast<double>(conv2d_work(variant, params).blocks), "blocks", gpu);
   }
@@ -60,11 +60,11 @@ auto by_rule(const VariantChooser& rule, const DepthwiseConvParams& params) { re
 auto by_rule(const VariantChooser& rule, const Conv2dParams& params) { return rule.conv2d(params); }
 
 template <class Params>
-auto supported(const Params& params, const GpuTraits& gpu) {
+auto supported(const Params& params, const kernels::DeviceTraits& gpu) {
   const auto all = variants_for(params);
   std::vector<std::remove_cv_t<typename decltype(all)::element_type>> found;
   for (const auto variant : all) {
-    if (supports(variant, params, gpu.compute_capability)) found.push_back(variant);
+    if (supports(variant, params, gpu)) found.push_back(variant);
   }
   return found;
 }
@@ -101,7 +101,7 @@ Chosen<std::optional<Variant>> variant_or_none(const TimedAnswer& answer, const 
 }  // namespace
 
 // What measures and remembers differently from GPU to GPU and from version to version.
-std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
+std::string machine_fields(const EngineOptions& options, const kernels::DeviceTraits& gpu) {
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, options.device), "asking for the GPU's name");
   return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + "|" +
@@ -109,7 +109,7 @@ std::string machine_fields(const EngineOptions& options, GpuTraits gpu) {
          (options.programmatic_launch ? "programmatic" : "one by one");
 }
 
-LayerChooser::LayerChooser(const EngineOptions& options, GpuTraits gpu)
+LayerChooser::LayerChooser(const EngineOptions& options, const kernels::DeviceTraits& gpu)
     : options_(options), gpu_(gpu), rule_(gpu, options.kernel_variants) {
   if (options.timing_cache.empty()) return;
   machine_ = machine_fields(options, gpu);

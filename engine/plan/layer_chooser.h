@@ -39,13 +39,13 @@ struct ChosenBlock {
 
 /// The first fields of a line in a timing cache: GPU, its multiprocessors, version of the library, precision, way of
 /// launching.
-std::string machine_fields(const EngineOptions& options, GpuTraits gpu);
+std::string machine_fields(const EngineOptions& options, const kernels::DeviceTraits& gpu);
 
 /// Decides how each layer runs and says why: by name where the user gave one, by measured time where there is a timing
 /// cache, else by VariantChooser's rule. `layer` is the name that messages use.
 class LayerChooser {
  public:
-  LayerChooser(const EngineOptions& options, GpuTraits gpu);
+  LayerChooser(const EngineOptions& options, const kernels::DeviceTraits& gpu);
   ~LayerChooser();
   LayerChooser(const LayerChooser&) = delete;
   LayerChooser& operator=(const LayerChooser&) = delete;
@@ -100,7 +100,7 @@ class LayerChooser {
                             const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
   const EngineOptions& options_;
-  GpuTraits gpu_;
+  kernels::DeviceTraits gpu_;
   VariantChooser rule_;
   std::string machine_;  ///< the fields of a timing cache before the shape
   std::optional<TimingCache> cache_;

@@ -28,22 +28,23 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu) {
+CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu) {
   return Lowering(graph, options, gpu, {}).run();
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const std::vector<SavedChoice>& choices,
-               std::shared_ptr<const DeviceBuffer> weights) {
+CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+               const std::vector<SavedChoice>& choices, std::shared_ptr<const DeviceBuffer> weights) {
   EngineOptions chosen = options;
   chosen.timing_cache.clear();  // has had its say
   return Lowering(graph, chosen, gpu, {&choices, nullptr, std::move(weights)}).run();
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const SavedEngine& saved) {
+CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+               const SavedEngine& saved) {
   return Lowering(graph, options, gpu, {&saved.choices, &saved, nullptr}).run();
 }
 
-ChosenLayers choose_layers(const Graph& graph, const EngineOptions& options, GpuTraits gpu) {
+ChosenLayers choose_layers(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu) {
   return Lowering(graph, options, gpu, {}).choose_layers();
 }
 

@@ -14,8 +14,8 @@
 
 #include <mobicuda/graph.h>
 
-#include "kernels/streaming/concat.h"
 #include "kernels/common/launch.h"
+#include "kernels/streaming/concat.h"
 #include "kernels/streaming/layout_transform.h"
 #include "kernels/streaming/multiply.h"
 #include "plan/choose_variant.h"
@@ -68,7 +68,7 @@ struct LoweringSource {
 /// and choose_layers() is called, once.
 class Lowering {
  public:
-  Lowering(const Graph& graph, const EngineOptions& options, GpuTraits gpu, LoweringSource source)
+  Lowering(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu, LoweringSource source)
       : graph_(graph),
         options_(options),
         source_(std::move(source)),

@@ -49,7 +49,7 @@ void set_random_input(Session& session, std::int64_t pictures, std::int64_t elem
 
 }  // namespace
 
-NetworkComparison::NetworkComparison(const Graph& graph, const EngineOptions& options, GpuTraits gpu,
+NetworkComparison::NetworkComparison(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
                                      const TensorDesc& input)
     : graph_(graph), options_(timed_options(options)), gpu_(gpu), input_(input) {}
 

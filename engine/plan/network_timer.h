@@ -18,7 +18,8 @@ namespace mobicuda {
 class NetworkComparison {
  public:
   /// `input` is Engine::input(). The references must outlive the object.
-  NetworkComparison(const Graph& graph, const EngineOptions& options, GpuTraits gpu, const TensorDesc& input);
+  NetworkComparison(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+                    const TensorDesc& input);
 
   /// As NetworkTimer. Throws Error(out_of_memory).
   NetworkTimes operator()(const std::vector<SavedChoice>& chosen, const std::vector<SavedChoice>& rival);
@@ -34,7 +35,7 @@ class NetworkComparison {
 
   const Graph& graph_;
   EngineOptions options_;
-  GpuTraits gpu_;
+  kernels::DeviceTraits gpu_;
   TensorDesc input_;
   Network chosen_;
   Network rival_;

@@ -47,7 +47,7 @@ auto RecordedChoices::find(const SavedChoice& choice, const std::string& layer, 
   const auto found =
       std::find_if(variants.begin(), variants.end(), [&](auto variant) { return name(variant) == choice.variant; });
   if (found == variants.end()) refuse(layer, choice.kernel + " has no variant '" + choice.variant + "'");
-  if (!supports(*found, params, gpu_.compute_capability)) {
+  if (!supports(*found, params, gpu_)) {
     refuse(layer, choice.kernel + " variant '" + choice.variant + "' does not run this shape");
   }
   return *found;

@@ -17,7 +17,7 @@ namespace mobicuda {
 class RecordedChoices {
  public:
   /// `saved` is null where they are made now.
-  RecordedChoices(const EngineOptions& options, GpuTraits gpu, const std::vector<SavedChoice>* saved)
+  RecordedChoices(const EngineOptions& options, const kernels::DeviceTraits& gpu, const std::vector<SavedChoice>* saved)
       : chooser_(options, gpu), gpu_(gpu), saved_(saved) {}
 
   /// For batches other than max_batch.
@@ -61,7 +61,7 @@ class RecordedChoices {
                            const kernels::ExpandDepthwiseParams* expand_depthwise);
 
   LayerChooser chooser_;
-  GpuTraits gpu_;
+  kernels::DeviceTraits gpu_;
   const std::vector<SavedChoice>* saved_;
   std::size_t position_ = 0;
   ChosenLayers made_;

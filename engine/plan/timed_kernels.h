@@ -8,8 +8,8 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
-#include "kernels/streaming/pooling.h"
 #include "kernels/stem_block/stem_block.h"
+#include "kernels/streaming/pooling.h"
 #include "plan/block_timer.h"
 
 namespace mobicuda {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
+#include "kernels/ptx/float.cuh"
 
 namespace mobicuda::kernels {
 
@@ -10,11 +11,7 @@ namespace mobicuda::kernels {
 /// 1 / (1 + exp(-x)); +0 from x = -88.8 down.
 __device__ __forceinline__ float sigmoid(float x) {
   constexpr float kLog2E = 1.44269504F;
-  float power;
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * -kLog2E));
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1.0F + power));
-  return result;
+  return ptx::reciprocal_approximately(1.0F + ptx::exp2_approximately(x * -kLog2E));
 }
 
 /// x * min(max(x / 6 + 1/2, 0), 1). The saturation turns NaN into 0, the product brings it back.

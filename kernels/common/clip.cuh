@@ -1,6 +1,7 @@
 #pragma once
 
-#include "kernels/common/launch.h"
+#include "kernels/common/types.h"
+#include "kernels/ptx/float.cuh"
 
 namespace mobicuda::kernels {
 
@@ -8,11 +9,7 @@ namespace mobicuda::kernels {
 /// that equals a bound is unspecified.
 __device__ __forceinline__ float apply(Clip clip, float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  float raised;
-  float clipped;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(raised) : "f"(x), "f"(clip.lo));
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(clipped) : "f"(raised), "f"(clip.hi));
-  return clipped;
+  return ptx::clip_nan(x, clip.lo, clip.hi);
 #else
   const float raised = x < clip.lo ? clip.lo : x;
   return raised > clip.hi ? clip.hi : raised;

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
 
@@ -35,22 +30,5 @@ __device__ __forceinline__ Item decode(const ItemGrid& grid, std::uint32_t index
 inline constexpr int kMaxItemThreads = 256;
 /// Items of a launch at most: every thread's index stays below 2^31.
 inline constexpr std::int64_t kMaxItems = std::numeric_limits<std::int32_t>::max() - kMaxItemThreads;
-
-/// Calls launch_chunk(grid, first picture) for as many of `n` pictures at a time as one launch holds. A picture has at
-/// most kMaxItems items.
-template <class LaunchChunk>
-cudaError_t for_each_chunk(int n, int tile_rows, int tile_columns, int vectors, const LaunchChunk& launch_chunk) {
-  const std::int64_t items = std::int64_t{tile_rows} * tile_columns * vectors;
-  const std::int64_t pictures = kMaxItems / items;
-  ItemGrid grid;
-  grid.vectors = FastDivision(static_cast<std::uint32_t>(vectors));
-  grid.tile_columns = FastDivision(static_cast<std::uint32_t>(tile_columns));
-  grid.tile_rows = FastDivision(static_cast<std::uint32_t>(tile_rows));
-  for (std::int64_t first = 0; first < n; first += pictures) {
-    grid.items = static_cast<std::uint32_t>(std::min<std::int64_t>(pictures, n - first) * items);
-    if (const cudaError_t error = launch_chunk(grid, first); error != cudaSuccess) return error;
-  }
-  return cudaSuccess;
-}
 
 }  // namespace mobicuda::kernels

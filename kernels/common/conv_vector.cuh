@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstring>
-
 #include <cuda_fp16.h>
 
 #include "kernels/common/real.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels {
 
@@ -57,47 +56,6 @@ __device__ __forceinline__ W pack(const Real<T> (&values)[kCount]) {
   return words;
 }
 
-// Loads as volatile assembly, because the compiler moves ordinary loads across wait_for_predecessor(): it delays loads
-// of read-only memory until after it, and with them the time that programmatic launches are to save.
-
-/// Weights and biases, which no kernel writes.
-__device__ __forceinline__ void load_constant(const void* address, uint2& words) {
-  asm volatile("ld.global.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(address));
-}
-__device__ __forceinline__ void load_constant(const void* address, uint4& words) {
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(address));
-}
-
-/// Activations where `inside` is not 0, else zeros and no access.
-__device__ __forceinline__ void load_or_zero(const void* address, unsigned inside, uint2& words) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred inside;\n"
-      "  setp.ne.u32 inside, %3, 0;\n"
-      "  mov.u32 %0, 0;\n"
-      "  mov.u32 %1, 0;\n"
-      "  @inside ld.global.v2.u32 {%0, %1}, [%2];\n"
-      "}\n"
-      : "=&r"(words.x), "=&r"(words.y)
-      : "l"(address), "r"(inside));
-}
-__device__ __forceinline__ void load_or_zero(const void* address, unsigned inside, uint4& words) {
-  asm volatile(
-      "{\n"
-      "  .reg .pred inside;\n"
-      "  setp.ne.u32 inside, %5, 0;\n"
-      "  mov.u32 %0, 0;\n"
-      "  mov.u32 %1, 0;\n"
-      "  mov.u32 %2, 0;\n"
-      "  mov.u32 %3, 0;\n"
-      "  @inside ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n"
-      "}\n"
-      : "=&r"(words.x), "=&r"(words.y), "=&r"(words.z), "=&r"(words.w)
-      : "l"(address), "r"(inside));
-}
-
 /// kCount weights or biases, aligned to their size or to 16 bytes.
 template <class T, int kCount>
 __device__ __forceinline__ void load_constants(const T* source, Real<T> (&values)[kCount]) {
@@ -106,8 +64,7 @@ __device__ __forceinline__ void load_constants(const T* source, Real<T> (&values
   constexpr int kStep = kBytes / static_cast<int>(sizeof(T));
 #pragma unroll
   for (int i = 0; i < kCount; i += kStep) {
-    Words<kBytes> words;
-    load_constant(source + i, words);
+    const auto words = ptx::load_global<Words<kBytes>>(source + i);
     Real<T> part[kStep];
     unpack<T>(words, part);
 #pragma unroll

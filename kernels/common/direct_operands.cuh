@@ -1,8 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <cuda_fp16.h>
 
-#include "kernels/gemm/mma.cuh"
+#include "kernels/common/std.h"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels {
 
@@ -26,20 +28,9 @@ __device__ __forceinline__ void copy_weight_chunks(unsigned char* shared, const 
     const int column = c0 + row / 2 * (2 * kGroups) + 2 * group + row % 2;
     const bool inside = k < c_in;
     const std::size_t at = inside ? static_cast<std::size_t>(column) * c_in + k : 0;
-    gemm_detail::copy_chunk(shared + i * 16, weights + at, inside);
+    ptx::copy_async_cg_128_or_zero(shared + i * 16, weights + at, inside);
   }
 }
-
-/// 16 bytes at `from` + kOffset. Volatile, so that it stays between wait_for_predecessor() and what follows.
-template <int kOffset>
-__device__ __forceinline__ void load_chunk(const char* from, uint4& words) {
-  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4 + %5];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(from), "n"(kOffset));
-}
-
-/// Has the pointer computed here, not behind a later volatile statement.
-__device__ __forceinline__ void settle(const char*& pointer) { asm volatile("" : "+l"(pointer)); }
 
 /// Adds kDirectBlockK products of 16 rows of X with each group's 8 rows of W. `x0` and `x1` are the thread's chunks of
 /// rows lane / 4 and lane / 4 + 8, `weights` its chunk of group 0, `group_step` chunks before that of group 1. The
@@ -52,8 +43,8 @@ __device__ __forceinline__ void multiply_add_block(float (&sums)[kChains][kGroup
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
     const uint4 b = weights[group * group_step];
-    gemm_detail::multiply_add(sums[0][group], first, b.x, b.y);
-    gemm_detail::multiply_add(sums[kChains - 1][group], second, b.z, b.w);
+    ptx::mma_16x8x16(sums[0][group], first, b.x, b.y);
+    ptx::mma_16x8x16(sums[kChains - 1][group], second, b.z, b.w);
   }
 }
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
-
-#include <cuda_runtime.h>
+#include "kernels/common/std.h"
 
 namespace mobicuda::kernels {
 

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
-#include "kernels/common/launch.h"
+#include "kernels/common/std.h"
 
 namespace mobicuda::kernels {
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/common/activation.cuh"
 #include "kernels/common/packet.cuh"
+#include "kernels/common/std.h"
 
 namespace mobicuda::kernels {
 

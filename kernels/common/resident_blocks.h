@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
 
 /// Of the current device.
 inline cudaError_t count_multiprocessors(int& count) {
-  int device = 0;
-  const cudaError_t status = cudaGetDevice(&device);
-  return status == cudaSuccess ? cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) : status;
+  DeviceTraits gpu;
+  const cudaError_t status = current_device_traits(gpu);
+  count = gpu.multiprocessors;
+  return status;
 }
 
 /// `blocks` that all multiprocessors of the current device hold at once, at least one each. Lets the kernel have up to

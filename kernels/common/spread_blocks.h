@@ -18,16 +18,9 @@ constexpr std::size_t lone_block_bytes(std::size_t multiprocessor, std::size_t r
 
 /// The same of the current device.
 inline cudaError_t lone_block_bytes(std::size_t& bytes) {
-  int device = 0;
-  int multiprocessor = 0;
-  int reserved = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  const auto get = [&](int& value, cudaDeviceAttr what) {
-    if (status == cudaSuccess) status = cudaDeviceGetAttribute(&value, what, device);
-  };
-  get(multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-  get(reserved, cudaDevAttrReservedSharedMemoryPerBlock);
-  bytes = lone_block_bytes(static_cast<std::size_t>(multiprocessor), static_cast<std::size_t>(reserved));
+  DeviceTraits gpu;
+  const cudaError_t status = current_device_traits(gpu);
+  bytes = lone_block_bytes(gpu.shared_bytes_per_multiprocessor, gpu.reserved_shared_bytes);
   return status;
 }
 

@@ -15,6 +15,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/common/conv_chunks.h"
 #include "kernels/conv2d/direct.cuh"
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
@@ -149,18 +150,6 @@ bool pitch_fits(Variant variant, const Conv2dParams& p) {
          std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
 
-/// Of the current device, major * 10 + minor.
-cudaError_t current_capability(int& capability) {
-  int device = 0;
-  int major = 0;
-  int minor = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  capability = major * 10 + minor;
-  return status;
-}
-
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
@@ -205,12 +194,12 @@ std::string_view name(Conv2dVariant variant) {
   return entry == nullptr ? "unknown" : entry->name;
 }
 
-bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capability) {
+bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 75;
   const bool positive = p.h > 0 && p.w > 0 && p.c_in > 0 && p.c_out > 0 && p.out_h > 0 && p.out_w > 0 &&
                         p.kernel_h > 0 && p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 &&
                         p.dilation_w > 0 && p.groups > 0;
-  if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
+  if (gpu.code < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
   if (p.y_pitch != 0 && !pitch_fits(variant, p)) return false;
   switch (variant) {
@@ -225,7 +214,7 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, int compute_capabili
       break;
   }
   const Conv2dEntry* const entry = entry_of(variant);
-  return entry != nullptr && entry->supports(p, compute_capability);
+  return entry != nullptr && entry->supports(p, gpu);
 }
 
 std::size_t conv2d_packed_bytes(const Conv2dParams& p) {
@@ -258,9 +247,9 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
 
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where) {
-  int capability = 0;
-  if (const cudaError_t status = current_capability(capability); status != cudaSuccess) return status;
-  if (!supports(variant, params, capability)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
   const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
   if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {

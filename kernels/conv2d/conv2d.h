@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -101,8 +102,9 @@ std::string_view name(Conv2dVariant variant);
 Conv2dTile conv2d_tile(Conv2dVariant variant);
 /// Of a matrix product that supports the parameters.
 Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(Conv2dVariant variant, const Conv2dParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(Conv2dVariant variant, const Conv2dParams& params, const DeviceTraits& gpu);
 
 /// Depends on elem, c_in / groups, c_out and the kernel's size only.
 std::size_t conv2d_packed_bytes(const Conv2dParams& params);

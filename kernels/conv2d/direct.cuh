@@ -2,6 +2,7 @@
 
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/conv2d/arguments.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::convolution {
 

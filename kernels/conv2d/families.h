@@ -24,7 +24,7 @@ struct Conv2dEntry {
   Conv2dVariant variant;
   std::string_view name;
   Conv2dTile tile;
-  bool (*supports)(const Conv2dParams& params, int compute_capability);
+  bool (*supports)(const Conv2dParams& params, const DeviceTraits& gpu);
   cudaError_t (*launch)(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where);
 };
 

@@ -2,9 +2,6 @@
 // pixels of all pictures, k the taps and, fastest, the input channels of a group, and A is gathered from x.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "kernels/common/activation.cuh"
 #include "kernels/common/fast_division.cuh"
 #include "kernels/common/packet.cuh"

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <type_traits>
-
 #include <cuda_pipeline.h>
 
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/conv2d/arguments.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::convolution {
 
@@ -51,8 +51,7 @@ __device__ __forceinline__ void stage_weights(const Arguments& a, const T* weigh
     const int co = i * kStep - row * a.c_out;
     const int tap = row / a.c_in;
     const int ci = row - tap * a.c_in;
-    Vector words;
-    load_constant(weight + i * kStep, words);
+    const auto words = ptx::load_global<Vector>(weight + i * kStep);
     float values[kStep];
     unpack<T>(words, values);
     *reinterpret_cast<float4*>(staged + (ci * 9 + tap) * kStemMaxOut + co) =

@@ -9,6 +9,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/common/conv_chunks.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/depthwise_conv/direct.cuh"
 #include "kernels/depthwise_conv/strip.cuh"
@@ -157,11 +158,11 @@ DepthwiseConvTile tile(DepthwiseConvVariant variant, Elem elem) {
   return entry_of(variant).tile[static_cast<std::size_t>(elem)];
 }
 
-bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, int compute_capability) {
+bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 75;
   const bool positive = p.h > 0 && p.w > 0 && p.c > 0 && p.out_h > 0 && p.out_w > 0 && p.kernel_h > 0 &&
                         p.kernel_w > 0 && p.stride_h > 0 && p.stride_w > 0 && p.dilation_h > 0 && p.dilation_w > 0;
-  if (compute_capability < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
+  if (gpu.code < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0 || !fits_int(p)) {
     return false;
   }
   if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
@@ -199,8 +200,9 @@ void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const flo
 
 cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](params, buffers, where);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -51,8 +52,9 @@ struct DepthwiseConvParams {
 
 std::span<const DepthwiseConvVariant> depthwise_conv_variants();
 std::string_view name(DepthwiseConvVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const DeviceTraits& gpu);
 
 /// What one thread computes: rows x columns outputs of `channels` channels.
 struct DepthwiseConvTile {

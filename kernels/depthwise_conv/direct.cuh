@@ -2,6 +2,7 @@
 
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/depthwise_conv/arguments.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::depthwise {
 

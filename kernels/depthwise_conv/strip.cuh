@@ -2,6 +2,9 @@
 
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/depthwise_conv/arguments.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::depthwise {
 
@@ -47,7 +50,7 @@ class HeldWeights {
     for (int tap = 0; tap < kTaps; ++tap) {
       const T* from = weight + static_cast<std::size_t>(tap) * c;
       if constexpr (kConvertsLate) {
-        load_constant(from, words_[tap]);
+        words_[tap] = ptx::load_global<Words<S::kVectorBytes>>(from);
       } else {
         load_constants<T>(from, values_[tap]);
       }
@@ -60,16 +63,8 @@ class HeldWeights {
       memcpy(pairs, &words_[tap], sizeof pairs);
 #pragma unroll
       for (int i = 0; i < kVector / 2; ++i) {
-        // Volatile, so that results are not kept from row to row: they are as many registers as the floats would be.
-        asm volatile(
-            "{\n"
-            "  .reg .f16 low, high;\n"
-            "  mov.b32 {low, high}, %2;\n"
-            "  cvt.f32.f16 %0, low;\n"
-            "  cvt.f32.f16 %1, high;\n"
-            "}\n"
-            : "=f"(values[2 * i]), "=f"(values[2 * i + 1])
-            : "r"(pairs[i]));
+        // Else results would be kept from row to row: they are as many registers as the floats would be.
+        ptx::to_floats_volatile(pairs[i], values[2 * i], values[2 * i + 1]);
       }
     } else {
 #pragma unroll
@@ -189,7 +184,7 @@ __global__ void __launch_bounds__(kStripMaxThreads, S::kBlocks)
     const unsigned inside = static_cast<unsigned>(iy0 + row) < h ? columns_inside : 0U;
 #pragma unroll
     for (int j = 0; j < Shape::kInColumns; ++j) {
-      load_or_zero(picture + (first + row * row_bytes + j * pixel_bytes), inside & 1U << j, words[j]);
+      ptx::load_global_or_zero(picture + (first + row * row_bytes + j * pixel_bytes), inside & 1U << j, words[j]);
     }
   };
 

@@ -25,7 +25,7 @@ using Variant = ExpandDepthwiseVariant;
 constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
 constexpr int kStripRows = 7;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kSharedLimit = 99 * 1024;  // of the GPUs that have least
+constexpr std::int64_t kSharedLimit = 99 * kKilobyte;  // so that the tiles are the same on every GPU
 
 /// A variant's tile; `rows` are those of a depthwise thread.
 struct Shape {
@@ -175,8 +175,8 @@ ExpandDepthwiseTile tile(ExpandDepthwiseVariant variant) {
   return {shape.slice, shape.bands};
 }
 
-bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= kVariants.size() || compute_capability < kOldest) return false;
+bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, const DeviceTraits& gpu) {
+  if (static_cast<std::size_t>(variant) >= kVariants.size() || gpu.code < kOldest) return false;
   if (p.elem != Elem::F16 || p.n < 0 || p.h < 1 || p.w < 1 || p.c_in < 1 || p.c < 1 || p.out_h < 1 || p.out_w < 1) {
     return false;
   }
@@ -191,14 +191,16 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, in
     return false;
   }
   if (std::int64_t{p.out_h} > std::int64_t{kSharedLimit} * shape.bands) return false;
-  return shared_bytes(p, shape, 2) <= kSharedLimit;
+  const std::int64_t bytes = shared_bytes(p, shape, 2);
+  return bytes <= kSharedLimit && kSharedLimit <= static_cast<std::int64_t>(gpu.shared_bytes_per_block);
 }
 
 cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const void* x,
                              const void* packed_expand, const float* expand_bias, const void* packed_depthwise,
                              const float* depthwise_bias, void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if ((params.expand_bias && expand_bias == nullptr) || (params.depthwise_bias && depthwise_bias == nullptr)) {
     return cudaErrorInvalidValue;
   }

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -57,8 +58,9 @@ struct ExpandDepthwiseTile {
   int bands;
 };
 ExpandDepthwiseTile tile(ExpandDepthwiseVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const DeviceTraits& gpu);
 
 /// Weights are packed as for the separate layers: packed_expand by gemm_pack(elem, c, c_in), packed_depthwise by
 /// depthwise_conv_pack(elem, c, 3, 3). Biases (c) in float or null, as params say. Pointers 16-byte aligned; y overlaps

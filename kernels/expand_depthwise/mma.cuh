@@ -10,6 +10,11 @@
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/common/direct_operands.cuh"
 #include "kernels/common/fast_division.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::expand_depthwise_detail {
 
@@ -61,21 +66,21 @@ template <class C>
 __device__ __forceinline__ void copy_constants(unsigned char* shared, const Arguments& a, const __half* expand,
                                                const float* expand_bias, const __half* depthwise,
                                                const float* depthwise_bias, int c0) {
-  using gemm_detail::copy_chunk;
   const int threads = static_cast<int>(blockDim.x);
   const int thread = static_cast<int>(threadIdx.x);
   copy_weight_chunks<C::kGroups>(shared, expand, a.c_in, C::kBlocksK, c0);
   shared += C::kExpandBytes;
   constexpr int kChunks = C::kSlice / 8;
   for (int i = thread; i < kTaps * kChunks; i += threads) {
-    copy_chunk(shared + i * 16, depthwise + static_cast<std::size_t>(i / kChunks) * a.c + c0 + i % kChunks * 8, true);
+    ptx::copy_async_cg_128_or_zero(
+        shared + i * 16, depthwise + static_cast<std::size_t>(i / kChunks) * a.c + c0 + i % kChunks * 8, true);
   }
   shared += C::kDepthwiseBytes;
   constexpr int kBiasChunks = C::kSlice / 4;
   for (int i = thread; i < 2 * kBiasChunks; i += threads) {
     const float* const bias = i < kBiasChunks ? expand_bias : depthwise_bias;
     const void* const from = bias != nullptr ? static_cast<const void*>(bias + c0 + i % kBiasChunks * 4) : expand;
-    copy_chunk(shared + i * 16, from, bias != nullptr);
+    ptx::copy_async_cg_128_or_zero(shared + i * 16, from, bias != nullptr);
   }
 }
 
@@ -129,9 +134,10 @@ __device__ __forceinline__ void load_blocks(const char* const (&from)[2], int ch
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if constexpr (kBlock < kWhole) {
-      load_chunk<kOffset>(from[i], pixels.x[i][kBlock]);
+      ptx::load_global_at<kOffset>(from[i], pixels.x[i][kBlock]);
     } else {
-      load_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kBlockK < channels), pixels.x[i][kBlock]);
+      ptx::load_global_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kBlockK < channels),
+                               pixels.x[i][kBlock]);
     }
   }
   if constexpr (kBlock + 1 < kBlocksK) load_blocks<kBlock + 1>(from, channels, pixels);
@@ -147,7 +153,7 @@ __device__ __forceinline__ void load_pixels(const Arguments& a, const char* cons
 template <class C>
 __device__ __forceinline__ void expand_pixels(const Arguments& a, const Pixels<C::kBlocksK>& pixels, const Place& place,
                                               const uint4* weights, const float* bias, __half* hidden) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = ptx::as_int::lane();
   float sum[C::kChains][C::kGroups][4] = {};
 #pragma unroll
   for (int block = 0; block < C::kBlocksK; ++block) {
@@ -223,7 +229,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   const int pixels = max(end_row - first_row, 0) * a.columns;
   const int fragments = (pixels + 15) / 16;
   const int warps = static_cast<int>(blockDim.x / 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
+  const int warp = ptx::as_int::warp();
   const Place place = place_of<C>(a, warp, pixels, first_row, first_row - top);
 
   const int vector = static_cast<int>(threadIdx.x) % C::kVectors;
@@ -238,10 +244,10 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   const char* picture = reinterpret_cast<const char*>(x) + n * picture_bytes;
   char* out = reinterpret_cast<char*>(y) + n * out_picture_bytes + static_cast<std::size_t>(c0 + vector * kVector) * 2;
   const char* from[2] = {picture + place.from[0], picture + place.from[1]};
-  settle(from[0]);
-  settle(from[1]);
+  ptx::pin(from[0]);
+  ptx::pin(from[1]);
   copy_constants<C>(shared, a, expand, expand_bias, depthwise, depthwise_bias, c0);
-  gemm_detail::close_group();
+  ptx::copy_async_commit();
   const auto* const expand_weights = reinterpret_cast<const uint4*>(shared);
   const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes);
   const auto* const biases = reinterpret_cast<const float*>(shared + C::kExpandBytes + C::kDepthwiseBytes);
@@ -255,7 +261,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   Pixels<C::kBlocksK> ahead{};  // the warp's first pixels of a picture
   if (warp < fragments) load_pixels(a, from, ahead);
 
-  gemm_detail::wait_groups<0>();
+  ptx::copy_async_wait<0>();
   __syncthreads();
   float weights[kTaps][kVector];
 #pragma unroll

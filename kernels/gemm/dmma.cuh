@@ -4,21 +4,13 @@
 #pragma once
 
 #include "kernels/gemm/pipeline.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::gemm_detail {
 
-/// sum += a (16 x 8) * b (8 x 8), a and sum: rows lane / 4 (and 8 below), b: column lane / 4; a and b: two k each.
-__device__ __forceinline__ void multiply_add([[maybe_unused]] double (&sum)[2], [[maybe_unused]] double (&sum_below)[2],
-                                             [[maybe_unused]] const Packet<double, 2>& a,
-                                             [[maybe_unused]] const Packet<double, 2>& a_below,
-                                             [[maybe_unused]] const Packet<double, 2>& b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum_below[0]), "+d"(sum_below[1])
-      : "d"(a.item[0]), "d"(a_below.item[0]), "d"(a.item[1]), "d"(a_below.item[1]), "d"(b.item[0]), "d"(b.item[1]));
-#endif
-}
+using ptx::as_int::lane;
+using ptx::as_int::warp;
 
 template <MmaConfig kConfig>
 struct DmmaTile {
@@ -86,7 +78,7 @@ struct DmmaTile {
         for (int i = 0; i < kFragmentsM; ++i) {
 #pragma unroll
           for (int j = 0; j < kFragmentsN; ++j)
-            multiply_add(sum_[i][j][0], sum_[i][j][1], a[2 * i], a[2 * i + 1], b[j]);
+            ptx::mma_f64_16x8x8(sum_[i][j][0], sum_[i][j][1], a[2 * i].item, a[2 * i + 1].item, b[j].item);
         }
       }
     }
@@ -112,8 +104,6 @@ struct DmmaTile {
     }
 
    private:
-    __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-    __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
     __device__ __forceinline__ static int warp_m() { return warp() % kConfig.warps_m; }
     __device__ __forceinline__ static int warp_n() { return warp() / kConfig.warps_m % kConfig.warps_n; }
     __device__ __forceinline__ static int warp_k() { return warp() / (kConfig.warps_m * kConfig.warps_n); }

@@ -34,35 +34,6 @@ constexpr int kPackedStep = 8;
 using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
 
-/// The most dynamic shared memory that a block may have.
-std::size_t shared_limit(int compute_capability) {
-  constexpr std::size_t kKilobyte = 1024;
-  switch (compute_capability) {
-    case 80:
-    case 87:
-      return 163 * kKilobyte;
-    case 86:
-    case 89:
-    case 120:
-    case 121:
-      return 99 * kKilobyte;
-    default:
-      return (compute_capability >= 90 ? 227 : 64) * kKilobyte;
-  }
-}
-
-/// The most shared memory that a block may have on the current device.
-cudaError_t most_shared_bytes(std::size_t& bytes) {
-  int device = 0;
-  int most = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) {
-    status = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  }
-  bytes = static_cast<std::size_t>(most);
-  return status;
-}
-
 template <class Tile>
 std::size_t largest_shared_bytes(int k) {
   return gemm_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
@@ -86,10 +57,11 @@ cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   const int n_tiles = ceil_div(args.n, Tile::kBn);
   const auto kernel = kernel_of<Tile>(args);
   int blocks = 0;
-  std::size_t most_bytes = 0;
-  cudaError_t status = most_shared_bytes(most_bytes);
+  DeviceTraits gpu;
+  cudaError_t status = current_device_traits(gpu);
   if (status == cudaSuccess) {
-    status = resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), most_bytes, blocks);
+    status =
+        resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), gpu.shared_bytes_per_block, blocks);
   }
   if (status != cudaSuccess) return status;
   const int strip_blocks = std::clamp(blocks / n_tiles, 1, m_tiles);
@@ -112,8 +84,8 @@ struct Entry {
   GemmVariant variant;
   std::string_view name;
   GemmTile tile;
-  int compute_capability;  ///< at least
-  bool any_k;              ///< else rows of X must start on 16 bytes
+  int code;    ///< at least: DeviceTraits::code
+  bool any_k;  ///< else rows of X must start on 16 bytes
   int largest_m;
   SharedFunction shared_bytes[kElemCount];  ///< by Elem; both null where the variant does not take it
   LaunchFunction launch[kElemCount];
@@ -232,18 +204,18 @@ std::string_view name(GemmVariant variant) { return entry_of(variant).name; }
 
 GemmTile gemm_tile(GemmVariant variant) { return entry_of(variant).tile; }
 
-bool supports(GemmVariant variant, const GemmParams& params, int compute_capability) {
+bool supports(GemmVariant variant, const GemmParams& params, const DeviceTraits& gpu) {
   if (static_cast<std::size_t>(variant) >= kVariants.size()) return false;
   const Entry& entry = entry_of(variant);
   const auto elem = static_cast<std::size_t>(params.elem);
-  if (entry.launch[elem] == nullptr || compute_capability < entry.compute_capability) return false;
+  if (entry.launch[elem] == nullptr || gpu.code < entry.code) return false;
   if (params.output != Elem::F32 && params.output != params.elem) return false;
   if (params.m < 0 || params.n < 1 || params.k < 1) return false;
   if (params.m > entry.largest_m || params.n > kLargestExtent || params.k > kLargestExtent) return false;
   const int elements_in_16_bytes = 16 / static_cast<int>(size_of(params.elem));
   if (!entry.any_k && params.k % elements_in_16_bytes != 0) return false;
   if (!pitches_fit(params)) return false;
-  return entry.shared_bytes[elem](params.k) <= shared_limit(compute_capability);
+  return entry.shared_bytes[elem](params.k) <= gpu.shared_bytes_per_block;
 }
 
 std::size_t gemm_packed_bytes(Elem elem, int n, int k) {
@@ -269,14 +241,9 @@ void gemm_pack(Elem elem, int n, int k, const float* weight, void* packed) {
 
 cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, const void* packed, const float* bias,
                  const void* residual, void* y, const Launch& where) {
-  int device = 0;
-  int major = 0;
-  int minor = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  if (status == cudaSuccess) status = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (status != cudaSuccess) return status;
-  if (!supports(variant, params, major * 10 + minor)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
   if (params.m == 0) return cudaSuccess;
 

@@ -3,6 +3,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -69,8 +70,9 @@ struct GemmTile {
 std::span<const GemmVariant> gemm_variants();
 std::string_view name(GemmVariant variant);
 GemmTile gemm_tile(GemmVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(GemmVariant variant, const GemmParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(GemmVariant variant, const GemmParams& params, const DeviceTraits& gpu);
 
 /// Packed weights depend on elem, n and k only, so that the variant may differ from batch to batch:
 /// (n, k rounded up to 8) row-major in elem, zeros from k on.

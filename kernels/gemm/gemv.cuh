@@ -4,6 +4,9 @@
 #pragma once
 
 #include "kernels/gemm/pipeline.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
 
 namespace mobicuda::kernels::gemm_detail {
 
@@ -18,8 +21,8 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
   constexpr int kWarps = kGemvThreads / 32;
   constexpr int kRowPackets = 32 * kChunks;
   __shared__ Packet<T, kWide<T>> x[kRows * kRowPackets];
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int n = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x / 32);
+  const int lane = ptx::as_int::lane();
+  const int n = static_cast<int>(blockIdx.x) * kWarps + ptx::as_int::warp();
   const int m0 = static_cast<int>(blockIdx.y) * kRows;
   const bool inside = n < args.n;
   const T* w = static_cast<const T*>(args.w) +
@@ -44,10 +47,11 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
       const int k = k0 + i % kRowPackets * kWide<T>;
       const bool is_there = row < args.m && k < args.k;
       const std::size_t at = is_there ? static_cast<std::size_t>(row) * static_cast<std::size_t>(args.x_pitch) + k : 0;
-      copy_chunk(reinterpret_cast<unsigned char*>(x + i), static_cast<const T*>(args.x) + at, is_there);
+      ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(x + i), static_cast<const T*>(args.x) + at,
+                                     is_there);
     }
-    close_group();
-    wait_groups<0>();
+    ptx::copy_async_commit();
+    ptx::copy_async_wait<0>();
     __syncthreads();
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {

@@ -5,13 +5,12 @@
 // Shared memory: bias | partial sums (SPLIT_K > 1) | W slices | X slices; see gemm_shared_bytes().
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
-#include "kernels/common/launch.h"
 #include "kernels/common/real.cuh"
+#include "kernels/common/slices.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::gemm_detail {
 
@@ -51,18 +50,12 @@ struct SimtConfig {
   int min_blocks;
 };
 
-inline constexpr int kChunkBytes = 16;  // of one cp.async
-
 // The byte sizes of the parts of shared memory, by Tile.
 template <class Tile>
 inline constexpr int kBiasBytes = Tile::kBn * 4 + (128 - Tile::kBn * 4 % 128) % 128;
 template <class Tile>
 inline constexpr int kPartialBytes =
     Tile::kSplitK > 1 ? Tile::kSplitK* Tile::kBm* Tile::kBn* static_cast<int>(sizeof(Real<typename Tile::Value>)) : 0;
-template <class Tile>
-inline constexpr int kWSliceBytes = Tile::kBn* Tile::kRowBytes;
-template <class Tile>
-inline constexpr int kXSliceBytes = Tile::kBm* Tile::kRowBytes;
 
 /// Shared memory of a launch; `steps` slices are the most that a block sees.
 template <class Tile>
@@ -70,91 +63,6 @@ constexpr std::size_t gemm_shared_bytes(int k_slices, std::int64_t steps) {
   const std::int64_t slots = steps < Tile::kStages ? steps : Tile::kStages;
   return static_cast<std::size_t>(kBiasBytes<Tile> + kPartialBytes<Tile> + slots * kXSliceBytes<Tile> +
                                   (Tile::kResident ? std::int64_t{k_slices} : slots) * kWSliceBytes<Tile>);
-}
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define MOBICUDA_HAS_CP_ASYNC 1
-#else
-#define MOBICUDA_HAS_CP_ASYNC 0
-#endif
-
-/// Copies 16 bytes to shared memory, or zeros where not `inside`; `from` must be a valid address all the same.
-__device__ __forceinline__ void copy_chunk(unsigned char* to, const void* from, bool inside) {
-#if MOBICUDA_HAS_CP_ASYNC
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-               "r"(inside ? kChunkBytes : 0)
-               : "memory");
-#else
-  *reinterpret_cast<uint4*>(to) = inside ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
-#endif
-}
-
-/// Copies one float to shared memory, or zero where not `inside`.
-__device__ __forceinline__ void copy_float(float* to, const float* from, bool inside) {
-#if MOBICUDA_HAS_CP_ASYNC
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(inside ? 4 : 0)
-               : "memory");
-#else
-  *to = inside ? *from : 0.0F;
-#endif
-}
-
-__device__ __forceinline__ void close_group() {
-#if MOBICUDA_HAS_CP_ASYNC
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/// Waits until at most kPending of this thread's newest groups are still under way.
-template <int kPending>
-__device__ __forceinline__ void wait_groups() {
-#if MOBICUDA_HAS_CP_ASYNC
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-#endif
-}
-
-#undef MOBICUDA_HAS_CP_ASYNC
-
-/// One chunk element by element, for rows of X that do not start on 16 bytes.
-template <class T>
-__device__ __forceinline__ void copy_elements(unsigned char* to, const T* from, int count) {
-  Packet<T, kWide<T>> chunk;
-#pragma unroll
-  for (int i = 0; i < kWide<T>; ++i) chunk.item[i] = i < count ? from[i] : from_real<T>(0.0F);
-  store(reinterpret_cast<T*>(to), chunk);
-}
-
-/// Fills a slice of kRows rows from a row-major matrix: `rows` (at row 0, k = 0) with row length `stride`, of which
-/// `row_count` rows exist and `k_end` elements. place(row) is the row's place in the slice; rows that are kPeriod apart
-/// are in the same order there.
-template <class Tile, int kRows, int kPeriod, bool kMayBeUnaligned, class Place>
-__device__ __forceinline__ void fill_slice(unsigned char* slice, const typename Tile::Value* rows, int row_count,
-                                           int stride, int k0, int k_end, Place place) {
-  using T = typename Tile::Value;
-  constexpr int kChunks = Tile::kBk / kWide<T>;
-  constexpr int kRowsAtOnce = Tile::kThreads / kChunks;
-  static_assert(Tile::kBk % kWide<T> == 0 && Tile::kThreads % kChunks == 0, "whole rows of chunks at once");
-  const int chunk = static_cast<int>(threadIdx.x % kChunks);
-  const int first_row = static_cast<int>(threadIdx.x / kChunks);
-  const int k = k0 + chunk * kWide<T>;
-  unsigned char* const first_place = slice + Tile::chunk_offset(place(first_row), chunk);
-  const T* const source = rows + static_cast<std::size_t>(first_row) * static_cast<std::size_t>(stride) + k;
-#pragma unroll
-  for (int i = 0; i < (kRows + kRowsAtOnce - 1) / kRowsAtOnce; ++i) {
-    const int row = first_row + i * kRowsAtOnce;
-    if (kRows % kRowsAtOnce != 0 && row >= kRows) break;
-    const bool inside = row < row_count && k < k_end;
-    unsigned char* const to = kRowsAtOnce % kPeriod == 0 ? first_place + i * kRowsAtOnce * Tile::kRowBytes
-                                                         : slice + Tile::chunk_offset(place(row), chunk);
-    const T* from = source + static_cast<std::size_t>(i) * kRowsAtOnce * static_cast<std::size_t>(stride);
-    if (kMayBeUnaligned && stride % kWide<T> != 0) {
-      copy_elements(to, from, inside ? k_end - k : 0);
-    } else {
-      copy_chunk(to, inside ? from : rows, inside);
-    }
-  }
 }
 
 /// kRun neighbouring residuals of a row, zeros outside the matrix.
@@ -306,7 +214,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   }
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kBn; i += Tile::kThreads) {
     const bool inside = args.bias != nullptr && n0 + i < args.n;
-    copy_float(bias + i, inside ? args.bias + n0 + i : static_cast<const float*>(args.w), inside);
+    ptx::copy_async_ca_or_zero(bias + i, inside ? args.bias + n0 + i : static_cast<const float*>(args.w), inside);
   }
   wait_for_predecessor();
 
@@ -322,7 +230,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
 #pragma unroll
   for (int s = 0; s < Tile::kStages - 1; ++s) {
     if (s < steps) fill_next_x(s);
-    close_group();
+    ptx::copy_async_commit();
   }
 
   typename Tile::Sums sums;
@@ -330,14 +238,14 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   int k_slice = 0;
   int slot = 0;
   for (int step = 0; step < steps; ++step) {
-    wait_groups<Tile::kStages - 2>();
+    ptx::copy_async_wait<Tile::kStages - 2>();
     __syncthreads();  // this step's slot is full for all, and the preceding step's slot is free
     if (step + Tile::kStages - 1 < steps) {
       const int free_slot = slot == 0 ? Tile::kStages - 1 : slot - 1;
       if constexpr (!Tile::kResident) fill_w(free_slot, ahead_slice);
       fill_next_x(free_slot);
     }
-    close_group();
+    ptx::copy_async_commit();
     if constexpr (Tile::kSplitK > 1) {
       if (k_slice == 0) split.begin(args, m_tile * Tile::kBm, n0);
     }

@@ -16,7 +16,7 @@ struct InvertedResidualEntry {
   std::string_view name;
   InvertedResidualTile tile;
   /// Element type, channels, tile counts, shared memory; the dispatcher has compared stride and `expand` with `tile`.
-  bool (*supports)(const InvertedResidualParams& params, int compute_capability);
+  bool (*supports)(const InvertedResidualParams& params, const DeviceTraits& gpu);
   std::size_t (*packed_bytes)(const InvertedResidualParams& params);
   void (*pack)(const InvertedResidualParams& params, const InvertedResidualWeights& weights, void* packed);
   cudaError_t (*launch)(const InvertedResidualParams& params, const void* x, const void* packed, void* y,

@@ -41,12 +41,6 @@ bool channels_fit(const InvertedResidualParams& p, const Config& config, Elem el
   return p.elem == elem && p.c_in == config.c_in && p.c_hidden == config.c_hidden && p.c_out == config.c_out;
 }
 
-/// Of a block of threads, from sm_90 on.
-constexpr std::size_t most_shared_bytes(int compute_capability) {
-  constexpr int kSmall = 120;  // and later
-  return (compute_capability >= kSmall ? 99 : 227) * std::size_t{1024};
-}
-
 /// The extents that the Arguments of most kernels have.
 template <class Arguments>
 void set_extents(Arguments& a, const InvertedResidualParams& p) {

@@ -69,11 +69,10 @@ std::string_view name(Variant variant) { return entry_of(variant).name; }
 
 InvertedResidualTile inverted_residual_tile(Variant variant) { return entry_of(variant).tile; }
 
-bool supports(Variant variant, const InvertedResidualParams& params, int compute_capability) {
+bool supports(Variant variant, const InvertedResidualParams& params, const DeviceTraits& gpu) {
   if (static_cast<std::size_t>(variant) >= table().entries.size() || !is_sane(params)) return false;
   const InvertedResidualEntry& entry = entry_of(variant);
-  return params.stride == entry.tile.stride && params.expand == entry.tile.expand &&
-         entry.supports(params, compute_capability);
+  return params.stride == entry.tile.stride && params.expand == entry.tile.expand && entry.supports(params, gpu);
 }
 
 std::size_t inverted_residual_packed_bytes(Variant variant, const InvertedResidualParams& params) {
@@ -87,8 +86,9 @@ void inverted_residual_pack(Variant variant, const InvertedResidualParams& param
 
 cudaError_t inverted_residual(Variant variant, const InvertedResidualParams& params, const void* x, const void* packed,
                               void* y, const Launch& where) {
-  constexpr int kLargest = 90;  // a GPU with less shared memory refuses the launch
-  if (!supports(variant, params, kLargest)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   return entry_of(variant).launch(params, x, packed, y, where);
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -16,7 +17,8 @@ namespace mobicuda::kernels {
 // e and d are rounded to the element type, as they are between three kernels. Sums are float's, unless the tile says
 // half_sums.
 
-/// Families, each for a range of shapes and batches and with a packing of its own; the README.md in its folder says more.
+/// Families, each for a range of shapes and batches and with a packing of its own; the README.md in its folder says
+/// more.
 enum class InvertedResidualVariant : std::uint8_t {
   // inverted_residual_tile: stride, output tile (rows x columns), hidden channels at once, most output channels;
   // Plain: without expand.
@@ -167,9 +169,10 @@ struct InvertedResidualTile {
 std::span<const InvertedResidualVariant> inverted_residual_variants();
 std::string_view name(InvertedResidualVariant variant);
 InvertedResidualTile inverted_residual_tile(InvertedResidualVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
 /// At least: sm_80, padding of at most 2.
-bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, int compute_capability);
+bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, const DeviceTraits& gpu);
 
 /// Float weights and biases on the host; null biases are zeros. Without expand, expand and expand_bias are ignored.
 struct InvertedResidualWeights {

@@ -21,20 +21,25 @@
 #include "kernels/pointwise_pool/families.h"
 #include "kernels/pointwise_pool/simt.cuh"
 #include "kernels/pointwise_pool/tile.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
 using Variant = PointwisePoolVariant;
 
-constexpr int kOldest = 80;      // mma.sync m16n8k16, cp.async
-constexpr int kOldestSimt = 70;  // 64 KB of shared memory
+constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
+constexpr int kOldestSimt = 75;
 constexpr int kMaxWarps = 8;
 constexpr int kMinBlocks = 2;
 constexpr int kAhead = 10;  // blocks of k under way at once
 constexpr int kMaxPixels = 1 << 24;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kSharedLimit = 99 * 1024;  // of the GPUs that have least
+constexpr std::int64_t kSharedLimit = 99 * kKilobyte;  // so that the tiles are the same on every GPU
 
 struct Arguments {
   int n, pixels, c_in, c;
@@ -52,7 +57,8 @@ __device__ __forceinline__ void load_rows(const char* const (&from)[2], int chan
   constexpr int kOffset = kBlock * kDirectBlockK * 2;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    load_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kDirectBlockK < channels), rows.x[i][kBlock]);
+    ptx::load_global_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kDirectBlockK < channels),
+                             rows.x[i][kBlock]);
   }
   if constexpr (kBlock + 1 < kAhead) load_rows<kBlock + 1>(from, channels, rows);
 }
@@ -65,8 +71,8 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
   constexpr int kChains = kGroups < 4 ? 2 : 1;
   extern __shared__ __align__(128) unsigned char shared[];
 
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
+  const int lane = ptx::as_int::lane();
+  const int warp = ptx::as_int::warp();
   const int warps = static_cast<int>(blockDim.x / 32);
   const int c0 = static_cast<int>(blockIdx.x) * kSlice;
   const std::size_t row_bytes = static_cast<std::size_t>(a.c_in) * 2;
@@ -79,8 +85,8 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
     return picture + static_cast<std::size_t>(min(row, a.pixels - 1)) * row_bytes;
   };
   const char* from[2] = {address_of(row_of(warp, 0)), address_of(row_of(warp, 1))};
-  settle(from[0]);
-  settle(from[1]);
+  ptx::pin(from[0]);
+  ptx::pin(from[1]);
 
   copy_weight_chunks<kGroups>(shared, weight, a.c_in, a.blocks_k, c0);
   const int weight_bytes = kGroups * a.blocks_k * 32 * 16;
@@ -91,14 +97,14 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
   if (threadIdx.x < kSlice / 4) {
     const int chunk = static_cast<int>(threadIdx.x) * 4;
     const void* const source = bias != nullptr ? static_cast<const void*>(bias + c0 + chunk) : weight;
-    gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(offsets + chunk), source, bias != nullptr);
+    ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(offsets + chunk), source, bias != nullptr);
   }
-  gemm_detail::close_group();
+  ptx::copy_async_commit();
   wait_for_predecessor();
 
   Rows rows;
   load_rows(from, channels, rows);  // a block has no more warps than the picture has fragments
-  gemm_detail::wait_groups<0>();
+  ptx::copy_async_wait<0>();
   __syncthreads();
   bool loaded = true;
   for (int n = static_cast<int>(blockIdx.y); n < a.n; n += static_cast<int>(gridDim.y)) {
@@ -220,6 +226,25 @@ bool tile_supports(const PointwisePoolParams& p) {
          p.n <= pooled_tile::kPictures * kMaxGridYz && p.pixels <= kMaxInt / 2 / p.c_in;
 }
 
+/// That a launch of the variant may ask for at most; what launches of sm_90a ask for is theirs to know.
+std::size_t most_shared_bytes(Variant variant) {
+  switch (variant) {
+    case Variant::Slice8:
+    case Variant::Slice16:
+    case Variant::Slice32:
+      return kSharedLimit;
+    case Variant::Pictures2N128:
+      return pooled_tile::kSharedBytes;
+    case Variant::SimtSlice8:
+      return pooled_simt::Shape<8>::kSharedBytes;
+    case Variant::SimtSlice16:
+      return pooled_simt::Shape<16>::kSharedBytes;
+    case Variant::WgmmaN128:
+      break;
+  }
+  return 0;
+}
+
 constexpr Variant kVariants[] = {Variant::Slice8,    Variant::Slice16,    Variant::Slice32,    Variant::Pictures2N128,
                                  Variant::WgmmaN128, Variant::SimtSlice8, Variant::SimtSlice16};
 
@@ -281,15 +306,17 @@ int slice_channels(PointwisePoolVariant variant) {
   return 1;
 }
 
-bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, int compute_capability) {
-  constexpr int kWgmma = 90;  // neither before nor after
-  if (variant == Variant::WgmmaN128 && compute_capability != kWgmma) return false;
-  return compute_capability >= (is_simt(variant) ? kOldestSimt : kOldest) && suits(variant, p);
+bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, const DeviceTraits& gpu) {
+  if (variant == Variant::WgmmaN128 && !gpu.wgmma_code) return false;
+  return gpu.code >= (is_simt(variant) ? kOldestSimt : kOldest) && suits(variant, p) &&
+         most_shared_bytes(variant) <= gpu.shared_bytes_per_block;
 }
 
 cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where) {
-  if (!suits(variant, params) || (params.bias && bias == nullptr)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu) || (params.bias && bias == nullptr)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   const Buffers buffers{x, packed, params.bias ? bias : nullptr, y};
   switch (variant) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -39,8 +40,9 @@ std::span<const PointwisePoolVariant> pointwise_pool_variants();
 std::string_view name(PointwisePoolVariant variant);
 /// Channels of a block.
 int slice_channels(PointwisePoolVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(PointwisePoolVariant variant, const PointwisePoolParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(PointwisePoolVariant variant, const PointwisePoolParams& params, const DeviceTraits& gpu);
 
 /// packed is from gemm_pack(elem, c, c_in). bias (c) in float or null, as params say. Pointers 16-byte aligned; y
 /// overlaps no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant

@@ -11,7 +11,12 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/common/packet.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::pooled_simt {
 
@@ -43,7 +48,7 @@ struct Arguments {
   Clip clip;
 };
 
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+using ptx::as_int::lane;
 __device__ __forceinline__ int lane_of_unit() { return lane() % kLanes; }
 
 /// Which of its unit's sums, (pixel of the step, channel), the lane has in the end. Where there are fewer sums than
@@ -73,26 +78,6 @@ __device__ __forceinline__ int channel() {
   return lane() / kLanes * S::kChannels + own_channel<S>();
 }
 
-/// Volatile: stays in front of wait_for_predecessor().
-__device__ __forceinline__ float load_bias(const float* from) {
-  float value;
-  asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(value) : "l"(from));
-  return value;
-}
-
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-/// Starts to copy 16 bytes to an address in shared memory.
-__device__ __forceinline__ void copy_chunk(std::uint32_t to, const float* from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-#else
-  *static_cast<float4*>(__cvta_shared_to_generic(to)) = *reinterpret_cast<const float4*>(from);
-#endif
-}
-
 /// Starts to copy the slice's weights, (channel, k) with zeros from c_in on. All threads of the block take part.
 template <int kSlice>
 __device__ __forceinline__ void copy_weights(const Arguments& a, const float* weights, float* staged) {
@@ -100,7 +85,7 @@ __device__ __forceinline__ void copy_weights(const Arguments& a, const float* we
     const int k = i % kPixelChunks * 4;
     const bool inside = k < a.c_in_packed;
     const int at = inside ? i / kPixelChunks * a.c_in_packed + k : 0;
-    gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(staged + i * 4), weights + at, inside);
+    ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(staged + i * 4), weights + at, inside);
   }
 }
 
@@ -112,9 +97,12 @@ class StepCopies {
       : first_pixel_(kStepPixels * warp),
         picture_(first_pixel_ < a.pixels ? static_cast<int>(blockIdx.y) : a.n),
         chunks_((a.c_in - lane_of_unit() * 4 + 4 * kLanes - 1) / (4 * kLanes)),
-        to_(shared_address(ring + pixel_of_step() * kMaxInputs + lane_of_unit() * 4)) {
+        to_(ptx::shared_address(ring + pixel_of_step() * kMaxInputs + lane_of_unit() * 4)) {
     begin_picture(a, x);
-    asm volatile("" : "+l"(from_), "+r"(picture_), "+r"(chunks_), "+r"(to_));  // computed here, not after a wait
+    ptx::pin(from_);
+    ptx::pin(picture_);
+    ptx::pin(chunks_);
+    ptx::pin(to_);
   }
 
   /// Of the next step, to `at` of the ring (in floats), and closes the group of copies, an empty one after the last
@@ -125,7 +113,7 @@ class StepCopies {
       const int chunks = pixel_ + pixel_of_step() < a.pixels ? chunks_ : 0;
 #pragma unroll
       for (int i = 0; i < kLaneInputs / 4; ++i) {
-        if (i < chunks) copy_chunk(to + i * (16 * kLanes), from_ + i * (4 * kLanes));
+        if (i < chunks) ptx::copy_async_cg_128(to + i * (16 * kLanes), from_ + i * (4 * kLanes));
       }
       pixel_ += kWarps * kStepPixels;
       from_ += kWarps * kStepPixels * a.c_in;
@@ -134,7 +122,7 @@ class StepCopies {
         begin_picture(a, x);
       }
     }
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
   }
 
  private:
@@ -170,7 +158,7 @@ class Products {
  public:
   /// `bias`: of the slice, or null.
   __device__ __forceinline__ explicit Products(const float* bias)
-      : bias_(bias != nullptr && is_first_owner<S>() ? load_bias(bias + channel<S>()) : 0.0F) {}
+      : bias_(bias != nullptr && is_first_owner<S>() ? ptx::load_global_nc<float>(bias + channel<S>()) : 0.0F) {}
 
   __device__ __forceinline__ void load(const float* staged) {
     staged += lane() / kLanes * S::kChannels * kMaxInputs + lane_of_unit() * 4;
@@ -233,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, Shape<kSlice>::kMinBlocks)
     pooled_simt_kernel(const Arguments a, const float* x, const float* weights, const float* bias, float* y) {
   using S = Shape<kSlice>;
   extern __shared__ __align__(128) float shared_floats[];
-  const int warp = __shfl_sync(~0U, static_cast<int>(threadIdx.x / 32), 0);  // so that the compiler knows it is uniform
+  const int warp = __shfl_sync(~0U, ptx::as_int::warp(), 0);  // so that the compiler knows it is uniform
   float* const ring = shared_floats + warp * kRingFloats;
   float* partial = shared_floats + S::kPartialAt;
   int partial_step = kWarps * kSlice;
@@ -241,10 +229,10 @@ __global__ void __launch_bounds__(kThreads, Shape<kSlice>::kMinBlocks)
 
   copy_weights<kSlice>(a, weights + static_cast<std::size_t>(c0) * static_cast<std::size_t>(a.c_in_packed),
                        shared_floats);
-  gemm_detail::close_group();
+  ptx::copy_async_commit();
   Products<S> products(bias != nullptr ? bias + c0 : nullptr);
   StepCopies copies(a, x, warp, ring);
-  gemm_detail::wait_groups<0>();
+  ptx::copy_async_wait<0>();
   __syncthreads();
   products.load(shared_floats);
   __syncthreads();
@@ -259,7 +247,7 @@ __global__ void __launch_bounds__(kThreads, Shape<kSlice>::kMinBlocks)
 #pragma unroll 1
     for (int pixel = kStepPixels * warp; pixel < a.pixels; pixel += kWarps * kStepPixels) {
       float* const step = ring + at;
-      gemm_detail::wait_groups<kSteps - 1>();
+      ptx::copy_async_wait<kSteps - 1>();
       __syncwarp();
       const float value = apply(a.clip, products.sum(step));
       if (pixel + own_pixel<S>() < a.pixels) total += value;

@@ -1,9 +1,12 @@
-// Pointwise convolution, clip and mean on tiles of kPictures pictures x kColumns channels: the tile of gemm/mma.cuh,
-// whose rows are kPictureRows for each picture, those from the last pixel on zeros. A warp owns all rows of its
-// picture, and adds its clipped results up by shuffles. Shared memory: ring of (W slice, X slice).
+// Pointwise convolution, clip and mean on tiles of kPictures pictures x kColumns channels: the tile of
+// common/block_mma.cuh, whose rows are kPictureRows for each picture, those from the last pixel on zeros. A warp owns
+// all rows of its picture, and adds its clipped results up by shuffles. Shared memory: ring of (W slice, X slice).
 #pragma once
 
-#include "kernels/gemm/mma.cuh"
+#include "kernels/common/block_mma.cuh"
+#include "kernels/common/clip.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::pooled_tile {
 
@@ -11,12 +14,17 @@ inline constexpr int kPictures = 2;
 inline constexpr int kPictureRows = 64;
 inline constexpr int kColumns = 128;
 
-using Tile =
-    gemm_detail::MmaTile<gemm_detail::MmaConfig{kPictures * kPictureRows, kColumns, 64, kPictures, 4, 1, 3, false, 2}>;
+struct TileConfig {
+  int bm, bn, bk;
+  int warps_m, warps_n, warps_k;
+};
+using Tile = BlockMma<TileConfig{kPictures * kPictureRows, kColumns, 64, kPictures, 4, 1}>;
+inline constexpr int kStages = 3;
+inline constexpr int kMinBlocks = 2;
 static_assert(Tile::kGroups == 1, "a thread's runs are of the same columns");
 
-inline constexpr int kSlotBytes = gemm_detail::kWSliceBytes<Tile> + gemm_detail::kXSliceBytes<Tile>;
-inline constexpr int kSharedBytes = Tile::kStages * kSlotBytes;
+inline constexpr int kSlotBytes = kWSliceBytes<Tile> + kXSliceBytes<Tile>;
+inline constexpr int kSharedBytes = kStages * kSlotBytes;
 
 struct Arguments {
   int n, pixels, c_in, c;
@@ -25,55 +33,54 @@ struct Arguments {
 };
 
 __device__ __forceinline__ void fill_w(const Arguments& a, const __half* weight, int slice, unsigned char* ring) {
-  unsigned char* const slot = ring + slice % Tile::kStages * kSlotBytes;
-  gemm_detail::fill_slice<Tile, kColumns, Tile::kWPeriod, false>(slot, weight, kColumns, a.c_in, slice * Tile::kBk,
-                                                                 a.c_in, [](int n) { return Tile::w_row(n); });
+  unsigned char* const slot = ring + slice % kStages * kSlotBytes;
+  fill_slice<Tile, kColumns, Tile::kWPeriod, false>(slot, weight, kColumns, a.c_in, slice * Tile::kBk, a.c_in,
+                                                    [](int n) { return Tile::w_row(n); });
 }
 
 __device__ __forceinline__ void fill_x(const Arguments& a, const __half* x, int first_picture, int slice,
                                        unsigned char* ring) {
-  unsigned char* const slot = ring + slice % Tile::kStages * kSlotBytes + gemm_detail::kWSliceBytes<Tile>;
+  unsigned char* const slot = ring + slice % kStages * kSlotBytes + kWSliceBytes<Tile>;
   const std::size_t picture_elements = static_cast<std::size_t>(a.pixels) * static_cast<std::size_t>(a.c_in);
 #pragma unroll
   for (int i = 0; i < kPictures; ++i) {
     const bool is_there = first_picture + i < a.n;
     const __half* const picture = x + static_cast<std::size_t>(is_there ? first_picture + i : 0) * picture_elements;
-    gemm_detail::fill_slice<Tile, kPictureRows, Tile::kXPeriod, false>(
-        slot + i * kPictureRows * Tile::kRowBytes, picture, is_there ? a.pixels : 0, a.c_in, slice * Tile::kBk, a.c_in,
-        [](int row) { return row; });
+    fill_slice<Tile, kPictureRows, Tile::kXPeriod, false>(slot + i * kPictureRows * Tile::kRowBytes, picture,
+                                                          is_there ? a.pixels : 0, a.c_in, slice * Tile::kBk, a.c_in,
+                                                          [](int row) { return row; });
   }
 }
 
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
+__global__ void __launch_bounds__(Tile::kThreads, kMinBlocks)
     pooled_tile_kernel(const Arguments a, const __half* x, const __half* weight, const float* bias, __half* y) {
-  using gemm_detail::close_group;
   constexpr int kRun = Tile::kRun;
   extern __shared__ __align__(128) unsigned char ring[];
   const int first_column = static_cast<int>(blockIdx.x) * kColumns;
   const int first_picture = static_cast<int>(blockIdx.y) * kPictures;
   weight += static_cast<std::size_t>(first_column) * static_cast<std::size_t>(a.c_in);
 
-  constexpr int kAhead = Tile::kStages - 1;
+  constexpr int kAhead = kStages - 1;
   for (int slice = 0; slice < min(kAhead, a.k_slices); ++slice) fill_w(a, weight, slice, ring);
   wait_for_predecessor();
 #pragma unroll
   for (int slice = 0; slice < kAhead; ++slice) {
     if (slice < a.k_slices) fill_x(a, x, first_picture, slice, ring);
-    close_group();
+    ptx::copy_async_commit();
   }
 
-  typename Tile::Sums sums;
+  Tile::Accumulators sums;
 #pragma unroll 1
   for (int slice = 0; slice < a.k_slices; ++slice) {
-    gemm_detail::wait_groups<kAhead - 1>();
+    ptx::copy_async_wait<kAhead - 1>();
     __syncthreads();
     if (slice + kAhead < a.k_slices) {
       fill_w(a, weight, slice + kAhead, ring);
       fill_x(a, x, first_picture, slice + kAhead, ring);
     }
-    close_group();
-    const unsigned char* const slot = ring + slice % Tile::kStages * kSlotBytes;
-    sums.add(slot + gemm_detail::kWSliceBytes<Tile>, slot);
+    ptx::copy_async_commit();
+    const unsigned char* const slot = ring + slice % kStages * kSlotBytes;
+    sums.add(slot + kWSliceBytes<Tile>, slot);
   }
 
   float total[kRun] = {};

@@ -4,7 +4,10 @@
 
 #include "kernels/common/activation.cuh"
 #include "kernels/common/packet.cuh"
+#include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::squeeze {
 
@@ -30,11 +33,6 @@ struct Arguments {
 };
 
 __host__ __device__ constexpr int even(int count) { return count + count % 2; }
-
-__device__ __forceinline__ void copy_16(void* to, const void* from) {
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
-}
 
 template <class T>
 __device__ __forceinline__ float2 load_pair(const T* from) {
@@ -77,8 +75,8 @@ template <class T, bool kHeld>
 __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused]] const Arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr int kN = kWide<T>;
-  extern __shared__ __align__(16) unsigned char shared[];
   const auto cluster = cooperative_groups::this_cluster();
+  extern __shared__ __align__(16) unsigned char shared[];
   const int rank = static_cast<int>(blockIdx.x) % a.ranks;
   const int thread = static_cast<int>(threadIdx.x);
   const auto* const reduce = reinterpret_cast<const T*>(shared);   // (channels, even(squeezed))
@@ -93,7 +91,8 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
   float* const gate = floats(a.at.gate);
 
   const unsigned char* const slice = a.packed + static_cast<std::size_t>(rank) * a.slice_bytes;
-  for (int i = thread * 16; i < a.slice_bytes; i += kThreads * 16) copy_16(shared + i, slice + i);
+  for (int i = thread * 16; i < a.slice_bytes; i += kThreads * 16)
+    ptx::copy_async_cg(ptx::shared_address(shared + i), slice + i);
   const auto* const biases =
       reinterpret_cast<const float*>(a.packed + static_cast<std::size_t>(a.ranks) * a.slice_bytes);
   const int own = rank * a.channels;
@@ -115,9 +114,10 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
     const T* const source = kHeld ? held : x;
     if constexpr (kHeld) {
       __syncthreads();  // the last picture's pixels have been used
-      for (int i = thread; i < pixels * packets; i += kThreads) copy_16(held + i * kN, x + i * kN);
+      for (int i = thread; i < pixels * packets; i += kThreads)
+        ptx::copy_async_cg(ptx::shared_address(held + i * kN), x + i * kN);
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    ptx::copy_async_wait_all();
     __syncthreads();
 
     // The mean: groups of threads take every groups-th pixel, the block adds them up, then the cluster.

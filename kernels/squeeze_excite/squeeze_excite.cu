@@ -21,7 +21,6 @@ using squeeze::kThreads;
 using squeeze::Layout;
 using Variant = SqueezeExciteVariant;
 
-constexpr int kMostShared = 227 * 1024;
 constexpr int kMostPixels = 1 << 24;
 constexpr int kMostChannels = 1 << 14;
 
@@ -87,11 +86,12 @@ void pack_slices(const Entry& entry, const SqueezeExciteParams& p, const Squeeze
 
 /// As many clusters as the GPU holds at once, all with the same number of pictures but for the last.
 template <class T>
-cudaError_t launch_variant(const Entry& entry, const Arguments& a, const Launch& where) {
+cudaError_t launch_variant(const Entry& entry, const DeviceTraits& gpu, const Arguments& a, const Launch& where) {
   const auto kernel = entry.held ? squeeze::squeeze_excite_kernel<T, true> : squeeze::squeeze_excite_kernel<T, false>;
   const auto ranks = static_cast<unsigned>(entry.ranks);
   const auto bytes = static_cast<std::size_t>(a.at.all);
-  cudaError_t status = allow_shared_memory(kernel, kMostShared);  // not bytes: another thread may want more
+  cudaError_t status =
+      allow_shared_memory(kernel, gpu.shared_bytes_per_block);  // not bytes: another thread may want more
   int at_once = 0;
   if (status == cudaSuccess) {
     const ClusterConfig config(dim3(ranks), dim3(kThreads), bytes, ranks, {});
@@ -109,15 +109,18 @@ std::span<const SqueezeExciteVariant> squeeze_excite_variants() { return kVarian
 
 std::string_view name(SqueezeExciteVariant variant) { return entry_of(variant).name; }
 
-bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= kVariants.size() || compute_capability < 90) return false;
+bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, const DeviceTraits& gpu) {
+  constexpr int kOldest = 90;  // clusters
+  if (static_cast<std::size_t>(variant) >= kVariants.size() || gpu.code < kOldest) return false;
   if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
+  if (entry.ranks > gpu.cluster_blocks) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
   constexpr int kMostColumns = 256;  // of a matrix
   if (p.squeezed < 1 || p.squeezed > kMostColumns || p.c / entry.ranks > kMostColumns) return false;
   const std::int64_t band_bytes = std::int64_t{ceil_div(p.pixels, entry.ranks)} * p.c * size_of(p.elem);
-  return (!entry.held || band_bytes <= kMostShared) && layout_of(entry, p).all <= kMostShared;
+  const auto most = static_cast<std::int64_t>(gpu.shared_bytes_per_block);
+  return (!entry.held || band_bytes <= most) && layout_of(entry, p).all <= most;
 }
 
 std::size_t squeeze_excite_packed_bytes(SqueezeExciteVariant variant, const SqueezeExciteParams& p) {
@@ -143,8 +146,9 @@ void squeeze_excite_pack(SqueezeExciteVariant variant, const SqueezeExciteParams
 
 cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExciteParams& p, const void* x,
                            const void* packed, void* y, const Launch& where) {
-  constexpr int kAnyGpu = 1000;
-  if (!supports(variant, p, kAnyGpu)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, p, gpu)) return cudaErrorInvalidValue;
   if (p.n == 0) return cudaSuccess;
   const Entry& entry = entry_of(variant);
   Arguments a{};
@@ -162,7 +166,8 @@ cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExcitePara
   a.squeeze_activation = p.squeeze_activation;
   a.gate_activation = p.gate_activation;
   a.at = layout_of(entry, p);
-  return p.elem == Elem::F32 ? launch_variant<float>(entry, a, where) : launch_variant<__half>(entry, a, where);
+  return p.elem == Elem::F32 ? launch_variant<float>(entry, gpu, a, where)
+                             : launch_variant<__half>(entry, gpu, a, where);
 }
 
 }  // namespace mobicuda::kernels

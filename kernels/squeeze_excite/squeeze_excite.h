@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -38,8 +39,9 @@ struct SqueezeExciteWeights {
 
 std::span<const SqueezeExciteVariant> squeeze_excite_variants();
 std::string_view name(SqueezeExciteVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor). Host-only.
-bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& params, int compute_capability);
+/// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
+/// included. Host-only.
+bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& params, const DeviceTraits& gpu);
 
 std::size_t squeeze_excite_packed_bytes(SqueezeExciteVariant variant, const SqueezeExciteParams& params);
 /// Host memory, host-only.

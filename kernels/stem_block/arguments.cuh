@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
-#include "kernels/stem_block/stem_block.h"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::stem_block_detail {
 

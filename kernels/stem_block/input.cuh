@@ -3,7 +3,11 @@
 // asynchronous copies, kAhead pairs of them under way at once.
 #pragma once
 
-#include "kernels/stem_block/instructions.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/stem_block/values.cuh"
 
 namespace mobicuda::kernels::stem_block_detail {
 
@@ -26,8 +30,8 @@ class InputWalk {
   /// The window's first row and column, which may lie outside; no row from `end_row` on is read. `base`: of halves.
   __device__ __forceinline__ InputWalk(const Arguments& a, const void* x, std::uint32_t n, int row, int column,
                                        int end_row, std::uint32_t base)
-      : a_(a), end_row_(min(a.h, end_row)), row_(row), lane_to_(base + lane() * 12) {
-    const int first = 2 * static_cast<int>(lane());
+      : a_(a), end_row_(min(a.h, end_row)), row_(row), lane_to_(base + ptx::lane() * 12) {
+    const int first = 2 * static_cast<int>(ptx::lane());
     const int begin = max(0, -column);
     const int end = min(kWindow, a.w - column);
 #pragma unroll
@@ -39,10 +43,10 @@ class InputWalk {
       // A word begins less than 4 bytes before the first byte present, or behind it, and before the last one.
       words_from_ = static_cast<unsigned>(begin * 3 - 3);
       words_ = static_cast<unsigned>(end * 3) - words_from_;
-      raw_ = base + kRawOffset + lane() * 4;
+      raw_ = base + kRawOffset + ptx::lane() * 4;
     } else {
       from_ = reinterpret_cast<std::uintptr_t>(x) + static_cast<std::uintptr_t>((n * picture + pixel + first) * 4);
-      raw_ = base + kRawOffset + lane() * 8;
+      raw_ = base + kRawOffset + ptx::lane() * 8;
     }
   }
 
@@ -56,12 +60,13 @@ class InputWalk {
       const std::uint32_t to = raw_ + half + kSlot * kRawPairBytes + r * kRawRowBytes;
       const std::uintptr_t row = from_ + static_cast<std::uintptr_t>(r * a_.row_bytes);
       if constexpr (kBytes) {
-        const unsigned first_word = lane() * 4 - static_cast<unsigned>(row % 4) - words_from_;
+        const unsigned first_word = ptx::lane() * 4 - static_cast<unsigned>(row % 4) - words_from_;
         const unsigned words = row_present ? words_ : 0;
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const bool present = first_word + i * 128U < words;
-          if (i == 0 || lane() < 16) copy_or_zero<4>(to + i * 128, row / 4 * 4 + lane() * 4 + i * 128U, present);
+          if (i == 0 || ptx::lane() < 16)
+            copy_or_zero<4>(to + i * 128, row / 4 * 4 + ptx::lane() * 4 + i * 128U, present);
         }
       } else {
 #pragma unroll
@@ -76,7 +81,7 @@ class InputWalk {
         }
       }
     }
-    close_group();
+    ptx::copy_async_commit();
     from_ += static_cast<std::uintptr_t>(2 * a_.row_bytes);
     row_ += 2;
   }
@@ -91,9 +96,11 @@ class InputWalk {
       std::uint32_t words[3];
       if constexpr (kBytes) {
         const std::uintptr_t row = from_ + static_cast<std::uintptr_t>((r - 2 * kAhead) * a_.row_bytes);
-        const auto at = static_cast<unsigned>(row % 4) + lane() * 6;
-        const std::uint32_t first_word = from - lane() * 4 + at / 4 * 4;
-        const std::uint32_t raw[3] = {load_word(first_word), load_word(first_word + 4), load_word(first_word + 8)};
+        const auto at = static_cast<unsigned>(row % 4) + ptx::lane() * 6;
+        const std::uint32_t first_word = from - ptx::lane() * 4 + at / 4 * 4;
+        const std::uint32_t raw[3] = {ptx::load_shared<std::uint32_t>(first_word),
+                                      ptx::load_shared<std::uint32_t>(first_word + 4),
+                                      ptx::load_shared<std::uint32_t>(first_word + 8)};
         const unsigned shift = at % 4 * 8;
         const std::uint32_t bytes[2] = {__funnelshift_r(raw[0], raw[1], shift), __funnelshift_r(raw[1], raw[2], shift)};
         const auto value = [&](int c, int i) {
@@ -103,19 +110,23 @@ class InputWalk {
         const bool row_present = is_row(row_ + r - 2 * kAhead);
         const std::uint32_t first = row_present && present_[0] ? ~0U : 0U;
         const std::uint32_t second = row_present && present_[1] ? ~0U : 0U;
-        words[0] = round_two(value(0, 0), value(1, 0)) & first;
-        words[1] = round_two(value(2, 0), value(0, 1)) & ((first & 0xFFFFU) | (second & 0xFFFF0000U));
-        words[2] = round_two(value(1, 1), value(2, 1)) & second;
+        words[0] = ptx::to_half2(value(0, 0), value(1, 0)) & first;
+        words[1] = ptx::to_half2(value(2, 0), value(0, 1)) & ((first & 0xFFFFU) | (second & 0xFFFF0000U));
+        words[2] = ptx::to_half2(value(1, 1), value(2, 1)) & second;
       } else {
         float values[3][2];
 #pragma unroll
-        for (int c = 0; c < 3; ++c) load_two(from + c * 256, values[c]);
-        words[0] = round_two(values[0][0], values[1][0]);
-        words[1] = round_two(values[2][0], values[0][1]);
-        words[2] = round_two(values[1][1], values[2][1]);
+        for (int c = 0; c < 3; ++c) {
+          const auto pair = ptx::load_shared<float2>(from + c * 256);
+          values[c][0] = pair.x;
+          values[c][1] = pair.y;
+        }
+        words[0] = ptx::to_half2(values[0][0], values[1][0]);
+        words[1] = ptx::to_half2(values[2][0], values[0][1]);
+        words[2] = ptx::to_half2(values[1][1], values[2][1]);
       }
 #pragma unroll
-      for (int i = 0; i < 3; ++i) store_word(to + i * 4, words[i]);
+      for (int i = 0; i < 3; ++i) ptx::store_shared(to + i * 4, words[i]);
     }
   }
 

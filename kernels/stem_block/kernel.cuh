@@ -3,8 +3,11 @@
 // depthwise that see it, and finishes one. Weights are in registers. Shared memory: 28 KB.
 #pragma once
 
-#include <type_traits>
-
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
 #include "kernels/stem_block/input.cuh"
 #include "kernels/stem_block/stages.cuh"
 
@@ -29,17 +32,17 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
   const Weights weights(packed);
   const std::uint32_t lane_bias = load_biases(packed, biases);
-  const std::uint32_t halves = shared_address(memory[warp()].input);
-  const std::uint32_t rows = shared_address(memory[warp()].rows);
-  const std::uint32_t unit = blockIdx.x * kWarps + warp();
+  const std::uint32_t halves = ptx::shared_address(memory[ptx::warp()].input);
+  const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
+  const std::uint32_t unit = blockIdx.x * kWarps + ptx::warp();
   std::uint32_t column_block;
   std::uint32_t band;
   const std::uint32_t n = a.bands.divide(a.column_blocks.divide(unit, column_block), band);
   const int ox = static_cast<int>(column_block) * kColumns;
   const int oy = static_cast<int>(band) * a.rows;
   const int steps = min(a.rows, a.out_h - oy) + 2;
-  const int g = static_cast<int>(lane() / 4);
-  const int t = static_cast<int>(lane() % 4);
+  const int g = static_cast<int>(ptx::lane() / 4);
+  const int t = static_cast<int>(ptx::lane() % 4);
 
   const int stem_x = ox - a.stem_left;
   const bool edge = stem_x < 0 || stem_x + kStemColumns > a.stem_w;
@@ -52,8 +55,8 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 
   const std::uint32_t lane_window = halves + static_cast<std::uint32_t>(12 * g + 4 * t);
   const std::uint32_t lane_ninths = halves + static_cast<std::uint32_t>(12 * g + 16 + (t < 3 ? t * kInputRowBytes : 0));
-  const std::uint32_t lane_store = rows + lane() % 16 * kPixelBytes + lane() / 16 * 16;
-  const std::uint32_t lane_load = rows + (lane() % 16 + 1 + lane() / 16) * kPixelBytes;
+  const std::uint32_t lane_store = rows + ptx::lane() % 16 * kPixelBytes + ptx::lane() / 16 * 16;
+  const std::uint32_t lane_load = rows + (ptx::lane() % 16 + 1 + ptx::lane() / 16) * kPixelBytes;
 
   InputWalk<kForm> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, 2 * (oy + steps) + 1 - a.input_top,
                          halves);
@@ -67,15 +70,15 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   input.template load<1>(0);
   input.template load<0>(kHalfBytes);
   input.template load<1>(kHalfBytes);
-  wait_groups<kAhead - 1>();
+  ptx::copy_async_wait<kAhead - 1>();
   __syncwarp();
   input.template store<0>(0);
   input.template load<0>(0);
-  wait_groups<kAhead - 1>();
+  ptx::copy_async_wait<kAhead - 1>();
   __syncwarp();
   input.template store<1>(0);
   input.template load<1>(0);
-  wait_groups<kAhead - 1>();
+  ptx::copy_async_wait<kAhead - 1>();
   __syncwarp();
 
   float sums[kStrips][2][kGroups][4] = {};  // of the outputs that have seen two rows, and one
@@ -102,7 +105,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     for (int s = 0; s < kStrips; ++s) store_stem(stem[s], lane_store + kRow + s * kStrip * kPixelBytes);
     input.template store<kOdd>(there);
     input.template load<kOdd>(there);
-    wait_groups<kAhead - 1>();
+    ptx::copy_async_wait<kAhead - 1>();
     __syncwarp();
 
     float result[kStrips][kProjectFragments][4];
@@ -120,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #pragma unroll
       for (int s = 0; s < kStrips; ++s) {
         std::uint32_t right[4];
-        load_matrices(lane_load + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16), right);
+        ptx::ldmatrix_x4(right, lane_load + kRow + static_cast<std::uint32_t>(s * kStrip * kPixelBytes + q * 16));
         float done[4];
         add_row(weights, 2, q, stem[s][q], right, sums[s][0][q], done);
         add_row(weights, 1, q, stem[s][q], right, sums[s][1][q], sums[s][0][q]);

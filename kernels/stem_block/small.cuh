@@ -3,6 +3,13 @@
 // Weights are in registers. Shared memory: 32 KB (two rows).
 #pragma once
 
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/stem_block/stages.cuh"
 
 namespace mobicuda::kernels::stem_block_detail {
@@ -33,11 +40,12 @@ class SmallInput {
   /// copies.
   __device__ __forceinline__ SmallInput(const Arguments& a, const void* x, std::uint32_t n, int row, int column,
                                         std::uint32_t to, std::uint32_t raw)
-      : raw_copies_(raw + lane() * 4) {
+      : raw_copies_(raw + ptx::lane() * 4) {
     const std::int64_t picture = n * (std::int64_t{a.h} * a.w * 3);
+    const std::uint32_t scratch = to + ptx::lane() * 8;  // nobody uses it yet
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const int item = static_cast<int>(lane()) + 32 * i;
+      const int item = static_cast<int>(ptx::lane()) + 32 * i;
       const int r = item / kSmallInputPairs;
       const int pair = item % kSmallInputPairs;
       const int first = column + pair * 2;
@@ -60,9 +68,9 @@ class SmallInput {
         from_[i] -= ahead;
       }
       to_[i] = is_item ? to + static_cast<std::uint32_t>(r * kSmallInputRowBytes + pair * 12) : 0;
-      pin(to, from_[i]);
-      pin(to, flags_[i]);
-      pin(to, to_[i]);
+      ptx::pin_by_memory(scratch, from_[i]);
+      ptx::pin_by_memory(scratch, flags_[i]);
+      ptx::pin_by_memory(scratch, to_[i]);
     }
   }
 
@@ -72,12 +80,12 @@ class SmallInput {
 #pragma unroll
       for (int j = 0; j < 3; ++j) {
         if constexpr (kBytes) {
-          load_in_order(has(i, kWord << j), from_[i] + static_cast<unsigned>(j) * 4, raw_[i][j][0]);
+          ptx::load_global_volatile_if(has(i, kWord << j), from_[i] + static_cast<unsigned>(j) * 4, raw_[i][j][0]);
           continue;
         }
         const std::uintptr_t from = from_[i] + static_cast<std::uintptr_t>(j * a.plane_bytes);
         if constexpr (kForm == InputForm::FloatPairs) {
-          load_two_in_order(has(i, kLeft), from, raw_[i][j]);
+          ptx::load_global_volatile_if(has(i, kLeft), from, raw_[i][j]);
         } else {
           copy_or_zero<4>(copy(i, j, 0), from, has(i, kLeft));
           copy_or_zero<4>(copy(i, j, 1), from + 4, has(i, kRight));
@@ -88,8 +96,8 @@ class SmallInput {
 
   __device__ __forceinline__ void store(const Arguments& a) const {
     if constexpr (kForm == InputForm::Floats) {
-      close_group();
-      wait_groups<0>();
+      ptx::copy_async_commit();
+      ptx::copy_async_wait<0>();
     }
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
@@ -108,13 +116,14 @@ class SmallInput {
 #pragma unroll
         for (int k = 0; k < 6; ++k) {
           const bool copied = kForm == InputForm::Floats;
-          const std::uint32_t bits = copied ? load_word(copy(i, k % 3, k / 3)) : raw_[i][k % 3][k / 3];
+          const std::uint32_t bits =
+              copied ? ptx::load_shared<std::uint32_t>(copy(i, k % 3, k / 3)) : raw_[i][k % 3][k / 3];
           values[k / 3][k % 3] = __uint_as_float(bits);
         }
       }
-      store_in_order(to_[i], round_two(values[0][0], values[0][1]));
-      store_in_order(to_[i] + 4, round_two(values[0][2], values[1][0]));
-      store_in_order(to_[i] + 8, round_two(values[1][1], values[1][2]));
+      ptx::store_shared_volatile(to_[i], ptx::to_half2(values[0][0], values[0][1]));
+      ptx::store_shared_volatile(to_[i] + 4, ptx::to_half2(values[0][2], values[1][0]));
+      ptx::store_shared_volatile(to_[i] + 8, ptx::to_half2(values[1][1], values[1][2]));
     }
   }
 
@@ -151,24 +160,24 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
 
   const Weights weights(packed);
   const std::uint32_t lane_bias = load_biases(packed, biases);
-  const std::uint32_t rows = shared_address(memory[warp()].rows);
-  const std::uint32_t input_rows = shared_address(memory[warp()].input);
-  const std::uint32_t unit = blockIdx.x * kSmallWarps + warp();
+  const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
+  const std::uint32_t input_rows = ptx::shared_address(memory[ptx::warp()].input);
+  const std::uint32_t unit = blockIdx.x * kSmallWarps + ptx::warp();
   std::uint32_t strip;
   std::uint32_t band;
   const std::uint32_t n = a.bands.divide(a.column_blocks.divide(unit, strip), band);
   const int ox = static_cast<int>(strip) * kStrip;
   const int oy = static_cast<int>(band) * kRows;
-  const int g = static_cast<int>(lane() / 4);
-  const int t = static_cast<int>(lane() % 4);
+  const int g = static_cast<int>(ptx::lane() / 4);
+  const int t = static_cast<int>(ptx::lane() % 4);
   const std::int64_t pixel = (std::int64_t{n} * a.out_h + oy) * a.out_w + ox + g;
   const auto to = reinterpret_cast<std::uintptr_t>(y) + static_cast<std::uintptr_t>((pixel * a.c_out + 4 * t) * 2);
   const int columns = 4 * t < a.c_out ? a.out_w - ox - g : 0;
   const std::uint32_t lane_window = input_rows + static_cast<std::uint32_t>(12 * g + 4 * t);
   const std::uint32_t lane_ninths =
       input_rows + static_cast<std::uint32_t>(12 * g + 16 + (t < 3 ? t * kSmallInputRowBytes : 0));
-  const std::uint32_t lane_store = rows + lane() % 16 * kPixelBytes + lane() / 16 * 16;
-  const std::uint32_t lane_load = rows + (lane() % 16 + 1 + lane() / 16) * kPixelBytes;
+  const std::uint32_t lane_store = rows + ptx::lane() % 16 * kPixelBytes + ptx::lane() / 16 * 16;
+  const std::uint32_t lane_load = rows + (ptx::lane() % 16 + 1 + ptx::lane() / 16) * kPixelBytes;
 
   SmallInput<kForm, kRows> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, input_rows, rows);
   __syncthreads();
@@ -202,7 +211,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
 #pragma unroll
     for (int from = 0; from < kRows + 2; ++from) {
       std::uint32_t right[4];
-      load_matrices(lane_load + static_cast<std::uint32_t>(from * kSmallRowBytes + q * 16), right);
+      ptx::ldmatrix_x4(right, lane_load + static_cast<std::uint32_t>(from * kSmallRowBytes + q * 16));
 #pragma unroll
       for (int ky = 0; ky < 3; ++ky) {
         const int row = from - ky;

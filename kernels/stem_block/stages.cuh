@@ -9,17 +9,18 @@
 //   projection: the clipped sums of the depthwise are operands as they are.
 #pragma once
 
-#include "kernels/stem_block/instructions.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/stem_block/values.cuh"
 
 namespace mobicuda::kernels::stem_block_detail {
 
 // 20 words: 8 neighbouring pixels of the stem, 4 words each, are in different banks.
 inline constexpr int kPixelBytes = 80;
 inline constexpr int kInputPixelBytes = 6;
-
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
 
 /// The operands of a lane.
 struct Weights {
@@ -29,20 +30,20 @@ struct Weights {
 
   __device__ __forceinline__ explicit Weights(const unsigned char* packed) {
     static_assert(sizeof(Weights) == kOperandVectors * 16);
-    const unsigned char* const from = packed + kBiasBytes + lane() * 16;
+    const unsigned char* const from = packed + kBiasBytes + ptx::lane() * 16;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) load_vector(from + i * kVectorBytes, stem[i]);
+    for (int i = 0; i < kGroups; ++i) ptx::load_global_words<4>(from + i * kVectorBytes, stem[i]);
 #pragma unroll
     for (int i = 0; i < kDepthwiseVectors; ++i) {
       std::uint32_t words[4];
-      load_vector(from + (kGroups + i) * kVectorBytes, words);
+      ptx::load_global_words<4>(from + (kGroups + i) * kVectorBytes, words);
 #pragma unroll
       for (int j = 0; j < 4; ++j) depthwise[(4 * i + j) / 12][(4 * i + j) / 3 % 4][(4 * i + j) % 3] = words[j];
     }
 #pragma unroll
     for (int i = 0; i < kProjectSteps; ++i) {
       std::uint32_t words[4];
-      load_vector(from + (kGroups + kDepthwiseVectors + i) * kVectorBytes, words);
+      ptx::load_global_words<4>(from + (kGroups + kDepthwiseVectors + i) * kVectorBytes, words);
 #pragma unroll
       for (int j = 0; j < 4; ++j) project[i][j / 2][j % 2] = words[j];
     }
@@ -53,15 +54,19 @@ struct Weights {
 __device__ __forceinline__ std::uint32_t load_biases(const unsigned char* packed, unsigned char* biases) {
   if (threadIdx.x < kBiasVectors) {
     std::uint32_t words[4];
-    load_vector(packed + threadIdx.x * 16, words);
-    store_vector(shared_address(biases + threadIdx.x * 16), words);
+    ptx::load_global_words<4>(packed + threadIdx.x * 16, words);
+    ptx::store_shared(ptx::shared_address(biases + threadIdx.x * 16), words);
   }
-  return shared_address(biases) + lane() % 4 * 16;
+  return ptx::shared_address(biases) + ptx::lane() % 4 * 16;
 }
 
 /// The depthwise's of channels 8q to 8q + 7; behind them the projection's.
 __device__ __forceinline__ void load_bias(std::uint32_t biases, int q, float (&sums)[4]) {
-  load_four(biases + static_cast<std::uint32_t>(q * 64), sums);
+  const auto four = ptx::load_shared<float4>(biases + static_cast<std::uint32_t>(q * 64));
+  sums[0] = four.x;
+  sums[1] = four.y;
+  sums[2] = four.z;
+  sums[3] = four.w;
 }
 
 /// Addresses of a lane in the rows of input that a row of the stem sees.
@@ -75,22 +80,23 @@ template <bool kPlain>
 __device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& weights, const LaneWindow& from,
                                              int first, std::uint32_t (&stem)[kGroups][2]) {
   constexpr std::uint32_t kOnes = 0x3C003C00;
-  const bool one = lane() % 4 == 3;
+  const bool one = ptx::lane() % 4 == 3;
   std::uint32_t window[2][4];
 #pragma unroll
   for (int lower = 0; lower < 2; ++lower) {
     const auto pixels = static_cast<std::uint32_t>((first + lower * 8) * 2 * kInputPixelBytes);
-    window[0][lower] = load_word(from.rows[0] + pixels);
-    window[0][2 + lower] = load_word(from.rows[1] + pixels);
-    window[1][lower] = load_word(from.rows[2] + pixels);
-    window[1][2 + lower] = (load_word(from.ninths + pixels) & (one ? 0 : 0xFFFFU)) | (one ? kOnes : 0);
+    window[0][lower] = ptx::load_shared<std::uint32_t>(from.rows[0] + pixels);
+    window[0][2 + lower] = ptx::load_shared<std::uint32_t>(from.rows[1] + pixels);
+    window[1][lower] = ptx::load_shared<std::uint32_t>(from.rows[2] + pixels);
+    window[1][2 + lower] =
+        (ptx::load_shared<std::uint32_t>(from.ninths + pixels) & (one ? 0 : 0xFFFFU)) | (one ? kOnes : 0);
   }
 #pragma unroll
   for (int q = 0; q < kGroups; ++q) {
     constexpr float kZeros[4] = {};
     float values[4];
-    multiply_add(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
-    multiply_add(values, window[1], weights.stem[q][2], weights.stem[q][3], values);
+    ptx::mma_16x8x16(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
+    ptx::mma_16x8x16(values, window[1], weights.stem[q][2], weights.stem[q][3], values);
     stem[q][0] = round_and_clip<kPlain>(a.stem_clip, values[0], values[1]);
     stem[q][1] = round_and_clip<kPlain>(a.stem_clip, values[2], values[3]);
   }
@@ -101,7 +107,7 @@ __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, 
                                           std::uint32_t (&stem)[kGroups][2]) {
 #pragma unroll
   for (int lower = 0; lower < 2; ++lower) {
-    const int x = column + lower * 8 + static_cast<int>(lane() / 4);
+    const int x = column + lower * 8 + static_cast<int>(ptx::lane() / 4);
     const bool present = row_present && x >= 0 && x < a.stem_w;
 #pragma unroll
     for (auto& group : stem) group[lower] = present ? group[lower] : 0;
@@ -112,7 +118,7 @@ __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, 
 __device__ __forceinline__ void store_stem(const std::uint32_t (&stem)[kGroups][2], std::uint32_t to) {
 #pragma unroll
   for (int q = 0; q < kGroups; q += 2) {
-    store_matrices(to + static_cast<std::uint32_t>(q * 16), stem[q][0], stem[q][1], stem[q + 1][0], stem[q + 1][1]);
+    ptx::stmatrix_x4(to + static_cast<std::uint32_t>(q * 16), {stem[q][0], stem[q][1], stem[q + 1][0], stem[q + 1][1]});
   }
 }
 
@@ -121,8 +127,8 @@ __device__ __forceinline__ void add_row(const Weights& weights, int ky, int q, c
                                         const std::uint32_t (&right)[4], const float (&before)[4], float (&sum)[4]) {
   const auto& taps = weights.depthwise[ky][q];
   float part[4];
-  multiply_add(part, left, taps[0], before);
-  multiply_add(sum, right, taps[1], taps[2], part);
+  ptx::mma_16x8x8(part, left, taps[0], before);
+  ptx::mma_16x8x16(sum, right, taps[1], taps[2], part);
 }
 
 /// Half of the operand of the projection's step q / 2.
@@ -137,7 +143,7 @@ __device__ __forceinline__ void project(const Weights& weights, int k, const std
                                         float (&result)[kProjectFragments][4]) {
 #pragma unroll
   for (int f = 0; f < kProjectFragments; ++f) {
-    multiply_add(result[f], filtered, weights.project[k][f][0], weights.project[k][f][1], result[f]);
+    ptx::mma_16x8x16(result[f], filtered, weights.project[k][f][0], weights.project[k][f][1], result[f]);
   }
 }
 
@@ -150,11 +156,12 @@ __device__ __forceinline__ void store_result(const Arguments& a, const float (&r
     std::uint32_t words[2];
 #pragma unroll
     for (int f = 0; f < 2; ++f) {
-      words[f] = round_two(result[f][2 * lower], result[f][2 * lower + 1]);
+      words[f] = ptx::to_half2(result[f][2 * lower], result[f][2 * lower + 1]);
       if constexpr (!kPlain) words[f] = clipped(a.project_clip, words[f]);
     }
-    const bool in_strip = lower == 0 || lane() / 4 + 8 < kStrip;
-    if (lower * 8 < columns && in_strip) store_two(to + static_cast<std::uintptr_t>(lower * a.eight_pixels), words);
+    const bool in_strip = lower == 0 || ptx::lane() / 4 + 8 < kStrip;
+    if (lower * 8 < columns && in_strip)
+      ptx::store_global(reinterpret_cast<void*>(to + static_cast<std::uintptr_t>(lower * a.eight_pixels)), words);
   }
 }
 

@@ -197,9 +197,8 @@ std::string_view name(StemBlockVariant variant) { return kNames[static_cast<std:
 
 int stem_block_rows(StemBlockVariant variant) { return kRows[static_cast<std::size_t>(variant)]; }
 
-bool supports(StemBlockVariant variant, const StemBlockParams& p, int compute_capability) {
-  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || compute_capability < kOldest || p.n < 0)
-    return false;
+bool supports(StemBlockVariant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
+  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || gpu.code < kOldest || p.n < 0) return false;
   if (p.c_stem < 1 || p.c_stem > kChannels || p.c_out < 4 || p.c_out > kOutChannels || p.c_out % 4 != 0) return false;
   return sane_extent(p.h, p.stem_h, kStride, p.stem_pad_top) && sane_extent(p.w, p.stem_w, kStride, p.stem_pad_left) &&
          sane_extent(p.stem_h, p.out_h, 1, p.depthwise_pad_top) &&
@@ -228,8 +227,9 @@ void stem_block_pack(StemBlockVariant /*variant*/, const StemBlockParams& params
 
 cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed,
                        void* y, const Launch& where) {
-  constexpr int kAnyGpu = std::numeric_limits<int>::max();
-  if (!supports(variant, params, kAnyGpu)) return cudaErrorInvalidValue;
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   const Arguments a = arguments(variant, params);
   const unsigned warps = is_small(variant) ? kSmallWarps : kWarps;

@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -42,9 +43,9 @@ std::span<const StemBlockVariant> stem_block_variants();
 std::string_view name(StemBlockVariant variant);
 /// Output rows of a warp.
 int stem_block_rows(StemBlockVariant variant);
-/// Whether the variant runs these parameters on a GPU of that compute capability (major * 10 + minor): sm_80, padding
+/// Whether the variant runs these parameters on that GPU with the device code loaded there: sm_80, padding
 /// of at most 2 on each side, c_stem of at most 32, c_out of at most 16 and a multiple of 4. Host-only.
-bool supports(StemBlockVariant variant, const StemBlockParams& params, int compute_capability);
+bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
 
 /// Float weights and biases on the host; null biases are zeros.
 struct StemBlockWeights {

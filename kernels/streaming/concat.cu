@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/common/packet.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "kernels/common/fast_division.cuh"
 #include "kernels/common/real.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels {
 namespace {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "kernels/common/real.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels {
 namespace {

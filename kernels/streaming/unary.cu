@@ -5,6 +5,7 @@
 #include "kernels/streaming/unary.h"
 
 #include "kernels/common/real.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels {
 namespace {

@@ -1,5 +1,5 @@
-// Which kernels the rule takes for inverted residual blocks: kernels/inverted_residual/simt*/README.md (exact float) and
-// inverted_residual_image.md have the times. No GPU is needed.
+// Which kernels the rule takes for inverted residual blocks: kernels/inverted_residual/simt*/README.md (exact float)
+// and inverted_residual_image.md have the times. No GPU is needed.
 #include <tuple>
 
 #include "plan/choose_variant.h"
@@ -11,7 +11,7 @@ namespace {
 using kernels::InvertedResidualParams;
 using kernels::InvertedResidualVariant;
 
-constexpr GpuTraits kH100{90, 132};
+constexpr kernels::DeviceTraits kH100 = kernels::traits_of(90, 132);
 
 InvertedResidualParams block(int n, int h, int w, int c_in, int c_out, int stride = 1) {
   InvertedResidualParams p;
@@ -30,7 +30,7 @@ InvertedResidualParams block(int n, int h, int w, int c_in, int c_out, int strid
   return p;
 }
 
-BlockForm form_of(const InvertedResidualParams& p, GpuTraits gpu = kH100) {
+BlockForm form_of(const InvertedResidualParams& p, const kernels::DeviceTraits& gpu = kH100) {
   return VariantChooser(gpu, {}).block_form(&p, nullptr).form;
 }
 
@@ -76,12 +76,12 @@ TEST_CASE("it is the tiles that count, for each multiprocessor") {
   CHECK(form_of(block(4, 56, 14, 64, 64)) == BlockForm::Layers);
   CHECK(form_of(block(1, 56, 14, 64, 64)) == BlockForm::Fused);
   CHECK(form_of(block(1, 28, 28, 96, 160, 2)) == BlockForm::Layers);
-  CHECK(form_of(block(4, 14, 14, 64, 64), {90, 66}) == BlockForm::Layers);
-  CHECK(form_of(block(2, 14, 14, 64, 64), {90, 66}) == BlockForm::Fused);
+  CHECK(form_of(block(4, 14, 14, 64, 64), kernels::traits_of(90, 66)) == BlockForm::Layers);
+  CHECK(form_of(block(2, 14, 14, 64, 64), kernels::traits_of(90, 66)) == BlockForm::Fused);
   const auto early = InvertedResidualVariant::SimtEarly2S1Tile7x7C144N24;
   CHECK(VariantChooser(kH100, {}).inverted_residual(block(8, 28, 28, 24, 24)) == early);
-  CHECK(VariantChooser({90, 66}, {}).inverted_residual(block(1, 56, 56, 24, 24)) == early);
-  CHECK(VariantChooser({90, 66}, {}).inverted_residual(block(2, 56, 56, 24, 24)) != early);
+  CHECK(VariantChooser(kernels::traits_of(90, 66), {}).inverted_residual(block(1, 56, 56, 24, 24)) == early);
+  CHECK(VariantChooser(kernels::traits_of(90, 66), {}).inverted_residual(block(2, 56, 56, 24, 24)) != early);
 }
 
 TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as find room") {
@@ -105,13 +105,13 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
 
 TEST_CASE("what needs more shared memory than a GPU has is not taken") {
   using enum InvertedResidualVariant;
-  constexpr int kSmall = 120;  // 99 KB a block
+  constexpr kernels::DeviceTraits kSmall = kernels::traits_of(120, 170);  // 99 KB a block
   InvertedResidualParams p = block(8, 14, 14, 64, 96);
   p.elem = kernels::Elem::F16;
   p.expand_clip = p.depthwise_clip = {0, 6};
-  CHECK(kernels::supports(Image8K64N96, p, 90));
+  CHECK(kernels::supports(Image8K64N96, p, kernels::traits_of(90, 132)));
   CHECK_FALSE(kernels::supports(Image8K64N96, p, kSmall));
-  const InvertedResidualVariant taken = VariantChooser({kSmall, 170}, {}).inverted_residual(p);
+  const InvertedResidualVariant taken = VariantChooser(kSmall, {}).inverted_residual(p);
   CHECK(kernels::supports(taken, p, kSmall));
 }
 

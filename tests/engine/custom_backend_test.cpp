@@ -18,7 +18,7 @@
 #include "runtime/cuda_check.h"
 #include "runtime/device_buffer.h"
 #include "support/catch.h"
-#include "support/compute_capability.h"
+#include "support/gpu_traits.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
 #include "support/tolerance.h"

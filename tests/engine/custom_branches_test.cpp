@@ -5,7 +5,7 @@
 
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "support/catch.h"
-#include "support/compute_capability.h"
+#include "support/gpu_traits.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
 #include "support/tolerance.h"
@@ -13,7 +13,7 @@
 namespace mobicuda {
 namespace {
 
-using test::compute_capability;
+using test::gpu_traits;
 using test::NetworkOracle;
 using test::TestNetwork;
 
@@ -162,7 +162,7 @@ TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as laye
           return std::count_if(engine->layers().begin(), engine->layers().end(),
                                [&](const LayerInfo& layer) { return layer.kernel.starts_with(kernel); });
         };
-        const bool clusters = compute_capability() >= 90;
+        const bool clusters = gpu_traits().code >= 90;
         CHECK(count("squeeze_excite/") == (form == "layers" || !clusters ? 0 : 2));
         CHECK(count("multiply") == (form == "layers" || !clusters ? 2 : 0));
         CHECK(count("unary") == 0);
@@ -313,7 +313,7 @@ TEST_CASE("custom: convolutions on tensor cores are written where they are joine
     const ValueId pooled = network.add(Pool2d{PoolKind::Max, {3, 3}, {1, 1}, {1, 1, 1, 1}, false, false}, {entry});
     network.add(Concat{}, {pooled, wide});
     network.conv(12, 1);
-    const bool in_place = precision == Precision::Fp16 && compute_capability() >= kTensorCores;
+    const bool in_place = precision == Precision::Fp16 && gpu_traits().code >= kTensorCores;
     check_copies(std::move(network).build(), precision, in_place ? 0 : 1);
   }
 }

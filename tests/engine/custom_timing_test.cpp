@@ -7,7 +7,7 @@
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
-#include "support/compute_capability.h"
+#include "support/gpu_traits.h"
 #include "support/network_oracle.h"
 #include "support/pictures.h"
 #include "support/random.h"

@@ -1,5 +1,5 @@
-// Which kernel the rule takes for the last pointwise convolution and the pool behind it: kernels/pointwise_pool/README.md
-// has the times. No GPU is needed.
+// Which kernel the rule takes for the last pointwise convolution and the pool behind it:
+// kernels/pointwise_pool/README.md has the times. No GPU is needed.
 #include <optional>
 
 #include "plan/choose_variant.h"
@@ -12,7 +12,7 @@ using kernels::Elem;
 using kernels::PointwisePoolParams;
 using kernels::PointwisePoolVariant;
 
-constexpr GpuTraits kH100{90, 132};
+constexpr kernels::DeviceTraits kH100 = kernels::traits_of(90, 132);
 
 /// Of MobileNetV2.
 PointwisePoolParams head(Elem elem, int n) {
@@ -44,12 +44,12 @@ TEST_CASE("the rule fuses the head of up to four pictures in float") {
   PointwisePoolParams wide = head(Elem::F32, 1);
   wide.c_in = 448;
   CHECK(rule.pointwise_pool(wide) == std::nullopt);
-  CHECK(VariantChooser({75, 40}, {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
+  CHECK(VariantChooser(kernels::traits_of(75, 40), {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
 }
 
 TEST_CASE("the rule takes variants of half for heads in half only") {
   using enum PointwisePoolVariant;
-  const VariantChooser rule({80, 108}, {});
+  const VariantChooser rule(kernels::traits_of(80, 108), {});
   CHECK(rule.pointwise_pool(head(Elem::F16, 1)) == Slice16);
   CHECK(rule.pointwise_pool(head(Elem::F16, 8)) == std::nullopt);
   CHECK(rule.pointwise_pool(head(Elem::F16, 16)) == Pictures2N128);

@@ -24,8 +24,9 @@ namespace {
 constexpr std::array<std::int64_t, 19> kBatches{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 
 // As Orin, T4, L4, RTX 4070 Ti SUPER, A100, half of an H100, H100, RTX 5090.
-constexpr std::array<GpuTraits, 8> kGpus{
-    {{87, 16}, {75, 40}, {89, 58}, {89, 66}, {80, 108}, {90, 66}, {90, 132}, {120, 170}}};
+constexpr std::array<kernels::DeviceTraits, 8> kGpus{
+    kernels::traits_of(87, 16),  kernels::traits_of(75, 40), kernels::traits_of(89, 58),  kernels::traits_of(89, 66),
+    kernels::traits_of(80, 108), kernels::traits_of(90, 66), kernels::traits_of(90, 132), kernels::traits_of(120, 170)};
 
 Graph network(const std::string& name) {
   const std::string bytes = name == "mobilenet_v2" ? zoo::build_mobilenet_v2({}).SerializeAsString()
@@ -63,9 +64,9 @@ Plans plans_of(const std::string& name) {
   for (const std::int64_t batch : kBatches) digests << ' ' << batch;
   digests << '\n';
   for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Fp64}) {
-    for (const GpuTraits& gpu : kGpus) {
+    for (const kernels::DeviceTraits& gpu : kGpus) {
       std::ostringstream where;
-      where << to_string(precision) << ", capability " << gpu.compute_capability << ", " << gpu.multiprocessors
+      where << to_string(precision) << ", capability " << gpu.capability << ", " << gpu.multiprocessors
             << " multiprocessors";
       digests << where.str() << ':';
       for (const std::int64_t batch : kBatches) {

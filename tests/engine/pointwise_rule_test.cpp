@@ -5,7 +5,7 @@
 namespace mobicuda {
 namespace {
 
-constexpr GpuTraits kH100{90, 132};
+constexpr kernels::DeviceTraits kH100 = kernels::traits_of(90, 132);
 
 kernels::Conv2dParams pointwise(int n, int size, int c_in, int c_out, bool residual = false) {
   kernels::Conv2dParams p;
@@ -20,7 +20,8 @@ kernels::Conv2dParams pointwise(int n, int size, int c_in, int c_out, bool resid
 
 TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") {
   const VariantChooser rule(kH100, {});
-  if (!kernels::supports(kernels::Conv2dVariant::Wgmma128x128x64, pointwise(32, 14, 512, 512), 90)) {
+  if (!kernels::supports(kernels::Conv2dVariant::Wgmma128x128x64, pointwise(32, 14, 512, 512),
+                         kernels::traits_of(90, 132))) {
     MOBICUDA_SKIP("built without code for sm_90a");
   }
   for (const auto& p : {pointwise(32, 14, 512, 512), pointwise(32, 28, 128, 256), pointwise(32, 14, 1024, 256),

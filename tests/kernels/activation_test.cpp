@@ -7,8 +7,8 @@
 
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv/depthwise_conv.h"
-#include "kernels/streaming/elementwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/streaming/elementwise.h"
 #include "kernels/streaming/multiply.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -164,7 +164,7 @@ TEST_CASE("every gemm variant applies every activation behind bias and residual"
           p.output = output;
           const ActivatedOracle expected(activation, sum, error, store_of(output));
           for (const kernels::GemmVariant variant : kernels::gemm_variants()) {
-            if (!kernels::supports(variant, p, compute_capability())) continue;
+            if (!kernels::supports(variant, p, gpu_traits())) continue;
             CAPTURE(kernels::name(variant), to_string(elem), to_string(output), rows, activation);
             const auto y = run_kernel(output, count(p.m, p.n), 0, [&](void* to, const kernels::Launch& where) {
               return kernels::gemm(variant, p, x_there.data(), packed.data(), bias_there.floats(),
@@ -218,7 +218,7 @@ TEST_CASE("every depthwise_conv variant applies every activation", "[sanitize]")
         p.activation = activation;
         const ActivatedOracle expected(activation, sum, gamma(sum.products), store_of(elem));
         for (const kernels::DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
-          if (!kernels::supports(variant, p, compute_capability())) continue;
+          if (!kernels::supports(variant, p, gpu_traits())) continue;
           CAPTURE(kernels::name(variant), to_string(elem), kernel, stride, activation);
           const auto y = run_kernel(elem, output_count(o), 0, [&](void* to, const kernels::Launch& where) {
             return kernels::depthwise_conv(variant, p, x_there.data(), packed.data(), bias_there.floats(), to, where);
@@ -256,7 +256,7 @@ TEST_CASE("every conv2d variant applies every activation", "[sanitize]") {
           p.activation = activation;
           const ActivatedOracle expected(activation, sum, error, store_of(elem));
           for (const kernels::Conv2dVariant variant : kernels::conv2d_variants()) {
-            if (!kernels::supports(variant, p, compute_capability())) continue;
+            if (!kernels::supports(variant, p, gpu_traits())) continue;
             CAPTURE(kernels::name(variant), to_string(elem), c_in, residual, activation);
             const auto y = run_kernel(elem, output_count(o), 0, [&](void* to, const kernels::Launch& where) {
               return kernels::conv2d(variant, p, x_there.data(), packed.data(), bias_there.floats(),

@@ -131,7 +131,7 @@ TEST_CASE("conv2d equals the oracle on groups of few channels") {
     p.out_h = output_extent(layer.h, 3, layer.stride, 1, layer.pad, layer.pad);
     p.out_w = output_extent(layer.w, 3, layer.stride, 1, layer.pad, 1);
     p.residual = layer.stride == 1;
-    REQUIRE(kernels::supports(Conv2dVariant::Grouped3x3, p, 90));
+    REQUIRE(kernels::supports(Conv2dVariant::Grouped3x3, p, kernels::traits_of(90, 132)));
     check_against_oracle(p, seed += 10);
   }
 }

@@ -13,7 +13,7 @@ using namespace conv2d_case;
 /// A first layer of three channels that the variant on tensor cores with a split input supports.
 Conv2dParams split_stem(Input input, int h, int w, int c_out) {
   Conv2dParams p = stem(Elem::F16, input, 2, h, w, c_out, 2);
-  REQUIRE(kernels::supports(Conv2dVariant::Stem3x3Split, p, 90));
+  REQUIRE(kernels::supports(Conv2dVariant::Stem3x3Split, p, kernels::traits_of(90, 132)));
   return p;
 }
 

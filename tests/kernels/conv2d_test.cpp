@@ -303,7 +303,7 @@ TEST_CASE("conv2d says what it supports, and refuses the rest") {
     REQUIRE(kernels::conv2d(Conv2dVariant::Direct, p, nullptr, nullptr, nullptr, nullptr, nullptr, {}) ==
             cudaErrorInvalidValue);
   }
-  REQUIRE_FALSE(kernels::supports(Conv2dVariant::Direct, good, 70));
+  REQUIRE_FALSE(kernels::supports(Conv2dVariant::Direct, good, kernels::traits_of(70, 132)));
 
   Conv2dParams exact = stem(Elem::F32, Input::NhwcFloat, 1, 8, 8, 16, 2);
   REQUIRE(supported(exact) == 9);

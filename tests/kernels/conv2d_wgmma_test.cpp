@@ -53,7 +53,7 @@ TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of
       const Device device(p, random_data(p, seed += 10));
       for (const auto& [tile, plain] : kTiles) {
         CAPTURE(name(tile), p);
-        if (!supports(tile, p, compute_capability())) continue;
+        if (!supports(tile, p, gpu_traits())) continue;
         const std::vector<float> expected = device.run(plain);
         REQUIRE(compare_bits(device.run(tile), expected));
         if (residual) REQUIRE(compare_bits(device.run_in_place(tile), expected));
@@ -75,7 +75,7 @@ TEST_CASE("conv2d: a chain of programmatic launches reads and writes whole tiles
   const GuardedBuffer weights(packed);
   const DeviceTensor bias(Elem::F32, data.bias);
   for (const auto& [tile, plain] : kTiles) {
-    if (!supports(tile, p, compute_capability())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
+    if (!supports(tile, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
     CAPTURE(name(tile));
     std::vector<std::byte> results[2];
     for (const bool programmatic : {false, true}) {
@@ -102,7 +102,7 @@ TEST_CASE("conv2d: a chain of programmatic launches reads and writes whole tiles
 }
 
 TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes") {
-  constexpr int kHopper = 90;
+  constexpr kernels::DeviceTraits kHopper = kernels::traits_of(90, 132);
   Conv2dParams p = params_of({32, 7, 7, 512, 512, 3, 1, 1});
   if (!supports(Wgmma128x128x64, p, kHopper)) MOBICUDA_SKIP("built without code for sm_90a");
   Conv2dParams odd = p;
@@ -111,7 +111,7 @@ TEST_CASE("conv2d: tiles of y need rows of a multiple of 16 bytes") {
   for (const auto& [tile, plain] : kTiles) {
     CAPTURE(name(tile));
     CHECK(supports(tile, p, kHopper));
-    CHECK(!supports(tile, p, 100));
+    CHECK(!supports(tile, p, kernels::traits_of(100, 132)));
     CHECK(!supports(tile, odd, kHopper));
     CHECK(supports(plain, odd, kHopper));
     for (const auto& [pitch, fits] : {std::pair{0, true}, {72, true}, {80, false}}) {

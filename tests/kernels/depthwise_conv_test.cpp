@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/depthwise_conv_case.h"
 #include "kernels/common/fast_division.cuh"
+#include "kernels/depthwise_conv_case.h"
 #include "kernels/race_case.h"
 
 namespace mobicuda::test {
@@ -208,7 +208,7 @@ TEST_CASE("depthwise_conv addresses tensors of more than 2^31 elements") {
                "copy of a picture");
   }
   for (const DepthwiseConvVariant variant : kernels::depthwise_conv_variants()) {
-    if (!kernels::supports(variant, p, compute_capability())) continue;
+    if (!kernels::supports(variant, p, gpu_traits())) continue;
     CAPTURE(kernels::name(variant));
     p.n = 1;
     const DeviceTensor expected(Elem::F16, output_count(p));
@@ -259,7 +259,7 @@ TEST_CASE("depthwise_conv says what it supports, and refuses the rest") {
   p = good;
   p.n = -1;
   REQUIRE(supported(p) == 0);
-  REQUIRE_FALSE(kernels::supports(DepthwiseConvVariant::Direct, good, 70));
+  REQUIRE_FALSE(kernels::supports(DepthwiseConvVariant::Direct, good, kernels::traits_of(70, 132)));
 }
 
 /// Each in one of the elements.

@@ -52,7 +52,7 @@ TEST_CASE("gemm in double keeps the bits of double with every variant", "[gemm][
   const DeviceTensor residual_device = on_device(residual);
   const DeviceTensor bias_device(Elem::F32, bias);
   for (const auto variant : kernels::gemm_variants()) {
-    if (!supports(variant, p, compute_capability())) continue;
+    if (!supports(variant, p, gpu_traits())) continue;
     INFO(name(variant));
     const Doubles y = run_doubles(expected.size(), [&](void* out, const kernels::Launch& where) {
       return kernels::gemm(variant, p, x_device.data(), weights.data(), bias_device.floats(), residual_device.data(),
@@ -138,7 +138,7 @@ TEST_CASE("conv2d in double keeps the bits of double with every variant", "[sani
   const DeviceTensor residual = on_device(conv.residual);
   const DeviceTensor bias(Elem::F32, conv.bias);
   for (const auto variant : kernels::conv2d_variants()) {
-    if (!supports(variant, p, compute_capability())) continue;
+    if (!supports(variant, p, gpu_traits())) continue;
     INFO(name(variant));
     const Doubles y = run_doubles(conv.expected.size(), [&](void* out, const kernels::Launch& where) {
       return kernels::conv2d(variant, p, x.data(), weights.data(), bias.floats(), residual.data(), out, where);
@@ -165,7 +165,7 @@ TEST_CASE("depthwise_conv in double keeps the bits of double with every variant"
   const DeviceTensor x = on_device(conv.x);
   const DeviceTensor bias(Elem::F32, conv.bias);
   for (const auto variant : kernels::depthwise_conv_variants()) {
-    if (!supports(variant, p, compute_capability())) continue;
+    if (!supports(variant, p, gpu_traits())) continue;
     INFO(name(variant));
     const Doubles y = run_doubles(conv.expected.size(), [&](void* out, const kernels::Launch& where) {
       return kernels::depthwise_conv(variant, p, x.data(), weights.data(), bias.floats(), out, where);

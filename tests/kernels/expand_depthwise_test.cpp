@@ -171,7 +171,7 @@ TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
   REQUIRE(kernels::expand_depthwise(ExpandDepthwiseVariant::Slice8Bands1, p, nullptr, nullptr, nullptr, nullptr,
                                     nullptr, nullptr, {}) == cudaSuccess);
   for (const ExpandDepthwiseVariant variant : kernels::expand_depthwise_variants()) {
-    REQUIRE_FALSE(kernels::supports(variant, good, 75));
+    REQUIRE_FALSE(kernels::supports(variant, good, kernels::traits_of(75, 132)));
   }
 }
 

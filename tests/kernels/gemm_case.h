@@ -136,7 +136,7 @@ class Problem {
   int check_all(bool exact = false) const {
     int checked = 0;
     for (const GemmVariant variant : gemm_variants()) {
-      if (!supports(variant, params_, compute_capability())) continue;
+      if (!supports(variant, params_, gpu_traits())) continue;
       check(variant, exact);
       ++checked;
     }

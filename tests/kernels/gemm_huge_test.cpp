@@ -50,7 +50,7 @@ TEST_CASE("gemm: the last rows of a matrix of more than 2^31 elements are right"
 
   GuardedBuffer y(kYBytes);
   for (const kernels::GemmVariant variant : kernels::gemm_variants()) {
-    if (!supports(variant, p, compute_capability())) continue;
+    if (!supports(variant, p, gpu_traits())) continue;
     INFO(name(variant));
     y.fill_nan();
     REQUIRE(kernels::gemm(variant, p, x.data(), w.data(), nullptr, nullptr, y.data(), {}) == cudaSuccess);

@@ -20,7 +20,8 @@ TEST_CASE("gemm: every variant has a name of its own and is found among its elem
   for (const GemmVariant variant : gemm_variants()) {
     names.insert(name(variant));
     bool taken = false;
-    for (const Elem elem : kAllElems) taken |= supports(variant, make_params(elem, 64, 64, 64), 90);
+    for (const Elem elem : kAllElems)
+      taken |= supports(variant, make_params(elem, 64, 64, 64), kernels::traits_of(90, 132));
     CHECK(taken);
     const GemmTile tile = kernels::gemm_tile(variant);
     CHECK((tile.bm > 0 && tile.bn > 0 && tile.bk > 0 && tile.split_k > 0 && tile.threads % 32 == 0));
@@ -34,7 +35,7 @@ TEST_CASE("gemm: any shape has a variant, old GPUs have no tensor-core variant",
       const GemmParams p = make_params(elem, 13, 11, k);
       int taken = 0;
       for (const GemmVariant variant : gemm_variants()) {
-        const bool old_gpu = supports(variant, p, 75);
+        const bool old_gpu = supports(variant, p, kernels::traits_of(75, 132));
         taken += old_gpu ? 1 : 0;
         CHECK_FALSE((old_gpu && name(variant).starts_with("mma")));
       }
@@ -55,7 +56,7 @@ TEST_CASE("gemm: what supports() refuses is an invalid value, and an empty batch
         cudaErrorInvalidValue);
   p = make_params(Elem::F32, 1, 1, 1);
   p.output = Elem::F16;
-  CHECK_FALSE(supports(GemmVariant::Simt64x64x16, p, 90));
+  CHECK_FALSE(supports(GemmVariant::Simt64x64x16, p, kernels::traits_of(90, 132)));
 }
 
 TEST_CASE("gemm: packed weights are rows padded with zeros", "[gemm]") {
@@ -81,7 +82,7 @@ TEST_CASE("gemm: every variant is exact on whole numbers around the border of it
           for (const int k : {8, tile.bk - 1, tile.bk, tile.bk + 1, tile.bk + 8, 5 * tile.bk + 16}) {
             GemmParams p = with_epilogue(make_params(elem, m, n, k), combination++ % 8);
             p.output = Elem::F32;
-            if (m < 1 || n < 1 || k < 1 || !supports(variant, p, compute_capability())) continue;
+            if (m < 1 || n < 1 || k < 1 || !supports(variant, p, gpu_traits())) continue;
             const Problem problem = Problem::whole(p, static_cast<std::uint32_t>(combination));
             problem.check(variant, true);
             CHECK(problem.inputs_unchanged());
@@ -153,7 +154,7 @@ TEST_CASE("gemm: the residual may be the output", "[gemm][sanitize]") {
     const GuardedBuffer w(packed);
     const DeviceTensor x_device(elem, x);
     for (const GemmVariant variant : gemm_variants()) {
-      if (!supports(variant, p, compute_capability())) continue;
+      if (!supports(variant, p, gpu_traits())) continue;
       INFO(name(variant) << " " << to_string(elem));
       const DeviceTensor y(elem, residual);
       REQUIRE(kernels::gemm(variant, p, x_device.data(), w.data(), nullptr, y.data(), y.data(), {}) == cudaSuccess);
@@ -182,7 +183,7 @@ TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the 
     const GuardedBuffer w(packed);
     const DeviceTensor x_device(elem, x);
     for (const GemmVariant variant : gemm_variants()) {
-      if (!supports(variant, p, compute_capability())) continue;
+      if (!supports(variant, p, gpu_traits())) continue;
       INFO(name(variant) << " " << to_string(elem));
       const std::vector<float> actual =
           run_kernel(elem, count(p.m, p.n), 0, [&](void* y, const kernels::Launch& where) {
@@ -194,7 +195,7 @@ TEST_CASE("gemm: NaN and infinity in one row of X stay in that row and pass the 
 }
 
 TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of ordinary ones", "[gemm]") {
-  if (compute_capability() < 90) MOBICUDA_SKIP("no programmatic dependent launch before sm_90");
+  if (gpu_traits().code < 90) MOBICUDA_SKIP("no programmatic dependent launch before sm_90");
   constexpr int kLength = 40;
   for (const Elem elem : kAllElems) {
     GemmParams p = make_params(elem, 49, 160, 160);
@@ -204,7 +205,7 @@ TEST_CASE("gemm: a chain of programmatic launches gives the bits of a chain of o
     const GuardedBuffer w(packed);
     const std::vector<float> x = random_uniform(2, count(p.m, p.k));
     for (const GemmVariant variant : gemm_variants()) {
-      if (!supports(variant, p, compute_capability())) continue;
+      if (!supports(variant, p, gpu_traits())) continue;
       INFO(name(variant) << " " << to_string(elem));
       std::vector<std::byte> results[2];
       for (const bool programmatic : {false, true}) {
@@ -260,7 +261,7 @@ TEST_CASE("gemm: blocks walk over many row tiles in light runs", "[race]") {
                                       {GemmVariant::Dmma16x32x64K4, Elem::F64}}) {
     const GemmTile tile = kernels::gemm_tile(variant);
     const GemmParams p = with_epilogue(make_params(elem, tile.bm * kTiles + 5, 24, tile.bk + 8), 3);
-    if (supports(variant, p, compute_capability())) Problem::random(p, 12).check(variant);
+    if (supports(variant, p, gpu_traits())) Problem::random(p, 12).check(variant);
   }
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("inverted_residual: blocks walk over many tiles in light runs", "[race
   const auto walk = [&](const std::vector<InvertedResidualVariant>& variants, int n) {
     for (const InvertedResidualLayer& layer : layers()) {
       const InvertedResidualParams p = block(n, 3, 2, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
-      const auto fits = [&](InvertedResidualVariant variant) { return supports(variant, p, compute_capability()); };
+      const auto fits = [&](InvertedResidualVariant variant) { return supports(variant, p, gpu_traits()); };
       const auto variant = std::find_if(variants.begin(), variants.end(), fits);
       if (variant != variants.end() && walked.insert(*variant).second) check(p, {&*variant, 1});
     }

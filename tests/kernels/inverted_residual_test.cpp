@@ -209,7 +209,7 @@ TEST_CASE("inverted_residual says what it supports, and refuses the rest") {
   p = good;
   p.n = -1;
   REQUIRE(supported(p) == 0);
-  REQUIRE_FALSE(kernels::supports(InvertedResidualVariant::S1Tile7x7C64N64, good, 75));
+  REQUIRE_FALSE(kernels::supports(InvertedResidualVariant::S1Tile7x7C64N64, good, kernels::traits_of(75, 132)));
 }
 
 }  // namespace

@@ -290,7 +290,7 @@ TEST_CASE("pointwise_pool says what it supports in half, and refuses the rest") 
                        {&PointwisePoolParams::c_in, 12},
                        {&PointwisePoolParams::c_in, 1 << 20},
                        {&PointwisePoolParams::c, 4}});
-  REQUIRE_FALSE(kernels::supports(PointwisePoolVariant::Slice8, good, 75));
+  REQUIRE_FALSE(kernels::supports(PointwisePoolVariant::Slice8, good, kernels::traits_of(75, 132)));
 }
 
 TEST_CASE("pointwise_pool says what it supports in float, and refuses the rest") {
@@ -310,7 +310,7 @@ TEST_CASE("pointwise_pool says what it supports in float, and refuses the rest")
                        {&PointwisePoolParams::c_in, 318},
                        {&PointwisePoolParams::c_in, 324},
                        {&PointwisePoolParams::c, 4}});
-  REQUIRE(kernels::supports(PointwisePoolVariant::SimtSlice16, good, 75));
+  REQUIRE(kernels::supports(PointwisePoolVariant::SimtSlice16, good, kernels::traits_of(75, 132)));
   p = good;
   p.elem = Elem::F64;
   REQUIRE(supported(p) == 0);

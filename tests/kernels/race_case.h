@@ -18,15 +18,7 @@
 namespace mobicuda::test::race_case {
 
 /// Whether no variant is left out on this GPU: it is an sm_90, and the library was built for it.
-inline bool all_variants_run() {
-  constexpr int kHopper = 90;
-  kernels::PointwisePoolParams p;
-  p.n = 1;
-  p.pixels = 49;
-  p.c_in = 64;
-  p.c = 256;
-  return compute_capability() == kHopper && supports(kernels::PointwisePoolVariant::WgmmaN128, p, kHopper);
-}
+inline bool all_variants_run() { return gpu_traits().wgmma_code; }
 
 /// The variants whose names begin with one of `prefixes`, or with none of them.
 template <class Variant>
@@ -57,7 +49,7 @@ class EachOnce {
     for (const Params& shape : shapes) {
       std::vector<Variant> its;
       for (const Variant variant : variants_) {
-        if (!taken.contains(variant) && supports(variant, shape, compute_capability())) its.push_back(variant);
+        if (!taken.contains(variant) && supports(variant, shape, gpu_traits())) its.push_back(variant);
       }
       if (its.empty()) continue;
       body(shape, std::span<const Variant>(its));
@@ -69,7 +61,7 @@ class EachOnce {
   /// The same for one of the variants with shapes of its own.
   template <class Params, class Body>
   void run_one(Variant variant, const std::vector<Params>& shapes, const Body& body) {
-    const auto fits = [&](const Params& shape) { return supports(variant, shape, compute_capability()); };
+    const auto fits = [&](const Params& shape) { return supports(variant, shape, gpu_traits()); };
     const auto shape = std::find_if(shapes.begin(), shapes.end(), fits);
     if (shape == shapes.end()) return;
     body(*shape, std::span<const Variant>(&variant, 1));

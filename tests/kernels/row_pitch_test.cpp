@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/streaming/elementwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/streaming/elementwise.h"
 #include "kernels/streaming/pooling.h"
 #include "race_case.h"
 #include "support/catch.h"
@@ -65,7 +65,7 @@ void check_pitched(Elem x_elem, Elem elem, const std::vector<float>& x, std::siz
 /// Rows of X, of Y or of both lie apart.
 void check_gemm(kernels::GemmVariant variant, kernels::GemmParams p, bool x_apart = true, bool y_apart = true) {
   CAPTURE(kernels::name(variant), to_string(p.elem), p.m, p.n, p.k, p.residual, x_apart, y_apart);
-  if (!kernels::supports(variant, p, compute_capability())) return;
+  if (!kernels::supports(variant, p, gpu_traits())) return;
   const Place x_place = x_apart ? Place{p.k, 16, p.k + 40} : Place{p.k, 0, p.k};
   const Place y_place = y_apart ? Place{p.n, 8, (p.n + 31) / 8 * 8} : Place{p.n, 0, p.n};
   const std::vector<float> x = random_uniform(1, count(p.m, p.k));
@@ -127,7 +127,7 @@ TEST_CASE("gemm refuses rows that overlap or do not start on 16 bytes") {
   const auto supported = [&](int x_pitch, int y_pitch) {
     p.x_pitch = x_pitch;
     p.y_pitch = y_pitch;
-    return kernels::supports(kernels::GemmVariant::Simt64x64x16, p, 90);
+    return kernels::supports(kernels::GemmVariant::Simt64x64x16, p, kernels::traits_of(90, 132));
   };
   CHECK(supported(0, 0));
   CHECK(supported(24, 32));
@@ -147,7 +147,7 @@ bool check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p
   const Place y_place{p.c_out, 8, p.c_out + 24};
   kernels::Conv2dParams apart = p;
   apart.y_pitch = y_place.pitch;
-  if (!kernels::supports(variant, apart, compute_capability())) return false;
+  if (!kernels::supports(variant, apart, gpu_traits())) return false;
   const Elem x_elem = p.input == kernels::Conv2dParams::Input::NhwcElem ? p.elem : Elem::F32;
   const std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
@@ -197,10 +197,10 @@ TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels
     if (race_case::all_variants_run() && variant >= kernels::Conv2dVariant::Mma128x128x64) CHECK(ran);
   }
   p.y_pitch = 52;  // not a multiple of 8
-  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, 90));
+  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, kernels::traits_of(90, 132)));
   p.y_pitch = 40;
   p.c_out = 48;
-  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, 90));
+  CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, kernels::traits_of(90, 132)));
 }
 
 TEST_CASE("pooling runs on channels of wider pixels", "[sanitize]") {

@@ -228,16 +228,16 @@ TEST_CASE("squeeze_excite keeps NaN within its picture", "[sanitize]") {
 }
 
 TEST_CASE("squeeze_excite says what it supports, and refuses the rest") {
-  constexpr int kHopper = 90;
+  constexpr kernels::DeviceTraits kHopper = kernels::traits_of(90, 132);
   const SqueezeExciteParams good = make_params(Elem::F16, 1, 49, 96, 24, true);
-  const auto supported = [&](const SqueezeExciteParams& p, int capability) {
+  const auto supported = [&](const SqueezeExciteParams& p, const kernels::DeviceTraits& gpu) {
     int count = 0;
-    for (const SqueezeExciteVariant v : kernels::squeeze_excite_variants()) count += supports(v, p, capability) ? 1 : 0;
+    for (const SqueezeExciteVariant v : kernels::squeeze_excite_variants()) count += supports(v, p, gpu) ? 1 : 0;
     return count;
   };
   const int all = static_cast<int>(kernels::squeeze_excite_variants().size());
   CHECK(supported(good, kHopper) == all);
-  CHECK(supported(good, 89) == 0);
+  CHECK(supported(good, kernels::traits_of(89, 58)) == 0);
   SqueezeExciteParams p = good;
   p.elem = Elem::F64;
   CHECK(supported(p, kHopper) == 0);

@@ -209,7 +209,7 @@ TEST_CASE("stem_block says what it supports, and refuses the rest") {
   p = good;
   p.n = -1;
   REQUIRE(supported(p) == 0);
-  REQUIRE_FALSE(kernels::supports(StemBlockVariant::Rows2, good, 75));
+  REQUIRE_FALSE(kernels::supports(StemBlockVariant::Rows2, good, kernels::traits_of(75, 132)));
 }
 
 TEST_CASE("stem_block: every variant once with either input", "[race]") {

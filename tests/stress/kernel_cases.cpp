@@ -94,8 +94,8 @@ void for_each_variant(const Variants& variants, const Params& p, const Body& bod
   Params one = p;
   one.n = 1;
   for (const auto variant : variants) {
-    const int capability = test::compute_capability();
-    if (supports(variant, p, capability) && supports(variant, one, capability)) body(variant);
+    const kernels::DeviceTraits gpu = test::gpu_traits();
+    if (supports(variant, p, gpu) && supports(variant, one, gpu)) body(variant);
   }
 }
 
@@ -393,8 +393,8 @@ std::vector<KernelCase> gemm_cases() {
       GemmParams one = p;
       one.m = rows;
       for (const GemmVariant variant : kernels::gemm_variants()) {
-        const int capability = test::compute_capability();
-        if (!supports(variant, p, capability) || !supports(variant, one, capability)) continue;
+        const kernels::DeviceTraits gpu = test::gpu_traits();
+        if (!supports(variant, p, gpu) || !supports(variant, one, gpu)) continue;
         if (!first_only.take(variant)) continue;
         KernelCase made;
         made.name = label("gemm", name(variant));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "stress/count_differences.h"
+#include "support/gpu_traits.h"
 
 namespace mobicuda::stress {
 namespace {
@@ -30,18 +31,14 @@ void check(cudaError_t status, const std::string& what) {
 
 std::size_t bytes_of(const KernelCase& one) { return static_cast<std::size_t>(one.pictures) * one.output_bytes; }
 
-bool has_programmatic_launch() {
-  constexpr int kHopper = 9;
-  int major = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "asking for the compute capability");
-  return major >= kHopper;
-}
-
 /// One stream and its host thread.
 class Lane {
  public:
   Lane(const std::vector<KernelCase>& cases, std::uint32_t seed)
-      : cases_(cases), random_(seed), programmatic_(has_programmatic_launch()), count_(sizeof(unsigned)) {
+      : cases_(cases),
+        random_(seed),
+        programmatic_(test::gpu_traits().programmatic_launch()),
+        count_(sizeof(unsigned)) {
     for (const KernelCase& one : cases) slot_bytes_ = std::max(slot_bytes_, bytes_of(one));
     slots_ = std::make_unique<DeviceBytes>(kRow * slot_bytes_);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");

@@ -12,7 +12,7 @@
 #include "kernels/race_case.h"
 #include "stress/kernel_cases.h"
 #include "support/catch.h"
-#include "support/compute_capability.h"
+#include "support/gpu_traits.h"
 
 namespace mobicuda::stress {
 namespace {

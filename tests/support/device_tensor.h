@@ -14,7 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include "kernels/common/launch.h"
-#include "support/compute_capability.h"
+#include "support/gpu_traits.h"
 #include "support/tolerance.h"
 
 namespace mobicuda::test {

@@ -36,7 +36,7 @@ inline std::vector<float> run_kernel(Elem output, std::size_t count, std::size_t
   const std::vector<std::byte> first = y.download_bytes();
   std::vector<float> values = y.download();
   y.fill_nan();
-  REQUIRE(enqueue(y.data(), {stream, compute_capability() >= 90}) == cudaSuccess);
+  REQUIRE(enqueue(y.data(), {stream, gpu_traits().code >= 90}) == cudaSuccess);
   synchronize();
   check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
   REQUIRE(y.download_bytes() == first);
@@ -58,7 +58,7 @@ template <class Variant, class Params, class Body>
 int for_each_supported(std::span<const Variant> variants, const Params& p, const Body& body) {
   int count = 0;
   for (const Variant variant : variants) {
-    if (!supports(variant, p, compute_capability())) continue;
+    if (!supports(variant, p, gpu_traits())) continue;
     CAPTURE(name(variant), p);
     body(variant);
     ++count;

@@ -13,6 +13,8 @@ using Input = Conv2dParams::Input;
 
 constexpr Conv2dTile tile_of(int blocks_n) { return {kRows * kColumns, blocks_n * 8, 16, 1, true}; }
 
+constexpr std::size_t kMostShared = 96 * kKilobyte;  // so that the same windows fit on every GPU
+
 struct Extents {
   int row_steps, window_rows, window_columns;
   std::int64_t shared_bytes;
@@ -27,19 +29,18 @@ Extents extents_of(const Conv2dParams& p, int channels) {
 }
 
 template <int kBlocksN>
-bool supports_first(const Conv2dParams& p, int compute_capability) {
+bool supports_first(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kMostWindow = 16;
   constexpr int kMostStride = 8;
-  constexpr std::int64_t kMostShared = 96 * 1024;
-  return compute_capability >= 80 && p.elem == Elem::F16 && p.input != Input::NhwcElem && p.groups == 1 &&
-         p.c_in <= kMostIn && p.c_out % 8 == 0 && !p.residual && p.dilation_h == 1 && p.dilation_w == 1 &&
-         p.kernel_h <= kMostWindow && p.kernel_w <= kMostWindow && p.stride_h <= kMostStride &&
-         p.stride_w <= kMostStride && extents_of(p, kBlocksN * 8).shared_bytes <= kMostShared;
+  return gpu.code >= 80 && kMostShared <= gpu.shared_bytes_per_block && p.elem == Elem::F16 &&
+         p.input != Input::NhwcElem && p.groups == 1 && p.c_in <= kMostIn && p.c_out % 8 == 0 && !p.residual &&
+         p.dilation_h == 1 && p.dilation_w == 1 && p.kernel_h <= kMostWindow && p.kernel_w <= kMostWindow &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride &&
+         extents_of(p, kBlocksN * 8).shared_bytes <= static_cast<std::int64_t>(kMostShared);
 }
 
 template <class X, int kBlocksN>
 cudaError_t launch_input(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
-  constexpr std::size_t kMostShared = 96 * 1024;
   const Extents extents = extents_of(p, kBlocksN * 8);
   const auto shared_bytes = static_cast<std::size_t>(extents.shared_bytes);
   const auto kernel = first_kernel<X, kBlocksN>;

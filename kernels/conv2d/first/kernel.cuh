@@ -3,12 +3,15 @@
 // weights stay in shared memory, and walks over tiles of kRows x 16 output pixels; a warp has two rows of a tile. A
 // tile's input window is staged as half with 4 channels a pixel, so that the sum over a row of the window runs along
 // contiguous memory: k counts rows of the window, columns rounded up to 4, and 4 channels. Shared memory: weights (k, 8
-// * kBlocksN), chunks exchanged as conv2d/mma/kernel.cuh does it, then the window.
+// * kBlocksN), swizzled chunks, then the window.
 #pragma once
 
-#include <type_traits>
-
-#include "kernels/conv2d/mma/kernel.cuh"
+#include "kernels/common/swizzle.cuh"
+#include "kernels/conv2d/gemm_arguments.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::conv_first {
 
@@ -50,10 +53,10 @@ __device__ __forceinline__ void stage_weights(const Arguments& a, int n0, unsign
     const int n = n0 + chunk * 8;
     const bool inside = kx < a.kernel_w && ci < a.c_in && n < a.c_out;
     const std::int64_t from = (static_cast<std::int64_t>(ky * a.kernel_w + kx) * a.c_in + ci) * a.weight_pitch + n;
-    gemm_detail::copy_chunk(shared + conv_gemm::chunk_offset<kChunks * 16>(row, chunk),
-                            inside ? a.weight + from : a.weight, inside);
+    ptx::copy_async_cg_128_or_zero(shared + swizzled_offset<kChunks * 16>(row, chunk),
+                                   inside ? a.weight + from : a.weight, inside);
   }
-  gemm_detail::close_group();
+  ptx::copy_async_commit();
 }
 
 /// A tile's input as half, zeros outside the image.
@@ -98,8 +101,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, Sums<kBlocksN>& sum
       std::uint32_t b[kBlocksN / 2][4];
 #pragma unroll
       for (int j = 0; j < kBlocksN / 2; ++j) {
-        conv_gemm::load_transposed(b[j],
-                                   weights + conv_gemm::chunk_offset<kBlocksN * 16>(k + lane % 16, j * 2 + lane / 16));
+        ptx::ldmatrix_x4_trans(b[j], weights + swizzled_offset<kBlocksN * 16>(k + lane % 16, j * 2 + lane / 16));
       }
       // Columns behind the window have zero weights, but infinity times zero is not zero.
       const int kx = step * kStepColumns + column;
@@ -117,7 +119,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, Sums<kBlocksN>& sum
         }
 #pragma unroll
         for (int j = 0; j < kBlocksN; ++j) {
-          gemm_detail::multiply_add(sums[i][j], values, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+          ptx::mma_16x8x16(sums[i][j], values, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
         }
       }
     }
@@ -144,7 +146,7 @@ __global__ void __launch_bounds__(kThreads) first_kernel(const __grid_constant__
     const int ox0 = static_cast<int>(tile_x) * kColumns;
     stage_window(a, x + static_cast<std::int64_t>(n) * a.x_picture, oy0 * a.stride_h - a.pad_top,
                  ox0 * a.stride_w - a.pad_left, window);
-    gemm_detail::wait_groups<0>();
+    ptx::copy_async_wait<0>();
     __syncthreads();
     Sums<kBlocksN> sums = {};
     multiply<kBlocksN>(a, sums, shared, pixel);

@@ -15,13 +15,14 @@ constexpr int kInstructionPixels = 16;
 // mma.sync has products of 16 inputs x 8 outputs, whatever the groups.
 constexpr Conv2dTile kTile{kInstructionPixels, kChannels, kInstructionPixels, 1, true};
 
-bool supports_grouped(const Conv2dParams& p, int compute_capability) {
+bool supports_grouped(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kMostStride = 2;
   const int channels = p.c_in / p.groups;
   const bool size = channels == 4 || channels == 8 || channels == 16 || channels == 32;
-  return compute_capability >= 80 && p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 &&
-         size && p.c_out == p.c_in && p.c_in % 8 == 0 && p.kernel_h == kWindow && p.kernel_w == kWindow &&
-         p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h <= kMostStride && p.stride_w <= kMostStride;
+  return gpu.code >= 80 && kSharedBytes <= gpu.shared_bytes_per_block && p.elem == Elem::F16 &&
+         p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 && size && p.c_out == p.c_in && p.c_in % 8 == 0 &&
+         p.kernel_h == kWindow && p.kernel_w == kWindow && p.dilation_h == 1 && p.dilation_w == 1 &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride;
 }
 
 struct TileSize {

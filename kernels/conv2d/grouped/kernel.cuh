@@ -7,7 +7,12 @@
 #pragma once
 
 #include "kernels/conv2d/gemm_arguments.cuh"
-#include "kernels/gemm/mma.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::conv_grouped {
 
@@ -57,7 +62,7 @@ __device__ __forceinline__ void copy_window(const Arguments& a, const Tile& tile
     const bool inside = is_channel && static_cast<unsigned>(y) < static_cast<unsigned>(a.h) &&
                         static_cast<unsigned>(x) < static_cast<unsigned>(a.w);
     const __half* const from = inside ? picture + static_cast<std::int64_t>(y * a.w + x) * a.c_in : a.x;
-    gemm_detail::copy_chunk(buffer + pixel * kPixelBytes + chunk * 16, from, inside);
+    ptx::copy_async_cg_128_or_zero(buffer + pixel * kPixelBytes + chunk * 16, from, inside);
   }
 }
 
@@ -71,8 +76,7 @@ __device__ __forceinline__ std::uint32_t load_weights(const Arguments& a, int ta
       a.weight + static_cast<std::int64_t>(tap * kGroup + k % kGroup) * a.weight_pitch + first + n;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    std::uint16_t bits;
-    asm volatile("ld.global.u16 %0, [%1];" : "=h"(bits) : "l"(from + static_cast<std::int64_t>(i) * a.weight_pitch));
+    const auto bits = ptx::load_global<std::uint16_t>(from + static_cast<std::int64_t>(i) * a.weight_pitch);
     word |= static_cast<std::uint32_t>(bits) << (16 * i);
   }
   return word;
@@ -96,9 +100,9 @@ __device__ __forceinline__ void multiply(float (&sums)[2][4], const Weights<kSte
       for (int step = 0; step < kSteps; ++step) {
         const std::uint32_t(&b)[4] = weights[ky * 3 + kx][step];
         std::uint32_t values[4];
-        gemm_detail::load_matrices(values, row + kx * kPixelBytes + step * 32);
-        gemm_detail::multiply_add(sums[0], values, b[0], b[1]);
-        gemm_detail::multiply_add(sums[1], values, b[2], b[3]);
+        ptx::ldmatrix_x4(values, row + kx * kPixelBytes + step * 32);
+        ptx::mma_16x8x16(sums[0], values, b[0], b[1]);
+        ptx::mma_16x8x16(sums[1], values, b[2], b[3]);
       }
     }
   }
@@ -123,8 +127,8 @@ __device__ __forceinline__ void store_sums(const Arguments& a, std::int64_t m, b
 template <int kGroup>
 __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(128) unsigned char shared[];
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int warp = static_cast<int>(threadIdx.x / 32);
+  const int lane = ptx::as_int::lane();
+  const int warp = ptx::as_int::warp();
   const int c0 = static_cast<int>(blockIdx.x) * kChannels;
   constexpr int kSteps = kGroup > 16 ? 2 : 1;
   const int n0 = c0 + warp * 16;
@@ -149,14 +153,14 @@ __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant
   int index = static_cast<int>(blockIdx.y);
   Tile tile = tile_at(a, index);
   copy_window(a, tile, c0, shared);
-  gemm_detail::close_group();
+  ptx::copy_async_commit();
   int buffer = 0;
   for (; index < a.tiles; index += static_cast<int>(gridDim.y)) {
     const int next = index + static_cast<int>(gridDim.y);
     const Tile next_tile = tile_at(a, next < a.tiles ? next : index);
     if (next < a.tiles) copy_window(a, next_tile, c0, shared + (buffer ^ 1) * kBufferBytes);
-    gemm_detail::close_group();
-    gemm_detail::wait_groups<1>();
+    ptx::copy_async_commit();
+    ptx::copy_async_wait<1>();
     __syncthreads();
     for (int first = 0; first < pixels; first += 16) {
       std::uint32_t column;

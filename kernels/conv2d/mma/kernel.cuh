@@ -6,9 +6,15 @@
 // Shared memory: the ring, then the sums in its place.
 #pragma once
 
+#include "kernels/common/swizzle.cuh"
 #include "kernels/conv2d/gemm_arguments.cuh"
-#include "kernels/gemm/mma.cuh"
+#include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::conv_gemm {
 
@@ -44,25 +50,11 @@ struct MmaConv {
   static constexpr int kStepsK = kBk / 16 / kWarpsK;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kBk % (16 * kWarpsK) == 0 && kStages >= 2);
 
-  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ __forceinline__ static int warp_m() { return static_cast<int>(threadIdx.x / 32) % kConfig.warps_m; }
-  __device__ __forceinline__ static int warp_n() {
-    return static_cast<int>(threadIdx.x / 32) / kConfig.warps_m % kConfig.warps_n;
-  }
-  __device__ __forceinline__ static int warp_k() {
-    return static_cast<int>(threadIdx.x / 32) / (kConfig.warps_m * kConfig.warps_n);
-  }
+  __device__ __forceinline__ static int lane() { return ptx::as_int::lane(); }
+  __device__ __forceinline__ static int warp_m() { return ptx::as_int::warp() % kConfig.warps_m; }
+  __device__ __forceinline__ static int warp_n() { return ptx::as_int::warp() / kConfig.warps_m % kConfig.warps_n; }
+  __device__ __forceinline__ static int warp_k() { return ptx::as_int::warp() / (kConfig.warps_m * kConfig.warps_n); }
 };
-
-/// Where chunk `chunk` of 16 bytes of a row of kRowBytes lies: exchanged within the row so that the same chunk of 8
-/// neighbouring rows, which ldmatrix reads, lies in different banks.
-template <int kRowBytes>
-__device__ __forceinline__ int chunk_offset(int row, int chunk) {
-  constexpr int kChunks = kRowBytes / 16;
-  constexpr int kRowsPerLine = kChunks < 8 ? 8 / kChunks : 1;
-  constexpr int kMask = kChunks < 8 ? kChunks - 1 : 7;
-  return row * kRowBytes + ((chunk ^ (row / kRowsPerLine & kMask)) * 16);
-}
 
 /// Copies slices of A. A thread has the same chunk of 8 channels of each of its rows.
 template <class Tile>
@@ -103,8 +95,8 @@ class Gather {
     for (int i = 0; i < kRows; ++i) {
       const bool inside = is_tap && static_cast<unsigned>(y_[i] + dy) < static_cast<unsigned>(a.h) &&
                           static_cast<unsigned>(x_[i] + dx) < static_cast<unsigned>(a.w);
-      gemm_detail::copy_chunk(slice + chunk_offset<Tile::kBk * 2>(row(i), chunk()), inside ? pixel_[i] + offset : a.x,
-                              inside);
+      ptx::copy_async_cg_128_or_zero(slice + swizzled_offset<Tile::kBk * 2>(row(i), chunk()),
+                                     inside ? pixel_[i] + offset : a.x, inside);
     }
   }
 
@@ -137,17 +129,9 @@ __device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace
     const int k = index * Tile::kBk + row;
     const bool inside = k < a.k && n < place.n_end;
     const __half* const from = a.weight + static_cast<std::int64_t>(k) * a.weight_pitch + n;
-    gemm_detail::copy_chunk(slice + chunk_offset<Tile::kBn * 2>(row, chunk), inside ? from : a.weight, inside);
+    ptx::copy_async_cg_128_or_zero(slice + swizzled_offset<Tile::kBn * 2>(row, chunk), inside ? from : a.weight,
+                                   inside);
   }
-}
-
-/// Four 8x8 matrices of half, each transposed; thread t gives the address of row t % 8 of matrix t / 8.
-__device__ __forceinline__ void load_transposed(std::uint32_t (&registers)[4], const unsigned char* row) {
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
-               : "r"(address)
-               : "memory");
 }
 
 template <class Tile>
@@ -166,17 +150,17 @@ __device__ __forceinline__ void multiply_slice(Sums<Tile>& sums, const unsigned 
     std::uint32_t b[Tile::kFragmentsN / 2][4];  // {b0, b1} of two fragments
 #pragma unroll
     for (int i = 0; i < Tile::kFragmentsM; ++i) {
-      gemm_detail::load_matrices(a[i], a_slice + chunk_offset<Tile::kBk * 2>(a_row + i * 16, k16 * 2 + lane / 16));
+      ptx::ldmatrix_x4(a[i], a_slice + swizzled_offset<Tile::kBk * 2>(a_row + i * 16, k16 * 2 + lane / 16));
     }
 #pragma unroll
     for (int j = 0; j < Tile::kFragmentsN / 2; ++j) {
-      load_transposed(b[j], b_slice + chunk_offset<Tile::kBn * 2>(k16 * 16 + lane % 16, b_chunk + j * 2));
+      ptx::ldmatrix_x4_trans(b[j], b_slice + swizzled_offset<Tile::kBn * 2>(k16 * 16 + lane % 16, b_chunk + j * 2));
     }
 #pragma unroll
     for (int i = 0; i < Tile::kFragmentsM; ++i) {
 #pragma unroll
       for (int j = 0; j < Tile::kFragmentsN; ++j) {
-        gemm_detail::multiply_add(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+        ptx::mma_16x8x16(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
       }
     }
   }
@@ -219,15 +203,9 @@ __device__ __forceinline__ void add_from(float (&value)[8], const float* from, [
   float4 part[2] = {};
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   if constexpr (kBlocks > 1) {
-    std::uint32_t there;
-    const auto here = static_cast<std::uint32_t>(__cvta_generic_to_shared(from));
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(block));
+    const std::uint32_t there = ptx::map_to_rank(ptx::shared_address(from), block);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                   : "=f"(part[i].x), "=f"(part[i].y), "=f"(part[i].z), "=f"(part[i].w)
-                   : "r"(there + i * 16));
-    }
+    for (int i = 0; i < 2; ++i) part[i] = ptx::load_cluster(there + i * 16);
   }
 #endif
   if constexpr (kBlocks == 1) {
@@ -282,13 +260,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(c
 #pragma unroll
   for (int s = 0; s < Tile::kStages - 1; ++s) {
     if (s < steps) gather.copy(a, shared + s * Tile::kStageBytes, first + s);
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
   }
 
   Sums<Tile> sums = {};
   int slot = 0;
   for (int step = 0; step < steps; ++step) {
-    gemm_detail::wait_groups<Tile::kStages - 2>();
+    ptx::copy_async_wait<Tile::kStages - 2>();
     __syncthreads();  // this step's slot is full for all, and the preceding step's slot is free
     const int next = step + Tile::kStages - 1;
     if (next < steps) {
@@ -296,13 +274,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(c
       gather.copy(a, free, first + next);
       copy_weights<Tile>(a, place, free + Tile::kABytes, first + next);
     }
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
     const unsigned char* const slice = shared + slot * Tile::kStageBytes;
     multiply_slice<Tile>(sums, slice, slice + Tile::kABytes);
     slot = slot + 1 == Tile::kStages ? 0 : slot + 1;
   }
 
-  gemm_detail::wait_groups<0>();
+  ptx::copy_async_wait<0>();
   __syncthreads();  // the ring is free
   float* const tile_sums = reinterpret_cast<float*>(shared);
   store_sums<Tile>(sums, tile_sums);

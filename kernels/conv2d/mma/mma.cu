@@ -16,8 +16,9 @@ using Variant = Conv2dVariant;
 constexpr Conv2dTile tile_of(const MmaConfig& config) { return {config.bm, config.bn, config.bk, config.blocks}; }
 
 template <MmaConfig kConfig>
-bool supports_mma(const Conv2dParams& params, int compute_capability) {
-  return compute_capability >= (kConfig.blocks > 1 ? 90 : 80) && conv_gemm::supports_gemm(params);
+bool supports_mma(const Conv2dParams& params, const DeviceTraits& gpu) {
+  return gpu.code >= (kConfig.blocks > 1 ? 90 : 80) && kConfig.blocks <= gpu.cluster_blocks &&
+         MmaConv<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block && conv_gemm::supports_gemm(params);
 }
 
 template <MmaConfig kConfig>

@@ -1,9 +1,13 @@
 #pragma once
 
 #include "kernels/conv2d/simt/kernel.cuh"
-#include "kernels/gemm/dmma.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::convolution {
+
+using ptx::as_int::lane;
+using ptx::as_int::warp;
 
 // The sums of kernel.cuh's kernel on tensor cores, for double: mma.sync m16n8k8, which rounds as fma does. A warp
 // owns (kBm / kWarpsM) x (kBn / kWarpsN) outputs; of eight neighbouring k thread t of a quad takes 2t and 2t + 1.
@@ -55,7 +59,7 @@ class DmmaSums {
       for (int i = 0; i < kFragmentsM; ++i) {
 #pragma unroll
         for (int j = 0; j < kFragmentsN; ++j) {
-          gemm_detail::multiply_add(sums_[i][j][0], sums_[i][j][1], a[2 * i], a[2 * i + 1], b[j]);
+          ptx::mma_f64_16x8x8(sums_[i][j][0], sums_[i][j][1], a[2 * i].item, a[2 * i + 1].item, b[j].item);
         }
       }
     }
@@ -84,8 +88,6 @@ class DmmaSums {
   static constexpr int kFragmentsN = kWarpN / 8;
   static_assert(kWarpM % 16 == 0 && kWarpN % 8 == 0 && S::kBk % (8 * S::kSplitK) == 0);
 
-  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x % 32); }
-  __device__ __forceinline__ static int warp() { return static_cast<int>(threadIdx.x / 32); }
   __device__ __forceinline__ static int warp_n() { return warp() / S::kWarpsM % S::kWarpsN; }
   __device__ __forceinline__ static int row(int i, int half) {
     return warp() % S::kWarpsM * kWarpM + i * 16 + half * 8 + lane() / 4;

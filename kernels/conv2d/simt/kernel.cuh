@@ -1,8 +1,10 @@
 #pragma once
 
 #include "kernels/common/fast_division.cuh"
+#include "kernels/common/real.cuh"
 #include "kernels/conv2d/arguments.cuh"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::convolution {
 
@@ -118,8 +120,8 @@ __device__ __forceinline__ void gather_slice(const GatheredArguments& args, cons
                           static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
       const X* from = inside ? x + rows.n[i] * a.x_picture() + (iy * a.w + ix) * a.x_pixel + channel : x;
       if constexpr (kWhole) {
-        gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(to + i * Shape::kRowsAtOnce * Shape::kXPitch), from,
-                                inside);
+        ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(to + i * Shape::kRowsAtOnce * Shape::kXPitch),
+                                       from, inside);
       } else {
         gathered[i].item[e] = inside ? static_cast<T>(*from) : T{};
       }
@@ -150,7 +152,7 @@ __device__ __forceinline__ void fill_weights(const GatheredArguments& args, cons
     const E* from = weight + static_cast<std::size_t>(k) * args.conv.weight_pitch + column + chunk * kRun;
     T* const into = to + row * Shape::kWPitch + chunk * kRun;
     if constexpr (std::is_same_v<E, T>) {
-      gemm_detail::copy_chunk(reinterpret_cast<unsigned char*>(into), inside ? from : weight, inside);
+      ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(into), inside ? from : weight, inside);
     } else {
       const auto packed = inside ? load<kRun>(from) : Packet<E, kRun>{};
       Packet<T, kRun> values;
@@ -326,12 +328,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
 #pragma unroll
   for (int s = 0; s < S::kStages - 1; ++s) {
     if (s < args.k_slices) fill_x(s, s);
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
   }
   typename S::template Sums<T> sums;
   int slot = 0;
   for (int slice = 0; slice < args.k_slices; ++slice) {
-    gemm_detail::wait_groups<S::kStages - 2>();
+    ptx::copy_async_wait<S::kStages - 2>();
     __syncthreads();  // this slice is there for all, and the preceding slice's slot is free
     const int ahead = slice + S::kStages - 1;
     if (ahead < args.k_slices) {
@@ -339,7 +341,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
       fill_w(free_slot, ahead);
       fill_x(free_slot, ahead);
     }
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
     sums.add(x_slices + slot * Shape::kXSlice, w_slices + slot * Shape::kWSlice);
     slot = slot + 1 == S::kStages ? 0 : slot + 1;
   }

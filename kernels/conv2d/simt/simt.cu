@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/common/conv_chunks.h"
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
 #include "kernels/conv2d/simt/dmma.cuh"
@@ -74,17 +75,34 @@ cudaError_t launch_variant(const Conv2dParams& p, const Conv2dBuffers& buffers, 
   return cudaErrorInvalidValue;
 }
 
+/// Of a block; zero where the variant does not take the element.
+template <class S, class E>
+constexpr std::size_t shared_bytes() {
+  if constexpr (std::is_void_v<S>) {
+    return 0;
+  } else {
+    return S::template Shape<Real<E>>::kSharedBytes;
+  }
+}
+
 template <class OfFloat, class OfDouble, class OfHalf>
-bool supports_variant(const Conv2dParams& p, int compute_capability) {
+constexpr std::size_t shared_bytes_of(Elem elem) {
+  if (elem == Elem::F32) return shared_bytes<OfFloat, float>();
+  return elem == Elem::F64 ? shared_bytes<OfDouble, double>() : shared_bytes<OfHalf, __half>();
+}
+
+template <class OfFloat, class OfDouble, class OfHalf>
+bool supports_variant(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kOutputs = 4;     // of which a group has a multiple
   constexpr int kLeastTile = 32;  // channels
   constexpr int kTensorCores = 90;
-  constexpr int kLargeSharedMemory = 80;
+  constexpr int kAsynchronousCopies = 80;
   if (p.input == Input::NhwcUint8) return false;
   if (p.elem == Elem::F32 && std::is_void_v<OfFloat>) return false;
   if (p.elem == Elem::F64 && std::is_void_v<OfDouble>) return false;
   if (p.elem == Elem::F16 && std::is_void_v<OfHalf>) return false;
-  if (compute_capability < (std::is_void_v<OfFloat> ? kTensorCores : kLargeSharedMemory)) return false;
+  if (gpu.code < (std::is_void_v<OfFloat> ? kTensorCores : kAsynchronousCopies)) return false;
+  if (shared_bytes_of<OfFloat, OfDouble, OfHalf>(p.elem) > gpu.shared_bytes_per_block) return false;
   const int group_out = p.c_out / p.groups;
   const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups);
   return (p.groups == 1 || group_out % kOutputs == 0) && k <= kMaxInt / 2 &&

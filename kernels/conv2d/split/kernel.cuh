@@ -7,12 +7,13 @@
 // k counts the window's 27 values and one zero, in the order of slot_of().
 #pragma once
 
-#include <cstdint>
-#include <type_traits>
-
 #include "kernels/common/conv_vector.cuh"
 #include "kernels/conv2d/arguments.cuh"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/float.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::conv_split {
 
@@ -72,8 +73,8 @@ class WideCopies {
     for (int i = 0; i < kCount; ++i) {
       if (line_ >= (i + 1 < kCount ? kStep : kLines - i * kStep)) break;
       const bool inside = column_inside && static_cast<unsigned>(iy0 + row_[i]) < static_cast<unsigned>(a.h);
-      gemm_detail::copy_chunk(to + sizeof(float) * i * kStep * kPitch, picture + (inside ? origin + offset_[i] : 0),
-                              inside);
+      ptx::copy_async_cg_128_or_zero(to + sizeof(float) * i * kStep * kPitch,
+                                     picture + (inside ? origin + offset_[i] : 0), inside);
     }
   }
 
@@ -103,8 +104,8 @@ class NarrowCopies {
       const int ix = ix0 + column;
       const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
                           static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
-      gemm_detail::copy_float(window + line * kPitch + column,
-                              picture + (inside ? (iy * a.w + ix) * a.x_pixel + ci * a.x_channel : 0), inside);
+      ptx::copy_async_ca_or_zero(window + line * kPitch + column,
+                                 picture + (inside ? (iy * a.w + ix) * a.x_pixel + ci * a.x_channel : 0), inside);
     }
   }
 };
@@ -121,29 +122,11 @@ __device__ __forceinline__ Split split(float x) {
   const float high = __uint_as_float(parts.high);
   const float rest = high == x ? 0.0F : x - high;
 #if __CUDA_ARCH__ >= 800
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(parts.low) : "f"(rest));
+  parts.low = ptx::to_tf32(rest);
 #else
   parts.low = __float_as_uint(rest);
 #endif
   return parts;
-}
-
-/// sums += a * b for 16 pixels, 8 channels and 8 of k, or 4.
-__device__ __forceinline__ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                             std::uint32_t b1) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
-__device__ __forceinline__ void multiply_add(float (&sums)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
-#if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
-#endif
 }
 
 /// A thread's weights and biases. Column n of block j of the products is channel n / 2 * 2 kBlocksN + 2 j + n % 2, so
@@ -156,7 +139,7 @@ struct Factors {
 
   __device__ __forceinline__ Factors(const __half* packed, const float* biases) {
     constexpr int kOut = 4 * kRun;
-    const int lane = static_cast<int>(threadIdx.x % 32);
+    const int lane = ptx::as_int::lane();
     const int n = lane / 4;
     if (biases != nullptr) load_constants<float>(biases + lane % 4 * kRun, bias);
 #pragma unroll
@@ -193,11 +176,11 @@ __device__ __forceinline__ void multiply(const Factors<kBlocksN>& factors, const
     }
 #pragma unroll
     for (int j = 0; j < kBlocksN; ++j) {
-      multiply_add(sums[j], low, factors.weight[quad][j], factors.weight[quad + 1][j]);
+      ptx::mma_tf32_16x8x8(sums[j], low, factors.weight[quad][j], factors.weight[quad + 1][j]);
     }
 #pragma unroll
     for (int j = 0; j < kBlocksN; ++j) {
-      multiply_add(sums[j], high, factors.weight[quad][j], factors.weight[quad + 1][j]);
+      ptx::mma_tf32_16x8x8(sums[j], high, factors.weight[quad][j], factors.weight[quad + 1][j]);
     }
   }
   std::uint32_t high[2];
@@ -210,9 +193,9 @@ __device__ __forceinline__ void multiply(const Factors<kBlocksN>& factors, const
     low[i] = parts.low;
   }
 #pragma unroll
-  for (int j = 0; j < kBlocksN; ++j) multiply_add(sums[j], low, factors.weight[kQuads - 1][j]);
+  for (int j = 0; j < kBlocksN; ++j) ptx::mma_tf32_16x8x4(sums[j], low, factors.weight[kQuads - 1][j]);
 #pragma unroll
-  for (int j = 0; j < kBlocksN; ++j) multiply_add(sums[j], high, factors.weight[kQuads - 1][j]);
+  for (int j = 0; j < kBlocksN; ++j) ptx::mma_tf32_16x8x4(sums[j], high, factors.weight[kQuads - 1][j]);
 }
 
 /// `lead`: columns that a tile's window is staged from before its first, so that wide copies are aligned. `y_pitch`:
@@ -223,8 +206,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
                  const float* biases, __half* y) {
   constexpr int kRun = Factors<kBlocksN>::kRun;
   extern __shared__ __align__(16) float shared[];
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const int first_row = static_cast<int>(threadIdx.x / 32) * kTilesOfWarp;
+  const int lane = ptx::as_int::lane();
+  const int first_row = ptx::as_int::warp() * kTilesOfWarp;
   const Factors<kBlocksN> factors(packed, biases);
   int values[kQuads];
 #pragma unroll
@@ -241,7 +224,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       copies.enqueue(a, x + item.n * a.x_picture(), static_cast<int>(item.tile_y) * kRows * kStride - a.pad_top,
                      static_cast<int>(item.tile_x) * kColumns * kStride - a.pad_left - lead, shared + buffer * kWindow);
     }
-    gemm_detail::close_group();
+    ptx::copy_async_commit();
   };
   wait_for_predecessor();
 
@@ -249,7 +232,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   for (int i = 0; i < kStages - 1; ++i) stage(blockIdx.x + i * gridDim.x, i);
   int buffer = 0;
   for (std::uint32_t tile = blockIdx.x; tile < a.grid.items; tile += gridDim.x) {
-    gemm_detail::wait_groups<kStages - 2>();
+    ptx::copy_async_wait<kStages - 2>();
     __syncthreads();  // the window is there, and the one before it has been read
     stage(tile + (kStages - 1) * gridDim.x, buffer == 0 ? kStages - 1 : buffer - 1);
     const Item item = decode(a.grid, tile);

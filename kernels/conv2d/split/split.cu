@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/common/conv_chunks.h"
 #include "kernels/common/resident_blocks.h"
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
@@ -15,11 +16,11 @@ namespace {
 using namespace conv_split;
 using Input = Conv2dParams::Input;
 
-bool supports_split(const Conv2dParams& p, int compute_capability) {
+bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
   const bool in_float = p.input == Input::NchwFloat || p.input == Input::NhwcFloat;
-  return compute_capability >= 80 && p.elem == Elem::F16 && in_float && p.groups == 1 && p.c_in == kIn &&
-         (p.c_out == 16 || p.c_out == 32) && !p.residual && p.kernel_h == 3 && p.kernel_w == 3 &&
-         p.stride_h == kStride && p.stride_w == kStride && p.dilation_h == 1 && p.dilation_w == 1;
+  return gpu.code >= 80 && kSharedBytes <= gpu.shared_bytes_per_block && p.elem == Elem::F16 && in_float &&
+         p.groups == 1 && p.c_in == kIn && (p.c_out == 16 || p.c_out == 32) && !p.residual && p.kernel_h == 3 &&
+         p.kernel_w == 3 && p.stride_h == kStride && p.stride_w == kStride && p.dilation_h == 1 && p.dilation_w == 1;
 }
 
 template <bool kWide, int kBlocksN>

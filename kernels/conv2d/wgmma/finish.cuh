@@ -4,6 +4,11 @@
 #include <cuda_fp16.h>
 
 #include "kernels/conv2d/wgmma/shape.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mbarrier.cuh"
 
 namespace mobicuda::kernels::conv_wgmma {
 
@@ -35,13 +40,14 @@ __device__ __forceinline__ void fill_tile(const TileArguments& a, const TilePlac
     const std::uint32_t full = ring.full + stage * 8;
     constexpr int kLast = S::kPanels - (S::kTileStages - 1) * S::kStagePanels;
     const int panels = i + 1 < S::kTileStages ? S::kStagePanels : kLast;
-    if (step >= S::kStages) wait_for(ring.empty + stage * 8, static_cast<std::uint32_t>(step / S::kStages - 1) & 1U);
-    expect_bytes(full, a.residual == nullptr ? 0 : panels * S::kTilePanelBytes);
+    if (step >= S::kStages)
+      ptx::mbarrier_wait(ring.empty + stage * 8, static_cast<std::uint32_t>(step / S::kStages - 1) & 1U);
+    ptx::mbarrier_arrive_expect(full, a.residual == nullptr ? 0 : panels * S::kTilePanelBytes);
     if (a.residual == nullptr) continue;
     for (int panel = 0; panel < panels; ++panel) {
       const int column = place.n0 - place.group * a.group_out + (i * S::kStagePanels + panel) * kPanelColumns;
-      copy_box<1>(ring.stages + stage * S::kStageBytes + panel * S::kTilePanelBytes, a.added, column, place.group,
-                  place.m0, full);
+      ptx::copy_box<1>(ring.stages + stage * S::kStageBytes + panel * S::kTilePanelBytes, a.added, column, place.group,
+                       place.m0, full);
     }
   }
 }
@@ -50,7 +56,7 @@ __device__ __forceinline__ void fill_tile(const TileArguments& a, const TilePlac
 /// of two rows, as the sums are; four blocks of 8 x 8 are moved at a time.
 __device__ __forceinline__ void finish_panel(const Arguments& a, int n, int n_end, std::uint32_t rows,
                                              const float* sums) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = ptx::as_int::lane();
   const std::uint32_t row = rows + lane % 16 * kRowBytes;
 #pragma unroll
   for (int block = 0; block < kPanelColumns / 8; block += 2) {
@@ -62,7 +68,7 @@ __device__ __forceinline__ void finish_panel(const Arguments& a, int n, int n_en
       const int column = n + (block + i) * 8 + lane % 4 * 2;
       if (a.bias != nullptr && column < n_end) bias[i] = *reinterpret_cast<const float2*>(a.bias + column);
     }
-    if (a.residual != nullptr) load_pairs(pairs, at);
+    if (a.residual != nullptr) ptx::ldmatrix_x4(pairs, at);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float* const sum = sums + (block + i / 2) * 4 + i % 2 * 2;
@@ -72,7 +78,7 @@ __device__ __forceinline__ void finish_panel(const Arguments& a, int n, int n_en
                                                apply(clip, sum[1] + (bias[i / 2].y + added.y)));
       pairs[i] = reinterpret_cast<const std::uint32_t&>(result);
     }
-    store_pairs(pairs, at);
+    ptx::stmatrix_x4(at, pairs);
   }
 }
 
@@ -90,7 +96,7 @@ __device__ __forceinline__ void finish_in_tile(const TileArguments& a, const Til
       stage = 0;
       parity ^= 1U;
     }
-    if (panel % S::kStagePanels == 0) wait_for(ring.full + stage * 8, parity);
+    if (panel % S::kStagePanels == 0) ptx::mbarrier_wait(ring.full + stage * 8, parity);
     const std::uint32_t rows =
         ring.stages + stage * S::kStageBytes + panel % S::kStagePanels * S::kTilePanelBytes + first_row * kRowBytes;
 #pragma unroll
@@ -98,12 +104,12 @@ __device__ __forceinline__ void finish_in_tile(const TileArguments& a, const Til
       const int m = place.m0 + first_row + i * 64;
       if (n >= place.n_end || m >= a.m) continue;
       finish_panel(a, n, place.n_end, rows + i * 64 * kRowBytes, sums[i] + panel * kPanelColumns / 2);
-      publish_to_copies();
+      ptx::fence_proxy_async();
       __syncwarp();
-      if (leads) copy_box_out(a.result, n - place.group * a.group_out, place.group, m, rows + i * 64 * kRowBytes);
+      if (leads) ptx::copy_box_out(a.result, n - place.group * a.group_out, place.group, m, rows + i * 64 * kRowBytes);
     }
   }
-  if (leads) wait_for_copies_out();
+  if (leads) ptx::copy_out_wait_read();
 }
 
 }  // namespace mobicuda::kernels::conv_wgmma

@@ -7,6 +7,14 @@
 
 #include "kernels/conv2d/wgmma/finish.cuh"
 #include "kernels/conv2d/wgmma/shape.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::conv_wgmma {
 
@@ -17,10 +25,10 @@ __device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace
   const int ci = (slice - tap * a.tap_slices) * kSliceK;
   const std::uint32_t full = ring.full + stage * 8;
   const std::uint32_t to = ring.stages + stage * S::kStageBytes + S::kABytes;
-  expect_bytes(full, S::kStageBytes);
+  ptx::mbarrier_arrive_expect(full, S::kStageBytes);
 #pragma unroll
   for (int panel = 0; panel < S::kPanels; ++panel) {
-    copy_box<1>(to + panel * S::kPanelBytes, a.weights, place.n0 + panel * kPanelColumns, ci, tap, full);
+    ptx::copy_box<1>(to + panel * S::kPanelBytes, a.weights, place.n0 + panel * kPanelColumns, ci, tap, full);
   }
 }
 
@@ -38,8 +46,8 @@ __device__ __forceinline__ void fill(const typename S::Arguments& a, const TileP
     const int ci = (step - tap * a.tap_slices) * kSliceK;
     const int ky = tap / a.kernel_w;
     const int kx = tap - ky * a.kernel_w;
-    copy_pixels(ring.stages + stage * S::kStageBytes, a.pixels, place.group * a.group_in + ci, x, y, n,
-                kx * a.dilation_w, ky * a.dilation_h, ring.full + stage * 8);
+    ptx::copy_im2col(ring.stages + stage * S::kStageBytes, a.pixels, place.group * a.group_in + ci, x, y, n,
+                     kx * a.dilation_w, ky * a.dilation_h, ring.full + stage * 8);
   };
   const int early = min(S::kStages, a.slices);
 #pragma unroll 1
@@ -51,7 +59,7 @@ __device__ __forceinline__ void fill(const typename S::Arguments& a, const TileP
   std::uint32_t parity = 0;
 #pragma unroll 1
   for (int step = early; step < a.slices; ++step) {
-    wait_for(ring.empty + stage * 8, parity);
+    ptx::mbarrier_wait(ring.empty + stage * 8, parity);
     copy_weights<S>(a, place, ring, stage, step);
     copy_a(stage, step);
     if (++stage == S::kStages) {
@@ -67,40 +75,40 @@ template <class S>
 __device__ __forceinline__ void multiply(const typename S::Arguments& a, const TilePlace& place, const Ring& ring) {
   constexpr std::uint32_t kNextPanel = S::kPanelBytes / 16;
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
-  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = ptx::as_int::lane();
   const std::uint32_t own_rows = ring.stages + group * S::kRowBlocks * 64 * kRowBytes;
   float sums[S::kRowBlocks][S::kSums];
   int stage = 0;
   int before = 0;
   std::uint32_t parity = 0;
 #pragma unroll
-  for (int i = 0; i < S::kRowBlocks; ++i) settle(sums[i]);
+  for (int i = 0; i < S::kRowBlocks; ++i) ptx::pin_accumulators(sums[i]);
 #pragma unroll 1
   for (int step = 0; step < a.slices; ++step) {
-    wait_for(ring.full + stage * 8, parity);
+    ptx::mbarrier_wait(ring.full + stage * 8, parity);
     const std::uint32_t rows = (own_rows + stage * S::kStageBytes) >> 4U | 1U << 16U;
     const std::uint32_t columns = (ring.stages + stage * S::kStageBytes + S::kABytes) >> 4U | kNextPanel << 16U;
-    begin_products();
+    ptx::wgmma_fence();
 #pragma unroll
     for (int k16 = 0; k16 < kSliceK / 16; ++k16) {
 #pragma unroll
       for (int i = 0; i < S::kRowBlocks; ++i) {
-        start_row_products(sums[i], rows + (i * 64 * kRowBytes + k16 * 32) / 16, columns + k16 * 16 * kRowBytes / 16,
-                           step + k16 > 0 ? 1 : 0);
+        ptx::start_wgmma_transposed_b(sums[i], rows + (i * 64 * kRowBytes + k16 * 32) / 16,
+                                      columns + k16 * 16 * kRowBytes / 16, step + k16 > 0 ? 1 : 0);
       }
     }
-    close_products();
-    wait_for_products<1>();
-    if (step > 0 && lane == 0) arrive(ring.empty + before * 8);
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<1>();
+    if (step > 0 && lane == 0) ptx::mbarrier_arrive(ring.empty + before * 8);
     before = stage;
     if (++stage == S::kStages) {
       stage = 0;
       parity ^= 1U;
     }
   }
-  wait_for_products<0>();
+  ptx::wgmma_wait<0>();
 #pragma unroll
-  for (int i = 0; i < S::kRowBlocks; ++i) settle(sums[i]);
+  for (int i = 0; i < S::kRowBlocks; ++i) ptx::pin_accumulators(sums[i]);
   const int warp_row = group * S::kRowBlocks * 64 + static_cast<int>(threadIdx.x % kGroupThreads / 32) * kWarpRows;
   if constexpr (S::kTile) {
     finish_in_tile<S>(a, place, ring, warp_row, sums, stage, parity);
@@ -114,22 +122,22 @@ template <class S>
 __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
     wgmma_kernel(const __grid_constant__ typename S::Arguments a) {
   extern __shared__ __align__(1024) unsigned char shared[];
-  const std::uint32_t stages = shared_address(shared);
+  const std::uint32_t stages = ptx::shared_address(shared);
   const std::uint32_t full = stages + S::kRingBytes;
   const Ring ring{stages, full, full + S::kStages * 8};
   const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x));
   if (threadIdx.x == kGroups * kGroupThreads) {
-    prefetch(a.weights);
-    prefetch(a.pixels);
+    ptx::prefetch_tensor_map(a.weights);
+    ptx::prefetch_tensor_map(a.pixels);
     if constexpr (S::kTile) {
-      prefetch(a.result);
-      if (a.residual != nullptr) prefetch(a.added);
+      ptx::prefetch_tensor_map(a.result);
+      if (a.residual != nullptr) ptx::prefetch_tensor_map(a.added);
     }
     for (int i = 0; i < S::kStages; ++i) {
-      init_barrier(ring.full + i * 8, 1);
-      init_barrier(ring.empty + i * 8, kGroups * 4);
+      ptx::mbarrier_init(ring.full + i * 8, 1);
+      ptx::mbarrier_init(ring.empty + i * 8, kGroups * 4);
     }
-    publish_barriers();
+    ptx::fence_mbarrier_init();
   }
   __syncthreads();
   if (threadIdx.x == kGroups * kGroupThreads) {

@@ -1,10 +1,9 @@
 // Arguments, shape and ring of conv2d's kernel on wgmma, kernel.cuh.
 #pragma once
 
-#include <type_traits>
-
+#include "kernels/common/std.h"
 #include "kernels/conv2d/gemm_arguments.cuh"
-#include "kernels/conv2d/wgmma/instructions.cuh"
+#include "kernels/ptx/tensor_map.h"
 
 namespace mobicuda::kernels::conv_wgmma {
 

@@ -80,25 +80,23 @@ bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CU
 constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1, true}; }
 
 /// Within what tensor maps of windows hold.
-bool supports_wgmma(const Conv2dParams& p, int compute_capability) {
-  constexpr int kHopper = 90;
+bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kMostBefore = 128;
   constexpr int kMostBehind = 127;
   constexpr int kMostStride = 8;
   constexpr int kMostTap = 255;
   const auto fits = [](std::int64_t last) { return last >= -kMostBefore && last <= kMostBehind; };
-  return compute_capability >= kHopper && compute_capability < kHopper + 10 && conv_gemm::supports_gemm(p) &&
-         p.activation.kind == ActivationKind::Clip && (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) &&
-         p.stride_h <= kMostStride && p.stride_w <= kMostStride && p.pad_top <= kMostBefore &&
-         p.pad_left <= kMostBefore && fits(last_x(p)) && fits(last_y(p)) &&
-         std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
+  return gpu.wgmma_code && conv_gemm::supports_gemm(p) && p.activation.kind == ActivationKind::Clip &&
+         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && p.stride_h <= kMostStride &&
+         p.stride_w <= kMostStride && p.pad_top <= kMostBefore && p.pad_left <= kMostBefore && fits(last_x(p)) &&
+         fits(last_y(p)) && std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
          std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
 }
 
 /// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
-bool supports_wgmma_tile(const Conv2dParams& p, int compute_capability) {
+bool supports_wgmma_tile(const Conv2dParams& p, const DeviceTraits& gpu) {
   return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
-         supports_wgmma(p, compute_capability);
+         supports_wgmma(p, gpu);
 }
 
 /// What the kernel takes beside `shared`, which is of a launch.
@@ -171,7 +169,7 @@ constexpr Conv2dEntry nothing(Conv2dVariant variant, std::string_view name) {
   return {variant,
           name,
           {},
-          [](const Conv2dParams&, int) { return false; },
+          [](const Conv2dParams&, const DeviceTraits&) { return false; },
           [](const Conv2dParams&, const Conv2dBuffers&, const Launch&) { return cudaErrorNotSupported; }};
 }
 }  // namespace

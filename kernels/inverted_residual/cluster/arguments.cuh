@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
 #include "kernels/common/direct_operands.cuh"
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
+#include "kernels/common/half_clip.cuh"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_cluster {
 
@@ -64,12 +63,6 @@ struct Shape {
   static_assert(kBlockUnits <= kConfig.warps);
   // Else a block could run ahead of the others by more than the two buffers of partial sums.
   static_assert(kFragmentsM >= kConfig.blocks);
-};
-
-/// Bounds as two equal halves. Rounding is monotone: to clip after it with rounded bounds gives the same half.
-struct HalfClip {
-  __half2 lo;
-  __half2 hi;
 };
 
 struct Arguments {

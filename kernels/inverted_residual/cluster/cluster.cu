@@ -31,9 +31,10 @@ std::int64_t tiles(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) &&
+  return gpu.code >= kOldest && kConfig.blocks <= gpu.cluster_blocks &&
+         Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block && inverted_host::channels_fit(p, kConfig) &&
          tiles<kConfig>(p) <= kMaxInt / 2 - kConfig.blocks &&  // the loop's counter goes one round further
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
 }

@@ -10,6 +10,13 @@
 #pragma once
 
 #include "kernels/inverted_residual/cluster/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 
@@ -20,14 +27,16 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
 
-  std::uint32_t shared = shared_address(dynamic_shared);
-  settle(shared);
+  std::uint32_t shared = ptx::shared_address(dynamic_shared);
+  ptx::pin(shared);
   const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
   const std::uint32_t clusters = gridDim.x / kConfig.blocks;
   const int owned = (S::kFragmentsM - rank + kConfig.blocks - 1) / kConfig.blocks;
   if (threadIdx.x == 0) {
-    initialize(shared);
-    initialize(shared + kBarrierBytes);
+    ptx::mbarrier_init(shared, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_init(shared + kBarrierBytes, 1);
+    ptx::fence_mbarrier_init();
   }
   arrive_at_cluster_begin();
 
@@ -38,7 +47,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   Projection<kConfig> projection(packed, rank, shared);
   Finish<kConfig> finish(a, rank + warp() * kConfig.blocks, packed, shared);
   std::uint32_t filtered = shared + S::kFilteredAt + warp() * (kColumns * 32);
-  settle(filtered);
+  ptx::pin(filtered);
 
   std::uint32_t tile = blockIdx.x / kConfig.blocks;
   Place place = locate<kConfig>(a, tile);
@@ -55,10 +64,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   for (int step = 0; tile < a.tiles; ++step) {
     const int buffer = step % 2;
     const std::uint32_t arrived = shared + buffer * kBarrierBytes;
-    if (threadIdx.x == 0) expect(arrived, owned * S::kSlots * kFragmentBytes);
+    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, owned * S::kSlots * kFragmentBytes);
     float sums[S::kPatches][4];
     unit.begin(sums);
-    wait_for_copies();
+    ptx::copy_async_wait_all();
     __syncthreads();
     if (warp() < S::kBlockUnits) {
       unit.expand(patch, sums);
@@ -76,7 +85,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
       masks.set(a, place);
     }
     if (warp() < owned) {
-      wait(arrived, static_cast<std::uint32_t>(step / 2 % 2));
+      ptx::mbarrier_wait(arrived, static_cast<std::uint32_t>(step / 2 % 2));
       finish.run(a, buffer, y);
     }
     if (more) {

@@ -2,14 +2,17 @@
 #pragma once
 
 #include "kernels/inverted_residual/cluster/arguments.cuh"
-#include "kernels/inverted_residual/cluster/memory.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
-__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
+using ptx::as_int::lane;
+using ptx::as_int::warp;
 
 /// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
 struct Place {
@@ -52,7 +55,7 @@ struct Masks {
     for (int t = 0; t < Shape<kConfig>::kPatches; ++t) {
       words[t] = (inside_picture<kConfig>(a, place, lane() % 4, 2 * t) ? 0xffffU : 0U) |
                  (inside_picture<kConfig>(a, place, lane() % 4, 2 * t + 1) ? 0xffff0000U : 0U);
-      settle(words[t]);
+      ptx::pin(words[t]);
     }
   }
 
@@ -66,12 +69,12 @@ class Patch {
   /// `shared`: of the block.
   __device__ __forceinline__ explicit Patch(std::uint32_t shared)
       : operands_(shared + S::kPatchAt + lane() / 4 * S::kPixelBytes + lane() % 4 * 16) {
-    settle(operands_);
+    ptx::pin(operands_);
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       const int item = static_cast<int>(threadIdx.x) + i * S::kThreads;
       to_[i] = shared + S::kPatchAt + item / kVectors * S::kPixelBytes + item % kVectors * 16;
-      settle(to_[i]);
+      ptx::pin(to_[i]);
     }
   }
 
@@ -87,10 +90,10 @@ class Patch {
       const int row = pixel / 2 % 4;
       const int j = pixel / kColumns * 2 + pixel % 2;
       present_[i] = inside_picture<kConfig>(a, place, row, j);
-      settle(present_[i]);
+      ptx::pin(present_[i]);
       const int at = (place.iy + row) * a.w + place.ix + patch_column<kConfig>(row, j);
       from_[i] = picture + (present_[i] != 0 ? at * (kConfig.c_in * 2) : 0) + item % kVectors * 16;
-      kernels::settle(from_[i]);
+      ptx::pin(from_[i]);
     }
   }
 
@@ -99,14 +102,14 @@ class Patch {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
       if (kItems % S::kThreads == 0 || static_cast<int>(threadIdx.x) + i * S::kThreads < kItems) {
-        copy_chunk(to_[i], from_[i], present_[i] != 0);
+        ptx::copy_async_cg_or_zero(to_[i], from_[i], present_[i] != 0);
       }
     }
   }
 
   /// A lane's operands of expand: mma t, two steps of k.
   __device__ __forceinline__ uint4 operands(int t, int block) const {
-    return load_shared_words(operands_ + t * (kColumns * S::kPixelBytes) + block * (kDirectBlockK * 2));
+    return ptx::load_shared<uint4>(operands_ + t * (kColumns * S::kPixelBytes) + block * (kDirectBlockK * 2));
   }
 
  private:

@@ -1,24 +1,17 @@
 // The stages of an inverted residual block in a cluster: kernel.cuh has their order.
 #pragma once
 
-#include <cstring>
-
 #include "kernels/common/clip.cuh"
 #include "kernels/inverted_residual/cluster/patch.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-
-__device__ __forceinline__ __half2 clipped(HalfClip clip, float first, float second) {
-  return __hmin2_nan(__hmax2_nan(__floats2half2_rn(first, second), clip.lo), clip.hi);
-}
-
-__device__ __forceinline__ std::uint32_t bits(__half2 halves) {
-  std::uint32_t word;
-  memcpy(&word, &halves, sizeof word);
-  return word;
-}
 
 __device__ __forceinline__ float2 floats(std::uint32_t word) {
   __half2 halves;
@@ -32,9 +25,10 @@ class Unit {
  public:
   __device__ __forceinline__ void load(const unsigned char* unit) {
 #pragma unroll
-    for (int k = 0; k < S::kBlocksK * 2; ++k) weights_[k] = load_weights(unit + k * kFragmentBytes + lane() * 16);
+    for (int k = 0; k < S::kBlocksK * 2; ++k)
+      weights_[k] = ptx::load_global_nc<uint4>(unit + k * kFragmentBytes + lane() * 16);
     const unsigned char* const biases = unit + S::kBlocksK * 2 * kFragmentBytes;
-    const uint4 words = load_weights(biases + lane() / 4 * 16);
+    const uint4 words = ptx::load_global_nc<uint4>(biases + lane() / 4 * 16);
     memcpy(&bias_, &words, sizeof bias_);
     const int row = lane() % 4;
     if constexpr (kConfig.stride == 1) {
@@ -66,8 +60,8 @@ class Unit {
 #pragma unroll
       for (int t = 0; t < S::kPatches; ++t) {
         const uint4 pixels = patch.operands(t, block);
-        gemm_detail::multiply_add(sums[t], rows[0], pixels.x, pixels.y);
-        gemm_detail::multiply_add(sums[t], rows[1], pixels.z, pixels.w);
+        ptx::mma_16x8x16(sums[t], rows[0], pixels.x, pixels.y);
+        ptx::mma_16x8x16(sums[t], rows[1], pixels.z, pixels.w);
       }
     }
   }
@@ -79,8 +73,10 @@ class Unit {
     float2 pixels[S::kPatches * 2];  // of the lane's row: both channels
 #pragma unroll
     for (int t = 0; t < S::kPatches; ++t) {
-      const float2 first = floats(bits(clipped(a.expand_clip, sums[t][0], sums[t][1])) & masks.words[t]);
-      const float2 second = floats(bits(clipped(a.expand_clip, sums[t][2], sums[t][3])) & masks.words[t]);
+      const float2 first =
+          floats(ptx::bits(apply(a.expand_clip, __floats2half2_rn(sums[t][0], sums[t][1]))) & masks.words[t]);
+      const float2 second =
+          floats(ptx::bits(apply(a.expand_clip, __floats2half2_rn(sums[t][2], sums[t][3]))) & masks.words[t]);
       pixels[2 * t] = {first.x, second.x};
       pixels[2 * t + 1] = {first.y, second.y};
     }
@@ -114,7 +110,7 @@ class Unit {
   using S = Shape<kConfig>;
 
   __device__ __forceinline__ static void load_taps(float2 (&taps)[3], const unsigned char* biases, int row) {
-    const uint4 words = load_weights(biases + kUnitBiasBytes + row * 128 + lane() / 4 * 16);
+    const uint4 words = ptx::load_global_nc<uint4>(biases + kUnitBiasBytes + row * 128 + lane() / 4 * 16);
     const bool mirrored = lane() % 2 == 1;
     taps[0] = floats(mirrored ? words.z : words.x);
     taps[1] = floats(words.y);
@@ -140,7 +136,8 @@ class Unit {
   }
 
   __device__ __forceinline__ void put(const Arguments& a, float2 sum, std::uint32_t to) const {
-    store_shared(to + lane() / 4 * 4, bits(clipped(a.depthwise_clip, sum.x + bias_.z, sum.y + bias_.w)));
+    ptx::store_shared(to + lane() / 4 * 4,
+                      ptx::bits(apply(a.depthwise_clip, __floats2half2_rn(sum.x + bias_.z, sum.y + bias_.w))));
   }
 
   uint4 weights_[S::kBlocksK * 2];
@@ -157,16 +154,16 @@ class Projection {
         partial_(shared + S::kPartialAt + (rank * kConfig.groups_k + group_k()) * kFragmentBytes + lane() * 16),
         live_units_(S::kUnits % S::kBlockUnits == 0 ? S::kBlockUnits
                                                     : min(S::kBlockUnits, S::kUnits - rank * S::kBlockUnits)) {
-    settle(filtered_);
-    settle(partial_);
+    ptx::pin(filtered_);
+    ptx::pin(partial_);
 #pragma unroll
     for (int m = 0; m < S::kWarpM; ++m) {
 #pragma unroll
       for (int k = 0; k < S::kWarpK; ++k) {
         if (!lives(m, k)) continue;
         const int unit = rank * S::kBlockUnits + first_k() + k;
-        weights_[m][k] =
-            load_weights(packed + S::kProjectOffset + (fragment(m) * S::kUnits + unit) * kFragmentBytes + lane() * 16);
+        weights_[m][k] = ptx::load_global_nc<uint4>(packed + S::kProjectOffset +
+                                                    (fragment(m) * S::kUnits + unit) * kFragmentBytes + lane() * 16);
       }
     }
   }
@@ -179,7 +176,7 @@ class Projection {
     for (int k = 0; k < S::kWarpK; ++k) {
       // Past the block's last unit weights are zero, or none.
       const int unit = first_k() + k < S::kBlockUnits ? k : 0;
-      const uint2 words = load_shared_2(filtered_ + buffer * S::kFilteredBytes + unit * (kColumns * 32));
+      const uint2 words = ptx::load_shared<uint2>(filtered_ + buffer * S::kFilteredBytes + unit * (kColumns * 32));
       pixels[k][0] = words.x;
       pixels[k][1] = words.y;
     }
@@ -191,7 +188,7 @@ class Projection {
       for (int m = 0; m < S::kWarpM; ++m) {
         const uint4& w = weights_[m][k];
         const std::uint32_t rows[4] = {w.x, w.y, w.z, w.w};
-        gemm_detail::multiply_add(sums[m][k % kChains], rows, pixels[k][0], pixels[k][1]);
+        ptx::mma_16x8x16(sums[m][k % kChains], rows, pixels[k][0], pixels[k][1]);
       }
     }
 #pragma unroll
@@ -205,7 +202,7 @@ class Projection {
       const float4 values{sum[0], sum[1], sum[2], sum[3]};
       const std::uint32_t to =
           partial_ + buffer * S::kPartialBytes + fragment(m) / kConfig.blocks * (S::kSlots * kFragmentBytes);
-      send(to, values, arrived, fragment(m) % kConfig.blocks);
+      ptx::send(to, values, arrived, fragment(m) % kConfig.blocks);
     }
   }
 
@@ -235,7 +232,7 @@ class Finish {
       : lives_(fragment < S::kFragmentsM),
         partial_(shared + S::kPartialAt + warp() * (S::kSlots * kFragmentBytes) + lane() * 16) {
     const int channel = fragment * 16 + lane() / 4 * 2;
-    if (lives_) bias_ = load_floats_2(reinterpret_cast<const float*>(packed + channel * 4));
+    if (lives_) bias_ = ptx::load_global_nc<float2>(reinterpret_cast<const float*>(packed + channel * 4));
 #pragma unroll
     for (int pixel = 0; pixel < 2; ++pixel) {
       // As Unit::depthwise() deals pixels to columns.
@@ -257,7 +254,7 @@ class Finish {
     for (int pixel = 0; pixel < 2; ++pixel) {
       inside_[pixel] = lives_ && lane() % 4 * 2 + pixel < S::kRows * kConfig.columns &&
                        place.oy + y_[pixel] < a.out_h && place.ox + x_[pixel] < a.out_w;
-      settle(inside_[pixel]);
+      ptx::pin(inside_[pixel]);
     }
   }
 
@@ -267,17 +264,17 @@ class Finish {
     for (int pixel = 0; pixel < 2; ++pixel) {
       residual_[pixel] = 0;
       if (a.residual && inside_[pixel] != 0) {
-        residual_[pixel] = load_word(x + at_ + static_cast<std::size_t>(offset_[pixel]));
+        residual_[pixel] = ptx::load_global<std::uint32_t>(x + at_ + static_cast<std::size_t>(offset_[pixel]));
       }
     }
   }
 
   __device__ __forceinline__ void run(const Arguments& a, int buffer, __half* y) const {
     const std::uint32_t from = partial_ + buffer * S::kPartialBytes;
-    float4 sum = load_shared_4(from);
+    float4 sum = ptx::load_shared<float4>(from);
 #pragma unroll
     for (int slot = 1; slot < S::kSlots; ++slot) {
-      const float4 part = load_shared_4(from + slot * kFragmentBytes);
+      const float4 part = ptx::load_shared<float4>(from + slot * kFragmentBytes);
       sum.x += part.x;
       sum.y += part.y;
       sum.z += part.z;

@@ -7,6 +7,14 @@
 #pragma once
 
 #include "kernels/inverted_residual/image/kernel.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_image {
 
@@ -30,15 +38,15 @@ class DownDepthwise {
  public:
   __device__ __forceinline__ DownDepthwise(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t shared)
       : weights_(a, shared) {
-    const unsigned row = lane() / 8 % 2 ^ static_cast<unsigned>(rank);
-    const unsigned first = static_cast<unsigned>(outputs.first_patch) + warp() / 2 * 4 + row * 2;
+    const unsigned row = ptx::lane() / 8 % 2 ^ static_cast<unsigned>(rank);
+    const unsigned first = static_cast<unsigned>(outputs.first_patch) + ptx::warp() / 2 * 4 + row * 2;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const auto taken = static_cast<unsigned>(lane() < 16 ? tap(2 * i) : tap(i == kLoads - 1 ? 8 : 2 * i + 1));
+      const auto taken = static_cast<unsigned>(ptx::lane() < 16 ? tap(2 * i) : tap(i == kLoads - 1 ? 8 : 2 * i + 1));
       const unsigned slot = taken % 3 + 1 - static_cast<unsigned>(a.pad_left);
       rows_[i] =
-          shared + S::kPatchAt + (first + taken / 3) * S::kRowBytes + (slot % 2 * 8 + slot / 2 + lane() % 8) * 16;
-      settle(rows_[i]);
+          shared + S::kPatchAt + (first + taken / 3) * S::kRowBytes + (slot % 2 * 8 + slot / 2 + ptx::lane() % 8) * 16;
+      ptx::pin(rows_[i]);
     }
   }
 
@@ -51,17 +59,17 @@ class DownDepthwise {
     std::uint32_t pixels[kLoads - 1][4];
     std::uint32_t last[2];
 #pragma unroll
-    for (int i = 0; i < kLoads - 1; ++i) load_four(pixels[i], rows_[i] + offset);
-    inverted_small::load_two(last, rows_[kLoads - 1] + offset);
+    for (int i = 0; i < kLoads - 1; ++i) ptx::ldmatrix_x4(pixels[i], rows_[i] + offset);
+    ptx::ldmatrix_x2(last, rows_[kLoads - 1] + offset);
     float first[4];
     float second[4] = {};
-    multiply_add_to(first, bias, pixels[0], taps[0], taps[1]);
-    multiply_add(second, pixels[1], taps[2], taps[3]);
-    multiply_add(first, pixels[2], taps[4], taps[5]);
-    multiply_add(second, pixels[3], taps[6], taps[7]);
-    multiply_add_half(first, last[0], last[1], taps[8]);
-    result[0] = clip(first[0] + second[0], first[1] + second[1], weights_.hi());
-    result[1] = clip(first[2] + second[2], first[3] + second[3], weights_.hi());
+    ptx::mma_16x8x16(first, pixels[0], taps[0], taps[1], bias);
+    ptx::mma_16x8x16(second, pixels[1], taps[2], taps[3]);
+    ptx::mma_16x8x16(first, pixels[2], taps[4], taps[5]);
+    ptx::mma_16x8x16(second, pixels[3], taps[6], taps[7]);
+    ptx::mma_16x8x8(first, last[0], last[1], taps[8]);
+    result[0] = ptx::to_half2_clipped(first[0] + second[0], first[1] + second[1], weights_.hi());
+    result[1] = ptx::to_half2_clipped(first[2] + second[2], first[3] + second[3], weights_.hi());
   }
 
  private:
@@ -71,57 +79,54 @@ class DownDepthwise {
   std::uint32_t rows_[kLoads];
 };
 
-__device__ __forceinline__ void store_shared(std::uint32_t to, float v0, float v1, float v2, float v3) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" : : "r"(to), "f"(v0), "f"(v1), "f"(v2), "f"(v3) : "memory");
-}
-
 /// The sums of a warp: of a tile, over half of the hidden channels.
 template <class S>
 class DownProject {
  public:
   __device__ __forceinline__ DownProject(const unsigned char* packed, int rank, std::uint32_t shared)
-      : weights_(shared + S::kProjectAt + lane() * 16) {
-    settle(weights_);
+      : weights_(shared + S::kProjectAt + ptx::lane() * 16) {
+    ptx::pin(weights_);
     const bool adds_bias = rank == 0 && part() == 0;
 #pragma unroll
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t bias[8];
-      inverted_small::load_words_if<4>(adds_bias, packed + b * 128 + lane() % 4 * 32, bias);
-      inverted_small::load_words_if<4>(adds_bias, packed + b * 128 + lane() % 4 * 32 + 16, bias + 4);
+      ptx::load_global_words_if<4>(adds_bias, packed + b * 128 + ptx::lane() % 4 * 32, bias);
+      ptx::load_global_words_if<4>(adds_bias, packed + b * 128 + ptx::lane() % 4 * 32 + 16, bias + 4);
 #pragma unroll
       for (int i = 0; i < 16; ++i) sums_[b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
     }
   }
 
-  __device__ __forceinline__ static int tile() { return static_cast<int>(warp()) / 2; }
-  __device__ __forceinline__ static int part() { return static_cast<int>(warp()) % 2; }
+  __device__ __forceinline__ static int tile() { return static_cast<int>(ptx::warp()) / 2; }
+  __device__ __forceinline__ static int part() { return static_cast<int>(ptx::warp()) % 2; }
 
   __device__ __forceinline__ void add(int stage, int unit, const std::uint32_t (&filtered)[4]) {
 #pragma unroll
     for (int strip = 0; strip < S::kStrips; strip += 2) {
       std::uint32_t w[4];
-      load_shared<4>(weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
-      multiply_add(sums_[strip], filtered, w[0], w[1]);
-      multiply_add(sums_[strip + 1], filtered, w[2], w[3]);
+      ptx::load_shared_words<4>(
+          weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
+      ptx::mma_16x8x16(sums_[strip], filtered, w[0], w[1]);
+      ptx::mma_16x8x16(sums_[strip + 1], filtered, w[2], w[3]);
     }
   }
 
   /// To the warps that finish the pieces, which are numbered (half of the tile, 32 channels) and dealt to the two parts
   /// in turn. The second half is the other block's, if there is one.
   __device__ __forceinline__ void send(std::uint32_t pieces, std::uint32_t barrier, int rank) const {
-    pieces += lane() * 16;
+    pieces += ptx::lane() * 16;
 #pragma unroll
     for (int piece = 0; piece < 2 * S::kOutBlocks; ++piece) {
       float v[8];
       get(piece, v);
       if (kIsPair && piece >= S::kOutBlocks) {
         const std::uint32_t to = pieces + remote(part(), piece - S::kOutBlocks);
-        inverted_cluster::send(to, {v[0], v[1], v[2], v[3]}, barrier, rank ^ 1);
-        inverted_cluster::send(to + S::kPieceBytes / 2, {v[4], v[5], v[6], v[7]}, barrier, rank ^ 1);
+        ptx::send(to, {v[0], v[1], v[2], v[3]}, barrier, rank ^ 1);
+        ptx::send(to + S::kPieceBytes / 2, {v[4], v[5], v[6], v[7]}, barrier, rank ^ 1);
       } else if (piece % 2 != part()) {
         const std::uint32_t to = pieces + local(piece);
-        store_shared(to, v[0], v[1], v[2], v[3]);
-        store_shared(to + S::kPieceBytes / 2, v[4], v[5], v[6], v[7]);
+        ptx::store_shared(to, float4{v[0], v[1], v[2], v[3]});
+        ptx::store_shared(to + S::kPieceBytes / 2, float4{v[4], v[5], v[6], v[7]});
       }
     }
   }
@@ -130,7 +135,7 @@ class DownProject {
   /// is.
   __device__ __forceinline__ void finish(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t pieces,
                                          unsigned char* y) {
-    pieces += lane() * 16;
+    pieces += ptx::lane() * 16;
 #pragma unroll
     for (int piece = 0; piece < (kIsPair ? 1 : 2) * S::kOutBlocks; ++piece) {
       const int half = piece / S::kOutBlocks;
@@ -147,10 +152,10 @@ class DownProject {
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        words[i] = bits(__floats2half2_rn(apply(a.project_clip, v[2 * i]), apply(a.project_clip, v[2 * i + 1])));
+        words[i] = ptx::bits(__floats2half2_rn(apply(a.project_clip, v[2 * i]), apply(a.project_clip, v[2 * i + 1])));
       }
-      if (row >= outputs.rows || lane() / 4 >= kOutSize) continue;
-      inverted_small::store_words<4>(y + row * (kOutSize * S::kConfig.c_out * 2) + block * 64, words);
+      if (row >= outputs.rows || ptx::lane() / 4 >= kOutSize) continue;
+      ptx::store_global<4>(y + row * (kOutSize * S::kConfig.c_out * 2) + block * 64, words);
     }
   }
 
@@ -173,7 +178,7 @@ class DownProject {
   __device__ __forceinline__ static void receive(std::uint32_t from, float (&v)[8]) {
 #pragma unroll
     for (int i = 0; i < 8; i += 4) {
-      const float4 sum = inverted_cluster::load_shared_4(from + i / 4 * (S::kPieceBytes / 2));
+      const float4 sum = ptx::load_shared<float4>(from + i / 4 * (S::kPieceBytes / 2));
       v[i] += sum.x;
       v[i + 1] += sum.y;
       v[i + 2] += sum.z;
@@ -208,7 +213,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
-  const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
+  const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
   const Columns columns{0};
   const Outputs outputs(block.band, a.pad_top);
@@ -217,8 +222,8 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const DownDepthwise<S> depthwise(a, outputs, block.rank, shared);
   Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
   y += (block.n * (kOutSize * kOutSize) + static_cast<std::size_t>(outputs.first * kOutSize)) * (kConfig.c_out * 2) +
-       lane() / 4 * (kConfig.c_out * 2) + lane() % 4 * 16;
-  asm volatile("" : "+l"(y));
+       ptx::lane() / 4 * (kConfig.c_out * 2) + ptx::lane() % 4 * 16;
+  ptx::pin(y);
   block.meet();
   typename Expand<S>::Values hidden;
   pixels.load();
@@ -236,7 +241,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   filter_and_project(depthwise, project, kLast % kDepth, kLast % 2);
   project.send(shared + S::kExchangeAt, block.arrived(), block.rank);
   __syncthreads();
-  if (kConfig.blocks == 2) inverted_cluster::wait(block.arrived(), 0);
+  if (kConfig.blocks == 2) ptx::mbarrier_wait(block.arrived(), 0);
   project.finish(a, outputs, block.rank, shared + S::kExchangeAt, y);
 #endif
 }

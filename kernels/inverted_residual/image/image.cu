@@ -32,11 +32,11 @@ bool is_whole_picture(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
   constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && is_whole_picture(p) &&
-         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability) &&
+  return gpu.code >= kOldest && kConfig.blocks <= gpu.cluster_blocks && inverted_host::channels_fit(p, kConfig) &&
+         is_whole_picture(p) && Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
          inverted_host::clips_fit(p) && p.n <= kMostBlocks / (kBands * kConfig.blocks);
 }
 

@@ -7,6 +7,13 @@
 #pragma once
 
 #include "kernels/inverted_residual/image/stages.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_image {
 
@@ -32,11 +39,11 @@ class Weights {
                  S::kProjectBytes, shared_ + (kDepth + stage) * kBarrierBytes);
   }
   __device__ __forceinline__ void wait_for_expand(int chunk) const {
-    inverted_cluster::wait(shared_ + chunk % kDepth * kBarrierBytes, static_cast<std::uint32_t>(chunk / kDepth % 2));
+    ptx::mbarrier_wait(shared_ + chunk % kDepth * kBarrierBytes, static_cast<std::uint32_t>(chunk / kDepth % 2));
   }
   __device__ __forceinline__ void wait_for_project(int chunk) const {
-    inverted_cluster::wait(shared_ + (kDepth + chunk % kDepth) * kBarrierBytes,
-                           static_cast<std::uint32_t>(chunk / kDepth % 2));
+    ptx::mbarrier_wait(shared_ + (kDepth + chunk % kDepth) * kBarrierBytes,
+                       static_cast<std::uint32_t>(chunk / kDepth % 2));
   }
 
   /// Between two chunks: all have done with expand of `chunk` and all before; its project and the next one's expand may
@@ -82,10 +89,6 @@ __device__ __forceinline__ void filter_and_project(const Depthwise<S>& depthwise
   }
 }
 
-__device__ __forceinline__ void clear_shared(std::uint32_t to) {
-  asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" : : "r"(to), "r"(0) : "memory");
-}
-
 /// The padding: rows above and below the picture, and where the first row has its left zero.
 template <class S>
 __device__ __forceinline__ void clear_borders(std::uint32_t shared) {
@@ -94,7 +97,7 @@ __device__ __forceinline__ void clear_borders(std::uint32_t shared) {
   for (unsigned i = threadIdx.x; i < kGroups * kSlots; i += kThreads) {
     const unsigned slot = i % kSlots;
     const unsigned at = i / kSlots * S::kGroupBytes + (slot < 17 ? slot : slot - 17 + (kRows + 1) * 16) * 16;
-    clear_shared(shared + S::kPatchAt + at);
+    ptx::clear_shared(shared + S::kPatchAt + at);
   }
 }
 
@@ -115,12 +118,15 @@ struct Block {
         shared(shared),
         weights(packed, rank, shared) {
     if (threadIdx.x == 0) {
-      for (int i = 0; i < S::kBarriers; ++i) inverted_cluster::initialize(shared + i * kBarrierBytes);
+      for (int i = 0; i < S::kBarriers; ++i) {
+        ptx::mbarrier_init(shared + i * kBarrierBytes, 1);
+        ptx::fence_mbarrier_init();
+      }
       for (int i = 0; i < kDepth && i < S::kChunks; ++i) {
         weights.load_expand(i);
         weights.load_project(i);
       }
-      if (kBlocks > 1) inverted_cluster::expect(arrived(), S::kRemoteBytes);
+      if (kBlocks > 1) ptx::mbarrier_arrive_expect(arrived(), S::kRemoteBytes);
     }
     if (kBlocks > 1) arrive_at_cluster_begin();
     clear_borders<S>(shared);
@@ -160,7 +166,7 @@ __device__ __forceinline__ void share_and_finish(const Arguments& a, const Block
   }
   if constexpr (kConfig.blocks > 1) {
     project.template send<kPart>(block.shared + S::kExchangeAt, block.arrived(), block.rank);
-    inverted_cluster::wait(block.arrived(), 0);
+    ptx::mbarrier_wait(block.arrived(), 0);
     project.template receive<kPart>(block.shared + S::kExchangeAt);
   }
 #pragma unroll
@@ -183,17 +189,17 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
-  const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
+  const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
   const Columns columns{block.rank % 2 * 8};
   Project<S> project(packed, block.rank, shared);
   const Expand<S> expand(a, columns, shared);
   const Depthwise<S> depthwise(a, columns, shared);
   Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
-  const int row = static_cast<int>(warp()) * kRowsOfWarp;
+  const int row = static_cast<int>(ptx::warp()) * kRowsOfWarp;
   y += block.first_pixel() * (kConfig.c_out * 2) + (row * kSize + columns.first()) * (kConfig.c_out * 2) +
-       lane() % 4 * 16;
-  asm volatile("" : "+l"(y));
+       ptx::lane() % 4 * 16;
+  ptx::pin(y);
   block.meet();
   typename Expand<S>::Values hidden;
   pixels.load();

@@ -1,11 +1,9 @@
 // What host and device agree on in the image inverted residual kernel: shapes, layouts, arguments.
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
-#include "kernels/common/launch.h"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_image {
 

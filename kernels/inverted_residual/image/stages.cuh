@@ -5,47 +5,31 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/gemm/mma.cuh"
-#include "kernels/inverted_residual/cluster/memory.cuh"
 #include "kernels/inverted_residual/image/shape.cuh"
-#include "kernels/inverted_residual/small/instructions.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_image {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-using gemm_detail::multiply_add;
-using inverted_cluster::settle;
-using inverted_small::bits;
-using inverted_small::clip;
-using inverted_small::lane;
-using inverted_small::load_four;
-using inverted_small::load_shared;
-using inverted_small::load_words;
-using inverted_small::multiply_add_half;
-using inverted_small::multiply_add_to;
-using inverted_small::warp;
-
 /// Begins to copy `bytes` of weights to shared memory; `barrier` is told.
 __device__ __forceinline__ void copy_weights(std::uint32_t to, const unsigned char* from, int bytes,
                                              std::uint32_t barrier) {
-  inverted_cluster::expect(barrier, bytes);
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
-
-/// Four 8x8 matrices of half; lane t gives the address of row t % 8 of matrix t / 8.
-__device__ __forceinline__ void store_four(std::uint32_t row, const std::uint32_t (&words)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
-               :
-               : "r"(row), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-               : "memory");
+  ptx::mbarrier_arrive_expect(barrier, bytes);
+  ptx::copy_bulk(to, from, bytes, barrier);
 }
 
 /// Of two channels, where sums start: in both pixels of a lane.
 __device__ __forceinline__ void load_biases(std::uint32_t from, std::uint32_t (&starts)[4]) {
-  load_shared<2>(from, starts);
+  ptx::load_shared_words<2>(from, starts);
   starts[2] = starts[0];
   starts[3] = starts[1];
 }
@@ -55,10 +39,10 @@ __device__ __forceinline__ void load_biases(std::uint32_t from, std::uint32_t (&
 struct Columns {
   int turn;  ///< 0 or 8
 
-  __device__ __forceinline__ int first() const { return static_cast<int>(lane()) / 4 + turn; }
+  __device__ __forceinline__ int first() const { return static_cast<int>(ptx::lane()) / 4 + turn; }
   __device__ __forceinline__ int second() const { return first() + 8 - 2 * turn; }
   /// Where a lane's address for ldmatrix and stmatrix belongs, without the window's offset.
-  __device__ __forceinline__ unsigned slot() const { return lane() % 16 ^ static_cast<unsigned>(turn); }
+  __device__ __forceinline__ unsigned slot() const { return ptx::lane() % 16 ^ static_cast<unsigned>(turn); }
 };
 
 /// The operand of expand: the warp's pixels. Within 32 channels a lane has 8 neighbours, in the order of its loads.
@@ -67,12 +51,13 @@ class Pixels {
  public:
   /// `x` is the band's first row.
   __device__ __forceinline__ Pixels(Columns columns, const unsigned char* x)
-      : from_(x + (static_cast<int>(warp()) * kRowsOfWarp * kSize + columns.first()) * kPixelBytes + lane() % 4 * 16),
+      : from_(x + (static_cast<int>(ptx::warp()) * kRowsOfWarp * kSize + columns.first()) * kPixelBytes +
+              ptx::lane() % 4 * 16),
         second_((8 - 2 * columns.turn) * kPixelBytes),
         has_first_(columns.first() < kSize),
         has_second_(columns.second() < kSize) {
-    asm volatile("" : "+l"(from_));
-    settle(second_);
+    ptx::pin(from_);
+    ptx::pin(second_);
   }
 
   __device__ __forceinline__ void load() {
@@ -82,8 +67,8 @@ class Pixels {
 #pragma unroll
       for (int b = 0; b < S::kInBlocks; ++b) {
         const unsigned char* const from = from_ + row * kSize * kPixelBytes + b * 64;
-        inverted_small::load_words_if<4>(has_first_, from, words[row][b][0]);
-        inverted_small::load_words_if<4>(has_second_, from + second_, words[row][b][1]);
+        ptx::load_global_words_if<4>(has_first_, from, words[row][b][0]);
+        ptx::load_global_words_if<4>(has_second_, from + second_, words[row][b][1]);
       }
     }
 #pragma unroll
@@ -117,17 +102,17 @@ template <class S>
 class Expand {
  public:
   __device__ __forceinline__ Expand(const Arguments& a, Columns columns, std::uint32_t shared)
-      : weights_(shared + S::kExpandAt + lane() * 16),
-        bias_(shared + S::kExpandAt + S::kInBlocks * 2 * kFragmentBytes + lane() % 4 * 8),
-        patch_(shared + S::kPatchAt + (warp() * kRowsOfWarp + 1 + lane() / 16) * S::kRowBytes +
+      : weights_(shared + S::kExpandAt + ptx::lane() * 16),
+        bias_(shared + S::kExpandAt + S::kInBlocks * 2 * kFragmentBytes + ptx::lane() % 4 * 8),
+        patch_(shared + S::kPatchAt + (ptx::warp() * kRowsOfWarp + 1 + ptx::lane() / 16) * S::kRowBytes +
                S::slot_of(columns.slot()) * 16),
-        first_hi_(columns.first() < kSize ? bits(a.expand_hi) : 0U),
-        second_hi_(columns.second() < kSize ? bits(a.expand_hi) : 0U) {
-    settle(weights_);
-    settle(bias_);
-    settle(patch_);
-    settle(first_hi_);
-    settle(second_hi_);
+        first_hi_(columns.first() < kSize ? ptx::bits(a.expand_hi) : 0U),
+        second_hi_(columns.second() < kSize ? ptx::bits(a.expand_hi) : 0U) {
+    ptx::pin(weights_);
+    ptx::pin(bias_);
+    ptx::pin(patch_);
+    ptx::pin(first_hi_);
+    ptx::pin(second_hi_);
   }
 
   /// Hidden values of a chunk, of each 8 channels the operand that both rows are: (unit, group, row and pixel).
@@ -147,7 +132,8 @@ class Expand {
       for (int b = 0; b < S::kInBlocks; ++b) {
         std::uint32_t w[2][4];
 #pragma unroll
-        for (int g = 0; g < 2; ++g) load_shared<4>(weights + offset + (g * S::kInBlocks + b) * kFragmentBytes, w[g]);
+        for (int g = 0; g < 2; ++g)
+          ptx::load_shared_words<4>(weights + offset + (g * S::kInBlocks + b) * kFragmentBytes, w[g]);
 #pragma unroll
         for (int step = 0; step < 2; ++step) {
 #pragma unroll
@@ -156,9 +142,9 @@ class Expand {
 #pragma unroll
             for (int g = 0; g < 2; ++g) {
               if (b == 0 && step == 0) {
-                multiply_add_to(sums[row][g], starts[g], pixels, w[g][0], w[g][1]);
+                ptx::mma_16x8x16(sums[row][g], pixels, w[g][0], w[g][1], starts[g]);
               } else {
-                multiply_add(sums[row][g], pixels, w[g][2 * step], w[g][2 * step + 1]);
+                ptx::mma_16x8x16(sums[row][g], pixels, w[g][2 * step], w[g][2 * step + 1]);
               }
             }
           }
@@ -169,8 +155,8 @@ class Expand {
 #pragma unroll
         for (int g = 0; g < 2; ++g) {
           const auto& s = sums[row][g];
-          values[unit][g][row * 2] = clip(s[0], s[1], first_hi_);
-          values[unit][g][row * 2 + 1] = clip(s[2], s[3], second_hi_);
+          values[unit][g][row * 2] = ptx::to_half2_clipped(s[0], s[1], first_hi_);
+          values[unit][g][row * 2 + 1] = ptx::to_half2_clipped(s[2], s[3], second_hi_);
         }
       }
     }
@@ -181,7 +167,7 @@ class Expand {
 #pragma unroll
     for (int unit = 0; unit < S::kUnits; ++unit) {
 #pragma unroll
-      for (int g = 0; g < 2; ++g) store_four(patch + (unit * 2 + g) * S::kGroupBytes, values[unit][g]);
+      for (int g = 0; g < 2; ++g) ptx::stmatrix_x4(patch + (unit * 2 + g) * S::kGroupBytes, values[unit][g]);
     }
   }
 
@@ -196,20 +182,20 @@ template <class S>
 class DepthwiseWeights {
  public:
   __device__ __forceinline__ DepthwiseWeights(const Arguments& a, std::uint32_t shared)
-      : taps_(shared + S::kProjectAt + kProjectFragments + lane() / 4 * 16),
-        last_tap_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + lane() / 4 * 4),
-        bias_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + kLastTapBytes + lane() % 4 * 8),
-        hi_(bits(a.depthwise_hi)) {
+      : taps_(shared + S::kProjectAt + kProjectFragments + ptx::lane() / 4 * 16),
+        last_tap_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + ptx::lane() / 4 * 4),
+        bias_(shared + S::kProjectAt + kProjectFragments + kTapsBytes + kLastTapBytes + ptx::lane() % 4 * 8),
+        hi_(ptx::bits(a.depthwise_hi)) {
     // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4: a tap in one half of a word.
-    const bool on_diagonal = lane() / 8 == lane() % 4;
-    const bool upper = lane() / 4 % 2 == 1;
+    const bool on_diagonal = ptx::lane() / 8 == ptx::lane() % 4;
+    const bool upper = ptx::lane() / 4 % 2 == 1;
     even_taps_ = !on_diagonal ? 0x4444 : upper ? 0x1044 : 0x4410;
     odd_taps_ = !on_diagonal ? 0x4444 : upper ? 0x3244 : 0x4432;
-    settle(taps_);
-    settle(last_tap_);
-    settle(bias_);
-    settle(even_taps_);
-    settle(odd_taps_);
+    ptx::pin(taps_);
+    ptx::pin(last_tap_);
+    ptx::pin(bias_);
+    ptx::pin(even_taps_);
+    ptx::pin(odd_taps_);
   }
 
   /// Of a group of 8 channels; taps in the order of kTaps.
@@ -218,8 +204,8 @@ class DepthwiseWeights {
     const std::uint32_t offset = stage * S::kProjectBytes + unit * S::kProjectUnitBytes + group * kDepthwiseBytes;
     load_biases(bias_ + offset, bias);
     std::uint32_t words[4];
-    load_shared<4>(taps_ + offset, words);
-    const std::uint32_t last = inverted_small::load_shared_word(last_tap_ + offset);
+    ptx::load_shared_words<4>(taps_ + offset, words);
+    const std::uint32_t last = ptx::load_shared<std::uint32_t>(last_tap_ + offset);
 #pragma unroll
     for (int i = 0; i < 8; ++i) taps[i] = __byte_perm(words[i / 2], 0, i % 2 == 0 ? even_taps_ : odd_taps_);
     taps[8] = __byte_perm(last, 0, even_taps_);
@@ -242,11 +228,11 @@ class Depthwise {
  public:
   __device__ __forceinline__ Depthwise(const Arguments& a, Columns columns, std::uint32_t shared)
       : weights_(a, shared) {
-    const std::uint32_t patch = shared + S::kPatchAt + warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
-    pairs_ = patch + lane() / 16 * S::kRowBytes;
-    outer_ = patch + 16 + lane() / 16 * (3 * S::kRowBytes);
-    settle(pairs_);
-    settle(outer_);
+    const std::uint32_t patch = shared + S::kPatchAt + ptx::warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
+    pairs_ = patch + ptx::lane() / 16 * S::kRowBytes;
+    outer_ = patch + 16 + ptx::lane() / 16 * (3 * S::kRowBytes);
+    ptx::pin(pairs_);
+    ptx::pin(outer_);
   }
 
   /// `own` are the hidden values of the warp's rows; result: halves of A operands, of each row.
@@ -260,30 +246,30 @@ class Depthwise {
     // and 3 between them.
     std::uint32_t pairs[2][2][4];
     std::uint32_t outer[4];
-    load_four(outer, outer_ + offset);
+    ptx::ldmatrix_x4(outer, outer_ + offset);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      load_four(pairs[i / 2][i % 2], pairs_ + offset + i / 2 * (2 * 16) + i % 2 * (2 * S::kRowBytes));
+      ptx::ldmatrix_x4(pairs[i / 2][i % 2], pairs_ + offset + i / 2 * (2 * 16) + i % 2 * (2 * S::kRowBytes));
     }
     float sums[kRowsOfWarp][4];
-    multiply_add_to(sums[0], bias, own, taps[1], taps[2]);
-    multiply_add_to(sums[1], bias, own, taps[0], taps[1]);
-    multiply_add_half(sums[0], outer[0], outer[1], taps[0]);
-    multiply_add_half(sums[1], outer[2], outer[3], taps[2]);
+    ptx::mma_16x8x16(sums[0], own, taps[1], taps[2], bias);
+    ptx::mma_16x8x16(sums[1], own, taps[0], taps[1], bias);
+    ptx::mma_16x8x8(sums[0], outer[0], outer[1], taps[0]);
+    ptx::mma_16x8x8(sums[1], outer[2], outer[3], taps[2]);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
       const auto& upper = pairs[side][0];
       const auto& lower = pairs[side][1];
       const std::uint32_t* const t = taps + 3 + side * 3;
-      multiply_add(sums[0], upper, t[0], t[1]);
-      multiply_add(sums[1], lower, t[1], t[2]);
-      multiply_add_half(sums[0], lower[0], lower[1], t[2]);
-      multiply_add_half(sums[1], upper[2], upper[3], t[0]);
+      ptx::mma_16x8x16(sums[0], upper, t[0], t[1]);
+      ptx::mma_16x8x16(sums[1], lower, t[1], t[2]);
+      ptx::mma_16x8x8(sums[0], lower[0], lower[1], t[2]);
+      ptx::mma_16x8x8(sums[1], upper[2], upper[3], t[0]);
     }
 #pragma unroll
     for (int row = 0; row < kRowsOfWarp; ++row) {
-      result[row][0] = clip(sums[row][0], sums[row][1], weights_.hi());
-      result[row][1] = clip(sums[row][2], sums[row][3], weights_.hi());
+      result[row][0] = ptx::to_half2_clipped(sums[row][0], sums[row][1], weights_.hi());
+      result[row][1] = ptx::to_half2_clipped(sums[row][2], sums[row][3], weights_.hi());
     }
   }
 
@@ -324,13 +310,13 @@ class Project {
  public:
   /// Block `rank` 0 of the cluster adds the biases.
   __device__ __forceinline__ Project(const unsigned char* packed, int rank, std::uint32_t shared)
-      : weights_(shared + S::kProjectAt + lane() * 16) {
-    settle(weights_);
+      : weights_(shared + S::kProjectAt + ptx::lane() * 16) {
+    ptx::pin(weights_);
 #pragma unroll
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t bias[8] = {};
-      inverted_small::load_words_if<4>(rank == 0, packed + b * 128 + lane() % 4 * 32, bias);
-      inverted_small::load_words_if<4>(rank == 0, packed + b * 128 + lane() % 4 * 32 + 16, bias + 4);
+      ptx::load_global_words_if<4>(rank == 0, packed + b * 128 + ptx::lane() % 4 * 32, bias);
+      ptx::load_global_words_if<4>(rank == 0, packed + b * 128 + ptx::lane() % 4 * 32 + 16, bias + 4);
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
@@ -343,11 +329,12 @@ class Project {
 #pragma unroll
     for (int strip = 0; strip < S::kStrips; strip += 2) {
       std::uint32_t w[4];
-      load_shared<4>(weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
+      ptx::load_shared_words<4>(
+          weights_ + stage * S::kProjectBytes + unit * S::kProjectUnitBytes + strip / 2 * kFragmentBytes, w);
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) {
-        multiply_add(sums_[row][strip], filtered[row], w[0], w[1]);
-        multiply_add(sums_[row][strip + 1], filtered[row], w[2], w[3]);
+        ptx::mma_16x8x16(sums_[row][strip], filtered[row], w[0], w[1]);
+        ptx::mma_16x8x16(sums_[row][strip + 1], filtered[row], w[2], w[3]);
       }
     }
   }
@@ -361,8 +348,7 @@ class Project {
       std::uint32_t to = sums + threadIdx.x * 16;
       Share<S, kPart ^ kDistance / 2>::for_each([&](int row, int quad) {
         const auto& s = sums_[row] + quad * 2;
-        inverted_cluster::send(to, {s[0][kPixel], s[0][kPixel + 1], s[1][kPixel], s[1][kPixel + 1]}, barrier,
-                               rank ^ kDistance);
+        ptx::send(to, {s[0][kPixel], s[0][kPixel + 1], s[1][kPixel], s[1][kPixel + 1]}, barrier, rank ^ kDistance);
         to += S::kQuadBytes;
       });
       send<kPart, kDistance + 1>(sums + S::kQuads * S::kQuadBytes, barrier, rank);
@@ -376,7 +362,7 @@ class Project {
 #pragma unroll
     for (int other = 1; other < S::kConfig.blocks; ++other) {
       Share<S, kPart>::for_each([&](int row, int quad) {
-        const float4 v = inverted_cluster::load_shared_4(sums);
+        const float4 v = ptx::load_shared<float4>(sums);
         auto* const s = sums_[row] + quad * 2;
         s[0][0] += v.x;
         s[0][1] += v.y;
@@ -403,13 +389,13 @@ class Project {
           sum.x += a.residual ? residual.x : 0.0F;
           sum.y += a.residual ? residual.y : 0.0F;
         }
-        words[i] = bits(__floats2half2_rn(apply(a.project_clip, sum.x), apply(a.project_clip, sum.y)));
+        words[i] = ptx::bits(__floats2half2_rn(apply(a.project_clip, sum.x), apply(a.project_clip, sum.y)));
       }
       if constexpr (Mine::kOneQuad) {
         const std::uint32_t quad[] = {words[Mine::kFirstQuad * 2], words[Mine::kFirstQuad * 2 + 1]};
-        inverted_small::store_words<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
+        ptx::store_global<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
       } else {
-        inverted_small::store_words<4>(y + b * 64, words);
+        ptx::store_global<4>(y + b * 64, words);
       }
     }
   }

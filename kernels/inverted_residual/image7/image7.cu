@@ -27,12 +27,6 @@ using Variant = InvertedResidualVariant;
 
 constexpr int kTaps = 9;
 
-#ifdef MOBICUDA_HAS_SM90A
-constexpr int kComputeCapability = 90;
-#else
-constexpr int kComputeCapability = -1;  // without code there is no GPU for it
-#endif
-
 template <Config kConfig>
 std::int64_t blocks(const InvertedResidualParams& p) {
   const std::int64_t pictures = kConfig.pictures;
@@ -40,10 +34,10 @@ std::int64_t blocks(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
-  return compute_capability == kComputeCapability && inverted_host::channels_fit(p, kConfig) && p.h <= kSide &&
-         p.w <= kSide && p.out_h == p.h && p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 &&
-         inverted_host::clips_fit(p) && blocks<kConfig>(p) <= std::numeric_limits<std::int32_t>::max();
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  return gpu.wgmma_code && inverted_host::channels_fit(p, kConfig) && p.h <= kSide && p.w <= kSide && p.out_h == p.h &&
+         p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1 && inverted_host::clips_fit(p) &&
+         blocks<kConfig>(p) <= std::numeric_limits<std::int32_t>::max();
 }
 
 template <Config kConfig>

@@ -3,6 +3,16 @@
 #pragma once
 
 #include "kernels/inverted_residual/image7/stages.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/named_barrier.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::inverted_image7 {
 
@@ -26,7 +36,7 @@ class Slot {
   __device__ __forceinline__ std::uint32_t is_next_full() const {
     Slot<S> next = *this;
     next.advance();
-    return is_complete(next.full_, next.parity_);
+    return ptx::mbarrier_test(next.full_, next.parity_);
   }
 
   __device__ __forceinline__ void advance() {
@@ -56,14 +66,14 @@ class Fetch {
   /// Waits until the next stage is free.
   __device__ __forceinline__ void refill() {
     if (left_ == 0) return;
-    inverted_cluster::wait(slot_.empty(), slot_.parity() ^ 1);
+    ptx::mbarrier_wait(slot_.empty(), slot_.parity() ^ 1);
     fetch();
   }
 
  private:
   __device__ __forceinline__ void fetch() {
-    inverted_cluster::expect(slot_.full(), S::kStageBytes);
-    copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
+    ptx::mbarrier_arrive_expect(slot_.full(), S::kStageBytes);
+    ptx::copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
     from_ += S::kLayout.bytes;
     --left_;
     slot_.advance();
@@ -92,14 +102,14 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
   std::uint32_t filtered[kChunk / 16][4];
 
   Slot<S> next(shared, part);
-  std::uint64_t weights = operand(next.stage());
-  inverted_cluster::wait(next.full(), next.parity());
+  std::uint64_t weights = ptx::wgmma_operand(next.stage());
+  ptx::mbarrier_wait(next.full(), next.parity());
   Expand<S>::begin(pixels, weights, hidden);
   expand.load_bias(next.stage());
-  wait_for_products<0>();
-  settle(hidden);
+  ptx::wgmma_wait<0>();
+  ptx::pin_accumulators(hidden);
   expand.store(0, hidden);
-  synchronize_warpgroup(warpgroup);
+  ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
   std::uint32_t used = 0;
   std::uint32_t ready = 0;
 #pragma unroll 1
@@ -107,28 +117,28 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
     const Slot<S> current = next;
     const std::uint64_t current_weights = weights;
     next.advance();
-    weights = operand(next.stage());
-    if (ready == 0) inverted_cluster::wait(next.full(), next.parity());
+    weights = ptx::wgmma_operand(next.stage());
+    if (ready == 0) ptx::mbarrier_wait(next.full(), next.parity());
     Expand<S>::begin(pixels, weights, hidden);
-    wait_for_products<1>();       // for the last chunk's in project
-    if (chunk > 0) arrive(used);  // each lane: it has read its weights of depthwise
+    ptx::wgmma_wait<1>();                       // for the last chunk's in project
+    if (chunk > 0) ptx::mbarrier_arrive(used);  // each lane: it has read its weights of depthwise
     if (chunk >= S::kRefillAfter && fetches<S>()) fetch.refill();
     used = current.empty();
     depthwise.run(a.depthwise_hi, current.stage(), chunk % 2, filtered);
     begin_project<S>(filtered, current_weights, sums);
     expand.load_bias(next.stage());
     ready = next.is_next_full();
-    wait_for_products<1>();
-    settle(hidden);
+    ptx::wgmma_wait<1>();
+    ptx::pin_accumulators(hidden);
     expand.store((chunk + 1) % 2, hidden);
-    synchronize_warpgroup(warpgroup);
+    ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
   }
-  wait_for_products<0>();
+  ptx::wgmma_wait<0>();
   depthwise.run(a.depthwise_hi, next.stage(), (chunks - 1) % 2, filtered);
   begin_project<S>(filtered, weights, sums);
-  wait_for_products<0>();
+  ptx::wgmma_wait<0>();
 #pragma unroll
-  for (int product = 0; product < S::kProducts; ++product) settle(sums[product]);
+  for (int product = 0; product < S::kProducts; ++product) ptx::pin_accumulators(sums[product]);
 }
 
 /// Sends each row's partial sums to the block that finishes it.
@@ -149,9 +159,9 @@ __device__ __forceinline__ void send_sums(const Arguments& a, int sender, int pi
       gather<S>(sums, block, half, sum);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        inverted_cluster::send(to + (block * 2 + i) * S::kPieceBytes,
-                               make_float4(sum[i * 4], sum[i * 4 + 1], sum[i * 4 + 2], sum[i * 4 + 3]),
-                               shared + S::kArrivedAt, row % S::kBlocks);
+        ptx::send(to + (block * 2 + i) * S::kPieceBytes,
+                  make_float4(sum[i * 4], sum[i * 4 + 1], sum[i * 4 + 2], sum[i * 4 + 3]), shared + S::kArrivedAt,
+                  row % S::kBlocks);
       }
     }
   }
@@ -164,7 +174,7 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, int rank, int fi
   constexpr int kPieces = S::kConfig.c_out / 32;
   const int pieces = min(S::kPictures, a.n - first_picture) * rows * kPieces;
   bool arrived = false;
-  for (int piece = static_cast<int>(threadIdx.x / 32); piece < pieces; piece += S::kThreads / 32) {
+  for (int piece = ptx::as_int::warp(); piece < pieces; piece += S::kThreads / 32) {
     const int block = piece % kPieces;
     const int picture = piece / kPieces / rows;
     const int row = piece / kPieces % rows;
@@ -173,8 +183,8 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, int rank, int fi
     std::uint32_t residual[4] = {};
     const std::size_t at =
         offset_of<S::kConfig.c_out>(a, first_picture + picture, row * S::kBlocks + rank, column(), channel);
-    if constexpr (S::kMayAdd) inverted_small::load_words_if<4>(a.residual && present, x + at, residual);
-    if (!arrived) inverted_cluster::wait(shared + S::kArrivedAt, 0);
+    if constexpr (S::kMayAdd) ptx::load_global_words_if<4>(a.residual && present, x + at, residual);
+    if (!arrived) ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
     arrived = true;
     if (!present) continue;
     const std::uint32_t from =
@@ -185,8 +195,8 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, int rank, int fi
     for (int sender = 0; sender < S::kSenders; ++sender) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const float4 v = inverted_cluster::load_shared_4(from + sender * (S::kPictures * S::kRows * S::kRowBytes) +
-                                                         i * S::kPieceBytes);
+        const float4 v =
+            ptx::load_shared<float4>(from + sender * (S::kPictures * S::kRows * S::kRowBytes) + i * S::kPieceBytes);
         sum[i * 4] += v.x;
         sum[i * 4 + 1] += v.y;
         sum[i * 4 + 2] += v.z;
@@ -204,7 +214,7 @@ __global__ void __launch_bounds__(S::kThreads)
     image7_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
-  const std::uint32_t shared = inverted_cluster::shared_address(dynamic_shared);
+  const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const int rank = static_cast<int>(blockIdx.x % S::kBlocks);
   const int cluster = static_cast<int>(blockIdx.x / S::kBlocks);
   const int first_picture = cluster * S::kPictures;
@@ -219,22 +229,23 @@ __global__ void __launch_bounds__(S::kThreads)
                  shared);
   if (fetches<S>()) {
     for (int stage = part * S::kStages; stage < (part + 1) * S::kStages; ++stage) {
-      initialize(shared + static_cast<std::uint32_t>(stage * 16), 1);
-      initialize(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * kWarpgroup);
+      ptx::mbarrier_init(shared + static_cast<std::uint32_t>(stage * 16), 1);
+      ptx::mbarrier_init(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * kWarpgroup);
     }
-    if (part == 0) initialize(shared + S::kArrivedAt, 1);
-    publish_barriers();
+    if (part == 0) ptx::mbarrier_init(shared + S::kArrivedAt, 1);
+    ptx::fence_mbarrier_init();
+    ptx::fence_proxy_async();
     if (part == 0 && rows > 0) {  // else nobody would wait for the bias
       const int sums =
           S::kSenders == 1 ? 0 : S::kSenders * min(S::kPictures, a.n - first_picture) * rows * S::kRowBytes;
-      inverted_cluster::expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
-      copy_bulk(shared + S::kBiasAt, packed, S::kBiasBytes, shared + S::kArrivedAt);
+      ptx::mbarrier_arrive_expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
+      ptx::copy_bulk(shared + S::kBiasAt, packed, S::kBiasBytes, shared + S::kArrivedAt);
     }
     fetch.fill();
   }
   if constexpr (S::kBlocks > 1) arrive_at_cluster_begin();
   for (int at = S::kPatchesAt + static_cast<int>(threadIdx.x) * 16; at < S::kBiasAt; at += S::kThreads * 16) {
-    store_zeros(shared + static_cast<std::uint32_t>(at));
+    ptx::clear_shared(shared + static_cast<std::uint32_t>(at));
   }
   __syncthreads();
   if constexpr (S::kBlocks > 1) wait_for_cluster_begin();
@@ -243,7 +254,7 @@ __global__ void __launch_bounds__(S::kThreads)
   Pixels<S> pixels(shared + static_cast<std::uint32_t>(S::kPixelsAt + warpgroup * S::kPixelBytes));
   wait_for_predecessor();
   pixels.load(a, x, min(first_picture + picture, a.n - 1));
-  if constexpr (S::kSharedPixels) synchronize_warpgroup(warpgroup);
+  if constexpr (S::kSharedPixels) ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
   Sums<S> sums = {};
   run_chunks<S>(a, pixels, fetch, part, chunks, shared,
                 shared + static_cast<std::uint32_t>(S::kPatchesAt + warpgroup * 2 * S::kPatchBytes), sums);
@@ -253,7 +264,7 @@ __global__ void __launch_bounds__(S::kThreads)
     finish_rows<S>(a, rank, first_picture, rows, x, y, shared);
   } else {
     if (first_picture + picture >= a.n) return;
-    inverted_cluster::wait(shared + S::kArrivedAt, 0);
+    ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
 #pragma unroll
     for (int block = 0; block < S::kConfig.c_out / 32; ++block) {
       const int channel = block * 32 + lane() % 4 * 8;

@@ -5,16 +5,21 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/gemm/mma.cuh"
-#include "kernels/inverted_residual/image7/instructions.cuh"
 #include "kernels/inverted_residual/image7/shape.cuh"
-#include "kernels/inverted_residual/small/instructions.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::inverted_image7 {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
+using ptx::as_int::lane;
 __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x % kWarpgroup / 32); }
 
 /// The pixels of a thread: `half` 0 and 1 are below each other.
@@ -44,7 +49,7 @@ class Pixels {
           x + offset_of<S::kConfig.c_in>(a, picture, row_of(half), column(), lane() % 4 * 8);
 #pragma unroll
       for (int block = 0; block < S::kBlocksIn; ++block) {
-        inverted_small::load_words_if<4>(inside(a, half), from + block * 64, words_[block][half]);
+        ptx::load_global_words_if<4>(inside(a, half), from + block * 64, words_[block][half]);
       }
     }
     if constexpr (S::kSharedPixels) {
@@ -53,20 +58,20 @@ class Pixels {
       for (int i = 0; i < S::kBlocksIn * 8; ++i) {
         // Steps of 16 channels, rows of 8 pixels, 8 channels.
         const int offset = (i / 8 * 2 + i / 4 % 2) * 2048 + i % 2 * 256 + i / 2 % 2 * 128;
-        inverted_cluster::store_shared(to + offset, words_[i / 8][i % 2][i / 2 % 4]);
+        ptx::store_shared(to + offset, words_[i / 8][i % 2][i / 2 % 4]);
       }
-      publish_shared();
+      ptx::fence_proxy_async();
     }
   }
 
   /// sum += 16 channels of the pixels * b, in the background; the first step's sum begins with it.
   __device__ __forceinline__ void multiply(int step, std::uint64_t b, float (&sum)[kChunk / 2]) const {
     if constexpr (S::kSharedPixels) {
-      multiply_add_async(sum, operand(shared_) + step * (2048 >> 4), b, step == 0);
+      ptx::start_wgmma(sum, ptx::wgmma_operand(shared_) + step * (2048 >> 4), b, step == 0);
     } else {
       const std::uint32_t(&words)[2][4] = words_[step / 2];
       const int i = step % 2 * 2;
-      multiply_add_async(sum, words[0][i], words[1][i], words[0][i + 1], words[1][i + 1], b, step == 0);
+      ptx::start_wgmma(sum, words[0][i], words[1][i], words[0][i + 1], words[1][i + 1], b, step == 0);
     }
   }
 
@@ -84,28 +89,28 @@ class Expand {
   __device__ __forceinline__ Expand(const Arguments& a, std::uint32_t patch) {
     const int row = row_of(lane() / 8 % 2) + 1;
     to_ = patch + static_cast<std::uint32_t>(lane() / 16 * S::kGroupBytes + (row * 8 + 1 + lane() % 8) * 16);
-    inverted_cluster::settle(to_);
+    ptx::pin(to_);
     for (int half = 0; half < 2; ++half) {
-      hi_[half] = inside(a, half) ? inverted_small::bits(a.expand_hi) : 0U;
-      inverted_cluster::settle(hi_[half]);
+      hi_[half] = inside(a, half) ? ptx::bits(a.expand_hi) : 0U;
+      ptx::pin(hi_[half]);
     }
   }
 
-  /// Begins to expand to the channels of a chunk; settle(sum) after waiting.
+  /// Begins to expand to the channels of a chunk; ptx::pin_accumulators(sum) after waiting.
   __device__ __forceinline__ static void begin(const Pixels<S>& pixels, std::uint64_t weights,
                                                float (&sum)[kChunk / 2]) {
-    begin_products();
+    ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < S::kStepsIn; ++step) {
       pixels.multiply(step, weights + step * (kChunk * 32 >> 4), sum);
     }
-    commit_products();
+    ptx::wgmma_commit();
   }
 
   __device__ __forceinline__ void load_bias(std::uint32_t stage) {
 #pragma unroll
     for (int group = 0; group < S::kGroups; ++group) {
-      inverted_small::load_shared<2>(
+      ptx::load_shared_words<2>(
           stage + static_cast<std::uint32_t>(S::kLayout.expand_bias + lane() % 4 * 8 + group * 32), bias_[group]);
     }
   }
@@ -118,10 +123,10 @@ class Expand {
       for (int i = 0; i < 4; ++i) {
         const int from = (group + i / 2) * 4 + i % 2 * 2;
         const std::uint32_t(&bias)[2] = bias_[group + i / 2];
-        words[i] = inverted_small::clip(sum[from] + __uint_as_float(bias[0]), sum[from + 1] + __uint_as_float(bias[1]),
-                                        hi_[i % 2]);
+        words[i] = ptx::to_half2_clipped(sum[from] + __uint_as_float(bias[0]), sum[from + 1] + __uint_as_float(bias[1]),
+                                         hi_[i % 2]);
       }
-      store_four(to_ + buffer * S::kPatchBytes + group * S::kGroupBytes, words);
+      ptx::stmatrix_x4(to_ + buffer * S::kPatchBytes + group * S::kGroupBytes, words);
     }
   }
 
@@ -147,7 +152,7 @@ class Depthwise {
     // Else the compiler computes them again for every chunk; where registers are few, it may.
     if constexpr (!S::kSharedPixels) {
       for (std::uint32_t* value : {&from_, &even_, &odd_, &taps_offset_, &last_offset_, &bias_offset_}) {
-        inverted_cluster::settle(*value);
+        ptx::pin(*value);
       }
     }
   }
@@ -161,25 +166,25 @@ class Depthwise {
       std::uint32_t pixels[3][4];  // column of the window, row
       std::uint32_t taps[4];
       std::uint32_t bias[2];
-      inverted_small::load_shared<4>(stage + taps_offset_ + group * 128, taps);
-      inverted_small::load_shared<2>(stage + bias_offset_ + group * 32, bias);
-      const std::uint32_t last_tap = inverted_small::load_shared_word(stage + last_offset_ + group * 32);
+      ptx::load_shared_words<4>(stage + taps_offset_ + group * 128, taps);
+      ptx::load_shared_words<2>(stage + bias_offset_ + group * 32, bias);
+      const std::uint32_t last_tap = ptx::load_shared<std::uint32_t>(stage + last_offset_ + group * 32);
 #pragma unroll
-      for (int i = 0; i < 3; ++i) inverted_small::load_four(pixels[i], from + i * 16);
+      for (int i = 0; i < 3; ++i) ptx::ldmatrix_x4(pixels[i], from + i * 16);
       float sum[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) sum[i] = __uint_as_float(bias[i % 2]);
 #pragma unroll
       for (int i = 0; i < 3; ++i) {
-        gemm_detail::multiply_add(sum, pixels[i], diagonal(taps[i], even_), diagonal(taps[i], odd_));
+        ptx::mma_16x8x16(sum, pixels[i], diagonal(taps[i], even_), diagonal(taps[i], odd_));
       }
       const std::uint32_t middle[4] = {pixels[0][1], pixels[0][2], pixels[1][1], pixels[1][2]};
-      gemm_detail::multiply_add(sum, middle, diagonal(taps[3], even_), diagonal(taps[3], odd_));
-      inverted_small::multiply_add_half(sum, pixels[2][1], pixels[2][2], diagonal(last_tap, even_));
+      ptx::mma_16x8x16(sum, middle, diagonal(taps[3], even_), diagonal(taps[3], odd_));
+      ptx::mma_16x8x8(sum, pixels[2][1], pixels[2][2], diagonal(last_tap, even_));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         result[group / 2][group % 2 * 2 + half] =
-            inverted_small::clip(sum[half * 2], sum[half * 2 + 1], inverted_small::bits(hi));
+            ptx::to_half2_clipped(sum[half * 2], sum[half * 2 + 1], ptx::bits(hi));
       }
     }
   }
@@ -202,17 +207,16 @@ using Sums = float[S::kProducts][kColumns / 2];
 template <class S>
 __device__ __forceinline__ void begin_project(const std::uint32_t (&filtered)[kChunk / 16][4], std::uint64_t weights,
                                               Sums<S>& sums) {
-  begin_products();
+  ptx::wgmma_fence();
 #pragma unroll
   for (int product = 0; product < S::kProducts; ++product) {
 #pragma unroll
     for (int step = 0; step < kChunk / 16; ++step) {
-      multiply_add_async(
-          sums[product], filtered[step][0], filtered[step][1], filtered[step][2], filtered[step][3],
-          weights + (S::kLayout.project + product * S::kLayout.product_bytes + step * kColumns * 32 >> 4));
+      ptx::start_wgmma(sums[product], filtered[step][0], filtered[step][1], filtered[step][2], filtered[step][3],
+                       weights + (S::kLayout.project + product * S::kLayout.product_bytes + step * kColumns * 32 >> 4));
     }
   }
-  commit_products();
+  ptx::wgmma_commit();
 }
 
 /// Sums of 8 neighbouring output channels of a thread's pixel.
@@ -229,13 +233,13 @@ __device__ __forceinline__ void finish(const Arguments& a, const float (&sum)[8]
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     std::uint32_t start[2];
-    inverted_small::load_shared<2>(bias + i * 8, start);
+    ptx::load_shared_words<2>(bias + i * 8, start);
     const float2 added = __half22float2(*reinterpret_cast<const __half2*>(&residual[i]));
     const float first = apply(a.project_clip, sum[2 * i] + __uint_as_float(start[0]) + added.x);
     const float second = apply(a.project_clip, sum[2 * i + 1] + __uint_as_float(start[1]) + added.y);
-    result[i] = inverted_small::bits(__floats2half2_rn(first, second));
+    result[i] = ptx::bits(__floats2half2_rn(first, second));
   }
-  inverted_small::store_words(to, result);
+  ptx::store_global(to, result);
 }
 
 #endif

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_simt {
 

@@ -3,11 +3,10 @@
 #pragma once
 
 #include "kernels/inverted_residual/simt/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::inverted_simt {
-
-using gemm_detail::close_group;
-using gemm_detail::wait_groups;
 
 template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
@@ -27,8 +26,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   const Place place = locate<kConfig>(a);
   wait_for_predecessor();
   copy_patch<S>(a, place, x, shared);
-  close_group();
-  wait_groups<0>();
+  ptx::copy_async_commit();
+  ptx::copy_async_wait<0>();
   __syncthreads();
 
   Project<S> sums;
@@ -52,10 +51,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
           copy_floats<S::kThreads, S::kFrontFloats>(shared + S::kFrontAt + (chunk + 1) % 2 * S::kFrontFloats,
                                                     fronts + (chunk + 1) * S::kFrontFloats);
         }
-        close_group();
+        ptx::copy_async_commit();
       }
       depthwise<S>(a, hidden, front, filtered);
-      if constexpr (!kConfig.one_chunk) wait_groups<0>();
+      if constexpr (!kConfig.one_chunk) ptx::copy_async_wait<0>();
       __syncthreads();  // filtered is complete, and so are the weights
       sums.add(filtered, project_weights);
       if constexpr (kConfig.in_place && !kConfig.one_chunk) __syncthreads();

@@ -78,12 +78,11 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  return compute_capability >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
+  return gpu.code >= kOldest && p.elem == Elem::F32 && p.c_in == kConfig.c_in && p.c_out == kConfig.c_out &&
          (kConfig.one_chunk ? p.c_hidden == kConfig.chunk : p.c_hidden % kConfig.chunk == 0) &&
-         tiles<kConfig>(p) <= kMaxInt &&
-         Shape<kConfig>::kSharedBytes <= inverted_host::most_shared_bytes(compute_capability);
+         tiles<kConfig>(p) <= kMaxInt && Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block;
 }
 
 template <Config kConfig>

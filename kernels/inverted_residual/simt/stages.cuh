@@ -6,16 +6,15 @@
 
 #include "kernels/common/clip.cuh"
 #include "kernels/common/packet.cuh"
-#include "kernels/gemm/pipeline.cuh"
 #include "kernels/inverted_residual/simt/arguments.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/lane.cuh"
 
 namespace mobicuda::kernels::inverted_simt {
 
-using gemm_detail::copy_chunk;
-
 __device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
-__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
+using ptx::as_int::lane;
+using ptx::as_int::warp;
 
 /// Begins to copy.
 template <int kThreads, int kFloats>
@@ -23,7 +22,7 @@ __device__ __forceinline__ void copy_floats(float* to, const float* from) {
   static_assert(kFloats % 4 == 0);
 #pragma unroll 1
   for (int at = thread() * 4; at < kFloats; at += kThreads * 4) {
-    copy_chunk(reinterpret_cast<unsigned char*>(to + at), from + at, true);
+    ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(to + at), from + at, true);
   }
 }
 
@@ -67,7 +66,8 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
                         static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
     float* const to = shared + (kConfig.expand ? S::kPatchAt + pixel * S::kPatchStride
                                                : S::kHiddenAt + row * S::kHiddenRow + column * S::kHiddenPixel);
-    copy_chunk(reinterpret_cast<unsigned char*>(to + c), inside ? x + (iy * a.w + ix) * kConfig.c_in : x, inside);
+    ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(to + c),
+                                   inside ? x + (iy * a.w + ix) * kConfig.c_in : x, inside);
     if (kConfig.expand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
     row += kPixels / S::kPatchW;
     column += kPixels % S::kPatchW;

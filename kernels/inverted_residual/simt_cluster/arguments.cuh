@@ -1,30 +1,16 @@
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
+#include "kernels/inverted_residual/simt_units.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
 
 inline constexpr int kBlocks = 8;  // of a cluster
 inline constexpr int kLanes = 8;   // neighbours that share the sums of some channels: a unit
-inline constexpr int kTaps = 9;
 
 // Packed weights, all float: project bias (c_out) | slices of hidden channels, one for each block of a cluster.
 // A slice: expand weights | depthwise taps (9, hidden) | depthwise bias | expand bias | project weights. The weights of
 // both 1x1 convolutions lie as a unit reads them: (group of output channels, 16 bytes of a lane, lane).
 constexpr int depthwise_floats(int hidden) { return (kTaps + 2) * hidden; }
-
-struct Arguments {
-  int h, w, out_h, out_w;
-  int pad_top, pad_left;
-  FastDivision tiles_x, tiles_y;
-  bool residual;
-  Clip expand_clip;
-  Clip depthwise_clip;
-  Clip project_clip;
-};
 
 /// The compile-time side of a variant.
 struct Config {

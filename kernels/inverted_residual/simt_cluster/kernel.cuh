@@ -9,6 +9,12 @@
 #pragma once
 
 #include "kernels/inverted_residual/simt_cluster/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
 
@@ -21,9 +27,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   float* const shared = shared_floats;
   float* const hidden = shared + S::kHiddenAt;
   float* const filtered = shared + S::kFilteredAt;
-  const std::uint32_t arrived = inverted_cluster::shared_address(shared);
+  const std::uint32_t arrived = ptx::shared_address(shared);
   const int rank = static_cast<int>(blockIdx.x % kBlocks);
-  if (threadIdx.x == 0) inverted_cluster::initialize(arrived);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(arrived, 1);
+    ptx::fence_mbarrier_init();
+  }
   arrive_at_cluster_begin();
 
   const float* const slice = packed + kConfig.c_out + rank * S::kSliceFloats;
@@ -40,11 +49,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   Finish<S> finish(a, place, rank, packed);
   fill_with_zeros<S>(hidden);
   wait_for_cluster_begin();
-  if (threadIdx.x == 0) inverted_cluster::expect(arrived, kBlocks * S::kSums * 4);
+  if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, kBlocks * S::kSums * 4);
   wait_for_predecessor();
   patch.start(shared + S::kPatchAt);
   finish.start(a, x);
-  inverted_cluster::wait_for_copies();
+  ptx::copy_async_wait_all();
   __syncthreads();
   expand.run(a, place, shared + S::kPatchAt, hidden);
   if constexpr (!kConfig.early) project.load(slice);

@@ -8,7 +8,7 @@
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/simt_cluster/kernel.cuh"
-#include "kernels/inverted_residual/simt_cluster/pack.h"
+#include "kernels/inverted_residual/simt_pack.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -44,10 +44,12 @@ bool columns_fit(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig, Elem::F32) &&
-         tiles<kConfig>(p) <= kMaxInt / kBlocks && columns_fit<kConfig>(p);
+  return gpu.code >= kOldest && kBlocks <= gpu.cluster_blocks &&
+         Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
+         inverted_host::channels_fit(p, kConfig, Elem::F32) && tiles<kConfig>(p) <= kMaxInt / kBlocks &&
+         columns_fit<kConfig>(p);
 }
 
 template <Config kConfig>

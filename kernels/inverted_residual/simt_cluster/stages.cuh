@@ -3,19 +3,17 @@
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/inverted_residual/cluster/memory.cuh"
 #include "kernels/inverted_residual/simt_cluster/arguments.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-using inverted_cluster::load_float;
-using inverted_cluster::load_floats_2;
-using inverted_cluster::load_floats_4;
-using inverted_cluster::settle;
-
-__device__ __forceinline__ int thread() { return static_cast<int>(threadIdx.x); }
 __device__ __forceinline__ int unit() { return thread() / kLanes; }
 __device__ __forceinline__ int lane() { return thread() % kLanes; }
 
@@ -78,19 +76,19 @@ class Patch {
       const int row = place.iy + pixel / S::kConfig.patch_columns;
       const int column = place.ix + pixel % S::kConfig.patch_columns;
       inside_[i] = inside_picture<S>(a, place, pixel) ? 1 : 0;
-      settle(inside_[i]);
+      ptx::pin(inside_[i]);
       from_[i] = inside_[i] != 0 ? picture + (row * a.w + column) * kC + chunk % (kC / 4) * 4 : x;
     }
   }
 
   /// Begins to copy.
   __device__ __forceinline__ void start(float* patch) const {
-    const std::uint32_t to = inverted_cluster::shared_address(patch);
+    const std::uint32_t to = ptx::shared_address(patch);
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
       const int chunk = thread() + i * S::kThreads;
       if (chunk >= S::kPixels * (kC / 4)) break;
-      inverted_cluster::copy_chunk(to + chunk * 16, reinterpret_cast<const char*>(from_[i]), inside_[i] != 0);
+      ptx::copy_async_cg_or_zero(to + chunk * 16, reinterpret_cast<const char*>(from_[i]), inside_[i] != 0);
     }
   }
 
@@ -107,52 +105,6 @@ __device__ __forceinline__ void fill_with_zeros(float* hidden) {
   for (int i = thread(); i < S::kHiddenFloats; i += S::kThreads) hidden[i] = 0.0F;
 }
 
-/// A unit's share of a 1x1 convolution: kChannels output channels, in each lane kK of the input channels. The unit's
-/// lanes are kSpread apart.
-template <int kChannels, int kK, int kUnitLanes = kLanes, int kSpread = 1>
-class Product {
- public:
-  /// Weights of the group `column` of output channels, where they lie as pack_product() puts them.
-  __device__ __forceinline__ void load(const float* weights, int column, int lane) {
-    load_strided<kUnitLanes * 4>(weights + column * (kChannels * kK * kUnitLanes) + lane * 4);
-  }
-
-  /// Weights of the lane, 16 bytes every kStride floats.
-  template <int kStride>
-  __device__ __forceinline__ void load_strided(const float* from) {
-#pragma unroll
-    for (int i = 0; i < kChannels * kK / 4; ++i) {
-      const float4 four = load_floats_4(from + i * kStride);
-      weights_[i * 4] = four.x;
-      weights_[i * 4 + 1] = four.y;
-      weights_[i * 4 + 2] = four.z;
-      weights_[i * 4 + 3] = four.w;
-    }
-  }
-
-  /// Adds the products of the lane's input channel number k.
-  __device__ __forceinline__ void add(int k, float value, float (&sums)[kChannels]) const {
-#pragma unroll
-    for (int j = 0; j < kChannels; ++j) sums[j] = fmaf(value, weights_[k * kChannels + j], sums[j]);
-  }
-
-  /// The unit's sum of the lane's own channel. Number j of a lane's sums is of channel j ^ its own: what a lane keeps
-  /// has the same index in all lanes.
-  __device__ __forceinline__ static float sum(float (&sums)[kChannels]) {
-    int with = kUnitLanes / 2;
-#pragma unroll
-    for (int half = kChannels / 2; half > 0; half /= 2, with /= 2) {
-#pragma unroll
-      for (int i = 0; i < half; ++i) sums[i] += __shfl_xor_sync(~0U, sums[i + half], with * kSpread);
-    }
-    for (; with > 0; with /= 2) sums[0] += __shfl_xor_sync(~0U, sums[0], with * kSpread);
-    return sums[0];
-  }
-
- private:
-  float weights_[kChannels * kK];
-};
-
 /// A unit's share of expand: some hidden channels of some pixels, row by row.
 template <class S>
 class Expand {
@@ -160,7 +112,7 @@ class Expand {
   /// `slice`: the block's weights.
   __device__ __forceinline__ void load(const float* slice) {
     product_.load(slice, column(), lane());
-    bias_ = load_float(slice + S::kExpandFloats + (kTaps + 1) * S::kHidden + channel());
+    bias_ = ptx::load_global_nc<float>(slice + S::kExpandFloats + (kTaps + 1) * S::kHidden + channel());
   }
 
   /// Finds which of the unit's pixels are inside the picture.
@@ -174,7 +126,7 @@ class Expand {
           inside_picture<S>(a, place, number) && place.lead + number % S::kConfig.patch_columns < S::kPatchW;
       inside_ |= (inside ? 1U : 0U) << static_cast<unsigned>(i);
     }
-    settle(inside_);
+    ptx::pin(inside_);
   }
 
   /// hidden = clip(expand patch + bias), (row, column, channel); pixels outside the picture stay zero.
@@ -237,81 +189,9 @@ class Expand {
     }
   }
 
-  Product<kChannels, S::kExpandK> product_;
+  Product<kChannels, S::kExpandK, kLanes> product_;
   float bias_;
   std::uint32_t inside_;
-};
-
-/// A thread's pair of hidden channels.
-template <class S>
-class Depthwise {
- public:
-  __device__ __forceinline__ void load(const float* weights) {
-#pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) taps_[tap] = load_floats_2(weights + tap * S::kHidden + channel());
-    bias_ = load_floats_2(weights + kTaps * S::kHidden + channel());
-  }
-
-  /// The same from shared memory.
-  __device__ __forceinline__ void load_shared(const float* weights) {
-#pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) taps_[tap] = read_2(weights + tap * S::kHidden + channel());
-    bias_ = read_2(weights + kTaps * S::kHidden + channel());
-  }
-
-  /// filtered = clip(depthwise hidden + bias), (pixel, channel).
-  __device__ __forceinline__ void run(const Arguments& a, const float* hidden, float* filtered) const {
-    constexpr auto kConfig = S::kConfig;
-    constexpr int kColumns = (S::kStripColumns - 1) * kConfig.stride + 3;  // of a strip's patch
-    if (thread() >= S::kPairs * S::kStrips) return;
-    const int column = thread() / S::kPairs * S::kStripColumns;
-    const float* const from = hidden + column * kConfig.stride * S::kHidden + channel();
-    float2 sums[kConfig.rows][S::kStripColumns];
-#pragma unroll
-    for (auto& row : sums) {
-#pragma unroll
-      for (float2& sum : row) sum = bias_;
-    }
-#pragma unroll
-    for (int y = 0; y < S::kPatchH; ++y) {
-      float2 pixels[kColumns];
-#pragma unroll
-      for (int i = 0; i < kColumns; ++i) {
-        pixels[i] = read_2(from + (y * S::kPatchW + i) * S::kHidden);
-      }
-#pragma unroll
-      for (int row = 0; row < kConfig.rows; ++row) {
-        const int ky = y - row * kConfig.stride;
-        if (ky < 0 || ky > 2) continue;
-#pragma unroll
-        for (int i = 0; i < S::kStripColumns; ++i) {
-#pragma unroll
-          for (int kx = 0; kx < 3; ++kx) {
-            const float2 pixel = pixels[i * kConfig.stride + kx];
-            sums[row][i].x = fmaf(pixel.x, taps_[ky * 3 + kx].x, sums[row][i].x);
-            sums[row][i].y = fmaf(pixel.y, taps_[ky * 3 + kx].y, sums[row][i].y);
-          }
-        }
-      }
-    }
-#pragma unroll
-    for (int row = 0; row < kConfig.rows; ++row) {
-#pragma unroll
-      for (int i = 0; i < S::kStripColumns; ++i) {
-        if (column + i >= kConfig.columns) continue;
-        float* const to = filtered + (row * kConfig.columns + column + i) * S::kHidden + channel();
-        *reinterpret_cast<float2*>(to) = {apply(a.depthwise_clip, sums[row][i].x),
-                                          apply(a.depthwise_clip, sums[row][i].y)};
-      }
-    }
-  }
-
- private:
-  __device__ __forceinline__ static int channel() { return thread() % S::kPairs * 2; }
-  __device__ __forceinline__ static float2 read_2(const float* from) { return *reinterpret_cast<const float2*>(from); }
-
-  float2 taps_[kTaps];
-  float2 bias_;
 };
 
 /// A unit's share of project: some output channels of some pixels, over the block's hidden channels.
@@ -322,10 +202,10 @@ class Project {
     const int channel = column() * kChannels + own_channel<kChannels>();
     const int owner = channel / S::kOwned;
     const int place = S::kPartialAt + rank * S::kSums + first_pixel() * S::kOwned + channel % S::kOwned;
-    to_ = inverted_cluster::in_block(arrived + place * 4, owner);
-    arrived_ = inverted_cluster::in_block(arrived, owner);
-    settle(to_);
-    settle(arrived_);
+    to_ = ptx::map_to_rank(arrived + place * 4, owner);
+    arrived_ = ptx::map_to_rank(arrived, owner);
+    ptx::pin(to_);
+    ptx::pin(arrived_);
   }
 
   /// `slice`: the block's weights.
@@ -344,7 +224,7 @@ class Project {
 #pragma unroll
       for (int k = 0; k < S::kProjectK; ++k) product_.add(k, from[k * kLanes], sums);
       const float sum = product_.sum(sums);
-      if (i < pixels) inverted_cluster::send(to, sum, arrived_);
+      if (i < pixels) ptx::send(to, sum, arrived_);
     }
   }
 
@@ -356,7 +236,7 @@ class Project {
     return unit() / S::kProjectColumns % S::kConfig.project_groups * S::kProjectPixels;
   }
 
-  Product<kChannels, S::kProjectK> product_;
+  Product<kChannels, S::kProjectK, kLanes> product_;
   // In the block that owns the lane's output channel.
   std::uint32_t to_;
   std::uint32_t arrived_;
@@ -372,21 +252,21 @@ class Finish {
     const int oy = place.oy + pixel / S::kConfig.columns;
     const int ox = place.ox + pixel % S::kConfig.columns;
     inside_ = thread() < S::kSums && oy < a.out_h && ox < a.out_w ? 1 : 0;
-    settle(inside_);
+    ptx::pin(inside_);
     const std::size_t pixels = static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) +
                                static_cast<std::size_t>(oy * a.out_w + ox);
     at_ = pixels * S::kConfig.c_out + static_cast<std::size_t>(channel);
-    bias_ = load_float(packed + channel);
+    bias_ = ptx::load_global_nc<float>(packed + channel);
   }
 
   /// Loads what is added to the sums.
   __device__ __forceinline__ void start(const Arguments& a, const float* x) {
-    if (a.residual && inside_ != 0) residual_ = inverted_cluster::load_written(x + at_);
+    if (a.residual && inside_ != 0) residual_ = ptx::load_global<float>(x + at_);
   }
 
   __device__ __forceinline__ void run(const Arguments& a, std::uint32_t arrived, const float* partial, float* y) const {
     // All wait: no block may end while others write to it.
-    inverted_cluster::wait(arrived, 0);
+    ptx::mbarrier_wait(arrived, 0);
     if (inside_ == 0) return;
     float sum = partial[thread()];
 #pragma unroll

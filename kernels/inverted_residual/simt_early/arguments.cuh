@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/inverted_residual/simt_cluster/arguments.cuh"
+#include "kernels/inverted_residual/simt_units.cuh"
 
 namespace mobicuda::kernels::inverted_simt_early {
 

@@ -3,10 +3,16 @@
 //
 // All weights of both 1x1 convolutions are in registers before the wait for the predecessor. Two lanes have some hidden
 // channels in expand, whose input channels are few, and 8 or 16 lanes some output channels in project; what they share
-// they exchange as those of inverted_residual_simt_cluster do. sm_90 and newer.
+// they exchange as those of simt_cluster do. sm_90 and newer.
 #pragma once
 
 #include "kernels/inverted_residual/simt_early/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::inverted_simt_early {
 
@@ -19,9 +25,12 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float* const shared = shared_floats;
   float* const hidden = shared + S::kHiddenAt;
   float* const filtered = shared + S::kFilteredAt;
-  const std::uint32_t arrived = inverted_cluster::shared_address(shared);
+  const std::uint32_t arrived = ptx::shared_address(shared);
   const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
-  if (threadIdx.x == 0) inverted_cluster::initialize(arrived);
+  if (threadIdx.x == 0) {
+    ptx::mbarrier_init(arrived, 1);
+    ptx::fence_mbarrier_init();
+  }
   arrive_at_cluster_begin();
 
   const float* const slice = packed + rank * S::kSliceFloats;
@@ -36,10 +45,10 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   patch.aim(a, place);
   x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
   wait_for_cluster_begin();
-  if (threadIdx.x == 0) inverted_cluster::expect(arrived, kConfig.blocks * S::kSums * 4);
+  if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, kConfig.blocks * S::kSums * 4);
   wait_for_predecessor();
   patch.start(x, shared + S::kPatchAt);
-  inverted_cluster::wait_for_copies();
+  ptx::copy_async_wait_all();
   __syncthreads();
   expand.run(a, shared + S::kPatchAt, hidden);
   inverted_simt_cluster::Depthwise<S> depthwise;
@@ -51,7 +60,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const Finish<S> finish(a, place, rank);
   y += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * kConfig.c_out;
   // All wait: no block of a cluster may end while others write to it.
-  inverted_cluster::wait(arrived, 0);
+  ptx::mbarrier_wait(arrived, 0);
   finish.run(a, shared, y);
 #endif
 }

@@ -6,8 +6,8 @@
 #include "kernels/common/spread_blocks.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
-#include "kernels/inverted_residual/simt_cluster/pack.h"
 #include "kernels/inverted_residual/simt_early/kernel.cuh"
+#include "kernels/inverted_residual/simt_pack.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -31,11 +31,11 @@ std::int64_t tiles(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  static_assert(Shape<kConfig>::kSharedBytes <= 99 * 1024, "what a block has on any of these GPUs");
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig, Elem::F32) &&
-         tiles<kConfig>(p) <= kMaxInt / kConfig.blocks;
+  return gpu.code >= kOldest && kConfig.blocks <= gpu.cluster_blocks &&
+         Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
+         inverted_host::channels_fit(p, kConfig, Elem::F32) && tiles<kConfig>(p) <= kMaxInt / kConfig.blocks;
 }
 
 template <Config kConfig>

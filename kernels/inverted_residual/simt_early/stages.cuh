@@ -3,15 +3,16 @@
 #pragma once
 
 #include "kernels/common/packet.cuh"
-#include "kernels/inverted_residual/simt_cluster/stages.cuh"
 #include "kernels/inverted_residual/simt_early/arguments.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_simt_early {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-using inverted_cluster::load_float;
-using inverted_cluster::settle;
 using inverted_simt_cluster::Product;
 using inverted_simt_cluster::thread;
 
@@ -47,10 +48,10 @@ __device__ __forceinline__ bool inside_picture(const Arguments& a, const Place& 
 /// Begins to copy what every thread reads of the weights to shared memory.
 template <class S>
 __device__ __forceinline__ void copy_constants(const float* slice, float* shared) {
-  const std::uint32_t to = inverted_cluster::shared_address(shared + S::kSharedConstantsAt);
+  const std::uint32_t to = ptx::shared_address(shared + S::kSharedConstantsAt);
 #pragma unroll 1
   for (int at = thread() * 4; at < S::kConstants; at += kThreads * 4) {
-    inverted_cluster::copy_chunk(to + at * 4, reinterpret_cast<const char*>(slice + S::kConstantsAt + at), true);
+    ptx::copy_async_cg_or_zero(to + at * 4, reinterpret_cast<const char*>(slice + S::kConstantsAt + at), true);
   }
 }
 
@@ -66,13 +67,13 @@ class Patch {
       const int row = place.iy + pixel / S::kPatchW;
       const int column = place.ix + pixel % S::kPatchW;
       from_[i] = inside_picture<S>(a, place, pixel) ? row * a.w + column : kOutside;
-      settle(from_[i]);
+      ptx::pin(from_[i]);
     }
   }
 
   /// Begins to copy from `x`, the place's picture.
   __device__ __forceinline__ void start(const float* x, float* patch) const {
-    const std::uint32_t to = inverted_cluster::shared_address(patch);
+    const std::uint32_t to = ptx::shared_address(patch);
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
       const int chunk = thread() + i * kThreads;
@@ -80,8 +81,8 @@ class Patch {
       if (chunk >= S::kPixels * kQuads) break;
       const bool inside = from_[i] != kOutside;
       const float* const from = inside ? x + (from_[i] * S::kConfig.c_in + c) : x;
-      inverted_cluster::copy_chunk(to + (chunk / kQuads * S::kPatchStride + c) * 4, reinterpret_cast<const char*>(from),
-                                   inside);
+      ptx::copy_async_cg_or_zero(to + (chunk / kQuads * S::kPatchStride + c) * 4, reinterpret_cast<const char*>(from),
+                                 inside);
     }
   }
 
@@ -101,7 +102,7 @@ class Expand {
   __device__ __forceinline__ void load(const float* slice) {
     product_.template load_strided<kPixelLanes * 4>(slice + thread() % kPixelLanes * 4);
 #pragma unroll
-    for (int j = 0; j < kOwn; ++j) bias_[j] = load_float(slice + S::kExpandBiasAt + channel() + j);
+    for (int j = 0; j < kOwn; ++j) bias_[j] = ptx::load_global_nc<float>(slice + S::kExpandBiasAt + channel() + j);
   }
 
   /// Finds which of the unit's pixels are inside the picture.
@@ -112,7 +113,7 @@ class Expand {
       const bool inside = inside_picture<S>(a, place, group() + i * S::kExpandGroups);
       inside_ |= (inside ? 1U : 0U) << static_cast<unsigned>(i);
     }
-    settle(inside_);
+    ptx::pin(inside_);
   }
 
   /// hidden = clip(expand patch + bias), (row, column, channel); zeros outside the picture.
@@ -182,7 +183,7 @@ class Expand {
     }
   }
 
-  Product<kChannels, S::kExpandK> product_;
+  Product<kChannels, S::kExpandK, S::kExpandLanes> product_;
   float bias_[kOwn];
   std::uint32_t inside_;
 };
@@ -196,10 +197,10 @@ class Project {
     const int channel = column() * kChannels + own_channel();
     const int owner = channel / S::kOwned;
     to_ += (S::kPartialAt + rank * S::kSums + first_pixel() * S::kOwned + channel % S::kOwned) * 4;
-    to_ = inverted_cluster::in_block(to_, owner);
-    arrived_ = inverted_cluster::in_block(arrived_, owner);
-    settle(arrived_);
-    settle(to_);
+    to_ = ptx::map_to_rank(to_, owner);
+    arrived_ = ptx::map_to_rank(arrived_, owner);
+    ptx::pin(arrived_);
+    ptx::pin(to_);
   }
 
   /// `slice`: the block's weights.
@@ -249,7 +250,7 @@ class Project {
     for (int s = 0; s < kCount; ++s) own[s] = product_.sum(sums[s]);
     if (!lives) return;
 #pragma unroll
-    for (int s = 0; s < kCount; ++s) inverted_cluster::send(to + s * (S::kOwned * 4), own[s], arrived_);
+    for (int s = 0; s < kCount; ++s) ptx::send(to + s * (S::kOwned * 4), own[s], arrived_);
   }
 
   /// Adds the products of the lane's input channels number first to last - 1, which lie in runs: project_input().

@@ -3,6 +3,12 @@
 
 #include "kernels/common/clip.cuh"
 #include "kernels/inverted_residual/small/stages.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/named_barrier.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_small {
 
@@ -14,7 +20,7 @@ class Finish {
     sums_ = sums + (pixel() * S::kPartialRow + channel()) * 4;
 #pragma unroll
     for (int c = 0; c < kChannels; c += kAtOnce) {
-      load_words_if<kAtOnce>(active(), packed + (channel() + c) * 4, bias_ + c);
+      ptx::load_global_words_if<kAtOnce>(active(), packed + (channel() + c) * 4, bias_ + c);
     }
   }
 
@@ -31,14 +37,15 @@ class Finish {
   }
 
   __device__ __forceinline__ void pin(std::uint32_t scratch) {
-    inverted_small::pin(scratch, to_);
-    inverted_small::pin(scratch, inside_);
-    inverted_small::pin(scratch, sums_);
-    if constexpr (S::kMayAdd) inverted_small::pin(scratch, residual_from_);
+    ptx::pin_by_memory(scratch, to_);
+    ptx::pin_by_memory(scratch, inside_);
+    ptx::pin_by_memory(scratch, sums_);
+    if constexpr (S::kMayAdd) ptx::pin_by_memory(scratch, residual_from_);
   }
 
   __device__ __forceinline__ void load_residual(const Arguments& a) {
-    if constexpr (S::kMayAdd) load_words_if<kChannels / 2>(a.residual && inside_ != 0, residual_from_, residual_);
+    if constexpr (S::kMayAdd)
+      ptx::load_global_words_if<kChannels / 2>(a.residual && inside_ != 0, residual_from_, residual_);
   }
 
   /// `offset` is of the sums, in bytes.
@@ -49,7 +56,7 @@ class Finish {
     for (int s = 0; s < S::kSlices; ++s) {
 #pragma unroll
       for (int c = 0; c < kChannels; c += kAtOnce) {
-        load_shared<kAtOnce>(sums_ + offset + (s * S::kPartialFloats + c) * 4, parts[s] + c);
+        ptx::load_shared_words<kAtOnce>(sums_ + offset + (s * S::kPartialFloats + c) * 4, parts[s] + c);
       }
     }
     float sum[kChannels];
@@ -68,9 +75,10 @@ class Finish {
         sum[2 * i] += added.x;
         sum[2 * i + 1] += added.y;
       }
-      result[i] = bits(__floats2half2_rn(apply(a.project_clip, sum[2 * i]), apply(a.project_clip, sum[2 * i + 1])));
+      result[i] =
+          ptx::bits(__floats2half2_rn(apply(a.project_clip, sum[2 * i]), apply(a.project_clip, sum[2 * i + 1])));
     }
-    store_words(to_, result);
+    ptx::store_global(to_, result);
   }
 
  private:
@@ -96,7 +104,7 @@ __device__ __forceinline__ void synchronize_slice([[maybe_unused]] unsigned slic
   if constexpr (S::kParts == 1) {
     __syncwarp();
   } else {
-    asm volatile("bar.sync %0, %1;" : : "r"(1 + slice), "n"(S::kParts * 32) : "memory");
+    ptx::sync_threads_of<S::kParts * 32>(1 + static_cast<int>(slice));
   }
 }
 
@@ -105,9 +113,9 @@ template <class S, bool kMany>
 __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     small_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
   extern __shared__ __align__(16) unsigned char shared[];
-  const unsigned slice = warp() / S::kParts;
-  const unsigned part = S::kParts == 1 ? 0 : warp() % S::kParts;
-  const auto all_hidden = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const unsigned slice = ptx::warp() / S::kParts;
+  const unsigned part = S::kParts == 1 ? 0 : ptx::warp() % S::kParts;
+  const auto all_hidden = ptx::shared_address(shared);
   const std::uint32_t hidden = all_hidden + slice * (S::kUnits * 2 * S::kGroupBytes);
   const std::uint32_t sums = all_hidden + S::kHiddenBytes;
   const std::uint32_t slice_sums = sums + slice * (S::kPartialFloats * 4);
@@ -123,11 +131,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
   finish.aim(a, place, x, y);
   Depthwise<S> depthwise(hidden, part);
   std::uint32_t rows[2] = {hidden_row<S>(hidden, part),
-                           slice_sums + ((part * 16 + lane() / 4) * S::kPartialRow + lane() % 4 * 2) * 4};
+                           slice_sums + ((part * 16 + ptx::lane() / 4) * S::kPartialRow + ptx::lane() % 4 * 2) * 4};
   const std::uint32_t scratch = all_hidden + threadIdx.x * 8;
   depthwise.pin(scratch);
   finish.pin(scratch);
-  pin(scratch, rows);
+  ptx::pin_by_memory(scratch, rows);
   Place next = place;
   if constexpr (kMany) {
     next = locate<S>(a, tile + gridDim.x);

@@ -138,13 +138,14 @@ void pack(const InvertedResidualParams& p, const InvertedResidualWeights& weight
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 80;
   constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
   const std::int64_t tiles_x = (std::int64_t{p.out_w} + kConfig.tile_w - 1) / kConfig.tile_w;
   const std::int64_t tiles_y = (std::int64_t{p.out_h} + kConfig.tile_h - 1) / kConfig.tile_h;
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && inverted_host::clips_fit(p) &&
+  return gpu.code >= kOldest && kSharedBytes<kConfig, true> <= gpu.shared_bytes_per_block &&
+         inverted_host::channels_fit(p, kConfig) && inverted_host::clips_fit(p) &&
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);

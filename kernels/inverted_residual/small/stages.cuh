@@ -4,9 +4,13 @@
 // three convolutions are mma.sync; the hidden pixels of a slice pass through shared memory once.
 #pragma once
 
-#include "kernels/gemm/mma.cuh"
-#include "kernels/inverted_residual/small/instructions.cuh"
 #include "kernels/inverted_residual/small/shape.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_small {
 
@@ -23,25 +27,26 @@ struct Weights {
   __device__ __forceinline__ void load(const unsigned char* packed, unsigned slice) {
     constexpr UnitLayout kLayout = S::kLayout;
     // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4.
-    const bool on_diagonal = lane() / 8 == lane() % 4;
+    const bool on_diagonal = ptx::lane() / 8 == ptx::lane() % 4;
     packed += S::kUnitsOffset + slice * (S::kUnits * kLayout.bytes);
 #pragma unroll
     for (int u = 0; u < S::kUnits; ++u, packed += kLayout.bytes) {
-      load_words<4>(packed + lane() * 16, expand[u][0]);
-      if constexpr (S::kCIn == 24) load_words<2>(packed + 512 + lane() * 16, expand[u][1]);
-      if constexpr (S::kCIn == 32) load_words<4>(packed + 512 + lane() * 16, expand[u][1]);
-      load_words<4>(packed + kLayout.expand_bias + lane() / 4 * 16, expand_bias[u]);
+      ptx::load_global_words<4>(packed + ptx::lane() * 16, expand[u][0]);
+      if constexpr (S::kCIn == 24) ptx::load_global_words<2>(packed + 512 + ptx::lane() * 16, expand[u][1]);
+      if constexpr (S::kCIn == 32) ptx::load_global_words<4>(packed + 512 + ptx::lane() * 16, expand[u][1]);
+      ptx::load_global_words<4>(packed + kLayout.expand_bias + ptx::lane() / 4 * 16, expand_bias[u]);
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
-        const unsigned char* const from = packed + kLayout.taps + (g * 8 + lane() / 4) * 32;
-        load_words_if<4>(on_diagonal, from, taps[u][g]);
-        load_words_if<4>(on_diagonal, from + 16, taps[u][g] + 4);
-        load_words<4>(packed + kLayout.depthwise_bias + (g * 4 + lane() % 4) * 16, depthwise_bias[u][g]);
+        const unsigned char* const from = packed + kLayout.taps + (g * 8 + ptx::lane() / 4) * 32;
+        ptx::load_global_words_if<4>(on_diagonal, from, taps[u][g]);
+        ptx::load_global_words_if<4>(on_diagonal, from + 16, taps[u][g] + 4);
+        ptx::load_global_words<4>(packed + kLayout.depthwise_bias + (g * 4 + ptx::lane() % 4) * 16,
+                                  depthwise_bias[u][g]);
       }
-      load_words_if<2>(on_diagonal, packed + kLayout.last_tap + lane() / 4 * 8, last_tap[u]);
+      ptx::load_global_words_if<2>(on_diagonal, packed + kLayout.last_tap + ptx::lane() / 4 * 8, last_tap[u]);
 #pragma unroll
       for (int strip = 0; strip < S::kStrips; strip += 2) {
-        load_words<4>(packed + kLayout.project + strip / 2 * 512 + lane() * 16, project[u][strip]);
+        ptx::load_global_words<4>(packed + kLayout.project + strip / 2 * 512 + ptx::lane() * 16, project[u][strip]);
       }
     }
   }
@@ -84,8 +89,8 @@ class Table {
       const bool inside = S::row_of(slot) < S::kPatchH && S::column_of(slot) < S::kPatchW &&
                           static_cast<unsigned>(row) < static_cast<unsigned>(a.h) &&
                           static_cast<unsigned>(column) < static_cast<unsigned>(a.w);
-      store_pointer(shared + slot * 8, inside ? x + (row * a.w + column) * (S::kCIn * 2) : zeros);
-      store_half(shared + S::kTableSlots * 8 + slot * 2, inside ? bits(a.expand_hi) : 0U);
+      ptx::store_shared(shared + slot * 8, inside ? x + (row * a.w + column) * (S::kCIn * 2) : zeros);
+      ptx::store_shared_half(shared + S::kTableSlots * 8 + slot * 2, inside ? ptx::bits(a.expand_hi) : 0U);
     }
   }
 };
@@ -96,36 +101,36 @@ class Patch {
  public:
   /// Finds the pixels.
   __device__ __forceinline__ void aim(std::uint32_t table, unsigned part) {
-    const std::uint32_t pixels = table + (part * 8 + lane() / 4) * 8;
-    const std::uint32_t bounds = table + S::kTableSlots * 8 + (part * 8 + lane() % 4 * 2) * 2;
+    const std::uint32_t pixels = table + (part * 8 + ptx::lane() / 4) * 8;
+    const std::uint32_t bounds = table + S::kTableSlots * 8 + (part * 8 + ptx::lane() % 4 * 2) * 2;
 #pragma unroll
     for (int i = 0; i < S::kMyPatchTiles; ++i) {
       constexpr int kLaneBytes = S::kCIn == 32 ? 16 : 8;
-      pixels_[i] = load_pointer(pixels + i * (S::kParts * 64)) + lane() % 4 * kLaneBytes;
-      hi_[i] = load_shared_word(bounds + i * (S::kParts * 16));
+      pixels_[i] = ptx::load_shared<const unsigned char*>(pixels + i * (S::kParts * 64)) + ptx::lane() % 4 * kLaneBytes;
+      hi_[i] = ptx::load_shared<std::uint32_t>(bounds + i * (S::kParts * 16));
     }
   }
 
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < S::kMyPatchTiles; ++i) {
-      load_words<S::kCIn == 32 ? 4 : 2>(pixels_[i], words_[i]);
-      if constexpr (S::kCIn == 24) load_words<1>(pixels_[i] + 32 - lane() % 4 * 4, words_[i] + 2);
+      ptx::load_global_words<S::kCIn == 32 ? 4 : 2>(pixels_[i], words_[i]);
+      if constexpr (S::kCIn == 24) ptx::load_global_words<1>(pixels_[i] + 32 - ptx::lane() % 4 * 4, words_[i] + 2);
     }
   }
 
   /// Tile `i` of the hidden pixels: two words for 8 channels each, of neighbouring pixels.
   __device__ __forceinline__ void expand(const Weights<S>& weights, int unit, int i, std::uint32_t* result) const {
     float sum[4];
-    multiply_add_to(sum, weights.expand_bias[unit], weights.expand[unit][0], words_[i][0], words_[i][1]);
+    ptx::mma_16x8x16(sum, weights.expand[unit][0], words_[i][0], words_[i][1], weights.expand_bias[unit]);
     if constexpr (S::kCIn == 24) {
-      multiply_add_half(sum, weights.expand[unit][1][0], weights.expand[unit][1][1], words_[i][2]);
+      ptx::mma_16x8x8(sum, weights.expand[unit][1][0], weights.expand[unit][1][1], words_[i][2]);
     }
     if constexpr (S::kCIn == 32) {
-      gemm_detail::multiply_add(sum, weights.expand[unit][1], words_[i][2], words_[i][3]);
+      ptx::mma_16x8x16(sum, weights.expand[unit][1], words_[i][2], words_[i][3]);
     }
-    result[0] = clip(sum[0], sum[1], hi_[i]);
-    result[1] = clip(sum[2], sum[3], hi_[i]);
+    result[0] = ptx::to_half2_clipped(sum[0], sum[1], hi_[i]);
+    result[1] = ptx::to_half2_clipped(sum[2], sum[3], hi_[i]);
   }
 
  private:
@@ -146,9 +151,9 @@ __device__ __forceinline__ void expand(const Patch<S>& patch, const Weights<S>& 
       patch.expand(weights, unit, i, words);
       if (i + 1 < S::kMyPatchTiles) {
         patch.expand(weights, unit, i + 1, words + 2);
-        store_four_transposed(to, words);
+        ptx::stmatrix_x4_trans(to, words);
       } else {
-        store_two_transposed(to, words);
+        ptx::stmatrix_x2_trans(to, words);
       }
     }
   }
@@ -157,7 +162,8 @@ __device__ __forceinline__ void expand(const Patch<S>& patch, const Weights<S>& 
 /// Where a lane's row lies for expand(): matrices are (tile, group).
 template <class S>
 __device__ __forceinline__ std::uint32_t hidden_row(std::uint32_t hidden, unsigned part) {
-  return hidden + lane() / 8 % 2 * S::kGroupBytes + (part + lane() / 16 * S::kParts) * 128 + lane() % 8 * 16;
+  return hidden + ptx::lane() / 8 % 2 * S::kGroupBytes + (part + ptx::lane() / 16 * S::kParts) * 128 +
+         ptx::lane() % 8 * 16;
 }
 
 /// Depthwise convolution of 16 pixels, or of up to 8, as products with diagonal 8x8 matrices, two taps an instruction.
@@ -166,8 +172,8 @@ class Depthwise {
  public:
   /// `hidden` is the slice's, in the shared address space.
   __device__ __forceinline__ Depthwise(std::uint32_t hidden, unsigned part) {
-    const unsigned matrix = lane() / 8;
-    const unsigned pixel = (S::kOneBand ? 0 : matrix % 2 * 8) + lane() % 8;
+    const unsigned matrix = ptx::lane() / 8;
+    const unsigned pixel = (S::kOneBand ? 0 : matrix % 2 * 8) + ptx::lane() % 8;
     const unsigned oy = (pixel < S::kPixels ? pixel / S::kTileW : 0) + part * (16 / S::kTileW);
     const unsigned ox = pixel < S::kPixels ? pixel % S::kTileW : 0;
     const std::uint32_t origin = hidden + S::slot_of(oy * S::kStride, ox * S::kStride) * 16;
@@ -186,7 +192,7 @@ class Depthwise {
     }
   }
 
-  __device__ __forceinline__ void pin(std::uint32_t scratch) { inverted_small::pin(scratch, rows_); }
+  __device__ __forceinline__ void pin(std::uint32_t scratch) { ptx::pin_by_memory(scratch, rows_); }
 
   /// A group of the warp's pixels `tile`, as half of an A operand.
   __device__ __forceinline__ void apply(__half2 hi, const Weights<S>& weights, int unit, int group, int tile,
@@ -199,27 +205,27 @@ class Depthwise {
 #pragma unroll
     for (int i = 0; i < kLoads - 1; ++i) {
       std::uint32_t pixels[4];
-      load_four(pixels, rows_[i] + offset);
+      ptx::ldmatrix_x4(pixels, rows_[i] + offset);
       if constexpr (S::kOneBand) {
         if (i == 0) {
-          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+          ptx::mma_16x8x16(first, pixels, taps[0], taps[1], weights.depthwise_bias[unit][group]);
         } else {
-          gemm_detail::multiply_add(first, pixels, taps[4 * i], taps[4 * i + 1]);
+          ptx::mma_16x8x16(first, pixels, taps[4 * i], taps[4 * i + 1]);
         }
-        gemm_detail::multiply_add(second, pixels, taps[4 * i + 2], taps[4 * i + 3]);
+        ptx::mma_16x8x16(second, pixels, taps[4 * i + 2], taps[4 * i + 3]);
       } else {
         if (i == 0) {
-          multiply_add_to(first, weights.depthwise_bias[unit][group], pixels, taps[0], taps[1]);
+          ptx::mma_16x8x16(first, pixels, taps[0], taps[1], weights.depthwise_bias[unit][group]);
         } else {
-          gemm_detail::multiply_add(i % 2 == 0 ? first : second, pixels, taps[2 * i], taps[2 * i + 1]);
+          ptx::mma_16x8x16(i % 2 == 0 ? first : second, pixels, taps[2 * i], taps[2 * i + 1]);
         }
       }
     }
-    load_two(last, rows_[kLoads - 1] + offset);
-    multiply_add_half(first, last[0], last[1], weights.last_tap[unit][group]);
+    ptx::ldmatrix_x2(last, rows_[kLoads - 1] + offset);
+    ptx::mma_16x8x8(first, last[0], last[1], weights.last_tap[unit][group]);
     constexpr int kUpper = S::kOneBand ? 2 : 0;
-    result[0] = clip(first[0] + second[kUpper], first[1] + second[kUpper + 1], bits(hi));
-    result[1] = S::kOneBand ? 0U : clip(first[2] + second[2], first[3] + second[3], bits(hi));
+    result[0] = ptx::to_half2_clipped(first[0] + second[kUpper], first[1] + second[kUpper + 1], ptx::bits(hi));
+    result[1] = S::kOneBand ? 0U : ptx::to_half2_clipped(first[2] + second[2], first[3] + second[3], ptx::bits(hi));
   }
 
  private:
@@ -246,17 +252,16 @@ __device__ __forceinline__ void filter_and_project(const Arguments& a, const Wei
       const std::uint32_t operand[4] = {lower[0], lower[1], upper[0], upper[1]};
 #pragma unroll
       for (int strip = 0; strip < S::kStrips; ++strip) {
-        gemm_detail::multiply_add(sums[strip], operand, weights.project[unit][strip][0],
-                                  weights.project[unit][strip][1]);
+        ptx::mma_16x8x16(sums[strip], operand, weights.project[unit][strip][0], weights.project[unit][strip][1]);
       }
     }
-    if (S::kPixels < 8 && lane() / 4 >= S::kPixels) break;
+    if (S::kPixels < 8 && ptx::lane() / 4 >= S::kPixels) break;
 #pragma unroll
     for (int half = 0; half < (S::kOneBand ? 1 : 2); ++half) {
 #pragma unroll
       for (int strip = 0; strip < S::kStrips; ++strip) {
-        store_two(partial + ((tile * S::kParts * 16 + half * 8) * S::kPartialRow + strip * 8) * 4,
-                  sums[strip][2 * half], sums[strip][2 * half + 1]);
+        ptx::store_shared(partial + ((tile * S::kParts * 16 + half * 8) * S::kPartialRow + strip * 8) * 4,
+                          float2{sums[strip][2 * half], sums[strip][2 * half + 1]});
       }
     }
   }

@@ -1,9 +1,12 @@
 // The strip inverted residual kernel: warps that share the weights in shared memory and nothing else.
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/inverted_residual/strip/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_strip {
 
@@ -11,7 +14,7 @@ namespace mobicuda::kernels::inverted_strip {
 /// `channel` on, of `run` results from `result` on.
 template <class S, class Body>
 __device__ __forceinline__ void for_each_run(const Body& body) {
-  const int column = static_cast<int>(lane() % 4) * 2;
+  const int column = static_cast<int>(reread_lane() % 4) * 2;
   const auto at = [&](auto run, int result) { body(run, result, output_channel(S::kCOut, result, column)); };
 #pragma unroll
   for (int result = 0; result + 4 <= S::kResults; result += 4) at(std::integral_constant<int, 4>{}, result);
@@ -19,44 +22,12 @@ __device__ __forceinline__ void for_each_run(const Body& body) {
   if constexpr (S::kResults % 2 == 1) at(std::integral_constant<int, 1>{}, S::kResults - 1);
 }
 
-template <int kWords>
-__device__ __forceinline__ void load_shared_run(std::uint32_t from, std::uint32_t (&words)[kWords]) {
-  if constexpr (kWords == 1) {
-    words[0] = inverted_small::load_shared_word(from);
-  } else {
-    inverted_small::load_shared<kWords>(from, words);
-  }
-}
-
-/// Predicated, as a branch around it would be longer than it.
-template <int kWords>
-__device__ __forceinline__ void store_words_if(bool present, unsigned char* to, const std::uint32_t (&words)[kWords]) {
-  static_assert(kWords == 1 || kWords == 2 || kWords == 4);
-  const int p = present ? 1 : 0;
-  if constexpr (kWords == 1) {
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %0, 0; @p st.global.u32 [%1], %2; }"
-                 :
-                 : "r"(p), "l"(to), "r"(words[0])
-                 : "memory");
-  } else if constexpr (kWords == 2) {
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %0, 0; @p st.global.v2.u32 [%1], {%2, %3}; }"
-                 :
-                 : "r"(p), "l"(to), "r"(words[0]), "r"(words[1])
-                 : "memory");
-  } else {
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %0, 0; @p st.global.v4.u32 [%1], {%2, %3, %4, %5}; }"
-                 :
-                 : "r"(p), "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
-                 : "memory");
-  }
-}
-
 /// Starts the sums with the biases, and with x where it is added.
 template <class S>
 __device__ __forceinline__ void start(const Arguments& a, std::uint32_t head, std::uint32_t patch, Sums<S>& sums) {
   std::uint32_t biases[S::kHeadVectors * 4];
 #pragma unroll
-  for (int i = 0; i < S::kHeadVectors; ++i) inverted_small::load_shared<4>(head + i * kRowVector, biases + 4 * i);
+  for (int i = 0; i < S::kHeadVectors; ++i) ptx::load_shared_words<4>(head + i * kRowVector, biases + 4 * i);
 #pragma unroll
   for (int row = 0; row < S::kRows; ++row) {
 #pragma unroll
@@ -72,7 +43,7 @@ __device__ __forceinline__ void start(const Arguments& a, std::uint32_t head, st
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       // Row 7 has no outputs, and perhaps no pixels.
-      const int column = min(static_cast<int>(lane() / 4), 6) * 2 + j + a.pad_left;
+      const int column = min(static_cast<int>(reread_lane() / 4), 6) * 2 + j + a.pad_left;
       const std::uint32_t pixel =
           patch + static_cast<std::uint32_t>(a.pad_top * S::kRowBytes + column % 2 * 8 * S::kPixelBytes);
       for_each_run<S>([&](auto run, int result, int channel) {
@@ -84,7 +55,8 @@ __device__ __forceinline__ void start(const Arguments& a, std::uint32_t head, st
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             std::uint32_t words[kRun];
-            load_shared_run(from + static_cast<std::uint32_t>(row * S::kRowBytes + half * S::kStripBytes), words);
+            ptx::load_shared_words<kRun>(from + static_cast<std::uint32_t>(row * S::kRowBytes + half * S::kStripBytes),
+                                         words);
 #pragma unroll
             for (int i = 0; i < kRun; ++i) {
               const float2 added = __half22float2(*reinterpret_cast<const __half2*>(&words[i]));
@@ -101,7 +73,7 @@ __device__ __forceinline__ void start(const Arguments& a, std::uint32_t head, st
 template <class S>
 __device__ __forceinline__ void store(const Arguments& a, const Place& place, int half, const Sums<S>& sums,
                                       unsigned char* y) {
-  const int column = static_cast<int>(lane() / 4) * 2;
+  const int column = static_cast<int>(reread_lane() / 4) * 2;
   const int columns = place.present ? min(kColumns - column, a.out_w - place.ox - column) : 0;
   const int rows = a.out_h - place.oy;
   y += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * (S::kCOut * 2) +
@@ -111,17 +83,16 @@ __device__ __forceinline__ void store(const Arguments& a, const Place& place, in
     unsigned char* to = y + channel * 2;
 #pragma unroll
     for (int row = 0; row < S::kRows; ++row, to += a.out_w * (S::kCOut * 2)) {
-      settle(to);
+      ptx::pin(to);
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         std::uint32_t words[kRun];
 #pragma unroll
         for (int i = 0; i < kRun; ++i) {
           const float* const sum = sums.sum[row][j][result + i] + 2 * half;
-          words[i] = inverted_small::bits(
-              __hmin2_nan(__hmax2_nan(__floats2half2_rn(sum[0], sum[1]), a.project_lo), a.project_hi));
+          words[i] = ptx::bits(__hmin2_nan(__hmax2_nan(__floats2half2_rn(sum[0], sum[1]), a.project_lo), a.project_hi));
         }
-        store_words_if(row < rows && j < columns, to + j * (S::kCOut * 2), words);
+        ptx::store_global_if(row < rows && j < columns, to + j * (S::kCOut * 2), words);
       }
     }
   });
@@ -149,29 +120,29 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     strip_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   extern __shared__ __align__(16) unsigned char shared[];
-  const auto weights = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
+  const auto weights = ptx::shared_address(shared);
   for (unsigned i = threadIdx.x; i < S::kPackedBytes / 16; i += S::kThreads) {
-    copy_chunk<true>(weights + i * 16, packed + i * 16, true);
+    ptx::copy_async_cg_or_zero(weights + i * 16, packed + i * 16, true);
   }
-  close_copies();
-  const auto patches = [weights] { return weights + S::kPackedBytes + warp() * (S::kBuffers * S::kPatchBytes); };
+  ptx::copy_async_commit();
+  const auto patches = [weights] { return weights + S::kPackedBytes + reread_warp() * (S::kBuffers * S::kPatchBytes); };
   // Neighbouring blocks first, so that few pairs spread over the multiprocessors.
-  std::uint32_t pair = warp() * gridDim.x + blockIdx.x;
+  std::uint32_t pair = reread_warp() * gridDim.x + blockIdx.x;
   const std::uint32_t step = gridDim.x * S::kWarps;
   const auto copy = [&](std::uint32_t of, std::uint32_t patch) {
     if (of < a.pairs) copy_patches<S>(a, of, x, patch);
-    close_copies();
+    ptx::copy_async_commit();
   };
 
   wait_for_predecessor();
   copy(pair, patches());
-  wait_for_copies<1>();
+  ptx::copy_async_wait<1>();
   __syncthreads();
 
   std::uint32_t patch = patches();
 #pragma unroll 1
   for (; pair < a.pairs; pair += step) {
-    wait_for_copies<0>();
+    ptx::copy_async_wait<0>();
     __syncwarp();
     const auto other = [&] { return S::kBuffers == 2 ? 2 * patches() + S::kPatchBytes - patch : patch; };
     if constexpr (S::kBuffers == 2) copy(pair + step, other());
@@ -180,7 +151,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 #pragma unroll
     for (int half = 0; half < 2; ++half) bounds.set(a, locate<S>(a, 2 * pair + half), half);
     Sums<S> sums;
-    start<S>(a, weights + lane() % 4 * 16, patch, sums);
+    start<S>(a, weights + reread_lane() % 4 * 16, patch, sums);
     const typename InputRow<S>::Addresses input = InputRow<S>::aim(patch);
     if (!S::kExpands || bounds.all_rows()) {  // x itself is zeros outside the picture
       add_units<true>(a, input, bounds, weights, sums);

@@ -2,50 +2,17 @@
 // the arithmetic. sm_80 and newer.
 #pragma once
 
-#include "kernels/inverted_residual/small/instructions.cuh"
 #include "kernels/inverted_residual/strip/shape.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/pin.cuh"
 
 namespace mobicuda::kernels::inverted_strip {
 
 // Read anew every time: what the compiler would make of them ahead of the loops would be spilled in them.
-__device__ __forceinline__ unsigned lane() {
-  unsigned lane;
-  asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-  return lane;
-}
-__device__ __forceinline__ unsigned warp() {
-  unsigned thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread / 32;
-}
-
-/// Has the compiler take the value as it is, instead of computing it anew for each use.
-template <class T>
-__device__ __forceinline__ void settle(T& value) {
-  if constexpr (sizeof(T) == 8) {
-    asm volatile("" : "+l"(value));
-  } else {
-    asm volatile("" : "+r"(value));
-  }
-}
-
-/// Zeros if not `present`; then `from` may be anywhere. `kPast` the first-level cache.
-template <bool kPast>
-__device__ __forceinline__ void copy_chunk(std::uint32_t to, const unsigned char* from, bool present) {
-  const int bytes = present ? 16 : 0;
-  if constexpr (kPast) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-  }
-}
-
-__device__ __forceinline__ void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-template <int kPending>
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
+using ptx::reread_lane;
+using ptx::reread_warp;
 
 /// A strip of the output.
 struct Place {
@@ -73,7 +40,7 @@ __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t p
                                              std::uint32_t patches) {
   constexpr int kChunks = S::kCIn == 24 ? 3 : 1;
   constexpr int kPixelLanes = S::kPixelChunks / kChunks;
-  const int lane = static_cast<int>(inverted_strip::lane());
+  const int lane = static_cast<int>(reread_lane());
 #pragma unroll
   for (int first = 0; first < 2 * S::kPatchW * kPixelLanes; first += 32) {
     const int pixel = (first + lane) / kPixelLanes;
@@ -93,10 +60,15 @@ __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t p
 #pragma unroll
     for (int row = 0; row < S::kPatchH; ++row, from += a.w * S::kPixelBytes) {
       const bool present = inside && static_cast<unsigned>(y0 + row) < static_cast<unsigned>(a.h);
-      settle(from);
+      ptx::pin(from);
 #pragma unroll
       for (int i = 0; i < kChunks; ++i) {
-        copy_chunk<kChunks == 1>(to + static_cast<std::uint32_t>(row * S::kRowBytes + i * 16), from + i * 16, present);
+        const std::uint32_t chunk_to = to + static_cast<std::uint32_t>(row * S::kRowBytes + i * 16);
+        if constexpr (kChunks == 1) {
+          ptx::copy_async_cg_or_zero(chunk_to, from + i * 16, present);
+        } else {
+          ptx::copy_async_ca_or_zero<16>(chunk_to, from + i * 16, present);
+        }
       }
     }
   }
@@ -110,11 +82,10 @@ struct Bounds {
 
   __device__ __forceinline__ void set(const Arguments& a, const Place& place, int half) {
     const int y0 = place.oy * S::kStride - a.pad_top;
-    const int x0 = place.ox * S::kStride - a.pad_left + static_cast<int>(lane() / 4) * S::kClasses;
+    const int x0 = place.ox * S::kStride - a.pad_left + static_cast<int>(reread_lane() / 4) * S::kClasses;
 #pragma unroll
     for (int c = 0; c < S::kClasses; ++c) {
-      columns[c][half] =
-          static_cast<unsigned>(x0 + c) < static_cast<unsigned>(a.w) ? inverted_small::bits(a.expand_hi) : 0;
+      columns[c][half] = static_cast<unsigned>(x0 + c) < static_cast<unsigned>(a.w) ? ptx::bits(a.expand_hi) : 0;
     }
     const int above = max(-y0, 0);
     const int below = min(max(a.h - y0, 0), S::kPatchH);
@@ -122,9 +93,9 @@ struct Bounds {
   }
 
   /// Has the compiler forget what it has made of them: all of() would be too many registers.
-  __device__ __forceinline__ void settle() {
-    inverted_strip::settle(rows[0]);
-    inverted_strip::settle(rows[1]);
+  __device__ __forceinline__ void pin() {
+    ptx::pin(rows[0]);
+    ptx::pin(rows[1]);
   }
 
   __device__ __forceinline__ bool all_rows() const { return (rows[0] & rows[1]) == (1U << S::kPatchH) - 1U; }

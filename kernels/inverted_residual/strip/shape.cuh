@@ -1,12 +1,10 @@
 // What host and device agree on in the strip inverted residual kernel: shapes, layouts, arguments.
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_strip {
 

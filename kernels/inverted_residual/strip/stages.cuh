@@ -7,8 +7,11 @@
 // 8 x 8 matrices, two taps an instruction where k is 16.
 #pragma once
 
-#include "kernels/gemm/mma.cuh"
 #include "kernels/inverted_residual/strip/patch.cuh"
+#include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::inverted_strip {
 
@@ -16,9 +19,9 @@ namespace mobicuda::kernels::inverted_strip {
 template <int kWords>
 __device__ __forceinline__ void load_lane_words(std::uint32_t from, unsigned lane, std::uint32_t* words) {
 #pragma unroll
-  for (int i = 0; i < kWords / 4; ++i) inverted_small::load_shared<4>(from + lane * 16 + i * kVector, words + 4 * i);
+  for (int i = 0; i < kWords / 4; ++i) ptx::load_shared_words<4>(from + lane * 16 + i * kVector, words + 4 * i);
   if constexpr (kWords % 4 == 2) {
-    inverted_small::load_shared<2>(from + lane * 8 + kWords / 4 * kVector, words + kWords / 4 * 4);
+    ptx::load_shared_words<2>(from + lane * 8 + kWords / 4 * kVector, words + kWords / 4 * 4);
   }
 }
 
@@ -30,10 +33,10 @@ struct ExpandWeights {
 
   __device__ __forceinline__ void load(std::uint32_t unit) {
     if constexpr (!S::kExpands) return;
-    const unsigned lane = inverted_strip::lane();
+    const unsigned lane = reread_lane();
     load_lane_words<S::kExpandWords>(unit + S::kExpandAt, lane, words);
 #pragma unroll
-    for (int g = 0; g < 2; ++g) inverted_small::load_shared<4>(unit + lane % 4 * 16 + g * kRowVector, biases[g]);
+    for (int g = 0; g < 2; ++g) ptx::load_shared_words<4>(unit + lane % 4 * 16 + g * kRowVector, biases[g]);
   }
 
   __device__ __forceinline__ std::uint32_t of(int group, int word) const { return words[S::expand_word(group, word)]; }
@@ -48,13 +51,13 @@ struct Weights {
 
   /// `weights` are those of all units.
   __device__ __forceinline__ void load(std::uint32_t weights, std::uint32_t unit) {
-    const unsigned lane = inverted_strip::lane();
+    const unsigned lane = reread_lane();
 #pragma unroll
-    for (int g = 0; g < 2; ++g) inverted_small::load_shared<4>(unit + lane % 4 * 16 + (2 + g) * kRowVector, biases[g]);
+    for (int g = 0; g < 2; ++g) ptx::load_shared_words<4>(unit + lane % 4 * 16 + (2 + g) * kRowVector, biases[g]);
     // Of a diagonal matrix a lane has rows lane % 4 * 2 and the next of column lane / 4.
     const std::uint32_t from = lane / 8 == lane % 4 ? unit + S::kTapsAt + lane / 4 * 16 : weights + S::kZerosAt;
 #pragma unroll
-    for (int i = 0; i < S::kTapVectors; ++i) inverted_small::load_shared<4>(from + i * kDiagonalVector, taps + 4 * i);
+    for (int i = 0; i < S::kTapVectors; ++i) ptx::load_shared_words<4>(from + i * kDiagonalVector, taps + 4 * i);
     load_lane_words<S::kProjectWords>(unit + S::kProjectAt, lane, project[0]);
   }
 
@@ -83,7 +86,7 @@ struct InputRow {
   };
 
   __device__ __forceinline__ static Addresses aim(std::uint32_t patch) {
-    const unsigned lane = inverted_strip::lane();
+    const unsigned lane = reread_lane();
     const int row = static_cast<int>(lane % 8);
     const int half = static_cast<int>(lane / 8 % 2);
     const int second = static_cast<int>(lane / 16);
@@ -106,14 +109,14 @@ struct InputRow {
     for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
       for (int k = 0; k < S::kCIn / 16; ++k) {
-        inverted_small::load_four(pairs[c][k], from.pairs[k] + at + static_cast<std::uint32_t>(c) * kClassBytes);
+        ptx::ldmatrix_x4(pairs[c][k], from.pairs[k] + at + static_cast<std::uint32_t>(c) * kClassBytes);
       }
     }
     if constexpr (S::kCIn == 24) {
 #pragma unroll
       for (int c = 0; c < S::kClasses; c += 2) {
         std::uint32_t words[4];
-        inverted_small::load_four(words, from.last + at + static_cast<std::uint32_t>(c) * kClassBytes);
+        ptx::ldmatrix_x4(words, from.last + at + static_cast<std::uint32_t>(c) * kClassBytes);
 #pragma unroll
         for (int i = 0; i < 4; ++i) last[c + i / 2][i % 2] = words[i];
       }
@@ -136,10 +139,9 @@ struct HiddenRow {
     for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
-        inverted_small::multiply_add_to(sum[c][g], weights.biases[g], input.pairs[c][0], weights.of(g, 0),
-                                        weights.of(g, 1));
+        ptx::mma_16x8x16(sum[c][g], input.pairs[c][0], weights.of(g, 0), weights.of(g, 1), weights.biases[g]);
         if constexpr (S::kCIn == 32) {
-          gemm_detail::multiply_add(sum[c][g], input.pairs[c][1], weights.of(g, 2), weights.of(g, 3));
+          ptx::mma_16x8x16(sum[c][g], input.pairs[c][1], weights.of(g, 2), weights.of(g, 3));
         }
       }
     }
@@ -148,12 +150,12 @@ struct HiddenRow {
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
         if constexpr (S::kCIn == 24) {
-          inverted_small::multiply_add_half(sum[c][g], input.last[c][0], input.last[c][1], weights.of(g, 2));
+          ptx::mma_16x8x8(sum[c][g], input.last[c][0], input.last[c][1], weights.of(g, 2));
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          words[g][c / 2][c % 2 * 2 + half] = inverted_small::clip(sum[c][g][2 * half], sum[c][g][2 * half + 1],
-                                                                   bounds.template of<kAllRows>(row, c, half));
+          words[g][c / 2][c % 2 * 2 + half] = ptx::to_half2_clipped(sum[c][g][2 * half], sum[c][g][2 * half + 1],
+                                                                    bounds.template of<kAllRows>(row, c, half));
         }
       }
     }
@@ -179,11 +181,10 @@ struct HiddenRow {
       for (int g = 0; g < 2; ++g) {
         const int first = S::kStride == 1 ? j : 0;  // taps first and first + 1 stand together
         if (ky == 0) {
-          inverted_small::multiply_add_to(sum[j][g], weights.biases[g], words[g][j], weights.first_tap(g, ky, first),
-                                          weights.second_tap(g, ky, first));
+          ptx::mma_16x8x16(sum[j][g], words[g][j], weights.first_tap(g, ky, first), weights.second_tap(g, ky, first),
+                           weights.biases[g]);
         } else {
-          gemm_detail::multiply_add(sum[j][g], words[g][j], weights.first_tap(g, ky, first),
-                                    weights.second_tap(g, ky, first));
+          ptx::mma_16x8x16(sum[j][g], words[g][j], weights.first_tap(g, ky, first), weights.second_tap(g, ky, first));
         }
       }
     }
@@ -194,8 +195,8 @@ struct HiddenRow {
         const int kx = S::kStride == 1 && j == 1 ? 0 : 2;
         const int c = j * S::kStride + kx;
         const int word = S::kStride == 1 && j == 1 ? 2 : c * 2;
-        inverted_small::multiply_add_half(sum[j][g], words[g][word / 4][word % 4], words[g][word / 4][word % 4 + 1],
-                                          weights.lone_tap(g, ky, kx));
+        ptx::mma_16x8x8(sum[j][g], words[g][word / 4][word % 4], words[g][word / 4][word % 4 + 1],
+                        weights.lone_tap(g, ky, kx));
       }
     }
   }
@@ -225,11 +226,11 @@ struct Sums {
       std::uint32_t operand[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        operand[i] = inverted_small::clip(filtered[j][i / 2][i % 2 * 2], filtered[j][i / 2][i % 2 * 2 + 1], hi);
+        operand[i] = ptx::to_half2_clipped(filtered[j][i / 2][i % 2 * 2], filtered[j][i / 2][i % 2 * 2 + 1], hi);
       }
 #pragma unroll
       for (int result = 0; result < S::kResults; ++result) {
-        gemm_detail::multiply_add(sum[row][j][result], operand, weights.project[result][0], weights.project[result][1]);
+        ptx::mma_16x8x16(sum[row][j][result], operand, weights.project[result][0], weights.project[result][1]);
       }
     }
   }
@@ -240,7 +241,7 @@ struct Sums {
   __device__ __forceinline__ void add_unit(const Arguments& a, const typename InputRow<S>::Addresses& input,
                                            Bounds<S>& bounds, std::uint32_t all_weights, std::uint32_t unit,
                                            std::uint32_t next, ExpandWeights<S>& expand, InputRow<S>& pixels) {
-    if constexpr (!kAllRows) bounds.settle();
+    if constexpr (!kAllRows) bounds.pin();
     Weights<S> weights;
     float filtered[S::kRows][2][2][4];
 #pragma unroll
@@ -260,7 +261,7 @@ struct Sums {
         const int out = (row - ky) / S::kStride;
         if (row < ky || (row - ky) % S::kStride != 0 || out >= S::kRows) continue;
         hidden.filter(weights, ky, filtered[out]);
-        if (ky == 2) project(weights, inverted_small::bits(a.depthwise_hi), out, filtered[out]);
+        if (ky == 2) project(weights, ptx::bits(a.depthwise_hi), out, filtered[out]);
       }
     }
   }

@@ -133,14 +133,15 @@ bool clips_from_zero(const InvertedResidualParams& p) {
 }
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
-  constexpr int kOldest = 90;  // for its shared memory
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  constexpr int kOldest = 90;
   constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
   const std::int64_t strips_x = (std::int64_t{p.out_w} + kColumns - 1) / kColumns;
   const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
   // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
   const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
-  return compute_capability >= kOldest && inverted_host::channels_fit(p, kConfig) && clips_from_zero(p) &&
+  return gpu.code >= kOldest && Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
+         inverted_host::channels_fit(p, kConfig) && clips_from_zero(p) &&
          (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);

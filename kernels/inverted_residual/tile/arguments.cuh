@@ -1,21 +1,14 @@
 #pragma once
 
-#include <cstdint>
-
 #include <cuda_fp16.h>
 
 #include "kernels/common/fast_division.cuh"
-#include "kernels/common/launch.h"
+#include "kernels/common/half_clip.cuh"
+#include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted {
 
 inline constexpr int kUnit = 16;  // hidden channels: one step of k in project, two column fragments in expand
-
-/// Bounds as two equal halves. Rounding is monotone: to clip after it with rounded bounds gives the same half.
-struct HalfClip {
-  __half2 lo;
-  __half2 hi;
-};
 
 // Packed weights: project bias (n_pairs * 16 floats) | units. A unit holds all that belongs to 16 hidden channels:
 // expand fragments (k_steps * 512 bytes) | expand bias | depthwise taps (9, 16) in half | depthwise bias | project

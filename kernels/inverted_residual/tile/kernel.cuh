@@ -6,6 +6,8 @@
 #pragma once
 
 #include "kernels/inverted_residual/tile/stages.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
 
 namespace mobicuda::kernels::inverted {
 
@@ -44,8 +46,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   PatchCopy<kConfig> first_patch(a, place, x, patches);
   wait_for_predecessor();
   first_patch.start();
-  gemm_detail::close_group();
-  gemm_detail::wait_groups<0>();
+  ptx::copy_async_commit();
+  ptx::copy_async_wait<0>();
   __syncthreads();
 
   Projection<kConfig> projection;
@@ -72,11 +74,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
         const int next = last ? 0 : chunk + 1;
         copy_bytes<S::kThreads>(units_of(next, step + 1), packed_units + static_cast<std::size_t>(next) * chunk_bytes,
                                 live_units(next) * a.unit.bytes);
-        gemm_detail::close_group();
+        ptx::copy_async_commit();
       }
       if (chunk == 0) {
         if (more_tiles) PatchCopy<kConfig>(a, next_place, x, patches + (patch_slot ^ 1) * patch_bytes).start();
-        gemm_detail::close_group();
+        ptx::copy_async_commit();
       }
       if constexpr (kConfig.expand) {
         depthwise<kConfig>(a, hidden, S::kHiddenRowBytes, units, live, filtered);
@@ -84,9 +86,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
         depthwise<kConfig>(a, patch + chunk * kConfig.chunk * 2, a.patch_row_bytes, units, live, filtered);
       }
       if (last || (!resident && chunk > 0)) {
-        gemm_detail::wait_groups<0>();
+        ptx::copy_async_wait<0>();
       } else if (!resident) {
-        gemm_detail::wait_groups<1>();  // all but the patch
+        ptx::copy_async_wait<1>();  // all but the patch
       }
       __syncthreads();
     }

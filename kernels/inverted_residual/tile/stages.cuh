@@ -2,28 +2,17 @@
 // registers. sm_80 and newer.
 #pragma once
 
-#include <cstring>
-
 #include "kernels/common/clip.cuh"
-#include "kernels/gemm/mma.cuh"
 #include "kernels/inverted_residual/tile/arguments.cuh"
+#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/ldmatrix.cuh"
+#include "kernels/ptx/mma.cuh"
 
 namespace mobicuda::kernels::inverted {
 
-using gemm_detail::copy_chunk;
-using gemm_detail::load_matrices;
-using gemm_detail::multiply_add;
-
-__device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x % 32); }
-__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
-
-__device__ __forceinline__ __half2 apply([[maybe_unused]] HalfClip clip, __half2 x) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  return __hmin2_nan(__hmax2_nan(x, clip.lo), clip.hi);
-#else
-  return x;
-#endif
-}
+using ptx::as_int::lane;
+using ptx::as_int::warp;
 
 /// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
 struct Place {
@@ -49,7 +38,7 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
 template <int kThreads>
 __device__ __forceinline__ void copy_bytes(unsigned char* to, const unsigned char* from, int bytes) {
   for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += kThreads * 16)
-    copy_chunk(to + at, from + at, true);
+    ptx::copy_async_cg_128_or_zero(to + at, from + at, true);
 }
 
 /// Begins to copy the input of a tile, zeros outside the picture and beyond c_in. Splits in two so that the addresses
@@ -70,7 +59,7 @@ class PatchCopy {
   __device__ __forceinline__ void start() {
     for (int item = static_cast<int>(threadIdx.x); item < items_; item += S::kThreads) {
       if (item >= S::kThreads) prepare(item);
-      copy_chunk(to_, from_, present_);
+      ptx::copy_async_cg_128_or_zero(to_, from_, present_);
       if (c_ == 0) {
         auto* const masks = reinterpret_cast<std::uint32_t*>(patch_ + S::kPatchRows * a_.patch_row_bytes);
         masks[pixel_] = inside_ ? ~0U : 0U;
@@ -140,15 +129,15 @@ __device__ __forceinline__ void expand(const Arguments& a, const unsigned char* 
     for (int k = 0; k < a.k_steps; ++k) {
       std::uint32_t pixels[kM][4];
 #pragma unroll
-      for (int m = 0; m < kM; ++m) load_matrices(pixels[m], rows + m * 16 * a.patch_row_bytes + k * 32);
+      for (int m = 0; m < kM; ++m) ptx::ldmatrix_x4(pixels[m], rows + m * 16 * a.patch_row_bytes + k * 32);
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
         const auto weights =
             *reinterpret_cast<const uint4*>(unit + n * a.unit.bytes + k * kFragmentBytes + lane() * 16);
 #pragma unroll
         for (int m = 0; m < kM; ++m) {
-          multiply_add(sums[m][n][0], pixels[m], weights.x, weights.y);
-          multiply_add(sums[m][n][1], pixels[m], weights.z, weights.w);
+          ptx::mma_16x8x16(sums[m][n][0], pixels[m], weights.x, weights.y);
+          ptx::mma_16x8x16(sums[m][n][1], pixels[m], weights.z, weights.w);
         }
       }
     }
@@ -263,7 +252,7 @@ __device__ __forceinline__ void finish(const Arguments& a, const Place& place, c
     values[3] += high.y;
   }
 #pragma unroll
-  for (float& value : values) value = kernels::apply(a.project_clip, value);
+  for (float& value : values) value = apply(a.project_clip, value);
   const __half2 rounded[2] = {__floats2half2_rn(values[0], values[1]), __floats2half2_rn(values[2], values[3])};
   __half* const picture = y + static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) *
                                   static_cast<std::size_t>(a.c_out);
@@ -304,12 +293,12 @@ class Projection {
       for (int i = 0; i < S::kProjectM; ++i) {
         if (!has_rows(i)) break;
         std::uint32_t pixels[4];
-        load_matrices(pixels, filtered + (row(i) + lane() % 16) * S::kFilteredRowBytes + k * 32 + lane() / 16 * 16);
+        ptx::ldmatrix_x4(pixels, filtered + (row(i) + lane() % 16) * S::kFilteredRowBytes + k * 32 + lane() / 16 * 16);
 #pragma unroll
         for (int j = 0; j < S::kProjectN; ++j) {
           if (pair(j) >= a.n_pairs) continue;
-          multiply_add(sums_[i][j][0], pixels, w[j].x, w[j].y);
-          multiply_add(sums_[i][j][1], pixels, w[j].z, w[j].w);
+          ptx::mma_16x8x16(sums_[i][j][0], pixels, w[j].x, w[j].y);
+          ptx::mma_16x8x16(sums_[i][j][1], pixels, w[j].z, w[j].w);
         }
       }
     }

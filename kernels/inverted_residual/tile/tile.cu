@@ -22,23 +22,6 @@ using inverted_host::put_halves;
 using Variant = InvertedResidualVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kKilobyte = 1024;
-
-/// The most dynamic shared memory that a block may have.
-std::size_t shared_limit(int compute_capability) {
-  switch (compute_capability) {
-    case 80:
-    case 87:
-      return 163 * kKilobyte;
-    case 86:
-    case 89:
-    case 120:
-    case 121:
-      return 99 * kKilobyte;
-    default:
-      return (compute_capability >= 90 ? 227 : 0) * kKilobyte;
-  }
-}
 
 int k_steps(const InvertedResidualParams& p) { return p.expand ? ceil_div(p.c_in, 16) : 0; }
 int n_pairs(const InvertedResidualParams& p) { return ceil_div(p.c_out, 16); }
@@ -83,31 +66,12 @@ std::size_t least_shared_bytes(const InvertedResidualParams& p) {
   return inverted::shared_bytes<kConfig>(a);
 }
 
-struct Gpu {
-  int multiprocessors = 0;
-  int block_shared_bytes = 0;
-  int multiprocessor_shared_bytes = 0;
-};
-
-cudaError_t query(Gpu& gpu) {
-  int device = 0;
-  cudaError_t status = cudaGetDevice(&device);
-  const auto get = [&](cudaDeviceAttr attribute, int& value) {
-    if (status == cudaSuccess) status = cudaDeviceGetAttribute(&value, attribute, device);
-  };
-  get(cudaDevAttrMultiProcessorCount, gpu.multiprocessors);
-  get(cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu.block_shared_bytes);
-  get(cudaDevAttrMaxSharedMemoryPerMultiprocessor, gpu.multiprocessor_shared_bytes);
-  return status;
-}
-
 /// Sets the slots; prefers all weights resident to two chunks at a time if as many blocks run at once as the variant
 /// is made for.
 template <Config kConfig>
-cudaError_t place_in_shared_memory(const Gpu& gpu, Arguments& a, int& blocks) {
-  constexpr int kReservedBytes = 1024;  // of each block, by the system
-  const auto most = static_cast<std::size_t>(gpu.block_shared_bytes);
-  const auto share = static_cast<std::size_t>(gpu.multiprocessor_shared_bytes / kConfig.min_blocks - kReservedBytes);
+cudaError_t place_in_shared_memory(const DeviceTraits& gpu, Arguments& a, int& blocks) {
+  const std::size_t most = gpu.shared_bytes_per_block;
+  const std::size_t share = gpu.shared_bytes_per_multiprocessor / kConfig.min_blocks - gpu.reserved_shared_bytes;
   const auto kernel = inverted::fused_kernel<Shape<kConfig>>;
   // Always the device's maximum: another thread may launch the same kernel with another size at this moment.
   cudaError_t status = allow_shared_memory(kernel, most);
@@ -131,10 +95,10 @@ cudaError_t place_in_shared_memory(const Gpu& gpu, Arguments& a, int& blocks) {
 template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
-  Gpu gpu;
+  DeviceTraits gpu;
   int blocks = 0;
   Arguments a = arguments<kConfig>(p);
-  cudaError_t status = query(gpu);
+  cudaError_t status = current_device_traits(gpu);
   if (status == cudaSuccess) status = place_in_shared_memory<kConfig>(gpu, a, blocks);
   if (status != cudaSuccess) return status;
   const std::uint32_t grid = std::min(a.tiles, static_cast<std::uint32_t>(blocks));
@@ -224,10 +188,10 @@ constexpr InvertedResidualTile kTile{kConfig.stride, kConfig.tile_h,           k
                                      kConfig.c_out,  Shape<kConfig>::kThreads, kConfig.expand};
 
 template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, int compute_capability) {
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 80;
-  return compute_capability >= kOldest && p.elem == Elem::F16 && channels_fit(p, kTile<kConfig>) &&
-         tiles_fit(p, kTile<kConfig>) && least_shared_bytes<kConfig>(p) <= shared_limit(compute_capability);
+  return gpu.code >= kOldest && p.elem == Elem::F16 && channels_fit(p, kTile<kConfig>) &&
+         tiles_fit(p, kTile<kConfig>) && least_shared_bytes<kConfig>(p) <= gpu.shared_bytes_per_block;
 }
 
 template <Config kConfig>

@@ -10,9 +10,16 @@
 #include <cuda_fp16.h>
 
 #include "kernels/common/clip.cuh"
-#include "kernels/common/launch.h"
-#include "kernels/pointwise_pool/wgmma/instructions.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
+#include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/mbarrier.cuh"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/named_barrier.cuh"
+#include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/tensor_map.h"
+#include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::pooled_wgmma {
 
@@ -76,15 +83,15 @@ struct Barriers {
 __device__ __forceinline__ void fill_weights(const Arguments& a, std::uint32_t weights, std::uint32_t barrier) {
   const int c0 = static_cast<int>(blockIdx.x) * kChannels;
   for (int slice = 0; slice < a.slices; ++slice) {
-    expect_bytes(barrier + slice * 8, kWeightSliceBytes);
-    copy_box(weights + slice * kWeightSliceBytes, a.weights, slice * kSliceK, c0, barrier + slice * 8);
+    ptx::mbarrier_arrive_expect(barrier + slice * 8, kWeightSliceBytes);
+    ptx::copy_box(weights + slice * kWeightSliceBytes, a.weights, slice * kSliceK, c0, barrier + slice * 8);
   }
 }
 
 template <int kPictures>
 __device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ring, const Barriers& barriers) {
   using R = Ring<kPictures>;
-  const int rank = rank_in_cluster();
+  const int rank = ptx::rank_in_cluster();
   wait_for_predecessor();
   Place<R::kStages> place;
   for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y)) {
@@ -92,14 +99,14 @@ __device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ri
     for (int slice = 0; slice < a.slices; ++slice) {
       const std::uint32_t stage = ring + place.stage * R::kStageBytes;
       const std::uint32_t full = barriers.full + place.stage * 8;
-      wait_for(barriers.empty + place.stage * 8, place.parity ^ 1U);
-      expect_bytes(full, R::kCopiedBytes);
+      ptx::mbarrier_wait(barriers.empty + place.stage * 8, place.parity ^ 1U);
+      ptx::mbarrier_arrive_expect(full, R::kCopiedBytes);
       for (int i = rank; i <= kPictures; i += kBlocks) {
         const std::uint32_t to = stage + i * (kWholePixels * kRowBytes);
         if (i < kPictures) {
-          copy_box<kBlocks>(to, a.pixels, slice * kSliceK, 0, picture + i, full);
+          ptx::copy_box<kBlocks>(to, a.pixels, slice * kSliceK, 0, picture + i, full);
         } else {
-          copy_box<kBlocks>(to, a.last_pixels, slice * kSliceK, kWholePixels, picture, full);
+          ptx::copy_box<kBlocks>(to, a.last_pixels, slice * kSliceK, kWholePixels, picture, full);
         }
       }
       place.advance();
@@ -171,8 +178,8 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   const int channel = static_cast<int>(blockIdx.x) * kChannels + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4;
   Channels own{};
   if (a.bias != nullptr) {
-    asm volatile("ld.global.f32 %0, [%1];" : "=f"(own.bias[0]) : "l"(a.bias + channel));
-    asm volatile("ld.global.f32 %0, [%1];" : "=f"(own.bias[1]) : "l"(a.bias + channel + 8));
+    own.bias[0] = ptx::load_global<float>(a.bias + channel);
+    own.bias[1] = ptx::load_global<float>(a.bias + channel + 8);
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -180,10 +187,10 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   }
   wait_for_predecessor();
 
-  const std::uint32_t own_weights = matrix_at(weights + warps * 64 * kRowBytes);
-  const std::uint32_t pixels = matrix_at(ring);
+  const std::uint32_t own_weights = ptx::wgmma_operand_128b(weights + warps * 64 * kRowBytes);
+  const std::uint32_t pixels = ptx::wgmma_operand_128b(ring);
   const auto release = [&](int stage) {
-    if (lane < kBlocks) arrive_at(barriers.empty + stage * 8, lane);
+    if (lane < kBlocks) ptx::mbarrier_arrive_at(barriers.empty + stage * 8, lane);
   };
   Place<R::kStages> place;
   float sums[R::kSums];
@@ -192,27 +199,28 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   const bool is_apart = static_cast<int>(blockIdx.y + gridDim.y) < a.groups;
   const int start_slice = min(1, a.slices - 1);
   for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y), ++round) {
-    if (round == 0 && is_apart && warps == 1) sync_groups(1, 2 * kGroupThreads);
-    settle(sums);
+    if (round == 0 && is_apart && warps == 1) ptx::sync_threads_of(1, 2 * kGroupThreads);
+    ptx::pin_accumulators(sums);
     int before = 0;
     for (int slice = 0; slice < a.slices; ++slice) {
-      if (round == 0) wait_for(barriers.weights + slice * 8, 0);
-      wait_for(barriers.full + place.stage * 8, place.parity);
-      begin_products();
+      if (round == 0) ptx::mbarrier_wait(barriers.weights + slice * 8, 0);
+      ptx::mbarrier_wait(barriers.full + place.stage * 8, place.parity);
+      ptx::wgmma_fence();
 #pragma unroll
       for (int step = 0; step < kSliceK / 16; ++step) {
-        start_products(sums, own_weights + (slice * kWeightSliceBytes + step * 32) / 16,
-                       pixels + (place.stage * R::kStageBytes + step * 32) / 16, slice + step > 0 ? 1 : 0);
+        ptx::start_wgmma(sums, own_weights + (slice * kWeightSliceBytes + step * 32) / 16,
+                         pixels + (place.stage * R::kStageBytes + step * 32) / 16, slice + step > 0 ? 1 : 0);
       }
-      close_products();
-      if (round == 0 && is_apart && warps == 0 && slice == start_slice) arrive_groups(1, 2 * kGroupThreads);
-      wait_for_products<1>();
+      ptx::wgmma_commit();
+      if (round == 0 && is_apart && warps == 0 && slice == start_slice)
+        ptx::arrive_for_threads_of(1, 2 * kGroupThreads);
+      ptx::wgmma_wait<1>();
       if (slice > 0) release(before);
       before = place.stage;
       place.advance();
     }
-    wait_for_products<0>();
-    settle(sums);
+    ptx::wgmma_wait<0>();
+    ptx::pin_accumulators(sums);
     release(before);
     finish<kPictures>(a, sums, own, group * kPictures, channel);
   }
@@ -223,20 +231,20 @@ __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     pooled_wgmma_kernel(const __grid_constant__ Arguments a) {
   using R = Ring<kPictures>;
   extern __shared__ __align__(1024) unsigned char shared[];
-  const std::uint32_t weights = shared_address(shared);
+  const std::uint32_t weights = ptx::shared_address(shared);
   const std::uint32_t ring = weights + kWeightBytes;
   const std::uint32_t full = ring + R::kStages * R::kStageBytes;
   const Barriers barriers{full, full + R::kStages * 8, full + 2 * R::kStages * 8};
   if (threadIdx.x == kThreads - 32) {
-    prefetch(a.weights);
-    prefetch(a.pixels);
-    prefetch(a.last_pixels);
+    ptx::prefetch_tensor_map(a.weights);
+    ptx::prefetch_tensor_map(a.pixels);
+    ptx::prefetch_tensor_map(a.last_pixels);
     for (int i = 0; i < R::kStages; ++i) {
-      init_barrier(barriers.full + i * 8, 1);
-      init_barrier(barriers.empty + i * 8, kBlocks * kGroups * 4);
+      ptx::mbarrier_init(barriers.full + i * 8, 1);
+      ptx::mbarrier_init(barriers.empty + i * 8, kBlocks * kGroups * 4);
     }
-    for (int i = 0; i < kMaxSlices; ++i) init_barrier(barriers.weights + i * 8, 1);
-    publish_barriers();
+    for (int i = 0; i < kMaxSlices; ++i) ptx::mbarrier_init(barriers.weights + i * 8, 1);
+    ptx::fence_mbarrier_init();
     fill_weights(a, weights, barriers.weights);
   }
   __syncwarp();

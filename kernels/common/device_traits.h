@@ -1,0 +1,85 @@
+// What a GPU can do, as far as supports(), launches and the choice of variants depend on it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include <cuda_runtime_api.h>
+
+namespace mobicuda::kernels {
+
+/// Limits of all GPUs of one compute capability.
+struct HardwareLimits {
+  int capability;                      ///< major * 10 + minor
+  std::size_t shared_bytes_per_block;  ///< dynamic shared memory, with cudaFuncSetAttribute()
+  std::size_t shared_bytes_per_multiprocessor;
+  int cluster_blocks;  ///< of a cluster that every GPU runs; 1: no clusters
+};
+
+inline constexpr std::size_t kKilobyte = 1024;
+/// Shared memory of a block that the driver takes for itself, from sm_80 on.
+inline constexpr std::size_t kReservedSharedBytes = kKilobyte;
+/// Dynamic shared memory that a block may have without cudaFuncSetAttribute().
+inline constexpr std::size_t kSharedBytesWithoutAsking = 48 * kKilobyte;
+
+/// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Ascending.
+inline constexpr std::array kHardwareLimits{
+    HardwareLimits{75, 64 * kKilobyte, 64 * kKilobyte, 1},    HardwareLimits{80, 163 * kKilobyte, 164 * kKilobyte, 1},
+    HardwareLimits{86, 99 * kKilobyte, 100 * kKilobyte, 1},   HardwareLimits{87, 163 * kKilobyte, 164 * kKilobyte, 1},
+    HardwareLimits{89, 99 * kKilobyte, 100 * kKilobyte, 1},   HardwareLimits{90, 227 * kKilobyte, 228 * kKilobyte, 8},
+    HardwareLimits{100, 227 * kKilobyte, 228 * kKilobyte, 8}, HardwareLimits{103, 227 * kKilobyte, 228 * kKilobyte, 8},
+    HardwareLimits{110, 227 * kKilobyte, 228 * kKilobyte, 8}, HardwareLimits{120, 99 * kKilobyte, 100 * kKilobyte, 8},
+    HardwareLimits{121, 99 * kKilobyte, 100 * kKilobyte, 8},
+};
+
+/// One GPU, and the device code that its driver loaded of this library. A kernel leaves out what the architecture lacks
+/// that it is compiled for, so that `code` and not `capability` says which instructions there are.
+struct DeviceTraits {
+  int capability = 0;  ///< of the GPU: major * 10 + minor
+  int code = 0;  ///< virtual architecture (compute_XY) that the loaded code was compiled for, at most `capability`
+  bool wgmma_code = false;  ///< code for sm_90a is loaded as well, which alone has wgmma
+  int multiprocessors = 0;
+  std::size_t shared_bytes_per_block = 0;  ///< dynamic shared memory that a block may have at most
+  std::size_t shared_bytes_per_multiprocessor = 0;
+  std::size_t reserved_shared_bytes = 0;  ///< of each block, taken by the driver
+  int cluster_blocks = 1;                 ///< that a cluster may have at most
+
+  /// Whether a kernel may start before its predecessor has ended: the loaded code waits for it.
+  constexpr bool programmatic_launch() const { return code >= 90; }
+
+  friend bool operator==(const DeviceTraits&, const DeviceTraits&) = default;
+};
+
+/// A GPU of that capability on which code for `code` is loaded, by kHardwareLimits; for rules and tests without the
+/// GPU. A capability that the table lacks has the limits of the one before. Capability 75 or later, code at most
+/// `capability`.
+constexpr DeviceTraits traits_of(int capability, int multiprocessors, int code) {
+  HardwareLimits limits = kHardwareLimits.front();
+  for (const HardwareLimits& row : kHardwareLimits) {
+    if (row.capability <= capability) limits = row;
+  }
+  constexpr int kHopper = 90;
+  constexpr int kOldestWithReserved = 80;
+  return {capability,
+          code,
+          capability == kHopper && code == kHopper,
+          multiprocessors,
+          limits.shared_bytes_per_block,
+          limits.shared_bytes_per_multiprocessor,
+          capability >= kOldestWithReserved ? kReservedSharedBytes : 0,
+          code >= kHopper ? limits.cluster_blocks : 1};
+}
+
+/// The same with code for the GPU itself.
+constexpr DeviceTraits traits_of(int capability, int multiprocessors) {
+  return traits_of(capability, multiprocessors, capability);
+}
+
+/// Asks the driver. cudaErrorNoKernelImageForDevice: this library has no code for the GPU. Changes the current device
+/// for the time of the call. Safe from several threads.
+cudaError_t device_traits(int device, DeviceTraits& traits);
+
+/// Of the current device; asks the driver once for each. Safe from several threads.
+cudaError_t current_device_traits(DeviceTraits& traits);
+
+}  // namespace mobicuda::kernels

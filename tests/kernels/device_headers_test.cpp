@@ -1,0 +1,84 @@
+// Device headers compile by themselves with NVRTC, which has no host headers: kernels can be compiled at run time.
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/catch.h"
+
+#ifdef MOBICUDA_HAS_NVRTC
+#include <nvrtc.h>
+#endif
+
+namespace mobicuda::test {
+namespace {
+
+#ifdef MOBICUDA_HAS_NVRTC
+
+struct Compiled {
+  bool good;
+  std::string log;
+};
+
+/// Unannotated functions, which device headers have for the host as well, become the device's.
+Compiled compile(const std::string& source, const std::string& architecture) {
+  const std::string target = "--gpu-architecture=" + architecture;
+  const std::vector<const char*> options = {target.c_str(),
+                                            "--std=c++20",
+                                            "--device-as-default-execution-space",
+                                            "-I" MOBICUDA_SOURCE_DIR,
+                                            "-I" MOBICUDA_CUDA_INCLUDE_DIR,
+                                            "-I" MOBICUDA_CUDA_INCLUDE_DIR "/cccl"};
+  nvrtcProgram program = nullptr;
+  if (nvrtcCreateProgram(&program, source.c_str(), "header.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS) {
+    return {false, "nvrtcCreateProgram() failed"};
+  }
+  const nvrtcResult result = nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
+  std::size_t size = 0;
+  std::string log;
+  if (nvrtcGetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
+    log.resize(size);
+    nvrtcGetProgramLog(program, log.data());
+  }
+  nvrtcDestroyProgram(&program);
+  return {result == NVRTC_SUCCESS, log.empty() ? nvrtcGetErrorString(result) : log};
+}
+
+/// Paths from the project's root, as includes have them.
+std::vector<std::string> device_headers() {
+  const std::filesystem::path root = MOBICUDA_SOURCE_DIR;
+  std::vector<std::string> headers;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root / "kernels")) {
+    if (entry.path().extension() == ".cuh") headers.push_back(entry.path().lexically_relative(root).generic_string());
+  }
+  std::sort(headers.begin(), headers.end());
+  return headers;
+}
+
+TEST_CASE("device headers: each compiles by itself at run time, without host headers") {
+  const std::vector<std::string> headers = device_headers();
+  CHECK(headers.size() > 50);
+  for (const std::string& header : headers) {
+    for (const char* const architecture : {"compute_80", "compute_90a"}) {
+      // wgmma is in sm_90a code only.
+      if (header.find("wgmma") != std::string::npos && std::string(architecture) != "compute_90a") continue;
+      const Compiled compiled = compile("#include \"" + header + "\"\n", architecture);
+      INFO(header << " for " << architecture << ":\n" << compiled.log);
+      CHECK(compiled.good);
+    }
+  }
+}
+
+TEST_CASE("device headers: a host header is an error") { CHECK(!compile("#include <cstdint>\n", "compute_80").good); }
+
+#else
+
+TEST_CASE("device headers: each compiles by itself at run time, without host headers") {
+  MOBICUDA_SKIP("this toolkit has no NVRTC");
+}
+
+#endif
+
+}  // namespace
+}  // namespace mobicuda::test
