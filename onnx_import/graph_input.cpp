@@ -14,7 +14,7 @@
 namespace mobicuda::onnx_import {
 namespace {
 
-constexpr const char* kSetShape = "set ImportOptions::picture_shape (bench_engine: --shapes, the batch in front)";
+constexpr const char* kSetShape = "set ImportOptions::picture_shape";
 
 Error invalid(const std::string& where, const std::string& message) {
   return {ErrorCode::invalid_model, where, message};

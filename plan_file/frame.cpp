@@ -56,7 +56,7 @@ std::int64_t gap_behind(std::int64_t structure_bytes) {
 void check_head(const Head& head, std::int64_t file_bytes, const Limits& limits) {
   if (head.magic != kMagic) {
     throw Error(ErrorCode::invalid_model, "", "is no plan file: it does not begin with MOBIPLAN",
-                "bench_engine --saveEngine makes plan files; ONNX files are loaded with --model");
+                "plan_file::save() writes plan files; onnx_import::load() reads ONNX files");
   }
   if (head.byte_order != kByteOrder) {
     throw Error(ErrorCode::unsupported, "", "was made on a machine of the other byte order", kRemedy);

@@ -9,7 +9,7 @@
 
 #include <mobicuda/error.h>
 
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 
 namespace mobicuda::cpu {
 

@@ -8,7 +8,7 @@
 #include "baselines/cpu/cpu_engine.h"
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 
 namespace mobicuda {
 namespace {

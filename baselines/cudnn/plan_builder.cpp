@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cudnn/tensor_formats.h"
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 
 namespace mobicuda::cudnn {
 namespace {

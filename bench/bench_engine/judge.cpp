@@ -1,5 +1,7 @@
 #include <new>
 #include <ostream>
+#include <string>
+#include <string_view>
 
 #include <mobicuda/error.h>
 
@@ -10,6 +12,25 @@
 
 namespace mobicuda::bench {
 namespace {
+
+/// The library's hints name its own API: what a user of this program says instead.
+struct Flag {
+  std::string_view api, flag;
+};
+constexpr Flag kFlags[] = {{"ImportOptions::picture_shape", "--shapes, the batch in front"},
+                           {"EngineOptions::precision", "--precision"},
+                           {"plan_file::save()", "--saveEngine"},
+                           {"onnx_import::load()", "--model"}};
+
+std::string with_flags(const Error& error) {
+  std::string text = error.what();
+  std::string flags;
+  for (const Flag& one : kFlags) {
+    if (error.hint().find(one.api) == std::string::npos) continue;
+    flags += (flags.empty() ? "" : "; ") + std::string(one.api) + ": " + std::string(one.flag);
+  }
+  return flags.empty() ? text : text + " (" + flags + ")";
+}
 
 ExitCode fail(std::ostream& err, ExitCode code, const char* message) {
   err << "bench_engine: " << message << '\n';
@@ -28,8 +49,9 @@ ExitCode run_and_judge(Options& options, const std::vector<Implementation>& impl
   } catch (const UsageError& error) {
     return fail(err, kExitUsage, error.what());
   } catch (const Error& error) {
-    report.error = error.what();
-    return fail(err, error.code() == ErrorCode::device_unavailable ? kExitNoDevice : kExitRuntime, error.what());
+    report.error = with_flags(error);
+    return fail(err, error.code() == ErrorCode::device_unavailable ? kExitNoDevice : kExitRuntime,
+                report.error.c_str());
   } catch (const std::bad_alloc&) {
     report.error = "out of memory: a smaller --batch needs less";
     return fail(err, kExitRuntime, report.error.c_str());

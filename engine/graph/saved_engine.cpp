@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 
 namespace mobicuda {
 namespace {

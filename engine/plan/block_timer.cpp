@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 #include "runtime/cuda_check.h"
 #include "runtime/cuda_session.h"
 

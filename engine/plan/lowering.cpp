@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/memory_planner.h"
 #include "kernels/streaming/layout_transform.h"
-#include "plan/memory_planner.h"
 
 namespace mobicuda {
 
@@ -236,7 +236,7 @@ void Lowering::require_half_range(const Node& node, ValueId weight) const {
     if (std::abs(w) > kLargestHalf) {
       throw Error(ErrorCode::unsupported, node.origin.describe(),
                   "weight " + std::to_string(w) + " of '" + graph_.value(weight).name + "' is beyond fp16's 65504",
-                  "use --precision fp32");
+                  "set EngineOptions::precision to Precision::Fp32");
     }
   }
 }

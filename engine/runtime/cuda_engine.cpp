@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 #include "runtime/cuda_check.h"
 #include "runtime/cuda_session.h"
 

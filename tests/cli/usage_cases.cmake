@@ -61,7 +61,7 @@ mobicuda_add_cli_test("a folder is no model" EXIT 2 ARGS --model . MATCH "--mode
 mobicuda_add_cli_test("report: a folder is no file" EXIT 2 ARGS report . MATCH "report: . is a folder, not a file")
 mobicuda_add_cli_test("shapes that do not fit are told with both names" EXIT 1
                       ARGS --model tiny.onnx --impl cpu ${quick} --shapes 1x3x96
-                      MATCH "ImportOptions::picture_shape .bench_engine: --shapes")
+                      MATCH "ImportOptions::picture_shape: --shapes, the batch in front")
 
 # A copy, so that a failing test damages nothing that others need.
 file(WRITE ${cli_folder}/precious.onnx "stands for a model\n")

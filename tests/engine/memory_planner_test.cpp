@@ -1,4 +1,4 @@
-#include "plan/memory_planner.h"
+#include "graph/memory_planner.h"
 
 #include <algorithm>
 #include <array>

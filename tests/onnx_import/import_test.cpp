@@ -40,18 +40,20 @@ TEST_CASE("any batch in the file becomes a free one") {
 TEST_CASE("extents that the file leaves open are bound by picture_shape, and must fit it") {
   const OnnxBuilder open = relu(13, {kDynamic, 3, kDynamic, kDynamic});
   onnx_import::ImportOptions options;
-  require_refused(open, ErrorCode::invalid_argument, {"input 'x'", "axis 2", "'N'", "picture_shape", "--shapes"});
+  require_refused(open, ErrorCode::invalid_argument, {"input 'x'", "axis 2", "'N'", "picture_shape"});
   options.picture_shape = {3, 96, 160};
   CHECK(import(open, options).input_desc().shape == Shape{1, 3, 96, 160});
   CHECK(import(relu(13, {1, 3, 96, 160}), options).input_desc().shape == Shape{1, 3, 96, 160});
-  require_refused(relu(), ErrorCode::invalid_argument, {"picture_shape [3,96,160]", "[2,4,4]", "--shapes"}, options);
+  require_refused(relu(), ErrorCode::invalid_argument,
+                  {"picture_shape [3,96,160]", "[2,4,4]", "set ImportOptions::picture_shape"}, options);
   options.picture_shape = {3, 96};
-  require_refused(open, ErrorCode::invalid_argument, {"must have 3 extents", "--shapes"}, options);
+  require_refused(open, ErrorCode::invalid_argument, {"must have 3 extents", "set ImportOptions::picture_shape"},
+                  options);
   options.picture_shape = {3, -1, 96};
   require_refused(open, ErrorCode::invalid_argument, {"[3,-1,96]"}, options);
   OnnxBuilder shapeless = relu();
   shapeless.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  require_refused(shapeless, ErrorCode::unsupported, {"picture_shape", "--shapes"});
+  require_refused(shapeless, ErrorCode::unsupported, {"picture_shape"});
   options.picture_shape = {3, 5, 5};
   CHECK(import(shapeless, options).input_desc().shape == Shape{1, 3, 5, 5});
 }
