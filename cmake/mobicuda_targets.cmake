@@ -21,12 +21,37 @@ target_compile_options(mobicuda_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MOBICUDA_WERROR}>>:--Werror=all-warnings>)
 
+# Sets `variable` to an include directory with links to folders of the project, each given as the path that it is included by,
+# "=", and the folder: "graph=engine/graph". Nothing else of the project can be included through it.
+function(mobicuda_include_root variable name)
+  set(root ${PROJECT_BINARY_DIR}/include_roots/${name})
+  file(REMOVE_RECURSE ${root})
+  foreach(entry IN LISTS ARGN)
+    string(REPLACE "=" ";" entry ${entry})
+    list(GET entry 0 path)
+    list(GET entry 1 folder)
+    cmake_path(GET path PARENT_PATH parent)
+    file(MAKE_DIRECTORY ${root}/${parent})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${root}/${path} SYMBOLIC)
+  endforeach()
+  set(${variable} ${root} PARENT_SCOPE)
+endfunction()
+
 # A box of docs/architecture.md: an object library that sees only the boxes it names.
 #   mobicuda_add_box(NAME SOURCES a.cpp ... USES other_box ... )
-# USES gives include directories and definitions; the objects meet in mobicuda_library.cmake.
+# USES gives include directories and definitions; the objects meet in mobicuda_library.cmake. PUBLIC_FOLDERS and
+# PRIVATE_FOLDERS are what its files include by a path of the project: entries of mobicuda_include_root().
 function(mobicuda_add_box name)
-  cmake_parse_arguments(BOX "" "" "SOURCES;USES;PUBLIC_INCLUDE;PRIVATE_INCLUDE" ${ARGN})
+  cmake_parse_arguments(BOX "" "" "SOURCES;USES;PUBLIC_INCLUDE;PRIVATE_INCLUDE;PUBLIC_FOLDERS;PRIVATE_FOLDERS" ${ARGN})
   add_library(${name} OBJECT ${BOX_SOURCES})
+  if(BOX_PUBLIC_FOLDERS)
+    mobicuda_include_root(root ${name} ${BOX_PUBLIC_FOLDERS})
+    list(APPEND BOX_PUBLIC_INCLUDE ${root})
+  endif()
+  if(BOX_PRIVATE_FOLDERS)
+    mobicuda_include_root(root ${name}_private ${BOX_PRIVATE_FOLDERS})
+    list(APPEND BOX_PRIVATE_INCLUDE ${root})
+  endif()
   target_include_directories(${name} PUBLIC ${BOX_PUBLIC_INCLUDE} PRIVATE ${BOX_PRIVATE_INCLUDE})
   target_link_libraries(${name} PRIVATE mobicuda_warnings)
   foreach(used IN LISTS BOX_USES)
