@@ -44,7 +44,7 @@ class Tree:
     def __init__(self, source, folder):
         self.root = pathlib.Path(folder) / "tree"
         shutil.copytree(source / "scripts", self.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-        with open(self.root / "scripts/common.sh", "a", encoding="utf-8") as common:
+        with open(self.root / "scripts/lib/common.sh", "a", encoding="utf-8") as common:
             common.write("\ninstall_dependencies() { :; }\ninstall_cuda_toolkit() { :; }\nconfigure() { :; }\n")
         self.stubs = pathlib.Path(folder) / "stubs"
         write(self.stubs / "cmake", "#!/bin/sh\n", executable=True)
@@ -216,7 +216,7 @@ def check_readme_tables(tree):
 
 
 def check_gpu_check(tree):
-    sys.path.insert(0, str(SOURCE / "scripts"))
+    sys.path.insert(0, str(SOURCE / "scripts/lib"))
     sys.dont_write_bytecode = True
     loader = importlib.machinery.SourceFileLoader("gpu_check", str(SOURCE / "scripts/gpu_check"))
     gpu_check = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
@@ -746,7 +746,7 @@ def check_peer_script(tree, gpu_check, check):
 
 def check_peer_results(tree):
     """bench/peers/peer.py and pytorch.py: the order, --resume and --time-limit, with no engine at all."""
-    sys.path[:0] = [str(SOURCE / "bench/peers"), str(SOURCE / "scripts")]
+    sys.path[:0] = [str(SOURCE / "bench/peers"), str(SOURCE / "scripts/lib")]
     sys.dont_write_bytecode = True
     import peer
     import peer_results
@@ -867,7 +867,7 @@ def check_fastest_required(graphs, compiled):
 
 def module_of(tree, name):
     """A module of the tree's scripts."""
-    sys.path.insert(0, str(tree.root / "scripts"))
+    sys.path.insert(0, str(tree.root / "scripts/lib"))
     sys.dont_write_bytecode = True
     return importlib.import_module(name)
 
@@ -877,7 +877,7 @@ def check_gpu_pack(tree):
     build, folder = tree.root / "build", tree.root / "pack"
     programs = module_of(tree, "gpu_programs")
     wanted = "\n".join((SOURCE / "scripts" / script).read_text(encoding="utf-8")
-                       for script in ("gpu_check", "gpu_floors.py", "gpu_stress.py", "network_check.py"))
+                       for script in ("gpu_check", "lib/gpu_floors.py", "lib/gpu_stress.py", "lib/network_check.py"))
     named = set(re.findall(r'"((?:tests|bench|models)/[a-z_/]+_[a-z]+)"', wanted))
     everything = programs.programs_of(programs.STAGES)
     expect(named and named <= set(everything), f"{named} against {everything}")
@@ -962,7 +962,7 @@ def check_hash_of_sources(tree):
 
 
 def check_zoo(program):
-    sys.path.insert(0, str(SOURCE / "scripts"))
+    sys.path.insert(0, str(SOURCE / "scripts/lib"))
     sys.dont_write_bytecode = True
     network_check = importlib.import_module("network_check")
     listed = subprocess.run([program, "--listNetworks"], capture_output=True, text=True, check=True).stdout.splitlines()

@@ -1,7 +1,7 @@
-# Shared by the scripts beside it: finds out what the machine has and installs what is missing.
+# Shared by the scripts above it: finds out what the machine has and installs what is missing.
 # shellcheck shell=bash
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export PATH="$PATH:/usr/local/cuda/bin"
 
 say() { printf '== %s\n' "$*"; }

@@ -6,7 +6,7 @@ import time
 
 import peer_results
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ZOO = ROOT / "models/zoo/networks.cpp"
 RESULTS = ROOT / "bench/results"
 UNKNOWN_SECONDS = 60

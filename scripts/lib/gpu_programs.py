@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tarfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAGES = {
     "test": ("tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/models/network_tests",
              "tests/kernels/kernel_tests"),
