@@ -104,8 +104,9 @@ Chosen<std::optional<Variant>> variant_or_none(const TimedAnswer& answer, const 
 std::string machine_fields(const EngineOptions& options, const kernels::DeviceTraits& gpu) {
   cudaDeviceProp properties{};
   cuda_check(cudaGetDeviceProperties(&properties, options.device), "asking for the GPU's name");
-  return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + "|" +
-         std::string(to_string(options.precision)) + "|" +
+  const std::string older = gpu.code < gpu.capability ? " compute_" + std::to_string(gpu.code) : "";
+  return timing_field(properties.name) + "|" + std::to_string(gpu.multiprocessors) + "|" + MOBICUDA_VERSION + older +
+         "|" + std::string(to_string(options.precision)) + "|" +
          (options.programmatic_launch ? "programmatic" : "one by one");
 }
 
