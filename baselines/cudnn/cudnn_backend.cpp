@@ -9,6 +9,7 @@
 
 #include "cudnn/plan_builder.h"
 #include "runtime/cuda_check.h"
+#include "runtime/device_guard.h"
 
 namespace mobicuda {
 namespace {
@@ -92,7 +93,7 @@ class CudnnBackend final : public Backend {
     const Graph optimized = optimize(graph);
     require_supported(*this, optimized, options);
     const TensorDesc input = input_desc(optimized, options);
-    select_device(options.device);
+    const DeviceGuard guard(open_device(options.device));
     CudaPlan plan = PlanRace(optimized, options).run();
     return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(plan));
   }

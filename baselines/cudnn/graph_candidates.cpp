@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cudnn/cudnn_graph.h"
-#include "runtime/cuda_check.h"
+#include "runtime/device_guard.h"
 
 namespace mobicuda::cudnn {
 namespace {
@@ -109,7 +109,7 @@ void GraphCandidates::run(std::vector<Job>& jobs) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     try {
-      select_device(device_);
+      const DeviceGuard guard(open_device(device_));
       const auto handles = std::make_shared<const Handles>(nullptr);
       for (std::size_t i = next++; i < jobs.size(); i = next++) jobs[i].run(handles);
     } catch (const Error&) {

@@ -11,6 +11,7 @@
 #include "plan/lower.h"
 #include "plan/network_timer.h"
 #include "runtime/cuda_check.h"
+#include "runtime/device_guard.h"
 
 namespace mobicuda {
 namespace {
@@ -46,7 +47,7 @@ class CustomBackend final : public Backend {
   }
 
   std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const override {
-    select_device(options.device);
+    const DeviceGuard guard(open_device(options.device));
     require_origin(saved, name(), device_description(options.device));
     return make_engine(saved.graph, restored_options(saved, options), &saved);
   }
@@ -56,7 +57,7 @@ class CustomBackend final : public Backend {
                                             const SavedEngine* saved) const {
     require_supported(*this, graph, options);
     const TensorDesc input = input_desc(graph, options);
-    select_device(options.device);
+    const DeviceGuard guard(open_device(options.device));
     const kernels::DeviceTraits gpu = traits_of_device(options.device);
     EngineOptions decided = options;
     decided.programmatic_launch = options.programmatic_launch && gpu.programmatic_launch();

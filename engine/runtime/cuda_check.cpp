@@ -19,6 +19,8 @@ ErrorCode code_of(cudaError_t status) {
     case cudaErrorCompatNotSupportedOnDevice:
     case cudaErrorDevicesUnavailable:
       return ErrorCode::device_unavailable;
+    case cudaErrorStreamCaptureImplicit:
+      return ErrorCode::invalid_argument;
     // After these the context is unusable; CUDA's documentation asks for the process to be restarted.
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
@@ -46,6 +48,10 @@ const char* hint_of(cudaError_t status) {
       return "install a newer NVIDIA driver, or use the cpu engine";
     case cudaErrorNoKernelImageForDevice:
       return "build with CMAKE_CUDA_ARCHITECTURES for this GPU";
+    case cudaErrorStreamCaptureImplicit:
+      return "the legacy default stream (0) is of no use while a stream that waits for it is being captured: pass "
+             "another "
+             "one, or create that one with cudaStreamNonBlocking";
     default:
       return code_of(status) == ErrorCode::device_lost ? "the process must be restarted" : "";
   }
@@ -67,17 +73,6 @@ void cuda_check(cudaError_t status, std::string_view doing) {
   }
   throw Error(code_of(status), std::string(doing),
               std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status), hint_of(status));
-}
-
-void select_device(int device) {
-  int devices = 0;
-  cuda_check(cudaGetDeviceCount(&devices), "looking for CUDA devices");
-  if (device < 0 || device >= devices) {
-    throw Error(ErrorCode::device_unavailable, "device",
-                "there is no CUDA device " + std::to_string(device) + "; this machine has " + std::to_string(devices),
-                "choose 0 to " + std::to_string(devices - 1));
-  }
-  cuda_check(cudaSetDevice(device), "selecting CUDA device " + std::to_string(device));
 }
 
 int compute_capability(int device) {

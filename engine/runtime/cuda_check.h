@@ -14,10 +14,6 @@ namespace mobicuda {
 /// internal); `doing` says what was attempted, e.g. "copying the input to the device".
 MOBICUDA_API void cuda_check(cudaError_t status, std::string_view doing);
 
-/// Makes `device` current. Throws Error(device_unavailable) with the driver's reason and the remedy when
-/// there is no such device.
-MOBICUDA_API void select_device(int device);
-
 /// Compute capability of a device as major * 10 + minor, e.g. 90.
 MOBICUDA_API int compute_capability(int device);
 

@@ -10,9 +10,17 @@ namespace mobicuda {
 
 CudaEngine::CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output,
                        CudaPlan plan)
-    : Engine(std::move(options), input, output), backend_(backend), plan_(std::move(plan)) {
+    : Engine(std::move(options), input, output),
+      backend_(backend),
+      device_(open_device(this->options().device)),
+      plan_(std::move(plan)) {
   layers_.reserve(plan_.steps.size());
   for (const CudaStep& step : plan_.steps) layers_.push_back(step.info);
+}
+
+CudaEngine::~CudaEngine() {
+  const DeviceGuard guard(device_, std::nothrow);
+  plan_ = {};  // frees what is on the device
 }
 
 MemoryReport CudaEngine::memory() const noexcept {
@@ -33,7 +41,7 @@ MemoryReport CudaEngine::memory() const noexcept {
 
 SavedEngine CudaEngine::saved() const {
   if (!plan_.recipe) return Engine::saved();
-  select_device(options().device);
+  const DeviceGuard guard(device_);
   SavedEngine saved = *plan_.recipe;
   saved.processor = device_description(options().device);
   saved.weights = WeightBytes(plan_.weights->bytes());
@@ -42,7 +50,7 @@ SavedEngine CudaEngine::saved() const {
 }
 
 std::unique_ptr<Session> CudaEngine::create_session() const {
-  select_device(options().device);
+  const DeviceGuard guard(device_);
   return std::make_unique<CudaSession>(std::static_pointer_cast<const CudaEngine>(shared_from_this()));
 }
 

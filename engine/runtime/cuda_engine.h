@@ -15,6 +15,7 @@
 #include <mobicuda/saved_engine.h>
 
 #include "runtime/device_buffer.h"
+#include "runtime/device_guard.h"
 
 namespace mobicuda {
 
@@ -77,7 +78,9 @@ struct CudaPlan {
 /// graph. The two backends share this and nothing else.
 class MOBICUDA_API CudaEngine final : public Engine {
  public:
+  /// Throws Error(device_unavailable) when there is no EngineOptions::device.
   CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output, CudaPlan plan);
+  ~CudaEngine() override;
 
   std::string_view backend() const noexcept override { return backend_; }
   std::span<const LayerInfo> layers() const noexcept override { return layers_; }
@@ -86,9 +89,11 @@ class MOBICUDA_API CudaEngine final : public Engine {
   SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const CudaPlan& plan() const noexcept { return plan_; }
+  const Device& device() const noexcept { return device_; }
 
  private:
   std::string_view backend_;
+  Device device_;
   CudaPlan plan_;
   std::vector<LayerInfo> layers_;
 };

@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string>
 #include <utility>
-
-#include <mobicuda/cuda_interop.h>
 
 #include "runtime/cuda_check.h"
 
 namespace mobicuda {
 namespace {
 
-constexpr std::size_t kMaxCapturedRuns = 16;
+// Graphs that a session keeps: of batch sizes between its own buffers, and of batch sizes and buffers of callers. When
+// they are all in use, one that rested for so many runs may give way: docs/architecture.md, "Captured runs".
+constexpr std::size_t kOwnRuns = 128;
+constexpr std::size_t kCallerRuns = 64;
+constexpr std::uint64_t kPatience = 1000;
 
 // Up to so many bytes, a last kernel that writes the host's memory over the bus is faster than a copy after it. First
 // kernels that read it never were: docs/performance.md, "From host to host".
@@ -27,14 +30,21 @@ std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
 
 }  // namespace
 
-CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine) : Session(engine), cuda_engine_(std::move(engine)) {
+CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine)
+    : Session(engine),
+      cuda_engine_(std::move(engine)),
+      own_runs_(kOwnRuns, kPatience),
+      caller_runs_(kCallerRuns, kPatience) {
   allocate_buffers();
   if (cuda_engine_->plan().make_session_state) {
     session_state_ = cuda_engine_->plan().make_session_state(stream_.get());
   }
 }
 
-CudaSession::~CudaSession() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+CudaSession::~CudaSession() {
+  leaving_.emplace(cuda_engine_->device(), std::nothrow);
+  order_.wait();
+}
 
 void CudaSession::allocate_buffers() {
   const CudaPlan& plan = cuda_engine_->plan();
@@ -110,46 +120,24 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
   }
 }
 
-void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
-  if (!cuda_engine_->options().cuda_graph) {
-    const auto turn = take_turn();
-    enqueue(n, ends, stream);
-    return;
-  }
-  const auto found = std::find_if(captured_.begin(), captured_.end(),
-                                  [&](const CapturedRun& run) { return run.n == n && run.ends == ends; });
-  if (found != captured_.end()) {
-    captured_.splice(captured_.begin(), captured_, found);
-  } else {
-    const auto turn = take_turn();
-    auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
-    captured_.push_front({n, ends, std::move(graph)});
-    if (captured_.size() > kMaxCapturedRuns) captured_.pop_back();
-  }
-  captured_.front().graph->launch(stream);
+const GraphExec* CudaSession::captured(CapturedRuns& runs, std::int64_t n, const Ends& ends) {
+  if (!cuda_engine_->options().cuda_graph) return nullptr;
+  const RunKey key{n, ends};
+  if (const std::unique_ptr<GraphExec>* graph = runs.find(key)) return graph->get();
+  if (!runs.admits(key)) return nullptr;
+  const auto turn = take_turn();
+  auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
+  return runs.add(key, std::move(graph)).get();
 }
 
-void CudaSession::run_on_device(std::int64_t n, const void* input, DType input_type, float* output,
-                                cudaStream_t stream) {
-  const ExclusiveUse guard(*this);
-  check_batch(n);
-  if (input_type != engine().input().dtype) {
-    throw Error(ErrorCode::invalid_argument, "run_on_device",
-                "the engine takes " + std::string(to_string(engine().input().dtype)) + ", got " +
-                    std::string(to_string(input_type)),
-                "see EngineOptions::picture_input");
-  }
-  select_device(cuda_engine_->options().device);
-  if (n >= cuda_engine_->plan().min_batch) {
-    execute_on(n, {input, output, nullptr, nullptr}, stream);
-    return;
-  }
-  // The plan touches more pictures than the caller's buffers hold.
-  cuda_check(cudaMemcpyAsync(input_.data(), input, input_bytes(n), cudaMemcpyDeviceToDevice, stream),
-             "copying the input");
-  execute_on(n, own_ends(), stream);
-  cuda_check(cudaMemcpyAsync(output, output_.data(), output_bytes(n), cudaMemcpyDeviceToDevice, stream),
-             "copying the output");
+void CudaSession::launch(const GraphExec* graph, std::int64_t n, const Ends& ends, cudaStream_t stream) {
+  if (graph != nullptr) return graph->launch(stream);
+  const auto turn = take_turn();
+  enqueue(n, ends, stream);
+}
+
+void CudaSession::execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream) {
+  launch(captured(own_runs_, n, ends), n, ends, stream);
 }
 
 std::size_t CudaSession::input_bytes(std::int64_t n) const { return bytes_of(n, engine().input()); }
@@ -157,15 +145,16 @@ std::size_t CudaSession::input_bytes(std::int64_t n) const { return bytes_of(n, 
 std::size_t CudaSession::output_bytes(std::int64_t n) const { return bytes_of(n, engine().output()); }
 
 void CudaSession::do_set_input(std::span<const std::byte> input, std::int64_t) {
-  select_device(cuda_engine_->options().device);
+  const OwnStreamUse use(*this);
   cuda_check(cudaMemcpyAsync(input_.data(), input.data(), input.size(), cudaMemcpyHostToDevice, stream_.get()),
              "copying the input to the device");
   cuda_check(cudaStreamSynchronize(stream_.get()), "copying the input to the device");
+  input_overwritten_ = false;
 }
 
 void CudaSession::allocate_staging() {
   if (staged_input_.data() != nullptr) return;
-  select_device(cuda_engine_->options().device);
+  const DeviceGuard guard(cuda_engine_->device());
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
   PinnedBuffer input(static_cast<std::int64_t>(input_bytes(max_batch)), "staged inputs");
   staged_output_ = PinnedBuffer(static_cast<std::int64_t>(output_bytes(max_batch)), "staged outputs");
@@ -184,7 +173,7 @@ float* CudaSession::do_staged_output() {
 
 void CudaSession::do_enqueue_staged(std::int64_t n) {
   allocate_staging();
-  select_device(cuda_engine_->options().device);
+  const OwnStreamUse use(*this);
   Ends ends = own_ends();
   float* output = reinterpret_cast<float*>(staged_output_.data());
   const HostTransfer transfer = cuda_engine_->options().host_transfer;
@@ -201,48 +190,37 @@ void CudaSession::do_enqueue_staged(std::int64_t n) {
   execute_on(n, ends, stream_.get());
 }
 
+void CudaSession::require_own_input(std::string_view call) const {
+  if (!input_overwritten_) return;
+  throw Error(ErrorCode::invalid_argument, std::string(call),
+              "run_on_device() may have overwritten the session's input buffer", "call set_input() again");
+}
+
 void CudaSession::do_execute(std::int64_t n) {
-  select_device(cuda_engine_->options().device);
+  require_own_input("execute");
+  const OwnStreamUse use(*this);
   execute_on(n, own_ends(), stream_.get());
+  output_overwritten_ = false;
 }
 
 void CudaSession::do_get_output(std::span<float> output, std::int64_t) {
-  select_device(cuda_engine_->options().device);
+  if (output_overwritten_) {
+    throw Error(ErrorCode::invalid_argument, "get_output",
+                "run_on_device() may have overwritten the session's output buffer", "call execute() again");
+  }
+  const OwnStreamUse use(*this);
   cuda_check(cudaMemcpyAsync(output.data(), output_.data(), output.size_bytes(), cudaMemcpyDeviceToHost, stream_.get()),
              "copying the output to the host");
   cuda_check(cudaStreamSynchronize(stream_.get()), "running the network");
 }
 
 void CudaSession::do_synchronize() {
+  const OwnStreamUse use(*this);
   const auto end = std::chrono::steady_clock::now() + kSpin;
   cudaError_t status = cudaErrorNotReady;
   while (status == cudaErrorNotReady && std::chrono::steady_clock::now() < end) status = cudaStreamQuery(stream_.get());
   if (status == cudaErrorNotReady) status = cudaStreamSynchronize(stream_.get());
   cuda_check(status, "running the network");
-}
-
-namespace {
-
-void run_on_device(Session& session, std::int64_t n, const void* input, DType input_type, float* output,
-                   cudaStream_t stream) {
-  auto* cuda_session = dynamic_cast<CudaSession*>(&session);
-  if (cuda_session == nullptr) {
-    throw Error(ErrorCode::invalid_argument, "run_on_device", "the session does not belong to a GPU engine");
-  }
-  if (input == nullptr || output == nullptr) {
-    throw Error(ErrorCode::invalid_argument, "run_on_device", "input and output must not be null");
-  }
-  cuda_session->run_on_device(n, input, input_type, output, stream);
-}
-
-}  // namespace
-
-void run_on_device(Session& session, std::int64_t n, const float* input, float* output, cudaStream_t stream) {
-  run_on_device(session, n, input, DType::F32, output, stream);
-}
-
-void run_on_device(Session& session, std::int64_t n, const std::uint8_t* pictures, float* output, cudaStream_t stream) {
-  run_on_device(session, n, pictures, DType::U8, output, stream);
 }
 
 }  // namespace mobicuda

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "runtime/cuda_engine.h"
 #include "runtime/graph_exec.h"
+#include "runtime/run_cache.h"
+#include "runtime/stream_order.h"
 
 namespace mobicuda {
 
-/// One user of a CudaEngine: arena, stream, and a captured graph for each (batch, input, output) seen.
+/// One user of a CudaEngine: arena, stream, and captured graphs of the runs that come back.
 class CudaSession final : public Session {
  public:
   explicit CudaSession(std::shared_ptr<const CudaEngine> engine);
@@ -43,10 +46,19 @@ class CudaSession final : public Session {
     friend bool operator==(const Ends&, const Ends&) = default;
   };
 
-  struct CapturedRun {
-    std::int64_t n;
+  struct RunKey {
+    std::int64_t n = 0;
     Ends ends;
-    std::unique_ptr<GraphExec> graph;
+
+    friend bool operator==(const RunKey&, const RunKey&) = default;
+  };
+  using CapturedRuns = RunCache<RunKey, std::unique_ptr<GraphExec>>;
+
+  /// Lives while a call works on the session's own stream: the device is current, and what the call enqueues runs after
+  /// what callers' streams were given.
+  struct OwnStreamUse {
+    explicit OwnStreamUse(CudaSession& session) : guard(session.cuda_engine_->device()) { session.order_.enter_own(); }
+    DeviceGuard guard;
   };
 
   void allocate_buffers();
@@ -66,14 +78,29 @@ class CudaSession final : public Session {
   std::vector<double> profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges);
   /// Enqueues all steps with their transfers.
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
+  /// The graph of such a run, captured if need be; null where there is to be none.
+  const GraphExec* captured(CapturedRuns& runs, std::int64_t n, const Ends& ends);
+  /// Launches the graph, or enqueues the steps where there is none.
+  void launch(const GraphExec* graph, std::int64_t n, const Ends& ends, cudaStream_t stream);
+  /// A run between the session's own ends.
   void execute_on(std::int64_t n, const Ends& ends, cudaStream_t stream);
+  /// A run between a caller's ends. `replays`: by a captured graph.
+  void run_between(std::int64_t n, const Ends& ends, cudaStream_t stream, bool replays);
+  /// Throws Error(invalid_argument) unless the engine's device can use that memory of the caller as it is. `checked` is
+  /// what passed before.
+  void require_usable(std::string_view what, const void* data, const void*& checked) const;
+  /// Throws Error(invalid_argument) when run_on_device() was called since set_input().
+  void require_own_input(std::string_view call) const;
   void allocate_staging();
   std::size_t input_bytes(std::int64_t n) const;
   std::size_t output_bytes(std::int64_t n) const;
   Ends own_ends() const { return {input_.data(), static_cast<float*>(output_.data()), nullptr, nullptr}; }
 
+  /// Engaged by the destructor. As the first member it goes last, so that all others are freed on their device.
+  std::optional<DeviceGuard> leaving_;
   std::shared_ptr<const CudaEngine> cuda_engine_;
   Stream stream_;
+  StreamOrder order_{stream_.get()};
   std::vector<DeviceBuffer> arena_;  ///< one allocation, or one for each tensor when guarded
   DeviceBuffer workspace_;
   DeviceBuffer input_;
@@ -82,7 +109,12 @@ class CudaSession final : public Session {
   PinnedBuffer staged_output_;
   std::vector<void*> buffers_;
   std::shared_ptr<void> session_state_;
-  std::list<CapturedRun> captured_;  ///< most recently used first
+  CapturedRuns own_runs_;     ///< between the session's own buffers, on the device and page-locked
+  CapturedRuns caller_runs_;  ///< between callers' buffers
+  const void* checked_input_ = nullptr;
+  const void* checked_output_ = nullptr;
+  bool input_overwritten_ = false;  ///< perhaps, by run_on_device()
+  bool output_overwritten_ = false;
 };
 
 }  // namespace mobicuda

@@ -6,7 +6,8 @@
 namespace mobicuda {
 
 void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
-  select_device(cuda_engine_->options().device);
+  require_own_input("execute_layer");
+  const OwnStreamUse use(*this);
   bind_ends(own_ends());
   const CudaStep& step = cuda_engine_->plan().steps[layer];
   const std::string what = "layer '" + step.info.name + "'";
@@ -18,7 +19,7 @@ void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
 }
 
 void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {
-  select_device(cuda_engine_->options().device);
+  const OwnStreamUse use(*this);
   const CudaStep& step = cuda_engine_->plan().steps[layer];
   const CudaStepResult& result = step.result;
   const Shape& shape = step.info.output;

@@ -27,7 +27,7 @@ void record(const Event& event, cudaStream_t stream) {
 }  // namespace
 
 std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iterations, int runs) {
-  select_device(cuda_engine_->options().device);
+  const OwnStreamUse use(*this);
   std::vector<Event> events(static_cast<std::size_t>(std::min(iterations, kTimingBurst)) + 1);
   std::vector<double> times;
   while (static_cast<int>(times.size()) < iterations) {
@@ -83,7 +83,7 @@ std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vecto
 }
 
 LayerTimes CudaSession::do_profile(std::int64_t n, int iterations, ProfileMode mode) {
-  select_device(cuda_engine_->options().device);
+  const OwnStreamUse use(*this);
   bind_ends(own_ends());
   return mode == ProfileMode::AsRun ? profile_as_run(n, iterations) : profile_serialized(n, iterations);
 }

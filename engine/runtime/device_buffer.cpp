@@ -27,7 +27,13 @@ void DeviceBuffer::upload(std::span<const std::byte> source) {
     throw Error(ErrorCode::internal, "upload", "source is larger than the buffer");
   }
   if (source.empty()) return;
-  cuda_check(cudaMemcpy(data_, source.data(), source.size(), cudaMemcpyHostToDevice), "copying to the device");
+  // cudaMemcpy() may return while the last bytes of pageable memory are on their way to the device. Only streams that
+  // wait for the legacy default stream would then wait for them, and a session's do not. A stream of its own can be
+  // waited for, and does not itself wait for what the caller has on others.
+  const Stream stream;
+  cuda_check(cudaMemcpyAsync(data_, source.data(), source.size(), cudaMemcpyHostToDevice, stream.get()),
+             "copying to the device");
+  cuda_check(cudaStreamSynchronize(stream.get()), "copying to the device");
 }
 
 void DeviceBuffer::download(std::span<std::byte> target) const {
@@ -57,7 +63,7 @@ Stream::~Stream() {
   if (stream_ != nullptr) static_cast<void>(cudaStreamDestroy(stream_));
 }
 
-Event::Event() { cuda_check(cudaEventCreate(&event_), "creating an event"); }
+Event::Event(unsigned flags) { cuda_check(cudaEventCreateWithFlags(&event_, flags), "creating an event"); }
 Event::~Event() {
   if (event_ != nullptr) static_cast<void>(cudaEventDestroy(event_));
 }

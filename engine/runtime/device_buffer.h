@@ -23,7 +23,7 @@ class MOBICUDA_API DeviceBuffer {
 
   void* data() const noexcept { return data_; }
   std::int64_t bytes() const noexcept { return bytes_; }
-  /// Blocking copy from the host to the buffer's start.
+  /// Copies from the host to the buffer's start. When it returns, all streams see the bytes.
   void upload(std::span<const std::byte> source);
   /// Blocking copy of the buffer's start to the host.
   void download(std::span<std::byte> target) const;
@@ -61,15 +61,15 @@ class MOBICUDA_API Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Timing event.
+/// Event for timing, or one that only orders streams, with cudaEventDisableTiming.
 class MOBICUDA_API Event {
  public:
-  Event();
+  explicit Event(unsigned flags = cudaEventDefault);
   ~Event();
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
   cudaEvent_t get() const noexcept { return event_; }
-  /// Milliseconds from `start` to this event; both must have been reached.
+  /// Milliseconds from `start` to this event; both are for timing and must have been reached.
   double since(const Event& start) const;
 
  private:

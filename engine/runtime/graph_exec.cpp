@@ -1,6 +1,7 @@
 #include "runtime/graph_exec.h"
 
 #include "runtime/cuda_check.h"
+#include "runtime/relaxed_capture.h"
 
 namespace mobicuda {
 
@@ -15,6 +16,7 @@ GraphExec::GraphExec(cudaStream_t stream, const std::function<void()>& enqueue) 
     throw;
   }
   cuda_check(cudaStreamEndCapture(stream, &graph), "ending a capture");
+  const RelaxedCapture relaxed;
   const cudaError_t status = cudaGraphInstantiate(&exec_, graph, 0);
   static_cast<void>(cudaGraphDestroy(graph));
   cuda_check(status, "instantiating a CUDA graph");

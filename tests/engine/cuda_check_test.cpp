@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/device_guard.h"
 #include "support/catch.h"
 
 namespace mobicuda {
@@ -22,6 +23,27 @@ TEST_CASE("a driver that is not there is told from one that is too old") {
     CHECK(text.starts_with("device_unavailable: looking for CUDA devices: "));
     CHECK((text.find("no NVIDIA driver found; install one") != std::string::npos) == absent);
     CHECK((text.find("install a newer NVIDIA driver") != std::string::npos) == !absent);
+  }
+}
+
+TEST_CASE("a device that is not there is refused, with a driver or without") {
+  const int index = GENERATE(-1, 1 << 20);
+  try {
+    open_device(index);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::device_unavailable);
+    CHECK(!error.hint().empty());
+  }
+}
+
+TEST_CASE("a default stream that a capture blocks is the caller's to change") {
+  try {
+    cuda_check(cudaErrorStreamCaptureImplicit, "asking whether the stream is being captured");
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::invalid_argument);
+    CHECK(error.hint().find("cudaStreamNonBlocking") != std::string::npos);
   }
 }
 

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace mobicuda::test {
+
+/// What a program linked with fake_cuda.cpp has instead of the CUDA runtime: calls succeed, do nothing but copy, and
+/// are written down, so that what sessions ask of CUDA can be looked at without a GPU. There are two devices.
+struct FakeCuda {
+  /// Of those that enqueue, capture, order or wait, e.g. "wait A". Streams of callers have the names below, others
+  /// "own".
+  std::vector<std::string> calls;
+  std::map<cudaStream_t, std::string> streams;
+  std::map<cudaStream_t, unsigned long long> stream_ids;  ///< where they are not the handle's
+  cudaStream_t captured = nullptr;                        ///< by the caller
+  std::map<const void*, cudaPointerAttributes> memory;    ///< of the rest: device 0's
+  std::vector<CUcontext> contexts;                        ///< current ones, as a stack
+  int freed_elsewhere = 0;                                ///< resources freed while no context was current
+
+  /// The calls since the last time.
+  std::vector<std::string> take();
+};
+
+FakeCuda& fake_cuda();
+
+}  // namespace mobicuda::test

@@ -1,0 +1,244 @@
+// What sessions of GPU engines ask of CUDA, without a GPU: order of streams, captures, devices and refusals. That this
+// has the wanted effect is what run_on_device_test.cpp and device_guard_test.cpp show on one.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <mobicuda/cuda_interop.h>
+
+#include "fake_cuda.h"
+#include "runtime/cuda_engine.h"
+#include "support/catch.h"
+
+namespace mobicuda {
+namespace {
+
+using test::fake_cuda;
+using Calls = std::vector<std::string>;
+
+constexpr std::int64_t kMaxBatch = 200;
+constexpr std::size_t kElements = 4;  // of a picture, and of its output
+
+enum class Replay : std::uint8_t { Yes, No };
+
+// Two steps that write down where they are enqueued.
+CudaPlan two_steps(std::int64_t min_batch) {
+  CudaPlan plan;
+  plan.min_batch = min_batch;
+  plan.arena_bytes = 1024;
+  plan.buffers = {{CudaBuffer::Place::Input, 0, 0}, {CudaBuffer::Place::Output, 0, 0}};
+  for (const char* name : {"first", "second"}) {
+    CudaStep step;
+    step.info.name = name;
+    step.enqueue = [name](const CudaStepContext& context) {
+      const auto stream = fake_cuda().streams.find(context.stream);
+      fake_cuda().calls.push_back(std::string(name) + (context.programmatic ? " programmatic " : " ") +
+                                  (stream == fake_cuda().streams.end() ? "own" : stream->second));
+      return cudaSuccess;
+    };
+    plan.steps.push_back(std::move(step));
+  }
+  plan.weights = upload(std::vector<std::byte>(100));
+  plan.keep_alive.push_back(plan.weights);
+  return plan;
+}
+
+// A session, and a caller with two streams and two buffers that are large enough for any run.
+class SessionCalls {
+ protected:
+  explicit SessionCalls(Replay replay = Replay::Yes, std::int64_t min_batch = 1) {
+    fake_cuda() = {};
+    fake_cuda().streams = {{a_, "A"}, {b_, "B"}};
+    EngineOptions options;
+    options.max_batch = kMaxBatch;
+    options.cuda_graph = replay == Replay::Yes;
+    const TensorDesc picture{DType::F32, Shape{1, kElements}, Layout::NCHW};
+    engine_ = std::make_shared<CudaEngine>("custom", options, picture, picture, two_steps(min_batch));
+    fake_cuda().freed_elsewhere = 0;  // the upload's stream: here no backend has made the device current
+    session_ = engine_->create_session();
+    fake_cuda().take();
+  }
+  ~SessionCalls() { CHECK(fake_cuda().contexts.empty()); }
+
+  Calls run(std::int64_t n, cudaStream_t stream) { return run(n, x_.data(), y_.data(), stream); }
+  Calls run(std::int64_t n, const float* x, float* y, cudaStream_t stream) {
+    run_on_device(*session_, n, x, y, stream);
+    return fake_cuda().take();
+  }
+  Calls run_host(std::size_t n) {
+    std::vector<float> output(n * kElements);
+    session_->run(std::span<const float>(x_).first(n * kElements), output);
+    return fake_cuda().take();
+  }
+  std::string refusal(std::int64_t n, const float* x, float* y) {
+    try {
+      run_on_device(*session_, n, x, y, a_);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::invalid_argument);
+      for (const std::string& call : fake_cuda().take()) CHECK(call == "attributes");
+      return error.what();
+    }
+    FAIL("no error");
+    return {};
+  }
+
+  // No real ones: handles that CUDA would have given to a caller.
+  std::array<char, 2> handles_{};
+  cudaStream_t a_ = reinterpret_cast<cudaStream_t>(&handles_[0]);
+  cudaStream_t b_ = reinterpret_cast<cudaStream_t>(&handles_[1]);
+  alignas(16) std::array<float, 2 * kMaxBatch * kElements> x_{};
+  alignas(16) std::array<float, 2 * kMaxBatch * kElements> y_{};
+  std::shared_ptr<const Engine> engine_;
+  std::unique_ptr<Session> session_;
+};
+
+class EagerCalls : public SessionCalls {
+ protected:
+  EagerCalls() : SessionCalls(Replay::No) {}
+};
+
+class WholeBatchCalls : public SessionCalls {
+ protected:
+  WholeBatchCalls() : SessionCalls(Replay::Yes, kMaxBatch) {}
+};
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::ptrdiff_t captures(const Calls& calls) { return std::count(calls.begin(), calls.end(), "capture own"); }
+
+TEST_CASE_METHOD(SessionCalls, "session calls: streams wait for each other where they change") {
+  run(2, a_);
+  CHECK(run(2, a_) == Calls{"launch A", "record A"});
+  CHECK(run(2, b_) == Calls{"wait B", "launch B", "record B"});
+  CHECK(run(2, b_) == Calls{"launch B", "record B"});
+  CHECK(run(2, a_) == Calls{"wait A", "launch A", "record A"});
+  run_host(2);
+  CHECK(run(2, a_) == Calls{"record own", "wait A", "launch A", "record A"});
+  CHECK(run_host(2) == Calls{"wait own", "copy own", "synchronize own", "launch own", "copy own", "synchronize own"});
+  CHECK(run_host(2) == Calls{"copy own", "synchronize own", "launch own", "copy own", "synchronize own"});
+  run(2, a_);
+  session_->synchronize();
+  CHECK(fake_cuda().take() == Calls{"wait own", "synchronize own"});
+  run(2, a_);
+  session_->staged_input(2);
+  session_->enqueue_staged(2);
+  CHECK(fake_cuda().take().front() == "wait own");
+}
+
+TEST_CASE_METHOD(EagerCalls, "session calls: streams wait for each other without a CUDA graph too") {
+  run(2, a_);
+  CHECK(run(2, b_) == Calls{"wait B", "first B", "second programmatic B", "record B"});
+  CHECK(run(2, b_) == Calls{"first B", "second programmatic B", "record B"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: a new stream with the handle of an old one is another stream") {
+  run(2, a_);
+  fake_cuda().stream_ids[a_] = 12345;
+  CHECK(run(2, a_) == Calls{"wait A", "launch A", "record A"});
+  CHECK(run(2, a_) == Calls{"launch A", "record A"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: 32 batch sizes are captured once each") {
+  std::ptrdiff_t captured = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (std::int64_t n = 1; n <= 32; ++n) {
+      captured += captures(run(n, a_)) + captures(run_host(static_cast<std::size_t>(n)));
+    }
+    CHECK(captured == 64);
+  }
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: fresh buffers at each call are not captured for ever") {
+  auto fresh = [&, i = std::size_t{0}](std::int64_t n) mutable {
+    i = i == kMaxBatch ? 0 : i + 1;
+    return run(n, x_.data() + kElements * i, y_.data() + kElements * (i * 7 % kMaxBatch), a_);
+  };
+  for (int i = 0; i < 1000; ++i) fresh(1 + i % 32);
+  std::ptrdiff_t captured = 0;
+  for (int i = 0; i < 1000; ++i) captured += captures(fresh(1 + i % 32));
+  CHECK(captured == 0);
+  CHECK(run(3, x_.data() + kElements * 250, y_.data(), a_) ==
+        Calls{"attributes", "attributes", "copy A", "launch A", "copy A", "record A"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: more batch sizes than graphs are kept run step by step") {
+  for (std::size_t n = 1; n <= kMaxBatch; ++n) run_host(n);
+  CHECK(run_host(5) == Calls{"copy own", "synchronize own", "launch own", "copy own", "synchronize own"});
+  CHECK(run_host(kMaxBatch) ==
+        Calls{"copy own", "synchronize own", "first own", "second programmatic own", "copy own", "synchronize own"});
+}
+
+TEST_CASE_METHOD(WholeBatchCalls, "session calls: a plan of one batch size runs smaller ones between its own buffers") {
+  run(2, a_);
+  CHECK(run(2, a_) == Calls{"copy A", "launch A", "copy A", "record A"});
+  fake_cuda().captured = a_;
+  CHECK(run(2, a_) == Calls{"copy A", "first A", "second programmatic A", "copy A"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: a captured stream gets the steps and no events") {
+  run(2, a_);
+  fake_cuda().captured = a_;
+  CHECK(run(2, a_) == Calls{"first A", "second programmatic A"});
+  CHECK(run(3, a_) == Calls{"first A", "second programmatic A"});
+  CHECK(captures(run(2, b_)) == 0);
+  fake_cuda().captured = nullptr;
+  CHECK(run(2, a_) == Calls{"wait A", "launch A", "record A"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: buffers are looked at once, and refused before anything is enqueued") {
+  std::array<cudaPointerAttributes, 3> kinds{};
+  kinds[0].type = cudaMemoryTypeUnregistered;
+  kinds[1].type = cudaMemoryTypeDevice;
+  kinds[1].device = 1;
+  kinds[2].type = cudaMemoryTypeHost;
+  float* const x = x_.data();
+  float* const y = y_.data();
+  fake_cuda().memory = {{x + 4, kinds[0]}, {x + 8, kinds[1]}, {x + 12, kinds[2]}};
+  CHECK(has(refusal(1, nullptr, y), "input: must not be null"));
+  CHECK(has(refusal(1, x, nullptr), "output: must not be null"));
+  CHECK(has(refusal(1, x + 1, y), "input: must be aligned to 16 bytes, got an address 4 bytes past that"));
+  CHECK(has(refusal(kMaxBatch + 1, x, y), "batch"));
+  CHECK(has(refusal(1, x + 4, y), "input: must be memory of CUDA device 0, got pageable host memory"));
+  CHECK(has(refusal(1, x, x + 4), "output: must be memory of CUDA device 0, got pageable host memory"));
+  CHECK(has(refusal(1, x + 8, y), "got memory of CUDA device 1; copy it there"));
+  CHECK(has(refusal(1, x + 12, y), "cudaHostGetDevicePointer()"));
+  run_host(1);
+  fake_cuda().take();
+  session_->execute(1);  // what was refused has overwritten nothing
+  CHECK(fake_cuda().take() == Calls{"launch own"});
+  kinds[2].devicePointer = x + 12;
+  fake_cuda().memory = {{x + 12, kinds[2]}};
+  const Calls first = run(1, x + 12, y, a_);
+  CHECK(std::count(first.begin(), first.end(), "attributes") == 2);
+  CHECK(run(1, x + 12, y, a_) == Calls{"launch A", "record A"});
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: what the own buffers held is gone after run_on_device") {
+  std::array<float, kElements> output{};
+  session_->set_input(std::span<const float>(x_).first(kElements));
+  session_->execute(1);
+  run(1, a_);
+  CHECK_THROWS_AS(session_->get_output(output), Error);
+  CHECK_THROWS_AS(session_->execute(1), Error);
+  CHECK_THROWS_AS(session_->execute_layer(1, 0), Error);
+  session_->set_input(std::span<const float>(x_).first(kElements));
+  CHECK_THROWS_AS(session_->get_output(output), Error);
+  session_->execute(1);
+  session_->get_output(output);
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: sessions and engines are freed on their device, when runs have ended") {
+  run_host(2);
+  session_->staged_input(2);
+  run(2, a_);
+  session_.reset();
+  CHECK(fake_cuda().take() == Calls{"synchronize event", "synchronize own"});
+  engine_.reset();
+  CHECK(fake_cuda().freed_elsewhere == 0);
+}
+
+}  // namespace
+}  // namespace mobicuda
