@@ -75,7 +75,7 @@ struct CudaPlan {
 };
 
 /// The engine behind the custom and the cudnn backends: steps over a static arena, replayed as a CUDA
-/// graph. The two backends share this and nothing else.
+/// graph. The two backends share it.
 class MOBICUDA_API CudaEngine final : public Engine {
  public:
   /// Throws Error(device_unavailable) when there is no EngineOptions::device.
