@@ -49,9 +49,8 @@ const char* hint_of(cudaError_t status) {
     case cudaErrorNoKernelImageForDevice:
       return "build with CMAKE_CUDA_ARCHITECTURES for this GPU";
     case cudaErrorStreamCaptureImplicit:
-      return "the legacy default stream (0) is of no use while a stream that waits for it is being captured: pass "
-             "another "
-             "one, or create that one with cudaStreamNonBlocking";
+      return "the legacy default stream (0) is of no use while a stream that waits for it is being captured: "
+             "pass another one, or create that one with cudaStreamNonBlocking";
     default:
       return code_of(status) == ErrorCode::device_lost ? "the process must be restarted" : "";
   }

@@ -113,8 +113,8 @@ class CudaSession final : public Session {
   CapturedRuns caller_runs_;  ///< between callers' buffers
   const void* checked_input_ = nullptr;
   const void* checked_output_ = nullptr;
-  bool input_overwritten_ = false;  ///< perhaps, by run_on_device()
-  bool output_overwritten_ = false;
+  bool input_overwritten_ = false;   ///< perhaps, by run_on_device()
+  bool output_overwritten_ = false;  ///< the same, or computed from an input that was
 };
 
 }  // namespace mobicuda

@@ -16,6 +16,7 @@ void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
     cuda_check(step.enqueue(context_for(n, stream_.get())), what);
   }
   cuda_check(cudaStreamSynchronize(stream_.get()), what);
+  output_overwritten_ = false;  // Session knows whether it was the last layer
 }
 
 void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {

@@ -43,6 +43,7 @@ std::vector<double> CudaSession::do_time_executions(std::int64_t n, int iteratio
     for (std::size_t i = 0; i < static_cast<std::size_t>(burst); ++i)
       times.push_back(events[i + 1].since(events[i]) / runs);
   }
+  output_overwritten_ = input_overwritten_;
   return times;
 }
 
@@ -85,7 +86,9 @@ std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vecto
 LayerTimes CudaSession::do_profile(std::int64_t n, int iterations, ProfileMode mode) {
   const OwnStreamUse use(*this);
   bind_ends(own_ends());
-  return mode == ProfileMode::AsRun ? profile_as_run(n, iterations) : profile_serialized(n, iterations);
+  LayerTimes times = mode == ProfileMode::AsRun ? profile_as_run(n, iterations) : profile_serialized(n, iterations);
+  output_overwritten_ = input_overwritten_;
+  return times;
 }
 
 LayerTimes CudaSession::profile_as_run(std::int64_t n, int iterations) {

@@ -13,8 +13,11 @@ DeviceBuffer::DeviceBuffer(std::int64_t bytes, const char* what) : bytes_(bytes)
              "allocating " + std::to_string(bytes) + " bytes of device memory for " + what);
 }
 
-// Statuses are dropped: after a lost device nothing can be done about them here.
-DeviceBuffer::~DeviceBuffer() { static_cast<void>(cudaFree(data_)); }
+// Statuses are dropped: after a lost device nothing can be done about them here. Freeing null would create a context
+// where the thread has none.
+DeviceBuffer::~DeviceBuffer() {
+  if (data_ != nullptr) static_cast<void>(cudaFree(data_));
+}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   std::swap(data_, other.data_);
@@ -51,7 +54,9 @@ PinnedBuffer::PinnedBuffer(std::int64_t bytes, const char* what) {
   std::memset(data_, 0, size);
 }
 
-PinnedBuffer::~PinnedBuffer() { static_cast<void>(cudaFreeHost(data_)); }
+PinnedBuffer::~PinnedBuffer() {
+  if (data_ != nullptr) static_cast<void>(cudaFreeHost(data_));
+}
 
 PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
   std::swap(data_, other.data_);

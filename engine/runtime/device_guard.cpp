@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <cuda_runtime_api.h>
+
 #include "runtime/cuda_check.h"
 #include "runtime/driver_function.h"
 
@@ -19,6 +21,13 @@ struct Contexts {
 const Contexts& contexts() {
   static const Contexts functions;
   return functions;
+}
+
+// At the end of the process the runtime unloads the driver and says so from then on; a driver's function must not be
+// called any more.
+bool has_runtime() {
+  int device = 0;
+  return cudaGetDevice(&device) != cudaErrorCudartUnloading;
 }
 
 }  // namespace
@@ -46,7 +55,7 @@ DeviceGuard::DeviceGuard(const Device& device) {
 
 // A Device was opened, so that the driver's functions are known.
 DeviceGuard::DeviceGuard(const Device& device, std::nothrow_t) noexcept
-    : pushed_(contexts().push(device.context) == CUDA_SUCCESS) {}
+    : pushed_(has_runtime() && contexts().push(device.context) == CUDA_SUCCESS) {}
 
 DeviceGuard::~DeviceGuard() {
   CUcontext context = nullptr;

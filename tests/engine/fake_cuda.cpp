@@ -60,6 +60,7 @@ CUresult retain(CUcontext* context, CUdevice device) {
 }
 
 CUresult push(CUcontext context) {
+  if (fake_cuda().unloading) fake_cuda().called_unloaded = true;
   fake_cuda().contexts.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -100,6 +101,10 @@ cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 2;
   return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return fake_cuda().unloading ? cudaErrorCudartUnloading : cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;

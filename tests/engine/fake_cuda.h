@@ -22,6 +22,8 @@ struct FakeCuda {
   std::map<const void*, cudaPointerAttributes> memory;    ///< of the rest: device 0's
   std::vector<CUcontext> contexts;                        ///< current ones, as a stack
   int freed_elsewhere = 0;                                ///< resources freed while no context was current
+  bool unloading = false;                                 ///< the process is ending, and the driver is gone
+  bool called_unloaded = false;                           ///< the driver was, all the same
 
   /// The calls since the last time.
   std::vector<std::string> take();

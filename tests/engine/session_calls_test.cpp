@@ -228,6 +228,16 @@ TEST_CASE_METHOD(SessionCalls, "session calls: what the own buffers held is gone
   CHECK_THROWS_AS(session_->get_output(output), Error);
   session_->execute(1);
   session_->get_output(output);
+  const auto computes = GENERATE(0, 1, 2);  // all that gives outputs, besides execute()
+  run(1, a_);
+  session_->time_executions(1, 1);  // of whatever is in the input
+  CHECK_THROWS_AS(session_->get_output(output), Error);
+  session_->set_input(std::span<const float>(x_).first(kElements));
+  CHECK_THROWS_AS(session_->get_output(output), Error);
+  if (computes == 0) session_->time_executions(1, 1);
+  if (computes == 1) session_->profile(1, 1);
+  for (std::size_t layer = 0; computes == 2 && layer < 2; ++layer) session_->execute_layer(1, layer);
+  session_->get_output(output);
 }
 
 TEST_CASE_METHOD(SessionCalls, "session calls: sessions and engines are freed on their device, when runs have ended") {
@@ -238,6 +248,13 @@ TEST_CASE_METHOD(SessionCalls, "session calls: sessions and engines are freed on
   CHECK(fake_cuda().take() == Calls{"synchronize event", "synchronize own"});
   engine_.reset();
   CHECK(fake_cuda().freed_elsewhere == 0);
+}
+
+TEST_CASE_METHOD(SessionCalls, "session calls: what ends after the driver does not call it") {
+  fake_cuda().unloading = true;
+  session_.reset();
+  engine_.reset();
+  CHECK_FALSE(fake_cuda().called_unloaded);
 }
 
 }  // namespace
