@@ -30,8 +30,7 @@ Conv2dParams make_params(const LayerCase& at, Input input) {
 
 void add_case(LayerCase at, Input input, const char* suffix) {
   at.suffix = suffix;
-  const auto rule = [](const VariantChooser& chooser, const Conv2dParams& p) { return chooser.conv2d(p); };
-  add_variants("conv2d", at, kernels::conv2d_variants(), make_params(at, input), rule);
+  add_variants(at, make_params(at, input), kByRule);
 }
 
 }  // namespace

@@ -26,12 +26,8 @@ DepthwiseConvParams make_params(const LayerCase& at) {
 }  // namespace
 
 void register_depthwise_conv(const Selection& selection) {
-  const auto rule = [](const VariantChooser& chooser, const DepthwiseConvParams& p) {
-    return chooser.depthwise_conv(p);
-  };
-  for_each_case(selection, LayerKind::DepthwiseConv, [&](const LayerCase& at) {
-    add_variants("depthwise_conv", at, kernels::depthwise_conv_variants(), make_params(at), rule);
-  });
+  for_each_case(selection, LayerKind::DepthwiseConv,
+                [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
 
 }  // namespace mobicuda::bench

@@ -12,11 +12,11 @@ void register_expand_depthwise(const Selection& selection) {
   for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
     if (!at.layer.shape.expand) return;
     const kernels::InvertedResidualParams block = block_params(at);
-    const auto rule = [=](const VariantChooser& chooser, const ExpandDepthwiseParams& p) {
-      const BlockForm form = chooser.block_form(&block, &p).form;
-      return form == BlockForm::ExpandDepthwise ? std::optional(chooser.expand_depthwise(p)) : std::nullopt;
+    const auto rule = [=](const Rules& rules, const ExpandDepthwiseParams& p) {
+      const BlockForm form = rules.block_form(&block, &p).form;
+      return form == BlockForm::ExpandDepthwise ? std::optional(rules.variant(p).variant) : std::nullopt;
     };
-    add_variants("expand_depthwise", at, kernels::expand_depthwise_variants(), expand_depthwise_params(at), rule);
+    add_variants(at, expand_depthwise_params(at), rule);
   });
 }
 

@@ -24,10 +24,7 @@ GemmParams make_params(const LayerCase& at) {
 }  // namespace
 
 void register_gemm(const Selection& selection) {
-  const auto rule = [](const VariantChooser& chooser, const GemmParams& p) { return chooser.gemm(p); };
-  for_each_case(selection, LayerKind::Gemm, [&](const LayerCase& at) {
-    add_variants("gemm", at, kernels::gemm_variants(), make_params(at), rule);
-  });
+  for_each_case(selection, LayerKind::Gemm, [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
 
 }  // namespace mobicuda::bench

@@ -12,11 +12,11 @@ void register_inverted_residual(const Selection& selection) {
   for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
     const bool expand = at.layer.shape.expand;
     const kernels::ExpandDepthwiseParams two_phase = expand_depthwise_params(at);
-    const auto rule = [=](const VariantChooser& chooser, const InvertedResidualParams& p) {
-      const BlockForm form = chooser.block_form(&p, expand ? &two_phase : nullptr).form;
-      return form == BlockForm::Fused ? std::optional(chooser.inverted_residual(p)) : std::nullopt;
+    const auto rule = [=](const Rules& rules, const InvertedResidualParams& p) {
+      const BlockForm form = rules.block_form(&p, expand ? &two_phase : nullptr).form;
+      return form == BlockForm::Fused ? std::optional(rules.variant(p).variant) : std::nullopt;
     };
-    add_variants("inverted_residual", at, kernels::inverted_residual_variants(), block_params(at), rule);
+    add_variants(at, block_params(at), rule);
   });
 }
 

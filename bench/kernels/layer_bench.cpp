@@ -48,8 +48,8 @@ void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel&
   }
 }
 
-const VariantChooser& engine_rule() {
-  static const VariantChooser rule(gpu_traits(), {});
+const Rules& engine_rule() {
+  static const Rules rule(gpu_traits(), {});
   return rule;
 }
 

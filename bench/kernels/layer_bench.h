@@ -1,12 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "choose/fused_layers.h"
+#include "choose/rules.h"
 #include "measure.h"
-#include "plan/choose_variant.h"
-#include "plan/timed_kernels.h"
 #include "selection.h"
 
 namespace mobicuda::bench {
@@ -49,7 +50,7 @@ void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& 
 void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note);
 
 /// The rule of the custom engine on the GPU at hand.
-const VariantChooser& engine_rule();
+const Rules& engine_rule();
 
 /// For the layers of one kind, each type and batch size: body(LayerCase).
 template <class Body>
@@ -62,24 +63,32 @@ void for_each_case(const Selection& selection, LayerKind kind, Body&& body) {
   }
 }
 
-/// Registers all variants that the newest GPUs support. `rule(chooser, params)` is the one that the engine takes, or
-/// nothing.
-template <class Variants, class Params, class Rule>
-void add_variants(const char* kernel, const LayerCase& at, const Variants& variants, const Params& params,
-                  const Rule& rule) {
+/// Registers all variants that the newest GPUs support of the kernel that takes `params`. `rule(rules, params)` is the
+/// one that the engine takes, or nothing.
+template <class Params, class Rule>
+void add_variants(const LayerCase& at, const Params& params, const Rule& rule) {
   static constexpr kernels::DeviceTraits kNewest = kernels::traits_of(90, 132);
-  for (const auto variant : variants) {
-    if (!supports(variant, params, kNewest)) continue;
-    const auto make = [variant, params] {
-      if (!supports(variant, params, gpu_traits())) throw std::runtime_error("this GPU is too old");
+  const auto& kernel = kernels::kernel_of(params);
+  for (const auto variant : kernel.variants) {
+    if (!kernel.supports(variant, params, kNewest)) continue;
+    const auto make = [variant, params, &kernel] {
+      if (!kernel.supports(variant, params, gpu_traits())) throw std::runtime_error("this GPU is too old");
       return timed(variant, params);
     };
     const auto note = [variant, params, rule] {
       return rule(engine_rule(), params) == variant ? std::string("chosen") : std::string();
     };
-    add_layer(std::string(kernel) + "/" + std::string(name(variant)), at, make, note);
+    add_layer(mobicuda::kernel_name(variant, params), at, make, note);
   }
 }
+
+/// For add_variants(): the engine's rule for a kernel of one layer.
+inline constexpr auto kByRule = [](const Rules& rules, const auto& params) { return rules.variant(params).variant; };
+/// The same for a kernel of several layers.
+inline constexpr auto kFusedByRule = [](const Rules& rules, const auto& params) {
+  const auto found = rules.fused(params);
+  return found ? std::optional(found->variant) : std::nullopt;
+};
 
 /// The kernels' own form of an activation.
 kernels::Activation activation_of(LayerActivation activation);

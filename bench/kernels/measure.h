@@ -6,7 +6,7 @@
 
 #include "bench_support.h"
 #include "ceilings.h"
-#include "plan/block_timer.h"
+#include "choose/timed_kernel.h"
 
 namespace mobicuda::bench {
 

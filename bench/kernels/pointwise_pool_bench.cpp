@@ -23,12 +23,8 @@ PointwisePoolParams make_params(const LayerCase& at) {
 }  // namespace
 
 void register_pointwise_pool(const Selection& selection) {
-  const auto rule = [](const VariantChooser& chooser, const PointwisePoolParams& p) {
-    return chooser.pointwise_pool(p);
-  };
-  for_each_case(selection, LayerKind::Head, [&](const LayerCase& at) {
-    add_variants("pointwise_pool", at, kernels::pointwise_pool_variants(), make_params(at), rule);
-  });
+  for_each_case(selection, LayerKind::Head,
+                [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
 
 }  // namespace mobicuda::bench

@@ -21,29 +21,11 @@ SqueezeExciteParams make_params(const LayerCase& at) {
   return p;
 }
 
-TimedKernel timed(SqueezeExciteVariant variant, const SqueezeExciteParams& p) {
-  TimedKernel kernel{"squeeze_excite/" + std::string(name(variant))};
-  kernel.x_bytes = kernel.y_bytes = std::int64_t{p.n} * p.pixels * p.c * static_cast<std::int64_t>(size_of(p.elem));
-  kernel.weight_bytes = {static_cast<std::int64_t>(squeeze_excite_packed_bytes(variant, p))};
-  kernel.enqueue = [=](const TimedOperands& at, const kernels::Launch& where) {
-    return squeeze_excite(variant, p, at.x, at.weights[0], at.y, where);
-  };
-  return kernel;
-}
-
 }  // namespace
 
 void register_squeeze_excite(const Selection& selection) {
-  static constexpr kernels::DeviceTraits kNewest = kernels::traits_of(90, 132);
-  for_each_case(selection, LayerKind::SqueezeExcite, [](const LayerCase& at) {
-    const SqueezeExciteParams p = make_params(at);
-    for (const SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
-      if (!supports(variant, p, kNewest)) continue;
-      add_layer(
-          "squeeze_excite/" + std::string(name(variant)), at, [=] { return timed(variant, p); },
-          [=] { return engine_rule().squeeze_excite(p) == variant ? "chosen" : ""; });
-    }
-  });
+  for_each_case(selection, LayerKind::SqueezeExcite,
+                [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
 
 }  // namespace mobicuda::bench

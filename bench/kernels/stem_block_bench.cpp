@@ -34,8 +34,7 @@ StemBlockParams make_params(const LayerCase& at, StemInput input) {
 
 void add_case(LayerCase at, StemInput input, const char* suffix) {
   at.suffix = suffix;
-  const auto rule = [](const VariantChooser& chooser, const StemBlockParams& p) { return chooser.stem_block(p); };
-  add_variants("stem_block", at, kernels::stem_block_variants(), make_params(at, input), rule);
+  add_variants(at, make_params(at, input), kFusedByRule);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // and inverted_residual_image.md have the times. No GPU is needed.
 #include <tuple>
 
-#include "plan/choose_variant.h"
+#include "choose/rules.h"
 #include "support/catch.h"
 
 namespace mobicuda {
@@ -31,12 +31,12 @@ InvertedResidualParams block(int n, int h, int w, int c_in, int c_out, int strid
 }
 
 BlockForm form_of(const InvertedResidualParams& p, const kernels::DeviceTraits& gpu = kH100) {
-  return VariantChooser(gpu, {}).block_form(&p, nullptr).form;
+  return Rules(gpu, {}).block_form(&p, nullptr).form;
 }
 
 TEST_CASE("the rule runs late blocks of few tiles in float by clusters") {
   using enum InvertedResidualVariant;
-  const VariantChooser rule(kH100, {});
+  const Rules rule(kH100, {});
   for (const auto& [p, variant] : {std::pair{block(1, 14, 14, 64, 64), SimtCluster8K64N64},
                                    {block(4, 14, 14, 64, 64), SimtCluster8K64N64},
                                    {block(4, 14, 14, 64, 96), SimtCluster8K64N96},
@@ -46,7 +46,7 @@ TEST_CASE("the rule runs late blocks of few tiles in float by clusters") {
                                    {block(2, 7, 7, 160, 320), SimtCluster8K160N320}}) {
     CAPTURE(p.n, p.h, p.c_in, p.c_out);
     CHECK(form_of(p) == BlockForm::Fused);
-    CHECK(rule.inverted_residual(p) == variant);
+    CHECK(rule.variant(p).variant == variant);
   }
   for (const auto& p : {block(5, 14, 14, 64, 64), block(5, 14, 14, 64, 96), block(2, 14, 14, 96, 96),
                         block(2, 14, 14, 96, 160, 2), block(3, 7, 7, 160, 160), block(3, 7, 7, 160, 320)}) {
@@ -57,7 +57,7 @@ TEST_CASE("the rule runs late blocks of few tiles in float by clusters") {
 
 TEST_CASE("the rule runs early blocks of few pictures in float by the variants made for them") {
   using enum InvertedResidualVariant;
-  const VariantChooser rule(kH100, {});
+  const Rules rule(kH100, {});
   for (const auto& [p, variant, most] : {std::tuple{block(1, 56, 56, 24, 24), SimtEarly2S1Tile7x7C144N24, 2},
                                          {block(1, 56, 56, 24, 32, 2), SimtEarly2S2Tile2x7C144N32, 2},
                                          {block(1, 28, 28, 32, 32), SimtEarly4S1Tile4x7C192N32, 4},
@@ -67,7 +67,7 @@ TEST_CASE("the rule runs early blocks of few pictures in float by the variants m
       batch.n = n;
       CAPTURE(n, p.h, p.c_in, p.c_out);
       CHECK(form_of(batch) == BlockForm::Fused);
-      CHECK((rule.inverted_residual(batch) == variant) == (n <= most));
+      CHECK((rule.variant(batch).variant == variant) == (n <= most));
     }
   }
 }
@@ -79,14 +79,14 @@ TEST_CASE("it is the tiles that count, for each multiprocessor") {
   CHECK(form_of(block(4, 14, 14, 64, 64), kernels::traits_of(90, 66)) == BlockForm::Layers);
   CHECK(form_of(block(2, 14, 14, 64, 64), kernels::traits_of(90, 66)) == BlockForm::Fused);
   const auto early = InvertedResidualVariant::SimtEarly2S1Tile7x7C144N24;
-  CHECK(VariantChooser(kH100, {}).inverted_residual(block(8, 28, 28, 24, 24)) == early);
-  CHECK(VariantChooser(kernels::traits_of(90, 66), {}).inverted_residual(block(1, 56, 56, 24, 24)) == early);
-  CHECK(VariantChooser(kernels::traits_of(90, 66), {}).inverted_residual(block(2, 56, 56, 24, 24)) != early);
+  CHECK(Rules(kH100, {}).variant(block(8, 28, 28, 24, 24)).variant == early);
+  CHECK(Rules(kernels::traits_of(90, 66), {}).variant(block(1, 56, 56, 24, 24)).variant == early);
+  CHECK(Rules(kernels::traits_of(90, 66), {}).variant(block(2, 56, 56, 24, 24)).variant != early);
 }
 
 TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as find room") {
   using enum InvertedResidualVariant;
-  const VariantChooser rule(kH100, {});
+  const Rules rule(kH100, {});
   for (const auto& [n, c_in, c_out, variant] : {std::tuple{5, 64, 64, Image8K64N64},
                                                 {7, 64, 96, Image8K64N96},
                                                 {8, 64, 64, Image4K64N64},
@@ -99,7 +99,7 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
     p.elem = kernels::Elem::F16;
     p.expand_clip = p.depthwise_clip = {0, 6};
     CHECK(form_of(p) == BlockForm::Fused);
-    CHECK(rule.inverted_residual(p) == variant);
+    CHECK(rule.variant(p).variant == variant);
   }
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("what needs more shared memory than a GPU has is not taken") {
   p.expand_clip = p.depthwise_clip = {0, 6};
   CHECK(kernels::supports(Image8K64N96, p, kernels::traits_of(90, 132)));
   CHECK_FALSE(kernels::supports(Image8K64N96, p, kSmall));
-  const InvertedResidualVariant taken = VariantChooser(kSmall, {}).inverted_residual(p);
+  const InvertedResidualVariant taken = Rules(kSmall, {}).variant(p).variant;
   CHECK(kernels::supports(taken, p, kSmall));
 }
 

@@ -1,4 +1,4 @@
-#include "plan/confirm_choices.h"
+#include "timing/confirm_choices.h"
 
 #include <map>
 

@@ -2,7 +2,7 @@
 // kernels/pointwise_pool/README.md has the times. No GPU is needed.
 #include <optional>
 
-#include "plan/choose_variant.h"
+#include "choose/rules.h"
 #include "support/catch.h"
 
 namespace mobicuda {
@@ -27,41 +27,46 @@ PointwisePoolParams head(Elem elem, int n) {
   return p;
 }
 
+std::optional<PointwisePoolVariant> fused(const Rules& rules, const PointwisePoolParams& params) {
+  const auto found = rules.fused(params);
+  return found ? std::optional(found->variant) : std::nullopt;
+}
+
 TEST_CASE("the rule fuses the head of up to four pictures in float") {
   using enum PointwisePoolVariant;
-  const VariantChooser rule(kH100, {});
+  const Rules rule(kH100, {});
   for (const int n : {1, 2, 4}) {
     CAPTURE(n);
-    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == SimtSlice16);
+    CHECK(fused(rule, head(Elem::F32, n)) == SimtSlice16);
   }
   for (const int n : {5, 16, 256}) {
     CAPTURE(n);
-    CHECK(rule.pointwise_pool(head(Elem::F32, n)) == std::nullopt);
+    CHECK(fused(rule, head(Elem::F32, n)) == std::nullopt);
   }
   PointwisePoolParams narrow = head(Elem::F32, 4);
   narrow.c = 1288;
-  CHECK(rule.pointwise_pool(narrow) == SimtSlice8);
+  CHECK(fused(rule, narrow) == SimtSlice8);
   PointwisePoolParams wide = head(Elem::F32, 1);
   wide.c_in = 448;
-  CHECK(rule.pointwise_pool(wide) == std::nullopt);
-  CHECK(VariantChooser(kernels::traits_of(75, 40), {}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice16);
+  CHECK(fused(rule, wide) == std::nullopt);
+  CHECK(fused(Rules(kernels::traits_of(75, 40), {}), head(Elem::F32, 1)) == SimtSlice16);
 }
 
 TEST_CASE("the rule takes variants of half for heads in half only") {
   using enum PointwisePoolVariant;
-  const VariantChooser rule(kernels::traits_of(80, 108), {});
-  CHECK(rule.pointwise_pool(head(Elem::F16, 1)) == Slice16);
-  CHECK(rule.pointwise_pool(head(Elem::F16, 8)) == std::nullopt);
-  CHECK(rule.pointwise_pool(head(Elem::F16, 16)) == Pictures2N128);
-  CHECK(rule.pointwise_pool(head(Elem::F64, 1)) == std::nullopt);
+  const Rules rule(kernels::traits_of(80, 108), {});
+  CHECK(fused(rule, head(Elem::F16, 1)) == Slice16);
+  CHECK(fused(rule, head(Elem::F16, 8)) == std::nullopt);
+  CHECK(fused(rule, head(Elem::F16, 16)) == Pictures2N128);
+  CHECK(fused(rule, head(Elem::F64, 1)) == std::nullopt);
 }
 
 TEST_CASE("a name decides how the head runs in float") {
   using enum PointwisePoolVariant;
-  CHECK(VariantChooser(kH100, {{"head", "layers"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
-  CHECK(VariantChooser(kH100, {{"head", "fused"}}).pointwise_pool(head(Elem::F32, 32)) == SimtSlice16);
-  CHECK(VariantChooser(kH100, {{"pointwise_pool", "simt_slice8"}}).pointwise_pool(head(Elem::F32, 1)) == SimtSlice8);
-  CHECK(VariantChooser(kH100, {{"pointwise_pool", "slice16"}}).pointwise_pool(head(Elem::F32, 1)) == std::nullopt);
+  CHECK(fused(Rules(kH100, {{"head", "layers"}}), head(Elem::F32, 1)) == std::nullopt);
+  CHECK(fused(Rules(kH100, {{"head", "fused"}}), head(Elem::F32, 32)) == SimtSlice16);
+  CHECK(fused(Rules(kH100, {{"pointwise_pool", "simt_slice8"}}), head(Elem::F32, 1)) == SimtSlice8);
+  CHECK(fused(Rules(kH100, {{"pointwise_pool", "slice16"}}), head(Elem::F32, 1)) == std::nullopt);
 }
 
 }  // namespace

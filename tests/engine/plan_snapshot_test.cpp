@@ -14,7 +14,7 @@
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
 #include "models/zoo/onnx_writer.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "support/catch.h"
 #include "support/texts.h"
 

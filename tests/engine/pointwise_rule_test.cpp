@@ -1,5 +1,5 @@
 // Which kernel the rule takes for a pointwise convolution: kernels/conv2d/README.md has the times. No GPU is needed.
-#include "plan/choose_variant.h"
+#include "choose/rules.h"
 #include "support/catch.h"
 
 namespace mobicuda {
@@ -19,7 +19,7 @@ kernels::Conv2dParams pointwise(int n, int size, int c_in, int c_out, bool resid
 }
 
 TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") {
-  const VariantChooser rule(kH100, {});
+  const Rules rule(kH100, {});
   if (!kernels::supports(kernels::Conv2dVariant::Wgmma128x128x64, pointwise(32, 14, 512, 512),
                          kernels::traits_of(90, 132))) {
     MOBICUDA_SKIP("built without code for sm_90a");
@@ -42,9 +42,9 @@ TEST_CASE("the rule runs pointwise layers by wgmma where that measured faster") 
 TEST_CASE("a name decides what runs a pointwise layer") {
   const kernels::Conv2dParams large = pointwise(32, 14, 512, 512);
   const kernels::Conv2dParams small = pointwise(1, 7, 64, 64);
-  CHECK(VariantChooser(kH100, {{"pointwise", "gemm"}}).pointwise(large) == PointwiseKernel::Gemm);
-  CHECK(VariantChooser(kH100, {{"pointwise", "conv2d"}}).pointwise(small) == PointwiseKernel::Conv2d);
-  CHECK(VariantChooser(kH100, {{"gemm", "mma_64x64x64"}}).pointwise(large) == PointwiseKernel::Gemm);
+  CHECK(Rules(kH100, {{"pointwise", "gemm"}}).pointwise(large) == PointwiseKernel::Gemm);
+  CHECK(Rules(kH100, {{"pointwise", "conv2d"}}).pointwise(small) == PointwiseKernel::Conv2d);
+  CHECK(Rules(kH100, {{"gemm", "mma_64x64x64"}}).pointwise(large) == PointwiseKernel::Gemm);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "plan/timing_cache.h"
+#include "timing/timing_cache.h"
 
 #include <sys/stat.h>
 #include <vector>

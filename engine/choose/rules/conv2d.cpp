@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "choose/rules/conv2d_products.h"
+#include "choose/rules/preferences.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+using enum Conv2dVariant;
+
+struct Conv2dShape {
+  const Conv2dParams& params;
+  int multiprocessors;
+  bool half;
+  int c_out;
+  int group_out;       // output channels of a group
+  double large_tiles;  // of 16x16 pixels, for each SM
+  int last_columns;    // of the last tile of 64 columns; 0: it is full
+
+  // Tiles of pixels x channels for each SM, of the convolution as a matrix product.
+  double waves(int rows, int columns) const {
+    return static_cast<double>(ceil_div(params.n * params.out_h * params.out_w, rows)) * ceil_div(group_out, columns) *
+           params.groups / multiprocessors;
+  }
+};
+
+using Conv2dRow = Row<Conv2dShape, Conv2dVariant>;
+
+// Beyond 32 output channels tensor cores win over the stems' FMA.
+// clang-format off
+constexpr Conv2dRow kSpecial[] = {
+    {MOBICUDA_ALWAYS, {Stem3x3Split}, "a first layer of few images, split among warps"},
+    {MOBICUDA_WHEN((!s.half || s.c_out <= 32) && s.large_tiles >= 2), {Stem3x3P8C8}, "a first layer of many pixels"},
+    {MOBICUDA_WHEN(!s.half || s.c_out <= 32), {Stem3x3P2C4}, "a first layer"},
+    {MOBICUDA_ALWAYS, {Grouped3x3}, "narrow groups on tensor cores"},
+    {MOBICUDA_WHEN(s.last_columns > 0 && s.last_columns <= 32), {First32}, "a first layer on tensor cores, by 32 channels"},
+    {MOBICUDA_WHEN(!(s.last_columns > 0 && s.last_columns <= 32)), {First64}, "a first layer on tensor cores, by 64 channels"},
+};
+constexpr std::string_view kByTime = "a matrix product: the shortest expected time";
+
+// In float or double, as a matrix product of gathered pixels: most of a tile's columns would be idle below 16 outputs.
+constexpr Conv2dRow kGathered[] = {
+    {MOBICUDA_WHEN(s.group_out > 64 && s.waves(128, 128) >= 2), {Simt128x128x16}, "gathered pixels: the largest tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.group_out > 32 && s.waves(128, 64) >= 2), {Simt128x64x16}, "gathered pixels: large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.group_out > 32 && s.waves(64, 64) >= 1.5), {Simt64x64x16}, "gathered pixels: medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.group_out >= 16 && s.waves(32, 32) >= 0.9), {Simt32x32x32K4}, "gathered pixels: small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.group_out >= 16), {Simt16x32x64K8}, "gathered pixels: few tiles, shared by groups of threads"},
+};
+constexpr Conv2dRow kGeneral[] = {
+    {MOBICUDA_ALWAYS, {Stem3x3P2C4}, "a first layer"},
+    {MOBICUDA_ALWAYS, {Direct4x4, Direct}, "any shape"},
+};
+// clang-format on
+
+}  // namespace
+
+Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
+  constexpr int kColumns = 64;
+  const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
+  const Conv2dShape shape{params,
+                          gpu.multiprocessors,
+                          params.elem == Elem::F16,
+                          params.c_out,
+                          params.c_out / std::max(params.groups, 1),
+                          large_tiles / gpu.multiprocessors,
+                          params.c_out % kColumns};
+  Preferences<Conv2dVariant> found;
+  append(kSpecial, shape, found);
+  for (const Conv2dVariant variant : products_by_time(params, gpu)) found.push_back({variant, kByTime});
+  append(kGathered, shape, found);
+  append(kGeneral, shape, found);
+  return found;
+}
+
+std::vector<RuleText> rule_texts(const Conv2dParams&) {
+  RuleText all = text_of("conv2d", kSpecial);
+  all.lines.push_back({"always", "those of the table of times", std::string(kByTime)});
+  for (const RuleText& more : {text_of("", kGathered), text_of("", kGeneral)}) {
+    all.lines.insert(all.lines.end(), more.lines.begin(), more.lines.end());
+  }
+  return {all};
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,130 @@
+#include "choose/rules/conv2d_products.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace mobicuda {
+namespace {
+
+using kernels::Conv2dVariant;
+
+/// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
+/// fixed_us + rounds * (tile_us + residual_us, where there is one) + slices * max(rounds * slice_us, latency_us).
+/// With wgmma no less than what reading all slices from L2 takes.
+struct ProductTime {
+  Conv2dVariant variant;
+  double fixed_us, tile_us, slice_us, latency_us;
+  double residual_us = 0;
+  bool wgmma = false;
+};
+
+// Fitted to layers of networks on an H100; kernels/conv2d/README.md says how well.
+// clang-format off
+constexpr ProductTime kTimes[] = {
+    {Conv2dVariant::Mma128x128x64,       4.75, 2.0, 0.64, 0.70},
+    {Conv2dVariant::Mma128x64x64,        3.00, 1.0, 0.38, 0.48},
+    {Conv2dVariant::Mma128x32x64,        1.50, 1.0, 0.24, 0.34},
+    {Conv2dVariant::Mma64x64x64,         2.25, 0.6, 0.24, 0.32},
+    {Conv2dVariant::Mma64x64x64S2,       1.50, 2.0, 0.22, 0.32},
+    {Conv2dVariant::Mma64x64x64S4,       2.50, 2.0, 0.24, 0.28},
+    {Conv2dVariant::Mma64x64x64S8,       2.75, 2.0, 0.30, 0.30},
+    {Conv2dVariant::Mma64x32x64,         1.75, 0.6, 0.16, 0.24},
+    {Conv2dVariant::Mma64x32x64S2,       3.25, 0.3, 0.24, 0.24},
+    {Conv2dVariant::Mma64x32x64S4,       2.75, 2.0, 0.10, 0.20},
+    {Conv2dVariant::Mma32x32x64,         1.50, 0.6, 0.10, 0.18},
+    {Conv2dVariant::Mma32x32x64S4,       2.00, 2.0, 0.10, 0.24},
+    {Conv2dVariant::Wgmma128x64x64,      0.50, 1.7, 0.29, 0.36, 0.5, true},
+    {Conv2dVariant::Wgmma128x128x64,     1.25, 2.4, 0.32, 0.46, 0.8, true},
+    {Conv2dVariant::Wgmma256x64x64,      0.00, 3.5, 0.50, 0.50, 2.6, true},
+    {Conv2dVariant::Wgmma256x128x64,     0.00, 7.3, 0.59, 0.59, 0.8, true},
+    {Conv2dVariant::Wgmma128x256x64,     0.50, 6.9, 0.59, 0.59, 1.2, true},
+    {Conv2dVariant::Wgmma128x64x64Tile,  1.00, 1.1, 0.26, 0.36, 0.3, true},
+    {Conv2dVariant::Wgmma128x128x64Tile, 0.25, 2.1, 0.33, 0.45, 1.0, true},
+    {Conv2dVariant::Wgmma256x128x64Tile, 0.25, 4.7, 0.57, 0.57, 0.3, true},
+};
+// clang-format on
+
+/// What a layer moves takes at the least, where it is too much for the L2 cache. The copies of wgmma's tiles overlap
+/// half of a residual with the rest.
+double memory_us(const kernels::Conv2dParams& params, double bytes_per_us, double residual_share) {
+  constexpr double kCachedBytes = 36e6;
+  constexpr double kHalf = 2;
+  const double in = kHalf * params.n * params.h * params.w * params.c_in;
+  const double out = kHalf * params.n * params.out_h * params.out_w * params.c_out;
+  const double residual = params.residual ? out : 0;
+  return in + out + residual > kCachedBytes ? (in + out + residual_share * residual) / bytes_per_us : 0;
+}
+
+/// Of gemm's mma_128x96x32, which conv2d has not, where gemm takes that.
+std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int multiprocessors) {
+  const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
+  if (!takes_96_columns(rows, params.c_out, params.c_in, multiprocessors)) return std::nullopt;
+  const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
+  return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
+}
+
+double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
+  const kernels::Conv2dWork work = conv2d_work(time.variant, params);
+  const auto slices = static_cast<double>(work.slices);
+  const double rounds = std::ceil(static_cast<double>(work.blocks) / multiprocessors);
+  const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
+  const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
+  if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
+  // Windows whose channels leave a part of a tap's last slice empty measured so much slower.
+  const bool part_filled = params.kernel_h * params.kernel_w > 1 && params.c_in / params.groups % 64 != 0;
+  const double slower = part_filled ? 1.2 : 1;
+  // What all multiprocessors together take in from L2.
+  constexpr double kBytesPerUs = 62e3;  // of one
+  constexpr double kHalf = 2;
+  const kernels::Conv2dTile tile = conv2d_tile(time.variant);
+  const double slice_bytes = kHalf * (tile.bm + tile.bn) * tile.bk;
+  const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
+  return std::max(time.fixed_us + rounds * tile_us + slower * slices_us, slower * copies_us);
+}
+
+}  // namespace
+
+bool takes_96_columns(double m, int n, int k, int multiprocessors) {
+  const bool few = n > 64 && n <= 96 && k > 16;
+  const bool many = n >= 600 && n % 96 == 0;
+  return k <= 160 && (few || many) && std::ceil(m / 128) * kernels::ceil_div(n, 96) >= 1.5 * multiprocessors;
+}
+
+bool beats_gemm(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
+  // A tile of wgmma has 64 columns and slices of 64; gemm has tiles of fewer columns, and one with slices of 32.
+  constexpr int kFewOutputs = 48;
+  constexpr int kFewInputs = 32;
+  if (params.c_out <= kFewOutputs || params.c_in <= kFewInputs) return false;
+  // gemm's own tiles are as fast as conv2d's on mma. Smaller differences the times above do not tell.
+  constexpr double kFaster = 0.85;
+  constexpr double kGemmBytesPerUs = 2.5e6;
+  constexpr double kWgmmaBytesPerUs = 2.3e6;
+  double wgmma_time = std::numeric_limits<double>::infinity();
+  double mma_time = std::numeric_limits<double>::infinity();
+  for (const ProductTime& time : kTimes) {
+    if (!supports(time.variant, params, gpu)) continue;
+    double& best = time.wgmma ? wgmma_time : mma_time;
+    best = std::min(best, expected_us(time, params, gpu.multiprocessors));
+  }
+  if (wgmma_time >= mma_time) return false;  // conv2d would not take wgmma
+  const double gemm_time = narrow_gemm_us(params, gpu.multiprocessors).value_or(mma_time);
+  return std::max(wgmma_time, memory_us(params, kWgmmaBytesPerUs, 0.5)) <
+         kFaster * std::max(gemm_time, memory_us(params, kGemmBytesPerUs, 1));
+}
+
+std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu) {
+  std::vector<std::pair<double, Conv2dVariant>> found;
+  for (const ProductTime& time : kTimes) {
+    if (!supports(time.variant, params, gpu)) continue;
+    found.emplace_back(expected_us(time, params, gpu.multiprocessors), time.variant);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<Conv2dVariant> variants;
+  for (const auto& [time, variant] : found) variants.push_back(variant);
+  return variants;
+}
+
+}  // namespace mobicuda

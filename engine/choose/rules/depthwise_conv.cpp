@@ -1,0 +1,57 @@
+#include "choose/rules/preferences.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+using enum DepthwiseConvVariant;
+
+struct DepthwiseShape {
+  const DepthwiseConvParams& params;
+  int multiprocessors;
+  bool half;
+  int stride;
+  bool sevens;  // rows of the output that strips of seven divide
+
+  // Whether the variant has so many threads, on 132 SMs; as many for each SM elsewhere.
+  bool threads(DepthwiseConvVariant variant, double wanted) const {
+    constexpr double kMeasuredMultiprocessors = 132;
+    const DepthwiseConvTile t = tile(variant, params.elem);
+    const double found = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
+                         ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);
+    return found >= wanted * multiprocessors / kMeasuredMultiprocessors;
+  }
+};
+
+// In half, two rows of four channels are the fastest on most maps with stride 2.
+// clang-format off
+constexpr Row<DepthwiseShape, DepthwiseConvVariant> kRows[] = {
+    {MOBICUDA_WHEN(s.half && s.sevens && s.threads(Strip7x2B8, 50000)), {Strip7x2B8}, "strips of seven rows fill the GPU"},
+    {MOBICUDA_WHEN(!s.half && s.sevens && s.threads(Strip7x2B16, 66000)), {Strip7x2B16}, "strips of seven rows fill the GPU"},
+    {MOBICUDA_WHEN((!s.half || s.stride == 1) && s.threads(Strip4x2B16, 50000)), {Strip4x2B16, Strip4x4B8},
+     "strips of four rows fill the GPU"},
+    {MOBICUDA_WHEN((!s.half || s.stride == 1) && s.threads(Strip2x2B16, 34000)), {Strip2x2B16},
+     "strips of two rows of many channels fill the GPU"},
+    {MOBICUDA_WHEN(s.threads(Strip2x2B8, 9000)), {Strip2x2B8}, "strips of two rows fill the GPU"},
+    {MOBICUDA_ALWAYS, {Strip1x1B8}, "few pixels: a thread for each"},
+    {MOBICUDA_WHEN(s.sevens && s.threads(Window5Strip7x2B8, 50000)), {Window5Strip7x2B8},
+     "5x5: strips of seven rows fill the GPU"},
+    {MOBICUDA_WHEN(s.threads(Window5Strip4x2B8, 50000)), {Window5Strip4x2B8}, "5x5: strips of four rows fill the GPU"},
+    {MOBICUDA_WHEN(s.threads(Window5Strip2x2B8, 9000)), {Window5Strip2x2B8}, "5x5: strips of two rows fill the GPU"},
+    {MOBICUDA_ALWAYS, {Window5Strip1x1B8}, "5x5, few pixels: a thread for each"},
+};
+// clang-format on
+
+}  // namespace
+
+Preferences<DepthwiseConvVariant> preferences(const DepthwiseConvParams& params, const DeviceTraits& gpu) {
+  const DepthwiseShape shape{params, gpu.multiprocessors, params.elem == Elem::F16, params.stride_h,
+                             params.stride_h == 1 && params.out_h % 7 == 0};
+  Preferences<DepthwiseConvVariant> found;
+  append(kRows, shape, found);
+  return found;
+}
+
+std::vector<RuleText> rule_texts(const DepthwiseConvParams&) { return {text_of("depthwise_conv", kRows)}; }
+
+}  // namespace mobicuda

@@ -1,0 +1,60 @@
+#include "choose/rules/preferences.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+using enum ExpandDepthwiseVariant;
+
+struct PairShape {
+  int pixels;  // of the batch's output
+  int out_h;
+  int stride;
+  int c;  // hidden channels
+};
+
+using PairRow = Row<PairShape, ExpandDepthwiseVariant>;
+
+// clang-format off
+constexpr PairRow kRows[] = {
+    {MOBICUDA_WHEN(s.pixels > 256 && s.out_h > 7 && (s.pixels > 1000 || s.c < 512)), {Slice32Strip7Bands2},
+     "two bands an image, strips of seven rows"},
+    {MOBICUDA_WHEN(s.pixels > 1000 && s.out_h <= 7 && s.stride == 2), {Slice32Bands2}, "two bands a small image"},
+    {MOBICUDA_WHEN(s.pixels > 256 && s.pixels <= 1000 && s.out_h <= 7 && s.stride == 2), {Slice32Bands4},
+     "four bands a small image"},
+    {MOBICUDA_WHEN(s.pixels > 256 && s.pixels <= 1000 && s.out_h <= 7 && s.stride == 1), {Slice32Bands1},
+     "a small image at once"},
+    {MOBICUDA_WHEN(s.pixels > 256),
+     {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2},
+     "strips of seven rows"},
+    {MOBICUDA_WHEN(s.out_h <= 7), {Slice8Bands1}, "few pixels: narrow slices of a small image"},
+    {MOBICUDA_WHEN(s.out_h > 7 && s.c >= 512), {Slice32Bands8}, "few pixels: many bands of many channels"},
+    {MOBICUDA_WHEN(s.out_h > 7 && s.c < 512), {Slice16Bands4}, "few pixels: bands of few channels"},
+};
+
+constexpr PairRow kPays[] = {
+    {MOBICUDA_WHEN(s.pixels <= 8000 && s.out_h <= 14), {}, "few output pixels, two launches a block"},
+};
+// clang-format on
+
+PairShape shape_of(const ExpandDepthwiseParams& params) {
+  return {params.n * params.out_h * params.out_w, params.out_h, params.stride, params.c};
+}
+
+}  // namespace
+
+Preferences<ExpandDepthwiseVariant> preferences(const ExpandDepthwiseParams& params, const DeviceTraits&) {
+  Preferences<ExpandDepthwiseVariant> found;
+  append(kRows, shape_of(params), found);
+  return found;
+}
+
+std::string_view why_fused(const ExpandDepthwiseParams& params, const DeviceTraits&) {
+  return first_why(kPays, shape_of(params), [](ExpandDepthwiseVariant) { return true; });
+}
+
+std::vector<RuleText> rule_texts(const ExpandDepthwiseParams&) {
+  return {text_of("expand_depthwise, where it pays", kPays), text_of("expand_depthwise", kRows)};
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,185 @@
+#include <cmath>
+
+#include "choose/rules/preferences.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+using enum InvertedResidualVariant;
+
+constexpr double kMeasuredMultiprocessors = 132;
+
+// A block's output seen as tiles.
+struct BlockShape {
+  const InvertedResidualParams& params;
+  int multiprocessors;
+  bool half;
+  bool expand;
+  int n;
+  int c_hidden;
+
+  // Tiles of rows x columns for each SM.
+  double waves(int rows, int columns) const {
+    const double tiles = static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, columns);
+    return tiles / multiprocessors;
+  }
+
+  // Whether the output has at most so many tiles of the variant, on 132 SMs; as many for each SM elsewhere.
+  bool few_tiles(InvertedResidualVariant variant, int most) const {
+    const InvertedResidualTile tile = inverted_residual_tile(variant);
+    return waves(tile.rows, tile.columns) <= most / kMeasuredMultiprocessors;
+  }
+
+  // Whether the batch has at most so many images, on 132 SMs.
+  bool few_images(int most) const { return n <= most * multiprocessors / kMeasuredMultiprocessors; }
+
+  // Up to so many images, a cluster of blocks computes late blocks faster than two kernels do: 4, and 6 where the
+  // images become 7x7.
+  bool cluster_pays() const { return n <= (params.stride == 2 ? 6 : 4); }
+
+  // An output of at least 100 pixels at stride 1: whole images of it occupy an SM for long.
+  bool large_images() const { return params.stride == 1 && params.out_h * params.out_w >= 100; }
+
+  // Whether nine tenths of the SMs have an image to compute in every round.
+  bool images_fill() const {
+    const double images = waves(14, 14);
+    return images >= 0.9 && images / std::ceil(images) >= 0.9;
+  }
+};
+
+using BlockRow = Row<BlockShape, InvertedResidualVariant>;
+
+// clang-format off
+
+// Few images in exact float.
+constexpr BlockRow kFewFloat[] = {
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K64N64, 56)), {SimtCluster8K64N64}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K64N96, 56)), {SimtCluster8K64N96}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K96N96, 14)), {SimtCluster8K96N96}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K96N160, 14)), {SimtCluster8K96N160}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K160N160, 14)), {SimtCluster8K160N160}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K160N320, 14)), {SimtCluster8K160N320}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtEarly2S1Tile7x7C144N24, 128)), {SimtEarly2S1Tile7x7C144N24}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtEarly2S2Tile2x7C144N32, 112)), {SimtEarly2S2Tile2x7C144N32}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtEarly4S1Tile4x7C192N32, 112)), {SimtEarly4S1Tile4x7C192N32}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.few_tiles(SimtEarly2S2Tile2x2C192N64, 196)), {SimtEarly2S2Tile2x2C192N64}, "few images, one launch a block"},
+};
+
+// Why one launch pays.
+constexpr BlockRow kPays[] = {
+    {MOBICUDA_WHEN(s.n >= 5),
+     {Image1K64N64, Image1K64N96, Image1K96N96, Image7P1Cluster8N160, Image7P1Cluster8N320},
+     "whole images stay on the SM"},
+    {MOBICUDA_WHEN(s.n >= 7), {Image1K96N160}, "whole images stay on the SM"},
+};
+constexpr BlockRow kPaysByShape[] = {
+    {MOBICUDA_ALWAYS, {StripPlainRows2C16N16}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.half && !s.expand && s.waves(14, 14) <= 1), {}, "few pixels, one launch"},
+    {MOBICUDA_WHEN(s.half && !s.expand && s.waves(14, 14) >= 8), {}, "many pixels, less traffic"},
+    {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192), {}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()), {}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.large_images() && s.images_fill()), {}, "whole images stay on the SM"},
+    {MOBICUDA_WHEN(!s.half && s.large_images() && s.waves(14, 14) >= 1.5), {}, "whole images stay on the SM"},
+};
+
+// Few images: the families made for them. Many: tiles that fill the GPU once, the largest first.
+constexpr BlockRow kHalf[] = {
+    {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 3), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 2.5), {StripS1Rows2C144N24}, "strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 1.4), {StripS2Rows1C192N64}, "strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripPlainRows7C16N16}, "long strips"},
+    {MOBICUDA_ALWAYS, {StripPlainRows2C16N16, StripS2Rows2C64N24, StripS1Rows2C72N24}, "strips"},
+    {MOBICUDA_ALWAYS, {SmallS2Tile4x8C96N24Slice48}, "small tiles"},
+    {MOBICUDA_WHEN(s.waves(4, 8) > 4), {SmallS1Tile8x8C144N24}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(4, 8) > 1.5), {SmallS1Tile4x8C192N32}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(2, 4) > 2), {SmallS2Tile4x4C144N32}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(2, 4) > 1), {SmallS1Tile4x4C192N32}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(2, 2) > 4), {SmallS2Tile4x4C192N64}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(2, 2) > 0.5), {SmallS2Tile2x4C192N64}, "small tiles fill the GPU"},
+    {MOBICUDA_ALWAYS, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64},
+     "few images: the smallest tiles"},
+    {MOBICUDA_WHEN(s.n <= 2), {Cluster4K64N96, Cluster4K96N160}, "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.n > 4 && s.waves(7, 14) <= 14 / kMeasuredMultiprocessors), {Image8K64N64, Image8K64N96},
+     "clusters of eight, all at once on the GPU"},
+    {MOBICUDA_WHEN(s.n > 4 && s.waves(7, 14) <= 30 / kMeasuredMultiprocessors),
+     {Image4K64N64, Image4K64N96, Image4K96N96}, "clusters of four, all at once on the GPU"},
+    {MOBICUDA_WHEN(s.cluster_pays()),
+     {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},
+     "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
+    {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
+    {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
+    {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(20)), {Image7P1Cluster4N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(24)), {Image7P1Cluster4N160, Image7P1Cluster4N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(36)), {Image7P1HalvesCluster3N160, Image7P1Cluster3N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(64)), {Image7P1HalvesCluster2N160, Image7P1Cluster2N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(128)), {Image7P2Cluster2N160, Image7P1Cluster1N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_ALWAYS, {Image7P2Cluster1N160, Image7P2Cluster1N320}, "7x7 images: two for each SM"},
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 1.5), {PlainTile14x14C32N16}, "large tiles fill the GPU"},
+    {MOBICUDA_ALWAYS, {PlainTile7x14C32N16}, "half as large tiles"},
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 2), {S1Tile14x14C48N32}, "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 0.9), {S1Tile14x14C64N32, S1Tile14x14C64N64, S1Tile14x14C64N96}, "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(7, 14) >= 1.5), {S2Tile7x14C48N32}, "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(7, 7) >= 0.9), {S1Tile7x7C64N64, S2Tile7x7C48N64}, "medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(4, 7) >= 0.8), {S1Tile4x7C144N32, S2Tile4x7C96N32}, "small tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(2, 4) >= 0.7), {S1Tile2x4C192N32, S2Tile2x4C144N32}, "small tiles fill the GPU"},
+    {MOBICUDA_ALWAYS, {S1Tile2x2C192N64, S2Tile2x2C192N64, S1Tile7x7C64N64, S2Tile7x7C48N64}, "the smallest tiles"},
+};
+
+constexpr BlockRow kFloat[] = {
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 0.8), {SimtPlainTile14x14C32N16, SimtS1Tile14x14C16N24}, "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 0.9), {SimtS1Tile14x14C16N32}, "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(14, 14) >= 1.5), {SimtS1Tile14x14C16N64, SimtS1Tile14x14C16K64N96, SimtS1Tile14x14C16N96},
+     "large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(7, 7) >= 1.5), {SimtS1Tile7x7C48N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C16N32, SimtS2Tile7x7C16N64},
+     "medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.waves(7, 7) >= 0.8),
+     {SimtS1Tile7x7C48N24, SimtS1Tile7x7C96N32, SimtS2Tile7x8C16N24, SimtS2Tile7x7C48N32, SimtS2Tile7x7C48N64},
+     "medium tiles, of more hidden channels at once"},
+    {MOBICUDA_WHEN(s.waves(2, 7) >= 0.8), {SimtS2Tile2x7C96N64}, "small tiles fill the GPU"},
+    {MOBICUDA_ALWAYS,
+     {SimtPlainTile7x14C32N16, SimtS1Tile4x7C144N24, SimtS1Tile2x4C192N32, SimtS2Tile4x7C96N24, SimtS2Tile2x4C144N32,
+      SimtS2Tile2x2C192N64}, "the smallest tiles"},
+};
+// clang-format on
+
+BlockShape shape_of(const InvertedResidualParams& params, const DeviceTraits& gpu) {
+  return {params, gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden};
+}
+
+}  // namespace
+
+Preferences<InvertedResidualVariant> preferences(const InvertedResidualParams& params, const DeviceTraits& gpu) {
+  const BlockShape shape = shape_of(params, gpu);
+  Preferences<InvertedResidualVariant> found;
+  append(kHalf, shape, found);
+  append(kFewFloat, shape, found);
+  append(kFloat, shape, found);
+  return found;
+}
+
+std::string_view why_fused(const InvertedResidualParams& params, const DeviceTraits& gpu) {
+  const BlockShape shape = shape_of(params, gpu);
+  const auto runs = [&](InvertedResidualVariant variant) { return supports(variant, params, gpu); };
+  if (const std::string_view why = first_why(kPays, shape, runs); !why.empty()) return why;
+  if (const std::string_view why = first_why(kFewFloat, shape, runs); !why.empty()) return why;
+  return first_why(kPaysByShape, shape, runs);
+}
+
+std::vector<RuleText> rule_texts(const InvertedResidualParams&) {
+  RuleText pays = text_of("inverted_residual, where one launch pays", kPays);
+  for (const RuleText& more : {text_of("", kFewFloat), text_of("", kPaysByShape)}) {
+    pays.lines.insert(pays.lines.end(), more.lines.begin(), more.lines.end());
+  }
+  RuleText exact = text_of("inverted_residual, exact float", kFewFloat);
+  const RuleText more = text_of("", kFloat);
+  exact.lines.insert(exact.lines.end(), more.lines.begin(), more.lines.end());
+  return {pays, text_of("inverted_residual, fp16", kHalf), exact};
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,56 @@
+// The rules: which variant each kernel takes for a shape, and when one kernel for several layers pays. Measured; the
+// pages beside the kernels have the times.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "choose/forms.h"
+#include "choose/rule.h"
+#include "kernels/common/device_traits.h"
+
+namespace mobicuda {
+
+/// Variants in the order in which the rule takes them; the first that supports the parameters runs the layer.
+Preferences<kernels::GemmVariant> preferences(const kernels::GemmParams& params, const kernels::DeviceTraits& gpu);
+Preferences<kernels::DepthwiseConvVariant> preferences(const kernels::DepthwiseConvParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+Preferences<kernels::Conv2dVariant> preferences(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu);
+Preferences<kernels::InvertedResidualVariant> preferences(const kernels::InvertedResidualParams& params,
+                                                          const kernels::DeviceTraits& gpu);
+Preferences<kernels::ExpandDepthwiseVariant> preferences(const kernels::ExpandDepthwiseParams& params,
+                                                         const kernels::DeviceTraits& gpu);
+Preferences<kernels::PointwisePoolVariant> preferences(const kernels::PointwisePoolParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+Preferences<kernels::StemBlockVariant> preferences(const kernels::StemBlockParams& params,
+                                                   const kernels::DeviceTraits& gpu);
+Preferences<kernels::SqueezeExciteVariant> preferences(const kernels::SqueezeExciteParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+
+/// Why the kernel of several layers is faster than theirs; empty where it is not. One of its variants runs the shape.
+std::string_view why_fused(const kernels::InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
+
+/// How a kernel of several layers is asked for: form_options().
+struct FusedOption {
+  std::string_view option;
+  std::string_view other{};  ///< that decides where `option` is not there
+};
+FusedOption fused_option(const kernels::PointwisePoolParams&);
+FusedOption fused_option(const kernels::StemBlockParams&);
+FusedOption fused_option(const kernels::SqueezeExciteParams&);
+
+/// The rows of a kernel's rule, as its page has them. The arguments tell kernels apart only.
+std::vector<RuleText> rule_texts(const kernels::GemmParams&);
+std::vector<RuleText> rule_texts(const kernels::DepthwiseConvParams&);
+std::vector<RuleText> rule_texts(const kernels::Conv2dParams&);
+std::vector<RuleText> rule_texts(const kernels::InvertedResidualParams&);
+std::vector<RuleText> rule_texts(const kernels::ExpandDepthwiseParams&);
+std::vector<RuleText> rule_texts(const kernels::PointwisePoolParams&);
+std::vector<RuleText> rule_texts(const kernels::StemBlockParams&);
+std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
+
+}  // namespace mobicuda

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "choose/kernels.h"
+#include "kernels/common/launch.h"
+
+namespace mobicuda {
+
+/// Device memory that a timed kernel works on; all of it zeros at first.
+struct TimedOperands {
+  const void* x = nullptr;
+  std::vector<const void*> weights;
+  const void* residual = nullptr;
+  void* y = nullptr;
+};
+
+/// A kernel to be timed: what it needs and how it is enqueued.
+struct TimedKernel {
+  std::string name;  ///< as LayerInfo::kernel
+  std::int64_t x_bytes = 0;
+  std::vector<std::int64_t> weight_bytes{};  ///< packed weights and biases, one allocation each
+  std::int64_t residual_bytes = 0;
+  std::int64_t y_bytes = 0;
+  std::function<cudaError_t(const TimedOperands&, const kernels::Launch&)> enqueue{};
+};
+
+/// "gemm/mma_64x64x64", as LayerInfo::kernel.
+template <class Params>
+std::string kernel_name(VariantOf<Params> variant, const Params& params) {
+  const auto& kernel = kernels::kernel_of(params);
+  return std::string(kernel.name) + "/" + std::string(kernel.variant_name(variant));
+}
+
+/// A variant, which supports the parameters, as something to be timed.
+template <class Params>
+TimedKernel timed(VariantOf<Params> variant, const Params& params) {
+  const auto& table = kernels::kernel_of(params);
+  const kernels::OperandBytes bytes = table.operands(variant, params);
+  TimedKernel kernel{kernel_name(variant, params)};
+  kernel.x_bytes = bytes.x;
+  kernel.residual_bytes = bytes.residual;
+  kernel.y_bytes = bytes.y;
+  for (const std::int64_t weight : bytes.weights) {
+    if (weight > 0) kernel.weight_bytes.push_back(weight);
+  }
+  kernel.enqueue = [&table, variant, params](const TimedOperands& at, const kernels::Launch& where) {
+    kernels::Operands operands{at.x, {}, at.residual, at.y};
+    std::copy(at.weights.begin(), at.weights.end(), operands.weights);
+    return table.launch(variant, params, operands, where);
+  };
+  return kernel;
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,75 @@
+// Several nodes that one kernel computes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lower/lowering.h"
+
+namespace mobicuda {
+
+/// Finds its nodes before anything is lowered, and makes their step when the last of them is met.
+class Fusion {
+ public:
+  Fusion() = default;
+  Fusion(const Fusion&) = delete;
+  Fusion& operator=(const Fusion&) = delete;
+  virtual ~Fusion() = default;
+
+  /// Looks among the nodes that no fusion has claimed, chooses how they run, and claims those that become one step.
+  virtual void find(Lowering& to) = 0;
+  /// Makes the step of the match whose last node this is; does nothing where there is none.
+  virtual void lower(Lowering& to, const Node& last) = 0;
+};
+
+/// A fusion whose matches have a member `nodes`, in the order of the graph.
+template <class Match>
+class FusionOf : public Fusion {
+ public:
+  void find(Lowering& to) final {
+    for (const Node& node : to.graph().nodes()) {
+      std::optional<Match> found = match(to, node);
+      if (!found || !choose(to, *found)) continue;
+      for (const Node* part : found->nodes) to.claim(part);
+      const Node* last = found->nodes.back();
+      matches_.emplace(last, std::move(*found));
+    }
+  }
+
+  void lower(Lowering& to, const Node& last) final {
+    if (const auto found = matches_.find(&last); found != matches_.end()) emit(to, found->second);
+  }
+
+ private:
+  /// The nodes around the one that the pattern is anchored at.
+  virtual std::optional<Match> match(Lowering& to, const Node& anchor) const = 0;
+  /// Whether they become one step, and by which variant; nodes that do not are told why (Lowering::keep_apart).
+  virtual bool choose(Lowering& to, Match& found) const = 0;
+  virtual void emit(Lowering& to, const Match& found) const = 0;
+
+  std::map<const Node*, Match> matches_;  ///< by their last node
+};
+
+/// Each in fusions/, in the order in which they look for nodes. The stem comes before the blocks, because the block
+/// behind the first convolution is one of theirs too; heads and gates take convolutions that are in no block.
+std::unique_ptr<Fusion> make_stem_block_fusion();
+std::unique_ptr<Fusion> make_inverted_residual_fusion();
+std::unique_ptr<Fusion> make_pointwise_pool_fusion();
+std::unique_ptr<Fusion> make_squeeze_excite_fusion();
+std::vector<std::unique_ptr<Fusion>> make_fusions();
+
+/// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.
+struct BlockNodes {
+  const Node* expand = nullptr;  ///< absent in the first block of MobileNetV2
+  const Node* depthwise = nullptr;
+  const Node* project = nullptr;
+
+  const Node& first() const { return expand != nullptr ? *expand : *depthwise; }
+};
+/// Of nodes that no fusion has claimed.
+std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise);
+
+}  // namespace mobicuda

@@ -1,0 +1,333 @@
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <mobicuda/graph.h>
+
+#include "choose/chooser.h"
+#include "kernels/common/launch.h"
+#include "runtime/cuda_engine.h"
+
+namespace mobicuda {
+
+using kernels::Elem;
+
+inline constexpr int kNoBuffer = -1;
+inline constexpr float kLargestHalf = 65504.0F;
+
+inline Elem elem_of(Precision precision) {
+  if (precision == Precision::Fp64) return Elem::F64;
+  return precision == Precision::Fp16 ? Elem::F16 : Elem::F32;
+}
+
+inline int as_int(std::int64_t value) { return static_cast<int>(value); }  // shapes were checked by fits_int()
+
+/// For the kernels of several layers, which clip only.
+inline kernels::Clip as_clip(const Activation& activation) { return {activation.lo, activation.hi}; }
+kernels::Activation as_kernel_activation(const Activation& activation);
+
+inline kernels::Launch launch_of(const CudaStepContext& context) { return {context.stream, context.programmatic}; }
+
+/// What a network is lowered with, where it is not made now. All of it null: choices are made, weights are packed.
+struct LoweringSource {
+  const std::vector<SavedChoice>* choices = nullptr;
+  const SavedEngine* saved = nullptr;           ///< its packed weights
+  std::shared_ptr<const DeviceBuffer> weights;  ///< packed in the same order, of the same sizes, on the device
+};
+
+/// Where a value lies while a plan runs.
+struct Storage {
+  int buffer = kNoBuffer;
+  Elem elem = Elem::F32;
+  int first = 0;  ///< channel of a wider value's pixels, of which this is a slice
+  int pitch = 0;  ///< that value's channels; 0: dense
+
+  void* in(const CudaStepContext& context) const {
+    if (buffer == kNoBuffer) return nullptr;
+    return static_cast<std::byte*>(context.buffers[buffer]) + static_cast<std::size_t>(first) * size_of(elem);
+  }
+};
+
+/// A weight or bias before upload: its place in the blob.
+struct Packed {
+  std::int64_t offset = -1;
+  std::int64_t bytes = 0;
+};
+
+/// Address of packed data when a step runs; null for an absent one.
+struct WeightPointer {
+  std::shared_ptr<const std::byte*> base;
+  std::int64_t offset = -1;
+
+  template <class T = void>
+  const T* get() const {
+    return offset < 0 ? nullptr : reinterpret_cast<const T*>(*base + offset);
+  }
+};
+
+class Fusion;
+
+/// Builds a plan node by node: keeps values, buffers, weights and steps. What a step is of a node is up to the
+/// functions of ops.h, and to the fusions of fusions.h, which see to several nodes at once. Values are mapped to
+/// buffers; a Reshape only renames its input's buffer. One of run() and choose_layers() is called, once.
+class Lowering {
+ public:
+  Lowering(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu, LoweringSource source);
+  ~Lowering();
+  Lowering(const Lowering&) = delete;
+  Lowering& operator=(const Lowering&) = delete;
+
+  CudaPlan run();
+  /// Only the choices: packs no weights, and leaves the device's memory as it is.
+  ChosenLayers choose_layers();
+
+  // ---- what is lowered ----
+
+  const Graph& graph() const { return graph_; }
+  const EngineOptions& options() const { return options_; }
+  Elem elem() const { return elem_; }
+  int max_batch() const { return as_int(options_.max_batch); }
+  const Shape& shape(ValueId id) const { return graph_.value(id).desc.shape; }
+  std::span<const float> floats(ValueId id) const { return graph_.value(id).constant->data<float>(); }
+  const Node* producer(ValueId id) const;
+  /// The only reader of a value that is not the network's output; null where there is none.
+  const Node* sole_reader(ValueId id) const;
+  /// Whether the kernel that makes this value may write the caller's float output itself.
+  bool is_final(ValueId id) const;
+
+  /// Choices throw with the node's origin.
+  Chooser& chooser() { return chooser_; }
+  const Rules& rules() const { return chooser_.rules(); }
+  template <class Params>
+  Chosen<VariantOf<Params>> choose(const Node& node, const Params& params);
+
+  // ---- nodes that fusions see to ----
+
+  /// The fusion lowers the node, or leaves it to the last of its nodes.
+  void claim(const Node* node) { claimed_.insert(node); }
+  bool is_claimed(const Node* node) const { return claimed_.contains(node); }
+  /// Nodes that could have been one step are several: each tells why.
+  void keep_apart(const std::vector<const Node*>& nodes, const std::string& reason);
+  /// The kernels of several layers clip; where one has another activation, the layers are kept apart.
+  bool only_clips(const std::vector<const Node*>& convolutions);
+  /// A pointwise convolution that stays a step of its own, but was chosen together with its block.
+  void choose_with_block(const Node& node, Chosen<kernels::GemmVariant> chosen);
+  bool chosen_with_block(const Node& node) const { return projects_.contains(&node); }
+  /// A claimed convolution of the network's input takes bytes.
+  void take_bytes(const Node* node) { takes_bytes_.insert(node); }
+
+  // ---- values and buffers ----
+
+  Storage& storage_of(ValueId id) { return storage_.at(static_cast<std::size_t>(id)); }
+  /// The caller's floats or bytes; or floats made of these.
+  const Storage& input() const { return input_; }
+  /// Whether input() is bytes.
+  bool input_is_bytes() const { return bytes_; }
+  /// Scale and shift of an input in bytes.
+  template <class Params>
+  void set_scale(Params& params) const {
+    std::copy(options_.picture_input->scale.begin(), options_.picture_input->scale.end(), params.scale);
+    std::copy(options_.picture_input->shift.begin(), options_.picture_input->shift.end(), params.shift);
+  }
+
+  Storage make_output(const Node& node, bool can_write_float);
+  /// The same for kernels that write pixels apart: the value's slice where it has one.
+  Storage make_rows(const Node& node, bool can_write_float);
+  /// A dense value in elem(); converts the network's float input.
+  Storage read_input(ValueId id);
+  /// The same for kernels that read pixels apart.
+  Storage read_rows(ValueId id);
+  /// The pitch of the wider value of which this one is to be a slice; 0: none.
+  int pitch_of(ValueId id) const;
+
+  // ---- steps and weights ----
+
+  template <class Enqueue>
+  void add_step(LayerInfo info, const std::vector<int>& buffers, Enqueue enqueue);
+
+  struct KernelStep {
+    LayerInfo info;  ///< weight_bytes is filled in
+    Storage x;
+    std::vector<Packed> weights;  ///< as kernels::Operands has them
+    Storage residual{};
+    Storage y;
+    /// Batches of fewer images than max_batch choose their variant anew, by rule.
+    bool chooses_anew = false;
+  };
+  /// A step of a kernel with variants.
+  template <class Params>
+  void add_kernel(KernelStep step, VariantOf<Params> variant, const Params& params);
+
+  /// A step of a kernel that takes only x and y, and as params.n the images of a run.
+  template <class Params>
+  void add_streaming(LayerInfo info, Storage x, Storage y, const Params& params,
+                     cudaError_t (*kernel)(const Params&, const void*, void*, const kernels::Launch&)) {
+    add_step(std::move(info), {x.buffer, y.buffer}, [params, kernel, x, y](const CudaStepContext& context) {
+      auto p = params;
+      p.n = as_int(context.n);
+      return kernel(p, x.in(context), y.in(context), launch_of(context));
+    });
+  }
+
+  /// The last step has finished this value: it can be looked at there. Of a node's output this is done behind its last
+  /// step.
+  void show(ValueId id);
+
+  LayerInfo describe(const Node& node, std::string kernel, std::string reason = {}) const;
+  /// Of a step of several nodes, in their order.
+  LayerInfo describe(const std::vector<const Node*>& nodes, std::string kernel, std::string reason) const;
+
+  /// Bytes that `fill` writes, or the saved engine's. Only `fill` may read constants: a saved graph has none.
+  template <class Fill>
+  Packed pack_bytes(std::int64_t bytes, Fill&& fill);
+  /// A weight in elem(): pack_into(floats, packed).
+  template <class Pack>
+  Packed pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into);
+  /// Each element `repeat` times; nothing for kNoValue.
+  Packed pack_floats(ValueId id, std::int64_t repeat = 1);
+  /// The constant of a node for a kernel of several layers, checked for half; null where it is absent. Inside of `fill`
+  /// only.
+  const float* constant_of(const Node* node, std::size_t position) const;
+  WeightPointer pointer(const Packed& packed) const { return {weights_, packed.offset}; }
+
+ private:
+  /// A value that is channels of another, see place_joined.cpp.
+  struct Place {
+    ValueId root = kNoValue;
+    int first = 0;
+    int pitch = 0;
+  };
+
+  struct Life {
+    int first_step = std::numeric_limits<int>::max();
+    int last_step = -1;
+  };
+
+  /// Makes all choices and steps.
+  void lower_nodes();
+  void lower_node(const Node& node);
+
+  std::int64_t picture_bytes(ValueId id, Elem elem) const {
+    return shape(id).elements() * static_cast<std::int64_t>(size_of(elem));
+  }
+  int add_buffer(CudaBuffer::Place place, std::int64_t bytes_a_picture);
+
+  void place_joined();
+  void find_prefix(const Node& concat);
+  bool can_be_placed(ValueId id, int first, int pitch) const;
+  bool writes_rows(const Node& node, const Conv2d& conv, int pitch) const;
+  bool written_by_rows(ValueId id, int pitch) const;
+  bool read_by_rows(ValueId id) const;
+
+  /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.
+  void convert_pictures();
+  void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
+  void write_output();
+  void place_buffers();
+
+  void require_half_range(const Node& node, ValueId weight) const;
+  /// Where a piece lies that is packed already.
+  std::int64_t skip(std::int64_t bytes);
+  std::shared_ptr<const DeviceBuffer> weights_on_device() const;
+  void upload_weights();
+  void keep_recipe();
+
+  const Graph& graph_;
+  const EngineOptions& options_;
+  LoweringSource source_;
+  std::optional<WeightReplay> replay_;
+  Chooser chooser_;
+  bool packs_;
+  std::int64_t skipped_ = 0;  ///< bytes of weights that are not packed, where that is
+  Elem elem_;
+  std::vector<Storage> storage_;
+  Storage input_;
+  bool bytes_ = false;
+  std::map<ValueId, Place> places_;
+  std::vector<Life> lives_;
+  std::vector<std::unique_ptr<Fusion>> fusions_;
+  std::set<const Node*> claimed_;
+  std::set<const Node*> takes_bytes_;
+  std::map<const Node*, std::string> kept_apart_;                 ///< why
+  std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< choose_with_block()
+  CudaPlan plan_;
+  WeightBlob blob_;
+  std::vector<std::int64_t> pieces_;  ///< SavedEngine::pieces
+  std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
+};
+
+template <class Params>
+Chosen<VariantOf<Params>> Lowering::choose(const Node& node, const Params& params) {
+  if constexpr (std::is_same_v<Params, kernels::GemmParams>) {
+    if (const auto found = projects_.find(&node); found != projects_.end()) return found->second;
+  }
+  try {
+    return chooser_.choose(node.origin.label(), params);
+  } catch (const Error& error) {
+    throw error.inside(node.origin.describe());
+  }
+}
+
+template <class Enqueue>
+void Lowering::add_step(LayerInfo info, const std::vector<int>& buffers, Enqueue enqueue) {
+  const int step = static_cast<int>(plan_.steps.size());
+  for (const int buffer : buffers) {
+    if (buffer == kNoBuffer) continue;
+    Life& life = lives_[static_cast<std::size_t>(buffer)];
+    life.first_step = std::min(life.first_step, step);
+    life.last_step = std::max(life.last_step, step);
+  }
+  plan_.steps.push_back({std::move(info), std::move(enqueue)});
+}
+
+template <class Params>
+void Lowering::add_kernel(KernelStep step, VariantOf<Params> variant, const Params& params) {
+  std::vector<WeightPointer> weights;
+  for (const Packed& packed : step.weights) {
+    step.info.weight_bytes += packed.bytes;
+    weights.push_back(pointer(packed));
+  }
+  // Empty: a batch of fewer images takes the same variant.
+  std::optional<Rules> anew;
+  if (step.chooses_anew) anew = rules();
+  add_step(std::move(step.info), {step.x.buffer, step.residual.buffer, step.y.buffer},
+           [params, variant, batch = max_batch(), anew = std::move(anew), weights = std::move(weights), x = step.x,
+            residual = step.residual, y = step.y](const CudaStepContext& context) {
+             const auto& kernel = kernels::kernel_of(params);
+             const Params p = kernel.with_batch(params, as_int(context.n), batch);
+             kernels::Operands operands{x.in(context), {}, residual.in(context), y.in(context)};
+             for (std::size_t i = 0; i < weights.size(); ++i) operands.weights[i] = weights[i].get();
+             const bool chooses = anew && as_int(context.n) != batch;
+             return kernel.launch(chooses ? anew->variant(p).variant : variant, p, operands, launch_of(context));
+           });
+}
+
+template <class Fill>
+Packed Lowering::pack_bytes(std::int64_t bytes, Fill&& fill) {
+  pieces_.push_back(bytes);
+  if (replay_) return {replay_->next(bytes), bytes};
+  if (!packs_) return {skip(bytes), bytes};
+  std::byte* host = nullptr;
+  const std::int64_t offset = blob_.add(bytes, &host);
+  fill(host);
+  return {offset, bytes};
+}
+
+template <class Pack>
+Packed Lowering::pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into) {
+  return pack_bytes(static_cast<std::int64_t>(bytes), [&](std::byte* host) {
+    if (elem_ == Elem::F16) require_half_range(node, weight);
+    pack_into(floats(weight).data(), host);
+  });
+}
+
+}  // namespace mobicuda

@@ -1,0 +1,192 @@
+// What networks with branches need: joining, cutting and multiplying activations, and the activations that are no clip.
+#include <numeric>
+
+#include "kernels/streaming/concat.h"
+#include "kernels/streaming/local_response_norm.h"
+#include "kernels/streaming/unary.h"
+#include "lower/ops.h"
+
+namespace mobicuda {
+
+namespace {
+
+// Logical axes from the outermost to the innermost in memory.
+std::vector<std::size_t> memory_order(const TensorDesc& desc) {
+  if (desc.shape.rank() == 4 && desc.layout == Layout::NHWC) return {0, 2, 3, 1};
+  std::vector<std::size_t> order(desc.shape.rank());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  return order;
+}
+
+// A value along one axis: rows, in one picture, of the elements that an index of this axis and those inside of it
+// stand for.
+struct Rows {
+  std::int64_t rows = 1;
+  std::int64_t inner = 1;  ///< elements of one index
+};
+
+Rows rows_along(const TensorDesc& desc, std::int64_t along) {
+  Rows result;
+  bool inside = false;
+  for (const std::size_t axis : memory_order(desc)) {
+    if (inside) result.inner *= desc.shape[axis];
+    inside = inside || axis == static_cast<std::size_t>(along);
+    if (!inside && axis != 0) result.rows *= desc.shape[axis];
+  }
+  return result;
+}
+
+void add_copies(Lowering& to, const Node& node, kernels::ConcatParams params, std::int64_t rows,
+                std::vector<Storage> sources, Storage y) {
+  LayerInfo info = to.describe(node, "concat");
+  info.activation_bytes = 0;
+  std::vector<int> buffers{y.buffer};
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    info.activation_bytes += 2 * rows * params.part[i].columns * static_cast<std::int64_t>(size_of(to.elem()));
+    buffers.push_back(sources[i].buffer);
+  }
+  // y starts at its slice's first channel, and ends with the last of them in its last pixel.
+  to.add_step(std::move(info), buffers,
+              [params, rows, sources = std::move(sources), y](const CudaStepContext& context) {
+                auto p = params;
+                p.rows = context.n * rows;
+                const void* x[kernels::kMostConcatParts] = {};
+                for (std::size_t i = 0; i < sources.size(); ++i) x[i] = sources[i].in(context);
+                return kernels::concat(p, x, y.in(context), launch_of(context));
+              });
+}
+
+}  // namespace
+
+void lower(Lowering& to, const Node& node, const Concat& op) {
+  const TensorDesc& desc = to.graph().value(node.output).desc;
+  const auto axis = static_cast<std::size_t>(op.axis);
+  const Rows rows = rows_along(desc, op.axis);
+  const Storage y = to.make_rows(node, false);
+  std::vector<Storage> sources;
+  kernels::ConcatParams params;
+  params.elem = to.elem();
+  params.pitch = y.pitch != 0 ? y.pitch : desc.shape[axis] * rows.inner;
+  std::int64_t first = 0;
+  for (const ValueId id : node.inputs) {
+    const Storage x = to.read_rows(id);
+    const std::int64_t columns = to.shape(id)[axis] * rows.inner;
+    const bool in_place = x.buffer == y.buffer && x.first == y.first + first;
+    if (!in_place) {
+      if (params.parts == kernels::kMostConcatParts)
+        add_copies(to, node, params, rows.rows, std::exchange(sources, {}), y);
+      if (sources.empty()) params.parts = 0;
+      params.part[params.parts++] = {columns, x.pitch != 0 ? x.pitch : columns, first};
+      sources.push_back(x);
+    }
+    first += columns;
+  }
+  if (!sources.empty()) add_copies(to, node, params, rows.rows, std::move(sources), y);
+}
+
+void lower(Lowering& to, const Node& node, const Slice& op) {
+  const TensorDesc& desc = to.graph().value(node.inputs[Slice::kInput]).desc;
+  const Storage x = to.read_input(node.inputs[Slice::kInput]);
+  const Storage y = to.make_output(node, false);
+  const Rows rows = rows_along(desc, op.axis);
+  kernels::ConcatParams params;
+  params.elem = to.elem();
+  params.pitch = op.extent * rows.inner;
+  params.parts = 1;
+  params.part[0] = {params.pitch, desc.shape[static_cast<std::size_t>(op.axis)] * rows.inner, 0};
+  const std::int64_t skipped_bytes = op.first * rows.inner * static_cast<std::int64_t>(size_of(to.elem()));
+  LayerInfo info = to.describe(node, "concat/slice");
+  info.activation_bytes = 2 * to.shape(node.output).elements() * static_cast<std::int64_t>(size_of(to.elem()));
+  to.add_step(std::move(info), {x.buffer, y.buffer},
+              [params, rows = rows.rows, skipped_bytes, x, y](const CudaStepContext& context) {
+                auto p = params;
+                p.rows = context.n * rows;
+                const void* from = static_cast<const std::byte*>(x.in(context)) + skipped_bytes;
+                return kernels::concat(p, &from, y.in(context), launch_of(context));
+              });
+}
+
+kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op) {
+  const TensorDesc& a = graph.value(node.inputs[Mul::kLeft]).desc;
+  const TensorDesc& b = graph.value(node.inputs[Mul::kRight]).desc;
+  std::vector<std::int64_t> b_stride(b.shape.rank());
+  std::int64_t stride = 1;
+  const std::vector<std::size_t> b_order = memory_order(b);
+  for (auto axis = b_order.rbegin(); axis != b_order.rend(); ++axis) {
+    b_stride[*axis] = b.shape[*axis] == 1 ? 0 : stride;
+    stride *= b.shape[*axis];
+  }
+  kernels::MultiplyParams params;
+  params.activation = as_kernel_activation(op.activation);
+  for (const std::size_t axis : memory_order(a)) {
+    params.extent[params.axes] = a.shape[axis];
+    params.b_stride[params.axes++] = axis == 0 ? stride : b_stride[axis];
+  }
+  return params;
+}
+
+void lower(Lowering& to, const Node& node, const Mul& op) {
+  const Storage a = to.read_input(node.inputs[Mul::kLeft]);
+  const Storage b = to.read_input(node.inputs[Mul::kRight]);
+  const Storage y = to.make_output(node, false);
+  kernels::MultiplyParams params = multiply_params(to.graph(), node, op);
+  params.elem = to.elem();
+  to.add_step(to.describe(node, "multiply"), {a.buffer, b.buffer, y.buffer},
+              [params, a, b, y](const CudaStepContext& context) {
+                auto p = params;
+                p.extent[0] = context.n;
+                return kernels::multiply(p, a.in(context), b.in(context), y.in(context), launch_of(context));
+              });
+}
+
+void lower(Lowering& to, const Node& node, const Unary& op) {
+  const Storage x = to.read_input(node.inputs[Unary::kInput]);
+  const Storage y = to.make_output(node, false);
+  kernels::UnaryParams params;
+  params.elem = to.elem();
+  params.alpha = op.alpha;
+  params.function = [&] {
+    switch (op.kind) {
+      case UnaryKind::Silu:
+        return kernels::UnaryFunction::Silu;
+      case UnaryKind::HardSwish:
+        return kernels::UnaryFunction::HardSwish;
+      case UnaryKind::Tanh:
+        return kernels::UnaryFunction::Tanh;
+      case UnaryKind::LeakyRelu:
+        return kernels::UnaryFunction::LeakyRelu;
+      case UnaryKind::Elu:
+        return kernels::UnaryFunction::Elu;
+      case UnaryKind::Sigmoid:
+        break;
+    }
+    return kernels::UnaryFunction::Sigmoid;
+  }();
+  to.add_step(to.describe(node, "unary"), {x.buffer, y.buffer},
+              [params, elements = to.shape(node.output).elements(), x, y](const CudaStepContext& context) {
+                auto p = params;
+                p.elements = context.n * elements;
+                return kernels::unary(p, x.in(context), y.in(context), launch_of(context));
+              });
+}
+
+void lower(Lowering& to, const Node& node, const LocalResponseNorm& op) {
+  const Storage x = to.read_input(node.inputs[LocalResponseNorm::kInput]);
+  const Storage y = to.make_output(node, false);
+  const Shape& picture = to.shape(node.output);
+  kernels::LocalResponseNormParams params;
+  params.elem = to.elem();
+  params.c = as_int(picture[1]);
+  params.size = op.size;
+  params.alpha = op.alpha;
+  params.beta = op.beta;
+  params.bias = op.bias;
+  to.add_step(to.describe(node, "local_response_norm"), {x.buffer, y.buffer},
+              [params, pixels = picture[2] * picture[3], x, y](const CudaStepContext& context) {
+                auto p = params;
+                p.pixels = context.n * pixels;
+                return kernels::local_response_norm(p, x.in(context), y.in(context), launch_of(context));
+              });
+}
+
+}  // namespace mobicuda

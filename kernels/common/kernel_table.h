@@ -1,0 +1,63 @@
+// What a planner knows of a kernel that has variants: the same for all of them, so that choosing, recording, timing and
+// launching one exist once. kernel_of(params) is the table of the kernel that takes these parameters; it stands beside
+// the kernel, in <kernel>_table.{h,cpp}.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/common/device_traits.h"
+#include "kernels/common/launch.h"
+
+namespace mobicuda::kernels {
+
+inline constexpr std::size_t kMostWeights = 4;
+
+/// Bytes of what a launch reads and writes; 0 where it has no such operand.
+struct OperandBytes {
+  std::int64_t x = 0;
+  std::int64_t weights[kMostWeights]{};  ///< packed weights and biases, each by itself; a bias also where there is none
+  std::int64_t residual = 0;
+  std::int64_t y = 0;
+};
+
+/// Where they lie on the device. A bias or residual that the parameters do not announce is not read.
+struct Operands {
+  const void* x = nullptr;
+  const void* weights[kMostWeights]{};
+  const void* residual = nullptr;
+  void* y = nullptr;
+};
+
+template <class KernelParams, class KernelVariant>
+struct KernelTable {
+  using Params = KernelParams;
+  using Variant = KernelVariant;
+
+  /// As in EngineOptions::kernel_variants, LayerInfo::kernel, timing caches and plan files.
+  std::string_view name;
+  std::span<const Variant> variants;  ///< all of them
+  std::string_view (*variant_name)(Variant);
+  bool (*supports)(Variant, const Params&, const DeviceTraits&);
+  /// Whether the bytes of packed weights depend on the variant.
+  bool packs_by_variant;
+  /// Of a variant that supports the parameters.
+  OperandBytes (*operands)(Variant, const Params&);
+  cudaError_t (*launch)(Variant, const Params&, const Operands&, const Launch&);
+  /// The parameters for `n` images, where those at hand are for `of`.
+  Params (*with_batch)(Params, int n, int of);
+  /// All that a time depends on besides variant and type of elements: "gemm m=49 n=320 ...".
+  std::string (*shape)(const Params&);
+};
+
+/// KernelTable::with_batch of parameters with a member n.
+template <class Params>
+Params with_images(Params params, int n, int /*of*/) {
+  params.n = n;
+  return params;
+}
+
+}  // namespace mobicuda::kernels
