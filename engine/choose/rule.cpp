@@ -5,7 +5,7 @@
 namespace mobicuda {
 
 std::string condition_text(std::string_view condition) {
-  if (condition.empty()) return "always";
+  if (condition.empty()) return std::string(kAlways);
   std::string text;
   for (std::size_t at = 0; at < condition.size();) {
     const bool starts_word = at == 0 || (std::isalnum(static_cast<unsigned char>(condition[at - 1])) == 0 &&

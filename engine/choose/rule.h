@@ -81,6 +81,8 @@ struct RuleText {
   std::vector<Line> lines;
 };
 
+inline constexpr std::string_view kAlways = "always";
+/// Of Row::condition.
 std::string condition_text(std::string_view condition);
 
 template <class Shape, class Variant, std::size_t kRows>

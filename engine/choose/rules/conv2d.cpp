@@ -75,7 +75,7 @@ Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceT
 
 std::vector<RuleText> rule_texts(const Conv2dParams&) {
   RuleText all = text_of("conv2d", kSpecial);
-  all.lines.push_back({"always", "those of the table of times", std::string(kByTime)});
+  all.lines.push_back({std::string(kAlways), "those of the table of times", std::string(kByTime)});
   for (const RuleText& more : {text_of("", kGathered), text_of("", kGeneral)}) {
     all.lines.insert(all.lines.end(), more.lines.begin(), more.lines.end());
   }

@@ -26,14 +26,14 @@ struct DepthwiseShape {
 // In half, two rows of four channels are the fastest on most maps with stride 2.
 // clang-format off
 constexpr Row<DepthwiseShape, DepthwiseConvVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.half && s.sevens && s.threads(Strip7x2B8, 50000)), {Strip7x2B8}, "strips of seven rows fill the GPU"},
-    {MOBICUDA_WHEN(!s.half && s.sevens && s.threads(Strip7x2B16, 66000)), {Strip7x2B16}, "strips of seven rows fill the GPU"},
+    {MOBICUDA_WHEN(s.half && s.sevens && s.threads(Strip7x2B8, 50000)), {Strip7x2B8}, "three rows of loads in flight, 16 warps an SM"},
+    {MOBICUDA_WHEN(!s.half && s.sevens && s.threads(Strip7x2B16, 66000)), {Strip7x2B16}, "fewest instructions; two waves of 8 warps"},
     {MOBICUDA_WHEN((!s.half || s.stride == 1) && s.threads(Strip4x2B16, 50000)), {Strip4x2B16, Strip4x4B8},
-     "strips of four rows fill the GPU"},
+     "one wave of 12 warps; 4x4_b8 where channels do not fill 16 bytes"},
     {MOBICUDA_WHEN((!s.half || s.stride == 1) && s.threads(Strip2x2B16, 34000)), {Strip2x2B16},
-     "strips of two rows of many channels fill the GPU"},
-    {MOBICUDA_WHEN(s.threads(Strip2x2B8, 9000)), {Strip2x2B8}, "strips of two rows fill the GPU"},
-    {MOBICUDA_ALWAYS, {Strip1x1B8}, "few pixels: a thread for each"},
+     "two thirds of a wave"},
+    {MOBICUDA_WHEN(s.threads(Strip2x2B8, 9000)), {Strip2x2B8}, "two warps on each SM; all loads of the strip in two steps"},
+    {MOBICUDA_ALWAYS, {Strip1x1B8}, "shortest chain: nine independent loads, then 36 (half: 18) multiply-adds"},
     {MOBICUDA_WHEN(s.sevens && s.threads(Window5Strip7x2B8, 50000)), {Window5Strip7x2B8},
      "5x5: strips of seven rows fill the GPU"},
     {MOBICUDA_WHEN(s.threads(Window5Strip4x2B8, 50000)), {Window5Strip4x2B8}, "5x5: strips of four rows fill the GPU"},
