@@ -36,14 +36,16 @@ void register_join(const Selection& selection, Elem elem, int batch, const Join&
   });
 }
 
-}  // namespace
-
-void register_concat(const Selection& selection) {
+void register_all(const Selection& selection) {
   for (const Elem elem : selection.elems) {
     for (const int batch : selection.batches) {
       for (const Join& join : kJoins) register_join(selection, elem, batch, join);
     }
   }
 }
+
+const Benchmarks kBenchmarks("concat", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -33,15 +33,17 @@ void add_case(LayerCase at, Input input, const char* suffix) {
   add_variants(at, make_params(at, input), kByRule);
 }
 
-}  // namespace
-
 /// A first layer reads the caller's floats or pictures.
-void register_conv2d(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Conv2d, [](const LayerCase& at) {
     if (!at.layer.shape.first) return add_case(at, Input::NhwcElem, "");
     add_case(at, Input::NchwFloat, "_nchw_float");
     if (at.layer.shape.c_in == 3) add_case(at, Input::NhwcUint8, "_nhwc_uint8");
   });
 }
+
+const Benchmarks kBenchmarks("conv2d", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -23,11 +23,13 @@ DepthwiseConvParams make_params(const LayerCase& at) {
   return p;
 }
 
-}  // namespace
-
-void register_depthwise_conv(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::DepthwiseConv,
                 [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
+
+const Benchmarks kBenchmarks("depthwise_conv", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -37,11 +37,13 @@ void add_scale_shift(const LayerCase& at) {
   add_layer(kernel_name(at.layer.shape.kind), at, make, {});
 }
 
-}  // namespace
-
-void register_elementwise(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Add, add_sum);
   for_each_case(selection, LayerKind::ScaleShift, add_scale_shift);
 }
+
+const Benchmarks kBenchmarks("elementwise", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

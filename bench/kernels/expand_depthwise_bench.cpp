@@ -5,9 +5,10 @@
 #include "block_params.h"
 
 namespace mobicuda::bench {
+namespace {
 
 /// The first two layers of a block: what the engine runs in front of its projection where it makes two steps of it.
-void register_expand_depthwise(const Selection& selection) {
+void register_all(const Selection& selection) {
   using kernels::ExpandDepthwiseParams;
   for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
     if (!at.layer.shape.expand) return;
@@ -19,5 +20,9 @@ void register_expand_depthwise(const Selection& selection) {
     add_variants(at, expand_depthwise_params(at), rule);
   });
 }
+
+const Benchmarks kBenchmarks("expand_depthwise", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

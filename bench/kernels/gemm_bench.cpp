@@ -21,10 +21,12 @@ GemmParams make_params(const LayerCase& at) {
   return p;
 }
 
-}  // namespace
-
-void register_gemm(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Gemm, [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
+
+const Benchmarks kBenchmarks("gemm", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -5,9 +5,10 @@
 #include "block_params.h"
 
 namespace mobicuda::bench {
+namespace {
 
 /// The engine takes a variant where it makes one step of the block.
-void register_inverted_residual(const Selection& selection) {
+void register_all(const Selection& selection) {
   using kernels::InvertedResidualParams;
   for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
     const bool expand = at.layer.shape.expand;
@@ -19,5 +20,9 @@ void register_inverted_residual(const Selection& selection) {
     add_variants(at, block_params(at), rule);
   });
 }
+
+const Benchmarks kBenchmarks("inverted_residual", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

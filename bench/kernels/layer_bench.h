@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "choose/fused_layers.h"
 #include "choose/rules.h"
+#include "choose/timed_kernel.h"
 #include "measure.h"
 #include "selection.h"
 

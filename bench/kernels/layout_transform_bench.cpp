@@ -66,9 +66,7 @@ void register_pictures(const Selection& selection, int batch) {
       [p](const void* x, void* y, const kernels::Launch& where) { return kernels::convert_pictures(p, x, y, where); });
 }
 
-}  // namespace
-
-void register_layout_transform(const Selection& selection) {
+void register_all(const Selection& selection) {
   for (const int batch : selection.batches) {
     register_pictures(selection, batch);
     for (const Elem elem : selection.elems) {
@@ -81,5 +79,9 @@ void register_layout_transform(const Selection& selection) {
     }
   }
 }
+
+const Benchmarks kBenchmarks("layout_transform", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -3,9 +3,10 @@
 #include "layer_bench.h"
 
 namespace mobicuda::bench {
+namespace {
 
 /// With the power that has square roots only, and with one that takes pow().
-void register_local_response_norm(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::LocalResponseNorm, [](const LayerCase& at) {
     constexpr std::pair<float, const char*> kPowers[] = {{0.75F, "roots"}, {0.7F, "power"}};
     for (const auto& [beta, power] : kPowers) {
@@ -24,5 +25,9 @@ void register_local_response_norm(const Selection& selection) {
     }
   });
 }
+
+const Benchmarks kBenchmarks("local_response_norm", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -74,14 +74,6 @@ Selection select(const Options& options, Registry& registry) {
   return selection;
 }
 
-using Register = void (*)(const Selection&);
-constexpr Register kAlsoByCudnn[] = {register_gemm,       register_depthwise_conv,    register_conv2d,
-                                     register_stem_block, register_inverted_residual, register_expand_depthwise};
-constexpr Register kOthers[] = {
-    register_pointwise_pool, register_squeeze_excite,  register_pooling, register_elementwise,
-    register_multiply,       register_unary,           register_softmax, register_local_response_norm,
-    register_concat,         register_layout_transform};
-
 /// Google Benchmark's own default is half a second for each of thousands.
 std::vector<std::string> benchmark_arguments(const char* program, std::vector<std::string> given) {
   const bool timed = std::ranges::any_of(
@@ -124,11 +116,10 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments = benchmark_arguments(argv[0], app.remaining());
   Registry registry(filter_of(arguments));
   const Selection selection = select(options, registry);
-  for (const Register kernel : kAlsoByCudnn) kernel(selection);
-  register_cudnn(selection);
-  if (options.against.empty()) {
-    for (const Register kernel : kOthers) kernel(selection);
+  for (const Benchmarks* kernel : Benchmarks::all()) {
+    if (options.against.empty() || kernel->compared()) kernel->add(selection);
   }
+  register_cudnn(selection);
   const bool only_list = lists(arguments);
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

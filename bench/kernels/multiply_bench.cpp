@@ -35,11 +35,13 @@ void register_kind(const Selection& selection, LayerKind kind) {
   });
 }
 
-}  // namespace
-
-void register_multiply(const Selection& selection) {
+void register_all(const Selection& selection) {
   register_kind(selection, LayerKind::Multiply);
   register_kind(selection, LayerKind::Gate);
 }
+
+const Benchmarks kBenchmarks("multiply", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

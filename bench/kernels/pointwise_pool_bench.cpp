@@ -20,11 +20,13 @@ PointwisePoolParams make_params(const LayerCase& at) {
   return p;
 }
 
-}  // namespace
-
-void register_pointwise_pool(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Head,
                 [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
+
+const Benchmarks kBenchmarks("pointwise_pool", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -38,9 +38,7 @@ void register_windows(const Selection& selection, LayerKind kind, kernels::Pooli
   });
 }
 
-}  // namespace
-
-void register_pooling(const Selection& selection) {
+void register_all(const Selection& selection) {
   register_windows(selection, LayerKind::MaxPool, kernels::PoolingKind::Max);
   register_windows(selection, LayerKind::AveragePool, kernels::PoolingKind::Average);
   for_each_case(selection, LayerKind::GlobalAveragePool, [](const LayerCase& at) {
@@ -49,5 +47,9 @@ void register_pooling(const Selection& selection) {
     add_layer(kernel_name(shape.kind), at, [p] { return timed(p); }, {});
   });
 }
+
+const Benchmarks kBenchmarks("pooling", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "kernels/common/launch.h"
@@ -16,23 +17,28 @@ struct Selection {
   Registry* registry = nullptr;  ///< takes them
 };
 
-// The benchmarks of one kernel, each in <kernel>_bench.cpp.
-void register_concat(const Selection& selection);
-void register_conv2d(const Selection& selection);
-void register_depthwise_conv(const Selection& selection);
-void register_elementwise(const Selection& selection);
-void register_expand_depthwise(const Selection& selection);
-void register_gemm(const Selection& selection);
-void register_inverted_residual(const Selection& selection);
-void register_layout_transform(const Selection& selection);
-void register_local_response_norm(const Selection& selection);
-void register_multiply(const Selection& selection);
-void register_pointwise_pool(const Selection& selection);
-void register_pooling(const Selection& selection);
-void register_softmax(const Selection& selection);
-void register_squeeze_excite(const Selection& selection);
-void register_stem_block(const Selection& selection);
-void register_unary(const Selection& selection);
+/// The benchmarks of one kernel: an object in <kernel>_bench.cpp puts them on a list before main() starts.
+class Benchmarks {
+ public:
+  using Register = void (*)(const Selection&);
+
+  /// `compared`: register_cudnn() has benchmarks of the same layers.
+  Benchmarks(std::string_view kernel, Register register_all, bool compared);
+
+  std::string_view kernel() const { return kernel_; }
+  bool compared() const { return compared_; }
+  void add(const Selection& selection) const { register_all_(selection); }
+
+  /// Of all kernels, by name.
+  static std::vector<const Benchmarks*> all();
+
+ private:
+  static std::vector<const Benchmarks*>& list();
+
+  std::string_view kernel_;
+  Register register_all_;
+  bool compared_;
+};
 
 /// Whether the build has cuDNN.
 bool has_cudnn();

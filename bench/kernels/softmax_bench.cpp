@@ -3,9 +3,10 @@
 #include "layer_bench.h"
 
 namespace mobicuda::bench {
+namespace {
 
 /// Over the channels of each pixel; of one pixel for a classifier.
-void register_softmax(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Softmax, [](const LayerCase& at) {
     const LayerShape& shape = at.layer.shape;
     const std::int64_t rows = std::int64_t{at.batch} * shape.h * shape.w;
@@ -22,5 +23,9 @@ void register_softmax(const Selection& selection) {
     add_layer(kernel_name(shape.kind), at, make, {});
   });
 }
+
+const Benchmarks kBenchmarks("softmax", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -21,11 +21,13 @@ SqueezeExciteParams make_params(const LayerCase& at) {
   return p;
 }
 
-}  // namespace
-
-void register_squeeze_excite(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::SqueezeExcite,
                 [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
+
+const Benchmarks kBenchmarks("squeeze_excite", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

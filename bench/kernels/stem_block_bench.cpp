@@ -37,15 +37,17 @@ void add_case(LayerCase at, StemInput input, const char* suffix) {
   add_variants(at, make_params(at, input), kFusedByRule);
 }
 
-}  // namespace
-
 /// Only half has such a kernel.
-void register_stem_block(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Stem, [](const LayerCase& at) {
     if (at.elem != Elem::F16) return;
     add_case(at, StemInput::NchwFloat, "_nchw_float");
     add_case(at, StemInput::NhwcUint8, "_nhwc_uint8");
   });
 }
+
+const Benchmarks kBenchmarks("stem_block", register_all, true);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

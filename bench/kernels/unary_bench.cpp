@@ -28,10 +28,8 @@ std::optional<UnaryFunction> function_of(LayerActivation activation) {
   }
 }
 
-}  // namespace
-
 /// Those that no layer in front takes in.
-void register_unary(const Selection& selection) {
+void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Unary, [](const LayerCase& at) {
     constexpr float kAlpha = 0.01F;
     const auto function = function_of(at.layer.shape.activation);
@@ -49,5 +47,9 @@ void register_unary(const Selection& selection) {
     add_layer(kernel_name(at.layer.shape.kind), at, make, {});
   });
 }
+
+const Benchmarks kBenchmarks("unary", register_all, false);
+
+}  // namespace
 
 }  // namespace mobicuda::bench

@@ -1,4 +1,5 @@
 // How an inverted residual block runs: in one kernel, in two or in three.
+#include "choose/block_layers.h"
 #include "choose/chooser.h"
 
 namespace mobicuda {
@@ -46,7 +47,7 @@ Chosen<GemmVariant> Chooser::project_behind(const TimedKernels& before, const st
   return {variants[answer.candidate], answer.reason, rival_of(answer, variants)};
 }
 
-Chooser::Layers Chooser::apart(const std::string& layer, const InvertedResidualParams& block) {
+Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedResidualParams& block) {
   Layers layers;
   if (block.expand) {
     const GemmParams expand = expand_layer(block);
@@ -73,7 +74,7 @@ ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidu
   };
   const auto fused = may_fuse ? rules_.supported(params) : std::vector<InvertedResidualVariant>();
   for (const auto variant : fused) add({BlockForm::Fused, variant, {}, {}, {}}, {timed(variant, params)});
-  const Layers layers = apart(layer, params);
+  const Layers layers = block_apart(layer, params);
   const std::string shape = kernel_of(params).shape(params);
   if (const auto variants =
           expand_depthwise == nullptr ? std::vector<ExpandDepthwiseVariant>() : rules_.supported(*expand_depthwise);

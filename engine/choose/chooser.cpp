@@ -1,5 +1,7 @@
 #include "choose/chooser.h"
 
+#include <type_traits>
+
 namespace mobicuda {
 
 using namespace kernels;
@@ -35,29 +37,25 @@ PointwiseKernel Chooser::decide_pointwise(const std::string& layer, const GemmPa
   return fast == 0 ? PointwiseKernel::Gemm : PointwiseKernel::Conv2d;
 }
 
-TimedKernels Chooser::apart(const std::string& layer, const PointwisePoolParams& params) {
-  const GemmParams pointwise = pointwise_layer(params);
-  return {timed(decide(layer, pointwise).variant, pointwise), timed(pool_layer(params))};
-}
-
-TimedKernels Chooser::apart(const std::string& layer, const StemBlockParams& params) {
-  const Conv2dParams first = first_layer(params);
-  const InvertedResidualParams second = block_after(params);
-  TimedKernels kernels{timed(decide(layer, first).variant, first)};
-  const ChosenBlock after = decide_block(layer, second, true, nullptr);
-  if (after.form == BlockForm::Fused) {
-    kernels.push_back(timed(after.fused, second));
-  } else {
-    for (TimedKernel& kernel : apart(layer, second).kernels) kernels.push_back(std::move(kernel));
-  }
-  return kernels;
-}
-
-TimedKernels Chooser::apart(const std::string& layer, const SqueezeExciteParams& params) {
-  const GemmParams squeeze = squeeze_layer(params);
-  const GemmParams gate = gate_layer(params);
-  return {timed(pool_layer(params)), timed(decide(layer, squeeze).variant, squeeze),
-          timed(decide(layer, gate).variant, gate), timed_product(params)};
+TimedKernels Chooser::apart(const std::string& layer, const std::vector<LayerApart>& layers) {
+  TimedKernels found;
+  const auto append = [&](const auto& one) {
+    using Layer = std::remove_cvref_t<decltype(one)>;
+    if constexpr (std::is_same_v<Layer, TimedKernel>) {
+      found.push_back(one);
+    } else if constexpr (std::is_same_v<Layer, InvertedResidualParams>) {
+      const ChosenBlock block = decide_block(layer, one, true, nullptr);
+      if (block.form == BlockForm::Fused) {
+        found.push_back(timed(block.fused, one));
+      } else {
+        for (TimedKernel& kernel : block_apart(layer, one).kernels) found.push_back(std::move(kernel));
+      }
+    } else {
+      found.push_back(timed(decide(layer, one).variant, one));
+    }
+  };
+  for (const LayerApart& one : layers) std::visit(append, one);
+  return found;
 }
 
 void Chooser::finish() {

@@ -10,7 +10,6 @@
 
 #include "choose/choice_record.h"
 #include "choose/choices.h"
-#include "choose/fused_layers.h"
 #include "choose/rules.h"
 #include "choose/timed_choices.h"
 
@@ -30,7 +29,7 @@ class Chooser {
   template <class Params>
   Chosen<VariantOf<Params>> choose(const std::string& layer, const Params& params);
 
-  /// The same of a kernel of several layers, whose own kernels fused_layers.h names.
+  /// The same of a kernel of several layers, where layers_apart() names those.
   template <class Params>
   ChosenFused<Params> choose_fused(const std::string& layer, const Params& params);
 
@@ -60,14 +59,13 @@ class Chooser {
                             const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
   // The kernels of the layers that a kernel of several layers stands for, each as it is chosen.
-  TimedKernels apart(const std::string& layer, const kernels::PointwisePoolParams& params);
-  TimedKernels apart(const std::string& layer, const kernels::StemBlockParams& params);
-  TimedKernels apart(const std::string& layer, const kernels::SqueezeExciteParams& params);
+  TimedKernels apart(const std::string& layer, const std::vector<LayerApart>& layers);
+  // The same of a block.
   struct Layers {
     TimedKernels kernels;
     Chosen<kernels::GemmVariant> project;
   };
-  Layers apart(const std::string& layer, const kernels::InvertedResidualParams& block);
+  Layers block_apart(const std::string& layer, const kernels::InvertedResidualParams& block);
   // The last layer of a block behind the kernels that run before it.
   Chosen<kernels::GemmVariant> project_behind(const TimedKernels& before, const std::string& layer,
                                               const kernels::InvertedResidualParams& block);
@@ -153,7 +151,7 @@ ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params
   }
   std::vector<TimedKernels> candidates;
   for (const auto variant : variants) candidates.push_back({timed(variant, params)});
-  candidates.push_back(apart(layer, params));
+  candidates.push_back(apart(layer, layers_apart(params)));
   const std::size_t position = expected ? position_of(expected->variant, variants) : variants.size();
   const TimedAnswer answer = times_->fastest(layer, kernel.shape(params), candidates, position, variants.size());
   if (answer.candidate == variants.size()) return {std::nullopt, answer.reason};

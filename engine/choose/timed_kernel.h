@@ -8,6 +8,7 @@
 
 #include "choose/kernels.h"
 #include "kernels/common/launch.h"
+#include "kernels/streaming/pooling.h"
 
 namespace mobicuda {
 
@@ -55,5 +56,8 @@ TimedKernel timed(VariantOf<Params> variant, const Params& params) {
   };
   return kernel;
 }
+
+/// A kernel without variants.
+TimedKernel timed(const kernels::GlobalAveragePoolParams& params);
 
 }  // namespace mobicuda

@@ -53,12 +53,7 @@ class FusionOf : public Fusion {
   std::map<const Node*, Match> matches_;  ///< by their last node
 };
 
-/// Each in fusions/, in the order in which they look for nodes. The stem comes before the blocks, because the block
-/// behind the first convolution is one of theirs too; heads and gates take convolutions that are in no block.
-std::unique_ptr<Fusion> make_stem_block_fusion();
-std::unique_ptr<Fusion> make_inverted_residual_fusion();
-std::unique_ptr<Fusion> make_pointwise_pool_fusion();
-std::unique_ptr<Fusion> make_squeeze_excite_fusion();
+/// All, in the order in which they look for nodes.
 std::vector<std::unique_ptr<Fusion>> make_fusions();
 
 /// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.

@@ -22,6 +22,17 @@ constexpr HeadRow kRows[] = {
 };
 // clang-format on
 
+GemmParams pointwise_layer(const PointwisePoolParams& head) {
+  GemmParams params;
+  params.elem = params.output = head.elem;
+  params.m = head.n * head.pixels;
+  params.n = head.c;
+  params.k = head.c_in;
+  params.bias = head.bias;
+  params.activation = head.clip;
+  return params;
+}
+
 }  // namespace
 
 Preferences<PointwisePoolVariant> preferences(const PointwisePoolParams& params, const DeviceTraits&) {
@@ -35,6 +46,10 @@ std::string_view why_fused(const PointwisePoolParams& params, const DeviceTraits
 }
 
 FusedOption fused_option(const PointwisePoolParams&) { return {"head"}; }
+
+std::vector<LayerApart> layers_apart(const PointwisePoolParams& head) {
+  return {pointwise_layer(head), timed(GlobalAveragePoolParams{head.elem, head.n, head.pixels, 1, head.c})};
+}
 
 std::vector<RuleText> rule_texts(const PointwisePoolParams&) {
   return {text_of("pointwise_pool, where it pays", kPays), text_of("pointwise_pool", kRows)};

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "choose/forms.h"
 #include "choose/rule.h"
+#include "choose/timed_kernel.h"
 #include "kernels/common/device_traits.h"
 
 namespace mobicuda {
@@ -42,6 +44,14 @@ struct FusedOption {
 FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
+
+/// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block among them,
+/// or one whose kernel has no variants.
+using LayerApart =
+    std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams, TimedKernel>;
+std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
+std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
+std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
 
 /// The rows of a kernel's rule, as its page has them. The arguments tell kernels apart only.
 std::vector<RuleText> rule_texts(const kernels::GemmParams&);

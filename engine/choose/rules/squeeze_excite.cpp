@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "choose/rules/preferences.h"
+#include "kernels/streaming/multiply.h"
 
 namespace mobicuda {
 namespace {
@@ -23,6 +24,45 @@ constexpr Row<GateShape, SqueezeExciteVariant> kRows[] = {
 };
 // clang-format on
 
+GemmParams squeeze_layer(const SqueezeExciteParams& gate) {
+  GemmParams params;
+  params.elem = params.output = gate.elem;
+  params.m = gate.n;
+  params.n = gate.squeezed;
+  params.k = gate.c;
+  params.bias = true;
+  params.activation = gate.squeeze_activation;
+  return params;
+}
+
+GemmParams gate_layer(const SqueezeExciteParams& gate) {
+  GemmParams params = squeeze_layer(gate);
+  params.n = gate.c;
+  params.k = gate.squeezed;
+  params.activation = gate.gate_activation;
+  return params;
+}
+
+// Channels stand where a residual would, gates come from the layer before.
+TimedKernel timed_product(const SqueezeExciteParams& gate) {
+  MultiplyParams params;
+  params.elem = gate.elem;
+  params.axes = 3;
+  params.extent[0] = gate.n;
+  params.extent[1] = gate.pixels;
+  params.extent[2] = gate.c;
+  params.b_stride[0] = gate.c;
+  params.b_stride[2] = 1;
+  const std::int64_t gates = static_cast<std::int64_t>(size_of(gate.elem)) * gate.n * gate.c;
+  TimedKernel kernel{"multiply"};
+  kernel.x_bytes = gates;
+  kernel.residual_bytes = kernel.y_bytes = gates * gate.pixels;
+  kernel.enqueue = [params](const TimedOperands& at, const Launch& where) {
+    return multiply(params, at.residual, at.x, at.y, where);
+  };
+  return kernel;
+}
+
 }  // namespace
 
 Preferences<SqueezeExciteVariant> preferences(const SqueezeExciteParams& params, const DeviceTraits& gpu) {
@@ -38,6 +78,11 @@ std::string_view why_fused(const SqueezeExciteParams&, const DeviceTraits&) {
 }
 
 FusedOption fused_option(const SqueezeExciteParams&) { return {"gate"}; }
+
+std::vector<LayerApart> layers_apart(const SqueezeExciteParams& gate) {
+  return {timed(GlobalAveragePoolParams{gate.elem, gate.n, gate.pixels, 1, gate.c}), squeeze_layer(gate),
+          gate_layer(gate), timed_product(gate)};
+}
 
 std::vector<RuleText> rule_texts(const SqueezeExciteParams&) { return {text_of("squeeze_excite", kRows)}; }
 

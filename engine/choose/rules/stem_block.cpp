@@ -29,6 +29,44 @@ constexpr Row<StemShape, StemBlockVariant> kRows[] = {
 };
 // clang-format on
 
+Conv2dParams first_layer(const StemBlockParams& stem) {
+  const bool integers = stem.input == StemInput::NhwcUint8;
+  Conv2dParams params;
+  params.elem = Elem::F16;
+  params.input = integers ? Conv2dParams::Input::NhwcUint8 : Conv2dParams::Input::NchwFloat;
+  params.n = stem.n;
+  params.h = stem.h;
+  params.w = stem.w;
+  params.c_in = 3;
+  params.c_out = stem.c_stem;
+  params.out_h = stem.stem_h;
+  params.out_w = stem.stem_w;
+  params.kernel_h = params.kernel_w = 3;
+  params.stride_h = params.stride_w = 2;
+  params.pad_top = stem.stem_pad_top;
+  params.pad_left = stem.stem_pad_left;
+  params.bias = true;
+  params.activation = stem.stem_clip;
+  return params;
+}
+
+InvertedResidualParams block_after(const StemBlockParams& stem) {
+  InvertedResidualParams params;
+  params.n = stem.n;
+  params.h = stem.stem_h;
+  params.w = stem.stem_w;
+  params.c_in = params.c_hidden = stem.c_stem;
+  params.c_out = stem.c_out;
+  params.out_h = stem.out_h;
+  params.out_w = stem.out_w;
+  params.pad_top = stem.depthwise_pad_top;
+  params.pad_left = stem.depthwise_pad_left;
+  params.expand = false;
+  params.depthwise_clip = stem.depthwise_clip;
+  params.project_clip = stem.project_clip;
+  return params;
+}
+
 }  // namespace
 
 Preferences<StemBlockVariant> preferences(const StemBlockParams& params, const DeviceTraits& gpu) {
@@ -43,6 +81,8 @@ std::string_view why_fused(const StemBlockParams&, const DeviceTraits&) {
 
 // A form asked for of all blocks is meant for the first one too.
 FusedOption fused_option(const StemBlockParams&) { return {"stem", "block"}; }
+
+std::vector<LayerApart> layers_apart(const StemBlockParams& stem) { return {first_layer(stem), block_after(stem)}; }
 
 std::vector<RuleText> rule_texts(const StemBlockParams&) { return {text_of("stem_block", kRows)}; }
 
