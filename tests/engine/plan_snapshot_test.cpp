@@ -11,10 +11,10 @@
 
 #include <mobicuda/mobicuda.h>
 
+#include "lower/lower.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
 #include "models/zoo/onnx_writer.h"
-#include "lower/lower.h"
 #include "support/catch.h"
 #include "support/texts.h"
 
