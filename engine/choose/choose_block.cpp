@@ -10,6 +10,8 @@ using namespace kernels;
 // What the record calls these choices.
 constexpr std::string_view kBlock = "block";
 constexpr std::string_view kProject = "project";
+constexpr std::string_view kFused = "inverted_residual";
+constexpr std::string_view kPair = "expand_depthwise";
 
 }  // namespace
 
@@ -63,7 +65,7 @@ Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedRes
 ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
                                   const ExpandDepthwiseParams* expand_depthwise) {
   const ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
-  if (!times_ || rules_.named().has_any({kBlock, "inverted_residual", "expand_depthwise"})) return expected;
+  if (!times_ || rules_.named().has_any({kBlock, kFused, kPair})) return expected;
   std::vector<ChosenBlock> blocks;
   std::vector<TimedKernels> candidates;
   std::size_t position = 0;
@@ -104,17 +106,17 @@ void Chooser::keep_block(const std::string& layer, const ChosenBlock& chosen) {
   record_.keep(kBlock, name_of(chosen.form), chosen.reason);
   const std::size_t form = record_.last();
   if (chosen.form == BlockForm::Fused) {
-    record_.keep("inverted_residual", name_of(chosen.fused), {});
+    record_.keep(kFused, name_of(chosen.fused), {});
     if (const auto& rival = chosen.fused_rival) {
-      record_.contest(layer, "inverted_residual", name_of(rival->variant), rival->reason, form);
+      record_.contest(layer, kFused, name_of(rival->variant), rival->reason, form);
     }
     return;
   }
   if (chosen.form == BlockForm::ExpandDepthwise) {
-    record_.keep("expand_depthwise", name_of(chosen.expand_depthwise), {});
+    record_.keep(kPair, name_of(chosen.expand_depthwise), {});
     // The reason is the form's, whichever variant it takes.
     if (const auto& rival = chosen.expand_depthwise_rival) {
-      record_.contest(layer, "expand_depthwise", name_of(*rival), chosen.reason, form);
+      record_.contest(layer, kPair, name_of(*rival), chosen.reason, form);
     }
   }
   if (!chosen.project) {
@@ -123,7 +125,7 @@ void Chooser::keep_block(const std::string& layer, const ChosenBlock& chosen) {
   }
   record_.keep(kProject, name_of(chosen.project->variant), chosen.project->reason);
   if (const auto& rival = chosen.project->rival) {
-    record_.contest(layer, "gemm", name_of(rival->variant), rival->reason, record_.last());
+    record_.contest(layer, kernel_of(GemmParams{}).name, name_of(rival->variant), rival->reason, record_.last());
   }
 }
 
@@ -138,13 +140,13 @@ ChosenBlock Chooser::replay_block(const std::string& layer, const InvertedResidu
   if (form.variant == name(BlockForm::Fused)) {
     if (!may_fuse) record_.refuse(layer, "the block cannot be fused");
     chosen.form = BlockForm::Fused;
-    chosen.fused = variant_of(record_.next("inverted_residual", layer), params);
+    chosen.fused = variant_of(record_.next(kFused, layer), params);
     return chosen;
   }
   if (form.variant == name(BlockForm::ExpandDepthwise)) {
     if (expand_depthwise == nullptr) record_.refuse(layer, "the block has no expansion");
     chosen.form = BlockForm::ExpandDepthwise;
-    chosen.expand_depthwise = variant_of(record_.next("expand_depthwise", layer), *expand_depthwise);
+    chosen.expand_depthwise = variant_of(record_.next(kPair, layer), *expand_depthwise);
   } else if (form.variant != name(BlockForm::Layers)) {
     record_.refuse(layer, "a block has no form '" + form.variant + "'");
   }

@@ -1,6 +1,9 @@
 #include "choose/chooser.h"
 
+#include <algorithm>
 #include <type_traits>
+
+#include "choose/block_layers.h"
 
 namespace mobicuda {
 
@@ -35,6 +38,21 @@ PointwiseKernel Chooser::decide_pointwise(const std::string& layer, const GemmPa
                                              {timed(decide(layer, conv2d).variant, conv2d)}};
   const std::size_t fast = times_->fastest(layer, kernel_of(conv2d).shape(conv2d), candidates, 1, 0).candidate;
   return fast == 0 ? PointwiseKernel::Gemm : PointwiseKernel::Conv2d;
+}
+
+bool Chooser::apart_runs(const std::vector<LayerApart>& layers) const {
+  const auto runs = [&](const auto& one) {
+    using Layer = std::remove_cvref_t<decltype(one)>;
+    if constexpr (std::is_same_v<Layer, TimedKernel>) {
+      return true;
+    } else if constexpr (std::is_same_v<Layer, InvertedResidualParams>) {
+      return (!one.expand || rules_.runs(expand_layer(one))) && rules_.runs(depthwise_layer(one)) &&
+             rules_.runs(project_layer(one));
+    } else {
+      return rules_.runs(one);
+    }
+  };
+  return std::all_of(layers.begin(), layers.end(), [&](const LayerApart& one) { return std::visit(runs, one); });
 }
 
 TimedKernels Chooser::apart(const std::string& layer, const std::vector<LayerApart>& layers) {

@@ -1,8 +1,10 @@
 #pragma once
 
-#include <initializer_list>
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,9 +31,10 @@ class Chooser {
   template <class Params>
   Chosen<VariantOf<Params>> choose(const std::string& layer, const Params& params);
 
-  /// The same of a kernel of several layers, where layers_apart() names those.
+  /// The same of a kernel of several layers, where layers_apart() names those. `may_fuse`: the answer is of use; else
+  /// it is the rule's, and nothing is measured.
   template <class Params>
-  ChosenFused<Params> choose_fused(const std::string& layer, const Params& params);
+  ChosenFused<Params> choose_fused(const std::string& layer, const Params& params, bool may_fuse = true);
 
   /// Which of the two runs a pointwise convolution.
   PointwiseKernel pointwise(const std::string& layer, const kernels::GemmParams& gemm,
@@ -50,7 +53,7 @@ class Chooser {
   template <class Params>
   Chosen<VariantOf<Params>> decide(const std::string& layer, const Params& params);
   template <class Params>
-  ChosenFused<Params> decide_fused(const std::string& layer, const Params& params);
+  ChosenFused<Params> decide_fused(const std::string& layer, const Params& params, bool may_fuse);
   PointwiseKernel decide_pointwise(const std::string& layer, const kernels::GemmParams& gemm,
                                    const kernels::Conv2dParams& conv2d);
   ChosenBlock decide_block(const std::string& layer, const kernels::InvertedResidualParams& params, bool may_fuse,
@@ -58,6 +61,8 @@ class Chooser {
   ChosenBlock block_by_rule(const kernels::InvertedResidualParams& params, bool may_fuse,
                             const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
+  // Whether kernels that are asked for by name run these layers.
+  bool apart_runs(const std::vector<LayerApart>& layers) const;
   // The kernels of the layers that a kernel of several layers stands for, each as it is chosen.
   TimedKernels apart(const std::string& layer, const std::vector<LayerApart>& layers);
   // The same of a block.
@@ -122,7 +127,7 @@ Chosen<VariantOf<Params>> Chooser::decide(const std::string& layer, const Params
 }
 
 template <class Params>
-ChosenFused<Params> Chooser::choose_fused(const std::string& layer, const Params& params) {
+ChosenFused<Params> Chooser::choose_fused(const std::string& layer, const Params& params, bool may_fuse) {
   const std::string_view kernel = kernels::kernel_of(params).name;
   if (record_.replays()) {
     const SavedChoice& saved = record_.next(kernel, layer);
@@ -130,13 +135,13 @@ ChosenFused<Params> Chooser::choose_fused(const std::string& layer, const Params
     if (!saved.variant.empty()) chosen.variant = record_.find(saved, layer, params, rules_.gpu());
     return chosen;
   }
-  auto chosen = decide_fused(layer, params);
+  auto chosen = decide_fused(layer, params, may_fuse);
   record_.keep_answer(kernel, layer, chosen);
   return chosen;
 }
 
 template <class Params>
-ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params& params) {
+ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params& params, bool may_fuse) {
   const auto variants = rules_.supported(params);
   if (variants.empty()) return {std::nullopt, std::string(kNoFusedVariant)};
   const auto expected = rules_.fused(params);
@@ -145,13 +150,14 @@ ChosenFused<Params> Chooser::decide_fused(const std::string& layer, const Params
   if (rules_.named().has_any({kernel.name, asked.option, asked.other})) {
     return {expected ? std::optional(expected->variant) : std::nullopt, std::string(kNamed)};
   }
-  if (!times_) {
+  const std::vector<LayerApart> layers = layers_apart(params);
+  if (!times_ || !may_fuse || !apart_runs(layers)) {
     if (!expected) return {std::nullopt, reason_of("several kernels are faster for this batch")};
     return {expected->variant, reason_of(expected->why)};
   }
   std::vector<TimedKernels> candidates;
   for (const auto variant : variants) candidates.push_back({timed(variant, params)});
-  candidates.push_back(apart(layer, layers_apart(params)));
+  candidates.push_back(apart(layer, layers));
   const std::size_t position = expected ? position_of(expected->variant, variants) : variants.size();
   const TimedAnswer answer = times_->fastest(layer, kernel.shape(params), candidates, position, variants.size());
   if (answer.candidate == variants.size()) return {std::nullopt, answer.reason};

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "choose/kernels.h"
@@ -22,7 +23,7 @@ template <class Variant>
 class VariantList {
  public:
   template <class... Variants>
-  constexpr VariantList(Variants... variants)
+  requires(std::same_as<Variants, Variant>&&...) constexpr VariantList(Variants... variants)
       : variants_{variants...}, size_(sizeof...(variants)) {}  // NOLINT(google-explicit-constructor): written as a list
   constexpr const Variant* begin() const { return variants_.data(); }
   constexpr const Variant* end() const { return variants_.data() + size_; }

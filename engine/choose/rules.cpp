@@ -1,8 +1,17 @@
 #include "choose/rules.h"
 
 #include "choose/rules/conv2d_products.h"
+#include "kernels/common/variant_table.h"
 
 namespace mobicuda {
+
+void Rules::refuse_named(std::string_view kernel, const std::string& variant) {
+  const char* why = kernels::kAllVariants
+                        ? "does not run this layer's shape"
+                        : "does not run this layer's shape, or is left out of this build (MOBICUDA_ALL_VARIANTS=OFF)";
+  throw Error(ErrorCode::unsupported, "kernel variant '" + variant + "' of '" + std::string(kernel) + "'", why,
+              "leave the choice to the planner");
+}
 
 PointwiseKernel Rules::pointwise(const kernels::Conv2dParams& params) const {
   if (const std::string* wanted = named_.find("pointwise")) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <mobicuda/error.h>
 
@@ -63,6 +65,8 @@ class Rules {
                         const kernels::ExpandDepthwiseParams* expand_depthwise) const;
 
  private:
+  [[noreturn]] static void refuse_named(std::string_view kernel, const std::string& variant);
+
   kernels::DeviceTraits gpu_;
   NamedChoices named_;
 };
@@ -83,8 +87,7 @@ Preference<VariantOf<Params>> Rules::variant(const Params& params) const {
     for (const auto variant : kernel.variants) {
       if (kernel.variant_name(variant) != *wanted) continue;
       if (supports(variant, params)) return {variant, kNamed};
-      throw Error(ErrorCode::unsupported, "kernel variant '" + *wanted + "' of '" + std::string(kernel.name) + "'",
-                  "does not run this layer's shape", "leave the choice to the planner");
+      refuse_named(kernel.name, *wanted);
     }
   }
   for (const auto& preferred : preferences(params, gpu_)) {

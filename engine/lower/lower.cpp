@@ -1,5 +1,7 @@
 #include "lower/lower.h"
 
+#include <limits>
+
 #include "lower/lowering.h"
 #include "lower/ops.h"
 

@@ -1,5 +1,6 @@
 #include "lower/lowering.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -104,9 +107,9 @@ class Lowering {
   /// Whether the kernel that makes this value may write the caller's float output itself.
   bool is_final(ValueId id) const;
 
-  /// Choices throw with the node's origin.
   Chooser& chooser() { return chooser_; }
   const Rules& rules() const { return chooser_.rules(); }
+  /// Throws with the node's origin.
   template <class Params>
   Chosen<VariantOf<Params>> choose(const Node& node, const Params& params);
 
@@ -291,6 +294,9 @@ void Lowering::add_step(LayerInfo info, const std::vector<int>& buffers, Enqueue
 
 template <class Params>
 void Lowering::add_kernel(KernelStep step, VariantOf<Params> variant, const Params& params) {
+  if (step.weights.size() > kernels::kMostWeights) {
+    throw Error(ErrorCode::internal, step.info.name, "has too many weights");
+  }
   std::vector<WeightPointer> weights;
   for (const Packed& packed : step.weights) {
     step.info.weight_bytes += packed.bytes;

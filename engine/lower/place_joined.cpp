@@ -5,6 +5,8 @@
 // From the last concatenation to the first: one that is itself a slice of a wider one hands its part of that to its
 // inputs, so that a chain of concatenations (DenseNet) has one buffer.
 #include "lower/lowering.h"
+
+#include <algorithm>
 #include "lower/ops.h"
 
 namespace mobicuda {

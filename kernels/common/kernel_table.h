@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostWeights = 4;
 /// Bytes of what a launch reads and writes; 0 where it has no such operand.
 struct OperandBytes {
   std::int64_t x = 0;
-  std::int64_t weights[kMostWeights]{};  ///< packed weights and biases, each by itself; a bias also where there is none
+  std::int64_t weights[kMostWeights]{};  ///< packed weights and biases, without gaps; a bias also where there is none
   std::int64_t residual = 0;
   std::int64_t y = 0;
 };

@@ -7,6 +7,14 @@ namespace mobicuda::kernels {
 
 // For a kernel's table of variants, whose entries have a member `variant`.
 
+/// Whether variants that no rule takes are built, where they have code of their own: they run by name, and where a
+/// timing cache finds them faster. Those that are left out keep their entry and name, but support nothing.
+#ifdef MOBICUDA_ALL_VARIANTS
+inline constexpr bool kAllVariants = true;
+#else
+inline constexpr bool kAllVariants = false;
+#endif
+
 template <class Entry, std::size_t kCount>
 constexpr auto variants_of(const Entry (&entries)[kCount]) {
   std::array<decltype(Entry::variant), kCount> variants{};

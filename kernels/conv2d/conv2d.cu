@@ -214,7 +214,8 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
       break;
   }
   const Conv2dEntry* const entry = entry_of(variant);
-  return entry != nullptr && entry->supports(p, gpu);
+  // Without the function it is left out of the build: kAllVariants.
+  return entry != nullptr && entry->supports != nullptr && entry->supports(p, gpu);
 }
 
 std::size_t conv2d_packed_bytes(const Conv2dParams& p) {

@@ -112,14 +112,12 @@ constexpr Entry mma(GemmVariant variant, std::string_view name) {
 template <MmaConfig kConfig>
 constexpr Entry dmma(GemmVariant variant, std::string_view name) {
   using Tile = DmmaTile<kConfig>;
-  return {variant,
-          name,
-          tile_of<Tile>(),
-          90,
-          true,
-          kLargestExtent,
-          {nullptr, nullptr, largest_shared_bytes<Tile>},
-          {nullptr, nullptr, launch_tile<Tile>}};
+  Entry entry{variant, name, tile_of<Tile>(), 90, true, kLargestExtent, {}, {}};
+  if constexpr (kAllVariants) {
+    entry.shared_bytes[2] = largest_shared_bytes<Tile>;
+    entry.launch[2] = launch_tile<Tile>;
+  }
+  return entry;
 }
 
 template <SimtConfig kConfig, bool kHalf = false, bool kDouble = kHalf>

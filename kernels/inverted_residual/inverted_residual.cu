@@ -72,6 +72,7 @@ InvertedResidualTile inverted_residual_tile(Variant variant) { return entry_of(v
 bool supports(Variant variant, const InvertedResidualParams& params, const DeviceTraits& gpu) {
   if (static_cast<std::size_t>(variant) >= table().entries.size() || !is_sane(params)) return false;
   const InvertedResidualEntry& entry = entry_of(variant);
+  if (entry.supports == nullptr) return false;  // left out of the build: kAllVariants
   return params.stride == entry.tile.stride && params.expand == entry.tile.expand && entry.supports(params, gpu);
 }
 

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include <mobicuda/error.h>
 
@@ -16,14 +17,19 @@ using Names = std::map<std::string, std::string>;
 
 TEST_CASE("kernels and their variants have names of their own") {
   std::set<std::string_view> kernels;
+  std::set<std::string_view> by_variant;
   for_each_kernel([&](const auto& kernel) {
     CAPTURE(kernel.name);
     CHECK(kernels.insert(kernel.name).second);
     CHECK_FALSE(kernel.variants.empty());
+    CHECK(kernel.shape({}).starts_with(std::string(kernel.name) + " "));
+    if (kernel.packs_by_variant) by_variant.insert(kernel.name);
     std::set<std::string_view> variants;
     for (const auto variant : kernel.variants) CHECK(variants.insert(kernel.variant_name(variant)).second);
   });
   CHECK(kernels.size() == 8);
+  // Engines that differ in other choices share their weights while choices are confirmed.
+  CHECK(by_variant == std::set<std::string_view>{"inverted_residual", "squeeze_excite", "stem_block"});
 }
 
 TEST_CASE("a variant of every kernel can be asked for by name") {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "choose/rules/preferences.h"
 #include "support/catch.h"
@@ -32,6 +34,7 @@ std::string with_table(const std::string& page, const RuleText& rule) {
   const std::size_t from = page.find(begin);
   if (from == std::string::npos) return page;
   const std::size_t to = page.find(end, from);
+  if (to == std::string::npos) return page;
   return page.substr(0, from + begin.size()) + markdown(rule) + page.substr(to);
 }
 
@@ -44,7 +47,9 @@ TEST_CASE("the pages' tables of rules are those of the code") {
     std::string expected = page;
     for (const RuleText& rule : rule_texts(Params{})) {
       INFO(file << " has no marks for the rule of " << rule.title);
-      CHECK((page.find("<!-- rule: " + rule.title + " -->\n") != std::string::npos));
+      const std::size_t begin = page.find("<!-- rule: " + rule.title + " -->\n");
+      REQUIRE((begin != std::string::npos));
+      REQUIRE((page.find("<!-- end of rule -->", begin) != std::string::npos));
       expected = with_table(expected, rule);
     }
     if (std::getenv("MOBICUDA_WRITE_RULES") != nullptr) std::ofstream(file) << expected;

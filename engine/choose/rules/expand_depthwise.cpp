@@ -27,9 +27,9 @@ constexpr PairRow kRows[] = {
     {MOBICUDA_WHEN(s.pixels > 256),
      {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2},
      "strips of seven rows"},
-    {MOBICUDA_WHEN(s.out_h <= 7), {Slice8Bands1}, "few pixels: narrow slices of a small image"},
-    {MOBICUDA_WHEN(s.out_h > 7 && s.c >= 512), {Slice32Bands8}, "few pixels: many bands of many channels"},
-    {MOBICUDA_WHEN(s.out_h > 7 && s.c < 512), {Slice16Bands4}, "few pixels: bands of few channels"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h <= 7), {Slice8Bands1}, "few pixels: narrow slices of a small image"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h > 7 && s.c >= 512), {Slice32Bands8}, "few pixels: many bands of many channels"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h > 7 && s.c < 512), {Slice16Bands4}, "few pixels: bands of few channels"},
 };
 
 constexpr PairRow kPays[] = {

@@ -31,6 +31,9 @@ struct BlockShape {
     return waves(tile.rows, tile.columns) <= most / kMeasuredMultiprocessors;
   }
 
+  // The same of bands of seven rows of 14 columns.
+  bool few_bands(int most) const { return waves(7, 14) <= most / kMeasuredMultiprocessors; }
+
   // Whether the batch has at most so many images, on 132 SMs.
   bool few_images(int most) const { return n <= most * multiprocessors / kMeasuredMultiprocessors; }
 
@@ -102,9 +105,9 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_ALWAYS, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64},
      "few images: the smallest tiles"},
     {MOBICUDA_WHEN(s.n <= 2), {Cluster4K64N96, Cluster4K96N160}, "few images: clusters of blocks"},
-    {MOBICUDA_WHEN(s.n > 4 && s.waves(7, 14) <= 14 / kMeasuredMultiprocessors), {Image8K64N64, Image8K64N96},
+    {MOBICUDA_WHEN(s.n > 4 && s.few_bands(14)), {Image8K64N64, Image8K64N96},
      "clusters of eight, all at once on the GPU"},
-    {MOBICUDA_WHEN(s.n > 4 && s.waves(7, 14) <= 30 / kMeasuredMultiprocessors),
+    {MOBICUDA_WHEN(s.n > 4 && s.few_bands(30)),
      {Image4K64N64, Image4K64N96, Image4K96N96}, "clusters of four, all at once on the GPU"},
     {MOBICUDA_WHEN(s.cluster_pays()),
      {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},

@@ -49,8 +49,8 @@ class SqueezeExciteFusion final : public FusionOf<Gate> {
 
   bool choose(Lowering& to, Gate& found) const override {
     const Node& mul = *found.nodes.back();
-    const auto chosen = to.chooser().choose_fused(mul.origin.label(), found.params);
     const bool plain = std::get<Mul>(mul.op).activation.is_none() && !to.is_final(mul.output);
+    const auto chosen = to.chooser().choose_fused(mul.origin.label(), found.params, plain);
     if (!chosen.variant || !plain) {
       to.keep_apart(found.nodes, plain ? chosen.reason : "the gated values are activated or are the network's output");
       return false;

@@ -1,6 +1,7 @@
-#include <algorithm>
 
 #include "kernels/streaming/elementwise.h"
+
+#include <array>
 #include "lower/ops.h"
 
 namespace mobicuda {

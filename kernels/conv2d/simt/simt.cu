@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/common/conv_chunks.h"
+#include "kernels/common/variant_table.h"
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
 #include "kernels/conv2d/simt/dmma.cuh"
@@ -109,14 +110,15 @@ bool supports_variant(const Conv2dParams& p, const DeviceTraits& gpu) {
          std::int64_t{p.groups} * ceil_div(group_out, kLeastTile) <= kMaxGridYz;
 }
 
-template <class OfFloat, class OfDouble, class OfHalf = void>
+template <class OfFloat, class OfDouble, class OfHalf = void, bool kBuilt = true>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
   using S = std::conditional_t<std::is_void_v<OfFloat>, OfDouble, OfFloat>;
-  return {variant,
-          name,
-          {S::kBm, S::kBn, S::kBk, 1},
-          supports_variant<OfFloat, OfDouble, OfHalf>,
-          launch_variant<OfFloat, OfDouble, OfHalf>};
+  Conv2dEntry made{variant, name, {S::kBm, S::kBn, S::kBk, 1}, nullptr, nullptr};
+  if constexpr (kBuilt) {
+    made.supports = supports_variant<OfFloat, OfDouble, OfHalf>;
+    made.launch = launch_variant<OfFloat, OfDouble, OfHalf>;
+  }
+  return made;
 }
 
 using Variant = Conv2dVariant;
@@ -130,10 +132,10 @@ constexpr Conv2dEntry kEntries[] = {
     entry<Simt<32, 32, 32, 4, 4, 4, 4, 2>, Simt<32, 32, 32, 4, 4, 4, 4, 1>, Simt<32, 32, 32, 4, 4, 4, 4, 2>>(Variant::Simt32x32x32K4, "simt_32x32x32_k4"),
     entry<Simt<16, 32, 64, 4, 4, 8, 4, 2>, Simt<16, 32, 64, 4, 4, 8, 4, 1>, Simt<16, 32, 64, 4, 4, 8, 4, 2>>(Variant::Simt16x32x64K8, "simt_16x32x64_k8"),
     //               bm   bn  bk  warps m, n, k stages min_blocks
-    entry<void, Dmma<128, 64, 16, 4, 2, 1, 4, 1>>(Variant::Dmma128x64x16, "dmma_128x64x16"),
-    entry<void, Dmma<64, 64, 16, 2, 2, 1, 4, 3>>(Variant::Dmma64x64x16, "dmma_64x64x16"),
-    entry<void, Dmma<32, 32, 32, 2, 1, 2, 4, 3>>(Variant::Dmma32x32x32K2, "dmma_32x32x32_k2"),
-    entry<void, Dmma<16, 32, 64, 1, 1, 4, 4, 1>>(Variant::Dmma16x32x64K4, "dmma_16x32x64_k4"),
+    entry<void, Dmma<128, 64, 16, 4, 2, 1, 4, 1>, void, kAllVariants>(Variant::Dmma128x64x16, "dmma_128x64x16"),
+    entry<void, Dmma<64, 64, 16, 2, 2, 1, 4, 3>, void, kAllVariants>(Variant::Dmma64x64x16, "dmma_64x64x16"),
+    entry<void, Dmma<32, 32, 32, 2, 1, 2, 4, 3>, void, kAllVariants>(Variant::Dmma32x32x32K2, "dmma_32x32x32_k2"),
+    entry<void, Dmma<16, 32, 64, 1, 1, 4, 4, 1>, void, kAllVariants>(Variant::Dmma16x32x64K4, "dmma_16x32x64_k4"),
 };
 // clang-format on
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/common/spread_blocks.h"
+#include "kernels/common/variant_table.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/simt/kernel.cuh"
@@ -89,9 +90,14 @@ template <Config kConfig>
 constexpr InvertedResidualTile kTile{kConfig.stride, kConfig.tile_h,           kConfig.tile_w, kConfig.chunk,
                                      kConfig.c_out,  Shape<kConfig>::kThreads, kConfig.expand};
 
-template <Config kConfig>
+template <Config kConfig, bool kBuilt = true>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
-  return {variant, name, kTile<kConfig>, supports_config<kConfig>, packed_bytes, pack, launch_config<kConfig>};
+  InvertedResidualEntry made{variant, name, kTile<kConfig>, nullptr, packed_bytes, pack, nullptr};
+  if constexpr (kBuilt) {
+    made.supports = supports_config<kConfig>;
+    made.launch = launch_config<kConfig>;
+  }
+  return made;
 }
 
 // clang-format off
@@ -100,7 +106,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{false, 1, 14, 14, 32, 16,  32, true,   4,   0,   7, 2, 4,  7, 4,    4, 1,  1, true,   0, 16, 4}>(Variant::SimtPlainTile14x14C32N16, "simt_plain_14x14_c32_n16"),
     entry<Config{false, 1,  7, 14, 32, 16,  32, true,   8,   0,   7, 1, 2,  7, 4,    2, 1,  4, false,  0, 16, 2}>(Variant::SimtPlainTile7x14C32N16, "simt_plain_7x14_c32_n16"),
     entry<Config{true,  1, 14, 14, 24, 24,  16, false,  4,   4,   7, 2, 2,  7, 6,    4, 1,  1, true,   0, 16, 3}>(Variant::SimtS1Tile14x14C16N24, "simt_s1_14x14_c16_n24"),
-    entry<Config{true,  1, 14, 14, 24, 24,  48, false,  6,   4,   7, 2, 4,  5, 6,    5, 1,  1, true,   0, 16, 2}>(Variant::SimtS1Tile14x14C48N24, "simt_s1_14x14_c48_n24"),
+    entry<Config{true,  1, 14, 14, 24, 24,  48, false,  6,   4,   7, 2, 4,  5, 6,    5, 1,  1, true,   0, 16, 2}, kAllVariants>(Variant::SimtS1Tile14x14C48N24, "simt_s1_14x14_c48_n24"),
     entry<Config{true,  1,  7,  7, 24, 24,  48, false,  6,   3,   7, 1, 2,  7, 6,    1, 1,  6, false,  0,  0, 2}>(Variant::SimtS1Tile7x7C48N24, "simt_s1_7x7_c48_n24"),
     entry<Config{true,  1,  4,  7, 24, 24, 144, true,   9,   4,   1, 7, 2,  4, 6,    1, 1,  9, false,  8, 24, 1}>(Variant::SimtS1Tile4x7C144N24, "simt_s1_4x7_c144_n24"),
     entry<Config{true,  1, 14, 14, 32, 32,  16, false,  4,   4,   7, 2, 2,  7, 8,    4, 1,  1, true,   0, 16, 3}>(Variant::SimtS1Tile14x14C16N32, "simt_s1_14x14_c16_n32"),

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "kernels/common/resident_blocks.h"
+#include "kernels/common/variant_table.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/small/kernel.cuh"
@@ -151,24 +152,29 @@ bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);
 }
 
-template <Config kConfig>
+template <Config kConfig, bool kBuilt = true>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
   constexpr InvertedResidualTile kTile{
       kConfig.stride, kConfig.tile_h, kConfig.tile_w, kConfig.c_hidden, kConfig.c_out, Shape<kConfig>::kThreads, true};
-  return {variant, name, kTile, supports_config<kConfig>, packed_bytes, pack, launch_config<kConfig>};
+  InvertedResidualEntry made{variant, name, kTile, nullptr, packed_bytes, pack, nullptr};
+  if constexpr (kBuilt) {
+    made.supports = supports_config<kConfig>;
+    made.launch = launch_config<kConfig>;
+  }
+  return made;
 }
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
     //           channels     stride  tile  slice  parts  min_blocks
-    entry<Config{16,  96, 24,  2,     4, 8,  32,    2,    1}>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
+    entry<Config{16,  96, 24,  2,     4, 8,  32,    2,    1}, kAllVariants>(Variant::SmallS2Tile4x8C96N24, "small_s2_4x8_c96_n24"),
     entry<Config{16,  96, 24,  2,     4, 8,  48,    2,    1}>(Variant::SmallS2Tile4x8C96N24Slice48, "small_s2_4x8_c96_n24_slice48"),
-    entry<Config{16,  96, 24,  2,     8, 8,  48,    4,    1}>(Variant::SmallS2Tile8x8C96N24, "small_s2_8x8_c96_n24"),
+    entry<Config{16,  96, 24,  2,     8, 8,  48,    4,    1}, kAllVariants>(Variant::SmallS2Tile8x8C96N24, "small_s2_8x8_c96_n24"),
     entry<Config{24, 144, 24,  1,     4, 8,  48,    2,    1}>(Variant::SmallS1Tile4x8C144N24, "small_s1_4x8_c144_n24"),
     entry<Config{24, 144, 24,  1,     8, 8,  48,    2,    1}>(Variant::SmallS1Tile8x8C144N24, "small_s1_8x8_c144_n24"),
     entry<Config{24, 144, 32,  2,     2, 4,  48,    1,    1}>(Variant::SmallS2Tile2x4C144N32, "small_s2_2x4_c144_n32"),
     entry<Config{24, 144, 32,  2,     4, 4,  48,    1,    1}>(Variant::SmallS2Tile4x4C144N32, "small_s2_4x4_c144_n32"),
-    entry<Config{24, 144, 32,  2,     4, 8,  48,    2,    1}>(Variant::SmallS2Tile4x8C144N32, "small_s2_4x8_c144_n32"),
+    entry<Config{24, 144, 32,  2,     4, 8,  48,    2,    1}, kAllVariants>(Variant::SmallS2Tile4x8C144N32, "small_s2_4x8_c144_n32"),
     entry<Config{32, 192, 32,  1,     2, 4,  48,    1,    1}>(Variant::SmallS1Tile2x4C192N32, "small_s1_2x4_c192_n32"),
     entry<Config{32, 192, 32,  1,     4, 4,  48,    1,    1}>(Variant::SmallS1Tile4x4C192N32, "small_s1_4x4_c192_n32"),
     entry<Config{32, 192, 32,  1,     4, 8,  48,    1,    1}>(Variant::SmallS1Tile4x8C192N32, "small_s1_4x8_c192_n32"),

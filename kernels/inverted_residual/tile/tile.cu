@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/common/variant_table.h"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/tile/kernel.cuh"
@@ -194,9 +195,14 @@ bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
          tiles_fit(p, kTile<kConfig>) && least_shared_bytes<kConfig>(p) <= gpu.shared_bytes_per_block;
 }
 
-template <Config kConfig>
+template <Config kConfig, bool kBuilt = true>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
-  return {variant, name, kTile<kConfig>, supports_config<kConfig>, packed_bytes, pack, launch_config<kConfig>};
+  InvertedResidualEntry made{variant, name, kTile<kConfig>, nullptr, packed_bytes, pack, nullptr};
+  if constexpr (kBuilt) {
+    made.supports = supports_config<kConfig>;
+    made.launch = launch_config<kConfig>;
+  }
+  return made;
 }
 
 // clang-format off
@@ -204,7 +210,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     //       expand  stride  tile    chunk  c_out  warps m, n, k  expand m, n  strip   min_blocks
     entry<Config{false, 1,   14, 14,    32,    16,       8, 1, 1,        1, 1,  7, 1,  3}>(Variant::PlainTile14x14C32N16, "plain_14x14_c32_n16"),
     entry<Config{false, 1,    7, 14,    32,    16,       7, 1, 1,        1, 1,  7, 1,  2}>(Variant::PlainTile7x14C32N16, "plain_7x14_c32_n16"),
-    entry<Config{false, 1,    8, 14,    32,    16,      14, 1, 1,        1, 1,  4, 1,  2}>(Variant::PlainTile8x14C32N16, "plain_8x14_c32_n16"),
+    entry<Config{false, 1,    8, 14,    32,    16,      14, 1, 1,        1, 1,  4, 1,  2}, kAllVariants>(Variant::PlainTile8x14C32N16, "plain_8x14_c32_n16"),
     entry<Config{true,  1,   14, 14,    48,    32,       4, 2, 1,        2, 1,  7, 2,  2}>(Variant::S1Tile14x14C48N32, "s1_14x14_c48_n32"),
     entry<Config{true,  1,   14, 14,    64,    32,       4, 2, 1,        2, 2,  7, 2,  2}>(Variant::S1Tile14x14C64N32, "s1_14x14_c64_n32"),
     entry<Config{true,  1,   14, 14,    64,    64,       4, 4, 1,        2, 2,  7, 1,  1}>(Variant::S1Tile14x14C64N64, "s1_14x14_c64_n64"),
