@@ -8,6 +8,8 @@
 #include "support/gpu_traits.h"
 #include "support/graphs.h"
 #include "support/network_oracle.h"
+#include "support/temporary_folder.h"
+#include "support/texts.h"
 #include "support/tolerance.h"
 
 namespace mobicuda {
@@ -180,6 +182,45 @@ TEST_CASE("custom: every variant of squeeze_excite runs by name") {
     options.kernel_variants["squeeze_excite"] = kernels::name(variant);
     check(gated_blocks(true), Precision::Fp16, options);
   }
+}
+
+TEST_CASE("custom: gates are timed against the layers that they stand for") {
+  MOBICUDA_SKIP_BELOW(90);
+  const TemporaryFolder folder;
+  EngineOptions options = guarded(Precision::Fp16);
+  options.timing_cache = folder.path() / "times";
+  const Graph graph = gated_blocks(true);
+  check(graph, Precision::Fp16, options);
+  const std::string times = text_of(options.timing_cache);
+  CHECK(contains(times, "|squeeze_excite n="));
+  CHECK(contains(times, "|squeeze_excite/cluster"));
+  CHECK(contains(times, "|pooling/global_average+gemm/"));
+  CHECK(contains(times, "+multiply|"));
+  options.require_timing_cache = true;
+  check(graph, Precision::Fp16, options);
+  CHECK((text_of(options.timing_cache) == times));
+}
+
+TEST_CASE("custom: gates whose layers cannot run as asked, or that no kernel takes, are not timed") {
+  MOBICUDA_SKIP_BELOW(90);
+  const TemporaryFolder folder;
+  EngineOptions options = guarded(Precision::Fp16);
+  options.timing_cache = folder.path() / "times";
+  // Ten squeezed channels: rows that do not start on 16 bytes.
+  options.kernel_variants["gemm"] = "mma_64x64x64";
+  check(gated_blocks(true), Precision::Fp16, options);
+  CHECK_FALSE(contains(text_of(options.timing_cache), "squeeze_excite"));
+
+  options.kernel_variants.clear();
+  TestNetwork network(Shape{1, 3, 32, 24});
+  const ValueId x = network.conv(48, 3, 2, {1, 1, 1, 1});
+  network.add(GlobalAveragePool{}, {x});
+  network.conv(16, 1, 1, {}, 1, Activation::relu());
+  network.conv(48, 1, 1, {}, 1, Activation{0.0F, 1.0F});
+  network.add(Mul{Activation{0.0F, 6.0F}}, {x, network.last()});
+  network.head(10);
+  check(std::move(network).build(), Precision::Fp16, options);
+  CHECK_FALSE(contains(text_of(options.timing_cache), "squeeze_excite"));
 }
 
 TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into its part of joined values",
