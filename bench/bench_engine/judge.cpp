@@ -8,7 +8,7 @@
 #include "bench_engine/command_line/output_files.h"
 #include "bench_engine/engines/engine_source.h"
 #include "bench_engine/run.h"
-#include "bench_engine/tensors/thresholds.h"
+#include "bench_engine/thresholds.h"
 
 namespace mobicuda::bench {
 namespace {

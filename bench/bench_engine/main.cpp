@@ -3,15 +3,15 @@
 #include <iostream>
 #include <string_view>
 
-#include "bench_engine/exit_codes.h"
-#include "bench_engine/implementations.h"
-#include "bench_engine/interrupt.h"
-#include "bench_engine/options.h"
-#include "bench_engine/report/report_command.h"
-#include "bench_engine/report/report_json.h"
-#include "bench_engine/report/report_text.h"
+#include "bench_engine/command_line/parse_command_line.h"
+#include "bench_engine/engines/implementations.h"
+#include "bench_engine/export/report_json.h"
+#include "bench_engine/model/exit_codes.h"
+#include "bench_engine/process/interrupt.h"
 #include "bench_engine/run.h"
 #include "bench_engine/tensors/golden.h"
+#include "bench_engine/terminal/report_command.h"
+#include "bench_engine/terminal/run_text.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -35,7 +35,7 @@ int run(int argc, const char* const* argv) {
   Report report;
   const int code = run_and_judge(options, list_implementations(options.device), std::cout, std::cerr, report);
   if (code == kExitUsage || (!report.error.empty() && report.cases.empty())) return code;
-  print_report(std::cout, options, report);
+  print_results(std::cout, options, report);
   export_files(options, report);
   save_outputs(options, report);
   return code;

@@ -3,11 +3,11 @@
 #include <iosfwd>
 #include <vector>
 
-#include "bench_engine/exit_codes.h"
-#include "bench_engine/implementations.h"
-#include "bench_engine/options.h"
-#include "bench_engine/progress.h"
-#include "bench_engine/results.h"
+#include "bench_engine/model/cases.h"
+#include "bench_engine/model/exit_codes.h"
+#include "bench_engine/model/options.h"
+#include "bench_engine/model/results.h"
+#include "bench_engine/process/progress.h"
 
 namespace mobicuda::bench {
 

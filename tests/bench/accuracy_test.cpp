@@ -5,8 +5,9 @@
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/graph.h>
 
-#include "contains.h"
+#include "bench_engine/pictures/per_class.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "bench_engine/measure/statistics.h"
+
 using namespace mobicuda;
 using namespace mobicuda::bench;
 
@@ -105,4 +107,15 @@ ImageReport classified_pictures() {
   custom.confusion_file = {{3, "tench", 5, "eel", 2}};
   images.results = {cpu, custom};
   return images;
+}
+
+Report report_of_everything() {
+  Report report = profiled_report();
+  report.machine.gpu = "a GPU";
+  report.cases[0].threads = 2;
+  report.cases[0].gpu_memory_used = -5;
+  report.cases[0].layer_comparisons = {layers_that_diverge()};
+  report.images = classified_pictures();
+  report.fewer_images = {classified_pictures()};
+  return report;
 }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "bench_engine/results.h"
+#include "bench_engine/model/results.h"
 
 /// A case with two layers, every run of which took `ms`.
 mobicuda::bench::CaseResult case_of(const std::string& implementation, double ms);
@@ -18,3 +18,6 @@ mobicuda::bench::Report profiled_report();
 
 /// Four pictures of two classes, of which the second implementation gets fewer right.
 mobicuda::bench::ImageReport classified_pictures();
+
+/// Everything of the above, as tests/report/run.json has it.
+mobicuda::bench::Report report_of_everything();

@@ -2,9 +2,9 @@
 
 #include <sstream>
 
-#include "bench_engine/exit_codes.h"
-#include "contains.h"
+#include "bench_engine/model/exit_codes.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda::bench;

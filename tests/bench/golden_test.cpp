@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "bench_engine/tensors/thresholds.h"
-#include "contains.h"
+#include "bench_engine/thresholds.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "bench_engine/exit_codes.h"
-#include "contains.h"
+#include "bench_engine/model/exit_codes.h"
 #include "support/catch.h"
+#include "support/contains.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;

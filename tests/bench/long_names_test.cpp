@@ -4,16 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench_engine/report/report_command.h"
-#include "bench_engine/report/report_html.h"
-#include "bench_engine/report/report_json.h"
-#include "bench_engine/report/report_text.h"
-#include "bench_engine/report/text_table.h"
+#include "bench_engine/export/report_json.h"
+#include "bench_engine/measure/statistics.h"
+#include "bench_engine/terminal/report_command.h"
+#include "bench_engine/terminal/run_text.h"
 #include "bench_engine/trace/chrome_trace.h"
 #include "bench_report.h"
-#include "contains.h"
+#include "report/report_html.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
+#include "text/text_table.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -99,7 +100,7 @@ std::string text_of(const Report& report) {
   Options options;
   options.dump_profile = options.dump_layer_info = options.per_class = true;
   std::ostringstream text;
-  print_report(text, options, report);
+  print_results(text, options, report);
   return text.str();
 }
 
@@ -142,10 +143,11 @@ TEST_CASE("files for programs have whole names", "[names]") {
 
 TEST_CASE("the page shows short names, and whole ones as titles", "[names]") {
   const Report report = report_of_long_names();
-  const std::string html = html_report(parse_report(json_report(Options(), report), "r.json"));
+  const std::string html = report::html_report(report::parse_report(json_report(Options(), report), "r.json"));
   CHECK_THAT(html, contains("<td class=\"l\" title=\"" + fused_name(7) + "\">features.7/<wbr/>conv.0: 0 Conv, 1 Clip"));
   CHECK(html.find("<td class=\"l\">/features") == std::string::npos);
-  const std::string same = html_report(parse_report(json_report(Options(), profiled_report()), "r.json"));
+  const std::string same =
+      report::html_report(report::parse_report(json_report(Options(), profiled_report()), "r.json"));
   CHECK_THAT(same, contains("<td class=\"l\">features.0+<wbr/>features.1</td>"));
 }
 

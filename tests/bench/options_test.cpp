@@ -1,13 +1,13 @@
-#include "bench_engine/options.h"
+#include "bench_engine/command_line/parse_command_line.h"
 
 #include <sys/stat.h>
 #include <sstream>
 
 #include "bench_engine/command_line/check_effects.h"
-#include "bench_engine/exit_codes.h"
-#include "bench_engine/implementations.h"
-#include "contains.h"
+#include "bench_engine/engines/implementations.h"
+#include "bench_engine/model/exit_codes.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -6,8 +6,8 @@
 
 #include <mobicuda/error.h>
 
-#include "contains.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -1,9 +1,9 @@
-#include "bench_engine/progress.h"
+#include "bench_engine/process/progress.h"
 
 #include <sstream>
 
-#include "contains.h"
 #include "support/catch.h"
+#include "support/contains.h"
 
 using namespace mobicuda::bench;
 

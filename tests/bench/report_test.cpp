@@ -1,15 +1,16 @@
-#include "bench_engine/report/report_json.h"
+#include "bench_engine/export/report_json.h"
 
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench_engine/report/report_text.h"
-#include "bench_engine/tensors/thresholds.h"
+#include "bench_engine/measure/statistics.h"
+#include "bench_engine/terminal/run_text.h"
+#include "bench_engine/thresholds.h"
 #include "bench_report.h"
-#include "contains.h"
 #include "support/catch.h"
+#include "support/contains.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -56,7 +57,7 @@ TEST_CASE("golden comparisons and threads are in every report", "[report]") {
                                  {"top1Equal", 1}});
   CHECK_THAT(csv_report(report), contains(",3,0.5,0.25,0.125,0.75,7,"));
   std::ostringstream text;
-  print_report(text, Options(), report);
+  print_results(text, Options(), report);
   CHECK_THAT(text.str(), contains("against --golden"));
   CHECK_THAT(text.str(), contains("cpu fp32, 3 threads"));
   CHECK_THAT(text.str(), contains("0.750000000"));
@@ -86,7 +87,7 @@ TEST_CASE("comparisons layer by layer are in every report", "[report]") {
   CHECK(comparison["notCompared"][0]["layer"] == "to_fp32(t1)");
   CHECK_THAT(csv_report(report), contains(",2,1,inf,inf,nan,inf,"));
   std::ostringstream text;
-  print_report(text, Options(), report);
+  print_results(text, Options(), report);
   CHECK_THAT(text.str(), contains("Layer by layer: custom fp32, batch 2, against cpu fp32"));
   CHECK_THAT(text.str(), contains("FIRST BEYOND"));
   CHECK_THAT(text.str(), contains("left out: to_fp32(t1): finishes no tensor"));
@@ -117,7 +118,7 @@ TEST_CASE("evaluations of fewer pictures come before the last one", "[report]") 
   CHECK(document["images"]["found"] == 100);
   CHECK(document["images"]["results"][0]["threads"] == 2);
   std::ostringstream text;
-  print_report(text, Options(), report);
+  print_results(text, Options(), report);
   CHECK(text.str().find("10 found") < text.str().find("100 found"));
   CHECK_THAT(text.str(), contains("cpu fp32, 2 threads       200.0"));
 }
@@ -155,7 +156,7 @@ TEST_CASE("the text report has the tables", "[report]") {
   Options options;
   options.dump_profile = true;
   std::ostringstream text;
-  print_report(text, options, report_of_two());
+  print_results(text, options, report_of_two());
   for (const char* part : {"cpu fp32", "500.0", "0.12x", "2.5e-01", "1/2", "features.0+features.1", "conv2d/direct"}) {
     CHECK_THAT(text.str(), contains(part));
   }
@@ -168,7 +169,7 @@ TEST_CASE("layer information says why a kernel was chosen, for every batch", "[r
   Options options;
   options.dump_layer_info = true;
   std::ostringstream text;
-  print_report(text, options, report);
+  print_results(text, options, report);
   for (const char* part : {"reason", "measured 2.10 us", "batch 2, 2 layers", "batch 8, 2 layers"}) {
     CHECK_THAT(text.str(), contains(part));
   }
@@ -179,7 +180,7 @@ TEST_CASE("unstable timings are warned of", "[report]") {
   Report report = report_of_two();
   report.cases[0].device_statistics = summarize(std::vector<double>{1, 2});
   std::ostringstream text;
-  print_report(text, Options(), report);
+  print_results(text, Options(), report);
   CHECK_THAT(text.str(), contains("warning: custom fp32"));
 }
 

@@ -113,3 +113,17 @@ TEST_CASE("ranking logits breaks ties by index and puts NaN last", "[compare]") 
   CHECK_FALSE(in_top(logits, 4, 5));
   CHECK_FALSE(in_top(logits, 9, 5));
 }
+
+TEST_CASE("a histogram counts every sample once", "[statistics]") {
+  std::vector<double> samples;
+  for (int i = 0; i < 1000; ++i) samples.push_back(1 + i % 100);
+  const Histogram bins = histogram(samples);
+  std::size_t total = bins.above;
+  for (const std::size_t count : bins.counts) total += count;
+  CHECK(total == samples.size());
+  CHECK(bins.above == 10);  // the hundreds, above p99
+  CHECK(bins.low == 1);
+  CHECK(bins.low + bins.bin * static_cast<double>(bins.counts.size()) == Approx(99));
+  CHECK(histogram(std::vector<double>{2, 2, 2}).counts == std::vector<std::size_t>{3});
+  CHECK(histogram(std::vector<double>()).counts.empty());
+}

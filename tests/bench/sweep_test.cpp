@@ -1,8 +1,8 @@
-#include "bench_engine/sweep.h"
+#include "bench_engine/command_line/sweep.h"
 
-#include "bench_engine/exit_codes.h"
-#include "contains.h"
+#include "bench_engine/model/exit_codes.h"
 #include "support/catch.h"
+#include "support/contains.h"
 
 using namespace mobicuda::bench;
 

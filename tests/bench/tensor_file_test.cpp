@@ -7,10 +7,10 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/tensors/npy.h"
-#include "contains.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -1,10 +1,10 @@
 #include "bench_engine/tensors/timed_input.h"
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/tensors/tensor_file.h"
-#include "contains.h"
 #include "fake_session.h"
 #include "support/catch.h"
+#include "support/contains.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/tensors/inputs.h"
 #include "support/catch.h"
 

@@ -1,15 +1,11 @@
 #include "bench_engine/measure/utilisation.h"
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "bench_engine/report/read_report.h"
-#include "bench_engine/report/report_html.h"
-#include "bench_engine/report/report_json.h"
-#include "bench_engine/report/utilisation_section.h"
+#include "bench_engine/export/report_json.h"
 #include "bench_report.h"
-#include "contains.h"
 #include "support/catch.h"
+#include "support/contains.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -62,18 +58,6 @@ Report sampled_report() {
   return report;
 }
 
-std::string text_of(const Report& report) {
-  std::ostringstream text;
-  print_utilisation(text, report);
-  return text.str();
-}
-
-std::string warnings_of(const CaseResult& result) {
-  std::string all;
-  for (const std::string& one : timing_warnings(result)) all += one + '\n';
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("samples are summed up, and reasons other than idleness are kept", "[utilisation]") {
@@ -91,12 +75,10 @@ TEST_CASE("samples are summed up, and reasons other than idleness are kept", "[u
   Usage brief = five_samples();
   brief.samples.resize(3);
   CHECK_FALSE(summarize(brief, false).gpu_percent.has_value());
-  CHECK(u.clocks_moved());
   const Utilisation none = summarize(Usage(), false);
   CHECK_FALSE(none.power_w.has_value());
   CHECK_FALSE(none.clock_reasons.has_value());
   CHECK_FALSE(none.cpu_percent.has_value());
-  CHECK_FALSE(none.clocks_moved());
 }
 
 TEST_CASE("energy is that of the counter's steps, else of the mean power", "[utilisation]") {
@@ -118,71 +100,22 @@ TEST_CASE("energy is that of the counter's steps, else of the mean power", "[uti
   CHECK_FALSE(energy(counted(100), 0, false).energy_per_picture_j.has_value());
 }
 
-TEST_CASE("clocks that moved or were held back, and a slow host, are warned of", "[utilisation]") {
-  CaseResult result = sampled_report().cases[0];
-  CHECK(warnings_of(result) ==
-        "custom fp32, batch 2: the SM clock moved, 1800-1980 MHz: more than 5.00 %\n"
-        "custom fp32, batch 2: clocks were held back: power cap\n");
-  result.utilisation->sm_clock_mhz = SampledRange{1950, 1890, 1980};
-  result.utilisation->clock_reasons->clear();
-  CHECK(warnings_of(result).empty());
-  result.enqueue_ms = 0.39;  // of 0.5 ms
-  CHECK(warnings_of(result).empty());
-  result.enqueue_ms = 0.40;
-  CHECK_THAT(warnings_of(result), contains("the host may bound the result: it enqueues a run in 0.4000 ms"));
-  result.device_statistics = Statistics();
-  CHECK(warnings_of(result).empty());
-}
-
-TEST_CASE("utilisation is in text and page, with a dash for what is not known", "[utilisation]") {
-  Report report = sampled_report();
-  const std::string text = text_of(report);
-  for (const char* part : {"enqueue", "0.0100", "1800-1980", "100.000 (power)", "power cap", "44-46"}) {
-    CHECK_THAT(text, contains(part));
-  }
-  CHECK_THAT(text, contains("cpu fp32            2    -        -        0    -"));
-  CHECK_THAT(text, !contains("timed in turns"));
-  report.cases[0].utilisation->alternated = true;
-  CHECK_THAT(text_of(report), contains("timed in turns"));
-  CHECK_THAT(text_of(report), !contains("100.000 (power)"));
-  CHECK(json::parse(json_report(Options(), report))["results"][0]["utilisation"]["powerW"].is_null());
-  ReportFile file;
-  file.report = report;
-  const std::string page = html_report(file);
-  for (const char* part : {"Utilisation while timed", "1800-1980", "the SM clock moved"}) {
-    CHECK_THAT(page, contains(part));
-  }
-  CHECK(text_of(report_of_two()).empty());
-  report.cases.resize(1);
-  report.cases[0] = case_of("custom", 1);
-  report.cases[0].enqueue_ms = 0.25;
-  report.gpu_not_sampled = "no NVML";
-  CHECK_THAT(text_of(report), contains("GPU not sampled: no NVML"));
-  CHECK_THAT(text_of(report), !contains("CPU %"));
-}
-
-TEST_CASE("utilisation survives the JSON document", "[utilisation]") {
+TEST_CASE("utilisation is in the document, without what is not a case's own", "[utilisation]") {
   Report report = sampled_report();
   report.gpu_not_sampled = "no NVML";
-  report.cases[1].utilisation->energy_source = EnergySource::Counter;
-  const std::string text = json_report(Options(), report);
-  const json result = json::parse(text)["results"][0];
+  json document = json::parse(json_report(Options(), report));
+  const json& result = document["results"][0];
   CHECK(result["enqueueMs"] == 0.01);
   CHECK(result["utilisation"]["energySource"] == "power");
   CHECK(result["utilisation"]["clockReasons"] == json{"power cap"});
   CHECK(result["utilisation"]["smClockMhz"]["min"] == 1800);
-  CHECK(json::parse(text)["results"][1]["utilisation"]["powerW"].is_null());
-  CHECK(json::parse(text)["results"][1]["enqueueMs"].is_null());
-  const ReportFile file = parse_report(text, "r.json");
-  const json again = json::parse(json_report(Options(), file.report));
-  for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(again["results"][i]["utilisation"] == json::parse(text)["results"][i]["utilisation"]);
-    CHECK(again["results"][i]["enqueueMs"] == json::parse(text)["results"][i]["enqueueMs"]);
-  }
-  CHECK(again["gpuNotSampled"] == "no NVML");
-  json wrong = json::parse(text);
-  wrong["results"][0]["utilisation"]["energySource"] = "wind";
-  CHECK_THROWS_WITH(parse_report(wrong.dump(), "r.json"), contains("must be \"counter\" or \"power\""));
+  CHECK(document["results"][1]["utilisation"]["powerW"].is_null());
+  CHECK(document["results"][1]["enqueueMs"].is_null());
+  CHECK(document["gpuNotSampled"] == "no NVML");
+  report.cases[0].utilisation->alternated = true;
+  document = json::parse(json_report(Options(), report));
+  CHECK(document["results"][0]["utilisation"]["powerW"].is_null());
+  CHECK(document["results"][0]["utilisation"]["energyPerPictureJ"].is_null());
 }
 
 TEST_CASE("utilisation is in the CSV", "[utilisation]") {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "bench_engine/implementations.h"
-#include "bench_engine/options.h"
+#include "bench_engine/model/cases.h"
+#include "bench_engine/model/options.h"
 
 namespace mobicuda::bench {
 

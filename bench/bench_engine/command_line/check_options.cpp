@@ -1,9 +1,9 @@
 #include "bench_engine/command_line/check_options.h"
 
+#include "bench_engine/command_line/engine_options.h"
 #include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/output_files.h"
-#include "bench_engine/engines/engine_options.h"
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/trace/tracer.h"
 
 namespace mobicuda::bench {

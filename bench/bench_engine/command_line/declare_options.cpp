@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_engine/command_line/engine_options.h"
 #include "bench_engine/command_line/value_checks.h"
-#include "bench_engine/engines/engine_options.h"
 
 namespace mobicuda::bench {
 namespace {

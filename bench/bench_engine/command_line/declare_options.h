@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bench_engine/options.h"
+#include "bench_engine/model/options.h"
 
 namespace CLI {
 class App;

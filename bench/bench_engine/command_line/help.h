@@ -4,7 +4,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 

@@ -9,7 +9,7 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 namespace {

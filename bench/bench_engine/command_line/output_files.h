@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench_engine/options.h"
+#include "bench_engine/model/options.h"
 
 namespace mobicuda::bench {
 

@@ -7,9 +7,10 @@
 #include <mobicuda/onnx_import.h>
 #include <mobicuda/plan_file.h>
 
-#include "bench_engine/exit_codes.h"
-#include "bench_engine/report/text_table.h"
-#include "bench_engine/result_file.h"
+#include "bench_engine/model/exit_codes.h"
+#include "bench_engine/model/result_file.h"
+#include "bench_engine/pictures/images.h"
+#include "text/numbers.h"
 
 namespace mobicuda::bench {
 namespace {

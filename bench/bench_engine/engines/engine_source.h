@@ -9,9 +9,9 @@
 #include <mobicuda/graph.h>
 #include <mobicuda/saved_engine.h>
 
-#include "bench_engine/implementations.h"
-#include "bench_engine/options.h"
-#include "bench_engine/results.h"
+#include "bench_engine/model/cases.h"
+#include "bench_engine/model/options.h"
+#include "bench_engine/model/results.h"
 
 namespace mobicuda::bench {
 

@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "bench_engine/engines/engine_source.h"
-#include "bench_engine/implementations.h"
 #include "bench_engine/measure/timing.h"
+#include "bench_engine/model/cases.h"
 #include "bench_engine/tensors/timed_input.h"
 
 namespace mobicuda::bench {

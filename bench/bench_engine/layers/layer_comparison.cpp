@@ -1,8 +1,6 @@
 #include "bench_engine/layers/layer_comparison.h"
 
-#include <algorithm>
-
-#include "bench_engine/report/text_table.h"
+#include "text/numbers.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -17,23 +15,6 @@ constexpr double kSumUnits = 8;
 bool coarse(Precision precision) { return precision == Precision::Fp16 || precision == Precision::Tf32; }
 
 }  // namespace
-
-const ComparedLayer* LayerComparison::first_diverging() const {
-  const auto found = std::find_if(layers.begin(), layers.end(), [](const ComparedLayer& one) { return one.diverged; });
-  return found == layers.end() ? nullptr : &*found;
-}
-
-const ComparedLayer* LayerComparison::worst() const {
-  const auto found = std::max_element(layers.begin(), layers.end(), [](const ComparedLayer& a, const ComparedLayer& b) {
-    return a.difference.relative_l2 < b.difference.relative_l2;
-  });
-  return found == layers.end() ? nullptr : &*found;
-}
-
-std::size_t LayerComparison::diverging() const {
-  return static_cast<std::size_t>(
-      std::count_if(layers.begin(), layers.end(), [](const ComparedLayer& one) { return one.diverged; }));
-}
 
 double default_layer_threshold(Precision precision, Precision reference) {
   if (coarse(precision) || coarse(reference)) return kNetworkUnits * kUnitF16;

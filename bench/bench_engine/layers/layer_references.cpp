@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/engines/implementations.h"
+#include "bench_engine/layers/layer_comparison.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 namespace {

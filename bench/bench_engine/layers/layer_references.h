@@ -9,9 +9,9 @@
 
 #include <mobicuda/engine.h>
 
-#include "bench_engine/implementations.h"
 #include "bench_engine/layers/compare_layers.h"
-#include "bench_engine/options.h"
+#include "bench_engine/model/cases.h"
+#include "bench_engine/model/options.h"
 
 namespace mobicuda::bench {
 

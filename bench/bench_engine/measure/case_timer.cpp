@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <memory>
 
-#include "bench_engine/interrupt.h"
 #include "bench_engine/measure/bursts.h"
 #include "bench_engine/measure/machine.h"
 #include "bench_engine/measure/single_calls.h"
 #include "bench_engine/measure/statistics.h"
 #include "bench_engine/measure/sustained.h"
+#include "bench_engine/process/interrupt.h"
+#include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "bench_engine/live_case.h"
 #include "bench_engine/measure/nvml.h"
 #include "bench_engine/measure/recorded_timing.h"
-#include "bench_engine/options.h"
+#include "bench_engine/model/live_case.h"
+#include "bench_engine/model/options.h"
 #include "bench_engine/tensors/timed_input.h"
 
 namespace mobicuda::bench {

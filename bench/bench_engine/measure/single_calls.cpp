@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench_engine/measure/statistics.h"
+
 #ifdef MOBICUDA_WITH_CUDA
 #include "l2_sweep.h"
 #endif

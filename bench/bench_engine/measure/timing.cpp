@@ -5,8 +5,8 @@
 #include <optional>
 #include <thread>
 
-#include "bench_engine/measure/phase_range.h"
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/process/phase_range.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "bench_engine/model/times.h"
+
 namespace mobicuda::bench {
 
 /// Something that can be timed: runs about `iterations` times and gives each one's milliseconds, or means of several.
@@ -21,12 +23,6 @@ struct Schedule {
   double burst_ms = 20;       ///< wall time of a burst: long against the switch to the next subject
   double idle_ms = 0;         ///< pause before each iteration, for the latency of a paced application
   bool ranges = true;         ///< name warm-up and measuring for profilers
-};
-
-struct Samples {
-  std::vector<double> times_ms;
-  std::vector<double> burst_medians_ms;  ///< one for each burst; burst i of all subjects ran side by side
-  double wall_ms = 0;  ///< from the first burst's begin to the last one's end, what alternated with it included
 };
 
 /// Times the subjects in alternating short bursts, so that a drift of clocks or temperature hits all of

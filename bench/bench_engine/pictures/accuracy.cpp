@@ -6,7 +6,9 @@
 
 #include <mobicuda/error.h>
 
+#include "bench_engine/pictures/per_class.h"
 #include "bench_engine/pictures/pipeline_rates.h"
+#include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
 namespace {

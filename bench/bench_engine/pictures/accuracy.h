@@ -4,9 +4,9 @@
 #include <functional>
 #include <span>
 
+#include "bench_engine/model/pictures.h"
 #include "bench_engine/pictures/classifier.h"
 #include "bench_engine/pictures/picture_stream.h"
-#include "bench_engine/results.h"
 
 namespace mobicuda::bench {
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <sstream>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/pictures/stb_memory.h"
 
 namespace mobicuda::bench {

@@ -6,11 +6,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include <mobicuda/engine.h>
 #include <mobicuda/types.h>
 
+#include "bench_engine/model/pictures.h"
 #include "bench_engine/pictures/resize.h"
 
 namespace mobicuda::bench {
@@ -25,9 +25,6 @@ class PictureError : public std::runtime_error {
 /// name. Grey and CMYK become RGB, alpha is dropped. Throws PictureError: truncated, unknown, too large.
 Picture decode_picture(std::span<const std::uint8_t> file);
 Picture load_picture(const std::filesystem::path& path);
-
-/// How pixels become numbers: Torch ((p / 255 - mean) / std by channel), Tf (p / 127.5 - 1).
-enum class Normalization { Torch, Tf };
 
 /// Names for options and reports: "torch", "tf".
 std::string to_string(Normalization normalization);

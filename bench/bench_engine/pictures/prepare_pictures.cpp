@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/pictures/dataset.h"
 
 namespace mobicuda::bench {

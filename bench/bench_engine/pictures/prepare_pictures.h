@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "bench_engine/options.h"
+#include "bench_engine/model/options.h"
+#include "bench_engine/model/results.h"
 #include "bench_engine/pictures/picture_stream.h"
-#include "bench_engine/results.h"
 
 namespace mobicuda::bench {
 

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "bench_engine/report/text_table.h"
-#include "bench_engine/result_file.h"
+#include "bench_engine/model/result_file.h"
+#include "bench_engine/tensors/compare.h"
+#include "text/numbers.h"
 
 namespace mobicuda::bench {
 namespace {

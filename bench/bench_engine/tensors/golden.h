@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench_engine/options.h"
-#include "bench_engine/results.h"
+#include "bench_engine/model/options.h"
+#include "bench_engine/model/results.h"
 #include "bench_engine/tensors/tensor_file.h"
 
 namespace mobicuda::bench {

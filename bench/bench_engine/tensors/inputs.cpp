@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 std::vector<float> random_input(std::size_t count, std::uint64_t seed) {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 namespace mobicuda::bench {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/tensors/npy.h"
 
 namespace mobicuda::bench {

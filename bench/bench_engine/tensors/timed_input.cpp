@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 #include "bench_engine/tensors/golden.h"
 #include "bench_engine/tensors/inputs.h"
 #include "bench_engine/tensors/tensor_file.h"

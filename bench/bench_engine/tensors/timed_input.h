@@ -7,8 +7,8 @@
 
 #include <mobicuda/engine.h>
 
-#include "bench_engine/options.h"
-#include "bench_engine/results.h"
+#include "bench_engine/model/options.h"
+#include "bench_engine/model/results.h"
 
 namespace mobicuda::bench {
 

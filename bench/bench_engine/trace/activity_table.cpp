@@ -10,7 +10,6 @@
 namespace mobicuda::bench {
 namespace {
 
-constexpr double kHotShare = 0.9;
 constexpr double kMsPerNs = 1e-6;
 
 class Rows {
@@ -52,14 +51,6 @@ ActivityTables tabulate(const GpuTrace& trace, int runs) {
 double total_ms(const std::vector<ActivityRow>& rows) {
   return std::accumulate(rows.begin(), rows.end(), 0.0,
                          [](double sum, const ActivityRow& row) { return sum + row.total_ms; });
-}
-
-std::size_t count_hot(const std::vector<ActivityRow>& rows) {
-  const double wanted = kHotShare * total_ms(rows);
-  double sum = 0;
-  std::size_t count = 0;
-  while (count < rows.size() && sum < wanted) sum += rows[count++].total_ms;
-  return count;
 }
 
 }  // namespace mobicuda::bench

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench_engine/trace/gpu_trace.h"
+#include "bench_engine/model/gpu_trace.h"
 
 namespace mobicuda::bench {
 

@@ -7,8 +7,8 @@
 
 #include <mobicuda/engine.h>
 
-#include "bench_engine/implementations.h"
-#include "bench_engine/options.h"
+#include "bench_engine/model/cases.h"
+#include "bench_engine/model/options.h"
 #include "bench_engine/trace/tracer.h"
 
 namespace mobicuda::bench {

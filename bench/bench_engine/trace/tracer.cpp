@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bench_engine/exit_codes.h"
+#include "bench_engine/model/exit_codes.h"
 
 #ifdef MOBICUDA_WITH_CUPTI
 
@@ -15,7 +15,7 @@
 
 #include <mobicuda/error.h>
 
-#include "bench_engine/measure/phase_range.h"
+#include "bench_engine/process/phase_range.h"
 #include "bench_engine/trace/kernel_name.h"
 
 namespace mobicuda::bench {
@@ -267,20 +267,4 @@ GpuTrace Tracer::record(const std::function<void()>&) { return {}; }
 
 #endif
 
-namespace mobicuda::bench {
-
-const char* to_string(ActivityKind kind) {
-  switch (kind) {
-    case ActivityKind::Kernel:
-      return "kernel";
-    case ActivityKind::Memset:
-      return "memset";
-    case ActivityKind::CopyToDevice:
-    case ActivityKind::CopyToHost:
-    case ActivityKind::CopyOnDevice:
-      return "copy";
-  }
-  return "kernel";
-}
-
-}  // namespace mobicuda::bench
+namespace mobicuda::bench {}  // namespace mobicuda::bench
