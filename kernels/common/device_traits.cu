@@ -76,7 +76,7 @@ cudaError_t device_traits(int device, DeviceTraits& traits) {
   cudaError_t status = cudaGetDevice(&before);
   if (status == cudaSuccess && device != before) status = cudaSetDevice(device);
   if (status != cudaSuccess) return status;
-  const std::lock_guard<std::mutex> lock(asking);
+  const std::scoped_lock<std::mutex> lock(asking);
   status = ask(device, traits);
   if (status == cudaSuccess && slot != nullptr && !slot->ready.load(std::memory_order_relaxed)) {
     slot->traits = traits;

@@ -19,7 +19,6 @@ using expand_depthwise_detail::Arguments;
 using expand_depthwise_detail::Config;
 using expand_depthwise_detail::kBlockK;
 using expand_depthwise_detail::kMostBlocksK;
-using expand_depthwise_detail::kVector;
 using Variant = ExpandDepthwiseVariant;
 
 constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async

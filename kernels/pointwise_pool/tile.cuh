@@ -53,6 +53,7 @@ __device__ __forceinline__ void fill_x(const Arguments& a, const __half* x, int 
 }
 
 __global__ void __launch_bounds__(Tile::kThreads, kMinBlocks)
+    // NOLINTNEXTLINE(misc-definitions-in-headers): one source includes this
     pooled_tile_kernel(const Arguments a, const __half* x, const __half* weight, const float* bias, __half* y) {
   constexpr int kRun = Tile::kRun;
   extern __shared__ __align__(128) unsigned char ring[];

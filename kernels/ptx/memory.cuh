@@ -20,7 +20,7 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
 template <class T>
 __device__ __forceinline__ T load_global(const void* from) {
   T value;
-  if constexpr (std::is_same_v<T, std::uint16_t>) {
+  if constexpr (std::is_same_v<T, std::uint16_t>) {  // NOLINT(bugprone-branch-clone): the instructions differ
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(value) : "l"(from));
   } else if constexpr (std::is_same_v<T, float>) {
     asm volatile("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(from));
@@ -171,6 +171,7 @@ __device__ __forceinline__ void store_global_if(bool present, void* to, const st
 template <class T>
 __device__ __forceinline__ T load_shared(std::uint32_t from) {
   T value;
+  // NOLINTBEGIN(bugprone-branch-clone): the instructions differ
   if constexpr (std::is_same_v<T, std::uint32_t>) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(from) : "memory");
   } else if constexpr (std::is_same_v<T, uint2>) {
@@ -188,9 +189,10 @@ __device__ __forceinline__ T load_shared(std::uint32_t from) {
                  : "r"(from)
                  : "memory");
   } else {
-    static_assert(sizeof(*value) > 0, "a pointer");
+    static_assert(std::is_pointer_v<T>);
     asm volatile("ld.shared.u64 %0, [%1];" : "=l"(value) : "r"(from) : "memory");
   }
+  // NOLINTEND(bugprone-branch-clone)
   return value;
 }
 

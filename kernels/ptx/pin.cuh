@@ -15,7 +15,7 @@ namespace mobicuda::kernels::ptx {
 /// An integer or a pointer.
 template <class T>
 __device__ __forceinline__ void pin(T& value) {
-  if constexpr (sizeof(T) == 8) {
+  if constexpr (sizeof(T) == 8) {  // NOLINT(bugprone-branch-clone): the instructions differ
     asm volatile("" : "+l"(value));
   } else {
     asm volatile("" : "+r"(value));
@@ -31,7 +31,7 @@ __device__ __forceinline__ void pin_accumulators(float (&values)[kCount]) {
 /// `scratch`: 8 bytes of shared memory that nobody else uses.
 template <class T>
 __device__ __forceinline__ void pin_by_memory(std::uint32_t scratch, T& value) {
-  if constexpr (sizeof(T) == 8) {
+  if constexpr (sizeof(T) == 8) {  // NOLINT(bugprone-branch-clone): the instructions differ
     asm volatile("st.volatile.shared.u64 [%1], %0;\n\tld.volatile.shared.u64 %0, [%1];"
                  : "+l"(value)
                  : "r"(scratch)

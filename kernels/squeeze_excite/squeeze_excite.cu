@@ -118,7 +118,8 @@ bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, const 
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
   constexpr int kMostColumns = 256;  // of a matrix
   if (p.squeezed < 1 || p.squeezed > kMostColumns || p.c / entry.ranks > kMostColumns) return false;
-  const std::int64_t band_bytes = std::int64_t{ceil_div(p.pixels, entry.ranks)} * p.c * size_of(p.elem);
+  const std::int64_t band_bytes =
+      std::int64_t{ceil_div(p.pixels, entry.ranks)} * p.c * static_cast<std::int64_t>(size_of(p.elem));
   const auto most = static_cast<std::int64_t>(gpu.shared_bytes_per_block);
   return (!entry.held || band_bytes <= most) && layout_of(entry, p).all <= most;
 }

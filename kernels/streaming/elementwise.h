@@ -11,7 +11,7 @@ cudaError_t add(Elem elem, std::int64_t elements, Activation activation, const v
                 const Launch& where);
 
 /// y[i] = clip(x[i]).
-cudaError_t clip(Elem elem, std::int64_t elements, Clip clip, const void* x, void* y, const Launch& where);
+cudaError_t clip(Elem elem, std::int64_t elements, Clip bounds, const void* x, void* y, const Launch& where);
 
 /// y[i, c] = act(scale[c] * x[i, c] + shift[c]) for `rows` rows of `c` channels (NHWC). Rows of x are `x_pitch`
 /// elements apart, or dense where that is 0.

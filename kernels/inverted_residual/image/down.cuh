@@ -212,6 +212,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     down_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
+  // NOLINTNEXTLINE(readability-redundant-declaration): of this kernel, as each has its own
   extern __shared__ __align__(128) unsigned char dynamic_shared[];
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);

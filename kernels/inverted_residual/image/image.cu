@@ -16,7 +16,6 @@ using inverted_host::put_half;
 using inverted_image::Arguments;
 using inverted_image::Config;
 using inverted_image::kBands;
-using inverted_image::kFragmentBytes;
 using inverted_image::kSize;
 using inverted_image::kThreads;
 using inverted_image::kUnit;
