@@ -64,7 +64,7 @@ Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedRes
 
 ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
                                   const ExpandDepthwiseParams* expand_depthwise) {
-  const ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
+  ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
   if (!times_ || rules_.named().has_any({kBlock, kFused, kPair})) return expected;
   std::vector<ChosenBlock> blocks;
   std::vector<TimedKernels> candidates;
