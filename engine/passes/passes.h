@@ -7,7 +7,7 @@ namespace mobicuda::passes {
 /// Drops Identity, neutral Clip, Pad, Slice, Reshape, Transpose and LayoutTransform; joins Transpose pairs; a
 /// Transpose of the network's NHWC input becomes the input's layout; an average pool over the whole map
 /// becomes GlobalAveragePool.
-Graph remove_noops(const Graph& graph);
+Graph remove_noops(const Graph& original);
 /// Zero Pad in front of Conv2d becomes the convolution's own padding.
 Graph fold_pad(const Graph& graph);
 /// ScaleShift (BatchNormalization) next to Conv2d or Gemm goes into weights and bias, in double precision.

@@ -53,10 +53,11 @@ Graph absorb_input_transpose(const Graph& graph) {
   const Shape& stored = graph.input_desc().shape;
   Rewriter rewriter(graph, {DType::F32, Shape{stored[0], stored[3], stored[1], stored[2]}, Layout::NHWC});
   for (const Node& node : graph.nodes()) {
-    if (node.inputs[0] == graph.input())
+    if (node.inputs[0] == graph.input()) {
       rewriter.map(node.output, rewriter.mapped(graph.input()));
-    else
+    } else {
       rewriter.copy(node);
+    }
   }
   // The caller still expects a 4-D output in the order that the file promised.
   const ValueId output = rewriter.mapped(graph.output());
@@ -91,10 +92,11 @@ Graph remove_noops(const Graph& original) {
         origin.append(node.origin);
         const Permutation joined = compose(std::get<Transpose>(inner->op).permutation, outer->permutation);
         const ValueId source = rewriter.mapped(inner->inputs[0]);
-        if (is_identity(joined))
+        if (is_identity(joined)) {
           rewriter.map(node.output, source);
-        else
+        } else {
           rewriter.replace(node, Transpose{joined}, {source}, std::move(origin));
+        }
         continue;
       }
     }

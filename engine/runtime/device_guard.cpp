@@ -53,7 +53,8 @@ DeviceGuard::DeviceGuard(const Device& device) {
   driver_check(contexts().push(device.context), "selecting CUDA device " + std::to_string(device.index));
 }
 
-// A Device was opened, so that the driver's functions are known.
+// A Device was opened, so that the driver's functions are known, and asking for them cannot throw.
+// NOLINTBEGIN(bugprone-exception-escape)
 DeviceGuard::DeviceGuard(const Device& device, std::nothrow_t) noexcept
     : pushed_(has_runtime() && contexts().push(device.context) == CUDA_SUCCESS) {}
 
@@ -61,5 +62,6 @@ DeviceGuard::~DeviceGuard() {
   CUcontext context = nullptr;
   if (pushed_) static_cast<void>(contexts().pop(&context));
 }
+// NOLINTEND(bugprone-exception-escape)
 
 }  // namespace mobicuda

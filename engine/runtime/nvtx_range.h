@@ -5,7 +5,7 @@
 namespace mobicuda {
 
 struct NvtxDomain {
-  static constexpr const char* name = "mobicuda";
+  static constexpr const char* name = "mobicuda";  // NOLINT(readability-identifier-naming): NVTX asks for this name
 };
 
 /// A named range of the host's time for profilers, while it lives. Next to nothing where none listens.

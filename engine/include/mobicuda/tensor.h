@@ -15,20 +15,21 @@ namespace mobicuda {
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, float>)
+  if constexpr (std::is_same_v<T, float>) {
     return DType::F32;
-  else if constexpr (std::is_same_v<T, double>)
+  } else if constexpr (std::is_same_v<T, double>) {
     return DType::F64;
-  else if constexpr (std::is_same_v<T, std::int32_t>)
+  } else if constexpr (std::is_same_v<T, std::int32_t>) {
     return DType::I32;
-  else if constexpr (std::is_same_v<T, std::int64_t>)
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
     return DType::I64;
-  else if constexpr (std::is_same_v<T, std::int8_t>)
+  } else if constexpr (std::is_same_v<T, std::int8_t>) {
     return DType::I8;
-  else if constexpr (std::is_same_v<T, std::uint8_t>)
+  } else if constexpr (std::is_same_v<T, std::uint8_t>) {
     return DType::U8;
-  else
+  } else {
     static_assert(!sizeof(T), "no DType for this C++ type");
+  }
 }
 
 /// A tensor in host memory that owns its elements, in row-major order of its shape.
