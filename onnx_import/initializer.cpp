@@ -192,6 +192,7 @@ ConstantPtr decode_integers(const TensorProto& tensor, const Shape& shape, std::
                 "integer weights are not supported");
   }
   std::vector<DimValue> values(static_cast<std::size_t>(shape.elements()));
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse): an INT8 is signed
   const auto store = [&](std::size_t i, auto value) { values[i].value = static_cast<std::int64_t>(value); };
   switch (tensor.data_type()) {
     case TensorProto::INT64:
