@@ -160,12 +160,13 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   try {
-    if (line.list_networks)
+    if (line.list_networks) {
       list_networks();
-    else if (line.network == kMobileNetV2)
+    } else if (line.network == kMobileNetV2) {
       write_mobilenet_v2(line);
-    else
+    } else {
       write_network(app, line);
+    }
     return 0;
   } catch (const mobicuda::Error& error) {
     std::fprintf(stderr, "mobicuda_write_model: %s\n", error.what());

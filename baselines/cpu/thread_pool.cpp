@@ -24,7 +24,7 @@ ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     stopping_ = true;
   }
   start_.notify_all();
@@ -38,7 +38,7 @@ void ThreadPool::run(const Loop& loop) {
     return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     loop_ = loop;
     next_.store(0, std::memory_order_relaxed);
     open_ = true;
@@ -74,7 +74,7 @@ void ThreadPool::worker_main(int worker) {
     }
     work(loop, worker);
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       --active_;
     }
     finished_.notify_one();

@@ -151,10 +151,11 @@ __global__ void pool_kernel(PoolExtents p, const V* x, V* y) {
 #pragma unroll
       for (int lane = 0; lane < V::kSize; ++lane) {
         const R v = to_real(tap.lane[lane]);
-        if (p.average)
+        if (p.average) {
           result[lane] += v;
-        else
+        } else {
           result[lane] = v > result[lane] || v != v ? v : result[lane];
+        }
       }
     }
   }

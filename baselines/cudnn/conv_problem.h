@@ -55,7 +55,8 @@ struct ConvProblem {
     constexpr double kBytes = 3.35e9;  // a millisecond
     const double flops = precision == Precision::Fp16 ? 9.9e11 : precision == Precision::Tf32 ? 4.9e11 : 6.7e10;
     const auto bytes = static_cast<double>(x_bytes() + w_bytes() + y_bytes() * (residual ? 2 : 1));
-    const auto products = static_cast<double>(n * k * out_h() * out_w() * (c / groups) * kh * kw);
+    const std::int64_t group_channels = c / groups;
+    const auto products = static_cast<double>(n * k * out_h() * out_w() * group_channels * kh * kw);
     return std::max(bytes / kBytes, 2.0 * products / flops);
   }
   /// True when launching takes so much longer than the work that all kernels are nearly alike.

@@ -1,6 +1,7 @@
 #include <mobicuda/cudnn_backend.h>
 
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -30,12 +31,12 @@ class PlanRace {
   // Half precision has its tensor-core kernels in NHWC only. For exact Fp32 and Fp64 cuDNN has kernels of both layouts,
   // and the faster whole network is kept.
   CudaPlan run() {
-    std::optional<Error> refusal;
+    std::exception_ptr refusal;
     try {
       enter(Layout::NHWC);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported) throw;
-      refusal = error;
+      refusal = std::current_exception();
     }
     if (options_.precision == Precision::Fp32 || options_.precision == Precision::Fp64) {
       try {
@@ -45,7 +46,7 @@ class PlanRace {
         if (error.code() != ErrorCode::unsupported) throw;
       }
     }
-    if (!best_) throw *refusal;
+    if (!best_) std::rethrow_exception(refusal);
     // Kernels keep the handle they were built with; the stream of this compilation ends here.
     cuda_check(handles_->bind(nullptr), "releasing the compilation's stream");
     return std::move(*best_);

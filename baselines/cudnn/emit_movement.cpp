@@ -19,10 +19,11 @@ Rows rows_along(std::int64_t axis, const Shape& shape, Layout layout) {
   Rows rows;
   bool faster = false;
   for (const std::size_t other : memory_order(shape, layout)) {
-    if (other == static_cast<std::size_t>(axis))
+    if (other == static_cast<std::size_t>(axis)) {
       faster = true;
-    else
+    } else {
       (faster ? rows.step : rows.count) *= shape[other];
+    }
   }
   return rows;
 }

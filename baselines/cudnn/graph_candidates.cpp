@@ -86,10 +86,11 @@ struct GraphCandidates::Job {
         constexpr cudnnBackendHeurMode_t kModes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
         constexpr cudnnBackendHeurMode_t kFusedModes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
         const int limit = shared ? kCompiledLaunchBound : collector.compiled() + max_compiled;
-        if (form == GraphForm::Bare)
+        if (form == GraphForm::Bare) {
           collector.take(graph, kModes, limit);
-        else
+        } else {
           collector.take(graph, kFusedModes, limit);
+        }
       } catch (const Error&) {
         continue;  // cuDNN does not take the graph: no kernels
       }

@@ -50,7 +50,7 @@ class NetworkBuilder {
   std::vector<std::int64_t> pads_of(const ConvShape& shape) const;
   void conv_bn(const std::string& conv_name, const std::string& bn_name, const ConvShape& shape);
   void relu6(const std::string& name);
-  void inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride, std::int64_t channels);
+  void inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride, std::int64_t outputs);
   void head();
   std::string flatten_by_shape(const std::string& pooled);
   void finish();
@@ -241,10 +241,11 @@ void NetworkBuilder::head() {
     constant("classifier.1.weight", {options_.classes, features}, weights);
     add_node(graph(), "GlobalAveragePool", "pool", {value_});
     std::string flat = "flatten";
-    if (options_.head == HeadStyle::Reshape)
+    if (options_.head == HeadStyle::Reshape) {
       flat = flatten_by_shape("pool");
-    else
+    } else {
       set_attribute(add_node(graph(), "Flatten", flat, {"pool"}), "axis", std::int64_t{1});
+    }
     auto& gemm = add_node(graph(), "Gemm", "classifier.1", {flat, "classifier.1.weight", "classifier.1.bias"});
     set_attribute(gemm, "transB", std::int64_t{1});
   }

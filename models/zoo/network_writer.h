@@ -115,7 +115,7 @@ class NetworkWriter {
 
   Value pointwise(const char* op_type, const std::string& name, const Value& x, PointwiseMoments rule);
   Value pool_node(const char* op_type, const std::string& name, const Value& x, const Pool& pool);
-  BatchNorm draw_norm(std::vector<Moments>& moments, double epsilon, double gain, double beta_deviation,
+  BatchNorm draw_norm(std::vector<Moments>& channels, double epsilon, double gain, double beta_deviation,
                       double shift = 0.0);
   Value dense_scaled(const std::string& name, const Value& x, std::int64_t outputs, double gain, double beta_deviation);
   Value conv_node(const std::string& name, const Value& x, const Conv& conv, const std::vector<float>& weights,

@@ -82,10 +82,11 @@ onnx_schema::ValueInfoProto make_value_info(std::string_view name, std::span<con
   auto& shape = *type.mutable_shape();  // present, if empty, for scalars
   for (const std::int64_t extent : dims) {
     auto& dim = *shape.add_dim();
-    if (extent == 0)
+    if (extent == 0) {
       dim.set_dim_param("N");
-    else
+    } else {
       dim.set_dim_value(extent);
+    }
   }
   return info;
 }

@@ -9,7 +9,7 @@
 #include "baselines/cpu/ops/fp32_kernels.h"
 
 namespace mobicuda::cpu {
-namespace {
+namespace {  // NOLINT(misc-anonymous-namespace-in-header): each source that includes this has instructions of its own
 
 using Packet = Eigen::internal::packet_traits<float>::type;
 using Eigen::internal::padd;
