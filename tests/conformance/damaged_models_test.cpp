@@ -26,7 +26,8 @@ std::string damage(std::string bytes, std::mt19937& random) {
   for (std::size_t edit = 0; edit < edits; ++edit) {
     const std::size_t at = random() % sound.size();
     if (random() % 2 == 0) {
-      bytes[at % bytes.size()] ^= static_cast<char>(1U << (random() % 8));
+      char& byte = bytes[at % bytes.size()];
+      byte = static_cast<char>(static_cast<unsigned char>(byte) ^ (1U << (random() % 8)));
     } else {
       const std::size_t from = random() % sound.size();
       bytes.replace(std::min(at, bytes.size()), 1 + random() % 12, sound.substr(from, 1 + random() % 12));

@@ -104,11 +104,11 @@ Judgement judge(const OnnxCase& onnx_case, const std::string& name, const Backen
     return attempt(*joined, name, backend, options, true);
   }
   const auto scope = out_of_scope(onnx_case);
-  const Judgement direct = attempt(onnx_case, name, backend, options, !scope);
+  Judgement direct = attempt(onnx_case, name, backend, options, !scope);
   if (!scope || direct.verdict == Verdict::Passed) return direct;
   if (direct.verdict == Verdict::Failed) return direct;
   if (const auto folded = with_constant_input(onnx_case)) {
-    const Judgement constant = attempt(*folded, name, backend, options, false);
+    Judgement constant = attempt(*folded, name, backend, options, false);
     if (constant.verdict == Verdict::Failed) return constant;
     if (constant.verdict == Verdict::Passed) return {Verdict::PassedAsConstant, {}, *scope};
   }

@@ -100,7 +100,7 @@ std::vector<std::string> complaints(const Summary& summary, const std::set<std::
       lines.push_back(name + ": is in the gate and does not pass: " + judgement.reason);
     }
   }
-  if (2 * met < gate.size()) lines.push_back("most cases of the gate are missing in the test data");
+  if (2 * met < gate.size()) lines.emplace_back("most cases of the gate are missing in the test data");
   return lines;
 }
 

@@ -26,7 +26,6 @@
 namespace mobicuda {
 namespace {
 
-using test::count_of;
 using test::NetworkOracle;
 using test::TestNetwork;
 
@@ -150,10 +149,11 @@ TEST_CASE("custom: an NHWC input is read as it is") {
   const bool stem = GENERATE(true, false);
   TestNetwork network(Shape{1, 9, 11, 8});
   network.add(Transpose{{0, 3, 1, 2}}, {network.last()}, "to_nchw");
-  if (stem)
+  if (stem) {
     network.conv(16, 3, 2, {0, 0, 1, 1}, 1, Activation::relu6());
-  else
+  } else {
     network.conv(16, 1);
+  }
   network.head(10);
   check_against_oracle(std::move(network).build(), gpu_options(precision, 2), 2);
 }

@@ -87,8 +87,8 @@ class SessionCalls {
 
   // No real ones: handles that CUDA would have given to a caller.
   std::array<char, 2> handles_{};
-  cudaStream_t a_ = reinterpret_cast<cudaStream_t>(&handles_[0]);
-  cudaStream_t b_ = reinterpret_cast<cudaStream_t>(&handles_[1]);
+  cudaStream_t a_ = reinterpret_cast<cudaStream_t>(handles_.data());
+  cudaStream_t b_ = reinterpret_cast<cudaStream_t>(handles_.data() + 1);
   alignas(16) std::array<float, 2 * kMaxBatch * kElements> x_{};
   alignas(16) std::array<float, 2 * kMaxBatch * kElements> y_{};
   std::shared_ptr<const Engine> engine_;

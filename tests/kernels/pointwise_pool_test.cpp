@@ -20,7 +20,7 @@
 
 namespace mobicuda::kernels {
 
-std::ostream& operator<<(std::ostream& out, const PointwisePoolParams& p) {
+static std::ostream& operator<<(std::ostream& out, const PointwisePoolParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " pixels " << p.pixels << " " << p.c_in << " -> " << p.c
              << " bias " << p.bias << " clip " << p.clip.lo << ".." << p.clip.hi;
 }

@@ -14,7 +14,7 @@
 
 namespace mobicuda::kernels {
 
-std::ostream& operator<<(std::ostream& out, const SqueezeExciteParams& p) {
+static std::ostream& operator<<(std::ostream& out, const SqueezeExciteParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << ' ' << p.pixels << 'x' << p.c << " squeezed " << p.squeezed;
 }
 

@@ -165,7 +165,8 @@ PlayedLaunches take_launches() { return std::exchange(machine().device().launche
 
 using mobicuda::test::machine;
 
-// What objects of kernels need of cudart: found by `nm -u`.
+// What objects of kernels need of cudart: found by `nm -u`, which is why their names are as they are.
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" {
 
 void** __cudaRegisterFatBinary(void* /*binary*/) {
@@ -192,6 +193,7 @@ cudaError_t __cudaLaunchKernel(void* /*kernel*/, dim3 /*grid*/, dim3 /*block*/, 
   return cudaErrorNotSupported;
 }
 cudaError_t __cudaGetKernel(void** /*kernel*/, const void* /*function*/) { return cudaErrorNotSupported; }
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDevice(int* device) {

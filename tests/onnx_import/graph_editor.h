@@ -85,7 +85,7 @@ class GraphEditor {
   }
 
  private:
-  std::string constant(onnx_schema::TensorProto tensor) {
+  std::string constant(const onnx_schema::TensorProto& tensor) {
     if (find_initializer(tensor.name()) == nullptr) *graph().add_initializer() = tensor;
     return tensor.name();
   }

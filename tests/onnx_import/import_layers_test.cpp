@@ -16,7 +16,7 @@ OnnxNode conv(OnnxBuilder& builder, const Dims& weight, const std::vector<std::s
   return builder.node("Conv", inputs, {"y"}, "conv");
 }
 
-OnnxBuilder batch_norm(std::int64_t opset, std::vector<std::pair<std::string, int>> attributes) {
+OnnxBuilder batch_norm(std::int64_t opset, const std::vector<std::pair<std::string, int>>& attributes) {
   OnnxBuilder builder = network(opset);
   builder.floats("scale", {2}, {2, 3})
       .floats("b", {2}, {0.5F, -1})

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "import_support.h"
 
@@ -67,7 +68,7 @@ TEST_CASE("half-precision weights become float exactly: all of them") {
     const int exponent = static_cast<int>((i >> 10U) & 31U);
     const double mantissa = static_cast<double>(i & 1023U);
     double expected = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
-    if (exponent == 31) expected = mantissa == 0 ? kInf : std::nan("");
+    if (exponent == 31) expected = mantissa == 0 ? std::numeric_limits<double>::infinity() : std::nan("");
     if (i >= 32768) expected = -expected;
     const double value = values[i];
     const bool same =

@@ -209,10 +209,11 @@ void write_dropout(Model& model, DropoutForm form) {
     if (form == DropoutForm::Node) {
       NodeProto& dropout = editor.emit("Dropout", "dropout", {x});
       dropout.add_output("dropout.mask");
-      if (editor.opset() < 12)
+      if (editor.opset() < 12) {
         set_attribute(dropout, "ratio", 0.2F);
-      else
+      } else {
         dropout.add_input(editor.floats("dropout.ratio", {}, {0.2F}));
+      }
     } else if (form == DropoutForm::Identity) {
       editor.emit("Identity", "dropout", {x});
     } else if (form == DropoutForm::NoopCast) {

@@ -106,10 +106,11 @@ std::array<std::string, 2> emit_same_padding(GraphEditor& editor, const std::str
   };
   const auto unsqueeze = [&](const char* suffix, const std::string& x) {
     NodeProto& node = editor.emit("Unsqueeze", prefix + suffix, {x});
-    if (editor.opset() < 13)
+    if (editor.opset() < 13) {
       set_attribute(node, "axes", std::vector<std::int64_t>{0});
-    else
+    } else {
       node.add_input(editor.ints("pad.unsqueeze", {1}, {0}));
+    }
     return node.output(0);
   };
   const std::string stride = editor.floats("pad.stride", {}, {static_cast<float>(ints_of(conv, "strides")[0])});
@@ -160,10 +161,11 @@ std::string emit_pad_order(GraphEditor& editor, const std::string& prefix, const
 void write_clips(Model& model, ClipForm form) {
   GraphEditor editor(model);
   for (const NodeProto& node : editor.nodes()) {
-    if (node.op_type() == "Clip")
+    if (node.op_type() == "Clip") {
       emit_clip(editor, node, form);
-    else
+    } else {
       editor.keep(node);
+    }
   }
   editor.drop_unused();
 }

@@ -112,7 +112,6 @@ TEST_CASE("files of another format, byte order or kind are refused") {
 TEST_CASE("a file of another library version is refused") {
   const SavedEngine saved = small_saved();
   auto bytes = plan_file::save_to_memory(saved);
-  const std::string version = "0.1.0";
   std::string structure(reinterpret_cast<const char*>(bytes.data()) + 64,
                         bytes.size() - 64 - saved.weights.span().size());
   // The text is the first field; the zeros behind the structure are no part of it.

@@ -169,14 +169,14 @@ class Caller {
 }  // namespace
 
 void Alarm::raise(const std::string& what) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (raised_.load()) return;
   what_ = what;
   raised_.store(true);
 }
 
 std::string Alarm::what() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return what_;
 }
 
@@ -220,6 +220,7 @@ std::string Expected::compare(std::int64_t n, std::int64_t first, const float* o
   float largest = 0;  // NaN where an output is
   std::size_t where = count;
   for (std::size_t i = 0; i < count; ++i) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): a NaN is equal to itself, and -0 is not 0
     if (std::memcmp(outputs + i, right + i, sizeof(float)) == 0) continue;
     ++differ;
     where = std::min(where, i);

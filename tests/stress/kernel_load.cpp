@@ -141,7 +141,7 @@ KernelTally launch_side_by_side(const std::vector<KernelCase>& cases, const std:
       try {
         lane->run_until(end, stop);
       } catch (...) {
-        const std::lock_guard lock(mutex);
+        const std::scoped_lock lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
         stop = true;
       }
