@@ -18,7 +18,7 @@ EngineOptions engine_options() {
 
 TensorDesc input_of(Shape picture, bool bytes) {
   TensorDesc input;
-  input.shape = std::move(picture);
+  input.shape = picture;
   input.dtype = bytes ? DType::U8 : DType::F32;
   return input;
 }
@@ -31,7 +31,7 @@ TensorDesc output_of_one() {
 
 class FakeSession final : public Session {
  public:
-  explicit FakeSession(std::shared_ptr<const FakeEngine> engine)
+  explicit FakeSession(const std::shared_ptr<const FakeEngine>& engine)
       : Session(engine),
         engine_(*engine),
         calls_(engine->calls()),
@@ -44,7 +44,8 @@ class FakeSession final : public Session {
       for (const std::byte value : input) calls_.input.push_back(std::to_integer<std::uint8_t>(value));
     } else {
       const auto* values = reinterpret_cast<const float*>(input.data());
-      calls_.input.assign(values, values + input.size() / sizeof(float));
+      const std::size_t count = input.size() / sizeof(float);
+      calls_.input.assign(values, values + count);
     }
   }
   void do_execute(std::int64_t) override {
@@ -81,12 +82,12 @@ class FakeSession final : public Session {
 }  // namespace
 
 FakeEngine::FakeEngine(Shape picture, bool bytes, std::vector<double> run_ms)
-    : Engine(engine_options(), input_of(std::move(picture), bytes), output_of_one()), run_ms_(std::move(run_ms)) {}
+    : Engine(engine_options(), input_of(picture, bytes), output_of_one()), run_ms_(std::move(run_ms)) {}
 
 std::unique_ptr<Session> FakeEngine::create_session() const {
   return std::make_unique<FakeSession>(std::static_pointer_cast<const FakeEngine>(shared_from_this()));
 }
 
 std::shared_ptr<FakeEngine> fake_engine(std::vector<double> run_ms, Shape picture, bool bytes) {
-  return std::make_shared<FakeEngine>(std::move(picture), bytes, std::move(run_ms));
+  return std::make_shared<FakeEngine>(picture, bytes, std::move(run_ms));
 }

@@ -176,7 +176,7 @@ std::unique_ptr<Backend> make_wrong() { return std::make_unique<WrongBackend>(ma
 
 // What a run on a small MobileNetV2 comes to, its implementations "custom" and "cpu".
 struct Judged {
-  explicit Judged(std::unique_ptr<Backend> (*make_custom)(), std::vector<std::string> arguments) {
+  explicit Judged(std::unique_ptr<Backend> (*make_custom)(), const std::vector<std::string>& arguments) {
     zoo::MobileNetV2Options small;
     small.width = 0.35;
     small.height = small.picture_width = 32;
@@ -233,8 +233,8 @@ TEST_CASE("every case is compared with every reference but itself", "[layers]") 
 }
 
 TEST_CASE("references that cannot be are refused before anything runs", "[layers]") {
-  const auto refused = [](std::vector<std::string> arguments, int code, const std::string& message) {
-    const Judged judged(make_cpu_backend, std::move(arguments));
+  const auto refused = [](const std::vector<std::string>& arguments, int code, const std::string& message) {
+    const Judged judged(make_cpu_backend, arguments);
     CHECK(judged.code == code);
     CHECK(judged.report.cases.empty());
     CHECK_THAT(judged.err.str(), contains(message));
