@@ -36,7 +36,7 @@ void check_comparison(const Options& options, const std::string& who, const std:
 
 void check_top1(const Options& options, const ImageReport& images, std::vector<std::string>& missed) {
   if (!options.top1_threshold) return;
-  if (images.labelled == 0) missed.push_back("top-1: no picture with a label was evaluated");
+  if (images.labelled == 0) missed.emplace_back("top-1: no picture with a label was evaluated");
   for (const AccuracyResult& result : images.results) {
     if (images.labelled == 0) break;
     const double top1 = 100 * static_cast<double>(result.top1) / static_cast<double>(images.labelled);

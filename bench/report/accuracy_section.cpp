@@ -157,7 +157,7 @@ std::string worst_classes(const ImageReport& images) {
     std::vector<std::string> row{std::to_string(one.index), one.name, std::to_string(one.pictures)};
     for (const AccuracyResult& result : images.results) {
       if (result.by_class.size() != images.classes.size()) {
-        row.push_back("-");
+        row.emplace_back("-");
         continue;
       }
       const ClassHits& hits = result.by_class[order[i]];

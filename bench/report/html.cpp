@@ -46,7 +46,7 @@ namespace {
 // Escaped; long names may break between their parts.
 std::string breakable(const std::string& text) {
   constexpr std::size_t kLong = 16;
-  const std::string safe = escaped(text);
+  std::string safe = escaped(text);
   if (text.size() < kLong) return safe;
   std::string result;
   for (const char c : safe) {

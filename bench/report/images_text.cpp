@@ -89,7 +89,7 @@ void print_classes(std::ostream& out, const ImageReport& images) {
   std::vector<std::string> header{"class", "name", "pictures"};
   for (const AccuracyResult& result : images.results) {
     header.push_back(result.label() + " top-1");
-    header.push_back("top-5");
+    header.emplace_back("top-5");
   }
   TextTable table(std::move(header), 2);
   for (std::size_t i = 0; i < images.classes.size(); ++i) {

@@ -21,7 +21,7 @@ std::string joined(std::initializer_list<std::string> parts) {
 
 // What one script wrote; those of earlier versions have `peer` in place of `engine`.
 std::string engine_of(const Field& document) {
-  const std::string engine = document["engine"].text();
+  std::string engine = document["engine"].text();
   if (!engine.empty()) return engine;
   const std::string peer = document["peer"].text();
   return peer == "pytorch" ? "PyTorch" : peer;

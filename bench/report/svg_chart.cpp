@@ -154,11 +154,13 @@ std::string batch_picture(const std::string& title, const std::string& unit, con
   std::string legend;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const double x = 8 + static_cast<double>(i % 2) * kColumn;
-    const double y = kHeight + 8 + static_cast<double>(i / 2) * kRow;
+    const std::size_t row = i / 2;
+    const double y = kHeight + 8 + static_cast<double>(row) * kRow;
     legend += rectangle(style_of(series[i].colour), x, y, 11, 11, legend_text(series[i]));
     legend += label("start", x + 17, y + 10, legend_text(series[i]));
   }
-  const double height = kTitle + kHeight + 12 + static_cast<double>((series.size() + 1) / 2) * kRow;
+  const std::size_t rows = (series.size() + 1) / 2;
+  const double height = kTitle + kHeight + 12 + static_cast<double>(rows) * kRow;
   return "<svg xmlns=\"http://www.w3.org/2000/svg\"" +
          attribute("viewBox", "0 0 " + fixed(kWidth, 0) + ' ' + fixed(height, 0)) +
          attribute("width", fixed(kWidth, 0)) + attribute("height", fixed(height, 0)) + " role=\"img\"" +

@@ -18,7 +18,7 @@ class CaseTimer {
  public:
   /// `gpu`: to be sampled meanwhile. `ranges`: phases are told to profilers.
   CaseTimer(const Options& options, const TimedInput& input, std::optional<NvmlDevice> gpu, bool ranges)
-      : options_(options), input_(input), gpu_(std::move(gpu)), ranges_(ranges) {}
+      : options_(options), input_(input), gpu_(gpu), ranges_(ranges) {}
 
   /// Leaves the times in the cases' results; gives the GPU's state before and after.
   GpuStates time(std::vector<LiveCase>& live, std::int64_t batch) const;

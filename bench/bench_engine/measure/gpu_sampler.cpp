@@ -81,7 +81,7 @@ void GpuSampler::sample() {
 
 void GpuSampler::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     stopped_ = true;
   }
   wake_.notify_all();

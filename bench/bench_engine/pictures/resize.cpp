@@ -31,8 +31,10 @@ std::vector<Window> make_windows(int from, int to) {
   std::vector<double> weights;
   for (int i = 0; i < to; ++i) {
     const double centre = (i + 0.5) * scale;
+    // NOLINTBEGIN(bugprone-incorrect-roundings): as Pillow rounds
     const int first = std::max(static_cast<int>(centre - support + 0.5), 0);
     const int last = std::min(static_cast<int>(centre + support + 0.5), from);
+    // NOLINTEND(bugprone-incorrect-roundings)
     weights.clear();
     double sum = 0;
     for (int source = first; source < last; ++source) {

@@ -12,7 +12,7 @@ namespace mobicuda::bench {
 #ifdef MOBICUDA_WITH_CUDA
 
 struct PhaseDomain {
-  static constexpr const char* name = "bench_engine";
+  static constexpr const char* name = "bench_engine";  // NOLINT(readability-identifier-naming): NVTX asks for this name
 };
 
 /// A named range of the host's time (NVTX) for profilers, while it lives; nothing unless `on`. Never inside of what is

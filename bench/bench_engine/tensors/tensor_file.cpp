@@ -108,7 +108,7 @@ std::string text_of(std::span<const float> values) {
 }
 
 std::string content_of(TensorFormat format, std::span<const std::int64_t> shape, std::span<const float> values) {
-  const std::string raw(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  std::string raw(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   switch (format) {
     case TensorFormat::Npy:
       return npy_header(shape) + raw;

@@ -63,7 +63,7 @@ void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t*
 }
 
 void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-  const std::lock_guard lock(inbox().mutex);
+  const std::scoped_lock lock(inbox().mutex);
   inbox().buffers.push_back({{buffer, &std::free}, valid});
 }
 
@@ -157,7 +157,7 @@ struct Tracer::Cupti {
 
   void drop_all() {
     check(flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "tracing");
-    const std::lock_guard lock(inbox().mutex);
+    const std::scoped_lock lock(inbox().mutex);
     inbox().buffers.clear();
     open_ranges.clear();
   }
@@ -165,7 +165,7 @@ struct Tracer::Cupti {
   GpuTrace collect() {
     check(flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "tracing");
     GpuTrace trace;
-    const std::lock_guard lock(inbox().mutex);
+    const std::scoped_lock lock(inbox().mutex);
     for (const Inbox::Buffer& buffer : inbox().buffers) {
       CUpti_Activity* record = nullptr;
       while (next_record(buffer.bytes.get(), buffer.valid, &record) == CUPTI_SUCCESS) add(*record, trace);
