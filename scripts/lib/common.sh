@@ -93,6 +93,27 @@ install_linters() {
   [ ${#packages[@]} -eq 0 ] || apt_install "${packages[@]}"
 }
 
+clang_tidy_version=22.1.8 # others find other things; older ones cannot read CUDA 13
+clang_tidy_folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/clang-tidy-$clang_tidy_version
+
+clang_tidy() { # prints the name of the version above
+  local name
+  for name in "$clang_tidy_folder/clang_tidy/data/bin/clang-tidy" clang-tidy-${clang_tidy_version%%.*} clang-tidy; do
+    if "$name" --version 2>/dev/null | grep -q "version $clang_tidy_version"; then echo "$name"; return; fi
+  done
+  return 1
+}
+
+install_clang_tidy() { # PyPI has the same program for every distribution
+  clang_tidy >/dev/null && return
+  python3 -m pip --version >/dev/null 2>&1 || apt_install python3-pip
+  say "installing clang-tidy $clang_tidy_version"
+  rm -rf "$clang_tidy_folder"
+  PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+    --target "$clang_tidy_folder" "clang-tidy==$clang_tidy_version" || die "pip cannot install clang-tidy $clang_tidy_version"
+  clang_tidy >/dev/null || die "clang-tidy $clang_tidy_version was installed, but does not run: $clang_tidy_folder"
+}
+
 has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
 
 # Where there is a GPU but no nvcc, try the distribution's toolkit (Ubuntu has one, Debian's main has not).
@@ -128,4 +149,11 @@ configure() { # BUILD_DIR [cmake options...]
     -DCMAKE_CUDA_ARCHITECTURES="$(cuda_architecture)" "${launcher[@]}" "$@" >"$dir/configure.log" 2>&1 ||
     { cat "$dir/configure.log" >&2; die "configuring failed"; }
   grep 'mobicuda:' "$dir/configure.log" || true
+}
+
+generate_sources() { # BUILD_DIR: those of protoc's; what programs of the build write takes a build
+  local files
+  files=$(ninja -C "$1" -t targets all | grep -o '^[a-z_]*/[a-z_]*\.pb\.h') || die "$1 was not configured for ninja"
+  # shellcheck disable=SC2086
+  ninja -C "$1" $files >"$1/generate.log" 2>&1 || { cat "$1/generate.log" >&2; die "generating sources failed"; }
 }

@@ -107,6 +107,57 @@ def check_lint(tree):
     expect(code == 2 and "--nonsense" in text, text)
 
 
+def check_tidy(tree):
+    """Every source of the build is looked at, once as long as nothing changes; a finding fails, and is told once."""
+    root = tree.root
+    with open(root / "scripts/lib/common.sh", "a", encoding="utf-8") as common:
+        common.write(f"\ninstall_clang_tidy() {{ :; }}\nclang_tidy() {{ echo {tree.stubs}/tidy; }}\ngenerate_sources() {{ :; }}\n")
+    for file in (".clang-tidy", "engine/a.cpp", "kernels/b.cu", "kernels/b.cuh", "build/made.cpp", "build/build.ninja"):
+        write(root / file, "")
+    commands = [f"c++ -DX -O3 -Wall -Werror -c {root}/engine/a.cpp -o a.o", f"nvcc -O3 -x cu -c {root}/kernels/b.cu -o b.o",
+                f"c++ -c {root}/build/made.cpp -o made.o"]
+    write(root / "build/compile_commands.json", json.dumps(
+        [{"directory": str(root / "build"), "command": command, "file": command.split()[-3]} for command in commands]))
+    # Includes b.cuh, whose content it reports.
+    write(tree.stubs / "tidy", f"""#!/bin/sh
+[ "$1" = --version ] && echo version 1.2.3 && exit
+echo "$*" >> {tree.stubs}/called
+echo ". {root}/kernels/b.cuh" >&2
+[ ! -s {root}/kernels/b.cuh ] || ! echo "{root}/engine/../kernels/b.cuh:1:2: error: wrong [check]" || exit 1
+""", executable=True)
+    os.environ["XDG_CACHE_HOME"] = str(tree.stubs)
+
+    def look(*arguments):
+        (tree.stubs / "called").unlink(missing_ok=True)
+        for file in root.glob("*/*"):
+            os.utime(file, (1e9, 1e9))  # what is edited during a run is not remembered
+        code, text = tree.run("tidy", *arguments)
+        called = tree.stubs / "called"
+        return code, text, called.read_text(encoding="utf-8").splitlines() if called.exists() else []
+
+    code, text, called = look()
+    expect(code == 0 and len(called) == 2 and "2 sources (1 of CUDA), 2 of them to look at" in text, text)
+    expect(any(f"{root}/engine/a.cpp -- -H -DX -Wall" in line and "-x cuda" not in line for line in called), called)
+    expect(any(f"{root}/kernels/b.cu -- -H -x cuda" in line for line in called), called)
+    expect(look()[2] == [], "looked at again")
+    expect(len(look("--deep")[2]) == 2 and look("--deep", str(root / "kernels"))[2] == [], "--deep has its own results")
+    write(root / "kernels/b.cuh", "wrong")
+    for _ in range(2):
+        code, text, called = look()
+        expect(code == 1 and len(called) == 2 and text.count("kernels/b.cuh:1:2: error: wrong [check]") == 1, text)
+    expect(len(look(str(root / "kernels"))[2]) == 1, "a path chooses")
+    write(root / "kernels/b.cuh", "")
+    expect(look()[2] == [], "what was known is forgotten")
+    write(root / ".clang-tidy", "other")
+    expect(len(look()[2]) == 2, "other checks, same results")
+    write(tree.stubs / "tidy", "#!/bin/sh\n[ \"$1\" = --version ] && echo version 1.2.4 && exit\necho broken >&2\nexit 139\n",
+          executable=True)
+    code, text, _ = look()
+    expect(code == 1 and "broken" in text, text)
+    for arguments in (["--nonsense"], ["--build-dir"]):
+        expect(tree.run("tidy", *arguments)[0] == 2, arguments)
+
+
 def check_readme_tables(tree):
     record = next(record for record in (json.loads(file.read_text(encoding="utf-8"))
                                         for file in sorted((SOURCE / "bench/results").glob("*.json")))
