@@ -53,6 +53,12 @@ class FusionOf : public Fusion {
   std::map<const Node*, Match> matches_;  ///< by their last node
 };
 
+/// Each in fusions/<name>.cpp.
+std::unique_ptr<Fusion> make_stem_block_fusion();
+std::unique_ptr<Fusion> make_inverted_residual_fusion();
+std::unique_ptr<Fusion> make_pointwise_pool_fusion();
+std::unique_ptr<Fusion> make_squeeze_excite_fusion();
+
 /// All, in the order in which they look for nodes.
 std::vector<std::unique_ptr<Fusion>> make_fusions();
 

@@ -2,12 +2,6 @@
 
 namespace mobicuda {
 
-// Each in <name>.cpp.
-std::unique_ptr<Fusion> make_stem_block_fusion();
-std::unique_ptr<Fusion> make_inverted_residual_fusion();
-std::unique_ptr<Fusion> make_pointwise_pool_fusion();
-std::unique_ptr<Fusion> make_squeeze_excite_fusion();
-
 // The stem comes before the blocks, because the block behind the first convolution is one of theirs too; heads and
 // gates take convolutions that are in no block.
 std::vector<std::unique_ptr<Fusion>> make_fusions() {
