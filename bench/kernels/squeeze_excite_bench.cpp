@@ -6,7 +6,6 @@ namespace mobicuda::bench {
 namespace {
 
 using kernels::SqueezeExciteParams;
-using kernels::SqueezeExciteVariant;
 
 SqueezeExciteParams make_params(const LayerCase& at) {
   const LayerShape& shape = at.layer.shape;
