@@ -28,6 +28,12 @@ std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
   return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
 }
 
+// Kernels read bytes in whole words.
+std::int64_t readable_bytes(std::size_t bytes) {
+  constexpr std::size_t kWord = 4;
+  return static_cast<std::int64_t>((bytes + kWord - 1) / kWord * kWord);
+}
+
 }  // namespace
 
 CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine)
@@ -50,7 +56,7 @@ void CudaSession::allocate_buffers() {
   const CudaPlan& plan = cuda_engine_->plan();
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
   const bool guarded = cuda_engine_->options().guarded_arena;
-  input_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->input())), "the input");
+  input_ = DeviceBuffer(readable_bytes(bytes_of(max_batch, cuda_engine_->input())), "the input");
   output_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->output())), "the output");
   workspace_ = DeviceBuffer(plan.workspace_bytes, "the workspace");
   // A plan with a minimum batch reads pictures that nobody set.
@@ -156,7 +162,7 @@ void CudaSession::allocate_staging() {
   if (staged_input_.data() != nullptr) return;
   const DeviceGuard guard(cuda_engine_->device());
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
-  PinnedBuffer input(static_cast<std::int64_t>(input_bytes(max_batch)), "staged inputs");
+  PinnedBuffer input(readable_bytes(input_bytes(max_batch)), "staged inputs");
   staged_output_ = PinnedBuffer(static_cast<std::int64_t>(output_bytes(max_batch)), "staged outputs");
   staged_input_ = std::move(input);
 }
