@@ -21,6 +21,11 @@ target_compile_options(mobicuda_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MOBICUDA_WERROR}>>:--Werror=all-warnings>)
 
+# What runs once for an engine, a file or a report need not be fast: a release takes a fifth to a third less to compile so.
+function(mobicuda_optimise_less target option)
+  target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:${option}>)
+endfunction()
+
 # Sets `variable` to an include directory with links to folders of the project, each given as the path that it is included by,
 # "=", and the folder: "graph=engine/graph". Nothing else of the project can be included through it.
 function(mobicuda_include_root variable name)
@@ -38,11 +43,12 @@ function(mobicuda_include_root variable name)
 endfunction()
 
 # A box of docs/architecture.md: an object library that sees only the boxes it names.
-#   mobicuda_add_box(NAME SOURCES a.cpp ... USES other_box ... )
+#   mobicuda_add_box(NAME [HOT] SOURCES a.cpp ... USES other_box ... )
 # USES gives include directories and definitions; the objects meet in mobicuda_library.cmake. PUBLIC_FOLDERS and
-# PRIVATE_FOLDERS are what its files include by a path of the project: entries of mobicuda_include_root().
+# PRIVATE_FOLDERS are what its files include by a path of the project: entries of mobicuda_include_root(). HOT: computes on
+# the CPU.
 function(mobicuda_add_box name)
-  cmake_parse_arguments(BOX "" "" "SOURCES;USES;PUBLIC_INCLUDE;PRIVATE_INCLUDE;PUBLIC_FOLDERS;PRIVATE_FOLDERS" ${ARGN})
+  cmake_parse_arguments(BOX "HOT" "" "SOURCES;USES;PUBLIC_INCLUDE;PRIVATE_INCLUDE;PUBLIC_FOLDERS;PRIVATE_FOLDERS" ${ARGN})
   add_library(${name} OBJECT ${BOX_SOURCES})
   if(BOX_PUBLIC_FOLDERS)
     mobicuda_include_root(root ${name} ${BOX_PUBLIC_FOLDERS})
@@ -54,6 +60,9 @@ function(mobicuda_add_box name)
   endif()
   target_include_directories(${name} PUBLIC ${BOX_PUBLIC_INCLUDE} PRIVATE ${BOX_PRIVATE_INCLUDE})
   target_link_libraries(${name} PRIVATE mobicuda_warnings)
+  if(NOT BOX_HOT)
+    mobicuda_optimise_less(${name} -O2)
+  endif()
   foreach(used IN LISTS BOX_USES)
     target_include_directories(${name} PUBLIC $<TARGET_PROPERTY:${used},INTERFACE_INCLUDE_DIRECTORIES>)
     target_compile_definitions(${name} PUBLIC $<TARGET_PROPERTY:${used},INTERFACE_COMPILE_DEFINITIONS>)
