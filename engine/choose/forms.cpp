@@ -1,5 +1,9 @@
 #include "choose/forms.h"
 
+#include <type_traits>
+
+#include "choose/kernels.h"
+
 namespace mobicuda {
 namespace {
 
@@ -12,12 +16,6 @@ constexpr std::string_view kConv2d = "conv2d";
 constexpr std::string_view kBlockForms[] = {kLayers, kExpandDepthwise, kFused};
 constexpr std::string_view kTwoForms[] = {kLayers, kFused};
 constexpr std::string_view kPointwiseKernels[] = {kGemm, kConv2d};
-
-constexpr FormOption kOptions[] = {{"block", kBlockForms},
-                                   {"head", kTwoForms},
-                                   {"stem", kTwoForms},
-                                   {"gate", kTwoForms},
-                                   {"pointwise", kPointwiseKernels}};
 
 }  // namespace
 
@@ -35,6 +33,14 @@ std::string_view name(BlockForm form) {
 
 std::string_view name(PointwiseKernel kernel) { return kernel == PointwiseKernel::Gemm ? kGemm : kConv2d; }
 
-std::span<const FormOption> form_options() { return kOptions; }
+std::vector<FormOption> form_options() {
+  std::vector<FormOption> options{{"block", kBlockForms}};
+  for_each_kernel([&](const auto& kernel) {
+    using Params = typename std::remove_cvref_t<decltype(kernel)>::Params;
+    if constexpr (requires { fused_option(Params{}); }) options.push_back({fused_option(Params{}).option, kTwoForms});
+  });
+  options.push_back({"pointwise", kPointwiseKernels});
+  return options;
+}
 
 }  // namespace mobicuda

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace mobicuda {
 
@@ -27,6 +28,6 @@ struct FormOption {
   std::string_view option;  ///< "block", "head", ...
   std::span<const std::string_view> names;
 };
-std::span<const FormOption> form_options();
+std::vector<FormOption> form_options();
 
 }  // namespace mobicuda

@@ -1,23 +1,25 @@
-// The kernels that have variants, each once.
+// The kernels that have variants, each once: its header, its line in for_each_kernel() and what its rule,
+// rules/<kernel>.cpp, answers: which variant it takes for a shape, and when one kernel for several layers pays. Rules
+// are measured; the pages beside the kernels have the times.
 #pragma once
 
-#include <type_traits>
-#include <utility>
+#include <string_view>
+#include <variant>
+#include <vector>
 
-#include "kernels/conv2d/conv2d_table.h"
-#include "kernels/depthwise_conv/depthwise_conv_table.h"
-#include "kernels/expand_depthwise/expand_depthwise_table.h"
-#include "kernels/gemm/gemm_table.h"
-#include "kernels/inverted_residual/inverted_residual_table.h"
-#include "kernels/pointwise_pool/pointwise_pool_table.h"
-#include "kernels/squeeze_excite/squeeze_excite_table.h"
-#include "kernels/stem_block/stem_block_table.h"
+#include "choose/rule.h"
+#include "choose/timed_kernel.h"
+#include "kernels/common/device_traits.h"
+#include "kernels/conv2d/conv2d.h"
+#include "kernels/depthwise_conv/depthwise_conv.h"
+#include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/squeeze_excite/squeeze_excite.h"
+#include "kernels/stem_block/stem_block.h"
 
 namespace mobicuda {
-
-/// The variants of the kernel that takes these parameters.
-template <class Params>
-using VariantOf = typename std::remove_cvref_t<decltype(kernels::kernel_of(std::declval<const Params&>()))>::Variant;
 
 /// Calls visit(KernelTable) for every kernel that has variants.
 template <class Visit>
@@ -31,5 +33,55 @@ void for_each_kernel(Visit&& visit) {
   visit(kernels::kernel_of(kernels::StemBlockParams{}));
   visit(kernels::kernel_of(kernels::SqueezeExciteParams{}));
 }
+
+/// Variants in the order in which the rule takes them; the first that supports the parameters runs the layer.
+Preferences<kernels::GemmVariant> preferences(const kernels::GemmParams& params, const kernels::DeviceTraits& gpu);
+Preferences<kernels::DepthwiseConvVariant> preferences(const kernels::DepthwiseConvParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+Preferences<kernels::Conv2dVariant> preferences(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu);
+Preferences<kernels::InvertedResidualVariant> preferences(const kernels::InvertedResidualParams& params,
+                                                          const kernels::DeviceTraits& gpu);
+Preferences<kernels::ExpandDepthwiseVariant> preferences(const kernels::ExpandDepthwiseParams& params,
+                                                         const kernels::DeviceTraits& gpu);
+Preferences<kernels::PointwisePoolVariant> preferences(const kernels::PointwisePoolParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+Preferences<kernels::StemBlockVariant> preferences(const kernels::StemBlockParams& params,
+                                                   const kernels::DeviceTraits& gpu);
+Preferences<kernels::SqueezeExciteVariant> preferences(const kernels::SqueezeExciteParams& params,
+                                                       const kernels::DeviceTraits& gpu);
+
+/// Why the kernel of several layers is faster than theirs; empty where it is not. One of its variants runs the shape.
+std::string_view why_fused(const kernels::InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
+
+/// How a kernel of several layers is asked for: form_options().
+struct FusedOption {
+  std::string_view option;
+  std::string_view other{};  ///< that decides where `option` is not there
+};
+FusedOption fused_option(const kernels::PointwisePoolParams&);
+FusedOption fused_option(const kernels::StemBlockParams&);
+FusedOption fused_option(const kernels::SqueezeExciteParams&);
+
+/// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block among them,
+/// or one whose kernel has no variants.
+using LayerApart =
+    std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams, TimedKernel>;
+std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
+std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
+std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
+
+/// The rows of a kernel's rule, as its page has them. The arguments tell kernels apart only.
+std::vector<RuleText> rule_texts(const kernels::GemmParams&);
+std::vector<RuleText> rule_texts(const kernels::DepthwiseConvParams&);
+std::vector<RuleText> rule_texts(const kernels::Conv2dParams&);
+std::vector<RuleText> rule_texts(const kernels::InvertedResidualParams&);
+std::vector<RuleText> rule_texts(const kernels::ExpandDepthwiseParams&);
+std::vector<RuleText> rule_texts(const kernels::PointwisePoolParams&);
+std::vector<RuleText> rule_texts(const kernels::StemBlockParams&);
+std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
 
 }  // namespace mobicuda

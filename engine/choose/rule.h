@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "choose/kernels.h"
-
 namespace mobicuda {
 
 /// What a row asks of the shape `s`, as text and as code, so that the pages' tables tell what the code does.

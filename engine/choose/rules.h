@@ -12,7 +12,6 @@
 #include "choose/forms.h"
 #include "choose/kernels.h"
 #include "choose/named_choices.h"
-#include "choose/rules/preferences.h"
 #include "kernels/common/device_traits.h"
 
 namespace mobicuda {

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "choose/kernels.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 #include "kernels/streaming/pooling.h"
 
 namespace mobicuda {
+
+using kernels::VariantOf;
 
 /// Device memory that a timed kernel works on; all of it zeros at first.
 struct TimedOperands {
@@ -33,14 +35,14 @@ struct TimedKernel {
 /// "gemm/mma_64x64x64", as LayerInfo::kernel.
 template <class Params>
 std::string kernel_name(VariantOf<Params> variant, const Params& params) {
-  const auto& kernel = kernels::kernel_of(params);
+  const auto& kernel = kernel_of(params);
   return std::string(kernel.name) + "/" + std::string(kernel.variant_name(variant));
 }
 
 /// A variant, which supports the parameters, as something to be timed.
 template <class Params>
 TimedKernel timed(VariantOf<Params> variant, const Params& params) {
-  const auto& table = kernels::kernel_of(params);
+  const auto& table = kernel_of(params);
   const kernels::OperandBytes bytes = table.operands(variant, params);
   TimedKernel kernel{kernel_name(variant, params)};
   kernel.x_bytes = bytes.x;

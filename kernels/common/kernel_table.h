@@ -1,6 +1,6 @@
 // What a planner knows of a kernel that has variants: the same for all of them, so that choosing, recording, timing and
 // launching one exist once. kernel_of(params) is the table of the kernel that takes these parameters; it stands beside
-// the kernel, in <kernel>_table.{h,cpp}.
+// the kernel's launcher.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
@@ -52,6 +54,10 @@ struct KernelTable {
   /// All that a time depends on besides variant and type of elements: "gemm m=49 n=320 ...".
   std::string (*shape)(const Params&);
 };
+
+/// The variants of the kernel that takes these parameters.
+template <class Params>
+using VariantOf = typename std::remove_cvref_t<decltype(kernel_of(std::declval<const Params&>()))>::Variant;
 
 /// KernelTable::with_batch of parameters with a member n.
 template <class Params>

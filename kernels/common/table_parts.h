@@ -1,13 +1,10 @@
 // For the functions of a KernelTable.
 #pragma once
 
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "kernels/common/types.h"
 
@@ -29,11 +26,11 @@ inline const float* bias(bool wanted, const void* data) { return wanted ? static
 /// "gemm m=16 k=32 ...".
 class ShapeText {
  public:
-  explicit ShapeText(std::string_view kernel) : text_(kernel) {}
+  explicit ShapeText(std::string_view kernel);
 
-  ShapeText& with(std::string_view what, int value) { return add(what, std::to_string(value)); }
-  ShapeText& with(std::string_view what, const Clip& clip) { return add(what, text_of(clip)); }
-  ShapeText& with(std::string_view what, const Activation& activation) { return add(what, text_of(activation)); }
+  ShapeText& with(std::string_view what, int value);
+  ShapeText& with(std::string_view what, const Clip& clip);
+  ShapeText& with(std::string_view what, const Activation& activation);
 
   /// Of a convolution.
   template <class Params>
@@ -43,24 +40,10 @@ class ShapeText {
     return with("pad_top", p.pad_top).with("pad_left", p.pad_left);
   }
 
-  std::string take() { return std::move(text_); }
+  std::string take();
 
  private:
-  static std::string text_of(float value) {
-    std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-    return {text.data(), end};
-  }
-  static std::string text_of(const Clip& clip) { return "[" + text_of(clip.lo) + "," + text_of(clip.hi) + "]"; }
-  static std::string text_of(const Activation& activation) {
-    if (activation.kind == ActivationKind::Clip) return text_of(Clip{activation.lo, activation.hi});
-    return std::to_string(static_cast<int>(activation.kind)) + "[" + text_of(activation.alpha) + "]";
-  }
-
-  ShapeText& add(std::string_view what, const std::string& value) {
-    text_ += " " + std::string(what) + "=" + value;
-    return *this;
-  }
+  ShapeText& add(std::string_view what, const std::string& value);
 
   std::string text_;
 };

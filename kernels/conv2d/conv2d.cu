@@ -16,6 +16,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/common/conv_chunks.h"
+#include "kernels/common/table_parts.h"
 #include "kernels/conv2d/direct.cuh"
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
@@ -43,7 +44,7 @@ struct Table {
   std::vector<Conv2dEntry> entries;
 };
 
-const Table& table() {
+const Table& entry_table() {
   static const Table all = [] {
     Table joined;
     for (const auto family : {conv2d_simt_entries(), conv2d_mma_entries(), conv2d_wgmma_entries(),
@@ -61,7 +62,7 @@ const Table& table() {
 /// Null where the variant is one of kOwnVariants, or none.
 const Conv2dEntry* entry_of(Variant variant) {
   const std::size_t index = static_cast<std::size_t>(variant) - std::size(kOwnVariants);
-  return index < table().entries.size() ? &table().entries[index] : nullptr;
+  return index < entry_table().entries.size() ? &entry_table().entries[index] : nullptr;
 }
 
 // Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
@@ -158,7 +159,7 @@ bool supports_stem(const Conv2dParams& p) {
 
 }  // namespace
 
-std::span<const Conv2dVariant> conv2d_variants() { return table().variants; }
+std::span<const Conv2dVariant> conv2d_variants() { return entry_table().variants; }
 
 Conv2dTile conv2d_tile(Conv2dVariant variant) {
   const Conv2dEntry* const entry = entry_of(variant);
@@ -267,6 +268,53 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
   }
   if (params.input == Input::NhwcElem) return dispatch<__half, __half>(variant, params, buffers, where);
   return dispatch<float, __half>(variant, params, buffers, where);
+}
+
+// The kernel's table.
+namespace {
+
+std::size_t input_element(const Conv2dParams& p) {
+  if (p.input == Conv2dParams::Input::NhwcElem) return size_of(p.elem);
+  return p.input == Conv2dParams::Input::NhwcUint8 ? 1 : sizeof(float);
+}
+
+OperandBytes operands(Conv2dVariant, const Conv2dParams& p) {
+  OperandBytes bytes;
+  bytes.x = table::bytes(input_element(p), p.n, p.h, p.w, p.c_in);
+  bytes.weights[0] = table::as_bytes(conv2d_packed_bytes(p));
+  bytes.weights[1] = table::bias_bytes(p.c_out);
+  bytes.y = table::bytes(p.elem, p.n, p.out_h, p.out_w, std::max(p.c_out, p.y_pitch));
+  if (p.residual) bytes.residual = bytes.y;
+  return bytes;
+}
+
+cudaError_t launch_on(Conv2dVariant variant, const Conv2dParams& p, const Operands& at, const Launch& where) {
+  return conv2d(variant, p, at.x, at.weights[0], table::bias(p.bias, at.weights[1]), at.residual, at.y, where);
+}
+
+std::string shape(const Conv2dParams& p) {
+  table::ShapeText text("conv2d");
+  text.with("input", static_cast<int>(p.input)).with("n", p.n).with("h", p.h).with("w", p.w);
+  text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with_window(p);
+  text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual).with("y_pitch", p.y_pitch);
+  return text.with("activation", p.activation).take();
+}
+
+}  // namespace
+
+const KernelTable<Conv2dParams, Conv2dVariant>& kernel_of(const Conv2dParams&) {
+  static const KernelTable<Conv2dParams, Conv2dVariant> kTable{
+      .name = "conv2d",
+      .variants = conv2d_variants(),
+      .variant_name = kernels::name,
+      .supports = kernels::supports,
+      .packs_by_variant = false,
+      .operands = operands,
+      .launch = launch_on,
+      .with_batch = with_images<Conv2dParams>,
+      .shape = shape,
+  };
+  return kTable;
 }
 
 }  // namespace mobicuda::kernels

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -118,5 +119,8 @@ void conv2d_pack(const Conv2dParams& params, const float* weight, void* packed);
 /// legal and does nothing. Safe from several threads.
 cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void* x, const void* packed,
                    const float* bias, const void* residual, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<Conv2dParams, Conv2dVariant>& kernel_of(const Conv2dParams&);
 
 }  // namespace mobicuda::kernels

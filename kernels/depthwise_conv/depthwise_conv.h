@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -72,5 +73,8 @@ void depthwise_conv_pack(Elem elem, int c, int kernel_h, int kernel_w, const flo
 /// cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from several threads.
 cudaError_t depthwise_conv(DepthwiseConvVariant variant, const DepthwiseConvParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<DepthwiseConvParams, DepthwiseConvVariant>& kernel_of(const DepthwiseConvParams&);
 
 }  // namespace mobicuda::kernels

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -69,5 +70,8 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& param
 cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const void* x,
                              const void* packed_expand, const float* expand_bias, const void* packed_depthwise,
                              const float* depthwise_bias, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<ExpandDepthwiseParams, ExpandDepthwiseVariant>& kernel_of(const ExpandDepthwiseParams&);
 
 }  // namespace mobicuda::kernels

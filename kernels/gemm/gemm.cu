@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernels/common/resident_blocks.h"
+#include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/gemm/dmma.cuh"
 #include "kernels/gemm/gemv.cuh"
@@ -41,7 +42,7 @@ std::size_t largest_shared_bytes(int k) {
 
 /// The plain kernel where there is one for the tile and the arguments are plain.
 template <class Tile>
-auto kernel_of(const GemmArgs& args) {
+auto device_kernel(const GemmArgs& args) {
   if constexpr (Tile::kPlainApart) {
     const bool dense = args.x_pitch == args.k && args.y_pitch == args.n;
     const bool aligned = args.k % kWide<typename Tile::Value> == 0;
@@ -55,7 +56,7 @@ cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   args.k_slices = ceil_div(args.k, Tile::kBk);
   const int m_tiles = ceil_div(args.m, Tile::kBm);
   const int n_tiles = ceil_div(args.n, Tile::kBn);
-  const auto kernel = kernel_of<Tile>(args);
+  const auto kernel = device_kernel<Tile>(args);
   int blocks = 0;
   DeviceTraits gpu;
   cudaError_t status = current_device_traits(gpu);
@@ -260,6 +261,52 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   args.y_is_float = params.output == Elem::F32;
   args.activation = params.activation;
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
+}
+
+// The kernel's table.
+namespace {
+
+// Rows are pixels of images.
+GemmParams with_batch(GemmParams p, int n, int of) {
+  p.m = p.m / of * n;
+  return p;
+}
+
+OperandBytes operands(GemmVariant, const GemmParams& p) {
+  OperandBytes bytes;
+  bytes.x = table::bytes(p.elem, p.m, p.k);
+  bytes.weights[0] = table::as_bytes(gemm_packed_bytes(p.elem, p.n, p.k));
+  bytes.weights[1] = table::bias_bytes(p.n);
+  if (p.residual) bytes.residual = table::bytes(p.elem, p.m, p.n);
+  bytes.y = table::bytes(p.output, p.m, p.n);
+  return bytes;
+}
+
+cudaError_t launch_on(GemmVariant variant, const GemmParams& p, const Operands& at, const Launch& where) {
+  return gemm(variant, p, at.x, at.weights[0], table::bias(p.bias, at.weights[1]), at.residual, at.y, where);
+}
+
+std::string shape(const GemmParams& p) {
+  table::ShapeText text("gemm");
+  text.with("m", p.m).with("n", p.n).with("k", p.k).with("float_output", p.output == Elem::F32);
+  return text.with("bias", p.bias).with("residual", p.residual).with("activation", p.activation).take();
+}
+
+}  // namespace
+
+const KernelTable<GemmParams, GemmVariant>& kernel_of(const GemmParams&) {
+  static const KernelTable<GemmParams, GemmVariant> kTable{
+      .name = "gemm",
+      .variants = gemm_variants(),
+      .variant_name = kernels::name,
+      .supports = kernels::supports,
+      .packs_by_variant = false,
+      .operands = operands,
+      .launch = launch_on,
+      .with_batch = with_batch,
+      .shape = shape,
+  };
+  return kTable;
 }
 
 }  // namespace mobicuda::kernels

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -85,5 +86,8 @@ void gemm_pack(Elem elem, int n, int k, const float* weight, void* packed);
 /// Returns cudaErrorInvalidValue where !supports(). m == 0 is legal and does nothing.
 cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, const void* packed, const float* bias,
                  const void* residual, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<GemmParams, GemmVariant>& kernel_of(const GemmParams&);
 
 }  // namespace mobicuda::kernels

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/common/table_parts.h"
 #include "kernels/inverted_residual/families.h"
 
 namespace mobicuda::kernels {
@@ -22,7 +23,7 @@ struct Table {
   std::vector<Variant> variants;
 };
 
-const Table& table() {
+const Table& entry_table() {
   static const Table all = [] {
     Table built;
     for (const auto family :
@@ -40,7 +41,9 @@ const Table& table() {
   return all;
 }
 
-const InvertedResidualEntry& entry_of(Variant variant) { return table().entries[static_cast<std::size_t>(variant)]; }
+const InvertedResidualEntry& entry_of(Variant variant) {
+  return entry_table().entries[static_cast<std::size_t>(variant)];
+}
 
 /// Whether coordinates, with what tiles add to them, and elements of one picture are ints.
 bool fits_int(const InvertedResidualParams& p) {
@@ -63,14 +66,14 @@ bool is_sane(const InvertedResidualParams& p) {
 
 }  // namespace
 
-std::span<const Variant> inverted_residual_variants() { return table().variants; }
+std::span<const Variant> inverted_residual_variants() { return entry_table().variants; }
 
 std::string_view name(Variant variant) { return entry_of(variant).name; }
 
 InvertedResidualTile inverted_residual_tile(Variant variant) { return entry_of(variant).tile; }
 
 bool supports(Variant variant, const InvertedResidualParams& params, const DeviceTraits& gpu) {
-  if (static_cast<std::size_t>(variant) >= table().entries.size() || !is_sane(params)) return false;
+  if (static_cast<std::size_t>(variant) >= entry_table().entries.size() || !is_sane(params)) return false;
   const InvertedResidualEntry& entry = entry_of(variant);
   if (entry.supports == nullptr) return false;  // left out of the build: kAllVariants
   return params.stride == entry.tile.stride && params.expand == entry.tile.expand && entry.supports(params, gpu);
@@ -92,6 +95,48 @@ cudaError_t inverted_residual(Variant variant, const InvertedResidualParams& par
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
   return entry_of(variant).launch(params, x, packed, y, where);
+}
+
+// The kernel's table.
+namespace {
+
+OperandBytes operands(InvertedResidualVariant variant, const InvertedResidualParams& p) {
+  OperandBytes bytes;
+  bytes.x = table::bytes(p.elem, p.n, p.h, p.w, p.c_in);
+  bytes.weights[0] = table::as_bytes(inverted_residual_packed_bytes(variant, p));
+  bytes.y = table::bytes(p.elem, p.n, p.out_h, p.out_w, p.c_out);
+  return bytes;
+}
+
+cudaError_t launch_on(InvertedResidualVariant variant, const InvertedResidualParams& p, const Operands& at,
+                      const Launch& where) {
+  return inverted_residual(variant, p, at.x, at.weights[0], at.y, where);
+}
+
+std::string shape(const InvertedResidualParams& p) {
+  table::ShapeText text("inverted_residual");
+  text.with("n", p.n).with("h", p.h).with("w", p.w).with("c_in", p.c_in).with("c_hidden", p.c_hidden);
+  text.with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with("stride", p.stride);
+  text.with("pad_top", p.pad_top).with("pad_left", p.pad_left).with("expand", p.expand).with("residual", p.residual);
+  if (p.expand) text.with("expand_clip", p.expand_clip);
+  return text.with("depthwise_clip", p.depthwise_clip).with("project_clip", p.project_clip).take();
+}
+
+}  // namespace
+
+const KernelTable<InvertedResidualParams, InvertedResidualVariant>& kernel_of(const InvertedResidualParams&) {
+  static const KernelTable<InvertedResidualParams, InvertedResidualVariant> kTable{
+      .name = "inverted_residual",
+      .variants = inverted_residual_variants(),
+      .variant_name = kernels::name,
+      .supports = kernels::supports,
+      .packs_by_variant = true,
+      .operands = operands,
+      .launch = launch_on,
+      .with_batch = with_images<InvertedResidualParams>,
+      .shape = shape,
+  };
+  return kTable;
 }
 
 }  // namespace mobicuda::kernels

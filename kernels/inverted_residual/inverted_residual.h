@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -196,5 +197,8 @@ void inverted_residual_pack(InvertedResidualVariant variant, const InvertedResid
 /// several threads.
 cudaError_t inverted_residual(InvertedResidualVariant variant, const InvertedResidualParams& params, const void* x,
                               const void* packed, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<InvertedResidualParams, InvertedResidualVariant>& kernel_of(const InvertedResidualParams&);
 
 }  // namespace mobicuda::kernels

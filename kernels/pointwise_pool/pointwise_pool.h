@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -49,5 +50,8 @@ bool supports(PointwisePoolVariant variant, const PointwisePoolParams& params, c
 /// gives a picture the same bits in every batch. Safe from several threads.
 cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<PointwisePoolParams, PointwisePoolVariant>& kernel_of(const PointwisePoolParams&);
 
 }  // namespace mobicuda::kernels

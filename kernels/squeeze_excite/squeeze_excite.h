@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -52,5 +53,8 @@ void squeeze_excite_pack(SqueezeExciteVariant variant, const SqueezeExciteParams
 /// and does nothing. Safe from several threads.
 cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExciteParams& params, const void* x,
                            const void* packed, void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<SqueezeExciteParams, SqueezeExciteVariant>& kernel_of(const SqueezeExciteParams&);
 
 }  // namespace mobicuda::kernels

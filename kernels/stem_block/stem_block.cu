@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "kernels/common/table_parts.h"
 #include "kernels/stem_block/kernel.cuh"
 #include "kernels/stem_block/small.cuh"
 
@@ -86,7 +87,7 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
 using Kernel = void (*)(Arguments, const void*, const unsigned char*, __half*);
 
 template <InputForm kForm, bool kPlain>
-Kernel kernel_of(Variant variant) {
+Kernel device_kernel(Variant variant) {
   switch (stem_block_rows(variant)) {
     case 1:
       return stem_block_small_kernel<kForm, kPlain, 1>;
@@ -98,17 +99,18 @@ Kernel kernel_of(Variant variant) {
 }
 
 template <bool kPlain>
-Kernel kernel_of(Variant variant, const StemBlockParams& p, const void* x) {
-  if (p.input == StemInput::NhwcUint8) return kernel_of<InputForm::Bytes, kPlain>(variant);
+Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
+  if (p.input == StemInput::NhwcUint8) return device_kernel<InputForm::Bytes, kPlain>(variant);
   const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
-  return pairs ? kernel_of<InputForm::FloatPairs, kPlain>(variant) : kernel_of<InputForm::Floats, kPlain>(variant);
+  return pairs ? device_kernel<InputForm::FloatPairs, kPlain>(variant)
+               : device_kernel<InputForm::Floats, kPlain>(variant);
 }
 
-Kernel kernel_of(Variant variant, const StemBlockParams& p, const void* x) {
+Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const bool unclipped = p.project_clip.lo == -kInfinity && p.project_clip.hi == kInfinity;
   const bool plain = p.stem_clip.lo == 0.0F && p.depthwise_clip.lo == 0.0F && unclipped;
-  return plain ? kernel_of<true>(variant, p, x) : kernel_of<false>(variant, p, x);
+  return plain ? device_kernel<true>(variant, p, x) : device_kernel<false>(variant, p, x);
 }
 
 /// Where an operand of an instruction comes from: value(k, column) for the lane's pairs of k.
@@ -233,8 +235,51 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
   if (params.n == 0) return cudaSuccess;
   const Arguments a = arguments(variant, params);
   const unsigned warps = is_small(variant) ? kSmallWarps : kWarps;
-  return launch(kernel_of(variant, params, x), dim3((a.units + warps - 1) / warps), dim3(32 * warps), 0, where, a, x,
-                static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
+  return launch(device_kernel(variant, params, x), dim3((a.units + warps - 1) / warps), dim3(32 * warps), 0, where, a,
+                x, static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
+}
+
+// The kernel's table.
+namespace {
+
+OperandBytes operands(StemBlockVariant variant, const StemBlockParams& p) {
+  OperandBytes bytes;
+  bytes.x = table::bytes(p.input == StemInput::NhwcUint8 ? 1 : sizeof(float), p.n, p.h, p.w, 3);
+  bytes.weights[0] = table::as_bytes(stem_block_packed_bytes(variant, p));
+  bytes.y = table::bytes(Elem::F16, p.n, p.out_h, p.out_w, p.c_out);
+  return bytes;
+}
+
+cudaError_t launch_on(StemBlockVariant variant, const StemBlockParams& p, const Operands& at, const Launch& where) {
+  return stem_block(variant, p, at.x, at.weights[0], at.y, where);
+}
+
+std::string shape(const StemBlockParams& p) {
+  table::ShapeText text("stem_block");
+  text.with("input", static_cast<int>(p.input)).with("n", p.n).with("h", p.h).with("w", p.w);
+  text.with("c_stem", p.c_stem).with("c_out", p.c_out).with("stem_h", p.stem_h).with("stem_w", p.stem_w);
+  text.with("out_h", p.out_h).with("out_w", p.out_w);
+  text.with("stem_pad_top", p.stem_pad_top).with("stem_pad_left", p.stem_pad_left);
+  text.with("depthwise_pad_top", p.depthwise_pad_top).with("depthwise_pad_left", p.depthwise_pad_left);
+  text.with("stem_clip", p.stem_clip).with("depthwise_clip", p.depthwise_clip);
+  return text.with("project_clip", p.project_clip).take();
+}
+
+}  // namespace
+
+const KernelTable<StemBlockParams, StemBlockVariant>& kernel_of(const StemBlockParams&) {
+  static const KernelTable<StemBlockParams, StemBlockVariant> kTable{
+      .name = "stem_block",
+      .variants = stem_block_variants(),
+      .variant_name = kernels::name,
+      .supports = kernels::supports,
+      .packs_by_variant = true,
+      .operands = operands,
+      .launch = launch_on,
+      .with_batch = with_images<StemBlockParams>,
+      .shape = shape,
+  };
+  return kTable;
 }
 
 }  // namespace mobicuda::kernels

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
@@ -68,5 +69,8 @@ void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, co
 /// batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from several threads.
 cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed,
                        void* y, const Launch& where);
+
+/// All that a planner asks of it.
+const KernelTable<StemBlockParams, StemBlockVariant>& kernel_of(const StemBlockParams&);
 
 }  // namespace mobicuda::kernels

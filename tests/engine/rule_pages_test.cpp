@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "choose/rules/preferences.h"
+#include "choose/kernels.h"
 #include "support/catch.h"
 #include "support/texts.h"
 

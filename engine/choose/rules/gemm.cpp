@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "choose/kernels.h"
 #include "choose/rules/conv2d_products.h"
-#include "choose/rules/preferences.h"
 
 namespace mobicuda {
 namespace {

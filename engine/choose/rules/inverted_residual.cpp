@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "choose/rules/preferences.h"
+#include "choose/kernels.h"
 
 namespace mobicuda {
 namespace {

@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "choose/rules/preferences.h"
+#include "choose/kernels.h"
 #include "kernels/streaming/multiply.h"
 
 namespace mobicuda {

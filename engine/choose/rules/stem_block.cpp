@@ -1,4 +1,4 @@
-#include "choose/rules/preferences.h"
+#include "choose/kernels.h"
 
 namespace mobicuda {
 namespace {

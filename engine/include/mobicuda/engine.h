@@ -54,11 +54,11 @@ struct EngineOptions {
   std::optional<PictureInput> picture_input;
   HostTransfer host_transfer = HostTransfer::Auto;  ///< GPU engines
   /// Custom engine: kernel -> variant name, e.g. {"gemm", "mma_64x64x64"}; an Error(unsupported) names the layer whose
-  /// shape that variant does not run. "block" takes a form of inverted residual blocks ("layers", "expand_depthwise",
-  /// "fused"), "stem" (first convolution and the block after it), "head" (last pointwise convolution and pool) and
-  /// "gate" (squeeze and excite) take "layers" or "fused", used wherever their kernels run; "pointwise" takes "gemm" or
-  /// "conv2d"; a variant of a fused kernel ("expand_depthwise", "inverted_residual", "stem_block", "pointwise_pool",
-  /// "squeeze_excite") fuses what it runs. Empty: the planner chooses.
+  /// shape that variant does not run. A variant of a kernel of several layers fuses what it runs. "block" takes a form
+  /// of inverted residual blocks ("layers", "expand_depthwise", "fused"); so is asked for the other kernels of several
+  /// layers, e.g. "head" (last pointwise convolution and pool), with "layers" or "fused", used wherever their kernels
+  /// run; "pointwise" takes "gemm" or "conv2d". kernels/README.md has all of them, and what compile() throws on a name
+  /// that does not exist lists them. Empty: the planner chooses.
   std::map<std::string, std::string> kernel_variants;
   /// Custom engine: a file of measured times. With one, what has no name in kernel_variants is chosen by time: times
   /// that the file lacks for this GPU, version and shape are measured while compiling, and added. So are times of the

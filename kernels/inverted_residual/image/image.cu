@@ -40,7 +40,7 @@ bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
 }
 
 template <class S>
-auto kernel_of() {
+auto device_kernel() {
   if constexpr (S::kConfig.stride == 1) {
     return inverted_image::image_kernel<S>;
   } else {
@@ -56,7 +56,7 @@ cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const 
   const Arguments a{
       p.residual,    p.pad_top, p.pad_left, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
       p.project_clip};
-  const auto kernel = kernel_of<S>();
+  const auto kernel = device_kernel<S>();
   const unsigned blocks = static_cast<unsigned>(p.n * kBands) * kBlocks;
   std::size_t bytes = S::kSharedBytes;
   const cudaError_t status = spread_blocks(kernel, blocks, kThreads, kBlocks, bytes);
