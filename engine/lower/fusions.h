@@ -59,8 +59,16 @@ std::unique_ptr<Fusion> make_inverted_residual_fusion();
 std::unique_ptr<Fusion> make_pointwise_pool_fusion();
 std::unique_ptr<Fusion> make_squeeze_excite_fusion();
 
-/// All, in the order in which they look for nodes.
-std::vector<std::unique_ptr<Fusion>> make_fusions();
+/// All, in the order in which they look for nodes: the stem comes before the blocks, because the block behind the first
+/// convolution is one of theirs too; heads and gates take convolutions that are in no block.
+inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
+  std::vector<std::unique_ptr<Fusion>> fusions;
+  fusions.push_back(make_stem_block_fusion());
+  fusions.push_back(make_inverted_residual_fusion());
+  fusions.push_back(make_pointwise_pool_fusion());
+  fusions.push_back(make_squeeze_excite_fusion());
+  return fusions;
+}
 
 /// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.
 struct BlockNodes {
