@@ -42,7 +42,7 @@ void register_all(const Selection& selection) {
   });
 }
 
-const Benchmarks kBenchmarks("conv2d", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::Conv2dParams{}).name, register_all, true);
 
 }  // namespace
 

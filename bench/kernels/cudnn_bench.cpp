@@ -189,7 +189,8 @@ void register_cudnn(const Selection& selection) {
   const auto searcher = std::make_shared<Searcher>();
   for (const LayerKind kind :
        {LayerKind::Gemm, LayerKind::DepthwiseConv, LayerKind::Conv2d, LayerKind::Block, LayerKind::Stem}) {
-    for_each_case(selection, kind, [&](const LayerCase& at) { add_case(searcher, kernel_name(kind), at, chains_of); });
+    for_each_case(selection, kind,
+                  [&](const LayerCase& at) { add_case(searcher, traits_of(kind).kernel, at, chains_of); });
   }
   for_each_case(selection, LayerKind::Block, [&](const LayerCase& at) {
     if (at.layer.shape.expand) add_case(searcher, "expand_depthwise", at, expand_depthwise_chains);

@@ -28,7 +28,7 @@ void register_all(const Selection& selection) {
                 [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
 
-const Benchmarks kBenchmarks("depthwise_conv", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::DepthwiseConvParams{}).name, register_all, true);
 
 }  // namespace
 

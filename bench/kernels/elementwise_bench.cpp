@@ -16,7 +16,7 @@ void add_sum(const LayerCase& at) {
     };
     return kernel;
   };
-  add_layer(kernel_name(at.layer.shape.kind), at, make, {});
+  add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
 }
 
 void add_scale_shift(const LayerCase& at) {
@@ -34,7 +34,7 @@ void add_scale_shift(const LayerCase& at) {
     };
     return kernel;
   };
-  add_layer(kernel_name(at.layer.shape.kind), at, make, {});
+  add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
 }
 
 void register_all(const Selection& selection) {

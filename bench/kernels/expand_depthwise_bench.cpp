@@ -21,7 +21,7 @@ void register_all(const Selection& selection) {
   });
 }
 
-const Benchmarks kBenchmarks("expand_depthwise", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::ExpandDepthwiseParams{}).name, register_all, true);
 
 }  // namespace
 

@@ -25,7 +25,7 @@ void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::Gemm, [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
 
-const Benchmarks kBenchmarks("gemm", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::GemmParams{}).name, register_all, true);
 
 }  // namespace
 

@@ -21,7 +21,7 @@ void register_all(const Selection& selection) {
   });
 }
 
-const Benchmarks kBenchmarks("inverted_residual", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::InvertedResidualParams{}).name, register_all, true);
 
 }  // namespace
 

@@ -20,9 +20,7 @@ std::int64_t output_bytes(const LayerCase& at) {
   return static_cast<std::int64_t>(size_of(at.elem)) * at.batch * shape.out_h * shape.out_w * shape.c_out;
 }
 
-Pipe pipe_of(LayerKind kind, kernels::Elem elem) {
-  return kind == LayerKind::DepthwiseConv || kind > LayerKind::Head ? Pipe::Fma : matrix_pipe(elem);
-}
+Pipe pipe_of(LayerKind kind, kernels::Elem elem) { return traits_of(kind).products ? matrix_pipe(elem) : Pipe::Fma; }
 
 void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& at, const MakeKernel& make) {
   const std::string name = kernel + "/" + at.shape + "/" + to_string(at.elem) + "/b" + std::to_string(at.batch);

@@ -3,11 +3,35 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 
 namespace mobicuda::bench {
 namespace {
+
+std::int64_t pixels_in(const LayerShape& s) { return std::int64_t{s.h} * s.w; }
+std::int64_t pixels_out(const LayerShape& s) { return std::int64_t{s.out_h} * s.out_w; }
+
+std::int64_t flops_of_products(const LayerShape& s) { return 2 * pixels_in(s) * s.c_in * s.c_out; }
+
+std::int64_t flops_of_convolution(const LayerShape& s) {
+  return 2 * pixels_out(s) * s.c_out * (s.c_in / s.groups) * s.vertical.size * s.horizontal.size;
+}
+
+constexpr std::int64_t kTaps = 9;  // of the depthwise part of fused layers
+
+std::int64_t flops_of_block(const LayerShape& s) {
+  return 2 * ((s.expand ? pixels_in(s) * s.c_in * s.hidden : 0) + pixels_out(s) * s.hidden * (kTaps + s.c_out));
+}
+
+std::int64_t flops_of_stem(const LayerShape& s) {
+  return 2 * pixels_out(s) * s.hidden * (kTaps * s.c_in + kTaps + s.c_out);
+}
+
+std::int64_t flops_of_squeeze_excite(const LayerShape& s) {
+  return 4 * std::int64_t{s.c_in} * s.hidden + 2 * pixels_in(s) * s.c_in;
+}
 
 int as_int(std::int64_t value) { return static_cast<int>(value); }
 
@@ -282,6 +306,51 @@ class Finder {
 };
 
 }  // namespace
+
+LayerTraits traits_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::Gemm:
+      return {.kernel = "gemm", .products = true, .bias = true, .flops = flops_of_products};
+    case LayerKind::DepthwiseConv:
+      return {.kernel = "depthwise_conv", .window = true, .bias = true, .flops = flops_of_convolution};
+    case LayerKind::Conv2d:
+      return {.kernel = "conv2d", .products = true, .window = true, .bias = true, .flops = flops_of_convolution};
+    case LayerKind::Block:
+      return {.kernel = "inverted_residual", .products = true, .window = true, .bias = true, .flops = flops_of_block};
+    case LayerKind::Stem:
+      return {.kernel = "stem_block", .products = true, .window = true, .bias = true, .flops = flops_of_stem};
+    case LayerKind::Head:
+      return {.kernel = "pointwise_pool", .products = true, .bias = true, .flops = flops_of_products};
+    case LayerKind::SqueezeExcite:
+      return {.kernel = "squeeze_excite", .flops = flops_of_squeeze_excite};
+    case LayerKind::MaxPool:
+      return {.kernel = "max_pooling", .window = true};
+    case LayerKind::AveragePool:
+      return {.kernel = "average_pooling", .window = true};
+    case LayerKind::GlobalAveragePool:
+      return {.kernel = "global_average_pool"};
+    case LayerKind::Add:
+      return {.kernel = "add"};
+    case LayerKind::Multiply:
+      return {.kernel = "multiply/equal"};
+    case LayerKind::Gate:
+      return {.kernel = "multiply/gate"};
+    case LayerKind::ScaleShift:
+      return {.kernel = "scale_shift"};
+    case LayerKind::Unary:
+      return {.kernel = "unary"};
+    case LayerKind::LocalResponseNorm:
+      return {.kernel = "local_response_norm"};
+    case LayerKind::Softmax:
+      return {.kernel = "softmax"};
+  }
+  throw std::logic_error("no such kind of layers");
+}
+
+std::int64_t flops_of(const LayerShape& shape) {
+  const LayerTraits traits = traits_of(shape.kind);
+  return traits.flops == nullptr ? 0 : traits.flops(shape);
+}
 
 std::vector<LayerShape> layers_of(const Graph& graph) { return Finder(optimize(graph)).run(); }
 

@@ -68,15 +68,22 @@ struct Layer {
   std::vector<LayerUse> uses;
 };
 
+/// What kinds of layers differ in.
+struct LayerTraits {
+  const char* kernel;                                  ///< what runs them: "gemm", "multiply/gate"
+  bool products = false;                               ///< most of the arithmetic is that of matrix products
+  bool window = false;                                 ///< their names tell it
+  bool bias = false;                                   ///< their names tell where there is none
+  std::int64_t (*flops)(const LayerShape&) = nullptr;  ///< flops_of(); null: hardly any
+};
+LayerTraits traits_of(LayerKind kind);
+
 /// All layers of a network as the file has them, after optimize(), in its order: fused ones beside the layers that they
 /// are made of, these beside sums and activations as steps of their own.
 std::vector<LayerShape> layers_of(const Graph& graph);
 
 /// Adds `count` uses of a shape by a network.
 void add_use(std::vector<Layer>& layers, const LayerShape& shape, const std::string& network, int count);
-
-/// The kernel's name: "gemm", "inverted_residual".
-const char* kernel_name(LayerKind kind);
 
 /// "56x56x24"
 std::string extents(int h, int w, int c);

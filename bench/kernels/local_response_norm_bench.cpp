@@ -21,7 +21,7 @@ void register_all(const Selection& selection) {
         };
         return kernel;
       };
-      add_layer(kernel_name(shape.kind) + std::string("/") + power, at, make, {});
+      add_layer(traits_of(shape.kind).kernel + std::string("/") + power, at, make, {});
     }
   });
 }

@@ -31,7 +31,7 @@ void register_kind(const Selection& selection, LayerKind kind) {
       };
       return kernel;
     };
-    add_layer(kernel_name(kind), at, make, {});
+    add_layer(traits_of(kind).kernel, at, make, {});
   });
 }
 

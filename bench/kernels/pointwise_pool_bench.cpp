@@ -25,7 +25,7 @@ void register_all(const Selection& selection) {
                 [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
 
-const Benchmarks kBenchmarks("pointwise_pool", register_all, false);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::PointwisePoolParams{}).name, register_all, false);
 
 }  // namespace
 

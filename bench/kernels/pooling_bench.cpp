@@ -34,7 +34,7 @@ void register_windows(const Selection& selection, LayerKind kind, kernels::Pooli
       };
       return kernel;
     };
-    add_layer(kernel_name(kind), at, make, {});
+    add_layer(traits_of(kind).kernel, at, make, {});
   });
 }
 
@@ -44,7 +44,7 @@ void register_all(const Selection& selection) {
   for_each_case(selection, LayerKind::GlobalAveragePool, [](const LayerCase& at) {
     const LayerShape& shape = at.layer.shape;
     const kernels::GlobalAveragePoolParams p{at.elem, at.batch, shape.h, shape.w, shape.c_in};
-    add_layer(kernel_name(shape.kind), at, [p] { return timed(p); }, {});
+    add_layer(traits_of(shape.kind).kernel, at, [p] { return timed(p); }, {});
   });
 }
 

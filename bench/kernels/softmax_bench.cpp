@@ -20,7 +20,7 @@ void register_all(const Selection& selection) {
       };
       return kernel;
     };
-    add_layer(kernel_name(shape.kind), at, make, {});
+    add_layer(traits_of(shape.kind).kernel, at, make, {});
   });
 }
 

@@ -25,7 +25,7 @@ void register_all(const Selection& selection) {
                 [](const LayerCase& at) { add_variants(at, make_params(at), kFusedByRule); });
 }
 
-const Benchmarks kBenchmarks("squeeze_excite", register_all, false);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::SqueezeExciteParams{}).name, register_all, false);
 
 }  // namespace
 

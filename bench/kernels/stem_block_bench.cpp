@@ -46,7 +46,7 @@ void register_all(const Selection& selection) {
   });
 }
 
-const Benchmarks kBenchmarks("stem_block", register_all, true);
+const Benchmarks kBenchmarks(kernels::kernel_of(kernels::StemBlockParams{}).name, register_all, true);
 
 }  // namespace
 

@@ -44,7 +44,7 @@ void register_all(const Selection& selection) {
       };
       return kernel;
     };
-    add_layer(kernel_name(at.layer.shape.kind), at, make, {});
+    add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
   });
 }
 
