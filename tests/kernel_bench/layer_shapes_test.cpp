@@ -1,6 +1,8 @@
 #include "bench/kernels/layer_shapes.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <span>
 
 #include <mobicuda/onnx_import.h>
@@ -9,6 +11,7 @@
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
 #include "support/catch.h"
+#include "support/network_shapes.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -85,12 +88,64 @@ TEST_CASE("layers of ResNet-50: strides, residuals and counts", "[kernel_bench]"
   CHECK(uses_of(layers, LayerKind::MaxPool, "112x112x64_k3_s2_p1") == "test*1");
 }
 
+TEST_CASE("the shapes that kernels are tested on are those of MobileNetV2", "[kernel_bench]") {
+  std::set<std::array<int, 6>> blocks;
+  std::vector<test::PointwiseLayer> pointwise;
+  std::vector<test::DepthwiseLayer> depthwise;
+  for (const Layer& layer : layers_of(zoo::build_mobilenet_v2({}))) {
+    const LayerShape& s = layer.shape;
+    if (s.kind == LayerKind::Block) {
+      blocks.insert({s.h, s.c_in, s.hidden, s.c_out, s.vertical.stride, s.residual ? 1 : 0});
+    } else if (s.kind == LayerKind::Gemm) {
+      pointwise.push_back({s.h, s.c_in, s.c_out, s.residual, s.activation == LayerActivation::Relu6});
+    } else if (s.kind == LayerKind::DepthwiseConv) {
+      depthwise.push_back({s.h, s.c_in, s.vertical.stride, s.vertical.size});
+    } else if (s.kind == LayerKind::Conv2d) {
+      const test::StemLayer& stem = test::kMobileNetV2Stem;
+      CHECK((s.h == stem.size && s.c_in == stem.c_in && s.c_out == stem.c_out && s.vertical.stride == stem.stride));
+    }
+  }
+  std::set<std::array<int, 6>> tested;
+  for (const test::InvertedResidualLayer& b : test::kMobileNetV2Blocks) {
+    tested.insert({b.size, b.c_in, b.c_hidden, b.c_out, b.stride, b.has_residual() ? 1 : 0});
+  }
+  CHECK((blocks == tested));
+  CHECK(std::ranges::is_permutation(pointwise, test::mobilenet_v2_pointwise()));
+  CHECK(std::ranges::is_permutation(depthwise, test::mobilenet_v2_depthwise()));
+}
+
+TEST_CASE("other networks have the shapes that kernels are tested on", "[kernel_bench]") {
+  std::set<std::array<int, 4>> depthwise;
+  std::set<std::array<int, 3>> gates;
+  std::set<std::array<int, 5>> blocks;
+  for (const char* network : {"mobilenet_v3_large", "efficientnet_b0"}) {
+    for (const Layer& layer : layers_of(zoo::build_network(network, {}))) {
+      const LayerShape& s = layer.shape;
+      if (s.kind == LayerKind::DepthwiseConv) depthwise.insert({s.h, s.c_in, s.vertical.stride, s.vertical.size});
+      if (s.kind == LayerKind::SqueezeExcite) gates.insert({s.h * s.w, s.c_in, s.hidden});
+      if (s.kind == LayerKind::Block) blocks.insert({s.h, s.c_in, s.hidden, s.c_out, s.vertical.stride});
+    }
+  }
+  for (const test::DepthwiseLayer& d : test::kDepthwise5x5) {
+    CAPTURE(d.size, d.channels);
+    CHECK(depthwise.contains({d.size, d.channels, d.stride, d.window}));
+  }
+  for (const test::GateLayer& g : test::kGates) {
+    CAPTURE(g.pixels, g.channels, g.squeezed);
+    CHECK(gates.contains({g.pixels, g.channels, g.squeezed}));
+  }
+  for (const test::InvertedResidualLayer& b : test::kMobileNetV3Blocks) {
+    CAPTURE(b.name);
+    CHECK(blocks.contains({b.size, b.c_in, b.c_hidden, b.c_out, b.stride}));
+  }
+}
+
 TEST_CASE("unlike layers of a network have unlike names", "[kernel_bench]") {
   for (const char* network : {"squeezenet1_1", "mobilenet_v3_large", "resnet34_cifar", "efficientnet_b0"}) {
     const std::vector<Layer> layers = layers_of(zoo::build_network(network, {}));
     std::vector<std::string> names;
     for (const Layer& layer : layers) {
-      names.push_back(std::string(kernel_name(layer.shape.kind)) + "/" + to_string(layer.shape));
+      names.push_back(std::string(traits_of(layer.shape.kind).kernel) + "/" + to_string(layer.shape));
     }
     std::ranges::sort(names);
     CAPTURE(network);

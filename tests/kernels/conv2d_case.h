@@ -12,7 +12,6 @@
 #include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
-#include "support/conv_shapes.h"
 #include "support/device_tensor.h"
 #include "support/oracle.h"
 #include "support/random.h"

@@ -1,4 +1,5 @@
 #include "conv2d_case.h"
+#include "support/network_shapes.h"
 
 namespace mobicuda::test {
 namespace {

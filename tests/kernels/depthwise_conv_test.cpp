@@ -8,6 +8,7 @@
 #include "kernels/common/fast_division.cuh"
 #include "kernels/depthwise_conv_case.h"
 #include "kernels/race_case.h"
+#include "support/network_shapes.h"
 
 namespace mobicuda::test {
 namespace {
@@ -44,7 +45,7 @@ TEST_CASE("depthwise_conv_pack moves channels innermost") {
 TEST_CASE("depthwise_conv equals the oracle on the layers of MobileNetV2") {
   std::uint32_t seed = 100;
   for (const Elem elem : kAllElems) {
-    for (const DepthwiseLayer& layer : kMobileNetV2Depthwise) {
+    for (const DepthwiseLayer& layer : mobilenet_v2_depthwise()) {
       for (const int n : {1, 8, 32}) {
         DepthwiseConvParams p = same_size(elem, n, layer.size, layer.size, layer.channels, layer.stride);
         // TensorFlow pads below and to the right only when the stride is 2.

@@ -14,7 +14,6 @@
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
-#include "support/expand_shapes.h"
 #include "support/oracle.h"
 #include "support/random.h"
 #include "support/run_kernel.h"

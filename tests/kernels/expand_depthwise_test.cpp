@@ -2,6 +2,7 @@
 
 #include "kernels/expand_depthwise_case.h"
 #include "kernels/race_case.h"
+#include "support/network_shapes.h"
 
 namespace mobicuda::test {
 namespace {
@@ -11,12 +12,12 @@ using namespace expand_depthwise_case;
 TEST_CASE("expand_depthwise equals the oracle on the blocks of MobileNetV2") {
   MOBICUDA_SKIP_BELOW(80);
   std::uint32_t seed = 100;
-  for (const ExpandLayer& layer : kMobileNetV2Expand) {
+  for (const ExpandLayer& layer : mobilenet_v2_expand()) {
     for (const int n : {1, 3}) {
       ExpandDepthwiseParams p = same_padded(n, layer.size, layer.size, layer.c_in, layer.c, layer.stride);
       // TensorFlow pads below and to the right only when the stride is 2.
       if (layer.stride == 2 && n == 3) p.pad_top = p.pad_left = 0;
-      CAPTURE(layer.name);
+      CAPTURE(layer.size, layer.c, layer.stride);
       REQUIRE(supported(p) > 0);
       check_against_oracle(p, random_data(p, seed));
       seed += 10;

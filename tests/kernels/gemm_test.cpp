@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/gemm_case.h"
-#include "kernels/pointwise_shapes.h"
 #include "kernels/race_case.h"
+#include "support/network_shapes.h"
 
 namespace mobicuda::test {
 namespace {
@@ -128,7 +128,7 @@ TEST_CASE("gemm: blocks walk over many row tiles without mixing them up", "[gemm
 TEST_CASE("gemm: every variant stays within the bounds on every pointwise layer of MobileNetV2", "[gemm][large]") {
   std::uint32_t seed = 0;
   for (const Elem elem : kAllElems) {
-    for (const PointwiseLayer& layer : kPointwiseLayers) {
+    for (const PointwiseLayer& layer : mobilenet_v2_pointwise()) {
       for (const int batch : {1, 8, 32}) {
         GemmParams p = make_params(elem, batch * layer.side * layer.side, layer.n, layer.k);
         p.bias = true;

@@ -11,11 +11,11 @@
 
 #include "kernels/chained_oracle.h"
 #include "kernels/inverted_residual/inverted_residual.h"
-#include "kernels/inverted_residual_shapes.h"
 #include "kernels/window_case.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
+#include "support/network_shapes.h"
 #include "support/oracle.h"
 #include "support/random.h"
 #include "support/run_kernel.h"

@@ -19,7 +19,7 @@ using Each = race_case::EachOnce<InvertedResidualVariant>;
 /// Channels of MobileNetV2 and MobileNetV3, which variants know at compile time.
 std::vector<InvertedResidualLayer> layers() {
   std::vector<InvertedResidualLayer> all(std::begin(kMobileNetV2Blocks), std::end(kMobileNetV2Blocks));
-  all.insert(all.end(), {{"V3-1", 112, 16, 16, 16, 1}, {"V3-2", 112, 16, 64, 24, 2}, {"V3-3", 56, 24, 72, 24, 1}});
+  all.insert(all.end(), std::begin(kMobileNetV3Blocks), std::end(kMobileNetV3Blocks));
   return all;
 }
 

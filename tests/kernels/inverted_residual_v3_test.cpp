@@ -10,8 +10,6 @@ namespace {
 using namespace inverted_residual_case;
 
 constexpr Clip kRelu{0.0F, kInfinity};
-constexpr InvertedResidualLayer kBlocks[] = {
-    {"V3-1", 112, 16, 16, 16, 1}, {"V3-2", 112, 16, 64, 24, 2}, {"V3-3", 56, 24, 72, 24, 1}};
 
 InvertedResidualParams with_relu(InvertedResidualParams p) {
   p.expand_clip = p.depthwise_clip = kRelu;
@@ -36,7 +34,7 @@ void check_exact(const InvertedResidualParams& p, const Data& data, const Tensor
 
 TEST_CASE("inverted_residual runs the blocks of MobileNetV3 in strips") {
   MOBICUDA_SKIP_BELOW(90);
-  for (const InvertedResidualLayer& layer : kBlocks) {
+  for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) {
     CAPTURE(layer.name);
     InvertedResidualParams p = block(layer, 1);
     REQUIRE(count_strips(p) >= 1);
@@ -55,7 +53,7 @@ TEST_CASE("inverted_residual runs the blocks of MobileNetV3 in strips") {
 
 TEST_CASE("inverted_residual equals the oracle on the blocks of MobileNetV3", "[large]") {
   std::uint32_t seed = 9000;
-  for (const InvertedResidualLayer& layer : kBlocks) {
+  for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) {
     for (const int n : {1, 2}) {
       CAPTURE(layer.name, n);
       const InvertedResidualParams p = with_relu(block(layer, n));
@@ -71,7 +69,7 @@ TEST_CASE("inverted_residual equals the oracle on MobileNetV3's channels in othe
   constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 13, 14, 15, 17, 29, 30};
   Choice choose(17);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
-    const InvertedResidualLayer& layer = kBlocks[i % std::size(kBlocks)];
+    const InvertedResidualLayer& layer = kMobileNetV3Blocks[i % std::size(kMobileNetV3Blocks)];
     InvertedResidualParams p = block(1 + choose.upto(4), choose(kSizes), choose(kSizes), layer.c_in, layer.c_hidden,
                                      layer.c_out, layer.stride);
     p.pad_top = choose.upto(2);
@@ -98,7 +96,7 @@ TEST_CASE("inverted_residual equals the oracle on MobileNetV3's channels in othe
 /// Three kernels would pass infinity on.
 TEST_CASE("inverted_residual bounds what ReLU leaves by the largest half in strips") {
   constexpr float kLargestHalf = 65504.0F;
-  for (const InvertedResidualLayer& layer : kBlocks) {
+  for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) {
     CAPTURE(layer.name);
     InvertedResidualParams p = block(1, 15, 17, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
     if (!p.expand) continue;
@@ -115,7 +113,7 @@ TEST_CASE("inverted_residual bounds what ReLU leaves by the largest half in stri
 }
 
 TEST_CASE("inverted_residual passes NaN on in MobileNetV3's channels", "[sanitize]") {
-  for (const InvertedResidualLayer& layer : kBlocks) {
+  for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) {
     CAPTURE(layer.name);
     const InvertedResidualParams p = block(2, 15, 16, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
     Data data = random_data(p, 9900);
@@ -132,7 +130,7 @@ TEST_CASE("inverted_residual passes NaN on in MobileNetV3's channels", "[sanitiz
 
 TEST_CASE("inverted_residual gives pictures of MobileNetV3's channels the same bits in any batch and every time") {
   constexpr int kPictures = 290;  // more pairs of strips than a GPU has warps for: some warps take a second one
-  for (const InvertedResidualLayer& layer : kBlocks) {
+  for (const InvertedResidualLayer& layer : kMobileNetV3Blocks) {
     CAPTURE(layer.name);
     const InvertedResidualParams p =
         with_relu(block(kPictures, 30, 29, layer.c_in, layer.c_hidden, layer.c_out, layer.stride));

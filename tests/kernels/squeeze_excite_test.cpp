@@ -9,6 +9,7 @@
 #include "support/activation.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
+#include "support/network_shapes.h"
 #include "support/random.h"
 #include "support/run_kernel.h"
 
@@ -174,12 +175,8 @@ void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true,
 
 TEST_CASE("squeeze_excite equals the oracle on the blocks of MobileNetV3-Large and EfficientNet-B0") {
   MOBICUDA_SKIP_BELOW(90);
-  constexpr int kBlocks[][3] = {{784, 72, 24},  {784, 120, 32}, {196, 480, 120}, {196, 672, 168},
-                                {49, 672, 168}, {49, 960, 240}, {12544, 32, 8},  {3136, 96, 4},
-                                {3136, 144, 6}, {784, 144, 6},  {784, 240, 10},  {196, 240, 10},
-                                {196, 480, 20}, {196, 672, 28}, {49, 672, 28},   {49, 1152, 48}};
   for (const Elem elem : kElems) {
-    for (const auto& [pixels, c, squeezed] : kBlocks) {
+    for (const auto& [pixels, c, squeezed] : kGates) {
       for (const bool smooth : {false, true}) check(make_params(elem, 2, pixels, c, squeezed, smooth), 100);
     }
   }

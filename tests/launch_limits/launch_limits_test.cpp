@@ -1,7 +1,8 @@
 // supports() against the GPUs that there are, without one of them: what a variant says it supports, its launcher
 // launches within the GPU's limits. fake_cudart.h plays the GPUs.
 
-#include <map>
+#include <cstdint>
+#include <iterator>
 #include <ostream>
 #include <set>
 #include <string>
@@ -17,6 +18,7 @@
 #include "kernels/stem_block/stem_block.h"
 #include "launch_limits/fake_cudart.h"
 #include "support/catch.h"
+#include "support/network_shapes.h"
 
 namespace mobicuda {
 namespace {
@@ -51,10 +53,26 @@ std::string told(const DeviceTraits& gpu) {
          std::to_string(gpu.multiprocessors) + " multiprocessors";
 }
 
-/// Runs every variant on every GPU that supports it, for every one of `shapes`; enqueue(variant, shape, launch) calls
-/// the launcher. Each variant is to run at least once, those with wgmma where the build has them.
-template <class Params, class Variants, class Enqueue>
-void walk(const std::vector<Params>& shapes, const Variants& variants, const Enqueue& enqueue) {
+/// Whether the bytes of packed weights depend on the variant only where the kernel says so: engines that differ in
+/// other choices share their weights while choices are confirmed.
+template <class Params>
+bool packs_as_told(const Params& p, const DeviceTraits& gpu) {
+  const auto& kernel = kernels::kernel_of(p);
+  std::set<std::vector<std::int64_t>> sizes;
+  for (const auto variant : kernel.variants) {
+    if (!kernel.supports(variant, p, gpu)) continue;
+    const kernels::OperandBytes bytes = kernel.operands(variant, p);
+    sizes.emplace(std::begin(bytes.weights), std::end(bytes.weights));
+  }
+  return kernel.packs_by_variant || sizes.size() <= 1;
+}
+
+/// Runs every variant of a kernel on every GPU that supports it, for every one of `shapes`. Each variant is to run at
+/// least once, those with wgmma where the build has them.
+template <class Params>
+void walk(const std::vector<Params>& shapes) {
+  const auto& kernel = kernels::kernel_of(shapes.front());
+  const kernels::Operands operands{input(1), {input(2), input(3), input(4), input(5)}, nullptr, output()};
   std::set<std::string> ran;
   int launched = 0;
   int device = 0;
@@ -66,27 +84,31 @@ void walk(const std::vector<Params>& shapes, const Variants& variants, const Enq
     gpu.wgmma_code = gpu.wgmma_code && asked.wgmma_code;  // this build may have none
     has_wgmma = has_wgmma || gpu.wgmma_code;
     REQUIRE(asked == gpu);
-    for (const auto variant : variants) {
+    for (const Params& p : shapes) {
+      if (!packs_as_told(p, gpu)) FAIL(kernel.shape(p) << ": weights are packed by variant");
+    }
+    for (const auto variant : kernel.variants) {
+      const std::string its_name(kernel.variant_name(variant));
       for (const Params& p : shapes) {
-        const bool supported = supports(variant, p, gpu);
-        const cudaError_t status = enqueue(variant, p, Launch{nullptr, gpu.programmatic_launch()});
+        const bool supported = kernel.supports(variant, p, gpu);
+        const cudaError_t status = kernel.launch(variant, p, operands, Launch{nullptr, gpu.programmatic_launch()});
         const test::PlayedLaunches launches = test::take_launches();
         if (supported && status == cudaSuccess && launches.count > 0 && launches.faults.empty()) {
-          ran.emplace(name(variant));
+          ran.insert(its_name);
           launched += launches.count;
           continue;
         }
         if (!supported && status == cudaErrorInvalidValue && launches.count == 0) continue;
-        INFO(name(variant) << " on " << told(gpu));
+        INFO(its_name << " on " << told(gpu));
         for (const std::string& fault : launches.faults) UNSCOPED_INFO(fault);
         CAPTURE(supported, static_cast<int>(status), launches.count);
         FAIL("supports() and the launch differ");
       }
     }
   }
-  for (const auto variant : variants) {
-    INFO(name(variant));
-    const std::string its_name(name(variant));
+  for (const auto variant : kernel.variants) {
+    const std::string its_name(kernel.variant_name(variant));
+    INFO(its_name);
     const bool of_sm90a = its_name.find("wgmma") != std::string::npos || its_name.find("image7") != std::string::npos;
     CHECK((ran.contains(its_name) || (of_sm90a && !has_wgmma)));
   }
@@ -112,9 +134,7 @@ TEST_CASE("supports() of gemm means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::gemm_variants(), [](kernels::GemmVariant variant, const auto& p, const Launch& where) {
-    return kernels::gemm(variant, p, input(1), input(2), nullptr, nullptr, output(), where);
-  });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of conv2d means that the launch fits") {
@@ -160,9 +180,7 @@ TEST_CASE("supports() of conv2d means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::conv2d_variants(), [](kernels::Conv2dVariant variant, const auto& p, const Launch& where) {
-    return kernels::conv2d(variant, p, input(1), input(2), nullptr, nullptr, output(), where);
-  });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of depthwise_conv means that the launch fits") {
@@ -190,10 +208,7 @@ TEST_CASE("supports() of depthwise_conv means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::depthwise_conv_variants(),
-       [](kernels::DepthwiseConvVariant variant, const auto& p, const Launch& where) {
-         return kernels::depthwise_conv(variant, p, input(1), input(2), nullptr, output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of expand_depthwise means that the launch fits") {
@@ -216,48 +231,36 @@ TEST_CASE("supports() of expand_depthwise means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::expand_depthwise_variants(),
-       [](kernels::ExpandDepthwiseVariant variant, const auto& p, const Launch& where) {
-         return kernels::expand_depthwise(variant, p, input(1), input(2), nullptr, input(3), nullptr, output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of inverted_residual means that the launch fits") {
-  struct Block {
-    int side, c_in, c_hidden, c_out, stride;
-  };
-  // MobileNetV2 1.0 and V3-Large at 224, and a block that neither has.
-  constexpr Block kBlocks[] = {
-      {112, 32, 32, 16, 1}, {112, 16, 96, 24, 2},  {56, 24, 144, 24, 1},  {56, 24, 144, 32, 2},
-      {28, 32, 192, 32, 1}, {28, 32, 192, 64, 2},  {14, 64, 384, 64, 1},  {14, 64, 384, 96, 1},
-      {14, 96, 576, 96, 1}, {14, 96, 576, 160, 2}, {7, 160, 960, 160, 1}, {7, 160, 960, 320, 1},
-      {112, 16, 16, 16, 1}, {112, 16, 64, 24, 2},  {56, 24, 72, 24, 1},   {28, 48, 288, 48, 1}};
+  std::vector<test::InvertedResidualLayer> blocks{{"any", 28, 48, 288, 48, 1}};
+  blocks.insert(blocks.end(), std::begin(test::kMobileNetV2Blocks), std::end(test::kMobileNetV2Blocks));
+  blocks.insert(blocks.end(), std::begin(test::kMobileNetV3Blocks), std::end(test::kMobileNetV3Blocks));
   std::vector<kernels::InvertedResidualParams> shapes;
   for (const Elem elem : {Elem::F32, Elem::F16, Elem::F64}) {
     for (const int n : {1, 2, 4, 6, 16, 256}) {
-      for (const Block& block : kBlocks) {
+      for (const test::InvertedResidualLayer& block : blocks) {
         kernels::InvertedResidualParams p;
         p.elem = elem;
         p.n = n;
-        p.h = p.w = block.side;
+        p.h = p.w = block.size;
         p.c_in = block.c_in;
         p.c_hidden = block.c_hidden;
         p.c_out = block.c_out;
         p.stride = block.stride;
-        p.out_h = p.out_w = block.side / block.stride;
+        p.out_h = p.out_w = block.out_size();
         p.pad_top = p.pad_left = 1;
-        p.expand = block.c_hidden != block.c_in;
-        p.residual = block.stride == 1 && block.c_in == block.c_out;
+        p.expand = block.expands();
+        p.residual = block.has_residual();
         p.expand_clip = p.depthwise_clip = kRelu6;
         p.project_clip = {-65504.0F, 65504.0F};
         shapes.push_back(p);
       }
     }
   }
-  walk(shapes, kernels::inverted_residual_variants(),
-       [](kernels::InvertedResidualVariant variant, const auto& p, const Launch& where) {
-         return kernels::inverted_residual(variant, p, input(1), input(2), output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of pointwise_pool means that the launch fits") {
@@ -280,10 +283,7 @@ TEST_CASE("supports() of pointwise_pool means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::pointwise_pool_variants(),
-       [](kernels::PointwisePoolVariant variant, const auto& p, const Launch& where) {
-         return kernels::pointwise_pool(variant, p, input(1), input(2), nullptr, output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of stem_block means that the launch fits") {
@@ -305,10 +305,7 @@ TEST_CASE("supports() of stem_block means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::stem_block_variants(),
-       [](kernels::StemBlockVariant variant, const auto& p, const Launch& where) {
-         return kernels::stem_block(variant, p, input(1), input(2), output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("supports() of squeeze_excite means that the launch fits") {
@@ -328,10 +325,7 @@ TEST_CASE("supports() of squeeze_excite means that the launch fits") {
       }
     }
   }
-  walk(shapes, kernels::squeeze_excite_variants(),
-       [](kernels::SqueezeExciteVariant variant, const auto& p, const Launch& where) {
-         return kernels::squeeze_excite(variant, p, input(1), input(2), output(), where);
-       });
+  walk(shapes);
 }
 
 TEST_CASE("the table of limits is in order, and a capability that it lacks has those of the one before") {

@@ -123,12 +123,8 @@ std::vector<KernelCase> inverted_residual_cases() {
   FirstOnly<InvertedResidualVariant> first_only;
   std::vector<test::InvertedResidualLayer> layers(std::begin(test::kMobileNetV2Blocks),
                                                   std::end(test::kMobileNetV2Blocks));
-  layers.insert(layers.end(), {{"V3-1", 112, 16, 16, 16, 1},
-                               {"V3-2", 112, 16, 64, 24, 2},
-                               {"V3-3", 56, 24, 72, 24, 1},
-                               {"any", 14, 24, 144, 24, 1},
-                               {"any", 14, 24, 144, 24, 2},
-                               {"any", 14, 16, 16, 16, 1}});
+  layers.insert(layers.end(), std::begin(test::kMobileNetV3Blocks), std::end(test::kMobileNetV3Blocks));
+  layers.insert(layers.end(), {{"any", 14, 24, 144, 24, 1}, {"any", 14, 24, 144, 24, 2}, {"any", 14, 16, 16, 16, 1}});
   for (const Elem elem : kElems) {
     for (const test::InvertedResidualLayer& layer : layers) {
       InvertedResidualParams p = block(layer, pictures_of(layer.size));
@@ -160,18 +156,16 @@ std::vector<KernelCase> inverted_residual_cases() {
 }
 
 std::vector<KernelCase> pointwise_pool_cases() {
-  constexpr int kPixels = 49;
-  constexpr int kChannelsIn = 320;
-  constexpr int kChannels = 1280;
+  constexpr test::PointwiseLayer kHead = test::kMobileNetV2Head;
   std::vector<KernelCase> cases;
   for (const Elem elem : kElems) {
     auto memory = std::make_shared<Memory>();
     kernels::PointwisePoolParams p;
     p.elem = elem;
     p.n = 4 * kPictures;  // more than one group of pictures for each SM
-    p.pixels = kPixels;
-    p.c_in = kChannelsIn;
-    p.c = kChannels;
+    p.pixels = kHead.side * kHead.side;
+    p.c_in = kHead.k;
+    p.c = kHead.n;
     p.bias = true;
     p.clip = test::window_case::kRelu6;
     const std::vector<float> weight = memory->random_host(product(p.c, p.c_in));
@@ -413,10 +407,11 @@ std::vector<KernelCase> gemm_cases() {
   return cases;
 }
 
-template <class Variant>
-KernelFamily family(std::string name, std::span<const Variant> variants, std::vector<KernelCase> cases) {
-  KernelFamily made{std::move(name), {}, std::move(cases)};
-  for (const Variant variant : variants) made.variants.emplace_back(kernels::name(variant));
+template <class Params, class Variant>
+KernelFamily family(const kernels::KernelTable<Params, Variant>& kernel, std::vector<KernelCase> cases,
+                    int oldest = 0) {
+  KernelFamily made{std::string(kernel.name), {}, std::move(cases), oldest};
+  for (const Variant variant : kernel.variants) made.variants.emplace_back(kernel.variant_name(variant));
   return made;
 }
 
@@ -424,14 +419,14 @@ KernelFamily family(std::string name, std::span<const Variant> variants, std::ve
 
 std::vector<KernelFamily> kernel_families() {
   using namespace kernels;
-  return {family("inverted_residual", inverted_residual_variants(), inverted_residual_cases()),
-          family("pointwise_pool", pointwise_pool_variants(), pointwise_pool_cases()),
-          family("squeeze_excite", squeeze_excite_variants(), squeeze_excite_cases()),
-          family("conv2d", conv2d_variants(), conv2d_cases()),
-          family("stem_block", stem_block_variants(), stem_block_cases()),
-          family("expand_depthwise", expand_depthwise_variants(), expand_depthwise_cases()),
-          family("depthwise_conv", depthwise_conv_variants(), depthwise_conv_cases()),
-          family("gemm", gemm_variants(), gemm_cases())};
+  return {family(kernel_of(InvertedResidualParams{}), inverted_residual_cases()),
+          family(kernel_of(PointwisePoolParams{}), pointwise_pool_cases()),
+          family(kernel_of(SqueezeExciteParams{}), squeeze_excite_cases(), 90),
+          family(kernel_of(Conv2dParams{}), conv2d_cases()),
+          family(kernel_of(StemBlockParams{}), stem_block_cases(), 80),
+          family(kernel_of(ExpandDepthwiseParams{}), expand_depthwise_cases(), 80),
+          family(kernel_of(DepthwiseConvParams{}), depthwise_conv_cases()),
+          family(kernel_of(GemmParams{}), gemm_cases())};
 }
 
 }  // namespace mobicuda::stress

@@ -14,6 +14,7 @@ struct KernelFamily {
   /// Every variant that this GPU runs, on a shape of the networks or one that has its borders; its name is that of the
   /// family, a '/', and the variant's, and may go on behind a blank.
   std::vector<KernelCase> cases;
+  int oldest = 0;  ///< architecture whose code has the kernel
 };
 
 std::vector<KernelFamily> kernel_families();
