@@ -41,6 +41,11 @@ inline constexpr bool is_same_v = false;
 template <class A>
 inline constexpr bool is_same_v<A, A> = true;
 
+template <class T>
+inline constexpr bool is_pointer_v = false;
+template <class T>
+inline constexpr bool is_pointer_v<T*> = true;
+
 template <bool kFirst, class A, class B>
 struct conditional {
   using type = A;
