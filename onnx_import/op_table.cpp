@@ -1,9 +1,8 @@
 #include "op_table.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -13,105 +12,6 @@
 
 namespace mobicuda::onnx_import {
 namespace {
-
-constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
-constexpr ImportFunction kNone = nullptr;
-constexpr std::int64_t kNewest = kNewestOpset;
-
-constexpr std::string_view kWindow = "auto_pad dilations group kernel_shape pads strides";
-constexpr std::string_view kConstant6 = "value";
-constexpr std::string_view kConstant11 = "sparse_value value";
-constexpr std::string_view kConstant12 =
-    "sparse_value value value_float value_floats value_int value_ints value_string value_strings";
-
-// name, opsets, inputs, attributes, with an activation, with constants only
-constexpr OperatorForm kForms[] = {
-    {"Add", 6, 6, 2, 2, "axis broadcast", import_add, fold_add},
-    {"Add", 7, kNewest, 2, 2, "", import_add, fold_add},
-    {"AveragePool", 6, 6, 1, 1, "auto_pad kernel_shape pads strides", import_average_pool, kNone},
-    {"AveragePool", 7, 9, 1, 1, "auto_pad count_include_pad kernel_shape pads strides", import_average_pool, kNone},
-    {"AveragePool", 10, 18, 1, 1, "auto_pad ceil_mode count_include_pad kernel_shape pads strides", import_average_pool,
-     kNone},
-    {"AveragePool", 19, kNewest, 1, 1, "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
-     import_average_pool, kNone},
-    {"BatchNormalization", 6, 6, 5, 5, "epsilon is_test momentum spatial", import_batch_norm_6, kNone},
-    {"BatchNormalization", 7, 8, 5, 5, "epsilon momentum spatial", import_batch_norm_7, kNone},
-    {"BatchNormalization", 9, 13, 5, 5, "epsilon momentum", import_batch_norm_7, kNone},
-    {"BatchNormalization", 14, kNewest, 5, 5, "epsilon momentum training_mode", import_batch_norm_14, kNone},
-    {"Cast", 6, 18, 1, 1, "to", import_cast, fold_cast},
-    {"Cast", 19, 23, 1, 1, "saturate to", import_cast, fold_cast},
-    {"Cast", 24, kNewest, 1, 1, "round_mode saturate to", import_cast, fold_cast},
-    {"Ceil", 6, kNewest, 1, 1, "", kNone, fold_ceil},
-    {"Clip", 6, 10, 1, 1, "max min", import_clip_attributes, kNone},
-    {"Clip", 11, kNewest, 1, 3, "", import_clip_inputs, fold_clip},
-    {"Concat", 6, kNewest, 1, kAny, "axis", import_concat, fold_concat},
-    {"Constant", 6, 10, 0, 0, kConstant6, kNone, fold_constant},
-    {"Constant", 11, 11, 0, 0, kConstant11, kNone, fold_constant},
-    {"Constant", 12, kNewest, 0, 0, kConstant12, kNone, fold_constant},
-    {"ConstantOfShape", 9, kNewest, 1, 1, "value", kNone, fold_constant_of_shape},
-    {"Conv", 6, kNewest, 2, 3, kWindow, import_conv, kNone},
-    {"Div", 6, 6, 2, 2, "axis broadcast", import_div, fold_div},
-    {"Div", 7, kNewest, 2, 2, "", import_div, fold_div},
-    {"Dropout", 6, 6, 1, 1, "is_test ratio", import_dropout_6, fold_identity},
-    {"Dropout", 7, 11, 1, 1, "ratio", import_dropout_7, fold_identity},
-    {"Dropout", 12, kNewest, 1, 3, "seed", import_dropout_12, kNone},
-    {"Elu", 6, kNewest, 1, 1, "alpha", import_elu, kNone},
-    {"Expand", 8, kNewest, 2, 2, "", kNone, fold_expand},
-    {"Flatten", 6, kNewest, 1, 1, "axis", import_flatten, fold_flatten},
-    {"Floor", 6, kNewest, 1, 1, "", kNone, fold_floor},
-    {"Gather", 6, kNewest, 2, 2, "axis", kNone, fold_gather},
-    {"Gemm", 6, 6, 3, 3, "alpha beta broadcast transA transB", import_gemm, kNone},
-    {"Gemm", 7, 10, 3, 3, "alpha beta transA transB", import_gemm, kNone},
-    {"Gemm", 11, kNewest, 2, 3, "alpha beta transA transB", import_gemm, kNone},
-    {"GlobalAveragePool", 6, kNewest, 1, 1, "", import_global_average_pool, kNone},
-    {"GlobalMaxPool", 6, kNewest, 1, 1, "", import_global_max_pool, kNone},
-    {"HardSigmoid", 6, kNewest, 1, 1, "alpha beta", import_hard_sigmoid, kNone},
-    {"HardSwish", 14, kNewest, 1, 1, "", import_hard_swish, kNone},
-    {"Identity", 6, kNewest, 1, 1, "", import_identity, fold_identity},
-    {"LRN", 6, kNewest, 1, 1, "alpha beta bias size", import_lrn, kNone},
-    {"LeakyRelu", 6, kNewest, 1, 1, "alpha", import_leaky_relu, kNone},
-    {"MatMul", 6, kNewest, 2, 2, "", import_matmul, kNone},
-    {"Max", 6, kNewest, 1, kAny, "", import_max, fold_max},
-    {"MaxPool", 6, 7, 1, 1, "auto_pad kernel_shape pads strides", import_max_pool, kNone},
-    {"MaxPool", 8, 9, 1, 1, "auto_pad kernel_shape pads storage_order strides", import_max_pool, kNone},
-    {"MaxPool", 10, kNewest, 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
-     import_max_pool, kNone},
-    {"Min", 6, kNewest, 1, kAny, "", import_min, fold_min},
-    {"Mul", 6, 6, 2, 2, "axis broadcast", import_mul, fold_mul},
-    {"Mul", 7, kNewest, 2, 2, "", import_mul, fold_mul},
-    {"Neg", 6, kNewest, 1, 1, "", kNone, fold_neg},
-    {"PRelu", 6, kNewest, 2, 2, "", import_prelu, kNone},
-    {"Pad", 6, 10, 1, 1, "mode pads value", import_pad_attributes, kNone},
-    {"Pad", 11, 17, 2, 3, "mode", import_pad_inputs, kNone},
-    {"Pad", 18, kNewest, 2, 4, "mode", import_pad_inputs, kNone},
-    {"Range", 11, kNewest, 3, 3, "", kNone, fold_range},
-    {"ReduceMean", 6, 17, 1, 1, "axes keepdims", import_reduce_mean_attribute, kNone},
-    {"ReduceMean", 18, kNewest, 1, 2, "keepdims noop_with_empty_axes", import_reduce_mean_input, kNone},
-    {"Relu", 6, kNewest, 1, 1, "", import_relu, fold_relu},
-    {"Reshape", 6, 13, 2, 2, "", import_reshape, fold_reshape},
-    {"Reshape", 14, kNewest, 2, 2, "allowzero", import_reshape, fold_reshape},
-    {"Shape", 6, 14, 1, 1, "", import_shape, import_shape},
-    {"Shape", 15, kNewest, 1, 1, "end start", import_shape, import_shape},
-    {"Sigmoid", 6, kNewest, 1, 1, "", import_sigmoid, kNone},
-    {"Size", 6, kNewest, 1, 1, "", import_size, import_size},
-    {"Slice", 6, 9, 1, 1, "axes ends starts", import_slice_attributes, fold_slice_attributes},
-    {"Slice", 10, kNewest, 3, 5, "", import_slice_inputs, fold_slice_inputs},
-    {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened, kNone},
-    {"Softmax", 13, kNewest, 1, 1, "axis", import_softmax_axis, kNone},
-    {"Split", 6, 12, 1, 1, "axis split", import_split, kNone},
-    {"Split", 13, 17, 1, 2, "axis", import_split, kNone},
-    {"Split", 18, kNewest, 1, 2, "axis num_outputs", import_split, kNone},
-    {"Sqrt", 6, kNewest, 1, 1, "", kNone, fold_sqrt},
-    {"Squeeze", 6, 12, 1, 1, "axes", import_squeeze, fold_squeeze},
-    {"Squeeze", 13, kNewest, 1, 2, "", import_squeeze, fold_squeeze},
-    {"Sub", 6, 6, 2, 2, "axis broadcast", import_sub, fold_sub},
-    {"Sub", 7, kNewest, 2, 2, "", import_sub, fold_sub},
-    {"Sum", 6, kNewest, 1, kAny, "", import_sum, fold_add},
-    {"Tanh", 6, kNewest, 1, 1, "", import_tanh, kNone},
-    {"Transpose", 6, kNewest, 1, 1, "perm", import_transpose, fold_transpose},
-    {"Unsqueeze", 6, 12, 1, 1, "axes", import_unsqueeze, fold_unsqueeze},
-    {"Unsqueeze", 13, kNewest, 2, 2, "", import_unsqueeze, fold_unsqueeze},
-};
 
 // Operators that deserve a better answer than that they are not known.
 struct Refusal {
@@ -160,7 +60,7 @@ Error unknown_operator(const NodeImporter& node, bool known_at_other_opsets) {
 
 const OperatorForm& find_form(const NodeImporter& node) {
   bool known = false;
-  for (const OperatorForm& form : kForms) {
+  for (const OperatorForm& form : operator_forms()) {
     if (form.name != node.op_type()) continue;
     known = true;
     if (node.state().opset >= form.first_opset && node.state().opset <= form.last_opset) return form;
@@ -192,7 +92,7 @@ void check_attributes(const NodeImporter& node, const OperatorForm& form) {
 void check_inputs(const NodeImporter& node, const OperatorForm& form) {
   if (node.inputs() < form.min_inputs || node.inputs() > form.max_inputs) {
     std::string expected = std::to_string(form.min_inputs);
-    if (form.max_inputs == kAny) {
+    if (form.max_inputs == kAnyInputs) {
       expected += " or more";
     } else if (form.max_inputs != form.min_inputs) {
       expected += " to " + std::to_string(form.max_inputs);
@@ -204,7 +104,7 @@ void check_inputs(const NodeImporter& node, const OperatorForm& form) {
   for (std::size_t position = 0; position < form.min_inputs; ++position) {
     if (!node.has_input(position)) throw node.invalid_input(position, "is missing");
   }
-  if (form.max_inputs != kAny) return;
+  if (form.max_inputs != kAnyInputs) return;
   for (std::size_t position = 0; position < node.inputs(); ++position) {
     if (!node.has_input(position)) throw node.invalid_input(position, "is missing");
   }
@@ -212,7 +112,15 @@ void check_inputs(const NodeImporter& node, const OperatorForm& form) {
 
 }  // namespace
 
-std::span<const OperatorForm> operator_forms() { return kForms; }
+std::span<const OperatorForm> operator_forms() {
+  static const std::vector<OperatorForm> kSorted = [] {
+    std::vector<OperatorForm> all;
+    for (const auto forms : kFamilies) all.insert(all.end(), forms().begin(), forms().end());
+    std::ranges::sort(all, {}, [](const OperatorForm& form) { return std::tuple(form.name, form.first_opset); });
+    return all;
+  }();
+  return kSorted;
+}
 
 void import_node(NodeImporter& node) {
   const OperatorForm& form = find_form(node);

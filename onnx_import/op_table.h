@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -16,6 +17,9 @@ inline constexpr std::int64_t kNewestIrVersion = 13;
 /// Turns a node of the file into nodes of the graph, or into a constant.
 using ImportFunction = void (*)(NodeImporter&);
 
+/// OperatorForm::max_inputs where there is no most.
+inline constexpr std::size_t kAnyInputs = std::numeric_limits<std::size_t>::max();
+
 /// One form of an operator: the range of opsets that has it, and what it may consist of.
 struct OperatorForm {
   std::string_view name;
@@ -23,12 +27,12 @@ struct OperatorForm {
   std::int64_t last_opset;
   std::size_t min_inputs;
   std::size_t max_inputs;
-  std::string_view attributes;  ///< the names it may have, separated by spaces
-  ImportFunction import;        ///< when an input is an activation; null when that is not supported
-  ImportFunction fold;          ///< when all inputs are constants; null when that is not supported
+  std::string_view attributes;      ///< the names it may have, separated by spaces
+  ImportFunction import = nullptr;  ///< when an input is an activation; null when that is not supported
+  ImportFunction fold = nullptr;    ///< when all inputs are constants; null when that is not supported
 };
 
-/// All forms, sorted by name and opset.
+/// The forms of all files of ops/, sorted by name and opset.
 std::span<const OperatorForm> operator_forms();
 
 /// Imports the node by its form. Throws Error, naming the node.

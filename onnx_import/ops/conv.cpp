@@ -7,6 +7,7 @@
 #include "window.h"
 
 namespace mobicuda::onnx_import {
+namespace {
 
 // Inputs X, W, B (optional).
 void import_conv(NodeImporter& node) {
@@ -57,6 +58,15 @@ void import_conv(NodeImporter& node) {
   op.pads = window.pads;
   op.groups = groups;
   node.set_output(node.add(op, {node.activation(0), node.add_input_constant(1), bias, kNoValue}));
+}
+
+}  // namespace
+
+Forms conv_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Conv", 6, kNewestOpset, 2, 3, "auto_pad dilations group kernel_shape pads strides", import_conv},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

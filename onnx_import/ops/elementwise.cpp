@@ -196,8 +196,6 @@ float read_bound(const NodeImporter& node, std::size_t position, float fallback)
   return bound;
 }
 
-}  // namespace
-
 void import_relu(NodeImporter& node) { add_clip(node, 0.0F, kInfinity); }
 
 void import_sigmoid(NodeImporter& node) { add_unary(node, UnaryKind::Sigmoid); }
@@ -311,6 +309,35 @@ void import_sum(NodeImporter& node) {
     total = node.add(Add{}, {total, node.activation(position)});
   }
   add_activations(node, total, node.activation(node.inputs() - 1));
+}
+
+}  // namespace
+
+Forms elementwise_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Add", 6, 6, 2, 2, "axis broadcast", import_add, fold_add},
+      {"Add", 7, kNewestOpset, 2, 2, "", import_add, fold_add},
+      {"Clip", 6, 10, 1, 1, "max min", import_clip_attributes},
+      {"Clip", 11, kNewestOpset, 1, 3, "", import_clip_inputs, fold_clip},
+      {"Div", 6, 6, 2, 2, "axis broadcast", import_div, fold_div},
+      {"Div", 7, kNewestOpset, 2, 2, "", import_div, fold_div},
+      {"Elu", 6, kNewestOpset, 1, 1, "alpha", import_elu},
+      {"HardSigmoid", 6, kNewestOpset, 1, 1, "alpha beta", import_hard_sigmoid},
+      {"HardSwish", 14, kNewestOpset, 1, 1, "", import_hard_swish},
+      {"LeakyRelu", 6, kNewestOpset, 1, 1, "alpha", import_leaky_relu},
+      {"Max", 6, kNewestOpset, 1, kAnyInputs, "", import_max, fold_max},
+      {"Min", 6, kNewestOpset, 1, kAnyInputs, "", import_min, fold_min},
+      {"Mul", 6, 6, 2, 2, "axis broadcast", import_mul, fold_mul},
+      {"Mul", 7, kNewestOpset, 2, 2, "", import_mul, fold_mul},
+      {"PRelu", 6, kNewestOpset, 2, 2, "", import_prelu},
+      {"Relu", 6, kNewestOpset, 1, 1, "", import_relu, fold_relu},
+      {"Sigmoid", 6, kNewestOpset, 1, 1, "", import_sigmoid},
+      {"Sub", 6, 6, 2, 2, "axis broadcast", import_sub, fold_sub},
+      {"Sub", 7, kNewestOpset, 2, 2, "", import_sub, fold_sub},
+      {"Sum", 6, kNewestOpset, 1, kAnyInputs, "", import_sum, fold_add},
+      {"Tanh", 6, kNewestOpset, 1, 1, "", import_tanh},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

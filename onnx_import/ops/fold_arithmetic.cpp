@@ -133,27 +133,6 @@ void fold_clip(NodeImporter& node) {
   node.set_output(result);
 }
 
-void fold_neg(NodeImporter& node) {
-  const ConstantPtr source = node.constant(0);
-  if (source->is_float()) {
-    fold_unary(node, [](float value) { return -value; });
-    return;
-  }
-  std::vector<DimValue> values;
-  for (const DimValue& value : source->integers()) values.push_back(subtract(node, {}, value));
-  node.set_output(make_integers(source->shape(), std::move(values)));
-}
-
-void fold_ceil(NodeImporter& node) {
-  fold_unary(node, [](float value) { return std::ceil(value); });
-}
-void fold_floor(NodeImporter& node) {
-  fold_unary(node, [](float value) { return std::floor(value); });
-}
-void fold_sqrt(NodeImporter& node) {
-  fold_unary(node, [](float value) { return std::sqrt(value); });
-}
-
 void fold_cast(NodeImporter& node) {
   const ConstantPtr source = node.constant(0);
   const std::int64_t to = node.attribute("to", 0);
@@ -185,6 +164,43 @@ void fold_cast(NodeImporter& node) {
     for (const DimValue& value : source->integers()) values.push_back({value.value != 0 ? 1 : 0, false});
   }
   node.set_output(make_integers(source->shape(), std::move(values)));
+}
+
+namespace {
+
+void fold_neg(NodeImporter& node) {
+  const ConstantPtr source = node.constant(0);
+  if (source->is_float()) {
+    fold_unary(node, [](float value) { return -value; });
+    return;
+  }
+  std::vector<DimValue> values;
+  for (const DimValue& value : source->integers()) values.push_back(subtract(node, {}, value));
+  node.set_output(make_integers(source->shape(), std::move(values)));
+}
+
+void fold_ceil(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::ceil(value); });
+}
+
+void fold_floor(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::floor(value); });
+}
+
+void fold_sqrt(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::sqrt(value); });
+}
+
+}  // namespace
+
+Forms fold_arithmetic_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Ceil", 6, kNewestOpset, 1, 1, "", nullptr, fold_ceil},
+      {"Floor", 6, kNewestOpset, 1, 1, "", nullptr, fold_floor},
+      {"Neg", 6, kNewestOpset, 1, 1, "", nullptr, fold_neg},
+      {"Sqrt", 6, kNewestOpset, 1, 1, "", nullptr, fold_sqrt},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -31,8 +31,6 @@ ConstantPtr filled(const Shape& shape, const Constant& value) {
   return make_integers(shape, std::vector<DimValue>(count, value.integers().front()));
 }
 
-}  // namespace
-
 void fold_constant(NodeImporter& node) {
   if (node.proto().attribute_size() != 1) {
     throw node.error(ErrorCode::invalid_model,
@@ -104,6 +102,21 @@ void fold_range(NodeImporter& node) {
   }
   const Shape shape{static_cast<std::int64_t>(values.size())};
   node.set_output(make_integers(shape, std::move(values)));
+}
+
+}  // namespace
+
+Forms fold_generate_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Constant", 6, 10, 0, 0, "value", nullptr, fold_constant},
+      {"Constant", 11, 11, 0, 0, "sparse_value value", nullptr, fold_constant},
+      {"Constant", 12, kNewestOpset, 0, 0,
+       "sparse_value value value_float value_floats value_int value_ints value_string value_strings", nullptr,
+       fold_constant},
+      {"ConstantOfShape", 9, kNewestOpset, 1, 1, "value", nullptr, fold_constant_of_shape},
+      {"Range", 11, kNewestOpset, 3, 3, "", nullptr, fold_range},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -123,40 +123,6 @@ void fold_transpose(NodeImporter& node) {
   node.set_output(take(*source, result, strided_positions(result, 0, permuted)));
 }
 
-void fold_gather(NodeImporter& node) {
-  const ConstantPtr source = node.constant(0);
-  const ConstantPtr indices = node.constant(1);
-  if (indices->is_float()) throw node.invalid_input(1, "must be an integer tensor, is floating-point");
-  const Shape& shape = source->shape();
-  const std::size_t axis = normalize_axis(node, node.attribute("axis", 0), shape.rank());
-  const std::int64_t extent = shape[axis];
-
-  Dims dims;
-  std::int64_t outer = 1;
-  std::int64_t inner = 1;
-  for (std::size_t i = 0; i < axis; ++i) dims.push_back({shape[i], false});
-  for (const std::int64_t dim : indices->shape().dims()) dims.push_back({dim, false});
-  for (std::size_t i = axis + 1; i < shape.rank(); ++i) dims.push_back({shape[i], false});
-  for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
-  for (std::size_t i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-  const Shape result = constant_shape(node, dims);
-  node.count_generated(result.elements(), !source->is_float());
-  std::vector<std::size_t> positions;
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (const DimValue& index : indices->integers()) {
-      if (index.times_batch || index.value < -extent || index.value >= extent) {
-        throw node.invalid_input(1, "an index must be " + std::to_string(-extent) + " to " +
-                                        std::to_string(extent - 1) + ", got " + to_string(index));
-      }
-      const std::int64_t row = index.value < 0 ? index.value + extent : index.value;
-      for (std::int64_t i = 0; i < inner; ++i) {
-        positions.push_back(static_cast<std::size_t>((o * extent + row) * inner + i));
-      }
-    }
-  }
-  node.set_output(take(*source, result, positions));
-}
-
 void fold_slice_attributes(NodeImporter& node) {
   fold_slice(node, slice_attributes(node, node.constant(0)->shape().rank()));
 }
@@ -204,6 +170,42 @@ void fold_concat(NodeImporter& node) {
   node.set_output(first->is_float() ? make_floats(result, floats) : make_integers(result, std::move(integers)));
 }
 
+namespace {
+
+void fold_gather(NodeImporter& node) {
+  const ConstantPtr source = node.constant(0);
+  const ConstantPtr indices = node.constant(1);
+  if (indices->is_float()) throw node.invalid_input(1, "must be an integer tensor, is floating-point");
+  const Shape& shape = source->shape();
+  const std::size_t axis = normalize_axis(node, node.attribute("axis", 0), shape.rank());
+  const std::int64_t extent = shape[axis];
+
+  Dims dims;
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  for (std::size_t i = 0; i < axis; ++i) dims.push_back({shape[i], false});
+  for (const std::int64_t dim : indices->shape().dims()) dims.push_back({dim, false});
+  for (std::size_t i = axis + 1; i < shape.rank(); ++i) dims.push_back({shape[i], false});
+  for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
+  for (std::size_t i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  const Shape result = constant_shape(node, dims);
+  node.count_generated(result.elements(), !source->is_float());
+  std::vector<std::size_t> positions;
+  for (std::int64_t o = 0; o < outer; ++o) {
+    for (const DimValue& index : indices->integers()) {
+      if (index.times_batch || index.value < -extent || index.value >= extent) {
+        throw node.invalid_input(1, "an index must be " + std::to_string(-extent) + " to " +
+                                        std::to_string(extent - 1) + ", got " + to_string(index));
+      }
+      const std::int64_t row = index.value < 0 ? index.value + extent : index.value;
+      for (std::int64_t i = 0; i < inner; ++i) {
+        positions.push_back(static_cast<std::size_t>((o * extent + row) * inner + i));
+      }
+    }
+  }
+  node.set_output(take(*source, result, positions));
+}
+
 void fold_expand(NodeImporter& node) {
   const ConstantPtr source = node.constant(0);
   Dims target = node.dims(1);
@@ -224,6 +226,16 @@ void fold_expand(NodeImporter& node) {
   const Shape result = constant_shape(node, target);
   node.count_generated(result.elements(), !source->is_float());
   node.set_output(take(*source, result, strided_positions(result, 0, strides)));
+}
+
+}  // namespace
+
+Forms fold_movement_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Expand", 8, kNewestOpset, 2, 2, "", nullptr, fold_expand},
+      {"Gather", 6, kNewestOpset, 2, 2, "axis", nullptr, fold_gather},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -49,8 +49,6 @@ ValueId gemm_bias(NodeImporter& node, std::int64_t outputs, float beta) {
   return node.add_constant(node.proto().input(2), Shape{outputs}, bias);
 }
 
-}  // namespace
-
 // alpha * A * B + beta * C; A is the activation.
 void import_gemm(NodeImporter& node) {
   if (node.flag_attribute("transA", false)) {
@@ -86,6 +84,18 @@ void import_matmul(NodeImporter& node) {
   const ValueId output = node.add(Gemm{}, inputs);
   node.remember_matmul(output, inputs);
   node.set_output(output);
+}
+
+}  // namespace
+
+Forms gemm_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Gemm", 6, 6, 3, 3, "alpha beta broadcast transA transB", import_gemm},
+      {"Gemm", 7, 10, 3, 3, "alpha beta transA transB", import_gemm},
+      {"Gemm", 11, kNewestOpset, 2, 3, "alpha beta transA transB", import_gemm},
+      {"MatMul", 6, kNewestOpset, 2, 2, "", import_matmul},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -66,8 +66,6 @@ void require_spatial(const NodeImporter& node) {
   }
 }
 
-}  // namespace
-
 void import_lrn(NodeImporter& node) {
   require_image(node, node.shape(0));
   LocalResponseNorm op;
@@ -101,6 +99,19 @@ void import_batch_norm_14(NodeImporter& node) {
     throw node.unsupported_attribute("training_mode", "1 is not supported", kEvalHint);
   }
   import_batch_norm(node);
+}
+
+}  // namespace
+
+Forms norm_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"BatchNormalization", 6, 6, 5, 5, "epsilon is_test momentum spatial", import_batch_norm_6},
+      {"BatchNormalization", 7, 8, 5, 5, "epsilon momentum spatial", import_batch_norm_7},
+      {"BatchNormalization", 9, 13, 5, 5, "epsilon momentum", import_batch_norm_7},
+      {"BatchNormalization", 14, kNewestOpset, 5, 5, "epsilon momentum training_mode", import_batch_norm_14},
+      {"LRN", 6, kNewestOpset, 1, 1, "alpha beta bias size", import_lrn},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

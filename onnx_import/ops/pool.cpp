@@ -24,8 +24,6 @@ Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
   return op;
 }
 
-}  // namespace
-
 void import_average_pool(NodeImporter& node) {
   const Pool2d op = read_pool(node, PoolKind::Average);
   const Shape& image = node.shape(0);
@@ -52,6 +50,26 @@ void import_global_max_pool(NodeImporter& node) {
 void import_global_average_pool(NodeImporter& node) {
   require_image(node, node.shape(0));
   node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));
+}
+
+}  // namespace
+
+Forms pool_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"AveragePool", 6, 6, 1, 1, "auto_pad kernel_shape pads strides", import_average_pool},
+      {"AveragePool", 7, 9, 1, 1, "auto_pad count_include_pad kernel_shape pads strides", import_average_pool},
+      {"AveragePool", 10, 18, 1, 1, "auto_pad ceil_mode count_include_pad kernel_shape pads strides",
+       import_average_pool},
+      {"AveragePool", 19, kNewestOpset, 1, 1,
+       "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides", import_average_pool},
+      {"GlobalAveragePool", 6, kNewestOpset, 1, 1, "", import_global_average_pool},
+      {"GlobalMaxPool", 6, kNewestOpset, 1, 1, "", import_global_max_pool},
+      {"MaxPool", 6, 7, 1, 1, "auto_pad kernel_shape pads strides", import_max_pool},
+      {"MaxPool", 8, 9, 1, 1, "auto_pad kernel_shape pads storage_order strides", import_max_pool},
+      {"MaxPool", 10, kNewestOpset, 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+       import_max_pool},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

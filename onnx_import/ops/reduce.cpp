@@ -113,8 +113,6 @@ std::size_t softmax_axis(const NodeImporter& node, std::int64_t fallback) {
                                    "it would mix the pictures of a batch");
 }
 
-}  // namespace
-
 void import_reduce_mean_attribute(NodeImporter& node) {
   import_reduce_mean(node, node.ints_attribute("axes").value_or(std::vector<std::int64_t>{}));
 }
@@ -153,6 +151,18 @@ void import_softmax_axis(NodeImporter& node) {
   std::swap(swap.permutation[1], swap.permutation[axis]);
   const ValueId probabilities = node.add(Softmax{}, {node.add(swap, {node.activation(0)})});
   node.set_output(node.add(swap, {probabilities}));
+}
+
+}  // namespace
+
+Forms reduce_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"ReduceMean", 6, 17, 1, 1, "axes keepdims", import_reduce_mean_attribute},
+      {"ReduceMean", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_mean_input},
+      {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened},
+      {"Softmax", 13, kNewestOpset, 1, 1, "axis", import_softmax_axis},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -83,8 +83,6 @@ std::vector<std::size_t> all_axes(std::size_t rank) {
   return axes;
 }
 
-}  // namespace
-
 void import_identity(NodeImporter& node) { node.set_output(node.add(Identity{}, {node.activation(0)})); }
 
 void import_cast(NodeImporter& node) {
@@ -96,14 +94,14 @@ void import_cast(NodeImporter& node) {
   import_identity(node);
 }
 
+void import_dropout_7(NodeImporter& node) { import_identity(node); }
+
 void import_dropout_6(NodeImporter& node) {
   if (!node.flag_attribute("is_test", false)) {
     throw node.unsupported_attribute("is_test", "must be 1, training mode is not supported", kEvalHint);
   }
   import_dropout_7(node);
 }
-
-void import_dropout_7(NodeImporter& node) { import_identity(node); }
 
 void import_dropout_12(NodeImporter& node) {
   if (node.flag(2, false)) throw node.unsupported_input(2, "training mode is not supported", kEvalHint);
@@ -181,6 +179,36 @@ void import_size(NodeImporter& node) {
   DimValue size{1, false};
   for (const DimValue& dim : dims_of(node, 0)) size = multiply(node, size, dim);
   node.set_output(make_integers(Shape{}, {size}));
+}
+
+}  // namespace
+
+Forms shape_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Cast", 6, 18, 1, 1, "to", import_cast, fold_cast},
+      {"Cast", 19, 23, 1, 1, "saturate to", import_cast, fold_cast},
+      {"Cast", 24, kNewestOpset, 1, 1, "round_mode saturate to", import_cast, fold_cast},
+      {"Concat", 6, kNewestOpset, 1, kAnyInputs, "axis", import_concat, fold_concat},
+      {"Dropout", 6, 6, 1, 1, "is_test ratio", import_dropout_6, fold_identity},
+      {"Dropout", 7, 11, 1, 1, "ratio", import_dropout_7, fold_identity},
+      {"Dropout", 12, kNewestOpset, 1, 3, "seed", import_dropout_12},
+      {"Flatten", 6, kNewestOpset, 1, 1, "axis", import_flatten, fold_flatten},
+      {"Identity", 6, kNewestOpset, 1, 1, "", import_identity, fold_identity},
+      {"Pad", 6, 10, 1, 1, "mode pads value", import_pad_attributes},
+      {"Pad", 11, 17, 2, 3, "mode", import_pad_inputs},
+      {"Pad", 18, kNewestOpset, 2, 4, "mode", import_pad_inputs},
+      {"Reshape", 6, 13, 2, 2, "", import_reshape, fold_reshape},
+      {"Reshape", 14, kNewestOpset, 2, 2, "allowzero", import_reshape, fold_reshape},
+      {"Shape", 6, 14, 1, 1, "", import_shape, import_shape},
+      {"Shape", 15, kNewestOpset, 1, 1, "end start", import_shape, import_shape},
+      {"Size", 6, kNewestOpset, 1, 1, "", import_size, import_size},
+      {"Squeeze", 6, 12, 1, 1, "axes", import_squeeze, fold_squeeze},
+      {"Squeeze", 13, kNewestOpset, 1, 2, "", import_squeeze, fold_squeeze},
+      {"Transpose", 6, kNewestOpset, 1, 1, "perm", import_transpose, fold_transpose},
+      {"Unsqueeze", 6, 12, 1, 1, "axes", import_unsqueeze, fold_unsqueeze},
+      {"Unsqueeze", 13, kNewestOpset, 2, 2, "", import_unsqueeze, fold_unsqueeze},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

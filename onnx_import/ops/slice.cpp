@@ -115,6 +115,8 @@ SliceRanges slice_inputs(const NodeImporter& node, std::size_t rank) {
   return checked(node, {starts, node.integers(2), axes, steps}, rank);
 }
 
+namespace {
+
 void import_slice_attributes(NodeImporter& node) { import_slice(node, slice_attributes(node, node.shape(0).rank())); }
 void import_slice_inputs(NodeImporter& node) { import_slice(node, slice_inputs(node, node.shape(0).rank())); }
 
@@ -134,6 +136,19 @@ void import_split(NodeImporter& node) {
       node.set_output(output, take(node, node.activation(0), axis, first, extents[output]));
     first += extents[output];
   }
+}
+
+}  // namespace
+
+Forms slice_forms() {
+  static constexpr OperatorForm kForms[] = {
+      {"Slice", 6, 9, 1, 1, "axes ends starts", import_slice_attributes, fold_slice_attributes},
+      {"Slice", 10, kNewestOpset, 3, 5, "", import_slice_inputs, fold_slice_inputs},
+      {"Split", 6, 12, 1, 1, "axis split", import_split},
+      {"Split", 13, 17, 1, 2, "axis", import_split},
+      {"Split", 18, kNewestOpset, 1, 2, "axis num_outputs", import_split},
+  };
+  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "import_support.h"
+#include "onnx_import/op_table.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;
@@ -174,4 +175,16 @@ TEST_CASE("the real MobileNetV2 is read") {
   const auto convolutions = std::count_if(graph.nodes().begin(), graph.nodes().end(),
                                           [](const Node& node) { return std::holds_alternative<Conv2d>(node.op); });
   CHECK(convolutions == 52);
+}
+
+TEST_CASE("the forms of an operator, which may come from several files, follow each other without overlap") {
+  const auto forms = onnx_import::operator_forms();
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    CAPTURE(forms[i].name, forms[i].first_opset);
+    CHECK(forms[i].first_opset >= onnx_import::kOldestOpset);
+    CHECK(forms[i].last_opset >= forms[i].first_opset);
+    CHECK((forms[i].import != nullptr || forms[i].fold != nullptr));
+    const bool last = i + 1 == forms.size() || forms[i + 1].name != forms[i].name;
+    CHECK(forms[i].last_opset == (last ? onnx_import::kNewestOpset : forms[i + 1].first_opset - 1));
+  }
 }
