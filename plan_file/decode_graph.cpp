@@ -1,7 +1,6 @@
-#include <limits>
 #include <utility>
 
-#include "op_fields.h"
+#include "graph/ops.h"
 #include "structure.h"
 
 namespace mobicuda::plan_file {
@@ -15,29 +14,25 @@ Shape checked_shape(std::span<const std::int64_t> dims, const Limits& limits) {
 }
 
 // Reads an operation's members from a node in order, each within its limits.
-class FieldReader {
+class MemberReader final : public Members {
  public:
-  FieldReader(const plan_schema::Node& node, const Limits& limits) : node_(node), limits_(limits) {}
+  MemberReader(const plan_schema::Node& node, const Limits& limits) : node_(node), limits_(limits) {}
 
-  void whole(std::int64_t& value) { value = next(std::numeric_limits<std::int64_t>::max()); }
-  void size(std::int64_t& value) { value = next(limits_.window); }
-  void flag(bool& value) { value = next(1) != 0; }
-  void fraction(float& value) {
+  void size(std::int64_t& value) override { number(value, limits_.window); }
+  void fraction(float& value) override {
     require_range(float_, 0, node_.floats_size() - 1, "fractions of an operation");
     value = node_.floats(float_++);
   }
-  template <class Enum>
-  void choice(Enum& value, Enum last) {
-    value = static_cast<Enum>(next(static_cast<std::int64_t>(last)));
-  }
-  void shape(Shape& value) {
+  void shape(Shape& value) override {
     std::vector<std::int64_t> dims;
     list(dims);
     value = checked_shape(dims, limits_);
   }
-  void list(std::vector<std::int64_t>& values) {
-    const std::int64_t count = next(static_cast<std::int64_t>(Shape::kMaxRank));
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(next(std::numeric_limits<std::int64_t>::max()));
+  void list(std::vector<std::int64_t>& values) override {
+    std::int64_t count = 0;
+    number(count, static_cast<std::int64_t>(Shape::kMaxRank));
+    values.resize(static_cast<std::size_t>(count));
+    for (std::int64_t& value : values) whole(value);
   }
   void finish() const {
     require_range(node_.numbers_size(), number_, number_, "numbers of an operation");
@@ -45,11 +40,10 @@ class FieldReader {
   }
 
  private:
-  std::int64_t next(std::int64_t highest) {
+  void number(std::int64_t& value, std::int64_t highest) override {
     require_range(number_, 0, node_.numbers_size() - 1, "numbers of an operation");
-    const std::int64_t value = node_.numbers(number_++);
+    value = node_.numbers(number_++);
     require_range(value, 0, highest, "number of an operation");
-    return value;
   }
 
   const plan_schema::Node& node_;
@@ -70,8 +64,8 @@ Op decode_op(const plan_schema::Node& node, const Limits& limits) {
   constexpr std::size_t kOps = std::variant_size_v<Op>;
   require_range(node.op(), 0, static_cast<std::int64_t>(kOps) - 1, "operation");
   Op op = make_op(node.op(), std::make_index_sequence<kOps>());
-  FieldReader reader(node, limits);
-  std::visit([&](auto& one) { fields(reader, one); }, op);
+  MemberReader reader(node, limits);
+  std::visit([&](auto& one) { members(one, reader); }, op);
   reader.finish();
   return op;
 }

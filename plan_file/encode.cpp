@@ -1,29 +1,26 @@
-#include "op_fields.h"
+#include "graph/ops.h"
 #include "structure.h"
 
 namespace mobicuda::plan_file {
 namespace {
 
-// Appends an operation's members to a node; the other direction is FieldReader.
-class FieldWriter {
+// Appends an operation's members to a node; the other direction is MemberReader.
+class MemberWriter final : public Members {
  public:
-  explicit FieldWriter(plan_schema::Node& node) : node_(node) {}
+  explicit MemberWriter(plan_schema::Node& node) : node_(node) {}
 
-  void whole(std::int64_t value) { node_.add_numbers(value); }
-  void size(std::int64_t value) { node_.add_numbers(value); }
-  void flag(bool value) { node_.add_numbers(value ? 1 : 0); }
-  void fraction(float value) { node_.add_floats(value); }
-  template <class Enum>
-  void choice(Enum value, Enum) {
-    node_.add_numbers(static_cast<std::int64_t>(value));
-  }
-  void shape(const Shape& value) { list(value.dims()); }
-  void list(std::span<const std::int64_t> values) {
+  void size(std::int64_t& value) override { node_.add_numbers(value); }
+  void fraction(float& value) override { node_.add_floats(value); }
+  void shape(Shape& value) override { write(value.dims()); }
+  void list(std::vector<std::int64_t>& values) override { write(values); }
+
+ private:
+  void number(std::int64_t& value, std::int64_t) override { node_.add_numbers(value); }
+  void write(std::span<const std::int64_t> values) {
     node_.add_numbers(static_cast<std::int64_t>(values.size()));
     for (const std::int64_t value : values) node_.add_numbers(value);
   }
 
- private:
   plan_schema::Node& node_;
 };
 
@@ -36,8 +33,8 @@ void encode_node(const Node& from, plan_schema::Node& to) {
     one.set_op_type(source.op_type);
   }
   to.set_op(static_cast<std::uint32_t>(from.op.index()));
-  FieldWriter writer(to);
-  std::visit([&](auto op) { fields(writer, op); }, from.op);
+  MemberWriter writer(to);
+  std::visit([&](auto op) { members(op, writer); }, from.op);
 }
 
 void encode_graph(const Graph& from, plan_schema::Graph& to) {

@@ -1,34 +1,14 @@
 #include <array>
-#include <iterator>
 
 #include <mobicuda/graph.h>
 
 namespace mobicuda {
 
 std::string_view op_name(const Op& op) noexcept {
-  static constexpr std::string_view kNames[] = {"Conv2d",
-                                                "Gemm",
-                                                "ScaleShift",
-                                                "Add",
-                                                "Mul",
-                                                "Unary",
-                                                "Clip",
-                                                "Pool2d",
-                                                "GlobalAveragePool",
-                                                "LocalResponseNorm",
-                                                "Softmax",
-                                                "Concat",
-                                                "Slice",
-                                                "Reshape",
-                                                "Transpose",
-                                                "Pad",
-                                                "LayoutTransform",
-                                                "Identity"};
-  static_assert(std::size(kNames) == std::variant_size_v<Op>);
   static constexpr std::array<std::string_view, 6> kUnaryNames{"Sigmoid",   "HardSwish", "Tanh",
                                                                "LeakyRelu", "Elu",       "Silu"};
   if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
-  return kNames[op.index()];
+  return std::visit([]<class T>(const T&) { return T::kName; }, op);
 }
 
 Activation activation_of(const Unary& op) noexcept {

@@ -23,13 +23,16 @@ inline constexpr ValueId kNoValue = -1;  ///< an absent optional input
 // ---- operations -------------------------------------------------------------------------------
 // Shapes are logical (N, C, H, W) and *per picture*: N is 1 in a graph, and every operation treats
 // the pictures of a batch independently, so that an engine may run any batch. Inputs are positional;
-// each struct names its positions. An input that may be kNoValue is marked optional. Constants are F32.
+// each struct names its positions, and in kConstants those that must be constants, so that engines can pack them. An
+// input that may be kNoValue is marked optional. Constants are F32.
 
 /// y = act(conv(x, w) + bias + residual). Weight (O, I / groups, kh, kw), bias (O), residual like y.
 /// kh and kw are at most kMaxWindow. Depthwise is groups == I == O; pointwise is a 1x1 kernel with stride 1 and no
 /// padding.
 struct Conv2d {
+  static constexpr std::string_view kName = "Conv2d";
   enum : std::size_t { kInput, kWeight, kBias /*optional*/, kResidual /*optional*/, kInputs };
+  static constexpr std::size_t kConstants[] = {kWeight, kBias};
   std::array<std::int64_t, 2> strides{1, 1};    ///< (vertical, horizontal), 1 to kMaxWindow
   std::array<std::int64_t, 2> dilations{1, 1};  ///< (vertical, horizontal), 1 to kMaxWindow
   Padding pads;                                 ///< zeros, each 0 to kMaxWindow
@@ -39,25 +42,31 @@ struct Conv2d {
 
 /// y = act(x * w^T + bias). x (N, I), weight (O, I), bias (O).
 struct Gemm {
+  static constexpr std::string_view kName = "Gemm";
   enum : std::size_t { kInput, kWeight, kBias /*optional*/, kInputs };
+  static constexpr std::size_t kConstants[] = {kWeight, kBias};
   Activation activation;
 };
 
 /// y = act(scale[c] * x + shift[c]); BatchNormalization at inference, or Mul / Add by a constant.
 /// x of rank >= 2 with C on axis 1; scale and shift (C).
 struct ScaleShift {
+  static constexpr std::string_view kName = "ScaleShift";
   enum : std::size_t { kInput, kScale, kShift, kInputs };
+  static constexpr std::size_t kConstants[] = {kScale, kShift};
   Activation activation;
 };
 
 /// y = act(a + b), equal shapes.
 struct Add {
+  static constexpr std::string_view kName = "Add";
   enum : std::size_t { kLeft, kRight, kInputs };
   Activation activation;
 };
 
 /// y = act(a * b). Equal ranks; along each axis b has a's extent or 1, in which case it repeats.
 struct Mul {
+  static constexpr std::string_view kName = "Mul";
   enum : std::size_t { kLeft, kRight, kInputs };
   Activation activation;
 };
@@ -66,6 +75,7 @@ enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu, 
 
 /// The Activation of the same name.
 struct Unary {
+  static constexpr std::string_view kName = "Unary";
   enum : std::size_t { kInput, kInputs };
   UnaryKind kind = UnaryKind::Sigmoid;
   float alpha = 0.0F;  ///< finite
@@ -76,6 +86,7 @@ MOBICUDA_API Activation activation_of(const Unary& op) noexcept;
 
 /// y = clip(x).
 struct Clip {
+  static constexpr std::string_view kName = "Clip";
   enum : std::size_t { kInput, kInputs };
   Activation activation;  ///< of ActivationKind::Clip
 };
@@ -85,6 +96,7 @@ enum class PoolKind : std::uint8_t { Max, Average };
 /// Window over H and W. Average divides by the window's size without padding, unless
 /// count_include_pad. Output extents follow ONNX, ceil_mode included.
 struct Pool2d {
+  static constexpr std::string_view kName = "Pool2d";
   enum : std::size_t { kInput, kInputs };
   PoolKind kind = PoolKind::Max;
   std::array<std::int64_t, 2> kernel{1, 1};   ///< 1 to kMaxWindow
@@ -97,12 +109,14 @@ struct Pool2d {
 
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
 struct GlobalAveragePool {
+  static constexpr std::string_view kName = "GlobalAveragePool";
   enum : std::size_t { kInput, kInputs };
 };
 
 /// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta over the `size` channels k around c: size - 1 others, the
 /// odd one behind c, those outside 0..C left out. x (N, C, H, W).
 struct LocalResponseNorm {
+  static constexpr std::string_view kName = "LocalResponseNorm";
   enum : std::size_t { kInput, kInputs };
   std::int64_t size = 1;  ///< 1 to kMaxWindow
   float alpha = 1e-4F;    ///< >= 0
@@ -112,23 +126,28 @@ struct LocalResponseNorm {
 
 /// exp(x - max) / sum over axis 1, for rank >= 2: over the channels of each pixel.
 struct Softmax {
+  static constexpr std::string_view kName = "Softmax";
   enum : std::size_t { kInput, kInputs };
 };
 
 /// The same elements in another shape with the same N; the order is that of the NCHW layout.
 struct Reshape {
+  static constexpr std::string_view kName = "Reshape";
   enum : std::size_t { kInput, kInputs };
   Shape shape;  ///< the output's, with N = 1
 };
 
 /// One or more values of equal rank, joined along an axis; the other extents are equal.
 struct Concat {
-  enum : std::size_t { kFirst, kInputs };  ///< kInputs is the least: every further position is an input like the first
-  std::int64_t axis = 1;                   ///< > 0: pictures are not joined
+  static constexpr std::string_view kName = "Concat";
+  enum : std::size_t { kFirst, kInputs };
+  static constexpr bool kMoreInputs = true;  ///< kInputs is the least: every further position is an input like the first
+  std::int64_t axis = 1;                     ///< > 0: pictures are not joined
 };
 
 /// The elements first to first + extent along an axis.
 struct Slice {
+  static constexpr std::string_view kName = "Slice";
   enum : std::size_t { kInput, kInputs };
   std::int64_t axis = 1;    ///< > 0
   std::int64_t first = 0;   ///< >= 0
@@ -137,6 +156,7 @@ struct Slice {
 
 /// Permutes the axes of a value; axis 0 stays.
 struct Transpose {
+  static constexpr std::string_view kName = "Transpose";
   enum : std::size_t { kInput, kInputs };
   std::vector<std::int64_t> permutation;
 };
@@ -145,6 +165,7 @@ enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
 
 /// Surrounds H and W: with `value`, with the border's pixels, or with the picture mirrored at its border's pixels.
 struct Pad {
+  static constexpr std::string_view kName = "Pad";
   enum : std::size_t { kInput, kInputs };
   Padding pads;  ///< each 0 to kMaxWindow; Reflect: less than the extent
   float value = 0.0F;
@@ -153,12 +174,14 @@ struct Pad {
 
 /// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
 struct LayoutTransform {
+  static constexpr std::string_view kName = "LayoutTransform";
   enum : std::size_t { kInput, kInputs };
   Layout to = Layout::NHWC;
 };
 
 /// y = x. Removed by a pass; importers make it for Identity, Dropout and no-op casts.
 struct Identity {
+  static constexpr std::string_view kName = "Identity";
   enum : std::size_t { kInput, kInputs };
 };
 

@@ -1,0 +1,83 @@
+#include "graph/ops.h"
+#include "graph/ops/checks.h"
+
+namespace mobicuda {
+
+// ---- Conv2d
+
+TensorDesc infer(const Conv2d& op, const Inputs& inputs) {
+  const TensorDesc& x = image(inputs, Conv2d::kInput);
+  const TensorDesc& w = required(inputs, Conv2d::kWeight, "W");
+  require_window(op.strides, "strides");
+  require_window(op.dilations, "dilations");
+  require_positive(op.groups, "group");
+  require_padding(op.pads);
+  if (w.shape.rank() != 4 || w.shape.elements() == 0) {
+    reject("input 'W'", "must have rank 4 (O, I/group, kH, kW) and elements, got " + to_string(w.shape));
+  }
+  require_window(w.shape.dims().last(2), "kernel_shape");
+  const std::int64_t channels = x.shape[1];
+  if (channels % op.groups != 0 || w.shape[0] % op.groups != 0) {
+    reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " + std::to_string(w.shape[0]) +
+                                    " output channels, got " + std::to_string(op.groups));
+  }
+  if (w.shape[1] != channels / op.groups) {
+    reject("input 'W'", "has " + std::to_string(w.shape[1]) + " channels a group, but the input has " +
+                            std::to_string(channels / op.groups));
+  }
+  const std::int64_t span_h = (w.shape[2] - 1) * op.dilations[0] + 1;
+  const std::int64_t span_w = (w.shape[3] - 1) * op.dilations[1] + 1;
+  const Shape out{x.shape[0], w.shape[0],
+                  window_extent(x.shape[2], span_h, op.strides[0], op.pads.top, op.pads.bottom, "height"),
+                  window_extent(x.shape[3], span_w, op.strides[1], op.pads.left, op.pads.right, "width")};
+  if (inputs[Conv2d::kBias] != nullptr) require_shape(*inputs[Conv2d::kBias], "B", Shape{w.shape[0]});
+  TensorDesc desc{DType::F32, out, x.layout};
+  if (inputs[Conv2d::kResidual] != nullptr) require_shape(*inputs[Conv2d::kResidual], "residual", out);
+  return checked(desc);
+}
+
+std::int64_t flops(const Conv2d&, const Inputs& inputs, const Shape& y) {
+  const Shape& w = inputs[Conv2d::kWeight]->shape;
+  return 2 * y.elements() * w[1] * w[2] * w[3];
+}
+
+void attributes(const Conv2d& op, AttributeText& text) {
+  text << " stride=" << op.strides[0] << ',' << op.strides[1] << " pads=" << pads_text(op.pads);
+  text << dilations_text(op.dilations);
+  if (op.groups != 1) text << " groups=" << op.groups;
+  text << activation_text(op.activation);
+}
+
+void members(Conv2d& op, Members& io) {
+  for (auto& stride : op.strides) io.size(stride);
+  for (auto& dilation : op.dilations) io.size(dilation);
+  io.padding(op.pads);
+  io.whole(op.groups);
+  io.activation(op.activation);
+}
+
+// ---- Gemm
+
+TensorDesc infer(const Gemm&, const Inputs& inputs) {
+  const TensorDesc& x = required(inputs, Gemm::kInput, "A");
+  const TensorDesc& w = required(inputs, Gemm::kWeight, "B");
+  if (x.shape.rank() != 2) reject("input 'A'", "must have rank 2 (N, features), got " + to_string(x.shape));
+  if (w.shape.rank() != 2) reject("input 'B'", "must have rank 2, got " + to_string(w.shape));
+  if (w.shape[1] != x.shape[1]) {
+    reject("input 'B'",
+           "takes " + std::to_string(w.shape[1]) + " features, but the input has " + std::to_string(x.shape[1]));
+  }
+  if (w.shape.elements() == 0) reject("input 'B'", "has no elements: " + to_string(w.shape));
+  if (inputs[Gemm::kBias] != nullptr) require_shape(*inputs[Gemm::kBias], "C", Shape{w.shape[0]});
+  return checked({DType::F32, Shape{x.shape[0], w.shape[0]}, Layout::NCHW});
+}
+
+std::int64_t flops(const Gemm&, const Inputs& inputs, const Shape& y) {
+  return 2 * y.elements() * inputs[Gemm::kWeight]->shape[1];
+}
+
+void attributes(const Gemm& op, AttributeText& text) { text << activation_text(op.activation); }
+
+void members(Gemm& op, Members& io) { io.activation(op.activation); }
+
+}  // namespace mobicuda

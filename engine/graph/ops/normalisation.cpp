@@ -1,0 +1,56 @@
+#include "graph/ops.h"
+#include "graph/ops/checks.h"
+
+namespace mobicuda {
+namespace {
+
+void require_not_negative(float value, const char* attribute) {
+  if (!std::isfinite(value) || value < 0.0F) {
+    reject(attribute_place(attribute), "must be >= 0 and finite, got " + std::to_string(value));
+  }
+}
+
+}  // namespace
+
+// ---- LocalResponseNorm
+
+TensorDesc infer(const LocalResponseNorm& op, const Inputs& inputs) {
+  const TensorDesc& x = image(inputs, LocalResponseNorm::kInput);
+  require_window({&op.size, 1}, "size");
+  require_not_negative(op.alpha, "alpha");
+  require_not_negative(op.beta, "beta");
+  require_not_negative(op.bias, "bias");
+  if (op.bias == 0.0F) reject("attribute 'bias'", "must be > 0: zeros would be divided by zero");
+  return x;
+}
+
+std::int64_t flops(const LocalResponseNorm& op, const Inputs&, const Shape& y) {
+  return y.elements() * (2 * std::min(op.size, y[1]) + 4);
+}
+
+void attributes(const LocalResponseNorm& op, AttributeText& text) {
+  text << " size=" << op.size << " alpha=" << op.alpha << " beta=" << op.beta << " bias=" << op.bias;
+}
+
+void members(LocalResponseNorm& op, Members& io) {
+  io.size(op.size);
+  io.fraction(op.alpha);
+  io.fraction(op.beta);
+  io.fraction(op.bias);
+}
+
+// ---- Softmax
+
+TensorDesc infer(const Softmax&, const Inputs& inputs) {
+  const TensorDesc& x = required(inputs, Softmax::kInput, "x");
+  if (x.shape.rank() < 2) reject("input 'x'", "must have channels on axis 1, got " + to_string(x.shape));
+  return x;
+}
+
+std::int64_t flops(const Softmax&, const Inputs&, const Shape& y) { return 4 * y.elements(); }
+
+void attributes(const Softmax&, AttributeText&) {}
+
+void members(Softmax&, Members&) {}
+
+}  // namespace mobicuda
