@@ -64,9 +64,13 @@ ChosenLayers Lowering::choose_layers() {
   return std::move(chooser_).take();
 }
 
+void lower(Lowering& to, const Node& node) {
+  std::visit([&](const auto& op) { lower(to, node, op); }, node.op);
+}
+
 void Lowering::lower_node(const Node& node) {
   if (!is_claimed(&node)) {
-    std::visit([&](const auto& op) { lower(*this, node, op); }, node.op);
+    lower(*this, node);
     return;
   }
   for (const auto& fusion : fusions_) fusion->lower(*this, node);

@@ -17,6 +17,7 @@
 #include <mobicuda/graph.h>
 
 #include "choose/chooser.h"
+#include "graph/op_functions.h"
 #include "kernels/common/launch.h"
 #include "runtime/cuda_engine.h"
 
@@ -78,11 +79,18 @@ struct WeightPointer {
 };
 
 class Fusion;
+class Lowering;
+
+template <class T>
+struct CustomOp {
+  /// Stands in a file of ops/.
+  friend void lower(Lowering& to, const Node& node, const T& op);
+};
 
 /// Builds a plan node by node: keeps values, buffers, weights and steps. What a step is of a node is up to the
-/// functions of ops.h, and to the fusions of fusions.h, which see to several nodes at once. Values are mapped to
+/// functions in ops/, and to the fusions of fusions.h, which see to several nodes at once. Values are mapped to
 /// buffers; a Reshape only renames its input's buffer. One of run() and choose_layers() is called, once.
-class Lowering {
+class Lowering : OpFunctions<CustomOp> {
  public:
   Lowering(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu, LoweringSource source);
   ~Lowering();

@@ -1,5 +1,4 @@
-// How each operation becomes steps of a plan: one function for each, found by its op. Values are NHWC where they are
-// images.
+// How nodes become steps of a plan. Values are NHWC where they are images.
 #pragma once
 
 #include <optional>
@@ -12,24 +11,8 @@
 
 namespace mobicuda {
 
-void lower(Lowering& to, const Node& node, const Conv2d& op);
-void lower(Lowering& to, const Node& node, const Gemm& op);
-void lower(Lowering& to, const Node& node, const Add& op);
-void lower(Lowering& to, const Node& node, const Mul& op);
-void lower(Lowering& to, const Node& node, const Unary& op);
-void lower(Lowering& to, const Node& node, const Clip& op);
-void lower(Lowering& to, const Node& node, const ScaleShift& op);
-void lower(Lowering& to, const Node& node, const LocalResponseNorm& op);
-void lower(Lowering& to, const Node& node, const Pool2d& op);
-void lower(Lowering& to, const Node& node, const GlobalAveragePool& op);
-void lower(Lowering& to, const Node& node, const Softmax& op);
-void lower(Lowering& to, const Node& node, const Concat& op);
-void lower(Lowering& to, const Node& node, const Slice& op);
-void lower(Lowering& to, const Node& node, const LayoutTransform& op);
-void lower(Lowering& to, const Node& node, const Transpose& op);
-void lower(Lowering& to, const Node& node, const Reshape& op);
-void lower(Lowering& to, const Node& node, const Pad& op);
-void lower(Lowering& to, const Node& node, const Identity& op);
+/// Appends the steps of a node.
+void lower(Lowering& to, const Node& node);
 
 /// y = act(a + b); y may be a.
 void add_addition(Lowering& to, LayerInfo info, Storage a, Storage b, Storage y, const Shape& picture,

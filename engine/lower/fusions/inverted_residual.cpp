@@ -98,7 +98,7 @@ class InvertedResidualFusion final : public FusionOf<Block> {
       emit_one(to, block);
     } else {
       emit_pair(to, block);
-      mobicuda::lower(to, *block.parts.project, std::get<Conv2d>(block.parts.project->op));
+      mobicuda::lower(to, *block.parts.project);
     }
   }
 
