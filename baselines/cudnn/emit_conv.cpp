@@ -18,6 +18,62 @@ std::string elementwise_name(bool bias, bool residual, bool activation) {
   return "elementwise/" + name;
 }
 
+const ConvChoice& choose(PlanBuilder& plan, const Node& node, std::span<const ConvProblem> alternatives) {
+  const ConvChoice* best = plan.search().best_of(alternatives);
+  if (best == nullptr) {
+    throw Error(ErrorCode::unsupported, node.origin.describe(),
+                "neither cuDNN nor cuBLASLt runs " + describe(alternatives.front()));
+  }
+  return *best;
+}
+
+void emit_conv_steps(PlanBuilder& plan, const Node& node, const ConvChoice& choice, const Stored& x,
+                     const Stored* residual, const Stored& y, const WeightStore::Address& w,
+                     const WeightStore::Address& bias) {
+  const ConvProblem& problem = choice.problem;
+  const std::int64_t n = problem.n;
+  Place source = x.place;
+  const Place target = y.place;
+  const Place skip = residual != nullptr ? residual->place : target;
+  if (choice.pads_first()) {
+    const Place unpadded = source;
+    const Place padded{plan.add_buffer(problem.x_bytes())};
+    const TensorShape from = tensor_shape(x.shape, plan.layout(), plan.element());
+    LayerInfo info = plan.layer_info(node, "elementwise/pad");
+    info.name += " (pad)";
+    info.output = Shape{1, problem.c, problem.h, problem.w};
+    info.activation_bytes = (from.elements() * size_of(plan.element()) + problem.x_bytes()) / n;
+    const PadShape by{from, input_shape(problem), choice.explicit_pad.top, choice.explicit_pad.left};
+    plan.add_step(std::move(info), {unpadded.buffer, padded.buffer}, [=](const CudaStepContext& c, const Handles&) {
+      return pad(by, unpadded.in(c), padded.in(c), c.stream);
+    });
+    source = padded;
+  }
+
+  LayerInfo info = plan.layer_info(node, choice.kernel->name());
+  info.flops = flops_per_picture(plan.graph(), node);
+  const bool fused_residual = problem.residual && !choice.needs_residual();
+  info.activation_bytes = (problem.x_bytes() + problem.y_bytes() * (fused_residual ? 2 : 1)) / n;
+  info.weight_bytes = problem.w_bytes() + (problem.bias ? problem.bias_bytes() : 0);
+  plan.need_workspace(choice.kernel->workspace_bytes());
+  const bool skips = residual != nullptr;
+  plan.add_step(
+      std::move(info), {source.buffer, target.buffer, skip.buffer},
+      [=, kernel = choice.kernel](const CudaStepContext& c, const Handles& handles) {
+        const void* skip_data = skips ? skip.in(c) : nullptr;
+        return kernel->enqueue(handles, {source.in(c), w.get(), bias.get(), skip_data, target.in(c), c.workspace});
+      });
+  if (!choice.needs_epilogue()) return;
+
+  LayerInfo rest =
+      plan.layer_info(node, elementwise_name(choice.needs_bias(), choice.needs_residual(), choice.needs_activation()));
+  rest.activation_bytes = problem.y_bytes() * (choice.needs_residual() ? 3 : 2) / n;
+  rest.weight_bytes = choice.needs_bias() ? problem.bias_bytes() : 0;
+  plan.add_step(std::move(rest), {target.buffer, skip.buffer}, [=](const CudaStepContext& c, const Handles&) {
+    return enqueue_epilogue(choice, bias.get(), skips ? skip.in(c) : nullptr, target.in(c), c.stream);
+  });
+}
+
 }  // namespace
 
 // True when the value is the network's input and has to be rewritten channels-last anyway.
@@ -88,88 +144,36 @@ std::vector<ConvAlternatives> PlanBuilder::layers() const {
   return all;
 }
 
-const ConvChoice& PlanBuilder::choose(const Node& node, std::span<const ConvProblem> alternatives) {
-  const ConvChoice* best = search_.best_of(alternatives);
-  if (best == nullptr) {
-    throw Error(ErrorCode::unsupported, node.origin.describe(),
-                "neither cuDNN nor cuBLASLt runs " + describe(alternatives.front()));
-  }
-  return *best;
-}
-
-void PlanBuilder::emit(const Node& node, const Conv2d& op) {
-  const Stored raw = stored(node.inputs[Conv2d::kInput]);
-  ConvAlternatives problems = conv_problems(node, op);
+void emit(PlanBuilder& plan, const Node& node, const Conv2d& op) {
+  const Stored raw = plan.stored(node.inputs[Conv2d::kInput]);
+  ConvAlternatives problems = plan.conv_problems(node, op);
   // Where no kernel writes with the strides of a joined tensor, the result is copied there.
-  const bool apart = problems.front().y_pitch != 0 && search_.best_of(problems) == nullptr;
+  const bool apart = problems.front().y_pitch != 0 && plan.search().best_of(problems) == nullptr;
   for (ConvProblem& problem : problems) {
     if (apart) problem.y_pitch = 0;
   }
-  const ConvChoice& choice = choose(node, problems);
+  const ConvChoice& choice = choose(plan, node, problems);
   const std::string label = node.origin.label();
-  const Stored x = convert(raw, element(), layout_, choice.problem.c, "input of " + label);
-  const WeightStore::Address w = weights_.add_filter(*graph_.value(node.inputs[Conv2d::kWeight]).constant,
-                                                     choice.problem.c / choice.problem.groups, layout_, element());
+  const Stored x = plan.convert(raw, plan.element(), plan.layout(), choice.problem.c, "input of " + label);
+  const WeightStore::Address w =
+      plan.weights().add_filter(*plan.graph().value(node.inputs[Conv2d::kWeight]).constant,
+                                choice.problem.c / choice.problem.groups, plan.layout(), plan.element());
   WeightStore::Address bias;
   if (choice.problem.bias) {
-    bias = weights_.add_vector(*graph_.value(node.inputs[Conv2d::kBias]).constant, element());
+    bias = plan.weights().add_vector(*plan.graph().value(node.inputs[Conv2d::kBias]).constant, plan.element());
   }
   Stored residual;
   if (choice.problem.residual) {
-    residual = in_plan_format(stored(node.inputs[Conv2d::kResidual]), "residual of " + label);
+    residual = plan.in_plan_format(plan.stored(node.inputs[Conv2d::kResidual]), "residual of " + label);
   }
-  const Stored y = new_output(node, element());
+  const Stored y = plan.new_output(node, plan.element());
   Stored result = y;
   if (apart) {
-    result.place = {add_buffer(choice.problem.y_bytes())};
+    result.place = {plan.add_buffer(choice.problem.y_bytes())};
     result.pitch = 0;
   }
-  emit_conv_steps(node, choice, x, choice.problem.residual ? &residual : nullptr, result, w, bias);
-  if (apart) add_conversion(result, y, "output of " + label);
-}
-
-void PlanBuilder::emit_conv_steps(const Node& node, const ConvChoice& choice, const Stored& x, const Stored* residual,
-                                  const Stored& y, const WeightStore::Address& w, const WeightStore::Address& bias) {
-  const ConvProblem& problem = choice.problem;
-  const std::int64_t n = problem.n;
-  Place source = x.place;
-  const Place target = y.place;
-  const Place skip = residual != nullptr ? residual->place : target;
-  if (choice.pads_first()) {
-    const Place unpadded = source;
-    const Place padded{add_buffer(problem.x_bytes())};
-    const TensorShape from = tensor_shape(x.shape, layout_, element());
-    LayerInfo info = layer_info(node, "elementwise/pad");
-    info.name += " (pad)";
-    info.output = Shape{1, problem.c, problem.h, problem.w};
-    info.activation_bytes = (from.elements() * size_of(element()) + problem.x_bytes()) / n;
-    const PadShape by{from, input_shape(problem), choice.explicit_pad.top, choice.explicit_pad.left};
-    add_step(std::move(info), {unpadded.buffer, padded.buffer},
-             [=](const CudaStepContext& c, const Handles&) { return pad(by, unpadded.in(c), padded.in(c), c.stream); });
-    source = padded;
-  }
-
-  LayerInfo info = layer_info(node, choice.kernel->name());
-  info.flops = flops_per_picture(graph_, node);
-  const bool fused_residual = problem.residual && !choice.needs_residual();
-  info.activation_bytes = (problem.x_bytes() + problem.y_bytes() * (fused_residual ? 2 : 1)) / n;
-  info.weight_bytes = problem.w_bytes() + (problem.bias ? problem.bias_bytes() : 0);
-  workspace_bytes_ = std::max(workspace_bytes_, choice.kernel->workspace_bytes());
-  const bool skips = residual != nullptr;
-  add_step(std::move(info), {source.buffer, target.buffer, skip.buffer},
-           [=, kernel = choice.kernel](const CudaStepContext& c, const Handles& handles) {
-             const void* skip_data = skips ? skip.in(c) : nullptr;
-             return kernel->enqueue(handles, {source.in(c), w.get(), bias.get(), skip_data, target.in(c), c.workspace});
-           });
-  if (!choice.needs_epilogue()) return;
-
-  LayerInfo rest =
-      layer_info(node, elementwise_name(choice.needs_bias(), choice.needs_residual(), choice.needs_activation()));
-  rest.activation_bytes = problem.y_bytes() * (choice.needs_residual() ? 3 : 2) / n;
-  rest.weight_bytes = choice.needs_bias() ? problem.bias_bytes() : 0;
-  add_step(std::move(rest), {target.buffer, skip.buffer}, [=](const CudaStepContext& c, const Handles&) {
-    return enqueue_epilogue(choice, bias.get(), skips ? skip.in(c) : nullptr, target.in(c), c.stream);
-  });
+  emit_conv_steps(plan, node, choice, x, choice.problem.residual ? &residual : nullptr, result, w, bias);
+  if (apart) plan.add_conversion(result, y, "output of " + label);
 }
 
 // The end of the network stays in float, as the caller gets it.
@@ -179,19 +183,19 @@ bool PlanBuilder::wants_float(ValueId id) const {
   return readers.size() == 1 && std::holds_alternative<Softmax>(graph_.nodes()[readers[0]].op);
 }
 
-void PlanBuilder::emit(const Node& node, const Gemm& op) {
-  ConvProblem problem = gemm_problem(node, op);
-  if (problem.float_output && search_.find(problem) == nullptr) problem.float_output = false;
-  const ConvChoice& choice = choose(node, {&problem, 1});
+void emit(PlanBuilder& plan, const Node& node, const Gemm& op) {
+  ConvProblem problem = plan.gemm_problem(node, op);
+  if (problem.float_output && plan.search().find(problem) == nullptr) problem.float_output = false;
+  const ConvChoice& choice = choose(plan, node, {&problem, 1});
 
-  const Stored x = in_plan_format(stored(node.inputs[Gemm::kInput]), "input of " + node.origin.label());
-  const HostTensor& matrix = *graph_.value(node.inputs[Gemm::kWeight]).constant;
-  const WeightStore::Address w = weights_.add_filter(matrix, problem.c, Layout::NHWC, element());
+  const Stored x = plan.in_plan_format(plan.stored(node.inputs[Gemm::kInput]), "input of " + node.origin.label());
+  const HostTensor& matrix = *plan.graph().value(node.inputs[Gemm::kWeight]).constant;
+  const WeightStore::Address w = plan.weights().add_filter(matrix, problem.c, Layout::NHWC, plan.element());
   WeightStore::Address bias;
   if (problem.bias) {
-    bias = weights_.add_vector(*graph_.value(node.inputs[Gemm::kBias]).constant, problem.output_element());
+    bias = plan.weights().add_vector(*plan.graph().value(node.inputs[Gemm::kBias]).constant, problem.output_element());
   }
-  emit_conv_steps(node, choice, x, nullptr, new_output(node, problem.output_element()), w, bias);
+  emit_conv_steps(plan, node, choice, x, nullptr, plan.new_output(node, problem.output_element()), w, bias);
 }
 
 }  // namespace mobicuda::cudnn

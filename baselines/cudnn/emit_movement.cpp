@@ -30,99 +30,101 @@ Rows rows_along(std::int64_t axis, const Shape& shape, Layout layout) {
 
 }  // namespace
 
-void PlanBuilder::emit(const Node& node, const Concat& op) {
+void emit(PlanBuilder& plan, const Node& node, const Concat& op) {
   const std::string label = node.origin.label();
-  const Stored y = new_output(node, element());
+  const Stored y = plan.new_output(node, plan.element());
   const Rows rows = rows_along(op.axis, y.shape, y.layout);
   const auto axis = static_cast<std::size_t>(op.axis);
   const std::int64_t y_pitch = (y.pitch != 0 ? y.pitch : y.shape[axis] * rows.step) * size_of(y.dtype);
   Place target = y.place;
   for (const ValueId id : node.inputs) {
-    const Stored x = in_plan_pitch(stored(id), "input of " + label);
+    const Stored x = plan.in_plan_pitch(plan.stored(id), "input of " + label);
     const std::int64_t bytes = x.shape[axis] * rows.step * size_of(x.dtype);
     const std::int64_t x_pitch = x.pitch != 0 ? x.pitch * size_of(x.dtype) : bytes;
     // A part that is in its place already.
     const bool there = x.place == target && (x_pitch == y_pitch || rows.count == 1);
     if (!there) {
-      LayerInfo info = layer_info(node, "");
-      info.activation_bytes = 2 * rows.count * bytes / options_.max_batch;
-      add_row_copy(std::move(info), {rows.count, bytes, x_pitch, y_pitch}, x.place, target);
+      LayerInfo info = plan.layer_info(node, "");
+      info.activation_bytes = 2 * rows.count * bytes / plan.options().max_batch;
+      plan.add_row_copy(std::move(info), {rows.count, bytes, x_pitch, y_pitch}, x.place, target);
     }
     target.offset += bytes;
   }
 }
 
 // Of channels-last pictures, channels that begin at a multiple of 16 bytes stay where they are.
-void PlanBuilder::emit(const Node& node, const Slice& op) {
+void emit(PlanBuilder& plan, const Node& node, const Slice& op) {
   const std::string label = node.origin.label();
-  const Stored x = in_plan_pitch(stored(node.inputs[Slice::kInput]), "input of " + label);
+  const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[Slice::kInput]), "input of " + label);
   const auto axis = static_cast<std::size_t>(op.axis);
   const Rows rows = rows_along(op.axis, x.shape, x.layout);
   const std::int64_t size = size_of(x.dtype);
   const std::int64_t x_pitch = (x.pitch != 0 ? x.pitch : x.shape[axis] * rows.step) * size;
   const Place from{x.place.buffer, x.place.offset + op.first * rows.step * size};
   const bool of_channels = op.axis == 1 && x.shape.rank() == 4 && x.layout == Layout::NHWC;
-  if (of_channels && from.offset % kAlignment == 0 && x_pitch % kAlignment == 0) {
-    const Shape shape = with_batch(graph_.value(node.output).desc.shape);
-    return set_stored(node, {from, x.dtype, x.layout, shape, x_pitch / size});
+  if (of_channels && from.offset % PlanBuilder::kAlignment == 0 && x_pitch % PlanBuilder::kAlignment == 0) {
+    const Shape shape = plan.with_batch(plan.graph().value(node.output).desc.shape);
+    return plan.set_stored(node, {from, x.dtype, x.layout, shape, x_pitch / size});
   }
-  const Stored y = new_output(node, x.dtype);
+  const Stored y = plan.new_output(node, x.dtype);
   const std::int64_t bytes = op.extent * rows.step * size;
-  LayerInfo info = layer_info(node, "");
-  info.activation_bytes = 2 * rows.count * bytes / options_.max_batch;
-  add_row_copy(std::move(info), {rows.count, bytes, x_pitch, bytes}, from, y.place);
+  LayerInfo info = plan.layer_info(node, "");
+  info.activation_bytes = 2 * rows.count * bytes / plan.options().max_batch;
+  plan.add_row_copy(std::move(info), {rows.count, bytes, x_pitch, bytes}, from, y.place);
 }
 
-void PlanBuilder::emit(const Node& node, const Reshape&) {
-  const Stored x = stored(node.inputs[Reshape::kInput]);
+void emit(PlanBuilder& plan, const Node& node, const Reshape&) {
+  const Stored x = plan.stored(node.inputs[Reshape::kInput]);
   const std::int64_t channels = x.shape.rank() > 1 ? x.shape[1] : 1;
-  Stored y = convert(x, x.dtype, Layout::NCHW, channels, "input of " + node.origin.label());
-  y.shape = with_batch(graph_.value(node.output).desc.shape);
-  set_stored(node, y);
+  Stored y = plan.convert(x, x.dtype, Layout::NCHW, channels, "input of " + node.origin.label());
+  y.shape = plan.with_batch(plan.graph().value(node.output).desc.shape);
+  plan.set_stored(node, y);
 }
 
-void PlanBuilder::emit(const Node& node, const Transpose& op) {
-  const Stored x = stored(node.inputs[Transpose::kInput]);
+void emit(PlanBuilder& plan, const Node& node, const Transpose& op) {
+  const Stored x = plan.stored(node.inputs[Transpose::kInput]);
   // Names the same bytes as if they were already permuted, so that an ordinary conversion moves them.
-  const Stored natural = convert(x, x.dtype, Layout::NCHW, x.shape[1], "input of " + node.origin.label());
-  const Stored y = new_output(node, x.dtype);
+  const Stored natural = plan.convert(x, x.dtype, Layout::NCHW, x.shape[1], "input of " + node.origin.label());
+  const Stored y = plan.new_output(node, x.dtype);
   const std::vector<std::int64_t> strides = strides_of(natural.shape, Layout::NCHW, 0);
   StridedShape shape;
   for (const std::size_t axis : memory_order(y.shape, y.layout)) {
     shape.extents[shape.rank] = y.shape[axis];
     shape.x_strides[shape.rank++] = strides[static_cast<std::size_t>(op.permutation[axis])];
   }
-  LayerInfo info = layer_info(node, "elementwise/strided_copy");
-  info.activation_bytes = 2 * y.shape.elements() * size_of(x.dtype) / options_.max_batch;
-  add_step(
+  LayerInfo info = plan.layer_info(node, "elementwise/strided_copy");
+  info.activation_bytes = 2 * y.shape.elements() * size_of(x.dtype) / plan.options().max_batch;
+  plan.add_step(
       std::move(info), {natural.place.buffer, y.place.buffer},
       [=, element = element_of(x.dtype), from = natural.place, to = y.place](const CudaStepContext& c, const Handles&) {
         return strided_copy(shape, element, element, from.in(c), to.in(c), c.stream);
       });
 }
 
-void PlanBuilder::emit(const Node& node, const Pad& op) {
+void emit(PlanBuilder& plan, const Node& node, const Pad& op) {
   constexpr Border kBorders[] = {Border::Value, Border::Edge, Border::Reflect};
-  const Stored x = in_plan_format(stored(node.inputs[Pad::kInput]), "input of " + node.origin.label());
-  const Stored y = new_output(node, element());
-  const PadShape shape{tensor_shape(x.shape, layout_, element()),
-                       tensor_shape(y.shape, layout_, element()),
+  const Stored x = plan.in_plan_format(plan.stored(node.inputs[Pad::kInput]), "input of " + node.origin.label());
+  const Stored y = plan.new_output(node, plan.element());
+  const PadShape shape{tensor_shape(x.shape, plan.layout(), plan.element()),
+                       tensor_shape(y.shape, plan.layout(), plan.element()),
                        op.pads.top,
                        op.pads.left,
                        op.value,
                        kBorders[static_cast<std::size_t>(op.mode)]};
-  LayerInfo info = layer_info(node, "elementwise/pad");
-  info.activation_bytes = (shape.x.elements() + shape.y.elements()) * size_of(element()) / shape.x.n;
-  add_step(std::move(info), {x.place.buffer, y.place.buffer},
-           [=, from = x.place, to = y.place](const CudaStepContext& c, const Handles&) {
-             return pad(shape, from.in(c), to.in(c), c.stream);
-           });
+  LayerInfo info = plan.layer_info(node, "elementwise/pad");
+  info.activation_bytes = (shape.x.elements() + shape.y.elements()) * size_of(plan.element()) / shape.x.n;
+  plan.add_step(std::move(info), {x.place.buffer, y.place.buffer},
+                [=, from = x.place, to = y.place](const CudaStepContext& c, const Handles&) {
+                  return pad(shape, from.in(c), to.in(c), c.stream);
+                });
 }
 
-void PlanBuilder::emit(const Node& node, const LayoutTransform&) {
-  set_stored(node, stored(node.inputs[LayoutTransform::kInput]));
+void emit(PlanBuilder& plan, const Node& node, const LayoutTransform&) {
+  plan.set_stored(node, plan.stored(node.inputs[LayoutTransform::kInput]));
 }
 
-void PlanBuilder::emit(const Node& node, const Identity&) { set_stored(node, stored(node.inputs[Identity::kInput])); }
+void emit(PlanBuilder& plan, const Node& node, const Identity&) {
+  plan.set_stored(node, plan.stored(node.inputs[Identity::kInput]));
+}
 
 }  // namespace mobicuda::cudnn

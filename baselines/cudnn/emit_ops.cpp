@@ -60,64 +60,79 @@ TensorWork cudnn_normalization(const Normalization& op) {
   };
 }
 
+void emit_affine(PlanBuilder& plan, const Node& node, const char* kernel, const Stored& x, const Stored* residual,
+                 const WeightStore::Address& scale, const WeightStore::Address& shift, const Activation& activation) {
+  const Stored y = plan.new_output(node, plan.element());
+  Affine op{tensor_shape(x.shape, x.layout, plan.element()), activation};
+  op.x_pitch = x.pitch;
+  op.y_pitch = y.pitch;
+  if (residual != nullptr) op.residual_pitch = residual->pitch;
+  LayerInfo info = plan.layer_info(node, kernel);
+  info.flops = flops_per_picture(plan.graph(), node);
+  info.activation_bytes = op.shape.elements() * size_of(plan.element()) * (residual != nullptr ? 3 : 2) / op.shape.n;
+  const bool skips = residual != nullptr;
+  const Place skip = skips ? residual->place : y.place;
+  plan.add_step(std::move(info), {x.place.buffer, y.place.buffer, skip.buffer},
+                [=, source = x.place, target = y.place](const CudaStepContext& c, const Handles&) {
+                  return affine(op, source.in(c), scale.get(), shift.get(), skips ? skip.in(c) : nullptr, target.in(c),
+                                c.stream);
+                });
+}
+
+// Enqueues the way that the search finds fastest.
+void emit_fastest(PlanBuilder& plan, const Node& node, const Stored& x, const Stored& y, std::span<const Way> ways) {
+  const std::int64_t x_bytes = x.shape.elements() * size_of(x.dtype);
+  const std::int64_t y_bytes = y.shape.elements() * size_of(y.dtype) / y.shape[1] * std::max(y.shape[1], y.pitch);
+  const Way& fastest = ways[plan.search().fastest(ways, x_bytes, y_bytes)];
+  LayerInfo info = plan.layer_info(node, fastest.name);
+  info.flops = flops_per_picture(plan.graph(), node);
+  info.activation_bytes = (x_bytes + y.shape.elements() * size_of(y.dtype)) / plan.options().max_batch;
+  plan.add_step(std::move(info), {x.place.buffer, y.place.buffer},
+                [work = fastest.work, from = x.place, to = y.place](const CudaStepContext& c, const Handles& handles) {
+                  return work(handles, from.in(c), to.in(c));
+                });
+}
+
 }  // namespace
 
 // ---- elementwise ---------------------------------------------------------------------------------
 
-void PlanBuilder::emit_affine(const Node& node, const char* kernel, const Stored& x, const Stored* residual,
-                              const WeightStore::Address& scale, const WeightStore::Address& shift,
-                              const Activation& activation) {
-  const Stored y = new_output(node, element());
-  Affine op{tensor_shape(x.shape, x.layout, element()), activation};
-  op.x_pitch = x.pitch;
-  op.y_pitch = y.pitch;
-  if (residual != nullptr) op.residual_pitch = residual->pitch;
-  LayerInfo info = layer_info(node, kernel);
-  info.flops = flops_per_picture(graph_, node);
-  info.activation_bytes = op.shape.elements() * size_of(element()) * (residual != nullptr ? 3 : 2) / op.shape.n;
-  const bool skips = residual != nullptr;
-  const Place skip = skips ? residual->place : y.place;
-  add_step(std::move(info), {x.place.buffer, y.place.buffer, skip.buffer},
-           [=, source = x.place, target = y.place](const CudaStepContext& c, const Handles&) {
-             return affine(op, source.in(c), scale.get(), shift.get(), skips ? skip.in(c) : nullptr, target.in(c),
-                           c.stream);
-           });
+void emit(PlanBuilder& plan, const Node& node, const ScaleShift& op) {
+  const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[ScaleShift::kInput]), label_of_input(node));
+  const auto scale =
+      plan.weights().add_vector(*plan.graph().value(node.inputs[ScaleShift::kScale]).constant, plan.element());
+  const auto shift =
+      plan.weights().add_vector(*plan.graph().value(node.inputs[ScaleShift::kShift]).constant, plan.element());
+  emit_affine(plan, node, "elementwise/scale+shift+activation", x, nullptr, scale, shift, op.activation);
 }
 
-void PlanBuilder::emit(const Node& node, const ScaleShift& op) {
-  const Stored x = in_plan_pitch(stored(node.inputs[ScaleShift::kInput]), label_of_input(node));
-  const auto scale = weights_.add_vector(*graph_.value(node.inputs[ScaleShift::kScale]).constant, element());
-  const auto shift = weights_.add_vector(*graph_.value(node.inputs[ScaleShift::kShift]).constant, element());
-  emit_affine(node, "elementwise/scale+shift+activation", x, nullptr, scale, shift, op.activation);
-}
-
-void PlanBuilder::emit(const Node& node, const Add& op) {
+void emit(PlanBuilder& plan, const Node& node, const Add& op) {
   const std::string label = node.origin.label();
-  const Stored left = in_plan_pitch(stored(node.inputs[Add::kLeft]), "left input of " + label);
-  const Stored right = in_plan_pitch(stored(node.inputs[Add::kRight]), "right input of " + label);
-  emit_affine(node, "elementwise/add+activation", left, &right, {}, {}, op.activation);
+  const Stored left = plan.in_plan_pitch(plan.stored(node.inputs[Add::kLeft]), "left input of " + label);
+  const Stored right = plan.in_plan_pitch(plan.stored(node.inputs[Add::kRight]), "right input of " + label);
+  emit_affine(plan, node, "elementwise/add+activation", left, &right, {}, {}, op.activation);
 }
 
-void PlanBuilder::emit(const Node& node, const Clip& op) {
-  const Stored x = in_plan_pitch(stored(node.inputs[Clip::kInput]), label_of_input(node));
-  emit_affine(node, "elementwise/clip", x, nullptr, {}, {}, op.activation);
+void emit(PlanBuilder& plan, const Node& node, const Clip& op) {
+  const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[Clip::kInput]), label_of_input(node));
+  emit_affine(plan, node, "elementwise/clip", x, nullptr, {}, {}, op.activation);
 }
 
-void PlanBuilder::emit(const Node& node, const Unary& op) {
-  const Stored x = in_plan_pitch(stored(node.inputs[Unary::kInput]), label_of_input(node));
-  emit_affine(node, "elementwise/activation", x, nullptr, {}, {}, activation_of(op));
+void emit(PlanBuilder& plan, const Node& node, const Unary& op) {
+  const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[Unary::kInput]), label_of_input(node));
+  emit_affine(plan, node, "elementwise/activation", x, nullptr, {}, {}, activation_of(op));
 }
 
-void PlanBuilder::emit(const Node& node, const Mul& op) {
+void emit(PlanBuilder& plan, const Node& node, const Mul& op) {
   const std::string label = node.origin.label();
-  const Stored left = in_plan_format(stored(node.inputs[Mul::kLeft]), "left input of " + label);
-  const Stored right = in_plan_format(stored(node.inputs[Mul::kRight]), "right input of " + label);
-  const Stored y = new_output(node, element());
-  LayerInfo info = layer_info(node, "elementwise/multiply");
-  info.flops = flops_per_picture(graph_, node);
+  const Stored left = plan.in_plan_format(plan.stored(node.inputs[Mul::kLeft]), "left input of " + label);
+  const Stored right = plan.in_plan_format(plan.stored(node.inputs[Mul::kRight]), "right input of " + label);
+  const Stored y = plan.new_output(node, plan.element());
+  LayerInfo info = plan.layer_info(node, "elementwise/multiply");
+  info.flops = flops_per_picture(plan.graph(), node);
   const std::int64_t elements = 2 * left.shape.elements() + right.shape.elements();
-  info.activation_bytes = elements * size_of(element()) / options_.max_batch;
-  Multiply fast{tensor_shape(left.shape, left.layout, element()), op.activation};
+  info.activation_bytes = elements * size_of(plan.element()) / plan.options().max_batch;
+  Multiply fast{tensor_shape(left.shape, left.layout, plan.element()), op.activation};
   fast.by_channel = left.shape != right.shape;
   const bool covered = !fast.by_channel ||
                        (right.shape[1] == left.shape[1] && right.shape.elements() == right.shape[0] * right.shape[1]);
@@ -127,36 +142,22 @@ void PlanBuilder::emit(const Node& node, const Mul& op) {
     general.extents[general.rank] = left.shape[axis];
     general.x_strides[general.rank++] = right.shape[axis] == left.shape[axis] ? strides[axis] : 0;
   }
-  add_step(std::move(info), {left.place.buffer, right.place.buffer, y.place.buffer},
-           [=, a = left.place, b = right.place, to = y.place, element = element_of(element())](const CudaStepContext& c,
-                                                                                               const Handles&) {
-             if (covered) return multiply(fast, a.in(c), b.in(c), to.in(c), c.stream);
-             return multiply_strided(general, element, fast.activation, a.in(c), b.in(c), to.in(c), c.stream);
-           });
+  plan.add_step(std::move(info), {left.place.buffer, right.place.buffer, y.place.buffer},
+                [=, a = left.place, b = right.place, to = y.place, element = element_of(plan.element())](
+                    const CudaStepContext& c, const Handles&) {
+                  if (covered) return multiply(fast, a.in(c), b.in(c), to.in(c), c.stream);
+                  return multiply_strided(general, element, fast.activation, a.in(c), b.in(c), to.in(c), c.stream);
+                });
 }
 
 // ---- pooling -------------------------------------------------------------------------------------
 
-// Enqueues the way that the search finds fastest.
-void PlanBuilder::emit_fastest(const Node& node, const Stored& x, const Stored& y, std::span<const Way> ways) {
-  const std::int64_t x_bytes = x.shape.elements() * size_of(x.dtype);
-  const std::int64_t y_bytes = y.shape.elements() * size_of(y.dtype) / y.shape[1] * std::max(y.shape[1], y.pitch);
-  const Way& fastest = ways[search_.fastest(ways, x_bytes, y_bytes)];
-  LayerInfo info = layer_info(node, fastest.name);
-  info.flops = flops_per_picture(graph_, node);
-  info.activation_bytes = (x_bytes + y.shape.elements() * size_of(y.dtype)) / options_.max_batch;
-  add_step(std::move(info), {x.place.buffer, y.place.buffer},
-           [work = fastest.work, from = x.place, to = y.place](const CudaStepContext& c, const Handles& handles) {
-             return work(handles, from.in(c), to.in(c));
-           });
-}
-
-void PlanBuilder::emit(const Node& node, const Pool2d& op) {
-  const Stored x = in_plan_format(stored(node.inputs[Pool2d::kInput]), label_of_input(node));
-  const Stored y = new_output(node, element());
+void emit(PlanBuilder& plan, const Node& node, const Pool2d& op) {
+  const Stored x = plan.in_plan_format(plan.stored(node.inputs[Pool2d::kInput]), label_of_input(node));
+  const Stored y = plan.new_output(node, plan.element());
   PoolShape shape;
-  shape.x = tensor_shape(x.shape, layout_, element());
-  shape.x.channels_last = layout_ == Layout::NHWC;  // one format for both, also where the extents leave a choice
+  shape.x = tensor_shape(x.shape, plan.layout(), plan.element());
+  shape.x.channels_last = plan.layout() == Layout::NHWC;  // one format for both, also where the extents leave a choice
   shape.out_h = y.shape[2];
   shape.out_w = y.shape[3];
   shape.kernel = op.kernel;
@@ -170,52 +171,54 @@ void PlanBuilder::emit(const Node& node, const Pool2d& op) {
                            return pool(shape, from, to, handles.stream());
                          }}};
   if (cudnn_pools(shape)) ways.push_back({"cudnn/pooling", cudnn_pooling(shape)});
-  emit_fastest(node, x, y, ways);
+  emit_fastest(plan, node, x, y, ways);
 }
 
-void PlanBuilder::emit(const Node& node, const GlobalAveragePool&) {
-  const Stored x = in_plan_format(stored(node.inputs[GlobalAveragePool::kInput]), label_of_input(node));
-  const Stored y = new_output(node, element());
-  const TensorShape shape = tensor_shape(x.shape, layout_, element());
-  LayerInfo info = layer_info(node, "elementwise/global_average");
-  info.flops = flops_per_picture(graph_, node);
-  info.activation_bytes = (shape.elements() + shape.n * shape.c) * size_of(element()) / shape.n;
-  add_step(std::move(info), {x.place.buffer, y.place.buffer},
-           [=, from = x.place, to = y.place](const CudaStepContext& c, const Handles&) {
-             return global_average(shape, from.in(c), to.in(c), c.stream);
-           });
+void emit(PlanBuilder& plan, const Node& node, const GlobalAveragePool&) {
+  const Stored x = plan.in_plan_format(plan.stored(node.inputs[GlobalAveragePool::kInput]), label_of_input(node));
+  const Stored y = plan.new_output(node, plan.element());
+  const TensorShape shape = tensor_shape(x.shape, plan.layout(), plan.element());
+  LayerInfo info = plan.layer_info(node, "elementwise/global_average");
+  info.flops = flops_per_picture(plan.graph(), node);
+  info.activation_bytes = (shape.elements() + shape.n * shape.c) * size_of(plan.element()) / shape.n;
+  plan.add_step(std::move(info), {x.place.buffer, y.place.buffer},
+                [=, from = x.place, to = y.place](const CudaStepContext& c, const Handles&) {
+                  return global_average(shape, from.in(c), to.in(c), c.stream);
+                });
 }
 
 // ---- over the channels ---------------------------------------------------------------------------
 
-void PlanBuilder::emit(const Node& node, const LocalResponseNorm& op) {
-  const Stored x = in_plan_format(stored(node.inputs[LocalResponseNorm::kInput]), label_of_input(node));
-  const Stored y = new_output(node, element());
-  const Normalization normalization{tensor_shape(x.shape, layout_, element()), op.size, op.alpha, op.beta, op.bias};
+void emit(PlanBuilder& plan, const Node& node, const LocalResponseNorm& op) {
+  const Stored x = plan.in_plan_format(plan.stored(node.inputs[LocalResponseNorm::kInput]), label_of_input(node));
+  const Stored y = plan.new_output(node, plan.element());
+  const Normalization normalization{tensor_shape(x.shape, plan.layout(), plan.element()), op.size, op.alpha, op.beta,
+                                    op.bias};
   std::vector<Way> ways{
       {"elementwise/normalize_channels", [normalization](const Handles& handles, const void* from, void* to) {
          return normalize_channels(normalization, from, to, handles.stream());
        }}};
   if (cudnn_normalizes(normalization)) ways.push_back({"cudnn/lrn", cudnn_normalization(normalization)});
-  emit_fastest(node, x, y, ways);
+  emit_fastest(plan, node, x, y, ways);
 }
 
-void PlanBuilder::emit(const Node& node, const Softmax&) {
-  Stored x = stored(node.inputs[Softmax::kInput]);
-  if (x.pitch != 0) x = in_plan_format(x, label_of_input(node));
-  const Stored y = new_output(node, x.dtype);
-  x = convert(x, x.dtype, y.layout, x.shape[1], label_of_input(node));
+void emit(PlanBuilder& plan, const Node& node, const Softmax&) {
+  Stored x = plan.stored(node.inputs[Softmax::kInput]);
+  if (x.pitch != 0) x = plan.in_plan_format(x, label_of_input(node));
+  const Stored y = plan.new_output(node, x.dtype);
+  x = plan.convert(x, x.dtype, y.layout, x.shape[1], label_of_input(node));
   TensorShape shape = tensor_shape(x.shape, x.layout, x.dtype);
   shape.channels_last = shape.channels_last && shape.h * shape.w > 1;
-  LayerInfo info = layer_info(node, "cudnn/softmax");
-  info.flops = flops_per_picture(graph_, node);
+  LayerInfo info = plan.layer_info(node, "cudnn/softmax");
+  info.flops = flops_per_picture(plan.graph(), node);
   info.activation_bytes = 2 * shape.elements() * size_of(x.dtype) / shape.n;
-  add_step(std::move(info), {x.place.buffer, y.place.buffer},
-           [=, by = factors_of(x.dtype == DType::F64), desc = tensor_descriptor(shape), from = x.place, to = y.place](
-               const CudaStepContext& c, const Handles& handles) {
-             return to_cuda(cudnnSoftmaxForward(handles.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-                                                by.one, desc.get(), from.in(c), by.zero, desc.get(), to.in(c)));
-           });
+  plan.add_step(
+      std::move(info), {x.place.buffer, y.place.buffer},
+      [=, by = factors_of(x.dtype == DType::F64), desc = tensor_descriptor(shape), from = x.place, to = y.place](
+          const CudaStepContext& c, const Handles& handles) {
+        return to_cuda(cudnnSoftmaxForward(handles.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, by.one,
+                                           desc.get(), from.in(c), by.zero, desc.get(), to.in(c)));
+      });
 }
 
 }  // namespace mobicuda::cudnn

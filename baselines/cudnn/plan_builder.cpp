@@ -46,7 +46,7 @@ CudaPlan PlanBuilder::build() {
   if (options_.picture_input) normalize_pictures();
   for (const Node& node : graph_.nodes()) {
     const std::size_t before = steps_.size();
-    std::visit([&](const auto& op) { emit(node, op); }, node.op);
+    std::visit([&](const auto& op) { emit(*this, node, op); }, node.op);
     if (steps_.size() > before) show(node);
   }
   return finish();
@@ -118,7 +118,7 @@ LayerInfo PlanBuilder::layer_info(const Node& node, std::string kernel) const {
 
 // ---- formats -------------------------------------------------------------------------------------
 
-const PlanBuilder::Stored& PlanBuilder::stored(ValueId id) const {
+const Stored& PlanBuilder::stored(ValueId id) const {
   const auto& value = values_[static_cast<std::size_t>(id)];
   if (!value) {
     throw Error(ErrorCode::internal, "value '" + graph_.value(id).name + "'", "is read before it is computed");
@@ -139,7 +139,7 @@ void PlanBuilder::show(const Node& node) {
   step.result = {where.place.buffer, where.place.offset, where.dtype, where.layout, where.pitch};
 }
 
-PlanBuilder::Stored PlanBuilder::new_output(const Node& node, DType dtype) {
+Stored PlanBuilder::new_output(const Node& node, DType dtype) {
   const TensorDesc& desc = graph_.value(node.output).desc;
   Stored result{{}, dtype, layout_for(desc.shape), with_batch(desc.shape)};
   if (const std::optional<Part>& where = part(node.output)) {
@@ -178,18 +178,18 @@ void PlanBuilder::normalize_pictures() {
            });
 }
 
-PlanBuilder::Stored PlanBuilder::in_plan_format(const Stored& value, std::string_view name) {
+Stored PlanBuilder::in_plan_format(const Stored& value, std::string_view name) {
   const std::int64_t channels = value.shape.rank() > 1 ? value.shape[1] : 1;
   return convert(value, element(), layout_for(value.shape), channels, name);
 }
 
-PlanBuilder::Stored PlanBuilder::in_plan_pitch(const Stored& value, std::string_view name) {
+Stored PlanBuilder::in_plan_pitch(const Stored& value, std::string_view name) {
   const bool as_wanted = value.pitch != 0 && value.dtype == element() && value.layout == layout_for(value.shape);
   return as_wanted ? value : in_plan_format(value, name);
 }
 
-PlanBuilder::Stored PlanBuilder::convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels,
-                                         std::string_view name) {
+Stored PlanBuilder::convert(const Stored& from, DType dtype, Layout layout, std::int64_t channels,
+                            std::string_view name) {
   const bool same_channels = from.shape.rank() < 2 || from.shape[1] == channels;
   Stored to{{}, dtype, layout, same_channels ? from.shape : with_channels(from.shape, channels)};
   const bool same_format = same_channels && from.dtype == dtype && same_order(from.shape, from.layout, layout);
