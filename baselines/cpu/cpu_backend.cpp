@@ -86,13 +86,13 @@ class PlanMaker {
   }
 
   void add_step(const Node& node) {
-    cpu::NodeView view{graph_, node, weights_, {}, buffer_of(node.output)};
+    cpu::NodeView view{{}, graph_, node, weights_, options_.precision == Precision::Fp64, {}, buffer_of(node.output)};
     std::int64_t elements = graph_.value(node.output).desc.shape.elements();
     for (const ValueId input : node.inputs) {
       view.inputs.push_back(buffer_of(input));
       if (view.inputs.back() != cpu::kNoBuffer) elements += graph_.value(input).desc.shape.elements();
     }
-    cpu::LoweredNode lowered = options_.precision == Precision::Fp64 ? cpu::lower_fp64(view) : cpu::lower_fp32(view);
+    cpu::LoweredNode lowered = cpu::lower(view);
     LayerInfo info;
     info.name = node.origin.label();
     info.kernel = std::move(lowered.kernel);

@@ -1,16 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mobicuda/graph.h>
 #include <mobicuda/saved_engine.h>
 
 #include "baselines/cpu/cpu_plan.h"
+#include "baselines/cpu/ops/strides.h"
+#include "graph/op_functions.h"
 
 namespace mobicuda::cpu {
 
@@ -40,11 +44,28 @@ class WeightPacker {
   std::vector<PackedWeights> packed_;
 };
 
-/// A node with what its step needs to know: made by lower(), read by the functions below.
-struct NodeView {
+/// What runs a node, and what it needs beside activations.
+struct LoweredNode {
+  std::string kernel;  ///< LayerInfo::kernel
+  std::function<void(const StepContext&)> run;
+  std::int64_t weight_bytes = 0;
+  std::int64_t workspace_bytes = 0;  ///< for each thread
+};
+
+struct NodeView;
+
+template <class T>
+struct CpuOp {
+  /// Stands beside the operation's loops in a file of ops/.
+  friend LoweredNode lower(const T& op, const NodeView& view);
+};
+
+/// A node with what its step needs to know.
+struct NodeView : OpFunctions<CpuOp> {
   const Graph& graph;
   const Node& node;
   WeightPacker& weights;
+  bool fp64 = false;        ///< else fp32
   std::vector<int> inputs;  ///< buffers, kNoBuffer where absent or constant
   int output = kNoBuffer;
 
@@ -56,24 +77,58 @@ struct NodeView {
   PackedWeights copy_of(std::size_t input) const;
 };
 
-/// What runs a node, and what it needs beside activations.
-struct LoweredNode {
-  std::string kernel;  ///< LayerInfo::kernel
-  std::function<void(const StepContext&)> run;
-  std::int64_t weight_bytes = 0;
-  std::int64_t workspace_bytes = 0;  ///< for each thread
-};
-
 /// Why no engine of that precision runs the node; empty when one does.
 std::string why_not_lowered(const Graph& graph, const Node& node);
 
-/// Single precision: packed weights and the loops of fp32_kernels.h.
-LoweredNode lower_fp32(const NodeView& view);
-/// Double precision: the definitions of ops/*.h.
-LoweredNode lower_fp64(const NodeView& view);
+/// By the function of its operation.
+LoweredNode lower(const NodeView& view);
 
-/// The operations that have no weights to pack; T is float or double.
+/// Convolutions and matrix products have loops of their own in each precision. Single precision: packed weights and the
+/// loops of fp32_kernels.h.
+LoweredNode lower_fp32(const Conv2d& op, const NodeView& view);
+LoweredNode lower_fp32(const Gemm& op, const NodeView& view);
+/// Double precision: the definitions of ops/*.h.
+LoweredNode lower_fp64(const Conv2d& op, const NodeView& view);
+LoweredNode lower_fp64(const Gemm& op, const NodeView& view);
+
+// ---- operations with the same loops in both precisions, float or double
+
+/// A node's activations in a run, by position.
 template <class T>
-LoweredNode lower_simple(const NodeView& view);
+struct Operands {
+  const StepContext& context;
+  std::span<const int> inputs;
+  int output_buffer;
+
+  const T* input(std::size_t position) const { return context.buffer<const T>(inputs[position]); }
+  T* output() const { return context.buffer<T>(output_buffer); }
+};
+
+inline constexpr std::int64_t kElementGrain = 16384;  ///< enough work to be worth handing to a thread
+
+/// Calls body(Operands<T>, Range) for the n * per_picture items of a run. `kernel` is without its precision.
+template <class Body>
+LoweredNode loop(const NodeView& view, const std::string& kernel, std::int64_t per_picture, std::int64_t grain,
+                 Body body) {
+  const auto in = [&]<class T>(T) -> std::function<void(const StepContext&)> {
+    return [per_picture, grain = std::max<std::int64_t>(grain, 1), inputs = view.inputs, output = view.output,
+            body](const StepContext& context) {
+      context.pool.for_ranges(context.n * per_picture, grain, [&](std::int64_t first, std::int64_t last, int) {
+        body(Operands<T>{context, inputs, output}, Range{first, last});
+      });
+    };
+  };
+  LoweredNode lowered;
+  lowered.kernel = kernel + (view.fp64 ? "/fp64" : "/fp32");
+  lowered.run = view.fp64 ? in(double{}) : in(float{});
+  return lowered;
+}
+
+/// The same for rows of `row_elements` values, several together where they are short.
+template <class Body>
+LoweredNode loop_rows(const NodeView& view, const std::string& kernel, std::int64_t rows, std::int64_t row_elements,
+                      Body body) {
+  return loop(view, kernel, rows, kElementGrain / std::max<std::int64_t>(row_elements, 1), std::move(body));
+}
 
 }  // namespace mobicuda::cpu

@@ -109,18 +109,6 @@ LoweredNode lower_pointwise(const Conv2d& op, const NodeView& view) {
           gemm.bytes()};
 }
 
-LoweredNode lower_gemm(const Gemm& op, const NodeView& view) {
-  const Shape& weight = view.desc(Gemm::kWeight).shape;
-  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
-  return {
-      with_isa("gemm"),
-      [gemm, activation = op.activation, x = view.inputs[Gemm::kInput], y = view.output](const StepContext& context) {
-        run_gemm(gemm, activation, context.n, context.buffer<const float>(x), nullptr, context.buffer<float>(y),
-                 context.pool);
-      },
-      gemm.bytes()};
-}
-
 LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
   const Shape& x_shape = view.desc(Conv2d::kInput).shape;
   const Shape& weight_shape = view.desc(Conv2d::kWeight).shape;
@@ -257,15 +245,23 @@ bool is_pointwise(const Conv2d& op, const Shape& weight) {
 
 }  // namespace
 
-LoweredNode lower_fp32(const NodeView& view) {
-  if (const auto* conv = std::get_if<Conv2d>(&view.node.op)) {
-    const Shape& weight = view.desc(Conv2d::kWeight).shape;
-    if (is_pointwise(*conv, weight)) return lower_pointwise(*conv, view);
-    if (is_depthwise(*conv, view.desc(Conv2d::kInput).shape, weight)) return lower_depthwise(*conv, view);
-    return lower_general(*conv, view);
-  }
-  if (const auto* gemm = std::get_if<Gemm>(&view.node.op)) return lower_gemm(*gemm, view);
-  return lower_simple<float>(view);
+LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
+  const Shape& weight = view.desc(Conv2d::kWeight).shape;
+  if (is_pointwise(op, weight)) return lower_pointwise(op, view);
+  if (is_depthwise(op, view.desc(Conv2d::kInput).shape, weight)) return lower_depthwise(op, view);
+  return lower_general(op, view);
+}
+
+LoweredNode lower_fp32(const Gemm& op, const NodeView& view) {
+  const Shape& weight = view.desc(Gemm::kWeight).shape;
+  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
+  return {
+      with_isa("gemm"),
+      [gemm, activation = op.activation, x = view.inputs[Gemm::kInput], y = view.output](const StepContext& context) {
+        run_gemm(gemm, activation, context.n, context.buffer<const float>(x), nullptr, context.buffer<float>(y),
+                 context.pool);
+      },
+      gemm.bytes()};
 }
 
 }  // namespace mobicuda::cpu

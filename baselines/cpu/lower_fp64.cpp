@@ -8,7 +8,9 @@ namespace {
 
 const float* data_or_null(const PackedWeights& weights) { return weights.bytes() == 0 ? nullptr : weights.data(); }
 
-LoweredNode lower(const Conv2d& op, const NodeView& view) {
+}  // namespace
+
+LoweredNode lower_fp64(const Conv2d& op, const NodeView& view) {
   const PackedWeights weight = view.copy_of(Conv2d::kWeight);
   const PackedWeights bias = view.copy_of(Conv2d::kBias);
   const Shape weight_shape = view.desc(Conv2d::kWeight).shape;
@@ -29,7 +31,7 @@ LoweredNode lower(const Conv2d& op, const NodeView& view) {
   return lowered;
 }
 
-LoweredNode lower(const Gemm& op, const NodeView& view) {
+LoweredNode lower_fp64(const Gemm& op, const NodeView& view) {
   const PackedWeights weight = view.copy_of(Gemm::kWeight);
   const PackedWeights bias = view.copy_of(Gemm::kBias);
   const Shape weight_shape = view.desc(Gemm::kWeight).shape;
@@ -43,14 +45,6 @@ LoweredNode lower(const Gemm& op, const NodeView& view) {
     });
   };
   return lowered;
-}
-
-}  // namespace
-
-LoweredNode lower_fp64(const NodeView& view) {
-  if (const auto* conv = std::get_if<Conv2d>(&view.node.op)) return lower(*conv, view);
-  if (const auto* gemm = std::get_if<Gemm>(&view.node.op)) return lower(*gemm, view);
-  return lower_simple<double>(view);
 }
 
 }  // namespace mobicuda::cpu

@@ -1,5 +1,5 @@
-// What networks with branches need: Concat, Mul of two activations and its gates, LocalResponseNorm. Against values
-// worked out by hand, and through the CPU engine, fp32 against the fp64 oracle.
+// What networks with branches need: Concat, Mul of two activations and its gates. Against values worked out by hand,
+// and through the CPU engine, fp32 against the fp64 oracle.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -7,7 +7,6 @@
 
 #include "baselines/cpu/ops/concat.h"
 #include "baselines/cpu/ops/elementwise.h"
-#include "baselines/cpu/ops/local_response_norm.h"
 #include "baselines/cpu_runs.h"
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
@@ -21,7 +20,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TensorDesc nchw(Shape shape) { return {DType::F32, shape, Layout::NCHW}; }
-TensorDesc nhwc(Shape shape) { return {DType::F32, shape, Layout::NHWC}; }
 
 Doubles one_to(int last) {
   Doubles values;
@@ -121,37 +119,6 @@ TEST_CASE("Tanh, LeakyRelu and Elu bend at zero, and NaN passes") {
   check_nan();
 }
 
-TEST_CASE("local_response_norm counts the channels around each, in both layouts") {
-  LocalResponseNorm op{3, 3.0F, 1.0F, 1.0F};  // x / (1 + sum of squares)
-  const Doubles planar{1, 2, 3, 4, 5, 6};     // (3, 1, 2)
-  const Doubles expected{1.0 / 11, 2.0 / 21, 3.0 / 36, 4.0 / 57, 5.0 / 35, 6.0 / 53};
-  Doubles y(6, kNaN);
-  local_response_norm(op, nchw(Shape{1, 3, 1, 2}), planar.data(), y.data(), {0, 1});
-  CHECK(y == expected);
-  const Doubles pixels{1, 3, 5, 2, 4, 6};
-  local_response_norm(op, nhwc(Shape{1, 3, 1, 2}), pixels.data(), y.data(), {0, 1});
-  CHECK(y == Doubles{expected[0], expected[2], expected[4], expected[1], expected[3], expected[5]});
-  op.size = 1 << 20;  // wider than there are channels
-  op.alpha = static_cast<float>(op.size);
-  local_response_norm(op, nhwc(Shape{1, 3, 1, 2}), pixels.data(), y.data(), {0, 1});
-  CHECK(y == Doubles{1.0 / 36, 3.0 / 36, 5.0 / 36, 2.0 / 57, 4.0 / 57, 6.0 / 57});
-}
-
-// fp32 against fp64, for one thread and for several, which must give the same bits. `products` are those of all sums
-// that an output goes back to, one after the other.
-void check_engine(const Graph& graph, std::int64_t products) {
-  constexpr std::int64_t kPictures = 3;
-  const test::Floats input = test::input_for(graph, kPictures);
-  const test::Floats expected = test::run(*test::compile(graph, Precision::Fp64, kPictures), input);
-  const test::Floats actual = test::run(*test::compile(graph, Precision::Fp32, kPictures), input);
-  CHECK(test::compare_rel_l2(actual, Doubles(expected.begin(), expected.end()),
-                             test::rel_l2_alarm(products, test::kStoreF32)));
-  CHECK(test::compare_bits(test::run(*test::compile(graph, Precision::Fp32, kPictures, 3), input), actual));
-  const auto picture = static_cast<std::ptrdiff_t>(input.size() / kPictures);
-  const test::Floats last = test::run(*test::compile(graph, Precision::Fp32), {input.end() - picture, input.end()});
-  CHECK(test::compare_bits(last, {actual.end() - static_cast<std::ptrdiff_t>(last.size()), actual.end()}));
-}
-
 TEST_CASE("a block with squeeze and excite runs in fp32 as in fp64") {
   const UnaryKind gate = GENERATE(UnaryKind::Sigmoid, UnaryKind::HardSwish);
   test::TestGraph net(nchw(Shape{1, 7, 30, 23}), 3);
@@ -159,7 +126,7 @@ TEST_CASE("a block with squeeze and excite runs in fp32 as in fp64") {
   const ValueId expanded = net.add(Unary{gate}, {net.last()}).last();
   net.add(GlobalAveragePool{}, {expanded}).pointwise(9, Activation::relu()).pointwise(37);
   net.add(Unary{UnaryKind::Sigmoid}, {net.last()}).add(Mul{}, {expanded, net.last()}).pointwise(12);
-  check_engine(net.build(), 7 + 30 * 23 + 37 + 9 + 37);
+  test::check_fp32(net.build(), 7 + 30 * 23 + 37 + 9 + 37);
 }
 
 TEST_CASE("branches joined by Concat and normalised run in fp32 as in fp64") {
@@ -169,7 +136,7 @@ TEST_CASE("branches joined by Concat and normalised run in fp32 as in fp64") {
   const ValueId left = net.pointwise(6).last();
   const ValueId right = net.add(Unary{}, {entry}).pointwise(6).last();
   net.add(Concat{axis}, {left, right, left}).add(LocalResponseNorm{5, 1.0F, 0.75F, 2.0F}, {net.last()}).pointwise(8);
-  check_engine(net.build(), 5 + 5 + 18);
+  test::check_fp32(net.build(), 5 + 5 + 18);
 }
 
 TEST_CASE("channels that are split, computed apart and shuffled run in fp32 as in fp64") {
@@ -180,7 +147,7 @@ TEST_CASE("channels that are split, computed apart and shuffled run in fp32 as i
   net.add(Slice{1, 4, 4}, {entry}).pointwise(4);
   net.add(Concat{}, {kept, net.last()}).add(Reshape{Shape{1, 2, 4, 9, 7}}, {net.last()});
   net.add(Transpose{{0, 2, 1, 3, 4}}, {net.last()}).add(Reshape{Shape{1, 8, 9, 7}}, {net.last()}).pointwise(6);
-  check_engine(net.build(), 8 + 4 + 8);
+  test::check_fp32(net.build(), 8 + 4 + 8);
 }
 
 TEST_CASE("Concat of features and of values that are the network's own input or output") {

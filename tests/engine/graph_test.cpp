@@ -202,18 +202,6 @@ TEST_CASE("Mul repeats its second input where that has extent 1") {
                  "'gate' (Mul): input 'B': must have the extents of 'A', 1x8x1x1, or 1 in their place, got 1x8x10x10"));
 }
 
-TEST_CASE("LocalResponseNorm refuses a window or factors that make no sense") {
-  TestNetwork network(Shape{1, 8, 10, 10});
-  const ValueId x = network.last();
-  const auto refused = [&](const LocalResponseNorm& op) {
-    return message_of([&] { network.add(op, {x}, "norm"); }, ErrorCode::invalid_model);
-  };
-  CHECK(contains(refused({0}), "'norm' (LocalResponseNorm): attribute 'size': must be > 0, got 0"));
-  CHECK(contains(refused({3, -1.0F}), "attribute 'alpha': must be >= 0 and finite, got -1"));
-  CHECK(contains(refused({3, 1.0F, std::numeric_limits<float>::infinity()}), "attribute 'beta'"));
-  CHECK(contains(refused({3, 1.0F, 1.0F, 0.0F}), "attribute 'bias': must be > 0"));
-}
-
 TEST_CASE("activations are refused where their numbers are not finite or only clips fit") {
   TestNetwork network(Shape{1, 8, 10, 10});
   const ValueId x = network.last();
@@ -238,11 +226,9 @@ TEST_CASE("a node of several kinds is printed by its kind") {
   TestNetwork network(Shape{1, 8, 10, 10});
   network.add(Unary{UnaryKind::HardSwish}, {network.last()}, "act");
   network.add(Concat{}, {network.last(), network.last()}, "join");
-  network.add(LocalResponseNorm{5}, {network.last()}, "norm");
   const std::string text = print(std::move(network).build());
   CHECK(contains(text, "HardSwish(%0:1x8x10x10 NCHW)  # act"));
   CHECK(contains(text, "axis=1  # join"));
-  CHECK(contains(text, "size=5 alpha=0.0001 beta=0.75 bias=1  # norm"));
 }
 
 TEST_CASE("weights must be constants and activations must not") {

@@ -19,7 +19,7 @@ std::vector<float> with_constant(const std::string& op, const Dims& dims, const 
   builder.floats("c", dims, values);
   builder.node(op, constant_first ? std::vector<std::string>{"c", "x"} : std::vector<std::string>{"x", "c"}, {"z"});
   builder.node("Flatten", {"z"}, {"y"});
-  return evaluate(import(builder), counting(12));
+  return evaluate(import(builder), from_one(12));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ TEST_CASE("Clip has its bounds in attributes before opset 11 and in inputs since
     CHECK(clip_of(none).is_none());
     OnnxBuilder crossed = builder;
     crossed.node("Clip", {"x", "hi", "lo"}, {"y"});
-    CHECK(evaluate(import(crossed), counting(32)) == std::vector<float>(32, 0));  // the upper bound wins
+    CHECK(evaluate(import(crossed), from_one(32)) == std::vector<float>(32, 0));  // the upper bound wins
   }
 }
 
@@ -103,13 +103,13 @@ TEST_CASE("arithmetic with a constant for each channel, or for each column") {
 TEST_CASE("before opset 7 a constant is aligned by the attribute axis") {
   OnnxBuilder builder = network(6, {kDynamic, 2, 2, 3});
   builder.floats("c", {2}, {10, 20}).node("Add", {"x", "c"}, {"y"}).attr("broadcast", 1).attr("axis", 1);
-  CHECK(evaluate(import(builder), counting(12)) == std::vector<float>{11, 12, 13, 14, 15, 16, 27, 28, 29, 30, 31, 32});
+  CHECK(evaluate(import(builder), from_one(12)) == std::vector<float>{11, 12, 13, 14, 15, 16, 27, 28, 29, 30, 31, 32});
 }
 
 TEST_CASE("constants that do not vary along one channel axis are refused") {
   const auto refused = [](const std::string& op, const Dims& dims, std::size_t count, const std::string& word) {
     OnnxBuilder builder = network(13, {kDynamic, 2, 2, 3});
-    builder.floats("c", dims, counting(count)).node(op, {"x", "c"}, {"y"}, "sum");
+    builder.floats("c", dims, from_one(count)).node(op, {"x", "c"}, {"y"}, "sum");
     require_refused(builder, ErrorCode::unsupported, {"node #0 'sum' (" + op + ")", word});
   };
   refused("Add", {2, 2, 3}, 12, "2x2x3");
@@ -155,11 +155,11 @@ TEST_CASE("Mul of two activations repeats the smaller one, whichever side it is 
     builder.node("Mul", small_first ? std::vector<std::string>{"a", "x"} : std::vector<std::string>{"x", "a"}, {"y"});
     const Graph graph = import(builder);
     CHECK(graph.output_desc().shape == Shape{1, 2, 2, 2});
-    CHECK(evaluate(graph, counting(8)) == product);
+    CHECK(evaluate(graph, from_one(8)) == product);
   }
   OnnxBuilder square = network(6, {kDynamic, 2, 2, 2});
   square.node("Mul", {"x", "x"}, {"y"});
-  CHECK(evaluate(import(square), counting(8)) == std::vector<float>{1, 4, 9, 16, 25, 36, 49, 64});
+  CHECK(evaluate(import(square), from_one(8)) == std::vector<float>{1, 4, 9, 16, 25, 36, 49, 64});
 }
 
 TEST_CASE("Mul of activations that do not fit is refused with both shapes") {
@@ -223,7 +223,7 @@ TEST_CASE("Tanh, LeakyRelu and Elu") {
   require_refused(of("Elu", kInf), ErrorCode::invalid_model, {"'act' (Elu)", "attribute 'alpha'", "finite"});
   OnnxBuilder pool = network(13, {kDynamic, 2, 2, 2});
   pool.node("GlobalMaxPool", {"x"}, {"y"});
-  CHECK(evaluate(import(pool), counting(8)) == std::vector<float>{4, 8});
+  CHECK(evaluate(import(pool), from_one(8)) == std::vector<float>{4, 8});
 }
 
 TEST_CASE("PRelu with one slope is a LeakyRelu, with one for each channel it is computed from parts") {
@@ -267,7 +267,7 @@ TEST_CASE("squeeze and excite as exporters write it") {
   builder.node("HardSigmoid", {"excited"}, {"gate"}).attr("alpha", 0.25F).attr("beta", 0.0F);
   builder.node("Mul", {"gate", "x"}, {"y"});
   const Graph graph = import(builder);
-  CHECK(evaluate(graph, counting(8)) == std::vector<float>{0.625F, 1.25F, 1.875F, 2.5F, 0, 0, 0, 0});
+  CHECK(evaluate(graph, from_one(8)) == std::vector<float>{0.625F, 1.25F, 1.875F, 2.5F, 0, 0, 0, 0});
   CHECK(ops(optimize(graph)) == "LayoutTransform GlobalAveragePool Conv2d Mul LayoutTransform");
 }
 

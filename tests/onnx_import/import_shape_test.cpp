@@ -103,14 +103,14 @@ TEST_CASE("Slice takes parts of activations, in both of its forms") {
       builder.ints("s", {count}, starts).ints("e", {count}, ends).ints("a", {count}, axes);
       builder.node("Slice", {"x", "s", "e", "a"}, {"y"});
     }
-    return evaluate(import(builder), counting(12));
+    return evaluate(import(builder), from_one(12));
   };
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t opset : {9, 13}) {
     CHECK(evaluated({1}, {kEnd}, {1}, opset) == std::vector<float>{7, 8, 9, 10, 11, 12});
     CHECK(evaluated({-2}, {-1}, {-1}, opset) == std::vector<float>{2, 5, 8, 11});
     CHECK(evaluated({0, 1, 0}, {kEnd, 2, 2}, {0, 1, 3}, opset) == std::vector<float>{7, 8, 10, 11});
-    CHECK(evaluated({0}, {kEnd}, {2}, opset) == counting(12));
+    CHECK(evaluated({0}, {kEnd}, {2}, opset) == from_one(12));
   }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("Split gives equal parts, given parts, and since opset 18 a smaller la
   };
   const auto join = [](OnnxBuilder& builder) {
     builder.node("Concat", {"b", "a"}, {"y"}).attr("axis", 1);
-    return evaluate(import(builder), counting(3));
+    return evaluate(import(builder), from_one(3));
   };
   OnnxBuilder given = network(11, {kDynamic, 3});
   swapped(given, {"x"}).ints("split", {1, 2});
@@ -134,7 +134,7 @@ TEST_CASE("Split gives equal parts, given parts, and since opset 18 a smaller la
   CHECK(join(uneven) == std::vector<float>{3, 1, 2});
   OnnxBuilder equal = network(6, {kDynamic, 4});
   equal.node("Split", {"x"}, {"unused", "y"}).attr("axis", -1);
-  CHECK(evaluate(import(equal), counting(4)) == std::vector<float>{3, 4});
+  CHECK(evaluate(import(equal), from_one(4)) == std::vector<float>{3, 4});
   CHECK(import(equal).value(import(equal).output()).name == "y");
 }
 
@@ -144,17 +144,17 @@ TEST_CASE("Pad adds channels, with or without a border") {
     builder.ints("pads", {8}, pads).floats("value", {}, {9}).node("Pad", {"x", "pads", "value"}, {"y"});
     return import(builder);
   };
-  CHECK(evaluate(pad({0, 1, 0, 0, 0, 0, 0, 0}), counting(4)) == std::vector<float>{9, 9, 1, 2, 3, 4});
+  CHECK(evaluate(pad({0, 1, 0, 0, 0, 0, 0, 0}), from_one(4)) == std::vector<float>{9, 9, 1, 2, 3, 4});
   const Graph both = pad({0, 0, 0, 1, 0, 1, 0, 0});
   CHECK(both.output_desc().shape == Shape{1, 3, 1, 3});
-  CHECK(evaluate(both, counting(4)) == std::vector<float>{9, 1, 2, 9, 3, 4, 9, 9, 9});
+  CHECK(evaluate(both, from_one(4)) == std::vector<float>{9, 1, 2, 9, 3, 4, 9, 9, 9});
 }
 
 TEST_CASE("Pad repeats the border or mirrors the picture") {
   const auto padded = [](const std::string& mode, const Dims& pads) {
     OnnxBuilder builder = network(9, {kDynamic, 1, 2, 3});
     builder.node("Pad", {"x"}, {"y"}).ints("pads", pads).attr("mode", mode);
-    return evaluate(import(builder), counting(6));
+    return evaluate(import(builder), from_one(6));
   };
   CHECK(padded("edge", {0, 0, 1, 0, 0, 0, 0, 2}) == std::vector<float>{1, 2, 3, 3, 3, 1, 2, 3, 3, 3, 4, 5, 6, 6, 6});
   CHECK(padded("reflect", {0, 0, 0, 2, 0, 0, 1, 1}) ==
@@ -350,7 +350,7 @@ TEST_CASE("Concat joins activations along any axis but the batch") {
     builder.node("Concat", {"x", "opposite"}, {"y"}).attr("axis", c.axis);
     const Graph graph = import(builder);
     CHECK(graph.output_desc().shape == c.shape);
-    CHECK(evaluate(graph, counting(8)) == c.expected);
+    CHECK(evaluate(graph, from_one(8)) == c.expected);
   }
   OnnxBuilder one = network(6);
   one.node("Concat", {"x"}, {"y"}).attr("axis", 1);

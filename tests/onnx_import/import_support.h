@@ -81,7 +81,7 @@ inline void require_refused(const OnnxBuilder& builder, ErrorCode code, const st
 }
 
 /// The numbers from 1, as many as asked for.
-inline std::vector<float> counting(std::size_t count) {
+inline std::vector<float> from_one(std::size_t count) {
   std::vector<float> values;
   for (std::size_t i = 1; i <= count; ++i) values.push_back(static_cast<float>(i));
   return values;

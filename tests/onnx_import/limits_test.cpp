@@ -216,7 +216,7 @@ TEST_CASE("limit: a scalar operand is not written out for billions of channels")
 
 TEST_CASE("limit: constants for each channel that many nodes make of few initializers") {
   constexpr std::int64_t kChannels = std::int64_t{1} << 20;
-  const std::vector<float> values = counting(static_cast<std::size_t>(kChannels));
+  const std::vector<float> values = from_one(static_cast<std::size_t>(kChannels));
   OnnxBuilder builder = network(13, {kDynamic, kChannels});
   builder.floats("v", {kChannels}, values);
   std::string value = "x";

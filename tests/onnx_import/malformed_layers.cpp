@@ -134,21 +134,6 @@ std::vector<Malformed> malformed_norms() {
   add(
       "training mode before it existed", kInvalid, {"attribute 'training_mode'", "opset 9"},
       [](OnnxBuilder&, OnnxNode& node) { node.attr("training_mode", 0); }, 9);
-  const auto lrn = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
-                       const std::function<void(OnnxNode)>& spoil) {
-    list.add("LRN: " + name, code, words, [&](OnnxBuilder& b) { spoil(b.node("LRN", {"x"}, {"y"}, "norm")); });
-  };
-  lrn("no size", kInvalid, {"'norm' (LRN)", "attribute 'size'", "missing"}, [](OnnxNode) {});
-  lrn("size 0", kInvalid, {"attribute 'size'", "got 0"}, [](OnnxNode n) { n.attr("size", 0); });
-  lrn("negative alpha", kInvalid, {"attribute 'alpha'", "got -1"},
-      [](OnnxNode n) { n.attr("size", 3).attr("alpha", -1.0F); });
-  lrn("beta that is not a number", kInvalid, {"attribute 'beta'", "nan"},
-      [](OnnxNode n) { n.attr("size", 3).attr("beta", std::numeric_limits<float>::quiet_NaN()); });
-  lrn("bias 0", kUnsupported, {"attribute 'bias'", "got 0"}, [](OnnxNode n) { n.attr("size", 3).attr("bias", 0.0F); });
-  list.add("LRN of a matrix", kUnsupported, {"input #0 'flat'", "1x32"}, [](auto& b) {
-    b.node("Flatten", {"x"}, {"flat"});
-    b.node("LRN", {"flat"}, {"y"}).attr("size", 3);
-  });
   add("no variance", kInvalid, {"must have 5 inputs", "has 4"},
       [](OnnxBuilder&, OnnxNode& node) { node.proto().mutable_input()->RemoveLast(); });
   add("mean that is an activation", kUnsupported, {"input #3 'x'", "constant"},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 
 void gather_patches(const PatchGeometry& g, const float* x, Range pixels, float* patches) {
@@ -23,6 +25,10 @@ void gather_patches(const PatchGeometry& g, const float* x, Range pixels, float*
       }
     }
   }
+}
+
+LoweredNode lower(const Conv2d& op, const NodeView& view) {
+  return view.fp64 ? lower_fp64(op, view) : lower_fp32(op, view);
 }
 
 }  // namespace mobicuda::cpu

@@ -1,5 +1,7 @@
 #include "baselines/cpu/ops/elementwise.h"
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 
 std::int64_t MulPlan::rows() const {
@@ -59,5 +61,42 @@ template void scale_shift<float>(const ScaleShift&, std::int64_t, std::int64_t, 
                                  const float*, float*, Range);
 template void scale_shift<double>(const ScaleShift&, std::int64_t, std::int64_t, const double*, const float*,
                                   const float*, double*, Range);
+
+LoweredNode lower(const Add& op, const NodeView& view) {
+  return loop(view, "elementwise", view.output_desc().shape.elements(), kElementGrain,
+              [op](auto at, Range range) { add(op, at.input(Add::kLeft), at.input(Add::kRight), at.output(), range); });
+}
+
+LoweredNode lower(const Mul& op, const NodeView& view) {
+  const MulPlan plan = plan_mul(view.desc(Mul::kLeft), view.desc(Mul::kRight));
+  return loop_rows(view, "elementwise", plan.rows(), plan.last.extent, [op, plan](auto at, Range rows) {
+    mul(op, plan, at.input(Mul::kLeft), at.input(Mul::kRight), at.output(), rows);
+  });
+}
+
+LoweredNode lower(const Unary& op, const NodeView& view) {
+  return loop(view, "elementwise", view.output_desc().shape.elements(), kElementGrain,
+              [op](auto at, Range range) { unary(op, at.input(Unary::kInput), at.output(), range); });
+}
+
+LoweredNode lower(const Clip& op, const NodeView& view) {
+  return loop(view, "elementwise", view.output_desc().shape.elements(), kElementGrain,
+              [op](auto at, Range range) { clip(op, at.input(Clip::kInput), at.output(), range); });
+}
+
+LoweredNode lower(const ScaleShift& op, const NodeView& view) {
+  const TensorDesc& desc = view.desc(ScaleShift::kInput);
+  const std::int64_t channels = desc.shape[1];
+  const bool channels_last = desc.shape.rank() == 4 && desc.layout == Layout::NHWC;
+  const std::int64_t inner = channels_last ? 1 : desc.shape.elements() / channels;
+  const PackedWeights scale = view.copy_of(ScaleShift::kScale);
+  const PackedWeights shift = view.copy_of(ScaleShift::kShift);
+  LoweredNode lowered = loop_rows(
+      view, "elementwise", desc.shape.elements() / (channels * inner), channels * inner, [=](auto at, Range rows) {
+        scale_shift(op, channels, inner, at.input(ScaleShift::kInput), scale.data(), shift.data(), at.output(), rows);
+      });
+  lowered.weight_bytes = scale.bytes() + shift.bytes();
+  return lowered;
+}
 
 }  // namespace mobicuda::cpu

@@ -1,5 +1,7 @@
 #include "baselines/cpu/ops/gemm.h"
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 
 std::int64_t gemm_packed_elements(std::int64_t n, std::int64_t k, std::int64_t panel) {
@@ -16,6 +18,10 @@ void gemm_pack(std::int64_t n, std::int64_t k, std::int64_t panel, const float* 
       }
     }
   }
+}
+
+LoweredNode lower(const Gemm& op, const NodeView& view) {
+  return view.fp64 ? lower_fp64(op, view) : lower_fp32(op, view);
 }
 
 }  // namespace mobicuda::cpu

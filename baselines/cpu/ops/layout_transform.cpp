@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 namespace {
 
@@ -115,5 +117,42 @@ template void reshape(const TensorDesc&, const TensorDesc&, const float*, float*
 template void reshape(const TensorDesc&, const TensorDesc&, const double*, double*, Range);
 template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const float*, float*, Range);
 template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+
+namespace {
+
+LoweredNode copy_in_logical_order(const NodeView& view) {
+  const TensorDesc& x_desc = view.desc(0);
+  return loop_rows(view, "layout_transform", 1, x_desc.shape.elements(),
+                   [x_desc, y_desc = view.output_desc()](auto at, Range pictures) {
+                     reshape(x_desc, y_desc, at.input(0), at.output(), pictures);
+                   });
+}
+
+LoweredNode copy_by(const CopyPlan& plan, const NodeView& view) {
+  const std::int64_t rows = plan.axes[1].extent;
+  return loop_rows(view, "layout_transform", rows, view.output_desc().shape.elements() / rows,
+                   [plan](auto at, Range range) { copy_permuted(plan, at.input(0), at.output(), range); });
+}
+
+}  // namespace
+
+LoweredNode lower(const Reshape&, const NodeView& view) { return copy_in_logical_order(view); }
+LoweredNode lower(const Identity&, const NodeView& view) { return copy_in_logical_order(view); }
+
+LoweredNode lower(const Transpose& op, const NodeView& view) {
+  return copy_by(plan_transpose(op, view.desc(0), view.output_desc()), view);
+}
+
+LoweredNode lower(const LayoutTransform&, const NodeView& view) {
+  return copy_by(plan_layout_transform(view.desc(0), view.output_desc()), view);
+}
+
+LoweredNode lower(const Pad& op, const NodeView& view) {
+  const Shape& y = view.output_desc().shape;
+  return loop_rows(view, "layout_transform", y[2], y[3] * y[1],
+                   [op, x_desc = view.desc(Pad::kInput), y_desc = view.output_desc()](auto at, Range rows) {
+                     pad(op, x_desc, y_desc, at.input(Pad::kInput), at.output(), rows);
+                   });
+}
 
 }  // namespace mobicuda::cpu

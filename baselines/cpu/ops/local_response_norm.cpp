@@ -1,10 +1,13 @@
-#include "baselines/cpu/ops/local_response_norm.h"
-
 #include <algorithm>
 #include <cmath>
 
-namespace mobicuda::cpu {
+#include "baselines/cpu/lower.h"
 
+namespace mobicuda::cpu {
+namespace {
+
+// y[c] = x[c] / (bias + alpha / size * sum of x[k]^2)^beta for k from c - (size - 1) / 2 to c + size / 2 within the
+// channels, for the rows n * H + iy in `rows`, x and y in the same layout; T is double (the definition) or float.
 template <class T>
 void local_response_norm(const LocalResponseNorm& op, const TensorDesc& desc, const T* x, T* y, Range rows) {
   const Strides strides = strides_of(desc);
@@ -30,7 +33,14 @@ void local_response_norm(const LocalResponseNorm& op, const TensorDesc& desc, co
   }
 }
 
-template void local_response_norm(const LocalResponseNorm&, const TensorDesc&, const float*, float*, Range);
-template void local_response_norm(const LocalResponseNorm&, const TensorDesc&, const double*, double*, Range);
+}  // namespace
+
+LoweredNode lower(const LocalResponseNorm& op, const NodeView& view) {
+  const TensorDesc& desc = view.desc(LocalResponseNorm::kInput);
+  return loop_rows(view, "local_response_norm", desc.shape[2],
+                   desc.shape[3] * desc.shape[1] * std::min(op.size, desc.shape[1]), [op, desc](auto at, Range rows) {
+                     local_response_norm(op, desc, at.input(LocalResponseNorm::kInput), at.output(), rows);
+                   });
+}
 
 }  // namespace mobicuda::cpu

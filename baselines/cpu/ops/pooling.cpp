@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 namespace {
 
@@ -113,5 +115,21 @@ template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const 
 template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const double*, double*, Range);
 template void global_average_pool(const TensorDesc&, const float*, float*, Range);
 template void global_average_pool(const TensorDesc&, const double*, double*, Range);
+
+LoweredNode lower(const Pool2d& op, const NodeView& view) {
+  const Shape& y = view.output_desc().shape;
+  return loop_rows(view, "pooling", y[2], y[3] * y[1] * op.kernel[0] * op.kernel[1],
+                   [op, x_desc = view.desc(Pool2d::kInput), y_desc = view.output_desc()](auto at, Range rows) {
+                     pool2d(op, x_desc, y_desc, at.input(Pool2d::kInput), at.output(), rows);
+                   });
+}
+
+LoweredNode lower(const GlobalAveragePool&, const NodeView& view) {
+  constexpr std::int64_t kChannels = 64;  // whole cache lines of each pixel
+  const TensorDesc& desc = view.desc(GlobalAveragePool::kInput);
+  return loop(view, "pooling", desc.shape[1], kChannels, [desc](auto at, Range channels) {
+    global_average_pool(desc, at.input(GlobalAveragePool::kInput), at.output(), channels);
+  });
+}
 
 }  // namespace mobicuda::cpu

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "baselines/cpu/lower.h"
+
 namespace mobicuda::cpu {
 
 template <class T>
@@ -26,5 +28,14 @@ void softmax(std::int64_t columns, std::int64_t stride, const T* x, T* y, Range 
 
 template void softmax(std::int64_t, std::int64_t, const float*, float*, Range);
 template void softmax(std::int64_t, std::int64_t, const double*, double*, Range);
+
+LoweredNode lower(const Softmax&, const NodeView& view) {
+  const TensorDesc& desc = view.desc(Softmax::kInput);
+  const std::int64_t columns = desc.shape[1];
+  const std::int64_t stride = strides_of(desc)[1];
+  return loop_rows(view, "softmax", desc.shape.elements() / columns, columns, [=](auto at, Range rows) {
+    softmax(columns, stride, at.input(Softmax::kInput), at.output(), rows);
+  });
+}
 
 }  // namespace mobicuda::cpu
