@@ -43,7 +43,7 @@ class PlanBuilder;
 
 template <class T>
 struct CudnnOp {
-  /// Stands in an emit_*.cpp.
+  /// Stands in a file emit_*.
   friend void emit(PlanBuilder& plan, const Node& node, const T& op);
 };
 

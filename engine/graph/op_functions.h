@@ -4,9 +4,12 @@
 
 #include <mobicuda/graph.h>
 
-// Of GCC, about a reading of friends that C++ never had.
+// Of GCC and nvcc, about a reading of friends that C++ never had.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wnon-template-friend"
+#endif
+#ifdef __NVCC__
+#pragma nv_diag_suppress 1301
 #endif
 
 namespace mobicuda {
