@@ -11,29 +11,39 @@ struct PairShape {
   int out_h;
   int stride;
   int c;  // hidden channels
+
+  // Blocks of slices of so many channels and so many bands.
+  int blocks(int slice, int bands) const { return c / slice * bands; }
 };
 
 using PairRow = Row<PairShape, ExpandDepthwiseVariant>;
 
 // clang-format off
 constexpr PairRow kRows[] = {
-    {MOBICUDA_WHEN(s.pixels > 256 && s.out_h > 7 && (s.pixels > 1000 || s.c < 512)), {Slice32Strip7Bands2},
-     "two bands an image, strips of seven rows"},
+    {MOBICUDA_WHEN(s.pixels <= 784 && s.out_h > 14 && s.stride == 1), {Slice16Bands16}, "one image: as many bands as there are"},
+    {MOBICUDA_WHEN(s.pixels <= 784 && s.out_h > 14 && s.stride == 2), {Slice16Bands8}, "one image: many bands"},
+    {MOBICUDA_WHEN(s.pixels > 256 && s.out_h > 7 && ((s.pixels <= 8000 && s.c < 400) || (s.pixels <= 2000 && s.c < 512))),
+     {Slice32Strip7Bands2}, "two bands an image, strips of seven rows"},
+    {MOBICUDA_WHEN(s.pixels > 4000 && s.out_h <= 7 && s.stride == 2), {Slice32Bands1}, "a small image at once"},
     {MOBICUDA_WHEN(s.pixels > 1000 && s.out_h <= 7 && s.stride == 2), {Slice32Bands2}, "two bands a small image"},
     {MOBICUDA_WHEN(s.pixels > 256 && s.pixels <= 1000 && s.out_h <= 7 && s.stride == 2), {Slice32Bands4},
      "four bands a small image"},
-    {MOBICUDA_WHEN(s.pixels > 256 && s.pixels <= 1000 && s.out_h <= 7 && s.stride == 1), {Slice32Bands1},
-     "a small image at once"},
     {MOBICUDA_WHEN(s.pixels > 256),
      {Slice32Strip7Bands1, Slice32Strip7Bands2, Slice32Strip7Bands4, Slice32Bands1, Slice32Bands2},
      "strips of seven rows"},
-    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h <= 7), {Slice8Bands1}, "few pixels: narrow slices of a small image"},
-    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h > 7 && s.c >= 512), {Slice32Bands8}, "few pixels: many bands of many channels"},
-    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h > 7 && s.c < 512), {Slice16Bands4}, "few pixels: bands of few channels"},
+    {MOBICUDA_WHEN(s.pixels > 256), {Slice16Bands1, Slice16Bands2, Slice16Bands4, Slice16Bands16},
+     "channels that are no slices of 32"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h <= 7 && s.stride == 1), {Slice8Bands1}, "few pixels: narrow slices of a small image"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.out_h > 7 && s.blocks(16, 8) <= 104), {Slice16Bands8}, "few pixels: about a block for each SM"},
+    {MOBICUDA_WHEN(s.pixels <= 256 && s.blocks(16, 4) <= 104), {Slice16Bands4}, "few pixels: about a block for each SM"},
+    {MOBICUDA_WHEN(s.pixels <= 256), {Slice16Bands2, Slice8Bands1}, "few pixels: about a block for each SM"},
 };
 
 constexpr PairRow kPays[] = {
-    {MOBICUDA_WHEN(s.pixels <= 8000 && s.out_h <= 14), {}, "few output pixels, two launches a block"},
+    {MOBICUDA_WHEN(s.pixels <= 784 && s.out_h <= 28), {}, "one image, two launches a block"},
+    {MOBICUDA_WHEN(s.pixels <= 3000 && s.out_h <= 14), {}, "few output pixels, two launches a block"},
+    {MOBICUDA_WHEN(s.pixels <= 8000 && s.out_h <= 14 && s.c % 32 == 0), {}, "few output pixels, two launches a block"},
+    {MOBICUDA_WHEN(s.out_h > 8 && s.out_h <= 20 && s.c % 32 == 0), {}, "strips of seven rows, two launches a block"},
 };
 // clang-format on
 

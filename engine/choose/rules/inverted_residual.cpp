@@ -41,8 +41,17 @@ struct BlockShape {
   // images become 7x7.
   bool cluster_pays() const { return n <= (params.stride == 2 ? 6 : 4); }
 
-  // An output of at least 100 pixels at stride 1: whole images of it occupy an SM for long.
-  bool large_images() const { return params.stride == 1 && params.out_h * params.out_w >= 100; }
+  // An output of at least 100 pixels at stride 1, of which tiles of 14x14 compute nine tenths: whole images of it
+  // occupy an SM for long.
+  bool large_images() const {
+    constexpr int kSide = 14;
+    const int tiles = ceil_div(params.out_h, kSide) * ceil_div(params.out_w, kSide);
+    const int pixels = params.out_h * params.out_w;
+    return params.stride == 1 && pixels >= 100 && pixels * 10.0 >= 9.0 * tiles * kSide * kSide;
+  }
+
+  // Whether the general tiles would be the smallest ones, which read each weight once for four pixels.
+  bool smallest_tiles() const { return half && expand && waves(2, 4) < 0.7; }
 
   // Whether nine tenths of the SMs have an image to compute in every round.
   bool images_fill() const {
@@ -80,8 +89,17 @@ constexpr BlockRow kPaysByShape[] = {
     {MOBICUDA_ALWAYS, {StripPlainRows2C16N16}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && !s.expand && s.waves(14, 14) <= 1), {}, "few pixels, one launch"},
     {MOBICUDA_WHEN(s.half && !s.expand && s.waves(14, 14) >= 8), {}, "many pixels, less traffic"},
-    {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192), {}, "a narrow hidden tensor stays on the SM"},
-    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()), {}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
+     {SmallS1Tile4x8C144N24, SmallS1Tile2x4C192N32, SmallS2Tile4x8C96N24Slice48, SmallS2Tile2x4C144N32, SmallS2Tile2x2C192N64},
+     "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
+     {StripS1Rows2C72N24, StripS2Rows2C64N24, StripS2Rows1C192N64}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192 && !s.smallest_tiles()), {},
+     "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
+     {Cluster4K64N64, Cluster2K64N96, Cluster4K64N96, Cluster6K96N96}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
+     {Cluster4K96N160, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320}, "few images, one launch a block"},
     {MOBICUDA_WHEN(s.half && s.expand && s.large_images() && s.images_fill()), {}, "whole images stay on the SM"},
     {MOBICUDA_WHEN(!s.half && s.large_images() && s.waves(14, 14) >= 1.5), {}, "whole images stay on the SM"},
 };

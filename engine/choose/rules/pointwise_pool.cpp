@@ -11,7 +11,7 @@ using HeadRow = Row<PointwisePoolParams, PointwisePoolVariant>;
 // clang-format off
 constexpr HeadRow kPays[] = {
     {MOBICUDA_WHEN(s.n <= 4), {}, "one launch pays for few images"},
-    {MOBICUDA_WHEN(s.n >= 16), {Pictures2N128}, "one launch pays for many images"},
+    {MOBICUDA_WHEN(s.n >= 16 && s.pixels > 40 && s.c <= 1280), {Pictures2N128}, "one launch pays for many images"},
     {MOBICUDA_ALWAYS, {WgmmaN128}, "one launch with wgmma"},
 };
 constexpr HeadRow kRows[] = {
