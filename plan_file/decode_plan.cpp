@@ -19,8 +19,22 @@ EngineOptions decode_options(const plan_schema::Options& from, const Limits& lim
   for (const plan_schema::KernelVariant& one : from.kernel_variants()) {
     options.kernel_variants[checked_text(one.kernel(), limits)] = checked_text(one.variant(), limits);
   }
+  if (from.has_plan_batches()) {
+    const auto& batches = from.plan_batches().batches();
+    options.plan_batches.emplace(batches.begin(), batches.end());
+  }
   check_options(options);
   return options;
+}
+
+SavedPlan decode_plan(const plan_schema::BatchPlan& from, const Limits& limits) {
+  require_range(from.choices_size(), 0, 4 * limits.nodes, "choices");
+  SavedPlan plan{from.batch(), {}};
+  for (const plan_schema::Choice& choice : from.choices()) {
+    plan.choices.push_back({checked_text(choice.kernel(), limits), checked_text(choice.variant(), limits),
+                            checked_text(choice.reason(), limits)});
+  }
+  return plan;
 }
 
 }  // namespace
@@ -52,13 +66,10 @@ SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits) {
                      {},
                      {},
                      {}};
-  require_range(plan.choices_size(), 0, 4 * limits.nodes, "choices");
-  for (const plan_schema::Choice& choice : plan.choices()) {
-    engine.choices.push_back(
-        {checked_text(choice.kernel(), l), checked_text(choice.variant(), l), checked_text(choice.reason(), l)});
-  }
+  require_range(plan.plans_size(), 0, engine.options.max_batch, "plans");
+  for (const plan_schema::BatchPlan& one : plan.plans()) engine.plans.push_back(decode_plan(one, l));
   require_range(plan.pieces_size(), 0, limits.values, "packed weights");
-  engine.pieces.assign(plan.pieces().begin(), plan.pieces().end());
+  for (const plan_schema::Piece& piece : plan.pieces()) engine.pieces.push_back({piece.offset(), piece.bytes()});
   return engine;
 }
 

@@ -67,6 +67,9 @@ void encode_options(const EngineOptions& from, plan_schema::Options& to) {
     one.set_kernel(kernel);
     one.set_variant(variant);
   }
+  if (!from.plan_batches) return;
+  plan_schema::PlanBatches& batches = *to.mutable_plan_batches();
+  for (const std::int64_t batch : *from.plan_batches) batches.add_batches(batch);
 }
 
 }  // namespace
@@ -78,13 +81,21 @@ plan_schema::Plan to_message(const SavedEngine& engine) {
   plan.set_processor(engine.processor);
   encode_options(engine.options, *plan.mutable_options());
   encode_graph(engine.graph, *plan.mutable_graph());
-  for (const SavedChoice& choice : engine.choices) {
-    plan_schema::Choice& one = *plan.add_choices();
-    one.set_kernel(choice.kernel);
-    one.set_variant(choice.variant);
-    one.set_reason(choice.reason);
+  for (const SavedPlan& made : engine.plans) {
+    plan_schema::BatchPlan& to = *plan.add_plans();
+    to.set_batch(made.batch);
+    for (const SavedChoice& choice : made.choices) {
+      plan_schema::Choice& one = *to.add_choices();
+      one.set_kernel(choice.kernel);
+      one.set_variant(choice.variant);
+      one.set_reason(choice.reason);
+    }
   }
-  for (const std::int64_t bytes : engine.pieces) plan.add_pieces(bytes);
+  for (const SavedPiece& piece : engine.pieces) {
+    plan_schema::Piece& one = *plan.add_pieces();
+    one.set_offset(piece.offset);
+    one.set_bytes(piece.bytes);
+  }
   return plan;
 }
 

@@ -195,18 +195,16 @@ template <class T>
 SavedEngine CpuEngine<T>::saved() const {
   SavedEngine saved = *plan_.recipe;
   saved.pieces.clear();
-  std::vector<std::int64_t> offsets;
   std::int64_t total = 0;
   for (const PackedWeights& piece : plan_.weights) {
-    saved.pieces.push_back(piece.bytes());
-    offsets.push_back(total);
+    saved.pieces.push_back({total, piece.bytes()});
     total += (piece.bytes() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
   }
   saved.weights = WeightBytes(total);
   std::ranges::fill(saved.weights.span(), std::byte{0});
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
+  for (std::size_t i = 0; i < saved.pieces.size(); ++i) {
     const auto* source = reinterpret_cast<const std::byte*>(plan_.weights[i].data());
-    std::copy_n(source, plan_.weights[i].bytes(), saved.weights.span().data() + offsets[i]);
+    std::copy_n(source, plan_.weights[i].bytes(), saved.weights.span().data() + saved.pieces[i].offset);
   }
   return saved;
 }

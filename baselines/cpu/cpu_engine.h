@@ -17,13 +17,14 @@ class CpuEngine final : public Engine {
   CpuEngine(EngineOptions options, TensorDesc input, TensorDesc output, Plan plan);
 
   std::string_view backend() const noexcept override { return "cpu"; }
-  std::span<const LayerInfo> layers() const noexcept override { return layers_; }
   MemoryReport memory() const noexcept override;
   SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const Plan& plan() const noexcept { return plan_; }
 
  private:
+  std::span<const LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return layers_; }
+
   Plan plan_;
   std::vector<LayerInfo> layers_;
 };

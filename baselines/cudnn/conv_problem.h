@@ -92,7 +92,8 @@ class ConvKernel {
   ConvKernel(const ConvKernel&) = delete;
   ConvKernel& operator=(const ConvKernel&) = delete;
 
-  /// Enqueues on the handles' stream. Sessions that share the kernel call it one after the other: CudaPlan::take_turn.
+  /// Enqueues on the handles' stream. Sessions that share the kernel call it one after the other:
+  /// CudaNetwork::take_turn.
   virtual cudaError_t enqueue(const Handles& handles, const ConvArguments& arguments) const = 0;
 
   const std::string& name() const noexcept { return name_; }

@@ -30,7 +30,7 @@ class PlanRace {
 
   // Half precision has its tensor-core kernels in NHWC only. For exact Fp32 and Fp64 cuDNN has kernels of both layouts,
   // and the faster whole network is kept.
-  CudaPlan run() {
+  CudaNetwork run() {
     std::exception_ptr refusal;
     try {
       enter(Layout::NHWC);
@@ -56,8 +56,8 @@ class PlanRace {
   void enter(Layout layout) {
     PlanBuilder builder(graph_, options_, layout, search_);
     search_.prepare(builder.layers());
-    CudaPlan plan = builder.build();
-    const double time = cudnn::plan_milliseconds(plan, options_.max_batch, handles_.get(), stream_.get());
+    CudaNetwork network = builder.build();
+    const double time = cudnn::network_milliseconds(network, options_.max_batch, handles_.get(), stream_.get());
     if (options_.log) {
       char text[64];
       std::snprintf(text, sizeof(text), ": %.4f ms for the whole network", time);
@@ -68,7 +68,7 @@ class PlanRace {
                   "the compiled plan failed in its trial run in " + std::string(to_string(layout)));
     }
     if (time >= best_time_) return;
-    best_ = std::move(plan);
+    best_ = std::move(network);
     best_time_ = time;
   }
 
@@ -77,7 +77,7 @@ class PlanRace {
   Stream stream_;
   std::shared_ptr<Handles> handles_;
   ConvSearch search_;
-  std::optional<CudaPlan> best_;
+  std::optional<CudaNetwork> best_;
   double best_time_ = Stopwatch::kRefused;
 };
 
@@ -95,8 +95,8 @@ class CudnnBackend final : public Backend {
     require_supported(*this, optimized, options);
     const TensorDesc input = input_desc(optimized, options);
     const DeviceGuard guard(open_device(options.device));
-    CudaPlan plan = PlanRace(optimized, options).run();
-    return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(plan));
+    CudaNetwork network = PlanRace(optimized, options).run();
+    return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(network));
   }
 };
 

@@ -42,7 +42,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layou
   place_concats();
 }
 
-CudaPlan PlanBuilder::build() {
+CudaNetwork PlanBuilder::build() {
   if (options_.picture_input) normalize_pictures();
   for (const Node& node : graph_.nodes()) {
     const std::size_t before = steps_.size();
@@ -52,12 +52,13 @@ CudaPlan PlanBuilder::build() {
   return finish();
 }
 
-CudaPlan PlanBuilder::finish() {
+CudaNetwork PlanBuilder::finish() {
   const Stored& last = stored(graph_.output());
   if (last.place.buffer != output_buffer_) {
     add_conversion(last, {{output_buffer_}, DType::F32, graph_.output_desc().layout, last.shape}, "output");
   }
   CudaPlan plan;
+  plan.batch = options_.max_batch;
   std::vector<BufferRequest> requests;
   for (const Buffer& buffer : buffers_) {
     if (buffer.place == CudaBuffer::Place::Arena) {
@@ -72,13 +73,15 @@ CudaPlan PlanBuilder::finish() {
   }
   plan.steps = std::move(steps_);
   plan.arena_bytes = memory.arena_bytes;
-  plan.workspace_bytes = workspace_bytes_;
-  plan.weight_bytes = weights_.bytes();
-  plan.keep_alive.push_back(weights_.upload());
-  plan.take_turn = take_turn;
-  plan.make_session_state = [](cudaStream_t stream) { return std::make_shared<Handles>(stream); };
-  plan.min_batch = options_.max_batch;
-  return plan;
+  CudaNetwork network;
+  network.plans.push_back(std::move(plan));
+  network.workspace_bytes = workspace_bytes_;
+  network.weight_bytes = weights_.bytes();
+  network.keep_alive.push_back(weights_.upload());
+  network.take_turn = take_turn;
+  network.make_session_state = [](cudaStream_t stream) { return std::make_shared<Handles>(stream); };
+  network.min_batch = options_.max_batch;
+  return network;
 }
 
 // ---- buffers and steps ---------------------------------------------------------------------------

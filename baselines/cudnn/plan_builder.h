@@ -60,7 +60,7 @@ class PlanBuilder : OpFunctions<CudnnOp> {
   std::vector<ConvAlternatives> layers() const;
 
   /// Throws Error(unsupported) that names the layer which nothing runs. Call once.
-  CudaPlan build();
+  CudaNetwork build();
 
   // ---- for emit()
   /// What kernels and libraries are promised for every tensor, in bytes.
@@ -125,7 +125,7 @@ class PlanBuilder : OpFunctions<CudnnOp> {
   /// The last step has finished the node's output: it can be looked at there.
   void show(const Node& node);
   void normalize_pictures();
-  CudaPlan finish();
+  CudaNetwork finish();
 
   const Graph& graph_;
   const EngineOptions& options_;

@@ -84,9 +84,10 @@ double Stopwatch::replay_milliseconds(const Work& work) const {
   return time;
 }
 
-double plan_milliseconds(const CudaPlan& plan, std::int64_t n, void* session_state, cudaStream_t stream) {
+double network_milliseconds(const CudaNetwork& network, std::int64_t n, void* session_state, cudaStream_t stream) {
+  const CudaPlan& plan = network.plans[network.plan_for(n)];
   const DeviceBuffer arena(plan.arena_bytes, "a trial run's activations");
-  const DeviceBuffer workspace(plan.workspace_bytes, "a trial run's scratch");
+  const DeviceBuffer workspace(network.workspace_bytes, "a trial run's scratch");
   std::vector<DeviceBuffer> ends;
   std::vector<void*> buffers;
   for (const CudaBuffer& buffer : plan.buffers) {

@@ -36,7 +36,7 @@ class Stopwatch {
   Event stop_;
 };
 
-/// Milliseconds of one inference of a whole plan, in memory allocated for the purpose.
-double plan_milliseconds(const CudaPlan& plan, std::int64_t n, void* session_state, cudaStream_t stream);
+/// Milliseconds of one inference of n pictures, in memory allocated for the purpose.
+double network_milliseconds(const CudaNetwork& network, std::int64_t n, void* session_state, cudaStream_t stream);
 
 }  // namespace mobicuda::cudnn

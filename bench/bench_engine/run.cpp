@@ -174,6 +174,7 @@ class Run {
     result.precision = one.precision;
     result.threads = one.threads;
     result.batch = batch;
+    result.max_batch = options_.max_batch;
     result.includes_transfers = options_.include_transfers;
     const bool gpu = one.processor == Processor::Gpu;
     const auto free_before = gpu ? free_gpu_memory(options_.device) : std::nullopt;
@@ -182,7 +183,7 @@ class Run {
     result.compile_ms = since_ms(start);
     result.loading.upload_ms = live.engine->upload_ms();
     result.memory = live.engine->memory();
-    const auto layers = live.engine->layers();
+    const auto layers = live.engine->layers(batch);
     result.layers.assign(layers.begin(), layers.end());
     progress_.clear();
     if (!options_.save_engine.empty()) {

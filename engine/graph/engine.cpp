@@ -1,6 +1,7 @@
 #include <mobicuda/engine.h>
 
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <mobicuda/saved_engine.h>
@@ -33,13 +34,7 @@ std::int64_t Session::batch_of(std::size_t elements, const Shape& picture, std::
   return count / one;
 }
 
-void Session::check_batch(std::int64_t n) const {
-  if (n < 1 || n > engine_->options().max_batch) {
-    throw Error(ErrorCode::invalid_argument, "batch",
-                "must be 1 to " + std::to_string(engine_->options().max_batch) + ", got " + std::to_string(n),
-                "compile the engine with a larger EngineOptions::max_batch");
-  }
-}
+void Session::check_batch(std::int64_t n) const { engine_->check_batch(n); }
 
 void Session::check_inputs(std::int64_t n) const {
   check_batch(n);
@@ -180,6 +175,15 @@ void Session::get_output(std::span<float> output) {
   do_get_output(output, n);
 }
 
+void Session::do_warm_up(std::span<const std::int64_t> /*batches*/) {}
+
+void Session::warm_up(std::span<const std::int64_t> batches) {
+  const ExclusiveUse guard(*this);
+  for (const std::int64_t n : batches) check_batch(n);
+  const std::set<std::int64_t> different(batches.begin(), batches.end());
+  do_warm_up(std::vector<std::int64_t>(different.begin(), different.end()));
+}
+
 void Session::synchronize() {
   const ExclusiveUse guard(*this);
   do_synchronize();
@@ -216,7 +220,7 @@ LayerTimes Session::profile(std::int64_t n, int iterations, ProfileMode mode) {
 void Session::execute_layer(std::int64_t n, std::size_t layer) {
   const ExclusiveUse guard(*this, Use::LayerByLayer);
   check_inputs(n);
-  const std::size_t layers = engine_->layers().size();
+  const std::size_t layers = engine_->layers(n).size();
   const bool follows = layer == 0 || (layer == next_layer_ && n == layers_batch_);
   if (!follows || layer >= layers) {
     throw Error(ErrorCode::invalid_argument, "layer",
@@ -240,7 +244,7 @@ void Session::get_layer_output(std::span<float> output) {
   if (next_layer_ == 0) {
     throw Error(ErrorCode::invalid_argument, "get_layer_output", "no layer was executed last", "call execute_layer()");
   }
-  const LayerInfo& info = engine_->layers()[next_layer_ - 1];
+  const LayerInfo& info = engine_->layers(layers_batch_)[next_layer_ - 1];
   if (info.value.empty()) {
     throw Error(ErrorCode::invalid_argument, "layer '" + info.name + "'", "finishes no tensor of the model",
                 "see LayerInfo::value");
@@ -257,6 +261,18 @@ void Session::get_layer_output(std::span<float> output) {
 Engine::Engine(EngineOptions options, TensorDesc input, TensorDesc output)
     : options_(std::move(options)), input_(input), output_(output) {}
 Engine::~Engine() = default;
+
+void Engine::check_batch(std::int64_t n) const {
+  if (n >= 1 && n <= options_.max_batch) return;
+  throw Error(ErrorCode::invalid_argument, "batch",
+              "must be 1 to " + std::to_string(options_.max_batch) + ", got " + std::to_string(n),
+              "compile the engine with a larger EngineOptions::max_batch");
+}
+
+std::span<const LayerInfo> Engine::layers(std::int64_t n) const {
+  check_batch(n);
+  return do_layers(n);
+}
 
 SavedEngine Engine::saved() const {
   throw Error(ErrorCode::unsupported, "the " + std::string(backend()) + " engine", "cannot be saved",
@@ -284,6 +300,25 @@ void require_supported(const Backend& backend, const Graph& graph, const EngineO
               "choose another implementation or precision");
 }
 
+namespace {
+
+void check_plan_batches(const std::vector<std::int64_t>& batches, std::int64_t max_batch) {
+  std::int64_t before = 0;
+  for (const std::int64_t batch : batches) {
+    if (batch < 1 || batch > max_batch) {
+      throw Error(ErrorCode::invalid_argument, "plan_batches",
+                  "must be 1 to max_batch, " + std::to_string(max_batch) + ", got " + std::to_string(batch));
+    }
+    if (batch <= before) {
+      throw Error(ErrorCode::invalid_argument, "plan_batches",
+                  "must rise, got " + std::to_string(batch) + " after " + std::to_string(before));
+    }
+    before = batch;
+  }
+}
+
+}  // namespace
+
 void check_options(const EngineOptions& options) {
   constexpr std::int64_t kMaxBatch = 65536;
   if (options.max_batch < 1 || options.max_batch > kMaxBatch) {
@@ -296,6 +331,7 @@ void check_options(const EngineOptions& options) {
   if (options.device < 0) {
     throw Error(ErrorCode::invalid_argument, "device", "must be >= 0, got " + std::to_string(options.device));
   }
+  if (options.plan_batches) check_plan_batches(*options.plan_batches, options.max_batch);
   if (options.require_timing_cache && options.timing_cache.empty()) {
     throw Error(ErrorCode::invalid_argument, "require_timing_cache", "needs a timing_cache", "name its file");
   }

@@ -24,6 +24,13 @@ bool same_pictures(const std::optional<PictureInput>& a, const std::optional<Pic
   return a->scale == b->scale && a->shift == b->shift;
 }
 
+std::string told(const std::optional<std::vector<std::int64_t>>& batches) {
+  if (!batches) return "chosen by itself";
+  std::string text;
+  for (const std::int64_t batch : *batches) text += (text.empty() ? "" : ", ") + std::to_string(batch);
+  return text.empty() ? "for max_batch only" : text;
+}
+
 }  // namespace
 
 WeightBytes::WeightBytes(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
@@ -61,6 +68,9 @@ EngineOptions restored_options(const SavedEngine& saved, const EngineOptions& op
   if (options.max_batch != made.max_batch) {
     refuse_option("max_batch", std::to_string(made.max_batch), std::to_string(options.max_batch));
   }
+  if (options.plan_batches && options.plan_batches != made.plan_batches) {
+    refuse_option("plan_batches", told(made.plan_batches), told(options.plan_batches));
+  }
   if (!same_pictures(options.picture_input, made.picture_input)) {
     refuse_option("picture_input", made.picture_input ? "of bytes" : "absent (floats)",
                   options.picture_input ? "bytes with other factors or none" : "floats");
@@ -73,6 +83,7 @@ EngineOptions restored_options(const SavedEngine& saved, const EngineOptions& op
   }
   EngineOptions restored = options;
   restored.kernel_variants = made.kernel_variants;
+  restored.plan_batches = made.plan_batches;
   check_options(restored);
   return restored;
 }
@@ -89,26 +100,58 @@ void require_origin(const SavedEngine& saved, std::string_view backend, std::str
   }
 }
 
+void require_plans(const SavedEngine& saved) {
+  std::int64_t before = 0;
+  for (const SavedPlan& plan : saved.plans) {
+    if (plan.batch <= before) {
+      throw Error(ErrorCode::invalid_model, "saved engine",
+                  "has a plan for a batch of " + std::to_string(plan.batch) +
+                      (before == 0 ? std::string() : " after one of " + std::to_string(before)),
+                  kRemedy);
+    }
+    before = plan.batch;
+  }
+  if (before == saved.options.max_batch) return;
+  throw Error(ErrorCode::invalid_model, "saved engine",
+              "has no plan for its max_batch, " + std::to_string(saved.options.max_batch) + ", but up to " +
+                  std::to_string(before),
+              kRemedy);
+}
+
 std::int64_t WeightReplay::next(std::int64_t bytes) {
   const auto total = static_cast<std::int64_t>(saved_.weights.span().size());
-  if (piece_ >= saved_.pieces.size() || saved_.pieces[piece_] != bytes || bytes > total - offset_) {
-    throw Error(ErrorCode::invalid_model, "saved engine, packed weight " + std::to_string(piece_),
+  const std::string where = "saved engine, packed weight " + std::to_string(piece_);
+  if (piece_ >= saved_.pieces.size() || saved_.pieces[piece_].bytes != bytes) {
+    throw Error(ErrorCode::invalid_model, where,
                 "should have " + std::to_string(bytes) + " bytes, has " +
-                    (piece_ < saved_.pieces.size() ? std::to_string(saved_.pieces[piece_]) : std::string("none")),
+                    (piece_ < saved_.pieces.size() ? std::to_string(saved_.pieces[piece_].bytes) : std::string("none")),
                 kRemedy);
   }
-  const std::int64_t offset = offset_;
-  // Cannot overflow: bytes is at most the size of memory that exists.
-  offset_ = std::min((offset + bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment, total);
+  const std::int64_t offset = saved_.pieces[piece_].offset;
+  if (offset < 0 || offset % kWeightAlignment != 0 || offset > total || bytes > total - offset) {
+    throw Error(ErrorCode::invalid_model, where,
+                "of " + std::to_string(bytes) + " bytes should lie within the " + std::to_string(total) +
+                    " bytes of weights, from a multiple of " + std::to_string(kWeightAlignment) + " on, lies at " +
+                    std::to_string(offset),
+                kRemedy);
+  }
+  // Cannot overflow: both are at most the size of memory that exists.
+  end_ = std::max(end_, std::min((offset + bytes + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment, total));
   ++piece_;
   return offset;
 }
 
 void WeightReplay::finish() const {
-  if (piece_ == saved_.pieces.size() && offset_ == static_cast<std::int64_t>(saved_.weights.span().size())) return;
+  if (piece_ != saved_.pieces.size()) {
+    throw Error(ErrorCode::invalid_model, "saved engine",
+                "has " + std::to_string(saved_.pieces.size()) + " packed weights, " + std::to_string(piece_) +
+                    " of them belong to its layers",
+                kRemedy);
+  }
+  const auto total = static_cast<std::int64_t>(saved_.weights.span().size());
+  if (end_ == total) return;
   throw Error(ErrorCode::invalid_model, "saved engine",
-              "has " + std::to_string(saved_.pieces.size()) + " packed weights, " + std::to_string(piece_) +
-                  " of them belong to its layers",
+              "has " + std::to_string(total) + " bytes of weights, its packed weights end at " + std::to_string(end_),
               kRemedy);
 }
 

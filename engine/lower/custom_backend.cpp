@@ -1,17 +1,16 @@
 #include <mobicuda/custom_backend.h>
 
-#include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <mobicuda/saved_engine.h>
 
-#include "choose/timed_choices.h"
+#include "lower/choose_plans.h"
 #include "lower/lower.h"
-#include "lower/network_timer.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_guard.h"
-#include "timing/confirm_choices.h"
 
 namespace mobicuda {
 namespace {
@@ -49,6 +48,7 @@ class CustomBackend final : public Backend {
   std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const override {
     const DeviceGuard guard(open_device(options.device));
     require_origin(saved, name(), device_description(options.device));
+    require_plans(saved);
     return make_engine(saved.graph, restored_options(saved, options), &saved);
   }
 
@@ -61,25 +61,12 @@ class CustomBackend final : public Backend {
     const kernels::DeviceTraits gpu = traits_of_device(options.device);
     EngineOptions decided = options;
     decided.programmatic_launch = options.programmatic_launch && gpu.programmatic_launch();
-    CudaPlan plan = saved != nullptr ? lower(graph, decided, gpu, *saved) : lower_chosen(graph, decided, gpu, input);
-    return std::make_shared<CudaEngine>("custom", decided, input, graph.output_desc(), std::move(plan));
-  }
-
-  static CudaPlan lower_chosen(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
-                               const TensorDesc& input) {
-    if (options.timing_cache.empty()) return lower(graph, options, gpu);
-    return lower(graph, options, gpu, choices_by_time(graph, options, gpu, input));
-  }
-
-  static std::vector<SavedChoice> choices_by_time(const Graph& graph, const EngineOptions& options,
-                                                  const kernels::DeviceTraits& gpu, const TensorDesc& input) {
-    ChosenLayers layers = choose_layers(graph, options, gpu);
-    TimingCache cache(options.timing_cache);
-    const TimedNetwork network{machine_fields(options, gpu), print(graph), options.max_batch,
-                               options.picture_input.has_value()};
-    NetworkComparison compare(graph, options, gpu, input);
-    return confirm_choices(cache, network, std::move(layers), options.require_timing_cache, options.log,
-                           std::ref(compare));
+    WeightPieces weights = saved != nullptr ? WeightPieces(*saved) : WeightPieces();
+    const std::vector<SavedPlan> plans = saved != nullptr ? saved->plans : choose_plans(graph, decided, gpu, input);
+    CudaNetwork network = lower(graph, decided, gpu, plans, weights);
+    network.recipe = std::make_shared<const SavedEngine>(
+        SavedEngine{std::string(name()), {}, decided, without_constants(graph), plans, weights.pieces(), {}});
+    return std::make_shared<CudaEngine>(name(), decided, input, graph.output_desc(), std::move(network));
   }
 };
 

@@ -1,6 +1,8 @@
 #include "lower/lower.h"
 
+#include <chrono>
 #include <limits>
+#include <utility>
 
 #include "lower/lowering.h"
 #include "lower/ops.h"
@@ -31,31 +33,29 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
   return std::nullopt;
 }
 
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu) {
-  return Lowering(graph, options, gpu, {}).run();
-}
-
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
-               const std::vector<SavedChoice>& choices, std::shared_ptr<const DeviceBuffer> weights) {
-  EngineOptions chosen = options;
-  chosen.timing_cache.clear();  // has had its say
-  return Lowering(graph, chosen, gpu, {&choices, nullptr, std::move(weights)}).run();
-}
-
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
-               const SavedEngine& saved) {
-  return Lowering(graph, options, gpu, {&saved.choices, &saved, nullptr}).run();
-}
-
 ChosenLayers choose_layers(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu) {
   return Lowering(graph, options, gpu, {}).choose_layers();
 }
 
-bool packs_by_variant(const SavedChoice& choice) {
-  bool packs = false;
-  for_each_kernel(
-      [&](const auto& kernel) { packs = packs || (kernel.name == choice.kernel && kernel.packs_by_variant); });
-  return packs;
+CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+               const SavedPlan& plan, WeightPieces& weights, std::shared_ptr<const std::byte* const> base) {
+  EngineOptions of_plan = options;
+  of_plan.max_batch = plan.batch;
+  return Lowering(graph, of_plan, gpu, {&plan.choices, &weights, std::move(base)}).run();
+}
+
+CudaNetwork lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+                  const std::vector<SavedPlan>& plans, WeightPieces& weights) {
+  CudaNetwork network;
+  const auto base = std::make_shared<const std::byte*>(nullptr);
+  for (const SavedPlan& plan : plans) network.plans.push_back(lower(graph, options, gpu, plan, weights, base));
+  const auto start = std::chrono::steady_clock::now();
+  network.weights = weights.on_device();
+  network.upload_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  *base = static_cast<const std::byte*>(network.weights->data());
+  network.weight_bytes = network.weights->bytes();
+  network.keep_alive.push_back(network.weights);
+  return network;
 }
 
 }  // namespace mobicuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <mobicuda/saved_engine.h>
 
 #include "kernels/common/device_traits.h"
+#include "lower/weight_pieces.h"
 #include "runtime/cuda_engine.h"
 #include "timing/confirm_choices.h"
 
@@ -17,25 +19,20 @@ namespace mobicuda {
 /// Why the custom kernels cannot run a node of an optimised graph; nothing when they can.
 std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node, const EngineOptions& options);
 
-/// Turns an optimised graph (activations NHWC) into kernel launches over a planned arena, with packed
-/// weights on the current device. Precondition: why_not_lowered() is empty for every node.
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu);
-
-/// The same with choices made before: choose_layers()'s, of which variants may have been exchanged for others of their
-/// kernel that run the shape. `weights`, where it is not null, is taken for the packed weights: those of a plan of the
-/// same graph whose choices differ in no kernel that packs by variant (packs_by_variant()).
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
-               const std::vector<SavedChoice>& choices, std::shared_ptr<const DeviceBuffer> weights = nullptr);
-
-/// The same with the choices and the packed weights of `saved`, which is where `graph` is from. Throws
-/// Error(invalid_model) where it contradicts itself.
-CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
-               const SavedEngine& saved);
-
-/// The choices of lower() alone, which with EngineOptions::timing_cache takes measurements.
+/// The choices for max_batch pictures alone, which with EngineOptions::timing_cache takes measurements. Packs nothing,
+/// and without a timing cache needs no device.
 ChosenLayers choose_layers(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu);
 
-/// Whether variants of the kernel of a choice want their weights packed differently.
-bool packs_by_variant(const SavedChoice& choice);
+/// Turns an optimised graph (activations NHWC) into kernel launches over a planned arena for up to `plan.batch`
+/// pictures. Packed weights are added to `weights`; when the steps run, these lie at `*base`. The choices are those of
+/// choose_layers() for that batch, of which variants may have been exchanged for others of their kernel that run the
+/// shape. Needs no device. Precondition: why_not_lowered() is empty for every node.
+CudaPlan lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+               const SavedPlan& plan, WeightPieces& weights, std::shared_ptr<const std::byte* const> base);
+
+/// The same of all plans of an engine, with the weights on the current device. Throws Error(invalid_model) where plans
+/// or weights are a saved engine's and contradict themselves or the graph.
+CudaNetwork lower(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
+                  const std::vector<SavedPlan>& plans, WeightPieces& weights);
 
 }  // namespace mobicuda

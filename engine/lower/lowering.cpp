@@ -1,7 +1,6 @@
 #include "lower/lowering.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
@@ -24,11 +23,10 @@ Lowering::Lowering(const Graph& graph, const EngineOptions& options, const kerne
       options_(options),
       source_(std::move(source)),
       chooser_(options, gpu, source_.choices),
-      packs_(source_.saved == nullptr && source_.weights == nullptr),
       elem_(elem_of(options.precision)),
       storage_(graph.values().size()),
       fusions_(make_fusions()) {
-  if (source_.saved != nullptr) replay_.emplace(*source_.saved);
+  plan_.batch = options.max_batch;
 }
 
 Lowering::~Lowering() = default;
@@ -53,13 +51,10 @@ CudaPlan Lowering::run() {
   lower_nodes();
   write_output();
   place_buffers();
-  upload_weights();
-  keep_recipe();
   return std::move(plan_);
 }
 
 ChosenLayers Lowering::choose_layers() {
-  packs_ = false;
   lower_nodes();
   return std::move(chooser_).take();
 }
@@ -261,6 +256,16 @@ LayerInfo Lowering::describe(const std::vector<const Node*>& nodes, std::string 
   return info;
 }
 
+std::vector<ValueId> Lowering::constants_of(const std::vector<const Node*>& convolutions) {
+  std::vector<ValueId> constants;
+  for (const Node* node : convolutions) {
+    for (const std::size_t position : {Conv2d::kWeight, Conv2d::kBias}) {
+      constants.push_back(node == nullptr ? kNoValue : node->inputs[position]);
+    }
+  }
+  return constants;
+}
+
 const float* Lowering::constant_of(const Node* node, std::size_t position) const {
   if (node == nullptr || node->inputs[position] == kNoValue) return nullptr;
   if (position == Conv2d::kWeight && elem_ == Elem::F16) require_half_range(*node, node->inputs[position]);
@@ -270,7 +275,7 @@ const float* Lowering::constant_of(const Node* node, std::size_t position) const
 Packed Lowering::pack_floats(ValueId id, std::int64_t repeat) {
   if (id == kNoValue) return {};
   const std::int64_t bytes = checked_multiply(checked_multiply(shape(id).elements(), sizeof(float)), repeat);
-  return pack_bytes(bytes, [&](std::byte* host) {
+  return pack_bytes("floats", {id}, bytes, [&](std::byte* host) {
     for (const float value : floats(id)) {
       for (std::int64_t i = 0; i < repeat; ++i, host += sizeof value) std::memcpy(host, &value, sizeof value);
     }
@@ -285,39 +290,6 @@ void Lowering::require_half_range(const Node& node, ValueId weight) const {
                   "set EngineOptions::precision to Precision::Fp32");
     }
   }
-}
-
-std::int64_t Lowering::skip(std::int64_t bytes) {
-  const std::int64_t offset = skipped_;
-  skipped_ += (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;  // as WeightBlob::add
-  return offset;
-}
-
-std::shared_ptr<const DeviceBuffer> Lowering::weights_on_device() const {
-  if (source_.saved != nullptr) return upload(source_.saved->weights.span());
-  if (packs_) return blob_.upload();
-  if (source_.weights->bytes() != skipped_) {
-    throw Error(ErrorCode::internal, "packed weights",
-                "have " + std::to_string(source_.weights->bytes()) + " bytes, should have " + std::to_string(skipped_));
-  }
-  return source_.weights;
-}
-
-void Lowering::upload_weights() {
-  if (replay_) replay_->finish();
-  const auto start = std::chrono::steady_clock::now();
-  plan_.weights = weights_on_device();
-  plan_.upload_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  *weights_ = static_cast<const std::byte*>(plan_.weights->data());
-  plan_.weight_bytes = plan_.weights->bytes();
-  plan_.keep_alive.push_back(plan_.weights);
-}
-
-void Lowering::keep_recipe() {
-  SavedEngine recipe{"custom", {}, options_, source_.saved != nullptr ? graph_ : without_constants(graph_), {}, {}, {}};
-  recipe.choices = std::move(chooser_).take().choices;
-  recipe.pieces = std::move(pieces_);
-  plan_.recipe = std::make_shared<const SavedEngine>(std::move(recipe));
 }
 
 }  // namespace mobicuda

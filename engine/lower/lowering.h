@@ -19,6 +19,7 @@
 #include "choose/chooser.h"
 #include "graph/op_functions.h"
 #include "kernels/common/launch.h"
+#include "lower/weight_pieces.h"
 #include "runtime/cuda_engine.h"
 
 namespace mobicuda {
@@ -41,11 +42,11 @@ kernels::Activation as_kernel_activation(const Activation& activation);
 
 inline kernels::Launch launch_of(const CudaStepContext& context) { return {context.stream, context.programmatic}; }
 
-/// What a network is lowered with, where it is not made now. All of it null: choices are made, weights are packed.
+/// What a plan is lowered with besides its graph. All of it null: choices are made, and nothing is packed.
 struct LoweringSource {
-  const std::vector<SavedChoice>* choices = nullptr;
-  const SavedEngine* saved = nullptr;           ///< its packed weights
-  std::shared_ptr<const DeviceBuffer> weights;  ///< packed in the same order, of the same sizes, on the device
+  const std::vector<SavedChoice>* choices = nullptr;  ///< made before
+  WeightPieces* weights = nullptr;                    ///< of the engine
+  std::shared_ptr<const std::byte* const> base;       ///< where they lie when steps run
 };
 
 /// Where a value lies while a plan runs.
@@ -61,7 +62,7 @@ struct Storage {
   }
 };
 
-/// A weight or bias before upload: its place in the blob.
+/// A packed weight or bias: its place among the engine's.
 struct Packed {
   std::int64_t offset = -1;
   std::int64_t bytes = 0;
@@ -69,7 +70,7 @@ struct Packed {
 
 /// Address of packed data when a step runs; null for an absent one.
 struct WeightPointer {
-  std::shared_ptr<const std::byte*> base;
+  std::shared_ptr<const std::byte* const> base;
   std::int64_t offset = -1;
 
   template <class T = void>
@@ -89,7 +90,8 @@ struct CustomOp {
 
 /// Builds a plan node by node: keeps values, buffers, weights and steps. What a step is of a node is up to the
 /// functions in ops/, and to the fusions of fusions.h, which see to several nodes at once. Values are mapped to
-/// buffers; a Reshape only renames its input's buffer. One of run() and choose_layers() is called, once.
+/// buffers; a Reshape only renames its input's buffer. The plan is for EngineOptions::max_batch pictures. One of run()
+/// and choose_layers() is called, once.
 class Lowering : OpFunctions<CustomOp> {
  public:
   Lowering(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu, LoweringSource source);
@@ -98,7 +100,7 @@ class Lowering : OpFunctions<CustomOp> {
   Lowering& operator=(const Lowering&) = delete;
 
   CudaPlan run();
-  /// Only the choices: packs no weights, and leaves the device's memory as it is.
+  /// Only the choices.
   ChosenLayers choose_layers();
 
   // ---- what is lowered ----
@@ -171,8 +173,6 @@ class Lowering : OpFunctions<CustomOp> {
     std::vector<Packed> weights;  ///< as kernels::Operands has them
     Storage residual{};
     Storage y;
-    /// Batches of fewer images than max_batch choose their variant anew, by rule.
-    bool chooses_anew = false;
   };
   /// A step of a kernel with variants.
   template <class Params>
@@ -197,18 +197,24 @@ class Lowering : OpFunctions<CustomOp> {
   /// Of a step of several nodes, in their order.
   LayerInfo describe(const std::vector<const Node*>& nodes, std::string kernel, std::string reason) const;
 
-  /// Bytes that `fill` writes, or the saved engine's. Only `fill` may read constants: a saved graph has none.
+  /// Bytes that `fill` writes, or the saved engine's. Only `fill` may read constants: a saved graph has none. The bytes
+  /// follow from `packing` (PieceKey) and the constants alone.
   template <class Fill>
-  Packed pack_bytes(std::int64_t bytes, Fill&& fill);
+  Packed pack_bytes(std::string packing, std::vector<ValueId> constants, std::int64_t bytes, Fill&& fill);
   /// A weight in elem(): pack_into(floats, packed).
   template <class Pack>
-  Packed pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into);
+  Packed pack(std::string packing, const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into);
+  /// Of a kernel that packs its own weights.
+  template <class Params>
+  static std::string packing_of(VariantOf<Params> variant, const Params& params);
+  /// Inputs of nodes that are constants, as a PieceKey has them; nothing of a null node.
+  static std::vector<ValueId> constants_of(const std::vector<const Node*>& convolutions);
   /// Each element `repeat` times; nothing for kNoValue.
   Packed pack_floats(ValueId id, std::int64_t repeat = 1);
   /// The constant of a node for a kernel of several layers, checked for half; null where it is absent. Inside of `fill`
   /// only.
   const float* constant_of(const Node* node, std::size_t position) const;
-  WeightPointer pointer(const Packed& packed) const { return {weights_, packed.offset}; }
+  WeightPointer pointer(const Packed& packed) const { return {source_.base, packed.offset}; }
 
  private:
   /// A value that is channels of another, see place_joined.cpp.
@@ -246,19 +252,11 @@ class Lowering : OpFunctions<CustomOp> {
   void place_buffers();
 
   void require_half_range(const Node& node, ValueId weight) const;
-  /// Where a piece lies that is packed already.
-  std::int64_t skip(std::int64_t bytes);
-  std::shared_ptr<const DeviceBuffer> weights_on_device() const;
-  void upload_weights();
-  void keep_recipe();
 
   const Graph& graph_;
   const EngineOptions& options_;
   LoweringSource source_;
-  std::optional<WeightReplay> replay_;
   Chooser chooser_;
-  bool packs_;
-  std::int64_t skipped_ = 0;  ///< bytes of weights that are not packed, where that is
   Elem elem_;
   std::vector<Storage> storage_;
   Storage input_;
@@ -271,9 +269,6 @@ class Lowering : OpFunctions<CustomOp> {
   std::map<const Node*, std::string> kept_apart_;                 ///< why
   std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< choose_with_block()
   CudaPlan plan_;
-  WeightBlob blob_;
-  std::vector<std::int64_t> pieces_;  ///< SavedEngine::pieces
-  std::shared_ptr<const std::byte*> weights_ = std::make_shared<const std::byte*>(nullptr);
 };
 
 template <class Params>
@@ -310,38 +305,38 @@ void Lowering::add_kernel(KernelStep step, VariantOf<Params> variant, const Para
     step.info.weight_bytes += packed.bytes;
     weights.push_back(pointer(packed));
   }
-  // Empty: a batch of fewer images takes the same variant.
-  std::optional<Rules> anew;
-  if (step.chooses_anew) anew = rules();
   add_step(std::move(step.info), {step.x.buffer, step.residual.buffer, step.y.buffer},
-           [params, variant, batch = max_batch(), anew = std::move(anew), weights = std::move(weights), x = step.x,
-            residual = step.residual, y = step.y](const CudaStepContext& context) {
+           [params, variant, batch = max_batch(), weights = std::move(weights), x = step.x, residual = step.residual,
+            y = step.y](const CudaStepContext& context) {
              const auto& kernel = kernels::kernel_of(params);
              const Params p = kernel.with_batch(params, as_int(context.n), batch);
              kernels::Operands operands{x.in(context), {}, residual.in(context), y.in(context)};
              for (std::size_t i = 0; i < weights.size(); ++i) operands.weights[i] = weights[i].get();
-             const bool chooses = anew && as_int(context.n) != batch;
-             return kernel.launch(chooses ? anew->variant(p).variant : variant, p, operands, launch_of(context));
+             return kernel.launch(variant, p, operands, launch_of(context));
            });
 }
 
 template <class Fill>
-Packed Lowering::pack_bytes(std::int64_t bytes, Fill&& fill) {
-  pieces_.push_back(bytes);
-  if (replay_) return {replay_->next(bytes), bytes};
-  if (!packs_) return {skip(bytes), bytes};
-  std::byte* host = nullptr;
-  const std::int64_t offset = blob_.add(bytes, &host);
-  fill(host);
-  return {offset, bytes};
+Packed Lowering::pack_bytes(std::string packing, std::vector<ValueId> constants, std::int64_t bytes, Fill&& fill) {
+  if (source_.weights == nullptr) return {0, bytes};
+  return {source_.weights->offset_of({std::move(packing), std::move(constants), bytes}, std::forward<Fill>(fill)),
+          bytes};
 }
 
 template <class Pack>
-Packed Lowering::pack(const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into) {
-  return pack_bytes(static_cast<std::int64_t>(bytes), [&](std::byte* host) {
+Packed Lowering::pack(std::string packing, const Node& node, ValueId weight, std::size_t bytes, Pack&& pack_into) {
+  return pack_bytes(std::move(packing), {weight}, static_cast<std::int64_t>(bytes), [&](std::byte* host) {
     if (elem_ == Elem::F16) require_half_range(node, weight);
     pack_into(floats(weight).data(), host);
   });
+}
+
+template <class Params>
+std::string Lowering::packing_of(VariantOf<Params> variant, const Params& params) {
+  const auto& kernel = kernels::kernel_of(params);
+  std::string packing(kernel.name);
+  if (kernel.packs_by_variant) packing += '/' + std::string(kernel.variant_name(variant));
+  return packing;
 }
 
 }  // namespace mobicuda

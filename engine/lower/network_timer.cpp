@@ -17,12 +17,6 @@ bool same(const std::vector<SavedChoice>& a, const std::vector<SavedChoice>& b) 
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) { return same(x, y); });
 }
 
-// Precondition: of the same network, so that no more than variants differ.
-bool same_weights(const std::vector<SavedChoice>& a, const std::vector<SavedChoice>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& x, const auto& y) { return same(x, y) || !packs_by_variant(x); });
-}
-
 // What does not bear on the kernels is as it is fast, so that the options of the file's lines are all that matter.
 EngineOptions timed_options(EngineOptions options) {
   options.cuda_graph = true;
@@ -59,23 +53,21 @@ NetworkTimes NetworkComparison::operator()(const std::vector<SavedChoice>& chose
   rival_ = {};                                                   // returns its memory
   if (!same(chosen_.choices, chosen)) {
     chosen_ = {};
-    chosen_ = make(chosen, {});
+    chosen_ = make(chosen);
   }
-  rival_ = make(rival, chosen_);
+  rival_ = make(rival);
   const auto runs_of = [&](const Network& network) {
     return [&](int iterations) { return network.session->time_executions(options_.max_batch, iterations); };
   };
   return time_in_turns(runs_of(chosen_), runs_of(rival_));
 }
 
-NetworkComparison::Network NetworkComparison::make(const std::vector<SavedChoice>& choices,
-                                                   const Network& other) const {
-  const bool shared = other.engine != nullptr && same_weights(choices, other.choices);
-  CudaPlan plan = lower(graph_, options_, gpu_, choices, shared ? other.engine->plan().weights : nullptr);
+NetworkComparison::Network NetworkComparison::make(const std::vector<SavedChoice>& choices) {
+  CudaNetwork lowered = lower(graph_, options_, gpu_, {{options_.max_batch, choices}}, weights_);
   Network network;
   network.choices = choices;
   network.engine =
-      std::make_shared<const CudaEngine>("custom", options_, input_, graph_.output_desc(), std::move(plan));
+      std::make_shared<const CudaEngine>("custom", options_, input_, graph_.output_desc(), std::move(lowered));
   network.session = network.engine->create_session();
   const auto set_input = input_.dtype == DType::U8 ? set_random_input<std::uint8_t> : set_random_input<float>;
   set_input(*network.session, options_.max_batch, input_.shape.elements());

@@ -7,6 +7,7 @@
 #include <mobicuda/graph.h>
 
 #include "kernels/common/device_traits.h"
+#include "lower/weight_pieces.h"
 #include "runtime/cuda_engine.h"
 #include "timing/confirm_choices.h"
 
@@ -14,7 +15,7 @@ namespace mobicuda {
 
 /// Times a network with different choices on the current device: max_batch pictures, as a CUDA graph, with programmatic
 /// launch if the engine uses it. Keeps two engines with a session each until it is destroyed, which share their weights
-/// where the choices allow it.
+/// where the choices allow it; and on the host what was packed for any of them.
 class NetworkComparison {
  public:
   /// `input` is Engine::input(). The references must outlive the object.
@@ -31,12 +32,13 @@ class NetworkComparison {
     std::unique_ptr<Session> session;
   };
 
-  Network make(const std::vector<SavedChoice>& choices, const Network& other) const;
+  Network make(const std::vector<SavedChoice>& choices);
 
   const Graph& graph_;
   EngineOptions options_;
   kernels::DeviceTraits gpu_;
   TensorDesc input_;
+  WeightPieces weights_;
   Network chosen_;
   Network rival_;
 };

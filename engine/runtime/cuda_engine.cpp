@@ -1,5 +1,6 @@
 #include "runtime/cuda_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "graph/memory_planner.h"
@@ -8,31 +9,45 @@
 
 namespace mobicuda {
 
+std::size_t CudaNetwork::plan_for(std::int64_t n) const noexcept {
+  const auto found = std::lower_bound(
+      plans.begin(), plans.end(), n, [](const CudaPlan& plan, std::int64_t pictures) { return plan.batch < pictures; });
+  return static_cast<std::size_t>(found - plans.begin());
+}
+
 CudaEngine::CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output,
-                       CudaPlan plan)
+                       CudaNetwork network)
     : Engine(std::move(options), input, output),
       backend_(backend),
       device_(open_device(this->options().device)),
-      plan_(std::move(plan)) {
-  layers_.reserve(plan_.steps.size());
-  for (const CudaStep& step : plan_.steps) layers_.push_back(step.info);
+      network_(std::move(network)) {
+  for (const CudaPlan& plan : network_.plans) {
+    std::vector<LayerInfo>& layers = layers_.emplace_back();
+    for (const CudaStep& step : plan.steps) layers.push_back(step.info);
+  }
 }
 
 CudaEngine::~CudaEngine() {
   const DeviceGuard guard(device_, std::nothrow);
-  plan_ = {};  // frees what is on the device
+  network_ = {};  // frees what is on the device
+}
+
+std::span<const LayerInfo> CudaEngine::do_layers(std::int64_t n) const noexcept {
+  return layers_[network_.plan_for(n)];
 }
 
 MemoryReport CudaEngine::memory() const noexcept {
   MemoryReport report;
-  report.weight_bytes = plan_.weight_bytes;
-  report.workspace_bytes = plan_.workspace_bytes;
+  report.weight_bytes = network_.weight_bytes;
+  report.workspace_bytes = network_.workspace_bytes;
   report.io_bytes = options().max_batch * (input().shape.elements() * size_of(input().dtype) +
                                            output().shape.elements() * size_of(output().dtype));
-  report.arena_bytes = plan_.arena_bytes;
-  if (options().guarded_arena) {
-    report.arena_bytes = 0;
-    for (const CudaBuffer& buffer : plan_.buffers) {
+  for (const CudaPlan& plan : network_.plans) {
+    if (!options().guarded_arena) {
+      report.arena_bytes = std::max(report.arena_bytes, plan.arena_bytes);
+      continue;
+    }
+    for (const CudaBuffer& buffer : plan.buffers) {
       if (buffer.place == CudaBuffer::Place::Arena) report.arena_bytes += buffer.bytes;
     }
   }
@@ -40,12 +55,12 @@ MemoryReport CudaEngine::memory() const noexcept {
 }
 
 SavedEngine CudaEngine::saved() const {
-  if (!plan_.recipe) return Engine::saved();
+  if (!network_.recipe) return Engine::saved();
   const DeviceGuard guard(device_);
-  SavedEngine saved = *plan_.recipe;
+  SavedEngine saved = *network_.recipe;
   saved.processor = device_description(options().device);
-  saved.weights = WeightBytes(plan_.weights->bytes());
-  plan_.weights->download(saved.weights.span());
+  saved.weights = WeightBytes(network_.weights->bytes());
+  network_.weights->download(saved.weights.span());
   return saved;
 }
 

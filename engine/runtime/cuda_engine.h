@@ -24,9 +24,9 @@ struct CudaStepContext {
   std::int64_t n = 1;  ///< pictures in this run
   cudaStream_t stream = nullptr;
   bool programmatic = false;       ///< launch with a programmatic dependency on the preceding kernel
-  void* const* buffers = nullptr;  ///< device pointers, indexed as CudaPlan::buffers
-  void* workspace = nullptr;       ///< CudaPlan::workspace_bytes
-  void* session_state = nullptr;   ///< what CudaPlan::make_session_state returned
+  void* const* buffers = nullptr;  ///< device pointers, indexed as CudaPlan::buffers of the plan that runs
+  void* workspace = nullptr;       ///< CudaNetwork::workspace_bytes
+  void* session_state = nullptr;   ///< what CudaNetwork::make_session_state returned
 };
 
 /// Where a step leaves the value it finishes, as LayerInfo::value names it.
@@ -46,18 +46,26 @@ struct CudaStep {
   CudaStepResult result{};
 };
 
-/// A tensor of a plan, for max_batch pictures. Offset in the arena, or one of the two session-owned ends.
+/// A tensor of a plan, for CudaPlan::batch pictures. Offset in the arena, or one of the two session-owned ends.
 struct CudaBuffer {
   enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
 };
 
-/// Everything a CudaEngine runs: made once by a backend's compile(), immutable afterwards.
+/// The steps of a run of up to `batch` pictures.
 struct CudaPlan {
+  std::int64_t batch = 1;
   std::vector<CudaStep> steps;
   std::vector<CudaBuffer> buffers;
   std::int64_t arena_bytes = 0;
+};
+
+/// Everything a CudaEngine runs: made once by a backend's compile(), immutable afterwards.
+struct CudaNetwork {
+  /// By rising batch, the last for max_batch: a run takes the first one that is large enough. A session runs one at a
+  /// time, so that they share its arena.
+  std::vector<CudaPlan> plans;
   std::int64_t workspace_bytes = 0;
   std::int64_t weight_bytes = 0;  ///< for the memory report
   /// Device memory and library objects that the steps' closures point into.
@@ -72,6 +80,9 @@ struct CudaPlan {
   /// For Engine::saved(), without processor and weights; null where an implementation cannot be saved.
   std::shared_ptr<const SavedEngine> recipe;
   std::shared_ptr<const DeviceBuffer> weights;  ///< of the recipe
+
+  /// Position of the plan that runs n pictures. Precondition: n is at most the last one's.
+  std::size_t plan_for(std::int64_t n) const noexcept;
 };
 
 /// The engine behind the custom and the cudnn backends: steps over a static arena, replayed as a CUDA
@@ -79,23 +90,24 @@ struct CudaPlan {
 class MOBICUDA_API CudaEngine final : public Engine {
  public:
   /// Throws Error(device_unavailable) when there is no EngineOptions::device.
-  CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output, CudaPlan plan);
+  CudaEngine(std::string_view backend, EngineOptions options, TensorDesc input, TensorDesc output, CudaNetwork network);
   ~CudaEngine() override;
 
   std::string_view backend() const noexcept override { return backend_; }
-  std::span<const LayerInfo> layers() const noexcept override { return layers_; }
   MemoryReport memory() const noexcept override;
-  double upload_ms() const noexcept override { return plan_.upload_ms; }
+  double upload_ms() const noexcept override { return network_.upload_ms; }
   SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
-  const CudaPlan& plan() const noexcept { return plan_; }
+  const CudaNetwork& network() const noexcept { return network_; }
   const Device& device() const noexcept { return device_; }
 
  private:
+  std::span<const LayerInfo> do_layers(std::int64_t n) const noexcept override;
+
   std::string_view backend_;
   Device device_;
-  CudaPlan plan_;
-  std::vector<LayerInfo> layers_;
+  CudaNetwork network_;
+  std::vector<std::vector<LayerInfo>> layers_;  ///< of each plan
 };
 
 /// Device memory with these bytes, of weights.
@@ -108,6 +120,8 @@ class MOBICUDA_API WeightBlob {
   /// The returned offset is what device() + offset will be.
   std::int64_t add(std::int64_t bytes, std::byte** host);
   std::int64_t bytes() const noexcept { return static_cast<std::int64_t>(host_.size()); }
+  /// What is on the host so far; valid until the next add().
+  std::span<const std::byte> span() const noexcept { return host_; }
   std::shared_ptr<const DeviceBuffer> upload() const;
 
  private:

@@ -42,9 +42,7 @@ CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine)
       own_runs_(kOwnRuns, kPatience),
       caller_runs_(kCallerRuns, kPatience) {
   allocate_buffers();
-  if (cuda_engine_->plan().make_session_state) {
-    session_state_ = cuda_engine_->plan().make_session_state(stream_.get());
-  }
+  if (network().make_session_state) session_state_ = network().make_session_state(stream_.get());
 }
 
 CudaSession::~CudaSession() {
@@ -53,48 +51,49 @@ CudaSession::~CudaSession() {
 }
 
 void CudaSession::allocate_buffers() {
-  const CudaPlan& plan = cuda_engine_->plan();
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
   const bool guarded = cuda_engine_->options().guarded_arena;
   input_ = DeviceBuffer(readable_bytes(bytes_of(max_batch, cuda_engine_->input())), "the input");
   output_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->output())), "the output");
-  workspace_ = DeviceBuffer(plan.workspace_bytes, "the workspace");
+  workspace_ = DeviceBuffer(network().workspace_bytes, "the workspace");
   // A plan with a minimum batch reads pictures that nobody set.
   cuda_check(cudaMemsetAsync(input_.data(), 0, static_cast<std::size_t>(input_.bytes()), stream_.get()),
              "clearing the input");
-  if (!guarded) arena_.emplace_back(plan.arena_bytes, "activations");
-  buffers_.resize(plan.buffers.size());
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const CudaBuffer& buffer = plan.buffers[i];
-    if (buffer.place != CudaBuffer::Place::Arena) continue;
-    if (guarded) {
-      arena_.emplace_back(buffer.bytes, "an activation");
-      buffers_[i] = arena_.back().data();
-    } else {
-      buffers_[i] = static_cast<std::byte*>(arena_.front().data()) + buffer.offset;
+  if (!guarded) arena_.emplace_back(cuda_engine_->memory().arena_bytes, "activations");
+  for (const CudaPlan& plan : network().plans) {
+    std::vector<void*>& buffers = buffers_.emplace_back(plan.buffers.size());
+    for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+      const CudaBuffer& buffer = plan.buffers[i];
+      if (buffer.place != CudaBuffer::Place::Arena) continue;
+      if (guarded) {
+        arena_.emplace_back(buffer.bytes, "an activation");
+        buffers[i] = arena_.back().data();
+      } else {
+        buffers[i] = static_cast<std::byte*>(arena_.front().data()) + buffer.offset;
+      }
     }
   }
 }
 
 std::unique_lock<std::mutex> CudaSession::take_turn() const {
-  const auto& take = cuda_engine_->plan().take_turn;
-  return take ? take() : std::unique_lock<std::mutex>();
+  return network().take_turn ? network().take_turn() : std::unique_lock<std::mutex>();
 }
 
-void CudaSession::bind_ends(const Ends& ends) {
-  const CudaPlan& plan = cuda_engine_->plan();
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+void CudaSession::bind_ends(std::int64_t n, const Ends& ends) {
+  const CudaPlan& running = plan(n);
+  std::vector<void*>& buffers = buffers_[network().plan_for(n)];
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
     // Steps take void*; none writes to the input.
-    if (plan.buffers[i].place == CudaBuffer::Place::Input) buffers_[i] = const_cast<void*>(ends.input);
-    if (plan.buffers[i].place == CudaBuffer::Place::Output) buffers_[i] = ends.output;
+    if (running.buffers[i].place == CudaBuffer::Place::Input) buffers[i] = const_cast<void*>(ends.input);
+    if (running.buffers[i].place == CudaBuffer::Place::Output) buffers[i] = ends.output;
   }
 }
 
 CudaStepContext CudaSession::context_for(std::int64_t n, cudaStream_t stream) const {
   CudaStepContext context;
-  context.n = std::max(n, cuda_engine_->plan().min_batch);
+  context.n = std::max(n, network().min_batch);
   context.stream = stream;
-  context.buffers = buffers_.data();
+  context.buffers = buffers_[network().plan_for(n)].data();
   context.workspace = workspace_.data();
   context.session_state = session_state_.get();
   return context;
@@ -106,7 +105,7 @@ void CudaSession::enqueue_step(const CudaStep& step, const CudaStepContext& cont
 
 void CudaSession::enqueue_steps(std::int64_t n, cudaStream_t stream, bool programmatic, std::size_t count) {
   CudaStepContext context = context_for(n, stream);
-  for (const CudaStep& step : std::span(cuda_engine_->plan().steps).first(count)) {
+  for (const CudaStep& step : std::span(plan(n).steps).first(count)) {
     enqueue_step(step, context);
     context.programmatic = programmatic;
   }
@@ -118,8 +117,8 @@ void CudaSession::enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream)
                                stream),
                "copying the input to the device");
   }
-  bind_ends(ends);
-  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch, cuda_engine_->plan().steps.size());
+  bind_ends(n, ends);
+  enqueue_steps(n, stream, cuda_engine_->options().programmatic_launch, plan(n).steps.size());
   if (ends.copied_to != nullptr) {
     cuda_check(cudaMemcpyAsync(ends.copied_to, ends.output, output_bytes(n), cudaMemcpyDeviceToHost, stream),
                "copying the output to the host");
@@ -130,9 +129,12 @@ const GraphExec* CudaSession::captured(CapturedRuns& runs, std::int64_t n, const
   if (!cuda_engine_->options().cuda_graph) return nullptr;
   const RunKey key{n, ends};
   if (const std::unique_ptr<GraphExec>* graph = runs.find(key)) return graph->get();
-  if (!runs.admits(key)) return nullptr;
+  return runs.admits(key) ? capture(runs, key) : nullptr;
+}
+
+const GraphExec* CudaSession::capture(CapturedRuns& runs, const RunKey& key) {
   const auto turn = take_turn();
-  auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(n, ends, stream_.get()); });
+  auto graph = std::make_unique<GraphExec>(stream_.get(), [&] { enqueue(key.n, key.ends, stream_.get()); });
   return runs.add(key, std::move(graph)).get();
 }
 
@@ -177,9 +179,7 @@ float* CudaSession::do_staged_output() {
   return reinterpret_cast<float*>(staged_output_.data());
 }
 
-void CudaSession::do_enqueue_staged(std::int64_t n) {
-  allocate_staging();
-  const OwnStreamUse use(*this);
+CudaSession::Ends CudaSession::staged_ends(std::int64_t n) const {
   Ends ends = own_ends();
   float* output = reinterpret_cast<float*>(staged_output_.data());
   const HostTransfer transfer = cuda_engine_->options().host_transfer;
@@ -193,7 +193,37 @@ void CudaSession::do_enqueue_staged(std::int64_t n) {
   } else {
     ends.copied_to = output;
   }
-  execute_on(n, ends, stream_.get());
+  return ends;
+}
+
+void CudaSession::do_enqueue_staged(std::int64_t n) {
+  allocate_staging();
+  const OwnStreamUse use(*this);
+  execute_on(n, staged_ends(n), stream_.get());
+}
+
+void CudaSession::do_warm_up(std::span<const std::int64_t> batches) {
+  if (!cuda_engine_->options().cuda_graph) return;
+  const bool staged = staged_input_.data() != nullptr;
+  std::vector<RunKey> keys;
+  for (const std::int64_t n : batches) {
+    keys.push_back({n, own_ends()});
+    if (staged) keys.push_back({n, staged_ends(n)});
+  }
+  if (keys.size() > kOwnRuns) {
+    throw Error(ErrorCode::invalid_argument, "warm_up",
+                "needs " + std::to_string(keys.size()) + " captured runs, a session keeps " + std::to_string(kOwnRuns),
+                std::string("name fewer sizes") +
+                    (staged ? ": each needs two, as this session's staged memory was asked for" : ""));
+  }
+  const OwnStreamUse use(*this);
+  // What is there already is looked up first, so that the rest does not take its place.
+  std::vector<RunKey> missing;
+  for (const RunKey& key : keys) {
+    if (own_runs_.find(key) == nullptr) missing.push_back(key);
+  }
+  for (const RunKey& key : missing) capture(own_runs_, key)->upload(stream_.get());
+  cuda_check(cudaStreamSynchronize(stream_.get()), "warming up");
 }
 
 void CudaSession::require_own_input(std::string_view call) const {

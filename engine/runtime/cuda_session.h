@@ -31,6 +31,7 @@ class CudaSession final : public Session {
   std::byte* do_staged_input() override;
   float* do_staged_output() override;
   void do_enqueue_staged(std::int64_t n) override;
+  void do_warm_up(std::span<const std::int64_t> batches) override;
   std::vector<double> do_time_executions(std::int64_t n, int iterations, int runs) override;
   LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode mode) override;
   void do_execute_layer(std::int64_t n, std::size_t layer) override;
@@ -62,9 +63,13 @@ class CudaSession final : public Session {
   };
 
   void allocate_buffers();
-  /// CudaPlan::take_turn.
+  const CudaNetwork& network() const { return cuda_engine_->network(); }
+  /// What n pictures run.
+  const CudaPlan& plan(std::int64_t n) const { return network().plans[network().plan_for(n)]; }
+  /// CudaNetwork::take_turn.
   std::unique_lock<std::mutex> take_turn() const;
-  void bind_ends(const Ends& ends);
+  /// In the plan for n pictures.
+  void bind_ends(std::int64_t n, const Ends& ends);
   CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
   static void enqueue_step(const CudaStep& step, const CudaStepContext& context);
   /// The first `count` of them.
@@ -80,6 +85,8 @@ class CudaSession final : public Session {
   void enqueue(std::int64_t n, const Ends& ends, cudaStream_t stream);
   /// The graph of such a run, captured if need be; null where there is to be none.
   const GraphExec* captured(CapturedRuns& runs, std::int64_t n, const Ends& ends);
+  /// Captures a run that is not among `runs`; with no room left, the one that rested longest gives way.
+  const GraphExec* capture(CapturedRuns& runs, const RunKey& key);
   /// Launches the graph, or enqueues the steps where there is none.
   void launch(const GraphExec* graph, std::int64_t n, const Ends& ends, cudaStream_t stream);
   /// A run between the session's own ends.
@@ -92,6 +99,8 @@ class CudaSession final : public Session {
   /// Throws Error(invalid_argument) when run_on_device() was called since set_input().
   void require_own_input(std::string_view call) const;
   void allocate_staging();
+  /// Between which buffers a staged run works. Precondition: these are allocated.
+  Ends staged_ends(std::int64_t n) const;
   std::size_t input_bytes(std::int64_t n) const;
   std::size_t output_bytes(std::int64_t n) const;
   Ends own_ends() const { return {input_.data(), static_cast<float*>(output_.data()), nullptr, nullptr}; }
@@ -101,13 +110,13 @@ class CudaSession final : public Session {
   std::shared_ptr<const CudaEngine> cuda_engine_;
   Stream stream_;
   StreamOrder order_{stream_.get()};
-  std::vector<DeviceBuffer> arena_;  ///< one allocation, or one for each tensor when guarded
+  std::vector<DeviceBuffer> arena_;  ///< one allocation for all plans, or one for each of their tensors when guarded
   DeviceBuffer workspace_;
   DeviceBuffer input_;
   DeviceBuffer output_;
   PinnedBuffer staged_input_;  ///< empty until the first staged run
   PinnedBuffer staged_output_;
-  std::vector<void*> buffers_;
+  std::vector<std::vector<void*>> buffers_;  ///< of each plan
   std::shared_ptr<void> session_state_;
   CapturedRuns own_runs_;     ///< between the session's own buffers, on the device and page-locked
   CapturedRuns caller_runs_;  ///< between callers' buffers

@@ -8,8 +8,8 @@ namespace mobicuda {
 void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
   require_own_input("execute_layer");
   const OwnStreamUse use(*this);
-  bind_ends(own_ends());
-  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  bind_ends(n, own_ends());
+  const CudaStep& step = plan(n).steps[layer];
   const std::string what = "layer '" + step.info.name + "'";
   {
     const auto turn = take_turn();
@@ -21,12 +21,13 @@ void CudaSession::do_execute_layer(std::int64_t n, std::size_t layer) {
 
 void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) {
   const OwnStreamUse use(*this);
-  const CudaStep& step = cuda_engine_->plan().steps[layer];
+  const CudaStep& step = plan(n).steps[layer];
   const CudaStepResult& result = step.result;
   const Shape& shape = step.info.output;
   const auto size = static_cast<std::size_t>(size_of(result.dtype));
   const std::byte* source =
-      static_cast<const std::byte*>(buffers_[static_cast<std::size_t>(result.buffer)]) + result.offset;
+      static_cast<const std::byte*>(buffers_[network().plan_for(n)][static_cast<std::size_t>(result.buffer)]) +
+      result.offset;
   std::vector<std::byte> stored(output.size() * size);
   const std::string what = "copying the output of layer '" + step.info.name + "'";
   if (result.pitch == 0) {

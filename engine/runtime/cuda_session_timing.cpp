@@ -60,14 +60,14 @@ void CudaSession::run_gated(const std::function<void()>& enqueue) {
 double CudaSession::profile_whole(std::int64_t n, const std::vector<Event>& events) {
   run_gated([&] {
     record(events.front(), stream_.get());
-    enqueue_steps(n, stream_.get(), false, cuda_engine_->plan().steps.size());
+    enqueue_steps(n, stream_.get(), false, plan(n).steps.size());
     record(events.back(), stream_.get());
   });
   return events.back().since(events.front());
 }
 
 std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vector<Event>& events, bool ranges) {
-  const std::vector<CudaStep>& steps = cuda_engine_->plan().steps;
+  const std::vector<CudaStep>& steps = plan(n).steps;
   const CudaStepContext context = context_for(n, stream_.get());
   run_gated([&] {
     record(events.front(), stream_.get());
@@ -85,14 +85,14 @@ std::vector<double> CudaSession::profile_layers(std::int64_t n, const std::vecto
 
 LayerTimes CudaSession::do_profile(std::int64_t n, int iterations, ProfileMode mode) {
   const OwnStreamUse use(*this);
-  bind_ends(own_ends());
+  bind_ends(n, own_ends());
   LayerTimes times = mode == ProfileMode::AsRun ? profile_as_run(n, iterations) : profile_serialized(n, iterations);
   output_overwritten_ = input_overwritten_;
   return times;
 }
 
 LayerTimes CudaSession::profile_as_run(std::int64_t n, int iterations) {
-  const std::size_t steps = cuda_engine_->plan().steps.size();
+  const std::size_t steps = plan(n).steps.size();
   const bool programmatic = cuda_engine_->options().programmatic_launch;
   const auto enqueue_first = [&](std::size_t count) { enqueue_steps(n, stream_.get(), programmatic, count); };
   std::vector<std::unique_ptr<GraphExec>> graphs;  // of the first 0, 1, ... steps
@@ -136,7 +136,7 @@ LayerTimes CudaSession::profile_as_run(std::int64_t n, int iterations) {
 }
 
 LayerTimes CudaSession::profile_serialized(std::int64_t n, int iterations) {
-  const std::size_t steps = cuda_engine_->plan().steps.size();
+  const std::size_t steps = plan(n).steps.size();
   const std::vector<Event> events(std::max<std::size_t>(steps, 1) + 1);
   // An event costs more than the interval between two of them: the next kernel's launch no longer overlaps the end of
   // the one before. So what events add is found by runs with and without, before those that count.

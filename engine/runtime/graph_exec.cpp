@@ -26,6 +26,10 @@ GraphExec::~GraphExec() {
   if (exec_ != nullptr) static_cast<void>(cudaGraphExecDestroy(exec_));
 }
 
+void GraphExec::upload(cudaStream_t stream) const {
+  cuda_check(cudaGraphUpload(exec_, stream), "uploading a CUDA graph");
+}
+
 void GraphExec::launch(cudaStream_t stream) const {
   cuda_check(cudaGraphLaunch(exec_, stream), "launching the network");
 }

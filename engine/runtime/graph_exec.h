@@ -15,6 +15,8 @@ class GraphExec {
   GraphExec(const GraphExec&) = delete;
   GraphExec& operator=(const GraphExec&) = delete;
   void launch(cudaStream_t stream) const;
+  /// What the first launch would do besides running it.
+  void upload(cudaStream_t stream) const;
 
  private:
   cudaGraphExec_t exec_ = nullptr;

@@ -34,7 +34,8 @@ class RunCache {
     return false;
   }
 
-  /// Precondition: admits(key).
+  /// Keeps what find() did not find, with no room left in the place of the run that rested longest. Only where
+  /// admits(key), or the caller knows better.
   const Value& add(Key key, Value value) {
     if (slots_.size() == capacity_) slots_.erase(longest_unused());
     slots_.push_back({std::move(key), std::move(value), runs_});

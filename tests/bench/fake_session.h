@@ -30,7 +30,6 @@ class FakeEngine final : public mobicuda::Engine {
   FakeEngine(mobicuda::Shape picture, bool bytes, std::vector<double> run_ms);
 
   std::string_view backend() const noexcept override { return "fake"; }
-  std::span<const mobicuda::LayerInfo> layers() const noexcept override { return {}; }
   mobicuda::MemoryReport memory() const noexcept override { return {}; }
   std::unique_ptr<mobicuda::Session> create_session() const override;
 
@@ -38,6 +37,8 @@ class FakeEngine final : public mobicuda::Engine {
   double run_ms(std::size_t call) const { return run_ms_[std::min(call, run_ms_.size() - 1)]; }
 
  private:
+  std::span<const mobicuda::LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return {}; }
+
   std::shared_ptr<FakeCalls> calls_ = std::make_shared<FakeCalls>();
   std::vector<double> run_ms_;
 };

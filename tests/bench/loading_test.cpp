@@ -18,9 +18,9 @@ using namespace mobicuda::bench;
 namespace {
 
 // A plan file of a small network.
-class SavedPlan {
+class PlanInFolder {
  public:
-  explicit SavedPlan(const EngineOptions& options) {
+  explicit PlanInFolder(const EngineOptions& options) {
     test::TestNetwork net(Shape{1, 3, 8, 8});
     net.conv(4, 3, 2, {1, 1, 1, 1}, 1, Activation::relu6(), "stem");
     net.head(5);
@@ -65,7 +65,7 @@ TEST_CASE("what the command line leaves open is the plan file's", "[loading]") {
   EngineOptions engine = two_pictures();
   engine.precision = Precision::Fp64;
   engine.picture_input.emplace();
-  const SavedPlan plan(engine);
+  const PlanInFolder plan(engine);
   Options options = plan.options();
   take_from_plan(options);
   CHECK(options.implementations == std::vector<std::string>{"cpu"});
@@ -83,18 +83,18 @@ TEST_CASE("what the command line leaves open is the plan file's", "[loading]") {
   CHECK_THAT(usage_error(options), contains("its precision is fp64"));
   options.precisions.clear();
   options.batches = {2, 3};
-  CHECK_THAT(usage_error(options), contains("its batch is 2"));
+  CHECK_THAT(usage_error(options), contains("its largest batch is 2"));
 }
 
 TEST_CASE("bytes for a plan file of floats are wrong usage", "[loading]") {
-  const SavedPlan plan(two_pictures());
+  const PlanInFolder plan(two_pictures());
   Options options = plan.options();
   options.pictures = true;
   CHECK_THAT(usage_error(options), contains("its input is fp32"));
 }
 
 TEST_CASE("a model that is read anew each time is timed as often as asked for", "[loading]") {
-  const SavedPlan plan(two_pictures());
+  const PlanInFolder plan(two_pictures());
   Options options = plan.options();
   take_from_plan(options);
   EngineSource source(options, {});

@@ -14,7 +14,9 @@ mobicuda_add_plan_test("--loadEngine gives the outputs of the engine that was sa
                             --accuracyThreshold 0 --json plan.json
                        MATCH "cpu fp32, batch 2: load" "Import of the plan file: read" "Model read anew for each batch")
 mobicuda_add_plan_test("--loadEngine of another batch is wrong usage" EXIT 2 ARGS --loadEngine tiny.plan --batch 3
-                       MATCH "its batch is 2, the command line asks for another")
+                       MATCH "its largest batch is 2, the command line asks for another")
+mobicuda_add_plan_test("--loadEngine runs smaller batches" EXIT 0 JSON smaller.json
+                       ARGS --loadEngine tiny.plan ${quick} --batch 1 --json smaller.json MATCH "cpu fp32, batch 1: load")
 mobicuda_add_plan_test("--loadEngine of another implementation is wrong usage" EXIT 2
                        ARGS --loadEngine tiny.plan --impl custom MATCH "its implementation is cpu fp32")
 mobicuda_add_plan_test("--loadEngine at another precision is wrong usage" EXIT 2 ARGS --loadEngine tiny.plan --fp16

@@ -123,19 +123,19 @@ TEST_CASE("custom: saved engines of another GPU, with other choices or other wei
   saved.backend = "cudnn";
   CHECK(contains(says(saved), "implementation 'cudnn'"));
   saved = good;
-  saved.choices.front().variant = "imaginary";
+  saved.plans.back().choices.front().variant = "imaginary";
   CHECK(contains(says(saved), "no variant 'imaginary'"));
   saved = good;
-  saved.choices.erase(saved.choices.begin());
+  saved.plans.back().choices.erase(saved.plans.back().choices.begin());
   CHECK(contains(says(saved), "should be of '"));
   saved = good;
-  saved.choices.pop_back();
+  saved.plans.back().choices.pop_back();
   CHECK(contains(says(saved), "no choice is left"));
   saved = good;
-  saved.choices.push_back({"gemm", "gemv", ""});
+  saved.plans.back().choices.push_back({"gemm", "gemv", ""});
   CHECK(contains(says(saved), "belongs to no layer"));
   saved = good;
-  saved.pieces.back() += 2;
+  saved.pieces.back().bytes += 2;
   CHECK(contains(says(saved), "should have"));
 }
 
@@ -144,13 +144,14 @@ TEST_CASE("custom: exchanged choices give an engine or an Error") {
   const EngineOptions options = options_for(Precision::Fp16, 2);
   const SavedEngine good = make_custom_backend()->compile(mobilenet(), options)->saved();
   std::map<std::string, std::set<std::string>> variants;
-  for (const SavedChoice& choice : good.choices) variants[choice.kernel].insert(choice.variant);
-  for (std::size_t i = 0; i < good.choices.size(); ++i) {
-    for (const std::string& variant : variants[good.choices[i].kernel]) {
-      CAPTURE(i, good.choices[i].kernel, variant);
+  for (const SavedChoice& choice : good.plans.back().choices) variants[choice.kernel].insert(choice.variant);
+  for (std::size_t i = 0; i < good.plans.back().choices.size(); ++i) {
+    for (const std::string& variant : variants[good.plans.back().choices[i].kernel]) {
+      CAPTURE(i, good.plans.back().choices[i].kernel, variant);
       SavedEngine saved = good;
-      saved.choices[i].variant = variant;
-      const auto [code, text] = refusal([&] { outputs_of(*make_custom_backend()->restore(saved, options), 1); });
+      saved.plans.back().choices[i].variant = variant;
+      const auto [code, text] =
+          refusal([&] { outputs_of(*make_custom_backend()->restore(saved, options), options.max_batch); });
       const bool ran = contains(text, "nothing was refused");
       CHECK((ran || code == ErrorCode::invalid_model || code == ErrorCode::unsupported));
     }

@@ -150,10 +150,29 @@ TEST_CASE("options out of range are refused by name") {
   };
   CHECK(contains(refused([](EngineOptions& o) { o.max_batch = 0; }), "max_batch"));
   CHECK(contains(refused([](EngineOptions& o) { o.max_batch = 1 << 20; }), "max_batch"));
+  const auto plans = [](std::vector<std::int64_t> batches) {
+    return [batches](EngineOptions& o) {
+      o.max_batch = 8;
+      o.plan_batches = batches;
+    };
+  };
+  CHECK(contains(refused(plans({0, 2})), "plan_batches: must be 1 to max_batch, 8, got 0"));
+  CHECK(contains(refused(plans({2, 9})), "plan_batches: must be 1 to max_batch, 8, got 9"));
+  CHECK(contains(refused(plans({2, 2})), "plan_batches: must rise, got 2 after 2"));
+  CHECK(contains(refused(plans({4, 2})), "plan_batches: must rise, got 2 after 4"));
   CHECK(contains(refused([](EngineOptions& o) { o.threads = -1; }), "threads"));
   CHECK(contains(refused([](EngineOptions& o) { o.device = -1; }), "device"));
   CHECK(contains(refused([](EngineOptions& o) { o.require_timing_cache = true; }), "require_timing_cache"));
   CHECK(contains(refused([](EngineOptions& o) { o.precision = Precision::Fp16; }), "fp16"));
+}
+
+TEST_CASE("layers and warm_up() of a CPU engine are those of any batch that it runs") {
+  const auto engine = small_engine(4);
+  for (const std::int64_t n : {1, 3, 4}) CHECK(engine->layers(n).data() == engine->layers().data());
+  CHECK(contains(message_of([&] { engine->layers(5); }), "must be 1 to 4, got 5"));
+  const auto session = engine->create_session();
+  CHECK_NOTHROW(session->warm_up(std::vector<std::int64_t>{1, 4, 1}));
+  CHECK(contains(message_of([&] { session->warm_up(std::vector<std::int64_t>{1, 0}); }), "must be 1 to 4, got 0"));
 }
 
 TEST_CASE("a failed call leaves the session usable") {

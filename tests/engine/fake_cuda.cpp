@@ -215,6 +215,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t /*graph*/, u
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t /*exec*/) { return freed(true); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t /*exec*/, cudaStream_t stream) { return wrote("upload", stream); }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t /*exec*/, cudaStream_t stream) { return wrote("launch", stream); }
 
 }  // extern "C"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,38 +26,47 @@ constexpr std::size_t kElements = 4;  // of a picture, and of its output
 enum class Replay : std::uint8_t { Yes, No };
 
 // Two steps that write down where they are enqueued.
-CudaPlan two_steps(std::int64_t min_batch) {
+CudaPlan two_steps(std::int64_t batch) {
   CudaPlan plan;
-  plan.min_batch = min_batch;
+  plan.batch = batch;
   plan.arena_bytes = 1024;
   plan.buffers = {{CudaBuffer::Place::Input, 0, 0}, {CudaBuffer::Place::Output, 0, 0}};
-  for (const char* name : {"first", "second"}) {
+  for (const std::string part : {"first", "second"}) {
+    const std::string name = batch == kMaxBatch ? part : part + " of " + std::to_string(batch);
     CudaStep step;
     step.info.name = name;
     step.enqueue = [name](const CudaStepContext& context) {
       const auto stream = fake_cuda().streams.find(context.stream);
-      fake_cuda().calls.push_back(std::string(name) + (context.programmatic ? " programmatic " : " ") +
+      fake_cuda().calls.push_back(name + (context.programmatic ? " programmatic " : " ") +
                                   (stream == fake_cuda().streams.end() ? "own" : stream->second));
       return cudaSuccess;
     };
     plan.steps.push_back(std::move(step));
   }
-  plan.weights = upload(std::vector<std::byte>(100));
-  plan.keep_alive.push_back(plan.weights);
   return plan;
+}
+
+CudaNetwork network_of(const std::vector<std::int64_t>& batches, std::int64_t min_batch) {
+  CudaNetwork network;
+  for (const std::int64_t batch : batches) network.plans.push_back(two_steps(batch));
+  network.min_batch = min_batch;
+  network.weights = upload(std::vector<std::byte>(100));
+  network.keep_alive.push_back(network.weights);
+  return network;
 }
 
 // A session, and a caller with two streams and two buffers that are large enough for any run.
 class SessionCalls {
  protected:
-  explicit SessionCalls(Replay replay = Replay::Yes, std::int64_t min_batch = 1) {
+  explicit SessionCalls(Replay replay = Replay::Yes, std::int64_t min_batch = 1,
+                        const std::vector<std::int64_t>& plans = {kMaxBatch}) {
     fake_cuda() = {};
     fake_cuda().streams = {{a_, "A"}, {b_, "B"}};
     EngineOptions options;
     options.max_batch = kMaxBatch;
     options.cuda_graph = replay == Replay::Yes;
     const TensorDesc picture{DType::F32, Shape{1, kElements}, Layout::NCHW};
-    engine_ = std::make_shared<CudaEngine>("custom", options, picture, picture, two_steps(min_batch));
+    engine_ = std::make_shared<CudaEngine>("custom", options, picture, picture, network_of(plans, min_batch));
     fake_cuda().freed_elsewhere = 0;  // the upload's stream: here no backend has made the device current
     session_ = engine_->create_session();
     fake_cuda().take();
@@ -103,6 +113,11 @@ class EagerCalls : public SessionCalls {
 class WholeBatchCalls : public SessionCalls {
  protected:
   WholeBatchCalls() : SessionCalls(Replay::Yes, kMaxBatch) {}
+};
+
+class SeveralPlanCalls : public SessionCalls {
+ protected:
+  SeveralPlanCalls() : SessionCalls(Replay::Yes, 1, {2, 8, kMaxBatch}) {}
 };
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -214,6 +229,97 @@ TEST_CASE_METHOD(SessionCalls, "session calls: buffers are looked at once, and r
   const Calls first = run(1, x + 12, y, a_);
   CHECK(std::count(first.begin(), first.end(), "attributes") == 2);
   CHECK(run(1, x + 12, y, a_) == Calls{"launch A", "record A"});
+}
+
+TEST_CASE_METHOD(SeveralPlanCalls,
+                 "session calls: a run takes the plan of the smallest batch that is not below its own") {
+  const auto name_of = [&](std::int64_t n) { return engine_->layers(n).front().name; };
+  for (const std::int64_t n : {1, 2}) CHECK(name_of(n) == "first of 2");
+  for (const std::int64_t n : {3, 7, 8}) CHECK(name_of(n) == "first of 8");
+  for (const std::int64_t n : {std::int64_t{9}, kMaxBatch}) CHECK(name_of(n) == "first");
+  CHECK(engine_->layers().front().name == "first");
+  for (const std::int64_t n : {std::int64_t{-1}, std::int64_t{0}, kMaxBatch + 1}) {
+    CHECK_THROWS_AS(engine_->layers(n), Error);
+  }
+  for (const std::int64_t n : {1, 2, 3, 8, 9}) {
+    const Calls calls = run_host(static_cast<std::size_t>(n));
+    CHECK(std::count(calls.begin(), calls.end(), name_of(n) + " own") == 1);
+    session_->execute_layer(n, 0);
+    CHECK(fake_cuda().take().front() == name_of(n) + " own");
+  }
+}
+
+TEST_CASE_METHOD(SeveralPlanCalls,
+                 "session calls: plans share an arena as large as the largest, guarded ones have their own") {
+  constexpr std::int64_t kArena = 1024;
+  CHECK(engine_->memory().arena_bytes == kArena);
+  EngineOptions options = engine_->options();
+  options.guarded_arena = true;
+  CudaNetwork network = network_of({2, kMaxBatch}, 1);
+  network.plans[0].buffers.push_back({CudaBuffer::Place::Arena, 0, 100});
+  network.plans[1].buffers.push_back({CudaBuffer::Place::Arena, 0, kArena});
+  const auto guarded = std::make_shared<CudaEngine>("custom", options, engine_->input(), engine_->output(), network);
+  CHECK(guarded->memory().arena_bytes == 100 + kArena);
+}
+
+TEST_CASE_METHOD(SeveralPlanCalls, "session calls: warmed up, runs capture nothing") {
+  const std::vector<std::int64_t> batches{3, 1, 3, kMaxBatch};
+  session_->warm_up(batches);
+  CHECK(captures(fake_cuda().take()) == 3);
+  for (const std::int64_t n : batches) CHECK(captures(run_host(static_cast<std::size_t>(n))) == 0);
+  session_->time_executions(3, 2);
+  CHECK(captures(fake_cuda().take()) == 0);
+  CHECK(captures(run_host(4)) == 1);
+  session_->warm_up(batches);
+  CHECK(fake_cuda().take() == Calls{"synchronize own"});
+  // Staged runs once there is memory for them.
+  session_->staged_input(1);
+  session_->warm_up(batches);
+  CHECK(captures(fake_cuda().take()) == 3);
+  for (const std::int64_t n : batches) {
+    session_->run_staged(n);
+    CHECK(captures(fake_cuda().take()) == 0);
+  }
+}
+
+TEST_CASE_METHOD(SeveralPlanCalls, "session calls: what warm_up() asks for takes the place of other runs") {
+  for (std::size_t n = 1; n <= kMaxBatch; ++n) run_host(n);
+  const std::vector<std::int64_t> batches{kMaxBatch, 1, kMaxBatch - 1};
+  session_->warm_up(batches);
+  CHECK(captures(fake_cuda().take()) == 2);
+  for (const std::int64_t n : batches) {
+    const Calls calls = run_host(static_cast<std::size_t>(n));
+    CHECK(std::count(calls.begin(), calls.end(), "launch own") == 1);
+  }
+}
+
+TEST_CASE_METHOD(SeveralPlanCalls, "session calls: warm_up() refuses sizes that do not run, and more than are kept") {
+  const auto says = [&](const std::vector<std::int64_t>& batches) -> std::string {
+    try {
+      session_->warm_up(batches);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::invalid_argument);
+      CHECK(fake_cuda().take().empty());
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(has(says({1, 0}), "must be 1 to 200, got 0"));
+  CHECK(has(says({1, kMaxBatch + 1}), "must be 1 to 200, got 201"));
+  std::vector<std::int64_t> many(129);
+  std::iota(many.begin(), many.end(), 1);
+  CHECK(has(says(many), "needs 129 captured runs, a session keeps 128; name fewer sizes"));
+  many.pop_back();
+  CHECK(says(many).empty());
+  session_->staged_output(1);
+  fake_cuda().take();
+  CHECK(has(says(many), "needs 256 captured runs, a session keeps 128; name fewer sizes: each needs two"));
+}
+
+TEST_CASE_METHOD(EagerCalls, "session calls: without a CUDA graph there is nothing to warm up") {
+  session_->warm_up(std::vector<std::int64_t>{1, 2});
+  CHECK(fake_cuda().take().empty());
+  CHECK_THROWS_AS(session_->warm_up(std::vector<std::int64_t>{0}), Error);
 }
 
 TEST_CASE_METHOD(SessionCalls, "session calls: what the own buffers held is gone after run_on_device") {

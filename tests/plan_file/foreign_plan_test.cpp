@@ -25,9 +25,11 @@ class PlainEngine final : public Engine {
  public:
   PlainEngine() : Engine(cpu_options(), {}, {}) {}
   std::string_view backend() const noexcept override { return "plain"; }
-  std::span<const LayerInfo> layers() const noexcept override { return {}; }
   MemoryReport memory() const noexcept override { return {}; }
   std::unique_ptr<Session> create_session() const override { return nullptr; }
+
+ private:
+  std::span<const LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return {}; }
 };
 
 class PlainBackend final : public Backend {
@@ -72,20 +74,35 @@ TEST_CASE("options that a saved engine was not compiled with are refused") {
   options.kernel_variants["gemm"] = "simt";
   check_refused(saved, options, ErrorCode::invalid_argument, "kernel_variants");
   options = cpu_options();
+  options.plan_batches = std::vector<std::int64_t>{1};
+  check_refused(saved, options, ErrorCode::invalid_argument, "plan_batches chosen by itself, asked for is 1");
+  options = cpu_options();
   options.timing_cache = "times";
   check_refused(saved, options, ErrorCode::invalid_argument, "timing_cache");
 }
 
 TEST_CASE("weights that are not those of the layers are refused") {
   SavedEngine saved = small_saved();
-  saved.pieces.front() += 4;
+  saved.pieces.front().bytes += 4;
   check_refused(saved, cpu_options(), ErrorCode::invalid_model, "packed weight 0: should have");
   saved = small_saved();
   saved.pieces.pop_back();
   check_refused(saved, cpu_options(), ErrorCode::invalid_model, "has none");
   saved = small_saved();
-  saved.pieces.push_back(4);
+  saved.pieces.push_back({0, 4});
   check_refused(saved, cpu_options(), ErrorCode::invalid_model, "belong to its layers");
+  saved = small_saved();
+  saved.pieces.back().offset += 4;
+  check_refused(saved, cpu_options(), ErrorCode::invalid_model, "from a multiple of 256 on, lies at");
+  for (const std::int64_t offset :
+       {std::int64_t{-256}, std::int64_t{1} << 40, std::numeric_limits<std::int64_t>::max() - 255}) {
+    saved = small_saved();
+    saved.pieces.back().offset = offset;
+    check_refused(saved, cpu_options(), ErrorCode::invalid_model, "should lie within the");
+  }
+  saved = small_saved();
+  saved.pieces.back().offset = 0;
+  check_refused(saved, cpu_options(), ErrorCode::invalid_model, "bytes of weights, its packed weights end at");
   saved = small_saved();
   saved.weights = WeightBytes(kWeightAlignment);
   check_refused(saved, cpu_options(), ErrorCode::invalid_model, "packed weight");
@@ -96,11 +113,11 @@ TEST_CASE("files of another format, byte order or kind are refused") {
   const auto read = [&] { plan_file::read_from_memory(bytes, "net.plan"); };
   constexpr std::size_t kFormat = 8;
   constexpr std::size_t kByteOrder = 12;
-  bytes[kFormat] = std::byte{2};
+  bytes[kFormat] = std::byte{1};
   auto [code, text] = refusal(read);
   CHECK(code == ErrorCode::unsupported);
-  CHECK(contains(text, "net.plan: has plan format 2, this version reads format 1"));
-  bytes[kFormat] = std::byte{1};
+  CHECK(contains(text, "net.plan: has plan format 1, this version reads format 2"));
+  bytes[kFormat] = std::byte{2};
   std::reverse(bytes.begin() + kByteOrder, bytes.begin() + kByteOrder + 4);
   std::tie(code, text) = refusal(read);
   CHECK(code == ErrorCode::unsupported);

@@ -1,5 +1,7 @@
 #include "bench_engine/command_line/check_options.h"
 
+#include <algorithm>
+
 #include "bench_engine/command_line/engine_options.h"
 #include "bench_engine/command_line/input_files.h"
 #include "bench_engine/command_line/output_files.h"
@@ -46,6 +48,12 @@ void check_pictures(const Options& options) {
 void check_options(const Options& options) {
   if (options.list_implementations || options.list_operators) return;
   check_engine_options(options);
+  const auto above = std::find_if(options.batches.begin(), options.batches.end(),
+                                  [&](std::int64_t batch) { return options.max_batch && batch > *options.max_batch; });
+  if (above != options.batches.end()) {
+    throw UsageError("--batch: " + std::to_string(*above) + " is more than --maxBatch " +
+                     std::to_string(*options.max_batch));
+  }
   require_file(options.model, "--model");
   require_file(options.load_inputs, "--loadInputs");
   require_file(options.golden, "--golden");

@@ -46,6 +46,12 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->type_name("N[,..]")
       ->default_str("1")
       ->group(group);
+  app.add_option("--maxBatch", options.max_batch,
+                 "Run every batch on engines for so many pictures, which have kernels chosen for smaller batches too "
+                 "(default: an engine for each batch, for that size only)")
+      ->check(at_least(1))
+      ->type_name("N")
+      ->group(group);
   app.add_option("--reference", options.reference, "Implementation the others are compared with (default: the first)")
       ->type_name("NAME[:PRECISION]")
       ->group(group);

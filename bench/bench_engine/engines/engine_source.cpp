@@ -1,5 +1,6 @@
 #include "bench_engine/engines/engine_source.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ostream>
 #include <utility>
@@ -30,13 +31,17 @@ void take_from_plan(Options& options) {
   if (options.implementations == std::vector<std::string>{"all"}) options.implementations = {saved.backend};
   if (options.precisions.empty()) options.precisions = {made.precision};
   if (options.batches.empty()) options.batches = {made.max_batch};
+  if (!options.max_batch) options.max_batch = made.max_batch;
   options.pictures = options.pictures || made.picture_input.has_value();
   if (options.implementations.size() != 1 || (options.implementations.front() != saved.backend &&
                                               options.implementations.front() != saved.backend + ':' + precision)) {
     refuse(options, "implementation", saved.backend + ' ' + precision);
   }
   if (options.precisions != std::vector{made.precision}) refuse(options, "precision", precision);
-  if (options.batches != std::vector{made.max_batch}) refuse(options, "batch", std::to_string(made.max_batch));
+  const std::int64_t largest = *std::max_element(options.batches.begin(), options.batches.end());
+  if (*options.max_batch != made.max_batch || largest > made.max_batch) {
+    refuse(options, "largest batch", std::to_string(made.max_batch));
+  }
   if (options.pictures && !made.picture_input) refuse(options, "input", "fp32");
 }
 
@@ -60,7 +65,9 @@ void save_engine(const Engine& engine, const Options& options, const CaseResult&
 EngineOptions engine_options(const Options& options, const Case& one, std::int64_t batch, LogCallback log) {
   EngineOptions engine;
   engine.precision = one.precision;
-  engine.max_batch = batch;
+  engine.max_batch = options.max_batch.value_or(batch);
+  // An engine for one batch size needs no plans for others.
+  if (!options.max_batch) engine.plan_batches.emplace();
   engine.threads = one.threads.value_or(options.threads.front());
   engine.device = options.device;
   engine.cuda_graph = options.cuda_graph;

@@ -170,6 +170,7 @@ Json case_head(const CaseResult& result) {
 
 Json to_json(const CaseResult& result) {
   Json json = case_head(result);
+  if (result.max_batch) json["maxBatch"] = *result.max_batch;
   json["compileMs"] = result.compile_ms;
   json["sessionMs"] = result.session_ms;
   json["firstRunMs"] = result.first_run_ms;

@@ -12,7 +12,7 @@ namespace mobicuda::bench {
 namespace {
 
 std::vector<float> layer_output(const LayerSource& source, std::size_t layer, std::int64_t n) {
-  std::vector<float> values(static_cast<std::size_t>(n * source.engine->layers()[layer].output.elements()));
+  std::vector<float> values(static_cast<std::size_t>(n * source.engine->layers(n)[layer].output.elements()));
   source.session->get_layer_output(values);
   return values;
 }
@@ -20,8 +20,8 @@ std::vector<float> layer_output(const LayerSource& source, std::size_t layer, st
 // Names of tensors, and which layer finishes them. A name that several layers have names none of them.
 class Tensors {
  public:
-  explicit Tensors(const Engine& engine) {
-    const auto layers = engine.layers();
+  Tensors(const Engine& engine, std::int64_t n) {
+    const auto layers = engine.layers(n);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const std::string& name = layers[i].value;
       if (!name.empty() && !layer_of_.emplace(name, i).second) ambiguous_.insert(name);
@@ -44,10 +44,10 @@ class Tensors {
 class Reference {
  public:
   Reference(const LayerSource& source, std::int64_t n, const Tensors& wanted)
-      : source_(source), n_(n), wanted_(wanted), tensors_(*source.engine) {}
+      : source_(source), n_(n), wanted_(wanted), tensors_(*source.engine, n) {}
 
   const Tensors& tensors() const { return tensors_; }
-  const LayerInfo& info(std::size_t layer) const { return source_.engine->layers()[layer]; }
+  const LayerInfo& info(std::size_t layer) const { return source_.engine->layers(n_)[layer]; }
 
   std::vector<float> take(std::size_t layer) {
     if (const auto found = early_.find(layer); found != early_.end()) {
@@ -97,9 +97,9 @@ std::optional<LayerComparison> compare_layers(const LayerSource& source, const L
   LayerComparison result;
   result.reference = other.label;
   result.threshold = threshold;
-  const Tensors own(*source.engine);
+  const Tensors own(*source.engine, n);
   Reference reference(other, n, own);
-  const auto layers = source.engine->layers();
+  const auto layers = source.engine->layers(n);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (stop()) return std::nullopt;
     const LayerInfo& layer = layers[i];

@@ -27,7 +27,8 @@ struct Options {
   std::vector<Precision> precisions{Precision::Fp32};
   std::string reference;  ///< implementation that others are compared with; empty: the first
   std::vector<std::int64_t> batches{1};
-  std::vector<int> threads{0};  ///< of cpu; several are tried one after the other
+  std::optional<std::int64_t> max_batch;  ///< of every engine; absent: each batch has an engine of its own
+  std::vector<int> threads{0};            ///< of cpu; several are tried one after the other
   int device = 0;
   bool cuda_graph = true;
   bool programmatic_launch = true;

@@ -41,6 +41,7 @@ struct CaseResult {
   Precision precision = Precision::Fp32;
   std::optional<int> threads;  ///< where several are compared
   std::int64_t batch = 1;
+  std::optional<std::int64_t> max_batch;  ///< of the engine; absent: batch
 
   double compile_ms = 0;  ///< Backend::compile: passes, planning, packing, upload
   double session_ms = 0;  ///< Engine::create_session

@@ -43,7 +43,13 @@ enum class HostTransfer : std::uint8_t {
 /// How a network is compiled.
 struct EngineOptions {
   Precision precision = Precision::Fp32;
-  std::int64_t max_batch = 1;       ///< a session runs any n in 1..max_batch
+  std::int64_t max_batch = 1;  ///< a session runs any n in 1..max_batch
+  /// Custom engine: the batch sizes that have a plan of their own, rising, from 1 to max_batch, which always has one. A
+  /// run of n pictures takes the kernels of the smallest one that is not below n; equal weights of several plans are
+  /// held once. An empty list: the plan for max_batch only. Nothing: by rule every size up to 16 and 8 sizes between
+  /// each two powers of two above it, by time (`timing_cache`) powers of two, in either case without those that would
+  /// run what the next one runs.
+  std::optional<std::vector<std::int64_t>> plan_batches;
   int threads = 0;                  ///< CPU engine: worker threads, 0 = one for each core
   int device = 0;                   ///< GPU engines: CUDA device index
   bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
@@ -105,7 +111,7 @@ enum class ProfileMode : std::uint8_t {
 
 /// What Session::profile() measured, in milliseconds: medians.
 struct LayerTimes {
-  std::vector<double> layers;  ///< in the order of Engine::layers()
+  std::vector<double> layers;  ///< in the order of Engine::layers(n)
   double whole = 0;            ///< a run of the same layers, in the same manner, without a clock between them
   double boundary = 0;         ///< what a reading of the clock adds, and was taken off: by AsRun the time of no layer
 };
@@ -156,6 +162,15 @@ class MOBICUDA_API Session {
   void enqueue_staged(std::int64_t n);  ///< GPU engines do not wait
   void run_staged(std::int64_t n);      ///< enqueue_staged() and synchronize()
 
+  /// Makes ready for runs of these numbers of pictures, in any order, so that none of them takes longer because it is
+  /// the first: a GPU engine captures what run(), execute() and time_executions() replay and, once the staged memory
+  /// was asked for (staged_input(), staged_pictures() or staged_output()), staged runs. Runs of other sizes, and those
+  /// of run_on_device(), are still captured when they are met first. A session keeps at most 128 captured runs; sizes
+  /// that were captured before and not asked for here may have to give way. Waits until it is done, computes nothing,
+  /// and leaves inputs and outputs as they are. Engines that capture nothing do nothing. Throws Error(invalid_argument)
+  /// on a size that the engine does not run, and on more runs than a session keeps.
+  void warm_up(std::span<const std::int64_t> batches);
+
   /// `iterations` times of a run of n pictures on the data already in the input buffer, in milliseconds: CUDA-event
   /// time on the GPU without transfers, wall time on the CPU. Each is the mean of `runs` in a row: on a GPU a clock
   /// that is read after every run adds about a microsecond to each.
@@ -166,7 +181,7 @@ class MOBICUDA_API Session {
   /// measures a CUDA graph for each number of first layers.
   LayerTimes profile(std::int64_t n, int iterations, ProfileMode mode = ProfileMode::AsRun);
 
-  /// Runs one layer of Engine::layers() on the data already in the input buffer, without CUDA graph and programmatic
+  /// Runs one layer of Engine::layers(n) on the data already in the input buffer, without CUDA graph and programmatic
   /// launch, and waits for it. For looking at what layers compute: layer 0 first, then each next one with the same n,
   /// and nothing but get_layer_output() in between; anything else throws Error(invalid_argument).
   void execute_layer(std::int64_t n, std::size_t layer);
@@ -205,6 +220,8 @@ class MOBICUDA_API Session {
   virtual std::byte* do_staged_input() = 0;  ///< for max_batch pictures
   virtual float* do_staged_output() = 0;
   virtual void do_enqueue_staged(std::int64_t n) = 0;
+  /// Sizes that differ. An engine that captures nothing has nothing to do.
+  virtual void do_warm_up(std::span<const std::int64_t> batches);
   virtual std::vector<double> do_time_executions(std::int64_t n, int iterations, int runs) = 0;
   virtual LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode mode) = 0;
   virtual void do_execute_layer(std::int64_t n, std::size_t layer) = 0;
@@ -250,7 +267,10 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
   const EngineOptions& options() const noexcept { return options_; }
   const TensorDesc& input() const noexcept { return input_; }    ///< one picture (N = 1), F32 or U8
   const TensorDesc& output() const noexcept { return output_; }  ///< one picture (N = 1)
-  virtual std::span<const LayerInfo> layers() const noexcept = 0;
+  /// What a run of n pictures runs. Throws Error(invalid_argument) unless n is 1 to max_batch.
+  std::span<const LayerInfo> layers(std::int64_t n) const;
+  /// What a run of max_batch pictures runs.
+  std::span<const LayerInfo> layers() const noexcept { return do_layers(options_.max_batch); }
   /// Exact, and known before a session allocates anything.
   virtual MemoryReport memory() const noexcept = 0;
   /// Milliseconds that the copy of the weights to the device took; 0 where there was none.
@@ -263,8 +283,13 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
 
  protected:
   Engine(EngineOptions options, TensorDesc input, TensorDesc output);
+  /// Throws Error(invalid_argument) unless 1 <= n <= max_batch.
+  void check_batch(std::int64_t n) const;
 
  private:
+  friend class Session;
+  virtual std::span<const LayerInfo> do_layers(std::int64_t n) const noexcept = 0;
+
   EngineOptions options_;
   TensorDesc input_;
   TensorDesc output_;

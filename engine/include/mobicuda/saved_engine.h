@@ -38,16 +38,31 @@ struct SavedChoice {
   std::string reason;   ///< LayerInfo::reason
 };
 
+/// The decisions for runs of up to `batch` pictures.
+struct SavedPlan {
+  std::int64_t batch = 1;
+  std::vector<SavedChoice> choices;  ///< in the order in which they were made
+};
+
+/// Packed bytes of one weight, or of several that a kernel wants together.
+struct SavedPiece {
+  std::int64_t offset = 0;  ///< in the weights, a multiple of kWeightAlignment; pieces of the same bytes share it
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const SavedPiece&, const SavedPiece&) = default;
+};
+
 /// What compile() made of a network, in a form that can be stored: Backend::restore() makes the same engine of it
 /// without the passes, the choices and the packing. Lowering is deterministic, so the rest is repeated.
 struct SavedEngine {
   std::string backend;    ///< Engine::backend()
   std::string processor;  ///< what weights and choices were made for: the GPU, or the CPU's instruction set
-  EngineOptions options;  ///< precision, max_batch, picture_input and kernel_variants; the rest has no meaning
-  Graph graph;            ///< optimised; its constants have no elements
-  std::vector<SavedChoice> choices;  ///< in the order in which they were made
-  std::vector<std::int64_t> pieces;  ///< bytes of each packed weight, in the order of packing
-  WeightBytes weights;               ///< the pieces, each from a multiple of kWeightAlignment on
+  /// Precision, max_batch, plan_batches, picture_input and kernel_variants; the rest has no meaning.
+  EngineOptions options;
+  Graph graph;                     ///< optimised; its constants have no elements
+  std::vector<SavedPlan> plans;    ///< by rising batch, the last for max_batch; none where nothing was chosen
+  std::vector<SavedPiece> pieces;  ///< in the order of packing
+  WeightBytes weights;             ///< the pieces
 };
 
 inline constexpr std::int64_t kWeightAlignment = 256;
@@ -56,11 +71,14 @@ inline constexpr std::int64_t kWeightAlignment = 256;
 MOBICUDA_API Graph without_constants(const Graph& graph);
 
 /// `saved` with the options that are a machine's or a run's rather than the plan's, taken from `options`. Throws
-/// Error(invalid_argument) where `options` asks for another precision, batch, input or kernel than was compiled.
+/// Error(invalid_argument) where `options` asks for another precision, batch, plans, input or kernel than was compiled.
 MOBICUDA_API EngineOptions restored_options(const SavedEngine& saved, const EngineOptions& options);
 
 /// Throws Error(unsupported) unless `saved` is of this backend and was made for this processor.
 MOBICUDA_API void require_origin(const SavedEngine& saved, std::string_view backend, std::string_view processor);
+
+/// Throws Error(invalid_model) unless the plans' batches rise from 1 or more to max_batch.
+MOBICUDA_API void require_plans(const SavedEngine& saved);
 
 /// Hands out the pieces of a saved engine's weights in the order in which compile() packed them.
 class MOBICUDA_API WeightReplay {
@@ -68,13 +86,13 @@ class MOBICUDA_API WeightReplay {
   explicit WeightReplay(const SavedEngine& saved) : saved_(saved) {}
   /// Offset of the next piece. Throws Error(invalid_model) unless it is of so many bytes and inside the weights.
   std::int64_t next(std::int64_t bytes);
-  /// Throws Error(invalid_model) when pieces are left.
+  /// Throws Error(invalid_model) when pieces or weights are left.
   void finish() const;
 
  private:
   const SavedEngine& saved_;
   std::size_t piece_ = 0;
-  std::int64_t offset_ = 0;
+  std::int64_t end_ = 0;  ///< of the pieces so far
 };
 
 }  // namespace mobicuda

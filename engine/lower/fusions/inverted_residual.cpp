@@ -107,8 +107,9 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     const Storage x = to.read_input(block.parts.first().inputs[Conv2d::kInput]);
     const kernels::InvertedResidualVariant variant = block.chosen.fused;
     const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(variant, block.params));
-    const Packed packed =
-        to.pack_bytes(bytes, [&, expand = expand, depthwise = depthwise, project = project](std::byte* host) {
+    const Packed packed = to.pack_bytes(
+        Lowering::packing_of(variant, block.params), Lowering::constants_of({expand, depthwise, project}), bytes,
+        [&, expand = expand, depthwise = depthwise, project = project](std::byte* host) {
           inverted_residual_pack(variant, block.params,
                                  {to.constant_of(expand, Conv2d::kWeight), to.constant_of(expand, Conv2d::kBias),
                                   to.constant_of(depthwise, Conv2d::kWeight), to.constant_of(depthwise, Conv2d::kBias),
@@ -129,20 +130,20 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     const kernels::ExpandDepthwiseVariant variant = block.chosen.expand_depthwise;
     const Elem elem = to.elem();
     const Storage x = to.read_input(expand->inputs[Conv2d::kInput]);
-    const Packed expand_weight =
-        to.pack(*expand, expand->inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem, params.c, params.c_in),
-                [&](const float* w, void* packed) { kernels::gemm_pack(elem, params.c, params.c_in, w, packed); });
-    const Packed depthwise_weight = to.pack(
-        *depthwise, depthwise->inputs[Conv2d::kWeight], kernels::depthwise_conv_packed_bytes(elem, params.c, 3, 3),
-        [&](const float* w, void* packed) { kernels::depthwise_conv_pack(elem, params.c, 3, 3, w, packed); });
+    const Packed expand_weight = to.pack(
+        "gemm", *expand, expand->inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(elem, params.c, params.c_in),
+        [&](const float* w, void* packed) { kernels::gemm_pack(elem, params.c, params.c_in, w, packed); });
+    const Packed depthwise_weight =
+        to.pack("depthwise_conv", *depthwise, depthwise->inputs[Conv2d::kWeight],
+                kernels::depthwise_conv_packed_bytes(elem, params.c, 3, 3),
+                [&](const float* w, void* packed) { kernels::depthwise_conv_pack(elem, params.c, 3, 3, w, packed); });
     const Packed expand_bias = to.pack_floats(expand->inputs[Conv2d::kBias]);
     const Packed depthwise_bias = to.pack_floats(depthwise->inputs[Conv2d::kBias]);
     const Storage y = to.make_output(*depthwise, false);
     to.add_kernel({.info = to.describe({expand, depthwise}, kernel_name(variant, params), block.chosen.reason),
                    .x = x,
                    .weights = {expand_weight, expand_bias, depthwise_weight, depthwise_bias},
-                   .y = y,
-                   .chooses_anew = true},
+                   .y = y},
                   variant, params);
     to.show(depthwise->output);
   }

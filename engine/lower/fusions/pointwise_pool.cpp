@@ -53,7 +53,7 @@ class PointwisePoolFusion final : public FusionOf<Head> {
     const kernels::PointwisePoolParams& params = found.params;
     const Storage x = to.read_input(conv.inputs[Conv2d::kInput]);
     const Packed weight = to.pack(
-        conv, conv.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(params.elem, params.c, params.c_in),
+        "gemm", conv, conv.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(params.elem, params.c, params.c_in),
         [&](const float* w, void* packed) { kernels::gemm_pack(params.elem, params.c, params.c_in, w, packed); });
     const Packed bias = to.pack_floats(conv.inputs[Conv2d::kBias]);
     const Storage y = to.make_output(*found.nodes.back(), false);

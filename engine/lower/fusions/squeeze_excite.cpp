@@ -65,12 +65,14 @@ class SqueezeExciteFusion final : public FusionOf<Gate> {
     const Node* expand = found.nodes[2];
     const Storage x = to.read_input(found.x);
     const auto bytes = static_cast<std::int64_t>(squeeze_excite_packed_bytes(found.variant, found.params));
-    const Packed packed = to.pack_bytes(bytes, [&](std::byte* host) {
-      squeeze_excite_pack(found.variant, found.params,
-                          {to.constant_of(reduce, Conv2d::kWeight), to.constant_of(reduce, Conv2d::kBias),
-                           to.constant_of(expand, Conv2d::kWeight), to.constant_of(expand, Conv2d::kBias)},
-                          host);
-    });
+    const Packed packed = to.pack_bytes(
+        Lowering::packing_of(found.variant, found.params), Lowering::constants_of({reduce, expand}), bytes,
+        [&](std::byte* host) {
+          squeeze_excite_pack(found.variant, found.params,
+                              {to.constant_of(reduce, Conv2d::kWeight), to.constant_of(reduce, Conv2d::kBias),
+                               to.constant_of(expand, Conv2d::kWeight), to.constant_of(expand, Conv2d::kBias)},
+                              host);
+        });
     const Storage y = to.make_output(*found.nodes.back(), false);
     to.add_kernel({.info = to.describe(found.nodes, kernel_name(found.variant, found.params), found.reason),
                    .x = x,

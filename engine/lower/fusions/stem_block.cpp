@@ -95,13 +95,14 @@ class StemBlockFusion final : public FusionOf<Stem> {
     const Node* depthwise = found.nodes[1];
     const Node* project = found.nodes[2];
     const auto bytes = static_cast<std::int64_t>(stem_block_packed_bytes(found.variant, params));
-    const Packed packed = to.pack_bytes(bytes, [&](std::byte* host) {
-      stem_block_pack(found.variant, params,
-                      {to.constant_of(stem, Conv2d::kWeight), to.constant_of(stem, Conv2d::kBias),
-                       to.constant_of(depthwise, Conv2d::kWeight), to.constant_of(depthwise, Conv2d::kBias),
-                       to.constant_of(project, Conv2d::kWeight), to.constant_of(project, Conv2d::kBias)},
-                      host);
-    });
+    const Packed packed = to.pack_bytes(
+        Lowering::packing_of(found.variant, params), Lowering::constants_of(found.nodes), bytes, [&](std::byte* host) {
+          stem_block_pack(found.variant, params,
+                          {to.constant_of(stem, Conv2d::kWeight), to.constant_of(stem, Conv2d::kBias),
+                           to.constant_of(depthwise, Conv2d::kWeight), to.constant_of(depthwise, Conv2d::kBias),
+                           to.constant_of(project, Conv2d::kWeight), to.constant_of(project, Conv2d::kBias)},
+                          host);
+        });
     const Storage x = to.input();
     const Storage y = to.make_output(*project, false);
     LayerInfo info = to.describe(found.nodes, kernel_name(found.variant, params), found.reason);

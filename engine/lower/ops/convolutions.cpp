@@ -49,7 +49,7 @@ void lower_gemm(Lowering& to, const Node& node, const Product& product) {
   const Storage x = to.read_rows(node.inputs[Conv2d::kInput]);
   const Storage residual = read_residual(to, product.residual);
   const Packed weight =
-      to.pack(node, node.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(params.elem, params.n, params.k),
+      to.pack("gemm", node, node.inputs[Conv2d::kWeight], kernels::gemm_packed_bytes(params.elem, params.n, params.k),
               [&](const float* w, void* packed) { kernels::gemm_pack(params.elem, params.n, params.k, w, packed); });
   const Packed bias = to.pack_floats(node.inputs[Conv2d::kBias]);
   const Storage y = to.make_rows(node, true);
@@ -61,8 +61,7 @@ void lower_gemm(Lowering& to, const Node& node, const Product& product) {
                  .x = x,
                  .weights = {weight, bias},
                  .residual = residual,
-                 .y = y,
-                 .chooses_anew = true},
+                 .y = y},
                 chosen.variant, params);
 }
 
@@ -95,7 +94,7 @@ void lower_depthwise(Lowering& to, const Node& node, const Conv2d& op) {
   // With a residual the activation belongs behind the addition.
   params.activation = as_kernel_activation(residual_id == kNoValue ? op.activation : Activation::none());
   const Packed weight =
-      to.pack(node, node.inputs[Conv2d::kWeight],
+      to.pack("depthwise_conv", node, node.inputs[Conv2d::kWeight],
               kernels::depthwise_conv_packed_bytes(params.elem, params.c, params.kernel_h, params.kernel_w),
               [&](const float* w, void* packed) {
                 kernels::depthwise_conv_pack(params.elem, params.c, params.kernel_h, params.kernel_w, w, packed);
@@ -106,8 +105,7 @@ void lower_depthwise(Lowering& to, const Node& node, const Conv2d& op) {
   to.add_kernel({.info = to.describe(node, kernel_name(chosen.variant, params), chosen.reason),
                  .x = x,
                  .weights = {weight, bias},
-                 .y = y,
-                 .chooses_anew = true},
+                 .y = y},
                 chosen.variant, params);
   if (residual_id != kNoValue) {
     add_addition(to, to.describe(node, "elementwise/add"), y, residual, y, out, op.activation);
@@ -135,7 +133,7 @@ void lower_conv2d(Lowering& to, const Node& node, const Conv2d& op) {
   Conv2dParams params = conv2d_params(to, node, op);
   const Storage x = conv2d_input(to, node.inputs[Conv2d::kInput], params);
   const Storage residual = read_residual(to, node.inputs[Conv2d::kResidual]);
-  const Packed weight = to.pack(node, node.inputs[Conv2d::kWeight], kernels::conv2d_packed_bytes(params),
+  const Packed weight = to.pack("conv2d", node, node.inputs[Conv2d::kWeight], kernels::conv2d_packed_bytes(params),
                                 [&](const float* w, void* packed) { kernels::conv2d_pack(params, w, packed); });
   const Packed bias = to.pack_floats(node.inputs[Conv2d::kBias]);
   const Storage y = to.make_rows(node, false);
@@ -149,9 +147,8 @@ void lower_conv2d(Lowering& to, const Node& node, const Conv2d& op) {
   } else if (x.elem != to.elem()) {
     info.activation_bytes += elements * (static_cast<std::int64_t>(size_of(x.elem)) - elem_bytes);
   }
-  to.add_kernel(
-      {.info = std::move(info), .x = x, .weights = {weight, bias}, .residual = residual, .y = y, .chooses_anew = true},
-      chosen.variant, params);
+  to.add_kernel({.info = std::move(info), .x = x, .weights = {weight, bias}, .residual = residual, .y = y},
+                chosen.variant, params);
 }
 
 }  // namespace
