@@ -103,16 +103,21 @@ TEST_CASE("the rule runs 14x14 pictures in half by clusters of as many blocks as
   }
 }
 
-TEST_CASE("a pair of layers that no row is for takes the first variant that runs it") {
-  kernels::ExpandDepthwiseParams p;  // MobileNetV2 0.75: slices of 32 do not divide its channels
+TEST_CASE("a pair of layers whose channels slices of 32 do not divide takes narrower ones") {
+  using enum kernels::ExpandDepthwiseVariant;
+  kernels::ExpandDepthwiseParams p;
   p.n = 8;
   p.h = p.w = p.out_h = p.out_w = 14;
   p.c_in = 72;
-  p.c = 432;
+  p.c = 432;  // MobileNetV2 0.75
   p.pad_top = p.pad_left = 1;
-  CHECK(Rules(kH100, {}).variant(p).variant == kernels::ExpandDepthwiseVariant::Slice8Bands1);
+  const auto taken = [&] { return Rules(kH100, {}).variant(p).variant; };
+  CHECK(taken() == Slice16Bands1);
   p.n = 1;
-  CHECK(Rules(kH100, {}).variant(p).variant == kernels::ExpandDepthwiseVariant::Slice16Bands4);
+  CHECK(taken() == Slice16Bands2);
+  p.n = 8;
+  p.c = 216;  // no row is for these: the first variant that runs them
+  CHECK(taken() == Slice8Bands1);
 }
 
 TEST_CASE("what needs more shared memory than a GPU has is not taken") {
