@@ -1,14 +1,24 @@
 #include <array>
+#include <type_traits>
 
 #include <mobicuda/graph.h>
 
 namespace mobicuda {
+namespace {
+
+template <class... T>
+constexpr std::array<std::string_view, sizeof...(T)> names_of(std::type_identity<std::variant<T...>>) {
+  return {T::kName...};
+}
+
+}  // namespace
 
 std::string_view op_name(const Op& op) noexcept {
+  static constexpr auto kNames = names_of(std::type_identity<Op>{});
   static constexpr std::array<std::string_view, 6> kUnaryNames{"Sigmoid",   "HardSwish", "Tanh",
                                                                "LeakyRelu", "Elu",       "Silu"};
   if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
-  return std::visit([]<class T>(const T&) { return T::kName; }, op);
+  return kNames[op.index()];
 }
 
 Activation activation_of(const Unary& op) noexcept {

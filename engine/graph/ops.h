@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <sstream>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -44,7 +45,18 @@ class Inputs : OpFunctions<GraphOp> {
   std::span<const TensorDesc* const> descs_;
 };
 
-class AttributeText : public std::ostringstream, OpFunctions<GraphOp> {};
+class AttributeText : OpFunctions<GraphOp> {
+ public:
+  template <class Value>
+  AttributeText& operator<<(const Value& value) {
+    text_ << value;
+    return *this;
+  }
+  std::string str() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+};
 
 /// Reads or writes the members of an operation one after the other.
 class Members : OpFunctions<GraphOp> {
