@@ -18,6 +18,8 @@
 namespace mobicuda {
 namespace {
 
+constexpr std::int64_t kFewBlocks = 3;  // the fewer choices the shorter
+
 Graph small_mobilenet(std::int64_t blocks = 17) {
   zoo::MobileNetV2Options options;
   options.blocks = blocks;
@@ -27,10 +29,12 @@ Graph small_mobilenet(std::int64_t blocks = 17) {
   return onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "generated");
 }
 
+// With one plan.
 EngineOptions options_with(const std::filesystem::path& cache, Precision precision, std::int64_t max_batch) {
   EngineOptions options;
   options.precision = precision;
   options.max_batch = max_batch;
+  options.plan_batches.emplace();
   options.timing_cache = cache;
   return options;
 }
@@ -123,6 +127,44 @@ TEST_CASE("custom: choices by time are kept in the file, and give the oracle's l
   CHECK(test::compare_bits(run(*second, input, n), logits));
 }
 
+TEST_CASE("custom: every plan is chosen by times for its own batch, and those that a file lacks are named with it") {
+  MOBICUDA_SKIP_BELOW(80);
+  const TemporaryFolder folder;
+  const Graph graph = small_mobilenet(kFewBlocks);
+  EngineOptions options = options_with(folder.path() / "times", Precision::Fp16, 4);
+  options.plan_batches.reset();
+  const auto first = make_custom_backend()->compile(graph, options);
+  std::vector<TimingLine> lines = lines_of(options.timing_cache);
+  const auto is_of = [](const TimingLine& line, const std::string& n) {
+    return line.subject.find(" n=" + n + " h=") != std::string::npos;
+  };
+  for (const std::string n : {"1", "2", "4"}) {
+    CAPTURE(n);
+    CHECK(std::ranges::any_of(lines, [&](const TimingLine& line) { return is_of(line, n); }));
+  }
+  options.require_timing_cache = true;
+  const auto second = make_custom_backend()->compile(graph, options);
+  for (const std::int64_t n : {1, 2, 3, 4}) {
+    REQUIRE(first->layers(n).size() == second->layers(n).size());
+    for (std::size_t i = 0; i < first->layers(n).size(); ++i) {
+      CHECK(first->layers(n)[i].kernel == second->layers(n)[i].kernel);
+      CHECK(first->layers(n)[i].reason == second->layers(n)[i].reason);
+    }
+  }
+
+  std::erase_if(lines, [&](const TimingLine& line) { return is_of(line, "2"); });
+  write_lines(folder, lines);
+  try {
+    make_custom_backend()->compile(graph, options);
+    FAIL("no error");
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    CAPTURE(message);
+    CHECK(message.find("plan for a batch of 2") != std::string::npos);
+    CHECK(message.find(" n=2 h=") != std::string::npos);
+  }
+}
+
 TEST_CASE("custom: an engine of bytes is timed with bytes") {
   MOBICUDA_SKIP_BELOW(80);
   const TemporaryFolder folder;
@@ -176,8 +218,6 @@ TEST_CASE("custom: a kernel asked for by name wins over the timing cache") {
     CHECK_FALSE((position_of(line) && line.kernels.starts_with("gemm/")));
   }
 }
-
-constexpr std::int64_t kFewBlocks = 3;  // the fewer choices the shorter
 
 TEST_CASE("custom: what chains do not decide is decided in the network, once") {
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
