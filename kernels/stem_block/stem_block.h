@@ -65,8 +65,9 @@ void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, co
                      void* packed);
 
 /// Pointers 16-byte aligned, x to its element; y overlaps no input. Bytes are read by the aligned word of 4 that holds
-/// them: the rest of the first and the last one must be readable, but may be anything. The same bits every time, and for a picture in any
-/// batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from several threads.
+/// them: the rest of the first and the last one must be readable, but may be anything. The same bits every time, and
+/// for a picture in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe
+/// from several threads.
 cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed,
                        void* y, const Launch& where);
 

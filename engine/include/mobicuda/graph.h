@@ -141,8 +141,9 @@ struct Reshape {
 struct Concat {
   static constexpr std::string_view kName = "Concat";
   enum : std::size_t { kFirst, kInputs };
-  static constexpr bool kMoreInputs = true;  ///< kInputs is the least: every further position is an input like the first
-  std::int64_t axis = 1;                     ///< > 0: pictures are not joined
+  static constexpr bool kMoreInputs =
+      true;               ///< kInputs is the least: every further position is an input like the first
+  std::int64_t axis = 1;  ///< > 0: pictures are not joined
 };
 
 /// The elements first to first + extent along an axis.
