@@ -10,6 +10,7 @@ struct PairShape {
   int pixels;  // of the batch's output
   int out_h;
   int stride;
+  int c_in;
   int c;  // hidden channels
 
   // Blocks of slices of so many channels and so many bands.
@@ -40,7 +41,7 @@ constexpr PairRow kRows[] = {
 };
 
 constexpr PairRow kPays[] = {
-    {MOBICUDA_WHEN(s.pixels <= 784 && s.out_h <= 28), {}, "one image, two launches a block"},
+    {MOBICUDA_WHEN(s.pixels <= 784 && s.out_h <= 28 && s.c >= 4 * s.c_in), {}, "one image, two launches a block"},
     {MOBICUDA_WHEN(s.pixels <= 3000 && s.out_h <= 14), {}, "few output pixels, two launches a block"},
     {MOBICUDA_WHEN(s.pixels <= 8000 && s.out_h <= 14 && s.c % 32 == 0), {}, "few output pixels, two launches a block"},
     {MOBICUDA_WHEN(s.out_h > 8 && s.out_h <= 20 && s.c % 32 == 0), {}, "strips of seven rows, two launches a block"},
@@ -48,7 +49,7 @@ constexpr PairRow kPays[] = {
 // clang-format on
 
 PairShape shape_of(const ExpandDepthwiseParams& params) {
-  return {params.n * params.out_h * params.out_w, params.out_h, params.stride, params.c};
+  return {params.n * params.out_h * params.out_w, params.out_h, params.stride, params.c_in, params.c};
 }
 
 }  // namespace
