@@ -143,14 +143,14 @@ TEST_CASE("more pictures than set_input() gave are not executed, and a new sessi
 
 TEST_CASE("options out of range are refused by name") {
   const auto backend = make_cpu_backend();
-  const auto refused = [&](auto change) {
+  const auto refused = [&](const auto& change) {
     EngineOptions options;
     change(options);
     return message_of([&] { backend->compile(small_network(), options); });
   };
   CHECK(contains(refused([](EngineOptions& o) { o.max_batch = 0; }), "max_batch"));
   CHECK(contains(refused([](EngineOptions& o) { o.max_batch = 1 << 20; }), "max_batch"));
-  const auto plans = [](std::vector<std::int64_t> batches) {
+  const auto plans = [](const std::vector<std::int64_t>& batches) {
     return [batches](EngineOptions& o) {
       o.max_batch = 8;
       o.plan_batches = batches;
