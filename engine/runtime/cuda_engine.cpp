@@ -36,12 +36,17 @@ std::span<const LayerInfo> CudaEngine::do_layers(std::int64_t n) const noexcept 
   return layers_[network_.plan_for(n)];
 }
 
+std::int64_t CudaEngine::input_buffer_bytes() const noexcept {
+  constexpr std::int64_t kWord = 4;
+  const std::int64_t bytes = options().max_batch * input().shape.elements() * size_of(input().dtype);
+  return (bytes + kWord - 1) / kWord * kWord;
+}
+
 MemoryReport CudaEngine::memory() const noexcept {
   MemoryReport report;
   report.weight_bytes = network_.weight_bytes;
   report.workspace_bytes = network_.workspace_bytes;
-  report.io_bytes = options().max_batch * (input().shape.elements() * size_of(input().dtype) +
-                                           output().shape.elements() * size_of(output().dtype));
+  report.io_bytes = input_buffer_bytes() + options().max_batch * output().shape.elements() * size_of(output().dtype);
   for (const CudaPlan& plan : network_.plans) {
     if (!options().guarded_arena) {
       report.arena_bytes = std::max(report.arena_bytes, plan.arena_bytes);

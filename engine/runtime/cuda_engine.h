@@ -99,6 +99,8 @@ class MOBICUDA_API CudaEngine final : public Engine {
   SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const CudaNetwork& network() const noexcept { return network_; }
+  /// Of the memory that holds a session's input, max_batch pictures: whole words, as kernels read bytes.
+  std::int64_t input_buffer_bytes() const noexcept;
   const Device& device() const noexcept { return device_; }
 
  private:

@@ -28,12 +28,6 @@ std::size_t bytes_of(std::int64_t n, const TensorDesc& picture) {
   return static_cast<std::size_t>(n * picture.shape.elements() * size_of(picture.dtype));
 }
 
-// Kernels read bytes in whole words.
-std::int64_t readable_bytes(std::size_t bytes) {
-  constexpr std::size_t kWord = 4;
-  return static_cast<std::int64_t>((bytes + kWord - 1) / kWord * kWord);
-}
-
 }  // namespace
 
 CudaSession::CudaSession(std::shared_ptr<const CudaEngine> engine)
@@ -53,7 +47,7 @@ CudaSession::~CudaSession() {
 void CudaSession::allocate_buffers() {
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
   const bool guarded = cuda_engine_->options().guarded_arena;
-  input_ = DeviceBuffer(readable_bytes(bytes_of(max_batch, cuda_engine_->input())), "the input");
+  input_ = DeviceBuffer(cuda_engine_->input_buffer_bytes(), "the input");
   output_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->output())), "the output");
   workspace_ = DeviceBuffer(network().workspace_bytes, "the workspace");
   // A plan with a minimum batch reads pictures that nobody set.
@@ -164,7 +158,7 @@ void CudaSession::allocate_staging() {
   if (staged_input_.data() != nullptr) return;
   const DeviceGuard guard(cuda_engine_->device());
   const std::int64_t max_batch = cuda_engine_->options().max_batch;
-  PinnedBuffer input(readable_bytes(input_bytes(max_batch)), "staged inputs");
+  PinnedBuffer input(cuda_engine_->input_buffer_bytes(), "staged inputs");
   staged_output_ = PinnedBuffer(static_cast<std::int64_t>(output_bytes(max_batch)), "staged outputs");
   staged_input_ = std::move(input);
 }

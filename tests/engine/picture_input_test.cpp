@@ -81,6 +81,13 @@ TEST_CASE("pictures: an odd number of bytes", "[sanitize]") {
   check_against_oracle(mobilenet(zoo::PaddingStyle::Tf, 95), options_for(Precision::Fp16, n), n, false);
 }
 
+TEST_CASE("pictures: the memory report counts the whole words that an input ends with") {
+  const Graph graph = mobilenet(zoo::PaddingStyle::Tf, 95);
+  const MemoryReport memory = make_custom_backend()->compile(graph, options_for(Precision::Fp16, 1))->memory();
+  CHECK(graph.input_desc().shape.elements() == 27645);
+  CHECK(memory.io_bytes == 27648 + 4 * graph.output_desc().shape.elements());
+}
+
 TEST_CASE("pictures: a network without such a kernel converts them first", "[sanitize]") {
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
   const auto layout = GENERATE(Layout::NCHW, Layout::NHWC);
