@@ -6,6 +6,7 @@
 #include "kernels/conv2d/arguments.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::convolution {
 
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(S::kGroups* kStemMaxOut / S::kChannels)
     stem_kernel(const Arguments a, const X* x, const T* weight, const float* bias, T* y) {
   using Shape = StemShape<S, kStride>;
   constexpr int kInputs = Shape::kInputs;
-  extern __shared__ __align__(16) float shared[];
+  MOBICUDA_DYNAMIC_SHARED(float, 16, shared);
   float* const weights = shared;                            // (ci, ky, kx, kStemMaxOut)
   float* const window = shared + a.c_in * 9 * kStemMaxOut;  // (ci, rows, kPitch)
 

@@ -15,6 +15,7 @@
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::expand_depthwise_detail {
 
@@ -218,7 +219,7 @@ template <class C>
 __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
     expand_depthwise_kernel(const Arguments a, const __half* x, const __half* expand, const float* expand_bias,
                             const __half* depthwise, const float* depthwise_bias, __half* y) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
 
   const int c0 = static_cast<int>(blockIdx.x) * C::kSlice;
   const int oy0 = static_cast<int>(blockIdx.y) * a.band_rows;

@@ -11,6 +11,7 @@
 #include "kernels/common/slices.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::gemm_detail {
 
@@ -171,7 +172,7 @@ class SplitTile {
 template <class Tile, bool kPlain>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(const GemmArgs given) {
   using T = typename Tile::Value;
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   GemmArgs args = given;
   if constexpr (kPlain) {
     args.x_pitch = args.k;

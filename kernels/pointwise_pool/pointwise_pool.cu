@@ -27,6 +27,7 @@
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
   constexpr int kGroups = kSlice / 8;
   constexpr int kRun = 2 * kGroups;
   constexpr int kChains = kGroups < 4 ? 2 : 1;
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
 
   const int lane = ptx::as_int::lane();
   const int warp = ptx::as_int::warp();

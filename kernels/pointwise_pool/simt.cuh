@@ -17,6 +17,7 @@
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::pooled_simt {
 
@@ -220,7 +221,7 @@ template <int kSlice>
 __global__ void __launch_bounds__(kThreads, Shape<kSlice>::kMinBlocks)
     pooled_simt_kernel(const Arguments a, const float* x, const float* weights, const float* bias, float* y) {
   using S = Shape<kSlice>;
-  extern __shared__ __align__(128) float shared_floats[];
+  MOBICUDA_DYNAMIC_SHARED(float, 128, shared_floats);
   const int warp = __shfl_sync(~0U, ptx::as_int::warp(), 0);  // so that the compiler knows it is uniform
   float* const ring = shared_floats + warp * kRingFloats;
   float* partial = shared_floats + S::kPartialAt;

@@ -7,6 +7,7 @@
 #include "kernels/common/clip.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::pooled_tile {
 
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kMinBlocks)
     // NOLINTNEXTLINE(misc-definitions-in-headers): one source includes this
     pooled_tile_kernel(const Arguments a, const __half* x, const __half* weight, const float* bias, __half* y) {
   constexpr int kRun = Tile::kRun;
-  extern __shared__ __align__(128) unsigned char ring[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, ring);
   const int first_column = static_cast<int>(blockIdx.x) * kColumns;
   const int first_picture = static_cast<int>(blockIdx.y) * kPictures;
   weight += static_cast<std::size_t>(first_column) * static_cast<std::size_t>(a.c_in);

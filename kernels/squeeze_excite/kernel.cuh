@@ -8,6 +8,7 @@
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::squeeze {
 
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr int kN = kWide<T>;
   const auto cluster = cooperative_groups::this_cluster();
-  extern __shared__ __align__(16) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
   const int rank = static_cast<int>(blockIdx.x) % a.ranks;
   const int thread = static_cast<int>(threadIdx.x);
   const auto* const reduce = reinterpret_cast<const T*>(shared);   // (channels, even(squeezed))

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     stem_block_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   __shared__ WarpMemory memory[kWarps];
-  __shared__ alignas(16) unsigned char biases[kBiasBytes];
+  __shared__ __align__(16) unsigned char biases[kBiasBytes];
 
   const Weights weights(packed);
   const std::uint32_t lane_bias = load_biases(packed, biases);

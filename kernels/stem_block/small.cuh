@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
     stem_block_small_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   __shared__ SmallMemory<kRows> memory[kSmallWarps];
-  __shared__ alignas(16) unsigned char biases[kBiasBytes];
+  __shared__ __align__(16) unsigned char biases[kBiasBytes];
 
   const Weights weights(packed);
   const std::uint32_t lane_bias = load_biases(packed, biases);

@@ -12,6 +12,7 @@
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::conv_first {
 
@@ -128,7 +129,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, Sums<kBlocksN>& sum
 
 template <class X, int kBlocksN>
 __global__ void __launch_bounds__(kThreads) first_kernel(const __grid_constant__ Arguments a, const X* x) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warp = static_cast<int>(threadIdx.x / 32);
   const int n0 = static_cast<int>(blockIdx.x) * kBlocksN * 8;

@@ -13,6 +13,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::conv_grouped {
 
@@ -126,7 +127,7 @@ __device__ __forceinline__ void store_sums(const Arguments& a, std::int64_t m, b
 
 template <int kGroup>
 __global__ void __launch_bounds__(kThreads) grouped_kernel(const __grid_constant__ Arguments a) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   const int lane = ptx::as_int::lane();
   const int warp = ptx::as_int::warp();
   const int c0 = static_cast<int>(blockIdx.x) * kChannels;

@@ -15,6 +15,7 @@
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::conv_gemm {
 
@@ -245,7 +246,7 @@ __device__ __forceinline__ void finish_tile(const Arguments& a, const TilePlace&
 
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(const __grid_constant__ Arguments a) {
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   const int rank = static_cast<int>(blockIdx.x) % Tile::kBlocks;
   const TilePlace place = place_of<Tile::kBm, Tile::kBn>(a, static_cast<int>(blockIdx.x) / Tile::kBlocks);
   const int first = rank * a.slices / Tile::kBlocks;

@@ -5,6 +5,7 @@
 #include "kernels/conv2d/arguments.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::convolution {
 
@@ -302,7 +303,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
                     E* y) {
   using T = Real<E>;
   using Shape = typename S::template Shape<T>;
-  extern __shared__ __align__(16) unsigned char gathered_shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, gathered_shared);
   T* const x_slices = reinterpret_cast<T*>(gathered_shared);
   T* const w_slices = x_slices + S::kStages * Shape::kXSlice;
   [[maybe_unused]] T* const partial = w_slices + S::kStages * Shape::kWSlice;

@@ -14,6 +14,7 @@
 #include "kernels/ptx/float.cuh"
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/mma.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::conv_split {
 
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     split_kernel(const __grid_constant__ Arguments a, int lead, int y_pitch, const float* x, const __half* packed,
                  const float* biases, __half* y) {
   constexpr int kRun = Factors<kBlocksN>::kRun;
-  extern __shared__ __align__(16) float shared[];
+  MOBICUDA_DYNAMIC_SHARED(float, 16, shared);
   const int lane = ptx::as_int::lane();
   const int first_row = ptx::as_int::warp() * kTilesOfWarp;
   const Factors<kBlocksN> factors(packed, biases);

@@ -14,6 +14,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::conv_wgmma {
@@ -121,7 +122,7 @@ __device__ __forceinline__ void multiply(const typename S::Arguments& a, const T
 template <class S>
 __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
     wgmma_kernel(const __grid_constant__ typename S::Arguments a) {
-  extern __shared__ __align__(1024) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const std::uint32_t stages = ptx::shared_address(shared);
   const std::uint32_t full = stages + S::kRingBytes;
   const Ring ring{stages, full, full + S::kStages * 8};

@@ -15,6 +15,7 @@
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_image {
 
@@ -213,7 +214,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
   // NOLINTNEXTLINE(readability-redundant-declaration): of this kernel, as each has its own
-  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
   const Columns columns{0};

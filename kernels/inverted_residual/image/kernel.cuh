@@ -14,6 +14,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_image {
 
@@ -188,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     image_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
-  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
   const Columns columns{block.rank % 2 * 8};

@@ -12,6 +12,7 @@
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/named_barrier.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 #include "kernels/ptx/wgmma.cuh"
 
 namespace mobicuda::kernels::inverted_image7 {
@@ -213,7 +214,7 @@ template <class S>
 __global__ void __launch_bounds__(S::kThreads)
     image7_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const int rank = static_cast<int>(blockIdx.x % S::kBlocks);
   const int cluster = static_cast<int>(blockIdx.x / S::kBlocks);

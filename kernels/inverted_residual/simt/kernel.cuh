@@ -5,6 +5,7 @@
 #include "kernels/inverted_residual/simt/stages.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_simt {
 
@@ -12,7 +13,7 @@ template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     fused_kernel(Arguments a, const float* x, const float* packed, float* y) {
   constexpr Config kConfig = S::kConfig;
-  extern __shared__ float4 shared_memory[];
+  MOBICUDA_DYNAMIC_SHARED(float4, 16, shared_memory);
   float* const shared = reinterpret_cast<float*>(shared_memory);
   float* const patch = shared + S::kPatchAt;
   float* const hidden = shared + S::kHiddenAt;

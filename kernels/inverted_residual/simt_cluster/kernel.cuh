@@ -15,6 +15,7 @@
 #include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
 
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     cluster_kernel(const Arguments a, const float* x, const float* packed, float* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
-  extern __shared__ __align__(128) float shared_floats[];
+  MOBICUDA_DYNAMIC_SHARED(float, 128, shared_floats);
   float* const shared = shared_floats;
   float* const hidden = shared + S::kHiddenAt;
   float* const filtered = shared + S::kFilteredAt;

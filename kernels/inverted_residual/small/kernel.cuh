@@ -9,6 +9,7 @@
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/named_barrier.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_small {
 
@@ -112,7 +113,7 @@ __device__ __forceinline__ void synchronize_slice([[maybe_unused]] unsigned slic
 template <class S, bool kMany>
 __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     small_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
-  extern __shared__ __align__(16) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
   const unsigned slice = ptx::warp() / S::kParts;
   const unsigned part = S::kParts == 1 ? 0 : ptx::warp() % S::kParts;
   const auto all_hidden = ptx::shared_address(shared);

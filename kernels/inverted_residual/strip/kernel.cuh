@@ -7,6 +7,7 @@
 #include "kernels/ptx/half2.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_strip {
 
@@ -119,7 +120,7 @@ template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     strip_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  extern __shared__ __align__(16) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
   const auto weights = ptx::shared_address(shared);
   for (unsigned i = threadIdx.x; i < S::kPackedBytes / 16; i += S::kThreads) {
     ptx::copy_async_cg_or_zero(weights + i * 16, packed + i * 16, true);

@@ -8,6 +8,7 @@
 #include "kernels/inverted_residual/tile/stages.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted {
 
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     fused_kernel(const Arguments a, const __half* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   constexpr Config kConfig = S::kConfig;
-  extern __shared__ __align__(128) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
 
   const int bias_bytes = a.n_pairs * kPairBiasBytes;
   const int chunk_bytes = S::kUnits * a.unit.bytes;

@@ -18,6 +18,7 @@
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/named_barrier.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 #include "kernels/ptx/tensor_map.h"
 #include "kernels/ptx/wgmma.cuh"
 
@@ -230,7 +231,7 @@ template <int kPictures>
 __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     pooled_wgmma_kernel(const __grid_constant__ Arguments a) {
   using R = Ring<kPictures>;
-  extern __shared__ __align__(1024) unsigned char shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const std::uint32_t weights = ptx::shared_address(shared);
   const std::uint32_t ring = weights + kWeightBytes;
   const std::uint32_t full = ring + R::kStages * R::kStageBytes;
