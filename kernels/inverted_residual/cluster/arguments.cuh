@@ -19,50 +19,105 @@ inline constexpr int kColumns = 8;  // of an mma; output pixels
 /// The compile-time side of a variant.
 struct Config {
   int stride;
-  int c_in, c_hidden, c_out;
+  int c_in, c_hidden,
+      c_out;       ///< multiples of 8, of 1 and of 2; sums run over whole steps of the instruction, with zeros
   int columns;     ///< of output pixels in a tile; rows are 2 where the stride is 1, else 1
   int blocks;      ///< of a cluster
   int warps;       ///< of a block
   int groups_m;    ///< of warps in project, by output channels
   int groups_k;    ///< by hidden channels
-  int min_blocks;  ///< per multiprocessor, for the register budget
+  int min_blocks;  ///< per SM, for the register budget
 };
+
+/// What follows from it.
+struct Sizes {
+  int threads;
+  int rows;  ///< of a tile
+  int patch_h, patch_w;
+  int patches;  ///< mmas: each takes 2 columns of 4 rows
+  int pixels;   ///< of a patch
+  int blocks_k;
+  int units, block_units;  ///< of hidden channels: of all, of a block at most
+  int fragments_m;         ///< of output channels
+  int warp_m, warp_k;      ///< fragments and units of a warp in project
+  int owned;               ///< the most fragments that a block finishes
+  int slots;               ///< partial sums of one fragment
+  // Shared memory, in bytes: two barriers | results of depthwise, twice | partial sums, twice | patch.
+  int filtered_bytes, partial_bytes;
+  int filtered_at, partial_at, patch_at;
+  int pixel_bytes;  ///< an odd number of 64 bytes, as 8 neighbouring lanes read 64 bytes of each of two pixels
+  int shared_bytes;
+  // Packed weights, in bytes: project bias | units: expand fragments, biases, taps | project fragments.
+  int bias_bytes, unit_bytes, project_offset, packed_bytes;
+};
+
+constexpr Sizes sizes_of(const Config& c) {
+  Sizes s{};
+  s.threads = 32 * c.warps;
+  s.rows = c.stride == 1 ? 2 : 1;
+  s.patch_h = (s.rows - 1) * c.stride + 3;
+  s.patch_w = (c.columns - 1) * c.stride + 3;
+  s.patches = ceil_div(s.patch_w, 2);
+  s.pixels = s.patches * kColumns;
+  s.blocks_k = ceil_div(c.c_in, kDirectBlockK);
+  s.units = ceil_div(c.c_hidden, kUnit);
+  s.block_units = ceil_div(s.units, c.blocks);
+  s.fragments_m = ceil_div(c.c_out, 16);
+  s.warp_m = ceil_div(s.fragments_m, c.groups_m);
+  s.warp_k = ceil_div(s.block_units, c.groups_k);
+  s.owned = ceil_div(s.fragments_m, c.blocks);
+  s.slots = c.blocks * c.groups_k;
+  s.filtered_bytes = s.block_units * kColumns * 32;
+  s.partial_bytes = s.owned * s.slots * kFragmentBytes;
+  s.filtered_at = 128;
+  s.partial_at = s.filtered_at + 2 * s.filtered_bytes;
+  s.patch_at = s.partial_at + 2 * s.partial_bytes;
+  s.pixel_bytes = s.blocks_k * 64 + (s.blocks_k % 2 == 0 ? 64 : 0);
+  s.shared_bytes = s.patch_at + s.pixels * s.pixel_bytes;
+  s.bias_bytes = s.fragments_m * 16 * 4;
+  s.unit_bytes = s.blocks_k * 2 * kFragmentBytes + kUnitBiasBytes + kUnitTapsBytes;
+  s.project_offset = s.bias_bytes + s.units * s.unit_bytes;
+  s.packed_bytes = s.project_offset + s.fragments_m * s.units * kFragmentBytes;
+  return s;
+}
+
+/// Whether the kernel can be compiled for it. Every warp of project has a unit, as it multiplies one. Blocks of a
+/// cluster own a fragment each at least: else one could run ahead of the others by more than the two buffers of partial
+/// sums.
+constexpr bool is_valid(const Config& c) {
+  const Sizes s = sizes_of(c);
+  return s.patch_h <= 4 && c.columns % 2 == 0 && s.rows * c.columns <= kColumns && c.c_in % 8 == 0 &&
+         c.c_out % 2 == 0 && c.groups_m * c.groups_k <= c.warps && s.owned <= c.warps && s.block_units <= c.warps &&
+         (c.groups_k - 1) * s.warp_k < s.block_units && s.fragments_m >= c.blocks;
+}
 
 template <Config kTheConfig>
 struct Shape {
   static constexpr Config kConfig = kTheConfig;
-  static constexpr int kThreads = 32 * kConfig.warps;
-  static constexpr int kRows = kConfig.stride == 1 ? 2 : 1;
-  static constexpr int kPatchH = (kRows - 1) * kConfig.stride + 3;
-  static constexpr int kPatchW = (kConfig.columns - 1) * kConfig.stride + 3;
-  static constexpr int kPatches = ceil_div(kPatchW, 2);  // mmas: each takes 2 columns of 4 rows
-  static constexpr int kBlocksK = kConfig.c_in / kDirectBlockK;
-  static constexpr int kUnits = kConfig.c_hidden / kUnit;
-  static constexpr int kBlockUnits = ceil_div(kUnits, kConfig.blocks);
-  static constexpr int kFragmentsM = kConfig.c_out / 16;
-  static constexpr int kWarpM = ceil_div(kFragmentsM, kConfig.groups_m);
-  static constexpr int kWarpK = ceil_div(kBlockUnits, kConfig.groups_k);
-  static constexpr int kOwned = ceil_div(kFragmentsM, kConfig.blocks);  // the most fragments that a block finishes
-  static constexpr int kSlots = kConfig.blocks * kConfig.groups_k;      // partial sums of one fragment
-  // Shared memory, in bytes: two barriers | results of depthwise, twice | partial sums, twice | patch.
-  static constexpr int kFilteredBytes = kBlockUnits * kColumns * 32;
-  static constexpr int kPartialBytes = kOwned * kSlots * kFragmentBytes;
-  static constexpr int kFilteredAt = 128;
-  static constexpr int kPartialAt = kFilteredAt + 2 * kFilteredBytes;
-  static constexpr int kPatchAt = kPartialAt + 2 * kPartialBytes;
-  static constexpr int kPixels = kPatches * kColumns;
-  // Of a pixel: an odd number of 64 bytes, as 8 neighbouring lanes read 64 bytes of each of two pixels.
-  static constexpr int kPixelBytes = kConfig.c_in * 2 + (kConfig.c_in % 64 == 0 ? 64 : 0);
-  static constexpr int kSharedBytes = kPatchAt + kPixels * kPixelBytes;
-  static constexpr int kUnitBytes = kBlocksK * 2 * kFragmentBytes + kUnitBiasBytes + kUnitTapsBytes;
-  static constexpr int kProjectOffset = kConfig.c_out * 4 + kUnits * kUnitBytes;
-  static constexpr int kPackedBytes = kProjectOffset + kFragmentsM * kUnits * kFragmentBytes;
-  static_assert(kPatchH <= 4 && kConfig.columns % 2 == 0 && kRows * kConfig.columns <= kColumns);
-  static_assert(kConfig.c_in % kDirectBlockK == 0 && kConfig.c_hidden % kUnit == 0 && kConfig.c_out % 16 == 0);
-  static_assert(kConfig.groups_m * kConfig.groups_k <= kConfig.warps && kOwned <= kConfig.warps);
-  static_assert(kBlockUnits <= kConfig.warps);
-  // Else a block could run ahead of the others by more than the two buffers of partial sums.
-  static_assert(kFragmentsM >= kConfig.blocks);
+  static constexpr Sizes kSizes = sizes_of(kConfig);
+  static constexpr int kThreads = kSizes.threads;
+  static constexpr int kRows = kSizes.rows;
+  static constexpr int kPatchH = kSizes.patch_h;
+  static constexpr int kPatchW = kSizes.patch_w;
+  static constexpr int kPatches = kSizes.patches;
+  static constexpr int kBlocksK = kSizes.blocks_k;
+  static constexpr int kUnits = kSizes.units;
+  static constexpr int kBlockUnits = kSizes.block_units;
+  static constexpr int kFragmentsM = kSizes.fragments_m;
+  static constexpr int kWarpM = kSizes.warp_m;
+  static constexpr int kWarpK = kSizes.warp_k;
+  static constexpr int kSlots = kSizes.slots;
+  static constexpr int kFilteredBytes = kSizes.filtered_bytes;
+  static constexpr int kPartialBytes = kSizes.partial_bytes;
+  static constexpr int kFilteredAt = kSizes.filtered_at;
+  static constexpr int kPartialAt = kSizes.partial_at;
+  static constexpr int kPatchAt = kSizes.patch_at;
+  static constexpr int kPixels = kSizes.pixels;
+  static constexpr int kPixelBytes = kSizes.pixel_bytes;
+  static constexpr int kBiasBytes = kSizes.bias_bytes;
+  static constexpr int kUnitBytes = kSizes.unit_bytes;
+  static constexpr int kProjectOffset = kSizes.project_offset;
+  static_assert(is_valid(kConfig));
 };
 
 struct Arguments {

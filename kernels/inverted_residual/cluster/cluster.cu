@@ -6,126 +6,156 @@
 #include <limits>
 
 #include "kernels/common/launch_cluster.h"
+#include "kernels/inverted_residual/cluster/host.h"
 #include "kernels/inverted_residual/cluster/kernel.cuh"
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 
 namespace mobicuda::kernels {
+namespace inverted_cluster {
 namespace {
 
-using inverted_cluster::Arguments;
-using inverted_cluster::cluster_kernel;
-using inverted_cluster::Config;
-using inverted_cluster::kFragmentBytes;
-using inverted_cluster::kUnit;
-using inverted_cluster::Shape;
 using inverted_host::put_float;
 using inverted_host::put_halves;
-using Variant = InvertedResidualVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-template <Config kConfig>
-std::int64_t tiles(const InvertedResidualParams& p) {
-  return std::int64_t{p.n} * ceil_div(p.out_h, Shape<kConfig>::kRows) * ceil_div(p.out_w, kConfig.columns);
-}
-
-template <Config kConfig>
-bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 90;
-  return gpu.code >= kOldest && kConfig.blocks <= gpu.cluster_blocks &&
-         Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block && inverted_host::channels_fit(p, kConfig) &&
-         tiles<kConfig>(p) <= kMaxInt / 2 - kConfig.blocks &&  // the loop's counter goes one round further
-         std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
+std::int64_t tiles(const Config& config, const InvertedResidualParams& p) {
+  return std::int64_t{p.n} * ceil_div(p.out_h, sizes_of(config).rows) * ceil_div(p.out_w, config.columns);
 }
 
 __half2 both(float value) { return __float2half2_rn(value); }
 
-template <Config kConfig>
-Arguments arguments(const InvertedResidualParams& p) {
+Arguments arguments(const Config& config, const InvertedResidualParams& p) {
   Arguments a{};
   inverted_host::set_extents(a, p);
-  a.tiles = static_cast<std::uint32_t>(tiles<kConfig>(p));
-  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, kConfig.columns)));
-  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, Shape<kConfig>::kRows)));
+  a.tiles = static_cast<std::uint32_t>(tiles(config, p));
+  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.columns)));
+  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, sizes_of(config).rows)));
   a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
   a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
   a.project_clip = p.project_clip;
   return a;
 }
 
-template <Config kConfig>
-cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
-                          const Launch& where) {
-  const Arguments a = arguments<kConfig>(p);
-  using S = Shape<kConfig>;
-  const auto kernel = cluster_kernel<S>;
-  constexpr unsigned kBlocks = kConfig.blocks;
-  const dim3 block(S::kThreads);
-  int clusters = 0;
-  cudaError_t status = allow_shared_memory(kernel, S::kSharedBytes);
-  if (status == cudaSuccess) {
-    const ClusterConfig one(dim3(kBlocks), block, S::kSharedBytes, kBlocks, Launch{where.stream});
-    status = cudaOccupancyMaxActiveClusters(&clusters, kernel, one.get());
-  }
-  if (status != cudaSuccess) return status;
-  const dim3 grid(kBlocks * std::min(a.tiles, static_cast<std::uint32_t>(std::max(clusters, 1))));
-  return launch_clusters(kernel, grid, block, S::kSharedBytes, kBlocks, where, a, static_cast<const __half*>(x),
-                         static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
-}
+/// (rows, columns), row-major; zeros outside.
+struct Matrix {
+  const float* elements;
+  int rows, columns;
 
-/// One fragment: rows 2r and 2r + 1 of `matrix`, (., columns) row-major, are the instruction's r and r + 8; its k, 4 at
-/// a time, are `step` neighbouring columns for each thread of a quad.
-void pack_fragment(unsigned char* to, const float* matrix, int columns, int row0, int column0, int step) {
+  float at(int row, int column) const {
+    return row < rows && column < columns ? elements[std::int64_t{row} * columns + column] : 0.0F;
+  }
+};
+
+/// One fragment: rows 2r and 2r + 1 of `matrix` are the instruction's r and r + 8; its k, 4 at a time, are `step`
+/// neighbouring columns for each thread of a quad.
+void pack_fragment(unsigned char* to, const Matrix& matrix, int row0, int column0, int step) {
   for (int lane = 0; lane < 32; ++lane) {
     for (int word = 0; word < 4; ++word) {
       const int row = row0 + lane / 4 * 2 + word % 2;
-      const float* const pair = matrix + std::int64_t{row} * columns + column0 + lane % 4 * step + word / 2 * 2;
-      put_halves(to + lane * 16 + word * 4, pair[0], pair[1]);
+      const int column = column0 + lane % 4 * step + word / 2 * 2;
+      put_halves(to + lane * 16 + word * 4, matrix.at(row, column), matrix.at(row, column + 1));
     }
   }
 }
 
-/// Biases of expand and depthwise, and taps, of 16 channels.
-void pack_depthwise(const InvertedResidualWeights& w, int c0, unsigned char* to) {
-  unsigned char* const taps = to + inverted_cluster::kUnitBiasBytes;
-  for (int pair = 0; pair < kUnit / 2; ++pair) {
-    const int c = c0 + pair * 2;
-    for (int i = 0; i < 2; ++i) {
-      put_float(to + pair * 16 + i * 4, w.expand_bias, c + i);
-      put_float(to + pair * 16 + 8 + i * 4, w.depthwise_bias, c + i);
-    }
+/// Biases of expand and depthwise, and taps, of up to 16 channels; zeros behind the last.
+void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int c0, unsigned char* to) {
+  unsigned char* const taps = to + kUnitBiasBytes;
+  const Matrix window{w.depthwise, config.c_hidden, 9};
+  const int channels = std::min(kUnit, config.c_hidden - c0);
+  for (int i = 0; i < channels; ++i) {
+    unsigned char* const pair = to + i / 2 * 16 + i % 2 * 4;
+    put_float(pair, w.expand_bias, c0 + i);
+    put_float(pair + 8, w.depthwise_bias, c0 + i);
+  }
+  for (int i = 0; i < channels; i += 2) {
     for (int tap = 0; tap < 9; ++tap) {
-      put_halves(taps + tap / 3 * 128 + pair * 16 + tap % 3 * 4, w.depthwise[c * 9 + tap],
-                 w.depthwise[c * 9 + 9 + tap]);
+      put_halves(taps + tap / 3 * 128 + i / 2 * 16 + tap % 3 * 4, window.at(c0 + i, tap), window.at(c0 + i + 1, tap));
     }
   }
 }
 
-/// Project bias | units: expand fragments, biases, taps | project fragments (16 output channels, unit).
-template <Config kConfig>
-void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
-  using S = Shape<kConfig>;
+}  // namespace
+
+bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  constexpr int kOldest = 90;
+  return gpu.code >= kOldest && config.blocks <= gpu.cluster_blocks &&
+         static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
+         inverted_host::channels_fit(p, config) &&
+         tiles(config, p) <= kMaxInt / 2 - config.blocks &&  // the loop's counter goes one round further
+         std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
+}
+
+void pack(const Config& config, const InvertedResidualWeights& w, void* packed) {
+  const Sizes s = sizes_of(config);
+  const Matrix expand{w.expand, config.c_hidden, config.c_in};
+  const Matrix project{w.project, config.c_out, config.c_hidden};
   auto* to = static_cast<unsigned char*>(packed);
-  std::memset(to, 0, S::kPackedBytes);
-  for (int c = 0; c < p.c_out; ++c, to += 4) put_float(to, w.project_bias, c);
-  for (int unit = 0; unit < S::kUnits; ++unit) {
-    for (int k = 0; k < S::kBlocksK * 2; ++k, to += kFragmentBytes) {
-      pack_fragment(to, w.expand, p.c_in, unit * kUnit, k / 2 * kDirectBlockK + k % 2 * 4, 8);
+  std::memset(to, 0, static_cast<std::size_t>(s.packed_bytes));
+  for (int c = 0; c < config.c_out; ++c) put_float(to + c * 4, w.project_bias, c);
+  to += s.bias_bytes;
+  for (int unit = 0; unit < s.units; ++unit) {
+    for (int k = 0; k < s.blocks_k * 2; ++k, to += kFragmentBytes) {
+      pack_fragment(to, expand, unit * kUnit, k / 2 * kDirectBlockK + k % 2 * 4, 8);
     }
-    pack_depthwise(w, unit * kUnit, to);
-    to += inverted_cluster::kUnitBiasBytes + inverted_cluster::kUnitTapsBytes;
+    pack_depthwise(config, w, unit * kUnit, to);
+    to += kUnitBiasBytes + kUnitTapsBytes;
   }
-  for (int fragment = 0; fragment < S::kFragmentsM; ++fragment) {
-    for (int unit = 0; unit < S::kUnits; ++unit, to += kFragmentBytes) {
-      pack_fragment(to, w.project, p.c_hidden, fragment * 16, unit * kUnit, 4);
+  for (int fragment = 0; fragment < s.fragments_m; ++fragment) {
+    for (int unit = 0; unit < s.units; ++unit, to += kFragmentBytes) {
+      pack_fragment(to, project, fragment * 16, unit * kUnit, 4);
     }
   }
+}
+
+cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
+                   const void* packed, void* y, const Launch& where) {
+  const Arguments a = arguments(config, p);
+  const Sizes s = sizes_of(config);
+  const auto blocks = static_cast<unsigned>(config.blocks);
+  const auto shared_bytes = static_cast<std::size_t>(s.shared_bytes);
+  const dim3 block(static_cast<unsigned>(s.threads));
+  int clusters = 0;
+  cudaError_t status = allow_shared_memory(kernel, shared_bytes);
+  if (status == cudaSuccess) {
+    const ClusterConfig one(dim3(blocks), block, shared_bytes, blocks, Launch{where.stream});
+    status = cudaOccupancyMaxActiveClusters(&clusters, kernel, one.get());
+  }
+  if (status != cudaSuccess) return status;
+  const dim3 grid(blocks * std::min(a.tiles, static_cast<std::uint32_t>(std::max(clusters, 1))));
+  return launch_clusters(kernel, grid, block, shared_bytes, blocks, where, a, static_cast<const __half*>(x),
+                         static_cast<const unsigned char*>(packed), static_cast<__half*>(y));
+}
+
+}  // namespace inverted_cluster
+
+namespace {
+
+using inverted_cluster::Config;
+using inverted_cluster::Shape;
+using Variant = InvertedResidualVariant;
+
+template <Config kConfig>
+bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  return inverted_cluster::supports(kConfig, p, gpu);
 }
 
 template <Config kConfig>
 std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
-  return Shape<kConfig>::kPackedBytes;
+  return static_cast<std::size_t>(Shape<kConfig>::kSizes.packed_bytes);
+}
+
+template <Config kConfig>
+void pack(const InvertedResidualParams& /*params*/, const InvertedResidualWeights& weights, void* packed) {
+  inverted_cluster::pack(kConfig, weights, packed);
+}
+
+template <Config kConfig>
+cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
+                          const Launch& where) {
+  return inverted_cluster::launch(kConfig, inverted_cluster::cluster_kernel<Shape<kConfig>>, p, x, packed, y, where);
 }
 
 template <Config kConfig>

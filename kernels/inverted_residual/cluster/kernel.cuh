@@ -17,6 +17,7 @@
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/pin.cuh"
+#include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::inverted_cluster {
 
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     cluster_kernel(const Arguments a, const __half* x, const unsigned char* packed, __half* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
-  extern __shared__ __align__(128) unsigned char dynamic_shared[];
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
 
   std::uint32_t shared = ptx::shared_address(dynamic_shared);
   ptx::pin(shared);
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   // Warps past the last of all units repeat unit 0: what project multiplies by zero is finite where y is.
   const int first_unit = rank * S::kBlockUnits;
   Unit<kConfig> unit;
-  unit.load(packed + kConfig.c_out * 4 + (first_unit + warp() < S::kUnits ? first_unit + warp() : 0) * S::kUnitBytes);
+  unit.load(packed + S::kBiasBytes + (first_unit + warp() < S::kUnits ? first_unit + warp() : 0) * S::kUnitBytes);
   Projection<kConfig> projection(packed, rank, shared);
   Finish<kConfig> finish(a, rank + warp() * kConfig.blocks, packed, shared);
   std::uint32_t filtered = shared + S::kFilteredAt + warp() * (kColumns * 32);

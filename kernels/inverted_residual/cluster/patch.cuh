@@ -87,9 +87,10 @@ class Patch {
     for (int i = 0; i < kCopies; ++i) {
       const int item = static_cast<int>(threadIdx.x) + i * S::kThreads;
       const int pixel = item / kVectors;
+      const bool channels = kChannelVectors == kVectors || item % kVectors < kChannelVectors;
       const int row = pixel / 2 % 4;
       const int j = pixel / kColumns * 2 + pixel % 2;
-      present_[i] = inside_picture<kConfig>(a, place, row, j);
+      present_[i] = inside_picture<kConfig>(a, place, row, j) && channels;
       ptx::pin(present_[i]);
       const int at = (place.iy + row) * a.w + place.ix + patch_column<kConfig>(row, j);
       from_[i] = picture + (present_[i] != 0 ? at * (kConfig.c_in * 2) : 0) + item % kVectors * 16;
@@ -114,7 +115,8 @@ class Patch {
 
  private:
   using S = Shape<kConfig>;
-  static constexpr int kVectors = kConfig.c_in / 8;
+  static constexpr int kChannelVectors = kConfig.c_in / 8;
+  static constexpr int kVectors = S::kBlocksK * kDirectBlockK / 8;  // with zeros
   static constexpr int kItems = S::kPixels * kVectors;
   static constexpr int kCopies = ceil_div(kItems, S::kThreads);
 

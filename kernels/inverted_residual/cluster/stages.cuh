@@ -229,7 +229,8 @@ class Finish {
  public:
   /// `fragment` may be past the last one.
   __device__ __forceinline__ Finish(const Arguments& a, int fragment, const unsigned char* packed, std::uint32_t shared)
-      : lives_(fragment < S::kFragmentsM),
+      : lives_(fragment < S::kFragmentsM &&
+               (kConfig.c_out % 16 == 0 || fragment * 16 + lane() / 4 * 2 < kConfig.c_out)),
         partial_(shared + S::kPartialAt + warp() * (S::kSlots * kFragmentBytes) + lane() * 16) {
     const int channel = fragment * 16 + lane() / 4 * 2;
     if (lives_) bias_ = ptx::load_global_nc<float2>(reinterpret_cast<const float*>(packed + channel * 4));
