@@ -1,0 +1,519 @@
+#include "emulator/emulator.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <cuda_fp16.h>
+
+// Of the thread that runs: device_language.h.
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace mobicuda::emulator {
+namespace {
+
+constexpr unsigned kLanes = 32;
+constexpr unsigned kGroupLanes = 128;
+constexpr int kBarriers = 16;
+constexpr std::size_t kStackBytes = 256 * 1024;
+// A shared address: rank of the block and offset, which begins behind what the driver takes. Static variables have
+// addresses of their own, seen from one of them.
+constexpr unsigned kRankBit = 24;
+constexpr std::uint32_t kOffsetMask = (1U << kRankBit) - 1;
+constexpr std::uint32_t kFirstOffset = 1024;
+constexpr std::uint32_t kStatic = 1U << 31U;
+constexpr std::uint32_t kStaticAnchor = 1U << 30U;
+
+char static_anchor;
+
+/// One stack. Switching saves no signals, unlike swapcontext(), which is for the first entry only.
+class Fiber {
+ public:
+  Fiber() = default;
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() {
+    if (stack_ != nullptr) munmap(stack_, kStackBytes);
+  }
+
+  void prepare(void (*entry)()) {
+    if (stack_ == nullptr) {
+      stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (stack_ == MAP_FAILED) throw std::bad_alloc();
+    }
+    getcontext(&context_);
+    context_.uc_stack.ss_sp = stack_;
+    context_.uc_stack.ss_size = kStackBytes;
+    context_.uc_link = nullptr;
+    makecontext(&context_, entry, 0);
+    entered_ = false;
+  }
+
+  __attribute__((noinline)) static void switch_between(Fiber& from, Fiber& to) {
+    if (__builtin_setjmp(from.jump_) == 0) to.enter();
+  }
+
+ private:
+  __attribute__((noinline)) void enter() {
+    if (entered_) __builtin_longjmp(jump_, 1);
+    entered_ = true;
+    setcontext(&context_);
+  }
+
+  void* jump_[5]{};
+  ucontext_t context_{};
+  void* stack_ = nullptr;
+  bool entered_ = true;  // the scheduler's has always begun
+};
+
+/// Over when (*word & mask) != value.
+struct Wait {
+  const std::uint32_t* word = nullptr;
+  std::uint32_t mask = ~0U;
+  std::uint32_t value = 0;
+
+  bool over() const { return word == nullptr || (*word & mask) != value; }
+};
+
+struct Meet {
+  Meeting meeting = nullptr;
+  std::array<void*, kGroupLanes> operands{};  // of those that have come
+  unsigned came = 0;
+  std::uint32_t round = 0;
+};
+
+struct Barrier {
+  unsigned came = 0;
+  std::uint32_t round = 0;
+};
+
+/// In shared memory.
+struct MBarrier {
+  std::uint32_t phase : 1;
+  std::uint32_t total : 15;
+  std::uint32_t pending : 16;
+  std::int32_t bytes;
+};
+static_assert(sizeof(MBarrier) == 8);
+
+struct Block;
+
+struct Copy {
+  int group = 0;
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0, zeros = 0;
+};
+
+struct Thread {
+  uint3 index{};
+  Block* block = nullptr;
+  unsigned number = 0;  // in the block
+  Fiber fiber;
+  Wait wait;
+  bool ended = false;
+  std::uint32_t cluster_round = 0;
+  std::vector<Copy> copies;
+  std::size_t done = 0;  // of them
+  int group = 0;
+};
+
+struct Warp {
+  std::array<Thread*, kLanes> lanes{};
+  unsigned count = 0, ended = 0;
+  Meet meet;
+};
+
+struct Block {
+  uint3 index{};
+  unsigned rank = 0;
+  unsigned count = 0, ended = 0;
+  std::vector<Warp> warps;
+  std::vector<Meet> groups;
+  std::array<Barrier, kBarriers> barriers{};
+  std::vector<unsigned char> memory;
+  unsigned char* shared = nullptr;
+  std::size_t shared_bytes = 0;
+};
+
+struct Machine {
+  std::deque<Thread> threads;  // of all blocks of the cluster
+  std::deque<Block> blocks;
+  Barrier cluster;
+  unsigned living = 0;
+  std::vector<std::function<void()>> deliveries;
+  Fiber scheduler;
+  Thread* current = nullptr;
+  const std::function<void()>* kernel = nullptr;
+  std::string fault;
+  std::mt19937 random{1};
+
+  unsigned draw(unsigned below) { return static_cast<unsigned>(random() % below); }
+};
+
+Machine& machine() {
+  static Machine only;
+  return only;
+}
+
+Thread& self() { return *machine().current; }
+Warp& own_warp() { return self().block->warps[self().number / kLanes]; }
+
+void switch_to(Fiber& from, Thread& next) {
+  machine().current = &next;
+  threadIdx = next.index;
+  blockIdx = next.block->index;
+  next.wait = {};
+  Fiber::switch_between(from, next.fiber);
+}
+
+void back_to_scheduler() { Fiber::switch_between(self().fiber, machine().scheduler); }
+
+/// Lets others go on: the lanes of the warp first.
+void block_until(const Wait& wait) {
+  if (wait.over()) return;
+  self().wait = wait;
+  Warp& warp = own_warp();
+  for (unsigned i = 1; i < warp.count; ++i) {
+    Thread& next = *warp.lanes.at((self().number % kLanes + i) % warp.count);
+    if (next.ended || !next.wait.over()) continue;
+    switch_to(self().fiber, next);
+    return;
+  }
+  back_to_scheduler();
+}
+
+void complete(Barrier& barrier) {
+  barrier.came = 0;
+  ++barrier.round;
+}
+
+unsigned expected(const Block& block, int barrier, int threads) {
+  return barrier == 0 && threads == 0 ? block.count - block.ended : static_cast<unsigned>(threads);
+}
+
+void end_thread() {
+  wait_for_copies(-1);
+  Thread& thread = self();
+  thread.ended = true;
+  Warp& warp = own_warp();
+  ++warp.ended;
+  Block& block = *thread.block;
+  ++block.ended;
+  --machine().living;
+  if (warp.meet.came > 0 && warp.meet.came == warp.count - warp.ended) {
+    warp.meet.meeting(warp.meet.operands.data());
+    warp.meet = {nullptr, {}, 0, warp.meet.round + 1};
+  }
+  Barrier& all = block.barriers[0];
+  if (all.came > 0 && all.came == block.count - block.ended) complete(all);
+  if (machine().cluster.came > 0 && machine().cluster.came == machine().living) complete(machine().cluster);
+  back_to_scheduler();
+}
+
+/// A fiber runs one thread after the other.
+void thread_entry() {
+  for (;;) {
+    (*machine().kernel)();
+    end_thread();
+  }
+}
+
+void meet(Meet& where, unsigned own, unsigned wanted, Meeting meeting, void* operand) {
+  if (where.came == 0) where.meeting = meeting;
+  if (where.meeting != meeting) fail("lanes of a warp are at different collective instructions");
+  where.operands[own] = operand;
+  if (++where.came < wanted) {
+    block_until({&where.round, ~0U, where.round});
+    return;
+  }
+  meeting(where.operands.data());
+  where.operands = {};
+  where.came = 0;
+  ++where.round;
+}
+
+/// Delivers what is under way, in any order: all of it, or by chance some.
+bool deliver(bool all) {
+  std::vector<std::function<void()>>& waiting = machine().deliveries;
+  bool any = false;
+  while (!waiting.empty() && (all || machine().draw(2) == 0)) {
+    const std::size_t which = machine().draw(static_cast<unsigned>(waiting.size()));
+    std::swap(waiting[which], waiting.back());
+    const std::function<void()> delivery = std::move(waiting.back());
+    waiting.pop_back();
+    delivery();
+    any = true;
+  }
+  return any;
+}
+
+void schedule() {
+  Machine& m = machine();
+  std::vector<std::pair<Block*, std::size_t>> warps;
+  for (Block& block : m.blocks) {
+    for (std::size_t i = 0; i < block.warps.size(); ++i) warps.emplace_back(&block, i);
+  }
+  while (m.living > 0 && m.fault.empty()) {
+    bool progress = deliver(false);
+    std::shuffle(warps.begin(), warps.end(), m.random);
+    for (const auto& [block, number] : warps) {
+      Warp& warp = block->warps[number];
+      for (unsigned i = 0; i < warp.count && m.fault.empty(); ++i) {
+        Thread& thread = *warp.lanes.at(i);
+        if (thread.ended || !thread.wait.over()) continue;
+        progress = true;
+        switch_to(m.scheduler, thread);
+      }
+    }
+    if (!progress && !deliver(true) && m.fault.empty()) {
+      m.fault = std::to_string(m.living) + " threads wait for what never comes";
+    }
+  }
+  if (m.fault.empty()) deliver(true);
+}
+
+void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned threads) {
+  Machine& m = machine();
+  Block& block = m.blocks.at(rank);
+  block.index = index;
+  block.rank = rank;
+  block.count = threads;
+  block.ended = 0;
+  block.barriers = {};
+  block.shared_bytes = c.shared_bytes;
+  constexpr std::size_t kAlignment = 1024;
+  block.memory.assign(c.shared_bytes + kAlignment, 0xFF);
+  void* start = block.memory.data();
+  std::size_t space = block.memory.size();
+  block.shared = static_cast<unsigned char*>(std::align(kAlignment, c.shared_bytes, start, space));
+  block.warps.assign((threads + kLanes - 1) / kLanes, {});
+  block.groups.assign((threads + kGroupLanes - 1) / kGroupLanes, {});
+  for (unsigned i = 0; i < threads; ++i) {
+    Thread& thread = m.threads.at(std::size_t{rank} * threads + i);
+    thread.index = {i % c.block.x, i / c.block.x % c.block.y, i / c.block.x / c.block.y};
+    thread.block = &block;
+    thread.number = i;
+    thread.wait = {};
+    if (!thread.ended) thread.fiber.prepare(thread_entry);  // it is new, or stands where a kernel failed
+    thread.ended = false;
+    thread.copies.clear();
+    thread.done = 0;
+    thread.group = 0;
+    Warp& warp = block.warps[i / kLanes];
+    warp.lanes.at(warp.count++) = &thread;
+  }
+}
+
+}  // namespace
+
+unsigned lane() { return self().number % kLanes; }
+unsigned rank_in_cluster() { return self().block->rank; }
+
+const std::string& last_fault() { return machine().fault; }
+
+void fail(const std::string& why) {
+  Machine& m = machine();
+  const uint3 block = self().block->index;
+  if (m.fault.empty()) {
+    m.fault = "block " + std::to_string(block.x) + ", " + std::to_string(block.y) + ", " + std::to_string(block.z) +
+              ", thread " + std::to_string(self().number) + ": " + why;
+  }
+  back_to_scheduler();
+  __builtin_unreachable();
+}
+
+bool run(const Configuration& c, const std::function<void()>& kernel) {
+  Machine& m = machine();
+  m.kernel = &kernel;
+  m.fault.clear();
+  blockDim = c.block;
+  gridDim = c.grid;
+  const unsigned threads = c.block.x * c.block.y * c.block.z;
+  const unsigned blocks = c.grid.x * c.grid.y * c.grid.z;
+  if (threads == 0 || blocks == 0 || threads > 1024 || c.grid.x % c.cluster_blocks != 0) {
+    m.fault = "no such launch";
+    return false;
+  }
+  // Deques that only grow: fibers keep their addresses and stacks.
+  while (m.threads.size() < std::size_t{threads} * c.cluster_blocks) m.threads.emplace_back();
+  m.blocks.resize(c.cluster_blocks);
+  std::vector<unsigned> order(blocks / c.cluster_blocks);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), m.random);
+  for (const unsigned cluster : order) {
+    m.cluster = {};
+    m.deliveries.clear();
+    for (unsigned rank = 0; rank < c.cluster_blocks; ++rank) {
+      const unsigned number = cluster * c.cluster_blocks + rank;
+      prepare_block(c, {number % c.grid.x, number / c.grid.x % c.grid.y, number / c.grid.x / c.grid.y}, rank, threads);
+    }
+    m.living = threads * c.cluster_blocks;
+    schedule();
+    if (!m.fault.empty()) return false;
+  }
+  return true;
+}
+
+void meet_in_warp(Meeting meeting, void* operand) {
+  Warp& warp = own_warp();
+  meet(warp.meet, lane(), warp.count - warp.ended, meeting, operand);
+}
+
+void meet_in_warpgroup(Meeting meeting, void* operand) {
+  Block& block = *self().block;
+  meet(block.groups[self().number / kGroupLanes], self().number % kGroupLanes, kGroupLanes, meeting, operand);
+}
+
+void sync_threads() { sync_threads_of(0, 0); }
+
+void sync_threads_of(int number, int threads) {
+  Block& block = *self().block;
+  Barrier& barrier = block.barriers.at(static_cast<std::size_t>(number));
+  const std::uint32_t round = barrier.round;
+  if (++barrier.came == expected(block, number, threads)) complete(barrier);
+  block_until({&barrier.round, ~0U, round});
+}
+
+void arrive_for_threads_of(int number, int threads) {
+  Block& block = *self().block;
+  Barrier& barrier = block.barriers.at(static_cast<std::size_t>(number));
+  if (++barrier.came == expected(block, number, threads)) complete(barrier);
+}
+
+void arrive_at_cluster() {
+  Barrier& barrier = machine().cluster;
+  self().cluster_round = barrier.round;
+  if (++barrier.came == machine().living) {
+    deliver(true);
+    complete(barrier);
+  }
+}
+
+void wait_for_cluster() { block_until({&machine().cluster.round, ~0U, self().cluster_round}); }
+
+void* dynamic_shared() { return self().block->shared; }
+
+std::uint32_t shared_address(const void* pointer) {
+  const Block& block = *self().block;
+  const auto* const at = static_cast<const unsigned char*>(pointer);
+  if (at >= block.shared && at <= block.shared + block.shared_bytes) {
+    return block.rank << kRankBit | (kFirstOffset + static_cast<std::uint32_t>(at - block.shared));
+  }
+  return kStatic | (kStaticAnchor + static_cast<std::uint32_t>(at - reinterpret_cast<unsigned char*>(&static_anchor)));
+}
+
+void* shared_at(std::uint32_t address, std::size_t bytes) {
+  if ((address & kStatic) != 0) {
+    return &static_anchor + static_cast<std::int32_t>((address & ~kStatic) - kStaticAnchor);
+  }
+  const std::uint32_t rank = address >> kRankBit;
+  const std::uint32_t offset = (address & kOffsetMask) - kFirstOffset;
+  Machine& m = machine();
+  if (rank >= m.blocks.size() || offset + bytes > m.blocks[rank].shared_bytes ||
+      (address & kOffsetMask) < kFirstOffset) {
+    fail(std::to_string(bytes) + " bytes at " + std::to_string(static_cast<std::int32_t>(offset)) + " of " +
+         std::to_string(m.blocks.front().shared_bytes) + " bytes of shared memory of block " + std::to_string(rank));
+  }
+  if (m.blocks[rank].ended == m.blocks[rank].count) fail("shared memory of a block that has ended");
+  return m.blocks[rank].shared + offset;
+}
+
+std::uint32_t map_to_rank(std::uint32_t address, unsigned rank) { return (address & kOffsetMask) | rank << kRankBit; }
+
+void copy_later(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
+  self().copies.push_back({self().group, to, from, bytes, zeros});
+}
+void close_copies() { ++self().group; }
+
+void wait_for_copies(int pending) {
+  Thread& thread = self();
+  for (; thread.done < thread.copies.size(); ++thread.done) {
+    const Copy& copy = thread.copies[thread.done];
+    if (pending >= 0 && copy.group >= thread.group - pending) return;
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+    std::memset(static_cast<char*>(copy.to) + copy.bytes, 0, copy.zeros);
+  }
+  thread.copies.clear();
+  thread.done = 0;
+}
+
+void multiply(int k, const double* a, const double* b, double* d) {
+  constexpr int kRows = 16;
+  constexpr int kColumns = 8;
+  for (int row = 0; row < kRows; ++row) {
+    double sums[kColumns];
+    std::copy_n(d + row * kColumns, kColumns, sums);
+    for (int i = 0; i < k; ++i) {
+      for (int column = 0; column < kColumns; ++column) sums[column] += a[row * k + i] * b[i * kColumns + column];
+    }
+    std::copy_n(sums, kColumns, d + row * kColumns);
+  }
+}
+
+const float* floats_of_halves() {
+  static const std::vector<float> kFloats = [] {
+    std::vector<float> floats(std::size_t{1} << 16U);
+    for (std::size_t i = 0; i < floats.size(); ++i) {
+      floats[i] = __half2float(__half_raw{static_cast<unsigned short>(i)});
+    }
+    return floats;
+  }();
+  return kFloats.data();
+}
+
+void deliver_later(std::function<void()> delivery) { machine().deliveries.push_back(std::move(delivery)); }
+
+namespace {
+
+MBarrier& mbarrier_at(std::uint32_t address) { return *static_cast<MBarrier*>(shared_at(address, sizeof(MBarrier))); }
+
+void complete_phase(MBarrier& barrier) {
+  if (barrier.pending != 0 || barrier.bytes != 0) return;
+  barrier.phase ^= 1U;
+  barrier.pending = barrier.total;
+}
+
+}  // namespace
+
+void mbarrier_init(std::uint32_t barrier, int arrivals) {
+  const auto count = static_cast<std::uint32_t>(arrivals);
+  mbarrier_at(barrier) = {0, count & 0x7FFFU, count & 0xFFFFU, 0};
+}
+
+void mbarrier_arrive(std::uint32_t barrier, int announced_bytes) {
+  MBarrier& at = mbarrier_at(barrier);
+  if (at.pending == 0) fail("more arrivals at a barrier than a phase has");
+  at.bytes += announced_bytes;
+  --at.pending;
+  complete_phase(at);
+}
+
+void mbarrier_bytes(std::uint32_t barrier, int bytes) {
+  MBarrier& at = mbarrier_at(barrier);
+  at.bytes -= bytes;
+  complete_phase(at);
+}
+
+void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity) {
+  const void* const at = &mbarrier_at(barrier);  // its phase is the first bit
+  block_until({static_cast<const std::uint32_t*>(at), 1U, parity & 1U});
+}
+
+bool mbarrier_test(std::uint32_t barrier, std::uint32_t parity) {
+  if (mbarrier_at(barrier).phase == (parity & 1U)) back_to_scheduler();
+  return mbarrier_at(barrier).phase != (parity & 1U);
+}
+
+}  // namespace mobicuda::emulator

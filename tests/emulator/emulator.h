@@ -1,0 +1,82 @@
+// A GPU on the CPU, for tests of device code where there is none: the kernels' sources are compiled as C++
+// (device_language.h stands for the language, ptx/ for the instructions), and each thread of a block is a fiber. What
+// only hardware has is not here: times, caches, and how wide a race is.
+//
+// What goes wrong on a GPU now and then goes wrong here at once, where that is possible:
+//   copies in the background (cp.async, bulk copies, st.async) arrive as late as they may, when somebody waits;
+//   the order of warps and blocks is drawn anew in every launch;
+//   shared memory begins as NaN, and its bounds are checked;
+//   lanes that meet in a collective instruction must be at the same one; a kernel that cannot go on has failed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <cuda_runtime_api.h>
+
+namespace mobicuda::emulator {
+
+/// Of the thread that runs; device_language.h has its indices.
+unsigned lane();
+unsigned rank_in_cluster();
+
+struct Configuration {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;
+  unsigned cluster_blocks = 1;
+};
+/// Runs a kernel; false where it did what a GPU ends a context for, as last_fault() says. One at a time.
+bool run(const Configuration& configuration, const std::function<void()>& kernel);
+const std::string& last_fault();
+/// The runtime's launch, at once.
+cudaError_t launch_as(const cudaLaunchConfig_t& config, const void* kernel, const std::function<void()>& body);
+/// Ends the kernel that runs.
+[[noreturn]] void fail(const std::string& why);
+
+/// What a group of lanes does together: called once, when all of them have come, with what each brought.
+using Meeting = void (*)(void* const* operands);
+/// All lanes of the warp that have not ended; the operands of those that have are null.
+void meet_in_warp(Meeting meeting, void* operand);
+/// The 128 lanes of the warpgroup.
+void meet_in_warpgroup(Meeting meeting, void* operand);
+
+/// Barrier 0 is that of all threads that have not ended.
+void sync_threads();
+void sync_threads_of(int barrier, int threads);
+void arrive_for_threads_of(int barrier, int threads);
+void arrive_at_cluster();
+void wait_for_cluster();
+
+/// The block's dynamic shared memory.
+void* dynamic_shared();
+std::uint32_t shared_address(const void* pointer);
+/// What lies at a 32-bit address, in whichever block of the cluster; fails outside of shared memory.
+void* shared_at(std::uint32_t address, std::size_t bytes);
+std::uint32_t map_to_rank(std::uint32_t address, unsigned rank);
+
+/// cp.async: `bytes`, and zeros behind them; done when the thread waits for it.
+void copy_later(void* to, const void* from, std::size_t bytes, std::size_t zeros);
+void close_copies();
+/// Until at most `pending` of the thread's closed groups are left; -1: until all copies are done.
+void wait_for_copies(int pending);
+/// Done by the hardware some time before the cluster has ended.
+void deliver_later(std::function<void()> delivery);
+
+/// d (16 x 8) += a (16 x k) * b (k x 8), rows one after the other.
+void multiply(int k, const double* a, const double* b, double* d);
+/// The floats of all 65,536 halves.
+const float* floats_of_halves();
+inline float float_of_half(std::uint32_t bits) {
+  static const float* const kFloats = floats_of_halves();
+  return kFloats[bits & 0xFFFFU];
+}
+
+void mbarrier_init(std::uint32_t barrier, int arrivals);
+void mbarrier_arrive(std::uint32_t barrier, int announced_bytes = 0);
+void mbarrier_bytes(std::uint32_t barrier, int bytes);
+void mbarrier_wait(std::uint32_t barrier, std::uint32_t parity);
+bool mbarrier_test(std::uint32_t barrier, std::uint32_t parity);
+
+}  // namespace mobicuda::emulator

@@ -1,0 +1,1 @@
+// What it declares is in device_language.h.

@@ -1,0 +1,62 @@
+// The cluster kernel for configurations that no variant has: channels that the instructions' steps do not divide.
+// Compiled as device code.
+#include <tuple>
+
+#include "kernels/inverted_residual/cluster/host.h"
+#include "kernels/inverted_residual/cluster/kernel.cuh"
+#include "kernels/inverted_residual_case.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace inverted_residual_case;
+using kernels::inverted_cluster::Config;
+
+template <Config kConfig>
+void check_config(Choice& choose) {
+  constexpr auto kKernel = kernels::inverted_cluster::cluster_kernel<kernels::inverted_cluster::Shape<kConfig>>;
+  const int h = 1 + choose.upto(8);
+  const int w = 1 + choose.upto(8);
+  InvertedResidualParams p =
+      block(1 + choose.upto(1), h, w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
+  p.expand = true;
+  p.residual = p.residual && choose.flip();
+  CAPTURE(p, kConfig.blocks, kConfig.warps);
+  REQUIRE(kernels::inverted_cluster::supports(kConfig, p, gpu_traits()));
+  const Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kernels::inverted_cluster::sizes_of(kConfig).packed_bytes));
+  kernels::inverted_cluster::pack(kConfig, data.weights(), bytes.data());
+  const GuardedBuffer packed(bytes);
+  const DeviceTensor x(p.elem, data.x);
+  const std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
+    return kernels::inverted_cluster::launch(kConfig, kKernel, p, x.data(), packed.data(), out, where);
+  });
+  CHECK(x.check_unchanged());
+  CHECK(packed.check_unchanged());
+  const Tensor oracle = oracle_of(p, data);
+  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+  REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+}
+
+template <Config... kConfigs>
+void check_configs() {
+  Choice choose(1);
+  for (int i = 0; i < 3; ++i) (check_config<kConfigs>(choose), ...);
+}
+
+}  // namespace
+
+TEST_CASE("emulator: inverted_residual in clusters equals the oracle for channels of every width") {
+  check_configs<Config{1, 24, 144, 24, 4, 2, 5, 2, 1, 2}, Config{2, 32, 192, 56, 4, 2, 6, 4, 1, 2},
+                Config{1, 56, 336, 56, 4, 4, 6, 4, 1, 2}, Config{1, 56, 336, 112, 4, 3, 7, 7, 1, 2},
+                Config{1, 48, 288, 48, 4, 3, 6, 3, 2, 2}, Config{2, 48, 288, 80, 4, 3, 6, 5, 1, 2},
+                Config{1, 80, 480, 160, 4, 5, 10, 5, 2, 1}, Config{1, 88, 528, 136, 4, 6, 6, 6, 1, 1},
+                Config{2, 136, 816, 224, 4, 7, 8, 8, 1, 1}, Config{1, 224, 1344, 448, 4, 8, 11, 11, 1, 1}>();
+}
+
+TEST_CASE("emulator: inverted_residual in clusters equals the oracle for odd hidden channels, and one block") {
+  check_configs<Config{1, 8, 8, 8, 4, 1, 1, 1, 1, 1}, Config{1, 16, 72, 2, 4, 1, 5, 1, 1, 1},
+                Config{2, 24, 88, 42, 4, 1, 6, 3, 2, 1}, Config{1, 40, 121, 18, 4, 2, 4, 1, 2, 1}>();
+}
+
+}  // namespace mobicuda::test

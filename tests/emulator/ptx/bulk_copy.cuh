@@ -1,0 +1,41 @@
+// kernels/ptx/bulk_copy.cuh for the emulator: the copy engine delivers when it likes.
+#pragma once
+
+#include "kernels/common/std.h"
+#include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/tensor_map.h"
+
+namespace mobicuda::kernels::ptx {
+
+inline void copy_bulk(std::uint32_t to, const void* from, int bytes, std::uint32_t barrier) {
+  if (bytes % 16 != 0 || to % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0) {
+    emulator::fail("a bulk copy that is not of whole 16 bytes");
+  }
+  void* const target = emulator::shared_at(to, static_cast<std::size_t>(bytes));
+  emulator::deliver_later([=] {
+    std::memcpy(target, from, static_cast<std::size_t>(bytes));
+    emulator::mbarrier_bytes(barrier, bytes);
+  });
+}
+
+// Copies by tensor maps, which only kernels with wgmma use, are not played.
+inline void prefetch_tensor_map(const CUtensorMap& /*map*/) {}
+inline void copy_box(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*x*/, int /*y*/,
+                     std::uint32_t /*barrier*/) {
+  emulator::fail("tensor copies are not played");
+}
+template <int kBlocks>
+void copy_box(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*x*/, int /*y*/, int /*z*/,
+              std::uint32_t /*barrier*/) {
+  emulator::fail("tensor copies are not played");
+}
+inline void copy_im2col(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*channel*/, int /*x*/, int /*y*/,
+                        int /*n*/, int /*tap_x*/, int /*tap_y*/, std::uint32_t /*barrier*/) {
+  emulator::fail("tensor copies are not played");
+}
+inline void copy_box_out(const CUtensorMap& /*map*/, int /*x*/, int /*y*/, int /*z*/, std::uint32_t /*from*/) {
+  emulator::fail("tensor copies are not played");
+}
+inline void copy_out_wait_read() {}
+
+}  // namespace mobicuda::kernels::ptx
