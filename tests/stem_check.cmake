@@ -1,8 +1,8 @@
 # cmake -DROOT=<project> -P stem_check.cmake: fails when a kernel's folder lacks header, page, test or benchmark, or when
 # the kernels' table does not name it, and when a header of kernels/ includes a sister of its family's folder. A family, a
-# folder below that of its kernel, shares all of that but the page. The kernels of kernels/streaming have one folder
-# together. Fails as well where a kernel has its own way for the blocks of a cluster to meet, or
-# inline PTX of its own.
+# folder below that of its kernel, shares all of that but the page. The kernels of kernels/streaming have one folder, page
+# and row together: what is a kernel's own stands in the comment that its header begins with. Fails as well where a kernel
+# has its own way for the blocks of a cluster to meet, or inline PTX of its own.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB_RECURSE launchers RELATIVE ${ROOT}/kernels ${ROOT}/kernels/*.cu)
@@ -16,21 +16,26 @@ foreach(launcher IN LISTS launchers)
   list(LENGTH parts depth)
   list(GET parts 0 kernel)
   set(page ${kernel}/README.md)
+  set(header ${kernel}/${kernel}.h)
+  set(row ${header})
   if(kernel STREQUAL "common")  # what kernels share
     continue()
   endif()
   if(kernel STREQUAL "streaming")
     cmake_path(GET launcher STEM kernel)
-    set(page streaming/${kernel}.md)
     set(header streaming/${kernel}.h)
-  else()
-    set(header ${kernel}/${kernel}.h)
-    if(depth EQUAL 3)
-      list(GET parts 1 family)
-      set(page ${kernel}/${family}/README.md)
-    elseif(NOT launcher STREQUAL "${kernel}/${kernel}.cu")
-      list(APPEND missing "kernels/${launcher}: the launcher of ${kernel} is ${kernel}.cu, that of a family stands in its folder")
+    set(row ${page})
+    if(EXISTS ${ROOT}/kernels/${header})
+      file(READ ${ROOT}/kernels/${header} text)
+      if(NOT text MATCHES "^// ")
+        list(APPEND missing "kernels/${header}: a comment that it begins with")
+      endif()
     endif()
+  elseif(depth EQUAL 3)
+    list(GET parts 1 family)
+    set(page ${kernel}/${family}/README.md)
+  elseif(NOT launcher STREQUAL "${kernel}/${kernel}.cu")
+    list(APPEND missing "kernels/${launcher}: the launcher of ${kernel} is ${kernel}.cu, that of a family stands in its folder")
   endif()
   foreach(file kernels/${header} kernels/${page} tests/kernels/${kernel}_test.cpp bench/kernels/${kernel}_bench.cpp)
     set(size 0)
@@ -41,8 +46,8 @@ foreach(launcher IN LISTS launchers)
       list(APPEND missing ${file})
     endif()
   endforeach()
-  if(NOT table MATCHES "${header}")
-    list(APPEND missing "kernels/README.md: ${header}")
+  if(NOT table MATCHES "${row}")
+    list(APPEND missing "kernels/README.md: ${row}")
   endif()
 endforeach()
 if(missing)

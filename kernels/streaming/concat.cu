@@ -2,7 +2,8 @@
 //
 // A copy of bytes, in the largest words (16, 8, 4 or 2 bytes) that divide all columns, pitches and addresses. A thread
 // keeps its word of the joined columns, for which it looks up the part once, and goes down the rows, kRowsPerThread
-// loads before the first store; threads of a block are consecutive in memory however few columns there are.
+// loads before the first store. A block is as wide as the joined columns, up to kThreads words, and as high as kThreads
+// threads allow: they are consecutive in memory however few columns there are.
 #include "kernels/streaming/concat.h"
 
 #include <algorithm>

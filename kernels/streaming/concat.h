@@ -1,3 +1,12 @@
+// Copies the rows of up to 16 matrices into columns of one. Joining values along any axis is such a copy (NHWC: along
+// channels the rows are pixels, along the height they are images), and so is cutting a slice out: one part whose pitch
+// is that of the wider value. Columns that no part has are left alone, so that a part may be written on its own.
+//
+// It moves bytes, whatever the element type, in the largest words (16, 8, 4, 2 bytes) that divide all widths, pitches
+// and addresses. The addresses of all parts are kernel parameters: one launch does for a whole module of an Inception
+// network.
+//
+// Error: none; tests compare the bits.
 #pragma once
 
 #include <cstdint>

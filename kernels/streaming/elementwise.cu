@@ -1,10 +1,12 @@
 // add, clip:    y[i] = act(a[i] + b[i]), y[i] = clip(x[i])
 // scale_shift:  y[r, c] = act(scale[c] * x[r, c] + shift[c])
 //
-// Bound by memory: 16-byte accesses where pointers (scale_shift: and c) allow, else one element at a time.
-// add, clip: a thread takes kPackets packets, a block apart, all loads before the first store.
-// scale_shift: a thread keeps the factors of its packet of channels and goes down the rows; threads of a block
-// are consecutive in memory whatever c is.
+// 16-byte accesses where pointers (scale_shift: and c) allow, else one element at a time.
+// add, clip: a thread takes kPackets packets, a block apart, all loads before the first store, to keep more reads in
+// flight. The last elements, which fill no packet, are done by the first block.
+// scale_shift: a thread keeps the factors of its packet of channels, loaded before the wait for the predecessor, and
+// goes down the rows, kRowsPerThread at a time. A block is as wide as the row, up to kThreads packets, and as high as
+// kThreads threads allow: they are consecutive in memory whatever c is.
 #include "kernels/streaming/elementwise.h"
 
 #include <algorithm>

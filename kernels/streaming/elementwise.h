@@ -1,3 +1,11 @@
+// add (residuals that no convolution took in), clip (activations likewise), scale_shift (batch normalisation that was
+// not folded). add and scale_shift end in any activation, clip clips only. Fewer than 2^38 elements.
+//
+// clip is min(max(x, lo), hi); NaN propagates, lo > hi gives hi, and the sign of a zero equal to a bound is unspecified
+// (GPUs from sm_80 on use max.NaN, for which 0 > -0). Rows of scale_shift's x may be channels of wider pixels.
+//
+// Error: add rounds once in float and once to storage, clip not at all: tests compare the bits. scale_shift is one
+// fused multiply-add: gamma(1), see docs/numerics.md.
 #pragma once
 
 #include <cstdint>

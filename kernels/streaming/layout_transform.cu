@@ -1,7 +1,8 @@
 // layout_transform:  NCHW <-> NHWC and float <-> half or double in one pass. For each picture that is a transpose of a
-//   (rows, columns) matrix, through a padded kTile x kTile tile of shared memory (4.1 KB, of double 8.3) so that reads
-//   and writes are both contiguous. With at most kFewChannels channels a thread takes a whole pixel instead: the planes
-//   are read (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of 8.
+//   (rows, columns) matrix, through a kTile x kTile tile of shared memory (4.1 KB, of double 8.3), padded by one column
+//   against bank conflicts, so that reads and writes are both contiguous. With at most kFewChannels channels, as the
+//   network's input has, tiles would be nearly empty: a thread takes a whole pixel instead, the planes are read
+//   (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of kConverted elements.
 // convert_pictures:  a thread takes a pixel, as with few channels.
 // pad:               one packet of the padded picture for each thread.
 // transpose:         one packet of y for each thread, reads by stride; packets where the last axis stays in place.

@@ -1,3 +1,15 @@
+// layout_transform changes NCHW to NHWC or back and float to half or double or back in one pass; convert_pictures makes
+// floats of pictures of bytes; pad surrounds pictures with pixels; transpose permutes four axes. h * w < 2^31.
+//
+// layout_transform: equal orders, one pixel or one channel make it a conversion, of packets where pointers are 16-byte
+// aligned. To half it rounds to nearest even; what is too large becomes infinity.
+// convert_pictures: for networks whose first kernel does not read bytes itself (conv2d's stems and stem_block do).
+// pad: 16-byte words where the channels fill such words, else elements. Around the picture stands a value, its nearest
+// pixel (Edge), or the picture mirrored at its border's pixels (Reflect).
+// transpose: contiguous writes, strided reads; 16-byte words where the last axis stays and fills them. Networks rarely
+// keep a transpose after the layout pass; the common ones are cheaper as layout_transform.
+//
+// Error: they move data, so that results are determined to the last bit.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,13 @@
-// pooling:              one output packet of channels for each thread, any window, NHWC.
+// pooling:              one output packet of channels for each thread, any window, NHWC. Threads run along channels
+//                       first, then along a row, so that a warp reads whole cache lines.
 // global_average_pool:  y[n, c] = mean over pixels. A warp sums kLanes packets of channels (64 bytes of each
 //                       pixel): kPixels groups of lanes take every kPixels-th pixel, kDepth loads in flight each,
-//                       and three shuffles add the groups. Batch 1 of 7x7x1280 is 40 (half) or 80 (float)
-//                       independent blocks of one warp; large batches take kManyWarps warps a block. The order
-//                       of the sum depends on h * w only: a picture's result does not depend on its batch.
+//                       and three shuffles add the groups: no shared memory, no barrier. Batch 1 is the hard case:
+//                       7x7x1280 is only 125 KB in half, and one dependent step costs more than its transfer. It
+//                       is 40 (half) or 80 (float) independent blocks of one warp, whose 7 loads are issued
+//                       together; large batches take kManyWarps warps a block, so that the number of blocks does
+//                       not hold them up. The order of the sum depends on h * w only: a picture's result does not
+//                       depend on its batch.
 #include "kernels/streaming/pooling.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // Rows of up to kNarrow columns take a warp: each lane holds kItems elements, the reductions are shuffles. Rows whose
 // columns lie apart take a thread each, that reads them three times. Rows of up to kHeld columns: a thread holds kItems
 // elements in registers and the row is read once. Longer rows are read three times (from the caches, after the first).
-// Two block reductions by shuffles and one word of shared memory for each warp. NaN or +infinity in a row makes the
-// whole row NaN.
+// Two block reductions by shuffles, one word of shared memory for each warp, one barrier, and shuffles again in every
+// warp, so that no broadcast is needed.
 #include "kernels/streaming/softmax.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// Softmax of rows, in float, for double in double. A softmax over the classes of each pixel has many short rows: those
+// of up to 128 columns take one warp, of up to 1024 (ImageNet has 1000 classes) a block that reads them once, longer
+// ones a block that reads them three times, the later two from the caches. Columns that do not lie side by side
+// (inner > 1: axis 1 of three and more axes) take one thread a row; neighbouring threads read neighbouring elements.
+//
+// -infinity has no weight. A NaN or +infinity makes its whole row NaN, as does a row of -infinity only. Half input may
+// have half or float output; float input has float output.
+//
+// Error: relative (48 + |x - max|) u for an element, derived in docs/numerics.md; rows sum to 1 within 1e-5. Columns
+// that lie apart are summed in one chain: u for each column more. Results below the normal range of float carry an
+// absolute error of a few denormal steps.
 #pragma once
 
 #include "kernels/common/launch.h"

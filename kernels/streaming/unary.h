@@ -1,3 +1,11 @@
+// Sigmoid, Silu, HardSwish, Tanh, LeakyRelu and Elu, element by element. Fewer than 2^38 elements.
+//
+// NaN stays. Sigmoid is exp(-|x|) / (1 + exp(-|x|)) for negative x and 1 / (1 + exp(-|x|)) else, so that nothing
+// overflows and small results keep their accuracy. Silu is x times it. HardSwish and Silu of -infinity are NaN, as
+// 0 * -infinity is.
+//
+// Error: expf, tanhf and expm1f in full accuracy; the bounds are derived in docs/numerics.md. Tests run every number of
+// half, and floats from the smallest to the largest.
 #pragma once
 
 #include <cstdint>
