@@ -6,7 +6,12 @@
 
 namespace mobicuda::bench {
 
-/// Of LayerKind::Block. What a clip's bounds are changes no time.
+/// [Pointwise,] depthwise 3x3, pointwise: what inverted_residual_bench.cpp finds.
+inline const LayerKind& blocks() {
+  return LayerKind::named(kernels::kernel_of(kernels::InvertedResidualParams{}).name);
+}
+
+/// Of a block. What a clip's bounds are changes no time.
 inline kernels::InvertedResidualParams block_params(const LayerCase& at) {
   const LayerShape& shape = at.layer.shape;
   kernels::InvertedResidualParams p;

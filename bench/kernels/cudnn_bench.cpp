@@ -187,12 +187,11 @@ bool has_cudnn() { return true; }
 
 void register_cudnn(const Selection& selection) {
   const auto searcher = std::make_shared<Searcher>();
-  for (const LayerKind kind :
-       {LayerKind::Gemm, LayerKind::DepthwiseConv, LayerKind::Conv2d, LayerKind::Block, LayerKind::Stem}) {
-    for_each_case(selection, kind,
-                  [&](const LayerCase& at) { add_case(searcher, traits_of(kind).kernel, at, chains_of); });
+  for (const char* kernel : {"gemm", "depthwise_conv", "conv2d", "inverted_residual", "stem_block"}) {
+    for_each_case(selection, LayerKind::named(kernel),
+                  [&](const LayerCase& at) { add_case(searcher, kernel, at, chains_of); });
   }
-  for_each_case(selection, LayerKind::Block, [&](const LayerCase& at) {
+  for_each_case(selection, LayerKind::named("inverted_residual"), [&](const LayerCase& at) {
     if (at.layer.shape.expand) add_case(searcher, "expand_depthwise", at, expand_depthwise_chains);
   });
 }

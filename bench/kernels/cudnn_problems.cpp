@@ -72,11 +72,12 @@ ConvProblem pointwise(ConvProblem problem, std::int64_t c, std::int64_t k, const
   return problem;
 }
 
+/// Of a block, or of the network's first convolution and a block.
 LayerChain block_chain(const LayerCase& at, Layout layout) {
   const LayerShape& s = at.layer.shape;
   const ConvProblem whole = problem_of(at, layout);
   LayerChain chain;
-  if (s.kind == LayerKind::Stem) {
+  if (s.first) {
     ConvProblem stem = whole;
     stem.k = s.hidden;
     stem.bias = true;
@@ -86,7 +87,7 @@ LayerChain block_chain(const LayerCase& at, Layout layout) {
     chain.push_back({pointwise(whole, s.c_in, s.hidden, Activation::relu6())});
   }
   ConvProblem depthwise = whole;
-  if (s.kind == LayerKind::Stem) {
+  if (s.first) {
     depthwise.h = s.out_h;
     depthwise.w = s.out_w;
     depthwise.strides = {1, 1};
@@ -107,7 +108,7 @@ LayerChain block_chain(const LayerCase& at, Layout layout) {
 
 LayerChain chain_of(const LayerCase& at, Layout layout) {
   const LayerShape& s = at.layer.shape;
-  if (s.kind == LayerKind::Block || s.kind == LayerKind::Stem) return block_chain(at, layout);
+  if (s.hidden != 0) return block_chain(at, layout);
   ConvProblem problem = problem_of(at, layout);
   if (s.first) return {first_layer(problem)};
   problem.float_output = s.last && at.elem == kernels::Elem::F16 && !s.residual;

@@ -11,10 +11,10 @@ namespace mobicuda::bench {
 using LayerChain = std::vector<cudnn::ConvAlternatives>;
 
 /// The ways to give a layer, or the layers that a fused kernel stands for, to cuDNN: one for each memory order that the
-/// cudnn baseline tries at that precision. Of Gemm, DepthwiseConv, Conv2d, Block and Stem.
+/// cudnn baseline tries at that precision. Of convolutions and products, of blocks and of stems with a block.
 std::vector<LayerChain> chains_of(const LayerCase& at);
 
-/// Of a Block that expands: all but its projection.
+/// Of a block that expands: all but its projection.
 std::vector<LayerChain> expand_depthwise_chains(const LayerCase& at);
 
 }  // namespace mobicuda::bench

@@ -1,11 +1,26 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
 using kernels::DepthwiseConvParams;
+
+std::optional<LayerShape> find(const Network& network, const Node& node) {
+  const Conv2d* op = depthwise(network, &node);
+  if (op == nullptr) return std::nullopt;
+  LayerShape layer = convolution(network, node, *op);
+  layer.residual = false;  // a step of its own
+  return layer;
+}
+
+const LayerKind kKind({.name = kernels::kernel_of(DepthwiseConvParams{}).name,
+                       .find = find,
+                       .window = true,
+                       .bias = true,
+                       .flops = flops_of_convolution});
 
 DepthwiseConvParams make_params(const LayerCase& at) {
   const LayerShape& shape = at.layer.shape;
@@ -24,11 +39,10 @@ DepthwiseConvParams make_params(const LayerCase& at) {
 }
 
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::DepthwiseConv,
-                [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
+  for_each_case(selection, kKind, [](const LayerCase& at) { add_variants(at, make_params(at), kByRule); });
 }
 
-const Benchmarks kBenchmarks(kernels::kernel_of(kernels::DepthwiseConvParams{}).name, register_all, true);
+const Benchmarks kBenchmarks(kKind.name(), register_all, true);
 
 }  // namespace
 

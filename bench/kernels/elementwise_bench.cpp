@@ -1,9 +1,20 @@
 #include "kernels/streaming/elementwise.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
+
+/// Also a convolution's, as a step of its own.
+std::optional<LayerShape> find_sum(const Network& network, const Node& node) {
+  const auto* conv = as<Conv2d>(&node);
+  if (conv != nullptr && has(node, Conv2d::kResidual)) return network.step_behind(node, conv->activation);
+  return find_op<Add>(network, node);
+}
+
+const LayerKind kSums({.name = "add", .find = find_sum});
+const LayerKind kScaleShifts({.name = "scale_shift", .find = find_op<ScaleShift>});
 
 void add_sum(const LayerCase& at) {
   const std::int64_t bytes = input_bytes(at);
@@ -16,7 +27,7 @@ void add_sum(const LayerCase& at) {
     };
     return kernel;
   };
-  add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
+  add_layer(at, make);
 }
 
 void add_scale_shift(const LayerCase& at) {
@@ -34,12 +45,12 @@ void add_scale_shift(const LayerCase& at) {
     };
     return kernel;
   };
-  add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
+  add_layer(at, make);
 }
 
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::Add, add_sum);
-  for_each_case(selection, LayerKind::ScaleShift, add_scale_shift);
+  for_each_case(selection, kSums, add_sum);
+  for_each_case(selection, kScaleShifts, add_scale_shift);
 }
 
 const Benchmarks kBenchmarks("elementwise", register_all, false);

@@ -10,7 +10,7 @@ namespace {
 /// The first two layers of a block: what the engine runs in front of its projection where it makes two steps of it.
 void register_all(const Selection& selection) {
   using kernels::ExpandDepthwiseParams;
-  for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
+  for_each_case(selection, blocks(), [](const LayerCase& at) {
     if (!at.layer.shape.expand) return;
     const kernels::InvertedResidualParams block = block_params(at);
     const auto rule = [=](const Rules& rules, const ExpandDepthwiseParams& p) {

@@ -3,14 +3,60 @@
 #include <optional>
 
 #include "block_params.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
+using kernels::InvertedResidualParams;
+
+constexpr int kWindow = 3;
+
+bool fits(const LayerShape& depthwise) {
+  const Window& window = depthwise.vertical;
+  return window.size == kWindow && depthwise.horizontal.size == kWindow && window.stride <= 2 && window.dilation == 1 &&
+         window.stride == depthwise.horizontal.stride && depthwise.horizontal.dilation == 1;
+}
+
+/// At a block's depthwise layer. Its activation is that of the last layer.
+std::optional<LayerShape> find(const Network& network, const Node& node) {
+  const Conv2d* op = depthwise(network, &node);
+  if (op == nullptr || !op->activation.is_clip() || has(node, Conv2d::kResidual)) return std::nullopt;
+  const LayerShape middle = convolution(network, node, *op);
+  const Node* project = network.sole_reader(node.output);
+  const Conv2d* projection = clipping_pointwise(network, project);
+  if (!fits(middle) || projection == nullptr) return std::nullopt;
+  const Node* before = network.producer(node.inputs[Conv2d::kInput]);
+  const bool expand = before != nullptr && network.sole_reader(before->output) == &node &&
+                      clipping_pointwise(network, before) != nullptr && !has(*before, Conv2d::kResidual);
+  const ValueId x = expand ? before->inputs[Conv2d::kInput] : node.inputs[Conv2d::kInput];
+  LayerShape block = network.between(x, project->output);
+  block.vertical = middle.vertical;
+  block.horizontal = middle.horizontal;
+  block.hidden = middle.c_in;
+  block.expand = expand;
+  block.bias = true;
+  block.residual = has(*project, Conv2d::kResidual);
+  block.activation = layer_activation(projection->activation);
+  if (block.last || (block.residual && project->inputs[Conv2d::kResidual] != x)) return std::nullopt;
+  return block;
+}
+
+std::int64_t flops(const LayerShape& s) {
+  const std::int64_t expansion = s.expand ? std::int64_t{s.h} * s.w * s.c_in * s.hidden : 0;
+  return 2 * (expansion + std::int64_t{s.out_h} * s.out_w * s.hidden * (kWindow * kWindow + s.c_out));
+}
+
+const LayerKind kKind({.name = kernels::kernel_of(InvertedResidualParams{}).name,
+                       .find = find,
+                       .products = true,
+                       .window = true,
+                       .bias = true,
+                       .flops = flops});
+
 /// The engine takes a variant where it makes one step of the block.
 void register_all(const Selection& selection) {
-  using kernels::InvertedResidualParams;
-  for_each_case(selection, LayerKind::Block, [](const LayerCase& at) {
+  for_each_case(selection, kKind, [](const LayerCase& at) {
     const bool expand = at.layer.shape.expand;
     const kernels::ExpandDepthwiseParams two_phase = expand_depthwise_params(at);
     const auto rule = [=](const Rules& rules, const InvertedResidualParams& p) {
@@ -21,7 +67,7 @@ void register_all(const Selection& selection) {
   });
 }
 
-const Benchmarks kBenchmarks(kernels::kernel_of(kernels::InvertedResidualParams{}).name, register_all, true);
+const Benchmarks kBenchmarks(kKind.name(), register_all, true);
 
 }  // namespace
 

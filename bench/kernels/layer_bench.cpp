@@ -20,8 +20,6 @@ std::int64_t output_bytes(const LayerCase& at) {
   return static_cast<std::int64_t>(size_of(at.elem)) * at.batch * shape.out_h * shape.out_w * shape.c_out;
 }
 
-Pipe pipe_of(LayerKind kind, kernels::Elem elem) { return traits_of(kind).products ? matrix_pipe(elem) : Pipe::Fma; }
-
 void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& at, const MakeKernel& make) {
   const std::string name = kernel + "/" + at.shape + "/" + to_string(at.elem) + "/b" + std::to_string(at.batch);
   for (const Cache cache : kCaches) {
@@ -34,7 +32,7 @@ void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& 
 
 void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note) {
   const std::int64_t flops = at.batch * flops_of(at.layer.shape);
-  const Pipe pipe = pipe_of(at.layer.shape.kind, at.elem);
+  const Pipe pipe = LayerKind::named(at.layer.shape.kind).traits().products ? matrix_pipe(at.elem) : Pipe::Fma;
   const std::string name = kernel + "/" + name_of(at);
   for (const Cache cache : kCaches) {
     at.registry.add(name + "/" + to_string(cache), [=, layer = &at.layer, elem = at.elem](benchmark::State& state) {
@@ -44,6 +42,10 @@ void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel&
       state.SetLabel(to_string(layer->uses) + (more.empty() ? "" : " | " + more));
     });
   }
+}
+
+void add_layer(const LayerCase& at, const MakeKernel& make) {
+  add_layer(std::string(at.layer.shape.kind), at, make, {});
 }
 
 const Rules& engine_rule() {

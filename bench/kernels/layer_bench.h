@@ -28,9 +28,6 @@ std::string name_of(const LayerCase& at);
 std::int64_t input_bytes(const LayerCase& at);
 std::int64_t output_bytes(const LayerCase& at);
 
-/// The unit that does most of a convolution's or a product's arithmetic at its best.
-Pipe pipe_of(LayerKind kind, kernels::Elem elem);
-
 /// What a benchmark's name says behind the kernel's.
 struct NamedCase {
   std::string shape;
@@ -48,15 +45,17 @@ void add_kernel(Registry& registry, const std::string& kernel, const NamedCase& 
 
 /// The same for a layer: "<kernel>/m49_n320_k960/fp16/b1/warm".
 void add_layer(const std::string& kernel, const LayerCase& at, const MakeKernel& make, const MakeNote& note);
+/// The same for one whose kind has one kernel, named as the kind.
+void add_layer(const LayerCase& at, const MakeKernel& make);
 
 /// The rule of the custom engine on the GPU at hand.
 const Rules& engine_rule();
 
 /// For the layers of one kind, each type and batch size: body(LayerCase).
 template <class Body>
-void for_each_case(const Selection& selection, LayerKind kind, Body&& body) {
+void for_each_case(const Selection& selection, const LayerKind& kind, Body&& body) {
   for (const Layer& layer : selection.layers) {
-    if (layer.shape.kind != kind) continue;
+    if (layer.shape.kind != kind.name()) continue;
     for (const kernels::Elem elem : selection.elems) {
       for (const int batch : selection.batches) body(LayerCase{layer, elem, batch, *selection.registry});
     }

@@ -43,7 +43,17 @@ std::string window_text(const LayerShape& shape) {
                      pair("p", v.pad_before, h.pad_before);
   if (v.pad_after != v.pad_before || h.pad_after != h.pad_before) text += "_" + pair("q", v.pad_after, h.pad_after);
   if (v.dilation != 1 || h.dilation != 1) text += "_" + pair("d", v.dilation, h.dilation);
-  if (shape.groups != 1 && shape.kind == LayerKind::Conv2d) text += "_g" + std::to_string(shape.groups);
+  return text;
+}
+
+/// Of input, output and what lies between.
+std::string size_text(const LayerShape& shape, const LayerTraits& traits) {
+  std::string text = extents(shape.h, shape.w, shape.c_in);
+  if (shape.hidden != 0 && (shape.expand || shape.hidden != shape.c_in)) text += "_by" + std::to_string(shape.hidden);
+  const bool mixes = traits.window && traits.products;  // each channel of the output reads several, or all
+  if (shape.c_out != shape.c_in || mixes) text += "_to" + std::to_string(shape.c_out);
+  if (traits.window) text += window_text(shape);
+  if (shape.groups != 1 && mixes) text += "_g" + std::to_string(shape.groups);
   return text;
 }
 
@@ -54,20 +64,8 @@ std::string extents(int h, int w, int c) {
 }
 
 std::string to_string(const LayerShape& shape) {
-  const LayerTraits traits = traits_of(shape.kind);
-  std::string text;
-  if (shape.kind == LayerKind::Gemm) {
-    text = "m" + std::to_string(shape.h * shape.w) + "_n" + std::to_string(shape.c_out) + "_k" +
-           std::to_string(shape.c_in);
-  } else {
-    text = extents(shape.h, shape.w, shape.c_in);
-    if (shape.hidden != 0 && (shape.expand || shape.kind != LayerKind::Block))
-      text += "_by" + std::to_string(shape.hidden);
-    if (shape.c_out != shape.c_in || shape.kind == LayerKind::Conv2d || shape.kind == LayerKind::Block) {
-      text += "_to" + std::to_string(shape.c_out);
-    }
-    if (traits.window) text += window_text(shape);
-  }
+  const LayerTraits& traits = LayerKind::named(shape.kind).traits();
+  std::string text = traits.size == nullptr ? size_text(shape, traits) : traits.size(shape);
   if (shape.residual) text += "_residual";
   text += suffix_of(shape.activation);
   if (traits.bias && !shape.bias) text += "_nobias";

@@ -2,32 +2,14 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mobicuda/graph.h>
 
 namespace mobicuda::bench {
-
-enum class LayerKind : std::uint8_t {
-  Gemm,           ///< pointwise convolution or fully connected layer
-  DepthwiseConv,  ///< groups of one channel
-  Conv2d,         ///< any other convolution
-  Block,          ///< [pointwise,] depthwise 3x3, pointwise
-  Stem,           ///< first convolution, depthwise 3x3, pointwise
-  Head,           ///< pointwise convolution, global average pool
-  SqueezeExcite,  ///< mean, two products, gate
-  MaxPool,
-  AveragePool,
-  GlobalAveragePool,
-  Add,
-  Multiply,  ///< of equal values
-  Gate,      ///< a factor for each channel of a picture
-  ScaleShift,
-  Unary,
-  LocalResponseNorm,
-  Softmax,
-};
 
 enum class LayerActivation : std::uint8_t { None, Relu, Relu6, Clip, Sigmoid, Silu, HardSwish, Tanh, LeakyRelu, Elu };
 
@@ -40,19 +22,18 @@ struct Window {
 
 /// What a layer computes for one picture, without its place in a network: all that its time depends on.
 struct LayerShape {
-  LayerKind kind = LayerKind::Gemm;
+  std::string_view kind;  ///< LayerKind::name()
   int h = 1, w = 1, c_in = 1;
   int out_h = 1, out_w = 1, c_out = 1;
   Window vertical, horizontal;
   int groups = 1;
-  int hidden = 0;  ///< channels between the first and the last layer of Block, Stem and SqueezeExcite
+  int hidden = 0;  ///< channels between the first and the last, where it is several layers
   bool expand = false;
   bool bias = false;
   bool residual = false;
-  bool first = false;  ///< reads the network's input
-  bool last = false;   ///< writes the network's output
-  LayerActivation activation =
-      LayerActivation::None;  ///< the last layer's of Block and Stem, the first's of SqueezeExcite
+  bool first = false;                                  ///< reads the network's input
+  bool last = false;                                   ///< writes the network's output
+  LayerActivation activation = LayerActivation::None;  ///< of several layers, that of one: their finder says which
 
   friend auto operator<=>(const LayerShape&, const LayerShape&) = default;
 };
@@ -68,18 +49,43 @@ struct Layer {
   std::vector<LayerUse> uses;
 };
 
+class Network;
+
 /// What kinds of layers differ in.
 struct LayerTraits {
-  const char* kernel;                                  ///< what runs them: "gemm", "multiply/gate"
+  std::string_view name;  ///< with which the names of their benchmarks begin: "gemm", "multiply/gate"
+  /// The layer that a node makes, with nodes around it, if it is one of the kind.
+  std::optional<LayerShape> (*find)(const Network&, const Node&) = nullptr;
   bool products = false;                               ///< most of the arithmetic is that of matrix products
   bool window = false;                                 ///< their names tell it
   bool bias = false;                                   ///< their names tell where there is none
+  std::string (*size)(const LayerShape&) = nullptr;    ///< as their names tell it; null: extents, then channels
   std::int64_t (*flops)(const LayerShape&) = nullptr;  ///< flops_of(); null: hardly any
 };
-LayerTraits traits_of(LayerKind kind);
 
-/// All layers of a network as the file has them, after optimize(), in its order: fused ones beside the layers that they
-/// are made of, these beside sums and activations as steps of their own.
+/// The layers of networks that one kernel runs: an object in <kernel>_bench.cpp puts them on a list before main()
+/// starts.
+class LayerKind {
+ public:
+  explicit LayerKind(const LayerTraits& traits);
+
+  std::string_view name() const { return traits_.name; }
+  const LayerTraits& traits() const { return traits_; }
+  std::optional<LayerShape> find(const Network& network, const Node& node) const;
+
+  /// All kinds, by name.
+  static std::vector<const LayerKind*> all();
+  /// Throws std::logic_error where there is none of that name.
+  static const LayerKind& named(std::string_view name);
+
+ private:
+  static std::vector<const LayerKind*>& list();
+
+  LayerTraits traits_;
+};
+
+/// The layers of all kinds of a network as the file has them, after optimize(), in its order: fused ones beside the
+/// layers that they are made of, these beside sums and activations as steps of their own.
 std::vector<LayerShape> layers_of(const Graph& graph);
 
 /// Adds `count` uses of a shape by a network.

@@ -1,13 +1,16 @@
 #include "kernels/streaming/local_response_norm.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
+const LayerKind kKind({.name = "local_response_norm", .find = find_op<LocalResponseNorm>});
+
 /// With the power that has square roots only, and with one that takes pow().
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::LocalResponseNorm, [](const LayerCase& at) {
+  for_each_case(selection, kKind, [](const LayerCase& at) {
     constexpr std::pair<float, const char*> kPowers[] = {{0.75F, "roots"}, {0.7F, "power"}};
     for (const auto& [beta, power] : kPowers) {
       const LayerShape& shape = at.layer.shape;
@@ -21,12 +24,12 @@ void register_all(const Selection& selection) {
         };
         return kernel;
       };
-      add_layer(traits_of(shape.kind).kernel + std::string("/") + power, at, make, {});
+      add_layer(std::string(kKind.name()) + "/" + power, at, make, {});
     }
   });
 }
 
-const Benchmarks kBenchmarks("local_response_norm", register_all, false);
+const Benchmarks kBenchmarks(kKind.name(), register_all, false);
 
 }  // namespace
 

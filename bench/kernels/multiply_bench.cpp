@@ -1,9 +1,35 @@
 #include "kernels/streaming/multiply.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
+
+/// Also the product of a Silu or HardSwish as a step of its own, with the gate that it is made of.
+std::optional<LayerShape> find_equal(const Network& network, const Node& node) {
+  const Activation* activation = activation_of_products(node);
+  if (activation != nullptr &&
+      (activation->kind == ActivationKind::Silu || activation->kind == ActivationKind::HardSwish)) {
+    return network.step_behind(node, Activation::none());
+  }
+  auto layer = find_op<Mul>(network, node);
+  if (!layer) return std::nullopt;
+  const Shape& a = network.shape(node.inputs[Mul::kLeft]);
+  return a.rank() == 4 && a == network.shape(node.inputs[Mul::kRight]) ? layer : std::nullopt;
+}
+
+/// A factor for each channel of a picture.
+std::optional<LayerShape> find_gate(const Network& network, const Node& node) {
+  auto layer = find_op<Mul>(network, node);
+  if (!layer) return std::nullopt;
+  const Shape& a = network.shape(node.inputs[Mul::kLeft]);
+  const Shape& b = network.shape(node.inputs[Mul::kRight]);
+  return a.rank() == 4 && a != b && b[1] == a[1] && b[2] == 1 && b[3] == 1 ? layer : std::nullopt;
+}
+
+const LayerKind kEqual({.name = "multiply/equal", .find = find_equal});
+const LayerKind kGates({.name = "multiply/gate", .find = find_gate});
 
 kernels::MultiplyParams make_params(const LayerCase& at, bool repeats) {
   const LayerShape& shape = at.layer.shape;
@@ -16,8 +42,8 @@ kernels::MultiplyParams make_params(const LayerCase& at, bool repeats) {
           {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
 }
 
-void register_kind(const Selection& selection, LayerKind kind) {
-  const bool repeats = kind == LayerKind::Gate;
+void register_kind(const Selection& selection, const LayerKind& kind) {
+  const bool repeats = &kind == &kGates;
   for_each_case(selection, kind, [&](const LayerCase& at) {
     const kernels::MultiplyParams p = make_params(at, repeats);
     const std::int64_t x = input_bytes(at);
@@ -31,13 +57,13 @@ void register_kind(const Selection& selection, LayerKind kind) {
       };
       return kernel;
     };
-    add_layer(traits_of(kind).kernel, at, make, {});
+    add_layer(at, make);
   });
 }
 
 void register_all(const Selection& selection) {
-  register_kind(selection, LayerKind::Multiply);
-  register_kind(selection, LayerKind::Gate);
+  register_kind(selection, kEqual);
+  register_kind(selection, kGates);
 }
 
 const Benchmarks kBenchmarks("multiply", register_all, false);

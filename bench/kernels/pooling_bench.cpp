@@ -1,9 +1,23 @@
 #include "kernels/streaming/pooling.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
+
+template <PoolKind kWanted>
+std::optional<LayerShape> find(const Network& network, const Node& node) {
+  const auto* op = as<Pool2d>(&node);
+  if (op == nullptr || op->kind != kWanted) return std::nullopt;
+  LayerShape layer = network.between(node.inputs[0], node.output);
+  set_windows(layer, op->kernel[0], op->kernel[1], *op);
+  return layer;
+}
+
+const LayerKind kMaxima({.name = "max_pooling", .find = find<PoolKind::Max>, .window = true});
+const LayerKind kAverages({.name = "average_pooling", .find = find<PoolKind::Average>, .window = true});
+const LayerKind kMeans({.name = "global_average_pool", .find = find_op<GlobalAveragePool>});
 
 kernels::PoolingParams make_params(const LayerCase& at, kernels::PoolingKind kind) {
   const LayerShape& shape = at.layer.shape;
@@ -22,7 +36,7 @@ kernels::PoolingParams make_params(const LayerCase& at, kernels::PoolingKind kin
   return p;
 }
 
-void register_windows(const Selection& selection, LayerKind kind, kernels::PoolingKind pooling_kind) {
+void register_windows(const Selection& selection, const LayerKind& kind, kernels::PoolingKind pooling_kind) {
   for_each_case(selection, kind, [&](const LayerCase& at) {
     const kernels::PoolingParams p = make_params(at, pooling_kind);
     const auto make = [p, x = input_bytes(at), y = output_bytes(at)] {
@@ -34,17 +48,17 @@ void register_windows(const Selection& selection, LayerKind kind, kernels::Pooli
       };
       return kernel;
     };
-    add_layer(traits_of(kind).kernel, at, make, {});
+    add_layer(at, make);
   });
 }
 
 void register_all(const Selection& selection) {
-  register_windows(selection, LayerKind::MaxPool, kernels::PoolingKind::Max);
-  register_windows(selection, LayerKind::AveragePool, kernels::PoolingKind::Average);
-  for_each_case(selection, LayerKind::GlobalAveragePool, [](const LayerCase& at) {
+  register_windows(selection, kMaxima, kernels::PoolingKind::Max);
+  register_windows(selection, kAverages, kernels::PoolingKind::Average);
+  for_each_case(selection, kMeans, [](const LayerCase& at) {
     const LayerShape& shape = at.layer.shape;
     const kernels::GlobalAveragePoolParams p{at.elem, at.batch, shape.h, shape.w, shape.c_in};
-    add_layer(traits_of(shape.kind).kernel, at, [p] { return timed(p); }, {});
+    add_layer(at, [p] { return timed(p); });
   });
 }
 

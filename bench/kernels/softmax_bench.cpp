@@ -1,13 +1,16 @@
 #include "kernels/streaming/softmax.h"
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
+const LayerKind kKind({.name = "softmax", .find = find_op<Softmax>});
+
 /// Over the channels of each pixel; of one pixel for a classifier.
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::Softmax, [](const LayerCase& at) {
+  for_each_case(selection, kKind, [](const LayerCase& at) {
     const LayerShape& shape = at.layer.shape;
     const std::int64_t rows = std::int64_t{at.batch} * shape.h * shape.w;
     const kernels::SoftmaxParams p{at.elem, Elem::F32, static_cast<int>(rows), shape.c_in};
@@ -20,11 +23,11 @@ void register_all(const Selection& selection) {
       };
       return kernel;
     };
-    add_layer(traits_of(shape.kind).kernel, at, make, {});
+    add_layer(at, make);
   });
 }
 
-const Benchmarks kBenchmarks("softmax", register_all, false);
+const Benchmarks kBenchmarks(kKind.name(), register_all, false);
 
 }  // namespace
 

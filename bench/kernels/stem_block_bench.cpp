@@ -3,13 +3,53 @@
 #include <algorithm>
 #include <iterator>
 
-#include "layer_bench.h"
+#include "block_params.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
 using kernels::StemBlockParams;
 using kernels::StemInput;
+
+constexpr int kWindow = 3;
+
+/// The first convolution and a block that does not expand. `vertical`, `horizontal`: the first one's windows; the
+/// depthwise window's pads are 1, as its stride is.
+std::optional<LayerShape> find(const Network& network, const Node& node) {
+  auto layer = blocks().find(network, node);
+  if (!layer || layer->expand || layer->residual || layer->vertical.stride != 1) return std::nullopt;
+  const Node* before = network.producer(node.inputs[Conv2d::kInput]);
+  const Conv2d* op = other_convolution(network, before);
+  if (op == nullptr || !op->activation.is_clip() || network.sole_reader(before->output) != &node ||
+      !network.reads_input(before->inputs[Conv2d::kInput])) {
+    return std::nullopt;
+  }
+  const LayerShape first = convolution(network, *before, *op);
+  if (first.c_in != 3 || first.vertical.size != kWindow || first.horizontal.size != kWindow ||
+      first.vertical.stride != 2 || first.horizontal.stride != 2) {
+    return std::nullopt;
+  }
+  layer->h = first.h;
+  layer->w = first.w;
+  layer->c_in = first.c_in;
+  layer->vertical = first.vertical;
+  layer->horizontal = first.horizontal;
+  layer->first = true;
+  return layer;
+}
+
+std::int64_t flops(const LayerShape& s) {
+  constexpr std::int64_t kTaps = kWindow * kWindow;
+  return 2 * std::int64_t{s.out_h} * s.out_w * s.hidden * (kTaps * s.c_in + kTaps + s.c_out);
+}
+
+const LayerKind kKind({.name = kernels::kernel_of(StemBlockParams{}).name,
+                       .find = find,
+                       .products = true,
+                       .window = true,
+                       .bias = true,
+                       .flops = flops});
 
 StemBlockParams make_params(const LayerCase& at, StemInput input) {
   const LayerShape& shape = at.layer.shape;
@@ -39,14 +79,14 @@ void add_case(LayerCase at, StemInput input, const char* suffix) {
 
 /// Only half has such a kernel.
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::Stem, [](const LayerCase& at) {
+  for_each_case(selection, kKind, [](const LayerCase& at) {
     if (at.elem != Elem::F16) return;
     add_case(at, StemInput::NchwFloat, "_nchw_float");
     add_case(at, StemInput::NhwcUint8, "_nhwc_uint8");
   });
 }
 
-const Benchmarks kBenchmarks(kernels::kernel_of(kernels::StemBlockParams{}).name, register_all, true);
+const Benchmarks kBenchmarks(kKind.name(), register_all, true);
 
 }  // namespace
 

@@ -3,11 +3,23 @@
 #include <optional>
 
 #include "layer_bench.h"
+#include "layer_finding.h"
 
 namespace mobicuda::bench {
 namespace {
 
 using kernels::UnaryFunction;
+
+/// Also the activation of a convolution or product, as a step of its own, where it is no clip.
+std::optional<LayerShape> find(const Network& network, const Node& node) {
+  const Activation* behind = activation_of_products(node);
+  if (behind != nullptr && !behind->is_clip()) return network.step_behind(node, *behind);
+  auto layer = find_op<Unary>(network, node);
+  if (layer) layer->activation = layer_activation(mobicuda::activation_of(std::get<Unary>(node.op)));
+  return layer;
+}
+
+const LayerKind kKind({.name = "unary", .find = find});
 
 std::optional<UnaryFunction> function_of(LayerActivation activation) {
   switch (activation) {
@@ -28,9 +40,8 @@ std::optional<UnaryFunction> function_of(LayerActivation activation) {
   }
 }
 
-/// Those that no layer in front takes in.
 void register_all(const Selection& selection) {
-  for_each_case(selection, LayerKind::Unary, [](const LayerCase& at) {
+  for_each_case(selection, kKind, [](const LayerCase& at) {
     constexpr float kAlpha = 0.01F;
     const auto function = function_of(at.layer.shape.activation);
     if (!function) return;
@@ -44,11 +55,11 @@ void register_all(const Selection& selection) {
       };
       return kernel;
     };
-    add_layer(traits_of(at.layer.shape.kind).kernel, at, make, {});
+    add_layer(at, make);
   });
 }
 
-const Benchmarks kBenchmarks("unary", register_all, false);
+const Benchmarks kBenchmarks(kKind.name(), register_all, false);
 
 }  // namespace
 

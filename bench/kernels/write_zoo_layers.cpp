@@ -22,7 +22,7 @@ void write_window(std::ostream& out, const Window& w) {
 }
 
 void write_row(std::ostream& out, const std::string& network, int count, const LayerShape& s) {
-  out << "{\"" << network << "\", " << count << ", {LayerKind{" << static_cast<int>(s.kind) << "}";
+  out << "{\"" << network << "\", " << count << ", {\"" << s.kind << '"';
   for (const int value : {s.h, s.w, s.c_in, s.out_h, s.out_w, s.c_out}) out << ", " << value;
   write_window(out, s.vertical);
   write_window(out, s.horizontal);
