@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "report/html.h"
+#include "report/images_text.h"
 #include "report/reference.h"
 #include "report/svg_chart.h"
 #include "text/numbers.h"
@@ -11,15 +12,12 @@ namespace mobicuda::bench::report {
 namespace {
 
 constexpr std::size_t kWorstShown = 20;
-constexpr std::size_t kPairsShown = 20;
 
 std::vector<std::string> comparison_cells(const std::optional<Comparison>& comparison) {
   if (!comparison) return {"-", "-", "-"};
   return {scientific(comparison->max_abs), scientific(comparison->relative_l2),
           std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures)};
 }
-
-std::string rate(double pictures_per_second) { return pictures_per_second > 0 ? fixed(pictures_per_second, 1) : "-"; }
 
 double seen_rate(const ImageReport& images, const AccuracyResult& result) {
   return result.inference_ms > 0 ? 1e3 * static_cast<double>(images.evaluated) / result.inference_ms : 0;
@@ -48,7 +46,7 @@ std::string against_golden(const Report& report) {
     any = true;
     const Difference& d = result.golden->difference;
     table.add_row({result.label(), std::to_string(result.batch), scientific(d.max_abs), scientific(d.mean_abs),
-                   scientific(d.relative_l2), fixed(d.cosine, 9), fixed(d.max_ulp, 0),
+                   scientific(d.relative_l2), fixed(d.cosine, kCosineDecimals), fixed(d.max_ulp, 0),
                    std::to_string(result.golden->top1_equal) + "/" + std::to_string(result.golden->pictures)});
   }
   return any ? element("h3", "Golden outputs") +

@@ -10,8 +10,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr int kCosineDecimals = 9;
-
 const std::vector<std::string> kHeader{"tensor",      "kernel", "against", "max |diff|", "mean |diff|",
                                        "relative L2", "cosine", "max ULP", "verdict"};
 constexpr std::size_t kTextColumns = 3;

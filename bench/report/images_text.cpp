@@ -10,7 +10,6 @@ namespace mobicuda::bench::report {
 namespace {
 
 constexpr std::size_t kNamesShown = 5;  // of broken or unlabelled pictures
-constexpr std::size_t kPairsShown = 20;
 
 template <class Item, class Text>
 void print_some(std::ostream& out, const std::vector<Item>& items, const char* what, Text text) {
@@ -29,8 +28,6 @@ void add_comparison(std::vector<std::string>& row, const std::optional<Compariso
   row.push_back(scientific(comparison->relative_l2));
   row.push_back(std::to_string(comparison->top1_equal) + "/" + std::to_string(comparison->pictures));
 }
-
-std::string rate(double pictures_per_second) { return pictures_per_second > 0 ? fixed(pictures_per_second, 1) : "-"; }
 
 void print_accuracy(std::ostream& out, const ImageReport& images) {
   out << "\nPictures" << (images.folder.empty() ? "" : " of " + images.folder) << ": " << images.found << " found, "

@@ -42,7 +42,7 @@ std::vector<std::string> reload_row(const CaseResult& result) {
           fixed(s.p90, 2),
           fixed(s.min, 2),
           std::to_string(s.count),
-          kept > 0 ? fixed(kept, 4) : "-",
+          kept > 0 ? milliseconds(kept) : "-",
           kept > 0 ? fixed(s.median / kept, 1) + "x" : "-"};
 }
 

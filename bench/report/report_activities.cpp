@@ -10,10 +10,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr double kHotShare = 0.9;
-
-std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
-
 std::string summary(const std::vector<ActivityRow>& rows, int runs) {
   return microseconds(total_ms(rows) / runs) + " us a run";
 }

@@ -9,6 +9,9 @@
 
 namespace mobicuda::bench::report {
 
+/// Of the time, what few kernels, activities or layers make: they are marked.
+inline constexpr double kHotShare = 0.9;
+
 double total_ms(const std::vector<ActivityRow>& rows);
 
 /// How many of the first rows it takes for 90 % of the total.

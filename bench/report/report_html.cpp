@@ -20,8 +20,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-std::string milliseconds(double value) { return fixed(value, 4); }
-
 std::string name_of(const CaseResult& result) { return result.label() + ", batch " + std::to_string(result.batch); }
 
 std::string warning(const std::string& text) { return "<p class=\"warning\">" + escaped(text) + "</p>\n"; }

@@ -13,7 +13,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr double kHotShare = 0.9;
 constexpr std::size_t kNumbered = 5;  // layers that the roofline names
 
 // Data sheets, dense: CUDA cores where fp32 is exact, tensor cores else.
@@ -29,8 +28,6 @@ constexpr std::array<GpuPeaks, 2> kPeaks{{
     {"NVIDIA H100 80GB HBM3", 3.35e12, 66.9e12, 494.7e12, 989.4e12, 66.9e12},
     {"NVIDIA H200", 4.8e12, 66.9e12, 494.7e12, 989.4e12, 66.9e12},
 }};
-
-std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
 
 struct TimedLayer {
   std::size_t index;  // in the network

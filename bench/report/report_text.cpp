@@ -17,11 +17,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr int kMsDecimals = 4;
-constexpr int kCosineDecimals = 9;
-
-std::string milliseconds(double value) { return fixed(value, kMsDecimals); }
-
 std::string speed_up_text(const SpeedUp& speed_up) {
   if (speed_up.ratio <= 0) return "-";
   std::string text = fixed(speed_up.ratio, 2) + "x";

@@ -12,9 +12,7 @@ using namespace svg;
 
 namespace {
 
-bool drawable(const RooflinePoint& point) {
-  return svg::drawable(point.intensity) && svg::drawable(point.flops_per_second);
-}
+bool has_place(const RooflinePoint& point) { return drawable(point.intensity) && drawable(point.flops_per_second); }
 
 struct Dot {
   double x;
@@ -96,12 +94,12 @@ std::string roofline_chart(const std::string& title, const Roof& roof, const std
   Range speeds;
   std::vector<RooflinePoint> shown;
   for (const RooflinePoint& point : points) {
-    if (!drawable(point)) continue;
+    if (!has_place(point)) continue;
     intensities.add(point.intensity);
     speeds.add(point.flops_per_second);
     shown.push_back(point);
   }
-  if (speeds.high <= 0 || !svg::drawable(roof.bytes_per_second) || !svg::drawable(roof.flops_per_second)) return {};
+  if (speeds.high <= 0 || !drawable(roof.bytes_per_second) || !drawable(roof.flops_per_second)) return {};
   const double ridge = roof.flops_per_second / roof.bytes_per_second;
   intensities.add(ridge);
   speeds.add(roof.flops_per_second);

@@ -12,36 +12,28 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr std::size_t kLeftColumns = 1;
-constexpr int kMsDecimals = 4;
-
-struct Cells {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-};
-
 std::string median_of(const Statistics& statistics) {
-  return statistics.count > 0 ? fixed(statistics.median, kMsDecimals) : "-";
+  return statistics.count > 0 ? milliseconds(statistics.median) : "-";
 }
 
-Cells single_call_cells(const Report& report) {
-  Cells cells{{"implementation", "batch", "replays, above", "call, warm", "after rest", "after rest, p99", "L2 swept"},
-              {}};
+TableCells single_call_cells(const Report& report) {
+  TableCells cells{
+      {"implementation", "batch", "replays, above", "call, warm", "after rest", "after rest, p99", "L2 swept"}, {}};
   for (const CaseResult& result : report.cases) {
     if (!result.single_calls) continue;
     const SingleCalls& calls = *result.single_calls;
     cells.rows.push_back({result.label(), std::to_string(result.batch), median_of(result.device_statistics),
                           median_of(calls.warm), median_of(calls.after_rest),
-                          calls.after_rest.count > 0 ? fixed(calls.after_rest.p99, kMsDecimals) : "-",
+                          calls.after_rest.count > 0 ? milliseconds(calls.after_rest.p99) : "-",
                           median_of(calls.swept)});
   }
   return cells;
 }
 
-Cells sustained_cells(const Report& report) {
-  Cells cells{{"implementation", "batch", "seconds", "pictures/s", "bursts, above", "SM MHz", "W", "C", "mJ/picture",
-               "clocks held back by"},
-              {}};
+TableCells sustained_cells(const Report& report) {
+  TableCells cells{{"implementation", "batch", "seconds", "pictures/s", "bursts, above", "SM MHz", "W", "C",
+                    "mJ/picture", "clocks held back by"},
+                   {}};
   for (const CaseResult& result : report.cases) {
     if (!result.sustained || result.sustained->seconds <= 0) continue;  // Ctrl-C came before
     const Sustained& sustained = *result.sustained;
@@ -65,17 +57,17 @@ constexpr const char* kSustainedMeaning =
     "pictures by wall time; bursts, above: those of the tables above, which a record has from another process; clocks, "
     "power and energy are the case's own";
 
-void print(std::ostream& out, const char* title, const char* meaning, const Cells& cells) {
+void print(std::ostream& out, const char* title, const char* meaning, const TableCells& cells) {
   if (cells.rows.empty()) return;
-  TextTable table(cells.header, kLeftColumns);
+  TextTable table(cells.header, cells.left_columns);
   for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
   out << '\n' << paragraph(std::string(title) + " (" + meaning + ')');
   table.print(out);
 }
 
-std::string section(const char* title, const char* meaning, const Cells& cells) {
+std::string section(const char* title, const char* meaning, const TableCells& cells) {
   if (cells.rows.empty()) return {};
-  HtmlTable table(cells.header, kLeftColumns);
+  HtmlTable table(cells.header, cells.left_columns);
   for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
   std::string sentence = std::string(meaning) + '.';
   sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));

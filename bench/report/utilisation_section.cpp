@@ -10,13 +10,6 @@
 namespace mobicuda::bench::report {
 namespace {
 
-constexpr std::size_t kLeftColumns = 1;
-
-struct Cells {
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
-};
-
 std::string mean_of(const std::optional<SampledRange>& range) { return range ? fixed(range->mean, 0) : "-"; }
 
 // "1755-1980", or "1980" where it did not move.
@@ -62,8 +55,8 @@ bool on_gpu(const CaseResult& result) {
   return result.enqueue_ms || (result.utilisation && result.utilisation->samples > 0);
 }
 
-Cells cells_of(const Report& report) {
-  Cells cells;
+TableCells cells_of(const Report& report) {
+  TableCells cells;
   const auto any = [&](const auto& holds) { return std::any_of(report.cases.begin(), report.cases.end(), holds); };
   const bool gpu = any(on_gpu);
   const bool sampled = any([](const CaseResult& result) { return result.utilisation.has_value(); });
@@ -79,7 +72,7 @@ Cells cells_of(const Report& report) {
     const Utilisation u = result.utilisation.value_or(Utilisation());
     std::vector<std::string> row{result.label(), std::to_string(result.batch)};
     if (sampled) row.push_back(u.cpu_percent ? fixed(*u.cpu_percent, 0) : "-");
-    if (gpu) row.push_back(result.enqueue_ms ? fixed(*result.enqueue_ms, 4) : "-");
+    if (gpu) row.push_back(result.enqueue_ms ? milliseconds(*result.enqueue_ms) : "-");
     if (gpu && sampled) {
       row.insert(row.end(), {std::to_string(u.samples), mean_of(u.gpu_percent), mean_of(u.memory_percent),
                              gigabytes_of(u.used_bytes)});
@@ -126,8 +119,9 @@ std::vector<std::string> timing_warnings(const CaseResult& result) {
                        percent(kUnstableVariation, 1) + ": other load, or clocks that are not locked");
   }
   if (result.enqueue_bound()) {
-    warnings.push_back(name + "the host may bound the result: it enqueues a run in " + fixed(*result.enqueue_ms, 4) +
-                       " ms, the GPU takes " + fixed(result.device_statistics.median, 4) + " ms");
+    warnings.push_back(name + "the host may bound the result: it enqueues a run in " +
+                       milliseconds(*result.enqueue_ms) + " ms, the GPU takes " +
+                       milliseconds(result.device_statistics.median) + " ms");
   }
   if (!result.utilisation) return warnings;
   const Utilisation& utilisation = *result.utilisation;
@@ -142,9 +136,9 @@ std::vector<std::string> timing_warnings(const CaseResult& result) {
 }
 
 void print_utilisation(std::ostream& out, const Report& report) {
-  const Cells cells = cells_of(report);
+  const TableCells cells = cells_of(report);
   if (!cells.header.empty()) {
-    TextTable table(cells.header, kLeftColumns);
+    TextTable table(cells.header, cells.left_columns);
     for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
     out << '\n' << paragraph(std::string(kTitle) + " (" + kMeaning + ')');
     table.print(out);
@@ -153,9 +147,9 @@ void print_utilisation(std::ostream& out, const Report& report) {
 }
 
 std::string utilisation_section(const Report& report) {
-  const Cells cells = cells_of(report);
+  const TableCells cells = cells_of(report);
   if (cells.header.empty()) return {};
-  HtmlTable table(cells.header, kLeftColumns);
+  HtmlTable table(cells.header, cells.left_columns);
   for (const std::vector<std::string>& row : cells.rows) table.add_row(row);
   std::string html = element("h2", kTitle) + element("p", std::string(kMeaning) + '.');
   for (const std::string& line : remarks(report)) html += element("p", line);

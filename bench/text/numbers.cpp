@@ -24,4 +24,10 @@ std::string percent(double part, double whole) {
 
 std::string megabytes(std::int64_t bytes) { return fixed(static_cast<double>(bytes) / 1e6, 2) + " MB"; }
 
+std::string milliseconds(double ms) { return fixed(ms, 4); }
+
+std::string microseconds(double ms) { return fixed(1e3 * ms, 2); }
+
+std::string rate(double per_second) { return per_second > 0 ? fixed(per_second, 1) : "-"; }
+
 }  // namespace mobicuda::bench

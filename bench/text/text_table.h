@@ -10,6 +10,13 @@ namespace mobicuda::bench {
 /// No table is wider, wherever it is printed to.
 inline constexpr std::size_t kTableWidth = 120;
 
+/// What a table is made of, as text or on a page.
+struct TableCells {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+  std::size_t left_columns = 1;
+};
+
 /// A table for people: columns as wide as their widest cell, numbers to the right. What would be wider than
 /// kTableWidth is made to fit, in this order:
 ///   1. headers of numbers are broken at blanks;
