@@ -1,7 +1,6 @@
 #include "bench_engine/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <memory>
 
@@ -17,6 +16,7 @@
 #include "bench_engine/model/live_case.h"
 #include "bench_engine/pictures/accuracy.h"
 #include "bench_engine/pictures/prepare_pictures.h"
+#include "bench_engine/process/clock.h"
 #include "bench_engine/process/interrupt.h"
 #include "bench_engine/tensors/timed_input.h"
 #include "bench_engine/terminal/run_text.h"
@@ -26,18 +26,12 @@
 namespace mobicuda::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kProfileIterations = 20;
 // As the network runs, a layer's time is the difference of two that may be far larger: the more of them the better, as
 // long as nobody waits for it.
 constexpr int kMostProfileIterations = 100;
 constexpr int kLeastProfileIterations = 7;
 constexpr double kProfileMs = 1500;
-
-double since_ms(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Each takes for every layer a whole run and on average half of one.
 int as_run_iterations(const CaseResult& result) {

@@ -1,7 +1,6 @@
 #include "bench_engine/engines/engine_source.h"
 
 #include <algorithm>
-#include <chrono>
 #include <ostream>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "bench_engine/model/exit_codes.h"
 #include "bench_engine/model/result_file.h"
 #include "bench_engine/pictures/images.h"
+#include "bench_engine/process/clock.h"
 #include "text/numbers.h"
 
 namespace mobicuda::bench {
@@ -87,7 +87,7 @@ EngineSource::EngineSource(const Options& options, LogCallback log) : options_(o
 
 void EngineSource::read(ModelInfo& model) {
   const bool plan = !options_.load_engine.empty();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   if (plan) {
     saved_.emplace(plan_file::read(options_.load_engine, &model.plan.emplace()));
   } else {
@@ -96,7 +96,7 @@ void EngineSource::read(ModelInfo& model) {
     import.log = log_;
     imported_.emplace(onnx_import::load(options_.model, import));
   }
-  model.import_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  model.import_ms = since_ms(start);
   model.path = plan ? options_.load_engine : options_.model;
   model.bytes = std::filesystem::file_size(model.path);
   model.graph = graph().name();

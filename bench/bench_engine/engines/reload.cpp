@@ -1,6 +1,6 @@
 #include "bench_engine/engines/reload.h"
 
-#include <chrono>
+#include "bench_engine/process/clock.h"
 
 namespace mobicuda::bench {
 
@@ -8,14 +8,14 @@ Samples measure_reload(const Options& options, const LogCallback& log, const Cas
                        const TimedInput& input, std::size_t outputs, const std::function<bool()>& stop) {
   std::vector<float> output(outputs);
   const auto once = [&] {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     EngineSource source(options, log);
     ModelInfo model;
     source.read(model);
     const auto loaded = source.make(*what.make(), engine);
     const auto session = loaded->create_session();
     input.run(*session, output);
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return since_ms(start);
   };
   const std::vector<TimedBurst> burst{[&](int iterations) {
     std::vector<double> times(static_cast<std::size_t>(iterations));

@@ -1,23 +1,17 @@
 #include "bench_engine/measure/bursts.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/process/clock.h"
 
 namespace mobicuda::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Reading a GPU's clock takes about 1.3 us (H200): not half a percent of this.
 constexpr double kReadingMs = 0.3;
 constexpr double kLeastRunMs = 1e-3;
-
-double since_ms(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 }  // namespace
 

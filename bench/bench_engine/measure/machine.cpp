@@ -3,12 +3,13 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <memory>
 #include <thread>
 
 #include <mobicuda/error.h>
+
+#include "bench_engine/process/clock.h"
 
 #ifdef MOBICUDA_WITH_CUDA
 #include <cuda_runtime_api.h>
@@ -99,13 +100,13 @@ std::string why_no_gpu(int device) {
 }
 
 double create_gpu_context(int device) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   cudaError_t status = cudaSetDevice(device);
   if (status == cudaSuccess) status = cudaFree(nullptr);
   if (status != cudaSuccess) {
     throw Error(ErrorCode::device_unavailable, "CUDA device " + std::to_string(device), cudaGetErrorString(status));
   }
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return since_ms(start);
 }
 
 std::optional<std::int64_t> free_gpu_memory(int device) {

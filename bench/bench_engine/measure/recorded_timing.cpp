@@ -1,9 +1,8 @@
 #include "bench_engine/measure/recorded_timing.h"
 
-#include <chrono>
-
 #include "bench_engine/measure/gpu_sampler.h"
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/process/clock.h"
 
 namespace mobicuda::bench {
 namespace {
@@ -34,12 +33,11 @@ RecordedSamples measure_recorded(std::span<const TimedBurst> subjects, const Sch
 }
 
 double enqueue_ms(Session& session, std::int64_t n) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   for (int i = 0; i < kEnqueues; ++i) {
     const auto start = Clock::now();
     session.execute(n);
-    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    times.push_back(since_ms(start));
     session.synchronize();
   }
   return median(times);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/process/clock.h"
 
 #ifdef MOBICUDA_WITH_CUDA
 #include "l2_sweep.h"
@@ -13,8 +14,6 @@
 
 namespace mobicuda::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostCalls = 500;
 constexpr std::size_t kLeastCalls = 20;
@@ -36,7 +35,7 @@ Statistics measure(Session& session, std::int64_t n, const std::function<bool()>
     const auto start = Clock::now();
     session.execute(n);
     session.synchronize();
-    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    times.push_back(since_ms(start));
     spent += times.back();
   }
   return summarize(times);

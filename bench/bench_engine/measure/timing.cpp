@@ -6,18 +6,13 @@
 #include <thread>
 
 #include "bench_engine/measure/statistics.h"
+#include "bench_engine/process/clock.h"
 #include "bench_engine/process/phase_range.h"
 
 namespace mobicuda::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kMaxBurst = 2000;
-
-double since_ms(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 struct Progress {
   double wall_ms_per_iteration = 0;

@@ -1,24 +1,19 @@
 #include "bench_engine/pictures/accuracy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include <mobicuda/error.h>
 
 #include "bench_engine/pictures/per_class.h"
 #include "bench_engine/pictures/pipeline_rates.h"
+#include "bench_engine/process/clock.h"
 #include "bench_engine/tensors/compare.h"
 
 namespace mobicuda::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::size_t kTop = 5;
-
-double since_ms(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Sums of one classifier over all batches.
 struct Tally {

@@ -18,7 +18,6 @@
 namespace mobicuda::bench {
 namespace {
 
-constexpr std::size_t kChannels = 3;
 constexpr std::int64_t kMaxPixels = std::int64_t{1} << 27;  // what a small file may unpack to
 constexpr int kDefaultShortSide = 256;
 constexpr std::array<float, kChannels> kMean{0.485F, 0.456F, 0.406F};

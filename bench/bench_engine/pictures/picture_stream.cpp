@@ -1,12 +1,12 @@
 #include "bench_engine/pictures/picture_stream.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "bench_engine/process/clock.h"
 
 namespace mobicuda::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 // One that the network works on, one that is ready, one that is being decoded.
 constexpr std::size_t kLeastBatches = 3;
 
@@ -73,7 +73,7 @@ void PictureStream::work() {
     lock.unlock();
     const auto start = Clock::now();
     decode(index);
-    const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    const double ms = since_ms(start);
     lock.lock();
     busy_ms_ += ms;
     if (--slots_[index / batch_ % slots_.size()].waiting == 0) decoded_.notify_one();

@@ -1,16 +1,11 @@
 #include "bench_engine/pictures/pipeline_rates.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "bench_engine/process/clock.h"
 
 namespace mobicuda::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since_ms(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
 
 // Until enough is measured.
 class Rate {

@@ -8,7 +8,6 @@
 namespace mobicuda::bench {
 namespace {
 
-constexpr int kChannels = 3;
 // Weights are fixed-point: 8 bits of pixel, 2 bits of headroom, the rest for the fraction.
 constexpr int kFractionBits = 32 - 8 - 2;
 

@@ -5,6 +5,8 @@
 
 namespace mobicuda::bench {
 
+inline constexpr int kChannels = 3;
+
 /// A decoded picture: 8-bit RGB, rows from top to bottom, no padding between rows.
 struct Picture {
   int width = 0;
