@@ -16,10 +16,6 @@ namespace {
 
 constexpr const char* kSetShape = "set ImportOptions::picture_shape";
 
-Error invalid(const std::string& where, const std::string& message) {
-  return {ErrorCode::invalid_model, where, message};
-}
-
 // The extents of the input as the file has them; 0 where it leaves one open.
 std::vector<std::int64_t> declared_dims(const schema::ValueInfoProto& input, const std::string& where) {
   std::vector<std::int64_t> dims;

@@ -51,12 +51,12 @@ const ElementType* find_type(std::int32_t onnx) {
   return nullptr;
 }
 
-Error invalid(const std::string& message) { return {ErrorCode::invalid_model, "", message}; }
+Error invalid_tensor(const std::string& message) { return {ErrorCode::invalid_model, "", message}; }
 
 const ElementType& element_type(const TensorProto& tensor) {
   const ElementType* type = find_type(tensor.data_type());
   if (type == nullptr)
-    throw invalid("data_type " + std::to_string(tensor.data_type()) + " is not an ONNX element type");
+    throw invalid_tensor("data_type " + std::to_string(tensor.data_type()) + " is not an ONNX element type");
   if (type->field == Field::None) {
     throw Error(ErrorCode::unsupported, "", "elements of type " + std::string(type->name) + " are not supported");
   }
@@ -70,8 +70,8 @@ Shape checked_shape(const TensorProto& tensor, const ImportLimits& limits) {
   }
   std::int64_t elements = 1;
   for (const std::int64_t dim : tensor.dims()) {
-    if (dim < 0) throw invalid("dims must be >= 0, got " + std::to_string(dim));
-    if (__builtin_mul_overflow(elements, dim, &elements)) throw invalid("the product of the dims overflows");
+    if (dim < 0) throw invalid_tensor("dims must be >= 0, got " + std::to_string(dim));
+    if (__builtin_mul_overflow(elements, dim, &elements)) throw invalid_tensor("the product of the dims overflows");
   }
   if (elements > limits.elements_per_tensor) {
     throw Error(
@@ -114,9 +114,9 @@ std::int64_t parse_number(const std::string& key, const std::string& text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw invalid("external_data '" + key + "' must be a number, got " + in_quotes(text));
+    throw invalid_tensor("external_data '" + key + "' must be a number, got " + in_quotes(text));
   }
-  if (value < 0) throw invalid("external_data '" + key + "' must be >= 0, got " + std::to_string(value));
+  if (value < 0) throw invalid_tensor("external_data '" + key + "' must be >= 0, got " + std::to_string(value));
   return value;
 }
 
@@ -126,7 +126,7 @@ ExternalLocation external_location(const TensorProto& tensor) {
   for (const auto& entry : tensor.external_data()) {
     const std::string& key = entry.key();
     for (const std::string& other : seen) {
-      if (other == key) throw invalid("external_data has the key " + in_quotes(key) + " twice");
+      if (other == key) throw invalid_tensor("external_data has the key " + in_quotes(key) + " twice");
     }
     seen.push_back(key);
     if (key == "location") {
@@ -136,7 +136,7 @@ ExternalLocation external_location(const TensorProto& tensor) {
     } else if (key == "length") {
       place.length = parse_number(key, entry.value());
     } else if (key != "checksum") {
-      throw invalid("external_data has the unknown key " + in_quotes(key));
+      throw invalid_tensor("external_data has the unknown key " + in_quotes(key));
     }
   }
   return place;
@@ -248,26 +248,26 @@ std::int64_t validate_tensor(const TensorProto& tensor, const ImportLimits& limi
   if (tensor.has_segment()) throw Error(ErrorCode::unsupported, "", "tensors in segments are not supported");
   if (is_external(tensor)) {
     if (tensor.has_raw_data() || typed_fields(tensor, Field::None) > 0) {
-      throw invalid("has both external data and data in the file");
+      throw invalid_tensor("has both external data and data in the file");
     }
     external.check(external_location(tensor), bytes);
     return bytes;
   }
-  if (tensor.external_data_size() > 0) throw invalid("has external_data, but data_location is not EXTERNAL");
+  if (tensor.external_data_size() > 0) throw invalid_tensor("has external_data, but data_location is not EXTERNAL");
   if (typed_fields(tensor, type.field) > 0) {
-    throw invalid("elements of type " + std::string(type.name) + " are in a data field for another type");
+    throw invalid_tensor("elements of type " + std::string(type.name) + " are in a data field for another type");
   }
   const std::int64_t typed = typed_size(tensor, type.field);
   if (tensor.has_raw_data()) {
-    if (typed > 0) throw invalid("has both raw_data and a typed data field");
+    if (typed > 0) throw invalid_tensor("has both raw_data and a typed data field");
     const auto raw_bytes = static_cast<std::int64_t>(tensor.raw_data().size());
     if (raw_bytes != bytes) {
-      throw invalid("raw_data has " + std::to_string(raw_bytes) + " bytes, but shape " + to_string(shape) + " of " +
-                    std::string(type.name) + " needs " + std::to_string(bytes));
+      throw invalid_tensor("raw_data has " + std::to_string(raw_bytes) + " bytes, but shape " + to_string(shape) +
+                           " of " + std::string(type.name) + " needs " + std::to_string(bytes));
     }
   } else if (typed != shape.elements()) {
-    throw invalid("has " + std::to_string(typed) + " elements, but shape " + to_string(shape) + " needs " +
-                  std::to_string(shape.elements()));
+    throw invalid_tensor("has " + std::to_string(typed) + " elements, but shape " + to_string(shape) + " needs " +
+                         std::to_string(shape.elements()));
   }
   return bytes;
 }

@@ -29,10 +29,6 @@ constexpr std::int64_t kOldestIrVersion = 3;
 // A field of two bytes becomes an object of up to some hundred. MobileNetV2 has some thousand fields.
 constexpr std::int64_t kMaxFields = 4000000;
 
-Error invalid(const std::string& where, const std::string& message, const std::string& hint = {}) {
-  return {ErrorCode::invalid_model, where, message, hint};
-}
-
 Error over_limit(const std::string& where, const std::string& what, std::int64_t count, std::int64_t limit) {
   return {ErrorCode::unsupported, where,
           what + " " + std::to_string(count) + ", the limit is " + std::to_string(limit)};

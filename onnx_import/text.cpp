@@ -34,4 +34,8 @@ std::string printable(std::string_view text) {
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }
 
+Error invalid(const std::string& where, const std::string& message, const std::string& hint) {
+  return {ErrorCode::invalid_model, where, message, hint};
+}
+
 }  // namespace mobicuda::onnx_import

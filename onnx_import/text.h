@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include <mobicuda/error.h>
+
 namespace mobicuda::onnx_import {
 
 /// Text out of a file, fit for a message: control characters escaped, cut after 128 bytes.
@@ -10,5 +12,8 @@ std::string printable(std::string_view text);
 
 /// printable() in single quotes.
 std::string in_quotes(std::string_view text);
+
+/// A model that breaks ONNX's rules.
+Error invalid(const std::string& where, const std::string& message, const std::string& hint = {});
 
 }  // namespace mobicuda::onnx_import
