@@ -17,7 +17,7 @@ constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20U;  // what N
 constexpr std::uint32_t kPointerAlignment = 16;  // what callers promise for the network's input and output
 constexpr std::uint32_t kPlanarAlignment = 8;    // of each picture of doubles
 
-cudaDataType_t data_type(DType dtype) {
+cudaDataType_t cublas_type(DType dtype) {
   if (dtype == DType::F64) return CUDA_R_64F;
   return dtype == DType::F16 ? CUDA_R_16F : CUDA_R_32F;
 }
@@ -34,8 +34,8 @@ class Layouts {
     const auto pixels = static_cast<std::uint64_t>(p.n * p.h * p.w);
     const auto c = static_cast<std::uint64_t>(p.c);
     const auto k = static_cast<std::uint64_t>(p.k);
-    const cudaDataType_t in = data_type(p.element());
-    const cudaDataType_t out = data_type(p.output_element());
+    const cudaDataType_t in = cublas_type(p.element());
+    const cudaDataType_t out = cublas_type(p.output_element());
     if (is_planar(p)) {
       const std::int64_t plane = p.h * p.w;
       const auto rows = static_cast<std::uint64_t>(plane);

@@ -19,7 +19,7 @@ std::array<std::int64_t, 4> strides_of(const std::array<std::int64_t, 4>& dims, 
   return {c * h * w, h * w, w, 1};
 }
 
-cudnnDataType_t data_type(DType dtype) { return dtype == DType::F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT; }
+cudnnDataType_t cudnn_type(DType dtype) { return dtype == DType::F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT; }
 
 Descriptor make_tensor(std::int64_t id, const std::array<std::int64_t, 4>& dims, Layout layout, cudnnDataType_t type,
                        bool is_virtual, std::int64_t pitch = 0) {
@@ -125,7 +125,7 @@ GraphWriter::GraphWriter(const ConvProblem& problem, GraphForm form)
   operations_left_ = 1 + (layer && problem.bias ? 1 : 0) + (layer && problem.residual ? 1 : 0) +
                      (layer ? operations_of_activation() : 0);
   std::size_t current = add_convolution();
-  const cudnnDataType_t type = data_type(problem.output_element());
+  const cudnnDataType_t type = cudnn_type(problem.output_element());
   if (layer && problem.bias) {
     const std::size_t bias = keep(make_tensor(kBias, {1, problem.k, 1, 1}, problem.layout, type, false));
     current = add_binary(CUDNN_POINTWISE_ADD, current, bias);
@@ -197,14 +197,15 @@ std::size_t GraphWriter::add_scalar(float value) {
 // The result of an operation: y of the last one, otherwise a virtual tensor in float.
 std::size_t GraphWriter::add_result() {
   if (--operations_left_ == 0) {
-    return keep(make_tensor(kY, dims_, problem_.layout, data_type(problem_.output_element()), false, problem_.y_pitch));
+    return keep(
+        make_tensor(kY, dims_, problem_.layout, cudnn_type(problem_.output_element()), false, problem_.y_pitch));
   }
   return keep(make_tensor(next_virtual_++, dims_, problem_.layout, CUDNN_DATA_FLOAT, true));
 }
 
 std::size_t GraphWriter::add_convolution() {
   const ConvProblem& p = problem_;
-  const cudnnDataType_t type = data_type(p.element());
+  const cudnnDataType_t type = cudnn_type(p.element());
   const std::size_t x = keep(make_tensor(kX, {p.n, p.c, p.h, p.w}, p.layout, type, false));
   const std::size_t w = keep(make_tensor(kW, {p.k, p.c / p.groups, p.kh, p.kw}, p.layout, type, false));
   const std::size_t y = add_result();

@@ -2,7 +2,9 @@
 
 namespace mobicuda {
 
-using namespace kernels;
+using kernels::DepthwiseConvParams;
+using kernels::GemmParams;
+using kernels::InvertedResidualParams;
 
 GemmParams expand_layer(const InvertedResidualParams& block) {
   GemmParams params;

@@ -5,12 +5,18 @@
 namespace mobicuda {
 namespace {
 
-using namespace kernels;
+using kernels::DepthwiseConvParams;
+using kernels::ExpandDepthwiseParams;
+using kernels::ExpandDepthwiseVariant;
+using kernels::GemmParams;
+using kernels::GemmVariant;
+using kernels::InvertedResidualParams;
+using kernels::InvertedResidualVariant;
 
 // What the record calls these choices.
 constexpr std::string_view kBlock = "block";
 constexpr std::string_view kProject = "project";
-constexpr std::string_view kFused = "inverted_residual";
+constexpr std::string_view kFusedBlock = "inverted_residual";
 constexpr std::string_view kPair = "expand_depthwise";
 
 }  // namespace
@@ -65,7 +71,7 @@ Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedRes
 ChosenBlock Chooser::decide_block(const std::string& layer, const InvertedResidualParams& params, bool may_fuse,
                                   const ExpandDepthwiseParams* expand_depthwise) {
   ChosenBlock expected = block_by_rule(params, may_fuse, expand_depthwise);
-  if (!times_ || rules_.named().has_any({kBlock, kFused, kPair})) return expected;
+  if (!times_ || rules_.named().has_any({kBlock, kFusedBlock, kPair})) return expected;
   std::vector<ChosenBlock> blocks;
   std::vector<TimedKernels> candidates;
   std::size_t position = 0;
@@ -106,9 +112,9 @@ void Chooser::keep_block(const std::string& layer, const ChosenBlock& chosen) {
   record_.keep(kBlock, name_of(chosen.form), chosen.reason);
   const std::size_t form = record_.last();
   if (chosen.form == BlockForm::Fused) {
-    record_.keep(kFused, name_of(chosen.fused), {});
+    record_.keep(kFusedBlock, name_of(chosen.fused), {});
     if (const auto& rival = chosen.fused_rival) {
-      record_.contest(layer, kFused, name_of(rival->variant), rival->reason, form);
+      record_.contest(layer, kFusedBlock, name_of(rival->variant), rival->reason, form);
     }
     return;
   }
@@ -140,7 +146,7 @@ ChosenBlock Chooser::replay_block(const std::string& layer, const InvertedResidu
   if (form.variant == name(BlockForm::Fused)) {
     if (!may_fuse) record_.refuse(layer, "the block cannot be fused");
     chosen.form = BlockForm::Fused;
-    chosen.fused = variant_of(record_.next(kFused, layer), params);
+    chosen.fused = variant_of(record_.next(kFusedBlock, layer), params);
     return chosen;
   }
   if (form.variant == name(BlockForm::ExpandDepthwise)) {

@@ -7,7 +7,10 @@
 
 namespace mobicuda {
 
-using namespace kernels;
+using kernels::Conv2dParams;
+using kernels::DeviceTraits;
+using kernels::GemmParams;
+using kernels::InvertedResidualParams;
 
 Chooser::Chooser(const EngineOptions& options, const DeviceTraits& gpu, const std::vector<SavedChoice>* saved)
     : rules_(gpu, options.kernel_variants), record_(saved) {

@@ -2,7 +2,8 @@
 
 namespace mobicuda {
 
-using namespace kernels;
+using kernels::GlobalAveragePoolParams;
+using kernels::Launch;
 
 TimedKernel timed(const GlobalAveragePoolParams& params) {
   const std::int64_t values = static_cast<std::int64_t>(size_of(params.elem)) * params.n * params.c;

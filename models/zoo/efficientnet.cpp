@@ -6,17 +6,17 @@
 namespace mobicuda::zoo {
 namespace {
 
-struct Stage {
+struct MbConvStage {
   std::int64_t expansion, kernel, stride, outputs, blocks;
 };
 
-constexpr std::array<Stage, 7> kStages{{{1, 3, 1, 16, 1},
-                                        {6, 3, 2, 24, 2},
-                                        {6, 5, 2, 40, 2},
-                                        {6, 3, 2, 80, 3},
-                                        {6, 5, 1, 112, 3},
-                                        {6, 5, 2, 192, 4},
-                                        {6, 3, 1, 320, 1}}};
+constexpr std::array<MbConvStage, 7> kMbConvStages{{{1, 3, 1, 16, 1},
+                                                    {6, 3, 2, 24, 2},
+                                                    {6, 5, 2, 40, 2},
+                                                    {6, 3, 2, 80, 3},
+                                                    {6, 5, 1, 112, 3},
+                                                    {6, 5, 2, 192, 4},
+                                                    {6, 3, 1, 320, 1}}};
 
 Value conv_silu(NetworkWriter& net, const std::string& prefix, const Value& x, const Conv& conv) {
   const BatchNormStyle norm{.gain = kSwishGain, .shift = kSwishGain};
@@ -30,7 +30,8 @@ Value squeeze_excite(NetworkWriter& net, const std::string& prefix, const Value&
   return net.multiply(prefix, x, gate);
 }
 
-Value block(NetworkWriter& net, const std::string& prefix, const Value& x, const Stage& stage, std::int64_t stride) {
+Value block(NetworkWriter& net, const std::string& prefix, const Value& x, const MbConvStage& stage,
+            std::int64_t stride) {
   const std::int64_t hidden = x.depth() * stage.expansion;
   int child = 0;
   const auto next = [&] { return prefix + ".block." + std::to_string(child++); };
@@ -48,10 +49,10 @@ Value block(NetworkWriter& net, const std::string& prefix, const Value& x, const
 Value write_efficientnet_b0(NetworkWriter& net) {
   constexpr std::int64_t kLast = 1280;
   Value x = conv_silu(net, "features.0", net.input(), same_conv(32, 3, 2));
-  for (std::size_t s = 0; s < kStages.size(); ++s) {
-    for (std::int64_t i = 0; i < kStages[s].blocks; ++i) {
+  for (std::size_t s = 0; s < kMbConvStages.size(); ++s) {
+    for (std::int64_t i = 0; i < kMbConvStages[s].blocks; ++i) {
       const std::string prefix = "features." + std::to_string(s + 1) + "." + std::to_string(i);
-      x = block(net, prefix, x, kStages[s], i == 0 ? kStages[s].stride : 1);
+      x = block(net, prefix, x, kMbConvStages[s], i == 0 ? kMbConvStages[s].stride : 1);
     }
   }
   x = conv_silu(net, "features.8", x, same_conv(kLast, 1));

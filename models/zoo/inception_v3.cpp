@@ -4,9 +4,9 @@ namespace mobicuda::zoo {
 namespace {
 
 /// One module of torchvision's Inception3: its branches are written under one prefix and concatenated.
-class Module {
+class ModuleWriter {
  public:
-  Module(NetworkWriter& net, std::string prefix) : net_(net), prefix_(std::move(prefix)) {}
+  ModuleWriter(NetworkWriter& net, std::string prefix) : net_(net), prefix_(std::move(prefix)) {}
 
   Value conv(const std::string& name, const Value& x, const Conv& conv) {
     constexpr BatchNormStyle kNorm{.epsilon = 1e-3F};
@@ -33,7 +33,7 @@ class Module {
 };
 
 Value inception_a(NetworkWriter& net, const std::string& prefix, const Value& x, std::int64_t pool_features) {
-  Module module(net, prefix);
+  ModuleWriter module(net, prefix);
   const Value one = module.conv("branch1x1", x, same_conv(64, 1));
   const Value five = module.conv("branch5x5_2", module.conv("branch5x5_1", x, same_conv(48, 1)), same_conv(64, 5));
   Value twice = module.conv("branch3x3dbl_1", x, same_conv(64, 1));
@@ -44,7 +44,7 @@ Value inception_a(NetworkWriter& net, const std::string& prefix, const Value& x,
 }
 
 Value inception_b(NetworkWriter& net, const std::string& prefix, const Value& x) {
-  Module module(net, prefix);
+  ModuleWriter module(net, prefix);
   const Value three = module.conv("branch3x3", x, valid_conv(384, 3, 2));
   Value twice = module.conv("branch3x3dbl_1", x, same_conv(64, 1));
   twice = module.conv("branch3x3dbl_2", twice, same_conv(96, 3));
@@ -54,7 +54,7 @@ Value inception_b(NetworkWriter& net, const std::string& prefix, const Value& x)
 
 Value inception_c(NetworkWriter& net, const std::string& prefix, const Value& x, std::int64_t hidden) {
   constexpr std::int64_t kOutputs = 192;
-  Module module(net, prefix);
+  ModuleWriter module(net, prefix);
   const Value one = module.conv("branch1x1", x, same_conv(kOutputs, 1));
   Value seven = module.conv("branch7x7_1", x, same_conv(hidden, 1));
   seven = module.row("branch7x7_2", seven, hidden, 7);
@@ -69,7 +69,7 @@ Value inception_c(NetworkWriter& net, const std::string& prefix, const Value& x,
 }
 
 Value inception_d(NetworkWriter& net, const std::string& prefix, const Value& x) {
-  Module module(net, prefix);
+  ModuleWriter module(net, prefix);
   Value three = module.conv("branch3x3_1", x, same_conv(192, 1));
   three = module.conv("branch3x3_2", three, valid_conv(320, 3, 2));
   Value seven = module.conv("branch7x7x3_1", x, same_conv(192, 1));
@@ -81,7 +81,7 @@ Value inception_d(NetworkWriter& net, const std::string& prefix, const Value& x)
 
 Value inception_e(NetworkWriter& net, const std::string& prefix, const Value& x) {
   constexpr std::int64_t kHalf = 384;
-  Module module(net, prefix);
+  ModuleWriter module(net, prefix);
   const Value one = module.conv("branch1x1", x, same_conv(320, 1));
   const Value three = module.conv("branch3x3_1", x, same_conv(kHalf, 1));
   const Value three_row = module.row("branch3x3_2a", three, kHalf, 3);

@@ -13,10 +13,10 @@
 namespace mobicuda::zoo {
 namespace {
 
-struct Stage {
+struct BlockStage {
   std::int64_t expansion, channels, blocks, stride;
 };
-constexpr std::array<Stage, 7> kStages{
+constexpr std::array<BlockStage, 7> kBlockStages{
     {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}};
 constexpr double kStemChannels = 32;
 constexpr double kLastChannels = 1280;
@@ -50,7 +50,7 @@ class NetworkBuilder {
   std::vector<std::int64_t> pads_of(const ConvShape& shape) const;
   void conv_bn(const std::string& conv_name, const std::string& bn_name, const ConvShape& shape);
   void relu6(const std::string& name);
-  void inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride, std::int64_t outputs);
+  void inverted_residual(const std::string& prefix, const BlockStage& stage, std::int64_t stride, std::int64_t outputs);
   void head();
   std::string flatten_by_shape(const std::string& pooled);
   void finish();
@@ -152,7 +152,7 @@ void NetworkBuilder::relu6(const std::string& name) {
   for (Moments& moments : moments_) moments = after_relu6(moments);
 }
 
-void NetworkBuilder::inverted_residual(const std::string& prefix, const Stage& stage, std::int64_t stride,
+void NetworkBuilder::inverted_residual(const std::string& prefix, const BlockStage& stage, std::int64_t stride,
                                        std::int64_t outputs) {
   const std::string shortcut = value_;
   const std::vector<Moments> shortcut_moments = moments_;
@@ -282,7 +282,7 @@ onnx_schema::ModelProto NetworkBuilder::build() {
   conv_bn("features.0.0", "features.0.1", {3, make_divisible(kStemChannels * options_.width), 3, 2, 1});
   relu6("features.0.2");
   std::int64_t block = 0;
-  for (const Stage& stage : kStages) {
+  for (const BlockStage& stage : kBlockStages) {
     const std::int64_t outputs = make_divisible(static_cast<double>(stage.channels) * options_.width);
     for (std::int64_t i = 0; i < stage.blocks && block < options_.blocks; ++i) {
       ++block;

@@ -5,16 +5,16 @@
 namespace mobicuda::zoo {
 namespace {
 
-struct Stage {
+struct ConvStage {
   std::int64_t channels, convs;
 };
 
-Value write_vgg(NetworkWriter& net, const std::array<Stage, 5>& stages) {
+Value write_vgg(NetworkWriter& net, const std::array<ConvStage, 5>& stages) {
   net.set_channel_correlation(0.3);  // nothing but convolutions: with less, rounding grows from each to the next
   Value x = net.input();
   int child = 0;  // torchvision numbers the modules of its one Sequential
   const auto next = [&] { return "features." + std::to_string(child++); };
-  for (const Stage& stage : stages) {
+  for (const ConvStage& stage : stages) {
     for (std::int64_t i = 0; i < stage.convs; ++i) {
       x = net.conv(next(), x, same_conv(stage.channels, 3));
       x = net.relu(next(), x);
