@@ -7,6 +7,7 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)  # with CMAKE_UNITY_BUILD, all C++ files of a target as one
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo" FORCE)
 endif()
@@ -49,6 +50,15 @@ endfunction()
 # the CPU.
 function(mobicuda_add_box name)
   cmake_parse_arguments(BOX "HOT" "" "SOURCES;USES;PUBLIC_INCLUDE;PRIVATE_INCLUDE;PUBLIC_FOLDERS;PRIVATE_FOLDERS" ${ARGN})
+  # For unity builds: GCC 12 crashes where a function of OpFunctions is called above its definition.
+  set(operations ${BOX_SOURCES})
+  list(FILTER operations INCLUDE REGEX "/ops/[^/]*$")
+  list(FILTER BOX_SOURCES EXCLUDE REGEX "/ops/[^/]*$")
+  list(PREPEND BOX_SOURCES ${operations})
+  # Since 3.31 CMake would join kernels as well: one core would compile them all.
+  set(cuda_sources ${BOX_SOURCES})
+  list(FILTER cuda_sources INCLUDE REGEX "[.]cu$")
+  set_source_files_properties(${cuda_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(${name} OBJECT ${BOX_SOURCES})
   if(BOX_PUBLIC_FOLDERS)
     mobicuda_include_root(root ${name} ${BOX_PUBLIC_FOLDERS})
