@@ -176,7 +176,7 @@ TEST_CASE("conv2d as a matrix product gives a picture the same bits in every bat
   });
 }
 
-TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[sanitize]") {
+TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[sanitize][slow]") {
   constexpr std::uint32_t kShapes = 40;
   constexpr std::size_t kProductsExactInHalf = 125;
   Choice choose(6);

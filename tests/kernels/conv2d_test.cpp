@@ -134,7 +134,7 @@ TEST_CASE("conv2d equals the oracle for every padding, windows wholly outside am
   }
 }
 
-TEST_CASE("conv2d is exact on small whole numbers", "[sanitize]") {
+TEST_CASE("conv2d is exact on small whole numbers", "[sanitize][slow]") {
   constexpr std::uint32_t kShapes = 60;
   constexpr std::size_t kProductsExactInHalf = 125;  // 16 each, and 8 for bias and residual: at most 2048
   Choice choose(5);

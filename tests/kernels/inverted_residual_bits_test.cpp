@@ -43,7 +43,7 @@ TEST_CASE("inverted_residual gives a picture of the late blocks' channels the sa
   }
 }
 
-TEST_CASE("inverted_residual passes NaN on in the late blocks' channels", "[sanitize]") {
+TEST_CASE("inverted_residual passes NaN on in the late blocks' channels", "[sanitize][slow]") {
   for (const InvertedResidualParams& p : late_blocks(3)) {
     Data data = random_data(p, 48);
     data.x[count_of(1, p.h / 2, p.w, p.c_in) + 5] = kNan;
@@ -57,7 +57,7 @@ TEST_CASE("inverted_residual passes NaN on in the late blocks' channels", "[sani
   }
 }
 
-TEST_CASE("inverted_residual gives a picture the same bits alone and in a batch of any size", "[sanitize]") {
+TEST_CASE("inverted_residual gives a picture the same bits alone and in a batch of any size", "[sanitize][slow]") {
   constexpr int kPictures = 70;  // more tiles than a GPU runs at once
   for (const int stride : {1, 2}) {
     for (const auto& [expand, elem] : kForms) {

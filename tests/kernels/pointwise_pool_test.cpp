@@ -182,7 +182,7 @@ TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
   check(Elem::F32, kInputsF32);
 }
 
-TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize]") {
+TEST_CASE("pointwise_pool is exact on small whole numbers", "[sanitize][slow]") {
   // At most 16 in steps of 1 / 64: 11 bits, as half has.
   const auto check = [](Elem elem, int n, int pixels, int c_in) {
     PointwisePoolParams p = make_params(elem, n, pixels, c_in, 128);

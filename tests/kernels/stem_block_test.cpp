@@ -73,7 +73,8 @@ TEST_CASE("stem_block is exact on small whole numbers", "[sanitize]") {
   }
 }
 
-TEST_CASE("stem_block gives a picture the same bits alone, in a batch of any size, by any variant", "[sanitize]") {
+TEST_CASE("stem_block gives a picture the same bits alone, in a batch of any size, by any variant",
+          "[sanitize][slow]") {
   MOBICUDA_SKIP_BELOW(80);
   constexpr int kPictures = 40;
   for (const StemInput input : kInputs) {
