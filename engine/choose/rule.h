@@ -12,6 +12,9 @@
 
 namespace mobicuda {
 
+/// SMs of the GPU that rules were measured on: where a rule counts tiles or images, elsewhere as many for each SM.
+inline constexpr double kMeasuredMultiprocessors = 132;
+
 /// What a row asks of the shape `s`, as text and as code, so that the pages' tables tell what the code does.
 #define MOBICUDA_WHEN(...) #__VA_ARGS__, [](const auto& s) -> bool { return __VA_ARGS__; }
 #define MOBICUDA_ALWAYS "", [](const auto&) -> bool { return true; }

@@ -1,36 +1,13 @@
 // What a GPU can do, as far as supports(), launches and the choice of variants depend on it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/common/hardware_limits.h"
+
 namespace mobicuda::kernels {
-
-/// Limits of all GPUs of one compute capability.
-struct HardwareLimits {
-  int capability;                      ///< major * 10 + minor
-  std::size_t shared_bytes_per_block;  ///< dynamic shared memory, with cudaFuncSetAttribute()
-  std::size_t shared_bytes_per_multiprocessor;
-  int cluster_blocks;  ///< of a cluster that every GPU runs; 1: no clusters
-};
-
-inline constexpr std::size_t kKilobyte = 1024;
-/// Shared memory of a block that the driver takes for itself, from sm_80 on.
-inline constexpr std::size_t kReservedSharedBytes = kKilobyte;
-/// Dynamic shared memory that a block may have without cudaFuncSetAttribute().
-inline constexpr std::size_t kSharedBytesWithoutAsking = 48 * kKilobyte;
-
-/// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Ascending.
-inline constexpr std::array kHardwareLimits{
-    HardwareLimits{75, 64 * kKilobyte, 64 * kKilobyte, 1},    HardwareLimits{80, 163 * kKilobyte, 164 * kKilobyte, 1},
-    HardwareLimits{86, 99 * kKilobyte, 100 * kKilobyte, 1},   HardwareLimits{87, 163 * kKilobyte, 164 * kKilobyte, 1},
-    HardwareLimits{89, 99 * kKilobyte, 100 * kKilobyte, 1},   HardwareLimits{90, 227 * kKilobyte, 228 * kKilobyte, 8},
-    HardwareLimits{100, 227 * kKilobyte, 228 * kKilobyte, 8}, HardwareLimits{103, 227 * kKilobyte, 228 * kKilobyte, 8},
-    HardwareLimits{110, 227 * kKilobyte, 228 * kKilobyte, 8}, HardwareLimits{120, 99 * kKilobyte, 100 * kKilobyte, 8},
-    HardwareLimits{121, 99 * kKilobyte, 100 * kKilobyte, 8},
-};
 
 /// One GPU, and the device code that its driver loaded of this library. A kernel leaves out what the architecture lacks
 /// that it is compiled for, so that `code` and not `capability` says which instructions there are.
@@ -51,13 +28,9 @@ struct DeviceTraits {
 };
 
 /// A GPU of that capability on which code for `code` is loaded, by kHardwareLimits; for rules and tests without the
-/// GPU. A capability that the table lacks has the limits of the one before. Capability 75 or later, code at most
-/// `capability`.
+/// GPU. Capability 75 or later, code at most `capability`.
 constexpr DeviceTraits traits_of(int capability, int multiprocessors, int code) {
-  HardwareLimits limits = kHardwareLimits.front();
-  for (const HardwareLimits& row : kHardwareLimits) {
-    if (row.capability <= capability) limits = row;
-  }
+  const HardwareLimits limits = limits_of(capability);
   constexpr int kHopper = 90;
   constexpr int kOldestWithReserved = 80;
   return {capability,

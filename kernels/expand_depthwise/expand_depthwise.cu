@@ -27,7 +27,7 @@ using Variant = ExpandDepthwiseVariant;
 constexpr int kOldest = 80;  // mma.sync m16n8k16, cp.async
 constexpr int kStripRows = 7;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kSharedLimit = 99 * kKilobyte;  // so that the tiles are the same on every GPU
+constexpr std::int64_t kSharedLimit = least_shared_bytes_from(kOldest);  // so that the tiles are the same on every GPU
 
 /// A variant's tile; `rows` are those of a depthwise thread.
 struct Shape {

@@ -41,7 +41,7 @@ constexpr int kMinBlocks = 2;
 constexpr int kAhead = 10;  // blocks of k under way at once
 constexpr int kMaxPixels = 1 << 24;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kSharedLimit = 99 * kKilobyte;  // so that the tiles are the same on every GPU
+constexpr std::int64_t kSharedLimit = least_shared_bytes_from(kOldest);  // so that the tiles are the same on every GPU
 
 struct Arguments {
   int n, pixels, c_in, c;

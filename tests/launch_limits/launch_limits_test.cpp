@@ -329,7 +329,7 @@ TEST_CASE("supports() of squeeze_excite means that the launch fits") {
 }
 
 TEST_CASE("the table of limits is in order, and a capability that it lacks has those of the one before") {
-  for (std::size_t i = 1; i < kernels::kHardwareLimits.size(); ++i) {
+  for (std::size_t i = 1; i < std::size(kernels::kHardwareLimits); ++i) {
     CHECK(kernels::kHardwareLimits[i - 1].capability < kernels::kHardwareLimits[i].capability);
   }
   CHECK(kernels::traits_of(88, 1).shared_bytes_per_block == kernels::traits_of(87, 1).shared_bytes_per_block);

@@ -15,7 +15,6 @@ struct DepthwiseShape {
 
   // Whether the variant has so many threads, on 132 SMs; as many for each SM elsewhere.
   bool threads(DepthwiseConvVariant variant, double wanted) const {
-    constexpr double kMeasuredMultiprocessors = 132;
     const DepthwiseConvTile t = tile(variant, params.elem);
     const double found = static_cast<double>(params.n) * ceil_div(params.out_h, t.rows) *
                          ceil_div(params.out_w, t.columns) * ceil_div(params.c, t.channels);

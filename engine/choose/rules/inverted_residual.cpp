@@ -8,8 +8,6 @@ namespace {
 using namespace kernels;
 using enum InvertedResidualVariant;
 
-constexpr double kMeasuredMultiprocessors = 132;
-
 // A block's output seen as tiles.
 struct BlockShape {
   const InvertedResidualParams& params;

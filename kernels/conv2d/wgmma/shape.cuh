@@ -1,6 +1,7 @@
 // Arguments, shape and ring of conv2d's kernel on wgmma, kernel.cuh.
 #pragma once
 
+#include "kernels/common/hardware_limits.h"
 #include "kernels/common/std.h"
 #include "kernels/conv2d/gemm_arguments.cuh"
 #include "kernels/ptx/tensor_map.h"
@@ -49,8 +50,8 @@ struct Shape {
   static constexpr int kStageBytes = kABytes + kPanels * kPanelBytes;
   static constexpr int kRingBytes = kStages * kStageBytes;
   static constexpr int kSharedBytes = kRingBytes + kStages * 16;
-  // With so much two blocks fit the 228 KB of a multiprocessor, where each has 1 KB beside its own, and three do not.
-  static constexpr int kPairSharedBytes = kMinBlocks == 3 ? 228 * 1024 / kMinBlocks - 1024 + 128 : kSharedBytes;
+  // With so much two blocks fit on an SM, and three do not.
+  static constexpr int kPairSharedBytes = kMinBlocks == 3 ? shared_bytes_of_each(90, kMinBlocks) + 128 : kSharedBytes;
   static_assert(kPairSharedBytes >= kSharedBytes && kMinBlocks <= 3);
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows

@@ -3,6 +3,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/common/hardware_limits.h"
 #include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_image {
@@ -98,7 +99,7 @@ struct Shape {
   static_assert(kChunks * kConfig.blocks * kConfig.chunk == kConfig.c_hidden);
   static_assert(kConfig.stride <= 2 && kBarriers * kBarrierBytes <= kPatchAt);
   static_assert(kConfig.blocks <= 2 || (kConfig.stride == 1 && (kConfig.blocks == 4 || kConfig.blocks == 8)));
-  static_assert(kSharedBytes <= 228 * 1024 / kMinBlocks - 1024);
+  static_assert(kSharedBytes <= shared_bytes_of_each(90, kMinBlocks));
 };
 
 }  // namespace mobicuda::kernels::inverted_image

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/common/hardware_limits.h"
 #include "kernels/inverted_residual/simt_units.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
@@ -80,7 +81,7 @@ struct Shape {
   static_assert(kConfig.c_out % kConfig.project_channels == 0 && kProjectK * kConfig.project_channels % 4 == 0);
   static_assert(kThreads % 32 == 0 && kExpandUnits <= kUnits && kProjectUnits <= kUnits);
   static_assert(kPairs * kStrips <= kThreads && kSums <= kThreads);
-  static_assert(kConfig.patch_columns <= kPatchW && kSharedBytes <= 48 * 1024 && kExpandPixels <= 32);
+  static_assert(kConfig.patch_columns <= kPatchW && kSharedBytes <= static_cast<int>(kSharedBytesWithoutAsking) && kExpandPixels <= 32);
 };
 
 }  // namespace mobicuda::kernels::inverted_simt_cluster

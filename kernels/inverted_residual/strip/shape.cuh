@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/common/fast_division.cuh"
+#include "kernels/common/hardware_limits.h"
 #include "kernels/common/types.h"
 
 namespace mobicuda::kernels::inverted_strip {
@@ -97,7 +98,7 @@ struct Shape {
   static constexpr int kRowBytes = kPatchW * kPixelBytes;
   static constexpr int kStripBytes = kPatchH * kRowBytes;
   static constexpr int kPatchBytes = 2 * kStripBytes;
-  static constexpr int kMostShared = (228 / kBlocks - 1) * 1024;
+  static constexpr int kMostShared = shared_bytes_of_each(90, kBlocks);
   static constexpr int kBuffers = kPackedBytes + 2 * kWarps * kPatchBytes <= kMostShared ? 2 : 1;
   static constexpr int kSharedBytes = kPackedBytes + kBuffers * kWarps * kPatchBytes;
 

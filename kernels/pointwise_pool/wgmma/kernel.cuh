@@ -10,6 +10,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/common/clip.cuh"
+#include "kernels/common/hardware_limits.h"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
@@ -36,7 +37,7 @@ inline constexpr int kMaxSlices = 5;
 inline constexpr int kRowBytes = kSliceK * 2;
 inline constexpr int kWeightSliceBytes = kChannels * kRowBytes;
 inline constexpr int kWeightBytes = kMaxSlices * kWeightSliceBytes;
-inline constexpr int kSharedLimit = 227 * 1024;
+inline constexpr int kSharedLimit = limits_of(90).shared_bytes_per_block;
 inline constexpr int kMaxStages = 10;
 inline constexpr int kBarrierBytes = 256;
 
