@@ -17,7 +17,7 @@ namespace mobicuda::cpu {
 
 /// What a step may touch when it runs.
 struct StepContext {
-  std::int64_t n = 1;  ///< pictures in this run
+  std::int64_t n = 1;  ///< images in this run
   ThreadPool& pool;
   std::byte* const* buffers;         ///< host pointers, indexed as Plan::buffers
   std::byte* workspace = nullptr;    ///< Plan::workspace_bytes for each thread
@@ -56,7 +56,7 @@ struct Step {
   Layout output_layout = Layout::NCHW;
 };
 
-/// A tensor of a plan, for max_batch pictures.
+/// A tensor of a plan, for max_batch images.
 struct Buffer {
   enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
   std::int64_t offset = 0;
@@ -66,7 +66,7 @@ struct Buffer {
 /// From the caller's bytes to the input buffer.
 struct PictureConversion {
   PictureInput input;
-  std::int64_t pixels = 0;       ///< of a picture
+  std::int64_t pixels = 0;       ///< of an image
   Layout layout = Layout::NCHW;  ///< of the network's input
 };
 

@@ -18,7 +18,7 @@ enum class Factor : std::uint8_t { Same, ChannelsLast, Planes };
 struct MultiplyExtents {
   unsigned vectors;  // of y
   unsigned inner;    // ChannelsLast: vectors of a pixel; Planes: vectors of a plane
-  unsigned pixels;   // of a picture
+  unsigned pixels;   // of an image
   Activation activation;
 };
 
@@ -111,7 +111,7 @@ struct PoolExtents {
   bool average, count_padding;
 };
 
-// The taps first, first + 1, ... last - 1 lie in the picture.
+// The taps first, first + 1, ... last - 1 lie in the image.
 struct Taps {
   int first, last, divisor;
 };

@@ -12,7 +12,7 @@ namespace mobicuda::cudnn {
 // What networks with branches need and cuDNN has no operation for, or has with limits or slower kernels. The same
 // promises as in elementwise.h.
 
-/// y = act(x * b), b of x's shape or one value for each picture and channel.
+/// y = act(x * b), b of x's shape or one value for each image and channel.
 struct Multiply {
   TensorShape shape;
   Activation activation;
@@ -24,14 +24,14 @@ cudaError_t multiply(const Multiply& op, const void* x, const void* b, void* y, 
 cudaError_t multiply_strided(const StridedShape& b_shape, Element element, const Activation& activation, const void* x,
                              const void* b, void* y, cudaStream_t stream);
 
-/// Maximum or mean of the window's taps that lie in the picture; a NaN among them is the result. Of no taps, -inf or 0.
+/// Maximum or mean of the window's taps that lie in the image; a NaN among them is the result. Of no taps, -inf or 0.
 struct PoolShape {
   TensorShape x;
   std::int64_t out_h = 1, out_w = 1;
   std::array<std::int64_t, 2> kernel{1, 1}, strides{1, 1}, dilations{1, 1};
   Padding pads;
   bool average = false;
-  bool count_padding = false;  ///< the mean divides by the taps in the padded picture
+  bool count_padding = false;  ///< the mean divides by the taps in the padded image
   std::int64_t y_pitch = 0;    ///< as in Affine
 };
 cudaError_t pool(const PoolShape& shape, const void* x, void* y, cudaStream_t stream);

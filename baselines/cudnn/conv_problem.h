@@ -15,7 +15,7 @@
 namespace mobicuda::cudnn {
 
 /// y = act(conv(x, w) + bias + residual) for a whole batch: all that the choice of a kernel depends on.
-/// A Gemm is a 1x1 convolution of 1x1 pictures.
+/// A Gemm is a 1x1 convolution of 1x1 images.
 struct ConvProblem {
   Precision precision = Precision::Fp32;
   Layout layout = Layout::NHWC;

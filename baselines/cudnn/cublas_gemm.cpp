@@ -15,19 +15,19 @@ namespace {
 constexpr int kAlgorithmsAsked = 24;
 constexpr std::int64_t kGemmWorkspaceBytes = std::int64_t{32} << 20U;  // what NVIDIA recommends for sm_90
 constexpr std::uint32_t kPointerAlignment = 16;  // what callers promise for the network's input and output
-constexpr std::uint32_t kPlanarAlignment = 8;    // of each picture of doubles
+constexpr std::uint32_t kPlanarAlignment = 8;    // of each image of doubles
 
 cudaDataType_t cublas_type(DType dtype) {
   if (dtype == DType::F64) return CUDA_R_64F;
   return dtype == DType::F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-// Pictures of planes: as many products as there are pictures.
+// Images of planes: as many products as there are images.
 bool is_planar(const ConvProblem& p) { return p.layout == Layout::NCHW && p.h * p.w > 1; }
 
 // y (pixels, k) = x (pixels, c) * w (k, c)^T in row-major order. cuBLASLt is column-major, so that it sees
 // y^T (k, pixels) = w (c, k)^T * x^T (c, pixels), and the bias runs along the rows, as its epilogue wants. Of planes,
-// y^T (pixels, k) = x^T (pixels, c) * w (c, k), picture by picture.
+// y^T (pixels, k) = x^T (pixels, c) * w (c, k), image by image.
 class Layouts {
  public:
   explicit Layouts(const ConvProblem& p) {

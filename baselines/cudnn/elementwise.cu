@@ -177,7 +177,7 @@ __global__ void interleave_kernel(unsigned pixels, unsigned plane, unsigned x_ch
   }
 }
 
-// As interleave_kernel, four pixels of a picture at once: `plane` is a multiple of four.
+// As interleave_kernel, four pixels of an image at once: `plane` is a multiple of four.
 template <class T, int kChannels>
 __global__ void interleave4_kernel(unsigned groups, unsigned plane, unsigned x_channels, const float4* x,
                                    Vector16<T>* y) {

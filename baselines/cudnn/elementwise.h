@@ -43,7 +43,7 @@ cudaError_t affine(const Affine& op, const void* x, const void* scale, const voi
 enum class Border : std::uint8_t { Value, Edge, Reflect };
 
 /// y is x with rows and columns around: top and left as given, the rest up to y's extents. They hold `value`, the
-/// border's pixels, or the picture mirrored at these; then x is not empty, and larger than a mirrored border.
+/// border's pixels, or the image mirrored at these; then x is not empty, and larger than a mirrored border.
 struct PadShape {
   TensorShape x, y;
   std::int64_t top = 0;
@@ -53,14 +53,14 @@ struct PadShape {
 };
 cudaError_t pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream);
 
-/// NCHW float pictures of x_channels to the NHWC y_shape, the channels beyond x_channels zero.
+/// NCHW float images of x_channels to the NHWC y_shape, the channels beyond x_channels zero.
 cudaError_t interleave(std::int64_t x_channels, const TensorShape& y_shape, const float* x, void* y,
                        cudaStream_t stream);
 
-/// NHWC pictures of bytes, 3 channels, to float in the same or NCHW order: x * scale[c] + shift[c].
+/// NHWC images of bytes, 3 channels, to float in the same or NCHW order: x * scale[c] + shift[c].
 struct PictureShape {
   std::int64_t n = 1;
-  std::int64_t pixels = 1;  ///< of a picture
+  std::int64_t pixels = 1;  ///< of an image
   bool channels_last = false;
   float scale[3] = {1.0F, 1.0F, 1.0F};
   float shift[3] = {};
@@ -80,7 +80,7 @@ struct StridedShape {
 cudaError_t strided_copy(const StridedShape& shape, Element x_element, Element y_element, const void* x, void* y,
                          cudaStream_t stream);
 
-/// Mean over H and W of each picture and channel; y is (n, c).
+/// Mean over H and W of each image and channel; y is (n, c).
 cudaError_t global_average(const TensorShape& x_shape, const void* x, void* y, cudaStream_t stream);
 
 }  // namespace mobicuda::cudnn

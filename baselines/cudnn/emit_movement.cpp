@@ -52,7 +52,7 @@ void emit(PlanBuilder& plan, const Node& node, const Concat& op) {
   }
 }
 
-// Of channels-last pictures, channels that begin at a multiple of 16 bytes stay where they are.
+// Of channels-last images, channels that begin at a multiple of 16 bytes stay where they are.
 void emit(PlanBuilder& plan, const Node& node, const Slice& op) {
   const std::string label = node.origin.label();
   const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[Slice::kInput]), "input of " + label);

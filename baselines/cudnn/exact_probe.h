@@ -7,7 +7,7 @@
 
 namespace mobicuda::cudnn {
 
-/// One picture of a depthwise layer in float: the tensors that a probe overwrites.
+/// One image of a depthwise layer in float: the tensors that a probe overwrites.
 struct ProbeTensors {
   void* x = nullptr;
   std::int64_t x_elements = 0;

@@ -34,7 +34,7 @@ PlanBuilder::PlanBuilder(const Graph& graph, const EngineOptions& options, Layou
       parts_(graph.values().size()) {
   const TensorDesc& input = graph.input_desc();
   const Shape shape = with_batch(input.shape);
-  // With pictures of bytes the caller's buffer is in front of this one.
+  // With images of bytes the caller's buffer is in front of this one.
   const int buffer = add_buffer(bytes_of(shape, DType::F32),
                                 options.picture_input ? CudaBuffer::Place::Arena : CudaBuffer::Place::Input);
   values_[static_cast<std::size_t>(graph.input())] = Stored{{buffer}, DType::F32, input.layout, shape};

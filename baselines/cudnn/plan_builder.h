@@ -47,7 +47,7 @@ struct CudnnOp {
   friend void emit(PlanBuilder& plan, const Node& node, const T& op);
 };
 
-/// Lowers an optimised graph to library calls for max_batch pictures, all 4-D activations in one layout.
+/// Lowers an optimised graph to library calls for max_batch images, all 4-D activations in one layout.
 /// LayoutTransform nodes cost nothing here: the builder knows in which order each value lies and converts
 /// where a step needs another.
 class PlanBuilder : OpFunctions<CudnnOp> {

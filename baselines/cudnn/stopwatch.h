@@ -36,7 +36,7 @@ class Stopwatch {
   Event stop_;
 };
 
-/// Milliseconds of one inference of n pictures, in memory allocated for the purpose.
+/// Milliseconds of one inference of n images, in memory allocated for the purpose.
 double network_milliseconds(const CudaNetwork& network, std::int64_t n, void* session_state, cudaStream_t stream);
 
 }  // namespace mobicuda::cudnn

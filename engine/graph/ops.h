@@ -25,7 +25,7 @@ template <class T>
 struct GraphOp {
   /// Type and shape of the output, every divisor proved positive. Throws Error(invalid_model).
   friend TensorDesc infer(const T& op, const Inputs& inputs);
-  /// Of one picture, for the output's shape `y`: 0 for data movement.
+  /// Of one image, for the output's shape `y`: 0 for data movement.
   friend std::int64_t flops(const T& op, const Inputs& inputs, const Shape& y);
   /// As print() shows them: " stride=2,2 act=relu".
   friend void attributes(const T& op, AttributeText& text);

@@ -14,7 +14,7 @@ namespace mobicuda {
 namespace {
 
 // By rule a size costs well under a millisecond, so that they stand close: how a launch fills the GPU's multiprocessors
-// changes from picture to picture while there are few, and later with their share.
+// changes from image to image while there are few, and later with their share.
 constexpr std::int64_t kEachUpTo = 16;
 constexpr std::int64_t kBetweenPowers = 8;
 

@@ -16,7 +16,7 @@ namespace mobicuda {
 std::vector<std::int64_t> considered_batches(const EngineOptions& options);
 
 /// How an engine's layers run, SavedEngine::plans: a size whose kernels are those of the next larger plan has none of
-/// its own, as steps run fewer pictures too. With EngineOptions::timing_cache takes measurements on the current device;
+/// its own, as steps run fewer images too. With EngineOptions::timing_cache takes measurements on the current device;
 /// else it needs none. `input` is Engine::input().
 std::vector<SavedPlan> choose_plans(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
                                     const TensorDesc& input);

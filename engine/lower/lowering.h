@@ -90,7 +90,7 @@ struct CustomOp {
 
 /// Builds a plan node by node: keeps values, buffers, weights and steps. What a step is of a node is up to the
 /// functions in ops/, and to the fusions of fusions.h, which see to several nodes at once. Values are mapped to
-/// buffers; a Reshape only renames its input's buffer. The plan is for EngineOptions::max_batch pictures. One of run()
+/// buffers; a Reshape only renames its input's buffer. The plan is for EngineOptions::max_batch images. One of run()
 /// and choose_layers() is called, once.
 class Lowering : OpFunctions<CustomOp> {
  public:
@@ -245,7 +245,7 @@ class Lowering : OpFunctions<CustomOp> {
   bool written_by_rows(ValueId id, int pitch) const;
   bool read_by_rows(ValueId id) const;
 
-  /// Pictures in bytes become floats in a first step, unless all kernels that read them take bytes.
+  /// Images in bytes become floats in a first step, unless all kernels that read them take bytes.
   void convert_pictures();
   void add_conversion(const std::string& name, const Shape& value_shape, Storage from, Storage to);
   void write_output();

@@ -24,7 +24,7 @@ EngineOptions timed_options(EngineOptions options) {
   return options;
 }
 
-// The same numbers each time: those of one picture, for all. Zeros would make products cheaper than they are.
+// The same numbers each time: those of one image, for all. Zeros would make products cheaper than they are.
 template <class T>
 void set_random_input(Session& session, std::int64_t pictures, std::int64_t elements) {
   constexpr float kScale = 1.0F / 8388608.0F;  // 2^-23: 24 random bits to [0, 2)

@@ -13,7 +13,7 @@
 
 namespace mobicuda {
 
-/// Times a network with different choices on the current device: max_batch pictures, as a CUDA graph, with programmatic
+/// Times a network with different choices on the current device: max_batch images, as a CUDA graph, with programmatic
 /// launch if the engine uses it. Keeps two engines with a session each until it is destroyed, which share their weights
 /// where the choices allow it; and on the host what was packed for any of them.
 class NetworkComparison {

@@ -26,10 +26,10 @@ bool reads_pictures(const Lowering& to, const Node& node);
 bool is_pointwise(const Conv2d& op, const Shape& weight);
 bool is_depthwise(const Conv2d& op, const Shape& weight);
 
-/// A transposition with the axes that stay together joined, for one picture; nothing where more than four are left.
+/// A transposition with the axes that stay together joined, for one image; nothing where more than four are left.
 std::optional<kernels::TransposeParams> transpose_params(const Shape& x, const Transpose& op);
 
-/// How `node` multiplies, for one picture.
+/// How `node` multiplies, for one image.
 kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op);
 
 }  // namespace mobicuda

@@ -21,7 +21,7 @@ namespace mobicuda {
 
 /// What a step may touch when it is enqueued.
 struct CudaStepContext {
-  std::int64_t n = 1;  ///< pictures in this run
+  std::int64_t n = 1;  ///< images in this run
   cudaStream_t stream = nullptr;
   bool programmatic = false;       ///< launch with a programmatic dependency on the preceding kernel
   void* const* buffers = nullptr;  ///< device pointers, indexed as CudaPlan::buffers of the plan that runs
@@ -46,14 +46,14 @@ struct CudaStep {
   CudaStepResult result{};
 };
 
-/// A tensor of a plan, for CudaPlan::batch pictures. Offset in the arena, or one of the two session-owned ends.
+/// A tensor of a plan, for CudaPlan::batch images. Offset in the arena, or one of the two session-owned ends.
 struct CudaBuffer {
   enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
 };
 
-/// The steps of a run of up to `batch` pictures.
+/// The steps of a run of up to `batch` images.
 struct CudaPlan {
   std::int64_t batch = 1;
   std::vector<CudaStep> steps;
@@ -81,7 +81,7 @@ struct CudaNetwork {
   std::shared_ptr<const SavedEngine> recipe;
   std::shared_ptr<const DeviceBuffer> weights;  ///< of the recipe
 
-  /// Position of the plan that runs n pictures. Precondition: n is at most the last one's.
+  /// Position of the plan that runs n images. Precondition: n is at most the last one's.
   std::size_t plan_for(std::int64_t n) const noexcept;
 };
 
@@ -99,7 +99,7 @@ class MOBICUDA_API CudaEngine final : public Engine {
   SavedEngine saved() const override;
   std::unique_ptr<Session> create_session() const override;
   const CudaNetwork& network() const noexcept { return network_; }
-  /// Of the memory that holds a session's input, max_batch pictures: whole words, as kernels read bytes.
+  /// Of the memory that holds a session's input, max_batch images: whole words, as kernels read bytes.
   std::int64_t input_buffer_bytes() const noexcept;
   const Device& device() const noexcept { return device_; }
 

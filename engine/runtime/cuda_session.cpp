@@ -50,7 +50,7 @@ void CudaSession::allocate_buffers() {
   input_ = DeviceBuffer(cuda_engine_->input_buffer_bytes(), "the input");
   output_ = DeviceBuffer(static_cast<std::int64_t>(bytes_of(max_batch, cuda_engine_->output())), "the output");
   workspace_ = DeviceBuffer(network().workspace_bytes, "the workspace");
-  // A plan with a minimum batch reads pictures that nobody set.
+  // A plan with a minimum batch reads images that nobody set.
   cuda_check(cudaMemsetAsync(input_.data(), 0, static_cast<std::size_t>(input_.bytes()), stream_.get()),
              "clearing the input");
   if (!guarded) arena_.emplace_back(cuda_engine_->memory().arena_bytes, "activations");

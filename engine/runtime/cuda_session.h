@@ -64,11 +64,11 @@ class CudaSession final : public Session {
 
   void allocate_buffers();
   const CudaNetwork& network() const { return cuda_engine_->network(); }
-  /// What n pictures run.
+  /// What n images run.
   const CudaPlan& plan(std::int64_t n) const { return network().plans[network().plan_for(n)]; }
   /// CudaNetwork::take_turn.
   std::unique_lock<std::mutex> take_turn() const;
-  /// In the plan for n pictures.
+  /// In the plan for n images.
   void bind_ends(std::int64_t n, const Ends& ends);
   CudaStepContext context_for(std::int64_t n, cudaStream_t stream) const;
   static void enqueue_step(const CudaStep& step, const CudaStepContext& context);

@@ -57,7 +57,7 @@ void CudaSession::require_usable(std::string_view what, const void* data, const 
 }
 
 void CudaSession::run_between(std::int64_t n, const Ends& ends, cudaStream_t stream, bool replays) {
-  // A plan with a minimum batch touches more pictures than the caller's buffers hold.
+  // A plan with a minimum batch touches more images than the caller's buffers hold.
   if (n >= network().min_batch) {
     const GraphExec* graph = replays ? captured(caller_runs_, n, ends) : nullptr;
     if (graph != nullptr || !replays) return launch(graph, n, ends, stream);

@@ -49,8 +49,8 @@ NetworkTimes time_in_turns(const NetworkRuns& chosen, const NetworkRuns& rival);
 struct TimedNetwork {
   std::string machine;     ///< the fields of a timing cache before the shape
   std::string graph;       ///< print() of the graph that is lowered
-  std::int64_t batch = 1;  ///< pictures in a run
-  bool bytes = false;      ///< pictures in bytes
+  std::int64_t batch = 1;  ///< images in a run
+  bool bytes = false;      ///< images in bytes
 };
 
 /// Times the network with the first choices and with the second ones. May throw Error(out_of_memory).

@@ -10,7 +10,7 @@
 
 namespace mobicuda::kernels {
 
-/// Calls launch_chunk(grid, first picture) for as many of `n` pictures at a time as one launch holds. A picture has at
+/// Calls launch_chunk(grid, first image) for as many of `n` images at a time as one launch holds. An image has at
 /// most kMaxItems items.
 template <class LaunchChunk>
 cudaError_t for_each_chunk(int n, int tile_rows, int tile_columns, int vectors, const LaunchChunk& launch_chunk) {

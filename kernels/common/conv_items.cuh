@@ -5,12 +5,12 @@
 namespace mobicuda::kernels {
 
 // How the convolutions number their work: one thread (or block) for each item; items count channel vectors fastest,
-// then tile columns, tile rows and pictures, so that one-dimensional grids have no limit on the batch.
+// then tile columns, tile rows and images, so that one-dimensional grids have no limit on the batch.
 
 struct ItemGrid {
   std::uint32_t items = 0;
   FastDivision vectors;       ///< channel vectors of a pixel
-  FastDivision tile_columns;  ///< of an output picture
+  FastDivision tile_columns;  ///< of an output image
   FastDivision tile_rows;
 };
 

@@ -65,7 +65,7 @@ const Conv2dEntry* entry_of(Variant variant) {
   return index < entry_table().entries.size() ? &entry_table().entries[index] : nullptr;
 }
 
-// Small tiles reach all multiprocessors with one picture; large ones read less input twice and use more of each load
+// Small tiles reach all multiprocessors with one image; large ones read less input twice and use more of each load
 // from shared memory.
 using SmallStem = Stem<2, 4, 8, 8>;
 using LargeStem = Stem<8, 8, 16, 16>;

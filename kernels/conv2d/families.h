@@ -19,7 +19,7 @@ struct Conv2dBuffers {
 };
 
 /// One variant. The functions are called with sane parameters only: positive extents, whole groups, coordinates and
-/// pictures that fit int.
+/// images that fit int.
 struct Conv2dEntry {
   Conv2dVariant variant;
   std::string_view name;

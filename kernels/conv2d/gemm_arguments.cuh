@@ -1,5 +1,5 @@
 // What the implicit matrix products of conv2d share: Y (m, c_out) = A (m, k) * B (k, c_out), where m counts the output
-// pixels of all pictures, k the taps and, fastest, the input channels of a group, and A is gathered from x.
+// pixels of all images, k the taps and, fastest, the input channels of a group, and A is gathered from x.
 #pragma once
 
 #include "kernels/common/activation.cuh"

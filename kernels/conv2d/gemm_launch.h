@@ -21,7 +21,7 @@ inline bool supports_gemm(const Conv2dParams& p) {
          whole_groups && k <= kMaxK;
 }
 
-/// For all of `n` pictures of p.
+/// For all of `n` images of p.
 inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, int n) {
   Arguments a{};
   a.m = n * p.out_h * p.out_w;
@@ -51,7 +51,7 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
   return a;
 }
 
-/// Calls launch_chunk(arguments, blocks) for as many pictures at a time as one launch holds.
+/// Calls launch_chunk(arguments, blocks) for as many images at a time as one launch holds.
 template <class LaunchChunk>
 cudaError_t for_each_gemm_chunk(const Conv2dParams& p, const Conv2dTile& tile, const Conv2dBuffers& buffers,
                                 const LaunchChunk& launch_chunk) {

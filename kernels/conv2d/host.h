@@ -40,7 +40,7 @@ inline Arguments arguments(const Conv2dParams& p) {
   return a;
 }
 
-/// The chunk's first picture of a tensor of T; null stays null.
+/// The chunk's first image of a tensor of T; null stays null.
 template <class T>
 const T* picture(const void* tensor, std::int64_t index, std::int64_t elements) {
   return tensor == nullptr ? nullptr : static_cast<const T*>(tensor) + index * elements;

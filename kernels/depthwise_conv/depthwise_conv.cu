@@ -26,7 +26,7 @@ constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 // A GPU of this generation has about as many multiprocessors: below it, smaller blocks reach more of them.
 constexpr std::int64_t kFewBlocks = 132;
 
-/// Whether coordinates, rounded up to whole strips, and elements of one picture are ints.
+/// Whether coordinates, rounded up to whole strips, and elements of one image are ints.
 bool fits_int(const DepthwiseConvParams& p) {
   constexpr std::int64_t kMaxCoordinate = kMaxInt / 2;
   const std::int64_t bottom = std::int64_t{p.out_h} * p.stride_h + std::int64_t{p.kernel_h} * p.dilation_h;

@@ -14,7 +14,7 @@ namespace mobicuda::kernels::depthwise {
 // share come from L1.
 //
 // Loads keep their order (conv_vector.cuh), so the row in flight while another is used is asked for explicitly.
-// Offsets within a picture are 32 bits of bytes, which supports() guarantees; those of pixels outside wrap, unused.
+// Offsets within an image are 32 bits of bytes, which supports() guarantees; those of pixels outside wrap, unused.
 
 /// A configuration. (A type, because nvcc takes no class value as a kernel's template argument.)
 template <int kWindow_, int kRows_, int kColumns_, int kVectorBytes_, int kRowsAhead_, int kBlocks_>

@@ -1,6 +1,6 @@
 // Pointwise expansion and 3x3 depthwise convolution in one launch: variants, limits, launch.
 // Kernel: mma.cuh.
-// Offsets within a picture are 32 bits of bytes; a launch takes any number of pictures.
+// Offsets within an image are 32 bits of bytes; a launch takes any number of images.
 
 #include "kernels/expand_depthwise/expand_depthwise.h"
 
@@ -185,7 +185,7 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, co
   const Shape& shape = entry_of(variant).shape;
   if (p.c_in % 8 != 0 || p.c_in > kMostBlocksK * kBlockK || p.c % shape.slice != 0) return false;
   if (p.stride != 1 && (p.stride != 2 || shape.rows > 1)) return false;
-  // Where a window begins is an int, and so are the bytes of a picture.
+  // Where a window begins is an int, and so are the bytes of an image.
   constexpr std::int64_t kLargest = 1 << 29;
   if (p.h > kLargest || p.w > kLargest || p.out_h > kLargest / 2 || p.out_w > kLargest / 2) return false;
   if (p.pad_top < 0 || p.pad_top > kLargest || p.pad_left < 0 || p.pad_left > kLargest) return false;

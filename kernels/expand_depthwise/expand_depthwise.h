@@ -13,11 +13,11 @@ namespace mobicuda::kernels {
 // hidden[n, iy, ix, c] = clip_e(sum_i x[n, iy, ix, i] * w_e[c, i] + bias_e[c]), rounded to elem
 // y[n, oy, ox, c] = clip_d(sum_{ky, kx} hidden[n, oy * stride + ky - pad_top, ox * stride + kx - pad_left, c]
 //                                       * w_d[ky, kx, c] + bias_d[c])
-// NHWC; hidden pixels outside the picture count as zero. Sums in float. The first two layers of an inverted residual
+// NHWC; hidden pixels outside the image count as zero. Sums in float. The first two layers of an inverted residual
 // block in one launch: the hidden tensor never leaves the multiprocessor.
 
-/// A block computes a slice of SliceN hidden channels over a band of output rows; BandsN: the picture is cut into that
-/// many bands. Slice32Strip7: a thread walks down up to 7 output rows, stride 1 only; the others are for few pictures
+/// A block computes a slice of SliceN hidden channels over a band of output rows; BandsN: the image is cut into that
+/// many bands. Slice32Strip7: a thread walks down up to 7 output rows, stride 1 only; the others are for few images
 /// or stride 2. kernels/expand_depthwise/README.md says which to use when.
 enum class ExpandDepthwiseVariant : std::uint8_t {
   Slice8Bands1,
@@ -66,7 +66,7 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& param
 /// Weights are packed as for the separate layers: packed_expand by gemm_pack(elem, c, c_in), packed_depthwise by
 /// depthwise_conv_pack(elem, c, 3, 3). Biases (c) in float or null, as params say. Pointers 16-byte aligned; y overlaps
 /// no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant gives a
-/// picture the same bits in every batch. Safe from several threads.
+/// image the same bits in every batch. Safe from several threads.
 cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const void* x,
                              const void* packed_expand, const float* expand_bias, const void* packed_depthwise,
                              const float* depthwise_bias, void* y, const Launch& where);

@@ -1,9 +1,9 @@
-// A block -> a slice of hidden channels, a band of output rows, every gridDim.z-th picture. A warp expands 16 pixels at
+// A block -> a slice of hidden channels, a band of output rows, every gridDim.z-th image. A warp expands 16 pixels at
 // a time on tensor cores, straight from global memory into registers: k is dealt to the instruction's k so that each
 // thread's operands are 16 neighbouring bytes of a pixel (and of a weight row). Channels are dealt out likewise, so
 // that a thread's results of a pixel are neighbours. They meet in shared memory as (tile row, tile column, channel),
-// with zeros where the depthwise window leaves the picture; a thread then convolves 4 channels of a strip of kRows
-// rows. Two such tiles in turn, where a block has several pictures, need one barrier a picture. Shared memory: expand
+// with zeros where the depthwise window leaves the image; a thread then convolves 4 channels of a strip of kRows
+// rows. Two such tiles in turn, where a block has several images, need one barrier an image. Shared memory: expand
 // weights | depthwise weights | biases | hidden tile(s); see shared_bytes().
 #pragma once
 
@@ -30,7 +30,7 @@ struct Arguments {
   int n, h, w, c_in, c, out_h, out_w;
   int stride, pad_top, pad_left;
   int band_rows;  ///< output rows of a block
-  int columns;    ///< of the tile's columns, those inside the picture
+  int columns;    ///< of the tile's columns, those inside the image
   int tile_rows;  ///< of hidden, with what lies outside
   int tile_columns;
   int buffers;  ///< hidden tiles: 1 or 2
@@ -104,7 +104,7 @@ struct Pixels {
 
 /// Where this thread's two pixels of a fragment lie. Pixels beyond the last are the last one, and stored nowhere.
 struct Place {
-  unsigned from[2];  ///< byte offset within the picture
+  unsigned from[2];  ///< byte offset within the image
   int to[2];         ///< element offset within the hidden tile
   bool inside[2];
 };
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   const int c0 = static_cast<int>(blockIdx.x) * C::kSlice;
   const int oy0 = static_cast<int>(blockIdx.y) * a.band_rows;
   const int band_rows = min(a.band_rows, a.out_h - oy0);
-  const int top = oy0 * a.stride - a.pad_top;  // of the tile, within the picture
+  const int top = oy0 * a.stride - a.pad_top;  // of the tile, within the image
   const int first_row = max(top, 0);
   const int end_row = min(top + (band_rows - 1) * a.stride + 3, a.h);
   const int pixels = max(end_row - first_row, 0) * a.columns;
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   }
   wait_for_predecessor();
 
-  Pixels<C::kBlocksK> ahead{};  // the warp's first pixels of a picture
+  Pixels<C::kBlocksK> ahead{};  // the warp's first pixels of an image
   if (warp < fragments) load_pixels(a, from, ahead);
 
   ptx::copy_async_wait<0>();

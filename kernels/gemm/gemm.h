@@ -10,7 +10,7 @@
 namespace mobicuda::kernels {
 
 // Y[m, n] = act(sum_k X[m, k] * W[n, k] + bias[n] + residual[m, n])
-// X, residual, Y row-major; rows of X and Y may lie apart. A pointwise convolution in NHWC is this with m = pictures *
+// X, residual, Y row-major; rows of X and Y may lie apart. A pointwise convolution in NHWC is this with m = images *
 // height * width.
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K16: that many groups of threads share a

@@ -10,7 +10,7 @@
 namespace mobicuda::kernels {
 
 /// One variant. The functions are called with sane parameters only: positive extents, padding and stride of at most 2,
-/// a residual of y's shape, pictures and coordinates that fit int.
+/// a residual of y's shape, images and coordinates that fit int.
 struct InvertedResidualEntry {
   InvertedResidualVariant variant;
   std::string_view name;

@@ -45,7 +45,7 @@ const InvertedResidualEntry& entry_of(Variant variant) {
   return entry_table().entries[static_cast<std::size_t>(variant)];
 }
 
-/// Whether coordinates, with what tiles add to them, and elements of one picture are ints.
+/// Whether coordinates, with what tiles add to them, and elements of one image are ints.
 bool fits_int(const InvertedResidualParams& p) {
   constexpr std::int64_t kMaxCoordinate = kMaxInt / 4;
   return p.out_h <= kMaxCoordinate && p.out_w <= kMaxCoordinate && p.h <= kMaxCoordinate && p.w <= kMaxCoordinate &&

@@ -13,7 +13,7 @@ namespace mobicuda::kernels {
 
 // A MobileNetV2 block in one launch, NHWC, half or float:
 //   e = clip(expand x + bias)        1x1, c_in -> c_hidden; without `expand`: e = x
-//   d = clip(depthwise 3x3 e + bias) pixels outside the picture count as zero
+//   d = clip(depthwise 3x3 e + bias) pixels outside the image count as zero
 //   y = clip(project d + bias [+ x]) 1x1, c_hidden -> c_out
 // e and d are rounded to the element type, as they are between three kernels. Sums are float's, unless the tile says
 // half_sums.
@@ -88,7 +88,7 @@ enum class InvertedResidualVariant : std::uint8_t {
   Image4K96N96,
   Image1K96N160,
   Image2K96N160,
-  // inverted_residual_image7: pictures of a block, whether two warpgroups share one, blocks of a cluster, output
+  // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, output
   // channels.
   Image7P1Cluster8N160,
   Image7P1Cluster6N160,
@@ -193,7 +193,7 @@ void inverted_residual_pack(InvertedResidualVariant variant, const InvertedResid
                             const InvertedResidualWeights& weights, void* packed);
 
 /// Pointers 16-byte aligned; y overlaps no input. The same variant gives the same bits every time, and the same for a
-/// picture in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from
+/// image in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from
 /// several threads.
 cudaError_t inverted_residual(InvertedResidualVariant variant, const InvertedResidualParams& params, const void* x,
                               const void* packed, void* y, const Launch& where);

@@ -1,7 +1,7 @@
 // Pointwise convolution, clip and global average pool in one launch: variants, limits, launch, and the kernel of the
 // slices of half, with float sums on tensor cores. The others: simt.cuh (exact float),
-// tile.cuh and pointwise_pool/wgmma/wgmma.cu (half, many pictures).
-// Slices of half: a block owns a slice of channels of every gridDim.y-th picture. A warp takes 16 pixels at a time,
+// tile.cuh and pointwise_pool/wgmma/wgmma.cu (half, many images).
+// Slices of half: a block owns a slice of channels of every gridDim.y-th image. A warp takes 16 pixels at a time,
 // straight from global memory into registers (direct_operands.cuh), 320 channels of them under way at once, and adds
 // its clipped results up. The warps' sums meet in shared memory and are added in the order of the warps. Shared memory:
 // weights of the slice | bias | two sets of partial sums (warp, channel).
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kMaxWarps * 32, kMinBlocks)
   wait_for_predecessor();
 
   Rows rows;
-  load_rows(from, channels, rows);  // a block has no more warps than the picture has fragments
+  load_rows(from, channels, rows);  // a block has no more warps than the image has fragments
   ptx::copy_async_wait<0>();
   __syncthreads();
   bool loaded = true;
@@ -172,7 +172,7 @@ struct Buffers {
   void* y;
 };
 
-/// Of slices x groups of blocks, each with a slice of channels of every group-th picture: as many groups as the GPU
+/// Of slices x groups of blocks, each with a slice of channels of every group-th image: as many groups as the GPU
 /// holds at once.
 dim3 grid_of(const PointwisePoolParams& p, int slice, int resident) {
   const int slices = p.c / slice;

@@ -14,8 +14,8 @@ namespace mobicuda::kernels {
 // x NHWC with p = (row, column): a pointwise convolution and the global average pool after it in one launch. Sums and
 // mean in float; the convolution's result is not rounded to elem in between.
 
-/// SliceN: half, a block computes N channels of some pictures, for few pictures. Pictures2N128: 128 channels of two
-/// pictures of at most 64 pixels, for many. WgmmaN128: pictures of 49 pixels, c a multiple of 256, sm_90 only, where
+/// SliceN: half, a block computes N channels of some images, for few images. Pictures2N128: 128 channels of two
+/// images of at most 64 pixels, for many. WgmmaN128: images of 49 pixels, c a multiple of 256, sm_90 only, where
 /// the library was built for it. SimtSliceN: as SliceN, in exact float, c_in up to 320.
 /// kernels/pointwise_pool/README.md says which to use when.
 enum class PointwisePoolVariant : std::uint8_t {
@@ -31,7 +31,7 @@ enum class PointwisePoolVariant : std::uint8_t {
 struct PointwisePoolParams {
   Elem elem = Elem::F16;  ///< of x, the packed weights and y; F16, or F32 of SimtSliceN
   int n = 0;
-  int pixels = 0;  ///< of a picture
+  int pixels = 0;  ///< of an image
   int c_in = 0, c = 0;
   bool bias = false;
   Clip clip{};
@@ -47,7 +47,7 @@ bool supports(PointwisePoolVariant variant, const PointwisePoolParams& params, c
 
 /// packed is from gemm_pack(elem, c, c_in). bias (c) in float or null, as params say. Pointers 16-byte aligned; y
 /// overlaps no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant
-/// gives a picture the same bits in every batch. Safe from several threads.
+/// gives an image the same bits in every batch. Safe from several threads.
 cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
                            const void* packed, const float* bias, void* y, const Launch& where);
 

@@ -1,8 +1,8 @@
-// Pointwise convolution, clip and mean in exact float (FFMA, never TF32), for few pictures.
+// Pointwise convolution, clip and mean in exact float (FFMA, never TF32), for few images.
 //
-// A block owns a slice of channels of every gridDim.y-th picture. Its warps share the pixels, kStepPixels at a time (a
+// A block owns a slice of channels of every gridDim.y-th image. Its warps share the pixels, kStepPixels at a time (a
 // step), and each has a ring of steps of its own in shared memory, so that warps do not wait for each other before the
-// picture's end. Half a warp, a unit, has half of the slice; its lanes share the products of a sum: a lane has the same
+// image's end. Half a warp, a unit, has half of the slice; its lanes share the products of a sum: a lane has the same
 // kLaneInputs input channels of every pixel, and the weights for them in registers. The lanes' sums meet by exchanges
 // that leave each with the sum of one channel of one pixel. The warps' sums over pixels meet in shared memory and are
 // added in the order of the warps.

@@ -1,6 +1,6 @@
-// Pointwise convolution, clip and mean on tiles of kPictures pictures x kColumns channels: the tile of
-// common/block_mma.cuh, whose rows are kPictureRows for each picture, those from the last pixel on zeros. A warp owns
-// all rows of its picture, and adds its clipped results up by shuffles. Shared memory: ring of (W slice, X slice).
+// Pointwise convolution, clip and mean on tiles of kPictures images x kColumns channels: the tile of
+// common/block_mma.cuh, whose rows are kPictureRows for each image, those from the last pixel on zeros. A warp owns
+// all rows of its image, and adds its clipped results up by shuffles. Shared memory: ring of (W slice, X slice).
 #pragma once
 
 #include "kernels/common/block_mma.cuh"

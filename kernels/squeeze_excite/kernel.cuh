@@ -71,7 +71,7 @@ __device__ __forceinline__ float add_up(const float* parts, int count, int strid
   return sum;
 }
 
-/// A cluster takes every so-manieth picture; its blocks share the pixels, and then the channels.
+/// A cluster takes every so-manieth image; its blocks share the pixels, and then the channels.
 template <class T, bool kHeld>
 __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused]] const Arguments a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
     const T* const x = static_cast<const T*>(a.x) + start;
     const T* const source = kHeld ? held : x;
     if constexpr (kHeld) {
-      __syncthreads();  // the last picture's pixels have been used
+      __syncthreads();  // the last image's pixels have been used
       for (int i = thread; i < pixels * packets; i += kThreads)
         ptx::copy_async_cg(ptx::shared_address(held + i * kN), x + i * kN);
     }
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused
 #pragma unroll 8
       for (int q = 0; q < a.ranks; ++q) cluster.map_shared_rank(gate, q)[own + thread] = value;
     }
-    sync_cluster();  // the end as well: behind it no block touches another's memory for this picture
+    sync_cluster();  // the end as well: behind it no block touches another's memory for this image
 
     T* const y = static_cast<T*>(a.y) + start;
     for (int i = thread; i < items; i += kThreads) {

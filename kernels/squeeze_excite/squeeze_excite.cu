@@ -1,4 +1,4 @@
-// Squeeze and excite in one launch: mean, two small matrix products, gates, product. A cluster of blocks has a picture:
+// Squeeze and excite in one launch: mean, two small matrix products, gates, product. A cluster of blocks has an image:
 // each block reads a band of its pixels once and keeps it in shared memory, where it also has a slice of both matrices
 // before the predecessor ends. Sums cross the cluster three times: means, squeezed channels, gates.
 // Shared memory: slice of weights | band of x | sums; see layout_of().
@@ -85,7 +85,7 @@ void pack_slices(const Entry& entry, const SqueezeExciteParams& p, const Squeeze
   }
 }
 
-/// As many clusters as the GPU holds at once, all with the same number of pictures but for the last.
+/// As many clusters as the GPU holds at once, all with the same number of images but for the last.
 template <class T>
 cudaError_t launch_variant(const Entry& entry, const DeviceTraits& gpu, const Arguments& a, const Launch& where) {
   const auto kernel = entry.held ? squeeze::squeeze_excite_kernel<T, true> : squeeze::squeeze_excite_kernel<T, false>;

@@ -11,19 +11,19 @@
 
 namespace mobicuda::kernels {
 
-// m[c] = mean over the picture's pixels of x[p, c]
+// m[c] = mean over the image's pixels of x[p, c]
 // s[j] = act_s(sum_c m[c] * reduce[j, c] + reduce_bias[j])
 // g[c] = act_g(sum_j s[j] * expand[c, j] + expand_bias[c])
 // y[p, c] = x[p, c] * g[c], NHWC. All in float but x, y and the weights.
 
-/// A cluster of so many blocks for each picture, sm_90+. Reread: the blocks read their pixels twice instead of keeping
+/// A cluster of so many blocks for each image, sm_90+. Reread: the blocks read their pixels twice instead of keeping
 /// them in shared memory.
 enum class SqueezeExciteVariant : std::uint8_t { Cluster2, Cluster4, Cluster8, Cluster2Reread, Cluster8Reread };
 
 struct SqueezeExciteParams {
   Elem elem = Elem::F32;  ///< of x, the weights and y; not F64
   int n = 0;
-  int pixels = 0;    ///< of a picture
+  int pixels = 0;    ///< of an image
   int c = 0;         ///< a multiple of 8
   int squeezed = 0;  ///< 1 to 256
   Activation squeeze_activation{};

@@ -8,7 +8,7 @@
 namespace mobicuda::kernels::stem_block_detail {
 
 inline constexpr int kStrip = 14;  // output columns; with those beside them, the rows of an instruction
-inline constexpr int kStrips = 2;  // of a warp, for many pictures
+inline constexpr int kStrips = 2;  // of a warp, for many images
 inline constexpr int kColumns = kStrips * kStrip;
 inline constexpr int kStemColumns = kColumns + 2;
 inline constexpr int kChannels = 32;  // of the stem, padded
@@ -46,7 +46,7 @@ struct Arguments {
   int stem_top, stem_left;    // padding of the depthwise: the stem's pixel for output (0, 0) is (-top, -left)
   int input_top, input_left;  // of both: the input's first for output (0, 0)
   int rows;                   // of a warp
-  std::uint32_t units;        // (picture, band of rows, block of columns), one for each warp
+  std::uint32_t units;        // (image, band of rows, block of columns), one for each warp
   FastDivision column_blocks, bands;
   int plane_bytes;                                // of a channel of floats
   int row_bytes;                                  // of the input, or of one of its channels

@@ -1,5 +1,5 @@
 // How a warp of the stem block brings its window of the input into shared memory, two rows at a time: as half, the
-// three channels of a pixel together, zeros outside the picture. Lane p converts columns 2p and 2p + 1. Rows come by
+// three channels of a pixel together, zeros outside the image. Lane p converts columns 2p and 2p + 1. Rows come by
 // asynchronous copies, kAhead pairs of them under way at once.
 #pragma once
 

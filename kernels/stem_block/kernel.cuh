@@ -1,4 +1,4 @@
-// The stem block for many pictures. A warp computes two strips of the output, side by side, from top to bottom, on its
+// The stem block for many images. A warp computes two strips of the output, side by side, from top to bottom, on its
 // own: nothing passes between warps. A step makes a row of the stem, adds it to the sums of the three rows of the
 // depthwise that see it, and finishes one. Weights are in registers. Shared memory: 28 KB.
 #pragma once

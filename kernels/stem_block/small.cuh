@@ -1,5 +1,5 @@
-// The stem block for few pictures: a warp computes kRows rows of a strip on its own, and all it does at once, in the
-// order of the stages, as latency is what counts. Sums are in the same order as in the kernel for many pictures.
+// The stem block for few images: a warp computes kRows rows of a strip on its own, and all it does at once, in the
+// order of the stages, as latency is what counts. Sums are in the same order as in the kernel for many images.
 // Weights are in registers. Shared memory: 32 KB (two rows).
 #pragma once
 

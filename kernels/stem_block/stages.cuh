@@ -102,7 +102,7 @@ __device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& 
   }
 }
 
-/// Zeros where the stem's picture has no pixel; `column` of the first pixel.
+/// Zeros where the stem's image has no pixel; `column` of the first pixel.
 __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, int column,
                                           std::uint32_t (&stem)[kGroups][2]) {
 #pragma unroll

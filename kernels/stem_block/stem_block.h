@@ -15,13 +15,13 @@ namespace mobicuda::kernels {
 //   s = clip(3x3, stride 2, of the input + bias) 3 -> c_stem
 //   d = clip(depthwise 3x3 of s + bias)
 //   y = clip(1x1 of d + bias)                    c_stem -> c_out, NHWC, half
-// Pixels outside a picture count as zero. The input, s and d are rounded to half; sums are float's.
+// Pixels outside an image count as zero. The input, s and d are rounded to half; sums are float's.
 
 /// The network's own input: NCHW in float, or NHWC in bytes, of which x * scale + shift in float is taken, for each
 /// channel, before padding.
 enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
 
-/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2, else of 28; few for few pictures. The same
+/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2, else of 28; few for few images. The same
 /// bits for all. kernels/stem_block/README.md says which to use.
 enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56 };
 
@@ -66,7 +66,7 @@ void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, co
 
 /// Pointers 16-byte aligned, x to its element; y overlaps no input. Bytes are read by the aligned word of 4 that holds
 /// them: the rest of the first and the last one must be readable, but may be anything. The same bits every time, and
-/// for a picture in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe
+/// for an image in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe
 /// from several threads.
 cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed,
                        void* y, const Launch& where);

@@ -1,10 +1,10 @@
-// layout_transform:  NCHW <-> NHWC and float <-> half or double in one pass. For each picture that is a transpose of a
+// layout_transform:  NCHW <-> NHWC and float <-> half or double in one pass. For each image that is a transpose of a
 //   (rows, columns) matrix, through a kTile x kTile tile of shared memory (4.1 KB, of double 8.3), padded by one column
 //   against bank conflicts, so that reads and writes are both contiguous. With at most kFewChannels channels, as the
 //   network's input has, tiles would be nearly empty: a thread takes a whole pixel instead, the planes are read
 //   (written) contiguously and the caches merge the rest. Equal orders: a conversion in packets of kConverted elements.
 // convert_pictures:  a thread takes a pixel, as with few channels.
-// pad:               one packet of the padded picture for each thread.
+// pad:               one packet of the padded image for each thread.
 // transpose:         one packet of y for each thread, reads by stride; packets where the last axis stays in place.
 // pad and transpose move raw words of 2, 4, 8 or 16 bytes.
 #include "kernels/streaming/layout_transform.h"
@@ -24,7 +24,7 @@ constexpr int kFewChannels = 8;
 constexpr int kMostPictureChannels = 4;
 constexpr int kConverted = 8;  // elements of a thread in convert_kernel: 16 bytes of half, 32 of float
 
-// y(n, column, row) = x(n, row, column); grid (tiles, pictures), block (kTile, kTileRows)
+// y(n, column, row) = x(n, row, column); grid (tiles, images), block (kTile, kTileRows)
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     transpose_tiles_kernel(int n, int rows, int columns, int tiles_across, const From* x, To* y) {
@@ -55,11 +55,11 @@ __global__ void __launch_bounds__(kThreads)
         y[base + static_cast<std::int64_t>(column) * rows + row] = from_real<To>(tile[tx][ty + i]);
       }
     }
-    __syncthreads();  // before the next picture's tile
+    __syncthreads();  // before the next image's tile
   }
 }
 
-// grid (pixels, pictures)
+// grid (pixels, images)
 template <class From, class To>
 __global__ void __launch_bounds__(kThreads)
     few_channels_kernel(int n, int c, int pixels, bool to_nhwc, const From* x, To* y) {
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(std::int64_t elements
   for (std::int64_t i = first; i < elements; ++i) y[i] = from_real<To>(to_real(x[i]));
 }
 
-// grid (pixels, pictures)
+// grid (pixels, images)
 __global__ void __launch_bounds__(kThreads)
     convert_pictures_kernel(ConvertPicturesParams p, const std::uint8_t* x, float* y) {
   wait_for_predecessor();
@@ -126,7 +126,7 @@ __device__ __forceinline__ int padded_source(PadMode mode, int i, int extent) {
   return mirrored < extent ? mirrored : 2 * (extent - 1) - mirrored;
 }
 
-// grid (words of a row of y, rows of y, pictures)
+// grid (words of a row of y, rows of y, images)
 template <class Word>
 __global__ void __launch_bounds__(kThreads) pad_kernel(PadSizes p, Word fill, const Word* x, Word* y) {
   wait_for_predecessor();
@@ -232,7 +232,7 @@ cudaError_t launch_transpose(const TransposeParams& p, int words_divisor, const 
                 0, where, sizes, static_cast<const Word*>(x), static_cast<Word*>(y));
 }
 
-/// Whether every pixel that a mode takes from the picture is there.
+/// Whether every pixel that a mode takes from the image is there.
 bool pads_from_picture(const PadParams& p) {
   if (p.mode == PadMode::Constant) return true;
   if (p.mode == PadMode::Edge) return p.h > 0 && p.w > 0;

@@ -1,11 +1,11 @@
 // layout_transform changes NCHW to NHWC or back and float to half or double or back in one pass; convert_pictures makes
-// floats of pictures of bytes; pad surrounds pictures with pixels; transpose permutes four axes. h * w < 2^31.
+// floats of images of bytes; pad surrounds images with pixels; transpose permutes four axes. h * w < 2^31.
 //
 // layout_transform: equal orders, one pixel or one channel make it a conversion, of packets where pointers are 16-byte
 // aligned. To half it rounds to nearest even; what is too large becomes infinity.
 // convert_pictures: for networks whose first kernel does not read bytes itself (conv2d's stems and stem_block do).
-// pad: 16-byte words where the channels fill such words, else elements. Around the picture stands a value, its nearest
-// pixel (Edge), or the picture mirrored at its border's pixels (Reflect).
+// pad: 16-byte words where the channels fill such words, else elements. Around the image stands a value, its nearest
+// pixel (Edge), or the image mirrored at its border's pixels (Reflect).
 // transpose: contiguous writes, strided reads; 16-byte words where the last axis stays and fills them. Networks rarely
 // keep a transpose after the layout pass; the common ones are cheaper as layout_transform.
 //
@@ -30,7 +30,7 @@ struct LayoutTransformParams {
 
 cudaError_t layout_transform(const LayoutTransformParams& params, const void* x, void* y, const Launch& where);
 
-/// Pictures of bytes, NHWC, to float: y = x * scale + shift of each channel.
+/// Images of bytes, NHWC, to float: y = x * scale + shift of each channel.
 struct ConvertPicturesParams {
   bool to_nhwc = false;
   int n = 0, c = 0, h = 0, w = 0;  ///< c of at most 4
@@ -41,10 +41,10 @@ struct ConvertPicturesParams {
 /// y is float, NCHW or NHWC.
 cudaError_t convert_pictures(const ConvertPicturesParams& params, const void* x, void* y, const Launch& where);
 
-/// Pixels around a picture: `value`, the border's nearest, or the picture mirrored at its border's pixels.
+/// Pixels around an image: `value`, the border's nearest, or the image mirrored at its border's pixels.
 enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
 
-/// Surrounds each picture of an NHWC tensor.
+/// Surrounds each image of an NHWC tensor.
 struct PadParams {
   Elem elem = Elem::F32;
   int n = 0, h = 0, w = 0, c = 0;

@@ -18,7 +18,7 @@ namespace mobicuda::kernels {
 /// channels of each pixel, NHWC.
 struct LocalResponseNormParams {
   Elem elem = Elem::F32;
-  std::int64_t pixels = 0;  ///< of all pictures
+  std::int64_t pixels = 0;  ///< of all images
   int c = 0;
   std::int64_t size = 1;  ///< > 0
   float alpha = 1e-4F;    ///< >= 0

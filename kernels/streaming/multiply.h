@@ -1,7 +1,7 @@
 // y = act(a * b), where b may repeat along axes: gates of squeeze and excite are (N, C, 1, 1) against (N, H, W, C).
 //
 // The launcher joins neighbouring axes along which b goes on as a does: equal shapes become one axis, a gate three
-// (pictures, pixels, channels). Four axes may be left; supports() says so. Packets are 16 bytes where the innermost
+// (images, pixels, channels). Four axes may be left; supports() says so. Packets are 16 bytes where the innermost
 // extent, b's strides and the pointers allow, and b either repeats along the innermost axis or goes on along it; else
 // an element.
 //

@@ -6,7 +6,7 @@
 //                       7x7x1280 is only 125 KB in half, and one dependent step costs more than its transfer. It
 //                       is 40 (half) or 80 (float) independent blocks of one warp, whose 7 loads are issued
 //                       together; large batches take kManyWarps warps a block, so that the number of blocks does
-//                       not hold them up. The order of the sum depends on h * w only: a picture's result does not
+//                       not hold them up. The order of the sum depends on h * w only: an image's result does not
 //                       depend on its batch.
 #include "kernels/streaming/pooling.h"
 
@@ -39,7 +39,7 @@ __device__ __forceinline__ R larger(R best, R x) {
   return x > best || x != x ? x : best;
 }
 
-// block (packets of an output row); grid (those, output rows, pictures)
+// block (packets of an output row); grid (those, output rows, images)
 template <class T, int N, bool kMaximum>
 __global__ void __launch_bounds__(kThreads) pooling_kernel(PoolingParams p, const T* x, T* y) {
   wait_for_predecessor();

@@ -1,18 +1,18 @@
-// pooling takes the maximum or the average of any window, global_average_pool the mean of a whole picture
+// pooling takes the maximum or the average of any window, global_average_pool the mean of a whole image
 // (h * w <= 2^30). NHWC, float, half or double; sums in float, of double in double. Packets of 16 bytes where c is a
 // multiple of the packet and the pointers are aligned, else one channel. Pixels of pooling's x and y may be channels of
 // wider ones.
 //
-// Maximum ignores padding, and a NaN in the window gives NaN. Average divides by the pixels inside the picture, or,
-// with count_include_pad, by the part of the window inside the padded picture (with ceil-mode extents a window may
+// Maximum ignores padding, and a NaN in the window gives NaN. Average divides by the pixels inside the image, or,
+// with count_include_pad, by the part of the window inside the padded image (with ceil-mode extents a window may
 // reach beyond it). With dilations a window's taps lie that many pixels apart. A window wholly in padding gives
 // -infinity (maximum) or 0 (average).
 //
 // Error: maximum is exact. Average over K pixels: |y - y*| <= gamma(K) * sum|x| / K plus the rounding to storage; see
-// docs/numerics.md. The order of a mean's sum depends on h * w alone: the result for a picture is the same, bit for
+// docs/numerics.md. The order of a mean's sum depends on h * w alone: the result for an image is the same, bit for
 // bit, in any batch.
 //
-// Tests (ctest -R "kernel_tests.*pool"): windows larger than the picture, wholly in padding, asymmetric, with gaps;
+// Tests (ctest -R "kernel_tests.*pool"): windows larger than the image, wholly in padding, asymmetric, with gaps;
 // every channel count around the packet's; batch independence; NaN and infinities.
 #pragma once
 

@@ -13,13 +13,13 @@ namespace mobicuda::cpu {
 struct ConcatPlan {
   std::vector<std::int64_t> chunks;  ///< elements, by input
   std::int64_t y_row = 0;            ///< their sum
-  std::int64_t rows = 1;             ///< in one picture
+  std::int64_t rows = 1;             ///< in one image
 };
 
 /// All inputs in the memory order of y.
 ConcatPlan plan_concat(const Concat& op, const TensorDesc& y_desc, const std::vector<TensorDesc>& x_descs);
 
-/// Copies the chunks of one input, for the rows in `rows`, counted through all pictures.
+/// Copies the chunks of one input, for the rows in `rows`, counted through all images.
 template <class T>
 void concat(const ConcatPlan& plan, std::size_t input, const T* x, T* y, Range rows);
 
@@ -28,12 +28,12 @@ struct SlicePlan {
   std::int64_t x_row = 0;
   std::int64_t first = 0;
   std::int64_t chunk = 0;
-  std::int64_t rows = 1;  ///< in one picture
+  std::int64_t rows = 1;  ///< in one image
 };
 
 SlicePlan plan_slice(const Slice& op, const TensorDesc& x_desc);
 
-/// Copies the rows in `rows`, counted through all pictures.
+/// Copies the rows in `rows`, counted through all images.
 template <class T>
 void slice(const SlicePlan& plan, const T* x, T* y, Range rows);
 

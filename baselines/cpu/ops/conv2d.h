@@ -29,7 +29,7 @@ struct PatchGeometry {
 };
 
 /// Row i of `patches` becomes the (ky, kx, channel) values under output pixel rows.first + i, counted through all
-/// pictures of x; zero outside the image.
+/// images of x; zero outside the image.
 void gather_patches(const PatchGeometry& geometry, const float* x, Range pixels, float* patches);
 
 }  // namespace mobicuda::cpu

@@ -56,14 +56,14 @@ struct MulPlan {
   };
   std::vector<Axis> outer;
   Axis last;
-  std::int64_t b_picture = 0;  ///< distance of b's pictures
+  std::int64_t b_picture = 0;  ///< distance of b's images
 
-  std::int64_t rows() const;  ///< of the last axis, in one picture
+  std::int64_t rows() const;  ///< of the last axis, in one image
 };
 
 MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc);
 
-/// y = act(a * b) for the rows of the last axis in `rows`, counted through all pictures.
+/// y = act(a * b) for the rows of the last axis in `rows`, counted through all images.
 template <class T>
 void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows);
 

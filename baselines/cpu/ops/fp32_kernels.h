@@ -21,7 +21,7 @@ struct GemmTask {
 
 /// One output row of a depthwise convolution, NHWC.
 struct DepthwiseTask {
-  const float* x = nullptr;         ///< the picture
+  const float* x = nullptr;         ///< the image
   const float* packed = nullptr;    ///< (kernel_h, kernel_w, c)
   const float* bias = nullptr;      ///< c values
   const float* residual = nullptr;  ///< the output row's, may be null

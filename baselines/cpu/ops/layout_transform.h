@@ -13,7 +13,7 @@ namespace mobicuda::cpu {
 /// of its axes, outermost first, has its own distance in x. Axis 0 is the batch.
 struct CopyPlan {
   struct Axis {
-    std::int64_t extent = 1;  ///< 1 on axis 0: the caller counts pictures
+    std::int64_t extent = 1;  ///< 1 on axis 0: the caller counts images
     std::int64_t x_stride = 0;
   };
   std::vector<Axis> axes;
@@ -23,14 +23,14 @@ struct CopyPlan {
 CopyPlan plan_transpose(const Transpose& op, const TensorDesc& x_desc, const TensorDesc& y_desc);
 CopyPlan plan_layout_transform(const TensorDesc& x_desc, const TensorDesc& y_desc);
 
-/// Copies the rows of y in `rows`; a row is one step of axis 1 of the plan, counted through all pictures.
+/// Copies the rows of y in `rows`; a row is one step of axis 1 of the plan, counted through all images.
 template <class T>
 void copy_permuted(const CopyPlan& plan, const T* x, T* y, Range rows);
 
 /// Whether the elements lie in memory in the order of their logical (NCHW) index.
 bool in_logical_order(const TensorDesc& desc);
 
-/// y takes x's elements in logical order, for the pictures in `pictures`.
+/// y takes x's elements in logical order, for the images in `pictures`.
 template <class T>
 void reshape(const TensorDesc& x_desc, const TensorDesc& y_desc, const T* x, T* y, Range pictures);
 

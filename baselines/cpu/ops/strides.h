@@ -10,7 +10,7 @@
 
 namespace mobicuda::cpu {
 
-/// Distance in elements between neighbours along each logical axis of a dense tensor. A picture's distance from
+/// Distance in elements between neighbours along each logical axis of a dense tensor. An image's distance from
 /// the next one is that of axis 0.
 using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 

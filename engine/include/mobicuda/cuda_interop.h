@@ -8,13 +8,13 @@
 
 namespace mobicuda {
 
-/// Enqueues one inference of n pictures on `stream`, between buffers that the caller owns, and returns without waiting.
+/// Enqueues one inference of n images on `stream`, between buffers that the caller owns, and returns without waiting.
 /// The stream is one of EngineOptions::device; 0 is that device's legacy default stream.
 ///
-/// Buffers hold n pictures in the types and layouts of Engine::input() and Engine::output(), start at a multiple of 16
+/// Buffers hold n images in the types and layouts of Engine::input() and Engine::output(), start at a multiple of 16
 /// bytes, and stay as they are until the run has ended. Their memory is one that the engine's device uses at the same
 /// address: its own, managed, or page-locked host memory, which is slower. Pageable host memory and another device's
-/// are refused, also on systems where a GPU could reach them. Bytes are read in words of 4: where n pictures are not
+/// are refused, also on systems where a GPU could reach them. Bytes are read in words of 4: where n images are not
 /// whole words, the rest of the last one must be readable, as it is behind any memory that CUDA allocated.
 ///
 /// Order: runs of one session follow each other in the order of the calls, on whichever streams, also those of run(),

@@ -45,7 +45,7 @@ struct EngineOptions {
   Precision precision = Precision::Fp32;
   std::int64_t max_batch = 1;  ///< a session runs any n in 1..max_batch
   /// Custom engine: the batch sizes that have a plan of their own, rising, from 1 to max_batch, which always has one. A
-  /// run of n pictures takes the kernels of the smallest one that is not below n; equal weights of several plans are
+  /// run of n images takes the kernels of the smallest one that is not below n; equal weights of several plans are
   /// held once. An empty list: the plan for max_batch only. Nothing: by rule every size up to 16 and 8 sizes between
   /// each two powers of two above it, by time (`timing_cache`) powers of two, in either case without those that would
   /// run what the next one runs.
@@ -55,7 +55,7 @@ struct EngineOptions {
   bool cuda_graph = true;           ///< GPU engines: replay a captured CUDA graph in run()
   bool programmatic_launch = true;  ///< custom engine: programmatic dependent launch where the GPU has it (sm_90+)
   bool guarded_arena = false;  ///< GPU engines: one allocation for each tensor, so that memory checkers see overruns
-  /// Sessions take bytes instead of floats; Engine::input() is then U8 and NHWC. The network's input must be a picture
+  /// Sessions take bytes instead of floats; Engine::input() is then U8 and NHWC. The network's input must be an image
   /// of 3 channels (compile() throws Error(unsupported) otherwise).
   std::optional<PictureInput> picture_input;
   HostTransfer host_transfer = HostTransfer::Auto;  ///< GPU engines
@@ -79,9 +79,9 @@ struct EngineOptions {
 struct LayerInfo {
   std::string name;                   ///< source node names, "a+b+c" where fused
   std::string kernel;                 ///< what runs it, e.g. "gemm/mma_64x64x64"
-  Shape output;                       ///< logical, per picture
-  std::int64_t flops = 0;             ///< per picture
-  std::int64_t activation_bytes = 0;  ///< read and written, per picture
+  Shape output;                       ///< logical, per image
+  std::int64_t flops = 0;             ///< per image
+  std::int64_t activation_bytes = 0;  ///< read and written, per image
   std::int64_t weight_bytes = 0;      ///< read once for a batch
   std::string reason{};               ///< why this kernel; empty where there was no choice
   /// Name of the model's tensor that the layer finishes: what Session::get_layer_output() gives. Empty for a layer that
@@ -123,7 +123,7 @@ struct SavedEngine;  // saved_engine.h
 /// on a session that another thread is using throws Error(invalid_argument) rather than corrupting it.
 ///
 /// Inputs are float32, whatever the engine's precision, or bytes (EngineOptions::picture_input); outputs are float32;
-/// n pictures one after the other in the layouts of Engine::input() and Engine::output(). A call with the other type of
+/// n images one after the other in the layouts of Engine::input() and Engine::output(). A call with the other type of
 /// input throws Error(invalid_argument).
 class MOBICUDA_API Session {
  public:
@@ -131,7 +131,7 @@ class MOBICUDA_API Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Host to host, blocking. n is input.size() / elements of one picture. Throws
+  /// Host to host, blocking. n is input.size() / elements of one image. Throws
   /// Error(invalid_argument) when the sizes do not fit each other or max_batch.
   void run(std::span<const float> input, std::span<float> output);
   void run(std::span<const std::uint8_t> pictures, std::span<float> output);
@@ -139,13 +139,13 @@ class MOBICUDA_API Session {
   /// The three parts of run(), for callers that keep the input on the device or overlap work. A call that would read
   /// what no call has written throws Error(invalid_argument), which says what to call first.
   ///
-  /// The input buffer keeps its pictures for any number of executions. Those of a new session are max_batch pictures of
+  /// The input buffer keeps its images for any number of executions. Those of a new session are max_batch images of
   /// zeros; set_input() and run() replace them all by theirs, so that execute(), time_executions(), profile() and
-  /// execute_layer() then take as many pictures as these gave, or fewer.
+  /// execute_layer() then take as many images as these gave, or fewer.
   void set_input(std::span<const float> input);  ///< blocking copy into the session's input buffer
   void set_input(std::span<const std::uint8_t> pictures);
   void execute(std::int64_t n);  ///< enqueues one inference; GPU engines do not wait
-  /// Waits, then copies the outputs of the first n pictures of the last execution: by execute(), run(),
+  /// Waits, then copies the outputs of the first n images of the last execution: by execute(), run(),
   /// time_executions(), profile(), or layer by layer up to the last one. They stay until the next execution. A staged
   /// run's outputs are in staged_output(), and after it there are none here; run_on_device() writes where it is told.
   void get_output(std::span<float> output);
@@ -153,7 +153,7 @@ class MOBICUDA_API Session {
 
   /// Staged runs are the fast way from host to host: the caller fills the session's own input memory (page-locked for
   /// GPU engines), runs, and reads its output memory. On a GPU transfers and kernels are one CUDA graph. The memory is
-  /// for max_batch pictures, allocated at the first call, and stays in place; the spans are of its first n pictures. It
+  /// for max_batch images, allocated at the first call, and stays in place; the spans are of its first n images. It
   /// must be left alone between enqueue_staged() and synchronize(). With several sessions, each one's transfers overlap
   /// the others' kernels.
   std::span<float> staged_input(std::int64_t n);
@@ -162,7 +162,7 @@ class MOBICUDA_API Session {
   void enqueue_staged(std::int64_t n);  ///< GPU engines do not wait
   void run_staged(std::int64_t n);      ///< enqueue_staged() and synchronize()
 
-  /// Makes ready for runs of these numbers of pictures, in any order, so that none of them takes longer because it is
+  /// Makes ready for runs of these numbers of images, in any order, so that none of them takes longer because it is
   /// the first: a GPU engine captures what run(), execute() and time_executions() replay and, once the staged memory
   /// was asked for (staged_input(), staged_pictures() or staged_output()), staged runs. Runs of other sizes, and those
   /// of run_on_device(), are still captured when they are met first. A session keeps at most 128 captured runs; sizes
@@ -171,12 +171,12 @@ class MOBICUDA_API Session {
   /// on a size that the engine does not run, and on more runs than a session keeps.
   void warm_up(std::span<const std::int64_t> batches);
 
-  /// `iterations` times of a run of n pictures on the data already in the input buffer, in milliseconds: CUDA-event
+  /// `iterations` times of a run of n images on the data already in the input buffer, in milliseconds: CUDA-event
   /// time on the GPU without transfers, wall time on the CPU. Each is the mean of `runs` in a row: on a GPU a clock
   /// that is read after every run adds about a microsecond to each.
   std::vector<double> time_executions(std::int64_t n, int iterations, int runs = 1);
 
-  /// Milliseconds of each layer over `iterations` runs of n pictures on the data already in the input buffer. AsRun
+  /// Milliseconds of each layer over `iterations` runs of n images on the data already in the input buffer. AsRun
   /// takes on a GPU two runs for each layer and iteration, the network's and that of its first layers, and while it
   /// measures a CUDA graph for each number of first layers.
   LayerTimes profile(std::int64_t n, int iterations, ProfileMode mode = ProfileMode::AsRun);
@@ -186,7 +186,7 @@ class MOBICUDA_API Session {
   /// and nothing but get_layer_output() in between; anything else throws Error(invalid_argument).
   void execute_layer(std::int64_t n, std::size_t layer);
 
-  /// What the layer just executed computed: n pictures of LayerInfo::output as floats in the order of that shape
+  /// What the layer just executed computed: n images of LayerInfo::output as floats in the order of that shape
   /// (NCHW), whatever precision and layout the engine stores. Throws Error(invalid_argument) when LayerInfo::value is
   /// empty.
   void get_layer_output(std::span<float> output);
@@ -217,7 +217,7 @@ class MOBICUDA_API Session {
   virtual void do_execute(std::int64_t n) = 0;
   virtual void do_get_output(std::span<float> output, std::int64_t n) = 0;
   virtual void do_synchronize() = 0;
-  virtual std::byte* do_staged_input() = 0;  ///< for max_batch pictures
+  virtual std::byte* do_staged_input() = 0;  ///< for max_batch images
   virtual float* do_staged_output() = 0;
   virtual void do_enqueue_staged(std::int64_t n) = 0;
   /// Sizes that differ. An engine that captures nothing has nothing to do.
@@ -233,11 +233,11 @@ class MOBICUDA_API Session {
   template <class T>
   void run_on(std::span<const T> input, std::span<float> output);
   void fill_input(std::span<const std::byte> input, std::int64_t n);
-  /// Throws Error(invalid_argument) unless the engine runs n pictures and the input buffer holds so many.
+  /// Throws Error(invalid_argument) unless the engine runs n images and the input buffer holds so many.
   void check_inputs(std::int64_t n) const;
-  /// Throws Error(invalid_argument) unless the output buffer holds the outputs of n pictures.
+  /// Throws Error(invalid_argument) unless the output buffer holds the outputs of n images.
   void check_outputs(std::int64_t n) const;
-  /// Before and after the network runs on n pictures of the input buffer.
+  /// Before and after the network runs on n images of the input buffer.
   void begin_execution(std::int64_t n);
   void end_execution(std::int64_t n);
   template <class T>
@@ -265,11 +265,11 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
 
   virtual std::string_view backend() const noexcept = 0;  ///< "custom", "cudnn" or "cpu"
   const EngineOptions& options() const noexcept { return options_; }
-  const TensorDesc& input() const noexcept { return input_; }    ///< one picture (N = 1), F32 or U8
-  const TensorDesc& output() const noexcept { return output_; }  ///< one picture (N = 1)
-  /// What a run of n pictures runs. Throws Error(invalid_argument) unless n is 1 to max_batch.
+  const TensorDesc& input() const noexcept { return input_; }    ///< one image (N = 1), F32 or U8
+  const TensorDesc& output() const noexcept { return output_; }  ///< one image (N = 1)
+  /// What a run of n images runs. Throws Error(invalid_argument) unless n is 1 to max_batch.
   std::span<const LayerInfo> layers(std::int64_t n) const;
-  /// What a run of max_batch pictures runs.
+  /// What a run of max_batch images runs.
   std::span<const LayerInfo> layers() const noexcept { return do_layers(options_.max_batch); }
   /// Exact, and known before a session allocates anything.
   virtual MemoryReport memory() const noexcept = 0;
@@ -323,8 +323,8 @@ MOBICUDA_API void require_supported(const Backend& backend, const Graph& graph, 
 /// Throws Error(invalid_argument) on options no engine takes (max_batch < 1, threads < 0, ...).
 MOBICUDA_API void check_options(const EngineOptions& options);
 
-/// What an engine of that graph takes: the graph's input, or pictures in bytes (EngineOptions::picture_input). Throws
-/// Error(unsupported) when the network does not read pictures of 3 channels.
+/// What an engine of that graph takes: the graph's input, or images in bytes (EngineOptions::picture_input). Throws
+/// Error(unsupported) when the network does not read images of 3 channels.
 MOBICUDA_API TensorDesc input_desc(const Graph& graph, const EngineOptions& options);
 
 }  // namespace mobicuda

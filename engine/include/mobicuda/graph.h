@@ -21,8 +21,8 @@ using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;  ///< an absent optional input
 
 // ---- operations -------------------------------------------------------------------------------
-// Shapes are logical (N, C, H, W) and *per picture*: N is 1 in a graph, and every operation treats
-// the pictures of a batch independently, so that an engine may run any batch. Inputs are positional;
+// Shapes are logical (N, C, H, W) and *per image*: N is 1 in a graph, and every operation treats
+// the images of a batch independently, so that an engine may run any batch. Inputs are positional;
 // each struct names its positions, and in kConstants those that must be constants, so that engines can pack them. An
 // input that may be kNoValue is marked optional. Constants are F32.
 
@@ -143,7 +143,7 @@ struct Concat {
   enum : std::size_t { kFirst, kInputs };
   static constexpr bool kMoreInputs =
       true;               ///< kInputs is the least: every further position is an input like the first
-  std::int64_t axis = 1;  ///< > 0: pictures are not joined
+  std::int64_t axis = 1;  ///< > 0: images are not joined
 };
 
 /// The elements first to first + extent along an axis.
@@ -164,7 +164,7 @@ struct Transpose {
 
 enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
 
-/// Surrounds H and W: with `value`, with the border's pixels, or with the picture mirrored at its border's pixels.
+/// Surrounds H and W: with `value`, with the border's pixels, or with the image mirrored at its border's pixels.
 struct Pad {
   static constexpr std::string_view kName = "Pad";
   enum : std::size_t { kInput, kInputs };
@@ -289,7 +289,7 @@ MOBICUDA_API TensorDesc infer_output(const Op& op, std::span<const TensorDesc* c
 /// One line a node, with shapes and attributes.
 MOBICUDA_API std::string print(const Graph& graph);
 
-/// Multiply-adds (counted as two operations each) of a node for one picture; 0 for data movement.
+/// Multiply-adds (counted as two operations each) of a node for one image; 0 for data movement.
 MOBICUDA_API std::int64_t flops_per_picture(const Graph& graph, const Node& node);
 
 // ---- passes -----------------------------------------------------------------------------------

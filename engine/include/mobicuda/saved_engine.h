@@ -38,7 +38,7 @@ struct SavedChoice {
   std::string reason;   ///< LayerInfo::reason
 };
 
-/// The decisions for runs of up to `batch` pictures.
+/// The decisions for runs of up to `batch` images.
 struct SavedPlan {
   std::int64_t batch = 1;
   std::vector<SavedChoice> choices;  ///< in the order in which they were made

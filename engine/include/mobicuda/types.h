@@ -70,7 +70,7 @@ struct TensorDesc {
 /// the importer and the plan reader admit no more unless told otherwise. Sums and products of them cannot overflow.
 inline constexpr std::int64_t kMaxWindow = 65536;
 
-/// Most elements of a value for one picture: kernels index them with int.
+/// Most elements of a value for one image: kernels index them with int.
 inline constexpr std::int64_t kMaxElements = 2147483647;
 
 /// Zero (or value) padding around an image, in pixels.

@@ -18,7 +18,7 @@ std::vector<std::size_t> memory_order(const TensorDesc& desc) {
   return order;
 }
 
-// A value along one axis: rows, in one picture, of the elements that an index of this axis and those inside of it
+// A value along one axis: rows, in one image, of the elements that an index of this axis and those inside of it
 // stand for.
 struct Rows {
   std::int64_t rows = 1;

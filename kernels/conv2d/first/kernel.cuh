@@ -28,7 +28,7 @@ struct Arguments : conv_gemm::Arguments {
   int out_h, out_w, kernel_h, kernel_w;
   int row_steps;                    ///< products of a row of the window
   int window_rows, window_columns;  ///< of a tile, columns rounded up for the last product
-  int tiles;                        ///< of all pictures
+  int tiles;                        ///< of all images
   FastDivision of_tile_columns, of_tile_rows;
   FastDivision of_window_columns;
   std::int64_t x_picture;

@@ -29,8 +29,8 @@ struct Arguments : conv_gemm::Arguments {
   int out_h, out_w;
   int rows, columns;  ///< of a tile
   int window_rows, window_columns;
-  int tiles;                                   ///< of all pictures
-  FastDivision of_tile_columns, of_tile_rows;  ///< tiles of a picture
+  int tiles;                                   ///< of all images
+  FastDivision of_tile_columns, of_tile_rows;  ///< tiles of an image
   FastDivision of_columns, of_window_columns;
 };
 

@@ -70,7 +70,7 @@ struct Simt {
   using Sums = SimtSums<Simt, T>;
 };
 
-/// The rows that a thread gathers: pictures and window origins.
+/// The rows that a thread gathers: images and window origins.
 template <int kRows>
 struct GatheredRows {
   std::uint32_t n[kRows];

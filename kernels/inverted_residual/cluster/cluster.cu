@@ -1,4 +1,4 @@
-// Inverted residual blocks of few pictures by clusters, half: variants, limits, packing, launch.
+// Inverted residual blocks of few images by clusters, half: variants, limits, packing, launch.
 // The kernel: kernel.cuh.
 
 #include <algorithm>

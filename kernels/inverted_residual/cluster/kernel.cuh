@@ -1,4 +1,4 @@
-// An inverted residual block for few pictures: a tile of up to 8 output pixels is the work of a cluster, whose blocks
+// An inverted residual block for few images: a tile of up to 8 output pixels is the work of a cluster, whose blocks
 // share the hidden channels and keep the weights of theirs in registers.
 //
 // The patch of the input goes to shared memory. A warp expands units of 16 hidden channels: mma with the weights as A,

@@ -14,7 +14,7 @@ namespace mobicuda::kernels::inverted_cluster {
 using ptx::as_int::lane;
 using ptx::as_int::warp;
 
-/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
+/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the image.
 struct Place {
   int n;
   int oy, ox;
@@ -47,7 +47,7 @@ __device__ __forceinline__ bool inside_picture(const Arguments& a, const Place& 
          static_cast<unsigned>(place.ix + patch_column<kConfig>(row, j)) < static_cast<unsigned>(a.w);
 }
 
-/// Pairs of pixels of row lane % 4 of the patch: ones where they are inside the picture.
+/// Pairs of pixels of row lane % 4 of the patch: ones where they are inside the image.
 template <Config kConfig>
 struct Masks {
   __device__ __forceinline__ void set(const Arguments& a, const Place& place) {

@@ -1,4 +1,4 @@
-// An inverted residual block with stride 2 that makes 7x7 pictures of 14x14 ones, sm_90 and newer. Blocks, bands,
+// An inverted residual block with stride 2 that makes 7x7 images of 14x14 ones, sm_90 and newer. Blocks, bands,
 // chunks and expand are those of kernel.cuh.
 //
 // A band has four rows of outputs, of which three or four exist: two tiles of two rows of 8, the second rows of a tile
@@ -23,7 +23,7 @@ namespace mobicuda::kernels::inverted_image {
 
 /// Where a band's outputs lie.
 struct Outputs {
-  int first;        ///< row of the picture
+  int first;        ///< row of the image
   int rows;         ///< of them
   int first_patch;  ///< row of the patch where the first one's window begins
 

@@ -1,4 +1,4 @@
-// Inverted residual blocks of 14x14 pictures, half, channels known at compile time: variants, packing, launch.
+// Inverted residual blocks of 14x14 images, half, channels known at compile time: variants, packing, launch.
 // The kernel: kernel.cuh.
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// An inverted residual block of whole 14x14 pictures, sm_90 and newer. A band of seven rows is the work of a block of
+// An inverted residual block of whole 14x14 images, sm_90 and newer. A band of seven rows is the work of a block of
 // threads, or of a cluster of up to eight, which share the hidden channels.
 //
 // A block takes its hidden channels chunk by chunk: expand puts the next chunk into one of two patches in shared memory
@@ -90,7 +90,7 @@ __device__ __forceinline__ void filter_and_project(const Depthwise<S>& depthwise
   }
 }
 
-/// The padding: rows above and below the picture, and where the first row has its left zero.
+/// The padding: rows above and below the image, and where the first row has its left zero.
 template <class S>
 __device__ __forceinline__ void clear_borders(std::uint32_t shared) {
   constexpr unsigned kSlots = 17 + 16;

@@ -8,13 +8,13 @@
 
 namespace mobicuda::kernels::inverted_image {
 
-inline constexpr int kSize = 14;    // rows and columns of a picture
+inline constexpr int kSize = 14;    // rows and columns of an image
 inline constexpr int kOutSize = 7;  // where the stride is 2
 inline constexpr int kUnit = 16;    // hidden channels: a step of project's sums
 inline constexpr int kDepth = 2;    // chunks whose weights are in shared memory or on their way
 inline constexpr int kFragmentBytes = 512;
 inline constexpr int kRowsOfWarp = 2;
-inline constexpr int kBands = 2;                  // of a picture's rows; each expands also the row of x that both need
+inline constexpr int kBands = 2;                  // of an image's rows; each expands also the row of x that both need
 inline constexpr int kRows = kSize / kBands + 1;  // of a band
 inline constexpr int kWarps = kRows / kRowsOfWarp;
 inline constexpr int kThreads = kWarps * 32;

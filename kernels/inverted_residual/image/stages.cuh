@@ -1,6 +1,6 @@
 // Register-level stages of the image inverted residual kernel. sm_90 and newer.
 //
-// A warp owns two neighbouring rows of the picture, each the 16 rows of an mma's left operand: 14 pixels and two that
+// A warp owns two neighbouring rows of the image, each the 16 rows of an mma's left operand: 14 pixels and two that
 // do not exist, whose hidden values are clipped to zero and serve as the padding.
 #pragma once
 

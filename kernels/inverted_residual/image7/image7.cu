@@ -1,4 +1,4 @@
-// Inverted residual blocks of pictures of at most 7x7 pixels in large batches, half: variants, limits, packing, launch.
+// Inverted residual blocks of images of at most 7x7 pixels in large batches, half: variants, limits, packing, launch.
 // The kernel: kernel.cuh. It exists as sm_90a code only: where that is built, CMakeLists.txt
 // defines MOBICUDA_HAS_SM90A.
 
@@ -113,7 +113,7 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //           channels       pictures parts blocks stages
+    //           channels       images parts blocks stages
     entry<Config{160, 960, 160,    1,       1,    8,     4}>(Variant::Image7P1Cluster8N160, "image7_p1_cluster8_n160"),
     entry<Config{160, 960, 160,    1,       1,    6,     5}>(Variant::Image7P1Cluster6N160, "image7_p1_cluster6_n160"),
     entry<Config{160, 960, 160,    1,       1,    4,     6}>(Variant::Image7P1Cluster4N160, "image7_p1_cluster4_n160"),

@@ -1,4 +1,4 @@
-// An inverted residual block of pictures of up to 7x7 pixels, a warpgroup for each or for a part of its hidden
+// An inverted residual block of images of up to 7x7 pixels, a warpgroup for each or for a part of its hidden
 // channels.
 #pragma once
 
@@ -91,7 +91,7 @@ __device__ __forceinline__ bool fetches() {
   return threadIdx.x % kWarpgroup == 0 && threadIdx.x < S::kParts * kWarpgroup;
 }
 
-/// The sums of a picture over a part's chunks. Expand runs a chunk ahead of the other two, in the background of
+/// The sums of an image over a part's chunks. Expand runs a chunk ahead of the other two, in the background of
 /// depthwise; project in that of what follows.
 template <class S>
 __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& pixels, Fetch<S>& fetch, int part,
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(S::kThreads)
   const int rank = static_cast<int>(blockIdx.x % S::kBlocks);
   const int cluster = static_cast<int>(blockIdx.x / S::kBlocks);
   const int first_picture = cluster * S::kPictures;
-  const int rows = (a.h - rank + S::kBlocks - 1) / S::kBlocks;  // of each picture, which this block finishes
+  const int rows = (a.h - rank + S::kBlocks - 1) / S::kBlocks;  // of each image, which this block finishes
   const int warpgroup = static_cast<int>(threadIdx.x / kWarpgroup);
   const int part = warpgroup % S::kParts;
   const int sender = rank * S::kParts + part;

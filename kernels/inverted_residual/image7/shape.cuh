@@ -1,4 +1,4 @@
-// What host and device agree on in the image kernels for 7x7 pictures: shapes, layouts, arguments.
+// What host and device agree on in the image kernels for 7x7 images: shapes, layouts, arguments.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -7,7 +7,7 @@
 
 namespace mobicuda::kernels::inverted_image7 {
 
-inline constexpr int kSide = 7;       // of the largest picture
+inline constexpr int kSide = 7;       // of the largest image
 inline constexpr int kChunk = 32;     // hidden channels at once
 inline constexpr int kColumns = 160;  // output channels of one product
 inline constexpr int kWarpgroup = 128;
@@ -15,7 +15,7 @@ inline constexpr int kWarpgroup = 128;
 struct Config {
   int c_in, c_hidden, c_out;
   int pictures;  ///< of a block
-  int parts;     ///< warpgroups that share a picture by hidden channels, each with its own weights
+  int parts;     ///< warpgroups that share an image by hidden channels, each with its own weights
   int blocks;    ///< of a cluster, which share the hidden channels as well
   int stages;    ///< chunks of weights of a part in shared memory
 };
@@ -70,13 +70,13 @@ struct Shape {
   static constexpr bool kSharedPixels = kProducts > 1;
   static constexpr int kPixelBytes = kSharedPixels ? 64 * kConfig.c_in * 2 : 0;
 
-  // A picture's hidden pixels, 8 channels of each in a slot of 16 bytes: rows -1 to 8 of 8 slots, column -1 first,
+  // An image's hidden pixels, 8 channels of each in a slot of 16 bytes: rows -1 to 8 of 8 slots, column -1 first,
   // which is column 7 of the row above. What is read past the end is of no output.
   static constexpr int kGroups = kChunk / 8;
   static constexpr int kGroupBytes = 10 * 8 * 16;
   static constexpr int kPatchBytes = kGroups * kGroupBytes + 128;
 
-  // Partial sums: (sending part, picture, one of a block's rows, 32 channels, twice, lane of a pixel) of 16 bytes.
+  // Partial sums: (sending part, image, one of a block's rows, 32 channels, twice, lane of a pixel) of 16 bytes.
   static constexpr int kRows = ceil_div(kSide, kBlocks);
   static constexpr int kPieceBytes = kSide * 4 * 16;
   static constexpr int kRowBytes = kConfig.c_out / 32 * 2 * kPieceBytes;

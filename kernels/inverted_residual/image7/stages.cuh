@@ -1,6 +1,6 @@
-// Stages of the image kernels for 7x7 pictures. sm_90a.
+// Stages of the image kernels for 7x7 images. sm_90a.
 //
-// A picture is the 64 rows of a warpgroup's products: warp w has rows 2 w and 2 w + 1 of pixels, lane / 4 is the
+// An image is the 64 rows of a warpgroup's products: warp w has rows 2 w and 2 w + 1 of pixels, lane / 4 is the
 // column.
 #pragma once
 
@@ -132,7 +132,7 @@ class Expand {
 
  private:
   std::uint32_t to_;
-  std::uint32_t hi_[2];  ///< zero outside the picture
+  std::uint32_t hi_[2];  ///< zero outside the image
   std::uint32_t bias_[S::kGroups][2];
 };
 
@@ -200,7 +200,7 @@ class Depthwise {
   std::uint32_t odd_ = 0x4444;
 };
 
-/// What a thread has of a picture's sums.
+/// What a thread has of an image's sums.
 template <class S>
 using Sums = float[S::kProducts][kColumns / 2];
 

@@ -55,7 +55,7 @@ struct Shape {
   // With the rows beyond the patch that expand reads, and does not store.
   static constexpr int kExpandRows = kConfig.expand ? round_up(kPatchPixels, 16 * kConfig.expand_rows) : 0;
   static constexpr int kOutPixels = kConfig.tile_h * kConfig.tile_w;
-  // A pixel of the patch: its channels, then 1, or 0 outside the picture. An odd number of 16 bytes keeps 8
+  // A pixel of the patch: its channels, then 1, or 0 outside the image. An odd number of 16 bytes keeps 8
   // neighbouring pixels in different banks; so it does for pixels of the filtered tensor.
   static constexpr int kPatchStride = kConfig.c_in + 4;
   static constexpr int kHiddenPixel = kConfig.chunk + kConfig.hidden_pixel_pad;

@@ -26,7 +26,7 @@ __device__ __forceinline__ void copy_floats(float* to, const float* from) {
   }
 }
 
-/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
+/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the image.
 struct Place {
   std::size_t n;
   int oy, ox;
@@ -46,7 +46,7 @@ __device__ __forceinline__ Place locate(const Arguments& a) {
   return place;
 }
 
-/// Begins to copy the patch, zeros outside the picture: as the input of expand, or, without that, as the hidden tensor.
+/// Begins to copy the patch, zeros outside the image: as the input of expand, or, without that, as the hidden tensor.
 template <class S>
 __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& place, const float* x, float* shared) {
   constexpr Config kConfig = S::kConfig;
@@ -127,7 +127,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[kM][kN], const Start&
   }
 }
 
-/// hidden = clip(patch * expand + bias), 0 outside the picture. A warp has 16 channels, of which two lanes side by side
+/// hidden = clip(patch * expand + bias), 0 outside the image. A warp has 16 channels, of which two lanes side by side
 /// have 8 each. `border`: some of the patch lies outside.
 template <class S>
 __device__ __forceinline__ void expand(const Arguments& a, bool border, const float* patch, const float* front,

@@ -18,7 +18,7 @@ struct Config {
   int stride;
   int c_in, c_hidden, c_out;
   int rows, columns;     ///< of output pixels in a tile
-  int patch_columns;     ///< of the tile's patch inside the picture, the most
+  int patch_columns;     ///< of the tile's patch inside the image, the most
   int threads;           ///< of a block
   int expand_channels;   ///< output channels of a unit: 4 or 8
   int expand_groups;     ///< of units, by pixels

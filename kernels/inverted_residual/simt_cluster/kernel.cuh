@@ -1,4 +1,4 @@
-// An inverted residual block in exact float for few pictures: a tile of output pixels is the work of a cluster, whose
+// An inverted residual block in exact float for few images: a tile of output pixels is the work of a cluster, whose
 // blocks share the hidden channels and keep the weights of theirs in registers.
 //
 // Eight neighbouring lanes, a unit, have some output channels of a 1x1 convolution and an eighth of its products each;

@@ -1,4 +1,4 @@
-// Inverted residual blocks of few pictures by clusters, exact float: variants, limits, packing, launch.
+// Inverted residual blocks of few images by clusters, exact float: variants, limits, packing, launch.
 // The kernel: kernel.cuh.
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::int64_t tiles(const InvertedResidualParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, kConfig.rows) * ceil_div(p.out_w, kConfig.columns);
 }
 
-/// Whether no tile's patch has more columns inside the picture than the variant computes.
+/// Whether no tile's patch has more columns inside the image than the variant computes.
 template <Config kConfig>
 bool columns_fit(const InvertedResidualParams& p) {
   constexpr int kPatchW = Shape<kConfig>::kPatchW;

@@ -29,7 +29,7 @@ __device__ __forceinline__ bool hands_on() {
   return kChannels == 8 || lane() % 2 == 0;
 }
 
-/// A tile of the output; the columns of its patch of the input that are inside the picture begin at `ix`, number `lead`
+/// A tile of the output; the columns of its patch of the input that are inside the image begin at `ix`, number `lead`
 /// of the patch. iy may lie outside.
 struct Place {
   int n;
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool inside_picture(const Arguments& a, const Place& 
          place.ix + column < a.w;
 }
 
-/// The thread's share of copying the patch: (pixel, c_in), zeros outside the picture.
+/// The thread's share of copying the patch: (pixel, c_in), zeros outside the image.
 template <class S>
 class Patch {
  public:
@@ -115,7 +115,7 @@ class Expand {
     bias_ = ptx::load_global_nc<float>(slice + S::kExpandFloats + (kTaps + 1) * S::kHidden + channel());
   }
 
-  /// Finds which of the unit's pixels are inside the picture.
+  /// Finds which of the unit's pixels are inside the image.
   __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
     inside_ = 0;
     if (unit() >= S::kExpandUnits || !hands_on<kChannels>()) return;
@@ -129,7 +129,7 @@ class Expand {
     ptx::pin(inside_);
   }
 
-  /// hidden = clip(expand patch + bias), (row, column, channel); pixels outside the picture stay zero.
+  /// hidden = clip(expand patch + bias), (row, column, channel); pixels outside the image stay zero.
   __device__ __forceinline__ void run(const Arguments& a, const Place& place, const float* patch, float* hidden) const {
     if (thread() / 32 * (32 / kLanes) >= S::kExpandUnits) return;
     const float* from = patch + first_pixel() * S::kConfig.c_in + lane() * 4;

@@ -1,4 +1,4 @@
-// An early inverted residual block in exact float for few pictures: a tile of output pixels is the work of a cluster
+// An early inverted residual block in exact float for few images: a tile of output pixels is the work of a cluster
 // whose blocks share the hidden channels.
 //
 // All weights of both 1x1 convolutions are in registers before the wait for the predecessor. Two lanes have some hidden

@@ -1,4 +1,4 @@
-// Early inverted residual blocks of few pictures, exact float: variants, limits, packing, launch. The kernel:
+// Early inverted residual blocks of few images, exact float: variants, limits, packing, launch. The kernel:
 // kernel.cuh.
 
 #include <limits>

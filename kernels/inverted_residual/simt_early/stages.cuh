@@ -55,7 +55,7 @@ __device__ __forceinline__ void copy_constants(const float* slice, float* shared
   }
 }
 
-/// The thread's share of copying the patch: (pixel, c_in), zeros outside the picture.
+/// The thread's share of copying the patch: (pixel, c_in), zeros outside the image.
 template <class S>
 class Patch {
  public:
@@ -71,7 +71,7 @@ class Patch {
     }
   }
 
-  /// Begins to copy from `x`, the place's picture.
+  /// Begins to copy from `x`, the place's image.
   __device__ __forceinline__ void start(const float* x, float* patch) const {
     const std::uint32_t to = ptx::shared_address(patch);
 #pragma unroll
@@ -105,7 +105,7 @@ class Expand {
     for (int j = 0; j < kOwn; ++j) bias_[j] = ptx::load_global_nc<float>(slice + S::kExpandBiasAt + channel() + j);
   }
 
-  /// Finds which of the unit's pixels are inside the picture.
+  /// Finds which of the unit's pixels are inside the image.
   __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
     inside_ = 0;
 #pragma unroll 1
@@ -116,7 +116,7 @@ class Expand {
     ptx::pin(inside_);
   }
 
-  /// hidden = clip(expand patch + bias), (row, column, channel); zeros outside the picture.
+  /// hidden = clip(expand patch + bias), (row, column, channel); zeros outside the image.
   __device__ __forceinline__ void run(const Arguments& a, const float* patch, float* hidden) const {
     constexpr int kLast = S::kExpandPixels % S::kExpandStep;
     const float* from = patch + group() * S::kPatchStride + lane() * 4;
@@ -299,7 +299,7 @@ class Finish {
     }
   }
 
-  /// Adds what the blocks of the cluster found, bias and residual, and stores to `y`, the place's picture.
+  /// Adds what the blocks of the cluster found, bias and residual, and stores to `y`, the place's image.
   __device__ __forceinline__ void run(const Arguments& a, const float* shared, float* y) const {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {

@@ -1,6 +1,6 @@
-// Inverted residual blocks of a few pictures in half, channels known at compile time: variants, packing, launch.
+// Inverted residual blocks of a few images in half, channels known at compile time: variants, packing, launch.
 // Order of the stages: kernel.cuh. The stages: stages.cuh.
-// Offsets within a picture are int; pictures are found by size_t.
+// Offsets within an image are int; images are found by size_t.
 
 #include <algorithm>
 #include <cstring>

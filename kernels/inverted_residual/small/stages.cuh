@@ -69,7 +69,7 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
   return place;
 }
 
-/// Where the pixels of a tile's patch lie in x, and the upper bounds of their hidden pixels: zero outside the picture,
+/// Where the pixels of a tile's patch lie in x, and the upper bounds of their hidden pixels: zero outside the image,
 /// where x is taken from some zeros. In shared memory, as all warps want the same.
 template <class S>
 class Table {

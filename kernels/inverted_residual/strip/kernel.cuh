@@ -99,7 +99,7 @@ __device__ __forceinline__ void store(const Arguments& a, const Place& place, in
   });
 }
 
-/// All units of a pair. `kAllRows`: the patches' rows are in the picture, which is all but a few pairs.
+/// All units of a pair. `kAllRows`: the patches' rows are in the image, which is all but a few pairs.
 template <bool kAllRows, class S>
 __device__ __forceinline__ void add_units(const Arguments& a, const typename InputRow<S>::Addresses& input,
                                           Bounds<S>& bounds, std::uint32_t weights, Sums<S>& sums) {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     Sums<S> sums;
     start<S>(a, weights + reread_lane() % 4 * 16, patch, sums);
     const typename InputRow<S>::Addresses input = InputRow<S>::aim(patch);
-    if (!S::kExpands || bounds.all_rows()) {  // x itself is zeros outside the picture
+    if (!S::kExpands || bounds.all_rows()) {  // x itself is zeros outside the image
       add_units<true>(a, input, bounds, weights, sums);
     } else {
       add_units<false>(a, input, bounds, weights, sums);

@@ -74,11 +74,11 @@ __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t p
   }
 }
 
-/// Upper bounds of a lane's hidden pixels: zero outside the picture, where x is zeros.
+/// Upper bounds of a lane's hidden pixels: zero outside the image, where x is zeros.
 template <class S>
 struct Bounds {
   std::uint32_t columns[S::kClasses][2];  ///< of each strip of the pair
-  std::uint32_t rows[2];                  ///< a bit for each row in the picture
+  std::uint32_t rows[2];                  ///< a bit for each row in the image
 
   __device__ __forceinline__ void set(const Arguments& a, const Place& place, int half) {
     const int y0 = place.oy * S::kStride - a.pad_top;

@@ -20,7 +20,7 @@ struct Config {
 struct Arguments {
   int h, w, out_h, out_w;
   int pad_top, pad_left;
-  std::uint32_t strips;  ///< of all pictures
+  std::uint32_t strips;  ///< of all images
   std::uint32_t pairs;   ///< of strips: what a warp takes at once
   FastDivision strips_x, strips_y;
   bool residual;

@@ -1,6 +1,6 @@
-// Inverted residual blocks of many pictures in half, channels known at compile time: variants, packing, launch.
+// Inverted residual blocks of many images in half, channels known at compile time: variants, packing, launch.
 // Order of the stages: kernel.cuh. The stages: stages.cuh.
-// Offsets within a picture are int; pictures are found by size_t.
+// Offsets within an image are int; images are found by size_t.
 
 #include <algorithm>
 #include <cstring>
@@ -138,7 +138,7 @@ bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
   const std::int64_t strips_x = (std::int64_t{p.out_w} + kColumns - 1) / kColumns;
   const std::int64_t strips_y = (std::int64_t{p.out_h} + kConfig.rows - 1) / kConfig.rows;
-  // Offsets are of bytes, up to a patch beyond the picture; strips, by a grid's step beyond the last one.
+  // Offsets are of bytes, up to a patch beyond the image; strips, by a grid's step beyond the last one.
   const std::int64_t margin = Shape<kConfig>::kPatchH + Shape<kConfig>::kPatchW;
   return gpu.code >= kOldest && Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
          inverted_host::channels_fit(p, kConfig) && clips_from_zero(p) &&

@@ -113,7 +113,7 @@ struct Shape {
     return hidden > partial ? hidden : partial;
   }
 
-  /// Of one patch: its pixels, then one word for each that masks those outside the picture.
+  /// Of one patch: its pixels, then one word for each that masks those outside the image.
   __host__ __device__ static constexpr int patch_bytes(int row_bytes) { return kPatchRows * (row_bytes + 4); }
 };
 

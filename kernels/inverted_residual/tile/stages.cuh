@@ -14,7 +14,7 @@ namespace mobicuda::kernels::inverted {
 using ptx::as_int::lane;
 using ptx::as_int::warp;
 
-/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the picture.
+/// A tile of the output; its patch of the input starts at (iy, ix), which may lie outside the image.
 struct Place {
   std::uint32_t n;
   int oy, ox;
@@ -41,7 +41,7 @@ __device__ __forceinline__ void copy_bytes(unsigned char* to, const unsigned cha
     ptx::copy_async_cg_128_or_zero(to + at, from + at, true);
 }
 
-/// Begins to copy the input of a tile, zeros outside the picture and beyond c_in. Splits in two so that the addresses
+/// Begins to copy the input of a tile, zeros outside the image and beyond c_in. Splits in two so that the addresses
 /// of a thread's first copy are known before wait_for_predecessor().
 template <Config kConfig>
 class PatchCopy {
@@ -84,7 +84,7 @@ class PatchCopy {
 
   const Arguments& a_;
   Place place_;
-  const __half* x_;  // of the picture
+  const __half* x_;  // of the image
   unsigned char* patch_;
   int items_;
   int pixel_;
@@ -95,7 +95,7 @@ class PatchCopy {
   const __half* from_;
 };
 
-/// hidden (pixels of the patch, channels of the chunk) = clip(patch * expand + bias), 0 outside the picture.
+/// hidden (pixels of the patch, channels of the chunk) = clip(patch * expand + bias), 0 outside the image.
 template <Config kConfig>
 __device__ __forceinline__ void expand(const Arguments& a, const unsigned char* patch, const unsigned char* units,
                                        int live_units, unsigned char* hidden) {

@@ -1,6 +1,6 @@
 // Inverted residual blocks on spatial tiles, half: variants, limits, packing, launch.
 // Order of the stages: kernel.cuh. The stages: stages.cuh.
-// Offsets within a picture are int; pictures are found by size_t.
+// Offsets within an image are int; images are found by size_t.
 
 #include <algorithm>
 #include <cstring>

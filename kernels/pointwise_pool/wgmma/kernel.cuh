@@ -1,8 +1,8 @@
-// Pointwise convolution, clip and mean of pictures of 49 pixels with wgmma. A block owns kChannels channels, whose
+// Pointwise convolution, clip and mean of images of 49 pixels with wgmma. A block owns kChannels channels, whose
 // weights stay in shared memory, and walks over groups of kPictures pictures; slices of 64 of k of a group pass through
 // a ring. Two groups of four warps have 64 channels each, as rows of the products; pixels are the columns: 48 of each
-// picture, then the last of each together in 8 columns. A picture's values are added in the same order wherever it
-// lies. The two blocks of a cluster own neighbouring channels of the same pictures: each copies half of every slice,
+// image, then the last of each together in 8 columns. An image's values are added in the same order wherever it
+// lies. The two blocks of a cluster own neighbouring channels of the same images: each copies half of every slice,
 // for both.
 // Shared memory: weights (slice, channel) | ring | barriers.
 #pragma once
@@ -48,7 +48,7 @@ struct Arguments {
   const float* bias;        ///< or null
   __half* y;
   int n, c;
-  int groups;  ///< of pictures
+  int groups;  ///< of images
   int slices;  ///< of k
   Clip clip;
 };
@@ -123,7 +123,7 @@ struct Channels {
   Clip bounds[2];
 };
 
-/// The means of a group of pictures from the sums of a thread, whose channels are `channel` and + 8.
+/// The means of a group of images from the sums of a thread, whose channels are `channel` and + 8.
 template <int kPictures>
 __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[Ring<kPictures>::kSums],
                                        const Channels& own, int picture, int channel) {
@@ -154,7 +154,7 @@ __device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[R
       for (int half = 0; half < 2; ++half) total[i][half] += __shfl_xor_sync(0xFFFFFFFFU, total[i][half], distance);
     }
   }
-  // The last pixels of pictures 2t and 2t + 1 are lane t's of each quad.
+  // The last pixels of images 2t and 2t + 1 are lane t's of each quad.
   const int first = static_cast<int>(threadIdx.x % 4) * 2;
   __half* const y = a.y + static_cast<std::size_t>(picture + first) * static_cast<std::size_t>(a.c) + channel;
 #pragma unroll

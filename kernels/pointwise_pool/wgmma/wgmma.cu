@@ -1,4 +1,4 @@
-// pointwise_pool with wgmma, for many pictures of 7 x 7: limits, tensor maps, launch.
+// pointwise_pool with wgmma, for many images of 7 x 7: limits, tensor maps, launch.
 // The kernel: kernel.cuh. It exists as sm_90a code only: where that is built, CMakeLists.txt
 // defines MOBICUDA_HAS_SM90A.
 
@@ -60,7 +60,7 @@ cudaError_t launch_wgmma(Arguments& a, const Tensor& x, int strips, const Launch
   return launch(kernel, grid, dim3(kThreads), kBytes, where, a);
 }
 
-/// How many pictures a group has: as many as need the least time.
+/// How many images a group has: as many as need the least time.
 int choose_pictures(int n, int strips) {
   constexpr int kRoundTenths[] = {15, 18, 25, 32, 40};  // of a us, measured on an H100
   int best = 0;
