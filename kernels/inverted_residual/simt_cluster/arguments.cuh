@@ -81,7 +81,8 @@ struct Shape {
   static_assert(kConfig.c_out % kConfig.project_channels == 0 && kProjectK * kConfig.project_channels % 4 == 0);
   static_assert(kThreads % 32 == 0 && kExpandUnits <= kUnits && kProjectUnits <= kUnits);
   static_assert(kPairs * kStrips <= kThreads && kSums <= kThreads);
-  static_assert(kConfig.patch_columns <= kPatchW && kSharedBytes <= static_cast<int>(kSharedBytesWithoutAsking) && kExpandPixels <= 32);
+  static_assert(kConfig.patch_columns <= kPatchW && kSharedBytes <= static_cast<int>(kSharedBytesWithoutAsking) &&
+                kExpandPixels <= 32);
 };
 
 }  // namespace mobicuda::kernels::inverted_simt_cluster
