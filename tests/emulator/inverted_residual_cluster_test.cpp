@@ -1,6 +1,7 @@
 // The cluster kernel for configurations that no variant has: channels that the instructions' steps do not divide.
 // Compiled as device code.
-#include <tuple>
+#include <limits>
+#include <vector>
 
 #include "kernels/inverted_residual/cluster/host.h"
 #include "kernels/inverted_residual/cluster/kernel.cuh"
@@ -12,9 +13,32 @@ namespace {
 using namespace inverted_residual_case;
 using kernels::inverted_cluster::Config;
 
+/// Runs the kernel as the launcher of a variant would.
+template <Config kConfig>
+std::vector<float> run_config(const InvertedResidualParams& p, const Data& data) {
+  constexpr auto kKernel = kernels::inverted_cluster::cluster_kernel<kernels::inverted_cluster::Shape<kConfig>>;
+  REQUIRE(kernels::inverted_cluster::supports(kConfig, p, gpu_traits()));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(kernels::inverted_cluster::sizes_of(kConfig).packed_bytes));
+  kernels::inverted_cluster::pack(kConfig, data.weights(), bytes.data());
+  const GuardedBuffer packed(bytes);
+  const DeviceTensor x(p.elem, data.x);
+  std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
+    return kernels::inverted_cluster::launch(kConfig, kKernel, p, x.data(), packed.data(), out, where);
+  });
+  CHECK(x.check_unchanged());
+  CHECK(packed.check_unchanged());
+  return y;
+}
+
+/// Whether the window of an output sees the pixel.
+bool sees(const InvertedResidualParams& p, int oy, int ox, int y, int x) {
+  const int dy = y - (oy * p.stride - p.pad_top);
+  const int dx = x - (ox * p.stride - p.pad_left);
+  return dy >= 0 && dy < 3 && dx >= 0 && dx < 3;
+}
+
 template <Config kConfig>
 void check_config(Choice& choose) {
-  constexpr auto kKernel = kernels::inverted_cluster::cluster_kernel<kernels::inverted_cluster::Shape<kConfig>>;
   const int h = 1 + choose.upto(8);
   const int w = 1 + choose.upto(8);
   InvertedResidualParams p =
@@ -22,20 +46,23 @@ void check_config(Choice& choose) {
   p.expand = true;
   p.residual = p.residual && choose.flip();
   CAPTURE(p, kConfig.blocks, kConfig.warps);
-  REQUIRE(kernels::inverted_cluster::supports(kConfig, p, gpu_traits()));
-  const Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(kernels::inverted_cluster::sizes_of(kConfig).packed_bytes));
-  kernels::inverted_cluster::pack(kConfig, data.weights(), bytes.data());
-  const GuardedBuffer packed(bytes);
-  const DeviceTensor x(p.elem, data.x);
-  const std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
-    return kernels::inverted_cluster::launch(kConfig, kKernel, p, x.data(), packed.data(), out, where);
-  });
-  CHECK(x.check_unchanged());
-  CHECK(packed.check_unchanged());
+  Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)));
+  const std::vector<float> y = run_config<kConfig>(p, data);
   const Tensor oracle = oracle_of(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
   REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+
+  // What lies behind the channels of a pixel is another pixel, whose NaN must not come along.
+  const int nan_y = choose.upto(h - 1);
+  const int nan_x = choose.upto(w - 1);
+  data.x[static_cast<std::size_t>((nan_y * w + nan_x) * p.c_in)] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> with_nan = run_config<kConfig>(p, data);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const int pixel = static_cast<int>(i) / p.c_out;
+    const bool seen = pixel < p.out_h * p.out_w && sees(p, pixel / p.out_w, pixel % p.out_w, nan_y, nan_x);
+    CAPTURE(i, nan_y, nan_x);
+    REQUIRE((seen || with_nan[i] == y[i]));
+  }
 }
 
 template <Config... kConfigs>
