@@ -19,10 +19,12 @@ namespace {
 struct Compiled {
   bool good;
   std::string log;
+  std::size_t code_bytes = 0;  ///< of machine code, where the architecture is a GPU's
 };
 
-/// Unannotated functions, which device headers have for the host as well, become the device's.
-Compiled compile(const std::string& source, const std::string& architecture) {
+/// With `kernel`, an instance of a template, its code. Unannotated functions, which device headers have for the host as
+/// well, become the device's.
+Compiled compile(const std::string& source, const std::string& architecture, const std::string& kernel = {}) {
   const std::string target = "--gpu-architecture=" + architecture;
   const std::vector<const char*> options = {target.c_str(),
                                             "--std=c++20",
@@ -34,6 +36,7 @@ Compiled compile(const std::string& source, const std::string& architecture) {
   if (nvrtcCreateProgram(&program, source.c_str(), "header.cu", 0, nullptr, nullptr) != NVRTC_SUCCESS) {
     return {false, "nvrtcCreateProgram() failed"};
   }
+  if (!kernel.empty()) nvrtcAddNameExpression(program, kernel.c_str());
   const nvrtcResult result = nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
   std::size_t size = 0;
   std::string log;
@@ -41,8 +44,14 @@ Compiled compile(const std::string& source, const std::string& architecture) {
     log.resize(size);
     nvrtcGetProgramLog(program, log.data());
   }
+  Compiled compiled{result == NVRTC_SUCCESS, log.empty() ? nvrtcGetErrorString(result) : log};
+  const char* name = nullptr;
+  if (compiled.good && !kernel.empty()) {
+    compiled.good = nvrtcGetLoweredName(program, kernel.c_str(), &name) == NVRTC_SUCCESS &&
+                    nvrtcGetCUBINSize(program, &compiled.code_bytes) == NVRTC_SUCCESS;
+  }
   nvrtcDestroyProgram(&program);
-  return {result == NVRTC_SUCCESS, log.empty() ? nvrtcGetErrorString(result) : log};
+  return compiled;
 }
 
 /// Paths from the project's root, as includes have them.
@@ -67,6 +76,19 @@ TEST_CASE("device headers: each compiles by itself at run time, without host hea
       INFO(header << " for " << architecture << ":\n" << compiled.log);
       CHECK(compiled.good);
     }
+  }
+}
+
+TEST_CASE("device headers: a kernel of another shape than the library's compiles to machine code at run time") {
+  // stride, input, hidden and output channels, columns, blocks of a cluster, warps, of which m, k, blocks of an SM
+  for (const char* const config : {"1, 24, 144, 24, 4, 2, 5, 2, 1, 2", "2, 136, 816, 224, 4, 7, 8, 8, 1, 1"}) {
+    const std::string space = "mobicuda::kernels::inverted_cluster::";
+    const Compiled compiled =
+        compile("#include \"kernels/inverted_residual/cluster/kernel.cuh\"\n", "sm_90",
+                space + "cluster_kernel<" + space + "Shape<" + space + "Config{" + config + "}>>");
+    INFO(config << ":\n" << compiled.log);
+    CHECK(compiled.good);
+    CHECK(compiled.code_bytes > 10000);  // an empty kernel has a tenth of that
   }
 }
 
