@@ -335,7 +335,7 @@ template <class Params>
 std::string Lowering::packing_of(VariantOf<Params> variant, const Params& params) {
   const auto& kernel = kernels::kernel_of(params);
   std::string packing(kernel.name);
-  if (kernel.packs_by_variant) packing += '/' + std::string(kernel.variant_name(variant));
+  if (kernel.packing != nullptr) packing += '/' + std::string(kernel.packing(variant));
   return packing;
 }
 

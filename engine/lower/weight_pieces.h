@@ -20,7 +20,7 @@ namespace mobicuda {
 
 /// What a piece of packed weights is made of. In the plans of one engine equal keys have equal bytes.
 struct PieceKey {
-  std::string packing;  ///< the order of its elements: a kernel, with its variant where it packs by that
+  std::string packing;  ///< the order of its elements: a kernel, and KernelTable::packing
   std::vector<ValueId> constants;
   std::int64_t bytes = 0;
 

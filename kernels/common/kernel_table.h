@@ -44,8 +44,9 @@ struct KernelTable {
   std::span<const Variant> variants;  ///< all of them
   std::string_view (*variant_name)(Variant);
   bool (*supports)(Variant, const Params&, const DeviceTraits&);
-  /// Whether the bytes of packed weights depend on the variant.
-  bool packs_by_variant;
+  /// The order of packed weights: variants that have it in common write the same bytes for the same shape. Null: all
+  /// do.
+  std::string_view (*packing)(Variant) = nullptr;
   /// Of a variant that supports the parameters.
   OperandBytes (*operands)(Variant, const Params&);
   cudaError_t (*launch)(Variant, const Params&, const Operands&, const Launch&);

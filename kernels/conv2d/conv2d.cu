@@ -308,7 +308,6 @@ const KernelTable<Conv2dParams, Conv2dVariant>& kernel_of(const Conv2dParams&) {
       .variants = conv2d_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = false,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<Conv2dParams>,

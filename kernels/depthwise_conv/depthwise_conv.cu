@@ -239,7 +239,6 @@ const KernelTable<DepthwiseConvParams, DepthwiseConvVariant>& kernel_of(const De
       .variants = depthwise_conv_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = false,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<DepthwiseConvParams>,

@@ -262,7 +262,6 @@ const KernelTable<ExpandDepthwiseParams, ExpandDepthwiseVariant>& kernel_of(cons
       .variants = expand_depthwise_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = false,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<ExpandDepthwiseParams>,

@@ -300,7 +300,6 @@ const KernelTable<GemmParams, GemmVariant>& kernel_of(const GemmParams&) {
       .variants = gemm_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = false,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_batch,

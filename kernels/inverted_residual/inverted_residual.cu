@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/table_parts.h"
@@ -17,33 +18,42 @@ using Variant = InvertedResidualVariant;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
+struct FamilyEntry : InvertedResidualEntry {
+  std::string_view family;
+};
+
 /// All variants; entries[i] is of the enumerator i.
 struct Table {
-  std::vector<InvertedResidualEntry> entries;
+  std::vector<FamilyEntry> entries;
   std::vector<Variant> variants;
 };
 
 const Table& entry_table() {
   static const Table all = [] {
     Table built;
-    for (const auto family :
-         {inverted_residual_tile_entries(), inverted_residual_small_entries(), inverted_residual_cluster_entries(),
-          inverted_residual_strip_entries(), inverted_residual_image_entries(), inverted_residual_image7_entries(),
-          inverted_residual_simt_entries(), inverted_residual_simt_cluster_entries(),
-          inverted_residual_simt_early_entries()}) {
-      built.entries.insert(built.entries.end(), family.begin(), family.end());
+    const std::pair<std::string_view, std::span<const InvertedResidualEntry>> families[] = {
+        {"tile", inverted_residual_tile_entries()},
+        {"small", inverted_residual_small_entries()},
+        {"cluster", inverted_residual_cluster_entries()},
+        {"strip", inverted_residual_strip_entries()},
+        {"image", inverted_residual_image_entries()},
+        {"image7", inverted_residual_image7_entries()},
+        {"simt", inverted_residual_simt_entries()},
+        {"simt_cluster", inverted_residual_simt_cluster_entries()},
+        {"simt_early", inverted_residual_simt_early_entries()},
+    };
+    for (const auto& [family, entries] : families) {
+      for (const InvertedResidualEntry& entry : entries) built.entries.push_back({entry, family});
     }
     std::sort(built.entries.begin(), built.entries.end(),
               [](const auto& a, const auto& b) { return a.variant < b.variant; });
-    for (const InvertedResidualEntry& entry : built.entries) built.variants.push_back(entry.variant);
+    for (const FamilyEntry& entry : built.entries) built.variants.push_back(entry.variant);
     return built;
   }();
   return all;
 }
 
-const InvertedResidualEntry& entry_of(Variant variant) {
-  return entry_table().entries[static_cast<std::size_t>(variant)];
-}
+const FamilyEntry& entry_of(Variant variant) { return entry_table().entries[static_cast<std::size_t>(variant)]; }
 
 /// Whether coordinates, with what tiles add to them, and elements of one image are ints.
 bool fits_int(const InvertedResidualParams& p) {
@@ -108,6 +118,8 @@ OperandBytes operands(InvertedResidualVariant variant, const InvertedResidualPar
   return bytes;
 }
 
+std::string_view packing(Variant variant) { return entry_of(variant).family; }
+
 cudaError_t launch_on(InvertedResidualVariant variant, const InvertedResidualParams& p, const Operands& at,
                       const Launch& where) {
   return inverted_residual(variant, p, at.x, at.weights[0], at.y, where);
@@ -130,7 +142,7 @@ const KernelTable<InvertedResidualParams, InvertedResidualVariant>& kernel_of(co
       .variants = inverted_residual_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = true,
+      .packing = packing,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<InvertedResidualParams>,

@@ -371,7 +371,6 @@ const KernelTable<PointwisePoolParams, PointwisePoolVariant>& kernel_of(const Po
       .variants = pointwise_pool_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = false,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<PointwisePoolParams>,

@@ -202,7 +202,7 @@ const KernelTable<SqueezeExciteParams, SqueezeExciteVariant>& kernel_of(const Sq
       .variants = squeeze_excite_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = true,
+      .packing = kernels::name,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<SqueezeExciteParams>,

@@ -273,7 +273,6 @@ const KernelTable<StemBlockParams, StemBlockVariant>& kernel_of(const StemBlockP
       .variants = stem_block_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
-      .packs_by_variant = true,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<StemBlockParams>,

@@ -181,6 +181,7 @@ TEST_CASE("batch plans: no bytes of weights are held twice") {
   std::ranges::sort(contents);
   CHECK(std::ranges::adjacent_find(contents) == contents.end());
   CHECK(weights.pieces().size() == weights.by_key().size());
+  CHECK(places.size() == weights.by_key().size());  // nothing is packed twice
 }
 
 TEST_CASE("batch plans: what they hold beside the one plan's weights is bounded") {

@@ -26,8 +26,8 @@ TEST_CASE("kernels and their variants have names of their own") {
     for (const auto variant : kernel.variants) CHECK(variants.insert(kernel.variant_name(variant)).second);
   });
   // Engines that differ in other choices share their weights while choices are confirmed.
-  CHECK_FALSE(kernels::kernel_of(kernels::GemmParams{}).packs_by_variant);
-  CHECK(kernels::kernel_of(kernels::InvertedResidualParams{}).packs_by_variant);
+  CHECK(kernels::kernel_of(kernels::GemmParams{}).packing == nullptr);
+  CHECK(kernels::kernel_of(kernels::InvertedResidualParams{}).packing != nullptr);
 }
 
 TEST_CASE("a variant of every kernel can be asked for by name") {

@@ -1,9 +1,36 @@
+#include <map>
+#include <string_view>
+#include <vector>
+
 #include "kernels/inverted_residual_case.h"
 
 namespace mobicuda::test {
 namespace {
 
 using namespace inverted_residual_case;
+
+TEST_CASE("inverted_residual: variants of one packing write the same bytes", "[sanitize]") {
+  const kernels::DeviceTraits gpu = kernels::traits_of(90, 132);
+  const auto& kernel = kernels::kernel_of(InvertedResidualParams{});
+  int shared = 0;
+  Choice choose(3);
+  for (int i = 0; i < 200; ++i) {
+    InvertedResidualParams p = i % 2 == 0 ? random_shape(choose) : late_block(choose);
+    if (i % 4 == 1) p.elem = Elem::F32;
+    const Data data = inverted_residual_case::random_data(p, static_cast<std::uint32_t>(i));
+    std::map<std::string_view, std::vector<std::byte>> packed;
+    for (const InvertedResidualVariant variant : kernel.variants) {
+      if (!supports(variant, p, gpu)) continue;
+      std::vector<std::byte> bytes(kernels::inverted_residual_packed_bytes(variant, p));
+      kernels::inverted_residual_pack(variant, p, data.weights(), bytes.data());
+      const auto [first, is_new] = packed.emplace(kernel.packing(variant), bytes);
+      CAPTURE(name(variant), p);
+      REQUIRE(first->second == bytes);
+      if (!is_new) ++shared;
+    }
+  }
+  CHECK(shared > 100);
+}
 
 TEST_CASE("inverted_residual: variants are listed in the order of their enumeration") {
   check_order(kernels::inverted_residual_variants());

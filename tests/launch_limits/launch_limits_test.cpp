@@ -1,11 +1,14 @@
 // supports() against the GPUs that there are, without one of them: what a variant says it supports, its launcher
 // launches within the GPU's limits. fake_cudart.h plays the GPUs.
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
@@ -53,18 +56,19 @@ std::string told(const DeviceTraits& gpu) {
          std::to_string(gpu.multiprocessors) + " multiprocessors";
 }
 
-/// Whether the bytes of packed weights depend on the variant only where the kernel says so: engines that differ in
-/// other choices share their weights while choices are confirmed.
+/// Whether variants that pack in the same order have as many bytes: engines that differ in other choices share their
+/// weights while choices are confirmed.
 template <class Params>
 bool packs_as_told(const Params& p, const DeviceTraits& gpu) {
   const auto& kernel = kernels::kernel_of(p);
-  std::set<std::vector<std::int64_t>> sizes;
+  std::map<std::string_view, std::set<std::vector<std::int64_t>>> sizes;  // by packing
   for (const auto variant : kernel.variants) {
     if (!kernel.supports(variant, p, gpu)) continue;
     const kernels::OperandBytes bytes = kernel.operands(variant, p);
-    sizes.emplace(std::begin(bytes.weights), std::end(bytes.weights));
+    sizes[kernel.packing != nullptr ? kernel.packing(variant) : ""].emplace(std::begin(bytes.weights),
+                                                                            std::end(bytes.weights));
   }
-  return kernel.packs_by_variant || sizes.size() <= 1;
+  return std::ranges::all_of(sizes, [](const auto& of) { return of.second.size() == 1; });
 }
 
 /// Runs every variant of a kernel on every GPU that supports it, for every one of `shapes`. Each variant is to run at
