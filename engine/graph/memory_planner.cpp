@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <mobicuda/error.h>
 
@@ -19,108 +22,145 @@ std::int64_t aligned(std::int64_t bytes) {
   return padded / kBufferAlignment * kBufferAlignment;
 }
 
-// The requests that have a place already, found by when they live: a network of n layers has n of them, of which few
-// live at the same time.
+struct Range {
+  std::int64_t begin, end;
+};
+
+// Addresses that are taken: ranges in rising order that neither overlap nor touch, few where buffers lie side by side.
+class Taken {
+ public:
+  void add(Range range) {
+    const auto first = std::lower_bound(ranges_.begin(), ranges_.end(), range.begin,
+                                        [](const Range& one, std::int64_t begin) { return one.end < begin; });
+    auto last = first;
+    for (; last != ranges_.end() && last->begin <= range.end; ++last) {
+      range = {std::min(range.begin, last->begin), std::max(range.end, last->end)};
+    }
+    if (first == last) {
+      ranges_.insert(first, range);
+    } else {
+      *first = range;
+      ranges_.erase(first + 1, last);
+    }
+  }
+
+  const std::vector<Range>& ranges() const noexcept { return ranges_; }
+
+ private:
+  std::vector<Range> ranges_;
+};
+
+// The addresses of the requests that have a place already, found by when these live: of a network of n layers each of
+// n buffers is looked for, and neither few nor many that live at the same time may make that n times n.
 class Placed {
  public:
-  Placed(std::span<const BufferRequest> requests, std::span<const std::int64_t> offsets)
-      : requests_(requests), offsets_(offsets), turn_(requests.size(), 0) {
+  explicit Placed(std::span<const BufferRequest> requests) {
     for (const BufferRequest& request : requests) starts_.push_back(request.first_step);
     std::sort(starts_.begin(), starts_.end());
     starts_.erase(std::unique(starts_.begin(), starts_.end()), starts_.end());
     leaves_ = std::bit_ceil(std::max<std::size_t>(starts_.size(), 1));
     covering_.resize(2 * leaves_);
-    starting_.resize(starts_.size());
+    touching_.resize(2 * leaves_);
   }
 
-  /// After its offset is known.
-  void add(std::size_t request) {
-    turn_[request] = added_++;
-    waiting_.push_back(request);
+  void add(const BufferRequest& request, Range addresses) {
     const Life life = life_of(request);
-    starting_[life.first].push_back(request);
-    std::size_t from = life.first + leaves_;
-    for (std::size_t to = life.last + 1 + leaves_; from < to; from /= 2, to /= 2) {
-      if (from % 2 == 1) covering_[from++].push_back(request);
-      if (to % 2 == 1) covering_[--to].push_back(request);
-    }
+    for_each_part(life, [&](std::size_t node) {
+      covering_[node].add(addresses);
+      touching_[node].add(addresses);
+    });
+    for_each_around(life, [&](std::size_t node) { touching_[node].add(addresses); });
   }
 
-  /// Those that live at the same time as `request`, by offset; of equal offsets, the one that came first.
-  std::span<const std::size_t> beside(std::size_t request) {
-    found_.clear();
+  /// The begin of the smallest gap of at least so many bytes between those that live at the same time as `request`, the
+  /// lowest of equal ones; where there is none, their end.
+  std::int64_t best_fit(const BufferRequest& request, std::int64_t bytes) {
     const Life life = life_of(request);
-    // Those that live when it starts, and those that start while it lives.
-    for (std::size_t at = life.first + leaves_; at > 0; at /= 2) append(covering_[at]);
-    for (std::size_t start = life.first + 1; start <= life.last && few(); ++start) append(starting_[start]);
-    if (few()) {
-      sort(found_);
-    } else {
-      found_.clear();
-      const BufferRequest& mine = requests_[request];
-      for (const std::size_t other : all()) {
-        const BufferRequest& theirs = requests_[other];
-        if (theirs.first_step <= mine.last_step && mine.first_step <= theirs.last_step) found_.push_back(other);
+    lists_.clear();
+    for_each_part(life, [&](std::size_t node) { add_list(touching_[node]); });
+    for_each_around(life, [&](std::size_t node) { add_list(covering_[node]); });
+    std::int64_t end = 0;
+    for (const std::span<const Range> list : lists_) end = std::max(end, list.back().end);
+    std::make_heap(lists_.begin(), lists_.end(), begins_later);
+    std::int64_t best_offset = end;
+    std::int64_t best_gap = std::numeric_limits<std::int64_t>::max();
+    std::int64_t end_of_previous = 0;
+    for (int looked_at = 0; !lists_.empty() && looked_at < kMostRanges; ++looked_at) {
+      const Range taken = next();
+      const std::int64_t gap = taken.begin - end_of_previous;
+      if (gap >= bytes && gap < best_gap) {
+        best_offset = end_of_previous;
+        best_gap = gap;
       }
+      if (best_gap == bytes) break;
+      end_of_previous = std::max(end_of_previous, taken.end);
     }
-    return found_;
+    return best_offset;
   }
 
  private:
+  // Looked at for each buffer, so that a network made to have gaps everywhere is planned in time as well. Buffers that
+  // lie side by side are one range.
+  static constexpr int kMostRanges = 512;
+
   // From the start at that position of starts_ to the one before which it ends.
   struct Life {
     std::size_t first, last;
   };
 
-  Life life_of(std::size_t request) const {
+  Life life_of(const BufferRequest& request) const {
     const auto position = [&](int step) {
       return static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), step) - starts_.begin()) - 1;
     };
-    return {position(requests_[request].first_step), position(requests_[request].last_step)};
+    return {position(request.first_step), position(request.last_step)};
   }
 
-  void append(const std::vector<std::size_t>& requests) {
-    found_.insert(found_.end(), requests.begin(), requests.end());
-  }
-
-  // Few enough that to sort them costs less than to look at all.
-  bool few() const { return found_.size() <= 64 + added_ / 64; }
-
-  // In the order of beside().
-  void sort(std::vector<std::size_t>& requests) const {
-    std::sort(requests.begin(), requests.end(), [this](std::size_t a, std::size_t b) { return before(a, b); });
-  }
-
-  bool before(std::size_t a, std::size_t b) const {
-    return offsets_[a] != offsets_[b] ? offsets_[a] < offsets_[b] : turn_[a] < turn_[b];
-  }
-
-  // All of them, in that order. Where one was added since the last time, a search for its place is the fastest.
-  std::span<const std::size_t> all() {
-    const auto order = [this](std::size_t a, std::size_t b) { return before(a, b); };
-    if (waiting_.size() == 1) {
-      sorted_.insert(std::upper_bound(sorted_.begin(), sorted_.end(), waiting_.front(), order), waiting_.front());
-    } else {
-      const auto old = static_cast<std::ptrdiff_t>(sorted_.size());
-      sort(waiting_);
-      sorted_.insert(sorted_.end(), waiting_.begin(), waiting_.end());
-      std::inplace_merge(sorted_.begin(), sorted_.begin() + old, sorted_.end(), order);
+  // The largest nodes of the tree that make up a life together.
+  template <class Visit>
+  void for_each_part(const Life& life, Visit&& visit) const {
+    std::size_t from = life.first + leaves_;
+    for (std::size_t to = life.last + 1 + leaves_; from < to; from /= 2, to /= 2) {
+      if (from % 2 == 1) visit(from++);
+      if (to % 2 == 1) visit(--to);
     }
-    waiting_.clear();
-    return sorted_;
   }
 
-  std::span<const BufferRequest> requests_;
-  std::span<const std::int64_t> offsets_;
-  std::vector<std::size_t> turn_;  // of each request, among those added
-  std::size_t added_ = 0;
+  // The nodes over its first and its last start. Those below a part are among them, and hold it as well.
+  template <class Visit>
+  void for_each_around(const Life& life, Visit&& visit) const {
+    for (std::size_t first = life.first + leaves_, last = life.last + leaves_; first > 0; first /= 2, last /= 2) {
+      visit(first);
+      if (last != first) visit(last);
+    }
+  }
+
+  void add_list(const Taken& taken) {
+    if (!taken.ranges().empty()) lists_.emplace_back(taken.ranges());
+  }
+
+  static bool begins_later(std::span<const Range> a, std::span<const Range> b) {
+    return a.front().begin > b.front().begin;
+  }
+
+  // The range of all lists that begins first, taken out of its list.
+  Range next() {
+    std::pop_heap(lists_.begin(), lists_.end(), begins_later);
+    const Range range = lists_.back().front();
+    lists_.back() = lists_.back().subspan(1);
+    if (lists_.back().empty()) {
+      lists_.pop_back();
+    } else {
+      std::push_heap(lists_.begin(), lists_.end(), begins_later);
+    }
+    return range;
+  }
+
   std::vector<int> starts_;  // the steps at which requests start, each once
   std::size_t leaves_ = 1;
-  std::vector<std::vector<std::size_t>> covering_;  // a segment tree over starts_: node i covers what 2i and 2i + 1 do
-  std::vector<std::vector<std::size_t>> starting_;  // at each of starts_
-  std::vector<std::size_t> sorted_;                 // brought up to date when they are needed
-  std::vector<std::size_t> waiting_;                // to be sorted in
-  std::vector<std::size_t> found_;
+  // A segment tree over starts_: node i is over what 2i and 2i + 1 are over.
+  std::vector<Taken> covering_;  // by those that live at all of a node's starts, and were not left to the node above
+  std::vector<Taken> touching_;  // by those that live at any of them, but for those left to a node above
+  std::vector<std::span<const Range>> lists_;  // a heap: the first one begins first
 };
 
 }  // namespace
@@ -140,27 +180,17 @@ MemoryPlan plan_memory(std::span<const BufferRequest> requests) {
 
   MemoryPlan plan;
   plan.offsets.assign(requests.size(), 0);
-  Placed placed(requests, plan.offsets);
+  Placed placed(requests);
   for (const std::size_t current : order) {
     const std::int64_t bytes = aligned(requests[current].bytes);
-    std::int64_t best_offset = -1;
-    std::int64_t best_gap = 0;
-    std::int64_t end_of_previous = 0;
-    for (const std::size_t other : placed.beside(current)) {
-      const std::int64_t gap = plan.offsets[other] - end_of_previous;
-      if (gap >= bytes && (best_offset < 0 || gap < best_gap)) {
-        best_offset = end_of_previous;
-        best_gap = gap;
-      }
-      end_of_previous = std::max(end_of_previous, plan.offsets[other] + aligned(requests[other].bytes));
-    }
-    plan.offsets[current] = best_offset >= 0 ? best_offset : end_of_previous;
+    if (bytes == 0) continue;  // lies anywhere
+    plan.offsets[current] = placed.best_fit(requests[current], bytes);
     std::int64_t end = 0;
     if (__builtin_add_overflow(plan.offsets[current], bytes, &end)) {
       throw Error(ErrorCode::invalid_argument, "arena", "the buffers' sizes overflow");
     }
     plan.arena_bytes = std::max(plan.arena_bytes, end);
-    placed.add(current);
+    placed.add(requests[current], {plan.offsets[current], end});
   }
   return plan;
 }

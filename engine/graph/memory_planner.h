@@ -17,7 +17,7 @@ struct BufferRequest {
 
 /// Where each buffer lies in one arena.
 struct MemoryPlan {
-  std::vector<std::int64_t> offsets;  ///< one for each request, multiples of kBufferAlignment
+  std::vector<std::int64_t> offsets;  ///< one for each request, multiples of kBufferAlignment; 0 for no bytes
   std::int64_t arena_bytes = 0;
 };
 

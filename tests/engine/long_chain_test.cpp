@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include <mobicuda/mobicuda.h>
 
@@ -58,6 +59,45 @@ TEST_CASE("compiling a chain of 60,000 nodes takes time in proportion to their n
     options.threads = 1;
     const auto engine = make_cpu_backend()->compile(graph, options);
     CHECK(static_cast<int>(engine->layers().size()) == nodes + 2);  // and a change of layout at either end
+  }));
+}
+
+// All values of half of the nodes live at the same time.
+Graph nested_residuals(int nodes) {
+  TestNetwork network(Shape{1, 2, 2, 2});
+  std::vector<ValueId> skipped;
+  for (int i = 0; i < nodes / 2; ++i) {
+    skipped.push_back(network.last());
+    network.add(Unary{}, {network.last()});
+  }
+  for (; !skipped.empty(); skipped.pop_back()) network.add(Add{}, {network.last(), skipped.back()});
+  return std::move(network).build();
+}
+
+// The same, and while the other half is computed only every third value lives: there are gaps everywhere.
+Graph branches_with_gaps(int nodes) {
+  TestNetwork network(Shape{1, 2, 2, 2});
+  const ValueId x = network.last();
+  std::vector<ValueId> long_lived;
+  std::vector<ValueId> read_at_once;
+  for (int i = 0; i < nodes / 2; ++i) {
+    (i % 3 == 0 ? long_lived : read_at_once).push_back(network.add(Unary{}, {x}));
+  }
+  network.add(Concat{}, read_at_once);
+  network.add(Slice{1, 0, 2}, {network.last()});
+  for (int i = 0; i < nodes / 2; ++i) network.add(Unary{}, {network.last()});
+  long_lived.push_back(network.last());
+  network.add(Concat{}, long_lived);
+  return std::move(network).build();
+}
+
+TEST_CASE("compiling 60,000 nodes whose values live together takes time in proportion to their number") {
+  const auto make = GENERATE(nested_residuals, branches_with_gaps);
+  CHECK(grows_with([&](int nodes) {
+    EngineOptions options;
+    options.threads = 1;
+    const auto engine = make_cpu_backend()->compile(make(nodes), options);
+    CHECK(static_cast<int>(engine->layers().size()) >= nodes);
   }));
 }
 

@@ -70,6 +70,7 @@ std::vector<std::int64_t> plain_offsets(const std::vector<BufferRequest>& reques
   std::vector<std::size_t> placed;
   const auto aligned = [](std::int64_t bytes) { return (bytes + kBufferAlignment - 1) / kBufferAlignment * 256; };
   for (const std::size_t current : order) {
+    if (requests[current].bytes == 0) continue;
     std::int64_t best = -1;
     std::int64_t best_gap = 0;
     std::int64_t end = 0;
