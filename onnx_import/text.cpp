@@ -18,18 +18,7 @@ std::string printable(std::string_view text) {
     while (length > 0 && is_continuation(text[length])) --length;  // whole UTF-8 characters only
     text = text.substr(0, length);
   }
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      result += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
-    } else {
-      result += c;
-    }
-  }
-  if (cut) result += "...";
-  return result;
+  return mobicuda::printable(text) + (cut ? "..." : "");
 }
 
 std::string in_quotes(std::string_view text) { return "'" + printable(text) + "'"; }

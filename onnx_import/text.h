@@ -7,7 +7,7 @@
 
 namespace mobicuda::onnx_import {
 
-/// Text out of a file, fit for a message: control characters escaped, cut after 128 bytes.
+/// Text out of a file, fit for a message: mobicuda::printable(), and cut after 128 bytes.
 std::string printable(std::string_view text);
 
 /// printable() in single quotes.

@@ -48,7 +48,7 @@ void require_range(std::int64_t value, std::int64_t low, std::int64_t high, std:
 
 std::string checked_text(const std::string& text, const Limits& limits) {
   require_range(static_cast<std::int64_t>(text.size()), 0, limits.text_bytes, "bytes of a name");
-  return text;
+  return printable(text);
 }
 
 SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits) {

@@ -18,7 +18,7 @@ Graph decode_graph(const plan_schema::Graph& graph, const Limits& limits);
 
 /// Throws Error(invalid_model) unless value is from low to high.
 void require_range(std::int64_t value, std::int64_t low, std::int64_t high, std::string_view what);
-/// Text that a file may have. Throws Error(invalid_model) where it is too long.
+/// Text that a file may have, printable(). Throws Error(invalid_model) where it is too long.
 std::string checked_text(const std::string& text, const Limits& limits);
 
 }  // namespace mobicuda::plan_file

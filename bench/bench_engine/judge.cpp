@@ -33,7 +33,7 @@ std::string with_flags(const Error& error) {
 }
 
 ExitCode fail(std::ostream& err, ExitCode code, const char* message) {
-  err << "bench_engine: " << message << '\n';
+  err << "bench_engine: " << printable(message) << '\n';
   return code;
 }
 

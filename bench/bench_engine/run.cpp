@@ -105,7 +105,7 @@ class Run {
   LogCallback log() const {
     if (!options_.verbose) return {};
     return [](LogLevel level, std::string_view text) {
-      std::cerr << (level == LogLevel::Warning ? "warning: " : "info: ") << text << '\n';
+      std::cerr << (level == LogLevel::Warning ? "warning: " : "info: ") << printable(text) << '\n';
     };
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@ enum class ErrorCode {
   invalid_model,       ///< the model file or graph contradicts itself or the ONNX specification
   unsupported,         ///< valid, but this build, implementation or precision does not do it
   io,                  ///< a file could not be opened or read
-  out_of_memory,       ///< host or device memory was not available
+  out_of_memory,       ///< host or device memory was not available, or is more than a limit
   device_unavailable,  ///< no usable GPU, driver or library
   device_lost,         ///< the GPU context is gone; the process must be restarted
   internal,            ///< a bug in mobicuda
@@ -23,7 +24,14 @@ enum class ErrorCode {
 /// The code's name as it stands in messages, e.g. "invalid_model".
 MOBICUDA_API std::string_view to_string(ErrorCode code) noexcept;
 
-/// The one exception type of the library.
+/// Text from outside, fit for a terminal: control characters of ASCII and Unicode (C0, DEL, C1) and bytes that are no
+/// UTF-8 become \xNN.
+MOBICUDA_API std::string printable(std::string_view text);
+
+inline constexpr std::size_t kMaxErrorBytes = 8192;
+
+/// The one exception type of the library. Its texts may name what a file says: they are made printable(), and parts of
+/// more than kMaxErrorBytes cut.
 ///
 /// `what()` reads "<code>: <where>: <message>; <hint>", with an absent part left out, e.g.
 /// "invalid_model: m.onnx: node #17 'features.3' (Conv), attribute 'strides': must be > 0, got 0".
