@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
+#include <initializer_list>
 #include <system_error>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "frame.h"
+#include "graph/memory_errors.h"
 #include "structure.h"
 
 namespace mobicuda::plan_file {
@@ -16,7 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string structure_of(const SavedEngine& engine) { return to_message(engine).SerializeAsString(); }
+// Refuses what read() would refuse, and gives the structure's bytes.
+std::string readable_structure(const SavedEngine& engine) {
+  const plan_schema::Plan message = to_message(engine);
+  std::string structure = message.SerializeAsString();
+  const Limits limits;
+  try {
+    require_range(static_cast<std::int64_t>(structure.size()), 0, limits.structure_bytes, "bytes of structure");
+    from_message(message, limits);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::unsupported, "the " + engine.backend + " engine",
+                "cannot be saved, as no plan file may have it: " + error.where() + ": " + error.message(),
+                "compile the model each time");
+  }
+  return structure;
+}
 
 SavedEngine make_engine(Parts parts, const Limits& limits, ReadTimes& times) {
   const auto start = std::chrono::steady_clock::now();
@@ -45,25 +63,43 @@ fs::path file_behind(fs::path path) {
   return path;
 }
 
+std::error_code last_error() { return {errno, std::generic_category()}; }
+
+// Writes a file that is not there yet: in a folder that others may write, no link of theirs is followed. Leaves none
+// where it fails.
+std::error_code write_new(const fs::path& path, std::initializer_list<std::span<const std::byte>> parts) {
+  constexpr mode_t kMode = 0666;  // less the process's umask, as for any new file
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+  if (file < 0) return last_error();
+  std::error_code failure;
+  for (std::span<const std::byte> left : parts) {
+    while (!left.empty() && !failure) {
+      const ssize_t written = ::write(file, left.data(), left.size());
+      if (written >= 0) {
+        left = left.subspan(static_cast<std::size_t>(written));
+      } else if (errno != EINTR) {
+        failure = last_error();
+      }
+    }
+  }
+  if (::close(file) != 0 && !failure) failure = last_error();
+  if (failure) ::unlink(path.c_str());
+  return failure;
+}
+
 // Whole or not at all: what reads the file meanwhile sees the old one.
 void write_file(const fs::path& name, std::span<const std::byte> front, std::span<const std::byte> weights) {
   static std::atomic<int> count{0};
   const fs::path path = file_behind(name);
   const fs::path temporary =
       path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
-  std::error_code failure;
-  {
-    std::ofstream out(temporary, std::ios::binary);
-    for (const auto part : {front, weights}) {
-      out.write(reinterpret_cast<const char*>(part.data()), static_cast<std::streamsize>(part.size()));
-    }
-    out.close();
-    if (!out) failure = std::make_error_code(std::errc::io_error);
+  std::error_code failure = write_new(temporary, {front, weights});
+  if (!failure) {
+    fs::rename(temporary, path, failure);
+    if (!failure) return;
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
   }
-  if (!failure) fs::rename(temporary, path, failure);
-  if (!failure) return;
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
   throw Error(
       ErrorCode::io, name.string(), "cannot be written: " + failure.message(),
       "is its folder there, and writable, with room for " + std::to_string(front.size() + weights.size()) + " bytes?");
@@ -90,20 +126,24 @@ SavedEngine read_open_file(const fs::path& path, const Limits& limits, ReadTimes
 }  // namespace
 
 void save(const Engine& engine, const fs::path& path) {
-  const SavedEngine saved = engine.saved();
-  write_file(path, make_front(structure_of(saved), saved.weights.span()), saved.weights.span());
+  with_memory_errors(path.native(), [&] {
+    const SavedEngine saved = engine.saved();
+    write_file(path, make_front(readable_structure(saved), saved.weights.span()), saved.weights.span());
+  });
 }
 
 std::vector<std::byte> save_to_memory(const SavedEngine& engine) {
-  std::vector<std::byte> bytes = make_front(structure_of(engine), engine.weights.span());
-  bytes.insert(bytes.end(), engine.weights.span().begin(), engine.weights.span().end());
-  return bytes;
+  return with_memory_errors("plan file", [&] {
+    std::vector<std::byte> bytes = make_front(to_message(engine).SerializeAsString(), engine.weights.span());
+    bytes.insert(bytes.end(), engine.weights.span().begin(), engine.weights.span().end());
+    return bytes;
+  });
 }
 
 SavedEngine read(const fs::path& path, ReadTimes* times, const Limits& limits) {
   ReadTimes own;
   try {
-    SavedEngine engine = read_open_file(path, limits, own);
+    SavedEngine engine = with_memory_errors("", [&] { return read_open_file(path, limits, own); });
     if (times != nullptr) *times = own;
     return engine;
   } catch (const Error& error) {
@@ -118,19 +158,23 @@ SavedEngine read_from_memory(std::span<const std::byte> bytes, const std::string
     left = left.subspan(target.size());
   };
   try {
-    return make_engine(read_parts(next, static_cast<std::int64_t>(bytes.size()), limits, times), limits, times);
+    return with_memory_errors("", [&] {
+      return make_engine(read_parts(next, static_cast<std::int64_t>(bytes.size()), limits, times), limits, times);
+    });
   } catch (const Error& error) {
     throw error.inside(name);
   }
 }
 
 std::shared_ptr<const Engine> load(const Backend& backend, const fs::path& path, const EngineOptions& options) {
-  const SavedEngine saved = read(path);
-  try {
-    return backend.restore(saved, options);
-  } catch (const Error& error) {
-    throw error.inside(path.string());
-  }
+  return with_memory_errors(path.native(), [&] {
+    const SavedEngine saved = read(path);
+    try {
+      return backend.restore(saved, options);
+    } catch (const Error& error) {
+      throw error.inside(path.string());
+    }
+  });
 }
 
 }  // namespace mobicuda::plan_file

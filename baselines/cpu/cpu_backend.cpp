@@ -8,6 +8,7 @@
 #include "baselines/cpu/cpu_engine.h"
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
+#include "graph/memory_errors.h"
 #include "graph/memory_planner.h"
 
 namespace mobicuda {
@@ -130,24 +131,28 @@ class CpuBackend final : public Backend {
   }
 
   std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
-    check_options(options);
-    const Graph optimized = optimize(graph);
-    require_supported(*this, optimized, options);
-    Plan plan = PlanMaker(optimized, options, nullptr).make();
-    plan.recipe = std::make_shared<const SavedEngine>(SavedEngine{
-        std::string(name()), processor(options), options, without_constants(optimized), {}, {}, WeightBytes()});
-    return make_engine(options, std::move(plan));
+    return with_memory_errors("compile", [&] {
+      check_options(options);
+      const Graph optimized = optimize(graph);
+      require_supported(*this, optimized, options);
+      Plan plan = PlanMaker(optimized, options, nullptr).make();
+      plan.recipe = std::make_shared<const SavedEngine>(SavedEngine{
+          std::string(name()), processor(options), options, without_constants(optimized), {}, {}, WeightBytes()});
+      return make_engine(options, std::move(plan));
+    });
   }
 
   std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const override {
-    require_origin(saved, name(), processor(saved.options));
-    const EngineOptions restored = restored_options(saved, options);
-    require_supported(*this, saved.graph, restored);
-    Plan plan = PlanMaker(saved.graph, restored, &saved).make();
-    auto recipe = std::make_shared<SavedEngine>(saved);
-    recipe->weights = {};
-    plan.recipe = std::move(recipe);
-    return make_engine(restored, std::move(plan));
+    return with_memory_errors("restore", [&] {
+      require_origin(saved, name(), processor(saved.options));
+      const EngineOptions restored = restored_options(saved, options);
+      require_supported(*this, saved.graph, restored);
+      Plan plan = PlanMaker(saved.graph, restored, &saved).make();
+      auto recipe = std::make_shared<SavedEngine>(saved);
+      recipe->weights = {};
+      plan.recipe = std::move(recipe);
+      return make_engine(restored, std::move(plan));
+    });
   }
 
  private:

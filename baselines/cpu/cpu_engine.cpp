@@ -9,6 +9,7 @@
 
 #include "baselines/cpu/aligned_buffer.h"
 #include "graph/logical_floats.h"
+#include "graph/memory_errors.h"
 
 namespace mobicuda::cpu {
 namespace {
@@ -193,24 +194,26 @@ MemoryReport CpuEngine<T>::memory() const noexcept {
 
 template <class T>
 SavedEngine CpuEngine<T>::saved() const {
-  SavedEngine saved = *plan_.recipe;
-  saved.pieces.clear();
-  std::int64_t total = 0;
-  for (const PackedWeights& piece : plan_.weights) {
-    saved.pieces.push_back({total, piece.bytes()});
-    total += (piece.bytes() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
-  }
-  saved.weights = WeightBytes(total);
-  std::ranges::fill(saved.weights.span(), std::byte{0});
-  for (std::size_t i = 0; i < saved.pieces.size(); ++i) {
-    const auto* source = reinterpret_cast<const std::byte*>(plan_.weights[i].data());
-    std::copy_n(source, plan_.weights[i].bytes(), saved.weights.span().data() + saved.pieces[i].offset);
-  }
-  return saved;
+  return with_memory_errors("saved engine", [&] {
+    SavedEngine saved = *plan_.recipe;
+    saved.pieces.clear();
+    std::int64_t total = 0;
+    for (const PackedWeights& piece : plan_.weights) {
+      saved.pieces.push_back({total, piece.bytes()});
+      total += (piece.bytes() + kWeightAlignment - 1) / kWeightAlignment * kWeightAlignment;
+    }
+    saved.weights = WeightBytes(total);
+    std::ranges::fill(saved.weights.span(), std::byte{0});
+    for (std::size_t i = 0; i < saved.pieces.size(); ++i) {
+      const auto* source = reinterpret_cast<const std::byte*>(plan_.weights[i].data());
+      std::copy_n(source, plan_.weights[i].bytes(), saved.weights.span().data() + saved.pieces[i].offset);
+    }
+    return saved;
+  });
 }
 
 template <class T>
-std::unique_ptr<Session> CpuEngine<T>::create_session() const {
+std::unique_ptr<Session> CpuEngine<T>::do_create_session() const {
   return std::make_unique<CpuSession<T>>(shared_from_this(), plan_);
 }
 

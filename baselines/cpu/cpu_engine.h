@@ -19,11 +19,11 @@ class CpuEngine final : public Engine {
   std::string_view backend() const noexcept override { return "cpu"; }
   MemoryReport memory() const noexcept override;
   SavedEngine saved() const override;
-  std::unique_ptr<Session> create_session() const override;
   const Plan& plan() const noexcept { return plan_; }
 
  private:
   std::span<const LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return layers_; }
+  std::unique_ptr<Session> do_create_session() const override;
 
   Plan plan_;
   std::vector<LayerInfo> layers_;

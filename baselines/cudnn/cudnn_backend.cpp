@@ -9,6 +9,7 @@
 #include <mobicuda/graph.h>
 
 #include "cudnn/plan_builder.h"
+#include "graph/memory_errors.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_guard.h"
 
@@ -90,13 +91,15 @@ class CudnnBackend final : public Backend {
   }
 
   std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
-    check_options(options);
-    const Graph optimized = optimize(graph);
-    require_supported(*this, optimized, options);
-    const TensorDesc input = input_desc(optimized, options);
-    const DeviceGuard guard(open_device(options.device));
-    CudaNetwork network = PlanRace(optimized, options).run();
-    return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(network));
+    return with_memory_errors("compile", [&] {
+      check_options(options);
+      const Graph optimized = optimize(graph);
+      require_supported(*this, optimized, options);
+      const TensorDesc input = input_desc(optimized, options);
+      const DeviceGuard guard(open_device(options.device));
+      CudaNetwork network = PlanRace(optimized, options).run();
+      return std::make_shared<CudaEngine>(name(), options, input, graph.output_desc(), std::move(network));
+    });
   }
 };
 

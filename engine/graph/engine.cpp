@@ -7,6 +7,8 @@
 #include <mobicuda/saved_engine.h>
 #include <mobicuda/tensor.h>
 
+#include "graph/memory_errors.h"
+
 namespace mobicuda {
 
 // One call at a time: a second thread gets an Error instead of corrupted activations.
@@ -91,19 +93,21 @@ void Session::require_input() const {
 
 template <class T>
 void Session::run_on(std::span<const T> input, std::span<float> output) {
-  const ExclusiveUse guard(*this);
-  require_input<T>();
-  const std::int64_t n = batch_of(input.size(), engine_->input().shape, "input");
-  if (batch_of(output.size(), engine_->output().shape, "output") != n) {
-    throw Error(ErrorCode::invalid_argument, "output",
-                "must hold " + std::to_string(n * engine_->output().shape.elements()) + " values for " +
-                    std::to_string(n) + " pictures, got " + std::to_string(output.size()));
-  }
-  fill_input(std::as_bytes(input), n);
-  begin_execution(n);
-  do_execute(n);
-  end_execution(n);
-  do_get_output(output, n);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_input<T>();
+    const std::int64_t n = batch_of(input.size(), engine_->input().shape, "input");
+    if (batch_of(output.size(), engine_->output().shape, "output") != n) {
+      throw Error(ErrorCode::invalid_argument, "output",
+                  "must hold " + std::to_string(n * engine_->output().shape.elements()) + " values for " +
+                      std::to_string(n) + " pictures, got " + std::to_string(output.size()));
+    }
+    fill_input(std::as_bytes(input), n);
+    begin_execution(n);
+    do_execute(n);
+    end_execution(n);
+    do_get_output(output, n);
+  });
 }
 
 void Session::fill_input(std::span<const std::byte> input, std::int64_t n) {
@@ -117,23 +121,30 @@ void Session::run(std::span<const float> input, std::span<float> output) { run_o
 void Session::run(std::span<const std::uint8_t> pictures, std::span<float> output) { run_on(pictures, output); }
 
 void Session::set_input(std::span<const float> input) {
-  const ExclusiveUse guard(*this);
-  require_input<float>();
-  fill_input(std::as_bytes(input), batch_of(input.size(), engine_->input().shape, "input"));
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_input<float>();
+    fill_input(std::as_bytes(input), batch_of(input.size(), engine_->input().shape, "input"));
+  });
 }
 
 void Session::set_input(std::span<const std::uint8_t> pictures) {
-  const ExclusiveUse guard(*this);
-  require_input<std::uint8_t>();
-  fill_input(std::as_bytes(pictures), batch_of(pictures.size(), engine_->input().shape, "input"));
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_input<std::uint8_t>();
+    fill_input(std::as_bytes(pictures), batch_of(pictures.size(), engine_->input().shape, "input"));
+  });
 }
 
 template <class T>
 std::span<T> Session::staged(std::int64_t n) {
-  const ExclusiveUse guard(*this);
-  require_input<T>();
-  check_batch(n);
-  return {reinterpret_cast<T*>(do_staged_input()), static_cast<std::size_t>(n * engine_->input().shape.elements())};
+  return with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_input<T>();
+    check_batch(n);
+    return std::span<T>{reinterpret_cast<T*>(do_staged_input()),
+                        static_cast<std::size_t>(n * engine_->input().shape.elements())};
+  });
 }
 
 std::span<float> Session::staged_input(std::int64_t n) { return staged<float>(n); }
@@ -141,52 +152,66 @@ std::span<float> Session::staged_input(std::int64_t n) { return staged<float>(n)
 std::span<std::uint8_t> Session::staged_pictures(std::int64_t n) { return staged<std::uint8_t>(n); }
 
 std::span<const float> Session::staged_output(std::int64_t n) {
-  const ExclusiveUse guard(*this);
-  check_batch(n);
-  return {do_staged_output(), static_cast<std::size_t>(n * engine_->output().shape.elements())};
+  return with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    check_batch(n);
+    return std::span<const float>{do_staged_output(), static_cast<std::size_t>(n * engine_->output().shape.elements())};
+  });
 }
 
 void Session::enqueue_staged(std::int64_t n) {
-  const ExclusiveUse guard(*this);
-  check_batch(n);
-  last_run_ = LastRun::Staged;
-  do_enqueue_staged(n);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    check_batch(n);
+    last_run_ = LastRun::Staged;
+    do_enqueue_staged(n);
+  });
 }
 
 void Session::run_staged(std::int64_t n) {
-  const ExclusiveUse guard(*this);
-  check_batch(n);
-  last_run_ = LastRun::Staged;
-  do_enqueue_staged(n);
-  do_synchronize();
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    check_batch(n);
+    last_run_ = LastRun::Staged;
+    do_enqueue_staged(n);
+    do_synchronize();
+  });
 }
 
 void Session::execute(std::int64_t n) {
-  const ExclusiveUse guard(*this);
-  begin_execution(n);
-  do_execute(n);
-  end_execution(n);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    begin_execution(n);
+    do_execute(n);
+    end_execution(n);
+  });
 }
 
 void Session::get_output(std::span<float> output) {
-  const ExclusiveUse guard(*this);
-  const std::int64_t n = batch_of(output.size(), engine_->output().shape, "output");
-  check_outputs(n);
-  do_get_output(output, n);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    const std::int64_t n = batch_of(output.size(), engine_->output().shape, "output");
+    check_outputs(n);
+    do_get_output(output, n);
+  });
 }
 
 void Session::do_warm_up(std::span<const std::int64_t> /*batches*/) {}
 
 void Session::warm_up(std::span<const std::int64_t> batches) {
-  const ExclusiveUse guard(*this);
-  for (const std::int64_t n : batches) check_batch(n);
-  const std::set<std::int64_t> different(batches.begin(), batches.end());
-  do_warm_up(std::vector<std::int64_t>(different.begin(), different.end()));
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    for (const std::int64_t n : batches) check_batch(n);
+    const std::set<std::int64_t> different(batches.begin(), batches.end());
+    do_warm_up(std::vector<std::int64_t>(different.begin(), different.end()));
+  });
 }
 
 void Session::synchronize() {
-  const ExclusiveUse guard(*this);
-  do_synchronize();
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    do_synchronize();
+  });
 }
 
 namespace {
@@ -199,63 +224,73 @@ void require_positive(const char* what, int count) {
 }  // namespace
 
 std::vector<double> Session::time_executions(std::int64_t n, int iterations, int runs) {
-  const ExclusiveUse guard(*this);
-  require_positive("iterations", iterations);
-  require_positive("runs", runs);
-  begin_execution(n);
-  std::vector<double> times = do_time_executions(n, iterations, runs);
-  end_execution(n);
-  return times;
+  return with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_positive("iterations", iterations);
+    require_positive("runs", runs);
+    begin_execution(n);
+    std::vector<double> times = do_time_executions(n, iterations, runs);
+    end_execution(n);
+    return times;
+  });
 }
 
 LayerTimes Session::profile(std::int64_t n, int iterations, ProfileMode mode) {
-  const ExclusiveUse guard(*this);
-  require_positive("iterations", iterations);
-  begin_execution(n);
-  LayerTimes times = do_profile(n, iterations, mode);
-  end_execution(n);
-  return times;
+  return with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this);
+    require_positive("iterations", iterations);
+    begin_execution(n);
+    LayerTimes times = do_profile(n, iterations, mode);
+    end_execution(n);
+    return times;
+  });
 }
 
 void Session::execute_layer(std::int64_t n, std::size_t layer) {
-  const ExclusiveUse guard(*this, Use::LayerByLayer);
-  check_inputs(n);
-  const std::size_t layers = engine_->layers(n).size();
-  const bool follows = layer == 0 || (layer == next_layer_ && n == layers_batch_);
-  if (!follows || layer >= layers) {
-    throw Error(ErrorCode::invalid_argument, "layer",
-                "must be 0" +
-                    (next_layer_ > 0 && next_layer_ < layers
-                         ? " or, with a batch of " + std::to_string(layers_batch_) + ", " + std::to_string(next_layer_)
-                         : std::string()) +
-                    ", got " + std::to_string(layer) + " with a batch of " + std::to_string(n),
-                "layers run one after the other, and another call in between starts over");
-  }
-  next_layer_ = 0;  // unless the layer runs
-  last_run_ = LastRun::Layers;
-  do_execute_layer(n, layer);
-  next_layer_ = layer + 1;
-  layers_batch_ = n;
-  if (next_layer_ == layers) end_execution(n);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this, Use::LayerByLayer);
+    check_inputs(n);
+    const std::size_t layers = engine_->layers(n).size();
+    const bool follows = layer == 0 || (layer == next_layer_ && n == layers_batch_);
+    if (!follows || layer >= layers) {
+      throw Error(
+          ErrorCode::invalid_argument, "layer",
+          "must be 0" +
+              (next_layer_ > 0 && next_layer_ < layers
+                   ? " or, with a batch of " + std::to_string(layers_batch_) + ", " + std::to_string(next_layer_)
+                   : std::string()) +
+              ", got " + std::to_string(layer) + " with a batch of " + std::to_string(n),
+          "layers run one after the other, and another call in between starts over");
+    }
+    next_layer_ = 0;  // unless the layer runs
+    last_run_ = LastRun::Layers;
+    do_execute_layer(n, layer);
+    next_layer_ = layer + 1;
+    layers_batch_ = n;
+    if (next_layer_ == layers) end_execution(n);
+  });
 }
 
 void Session::get_layer_output(std::span<float> output) {
-  const ExclusiveUse guard(*this, Use::LayerByLayer);
-  if (next_layer_ == 0) {
-    throw Error(ErrorCode::invalid_argument, "get_layer_output", "no layer was executed last", "call execute_layer()");
-  }
-  const LayerInfo& info = engine_->layers(layers_batch_)[next_layer_ - 1];
-  if (info.value.empty()) {
-    throw Error(ErrorCode::invalid_argument, "layer '" + info.name + "'", "finishes no tensor of the model",
-                "see LayerInfo::value");
-  }
-  const std::int64_t wanted = layers_batch_ * info.output.elements();
-  if (static_cast<std::int64_t>(output.size()) != wanted) {
-    throw Error(ErrorCode::invalid_argument, "output",
-                "must hold " + std::to_string(wanted) + " values for " + std::to_string(layers_batch_) +
-                    " pictures of " + to_string(info.output) + ", got " + std::to_string(output.size()));
-  }
-  do_get_layer_output(layers_batch_, next_layer_ - 1, output);
+  with_memory_errors("session", [&] {
+    const ExclusiveUse guard(*this, Use::LayerByLayer);
+    if (next_layer_ == 0) {
+      throw Error(ErrorCode::invalid_argument, "get_layer_output", "no layer was executed last",
+                  "call execute_layer()");
+    }
+    const LayerInfo& info = engine_->layers(layers_batch_)[next_layer_ - 1];
+    if (info.value.empty()) {
+      throw Error(ErrorCode::invalid_argument, "layer '" + info.name + "'", "finishes no tensor of the model",
+                  "see LayerInfo::value");
+    }
+    const std::int64_t wanted = layers_batch_ * info.output.elements();
+    if (static_cast<std::int64_t>(output.size()) != wanted) {
+      throw Error(ErrorCode::invalid_argument, "output",
+                  "must hold " + std::to_string(wanted) + " values for " + std::to_string(layers_batch_) +
+                      " pictures of " + to_string(info.output) + ", got " + std::to_string(output.size()));
+    }
+    do_get_layer_output(layers_batch_, next_layer_ - 1, output);
+  });
 }
 
 Engine::Engine(EngineOptions options, TensorDesc input, TensorDesc output)
@@ -267,6 +302,20 @@ void Engine::check_batch(std::int64_t n) const {
   throw Error(ErrorCode::invalid_argument, "batch",
               "must be 1 to " + std::to_string(options_.max_batch) + ", got " + std::to_string(n),
               "compile the engine with a larger EngineOptions::max_batch");
+}
+
+std::unique_ptr<Session> Engine::create_session() const {
+  const MemoryReport needed = memory();
+  if (options_.max_memory_bytes > 0 && needed.total() > options_.max_memory_bytes) {
+    throw Error(ErrorCode::out_of_memory, "max_memory_bytes",
+                "a session of the " + std::string(backend()) + " engine takes " + std::to_string(needed.total()) +
+                    " bytes, the limit is " + std::to_string(options_.max_memory_bytes) + ": weights " +
+                    std::to_string(needed.weight_bytes) + ", activations " + std::to_string(needed.arena_bytes) +
+                    ", workspace " + std::to_string(needed.workspace_bytes) + ", input and output " +
+                    std::to_string(needed.io_bytes),
+                "raise EngineOptions::max_memory_bytes, or lower max_batch");
+  }
+  return with_memory_errors("session", [&] { return do_create_session(); });
 }
 
 std::span<const LayerInfo> Engine::layers(std::int64_t n) const {
@@ -327,6 +376,10 @@ void check_options(const EngineOptions& options) {
   }
   if (options.threads < 0) {
     throw Error(ErrorCode::invalid_argument, "threads", "must be >= 0, got " + std::to_string(options.threads));
+  }
+  if (options.max_memory_bytes < 0) {
+    throw Error(ErrorCode::invalid_argument, "max_memory_bytes",
+                "must be >= 0, got " + std::to_string(options.max_memory_bytes));
   }
   if (options.device < 0) {
     throw Error(ErrorCode::invalid_argument, "device", "must be >= 0, got " + std::to_string(options.device));

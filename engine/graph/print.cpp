@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "graph/memory_errors.h"
 #include "graph/ops.h"
 
 namespace mobicuda {
@@ -16,17 +17,20 @@ std::string value_text(const Graph& graph, ValueId id) {
 }  // namespace
 
 std::string print(const Graph& graph) {
-  std::ostringstream text;
-  text << "graph '" << graph.name() << "' (" << value_text(graph, graph.input()) << ")\n";
-  for (const Node& node : graph.nodes()) {
-    text << "  " << value_text(graph, node.output) << " = " << op_name(node.op) << '(';
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) text << (i ? ", " : "") << value_text(graph, node.inputs[i]);
-    AttributeText shown;
-    std::visit([&](const auto& op) { attributes(op, shown); }, node.op);
-    text << ')' << shown.str() << "  # " << node.origin.label() << '\n';
-  }
-  text << "  return %" << graph.output() << '\n';
-  return text.str();
+  return with_memory_errors("print", [&] {
+    std::ostringstream text;
+    text.exceptions(std::ios::badbit);  // instead of a text that ends early
+    text << "graph '" << graph.name() << "' (" << value_text(graph, graph.input()) << ")\n";
+    for (const Node& node : graph.nodes()) {
+      text << "  " << value_text(graph, node.output) << " = " << op_name(node.op) << '(';
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) text << (i ? ", " : "") << value_text(graph, node.inputs[i]);
+      AttributeText shown;
+      std::visit([&](const auto& op) { attributes(op, shown); }, node.op);
+      text << ')' << shown.str() << "  # " << node.origin.label() << '\n';
+    }
+    text << "  return %" << graph.output() << '\n';
+    return text.str();
+  });
 }
 
 }  // namespace mobicuda

@@ -34,6 +34,9 @@ std::string told(const std::optional<std::vector<std::int64_t>>& batches) {
 }  // namespace
 
 WeightBytes::WeightBytes(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
+  if (bytes < 0) {
+    throw Error(ErrorCode::invalid_argument, "packed weights", "bytes must be >= 0, got " + std::to_string(bytes));
+  }
   if (bytes == 0) return;
   auto* data = static_cast<std::byte*>(::operator new(bytes_, kAlignment, std::nothrow));
   if (data == nullptr) {

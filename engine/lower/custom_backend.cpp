@@ -7,6 +7,7 @@
 
 #include <mobicuda/saved_engine.h>
 
+#include "graph/memory_errors.h"
 #include "lower/choose_plans.h"
 #include "lower/lower.h"
 #include "runtime/cuda_check.h"
@@ -38,18 +39,22 @@ class CustomBackend final : public Backend {
   }
 
   std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
-    check_options(options);
-    if (options.precision == Precision::Tf32) {
-      throw Error(ErrorCode::unsupported, "precision", "the custom engine has fp32 (exact), fp16 and fp64, not tf32");
-    }
-    return make_engine(optimize(graph), options, nullptr);
+    return with_memory_errors("compile", [&] {
+      check_options(options);
+      if (options.precision == Precision::Tf32) {
+        throw Error(ErrorCode::unsupported, "precision", "the custom engine has fp32 (exact), fp16 and fp64, not tf32");
+      }
+      return make_engine(optimize(graph), options, nullptr);
+    });
   }
 
   std::shared_ptr<const Engine> restore(const SavedEngine& saved, const EngineOptions& options) const override {
-    const DeviceGuard guard(open_device(options.device));
-    require_origin(saved, name(), device_description(options.device));
-    require_plans(saved);
-    return make_engine(saved.graph, restored_options(saved, options), &saved);
+    return with_memory_errors("restore", [&] {
+      const DeviceGuard guard(open_device(options.device));
+      require_origin(saved, name(), device_description(options.device));
+      require_plans(saved);
+      return make_engine(saved.graph, restored_options(saved, options), &saved);
+    });
   }
 
  private:

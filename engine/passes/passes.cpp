@@ -1,6 +1,7 @@
 #include "passes/passes.h"
 
 #include <array>
+#include "graph/memory_errors.h"
 
 namespace mobicuda {
 
@@ -16,9 +17,11 @@ std::span<const Pass> standard_passes() {
 }
 
 Graph optimize(const Graph& graph) {
-  Graph result = graph;
-  for (const Pass& pass : standard_passes()) result = pass.run(result);
-  return result;
+  return with_memory_errors("optimize", [&] {
+    Graph result = graph;
+    for (const Pass& pass : standard_passes()) result = pass.run(result);
+    return result;
+  });
 }
 
 }  // namespace mobicuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/memory_errors.h"
 #include "graph/memory_planner.h"
 #include "runtime/cuda_check.h"
 #include "runtime/cuda_session.h"
@@ -60,16 +61,18 @@ MemoryReport CudaEngine::memory() const noexcept {
 }
 
 SavedEngine CudaEngine::saved() const {
-  if (!network_.recipe) return Engine::saved();
-  const DeviceGuard guard(device_);
-  SavedEngine saved = *network_.recipe;
-  saved.processor = device_description(options().device);
-  saved.weights = WeightBytes(network_.weights->bytes());
-  network_.weights->download(saved.weights.span());
-  return saved;
+  return with_memory_errors("saved engine", [&] {
+    if (!network_.recipe) return Engine::saved();
+    const DeviceGuard guard(device_);
+    SavedEngine saved = *network_.recipe;
+    saved.processor = device_description(options().device);
+    saved.weights = WeightBytes(network_.weights->bytes());
+    network_.weights->download(saved.weights.span());
+    return saved;
+  });
 }
 
-std::unique_ptr<Session> CudaEngine::create_session() const {
+std::unique_ptr<Session> CudaEngine::do_create_session() const {
   const DeviceGuard guard(device_);
   return std::make_unique<CudaSession>(std::static_pointer_cast<const CudaEngine>(shared_from_this()));
 }

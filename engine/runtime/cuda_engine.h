@@ -97,7 +97,6 @@ class MOBICUDA_API CudaEngine final : public Engine {
   MemoryReport memory() const noexcept override;
   double upload_ms() const noexcept override { return network_.upload_ms; }
   SavedEngine saved() const override;
-  std::unique_ptr<Session> create_session() const override;
   const CudaNetwork& network() const noexcept { return network_; }
   /// Of the memory that holds a session's input, max_batch images: whole words, as kernels read bytes.
   std::int64_t input_buffer_bytes() const noexcept;
@@ -105,6 +104,7 @@ class MOBICUDA_API CudaEngine final : public Engine {
 
  private:
   std::span<const LayerInfo> do_layers(std::int64_t n) const noexcept override;
+  std::unique_ptr<Session> do_create_session() const override;
 
   std::string_view backend_;
   Device device_;

@@ -6,6 +6,10 @@
 
 namespace {
 
+std::atomic<std::int64_t> calls_that_succeed{-1};  // before one that does not; negative: all do
+
+bool fails() { return calls_that_succeed >= 0 && calls_that_succeed-- == 0; }
+
 std::atomic<std::int64_t> plain_calls{0};
 std::atomic<std::int64_t> plain_bytes{0};
 std::atomic<std::int64_t> aligned_calls{0};
@@ -14,14 +18,14 @@ std::atomic<std::int64_t> aligned_bytes{0};
 void* allocate(std::size_t bytes) noexcept {
   ++plain_calls;
   plain_bytes += static_cast<std::int64_t>(bytes);
-  return std::malloc(bytes == 0 ? 1 : bytes);
+  return fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
 
 void* allocate(std::size_t bytes, std::align_val_t alignment) noexcept {
   ++aligned_calls;
   aligned_bytes += static_cast<std::int64_t>(bytes);
   const auto step = static_cast<std::size_t>(alignment);
-  return std::aligned_alloc(step, (bytes + step - 1) / step * step);
+  return fails() ? nullptr : std::aligned_alloc(step, (bytes + step - 1) / step * step);
 }
 
 }  // namespace
@@ -47,6 +51,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std
 
 namespace mobicuda::test {
 
+bool fail_allocation_after(std::int64_t calls) { return calls_that_succeed.exchange(calls) < 0; }
 AllocationCount all_allocations() { return {plain_calls + aligned_calls, plain_bytes + aligned_bytes}; }
 AllocationCount aligned_allocations() { return {aligned_calls, aligned_bytes}; }
 

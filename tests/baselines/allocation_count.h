@@ -10,6 +10,10 @@ struct AllocationCount {
   std::int64_t bytes = 0;
 };
 
+/// The call of operator new after so many more finds no memory, once. A negative number: none does. Returns whether the
+/// one asked for before came.
+bool fail_allocation_after(std::int64_t calls);
+
 AllocationCount all_allocations();
 AllocationCount aligned_allocations();  ///< those with an alignment of their own: engines' and sessions' buffers
 

@@ -84,7 +84,7 @@ class FakeSession final : public Session {
 FakeEngine::FakeEngine(Shape picture, bool bytes, std::vector<double> run_ms)
     : Engine(engine_options(), input_of(picture, bytes), output_of_one()), run_ms_(std::move(run_ms)) {}
 
-std::unique_ptr<Session> FakeEngine::create_session() const {
+std::unique_ptr<Session> FakeEngine::do_create_session() const {
   return std::make_unique<FakeSession>(std::static_pointer_cast<const FakeEngine>(shared_from_this()));
 }
 

@@ -31,13 +31,13 @@ class FakeEngine final : public mobicuda::Engine {
 
   std::string_view backend() const noexcept override { return "fake"; }
   mobicuda::MemoryReport memory() const noexcept override { return {}; }
-  std::unique_ptr<mobicuda::Session> create_session() const override;
 
   FakeCalls& calls() const { return *calls_; }
   double run_ms(std::size_t call) const { return run_ms_[std::min(call, run_ms_.size() - 1)]; }
 
  private:
   std::span<const mobicuda::LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return {}; }
+  std::unique_ptr<mobicuda::Session> do_create_session() const override;
 
   std::shared_ptr<FakeCalls> calls_ = std::make_shared<FakeCalls>();
   std::vector<double> run_ms_;

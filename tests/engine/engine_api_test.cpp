@@ -141,6 +141,56 @@ TEST_CASE("more pictures than set_input() gave are not executed, and a new sessi
   CHECK_NOTHROW(session->execute(1));
 }
 
+TEST_CASE("a session over max_memory_bytes is refused before it allocates, with what it takes") {
+  const auto backend = make_cpu_backend();
+  EngineOptions options;
+  options.max_batch = 4;
+  options.threads = 1;
+  const MemoryReport needed = backend->compile(small_network(), options)->memory();
+  options.max_memory_bytes = needed.total();
+  CHECK_NOTHROW(backend->compile(small_network(), options)->create_session());
+  options.max_memory_bytes = needed.total() - 1;
+  const std::string refusal = message_of([&] { backend->compile(small_network(), options)->create_session(); });
+  CHECK(contains(refusal, "out_of_memory: max_memory_bytes: a session of the cpu engine takes " +
+                              std::to_string(needed.total()) + " bytes, the limit is " +
+                              std::to_string(needed.total() - 1)));
+  CHECK(contains(refusal, "activations " + std::to_string(needed.arena_bytes)));
+  CHECK(contains(refusal, "; raise EngineOptions::max_memory_bytes, or lower max_batch"));
+  // 72 bytes of ONNX ask for as much.
+  GraphBuilder builder("wide");
+  const ValueId x = builder.set_input("x", {DType::F32, Shape{1, 2147483647, 1, 1}, Layout::NCHW});
+  const ValueId y = builder.add_node(Clip{Activation::relu()}, {x}, {}, "y");
+  options.max_memory_bytes = std::int64_t{1} << 30;
+  const auto engine = backend->compile(std::move(builder).build(y), options);
+  CHECK(contains(message_of([&] { engine->create_session(); }), "the limit is 1073741824"));
+}
+
+TEST_CASE("values and sizes that cannot be are refused by the number") {
+  const Graph graph = small_network();
+  CHECK(contains(message_of([&] { static_cast<void>(graph.producer(-1)); }), "no value with id -1"));
+  CHECK(contains(message_of([] { WeightBytes(-1); }), "packed weights: bytes must be >= 0, got -1"));
+}
+
+TEST_CASE("errors show text from outside without control characters, and not without end") {
+  const Error error(ErrorCode::io, "a\x1b]0;title\x07",
+                    "b\nc\x7f\xc2\x9b"
+                    "2J",
+                    "\xff\xc3\xa4 \xe2\x82\xac");
+  CHECK(error.where() == "a\\x1b]0;title\\x07");
+  CHECK(error.message() == "b\\x0ac\\x7f\\xc2\\x9b2J");
+  CHECK(error.hint() == "\\xff\xc3\xa4 \xe2\x82\xac");  // what is UTF-8 stays
+  CHECK(error.what() == "io: " + error.where() + ": " + error.message() + "; " + error.hint());
+  CHECK(std::string(error.inside("\x1b[1m").what()).starts_with("io: \\x1b[1m: a\\x1b"));
+  CHECK(printable("cut \xe2\x82") == "cut \\xe2\\x82");
+  const Error huge(ErrorCode::io, std::string(1000000, 'n'), "m");
+  CHECK(huge.where().size() == kMaxErrorBytes + 3);
+  const auto raised = [](const std::string& name) {
+    GraphBuilder builder("g");
+    builder.set_input(name, {DType::F32, Shape{1, 0}, Layout::NCHW});
+  };
+  CHECK(contains(message_of([&] { raised("\x1b[2J"); }), "input '\\x1b[2J'"));
+}
+
 TEST_CASE("options out of range are refused by name") {
   const auto backend = make_cpu_backend();
   const auto refused = [&](const auto& change) {

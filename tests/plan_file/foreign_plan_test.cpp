@@ -26,10 +26,10 @@ class PlainEngine final : public Engine {
   PlainEngine() : Engine(cpu_options(), {}, {}) {}
   std::string_view backend() const noexcept override { return "plain"; }
   MemoryReport memory() const noexcept override { return {}; }
-  std::unique_ptr<Session> create_session() const override { return nullptr; }
 
  private:
   std::span<const LayerInfo> do_layers(std::int64_t /*n*/) const noexcept override { return {}; }
+  std::unique_ptr<Session> do_create_session() const override { return nullptr; }
 };
 
 class PlainBackend final : public Backend {

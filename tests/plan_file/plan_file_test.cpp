@@ -55,6 +55,58 @@ TEST_CASE("a plan file keeps the graph, its names and its origins") {
   CHECK(std::ranges::equal(read.weights.span(), saved.weights.span()));
 }
 
+TEST_CASE("names of a plan file are printable when they are read") {
+  TestNetwork net(Shape{1, 3, 4, 4});
+  net.conv(2, 1, 1, {}, 1, {}, "\x1b]0;title\x07");
+  const auto backend = make_cpu_backend();
+  SavedEngine saved = backend->compile(std::move(net).build(), cpu_options())->saved();
+  const auto read = plan_file::read_from_memory(plan_file::save_to_memory(saved), "plan");
+  const auto engine = backend->restore(read, cpu_options());
+  bool found = false;
+  for (const LayerInfo& layer : engine->layers()) {
+    CHECK(layer.name == printable(layer.name));
+    CHECK(layer.value == printable(layer.value));
+    found = found || layer.name == "\\x1b]0;title\\x07";
+  }
+  CHECK(found);
+  saved.processor = "\x1b[31mred";
+  const auto other = plan_file::read_from_memory(plan_file::save_to_memory(saved), "\x1b[1m");
+  CHECK(contains(refusal([&] { backend->restore(other, cpu_options()); }).second, "was made for \\x1b[31mred"));
+  const std::vector<std::byte> nothing;
+  CHECK(
+      refusal([&] { plan_file::read_from_memory(nothing, "\x1b[1m"); }).second.starts_with("invalid_model: \\x1b[1m"));
+}
+
+TEST_CASE("what is saved can be read, and what cannot be read is not saved") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "net.plan";
+  const auto backend = make_cpu_backend();
+  TestNetwork longest(Shape{1, 2, 2, 2});
+  for (int i = 0; i < 65536; ++i) longest.add(Unary{}, {longest.last()});
+  plan_file::save(*backend->compile(std::move(longest).build(), cpu_options()), path);
+  CHECK(plan_file::load(*backend, path, cpu_options())->layers().size() == 65536 + 2);  // layout, at both ends
+  TestNetwork nothing(Shape{1, 2});
+  nothing.add(Identity{}, {nothing.last()});
+  plan_file::save(*backend->compile(std::move(nothing).build(), cpu_options()), path);
+  CHECK_NOTHROW(plan_file::load(*backend, path, cpu_options()));
+  std::filesystem::remove(path);
+  TestNetwork named(Shape{1, 2});
+  named.add(Unary{}, {named.last()}, std::string(65537, 'n'));
+  const auto engine = backend->compile(std::move(named).build(), cpu_options());
+  const auto [code, text] = refusal([&] { plan_file::save(*engine, path); });
+  CHECK(code == ErrorCode::unsupported);
+  CHECK(contains(text,
+                 "the cpu engine: cannot be saved, as no plan file may have it: bytes of a name: must be 0 to 65536"));
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a plan that cannot be written says why") {
+  const auto engine = make_cpu_backend()->compile(every_operation(), cpu_options());
+  const TemporaryFolder folder;
+  CHECK(contains(refusal([&] { plan_file::save(*engine, folder.path() / "absent" / "net.plan"); }).second,
+                 "cannot be written: No such file or directory"));
+}
+
 TEST_CASE("saving what was loaded gives the same file") {
   const auto backend = make_cpu_backend();
   const auto engine = backend->compile(every_operation(), cpu_options());

@@ -72,7 +72,11 @@ struct EngineOptions {
   /// used meanwhile, and where there is none a warning says so. Empty: by rule.
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
-  LogCallback log;                    ///< may be empty
+  /// The most bytes that the engine and one of its sessions may hold (MemoryReport::total()): create_session() throws
+  /// Error(out_of_memory) before it allocates more. Staged memory, a second input and output, comes on top at the first
+  /// call that asks for it. 0: no limit.
+  std::int64_t max_memory_bytes = 0;
+  LogCallback log;  ///< may be empty
 };
 
 /// One step of a compiled network.
@@ -278,8 +282,9 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
   /// What Backend::restore() makes the same engine of; plan_file::save() stores it. Throws Error(unsupported) where an
   /// implementation has no such form.
   virtual SavedEngine saved() const;
-  /// Allocates a session's memory. The session keeps the engine alive. Thread-safe.
-  virtual std::unique_ptr<Session> create_session() const = 0;
+  /// Allocates a session's memory. The session keeps the engine alive. Thread-safe. Throws Error(out_of_memory) where
+  /// memory is not to be had, or more than EngineOptions::max_memory_bytes.
+  std::unique_ptr<Session> create_session() const;
 
  protected:
   Engine(EngineOptions options, TensorDesc input, TensorDesc output);
@@ -289,6 +294,7 @@ class MOBICUDA_API Engine : public std::enable_shared_from_this<Engine> {
  private:
   friend class Session;
   virtual std::span<const LayerInfo> do_layers(std::int64_t n) const noexcept = 0;
+  virtual std::unique_ptr<Session> do_create_session() const = 0;
 
   EngineOptions options_;
   TensorDesc input_;

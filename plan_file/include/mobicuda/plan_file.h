@@ -17,8 +17,8 @@ namespace mobicuda::plan_file {
 /// Caps on what a file may ask for; the defaults admit every classifier we know of.
 struct Limits {
   std::int64_t file_bytes = std::int64_t{8} << 30;
-  std::int64_t structure_bytes = std::int64_t{8} << 20;  ///< its objects in memory take many times as much
-  std::int64_t nodes = 65536;
+  std::int64_t structure_bytes = std::int64_t{32} << 20;  ///< its objects in memory take many times as much
+  std::int64_t nodes = 131072;                            ///< those of an ONNX file, and changes of layout
   std::int64_t values = 262144;
   std::int64_t elements_per_tensor = kMaxElements;
   std::int64_t text_bytes = 65536;
@@ -33,7 +33,8 @@ struct ReadTimes {
 };
 
 /// Writes a compiled engine to a file, in place of what was there. docs/plan_files.md has the format. Throws
-/// Error(unsupported) where the implementation cannot be saved, Error(io).
+/// Error(unsupported) where the implementation cannot be saved or the engine is over the Limits of read(), Error(io),
+/// Error(out_of_memory).
 MOBICUDA_API void save(const Engine& engine, const std::filesystem::path& path);
 /// The file's bytes.
 MOBICUDA_API std::vector<std::byte> save_to_memory(const SavedEngine& engine);

@@ -1,0 +1,93 @@
+// Memory that is not there, at each place where the library asks for some.
+#include <functional>
+#include <new>
+
+#include <mobicuda/mobicuda.h>
+
+#include "baselines/allocation_count.h"
+#include "support/catch.h"
+#include "support/graphs.h"
+#include "support/random.h"
+#include "support/temporary_folder.h"
+
+namespace mobicuda::test {
+namespace {
+
+// Runs `calls` again and again, each time with another allocation that fails, until there is none left.
+void check_only_errors(const std::function<void()>& calls) {
+  int errors = 0;
+  int escaped = 0;
+  bool failed = true;
+  for (std::int64_t succeed = 0; failed; ++succeed) {
+    fail_allocation_after(succeed);
+    try {
+      calls();
+    } catch (const Error&) {
+      ++errors;
+    } catch (const std::bad_alloc&) {
+      ++escaped;
+    }
+    failed = fail_allocation_after(-1);
+  }
+  CHECK(errors > 0);
+  CHECK(escaped == 0);
+}
+
+struct Case {
+  Case() : backend(make_cpu_backend()), graph(make()) {
+    options.threads = 1;
+    options.max_batch = 2;
+  }
+
+  static Graph make() {
+    TestNetwork network(Shape{1, 3, 8, 8});
+    network.conv(8, 3, 2, {1, 1, 1, 1}, 1, Activation::relu6());
+    network.scale_shift();
+    network.head(10);
+    return std::move(network).build();
+  }
+
+  std::unique_ptr<Backend> backend;
+  Graph graph;
+  EngineOptions options;
+};
+
+TEST_CASE("compiling, running and saving without memory end in Error") {
+  const Case c;
+  const auto input = random_uniform(1, 2 * 3 * 8 * 8);
+  std::vector<float> output(20);
+  check_only_errors([&] { optimize(c.graph); });
+  check_only_errors([&] { print(c.graph); });
+  check_only_errors([&] { c.backend->compile(c.graph, c.options); });
+  const auto engine = c.backend->compile(c.graph, c.options);
+  check_only_errors([&] {
+    const auto session = engine->create_session();
+    session->run(input, output);
+    session->set_input(input);
+    session->execute(2);
+    session->get_output(output);
+    session->time_executions(1, 3);
+    session->profile(1, 3);
+    session->run_staged(1);
+  });
+  check_only_errors([&] { engine->saved(); });
+}
+
+TEST_CASE("plan files without memory end in Error") {
+  const Case c;
+  const auto engine = c.backend->compile(c.graph, c.options);
+  const SavedEngine saved = engine->saved();
+  const auto bytes = plan_file::save_to_memory(saved);
+  const std::string name = "a name that is too long to stand in a string itself";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "net.plan";
+  check_only_errors([&] { plan_file::save(*engine, path); });
+  check_only_errors([&] { plan_file::save_to_memory(saved); });
+  check_only_errors([&] { plan_file::read_from_memory(bytes, name); });
+  check_only_errors([&] { plan_file::read(path); });
+  check_only_errors([&] { c.backend->restore(saved, c.options); });
+  check_only_errors([&] { plan_file::load(*c.backend, path, c.options); });
+}
+
+}  // namespace
+}  // namespace mobicuda::test
