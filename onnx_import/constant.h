@@ -49,6 +49,11 @@ using ConstantPtr = std::shared_ptr<const Constant>;
 inline constexpr std::int64_t kMaxIntegerElements = 65536;
 inline constexpr std::int64_t kMaxGeneratedElements = std::int64_t{1} << 24;
 
+/// What all constants may take in memory together: FLOAT16 becomes float32, which a Gemm's transposed copy doubles; and
+/// for what is made of nothing, kMaxGeneratedElements floats.
+inline constexpr std::int64_t kMemoryForEachByteRead = 8;
+inline constexpr std::int64_t kMemoryWithoutBytes = 4 * kMaxGeneratedElements;
+
 ConstantPtr make_floats(const Shape& shape, std::span<const float> values);
 ConstantPtr make_integers(const Shape& shape, std::vector<DimValue> values);
 

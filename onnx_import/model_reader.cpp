@@ -159,7 +159,9 @@ void read_initializers(const GraphProto& graph, ImportState& state) {
     if (tensor.name().empty()) throw invalid(where, "has no name");
     if (!state.values.emplace(tensor.name(), &tensor).second) throw invalid(where, "exists twice");
     try {
-      total += validate_tensor(tensor, state.options.limits, state.external);
+      const std::int64_t bytes = validate_tensor(tensor, state.options.limits, state.external);
+      total += bytes;
+      if (tensor.data_location() == schema::TensorProto::EXTERNAL) state.read_bytes += bytes;
     } catch (const Error& error) {
       throw error.inside(where);
     }
@@ -242,9 +244,10 @@ void warn_of_other_shape(const schema::ValueInfoProto& declared, const Shape& sh
   }
 }
 
-Graph import_graph(const ModelProto& model, const ImportOptions& options, const ExternalData& external) {
+Graph import_graph(const ModelProto& model, std::int64_t file_bytes, const ImportOptions& options,
+                   const ExternalData& external) {
   const GraphProto& graph = model.graph();
-  ImportState state(options, external, printable(graph.name()));
+  ImportState state(options, external, printable(graph.name()), file_bytes);
   check_header(model, state);
   state.opset = read_opset(model);
   check_limits(graph, options.limits);
@@ -296,7 +299,7 @@ Graph load(const std::filesystem::path& path, const ImportOptions& options) {
     read_exactly(file, 0, bytes);
     const ModelProto model = parse(bytes, options.limits);
     std::vector<std::byte>().swap(bytes);
-    return import_graph(model, options, ExternalData(path.parent_path()));
+    return import_graph(model, size, options, ExternalData(path.parent_path()));
   });
 }
 
@@ -304,7 +307,8 @@ Graph load_from_memory(std::span<const std::byte> bytes, const std::string& name
                        const std::optional<std::filesystem::path>& external_data_folder) {
   return with_name(printable(name), [&] {
     const ModelProto model = parse(bytes, options.limits);
-    return import_graph(model, options, external_data_folder ? ExternalData(*external_data_folder) : ExternalData());
+    return import_graph(model, static_cast<std::int64_t>(bytes.size()), options,
+                        external_data_folder ? ExternalData(*external_data_folder) : ExternalData());
   });
 }
 

@@ -27,10 +27,22 @@ bool NodeImporter::has_input(std::size_t position) const {
   return position < inputs() && !node_.input(static_cast<int>(position)).empty();
 }
 
+namespace {
+
+// What the elements of a validated tensor take once they are decoded.
+std::int64_t memory_of(const schema::TensorProto& tensor) {
+  std::int64_t bytes = is_float_type(tensor.data_type()) ? sizeof(float) : sizeof(DimValue);
+  for (const std::int64_t extent : tensor.dims()) bytes = checked_multiply(bytes, extent);
+  return bytes;
+}
+
+}  // namespace
+
 const NamedValue& NodeImporter::value(std::size_t position) const {
   if (!has_input(position)) throw invalid_input(position, "is missing");
   NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
   if (const auto* tensor = std::get_if<const schema::TensorProto*>(&named)) {
+    count_memory(memory_of(**tensor));
     try {
       named = decode_tensor(**tensor, state_.external, state_.options.log);
     } catch (const Error& error) {
@@ -225,6 +237,20 @@ void NodeImporter::count_generated(std::int64_t elements, bool integers, const s
                 hint);
   }
   state_.generated_elements += elements;
+  count_memory(elements * static_cast<std::int64_t>(integers ? sizeof(DimValue) : sizeof(float)));
+}
+
+void NodeImporter::count_memory(std::int64_t bytes) const {
+  const std::int64_t allowed = kMemoryWithoutBytes + kMemoryForEachByteRead * state_.read_bytes;
+  const std::int64_t limit = std::min(state_.options.limits.memory_bytes, allowed);
+  state_.constant_bytes += bytes;
+  if (state_.constant_bytes <= limit) return;
+  throw error(ErrorCode::unsupported,
+              "constants up to here take " + std::to_string(state_.constant_bytes) + " bytes of memory, the limit is " +
+                  std::to_string(limit),
+              limit < allowed ? "raise ImportLimits::memory_bytes"
+                              : "the model has " + std::to_string(state_.read_bytes) +
+                                    " bytes; do its nodes share large initializers? Store them as the nodes take them");
 }
 
 void NodeImporter::count_scale_and_shift(std::int64_t channels) {

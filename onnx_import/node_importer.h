@@ -30,11 +30,14 @@ struct MatMul {
 
 /// What is known half-way through an import.
 struct ImportState {
-  ImportState(const ImportOptions& import_options, const ExternalData& external_data, std::string graph_name)
-      : options(import_options), external(external_data), builder(std::move(graph_name)) {}
+  ImportState(const ImportOptions& import_options, const ExternalData& external_data, std::string graph_name,
+              std::int64_t file_bytes)
+      : options(import_options), external(external_data), read_bytes(file_bytes), builder(std::move(graph_name)) {}
 
   const ImportOptions& options;
   const ExternalData& external;
+  std::int64_t read_bytes;          ///< of the file, and of its initializers in others
+  std::int64_t constant_bytes = 0;  ///< in memory, up to here
   std::int64_t opset = 0;
   std::optional<std::int64_t> fixed_batch;  ///< the batch that the file insists on; nothing when it is dynamic
   GraphBuilder builder;
@@ -99,8 +102,10 @@ class NodeImporter {
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
   void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});
-  /// The same for a scale and a shift of each channel: a node may ask for them by a scalar, or share its operands with
-  /// thousands of others.
+  /// Counts bytes that a constant is about to take in memory, and refuses too many.
+  void count_memory(std::int64_t bytes) const;
+  /// count_generated() for a scale and a shift of each channel: a node may ask for them by a scalar, or share its
+  /// operands with thousands of others.
   void count_scale_and_shift(std::int64_t channels);
   void remember_matmul(ValueId output, std::vector<ValueId> inputs);
   /// The MatMul whose output this input is, if nothing else reads it.

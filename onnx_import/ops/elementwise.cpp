@@ -152,6 +152,7 @@ bool add_matmul_bias(NodeImporter& node, std::size_t activation, const Broadcast
   const MatMul* matmul = node.matmul_before(activation);
   if (matmul == nullptr) return false;
   const std::int64_t outputs = node.shape(activation)[1];
+  node.count_memory(outputs * static_cast<std::int64_t>(sizeof(float)));
   std::vector<float> bias = constant.values;
   bias.resize(static_cast<std::size_t>(outputs), bias.front());
   std::vector<ValueId> inputs = matmul->inputs;

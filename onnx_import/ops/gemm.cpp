@@ -9,8 +9,10 @@ namespace mobicuda::onnx_import {
 namespace {
 
 // factor * matrix, transposed to (O, I) when it is (I, O). The file's own tensor when nothing changes.
-std::shared_ptr<const HostTensor> gemm_weight(const ConstantPtr& matrix, bool transpose, float factor) {
+std::shared_ptr<const HostTensor> gemm_weight(const NodeImporter& node, const ConstantPtr& matrix, bool transpose,
+                                              float factor) {
   if (!transpose && factor == 1.0F) return matrix->tensor();
+  node.count_memory(matrix->elements() * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t rows = matrix->shape()[0];
   const std::int64_t columns = matrix->shape()[1];
   auto result = std::make_shared<HostTensor>(DType::F32, transpose ? Shape{columns, rows} : Shape{rows, columns});
@@ -42,6 +44,7 @@ ValueId gemm_bias(NodeImporter& node, std::int64_t outputs, float beta) {
                                         "), has shape " + to_string(shape));
   }
   if (shape == Shape{outputs} && beta == 1.0F) return node.add_input_constant(2);
+  node.count_memory(outputs * static_cast<std::int64_t>(sizeof(float)));
   std::vector<float> bias;
   for (std::int64_t i = 0; i < outputs; ++i) {
     bias.push_back(beta * constant->floats()[row ? static_cast<std::size_t>(i) : 0]);
@@ -64,8 +67,8 @@ void import_gemm(NodeImporter& node) {
     throw node.invalid_input(
         1, "takes " + std::to_string(features) + " features, but the input has " + std::to_string(node.shape(0)[1]));
   }
-  const ValueId weight =
-      node.add_constant(node.proto().input(1), gemm_weight(matrix, !transposed, node.float_attribute("alpha", 1.0F)));
+  const ValueId weight = node.add_constant(node.proto().input(1),
+                                           gemm_weight(node, matrix, !transposed, node.float_attribute("alpha", 1.0F)));
   const float beta = node.float_attribute("beta", 1.0F);
   const ValueId bias = node.has_input(2) && beta != 0.0F ? gemm_bias(node, outputs, beta) : kNoValue;
   node.set_output(node.add(Gemm{}, {node.activation(0), weight, bias}));
@@ -79,7 +82,7 @@ void import_matmul(NodeImporter& node) {
     throw node.invalid_input(1, "takes " + std::to_string(matrix->shape()[0]) + " features, but the input has " +
                                     std::to_string(node.shape(0)[1]));
   }
-  const ValueId weight = node.add_constant(node.proto().input(1), gemm_weight(matrix, true, 1.0F));
+  const ValueId weight = node.add_constant(node.proto().input(1), gemm_weight(node, matrix, true, 1.0F));
   const std::vector<ValueId> inputs{node.activation(0), weight, kNoValue};
   const ValueId output = node.add(Gemm{}, inputs);
   node.remember_matmul(output, inputs);

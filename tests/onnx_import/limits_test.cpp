@@ -126,6 +126,35 @@ TEST_CASE("limit: bytes of all weights") {
   check_limit(builder, &ImportLimits::weight_bytes, 4 * (24 + 10), "weights");
 }
 
+TEST_CASE("limit: memory of constants, as they are in memory") {
+  OnnxBuilder builder = network(13, {kDynamic, 4});
+  builder.floats("w", {4, 4}, from_one(16)).floats("b", {}, {1});
+  builder.node("MatMul", {"x", "w"}, {"a"});
+  builder.node("MatMul", {"a", "w"}, {"c"});
+  builder.node("Gemm", {"c", "w", "b"}, {"y"});
+  // The initializers, three transposed copies of the matrix, and a bias for each output.
+  check_limit(builder, &ImportLimits::memory_bytes, 4 * (16 + 1 + 3 * 16 + 4), "node #2 (Gemm)");
+}
+
+TEST_CASE("limit: copies that nodes have of one initializer, against the bytes of the file") {
+  constexpr std::int64_t kExtent = 1024;
+  const auto chain = [](int nodes) {
+    OnnxBuilder builder = network(13, {kDynamic, kExtent});
+    builder.floats("w", {kExtent, kExtent}, std::vector<float>(kExtent * kExtent, 1));
+    std::string value = "x";
+    for (int i = 0; i < nodes; ++i) {
+      const std::string next = i == nodes - 1 ? "y" : "v" + std::to_string(i);
+      builder.node("MatMul", {value, "w"}, {next});
+      value = next;
+    }
+    return builder;
+  };
+  CHECK(import(chain(22)).nodes().size() == 22);
+  // 64 MiB and 8 times the matrix of 4 MiB are 24 of it, of which one is the initializer.
+  require_refused(chain(26), ErrorCode::unsupported,
+                  {"node #23 (MatMul)", "constants up to here take 104857600 bytes of memory", "share large"});
+}
+
 TEST_CASE("limit: bytes of a name") {
   const std::string name(100, 'n');
   OnnxBuilder node = network(13);

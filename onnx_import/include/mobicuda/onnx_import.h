@@ -22,6 +22,9 @@ struct ImportLimits {
   std::int64_t initializers = 65536;
   std::int64_t elements_per_tensor = kMaxElements;
   std::int64_t weight_bytes = std::int64_t{8} << 30;
+  /// All constants of the network, while it is imported. They are held besides to 64 MiB and 8 times what was read,
+  /// since a node may have a copy of its own of an initializer that thousands share.
+  std::int64_t memory_bytes = std::int64_t{16} << 30;
   std::int64_t name_bytes = 4096;
   std::int64_t attribute_entries = 1024;
   std::int64_t window = kMaxWindow;  ///< kernel, stride, dilation, padding
