@@ -20,7 +20,11 @@ mobicuda_add_cli_test("a range's number is told with the range" EXIT 2 ARGS --mo
                       MATCH "--infStreams: must be a number from 1 to 16, got '17'")
 
 # A threshold of NaN would never be missed, a pause of NaN never end.
-foreach(option duration warmUp idleTime accuracyThreshold compareThreshold meanThreshold ulpThreshold)
+foreach(value nan inf -1 junk 1e308 60001)
+  mobicuda_add_cli_test("--idleTime ${value} is wrong usage" EXIT 2 ARGS --model tiny.onnx --impl cpu --idleTime ${value}
+                        MATCH "--idleTime: must be a number from 0 to 60000, got '${value}'")
+endforeach()
+foreach(option duration warmUp accuracyThreshold compareThreshold meanThreshold ulpThreshold)
   foreach(value nan inf -1 junk)
     mobicuda_add_cli_test("--${option} ${value} is wrong usage" EXIT 2 ARGS --model tiny.onnx --impl cpu --${option} ${value}
                           MATCH "--${option}: must be a number of at least 0, got '${value}'")
@@ -104,7 +108,7 @@ mobicuda_add_cli_test("memory that is not there is told as such" EXIT 1
 
 if(EXISTS /dev/full)
   mobicuda_add_cli_test("a report that does not fit is a failure" EXIT 1
-                        ARGS --model tiny.onnx --impl cpu ${quick} --json /dev/full MATCH "/dev/full: cannot be written")
+                        ARGS --model tiny.onnx --impl cpu ${quick} --json /dev/full MATCH "/dev/full: cannot be written: No space left on device")
   add_test(NAME "cli: a standard output that cannot be written is a failure"
            COMMAND sh -c "$<TARGET_FILE:bench_engine> --listOps > /dev/full; test $? -eq 1")
   set_tests_properties("cli: a standard output that cannot be written is a failure" PROPERTIES LABELS cpu)

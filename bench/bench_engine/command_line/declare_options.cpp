@@ -97,8 +97,9 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
+  constexpr double kMostIdle = 60000;  // Ctrl-C waits for its end, and 1e308 is no duration that a clock knows
   app.add_option("--idleTime", options.idle_ms, "Pause before each iteration, milliseconds")
-      ->check(at_least(0))
+      ->check(between(0, kMostIdle))
       ->type_name("MS")
       ->capture_default_str()
       ->group(group);
