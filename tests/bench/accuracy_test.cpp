@@ -96,6 +96,20 @@ TEST_CASE("accuracy over a folder counts labels, broken pictures and hits", "[ac
   }
 }
 
+TEST_CASE("an entry that is no file is left out, counted and named", "[accuracy]") {
+  const TemporaryFolder folder;
+  folder.write("red/1.ppm", ppm(100, 0, 0));
+  std::filesystem::create_symlink("loop.ppm", folder.path() / "red" / "loop.ppm");
+  const auto session = colour_classifier(2);
+  const std::vector<Classifier> classifiers{{"cpu", Precision::Fp32, {}, session.get()}};
+  const ImageReport report = evaluate_images(image_set(folder), classifiers, run_of(2), never);
+  CHECK(report.found == 2);
+  CHECK(report.evaluated == 1);
+  REQUIRE(report.broken.size() == 1);
+  CHECK(report.broken[0].first == "red/loop.ppm");
+  CHECK(report.broken[0].second == "Too many levels of symbolic links");
+}
+
 TEST_CASE("a folder without a picture that can be decoded is an error", "[accuracy]") {
   const TemporaryFolder folder;
   folder.write("a.ppm", "broken");

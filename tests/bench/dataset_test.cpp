@@ -1,6 +1,10 @@
 #include "bench_engine/pictures/dataset.h"
 
+#include <filesystem>
 #include <sstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench_engine/model/exit_codes.h"
 #include "support/catch.h"
@@ -48,6 +52,47 @@ TEST_CASE("pictures are listed in path order with the class of their folder", "[
   CHECK(samples[2].label == std::optional<std::size_t>(1));
   CHECK_FALSE(samples[3].label.has_value());
   CHECK(samples[3].row == 3);
+}
+
+TEST_CASE("entries that are no files are listed with the reason, and have no rows", "[dataset]") {
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  folder.write("n01/b.jpg", "x");
+  folder.write("n02/d.jpg", "x");
+  fs::create_symlink("a.jpg", folder.path() / "n01" / "a.jpg");
+  fs::create_symlink("absent.jpg", folder.path() / "n02" / "c.jpg");
+  fs::create_directory_symlink(folder.path() / "n01", folder.path() / "n03");
+  REQUIRE(mkfifo((folder.path() / "n02" / "e.jpg").c_str(), 0600) == 0);
+  std::vector<Sample> samples = list_samples(folder.path(), labels_of("n01\nn02\n"));
+  REQUIRE(samples.size() == 6);
+  CHECK(samples[0].path == "n01/a.jpg");
+  CHECK(samples[0].unreadable == "Too many levels of symbolic links");
+  CHECK(samples[1].unreadable.empty());
+  CHECK(samples[1].row == 0);
+  CHECK(samples[2].unreadable == "is a link to nothing");
+  CHECK(samples[3].path == "n02/d.jpg");
+  CHECK(samples[3].row == 1);
+  CHECK(samples[4].unreadable == "is not a regular file");
+  CHECK(samples[5].path == "n03");
+  CHECK(samples[5].unreadable == "is a link to a folder");
+  std::istringstream list("n02/d.jpg\nn01/b.jpg\n");
+  assign_rows(samples, list, "list");
+  CHECK(samples[1].row == 1);
+}
+
+TEST_CASE("a folder without permission is listed with the reason", "[dataset]") {
+  const TemporaryFolder folder;
+  folder.write("n01/a.jpg", "x");
+  folder.write("n02/b.jpg", "x");
+  std::filesystem::permissions(folder.path() / "n01", std::filesystem::perms::none);
+  const std::vector<Sample> samples = list_samples(folder.path(), Labels());
+  std::filesystem::permissions(folder.path() / "n01", std::filesystem::perms::owner_all);
+  REQUIRE(samples.size() == 2);
+  if (geteuid() != 0) {  // root needs none
+    CHECK(samples[0].path == "n01");
+    CHECK(samples[0].unreadable == "cannot be listed: Permission denied");
+  }
+  CHECK(samples[1].path == "n02/b.jpg");
 }
 
 TEST_CASE("a folder that is absent or empty is a mistake", "[dataset]") {

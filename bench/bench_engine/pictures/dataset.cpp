@@ -4,6 +4,8 @@
 #include <bit>
 #include <fstream>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include "bench_engine/model/exit_codes.h"
 
@@ -32,10 +34,60 @@ std::pair<std::string, std::string> first_word(const std::string& line) {
   return {line.substr(0, end), trimmed(line.substr(end))};
 }
 
-bool hidden(const fs::path& relative) {
-  return std::any_of(relative.begin(), relative.end(),
-                     [](const fs::path& part) { return part.native().starts_with('.'); });
+// Why an entry that is not a folder cannot be read as a file; empty where it can be tried.
+std::string why_no_file(const fs::file_status& status, const std::error_code& failure) {
+  if (status.type() == fs::file_type::none) return failure.message();
+  if (status.type() == fs::file_type::not_found) return "is a link to nothing";
+  return status.type() == fs::file_type::regular ? "" : "is not a regular file";
 }
+
+// One entry that fails must not end the list, as it would with recursive_directory_iterator.
+class Lister {
+ public:
+  Lister(const fs::path& folder, const Labels& labels) : folder_(folder), labels_(labels) {}
+
+  std::vector<Sample> list() && {
+    const std::error_code failure = add_folder({});
+    if (failure) throw UsageError("--images: " + folder_.string() + " cannot be listed: " + failure.message());
+    return std::move(samples_);
+  }
+
+ private:
+  std::error_code add_folder(const fs::path& relative) {
+    std::error_code failure;
+    fs::directory_iterator entry(folder_ / relative, failure);
+    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
+      if (!entry->path().filename().native().starts_with('.')) add(*entry, relative / entry->path().filename());
+    }
+    return failure;
+  }
+
+  void add(const fs::directory_entry& entry, const fs::path& relative) {
+    std::error_code failure;
+    const fs::file_status status = entry.status(failure);
+    std::error_code ignored;  // status() tells
+    if (status.type() != fs::file_type::directory) {
+      add_sample(relative, why_no_file(status, failure));
+    } else if (entry.is_symlink(ignored)) {
+      add_sample(relative, "is a link to a folder");
+    } else if (failure = add_folder(relative); failure) {
+      add_sample(relative, "cannot be listed: " + failure.message());
+    }
+  }
+
+  void add_sample(const fs::path& relative, std::string unreadable) {
+    Sample sample;
+    sample.path = relative.generic_string();
+    sample.unreadable = std::move(unreadable);
+    const auto label = labels_.indices.find(relative.parent_path().filename().string());
+    if (label != labels_.indices.end()) sample.label = label->second;
+    samples_.push_back(std::move(sample));
+  }
+
+  const fs::path& folder_;
+  const Labels& labels_;
+  std::vector<Sample> samples_;
+};
 
 }  // namespace
 
@@ -68,19 +120,13 @@ Labels load_labels(const fs::path& path) {
 
 std::vector<Sample> list_samples(const fs::path& folder, const Labels& labels) {
   if (!fs::is_directory(folder)) throw UsageError("--images: " + folder.string() + " is not a folder");
-  std::vector<Sample> samples;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::path relative = entry.path().lexically_relative(folder);
-    if (!entry.is_regular_file() || hidden(relative)) continue;
-    Sample sample;
-    sample.path = relative.generic_string();
-    const auto label = labels.indices.find(relative.parent_path().filename().string());
-    if (label != labels.indices.end()) sample.label = label->second;
-    samples.push_back(std::move(sample));
-  }
+  std::vector<Sample> samples = Lister(folder, labels).list();
   if (samples.empty()) throw UsageError("--images: no file in " + folder.string());
   std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.path < b.path; });
-  for (std::size_t i = 0; i < samples.size(); ++i) samples[i].row = i;
+  std::size_t row = 0;
+  for (Sample& sample : samples) {
+    if (sample.unreadable.empty()) sample.row = row++;
+  }
   return samples;
 }
 
@@ -92,6 +138,7 @@ void assign_rows(std::vector<Sample>& samples, std::istream& list, const std::st
     if (!line.empty()) rows.emplace(first_word(line).first, rows.size());
   }
   for (Sample& sample : samples) {
+    if (!sample.unreadable.empty()) continue;
     const auto row = rows.find(sample.path);
     if (row == rows.end()) throw UsageError(source + ": does not list " + sample.path);
     sample.row = row->second;

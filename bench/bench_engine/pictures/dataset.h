@@ -24,15 +24,17 @@ struct Labels {
 Labels parse_labels(std::istream& stream, const std::string& source);
 Labels load_labels(const std::filesystem::path& path);
 
-/// A picture file of a folder, with its class where known.
+/// An entry of a folder: a picture file, with its class where known.
 struct Sample {
   std::string path;                  ///< relative to the folder, with '/'
   std::optional<std::size_t> label;  ///< from the folder's name; nothing when that is no synset of the labels
-  std::size_t row = 0;               ///< its row in a file of reference logits
+  std::size_t row = 0;               ///< its row in a file of reference logits; of no meaning where unreadable
+  std::string unreadable{};          ///< why it is no file that can be opened; empty for files
 };
 
-/// All files below `folder`, in ascending order of their relative paths; hidden files are left out. Throws
-/// UsageError when the folder does not exist or holds no file.
+/// All files below `folder`, in ascending order of their relative paths, and among them what is none, or cannot be
+/// listed: links that loop or lead nowhere or to folders, devices, folders without permission. Hidden files are left
+/// out. Throws UsageError when the folder does not exist, cannot be listed or is empty.
 std::vector<Sample> list_samples(const std::filesystem::path& folder, const Labels& labels);
 
 /// Numbers the rows after a list of paths (the first word of each line) instead of the sorted order. Throws

@@ -83,6 +83,10 @@ void PictureStream::work() {
 void PictureStream::decode(std::size_t index) {
   Slot& slot = slots_[index / batch_ % slots_.size()];
   const std::size_t place = index % batch_;
+  if (const std::string& why = set_.samples[index].unreadable; !why.empty()) {
+    slot.broken[place] = why;
+    return;
+  }
   try {
     const Picture picture = load_picture(set_.folder / set_.samples[index].path);
     if (set_.bytes) {
