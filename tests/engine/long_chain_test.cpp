@@ -101,6 +101,20 @@ TEST_CASE("compiling 60,000 nodes whose values live together takes time in propo
   }));
 }
 
+TEST_CASE("a run of a Concat of 60,000 inputs takes time in proportion to their number") {
+  CHECK(grows_with([](int nodes) {
+    TestNetwork network(Shape{1, 1});
+    network.add(Concat{}, std::vector<ValueId>(static_cast<std::size_t>(nodes), network.last()));
+    EngineOptions options;
+    options.threads = 1;
+    const auto session = make_cpu_backend()->compile(std::move(network).build(), options)->create_session();
+    const std::vector<float> input(1, 2.0F);
+    std::vector<float> output(static_cast<std::size_t>(nodes));
+    for (int i = 0; i < 3; ++i) session->run(input, output);
+    CHECK(output.back() == 2.0F);
+  }));
+}
+
 TEST_CASE("a convolution and 60,000 scales behind it become one in time in proportion to their number") {
   const bool behind = GENERATE(true, false);
   CHECK(grows_with([&](int nodes) {

@@ -1,7 +1,6 @@
 #include "baselines/cpu/ops/concat.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "baselines/cpu/lower.h"
 
@@ -32,16 +31,18 @@ ConcatPlan plan_concat(const Concat& op, const TensorDesc& y_desc, const std::ve
   const Around y = around(y_desc, op.axis);
   ConcatPlan plan;
   plan.rows = y.outer;
-  for (const TensorDesc& x : x_descs) plan.chunks.push_back(x.shape[static_cast<std::size_t>(op.axis)] * y.inner);
-  plan.y_row = std::accumulate(plan.chunks.begin(), plan.chunks.end(), std::int64_t{0});
+  for (const TensorDesc& x : x_descs) {
+    plan.firsts.push_back(plan.y_row);
+    plan.chunks.push_back(x.shape[static_cast<std::size_t>(op.axis)] * y.inner);
+    plan.y_row += plan.chunks.back();
+  }
   return plan;
 }
 
 template <class T>
 void concat(const ConcatPlan& plan, std::size_t input, const T* x, T* y, Range rows) {
   const std::int64_t chunk = plan.chunks[input];
-  T* to = y + std::accumulate(plan.chunks.begin(), plan.chunks.begin() + static_cast<std::ptrdiff_t>(input),
-                              rows.first * plan.y_row);
+  T* to = y + rows.first * plan.y_row + plan.firsts[input];
   for (std::int64_t row = rows.first; row < rows.last; ++row, to += plan.y_row) std::copy_n(x + row * chunk, chunk, to);
 }
 

@@ -12,6 +12,7 @@ namespace mobicuda::cpu {
 /// The joined axis seen from memory: y is rows of `y_row` elements, each of them one chunk from every input in turn.
 struct ConcatPlan {
   std::vector<std::int64_t> chunks;  ///< elements, by input
+  std::vector<std::int64_t> firsts;  ///< where they begin in a row, by input
   std::int64_t y_row = 0;            ///< their sum
   std::int64_t rows = 1;             ///< in one image
 };
