@@ -6,6 +6,15 @@ endif()
 
 find_package(Threads REQUIRED)
 
+# 0.2 may break what 0.1 promised, as the CMake package says too.
+set(mobicuda_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+
+function(mobicuda_limit_exports target)
+  set(map ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+endfunction()
+
 function(mobicuda_define_library target type)
   add_library(${target} ${type})
   foreach(box IN LISTS mobicuda_boxes)
@@ -20,14 +29,16 @@ function(mobicuda_define_library target type)
   if(MOBICUDA_HAS_CUDA)
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   endif()
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda VERSION ${PROJECT_VERSION} SOVERSION 0
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda VERSION ${PROJECT_VERSION} SOVERSION ${mobicuda_soversion}
                                              LINKER_LANGUAGE CXX)
   add_library(mobicuda::${target} ALIAS ${target})
 endfunction()
 
 mobicuda_define_library(mobicuda SHARED)
 mobicuda_define_library(mobicuda_static STATIC)
-# The host program may have a protobuf of its own.
+mobicuda_limit_exports(mobicuda)
+# Protobuf's symbols are not exported where it is a static library. Where it is a shared one, as in Debian, libmobicuda and its
+# host share it, and a host that exports another version of it cannot be helped.
 target_link_options(mobicuda PRIVATE -Wl,--exclude-libs,ALL -Wl,--no-undefined)
 
 if(MOBICUDA_HAS_CUDNN)
@@ -41,8 +52,9 @@ if(MOBICUDA_HAS_CUDNN)
     endif()
     add_library(${target} ${kind} $<TARGET_OBJECTS:mobicuda_cudnn_backend>)
     target_link_libraries(${target} PUBLIC ${base} PRIVATE cudnn CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
-    set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda_cudnn VERSION ${PROJECT_VERSION} SOVERSION 0
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda_cudnn VERSION ${PROJECT_VERSION} SOVERSION ${mobicuda_soversion}
                                                LINKER_LANGUAGE CXX)
     add_library(mobicuda::${target} ALIAS ${target})
   endforeach()
+  mobicuda_limit_exports(mobicuda_cudnn)
 endif()

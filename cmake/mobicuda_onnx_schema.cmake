@@ -1,5 +1,5 @@
 # The ONNX file format as C++ classes in namespace mobicuda::onnx_schema, generated from the installed onnx.proto.
-# The package is renamed and protobuf's lite runtime linked in, so that a host program may have its own onnx.
+# The package is renamed so that a host program may have its own onnx.
 #   MOBICUDA_PROTOBUF_LITE         what libmobicuda links
 #   MOBICUDA_ONNX_SCHEMA_SOURCES   generated sources, compiled into the mobicuda_onnx box
 #   mobicuda_onnx_schema_headers   for programs that write ONNX files: include <mobicuda_onnx.pb.h>
