@@ -33,6 +33,12 @@ endforeach()
 mobicuda_add_cli_test("--sampleInterval nan is wrong usage" EXIT 2 ARGS --model tiny.onnx --sampleInterval nan
                       MATCH "must be a number from 0 to 60000, got 'nan'")
 mobicuda_add_cli_test("--seed -1 is wrong usage" EXIT 2 ARGS --model tiny.onnx --seed -1 MATCH "--seed: must be a number of at least 0")
+foreach(value 1.5 2147483648)
+  mobicuda_add_cli_test("--iterations ${value} is wrong usage" EXIT 2 ARGS --model tiny.onnx --iterations ${value}
+                        MATCH "--iterations: must be a whole number, at most 2147483647, got '${value}'")
+endforeach()
+mobicuda_add_cli_test("a seed that is cut is wrong usage" EXIT 2 ARGS --model tiny.onnx --seed 18446744073709551616
+                      MATCH "--seed: must be a whole number, at most 18446744073709551615, got '18446744073709551616'")
 mobicuda_add_cli_test("--decodeThreads 0 is one for each core" EXIT 0
                       ARGS --model tiny.onnx --impl cpu ${quick} --images pictures --preprocess tf --decodeThreads 0
                       MATCH "3 evaluated" "[1-9][0-9]* decoding threads")

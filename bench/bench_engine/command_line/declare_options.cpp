@@ -1,6 +1,8 @@
 #include "bench_engine/command_line/declare_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 
 #include "bench_engine/command_line/engine_options.h"
 #include "bench_engine/command_line/value_checks.h"
@@ -94,6 +96,7 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->group(group);
   app.add_option("--iterations", options.iterations, "... and at least so many iterations")
       ->check(at_least(1))
+      ->check(whole_up_to(std::numeric_limits<int>::max()))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
@@ -155,6 +158,7 @@ void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->group(group);
   app.add_option("--seed", options.seed, "Of the random input")
       ->check(at_least(0))
+      ->check(whole_up_to(std::numeric_limits<std::uint64_t>::max()))
       ->type_name("N")
       ->capture_default_str()
       ->group(group);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@ namespace mobicuda::bench {
 /// infinity, is refused: a threshold of NaN is never missed, and a pause of NaN never ends.
 CLI::Validator at_least(double minimum);
 CLI::Validator between(double minimum, double maximum);
+/// Digits only.
+CLI::Validator whole_up_to(std::uint64_t maximum);
 CLI::Validator one_of(std::vector<std::string> words);
 
 }  // namespace mobicuda::bench
