@@ -45,13 +45,13 @@ std::size_t printable_bytes(std::string_view text) {
   return c1 ? 0 : bytes;
 }
 
-std::string shown(const std::string& text) {
-  std::string result = printable(text);
-  if (result.size() <= kMaxErrorBytes) return result;
+std::string shown(std::string text) {
+  text = printable(text);
+  if (text.size() <= kMaxErrorBytes) return text;
   std::size_t length = kMaxErrorBytes;
-  while (length > 0 && is_continuation(result[length])) --length;  // whole characters
-  result.resize(length);
-  return result + "...";
+  while (length > 0 && is_continuation(text[length])) --length;  // whole characters
+  text.resize(length);
+  return text + "...";
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ std::string printable(std::string_view text) {
 }
 
 Error::Error(ErrorCode code, std::string where, std::string message, std::string hint)
-    : code_(code), where_(shown(where)), message_(shown(message)), hint_(shown(hint)) {
+    : code_(code), where_(shown(std::move(where))), message_(shown(std::move(message))), hint_(shown(std::move(hint))) {
   what_ = std::string(to_string(code_)) + ": ";
   if (!where_.empty()) what_ += where_ + ": ";
   what_ += message_;

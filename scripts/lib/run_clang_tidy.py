@@ -146,6 +146,8 @@ def chosen(build, paths, tidy):
     """The sources of the build, each once, those of CUDA first: they take longest."""
     sources = {}
     for entry in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        if "emulator/device_language.h" in entry["command"]:
+            continue  # device code in a host's language: what there is to find in it, clang finds in the kernels
         path = os.path.abspath(os.path.join(entry["directory"], entry["file"]))
         name = os.path.relpath(path, ROOT)
         if not path.startswith((f"{build}/", f"{ROOT}/build")) and (not paths or name.startswith(tuple(paths))):

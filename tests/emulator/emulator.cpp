@@ -16,9 +16,11 @@
 
 #include <cuda_fp16.h>
 
-// Of the thread that runs: device_language.h.
+// Of the thread that runs: device_language.h has them by the language's names.
+// NOLINTBEGIN(readability-identifier-naming, misc-use-internal-linkage)
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
+// NOLINTEND(readability-identifier-naming, misc-use-internal-linkage)
 
 namespace mobicuda::emulator {
 namespace {

@@ -16,7 +16,6 @@
 namespace mobicuda::test {
 namespace {
 
-using kernels::launch;
 using kernels::Launch;
 namespace ptx = kernels::ptx;
 
@@ -141,7 +140,10 @@ TEST_CASE("emulator: a kernel that cannot go on has failed") {
 TEST_CASE("emulator: blocks of a cluster send to each other, and count bytes") {
   constexpr int kBytes = kThreads * sizeof(float);
   const std::vector<float> y = run(exchange<kBytes>, kBytes + 8, cudaSuccess, 2);
-  for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == static_cast<float>(i % kThreads + i / kThreads));
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t block = i / kThreads;
+    CHECK(y[i] == static_cast<float>(i % kThreads + block));
+  }
   run(exchange<kBytes + 4>, kBytes + 8, cudaErrorLaunchFailure, 2);
   CHECK_THAT(emulator::last_fault(), contains("wait for what never comes"));
 }

@@ -13,9 +13,9 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
   std::ofstream stream(path, std::ios::binary);
   stream << content;
   stream.close();
-  if (!stream)
-    throw Error(ErrorCode::io, path.string(),
-                "cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+  if (stream) return;
+  throw Error(ErrorCode::io, path.string(),
+              "cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
 }
 
 }  // namespace mobicuda::bench

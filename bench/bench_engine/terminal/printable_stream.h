@@ -8,7 +8,7 @@ namespace mobicuda::bench {
 
 /// Passes lines on to another stream, each of them printable(): names in models, plan files and JSON, and paths, may
 /// hold what moves a terminal's cursor or sets its title.
-class PrintableStream : public std::ostream {
+class PrintableStream : public std::ostream {  // NOLINT(misc-multiple-inheritance): a stream is several things
  public:
   explicit PrintableStream(std::ostream& target) : std::ostream(nullptr), buffer_(target) { rdbuf(&buffer_); }
 
