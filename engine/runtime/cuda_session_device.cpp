@@ -5,6 +5,7 @@
 
 #include <mobicuda/cuda_interop.h>
 
+#include "graph/memory_errors.h"
 #include "runtime/cuda_check.h"
 #include "runtime/cuda_session.h"
 #include "runtime/relaxed_capture.h"
@@ -103,7 +104,7 @@ void run_on_device(Session& session, std::int64_t n, const void* input, DType in
   if (cuda_session == nullptr) {
     throw Error(ErrorCode::invalid_argument, "run_on_device", "the session does not belong to a GPU engine");
   }
-  cuda_session->run_on_device(n, input, input_type, output, stream);
+  with_memory_errors("run_on_device", [&] { cuda_session->run_on_device(n, input, input_type, output, stream); });
 }
 
 }  // namespace

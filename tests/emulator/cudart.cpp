@@ -9,6 +9,7 @@
 
 #include "emulator/emulator.h"
 #include "kernels/common/device_traits.h"
+#include "support/device_attributes.h"
 
 namespace {
 
@@ -65,31 +66,8 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int /*device*/) {
-  switch (what) {
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = gpu().capability / 10;
-      return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = gpu().capability % 10;
-      return cudaSuccess;
-    case cudaDevAttrMultiProcessorCount:
-      *value = gpu().multiprocessors;
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(gpu().shared_bytes_per_block);
-      return cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = static_cast<int>(gpu().shared_bytes_per_multiprocessor);
-      return cudaSuccess;
-    case cudaDevAttrReservedSharedMemoryPerBlock:
-      *value = static_cast<int>(gpu().reserved_shared_bytes);
-      return cudaSuccess;
-    case cudaDevAttrClusterLaunch:
-      *value = 1;
-      return cudaSuccess;
-    default:
-      return cudaErrorInvalidValue;
-  }
+  *value = mobicuda::test::attribute_of(gpu(), what);
+  return *value < 0 ? cudaErrorInvalidValue : cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*kernel*/) {
   *attributes = {};

@@ -112,7 +112,6 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((std::uint64_t{high} << 32U | low) >> (shift & 31U));
 }
 inline std::size_t __cvta_generic_to_shared(const void* pointer) { return mobicuda::emulator::shared_address(pointer); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(std::uint64_t{a} * b >> 32U); }
 
 inline int min(int a, int b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a < b ? b : a; }

@@ -26,7 +26,6 @@ namespace mobicuda::emulator {
 namespace {
 
 constexpr unsigned kLanes = 32;
-constexpr unsigned kGroupLanes = 128;
 constexpr int kBarriers = 16;
 constexpr std::size_t kStackBytes = 256 * 1024;
 // A shared address: rank of the block and offset, which begins behind what the driver takes. Static variables have
@@ -90,7 +89,7 @@ struct Wait {
 
 struct Meet {
   Meeting meeting = nullptr;
-  std::array<void*, kGroupLanes> operands{};  // of those that have come
+  std::array<void*, kLanes> operands{};  // of those that have come
   unsigned came = 0;
   std::uint32_t round = 0;
 };
@@ -142,7 +141,6 @@ struct Block {
   unsigned rank = 0;
   unsigned count = 0, ended = 0;
   std::vector<Warp> warps;
-  std::vector<Meet> groups;
   std::array<Barrier, kBarriers> barriers{};
   std::vector<unsigned char> memory;
   unsigned char* shared = nullptr;
@@ -301,7 +299,6 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
   std::size_t space = block.memory.size();
   block.shared = static_cast<unsigned char*>(std::align(kAlignment, c.shared_bytes, start, space));
   block.warps.assign((threads + kLanes - 1) / kLanes, {});
-  block.groups.assign((threads + kGroupLanes - 1) / kGroupLanes, {});
   for (unsigned i = 0; i < threads; ++i) {
     Thread& thread = m.threads.at(std::size_t{rank} * threads + i);
     thread.index = {i % c.block.x, i / c.block.x % c.block.y, i / c.block.x / c.block.y};
@@ -371,11 +368,6 @@ bool run(const Configuration& c, const std::function<void()>& kernel) {
 void meet_in_warp(Meeting meeting, void* operand) {
   Warp& warp = own_warp();
   meet(warp.meet, lane(), warp.count - warp.ended, meeting, operand);
-}
-
-void meet_in_warpgroup(Meeting meeting, void* operand) {
-  Block& block = *self().block;
-  meet(block.groups[self().number / kGroupLanes], self().number % kGroupLanes, kGroupLanes, meeting, operand);
 }
 
 void sync_threads() { sync_threads_of(0, 0); }

@@ -39,8 +39,6 @@ cudaError_t launch_as(const cudaLaunchConfig_t& config, const void* kernel, cons
 using Meeting = void (*)(void* const* operands);
 /// All lanes of the warp that have not ended; the operands of those that have are null.
 void meet_in_warp(Meeting meeting, void* operand);
-/// The 128 lanes of the warpgroup.
-void meet_in_warpgroup(Meeting meeting, void* operand);
 
 /// Barrier 0 is that of all threads that have not ended.
 void sync_threads();

@@ -88,7 +88,7 @@ TEST_CASE("device headers: a kernel of another shape than the library's compiles
                 space + "cluster_kernel<" + space + "Shape<" + space + "Config{" + config + "}>>");
     INFO(config << ":\n" << compiled.log);
     CHECK(compiled.good);
-    CHECK(compiled.code_bytes > 10000);  // an empty kernel has a tenth of that
+    CHECK(compiled.code_bytes > 10000);  // an empty kernel has 3,400
   }
 }
 

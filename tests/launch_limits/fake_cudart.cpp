@@ -9,6 +9,8 @@
 
 #include <cuda_runtime.h>
 
+#include "support/device_attributes.h"
+
 namespace mobicuda::test {
 namespace {
 
@@ -126,28 +128,6 @@ class Inspection {
   Attributes attributes_;
   std::vector<std::string> faults_;
 };
-
-int attribute_of(const DeviceTraits& gpu, cudaDeviceAttr what) {
-  constexpr int kHopper = 90;
-  switch (what) {
-    case cudaDevAttrComputeCapabilityMajor:
-      return gpu.capability / 10;
-    case cudaDevAttrComputeCapabilityMinor:
-      return gpu.capability % 10;
-    case cudaDevAttrMultiProcessorCount:
-      return gpu.multiprocessors;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return static_cast<int>(gpu.shared_bytes_per_block);
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      return static_cast<int>(gpu.shared_bytes_per_multiprocessor);
-    case cudaDevAttrReservedSharedMemoryPerBlock:
-      return static_cast<int>(gpu.reserved_shared_bytes);
-    case cudaDevAttrClusterLaunch:
-      return gpu.capability >= kHopper ? 1 : 0;
-    default:
-      return -1;
-  }
-}
 
 /// Whatever a function of the driver takes: it succeeds.
 extern "C" int driver_function() { return 0; }

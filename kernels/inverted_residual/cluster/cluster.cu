@@ -20,18 +20,18 @@ using inverted_host::put_halves;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
-std::int64_t tiles(const Config& config, const InvertedResidualParams& p) {
-  return std::int64_t{p.n} * ceil_div(p.out_h, sizes_of(config).rows) * ceil_div(p.out_w, config.columns);
+std::int64_t tiles(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
+  return std::int64_t{p.n} * ceil_div(p.out_h, sizes.rows) * ceil_div(p.out_w, config.columns);
 }
 
 __half2 both(float value) { return __float2half2_rn(value); }
 
-Arguments arguments(const Config& config, const InvertedResidualParams& p) {
+Arguments arguments(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
   Arguments a{};
   inverted_host::set_extents(a, p);
-  a.tiles = static_cast<std::uint32_t>(tiles(config, p));
+  a.tiles = static_cast<std::uint32_t>(tiles(config, sizes, p));
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.columns)));
-  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, sizes_of(config).rows)));
+  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, sizes.rows)));
   a.expand_clip = {both(p.expand_clip.lo), both(p.expand_clip.hi)};
   a.depthwise_clip = {both(p.depthwise_clip.lo), both(p.depthwise_clip.hi)};
   a.project_clip = p.project_clip;
@@ -81,10 +81,10 @@ void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int 
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  return gpu.code >= kOldest && config.blocks <= gpu.cluster_blocks &&
-         static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
-         inverted_host::channels_fit(p, config) &&
-         tiles(config, p) <= kMaxInt / 2 - config.blocks &&  // the loop's counter goes one round further
+  if (gpu.code < kOldest || config.blocks > gpu.cluster_blocks || !inverted_host::channels_fit(p, config)) return false;
+  const Sizes sizes = sizes_of(config);
+  return static_cast<std::size_t>(sizes.shared_bytes) <= gpu.shared_bytes_per_block &&
+         tiles(config, sizes, p) <= kMaxInt / 2 - config.blocks &&  // the loop's counter goes one round further
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
 }
 
@@ -112,8 +112,8 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
 
 cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
                    const void* packed, void* y, const Launch& where) {
-  const Arguments a = arguments(config, p);
   const Sizes s = sizes_of(config);
+  const Arguments a = arguments(config, s, p);
   const auto blocks = static_cast<unsigned>(config.blocks);
   const auto shared_bytes = static_cast<std::size_t>(s.shared_bytes);
   const dim3 block(static_cast<unsigned>(s.threads));
