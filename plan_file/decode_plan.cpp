@@ -65,11 +65,17 @@ SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits) {
                      decode_graph(plan.graph(), l),
                      {},
                      {},
+                     {},
                      {}};
   require_range(plan.plans_size(), 0, engine.options.max_batch, "plans");
   for (const plan_schema::BatchPlan& one : plan.plans()) engine.plans.push_back(decode_plan(one, l));
   require_range(plan.pieces_size(), 0, limits.values, "packed weights");
   for (const plan_schema::Piece& piece : plan.pieces()) engine.pieces.push_back({piece.offset(), piece.bytes()});
+  require_range(plan.code_size(), 0, limits.values, "specialised kernels");
+  for (const plan_schema::Code& code : plan.code()) {
+    engine.code.push_back(
+        {checked_text(code.header(), l), checked_text(code.expression(), l), checked_text(code.kernel(), l), code.image()});
+  }
   return engine;
 }
 

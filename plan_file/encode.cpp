@@ -96,6 +96,13 @@ plan_schema::Plan to_message(const SavedEngine& engine) {
     one.set_offset(piece.offset);
     one.set_bytes(piece.bytes);
   }
+  for (const SavedCode& code : engine.code) {
+    plan_schema::Code& one = *plan.add_code();
+    one.set_header(code.header);
+    one.set_expression(code.expression);
+    one.set_kernel(code.kernel);
+    one.set_image(code.image);
+  }
   return plan;
 }
 

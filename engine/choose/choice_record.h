@@ -75,9 +75,8 @@ template <class Params>
 VariantOf<Params> ChoiceRecord::find(const SavedChoice& choice, const std::string& layer, const Params& params,
                                      const kernels::DeviceTraits& gpu) const {
   const auto& kernel = kernels::kernel_of(params);
-  const auto found = std::find_if(kernel.variants.begin(), kernel.variants.end(),
-                                  [&](auto variant) { return kernel.variant_name(variant) == choice.variant; });
-  if (found == kernel.variants.end()) refuse(layer, choice.kernel + " has no variant '" + choice.variant + "'");
+  const auto found = kernels::find_variant(kernel, choice.variant);
+  if (!found) refuse(layer, choice.kernel + " has no variant '" + choice.variant + "'");
   if (!kernel.supports(*found, params, gpu)) {
     refuse(layer, choice.kernel + " variant '" + choice.variant + "' does not run this shape");
   }

@@ -1,6 +1,7 @@
 #include "choose/named_choices.h"
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -14,6 +15,7 @@ namespace {
 struct Nameable {
   std::string_view what;
   std::vector<std::string_view> names;
+  std::function<bool(std::string_view)> also{};  ///< whether it is the name of a specialised variant
 };
 
 std::vector<Nameable> nameables() {
@@ -21,6 +23,7 @@ std::vector<Nameable> nameables() {
   for_each_kernel([&](const auto& kernel) {
     Nameable& one = found.emplace_back(Nameable{kernel.name, {}});
     for (const auto variant : kernel.variants) one.names.push_back(kernel.variant_name(variant));
+    one.also = [&kernel](std::string_view text) { return kernels::find_variant(kernel, text).has_value(); };
   });
   for (const FormOption& form : form_options()) found.push_back({form.option, {form.names.begin(), form.names.end()}});
   return found;
@@ -46,7 +49,8 @@ NamedChoices::NamedChoices(const std::map<std::string, std::string>& by_name)
       throw Error(ErrorCode::invalid_argument, "kernel variant", "no kernel '" + what + "' has variants",
                   "choose one of " + joined(names));
     }
-    if (std::find(known->names.begin(), known->names.end(), wanted) == known->names.end()) {
+    const bool exists = std::find(known->names.begin(), known->names.end(), wanted) != known->names.end();
+    if (!exists && !(known->also && known->also(wanted))) {
       throw Error(ErrorCode::invalid_argument, "kernel variant of '" + what + "'", "there is no '" + wanted + "'",
                   "choose one of " + joined(known->names));
     }

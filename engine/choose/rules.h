@@ -39,7 +39,7 @@ class Rules {
     return kernels::kernel_of(params).supports(variant, params, gpu_);
   }
 
-  /// All variants that run the shape.
+  /// All variants that run the shape, specialised ones last.
   template <class Params>
   std::vector<VariantOf<Params>> supported(const Params& params) const;
 
@@ -73,8 +73,12 @@ class Rules {
 template <class Params>
 std::vector<VariantOf<Params>> Rules::supported(const Params& params) const {
   std::vector<VariantOf<Params>> found;
-  for (const auto variant : kernels::kernel_of(params).variants) {
+  const auto& kernel = kernels::kernel_of(params);
+  for (const auto variant : kernel.variants) {
     if (supports(variant, params)) found.push_back(variant);
+  }
+  if (kernel.specialised != nullptr) {
+    for (const auto variant : kernel.specialised(params, gpu_)) found.push_back(variant);
   }
   return found;
 }
@@ -83,11 +87,9 @@ template <class Params>
 Preference<VariantOf<Params>> Rules::variant(const Params& params) const {
   const auto& kernel = kernels::kernel_of(params);
   if (const std::string* wanted = named_.find(kernel.name)) {
-    for (const auto variant : kernel.variants) {
-      if (kernel.variant_name(variant) != *wanted) continue;
-      if (supports(variant, params)) return {variant, kNamed};
-      refuse_named(kernel.name, *wanted);
-    }
+    const auto named = kernels::find_variant(kernel, *wanted);
+    if (named && supports(*named, params)) return {*named, kNamed};
+    refuse_named(kernel.name, *wanted);
   }
   for (const auto& preferred : preferences(params, gpu_)) {
     if (supports(preferred.variant, params)) return preferred;
@@ -101,10 +103,13 @@ Preference<VariantOf<Params>> Rules::variant(const Params& params) const {
 template <class Params>
 bool Rules::runs(const Params& params) const {
   const auto& kernel = kernels::kernel_of(params);
-  const std::string* wanted = named_.find(kernel.name);
-  return std::any_of(kernel.variants.begin(), kernel.variants.end(), [&](auto variant) {
-    return (wanted == nullptr || kernel.variant_name(variant) == *wanted) && supports(variant, params);
-  });
+  if (const std::string* wanted = named_.find(kernel.name)) {
+    const auto named = kernels::find_variant(kernel, *wanted);
+    return named && supports(*named, params);
+  }
+  const auto runs_shape = [&](auto variant) { return supports(variant, params); };
+  if (std::any_of(kernel.variants.begin(), kernel.variants.end(), runs_shape)) return true;
+  return kernel.specialised != nullptr && !kernel.specialised(params, gpu_).empty();
 }
 
 template <class Params>

@@ -9,6 +9,7 @@
 
 #include "choose/block_timer.h"
 #include "kernels/common/device_traits.h"
+#include "specialise/specialiser.h"
 #include "timing/timing_cache.h"
 
 namespace mobicuda {
@@ -41,6 +42,7 @@ class TimedChoices {
   const EngineOptions& options_;
   std::string machine_;
   TimingCache cache_;
+  Specialiser specialiser_;
   std::unique_ptr<BlockTimer> timer_;  ///< there from the first measurement on
   int asked_ = 0;
 };

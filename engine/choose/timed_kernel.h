@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 #include "kernels/streaming/pooling.h"
+#include "specialise/specialiser.h"
 
 namespace mobicuda {
 
@@ -30,6 +33,7 @@ struct TimedKernel {
   std::int64_t residual_bytes = 0;
   std::int64_t y_bytes = 0;
   std::function<cudaError_t(const TimedOperands&, const kernels::Launch&)> enqueue{};
+  std::optional<WantedKernel> wanted{};  ///< what has to be compiled before
 };
 
 /// "gemm/mma_64x64x64", as LayerInfo::kernel.
@@ -37,6 +41,17 @@ template <class Params>
 std::string kernel_name(VariantOf<Params> variant, const Params& params) {
   const auto& kernel = kernel_of(params);
   return std::string(kernel.name) + "/" + std::string(kernel.variant_name(variant));
+}
+
+/// What a variant needs compiled; nothing where the library has its code.
+template <class Params, class Variant>
+std::optional<WantedKernel> wanted_kernel(const kernels::KernelTable<Params, Variant>& kernel, Variant variant) {
+  if (kernel.code == nullptr) return std::nullopt;
+  auto code = kernel.code(variant);
+  if (!code) return std::nullopt;
+  return WantedKernel{std::move(*code), [&kernel, variant](int capability, const void* made) {
+                        kernel.provide(variant, capability, made);
+                      }};
 }
 
 /// A variant, which supports the parameters, as something to be timed.
@@ -56,6 +71,7 @@ TimedKernel timed(VariantOf<Params> variant, const Params& params) {
     std::copy(at.weights.begin(), at.weights.end(), operands.weights);
     return table.launch(variant, params, operands, where);
   };
+  kernel.wanted = wanted_kernel(table, variant);
   return kernel;
 }
 

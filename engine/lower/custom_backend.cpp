@@ -8,10 +8,12 @@
 #include <mobicuda/saved_engine.h>
 
 #include "graph/memory_errors.h"
+#include "choose/specialised_choices.h"
 #include "lower/choose_plans.h"
 #include "lower/lower.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_guard.h"
+#include "specialise/specialiser.h"
 
 namespace mobicuda {
 namespace {
@@ -27,6 +29,41 @@ kernels::DeviceTraits traits_of_device(int device) {
   }
   cuda_check(status, "asking which code is loaded on the GPU");
   return traits;
+}
+
+/// The plans of a saved engine, whose specialised kernels have their code.
+std::vector<SavedPlan> saved_plans(const SavedEngine& saved, Specialiser& specialiser) {
+  specialiser.add_saved(saved.code);
+  specialiser.provide(wanted_kernels(saved.plans));
+  return saved.plans;
+}
+
+/// Plans for a graph, with specialised kernels as EngineOptions::specialise says.
+std::vector<SavedPlan> made_plans(const Graph& graph, const EngineOptions& options, kernels::DeviceTraits gpu,
+                                  const TensorDesc& input, Specialiser& specialiser) {
+  gpu.compiles = options.specialise != Specialise::Never;
+  std::string why_not;
+  // Kernels are timed while they are chosen. By rule the compiler is opened only where a choice needs it.
+  if (gpu.compiles && !options.timing_cache.empty()) why_not = specialiser.why_not();
+  if (why_not.empty()) {
+    std::vector<SavedPlan> plans = choose_plans(graph, options, gpu, input);
+    const std::vector<WantedKernel> wanted = wanted_kernels(plans);
+    if (wanted.empty()) return plans;
+    why_not = specialiser.why_not();
+    if (why_not.empty()) {
+      specialiser.provide(wanted);
+      return plans;
+    }
+  }
+  if (options.specialise == Specialise::Always) {
+    throw Error(ErrorCode::device_unavailable, "specialised kernels", why_not, "or leave EngineOptions::specialise at Auto");
+  }
+  if (options.log) {
+    options.log(LogLevel::Warning, "no kernels are compiled for the network's own shapes, and layers may take several "
+                                   "times as long: " + why_not);
+  }
+  gpu.compiles = false;
+  return choose_plans(graph, options, gpu, input);
 }
 
 class CustomBackend final : public Backend {
@@ -67,10 +104,14 @@ class CustomBackend final : public Backend {
     EngineOptions decided = options;
     decided.programmatic_launch = options.programmatic_launch && gpu.programmatic_launch();
     WeightPieces weights = saved != nullptr ? WeightPieces(*saved) : WeightPieces();
-    const std::vector<SavedPlan> plans = saved != nullptr ? saved->plans : choose_plans(graph, decided, gpu, input);
+    Specialiser specialiser(decided, gpu);
+    const std::vector<SavedPlan> plans =
+        saved != nullptr ? saved_plans(*saved, specialiser) : made_plans(graph, decided, gpu, input, specialiser);
+    specialiser.report();
     CudaNetwork network = lower(graph, decided, gpu, plans, weights);
-    network.recipe = std::make_shared<const SavedEngine>(
-        SavedEngine{std::string(name()), {}, decided, without_constants(graph), plans, weights.pieces(), {}});
+    network.recipe =
+        std::make_shared<const SavedEngine>(SavedEngine{std::string(name()), {}, decided, without_constants(graph),
+                                                        plans, weights.pieces(), {}, specialiser.provided()});
     return std::make_shared<CudaEngine>(name(), decided, input, graph.output_desc(), std::move(network));
   }
 };

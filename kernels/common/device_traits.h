@@ -20,6 +20,7 @@ struct DeviceTraits {
   std::size_t shared_bytes_per_multiprocessor = 0;
   std::size_t reserved_shared_bytes = 0;  ///< of each block, taken by the driver
   int cluster_blocks = 1;                 ///< that a cluster may have at most
+  bool compiles = false;                  ///< specialised variants can be compiled for it at run time
 
   /// Whether a kernel may start before its predecessor has ended: the loaded code waits for it.
   constexpr bool programmatic_launch() const { return code >= 90; }
@@ -40,7 +41,8 @@ constexpr DeviceTraits traits_of(int capability, int multiprocessors, int code) 
           limits.shared_bytes_per_block,
           limits.shared_bytes_per_multiprocessor,
           capability >= kOldestWithReserved ? kReservedSharedBytes : 0,
-          code >= kHopper ? limits.cluster_blocks : 1};
+          code >= kHopper ? limits.cluster_blocks : 1,
+          false};
 }
 
 /// The same with code for the GPU itself.
@@ -48,7 +50,7 @@ constexpr DeviceTraits traits_of(int capability, int multiprocessors) {
   return traits_of(capability, multiprocessors, capability);
 }
 
-/// Asks the driver. cudaErrorNoKernelImageForDevice: this library has no code for the GPU. Changes the current device
+/// Asks the driver; `compiles` is false. cudaErrorNoKernelImageForDevice: this library has no code for the GPU. Changes the current device
 /// for the time of the call. Safe from several threads.
 cudaError_t device_traits(int device, DeviceTraits& traits);
 

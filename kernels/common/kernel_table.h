@@ -5,12 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "kernels/common/code_name.h"
 #include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
 
@@ -54,7 +57,26 @@ struct KernelTable {
   Params (*with_batch)(Params, int n, int of);
   /// All that a time depends on besides variant and type of elements: "gemm m=49 n=320 ...".
   std::string (*shape)(const Params&);
+
+  // Of a kernel that also has variants made for a shape; else null.
+  /// Those for the parameters, the most promising of each family first. None where no code can be compiled.
+  std::vector<Variant> (*specialised)(const Params&, const DeviceTraits&) = nullptr;
+  /// The one of that name; nothing where no family could have given it.
+  std::optional<Variant> (*specialised_by_name)(std::string_view) = nullptr;
+  /// What has to be compiled before a launch; nothing of a variant that the library has code of.
+  std::optional<CodeName> (*code)(Variant) = nullptr;
+  /// Gives a specialised variant its kernel on GPUs of that capability: a cudaKernel_t, which stays loaded.
+  void (*provide)(Variant, int capability, const void* kernel) = nullptr;
 };
+
+/// The variant of that name, a specialised one included.
+template <class Params, class Variant>
+std::optional<Variant> find_variant(const KernelTable<Params, Variant>& kernel, std::string_view name) {
+  for (const Variant variant : kernel.variants) {
+    if (kernel.variant_name(variant) == name) return variant;
+  }
+  return kernel.specialised_by_name != nullptr ? kernel.specialised_by_name(name) : std::nullopt;
+}
 
 /// The variants of the kernel that takes these parameters.
 template <class Params>

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/inverted_residual/specialised_family.h"
 
 namespace mobicuda::kernels {
 
@@ -33,5 +34,7 @@ std::span<const InvertedResidualEntry> inverted_residual_image7_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_cluster_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_early_entries();
+
+const InvertedResidualFamily& inverted_residual_cluster_family();
 
 }  // namespace mobicuda::kernels

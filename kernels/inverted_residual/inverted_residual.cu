@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,44 @@ const Table& entry_table() {
   return all;
 }
 
+constexpr auto kFirstSpecialised = static_cast<std::size_t>(Variant::FirstSpecialised);
+/// As many specialised variants as Variant can tell apart; a process that meets more has no others.
+constexpr std::size_t kMostSpecialised = std::numeric_limits<std::underlying_type_t<Variant>>::max() - kFirstSpecialised;
+
+SpecialisedVariants& specialised_variants() {
+  static SpecialisedVariants variants(kMostSpecialised);
+  return variants;
+}
+
+std::span<const InvertedResidualFamily* const> families() {
+  static const InvertedResidualFamily* const kFamilies[] = {
+      &inverted_residual_cluster_family(),
+  };
+  return kFamilies;
+}
+
+bool is_specialised(Variant variant) { return static_cast<std::size_t>(variant) >= kFirstSpecialised; }
+
+std::size_t index_of(Variant variant) { return static_cast<std::size_t>(variant) - kFirstSpecialised; }
+
+/// A specialised variant, which was interned, with its family.
+struct Specialised {
+  const SpecialisedVariants::Variant& variant;
+  const InvertedResidualFamily& family;
+};
+
+Specialised specialised(Variant variant) {
+  const SpecialisedVariants::Variant& found = specialised_variants().at(index_of(variant));
+  return {found, *families()[found.family]};
+}
+
+std::optional<Variant> intern(std::size_t family, const ConfigValues& values) {
+  const InvertedResidualFamily& of = *families()[family];
+  const auto index = specialised_variants().intern(family, values, specialised_name(of.name, values, of.count));
+  if (!index) return std::nullopt;
+  return static_cast<Variant>(kFirstSpecialised + *index);
+}
+
 const FamilyEntry& entry_of(Variant variant) { return entry_table().entries[static_cast<std::size_t>(variant)]; }
 
 /// Whether coordinates, with what tiles add to them, and elements of one image are ints.
@@ -78,24 +118,52 @@ bool is_sane(const InvertedResidualParams& p) {
 
 std::span<const Variant> inverted_residual_variants() { return entry_table().variants; }
 
-std::string_view name(Variant variant) { return entry_of(variant).name; }
+std::string_view name(Variant variant) {
+  if (is_specialised(variant)) return specialised(variant).variant.name;
+  for (const InvertedResidualFamily* family : families()) {
+    if (family->variant == variant) return family->name;
+  }
+  return entry_of(variant).name;
+}
 
 InvertedResidualTile inverted_residual_tile(Variant variant) { return entry_of(variant).tile; }
 
 bool supports(Variant variant, const InvertedResidualParams& params, const DeviceTraits& gpu) {
-  if (static_cast<std::size_t>(variant) >= entry_table().entries.size() || !is_sane(params)) return false;
+  if (!is_sane(params)) return false;
+  if (is_specialised(variant)) {
+    const auto [made, family] = specialised(variant);
+    return family.supports(made.values, params, gpu);
+  }
+  if (static_cast<std::size_t>(variant) >= entry_table().entries.size()) return false;
   const InvertedResidualEntry& entry = entry_of(variant);
   if (entry.supports == nullptr) return false;  // left out of the build: kAllVariants
   return params.stride == entry.tile.stride && params.expand == entry.tile.expand && entry.supports(params, gpu);
 }
 
+std::vector<Variant> inverted_residual_specialised(Variant family, const InvertedResidualParams& params,
+                                                   const DeviceTraits& gpu) {
+  std::vector<Variant> found;
+  if (!gpu.compiles || !is_sane(params)) return found;
+  for (std::size_t i = 0; i < families().size(); ++i) {
+    if (families()[i]->variant != family) continue;
+    for (const ConfigValues& values : families()[i]->configurations(params, gpu)) {
+      if (const auto variant = intern(i, values)) found.push_back(*variant);
+    }
+  }
+  return found;
+}
+
 std::size_t inverted_residual_packed_bytes(Variant variant, const InvertedResidualParams& params) {
-  return entry_of(variant).packed_bytes(params);
+  if (!is_specialised(variant)) return entry_of(variant).packed_bytes(params);
+  const auto [made, family] = specialised(variant);
+  return family.packed_bytes(made.values);
 }
 
 void inverted_residual_pack(Variant variant, const InvertedResidualParams& params,
                             const InvertedResidualWeights& weights, void* packed) {
-  entry_of(variant).pack(params, weights, packed);
+  if (!is_specialised(variant)) return entry_of(variant).pack(params, weights, packed);
+  const auto [made, family] = specialised(variant);
+  family.pack(made.values, weights, packed);
 }
 
 cudaError_t inverted_residual(Variant variant, const InvertedResidualParams& params, const void* x, const void* packed,
@@ -104,7 +172,11 @@ cudaError_t inverted_residual(Variant variant, const InvertedResidualParams& par
   if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
-  return entry_of(variant).launch(params, x, packed, y, where);
+  if (!is_specialised(variant)) return entry_of(variant).launch(params, x, packed, y, where);
+  const void* const kernel = specialised_variants().kernel(index_of(variant), gpu.capability);
+  if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+  const auto [made, family] = specialised(variant);
+  return family.launch(made.values, kernel, params, x, packed, y, where);
 }
 
 // The kernel's table.
@@ -118,7 +190,36 @@ OperandBytes operands(InvertedResidualVariant variant, const InvertedResidualPar
   return bytes;
 }
 
-std::string_view packing(Variant variant) { return entry_of(variant).family; }
+/// Configurations of a family may order weights differently, so each specialised variant has a packing of its own.
+std::string_view packing(Variant variant) { return is_specialised(variant) ? name(variant) : entry_of(variant).family; }
+
+std::vector<Variant> all_specialised(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  std::vector<Variant> found;
+  for (const InvertedResidualFamily* family : families()) {
+    const std::vector<Variant> more = inverted_residual_specialised(family->variant, p, gpu);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+std::optional<Variant> specialised_by_name(std::string_view text) {
+  for (std::size_t i = 0; i < families().size(); ++i) {
+    const InvertedResidualFamily& family = *families()[i];
+    const auto values = specialised_values(text, family.name, family.count);
+    if (values && family.is_valid(*values)) return intern(i, *values);
+  }
+  return std::nullopt;
+}
+
+std::optional<CodeName> code(Variant variant) {
+  if (!is_specialised(variant)) return std::nullopt;
+  const auto [made, family] = specialised(variant);
+  return CodeName{std::string(family.header), family.kernel_expression(made.values), family.wgmma};
+}
+
+void provide(Variant variant, int capability, const void* kernel) {
+  specialised_variants().provide(index_of(variant), capability, kernel);
+}
 
 cudaError_t launch_on(InvertedResidualVariant variant, const InvertedResidualParams& p, const Operands& at,
                       const Launch& where) {
@@ -147,6 +248,10 @@ const KernelTable<InvertedResidualParams, InvertedResidualVariant>& kernel_of(co
       .launch = launch_on,
       .with_batch = with_images<InvertedResidualParams>,
       .shape = shape,
+      .specialised = all_specialised,
+      .specialised_by_name = specialised_by_name,
+      .code = code,
+      .provide = provide,
   };
   return kTable;
 }

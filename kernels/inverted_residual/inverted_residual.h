@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/common/device_traits.h"
 #include "kernels/common/kernel_table.h"
@@ -20,7 +21,7 @@ namespace mobicuda::kernels {
 
 /// Families, each for a range of shapes and batches and with a packing of its own; the README.md in its folder says
 /// more.
-enum class InvertedResidualVariant : std::uint8_t {
+enum class InvertedResidualVariant : std::uint16_t {
   // inverted_residual_tile: stride, output tile (rows x columns), hidden channels at once, most output channels;
   // Plain: without expand.
   PlainTile14x14C32N16,
@@ -139,6 +140,10 @@ enum class InvertedResidualVariant : std::uint8_t {
   SimtEarly2S2Tile2x7C144N32,
   SimtEarly4S1Tile4x7C192N32,
   SimtEarly2S2Tile2x2C192N64,
+  // What a family makes for a shape: rules name these, inverted_residual_specialised() gives the variants.
+  SpecialisedCluster,
+  // Values from here on are specialised variants, by the order in which the process met them.
+  FirstSpecialised = 0x400,
 };
 
 struct InvertedResidualParams {
@@ -167,13 +172,21 @@ struct InvertedResidualTile {
   bool half_sums = false;  ///< depthwise adds in half: docs/numerics.md
 };
 
+/// The variants that are compiled into the library.
 std::span<const InvertedResidualVariant> inverted_residual_variants();
 std::string_view name(InvertedResidualVariant variant);
+/// Of a variant that is compiled into the library.
 InvertedResidualTile inverted_residual_tile(InvertedResidualVariant variant);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
 /// included. Host-only.
 /// At least: sm_80, padding of at most 2.
 bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, const DeviceTraits& gpu);
+
+/// What a family (SpecialisedCluster, ...) can be compiled to for these parameters, the variant that its model expects
+/// to be the fastest first; none where the family does not run them, or no code can be compiled for the GPU.
+std::vector<InvertedResidualVariant> inverted_residual_specialised(InvertedResidualVariant family,
+                                                                   const InvertedResidualParams& params,
+                                                                   const DeviceTraits& gpu);
 
 /// Float weights and biases on the host; null biases are zeros. Without expand, expand and expand_bias are ignored.
 struct InvertedResidualWeights {
@@ -193,7 +206,8 @@ void inverted_residual_pack(InvertedResidualVariant variant, const InvertedResid
                             const InvertedResidualWeights& weights, void* packed);
 
 /// Pointers 16-byte aligned; y overlaps no input. The same variant gives the same bits every time, and the same for a
-/// image in any batch. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from
+/// image in any batch. Returns cudaErrorInvalidValue where !supports(), cudaErrorInvalidDeviceFunction where a
+/// specialised variant has no code yet (KernelTable::provide). n == 0 is legal and does nothing. Safe from
 /// several threads.
 cudaError_t inverted_residual(InvertedResidualVariant variant, const InvertedResidualParams& params, const void* x,
                               const void* packed, void* y, const Launch& where);

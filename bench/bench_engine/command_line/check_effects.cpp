@@ -22,6 +22,9 @@ std::vector<Owned> owned_options(const Options& options) {
   const Names gpu{"custom", "cudnn"};
   return {{"--kernelVariant", !options.kernel_variants.empty(), custom},
           {"--timingCacheFile", !options.timing_cache.empty(), custom},
+          {"--specialise", options.specialise != defaults.specialise, custom},
+          {"--codeCache", options.code_cache.has_value(), custom},
+          {"--nvrtc", !options.nvrtc_library.empty(), custom},
           {"--noProgrammaticLaunch", !options.programmatic_launch, custom},
           {"--noCudaGraph", !options.cuda_graph, gpu},
           {"--device", options.device != defaults.device, gpu},

@@ -80,6 +80,19 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_flag("--errorOnTimingCacheMiss", options.require_timing_cache,
                "Fail where the timing cache lacks a time instead of measuring it")
       ->group(group);
+  app.add_option("--specialise", raw.specialise,
+                 "Compile custom's kernels for the model's own shapes: auto (where NVRTC is found), never, always")
+      ->check(one_of({"auto", "never", "always"}))
+      ->type_name("auto|never|always")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--codeCache", options.code_cache,
+                 "Folder that keeps compiled kernels, '' for none (default: mobicuda/code in the user's cache folder)")
+      ->type_name("FOLDER")
+      ->group(group);
+  app.add_option("--nvrtc", options.nvrtc_library, "File of NVRTC (default: found by the dynamic linker)")
+      ->type_name("FILE")
+      ->group(group);
 }
 
 void add_timing_options(CLI::App& app, Options& options, RawOptions& raw) {

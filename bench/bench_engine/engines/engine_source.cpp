@@ -78,6 +78,9 @@ EngineOptions engine_options(const Options& options, const Case& one, std::int64
     engine.kernel_variants = options.kernel_variants;
     engine.timing_cache = options.timing_cache;
     engine.require_timing_cache = options.require_timing_cache;
+    engine.specialise = options.specialise;
+    engine.code_cache = options.code_cache;
+    engine.nvrtc_library = options.nvrtc_library;
   }
   engine.log = std::move(log);
   return engine;

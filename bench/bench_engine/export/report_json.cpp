@@ -130,6 +130,9 @@ Json options_json(const Options& o) {
           {"programmaticLaunch", o.programmatic_launch},
           {"kernelVariants", o.kernel_variants},
           {"timingCacheFile", o.timing_cache.string()},
+          {"specialise", o.specialise == Specialise::Auto    ? "auto"
+                         : o.specialise == Specialise::Never ? "never"
+                                                             : "always"},
           {"reload", o.reload ? "each" : "never"},
           {"seed", o.seed}};
 }

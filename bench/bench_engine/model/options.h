@@ -35,6 +35,9 @@ struct Options {
   std::map<std::string, std::string> kernel_variants;
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;
+  Specialise specialise = Specialise::Auto;
+  std::optional<std::filesystem::path> code_cache;
+  std::filesystem::path nvrtc_library;
 
   double warm_up_ms = 200;
   double duration_s = 3;

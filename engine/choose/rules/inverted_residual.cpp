@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 
 #include "choose/kernels.h"
 
@@ -98,6 +99,8 @@ constexpr BlockRow kPaysByShape[] = {
      {Cluster4K64N64, Cluster2K64N96, Cluster4K64N96, Cluster6K96N96}, "few images, one launch a block"},
     {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
      {Cluster4K96N160, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster},
+     "few images, one launch a block"},
     {MOBICUDA_WHEN(s.half && s.expand && s.large_images() && s.images_fill()), {}, "whole images stay on the SM"},
     {MOBICUDA_WHEN(!s.half && s.large_images() && s.waves(14, 14) >= 1.5), {}, "whole images stay on the SM"},
 };
@@ -128,6 +131,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.cluster_pays()),
      {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},
      "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
@@ -167,6 +171,14 @@ constexpr BlockRow kFloat[] = {
 };
 // clang-format on
 
+// The first variant that a family makes for the shape; nothing where `variant` does not stand for one that does.
+std::optional<InvertedResidualVariant> specialised_of(InvertedResidualVariant variant,
+                                                      const InvertedResidualParams& params, const DeviceTraits& gpu) {
+  const auto made = inverted_residual_specialised(variant, params, gpu);
+  if (made.empty()) return std::nullopt;
+  return made.front();
+}
+
 BlockShape shape_of(const InvertedResidualParams& params, const DeviceTraits& gpu) {
   return {params, gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden};
 }
@@ -179,12 +191,17 @@ Preferences<InvertedResidualVariant> preferences(const InvertedResidualParams& p
   append(kHalf, shape, found);
   append(kFewFloat, shape, found);
   append(kFloat, shape, found);
+  for (auto& preferred : found) {
+    if (const auto made = specialised_of(preferred.variant, params, gpu)) preferred.variant = *made;
+  }
   return found;
 }
 
 std::string_view why_fused(const InvertedResidualParams& params, const DeviceTraits& gpu) {
   const BlockShape shape = shape_of(params, gpu);
-  const auto runs = [&](InvertedResidualVariant variant) { return supports(variant, params, gpu); };
+  const auto runs = [&](InvertedResidualVariant variant) {
+    return supports(variant, params, gpu) || specialised_of(variant, params, gpu);
+  };
   if (const std::string_view why = first_why(kPays, shape, runs); !why.empty()) return why;
   if (const std::string_view why = first_why(kFewFloat, shape, runs); !why.empty()) return why;
   return first_why(kPaysByShape, shape, runs);

@@ -40,6 +40,13 @@ enum class HostTransfer : std::uint8_t {
   Direct,  ///< the first kernel reads the host's memory, the last one writes it
 };
 
+/// Whether kernels are compiled for a network's own shapes when an engine is made (custom engine).
+enum class Specialise : std::uint8_t {
+  Auto,    ///< where NVRTC is found; else the library's own kernels run, and a line of the log says so
+  Never,   ///< the library's own kernels
+  Always,  ///< compile() throws Error(device_unavailable) where a kernel is wanted and there is no NVRTC
+};
+
 /// How a network is compiled.
 struct EngineOptions {
   Precision precision = Precision::Fp32;
@@ -72,6 +79,16 @@ struct EngineOptions {
   /// used meanwhile, and where there is none a warning says so. Empty: by rule.
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
+  /// Custom engine: kernels for shapes that the library has none of its own for are compiled on all cores with NVRTC,
+  /// the CUDA Toolkit's compiler for run time, and kept on disk and in plan files.
+  Specialise specialise = Specialise::Auto;
+  /// Folder where compiled kernels are kept, for all processes and users that it is shared with: they run what lies
+  /// there. At most 256 MB; what was not used for the longest time goes. Nothing: mobicuda/code in the user's cache
+  /// folder. Empty: none. A folder that cannot be written keeps nothing, and a warning says so.
+  std::optional<std::filesystem::path> code_cache;
+  /// The file of NVRTC, of the CUDA version that the library was built with. Empty: libnvrtc.so as the dynamic linker
+  /// finds it, or that of the toolkit that built the library.
+  std::filesystem::path nvrtc_library;
   /// The most bytes that the engine and one of its sessions may hold (MemoryReport::total()): create_session() throws
   /// Error(out_of_memory) before it allocates more. Staged memory, a second input and output, comes on top at the first
   /// call that asks for it. 0: no limit.

@@ -52,6 +52,17 @@ struct SavedPiece {
   friend bool operator==(const SavedPiece&, const SavedPiece&) = default;
 };
 
+/// Machine code of a kernel that was compiled for the network (EngineOptions::specialise). It is run as it is: load
+/// saved engines from where you would load programs from.
+struct SavedCode {
+  std::string header;      ///< the device header that it is an instance from
+  std::string expression;  ///< its C++ name
+  std::string kernel;      ///< its name in the code
+  std::string image;       ///< what the driver loads
+
+  friend bool operator==(const SavedCode&, const SavedCode&) = default;
+};
+
 /// What compile() made of a network, in a form that can be stored: Backend::restore() makes the same engine of it
 /// without the passes, the choices and the packing. Lowering is deterministic, so the rest is repeated.
 struct SavedEngine {
@@ -63,6 +74,7 @@ struct SavedEngine {
   std::vector<SavedPlan> plans;    ///< by rising batch, the last for max_batch; none where nothing was chosen
   std::vector<SavedPiece> pieces;  ///< in the order of packing
   WeightBytes weights;             ///< the pieces
+  std::vector<SavedCode> code{};   ///< of specialised kernels
 };
 
 inline constexpr std::int64_t kWeightAlignment = 256;

@@ -15,6 +15,7 @@ inline constexpr int kUnitBiasBytes = 8 * 16;      // of a pair of channels: exp
 inline constexpr int kUnitTapsBytes = 3 * 8 * 16;  // row of the window, pair of channels: 3 pairs of halves, a gap
 inline constexpr int kBarrierBytes = 8;
 inline constexpr int kColumns = 8;  // of an mma; output pixels
+inline constexpr int kMostWarps = 32;
 
 /// The compile-time side of a variant.
 struct Config {
@@ -85,6 +86,10 @@ constexpr Sizes sizes_of(const Config& c) {
 /// cluster own a fragment each at least: else one could run ahead of the others by more than the two buffers of partial
 /// sums.
 constexpr bool is_valid(const Config& c) {
+  for (const int value : {c.c_in, c.c_hidden, c.c_out, c.columns, c.blocks, c.warps, c.groups_m, c.groups_k}) {
+    if (value < 1) return false;
+  }
+  if (c.stride < 1 || c.stride > 2 || c.warps > kMostWarps || c.min_blocks < 1) return false;
   const Sizes s = sizes_of(c);
   return s.patch_h <= 4 && c.columns % 2 == 0 && s.rows * c.columns <= kColumns && c.c_in % 8 == 0 &&
          c.c_out % 2 == 0 && c.groups_m * c.groups_k <= c.warps && s.owned <= c.warps && s.block_units <= c.warps &&

@@ -88,6 +88,12 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) && std::int64_t{p.out_h} * p.out_w <= kMaxInt / p.c_out;
 }
 
+std::size_t packed_bytes(const Config& config) { return static_cast<std::size_t>(sizes_of(config).packed_bytes); }
+
+std::string kernel_expression(const Config& config) {
+  return inverted_host::expression("mobicuda::kernels::inverted_cluster::", "cluster_kernel", config);
+}
+
 void pack(const Config& config, const InvertedResidualWeights& w, void* packed) {
   const Sizes s = sizes_of(config);
   const Matrix expand{w.expand, config.c_hidden, config.c_in};
@@ -143,8 +149,8 @@ bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
 }
 
 template <Config kConfig>
-std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
-  return static_cast<std::size_t>(Shape<kConfig>::kSizes.packed_bytes);
+std::size_t packed_bytes_of(const InvertedResidualParams& /*params*/) {
+  return inverted_cluster::packed_bytes(kConfig);
 }
 
 template <Config kConfig>
@@ -173,7 +179,7 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
           name,
           kTile<kConfig>,
           supports_config<kConfig>,
-          packed_bytes<kConfig>,
+          packed_bytes_of<kConfig>,
           pack<kConfig>,
           launch_config<kConfig>};
 }
@@ -195,5 +201,12 @@ constexpr InvertedResidualEntry kEntries[] = {
 }  // namespace
 
 std::span<const InvertedResidualEntry> inverted_residual_cluster_entries() { return kEntries; }
+
+const InvertedResidualFamily& inverted_residual_cluster_family() {
+  static constexpr InvertedResidualFamily kFamily = inverted_host::family<Config, inverted_cluster::Kernel>(
+      Variant::SpecialisedCluster, "cluster", "kernels/inverted_residual/cluster/kernel.cuh",
+      inverted_host::configuration_values<inverted_cluster::configurations>);
+  return kFamily;
+}
 
 }  // namespace mobicuda::kernels

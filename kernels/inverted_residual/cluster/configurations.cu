@@ -1,0 +1,104 @@
+// Which configurations of the cluster kernel a block may run, ranked by a model: README.md.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/inverted_residual/cluster/host.h"
+
+namespace mobicuda::kernels::inverted_cluster {
+namespace {
+
+constexpr std::size_t kMost = 6;       // configurations of an answer
+constexpr int kTileColumns = 4;        // of output pixels
+constexpr int kMostBlockWarps = 16;    // as many as leave a thread 128 registers
+constexpr int kRegisterFile = 65536;   // of an SM
+constexpr int kMostRegisters = 255;    // of a thread
+constexpr int kRegisterUnit = 8;       // in which a thread's registers are given
+constexpr int kSchedulers = 4;
+
+/// Registers of a thread: the weights that stay there, and what all configurations take.
+int registers_of(const Sizes& s) {
+  constexpr int kOthers = 104;
+  return kOthers + 8 * s.blocks_k + 4 * s.warp_m * s.warp_k;
+}
+
+/// Blocks that an SM holds, at most two; 0: the configuration would spill registers.
+int blocks_of_sm(const Sizes& s) {
+  // A few registers less cost nothing that shows: weights of the expansion are dead while project runs.
+  constexpr int kTolerated = 40;
+  const int wanted = registers_of(s);
+  for (const int blocks : {2, 1}) {
+    const int given = std::min(kRegisterFile / (blocks * s.threads) / kRegisterUnit * kRegisterUnit, kMostRegisters);
+    if (wanted - kTolerated <= given) return blocks;
+  }
+  return 0;
+}
+
+/// Cycles that a launch is expected to take.
+double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  constexpr double kLaunch = 900;        // from one kernel's last block to the next one's first instruction after its wait
+  constexpr double kPatch = 510;         // from the wait to the patch in shared memory
+  constexpr double kExpand = 16;         // of a product, of those that a scheduler runs one after another
+  constexpr double kDepthwise = 500;
+  constexpr double kProject = 110;       // beside its products
+  constexpr double kIssued = 8;          // a product of project
+  constexpr double kChained = 33;        // one that adds to the sum of the one before
+  constexpr double kExchange = 370;      // sums on their way to another block
+  constexpr double kFinish = 170;
+  constexpr double kSlot = 12;           // a partial sum that is added
+  constexpr double kBytesPerCycle = 56;  // of weights from L2 into an SM
+  constexpr double kHidden = 900;        // cycles in which weights arrive while the kernel before runs
+  const double tiles = static_cast<double>(p.n) * ceil_div(p.out_h, s.rows) * ceil_div(p.out_w, c.columns);
+  const double blocks = tiles * c.blocks;
+  const double resident = static_cast<double>(gpu.multiprocessors) * blocks_of_sm(s);
+  const double at_once = std::max(1.0, std::floor(resident / c.blocks));  // clusters
+  const double rounds = std::ceil(tiles / at_once);
+  const double each_sm = std::ceil(std::min(blocks, at_once * c.blocks) / gpu.multiprocessors);  // blocks side by side
+  const double weights = s.block_units * (s.unit_bytes + static_cast<double>(s.fragments_m) * kFragmentBytes);
+  const double late = std::max(0.0, each_sm * weights / kBytesPerCycle - kHidden);
+  const double expand = kExpand * s.blocks_k * 2 * s.patches * ceil_div(s.block_units, kSchedulers);
+  const int chains = s.warp_m == 1 && s.warp_k > 2 ? 2 : 1;  // as Projection::run() has them
+  const double issued = kIssued * s.warp_m * s.warp_k * ceil_div(c.groups_m * c.groups_k, kSchedulers);
+  const double project = kProject + std::max(kChained * ceil_div(s.warp_k, chains), issued);
+  const double exchange = c.blocks > 1 ? kExchange : kExchange / 2;
+  const double step = kPatch + expand + kDepthwise + project + exchange + kFinish + kSlot * s.slots;
+  return kLaunch + late + rounds * step * (1 + (each_sm - 1) / 2);
+}
+
+struct Ranked {
+  Config config;
+  double cycles;
+};
+
+}  // namespace
+
+std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  std::vector<Ranked> ranked;
+  for (int blocks = 1; blocks <= gpu.cluster_blocks; ++blocks) {
+    Ranked best{{}, std::numeric_limits<double>::infinity()};  // of so many blocks
+    for (int groups_k = 1; groups_k <= kSchedulers; ++groups_k) {
+      for (int groups_m = 1; groups_m * groups_k <= kMostBlockWarps; ++groups_m) {
+        Config c{p.stride, p.c_in, p.c_hidden, p.c_out, kTileColumns, blocks, kMostWarps, groups_m, groups_k, 1};
+        const Sizes wide = sizes_of(c);
+        if (groups_m > wide.fragments_m) break;
+        c.warps = std::max({wide.block_units, wide.owned, groups_m * groups_k});
+        if (c.warps > kMostBlockWarps) continue;
+        const Sizes s = sizes_of(c);
+        c.min_blocks = blocks_of_sm(s);
+        if (!is_valid(c) || !supports(c, p, gpu)) continue;
+        const double expected = cycles(c, s, p, gpu);
+        if (expected < best.cycles) best = {c, expected};
+      }
+    }
+    if (best.config.blocks > 0) ranked.push_back(best);
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) { return a.cycles < b.cycles; });
+  std::vector<Config> found;
+  for (const Ranked& one : ranked) {
+    if (found.size() < kMost) found.push_back(one.config);
+  }
+  return found;
+}
+
+}  // namespace mobicuda::kernels::inverted_cluster

@@ -1,0 +1,91 @@
+// NVRTC opened at run time, with the device headers that are embedded in the library.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <mobicuda/error.h>
+
+#include "specialise/code_compiler.h"
+#include "specialise/device_sources.h"
+#include "support/catch.h"
+
+namespace mobicuda {
+namespace {
+
+const std::string kSpace = "mobicuda::kernels::inverted_cluster::";
+
+kernels::CodeName cluster(const std::string& config) {
+  return {"kernels/inverted_residual/cluster/kernel.cuh",
+          kSpace + "cluster_kernel<" + kSpace + "Shape<" + kSpace + "Config{" + config + "}>>"};
+}
+
+/// Null where the machine has no NVRTC.
+std::unique_ptr<const CodeCompiler> compiler() {
+  try {
+    return CodeCompiler::open({});
+  } catch (const Error& error) {
+    REQUIRE(error.code() == ErrorCode::device_unavailable);
+    return nullptr;
+  }
+}
+
+TEST_CASE("device sources: headers are as they are included, and whole") {
+  bool found = false;
+  for (const DeviceSource& source : device_sources()) {
+    REQUIRE(source.text.data()[source.text.size()] == '\0');
+    CHECK_FALSE(source.text.empty());
+    found = found || std::string_view(source.path) == "kernels/inverted_residual/cluster/kernel.cuh";
+  }
+  CHECK(found);
+}
+
+TEST_CASE("code compiler: a kernel of any configuration becomes machine code") {
+  const auto nvrtc = compiler();
+  if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");
+  CHECK(nvrtc->version().starts_with("NVRTC "));
+  CHECK(nvrtc->architecture(90, false) == "sm_90");
+  CHECK(nvrtc->architecture(90, true) == "sm_90a");
+  CHECK(nvrtc->architecture(999, false).starts_with("compute_"));
+  CHECK_THROWS_AS(nvrtc->architecture(10, false), Error);
+  CHECK_THROWS_AS(nvrtc->architecture(100, true), Error);
+  const DeviceCode code = nvrtc->compile(cluster("1, 24, 144, 24, 4, 2, 5, 2, 1, 2"), "sm_90");
+  CHECK(code.image.substr(1, 3) == "ELF");
+  CHECK(code.kernel.find("cluster_kernel") != std::string::npos);
+  CHECK(code.image.find(code.kernel) != std::string::npos);
+  const DeviceCode text = nvrtc->compile(cluster("1, 24, 144, 24, 4, 2, 5, 2, 1, 2"), "compute_90");
+  CHECK(text.image.find(".target sm_90") != std::string::npos);
+}
+
+TEST_CASE("code compiler: what cannot be compiled is told in the compiler's words") {
+  const auto nvrtc = compiler();
+  if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");
+  const auto why = [&](const kernels::CodeName& name) {
+    try {
+      nvrtc->compile(name, "sm_90");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::internal);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(why(cluster("1, 20, 144, 24, 4, 2, 5, 2, 1, 2")).find("is_valid") != std::string::npos);
+  CHECK(why({"kernels/absent.cuh", "f<1>"}).find("kernels/absent.cuh") != std::string::npos);
+}
+
+TEST_CASE("code compiler: a file that is none is refused by name") {
+  const auto refused = [](const std::filesystem::path& file) {
+    try {
+      CodeCompiler::open(file);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::device_unavailable);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused("/absent/libnvrtc.so").find("/absent/libnvrtc.so") != std::string::npos);
+  CHECK(refused("libc.so.6").find("lacks functions") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace mobicuda

@@ -1,0 +1,141 @@
+// Specialised variants: names and values, what families make for the blocks of MobileNetV2, and what the rule takes.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "choose/rules.h"
+#include "inverted_residual_case.h"
+#include "kernels/common/specialised_variants.h"
+#include "support/catch.h"
+
+namespace mobicuda {
+namespace {
+
+using namespace kernels;
+using test::inverted_residual_case::block;
+
+DeviceTraits gpu_that_compiles(int capability, int multiprocessors) {
+  DeviceTraits gpu = traits_of(capability, multiprocessors);
+  gpu.compiles = true;
+  return gpu;
+}
+
+int channels(double width, int base) {
+  const int rounded = std::max(8, static_cast<int>(width * base + 4) / 8 * 8);
+  return rounded < 0.9 * width * base ? rounded + 8 : rounded;
+}
+
+/// Blocks 2 to 17 of MobileNetV2 of a width, for square images.
+std::vector<InvertedResidualParams> blocks(double width, int resolution, int n) {
+  struct Stage {
+    int c_out, repeats, stride;
+  };
+  constexpr Stage kStages[] = {{24, 2, 2}, {32, 3, 2}, {64, 4, 2}, {96, 3, 1}, {160, 3, 2}, {320, 1, 1}};
+  std::vector<InvertedResidualParams> found;
+  int c_in = channels(width, 16);
+  int size = (resolution + 1) / 2;
+  for (const Stage& stage : kStages) {
+    for (int i = 0; i < stage.repeats; ++i) {
+      const int c_out = channels(width, stage.c_out);
+      const int stride = i == 0 ? stage.stride : 1;
+      found.push_back(block(n, size, size, c_in, 6 * c_in, c_out, stride));
+      size = found.back().out_h;
+      c_in = c_out;
+    }
+  }
+  return found;
+}
+
+TEST_CASE("specialised variants: a name has the family and its values, and is the only one") {
+  const ConfigValues values{1, 24, 0, 8192};
+  CHECK(specialised_name("strip", values, 4) == "strip_1_24_0_8192");
+  CHECK(specialised_values("strip_1_24_0_8192", "strip", 4) == values);
+  for (const char* const other : {"", "strip", "strip_1_24_0", "strip_1_24_0_8192_1", "strip_1_24_0_8192_", "strip_1_24_0_8193",
+                                  "strip_1_24_0_99999999999", "strip_1_24_-0_8192", "strip_01_24_0_8192", "strip_1_24__8192",
+                                  "strip_1_24_x_8192", "strip1_24_0_8192", "stripe_1_24_0_8192", "cluster_1_24_0_8192"}) {
+    INFO(other);
+    CHECK_FALSE(specialised_values(other, "strip", 4));
+  }
+}
+
+TEST_CASE("specialised variants: each is interned once, and there are no more than there may be") {
+  SpecialisedVariants variants(2);
+  const auto first = variants.intern(0, {1}, "a_1");
+  CHECK(variants.intern(0, {1}, "a_1") == first);
+  const auto second = variants.intern(1, {2}, "b_2");
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(*first != *second);
+  CHECK_FALSE(variants.intern(0, {3}, "a_3"));
+  CHECK(variants.at(*second).name == "b_2");
+  CHECK(variants.at(*second).family == 1);
+  CHECK(variants.kernel(*first, 90) == nullptr);
+  const int code = 0;
+  variants.provide(*first, 90, &code);
+  CHECK(variants.kernel(*first, 90) == &code);
+  CHECK(variants.kernel(*first, 100) == nullptr);
+  CHECK(variants.kernel(*second, 90) == nullptr);
+}
+
+TEST_CASE("specialised variants: what a family makes is valid, runs the block, and is found by its name") {
+  const auto& kernel = kernel_of(InvertedResidualParams{});
+  int made = 0;
+  for (const int multiprocessors : {16, 132}) {
+    const DeviceTraits gpu = gpu_that_compiles(90, multiprocessors);
+    for (const double width : {0.35, 0.5, 0.75, 1.0, 1.3, 1.4}) {
+      for (const int resolution : {96, 224, 320}) {
+        for (const int n : {1, 4}) {
+          for (const InvertedResidualParams& p : blocks(width, resolution, n)) {
+            std::set<std::string_view> names;
+            for (const InvertedResidualVariant variant : kernel.specialised(p, gpu)) {
+              const std::string_view name = kernel.variant_name(variant);
+              INFO(name);
+              CHECK(names.insert(name).second);
+              REQUIRE(kernel.supports(variant, p, gpu));
+              REQUIRE(kernel.specialised_by_name(name) == variant);
+              REQUIRE(kernel.code(variant));
+              REQUIRE(kernel.operands(variant, p).weights[0] > 0);
+              InvertedResidualParams other = p;
+              other.c_hidden += 8;
+              CHECK_FALSE(kernel.supports(variant, other, gpu));
+              ++made;
+            }
+          }
+        }
+      }
+    }
+  }
+  CHECK(made > 500);
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_0_0_0_0_0_0_0_0_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_0"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2"));
+  CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2"));
+}
+
+TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {
+  const auto& kernel = kernel_of(InvertedResidualParams{});
+  const InvertedResidualParams p = block(1, 14, 14, 32, 192, 32, 1);
+  CHECK_FALSE(kernel.specialised(p, gpu_that_compiles(90, 132)).empty());
+  CHECK(kernel.specialised(p, traits_of(90, 132)).empty());
+  for (const auto variant : kernel.specialised(p, gpu_that_compiles(80, 108))) {
+    CHECK_FALSE(kernel.variant_name(variant).starts_with("cluster"));
+  }
+}
+
+TEST_CASE("specialised variants: the rule runs late blocks of one image in one launch, whatever their channels") {
+  const DeviceTraits gpu = gpu_that_compiles(90, 132);
+  for (const double width : {0.35, 0.5, 0.75, 1.0, 1.3}) {
+    const auto all = blocks(width, 224, 1);
+    for (std::size_t i = 6; i < all.size(); ++i) {
+      INFO("width " << width << ", block " << i + 2);
+      const Rules rules(gpu, {});
+      CHECK(rules.block_form(&all[i], nullptr).form == BlockForm::Fused);
+      const std::string name(kernel_of(all[i]).variant_name(rules.variant(all[i]).variant));
+      CHECK(name.starts_with("cluster"));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mobicuda
