@@ -92,6 +92,21 @@ TEST_CASE("device headers: a kernel of another shape than the library's compiles
   }
 }
 
+TEST_CASE("device headers: the small inverted_residual kernel compiles for the channels of other widths") {
+  // input, hidden and output channels, stride, tile, slice, parts, blocks of an SM, whether they walk
+  const std::string space = "mobicuda::kernels::inverted_small::";
+  for (const char* const config : {"8, 48, 8, 1, 4, 8, 16, 2, 1, false", "48, 288, 88, 2, 2, 2, 32, 1, 1, true"}) {
+    for (const char* const architecture : {"sm_80", "sm_90"}) {
+      const Compiled compiled =
+          compile("#include \"kernels/inverted_residual/small/kernel.cuh\"\n", architecture,
+                  space + "small_kernel<" + space + "Shape<" + space + "Config{" + config + "}>>");
+      INFO(config << " for " << architecture << ":\n" << compiled.log);
+      CHECK(compiled.good);
+      CHECK(compiled.code_bytes > 10000);  // an empty kernel has 3,400
+    }
+  }
+}
+
 TEST_CASE("device headers: a host header is an error") { CHECK(!compile("#include <cstdint>\n", "compute_80").good); }
 
 #else

@@ -109,9 +109,9 @@ __device__ __forceinline__ void synchronize_slice([[maybe_unused]] unsigned slic
   }
 }
 
-/// With kMany, blocks of threads take one tile after another, each one's patch arriving during the one before.
-template <class S, bool kMany>
-__global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
+/// S: Shape<...>.
+template <class S>
+__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     small_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
   const unsigned slice = ptx::warp() / S::kParts;
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
   const std::uint32_t hidden = all_hidden + slice * (S::kUnits * 2 * S::kGroupBytes);
   const std::uint32_t sums = all_hidden + S::kHiddenBytes;
   const std::uint32_t slice_sums = sums + slice * (S::kPartialFloats * 4);
-  const std::uint32_t table = sums + (kMany ? 2 : 1) * S::kPartialBytes;
+  const std::uint32_t table = sums + (S::kWalks ? 2 : 1) * S::kPartialBytes;
   const unsigned char* const zeros = packed + S::kCOut * 4;
 
   Weights<S> weights;
@@ -138,14 +138,14 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
   finish.pin(scratch);
   ptx::pin_by_memory(scratch, rows);
   Place next = place;
-  if constexpr (kMany) {
+  if constexpr (S::kWalks) {
     next = locate<S>(a, tile + gridDim.x);
-    Table<S>::fill(a, next, x, zeros, table + Table<S>::kBytes);
+    Table<S>::fill(a, next, x, zeros, table + S::kTableBytes);
   }
   __syncthreads();
   Patch<S> patch;
   patch.aim(table, part);
-  if constexpr (kMany) __syncthreads();  // before the table is filled again
+  if constexpr (S::kWalks) __syncthreads();  // before the table is filled again
   wait_for_predecessor();
   patch.load();
 
@@ -153,20 +153,20 @@ __global__ void __launch_bounds__(S::kThreads, S::kMinBlocks)
     finish.load_residual(a);
     expand(patch, weights, rows[0]);
     bool more = false;
-    if constexpr (kMany) {
+    if constexpr (S::kWalks) {
       tile += gridDim.x;
       more = tile < a.tiles;
       if (more) {
-        patch.aim(table + (parity ^ 1) * Table<S>::kBytes, part);
+        patch.aim(table + (parity ^ 1) * S::kTableBytes, part);
         patch.load();
       }
     }
     synchronize_slice<S>(slice);
     filter_and_project(a, weights, depthwise, rows[1] + parity * S::kPartialBytes);
-    if constexpr (kMany) {
+    if constexpr (S::kWalks) {
       place = next;
       next = locate<S>(a, tile + gridDim.x);
-      Table<S>::fill(a, next, x, zeros, table + parity * Table<S>::kBytes);
+      Table<S>::fill(a, next, x, zeros, table + parity * S::kTableBytes);
     }
     __syncthreads();
     finish.store(a, parity * S::kPartialBytes);

@@ -17,7 +17,7 @@ namespace mobicuda::kernels::inverted_small {
 /// A warp's part of the weights, in registers as the instructions want them.
 template <class S>
 struct Weights {
-  std::uint32_t expand[S::kUnits][2][4];  ///< A operands of 16 channels: weights stand on the left
+  std::uint32_t expand[S::kUnits][S::kStepsK][4];  ///< A operands of 16 channels: weights stand on the left
   std::uint32_t project[S::kUnits][S::kStrips + S::kStrips % 2][2];
   std::uint32_t taps[S::kUnits][2][8];  ///< B operands of diagonal matrices
   std::uint32_t last_tap[S::kUnits][2];
@@ -31,9 +31,14 @@ struct Weights {
     packed += S::kUnitsOffset + slice * (S::kUnits * kLayout.bytes);
 #pragma unroll
     for (int u = 0; u < S::kUnits; ++u, packed += kLayout.bytes) {
-      ptx::load_global_words<4>(packed + ptx::lane() * 16, expand[u][0]);
-      if constexpr (S::kCIn == 24) ptx::load_global_words<2>(packed + 512 + ptx::lane() * 16, expand[u][1]);
-      if constexpr (S::kCIn == 32) ptx::load_global_words<4>(packed + 512 + ptx::lane() * 16, expand[u][1]);
+#pragma unroll
+      for (int k = 0; k < S::kCIn / 16; ++k) {
+        ptx::load_global_words<4>(packed + k * 512 + ptx::lane() * 16, expand[u][k]);
+      }
+      if constexpr (S::kCIn % 16 == 8) {
+        constexpr int kLast = S::kStepsK - 1;
+        ptx::load_global_words<2>(packed + kLast * 512 + ptx::lane() * 16, expand[u][kLast]);
+      }
       ptx::load_global_words<4>(packed + kLayout.expand_bias + ptx::lane() / 4 * 16, expand_bias[u]);
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
@@ -74,9 +79,7 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
 template <class S>
 class Table {
  public:
-  static constexpr int kBytes = S::kTableSlots * 10;
-
-  /// `shared` has kBytes, 8-byte aligned. All threads of the block take part; then they synchronize.
+  /// `shared` has kTableBytes, 8-byte aligned. All threads of the block take part; then they synchronize.
   __device__ __forceinline__ static void fill(const Arguments& a, const Place& place, const unsigned char* x,
                                               const unsigned char* zeros, std::uint32_t shared) {
     x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * (S::kCIn * 2);
@@ -105,7 +108,6 @@ class Patch {
     const std::uint32_t bounds = table + S::kTableSlots * 8 + (part * 8 + ptx::lane() % 4 * 2) * 2;
 #pragma unroll
     for (int i = 0; i < S::kMyPatchTiles; ++i) {
-      constexpr int kLaneBytes = S::kCIn == 32 ? 16 : 8;
       pixels_[i] = ptx::load_shared<const unsigned char*>(pixels + i * (S::kParts * 64)) + ptx::lane() % 4 * kLaneBytes;
       hi_[i] = ptx::load_shared<std::uint32_t>(bounds + i * (S::kParts * 16));
     }
@@ -114,29 +116,55 @@ class Patch {
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < S::kMyPatchTiles; ++i) {
-      ptx::load_global_words<S::kCIn == 32 ? 4 : 2>(pixels_[i], words_[i]);
-      if constexpr (S::kCIn == 24) ptx::load_global_words<1>(pixels_[i] + 32 - ptx::lane() % 4 * 4, words_[i] + 2);
+#pragma unroll
+      for (int block = 0; block < kBlocks32; ++block) {
+        ptx::load_global_words<4>(pixels_[i] + block * 64, words_[i] + block * 4);
+      }
+      if constexpr (S::kCIn % 32 >= 16) {
+        ptx::load_global_words<2>(behind<8, kBlocks32 * 64>(i), words_[i] + kBlocks32 * 4);
+      }
+      if constexpr (S::kCIn % 16 == 8) {
+        ptx::load_global_words<1>(behind<4, S::kCIn / 16 * 32>(i), words_[i] + kWords - 1);
+      }
     }
   }
 
   /// Tile `i` of the hidden pixels: two words for 8 channels each, of neighbouring pixels.
   __device__ __forceinline__ void expand(const Weights<S>& weights, int unit, int i, std::uint32_t* result) const {
     float sum[4];
-    ptx::mma_16x8x16(sum, weights.expand[unit][0], words_[i][0], words_[i][1], weights.expand_bias[unit]);
-    if constexpr (S::kCIn == 24) {
-      ptx::mma_16x8x8(sum, weights.expand[unit][1][0], weights.expand[unit][1][1], words_[i][2]);
+    if constexpr (S::kCIn == 8) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum[j] = __uint_as_float(weights.expand_bias[unit][j]);
+    } else {
+      ptx::mma_16x8x16(sum, weights.expand[unit][0], words_[i][0], words_[i][1], weights.expand_bias[unit]);
     }
-    if constexpr (S::kCIn == 32) {
-      ptx::mma_16x8x16(sum, weights.expand[unit][1], words_[i][2], words_[i][3]);
+#pragma unroll
+    for (int k = 1; k < S::kCIn / 16; ++k) {
+      ptx::mma_16x8x16(sum, weights.expand[unit][k], words_[i][2 * k], words_[i][2 * k + 1]);
+    }
+    if constexpr (S::kCIn % 16 == 8) {
+      const std::uint32_t(&last)[4] = weights.expand[unit][S::kStepsK - 1];
+      ptx::mma_16x8x8(sum, last[0], last[1], words_[i][kWords - 1]);
     }
     result[0] = ptx::to_half2_clipped(sum[0], sum[1], hi_[i]);
     result[1] = ptx::to_half2_clipped(sum[2], sum[3], hi_[i]);
   }
 
  private:
+  // Of each 32 channels a lane takes 16 neighbouring bytes, of 16 that are left over 8, of the last 8 channels 4.
+  static constexpr int kBlocks32 = S::kCIn / 32;
+  static constexpr int kLaneBytes = S::kCIn >= 32 ? 16 : S::kCIn >= 16 ? 8 : 4;
+  static constexpr int kWords = S::kCIn / 8;
+
+  /// A lane's kBytes of those that lie kAt bytes behind a pixel's first, where its first part is of kLaneBytes.
+  template <int kBytes, int kAt>
+  __device__ __forceinline__ const unsigned char* behind(int i) const {
+    return pixels_[i] + kAt - ptx::lane() % 4 * (kLaneBytes - kBytes);
+  }
+
   const unsigned char* pixels_[S::kMyPatchTiles];
   std::uint32_t hi_[S::kMyPatchTiles];
-  std::uint32_t words_[S::kMyPatchTiles][4];
+  std::uint32_t words_[S::kMyPatchTiles][kWords];
 };
 
 /// Expands the warp's tiles of the patch into (group, slot, 8 channels). `hidden` is a lane's row of its matrix.
