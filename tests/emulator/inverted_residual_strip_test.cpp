@@ -75,16 +75,75 @@ void check_configs() {
 
 TEST_CASE("emulator: inverted_residual in strips equals the oracle for channels of every width") {
   // 0.35 and 0.5; 0.75; 1.3 and 1.4.
-  check_configs<Config{8, 48, 8, 2, 2, 4, 3}, Config{8, 48, 8, 1, 2, 8, 2}, Config{8, 48, 16, 2, 4, 4, 2},
-                Config{16, 96, 16, 1, 4, 8, 1}, Config{16, 96, 16, 2, 2, 4, 2}, Config{16, 96, 32, 2, 1, 4, 3},
-                Config{24, 144, 24, 2, 2, 8, 1}, Config{24, 144, 48, 2, 1, 8, 1}, Config{32, 192, 40, 2, 1, 8, 1},
-                Config{32, 192, 48, 2, 2, 8, 1}, Config{40, 240, 40, 1, 2, 8, 1}, Config{40, 240, 80, 2, 1, 8, 1},
+  check_configs<Config{8, 48, 8, 2, 4, 8, 1}, Config{8, 48, 8, 1, 7, 4, 1}, Config{8, 48, 16, 2, 2, 4, 3},
+                Config{16, 96, 16, 1, 4, 8, 1}, Config{16, 96, 16, 2, 7, 4, 1}, Config{16, 96, 32, 2, 1, 12, 1},
+                Config{24, 144, 24, 2, 2, 8, 1}, Config{24, 144, 48, 2, 1, 8, 1}, Config{32, 192, 40, 2, 2, 8, 1},
+                Config{32, 192, 48, 2, 1, 7, 1}, Config{40, 240, 40, 1, 2, 8, 1}, Config{40, 240, 80, 2, 1, 7, 1},
                 Config{48, 288, 48, 1, 2, 8, 1}, Config{48, 288, 88, 2, 1, 7, 1}>();
 }
 
 TEST_CASE("emulator: inverted_residual in strips equals the oracle for any channels that are multiples of 8") {
   check_configs<Config{8, 40, 16, 1, 7, 2, 1}, Config{16, 56, 8, 1, 3, 3, 2}, Config{56, 72, 56, 1, 1, 4, 1},
                 Config{56, 112, 72, 2, 1, 2, 1}, Config{64, 384, 64, 1, 1, 7, 1}, Config{64, 104, 96, 2, 1, 1, 1}>();
+}
+
+TEST_CASE("emulator: inverted_residual has strips for the early blocks of every width") {
+  // Outputs of blocks 1, 2 and 3, 4 to 6, and 7 at widths 0.35, 0.5, 0.75, 1.0, 1.3 and 1.4.
+  constexpr int kChannels[][4] = {{8, 8, 16, 24},   {8, 16, 16, 32},  {16, 24, 24, 48},
+                                  {16, 24, 32, 64}, {24, 32, 40, 80}, {24, 32, 48, 88}};
+  struct Stage {
+    int in, out, stride, shrink;
+  };
+  constexpr Stage kStages[] = {{0, 1, 2, 2}, {1, 1, 1, 4}, {1, 2, 2, 4}, {2, 2, 1, 8}, {2, 3, 2, 8}};
+  const kernels::DeviceTraits h200 = kernels::traits_of(90, 132);
+  for (const auto& channels : kChannels) {
+    for (const Stage& stage : kStages) {
+      for (const int pixels : {96, 160, 224, 320}) {
+        for (const int n : {1, 8, 128}) {
+          const int c_in = channels[stage.in];
+          const int size = pixels / stage.shrink;
+          const InvertedResidualParams p = block(n, size, size, c_in, 6 * c_in, channels[stage.out], stage.stride);
+          CAPTURE(p);
+          const std::vector<Config> configs = kernels::inverted_strip::configurations(p, h200);
+          REQUIRE(!configs.empty());
+          REQUIRE(configs.size() <= 6);
+          for (const Config& config : configs) {
+            REQUIRE(kernels::inverted_strip::is_valid(config));
+            REQUIRE(kernels::inverted_strip::supports(config, p, h200));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("emulator: inverted_residual has no strips where none runs the block") {
+  const kernels::DeviceTraits h200 = kernels::traits_of(90, 132);
+  const auto none = [&](const InvertedResidualParams& p, const kernels::DeviceTraits& gpu) {
+    return kernels::inverted_strip::configurations(p, gpu).empty();
+  };
+  const InvertedResidualParams good = block(8, 56, 56, 24, 144, 24, 1);
+  REQUIRE(!none(good, h200));
+  REQUIRE(none(good, kernels::traits_of(80, 108)));
+  REQUIRE(none(block(8, 56, 56, 20, 120, 24, 1), h200));   // 8 does not divide the channels
+  REQUIRE(none(block(8, 14, 14, 72, 432, 72, 1), h200));   // too many
+  REQUIRE(none(block(8, 14, 14, 64, 1024, 96, 2), h200));  // more weights than shared memory
+  REQUIRE(none(block(8, 112, 112, 24, 24, 16, 1), h200));  // without expand
+  InvertedResidualParams other = good;
+  other.elem = kernels::Elem::F32;
+  REQUIRE(none(other, h200));
+  other = good;
+  other.depthwise_clip.lo = -1.0F;
+  REQUIRE(none(other, h200));
+  other = block(8, 56, 56, 24, 24, 24, 1);  // expands to as many channels
+  other.expand = true;
+  REQUIRE(none(other, h200));
+}
+
+TEST_CASE("emulator: inverted_residual names a strip's kernel") {
+  REQUIRE(kernels::inverted_strip::kernel_expression({8, 48, 16, 2, 4, 8, 1}) ==
+          "mobicuda::kernels::inverted_strip::strip_kernel<mobicuda::kernels::inverted_strip::Shape<"
+          "mobicuda::kernels::inverted_strip::Config{8,48,16,2,4,8,1}>>");
 }
 
 }  // namespace mobicuda::test

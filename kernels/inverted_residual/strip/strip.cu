@@ -135,6 +135,15 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
                          static_cast<unsigned char*>(y));
 }
 
+std::string kernel_expression(const Config& c) {
+  const std::string space = "mobicuda::kernels::inverted_strip::";
+  std::string numbers;
+  for (const int number : {c.c_in, c.c_hidden, c.c_out, c.stride, c.rows, c.warps, c.blocks}) {
+    numbers += (numbers.empty() ? "" : ",") + std::to_string(number);
+  }
+  return space + "strip_kernel<" + space + "Shape<" + space + "Config{" + numbers + "}>>";
+}
+
 }  // namespace inverted_strip
 
 namespace {
