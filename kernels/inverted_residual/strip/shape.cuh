@@ -131,20 +131,19 @@ constexpr Sizes sizes_of(const Config& c) {
   return s;
 }
 
-/// Whether the kernel can be compiled for it.
+/// Whether the kernel can be compiled for it, and its blocks fit on an SM.
 constexpr bool is_valid(const Config& c) {
-  constexpr int kMostThreads = 1024;
   constexpr int kMostWarps = 16;  // of an SM: the compiler has 128 registers at least
-  if (c.c_in % 8 != 0 || c.c_hidden % 8 != 0 || c.c_out % 8 != 0 || c.c_in <= 0 || c.c_hidden <= 0 || c.c_out <= 0) {
-    return false;
+  const int channels[] = {c.c_in, c.c_hidden, c.c_out};
+  for (const int count : channels) {
+    if (count <= 0 || count % 8 != 0) return false;
   }
   if (c.stride != 1 && c.stride != 2) return false;
-  if (c.rows <= 0 || c.rows > kMostRows || c.warps <= 0 || c.blocks <= 0 || c.warps * c.blocks > kMostWarps) {
-    return false;
-  }
+  if (c.rows <= 0 || c.rows > kMostRows || c.c_out > kMostSums / c.rows || c.c_in > kMostInput) return false;
+  if (c.warps <= 0 || c.blocks <= 0 || c.warps > kMostWarps / c.blocks) return false;
+  if (c.c_hidden > most_shared_bytes(c)) return false;  // sizes are ints
   const Sizes s = sizes_of(c);
-  return c.c_in <= kMostInput && s.threads <= kMostThreads && c.rows * s.results * 8 <= kMostSums &&
-         (s.expands || (c.c_in == kUnit && c.stride == 1)) && s.shared_bytes <= most_shared_bytes(c);
+  return (s.expands || (c.c_in == kUnit && c.stride == 1)) && s.shared_bytes <= most_shared_bytes(c);
 }
 
 template <Config kTheConfig>

@@ -137,11 +137,11 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 
 std::string kernel_expression(const Config& c) {
   const std::string space = "mobicuda::kernels::inverted_strip::";
-  std::string numbers;
-  for (const int number : {c.c_in, c.c_hidden, c.c_out, c.stride, c.rows, c.warps, c.blocks}) {
-    numbers += (numbers.empty() ? "" : ",") + std::to_string(number);
+  std::string expression = space + "strip_kernel<" + space + "Shape<" + space + "Config{";
+  for (const int number : {c.c_in, c.c_hidden, c.c_out, c.stride, c.rows, c.warps}) {
+    expression.append(std::to_string(number)).append(",");
   }
-  return space + "strip_kernel<" + space + "Shape<" + space + "Config{" + numbers + "}>>";
+  return expression.append(std::to_string(c.blocks)).append("}>>");
 }
 
 }  // namespace inverted_strip
