@@ -46,7 +46,7 @@ __device__ __forceinline__ void start(const Arguments& a, std::uint32_t head, st
       // Row 7 has no outputs, and perhaps no pixels.
       const int column = min(static_cast<int>(reread_lane() / 4), 6) * 2 + j + a.pad_left;
       const std::uint32_t pixel =
-          patch + static_cast<std::uint32_t>(a.pad_top * S::kRowBytes + column % 2 * 8 * S::kPixelBytes);
+          patch + static_cast<std::uint32_t>(a.pad_top * S::kRowBytes + column % 2 * S::kClassBytes);
       for_each_run<S>([&](auto run, int result, int channel) {
         constexpr int kRun = decltype(run)::value;
         const std::uint32_t from =

@@ -33,13 +33,13 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t strip)
   return place;
 }
 
-/// Starts copying a pair's patches. Neighbouring lanes copy neighbouring chunks; of 24 channels a lane copies all
-/// three, as finding the place of each would take longer.
+/// Starts copying a pair's patches. Neighbouring lanes copy neighbouring chunks, as many of a pixel as are a power of
+/// two; where these are not all, a lane copies several, as finding the place of each would take longer.
 template <class S>
 __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t pair, const unsigned char* x,
                                              std::uint32_t patches) {
-  constexpr int kChunks = S::kCIn == 24 ? 3 : 1;
-  constexpr int kPixelLanes = S::kPixelChunks / kChunks;
+  constexpr int kPixelLanes = S::kPixelLanes;
+  constexpr int kChunks = S::kPixelChunks / kPixelLanes;
   const int lane = static_cast<int>(reread_lane());
 #pragma unroll
   for (int first = 0; first < 2 * S::kPatchW * kPixelLanes; first += 32) {
@@ -55,7 +55,7 @@ __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t p
         x + static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * S::kPixelBytes;
     from += (y0 * a.w + x0) * S::kPixelBytes + chunk * 16;
     const std::uint32_t to =
-        patches + static_cast<std::uint32_t>(half * S::kStripBytes + column % S::kClasses * 8 * S::kPixelBytes +
+        patches + static_cast<std::uint32_t>(half * S::kStripBytes + column % S::kClasses * S::kClassBytes +
                                              S::chunk_offset(column / S::kClasses, chunk));
 #pragma unroll
     for (int row = 0; row < S::kPatchH; ++row, from += a.w * S::kPixelBytes) {
@@ -63,11 +63,11 @@ __device__ __forceinline__ void copy_patches(const Arguments& a, std::uint32_t p
       ptx::pin(from);
 #pragma unroll
       for (int i = 0; i < kChunks; ++i) {
-        const std::uint32_t chunk_to = to + static_cast<std::uint32_t>(row * S::kRowBytes + i * 16);
+        const std::uint32_t chunk_to = to + static_cast<std::uint32_t>(row * S::kRowBytes + i * kPixelLanes * 16);
         if constexpr (kChunks == 1) {
-          ptx::copy_async_cg_or_zero(chunk_to, from + i * 16, present);
+          ptx::copy_async_cg_or_zero(chunk_to, from + i * kPixelLanes * 16, present);
         } else {
-          ptx::copy_async_ca_or_zero<16>(chunk_to, from + i * 16, present);
+          ptx::copy_async_ca_or_zero<16>(chunk_to, from + i * kPixelLanes * 16, present);
         }
       }
     }

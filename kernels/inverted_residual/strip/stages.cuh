@@ -34,12 +34,14 @@ struct ExpandWeights {
   __device__ __forceinline__ void load(std::uint32_t unit) {
     if constexpr (!S::kExpands) return;
     const unsigned lane = reread_lane();
-    load_lane_words<S::kExpandWords>(unit + S::kExpandAt, lane, words);
+    load_lane_words<S::kExpandWords>(unit + kExpandAt, lane, words);
 #pragma unroll
     for (int g = 0; g < 2; ++g) ptx::load_shared_words<4>(unit + lane % 4 * 16 + g * kRowVector, biases[g]);
   }
 
-  __device__ __forceinline__ std::uint32_t of(int group, int word) const { return words[S::expand_word(group, word)]; }
+  __device__ __forceinline__ std::uint32_t of(int group, int word) const {
+    return words[expand_word(S::kCIn, group, word)];
+  }
 };
 
 /// The others.
@@ -63,25 +65,26 @@ struct Weights {
 
   /// Taps kx and the next of row ky.
   __device__ __forceinline__ std::uint32_t first_tap(int group, int ky, int kx) const {
-    return taps[S::tap_word(group, ky, kx, true)];
+    return taps[tap_word(S::kStride, group, ky, kx, true)];
   }
   __device__ __forceinline__ std::uint32_t second_tap(int group, int ky, int kx) const {
-    return taps[S::tap_word(group, ky, kx + 1, false)];
+    return taps[tap_word(S::kStride, group, ky, kx + 1, false)];
   }
   __device__ __forceinline__ std::uint32_t lone_tap(int group, int ky, int kx) const {
-    return taps[S::tap_word(group, ky, kx, S::kStride == 1 && kx == 0)];
+    return taps[tap_word(S::kStride, group, ky, kx, S::kStride == 1 && kx == 0)];
   }
 };
 
 /// A row of x: operands of each class.
 template <class S>
 struct InputRow {
-  std::uint32_t pairs[S::kClasses][S::kCIn / 16][4];  ///< of 16 channels
-  std::uint32_t last[S::kClasses][2];                 ///< of the last 8 of 24
+  static constexpr int kPairs = S::kPairs > 0 ? S::kPairs : 1;
+  std::uint32_t pairs[S::kClasses][kPairs][4];  ///< of 16 channels
+  std::uint32_t last[S::kClasses][2];           ///< of the last 8 of an odd number of 8
 
   /// Lane's addresses in its warp's patch; load() adds what is known at compile time.
   struct Addresses {
-    std::uint32_t pairs[S::kCIn / 16];
+    std::uint32_t pairs[kPairs];
     std::uint32_t last;
   };
 
@@ -93,26 +96,26 @@ struct InputRow {
     Addresses result{};
     const std::uint32_t strip = patch + static_cast<std::uint32_t>(half * S::kStripBytes);
 #pragma unroll
-    for (int k = 0; k < S::kCIn / 16; ++k) {
+    for (int k = 0; k < S::kPairs; ++k) {
       result.pairs[k] = strip + static_cast<std::uint32_t>(S::chunk_offset(row, 2 * k + second));
     }
-    if constexpr (S::kCIn == 24) {
-      result.last = strip + static_cast<std::uint32_t>(second * 8 * S::kPixelBytes + S::chunk_offset(row, 2));
+    if constexpr (S::kOdd) {
+      result.last = strip + static_cast<std::uint32_t>(second * S::kClassBytes + S::chunk_offset(row, 2 * S::kPairs));
     }
     return result;
   }
 
   __device__ __forceinline__ void load(const Addresses& from, int row) {
     const auto at = static_cast<std::uint32_t>(row * S::kRowBytes);
-    constexpr std::uint32_t kClassBytes = 8 * S::kPixelBytes;
+    constexpr std::uint32_t kClassBytes = S::kClassBytes;
 #pragma unroll
     for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
-      for (int k = 0; k < S::kCIn / 16; ++k) {
+      for (int k = 0; k < S::kPairs; ++k) {
         ptx::ldmatrix_x4(pairs[c][k], from.pairs[k] + at + static_cast<std::uint32_t>(c) * kClassBytes);
       }
     }
-    if constexpr (S::kCIn == 24) {
+    if constexpr (S::kOdd) {
 #pragma unroll
       for (int c = 0; c < S::kClasses; c += 2) {
         std::uint32_t words[4];
@@ -139,9 +142,13 @@ struct HiddenRow {
     for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
-        ptx::mma_16x8x16(sum[c][g], input.pairs[c][0], weights.of(g, 0), weights.of(g, 1), weights.biases[g]);
-        if constexpr (S::kCIn == 32) {
-          ptx::mma_16x8x16(sum[c][g], input.pairs[c][1], weights.of(g, 2), weights.of(g, 3));
+#pragma unroll
+        for (int k = 0; k < S::kPairs; ++k) {
+          if (k == 0) {
+            ptx::mma_16x8x16(sum[c][g], input.pairs[c][0], weights.of(g, 0), weights.of(g, 1), weights.biases[g]);
+          } else {
+            ptx::mma_16x8x16(sum[c][g], input.pairs[c][k], weights.of(g, 2 * k), weights.of(g, 2 * k + 1));
+          }
         }
       }
     }
@@ -149,8 +156,12 @@ struct HiddenRow {
     for (int c = 0; c < S::kClasses; ++c) {
 #pragma unroll
       for (int g = 0; g < 2; ++g) {
-        if constexpr (S::kCIn == 24) {
-          ptx::mma_16x8x8(sum[c][g], input.last[c][0], input.last[c][1], weights.of(g, 2));
+        if constexpr (S::kOdd) {
+          if constexpr (S::kPairs == 0) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[c][g][i] = __uint_as_float(weights.biases[g][i]);
+          }
+          ptx::mma_16x8x8(sum[c][g], input.last[c][0], input.last[c][1], weights.of(g, 2 * S::kPairs));
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
