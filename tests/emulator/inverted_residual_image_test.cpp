@@ -114,7 +114,61 @@ TEST_CASE("emulator: inverted_residual of images equals the oracle for stride 2"
                 Config{136, 816, 224, 2, 1, 32, 14, 14, 4, 16, 1}, Config{16, 96, 24, 2, 1, 32, 10, 10, 6, 16, 1},
                 Config{16, 96, 24, 2, 2, 32, 12, 12, 4, 16}, Config{8, 48, 8, 2, 1, 32, 15, 15, 4, 16},
                 Config{8, 48, 8, 2, 2, 32, 16, 16, 8, 16, 1}, Config{8, 48, 40, 2, 1, 32, 20, 20, 4, 16},
-                Config{8, 48, 8, 2, 1, 32, 27, 33, 2, 16}, Config{8, 32, 8, 2, 1, 32, 7, 5, 4, 16}>();
+                Config{8, 48, 8, 2, 1, 32, 27, 33, 2, 16}, Config{128, 768, 208, 2, 1, 32, 16, 16, 8, 16, 1, 1},
+                Config{8, 32, 8, 2, 1, 32, 7, 5, 4, 16}>();
+}
+
+TEST_CASE("emulator: every block of MobileNetV2 with small maps has image configurations, and other blocks have none") {
+  using kernels::inverted_image::configurations;
+  constexpr std::size_t kMost = 6;
+  constexpr int kMultiprocessors = 132;
+  const kernels::DeviceTraits gpu = kernels::traits_of(90, kMultiprocessors);
+  // Of widths 0.35, 0.5, 0.75, 1.0, 1.3 and 1.4: outputs of B7-10, of B11-13 and of B14-16.
+  constexpr int kWidths[][3] = {{24, 32, 56},  {32, 48, 80},   {48, 72, 120},
+                                {64, 96, 160}, {80, 128, 208}, {88, 136, 224}};
+  for (const auto& c : kWidths) {
+    for (const int size : {8, 10, 12, 14, 16, 20}) {
+      for (const int n : {1, 5, 32, 128, 1000}) {
+        for (const InvertedResidualParams& p :
+             {block(n, size, size, c[0], c[0] * 6, c[0], 1), block(n, size, size, c[0], c[0] * 6, c[1], 1),
+              block(n, size, size, c[1], c[1] * 6, c[1], 1), block(n, size, size, c[1], c[1] * 6, c[2], 2)}) {
+          const std::vector<Config> configs = configurations(p, gpu);
+          CAPTURE(p);
+          REQUIRE(!configs.empty());
+          REQUIRE(configs.size() <= kMost);
+          for (const Config& config : configs) {
+            REQUIRE(kernels::inverted_image::is_valid(config));
+            REQUIRE(kernels::inverted_image::supports(config, p, gpu));
+          }
+        }
+      }
+    }
+  }
+
+  // The variants that were measured to be the fastest.
+  const auto cluster = [&](int n, int c_in, int c_out) {
+    return configurations(block(n, 14, 14, c_in, c_in * 6, c_out, 1), gpu)[0].blocks;
+  };
+  CHECK(cluster(128, 64, 64) == 1);
+  CHECK(cluster(128, 96, 96) == 1);
+  CHECK(cluster(32, 64, 64) == 2);
+  CHECK(cluster(32, 96, 96) == 2);
+  CHECK(cluster(12, 64, 96) == 4);
+
+  InvertedResidualParams p = block(8, 14, 14, 64, 384, 64, 1);
+  CHECK(configurations(p, kernels::traits_of(80, kMultiprocessors)).empty());
+  p.elem = Elem::F32;
+  CHECK(configurations(p, gpu).empty());
+  CHECK(configurations(block(8, 14, 14, 60, 360, 60, 1), gpu).empty());
+}
+
+TEST_CASE("emulator: the image kernel's name for NVRTC has every member of its configuration") {
+  CHECK(kernels::inverted_image::kernel_expression({24, 144, 32, 1, 2, 48, 20, 18, 3, 8, 4, 1}) ==
+        "mobicuda::kernels::inverted_image::image_kernel<mobicuda::kernels::inverted_image::Shape<"
+        "mobicuda::kernels::inverted_image::Config{24,144,32,1,2,48,20,18,3,8,4,1}>>");
+  CHECK(kernels::inverted_image::kernel_expression({24, 144, 32, 2, 1, 32}) ==
+        "mobicuda::kernels::inverted_image::down_kernel<mobicuda::kernels::inverted_image::Shape<"
+        "mobicuda::kernels::inverted_image::Config{24,144,32,2,1,32,14,14,4,16,2,0}>>");
 }
 
 }  // namespace mobicuda::test

@@ -1,5 +1,5 @@
 // Inverted residual blocks of small images, half, channels and sizes known at compile time: variants, packing, launch.
-// The kernels: kernel.cuh, down.cuh.
+// The kernels: kernel.cuh, down.cuh. Which configuration for which block: configurations.cpp.
 
 #include <algorithm>
 #include <cstring>
@@ -35,13 +35,6 @@ bool extents_fit(const Config& config, const InvertedResidualParams& p) {
   if (p.stride != config.stride || p.h != config.h || p.w != config.w) return false;
   if (p.stride == 1) return p.out_h == p.h && p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1;
   return p.pad_top <= 1 && p.pad_left <= 1 && p.out_h == (p.h + p.pad_top) / 2 && p.out_w == (p.w + p.pad_left) / 2;
-}
-
-/// Of a launch.
-std::int64_t blocks_of(const Config& config, int images) {
-  const Sizes s = sizes_of(config);
-  const std::int64_t columns = (std::int64_t{images} * s.column_tiles + s.neighbours - 1) / s.neighbours;
-  return columns * s.row_tiles * config.blocks;
 }
 
 /// `count` of the biases of 8 hidden channels.
@@ -104,6 +97,12 @@ void pack_project(const Config& config, const InvertedResidualWeights& w, int fi
 }
 
 }  // namespace
+
+std::int64_t blocks_of(const Config& config, int images) {
+  const Sizes s = sizes_of(config);
+  const std::int64_t columns = (std::int64_t{images} * s.column_tiles + s.neighbours - 1) / s.neighbours;
+  return columns * s.row_tiles * config.blocks;
+}
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
