@@ -1,8 +1,7 @@
-// An inverted residual block with stride 2 that makes 7x7 images of 14x14 ones, sm_90 and newer. Blocks, bands,
-// chunks and expand are those of kernel.cuh.
+// An inverted residual block with stride 2, sm_90 and newer. Blocks, tiles, chunks and expand are those of kernel.cuh.
 //
-// A band has four rows of outputs, of which three or four exist: two tiles of two rows of 8, the second rows of a tile
-// being the upper half of an mma. Two warps share a tile, each with half of the hidden channels. The sums of
+// A tile of eight rows has four rows of outputs at most, 8 of them in each: two mmas of two rows of 8, the second rows
+// of an mma being its upper half. Two warps share an mma's outputs, each with half of the hidden channels. The sums of
 // a piece, 8 channels of a lane's pixel, meet in the warp that finishes it.
 #pragma once
 
@@ -21,32 +20,49 @@ namespace mobicuda::kernels::inverted_image {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-/// Where a band's outputs lie.
+/// Which outputs a tile finishes, along one axis.
 struct Outputs {
-  int first;        ///< row of the image
-  int rows;         ///< of them
-  int first_patch;  ///< row of the patch where the first one's window begins
+  int first;  ///< of the image
+  int count;
+  int first_slot;  ///< row or slot of the patch where the first one's window begins
 
-  __device__ __forceinline__ Outputs(int band, int pad_top)
-      : first(band == 0 ? 0 : 3 + pad_top),
-        rows(band == 0 ? 3 + pad_top : 4 - pad_top),
-        first_patch(band == 0 ? 1 - pad_top : 1 + pad_top) {}
+  /// `step`: between two tiles, in outputs; `last`: of the tiles.
+  __device__ __forceinline__ Outputs(int tile, int last, int step, int pad, int extent)
+      : first(tile == 0 ? 0 : tile * step + pad),
+        count((tile == last ? (extent + pad) / 2 : (tile + 1) * step + pad) - first),
+        first_slot(tile == 0 ? 1 - pad : 1 + pad) {}
+};
+
+/// Outputs of a block's tile.
+template <class S>
+struct OutputTile {
+  std::size_t image;
+  Outputs rows, columns;
+  int pixels, width;  ///< of an image of outputs
+
+  __device__ __forceinline__ OutputTile(const Tile<S>& tile, const Arguments& a)
+      : image(tile.image()),
+        rows(tile.row(), S::kRowTiles - 1, (S::kRows - kHalo) / 2, a.pad_top, S::kConfig.h),
+        columns(tile.column(), S::kColumnTiles - 1, (kColumns - kHalo) / 2, a.pad_left, S::kConfig.w),
+        pixels((S::kConfig.h + a.pad_top) / 2 * ((S::kConfig.w + a.pad_left) / 2)),
+        width((S::kConfig.w + a.pad_left) / 2) {}
 };
 
 /// Depthwise convolution of a tile. Of two blocks of a cluster the second one has a tile's rows the other way round.
 template <class S>
 class DownDepthwise {
  public:
-  __device__ __forceinline__ DownDepthwise(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t shared)
+  __device__ __forceinline__ DownDepthwise(const Arguments& a, const OutputTile<S>& outputs, int rank,
+                                           std::uint32_t shared)
       : weights_(a, shared) {
     const unsigned row = ptx::lane() / 8 % 2 ^ static_cast<unsigned>(rank);
-    const unsigned first = static_cast<unsigned>(outputs.first_patch) + ptx::warp() / 2 * 4 + row * 2;
+    const unsigned first = static_cast<unsigned>(outputs.rows.first_slot) + ptx::warp() / 2 * 4 + row * 2;
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const auto taken = static_cast<unsigned>(ptx::lane() < 16 ? tap(2 * i) : tap(i == kLoads - 1 ? 8 : 2 * i + 1));
-      const unsigned slot = taken % 3 + 1 - static_cast<unsigned>(a.pad_left);
+      const unsigned slot = taken % 3 + static_cast<unsigned>(outputs.columns.first_slot);
       rows_[i] =
-          shared + S::kPatchAt + (first + taken / 3) * S::kRowBytes + (slot % 2 * 8 + slot / 2 + ptx::lane() % 8) * 16;
+          shared + S::kPatchAt + (first + taken / 3) * S::kRowBytes + (S::split_slot(slot) + ptx::lane() % 8) * 16;
       ptx::pin(rows_[i]);
     }
   }
@@ -91,10 +107,11 @@ class DownProject {
 #pragma unroll
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t bias[8];
-      ptx::load_global_words_if<4>(adds_bias, packed + b * 128 + ptx::lane() % 4 * 32, bias);
-      ptx::load_global_words_if<4>(adds_bias, packed + b * 128 + ptx::lane() % 4 * 32 + 16, bias + 4);
+      load_project_biases<S>(adds_bias, packed, b, bias);
 #pragma unroll
-      for (int i = 0; i < 16; ++i) sums_[b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+      for (int i = 0; i < 16 && b * 4 + i / 4 < S::kStrips; ++i) {
+        sums_[b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+      }
     }
   }
 
@@ -123,19 +140,19 @@ class DownProject {
       if (kIsPair && piece >= S::kOutBlocks) {
         const std::uint32_t to = pieces + remote(part(), piece - S::kOutBlocks);
         ptx::send(to, {v[0], v[1], v[2], v[3]}, barrier, rank ^ 1);
-        ptx::send(to + S::kPieceBytes / 2, {v[4], v[5], v[6], v[7]}, barrier, rank ^ 1);
+        if (is_full(piece)) ptx::send(to + kPieceBytes / 2, {v[4], v[5], v[6], v[7]}, barrier, rank ^ 1);
       } else if (piece % 2 != part()) {
         const std::uint32_t to = pieces + local(piece);
         ptx::store_shared(to, float4{v[0], v[1], v[2], v[3]});
-        ptx::store_shared(to + S::kPieceBytes / 2, float4{v[4], v[5], v[6], v[7]});
+        if (is_full(piece)) ptx::store_shared(to + kPieceBytes / 2, float4{v[4], v[5], v[6], v[7]});
       }
     }
   }
 
   /// Adds what was sent, clips, stores. `y` is the lane's pixel of the first row of outputs that the tile's first half
   /// is.
-  __device__ __forceinline__ void finish(const Arguments& a, const Outputs& outputs, int rank, std::uint32_t pieces,
-                                         unsigned char* y) {
+  __device__ __forceinline__ void finish(const Arguments& a, const OutputTile<S>& outputs, int rank,
+                                         std::uint32_t pieces, unsigned char* y) {
     pieces += ptx::lane() * 16;
 #pragma unroll
     for (int piece = 0; piece < (kIsPair ? 1 : 2) * S::kOutBlocks; ++piece) {
@@ -145,41 +162,47 @@ class DownProject {
       if (piece % 2 != part()) continue;
       float v[8];
       get(piece, v);
-      receive(pieces + local(piece), v);
+      receive(pieces + local(piece), is_full(piece), v);
       if constexpr (kIsPair) {
-        receive(pieces + remote(0, block), v);
-        receive(pieces + remote(1, block), v);
+        receive(pieces + remote(0, block), is_full(piece), v);
+        receive(pieces + remote(1, block), is_full(piece), v);
       }
       std::uint32_t words[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         words[i] = ptx::bits(__floats2half2_rn(apply(a.project_clip, v[2 * i]), apply(a.project_clip, v[2 * i + 1])));
       }
-      if (row >= outputs.rows || ptx::lane() / 4 >= kOutSize) continue;
-      ptx::store_global<4>(y + row * (kOutSize * S::kConfig.c_out * 2) + block * 64, words);
+      if (row >= outputs.rows.count || static_cast<int>(ptx::lane()) / 4 >= outputs.columns.count) continue;
+      store_outputs<S>(y + row * (outputs.width * S::kConfig.c_out * 2), block, words);
     }
   }
 
  private:
   static constexpr bool kIsPair = S::kConfig.blocks == 2;
 
+  /// Whether it has 32 channels.
+  __device__ __forceinline__ static constexpr bool is_full(int piece) {
+    return piece % S::kOutBlocks < S::kFullOutBlocks;
+  }
   __device__ __forceinline__ static std::uint32_t local(int piece) {
-    return static_cast<std::uint32_t>((tile() * (kIsPair ? 1 : 2) * S::kOutBlocks + piece) * S::kPieceBytes);
+    return static_cast<std::uint32_t>((tile() * (kIsPair ? 1 : 2) * S::kOutBlocks + piece) * kPieceBytes);
   }
   __device__ __forceinline__ static std::uint32_t remote(int part, int block) {
-    return static_cast<std::uint32_t>(((kTiles + tile() * 2 + part) * S::kOutBlocks + block) * S::kPieceBytes);
+    return static_cast<std::uint32_t>(((S::kTiles + tile() * 2 + part) * S::kOutBlocks + block) * kPieceBytes);
   }
 
   __device__ __forceinline__ void get(int piece, float (&v)[8]) const {
     const int half = piece / S::kOutBlocks;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = sums_[piece % S::kOutBlocks * 4 + i / 2][half * 2 + i % 2];
+    for (int i = 0; i < 8; ++i) {
+      v[i] = i < 4 || is_full(piece) ? sums_[piece % S::kOutBlocks * 4 + i / 2][half * 2 + i % 2] : 0.0F;
+    }
   }
 
-  __device__ __forceinline__ static void receive(std::uint32_t from, float (&v)[8]) {
+  __device__ __forceinline__ static void receive(std::uint32_t from, bool full, float (&v)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const float4 sum = ptx::load_shared<float4>(from + i / 4 * (S::kPieceBytes / 2));
+    for (int i = 0; i < (full ? 8 : 4); i += 4) {
+      const float4 sum = ptx::load_shared<float4>(from + i / 4 * (kPieceBytes / 2));
       v[i] += sum.x;
       v[i + 1] += sum.y;
       v[i + 2] += sum.z;
@@ -209,7 +232,7 @@ __device__ __forceinline__ void filter_and_project(const DownDepthwise<S>& depth
 #endif
 
 template <class S>
-__global__ void __launch_bounds__(kThreads, kMinBlocks)
+__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     down_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
@@ -217,13 +240,16 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
-  const Columns columns{0};
-  const Outputs outputs(block.band, a.pad_top);
+  const Tile<S> tile(block.row_tile, block.column_tile, a.images);
+  const Columns<S> columns(block.row_tile, block.column_tile, a.images, 0);
+  const OutputTile<S> outputs(tile, a);
   DownProject<S> project(packed, block.rank, shared);
   const Expand<S> expand(a, columns, shared);
   const DownDepthwise<S> depthwise(a, outputs, block.rank, shared);
-  Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
-  y += (block.n * (kOutSize * kOutSize) + static_cast<std::size_t>(outputs.first * kOutSize)) * (kConfig.c_out * 2) +
+  Pixels<S> pixels(columns, x, shared);
+  y += (outputs.image * outputs.pixels +
+        static_cast<std::size_t>(outputs.rows.first * outputs.width + outputs.columns.first)) *
+           (kConfig.c_out * 2) +
        ptx::lane() / 4 * (kConfig.c_out * 2) + ptx::lane() % 4 * 16;
   ptx::pin(y);
   block.meet();

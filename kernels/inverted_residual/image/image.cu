@@ -1,6 +1,7 @@
-// Inverted residual blocks of 14x14 images, half, channels known at compile time: variants, packing, launch.
-// The kernel: kernel.cuh.
+// Inverted residual blocks of small images, half, channels and sizes known at compile time: variants, packing, launch.
+// The kernels: kernel.cuh, down.cuh. Which configuration for which block: configurations.cpp.
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -8,39 +9,166 @@
 #include "kernels/inverted_residual/families.h"
 #include "kernels/inverted_residual/host.h"
 #include "kernels/inverted_residual/image/down.cuh"
+#include "kernels/inverted_residual/image/host.h"
 
 namespace mobicuda::kernels {
+namespace inverted_image {
 namespace {
 
+using inverted_host::put_float;
 using inverted_host::put_half;
-using inverted_image::Arguments;
-using inverted_image::Config;
-using inverted_image::kBands;
-using inverted_image::kSize;
-using inverted_image::kThreads;
-using inverted_image::kUnit;
-using inverted_image::Shape;
-using Variant = InvertedResidualVariant;
 
 constexpr int kLanes = 32;
 
-/// Of a block with stride 1 or 2.
-bool is_whole_picture(const InvertedResidualParams& p) {
-  if (p.h != kSize || p.w != kSize || p.out_h != kSize / p.stride || p.out_w != kSize / p.stride) return false;
-  return p.stride == 1 ? p.pad_top == 1 && p.pad_left == 1 : p.pad_top <= 1 && p.pad_left <= 1;
+/// (rows, columns), row-major; zeros outside.
+struct Matrix {
+  const float* elements;
+  int rows, columns;
+
+  float at(int row, int column) const {
+    return row < rows && column < columns ? elements[std::int64_t{row} * columns + column] : 0.0F;
+  }
+};
+
+/// Whether h and w are the configuration's, and windows reach one pixel past the image at most.
+bool extents_fit(const Config& config, const InvertedResidualParams& p) {
+  if (p.stride != config.stride || p.h != config.h || p.w != config.w) return false;
+  if (p.stride == 1) return p.out_h == p.h && p.out_w == p.w && p.pad_top == 1 && p.pad_left == 1;
+  return p.pad_top <= 1 && p.pad_left <= 1 && p.out_h == (p.h + p.pad_top) / 2 && p.out_w == (p.w + p.pad_left) / 2;
 }
+
+/// `count` of the biases of 8 hidden channels.
+void put_biases(unsigned char* to, const float* from, int first, int count) {
+  for (int i = 0; i < std::min(count - first, 8); ++i) put_float(to + i * 4, from, first + i);
+}
+
+/// 16 hidden channels: (8 of them, 32 of c_in, lane, 8 neighbours), then of the last 16 of c_in, if they are half a
+/// block, (lane, 8 hidden channels, 4 neighbours) | biases.
+void pack_expand(const Config& config, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  const Matrix expand{w.expand, config.c_hidden, config.c_in};
+  const int steps = sizes_of(config).in_steps;
+  for (int group = 0; group < 2; ++group) {
+    for (int block = 0; block < steps / 2; ++block) {
+      for (int lane = 0; lane < kLanes; ++lane, to += 16) {
+        for (int i = 0; i < 8; ++i) {
+          put_half(to + i * 2, expand.at(first + group * 8 + lane / 4, block * 32 + lane % 4 * 8 + i));
+        }
+      }
+    }
+  }
+  for (int lane = 0; steps % 2 == 1 && lane < kLanes; ++lane, to += 16) {
+    for (int i = 0; i < 8; ++i) {
+      put_half(to + i * 2, expand.at(first + i / 4 * 8 + lane / 4, steps / 2 * 32 + lane % 4 * 4 + i % 4));
+    }
+  }
+  for (int group = 0; group < 2; ++group, to += kGroupBiasBytes) {
+    put_biases(to, w.expand_bias, first + group * 8, config.c_hidden);
+  }
+}
+
+/// Output channels are dealt to the strips so that a lane has 8 neighbours of 32, or 4 of the last 16.
+int output_channel(int strips, int strip, int column) {
+  const int of_lane = strip / 4 < strips / 4 ? 8 : 4;
+  return strip / 4 * 32 + column / 2 * of_lane + strip % 4 * 2 + column % 2;
+}
+
+/// 16 hidden channels: (two strips of 8 output channels, lane, strip, 4 hidden channels) | of each 8 channels: taps,
+/// the last taps, biases.
+void pack_project(const Config& config, const InvertedResidualWeights& w, int first, unsigned char* to) {
+  const Matrix project{w.project, config.c_out, config.c_hidden};
+  const Matrix window{w.depthwise, config.c_hidden, 9};
+  const int strips = sizes_of(config).out_strips;
+  for (int pair = 0; pair < strips; pair += 2) {
+    for (int lane = 0; lane < kLanes; ++lane, to += 16) {
+      for (int i = 0; i < 8; ++i) {
+        const int hidden = i / 2 % 2 * 8 + lane % 4 * 2 + i % 2;
+        put_half(to + i * 2, project.at(output_channel(strips, pair + i / 4, lane / 4), first + hidden));
+      }
+    }
+  }
+  for (int group = 0; group < 2; ++group, to += kDepthwiseBytes) {
+    const int channel = first + group * 8;
+    for (int c = 0; c < 8; ++c) {
+      for (int i = 0; i < 8; ++i) put_half(to + c * 16 + i * 2, window.at(channel + c, tap(i)));
+      put_half(to + kTapsBytes + c * 4, window.at(channel + c, tap(8)));
+    }
+    put_biases(to + kTapsBytes + kLastTapBytes, w.depthwise_bias, channel, config.c_hidden);
+  }
+}
+
+}  // namespace
+
+std::int64_t blocks_of(const Config& config, int images) {
+  const Sizes s = sizes_of(config);
+  const std::int64_t columns = (std::int64_t{images} * s.column_tiles + s.neighbours - 1) / s.neighbours;
+  return columns * s.row_tiles * config.blocks;
+}
+
+bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  constexpr int kOldest = 90;
+  constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
+  return gpu.code >= kOldest && config.blocks <= gpu.cluster_blocks && p.expand &&
+         inverted_host::channels_fit(p, config) && extents_fit(config, p) &&
+         static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
+         inverted_host::clips_fit(p) && blocks_of(config, p.n) <= kMostBlocks;
+}
+
+std::size_t packed_bytes(const Config& config) { return static_cast<std::size_t>(sizes_of(config).packed_bytes); }
+
+void pack(const Config& config, const InvertedResidualWeights& w, void* packed) {
+  const Sizes s = sizes_of(config);
+  const int units = config.blocks * s.chunks * s.units;
+  auto* to = static_cast<unsigned char*>(packed);
+  std::memset(to, 0, packed_bytes(config));
+  for (int c = 0; c < config.c_out; ++c) put_float(to + c * 4, w.project_bias, c);
+  to += s.packed_expand_at;
+  for (int unit = 0; unit < units; ++unit, to += s.expand_unit_bytes) pack_expand(config, w, unit * kUnit, to);
+  for (int unit = 0; unit < units; ++unit, to += s.project_unit_bytes) pack_project(config, w, unit * kUnit, to);
+}
+
+cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
+                   const void* packed, void* y, const Launch& where) {
+  const Arguments a{
+      p.residual,     p.pad_top, p.pad_left, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
+      p.project_clip, p.n};
+  const Sizes s = sizes_of(config);
+  const auto blocks = static_cast<unsigned>(blocks_of(config, p.n));
+  const auto threads = static_cast<unsigned>(s.threads);
+  const auto cluster = static_cast<unsigned>(config.blocks);
+  auto bytes = static_cast<std::size_t>(s.shared_bytes);
+  const cudaError_t status = spread_blocks(kernel, blocks, threads, cluster, bytes);
+  if (status != cudaSuccess) return status;
+  return launch_clusters(kernel, dim3(blocks), dim3(threads), bytes, cluster, where, a,
+                         static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
+                         static_cast<unsigned char*>(y));
+}
+
+}  // namespace inverted_image
+
+namespace {
+
+using inverted_image::Config;
+using inverted_image::Shape;
+using inverted_image::sizes_of;
+using Variant = InvertedResidualVariant;
 
 template <Config kConfig>
 bool supports_config(const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 90;
-  constexpr int kMostBlocks = std::numeric_limits<std::int32_t>::max();
-  return gpu.code >= kOldest && kConfig.blocks <= gpu.cluster_blocks && inverted_host::channels_fit(p, kConfig) &&
-         is_whole_picture(p) && Shape<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
-         inverted_host::clips_fit(p) && p.n <= kMostBlocks / (kBands * kConfig.blocks);
+  return inverted_image::supports(kConfig, p, gpu);
+}
+
+template <Config kConfig>
+std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
+  return inverted_image::packed_bytes(kConfig);
+}
+
+template <Config kConfig>
+void pack(const InvertedResidualParams& /*params*/, const InvertedResidualWeights& weights, void* packed) {
+  inverted_image::pack(kConfig, weights, packed);
 }
 
 template <class S>
-auto device_kernel() {
+constexpr inverted_image::Kernel device_kernel() {
   if constexpr (S::kConfig.stride == 1) {
     return inverted_image::image_kernel<S>;
   } else {
@@ -51,87 +179,19 @@ auto device_kernel() {
 template <Config kConfig>
 cudaError_t launch_config(const InvertedResidualParams& p, const void* x, const void* packed, void* y,
                           const Launch& where) {
-  using S = Shape<kConfig>;
-  constexpr unsigned kBlocks = kConfig.blocks;
-  const Arguments a{
-      p.residual,    p.pad_top, p.pad_left, __float2half2_rn(p.expand_clip.hi), __float2half2_rn(p.depthwise_clip.hi),
-      p.project_clip};
-  const auto kernel = device_kernel<S>();
-  const unsigned blocks = static_cast<unsigned>(p.n * kBands) * kBlocks;
-  std::size_t bytes = S::kSharedBytes;
-  const cudaError_t status = spread_blocks(kernel, blocks, kThreads, kBlocks, bytes);
-  if (status != cudaSuccess) return status;
-  return launch_clusters(kernel, dim3(blocks), dim3(kThreads), bytes, kBlocks, where, a,
-                         static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
-                         static_cast<unsigned char*>(y));
-}
-
-void put_biases(unsigned char* to, const float* from, int first) {
-  if (from != nullptr) std::memcpy(to, from + first, inverted_image::kGroupBiasBytes);
-}
-
-/// (8 channels, 32 of c_in, lane, 8 neighbours) | biases.
-void pack_expand(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
-  for (int group = 0; group < 2; ++group) {
-    for (int block = 0; block < p.c_in / 32; ++block) {
-      for (int lane = 0; lane < kLanes; ++lane, to += 16) {
-        const float* const from = w.expand + (first + group * 8 + lane / 4) * p.c_in + block * 32 + lane % 4 * 8;
-        for (int i = 0; i < 8; ++i) put_half(to + i * 2, from[i]);
-      }
-    }
-  }
-  for (int group = 0; group < 2; ++group, to += inverted_image::kGroupBiasBytes) {
-    put_biases(to, w.expand_bias, first + group * 8);
-  }
-}
-
-/// Output channels are dealt to the strips so that a lane has 8 neighbours of 32.
-int output_channel(int strip, int column) { return strip / 4 * 32 + column / 2 * 8 + strip % 4 * 2 + column % 2; }
-
-/// (two strips of 8 output channels, lane, strip, 4 hidden channels) | of each 8 channels: taps, the last taps, biases.
-void pack_project(const InvertedResidualParams& p, const InvertedResidualWeights& w, int first, unsigned char* to) {
-  for (int strips = 0; strips < p.c_out / 8; strips += 2) {
-    for (int lane = 0; lane < kLanes; ++lane, to += 16) {
-      for (int i = 0; i < 8; ++i) {
-        const int hidden = i / 2 % 2 * 8 + lane % 4 * 2 + i % 2;
-        put_half(to + i * 2, w.project[output_channel(strips + i / 4, lane / 4) * p.c_hidden + first + hidden]);
-      }
-    }
-  }
-  for (int group = 0; group < 2; ++group, to += inverted_image::kDepthwiseBytes) {
-    for (int c = 0; c < 8; ++c) {
-      const float* const from = w.depthwise + (first + group * 8 + c) * 9;
-      for (int i = 0; i < 8; ++i) put_half(to + c * 16 + i * 2, from[inverted_image::tap(i)]);
-      put_half(to + inverted_image::kTapsBytes + c * 4, from[inverted_image::tap(8)]);
-    }
-    put_biases(to + inverted_image::kTapsBytes + inverted_image::kLastTapBytes, w.depthwise_bias, first + group * 8);
-  }
+  return inverted_image::launch(kConfig, device_kernel<Shape<kConfig>>(), p, x, packed, y, where);
 }
 
 template <Config kConfig>
-void pack(const InvertedResidualParams& p, const InvertedResidualWeights& w, void* packed) {
-  using S = Shape<kConfig>;
-  auto* to = static_cast<unsigned char*>(packed);
-  std::memset(to, 0, S::kPackedBytes);
-  if (w.project_bias != nullptr) std::memcpy(to, w.project_bias, static_cast<std::size_t>(p.c_out) * sizeof(float));
-  to += p.c_out * 4;
-  for (int unit = 0; unit < p.c_hidden; unit += kUnit, to += S::kExpandUnitBytes) pack_expand(p, w, unit, to);
-  for (int unit = 0; unit < p.c_hidden; unit += kUnit, to += S::kProjectUnitBytes) pack_project(p, w, unit, to);
-}
-
-template <Config kConfig>
-std::size_t packed_bytes(const InvertedResidualParams& /*params*/) {
-  return Shape<kConfig>::kPackedBytes;
-}
-
-template <Config kConfig>
-constexpr InvertedResidualTile kTile{kConfig.stride,
-                                     ceil_div(kSize / kConfig.stride, kBands),
-                                     kSize / kConfig.stride,
-                                     kConfig.chunk,
-                                     kConfig.c_out,
-                                     kThreads,
-                                     true};
+constexpr InvertedResidualTile kTile{
+    kConfig.stride,
+    ceil_div(kConfig.h / kConfig.stride, sizes_of(kConfig).row_tiles),
+    kConfig.w / kConfig.stride,
+    kConfig.chunk,
+    kConfig.c_out,
+    sizes_of(kConfig).threads,
+    true,
+};
 
 template <Config kConfig>
 constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {

@@ -1,5 +1,5 @@
-// An inverted residual block of whole 14x14 images, sm_90 and newer. A band of seven rows is the work of a block of
-// threads, or of a cluster of up to eight, which share the hidden channels.
+// An inverted residual block of small images, sm_90 and newer. A tile, e.g. seven rows of a 14x14 image, is the work of
+// a block of threads, or of a cluster of up to eight, which share the hidden channels.
 //
 // A block takes its hidden channels chunk by chunk: expand puts the next chunk into one of two patches in shared memory
 // while other warps still take this one from the other patch through depthwise, in registers, into the sums of project.
@@ -90,36 +90,47 @@ __device__ __forceinline__ void filter_and_project(const Depthwise<S>& depthwise
   }
 }
 
-/// The padding: rows above and below the image, and where the first row has its left zero.
+/// The padding: rows above and below the tile, and the zeros beside its pixels that expand does not write.
 template <class S>
 __device__ __forceinline__ void clear_borders(std::uint32_t shared) {
-  constexpr unsigned kSlots = 17 + 16;
+  constexpr bool kNarrow = S::kRowSlots == kColumns;  // a row's last column is its zero
+  constexpr unsigned kColumnsOfZeros = kNarrow || (S::kConfig.stride == 1 && !S::kHasGap) ? 1 : 2;
+  constexpr unsigned kSecond = S::kConfig.stride == 1 ? kColumns / 2 + 1 : S::kRowSlots - 1;
+  constexpr unsigned kSides = kNarrow ? 1 : S::kRows * kColumnsOfZeros;
+  constexpr unsigned kSlots = 2 * S::kRowSlots + kSides;
   constexpr unsigned kGroups = 2 * S::kPatchBytes / S::kGroupBytes;
-  for (unsigned i = threadIdx.x; i < kGroups * kSlots; i += kThreads) {
+  for (unsigned i = threadIdx.x; i < kGroups * kSlots; i += S::kThreads) {
     const unsigned slot = i % kSlots;
-    const unsigned at = i / kSlots * S::kGroupBytes + (slot < 17 ? slot : slot - 17 + (kRows + 1) * 16) * 16;
-    ptx::clear_shared(shared + S::kPatchAt + at);
+    unsigned place = slot;
+    if (slot >= S::kRowSlots + kSides) {
+      place = slot - (S::kRowSlots + kSides) + (S::kRows + 1) * S::kRowSlots;
+    } else if (!kNarrow && slot >= S::kRowSlots) {
+      const unsigned side = slot - S::kRowSlots;
+      place = (1 + side / kColumnsOfZeros) * S::kRowSlots + side % kColumnsOfZeros * kSecond;
+    }
+    ptx::clear_shared(shared + S::kPatchAt + i / kSlots * S::kGroupBytes + place * 16);
   }
+  if (S::kReadsTail && threadIdx.x == 0) ptx::clear_shared(shared + S::kPatchAt + 2 * S::kPatchBytes);
 }
 
 /// Where a block of threads belongs, and what it does before it touches activations.
 template <class S>
 struct Block {
-  int rank;  ///< in its cluster
-  int band;
-  std::size_t n;
+  int rank;              ///< in its cluster
+  int row_tile;          ///< of the image's
+  unsigned column_tile;  ///< numbered through all images, or pairs of them
   std::uint32_t shared;
   Weights<S> weights;
 
   /// Lets the first weights come.
   __device__ __forceinline__ Block(const unsigned char* packed, std::uint32_t shared)
       : rank(kBlocks == 1 ? 0 : static_cast<int>(blockIdx.x % kBlocks)),
-        band(static_cast<int>(blockIdx.x / kBlocks % kBands)),
-        n(blockIdx.x / (kBlocks * kBands)),
+        row_tile(static_cast<int>(blockIdx.x / kBlocks % S::kRowTiles)),
+        column_tile(blockIdx.x / (kBlocks * S::kRowTiles)),
         shared(shared),
         weights(packed, rank, shared) {
     if (threadIdx.x == 0) {
-      for (int i = 0; i < S::kBarriers; ++i) {
+      for (int i = 0; i < kBarriers; ++i) {
         ptx::mbarrier_init(shared + i * kBarrierBytes, 1);
         ptx::fence_mbarrier_init();
       }
@@ -131,11 +142,6 @@ struct Block {
     }
     if (kBlocks > 1) arrive_at_cluster_begin();
     clear_borders<S>(shared);
-  }
-
-  /// Of x.
-  __device__ __forceinline__ std::size_t first_pixel() const {
-    return n * (kSize * kSize) + static_cast<std::size_t>(band * ((kSize - kRows) * kSize));
   }
 
   /// Told of sums that other warps send.
@@ -152,16 +158,15 @@ struct Block {
   static constexpr unsigned kBlocks = S::kConfig.blocks;
 };
 
-/// The end of a block, whose first row is `row` of the band.
+/// The end of a block. `y`: the lane's first pixel.
 template <class S, int kPart = 0>
-__device__ __forceinline__ void share_and_finish(const Arguments& a, const Block<S>& block, const Columns& columns,
-                                                 const Pixels<S>& pixels, Project<S>& project, int row,
-                                                 unsigned char* y) {
+__device__ __forceinline__ void share_and_finish(const Arguments& a, const Block<S>& block, const Columns<S>& columns,
+                                                 const Pixels<S>& pixels, Project<S>& project, unsigned char* y) {
   constexpr Config kConfig = S::kConfig;
   using Mine = Share<S, kPart>;
   if constexpr ((kPart + 1) * 2 < kConfig.blocks) {
     if (block.rank / 2 != kPart) {
-      share_and_finish<S, kPart + 1>(a, block, columns, pixels, project, row, y);
+      share_and_finish<S, kPart + 1>(a, block, columns, pixels, project, y);
       return;
     }
   }
@@ -172,12 +177,11 @@ __device__ __forceinline__ void share_and_finish(const Arguments& a, const Block
   }
 #pragma unroll
   for (int i = Mine::kFirstRow; i < Mine::kFirstRow + Mine::kRows; ++i) {
-    // Each band has a row of the other one.
-    if (row + i == (block.band == 0 ? kRows - 1 : 0)) continue;
-    unsigned char* const to = y + i * kSize * (kConfig.c_out * 2);
-    if (columns.first() < kSize) project.template finish<kPart>(a, pixels, i, 0, to);
-    if (kConfig.blocks == 1 && columns.second() < kSize) {
-      project.template finish<kPart>(a, pixels, i, 1, to + 8 * (kConfig.c_out * 2));
+    if (!columns.finishes_row(i)) continue;
+    unsigned char* const to = y + i * kConfig.w * (kConfig.c_out * 2);
+    if (columns.finishes_column(0)) project.template finish<kPart>(a, pixels, i, 0, to);
+    if (kConfig.blocks == 1 && columns.finishes_column(1)) {
+      project.template finish<kPart>(a, pixels, i, 1, to + columns.second() * (kConfig.c_out * 2));
     }
   }
 }
@@ -185,20 +189,19 @@ __device__ __forceinline__ void share_and_finish(const Arguments& a, const Block
 #endif
 
 template <class S>
-__global__ void __launch_bounds__(kThreads, kMinBlocks)
+__global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     image_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, dynamic_shared);
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const Block<S> block(packed, shared);
-  const Columns columns{block.rank % 2 * 8};
+  const Columns<S> columns(block.row_tile, block.column_tile, a.images, block.rank);
   Project<S> project(packed, block.rank, shared);
   const Expand<S> expand(a, columns, shared);
   const Depthwise<S> depthwise(a, columns, shared);
-  Pixels<S> pixels(columns, x + block.first_pixel() * (kConfig.c_in * 2));
-  const int row = static_cast<int>(ptx::warp()) * kRowsOfWarp;
-  y += block.first_pixel() * (kConfig.c_out * 2) + (row * kSize + columns.first()) * (kConfig.c_out * 2) +
+  Pixels<S> pixels(columns, x, shared);
+  y += columns.first_tile_pixel() * (kConfig.c_out * 2) + columns.first_offset() * (kConfig.c_out * 2) +
        ptx::lane() % 4 * 16;
   ptx::pin(y);
   block.meet();
@@ -216,7 +219,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   constexpr int kLast = S::kChunks - 1;
   block.weights.last();
   filter_and_project(depthwise, project, hidden, kLast % kDepth, kLast % 2);
-  share_and_finish(a, block, columns, pixels, project, row, y);
+  share_and_finish(a, block, columns, pixels, project, y);
 #endif
 }
 

@@ -1,11 +1,11 @@
 // Register-level stages of the image inverted residual kernel. sm_90 and newer.
 //
-// A warp owns two neighbouring rows of the image, each the 16 rows of an mma's left operand: 14 pixels and two that
-// do not exist, whose hidden values are clipped to zero and serve as the padding.
+// A warp owns two neighbouring rows of a tile, or of two tiles side by side, each row the 16 rows of an mma's left
+// operand. Hidden values of pixels that do not exist are clipped to zero and serve as the padding.
 #pragma once
 
 #include "kernels/common/clip.cuh"
-#include "kernels/inverted_residual/image/shape.cuh"
+#include "kernels/inverted_residual/image/tile.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/half2.cuh"
@@ -34,28 +34,18 @@ __device__ __forceinline__ void load_biases(std::uint32_t from, std::uint32_t (&
   starts[3] = starts[1];
 }
 
-/// What a lane has of a row: two pixels, 8 apart. Every second block of a cluster has them the other way round, so that
-/// each finishes first pixels, and those that it sends to such a block are its second ones.
-struct Columns {
-  int turn;  ///< 0 or 8
-
-  __device__ __forceinline__ int first() const { return static_cast<int>(ptx::lane()) / 4 + turn; }
-  __device__ __forceinline__ int second() const { return first() + 8 - 2 * turn; }
-  /// Where a lane's address for ldmatrix and stmatrix belongs, without the window's offset.
-  __device__ __forceinline__ unsigned slot() const { return ptx::lane() % 16 ^ static_cast<unsigned>(turn); }
-};
-
-/// The operand of expand: the warp's pixels. Within 32 channels a lane has 8 neighbours, in the order of its loads.
+/// The operand of expand: the warp's pixels. Within 32 channels a lane has 8 neighbours, in the order of its loads;
+/// within the last 16 it has 4.
 template <class S>
 class Pixels {
  public:
-  /// `x` is the band's first row.
-  __device__ __forceinline__ Pixels(Columns columns, const unsigned char* x)
-      : from_(x + (static_cast<int>(ptx::warp()) * kRowsOfWarp * kSize + columns.first()) * kPixelBytes +
+  __device__ __forceinline__ Pixels(const Columns<S>& columns, const unsigned char* x, std::uint32_t shared)
+      : from_(x + columns.first_tile_pixel() * kPixelBytes + columns.first_offset() * kPixelBytes +
               ptx::lane() % 4 * 16),
-        second_((8 - 2 * columns.turn) * kPixelBytes),
-        has_first_(columns.first() < kSize),
-        has_second_(columns.second() < kSize) {
+        second_(columns.second() * kPixelBytes),
+        staged_(shared + S::kPixelsAt + threadIdx.x * 16) {
+#pragma unroll
+    for (int i = 0; i < S::kBounds * 2; ++i) has_[i / 2][i % 2] = columns.has(i / 2, i % 2);
     ptx::pin(from_);
     ptx::pin(second_);
   }
@@ -66,100 +56,101 @@ class Pixels {
     for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
       for (int b = 0; b < S::kInBlocks; ++b) {
-        const unsigned char* const from = from_ + row * kSize * kPixelBytes + b * 64;
-        ptx::load_global_words_if<4>(has_first_, from, words[row][b][0]);
-        ptx::load_global_words_if<4>(has_second_, from + second_, words[row][b][1]);
+        const unsigned char* const from = from_ + row * S::kConfig.w * kPixelBytes + b * 64;
+        load_block(b, has_[row % S::kBounds][0], from, words[row][b][0]);
+        load_block(b, has_[row % S::kBounds][1], from + second_, words[row][b][1]);
       }
     }
 #pragma unroll
     for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
-      for (int i = 0; i < S::kInBlocks * 8; ++i) {
+      for (int i = 0; i < S::kInSteps * 4; ++i) {
         const int word = i % 8 / 4 * 2 + i % 4 / 2;
         quads_[row][i / 4][i % 4] = words[row][i / 8][i % 2][word];
+      }
+#pragma unroll
+      for (int step = 0; kStaged && step < S::kInSteps; ++step) {
+        ptx::store_shared(staged_ + quad(row, step), quads_[row][step]);
       }
     }
   }
 
-  __device__ __forceinline__ const std::uint32_t (&get(int row, int step) const)[4] { return quads_[row][step]; }
+  /// 16 channels.
+  __device__ __forceinline__ void get(int row, int step, std::uint32_t (&operand)[4]) const {
+    if constexpr (kStaged) {
+      ptx::load_shared_words<4>(staged_ + quad(row, step), operand);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) operand[i] = quads_[row][step][i];
+    }
+  }
 
-  /// Two of the lane's 8 channels of a block of 32: what the residual connection adds.
+  /// Two of the lane's channels of a block of 32: what the residual connection adds.
   __device__ __forceinline__ float2 pair(int row, int block, int half, int i) const {
-    return __half22float2(*reinterpret_cast<const __half2*>(&quads_[row][block * 2 + i / 2][i % 2 * 2 + half]));
+    const int step = block * 2 + i / 2;
+    const int word = i % 2 * 2 + half;
+    std::uint32_t halves;
+    if constexpr (kStaged) {
+      halves = ptx::load_shared<std::uint32_t>(staged_ + quad(row, step) + word * 4);
+    } else {
+      halves = quads_[row][step][word];
+    }
+    return __half22float2(*reinterpret_cast<const __half2*>(&halves));
   }
 
  private:
   static constexpr int kPixelBytes = S::kConfig.c_in * 2;
+  static constexpr bool kStaged = S::kConfig.staged != 0;
+
+  __device__ __forceinline__ static constexpr int quad(int row, int step) {
+    return (row * S::kInSteps + step) * (S::kThreads * 16);
+  }
+
+  /// `from` is for blocks of 32.
+  __device__ __forceinline__ static void load_block(int block, bool has, const unsigned char* from,
+                                                    std::uint32_t (&words)[4]) {
+    const int lane = static_cast<int>(ptx::lane()) % 4;
+    if (block < S::kFullInBlocks) {
+      const bool channels = S::kConfig.c_in % 32 != 24 || block < S::kFullInBlocks - 1 || lane < 3;
+      ptx::load_global_words_if<4>(has && channels, from, words);
+    } else {
+      const bool channels = S::kConfig.c_in % 16 == 0 || lane < 2;
+      ptx::load_global_words_if<2>(has && channels, from - lane * 8, words);
+    }
+  }
 
   const unsigned char* from_;
   int second_;
-  bool has_first_, has_second_;
-  std::uint32_t quads_[kRowsOfWarp][S::kInBlocks * 2][4];
+  bool has_[S::kBounds][2];
+  std::uint32_t staged_;
+  std::uint32_t quads_[kRowsOfWarp][S::kInSteps][4];
 };
 
 /// Expands a chunk of the warp's rows into a patch.
 template <class S>
 class Expand {
  public:
-  __device__ __forceinline__ Expand(const Arguments& a, Columns columns, std::uint32_t shared)
+  __device__ __forceinline__ Expand(const Arguments& a, const Columns<S>& columns, std::uint32_t shared)
       : weights_(shared + S::kExpandAt + ptx::lane() * 16),
-        bias_(shared + S::kExpandAt + S::kInBlocks * 2 * kFragmentBytes + ptx::lane() % 4 * 8),
+        bias_(shared + S::kExpandAt + S::kInSteps * kFragmentBytes + ptx::lane() % 4 * 8),
         patch_(shared + S::kPatchAt + (ptx::warp() * kRowsOfWarp + 1 + ptx::lane() / 16) * S::kRowBytes +
-               S::slot_of(columns.slot()) * 16),
-        first_hi_(columns.first() < kSize ? ptx::bits(a.expand_hi) : 0U),
-        second_hi_(columns.second() < kSize ? ptx::bits(a.expand_hi) : 0U) {
+               S::slot_of(columns.slot()) * 16) {
     ptx::pin(weights_);
     ptx::pin(bias_);
     ptx::pin(patch_);
-    ptx::pin(first_hi_);
-    ptx::pin(second_hi_);
+#pragma unroll
+    for (int i = 0; i < S::kBounds * 2; ++i) {
+      hi_[i / 2][i % 2] = columns.has(i / 2, i % 2) ? ptx::bits(a.expand_hi) : 0U;
+      ptx::pin(hi_[i / 2][i % 2]);
+    }
   }
 
   /// Hidden values of a chunk, of each 8 channels the operand that both rows are: (unit, group, row and pixel).
   using Values = std::uint32_t[S::kUnits][2][4];
 
   __device__ __forceinline__ void run(const Pixels<S>& x, int stage, Values& values) const {
-    const std::uint32_t weights = weights_ + stage * S::kExpandBytes;
-    const std::uint32_t bias = bias_ + stage * S::kExpandBytes;
 #pragma unroll
-    for (int unit = 0; unit < S::kUnits; ++unit) {
-      const int offset = unit * S::kExpandUnitBytes;
-      float sums[kRowsOfWarp][2][4];
-      std::uint32_t starts[2][4];
-#pragma unroll
-      for (int g = 0; g < 2; ++g) load_biases(bias + offset + g * kGroupBiasBytes, starts[g]);
-#pragma unroll
-      for (int b = 0; b < S::kInBlocks; ++b) {
-        std::uint32_t w[2][4];
-#pragma unroll
-        for (int g = 0; g < 2; ++g)
-          ptx::load_shared_words<4>(weights + offset + (g * S::kInBlocks + b) * kFragmentBytes, w[g]);
-#pragma unroll
-        for (int step = 0; step < 2; ++step) {
-#pragma unroll
-          for (int row = 0; row < kRowsOfWarp; ++row) {
-            const auto& pixels = x.get(row, b * 2 + step);
-#pragma unroll
-            for (int g = 0; g < 2; ++g) {
-              if (b == 0 && step == 0) {
-                ptx::mma_16x8x16(sums[row][g], pixels, w[g][0], w[g][1], starts[g]);
-              } else {
-                ptx::mma_16x8x16(sums[row][g], pixels, w[g][2 * step], w[g][2 * step + 1]);
-              }
-            }
-          }
-        }
-      }
-#pragma unroll
-      for (int row = 0; row < kRowsOfWarp; ++row) {
-#pragma unroll
-        for (int g = 0; g < 2; ++g) {
-          const auto& s = sums[row][g];
-          values[unit][g][row * 2] = ptx::to_half2_clipped(s[0], s[1], first_hi_);
-          values[unit][g][row * 2 + 1] = ptx::to_half2_clipped(s[2], s[3], second_hi_);
-        }
-      }
-    }
+    for (int unit = 0; unit < S::kUnits; unit += kUnitsAtOnce) run_units(x, stage, unit, values);
   }
 
   __device__ __forceinline__ void store(int buffer, const Values& values) const {
@@ -172,9 +163,75 @@ class Expand {
   }
 
  private:
+  /// What comes from shared memory serves two units.
+  static constexpr int kUnitsAtOnce = S::kConfig.staged != 0 && S::kUnits % 2 == 0 ? 2 : 1;
+
+  __device__ __forceinline__ void run_units(const Pixels<S>& x, int stage, int first, Values& values) const {
+    const std::uint32_t weights = weights_ + stage * S::kExpandBytes;
+    const std::uint32_t bias = bias_ + stage * S::kExpandBytes;
+    float sums[kUnitsAtOnce][kRowsOfWarp][2][4];
+    std::uint32_t starts[kUnitsAtOnce][2][4];
+#pragma unroll
+    for (int i = 0; i < kUnitsAtOnce * 2; ++i) {
+      load_biases(bias + (first + i / 2) * S::kExpandUnitBytes + i % 2 * kGroupBiasBytes, starts[i / 2][i % 2]);
+    }
+#pragma unroll
+    for (int b = 0; b < S::kInBlocks; ++b) {
+      std::uint32_t w[kUnitsAtOnce][2][4];
+#pragma unroll
+      for (int u = 0; u < kUnitsAtOnce; ++u) load_weights(weights + (first + u) * S::kExpandUnitBytes, b, w[u]);
+#pragma unroll
+      for (int step = b * 2; step < b * 2 + 2 && step < S::kInSteps; ++step) {
+#pragma unroll
+        for (int row = 0; row < kRowsOfWarp; ++row) {
+          std::uint32_t pixels[4];
+          x.get(row, step, pixels);
+#pragma unroll
+          for (int i = 0; i < kUnitsAtOnce * 2; ++i) {
+            float(&sum)[4] = sums[i / 2][row][i % 2];
+            const std::uint32_t* const pair = w[i / 2][i % 2] + step % 2 * 2;
+            if (step == 0) {
+              ptx::mma_16x8x16(sum, pixels, pair[0], pair[1], starts[i / 2][i % 2]);
+            } else {
+              ptx::mma_16x8x16(sum, pixels, pair[0], pair[1]);
+            }
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kUnitsAtOnce; ++u) {
+#pragma unroll
+      for (int row = 0; row < kRowsOfWarp; ++row) {
+        const std::uint32_t(&hi)[2] = hi_[row % S::kBounds];
+#pragma unroll
+        for (int g = 0; g < 2; ++g) {
+          const auto& s = sums[u][row][g];
+          values[first + u][g][row * 2] = ptx::to_half2_clipped(s[0], s[1], hi[0]);
+          values[first + u][g][row * 2 + 1] = ptx::to_half2_clipped(s[2], s[3], hi[1]);
+        }
+      }
+    }
+  }
+
+  /// Of a block of 32 input channels: of each group of 8 hidden channels 4 words, or 2 where it is a half.
+  __device__ __forceinline__ static void load_weights(std::uint32_t from, int block, std::uint32_t (&w)[2][4]) {
+    if (block < S::kFullInBlocks) {
+#pragma unroll
+      for (int g = 0; g < 2; ++g) {
+        ptx::load_shared_words<4>(from + (g * S::kFullInBlocks + block) * kFragmentBytes, w[g]);
+      }
+    } else {
+      std::uint32_t both[4];
+      ptx::load_shared_words<4>(from + S::kFullInBlocks * 2 * kFragmentBytes, both);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) w[i / 2][i % 2] = both[i];
+    }
+  }
+
   std::uint32_t weights_, bias_;
   std::uint32_t patch_;
-  std::uint32_t first_hi_, second_hi_;
+  std::uint32_t hi_[S::kBounds][2];  ///< of the first and second pixels
 };
 
 /// Weights of depthwise as the operands of diagonal matrices.
@@ -226,9 +283,10 @@ class DepthwiseWeights {
 template <class S>
 class Depthwise {
  public:
-  __device__ __forceinline__ Depthwise(const Arguments& a, Columns columns, std::uint32_t shared)
+  __device__ __forceinline__ Depthwise(const Arguments& a, const Columns<S>& columns, std::uint32_t shared)
       : weights_(a, shared) {
-    const std::uint32_t patch = shared + S::kPatchAt + ptx::warp() * kRowsOfWarp * S::kRowBytes + columns.slot() * 16;
+    const std::uint32_t patch =
+        shared + S::kPatchAt + ptx::warp() * kRowsOfWarp * S::kRowBytes + S::window_slot(columns.slot()) * 16;
     pairs_ = patch + ptx::lane() / 16 * S::kRowBytes;
     outer_ = patch + 16 + ptx::lane() / 16 * (3 * S::kRowBytes);
     ptx::pin(pairs_);
@@ -278,8 +336,40 @@ class Depthwise {
   std::uint32_t pairs_, outer_;
 };
 
+/// Of the lane's output channels in a block of 32, of which the last may be a half; zeros where not `present`.
+template <class S>
+__device__ __forceinline__ void load_project_biases(bool present, const unsigned char* packed, int block,
+                                                    std::uint32_t (&bias)[8]) {
+  if (block < S::kFullOutBlocks) {
+    ptx::load_global_words_if<4>(present, packed + block * 128 + ptx::lane() % 4 * 32, bias);
+    ptx::load_global_words_if<4>(present, packed + block * 128 + ptx::lane() % 4 * 32 + 16, bias + 4);
+  } else {
+    ptx::load_global_words_if<4>(present, packed + block * 128 + ptx::lane() % 4 * 16, bias);
+  }
+}
+
+/// Whether the lane's output channels in the block exist.
+template <class S>
+__device__ __forceinline__ bool has_output(int block) {
+  constexpr int kChannels = S::kConfig.c_out;
+  if (block < S::kFullOutBlocks) return kChannels % 32 != 24 || block < S::kFullOutBlocks - 1 || ptx::lane() % 4 < 3;
+  return kChannels % 16 == 0 || ptx::lane() % 4 < 2;
+}
+
+/// Stores the lane's output channels of a block. `pixel`: for blocks of 32, behind the pixels before this one.
+template <class S>
+__device__ __forceinline__ void store_outputs(unsigned char* pixel, int block, const std::uint32_t (&words)[4]) {
+  if (!has_output<S>(block)) return;
+  if (block < S::kFullOutBlocks) {
+    ptx::store_global<4>(pixel + block * 64, words);
+  } else {
+    const std::uint32_t pair[] = {words[0], words[1]};
+    ptx::store_global<2>(pixel + block * 64 - ptx::lane() % 4 * 8, pair);
+  }
+}
+
 /// The sums that a block of a cluster finishes, by bits of its rank: one kind of pixels (Columns), from 4 blocks on one
-/// of a warp's rows, with 8 blocks one quad of the 8 channels of a lane. kPart is the rank without its lowest bit.
+/// of a warp's rows, with 8 blocks every other quad of a lane. kPart is the rank without its lowest bit.
 template <class S, int kPart>
 struct Share {
   static constexpr bool kOneRow = S::kConfig.blocks >= 4;
@@ -287,8 +377,8 @@ struct Share {
   static constexpr int kFirstRow = kOneRow ? kPart % 2 : 0;
   static constexpr int kRows = kOneRow ? 1 : kRowsOfWarp;
   static constexpr int kFirstQuad = kOneQuad ? kPart / 2 : 0;
-  static constexpr int kQuads = kOneQuad ? 1 : 2;
-  static_assert(kRows * S::kOutBlocks * kQuads == (S::kConfig.blocks == 1 ? S::kQuads / 2 : S::kQuads));
+  static constexpr int kQuads = kOneQuad ? 1 : 2;  // of 8 neighbouring channels
+  static_assert(kRows * S::kStrips / 2 * kQuads / 2 == (S::kConfig.blocks == 1 ? S::kQuads / 2 : S::kQuads));
 
   /// Calls function(row, quad) for each, quads numbered through all output channels of a lane.
   template <class Function>
@@ -296,15 +386,12 @@ struct Share {
 #pragma unroll
     for (int row = kFirstRow; row < kFirstRow + kRows; ++row) {
 #pragma unroll
-      for (int b = 0; b < S::kOutBlocks; ++b) {
-#pragma unroll
-        for (int quad = kFirstQuad; quad < kFirstQuad + kQuads; ++quad) function(row, b * 2 + quad);
-      }
+      for (int quad = kFirstQuad; quad < S::kStrips / 2; quad += kOneQuad ? 2 : 1) function(row, quad);
     }
   }
 };
 
-/// The sums of the projection. A lane has 8 neighbouring ones of 32 output channels.
+/// The sums of the projection. A lane has 8 neighbouring ones of 32 output channels, and 4 of the last 16.
 template <class S>
 class Project {
  public:
@@ -315,12 +402,13 @@ class Project {
 #pragma unroll
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t bias[8] = {};
-      ptx::load_global_words_if<4>(rank == 0, packed + b * 128 + ptx::lane() % 4 * 32, bias);
-      ptx::load_global_words_if<4>(rank == 0, packed + b * 128 + ptx::lane() % 4 * 32 + 16, bias + 4);
+      load_project_biases<S>(rank == 0, packed, b, bias);
 #pragma unroll
       for (int row = 0; row < kRowsOfWarp; ++row) {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) sums_[row][b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+        for (int i = 0; i < 16 && b * 4 + i / 4 < S::kStrips; ++i) {
+          sums_[row][b * 4 + i / 4][i % 4] = __uint_as_float(bias[i / 4 * 2 + i % 2]);
+        }
       }
     }
   }
@@ -382,7 +470,7 @@ class Project {
     for (int b = 0; b < S::kOutBlocks; ++b) {
       std::uint32_t words[4];
 #pragma unroll
-      for (int i = Mine::kFirstQuad * 2; i < (Mine::kFirstQuad + Mine::kQuads) * 2; ++i) {
+      for (int i = Mine::kFirstQuad * 2; i < (Mine::kFirstQuad + Mine::kQuads) * 2 && b * 4 + i < S::kStrips; ++i) {
         float2 sum = {sums_[row][b * 4 + i][half * 2], sums_[row][b * 4 + i][half * 2 + 1]};
         if constexpr (S::kMayAdd) {
           const float2 residual = x.pair(row, b, half, i);
@@ -393,9 +481,9 @@ class Project {
       }
       if constexpr (Mine::kOneQuad) {
         const std::uint32_t quad[] = {words[Mine::kFirstQuad * 2], words[Mine::kFirstQuad * 2 + 1]};
-        ptx::store_global<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
+        if (has_output<S>(b)) ptx::store_global<2>(y + b * 64 + Mine::kFirstQuad * 8, quad);
       } else {
-        ptx::store_global<4>(y + b * 64, words);
+        store_outputs<S>(y, b, words);
       }
     }
   }
