@@ -38,29 +38,35 @@ __device__ __forceinline__ std::uint32_t wgmma_operand_128b(std::uint32_t shared
 }
 
 // clang-format off
-// Names of the first accumulators.
-#define MOBICUDA_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
-#define MOBICUDA_NAMES_28 MOBICUDA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27"
-#define MOBICUDA_NAMES_32 MOBICUDA_NAMES_28 ", %28, %29, %30, %31"
-#define MOBICUDA_NAMES_52 MOBICUDA_NAMES_32 \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
-  ", %48, %49, %50, %51"
-#define MOBICUDA_NAMES_64 MOBICUDA_NAMES_52 ", %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define MOBICUDA_NAMES_76 MOBICUDA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75"
-#define MOBICUDA_NAMES_80 MOBICUDA_NAMES_76 ", %76, %77, %78, %79"
-#define MOBICUDA_NAMES_100 MOBICUDA_NAMES_80 \
-  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
-  ", %96, %97, %98, %99"
-#define MOBICUDA_NAMES_124 MOBICUDA_NAMES_100 \
-  ", %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115" \
-  ", %116, %117, %118, %119, %120, %121, %122, %123"
-#define MOBICUDA_NAMES_128 MOBICUDA_NAMES_124 ", %124, %125, %126, %127"
+// Names of the first accumulators, and the operands that they are.
+#define MOBICUDA_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define MOBICUDA_NAMES_16 MOBICUDA_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define MOBICUDA_NAMES_24 MOBICUDA_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define MOBICUDA_NAMES_32 MOBICUDA_NAMES_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define MOBICUDA_NAMES_40 MOBICUDA_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define MOBICUDA_NAMES_48 MOBICUDA_NAMES_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define MOBICUDA_NAMES_56 MOBICUDA_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define MOBICUDA_NAMES_64 MOBICUDA_NAMES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define MOBICUDA_NAMES_72 MOBICUDA_NAMES_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define MOBICUDA_NAMES_80 MOBICUDA_NAMES_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define MOBICUDA_NAMES_88 MOBICUDA_NAMES_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define MOBICUDA_NAMES_96 MOBICUDA_NAMES_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define MOBICUDA_NAMES_104 MOBICUDA_NAMES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define MOBICUDA_NAMES_112 MOBICUDA_NAMES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define MOBICUDA_NAMES_120 MOBICUDA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define MOBICUDA_NAMES_128 MOBICUDA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define MOBICUDA_NAMES_28 MOBICUDA_NAMES_24 ", %24, %25, %26, %27"
+#define MOBICUDA_NAMES_52 MOBICUDA_NAMES_48 ", %48, %49, %50, %51"
+#define MOBICUDA_NAMES_76 MOBICUDA_NAMES_72 ", %72, %73, %74, %75"
+#define MOBICUDA_NAMES_100 MOBICUDA_NAMES_96 ", %96, %97, %98, %99"
+#define MOBICUDA_NAMES_124 MOBICUDA_NAMES_120 ", %120, %121, %122, %123"
 #define MOBICUDA_D_4(i) "+f"(d[i]), "+f"(d[(i) + 1]), "+f"(d[(i) + 2]), "+f"(d[(i) + 3])
 #define MOBICUDA_D_8(i) MOBICUDA_D_4(i), MOBICUDA_D_4((i) + 4)
 #define MOBICUDA_D_16(i) MOBICUDA_D_8(i), MOBICUDA_D_8((i) + 8)
 #define MOBICUDA_D_24(i) MOBICUDA_D_16(i), MOBICUDA_D_8((i) + 16)
 #define MOBICUDA_D_32(i) MOBICUDA_D_16(i), MOBICUDA_D_16((i) + 16)
-#define MOBICUDA_D_80 MOBICUDA_D_32(0), MOBICUDA_D_32(32), MOBICUDA_D_16(64)
+#define MOBICUDA_D_64(i) MOBICUDA_D_32(i), MOBICUDA_D_32((i) + 32)
+#define MOBICUDA_D_96(i) MOBICUDA_D_64(i), MOBICUDA_D_32((i) + 64)
 
 /// n = 32, a in registers; `first`: d = a * b.
 __device__ __forceinline__ void start_wgmma(float (&d)[16], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
@@ -85,14 +91,79 @@ __device__ __forceinline__ void start_wgmma(float (&d)[16], std::uint64_t a, std
       : "l"(a), "l"(b), "r"(first ? 0 : 1));
 }
 
-/// n = 160, a in registers.
-__device__ __forceinline__ void start_wgmma(float (&d)[80], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
+#define MOBICUDA_WGMMA_A(columns, names, a_names, b_name) \
+  "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.f16.f16 {" names "}, {" a_names "}, " b_name ", 1, 1, 1, 0;"
+
+/// n = 2 * kCount, a multiple of 16; a in registers.
+template <int kCount>
+__device__ __forceinline__ void start_wgmma(float (&d)[kCount], std::uint32_t a0, std::uint32_t a1, std::uint32_t a2,
                                             std::uint32_t a3, std::uint64_t b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n160k16.f32.f16.f16 {" MOBICUDA_NAMES_80 "}, "
-      "{%80, %81, %82, %83}, %84, 1, 1, 1, 0;"
-      : MOBICUDA_D_80
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  if constexpr (kCount == 8) {
+    asm volatile(MOBICUDA_WGMMA_A("16", MOBICUDA_NAMES_8, "%8, %9, %10, %11", "%12")
+                 : MOBICUDA_D_8(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 16) {
+    asm volatile(MOBICUDA_WGMMA_A("32", MOBICUDA_NAMES_16, "%16, %17, %18, %19", "%20")
+                 : MOBICUDA_D_16(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 24) {
+    asm volatile(MOBICUDA_WGMMA_A("48", MOBICUDA_NAMES_24, "%24, %25, %26, %27", "%28")
+                 : MOBICUDA_D_24(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 32) {
+    asm volatile(MOBICUDA_WGMMA_A("64", MOBICUDA_NAMES_32, "%32, %33, %34, %35", "%36")
+                 : MOBICUDA_D_32(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 40) {
+    asm volatile(MOBICUDA_WGMMA_A("80", MOBICUDA_NAMES_40, "%40, %41, %42, %43", "%44")
+                 : MOBICUDA_D_32(0), MOBICUDA_D_8(32)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 48) {
+    asm volatile(MOBICUDA_WGMMA_A("96", MOBICUDA_NAMES_48, "%48, %49, %50, %51", "%52")
+                 : MOBICUDA_D_32(0), MOBICUDA_D_16(32)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 56) {
+    asm volatile(MOBICUDA_WGMMA_A("112", MOBICUDA_NAMES_56, "%56, %57, %58, %59", "%60")
+                 : MOBICUDA_D_32(0), MOBICUDA_D_24(32)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 64) {
+    asm volatile(MOBICUDA_WGMMA_A("128", MOBICUDA_NAMES_64, "%64, %65, %66, %67", "%68")
+                 : MOBICUDA_D_64(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 72) {
+    asm volatile(MOBICUDA_WGMMA_A("144", MOBICUDA_NAMES_72, "%72, %73, %74, %75", "%76")
+                 : MOBICUDA_D_64(0), MOBICUDA_D_8(64)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 80) {
+    asm volatile(MOBICUDA_WGMMA_A("160", MOBICUDA_NAMES_80, "%80, %81, %82, %83", "%84")
+                 : MOBICUDA_D_64(0), MOBICUDA_D_16(64)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 88) {
+    asm volatile(MOBICUDA_WGMMA_A("176", MOBICUDA_NAMES_88, "%88, %89, %90, %91", "%92")
+                 : MOBICUDA_D_64(0), MOBICUDA_D_24(64)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 96) {
+    asm volatile(MOBICUDA_WGMMA_A("192", MOBICUDA_NAMES_96, "%96, %97, %98, %99", "%100")
+                 : MOBICUDA_D_96(0)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 104) {
+    asm volatile(MOBICUDA_WGMMA_A("208", MOBICUDA_NAMES_104, "%104, %105, %106, %107", "%108")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_8(96)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 112) {
+    asm volatile(MOBICUDA_WGMMA_A("224", MOBICUDA_NAMES_112, "%112, %113, %114, %115", "%116")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_16(96)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else if constexpr (kCount == 120) {
+    asm volatile(MOBICUDA_WGMMA_A("240", MOBICUDA_NAMES_120, "%120, %121, %122, %123", "%124")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_24(96)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  } else {
+    static_assert(kCount == 128);
+    asm volatile(MOBICUDA_WGMMA_A("256", MOBICUDA_NAMES_128, "%128, %129, %130, %131", "%132")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_32(96)
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
+  }
 }
 
 // Both operands in shared memory, swizzled by 128 bytes in groups of 8 rows, which are 1024 bytes apart: the upper words.
@@ -148,14 +219,25 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
 }
 // clang-format on
 
+#undef MOBICUDA_NAMES_8
 #undef MOBICUDA_NAMES_16
+#undef MOBICUDA_NAMES_24
 #undef MOBICUDA_NAMES_28
 #undef MOBICUDA_NAMES_32
+#undef MOBICUDA_NAMES_40
+#undef MOBICUDA_NAMES_48
 #undef MOBICUDA_NAMES_52
+#undef MOBICUDA_NAMES_56
 #undef MOBICUDA_NAMES_64
+#undef MOBICUDA_NAMES_72
 #undef MOBICUDA_NAMES_76
 #undef MOBICUDA_NAMES_80
+#undef MOBICUDA_NAMES_88
+#undef MOBICUDA_NAMES_96
 #undef MOBICUDA_NAMES_100
+#undef MOBICUDA_NAMES_104
+#undef MOBICUDA_NAMES_112
+#undef MOBICUDA_NAMES_120
 #undef MOBICUDA_NAMES_124
 #undef MOBICUDA_NAMES_128
 #undef MOBICUDA_D_4
@@ -163,7 +245,9 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
 #undef MOBICUDA_D_16
 #undef MOBICUDA_D_24
 #undef MOBICUDA_D_32
-#undef MOBICUDA_D_80
+#undef MOBICUDA_D_64
+#undef MOBICUDA_D_96
+#undef MOBICUDA_WGMMA_A
 #undef MOBICUDA_WGMMA
 
 }  // namespace mobicuda::kernels::ptx

@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "emulator/emulator.h"
+#include "emulator/tensor_map.h"
 #include "kernels/common/device_traits.h"
 #include "support/device_attributes.h"
 
@@ -98,10 +99,10 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* /*kern
   *blocks = gpu().cluster_blocks;
   return cudaSuccess;
 }
-cudaError_t cudaGetDriverEntryPointByVersion(const char* /*name*/, void** function, unsigned /*version*/,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned /*version*/,
                                              unsigned long long /*flags*/, cudaDriverEntryPointQueryResult* result) {
-  *function = nullptr;
-  *result = cudaDriverEntryPointSymbolNotFound;
+  *function = mobicuda::emulator::find_encoder(name);
+  *result = *function == nullptr ? cudaDriverEntryPointSymbolNotFound : cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
 

@@ -26,6 +26,7 @@
 
 // The code paths of an H200. The toolkit's own headers, above, are read as on a host.
 #define __CUDA_ARCH__ 900
+#define __CUDA_ARCH_FEAT_SM90_ALL
 
 #undef __global__
 #undef __device__

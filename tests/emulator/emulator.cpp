@@ -16,6 +16,8 @@
 
 #include <cuda_fp16.h>
 
+#include "emulator/wgmma.h"
+
 // Of the thread that runs: device_language.h has them by the language's names.
 // NOLINTBEGIN(readability-identifier-naming, misc-use-internal-linkage)
 uint3 threadIdx, blockIdx;
@@ -26,6 +28,8 @@ namespace mobicuda::emulator {
 namespace {
 
 constexpr unsigned kLanes = 32;
+constexpr unsigned kWarpgroup = 128;
+constexpr std::size_t kWord = 4;
 constexpr int kBarriers = 16;
 constexpr std::size_t kStackBytes = 256 * 1024;
 // A shared address: rank of the block and offset, which begins behind what the driver takes. Static variables have
@@ -128,12 +132,22 @@ struct Thread {
   std::vector<Copy> copies;
   std::size_t done = 0;  // of them
   int group = 0;
+  std::uint32_t reading = 0;     // copies from shared memory that are under way
+  std::uint32_t is_reading = 0;  // whether there are any
+  std::uint16_t fences = 0;      // of the async proxy, from 1 on
+};
+
+/// Which thread wrote a word of shared memory last, and how many fences of its own were before.
+struct Writer {
+  std::uint16_t thread = 0;
+  std::uint16_t fences = 0;  // 0: nobody
 };
 
 struct Warp {
   std::array<Thread*, kLanes> lanes{};
   unsigned count = 0, ended = 0;
   Meet meet;
+  WarpProducts products;
 };
 
 struct Block {
@@ -145,6 +159,8 @@ struct Block {
   std::vector<unsigned char> memory;
   unsigned char* shared = nullptr;
   std::size_t shared_bytes = 0;
+  std::vector<Writer> writers;  // of each word of it
+  std::vector<Warpgroup> warpgroups;
 };
 
 struct Machine {
@@ -206,11 +222,16 @@ unsigned expected(const Block& block, int barrier, int threads) {
 void end_thread() {
   wait_for_copies(-1);
   Thread& thread = self();
-  thread.ended = true;
   Warp& warp = own_warp();
-  ++warp.ended;
   Block& block = *thread.block;
-  ++block.ended;
+  if (thread.reading > 0) fail("a thread ended before its copies from shared memory did");
+  if (++warp.ended == warp.count && warp.products.under_way()) fail("a warp ended before its products did");
+  if (++block.ended == block.count) {
+    for (const Warpgroup& group : block.warpgroups) {
+      if (!group.is_even()) fail("a product that not all warps of the warpgroup have begun");
+    }
+  }
+  thread.ended = true;  // where it has failed its fiber begins anew
   --machine().living;
   if (warp.meet.came > 0 && warp.meet.came == warp.count - warp.ended) {
     warp.meet.meeting(warp.meet.operands.data());
@@ -298,7 +319,10 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
   void* start = block.memory.data();
   std::size_t space = block.memory.size();
   block.shared = static_cast<unsigned char*>(std::align(kAlignment, c.shared_bytes, start, space));
-  block.warps.assign((threads + kLanes - 1) / kLanes, {});
+  block.warps.clear();
+  block.warps.resize((threads + kLanes - 1) / kLanes);
+  block.writers.assign(c.shared_bytes / kWord + 1, {});
+  block.warpgroups.assign((threads + kWarpgroup - 1) / kWarpgroup, {});
   for (unsigned i = 0; i < threads; ++i) {
     Thread& thread = m.threads.at(std::size_t{rank} * threads + i);
     thread.index = {i % c.block.x, i / c.block.x % c.block.y, i / c.block.x / c.block.y};
@@ -310,6 +334,8 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
     thread.copies.clear();
     thread.done = 0;
     thread.group = 0;
+    thread.reading = thread.is_reading = 0;
+    thread.fences = 1;
     Warp& warp = block.warps[i / kLanes];
     warp.lanes.at(warp.count++) = &thread;
   }
@@ -424,6 +450,41 @@ void* shared_at(std::uint32_t address, std::size_t bytes) {
   return m.blocks[rank].shared + offset;
 }
 
+namespace {
+
+/// Calls visit(writer) for the words of a place in dynamic shared memory.
+template <class Visit>
+void for_each_writer(std::uint32_t address, std::size_t bytes, const Visit& visit) {
+  if ((address & kStatic) != 0) return;
+  Block& block = machine().blocks[address >> kRankBit];
+  const std::size_t offset = (address & kOffsetMask) - kFirstOffset;
+  for (std::size_t word = offset / kWord; word <= (offset + bytes - 1) / kWord; ++word) visit(block.writers[word]);
+}
+
+}  // namespace
+
+void note_write(std::uint32_t address, std::size_t bytes) {
+  const Thread& thread = self();
+  const Writer own{static_cast<std::uint16_t>(thread.number), thread.fences};
+  for_each_writer(address, bytes, [&](Writer& writer) { writer = own; });
+}
+
+void fence_async_proxy() { ++self().fences; }
+
+void* shared_for_engine(std::uint32_t address, std::size_t bytes) {
+  Block& block = *self().block;
+  const std::uint32_t own = (address & kOffsetMask) | block.rank << kRankBit;
+  void* const at = shared_at(own, bytes);
+  for_each_writer(own, bytes, [&](const Writer& writer) {
+    if (writer.fences == 0) return;
+    const Thread& thread = *block.warps[writer.thread / kLanes].lanes.at(writer.thread % kLanes);
+    if (thread.fences == writer.fences) {
+      fail("what thread " + std::to_string(writer.thread) + " wrote to shared memory is behind no fence.proxy.async");
+    }
+  });
+  return at;
+}
+
 std::uint32_t map_to_rank(std::uint32_t address, unsigned rank) { return (address & kOffsetMask) | rank << kRankBit; }
 
 void copy_later(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
@@ -468,6 +529,48 @@ const float* floats_of_halves() {
 }
 
 void deliver_later(std::function<void()> delivery) { machine().deliveries.push_back(std::move(delivery)); }
+
+void deliver_from_shared_later(std::function<void()> delivery) {
+  Thread& thread = self();
+  ++thread.reading;
+  thread.is_reading = 1;
+  deliver_later([&thread, delivery = std::move(delivery)] {
+    delivery();
+    if (--thread.reading == 0) thread.is_reading = 0;
+  });
+}
+
+void wait_for_copies_from_shared() { block_until({&self().is_reading, ~0U, 1}); }
+
+void start_product(const WarpgroupProduct& product) {
+  WarpgroupProduct own = product;
+  meet_in_warp(
+      [](void* const* operands) {
+        Block& block = *self().block;
+        const unsigned number = self().number;
+        own_warp().products.start(operands, number % kWarpgroup / kLanes);
+        block.warpgroups[number / kWarpgroup].start(number % kWarpgroup / kLanes,
+                                                    *static_cast<const WarpgroupProduct*>(operands[0]));
+      },
+      &own);
+}
+
+void fence_products() {
+  meet_in_warp([](void* const*) { own_warp().products.fence(); }, nullptr);
+}
+
+void commit_products() {
+  meet_in_warp([](void* const*) { own_warp().products.commit(); }, nullptr);
+}
+
+void wait_for_products(int pending) {
+  meet_in_warp(
+      [](void* const* operands) {
+        const int own = *static_cast<const int*>(operands[self().number % kLanes]);
+        own_warp().products.wait(own);
+      },
+      &pending);
+}
 
 namespace {
 

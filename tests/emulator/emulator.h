@@ -4,6 +4,7 @@
 //
 // What goes wrong on a GPU now and then goes wrong here at once, where that is possible:
 //   copies in the background (cp.async, bulk copies, st.async) arrive as late as they may, when somebody waits;
+//   products in the background (wgmma) give their sums when they are waited for, and nobody touches operands before;
 //   the order of warps and blocks is drawn anew in every launch;
 //   shared memory begins as NaN, and its bounds are checked;
 //   lanes that meet in a collective instruction must be at the same one; a kernel that cannot go on has failed.
@@ -21,6 +22,8 @@ namespace mobicuda::emulator {
 /// Of the thread that runs; device_language.h has its indices.
 unsigned lane();
 unsigned rank_in_cluster();
+
+struct WarpgroupProduct;
 
 struct Configuration {
   dim3 grid, block;
@@ -52,6 +55,12 @@ void* dynamic_shared();
 std::uint32_t shared_address(const void* pointer);
 /// What lies at a 32-bit address, in whichever block of the cluster; fails outside of shared memory.
 void* shared_at(std::uint32_t address, std::size_t bytes);
+/// The same in the own block, for wgmma and for the copy engine (the async proxy): fails where a thread has written
+/// with no fence_async_proxy() behind it. Told are writes by functions of ptx/, not those by pointers.
+void* shared_for_engine(std::uint32_t address, std::size_t bytes);
+/// The thread writes there.
+void note_write(std::uint32_t address, std::size_t bytes);
+void fence_async_proxy();
 std::uint32_t map_to_rank(std::uint32_t address, unsigned rank);
 
 /// cp.async: `bytes`, and zeros behind them; done when the thread waits for it.
@@ -61,6 +70,9 @@ void close_copies();
 void wait_for_copies(int pending);
 /// Done by the hardware some time before the cluster has ended.
 void deliver_later(std::function<void()> delivery);
+/// The same for a delivery that reads the block's shared memory; the thread waits for all of its own before it ends.
+void deliver_from_shared_later(std::function<void()> delivery);
+void wait_for_copies_from_shared();
 
 /// d (16 x 8) += a (16 x k) * b (k x 8), rows one after the other.
 void multiply(int k, const double* a, const double* b, double* d);
@@ -70,6 +82,12 @@ inline float float_of_half(std::uint32_t bits) {
   static const float* const kFloats = floats_of_halves();
   return kFloats[bits & 0xFFFFU];
 }
+
+/// wgmma.
+void start_product(const WarpgroupProduct& product);
+void fence_products();
+void commit_products();
+void wait_for_products(int pending);
 
 void mbarrier_init(std::uint32_t barrier, int arrivals);
 void mbarrier_arrive(std::uint32_t barrier, int announced_bytes = 0);

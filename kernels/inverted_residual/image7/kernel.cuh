@@ -1,5 +1,5 @@
-// An inverted residual block of images of up to 7x7 pixels, a warpgroup for each or for a part of its hidden
-// channels.
+// An inverted residual block of small images, a warpgroup for each tile, which is an image or several, or for a part of
+// its hidden channels.
 #pragma once
 
 #include "kernels/inverted_residual/image7/stages.cuh"
@@ -74,8 +74,15 @@ class Fetch {
  private:
   __device__ __forceinline__ void fetch() {
     ptx::mbarrier_arrive_expect(slot_.full(), S::kStageBytes);
-    ptx::copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
-    from_ += S::kLayout.bytes;
+    if constexpr (S::kCuts == 1) {
+      ptx::copy_bulk(slot_.stage(), from_, S::kStageBytes, slot_.full());
+    } else {
+      constexpr int kCutBytes = S::kStageBytes - S::kSizes.project;
+      const int own = S::kSizes.project + static_cast<int>(blockIdx.y) * kCutBytes;
+      ptx::copy_bulk(slot_.stage(), from_, S::kSizes.project, slot_.full());
+      ptx::copy_bulk(slot_.stage() + S::kSizes.project, from_ + own, kCutBytes, slot_.full());
+    }
+    from_ += S::kSizes.chunk_bytes;
     --left_;
     slot_.advance();
   }
@@ -91,13 +98,22 @@ __device__ __forceinline__ bool fetches() {
   return threadIdx.x % kWarpgroup == 0 && threadIdx.x < S::kParts * kWarpgroup;
 }
 
-/// The sums of an image over a part's chunks. Expand runs a chunk ahead of the other two, in the background of
+/// The number of a thread's team: the warpgroups of a tile and a part, which share patches and a barrier.
+template <class S>
+__device__ __forceinline__ int team() {
+  const int warpgroup = static_cast<int>(threadIdx.x / kWarpgroup);
+  if constexpr (S::kSpans == 1) return warpgroup;
+  return warpgroup / (S::kParts * S::kSpans) * S::kParts + warpgroup % S::kParts;
+}
+
+/// The sums of a tile over a part's chunks. Expand runs a chunk ahead of the other two, in the background of
 /// depthwise; project in that of what follows.
 template <class S>
-__device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& pixels, Fetch<S>& fetch, int part,
-                                           int chunks, std::uint32_t shared, std::uint32_t patch, Sums<S>& sums) {
-  const int warpgroup = static_cast<int>(threadIdx.x / kWarpgroup);
-  Expand<S> expand(a, patch);
+__device__ __forceinline__ void run_chunks(const Arguments& a, const Tile<S>& tile, const Pixels<S>& pixels,
+                                           Fetch<S>& fetch, int part, int chunks, std::uint32_t shared,
+                                           std::uint32_t patch, Sums<S>& sums) {
+  const int barrier = 1 + team<S>();
+  Expand<S> expand(a, tile, patch);
   const Depthwise<S> depthwise(patch);
   float hidden[kChunk / 2];
   std::uint32_t filtered[kChunk / 16][4];
@@ -110,7 +126,7 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
   ptx::wgmma_wait<0>();
   ptx::pin_accumulators(hidden);
   expand.store(0, hidden);
-  ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
+  ptx::sync_threads_of<S::kTeam>(barrier);
   std::uint32_t used = 0;
   std::uint32_t ready = 0;
 #pragma unroll 1
@@ -132,7 +148,7 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
     ptx::wgmma_wait<1>();
     ptx::pin_accumulators(hidden);
     expand.store((chunk + 1) % 2, hidden);
-    ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
+    ptx::sync_threads_of<S::kTeam>(barrier);
   }
   ptx::wgmma_wait<0>();
   depthwise.run(a.depthwise_hi, next.stage(), (chunks - 1) % 2, filtered);
@@ -142,70 +158,125 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Pixels<S>& 
   for (int product = 0; product < S::kProducts; ++product) ptx::pin_accumulators(sums[product]);
 }
 
-/// Sends each row's partial sums to the block that finishes it.
+/// Lines of a tile that have pixels.
 template <class S>
-__device__ __forceinline__ void send_sums(const Arguments& a, int sender, int picture, const Sums<S>& sums,
+__device__ __forceinline__ int lines(const Arguments& a) {
+  return S::kWarpColumns ? a.h : S::kSizes.lines;
+}
+
+/// Where a thread's sums of a line are put together, from a sending part.
+template <class S>
+__device__ __forceinline__ std::uint32_t partial_at(std::uint32_t shared, int sender, int tile, int row) {
+  return shared + static_cast<std::uint32_t>(
+                      S::kPartialAt + ((sender * S::kTiles + tile) * S::kRows + row) * S::kRowBytes + lane() * 16);
+}
+
+/// Sends each line's partial sums to the block that finishes it.
+template <class S>
+__device__ __forceinline__ void send_sums(const Arguments& a, int sender, int tile, const Sums<S>& sums,
                                           std::uint32_t shared) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int row = row_of(half);
-    if (row >= a.h || column() >= kSide) break;
-    const std::uint32_t to =
-        shared + static_cast<std::uint32_t>(
-                     S::kPartialAt + ((sender * S::kPictures + picture) * S::kRows + row / S::kBlocks) * S::kRowBytes +
-                     lane() * 16);
+    const int line = warp<S>() * 2 + half;
+    if (line >= lines<S>(a) || lane() >= S::kSizes.line_lanes) break;
+    const std::uint32_t to = partial_at<S>(shared, sender, tile, line / S::kBlocks);
+    const auto send = [&](int piece, const float* sum) {
+      ptx::send(to + piece * S::kPieceBytes, make_float4(sum[0], sum[1], sum[2], sum[3]), shared + S::kArrivedAt,
+                line % S::kBlocks);
+    };
 #pragma unroll
-    for (int block = 0; block < S::kConfig.c_out / 32; ++block) {
+    for (int block = 0; block < S::kOut.blocks; ++block) {
       float sum[8];
       gather<S>(sums, block, half, sum);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        ptx::send(to + (block * 2 + i) * S::kPieceBytes,
-                  make_float4(sum[i * 4], sum[i * 4 + 1], sum[i * 4 + 2], sum[i * 4 + 3]), shared + S::kArrivedAt,
-                  row % S::kBlocks);
-      }
+      send(block * 2, sum);
+      send(block * 2 + 1, sum + 4);
+    }
+    if constexpr (S::kOut.rests > 0) {
+      float sum[4];
+      gather<S>(sums, S::kOut.blocks, half, sum);
+      send(S::kOut.blocks * 2, sum);
     }
   }
 }
 
-/// Adds up the parts' sums of every kBlocks-th row.
+/// The first of a cut's output channels.
 template <class S>
-__device__ __forceinline__ void finish_rows(const Arguments& a, int rank, int first_picture, int rows,
-                                            const unsigned char* x, unsigned char* y, std::uint32_t shared) {
-  constexpr int kPieces = S::kConfig.c_out / 32;
-  const int pieces = min(S::kPictures, a.n - first_picture) * rows * kPieces;
+__device__ __forceinline__ int cut_channel() {
+  return S::kCuts == 1 ? 0 : static_cast<int>(blockIdx.y) * S::kSizes.cut_out;
+}
+
+/// Adds up the parts' sums of a thread's kCount neighbouring channels, from `channel` of the cut on, of a pixel at
+/// `from` in the partial sums.
+template <class S, int kCount>
+__device__ __forceinline__ void finish_pixel(const Arguments& a, bool present, std::size_t pixel, int channel,
+                                             std::uint32_t from, const unsigned char* x, unsigned char* y,
+                                             std::uint32_t shared, bool& arrived) {
+  std::uint32_t residual[kCount / 2] = {};
+  const std::size_t at = pixel + static_cast<std::size_t>(channel * 2);
+  if constexpr (S::kMayAdd) ptx::load_global_words_if<kCount / 2>(a.residual && present, x + at, residual);
+  if (!arrived) ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
+  arrived = true;
+  if (!present) return;
+  float sum[kCount] = {};
+#pragma unroll
+  for (int sender = 0; sender < S::kSenders; ++sender) {
+#pragma unroll
+    for (int i = 0; i < kCount / 4; ++i) {
+      const float4 v =
+          ptx::load_shared<float4>(from + sender * (S::kTiles * S::kRows * S::kRowBytes) + i * S::kPieceBytes);
+      sum[i * 4] += v.x;
+      sum[i * 4 + 1] += v.y;
+      sum[i * 4 + 2] += v.z;
+      sum[i * 4 + 3] += v.w;
+    }
+  }
+  finish(a, sum, shared + static_cast<std::uint32_t>(S::kBiasAt + channel * 4), residual, y + at);
+}
+
+/// Adds up the parts' sums of every kBlocks-th line.
+template <class S>
+__device__ __forceinline__ void finish_lines(const Arguments& a, int rank, int first, int tiles, int rows,
+                                             const unsigned char* x, unsigned char* y, std::uint32_t shared) {
+  constexpr int kPieces = S::kOut.blocks + S::kOut.rests;
+  constexpr int kChannels = S::kSizes.cut_out;
+  const int pieces = tiles * rows * kPieces;
   bool arrived = false;
   for (int piece = ptx::as_int::warp(); piece < pieces; piece += S::kThreads / 32) {
     const int block = piece % kPieces;
-    const int picture = piece / kPieces / rows;
+    const int tile = piece / kPieces / rows;
     const int row = piece / kPieces % rows;
-    const int channel = block * 32 + lane() % 4 * 8;
-    const bool present = column() < a.w;
-    std::uint32_t residual[4] = {};
-    const std::size_t at =
-        offset_of<S::kConfig.c_out>(a, first_picture + picture, row * S::kBlocks + rank, column(), channel);
-    if constexpr (S::kMayAdd) ptx::load_global_words_if<4>(a.residual && present, x + at, residual);
-    if (!arrived) ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
-    arrived = true;
-    if (!present) continue;
-    const std::uint32_t from =
-        shared + static_cast<std::uint32_t>(S::kPartialAt + (picture * S::kRows + row) * S::kRowBytes +
-                                            block * 2 * S::kPieceBytes + lane() * 16);
-    float sum[8] = {};
-#pragma unroll
-    for (int sender = 0; sender < S::kSenders; ++sender) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float4 v =
-            ptx::load_shared<float4>(from + sender * (S::kPictures * S::kRows * S::kRowBytes) + i * S::kPieceBytes);
-        sum[i * 4] += v.x;
-        sum[i * 4 + 1] += v.y;
-        sum[i * 4 + 2] += v.z;
-        sum[i * 4 + 3] += v.w;
-      }
+    const int line = row * S::kBlocks + rank;
+    const Tile<S> images{first + tile * S::kImages};
+    const Unit unit = unit_of<S>(line / 2, lane() / 4);
+    const bool inside = images.has(a, unit, line % 2);
+    const std::size_t pixel =
+        offset_of<S::kConfig.c_out>(a, images.first + unit.image, unit.row + line % 2, unit.column, cut_channel<S>());
+    const std::uint32_t from = partial_at<S>(shared, 0, tile, row) + block * 2 * S::kPieceBytes;
+    if (S::kOut.rests == 0 || block < S::kOut.blocks) {
+      const int channel = block * 32 + lane() % 4 * 8;
+      finish_pixel<S, 8>(a, inside && has_channels<kChannels, 8>(block * 32), pixel, channel, from, x, y, shared,
+                         arrived);
+    } else {
+      const int channel = block * 32 + lane() % 4 * 4;
+      finish_pixel<S, 4>(a, inside && has_channels<kChannels, 4>(block * 32), pixel, channel, from, x, y, shared,
+                         arrived);
     }
-    finish(a, sum, shared + static_cast<std::uint32_t>(S::kBiasAt + channel * 4), residual, y + at);
   }
+}
+
+/// Finishes neighbouring channels of a thread's pixel that no other part has sums of.
+template <class S, int kCount>
+__device__ __forceinline__ void finish_own(const Arguments& a, const Pixels<S>& pixels, const Sums<S>& sums, int block,
+                                           int half, std::size_t pixel, unsigned char* y, std::uint32_t shared) {
+  const int channel = block * 32 + lane() % 4 * kCount;
+  std::uint32_t residual[kCount / 2] = {};
+  if constexpr (S::kMayAdd) {
+    for (int i = 0; i < kCount / 2; ++i) residual[i] = a.residual ? pixels.pair(block, half, i) : 0U;
+  }
+  float sum[kCount];
+  gather<S>(sums, block, half, sum);
+  finish(a, sum, shared + static_cast<std::uint32_t>(S::kBiasAt + channel * 4), residual,
+         y + pixel + static_cast<std::size_t>(channel * 2));
 }
 
 #endif
@@ -218,29 +289,30 @@ __global__ void __launch_bounds__(S::kThreads)
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const int rank = static_cast<int>(blockIdx.x % S::kBlocks);
   const int cluster = static_cast<int>(blockIdx.x / S::kBlocks);
-  const int first_picture = cluster * S::kPictures;
-  const int rows = (a.h - rank + S::kBlocks - 1) / S::kBlocks;  // of each image, which this block finishes
+  const int first = cluster * (S::kTiles * S::kImages);  // image
+  const int tiles = min(S::kTiles, (a.n - first + S::kImages - 1) / S::kImages);
+  const int rows = (lines<S>(a) - rank + S::kBlocks - 1) / S::kBlocks;  // of each tile, which this block finishes
   const int warpgroup = static_cast<int>(threadIdx.x / kWarpgroup);
   const int part = warpgroup % S::kParts;
   const int sender = rank * S::kParts + part;
   const int first_chunk = sender * S::kChunks / S::kSenders;
   const int chunks = (sender + 1) * S::kChunks / S::kSenders - first_chunk;
 
-  Fetch<S> fetch(packed + S::kBiasBytes + static_cast<std::size_t>(first_chunk) * S::kLayout.bytes, part, chunks,
-                 shared);
+  Fetch<S> fetch(packed + S::kCuts * S::kBiasBytes + static_cast<std::size_t>(first_chunk) * S::kSizes.chunk_bytes,
+                 part, chunks, shared);
   if (fetches<S>()) {
     for (int stage = part * S::kStages; stage < (part + 1) * S::kStages; ++stage) {
       ptx::mbarrier_init(shared + static_cast<std::uint32_t>(stage * 16), 1);
-      ptx::mbarrier_init(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kPictures * kWarpgroup);
+      ptx::mbarrier_init(shared + static_cast<std::uint32_t>(stage * 16 + 8), S::kTiles * S::kTeam);
     }
     if (part == 0) ptx::mbarrier_init(shared + S::kArrivedAt, 1);
     ptx::fence_mbarrier_init();
     ptx::fence_proxy_async();
     if (part == 0 && rows > 0) {  // else nobody would wait for the bias
-      const int sums =
-          S::kSenders == 1 ? 0 : S::kSenders * min(S::kPictures, a.n - first_picture) * rows * S::kRowBytes;
+      const int sums = S::kSenders == 1 ? 0 : S::kSenders * tiles * rows * S::kRowBytes;
+      const unsigned char* const bias = packed + (S::kCuts == 1 ? 0 : blockIdx.y * S::kBiasBytes);
       ptx::mbarrier_arrive_expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
-      ptx::copy_bulk(shared + S::kBiasAt, packed, S::kBiasBytes, shared + S::kArrivedAt);
+      ptx::copy_bulk(shared + S::kBiasAt, bias, S::kBiasBytes, shared + S::kArrivedAt);
     }
     fetch.fill();
   }
@@ -251,35 +323,37 @@ __global__ void __launch_bounds__(S::kThreads)
   __syncthreads();
   if constexpr (S::kBlocks > 1) wait_for_cluster_begin();
 
-  const int picture = warpgroup / S::kParts;  // of the block's
+  const int tile = warpgroup / (S::kParts * S::kSpans);
+  const Tile<S> images{S::kWarpColumns ? min(first + tile, a.n - 1) : first + tile * S::kImages};
   Pixels<S> pixels(shared + static_cast<std::uint32_t>(S::kPixelsAt + warpgroup * S::kPixelBytes));
   wait_for_predecessor();
-  pixels.load(a, x, min(first_picture + picture, a.n - 1));
-  if constexpr (S::kSharedPixels) ptx::sync_threads_of<kWarpgroup>(1 + warpgroup);
+  pixels.load(a, x, images);
+  if constexpr (S::kSharedPixels) ptx::sync_threads_of<S::kTeam>(1 + team<S>());
   Sums<S> sums = {};
-  run_chunks<S>(a, pixels, fetch, part, chunks, shared,
-                shared + static_cast<std::uint32_t>(S::kPatchesAt + warpgroup * 2 * S::kPatchBytes), sums);
+  run_chunks<S>(a, images, pixels, fetch, part, chunks, shared,
+                shared + static_cast<std::uint32_t>(S::kPatchesAt + team<S>() * 2 * S::kPatchBytes), sums);
 
   if constexpr (S::kSenders > 1) {
-    if (first_picture + picture < a.n) send_sums<S>(a, sender, picture, sums, shared);
-    finish_rows<S>(a, rank, first_picture, rows, x, y, shared);
+    if (tile < tiles) send_sums<S>(a, sender, tile, sums, shared);
+    finish_lines<S>(a, rank, first, tiles, rows, x, y, shared);
   } else {
-    if (first_picture + picture >= a.n) return;
+    if (tile >= tiles) return;
     ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
+    const Unit unit = own_unit<S>();
 #pragma unroll
-    for (int block = 0; block < S::kConfig.c_out / 32; ++block) {
-      const int channel = block * 32 + lane() % 4 * 8;
+    for (int block = 0; block < S::kOut.blocks + S::kOut.rests; ++block) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        if (!inside(a, half)) continue;
-        std::uint32_t residual[4] = {};
-        if constexpr (S::kMayAdd) {
-          for (int i = 0; i < 4; ++i) residual[i] = a.residual ? pixels.pair(block, half, i) : 0U;
+        if (!images.has(a, unit, half)) continue;
+        const std::size_t pixel =
+            offset_of<S::kConfig.c_out>(a, images.first + unit.image, unit.row + half, unit.column, cut_channel<S>());
+        if (block < S::kOut.blocks) {
+          if (has_channels<S::kSizes.cut_out, 8>(block * 32)) {
+            finish_own<S, 8>(a, pixels, sums, block, half, pixel, y, shared);
+          }
+        } else if (has_channels<S::kSizes.cut_out, 4>(block * 32)) {
+          finish_own<S, 4>(a, pixels, sums, block, half, pixel, y, shared);
         }
-        float sum[8];
-        gather<S>(sums, block, half, sum);
-        finish(a, sum, shared + static_cast<std::uint32_t>(S::kBiasAt + channel * 4), residual,
-               y + offset_of<S::kConfig.c_out>(a, first_picture + picture, row_of(half), column(), channel));
       }
     }
   }

@@ -1,7 +1,7 @@
-// Stages of the image kernels for 7x7 images. sm_90a.
+// Stages of the image kernels for small images. sm_90a.
 //
-// An image is the 64 rows of a warpgroup's products: warp w has rows 2 w and 2 w + 1 of pixels, lane / 4 is the
-// column.
+// The 64 rows of a warpgroup's products are 32 units, eight of a warp: lane / 4 is the unit, which is two pixels below
+// each other. Of images of 6 to 8 columns a warp has two rows, and lane / 4 is the column.
 #pragma once
 
 #include "kernels/common/clip.cuh"
@@ -20,14 +20,52 @@ namespace mobicuda::kernels::inverted_image7 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 using ptx::as_int::lane;
-__device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x % kWarpgroup / 32); }
+/// Of the tile's.
+template <class S>
+__device__ __forceinline__ int warp() {
+  if constexpr (S::kSpans == 1) {
+    return static_cast<int>(threadIdx.x % kWarpgroup / 32);
+  } else {
+    return static_cast<int>(threadIdx.x / (S::kParts * kWarpgroup) % S::kSpans * 4 + threadIdx.x % kWarpgroup / 32);
+  }
+}
 
-/// The pixels of a thread: `half` 0 and 1 are below each other.
-__device__ __forceinline__ int row_of(int half) { return warp() * 2 + half; }
-__device__ __forceinline__ int column() { return lane() / 4; }
-__device__ __forceinline__ bool inside(const Arguments& a, int half) { return row_of(half) < a.h && column() < a.w; }
+/// A unit of the tile's: its image, its upper pixel's row, its column.
+struct Unit {
+  int image, row, column;
+};
 
-/// Byte offset of 8 channels of one of the thread's pixels.
+template <class S>
+__device__ __forceinline__ Unit unit_of(int warp, int eighth) {
+  if constexpr (S::kWarpColumns) {
+    return {0, warp * 2, eighth};
+  } else {
+    const int unit = warp * kLineUnits + eighth;
+    const int rest = unit % S::kSizes.image_units;
+    return {unit / S::kSizes.image_units, rest / S::kSizes.columns * 2, rest % S::kSizes.columns};
+  }
+}
+
+/// The thread's.
+template <class S>
+__device__ __forceinline__ Unit own_unit() {
+  return unit_of<S>(warp<S>(), lane() / 4);
+}
+
+/// Images of a tile, and which of its pixels are there.
+template <class S>
+struct Tile {
+  int first;  ///< image
+
+  /// `half` 0 and 1 are the unit's upper and lower pixel.
+  __device__ __forceinline__ bool has(const Arguments& a, const Unit& unit, int half) const {
+    bool present = unit.row + half < a.h && unit.column < a.w;
+    if constexpr (!S::kWarpColumns) present = present && unit.image < min(S::kImages, a.n - first);
+    return present;
+  }
+};
+
+/// Byte offset of channels of a pixel.
 template <int kChannels>
 __device__ __forceinline__ std::size_t offset_of(const Arguments& a, int picture, int row, int column, int channel) {
   return (static_cast<std::size_t>(picture) * static_cast<std::size_t>(a.h * a.w) +
@@ -36,29 +74,45 @@ __device__ __forceinline__ std::size_t offset_of(const Arguments& a, int picture
          static_cast<std::size_t>(channel * 2);
 }
 
-/// The thread's pixels of x: of every 32 channels 8 neighbouring ones, which are parts of two operands as they come.
+/// Whether a thread that has kCount neighbouring channels of each quad's share from kFirst on has any of kChannels,
+/// which are a multiple of 8.
+template <int kChannels, int kCount>
+__device__ __forceinline__ bool has_channels(int first) {
+  return first + 4 * kCount <= kChannels || first + lane() % 4 * kCount < kChannels;
+}
+
+/// The thread's pixels of x: of every 32 channels 8 neighbouring ones, which are parts of two operands as they come; of
+/// a rest 4, parts of one.
 template <class S>
 class Pixels {
  public:
   __device__ __forceinline__ explicit Pixels(std::uint32_t shared) : shared_(shared) {}
 
-  __device__ __forceinline__ void load(const Arguments& a, const unsigned char* x, int picture) {
+  __device__ __forceinline__ void load(const Arguments& a, const unsigned char* x, const Tile<S>& tile) {
+    constexpr int kChannels = S::kConfig.c_in;
+    const Unit unit = own_unit<S>();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      const bool inside = tile.has(a, unit, half);
       const unsigned char* const from =
-          x + offset_of<S::kConfig.c_in>(a, picture, row_of(half), column(), lane() % 4 * 8);
+          x + offset_of<kChannels>(a, tile.first + unit.image, unit.row + half, unit.column, lane() % 4 * 8);
 #pragma unroll
-      for (int block = 0; block < S::kBlocksIn; ++block) {
-        ptx::load_global_words_if<4>(inside(a, half), from + block * 64, words_[block][half]);
+      for (int block = 0; block < S::kIn.blocks; ++block) {
+        ptx::load_global_words_if<4>(inside && has_channels<kChannels, 8>(block * 32), from + block * 64,
+                                     words_[block][half]);
+      }
+      if constexpr (S::kIn.rests > 0) {
+        ptx::load_global_words_if<2>(inside && has_channels<kChannels, 4>(kRest), from + kRest * 2 - lane() % 4 * 8,
+                                     words_[S::kIn.blocks][half]);
       }
     }
     if constexpr (S::kSharedPixels) {
-      const std::uint32_t to = shared_ + static_cast<std::uint32_t>(warp() * 512 + lane() * 4);
 #pragma unroll
-      for (int i = 0; i < S::kBlocksIn * 8; ++i) {
-        // Steps of 16 channels, rows of 8 pixels, 8 channels.
-        const int offset = (i / 8 * 2 + i / 4 % 2) * 2048 + i % 2 * 256 + i / 2 % 2 * 128;
-        ptx::store_shared(to + offset, words_[i / 8][i % 2][i / 2 % 4]);
+      for (int half = 0; half < 2; ++half) {
+#pragma unroll
+        for (int pair = 0; pair < kPairs; ++pair) {
+          ptx::store_shared(place(half, pair), words_[pair / 4][half][pair % 4]);
+        }
       }
       ptx::fence_proxy_async();
     }
@@ -75,23 +129,47 @@ class Pixels {
     }
   }
 
-  /// Two of the 8 channels.
-  __device__ __forceinline__ std::uint32_t pair(int block, int half, int i) const { return words_[block][half][i]; }
+  /// Two of the thread's channels of a block, or of the rest behind the last block.
+  __device__ __forceinline__ std::uint32_t pair(int block, int half, int i) const {
+    if constexpr (S::kSharedPixels) {
+      return ptx::load_shared<std::uint32_t>(place(half, block * 4 + i));
+    } else {
+      return words_[block][half][i];
+    }
+  }
 
  private:
+  static constexpr int kRest = S::kIn.blocks * 32;  // its first channel
+  static constexpr int kPairs = S::kIn.padded / 8;  // of channels, of a thread
+  static constexpr int kBlocks = S::kIn.blocks + S::kIn.rests;
+
+  /// In shared memory: steps of 16 channels, rows of 8 pixels, 8 channels.
+  __device__ __forceinline__ std::uint32_t place(int half, int pair) const {
+    return shared_ + static_cast<std::uint32_t>(static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 512 + lane() * 4) +
+           static_cast<std::uint32_t>(pair / 2 * 2048 + half * 256 + pair % 2 * 128);
+  }
+
   std::uint32_t shared_;
-  std::uint32_t words_[S::kBlocksIn][2][4];
+  std::uint32_t words_[kBlocks][2][4];
 };
+
+/// Of an image's hidden pixels; row and column 0 are zeros.
+template <class S>
+__device__ __forceinline__ int slot(int image, int row, int column) {
+  return (image * (S::kSide + 1) + row) * S::kSlotColumns + column;
+}
 
 template <class S>
 class Expand {
  public:
-  __device__ __forceinline__ Expand(const Arguments& a, std::uint32_t patch) {
-    const int row = row_of(lane() / 8 % 2) + 1;
-    to_ = patch + static_cast<std::uint32_t>(lane() / 16 * S::kGroupBytes + (row * 8 + 1 + lane() % 8) * 16);
+  __device__ __forceinline__ Expand(const Arguments& a, const Tile<S>& tile, std::uint32_t patch) {
+    const Unit to = unit_of<S>(warp<S>(), lane() % 8);
+    to_ = patch + static_cast<std::uint32_t>(lane() / 16 * S::kGroupBytes +
+                                             slot<S>(to.image, to.row + lane() / 8 % 2 + 1, to.column + 1) * 16);
     ptx::pin(to_);
+    const Unit own = own_unit<S>();
     for (int half = 0; half < 2; ++half) {
-      hi_[half] = inside(a, half) ? ptx::bits(a.expand_hi) : 0U;
+      hi_[half] = tile.has(a, own, half) ? ptx::bits(a.expand_hi) : 0U;
       ptx::pin(hi_[half]);
     }
   }
@@ -110,8 +188,8 @@ class Expand {
   __device__ __forceinline__ void load_bias(std::uint32_t stage) {
 #pragma unroll
     for (int group = 0; group < S::kGroups; ++group) {
-      ptx::load_shared_words<2>(
-          stage + static_cast<std::uint32_t>(S::kLayout.expand_bias + lane() % 4 * 8 + group * 32), bias_[group]);
+      ptx::load_shared_words<2>(stage + static_cast<std::uint32_t>(S::kSizes.expand_bias + lane() % 4 * 8 + group * 32),
+                                bias_[group]);
     }
   }
 
@@ -141,14 +219,15 @@ template <class S>
 class Depthwise {
  public:
   __device__ __forceinline__ explicit Depthwise(std::uint32_t patch) {
-    from_ = patch + static_cast<std::uint32_t>((row_of(0) * 8 + lane()) * 16);
+    const Unit unit = unit_of<S>(warp<S>(), lane() % 8);
+    from_ = patch + static_cast<std::uint32_t>(slot<S>(unit.image, unit.row + lane() / 8, unit.column) * 16);
     if (lane() / 8 == lane() % 4) {
       even_ = lane() / 4 % 2 == 0 ? 0x4410 : 0x1044;
       odd_ = lane() / 4 % 2 == 0 ? 0x4432 : 0x3244;
     }
-    taps_offset_ = static_cast<std::uint32_t>(S::kLayout.taps + lane() / 4 * 16);
-    last_offset_ = static_cast<std::uint32_t>(S::kLayout.last_tap + lane() / 4 * 4);
-    bias_offset_ = static_cast<std::uint32_t>(S::kLayout.depthwise_bias + lane() % 4 * 8);
+    taps_offset_ = static_cast<std::uint32_t>(S::kSizes.taps + lane() / 4 * 16);
+    last_offset_ = static_cast<std::uint32_t>(S::kSizes.last_tap + lane() / 4 * 4);
+    bias_offset_ = static_cast<std::uint32_t>(S::kSizes.depthwise_bias + lane() % 4 * 8);
     // Else the compiler computes them again for every chunk; where registers are few, it may.
     if constexpr (!S::kSharedPixels) {
       for (std::uint32_t* value : {&from_, &even_, &odd_, &taps_offset_, &last_offset_, &bias_offset_}) {
@@ -202,7 +281,7 @@ class Depthwise {
 
 /// What a thread has of an image's sums.
 template <class S>
-using Sums = float[S::kProducts][kColumns / 2];
+using Sums = float[S::kProducts][S::kColumns / 2];
 
 template <class S>
 __device__ __forceinline__ void begin_project(const std::uint32_t (&filtered)[kChunk / 16][4], std::uint64_t weights,
@@ -212,26 +291,32 @@ __device__ __forceinline__ void begin_project(const std::uint32_t (&filtered)[kC
   for (int product = 0; product < S::kProducts; ++product) {
 #pragma unroll
     for (int step = 0; step < kChunk / 16; ++step) {
-      ptx::start_wgmma(sums[product], filtered[step][0], filtered[step][1], filtered[step][2], filtered[step][3],
-                       weights + (S::kLayout.project + product * S::kLayout.product_bytes + step * kColumns * 32 >> 4));
+      ptx::start_wgmma(
+          sums[product], filtered[step][0], filtered[step][1], filtered[step][2], filtered[step][3],
+          weights + (S::kSizes.project + product * S::kSizes.product_bytes + step * S::kColumns * 32 >> 4));
     }
   }
   ptx::wgmma_commit();
 }
 
-/// Sums of 8 neighbouring output channels of a thread's pixel.
-template <class S>
-__device__ __forceinline__ void gather(const Sums<S>& sums, int block, int half, float (&sum)[8]) {
+/// Sums of a thread's neighbouring output channels of a block, or of the rest, of one of its pixels.
+template <class S, int kCount>
+__device__ __forceinline__ void gather(const Sums<S>& sums, int block, int half, float (&sum)[kCount]) {
+  constexpr int kProductGroups = S::kColumns / 8;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) sum[i] = sums[block / 5][(block % 5 * 4 + i / 2) * 4 + half * 2 + i % 2];
+  for (int i = 0; i < kCount; ++i) {
+    const int group = block * 4 + i / 2;
+    sum[i] = sums[group / kProductGroups][group % kProductGroups * 4 + half * 2 + i % 2];
+  }
 }
 
-/// Bias, residual, clip and store of 8 neighbouring channels.
-__device__ __forceinline__ void finish(const Arguments& a, const float (&sum)[8], std::uint32_t bias,
-                                       const std::uint32_t (&residual)[4], unsigned char* to) {
-  std::uint32_t result[4];
+/// Bias, residual, clip and store of neighbouring channels.
+template <int kCount>
+__device__ __forceinline__ void finish(const Arguments& a, const float (&sum)[kCount], std::uint32_t bias,
+                                       const std::uint32_t (&residual)[kCount / 2], unsigned char* to) {
+  std::uint32_t result[kCount / 2];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < kCount / 2; ++i) {
     std::uint32_t start[2];
     ptx::load_shared_words<2>(bias + i * 8, start);
     const float2 added = __half22float2(*reinterpret_cast<const __half2*>(&residual[i]));

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "kernels/common/driver_function.h"
+#include "kernels/common/launch_cluster.h"
 #include "kernels/common/resident_blocks.h"
 #include "kernels/pointwise_pool/wgmma/kernel.cuh"
 
@@ -57,7 +58,7 @@ cudaError_t launch_wgmma(Arguments& a, const Tensor& x, int strips, const Launch
   if (status != cudaSuccess) return status;
   a.groups = ceil_div(a.n, kPictures);
   const dim3 grid(static_cast<unsigned>(a.c / kChannels), static_cast<unsigned>(std::min(a.groups, strips)));
-  return launch(kernel, grid, dim3(kThreads), kBytes, where, a);
+  return launch_clusters(kernel, grid, dim3(kThreads), kBytes, kBlocks, where, a);
 }
 
 /// How many images a group has: as many as need the least time.

@@ -1,6 +1,7 @@
 // kernels/ptx/bulk_copy.cuh for the emulator: the copy engine delivers when it likes.
 #pragma once
 
+#include "emulator/tensor_map.h"
 #include "kernels/common/std.h"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/tensor_map.h"
@@ -18,24 +19,21 @@ inline void copy_bulk(std::uint32_t to, const void* from, int bytes, std::uint32
   });
 }
 
-// Copies by tensor maps, which only kernels with wgmma use, are not played.
 inline void prefetch_tensor_map(const CUtensorMap& /*map*/) {}
-inline void copy_box(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*x*/, int /*y*/,
-                     std::uint32_t /*barrier*/) {
-  emulator::fail("tensor copies are not played");
+inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).box_at({x, y}), to, barrier, 1);
 }
 template <int kBlocks>
-void copy_box(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*x*/, int /*y*/, int /*z*/,
-              std::uint32_t /*barrier*/) {
-  emulator::fail("tensor copies are not played");
+void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z}), to, barrier, kBlocks);
 }
-inline void copy_im2col(std::uint32_t /*to*/, const CUtensorMap& /*map*/, int /*channel*/, int /*x*/, int /*y*/,
-                        int /*n*/, int /*tap_x*/, int /*tap_y*/, std::uint32_t /*barrier*/) {
-  emulator::fail("tensor copies are not played");
+inline void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n, int tap_x,
+                        int tap_y, std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).windows_at({channel, x, y, n}, tap_x, tap_y), to, barrier, 1);
 }
-inline void copy_box_out(const CUtensorMap& /*map*/, int /*x*/, int /*y*/, int /*z*/, std::uint32_t /*from*/) {
-  emulator::fail("tensor copies are not played");
+inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, std::uint32_t from) {
+  emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z}), from);
 }
-inline void copy_out_wait_read() {}
+inline void copy_out_wait_read() { emulator::wait_for_copies_from_shared(); }
 
 }  // namespace mobicuda::kernels::ptx

@@ -60,6 +60,7 @@ void store_matrices(std::uint32_t row, const std::uint32_t* words) {
         }
       },
       &own);
+  if (lane() < kMatrices * 8) emulator::note_write(row, 16);
 }
 
 inline void ldmatrix_x4(std::uint32_t (&words)[4], std::uint32_t row) { load_matrices<4, false>(words, row); }

@@ -77,6 +77,7 @@ template <class T>
 void store_shared_bytes(std::uint32_t to, const T& value) {
   check_alignment<sizeof(T)>(to);
   std::memcpy(emulator::shared_at(to, sizeof value), &value, sizeof value);
+  emulator::note_write(to, sizeof value);
 }
 inline void store_shared(std::uint32_t to, std::uint32_t word) { store_shared_bytes(to, word); }
 inline void store_shared(std::uint32_t to, const std::uint32_t (&words)[4]) { store_shared_bytes(to, words); }
