@@ -35,6 +35,10 @@ std::span<const InvertedResidualEntry> inverted_residual_simt_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_cluster_entries();
 std::span<const InvertedResidualEntry> inverted_residual_simt_early_entries();
 
+const InvertedResidualFamily& inverted_residual_small_family();
 const InvertedResidualFamily& inverted_residual_cluster_family();
+const InvertedResidualFamily& inverted_residual_strip_family();
+const InvertedResidualFamily& inverted_residual_image_family();
+const InvertedResidualFamily& inverted_residual_image7_family();
 
 }  // namespace mobicuda::kernels

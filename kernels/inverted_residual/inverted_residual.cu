@@ -59,6 +59,9 @@ constexpr auto kFirstSpecialised = static_cast<std::size_t>(Variant::FirstSpecia
 /// As many specialised variants as Variant can tell apart; a process that meets more has no others.
 constexpr std::size_t kMostSpecialised = std::numeric_limits<std::underlying_type_t<Variant>>::max() - kFirstSpecialised;
 
+/// Configurations of a family for one shape: each takes seconds to compile where kernels are chosen by time.
+constexpr std::size_t kMostOfFamily = 3;
+
 SpecialisedVariants& specialised_variants() {
   static SpecialisedVariants variants(kMostSpecialised);
   return variants;
@@ -66,7 +69,8 @@ SpecialisedVariants& specialised_variants() {
 
 std::span<const InvertedResidualFamily* const> families() {
   static const InvertedResidualFamily* const kFamilies[] = {
-      &inverted_residual_cluster_family(),
+      &inverted_residual_small_family(), &inverted_residual_cluster_family(), &inverted_residual_strip_family(),
+      &inverted_residual_image_family(), &inverted_residual_image7_family(),
   };
   return kFamilies;
 }
@@ -147,6 +151,7 @@ std::vector<Variant> inverted_residual_specialised(Variant family, const Inverte
   for (std::size_t i = 0; i < families().size(); ++i) {
     if (families()[i]->variant != family) continue;
     for (const ConfigValues& values : families()[i]->configurations(params, gpu)) {
+      if (found.size() == kMostOfFamily) break;
       if (const auto variant = intern(i, values)) found.push_back(*variant);
     }
   }

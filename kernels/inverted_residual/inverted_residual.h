@@ -141,7 +141,11 @@ enum class InvertedResidualVariant : std::uint16_t {
   SimtEarly4S1Tile4x7C192N32,
   SimtEarly2S2Tile2x2C192N64,
   // What a family makes for a shape: rules name these, inverted_residual_specialised() gives the variants.
+  SpecialisedSmall,
   SpecialisedCluster,
+  SpecialisedStrip,
+  SpecialisedImage,
+  SpecialisedImage7,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };
@@ -182,7 +186,7 @@ InvertedResidualTile inverted_residual_tile(InvertedResidualVariant variant);
 /// At least: sm_80, padding of at most 2.
 bool supports(InvertedResidualVariant variant, const InvertedResidualParams& params, const DeviceTraits& gpu);
 
-/// What a family (SpecialisedCluster, ...) can be compiled to for these parameters, the variant that its model expects
+/// What a family (SpecialisedSmall, ...) can be compiled to for these parameters, the variant that its model expects
 /// to be the fastest first; none where the family does not run them, or no code can be compiled for the GPU.
 std::vector<InvertedResidualVariant> inverted_residual_specialised(InvertedResidualVariant family,
                                                                    const InvertedResidualParams& params,

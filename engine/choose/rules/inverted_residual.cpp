@@ -49,6 +49,9 @@ struct BlockShape {
     return params.stride == 1 && pixels >= 100 && pixels * 10.0 >= 9.0 * tiles * kSide * kSide;
   }
 
+  // Blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
+  bool late() const { return half && expand && params.h * params.w <= 2 * c_hidden; }
+
   // Whether the general tiles would be the smallest ones, which read each weight once for four pixels.
   bool smallest_tiles() const { return half && expand && waves(2, 4) < 0.7; }
 
@@ -83,6 +86,7 @@ constexpr BlockRow kPays[] = {
      {Image1K64N64, Image1K64N96, Image1K96N96, Image7P1Cluster8N160, Image7P1Cluster8N320},
      "whole images stay on the SM"},
     {MOBICUDA_WHEN(s.n >= 7), {Image1K96N160}, "whole images stay on the SM"},
+    {MOBICUDA_WHEN(s.late() && s.n >= 7), {SpecialisedImage7, SpecialisedImage}, "whole images stay on the SM"},
 };
 constexpr BlockRow kPaysByShape[] = {
     {MOBICUDA_ALWAYS, {StripPlainRows2C16N16}, "a narrow hidden tensor stays on the SM"},
@@ -93,6 +97,7 @@ constexpr BlockRow kPaysByShape[] = {
      "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
      {StripS1Rows2C72N24, StripS2Rows2C64N24, StripS2Rows1C192N64}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.half && s.expand && !s.late()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192 && !s.smallest_tiles()), {},
      "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
@@ -135,6 +140,8 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
+    {MOBICUDA_WHEN(s.expand && !s.late() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
+    {MOBICUDA_WHEN(s.expand && !s.late()), {SpecialisedStrip}, "strips"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(20)), {Image7P1Cluster4N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
@@ -143,6 +150,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.few_images(64)), {Image7P1HalvesCluster2N160, Image7P1Cluster2N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(128)), {Image7P2Cluster2N160, Image7P1Cluster1N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_ALWAYS, {Image7P2Cluster1N160, Image7P2Cluster1N320}, "7x7 images: two for each SM"},
+    {MOBICUDA_WHEN(s.late()), {SpecialisedImage7, SpecialisedImage}, "whole images stay on the SM"},
     {MOBICUDA_WHEN(s.waves(14, 14) >= 1.5), {PlainTile14x14C32N16}, "large tiles fill the GPU"},
     {MOBICUDA_ALWAYS, {PlainTile7x14C32N16}, "half as large tiles"},
     {MOBICUDA_WHEN(s.waves(14, 14) >= 2), {S1Tile14x14C48N32}, "large tiles fill the GPU"},

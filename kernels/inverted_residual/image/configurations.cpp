@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernels/inverted_residual/image/host.h"
+#include "kernels/inverted_residual/specialised_family.h"
 
 namespace mobicuda::kernels::inverted_image {
 namespace {
@@ -99,14 +100,9 @@ bool cuts_alike(const Config& a, const Config& b) {
 
 }  // namespace
 
-std::string kernel_expression(const Config& c) {
-  const std::string space = "mobicuda::kernels::inverted_image::";
-  std::string text = space + (c.stride == 1 ? "image_kernel<" : "down_kernel<") + space + "Shape<" + space + "Config{";
-  for (const int value :
-       {c.c_in, c.c_hidden, c.c_out, c.stride, c.blocks, c.chunk, c.h, c.w, c.warps, c.columns, c.min_blocks}) {
-    text += std::to_string(value) + ",";
-  }
-  return text + std::to_string(c.staged) + "}>>";
+std::string kernel_expression(const Config& config) {
+  return inverted_host::expression("mobicuda::kernels::inverted_image::", config.stride == 1 ? "image_kernel" : "down_kernel",
+                                   config);
 }
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {

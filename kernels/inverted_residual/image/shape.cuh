@@ -137,7 +137,7 @@ constexpr bool is_valid(const Config& c) {
   constexpr int kMostPixels = 1 << 16;
   if (c.c_in < 8 || c.c_out < 8 || c.c_hidden < 1 || c.c_in % 8 != 0 || c.c_out % 8 != 0) return false;
   if (c.h < 1 || c.w < 1 || c.h > kMostPixels / c.w || c.warps < 2 || c.warps > kMostWarps) return false;
-  if (c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
+  if (c.blocks < 1 || c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
   if (c.columns != kColumns && (c.columns != kColumns / 2 || c.stride != 1)) return false;
   const Sizes s = sizes_of(c);
   // Of a cluster each block finishes equally many quads. With stride 2 two warps share a tile's units, and tiles.

@@ -126,13 +126,7 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 }
 
 std::string kernel_expression(const Config& config) {
-  const std::string space = "mobicuda::kernels::inverted_image7::";
-  std::string members;
-  for (const int member : {config.side, config.c_in, config.c_hidden, config.c_out, config.tiles, config.parts,
-                           config.blocks, config.stages, config.cuts}) {
-    members += (members.empty() ? "" : ",") + std::to_string(member);
-  }
-  return space + "image7_kernel<" + space + "Shape<" + space + "Config{" + members + "}>>";
+  return inverted_host::expression("mobicuda::kernels::inverted_image7::", "image7_kernel", config);
 }
 
 namespace {
@@ -267,5 +261,12 @@ constexpr InvertedResidualEntry kEntries[] = {
 }  // namespace
 
 std::span<const InvertedResidualEntry> inverted_residual_image7_entries() { return kEntries; }
+
+const InvertedResidualFamily& inverted_residual_image7_family() {
+  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_image7::Config, inverted_image7::Kernel>(
+      InvertedResidualVariant::SpecialisedImage7, "image7", "kernels/inverted_residual/image7/kernel.cuh",
+      inverted_host::configuration_values<inverted_image7::configurations>, true);
+  return kFamily;
+}
 
 }  // namespace mobicuda::kernels

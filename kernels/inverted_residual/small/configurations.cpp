@@ -44,13 +44,13 @@ Fit fit_of(const Config& config, const Sizes& s, const DeviceTraits& gpu) {
   constexpr int kWelcome = 32;  // to a kernel that walks, where there are as many
   const double weights = s.units * (44 + 0.14 * config.c_in + 0.29 * config.c_out);
   const double patch = s.my_patch_tiles * (2 + 0.16 * config.c_in);
-  const int needed = static_cast<int>(14 + weights + patch + 2.5 * s.my_out_tiles) + (config.walks ? kOfWalking : 0);
+  const int needed = static_cast<int>(14 + weights + patch + 2.5 * s.my_out_tiles) + config.walks * kOfWalking;
   const int warps = s.threads / 32;
   const int most =
       std::min(kMostRegisters, kRegistersOfQuarter / ceil_div(warps * config.min_blocks, kQuarters) / 8 * 8);
 
   Fit fit{};
-  fit.registers = round_up(std::min(config.walks ? needed + kWelcome : needed, most), 8);
+  fit.registers = round_up(std::min(needed + config.walks * kWelcome, most), 8);
   fit.missing = std::max(0, needed - most);
   const std::size_t shared_bytes = static_cast<std::size_t>(s.shared_bytes) + gpu.reserved_shared_bytes;
   fit.blocks = std::min({kRegistersOfQuarter / fit.registers * kQuarters / warps, kMostThreadsOfSm / s.threads,
@@ -96,7 +96,7 @@ struct Candidate {
 std::optional<Candidate> best_of(Config config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kMostBlocks = 4;
   std::optional<Candidate> best;
-  for (const bool walks : {false, true}) {
+  for (const int walks : {0, 1}) {
     for (int min_blocks = 1; min_blocks <= kMostBlocks; ++min_blocks) {
       config.walks = walks;
       config.min_blocks = min_blocks;
@@ -105,7 +105,7 @@ std::optional<Candidate> best_of(Config config, const InvertedResidualParams& p,
       const Fit fit = fit_of(config, s, gpu);
       const std::int64_t count = tiles(config, p);
       const bool many = count > std::int64_t{gpu.multiprocessors} * fit.blocks;
-      if (!is_sensible(config, fit) || many != walks) continue;
+      if (!is_sensible(config, fit) || many != (walks == 1)) continue;
       const double time = expected_time(config, s, fit, count, gpu.multiprocessors);
       if (!best || time < best->time) best = {config, time};
     }

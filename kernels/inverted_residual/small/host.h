@@ -16,7 +16,7 @@ using Kernel = void (*)(Arguments, const unsigned char* x, const unsigned char* 
 
 /// The same with blocks that walk over the tiles. Packed weights and the bits of y are equal.
 constexpr Config walking(Config config) {
-  config.walks = true;
+  config.walks = 1;
   return config;
 }
 

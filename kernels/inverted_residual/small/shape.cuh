@@ -16,7 +16,7 @@ struct Config {
   int slice;           ///< hidden channels of a warp, a multiple of kUnit; the last slice may have fewer
   int parts;           ///< warps that share a slice, each with its own pixels
   int min_blocks;      ///< per SM, for the register budget
-  bool walks = false;  ///< a block takes one tile after another, each one's patch arriving during the one before
+  int walks = 0;       ///< 1: a block takes one tile after another, each one's patch arriving during the one before
 };
 
 struct Arguments {
@@ -118,7 +118,7 @@ constexpr Sizes sizes_of(const Config& c) {
   s.hidden_bytes = s.slices * s.units * 2 * s.group_bytes;
   s.partial_bytes = s.slices * s.partial_floats * 4;
   s.table_bytes = s.table_slots * 10;
-  s.shared_bytes = s.hidden_bytes + (c.walks ? 2 : 1) * (s.partial_bytes + s.table_bytes);
+  s.shared_bytes = s.hidden_bytes + (1 + c.walks) * (s.partial_bytes + s.table_bytes);
 
   s.unit = unit_layout(s.steps_k, s.strips);
   s.zero_bytes = round_up(c.c_in * 2, 64);
@@ -133,7 +133,7 @@ constexpr bool is_valid(const Config& c) {
   constexpr int kMostThreadsOfSm = 2048;
   constexpr int kSliceBarriers = 15;  // and number 0 is the block's
   const bool extents = (c.stride == 1 || c.stride == 2) && (c.tile_w == 2 || c.tile_w == 4 || c.tile_w == 8) &&
-                       c.tile_h > 0 && c.parts > 0 && c.min_blocks > 0;
+                       c.tile_h > 0 && c.parts > 0 && c.min_blocks > 0 && (c.walks == 0 || c.walks == 1);
   const bool channels = c.c_in > 0 && c.c_in % 8 == 0 && c.c_hidden > 0 && c.c_hidden % 8 == 0 && c.c_out > 0 &&
                         c.c_out % 8 == 0 && c.slice > 0 && c.slice % kUnit == 0;
   if (!extents || !channels) return false;
@@ -154,7 +154,7 @@ struct Shape {
   static constexpr int kTileH = kConfig.tile_h;
   static constexpr int kTileW = kConfig.tile_w;
   static constexpr int kParts = kConfig.parts;
-  static constexpr bool kWalks = kConfig.walks;
+  static constexpr bool kWalks = kConfig.walks == 1;
   static constexpr bool kMayAdd = kStride == 1 && kCIn == kCOut;
   static constexpr UnitLayout kLayout = kSizes.unit;
   static constexpr int kUnitsOffset = kSizes.units_offset;

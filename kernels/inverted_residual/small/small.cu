@@ -151,7 +151,7 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
   const Sizes s = sizes_of(config);
   const Arguments a = arguments(config, p);
   std::uint32_t grid = a.tiles;
-  if (config.walks) {
+  if (config.walks == 1) {
     std::uint32_t blocks = 0;
     if (const cudaError_t status = resident(s, kernel, blocks); status != cudaSuccess) return status;
     grid = std::min(grid, blocks);
@@ -160,13 +160,7 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 }
 
 std::string kernel_expression(const Config& config) {
-  const std::string space = "mobicuda::kernels::inverted_small::";
-  std::string expression = space + "small_kernel<" + space + "Shape<" + space + "Config{";
-  for (const int number : {config.c_in, config.c_hidden, config.c_out, config.stride, config.tile_h, config.tile_w,
-                           config.slice, config.parts, config.min_blocks}) {
-    expression += std::to_string(number) + ", ";
-  }
-  return expression + (config.walks ? "true" : "false") + "}>>";
+  return inverted_host::expression("mobicuda::kernels::inverted_small::", "small_kernel", config);
 }
 
 }  // namespace inverted_small
@@ -246,5 +240,12 @@ constexpr InvertedResidualEntry kEntries[] = {
 }  // namespace
 
 std::span<const InvertedResidualEntry> inverted_residual_small_entries() { return kEntries; }
+
+const InvertedResidualFamily& inverted_residual_small_family() {
+  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_small::Config, inverted_small::Kernel>(
+      InvertedResidualVariant::SpecialisedSmall, "small", "kernels/inverted_residual/small/kernel.cuh",
+      inverted_host::configuration_values<inverted_small::configurations>);
+  return kFamily;
+}
 
 }  // namespace mobicuda::kernels

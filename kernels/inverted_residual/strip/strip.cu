@@ -135,13 +135,8 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
                          static_cast<unsigned char*>(y));
 }
 
-std::string kernel_expression(const Config& c) {
-  const std::string space = "mobicuda::kernels::inverted_strip::";
-  std::string expression = space + "strip_kernel<" + space + "Shape<" + space + "Config{";
-  for (const int number : {c.c_in, c.c_hidden, c.c_out, c.stride, c.rows, c.warps}) {
-    expression.append(std::to_string(number)).append(",");
-  }
-  return expression.append(std::to_string(c.blocks)).append("}>>");
+std::string kernel_expression(const Config& config) {
+  return inverted_host::expression("mobicuda::kernels::inverted_strip::", "strip_kernel", config);
 }
 
 }  // namespace inverted_strip
@@ -201,5 +196,12 @@ constexpr InvertedResidualEntry kEntries[] = {
 }  // namespace
 
 std::span<const InvertedResidualEntry> inverted_residual_strip_entries() { return kEntries; }
+
+const InvertedResidualFamily& inverted_residual_strip_family() {
+  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_strip::Config, inverted_strip::Kernel>(
+      InvertedResidualVariant::SpecialisedStrip, "strip", "kernels/inverted_residual/strip/kernel.cuh",
+      inverted_host::configuration_values<inverted_strip::configurations>);
+  return kFamily;
+}
 
 }  // namespace mobicuda::kernels
