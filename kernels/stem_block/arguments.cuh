@@ -11,26 +11,63 @@ inline constexpr int kStrip = 14;  // output columns; with those beside them, th
 inline constexpr int kStrips = 2;  // of a warp, for many images
 inline constexpr int kColumns = kStrips * kStrip;
 inline constexpr int kStemColumns = kColumns + 2;
-inline constexpr int kChannels = 32;  // of the stem, padded
-inline constexpr int kOutChannels = 16;
-inline constexpr int kGroups = kChannels / 8;
 inline constexpr int kWindow = 2 * kStemColumns + 1;  // input columns
 
-// Packed weights. Biases: of the depthwise (group, lane % 4) and of the projection (fragment, lane % 4), four floats
-// each, b0 b1 b0 b1, as a sum begins with them. Then operands of the instructions, 16 bytes for each lane at a time:
-// stem (group) | depthwise (9 times 4 of 36 words, (ky, group, kx)) | projection (step of k).
-inline constexpr int kProjectSteps = kChannels / 16;
-inline constexpr int kProjectFragments = kOutChannels / 8;
-inline constexpr int kDepthwiseVectors = 9 * kGroups / 4;
-inline constexpr int kBiasVectors = (kGroups + kProjectFragments) * 4;
-inline constexpr int kBiasBytes = kBiasVectors * 16;
-inline constexpr int kOperandVectors = kGroups + kDepthwiseVectors + kProjectSteps;
-inline constexpr int kVectorBytes = 32 * 16;
-inline constexpr int kPackedBytes = kBiasBytes + kOperandVectors * kVectorBytes;
+/// What a kernel has room for; channels beyond an image's are zeros.
+struct Channels {
+  int stem;  ///< a multiple of 16
+  int out;   ///< 16 or 24
+};
 
-/// Channel, of 16, of which column `column` of fragment 0 or 1 holds the weights of the projection: dealt so that a
-/// thread's sums are 4 neighbours.
-constexpr int dealt_channel(int fragment, int column) { return column / 2 * 4 + fragment * 2 + column % 2; }
+inline constexpr int kVectorBytes = 32 * 16;
+
+/// What follows from the channels. Packed weights. Biases: of the depthwise (group, lane % 4) and of the projection
+/// (fragment, lane % 4), four floats each, b0 b1 b0 b1, as a sum begins with them. Then operands of the instructions,
+/// 16 bytes for each lane at a time: stem (group) | depthwise (ky, group, kx), a word each | projection (step of k,
+/// fragment), two words each.
+struct Sizes {
+  int groups;  ///< of 8 channels of the stem
+  int project_steps;
+  int fragments;  ///< of 8 output channels
+  int depthwise_vectors, project_vectors, operand_vectors;
+  int bias_vectors, bias_bytes;
+  int packed_bytes;
+};
+
+constexpr Sizes sizes_of(const Channels& channels) {
+  Sizes s{};
+  s.groups = channels.stem / 8;
+  s.project_steps = channels.stem / 16;
+  s.fragments = channels.out / 8;
+  s.depthwise_vectors = ceil_div(9 * s.groups, 4);
+  s.project_vectors = ceil_div(s.project_steps * s.fragments * 2, 4);
+  s.operand_vectors = s.groups + s.depthwise_vectors + s.project_vectors;
+  s.bias_vectors = (s.groups + s.fragments) * 4;
+  s.bias_bytes = s.bias_vectors * 16;
+  s.packed_bytes = s.bias_bytes + s.operand_vectors * kVectorBytes;
+  return s;
+}
+
+template <Channels kChannels>
+struct Shape {
+  static constexpr Sizes kSizes = sizes_of(kChannels);
+  static constexpr int kGroups = kSizes.groups;
+  static constexpr int kProjectSteps = kSizes.project_steps;
+  static constexpr int kFragments = kSizes.fragments;
+  static constexpr int kDepthwiseVectors = kSizes.depthwise_vectors;
+  static constexpr int kProjectVectors = kSizes.project_vectors;
+  static constexpr int kBiasVectors = kSizes.bias_vectors;
+  static constexpr int kBiasBytes = kSizes.bias_bytes;
+  // Of a pixel of the stem: 8 neighbouring ones, 4 words each, are in different banks.
+  static constexpr int kPixelBytes = kChannels.stem * 2 + 16;
+  static_assert(kChannels.stem % 16 == 0 && (kChannels.out == 16 || kChannels.out == 24));
+};
+
+/// Output channel of which column `column` of a fragment holds the weights of the projection: dealt so that a thread's
+/// sums of fragments 0 and 1 are 4 neighbours.
+constexpr int dealt_channel(int fragment, int column) {
+  return fragment < 2 ? column / 2 * 4 + fragment * 2 + column % 2 : fragment * 8 + column;
+}
 
 /// Bounds as two equal halves. Rounding is monotone: to clip after it with rounded bounds gives the same half.
 struct HalfClip {

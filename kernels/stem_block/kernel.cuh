@@ -16,22 +16,28 @@ namespace mobicuda::kernels::stem_block_detail {
 inline constexpr int kWarps = 2;
 inline constexpr int kThreads = 32 * kWarps;
 inline constexpr int kMinBlocks = 4;
-inline constexpr int kRowBytes = (kStemColumns + 2) * kPixelBytes;
 
+template <class S>
 struct WarpMemory {
+  static constexpr int kRowBytes = (kStemColumns + 2) * S::kPixelBytes;
   InputHalf input[2];
   alignas(16) unsigned char rows[2][kRowBytes];  // of the stem: (pixel, channel), two that no output needs
 };
 
-template <InputForm kForm, bool kPlain>
+/// S: Shape<...>.
+template <class S, InputForm kForm, bool kPlain>
 __global__ void __launch_bounds__(kThreads, kMinBlocks)
     stem_block_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  __shared__ WarpMemory memory[kWarps];
-  __shared__ __align__(16) unsigned char biases[kBiasBytes];
+  constexpr int kGroups = S::kGroups;
+  constexpr int kFragments = S::kFragments;
+  constexpr int kPixelBytes = S::kPixelBytes;
+  constexpr int kRowBytes = WarpMemory<S>::kRowBytes;
+  __shared__ WarpMemory<S> memory[kWarps];
+  __shared__ __align__(16) unsigned char biases[S::kBiasBytes];
 
-  const Weights weights(packed);
-  const std::uint32_t lane_bias = load_biases(packed, biases);
+  const Weights<S> weights(packed);
+  const std::uint32_t lane_bias = load_biases<S>(packed, biases);
   const std::uint32_t halves = ptx::shared_address(memory[ptx::warp()].input);
   const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
   const std::uint32_t unit = blockIdx.x * kWarps + ptx::warp();
@@ -94,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
                                                      : here + kPairBytes)};
     std::uint32_t stem[kStrips][kGroups][2];
 #pragma unroll
-    for (int s = 0; s < kStrips; ++s) compute_stem<kPlain>(a, weights, window, s * kStrip, stem[s]);
+    for (int s = 0; s < kStrips; ++s) compute_stem<S, kPlain>(a, weights, window, s * kStrip, stem[s]);
     const bool row_present = static_cast<unsigned>(stem_y) < static_cast<unsigned>(a.stem_h);
     if (edge || !row_present) {
 #pragma unroll
@@ -108,9 +114,9 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
     ptx::copy_async_wait<kAhead - 1>();
     __syncwarp();
 
-    float result[kStrips][kProjectFragments][4];
+    float result[kStrips][kFragments][4];
 #pragma unroll
-    for (int f = 0; f < kProjectFragments; ++f) {
+    for (int f = 0; f < kFragments; ++f) {
       load_bias(lane_bias, kGroups + f, result[0][f]);
 #pragma unroll
       for (int e = 0; e < 4; ++e) result[1][f][e] = result[0][f][e];

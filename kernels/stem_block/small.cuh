@@ -20,20 +20,20 @@ inline constexpr int kSmallMinBlocks = 2;
 inline constexpr int kSmallInputPairs = kStrip + 3;  // of neighbouring columns
 // 65 words: the ninths of a window's three rows are in different banks.
 inline constexpr int kSmallInputRowBytes = 260;
-inline constexpr int kSmallRowBytes = (kStrip + 4) * kPixelBytes;
 
-template <int kRows>
+template <class S, int kRows>
 struct SmallMemory {
+  static constexpr int kRowBytes = (kStrip + 4) * S::kPixelBytes;
   // Of the stem: (pixel, channel), the last two pixels for outputs that are not stored; before that, copies of the
   // input.
-  alignas(16) unsigned char rows[kRows + 2][kSmallRowBytes];
+  alignas(16) unsigned char rows[kRows + 2][kRowBytes];
   alignas(16) unsigned char input[2 * kRows + 5][kSmallInputRowBytes];
 };
 
 /// The lane's part of the input: every 32nd pair of columns of all rows. Addresses are computed, and pinned, before the
 /// wait for the predecessor; all loads are under way before the first one is used. Single floats come by asynchronous
 /// copies, as these go through L1, where neighbours of a pair meet.
-template <InputForm kForm, int kRows>
+template <class S, InputForm kForm, int kRows>
 class SmallInput {
  public:
   /// The window's first row and column, which may lie outside; `to` is its place in shared memory, `raw` that of its
@@ -131,7 +131,7 @@ class SmallInput {
   static constexpr bool kBytes = kForm == InputForm::Bytes;
   static constexpr int kInputRows = 2 * kRows + 5;
   static constexpr int kItems = ceil_div(kInputRows * kSmallInputPairs, 32);
-  static_assert(kItems * 6 * 128 <= sizeof(SmallMemory<kRows>::rows));
+  static_assert(kItems * 6 * 128 <= sizeof(SmallMemory<S, kRows>::rows));
   // Flags of an item: its two pixels; of bytes, three words and by how much they are to be shifted.
   static constexpr unsigned kLeft = 1;
   static constexpr unsigned kRight = 2;
@@ -151,15 +151,20 @@ class SmallInput {
   std::uint32_t raw_[kItems][3][2];  // floats' bits, or words of bytes
 };
 
-template <InputForm kForm, bool kPlain, int kRows>
+/// S: Shape<...>.
+template <class S, InputForm kForm, bool kPlain, int kRows>
 __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
     stem_block_small_kernel(const Arguments a, const void* x, const unsigned char* packed, __half* y) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  __shared__ SmallMemory<kRows> memory[kSmallWarps];
-  __shared__ __align__(16) unsigned char biases[kBiasBytes];
+  constexpr int kGroups = S::kGroups;
+  constexpr int kFragments = S::kFragments;
+  constexpr int kPixelBytes = S::kPixelBytes;
+  constexpr int kRowBytes = SmallMemory<S, kRows>::kRowBytes;
+  __shared__ SmallMemory<S, kRows> memory[kSmallWarps];
+  __shared__ __align__(16) unsigned char biases[S::kBiasBytes];
 
-  const Weights weights(packed);
-  const std::uint32_t lane_bias = load_biases(packed, biases);
+  const Weights<S> weights(packed);
+  const std::uint32_t lane_bias = load_biases<S>(packed, biases);
   const std::uint32_t rows = ptx::shared_address(memory[ptx::warp()].rows);
   const std::uint32_t input_rows = ptx::shared_address(memory[ptx::warp()].input);
   const std::uint32_t unit = blockIdx.x * kSmallWarps + ptx::warp();
@@ -179,7 +184,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
   const std::uint32_t lane_store = rows + ptx::lane() % 16 * kPixelBytes + ptx::lane() / 16 * 16;
   const std::uint32_t lane_load = rows + (ptx::lane() % 16 + 1 + ptx::lane() / 16) * kPixelBytes;
 
-  SmallInput<kForm, kRows> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, input_rows, rows);
+  SmallInput<S, kForm, kRows> input(a, x, n, 2 * oy - a.input_top, 2 * ox - a.input_left, input_rows, rows);
   __syncthreads();
   wait_for_predecessor();
   if (unit >= a.units) return;
@@ -193,13 +198,13 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
     const std::uint32_t first = lane_window + static_cast<std::uint32_t>(2 * row * kSmallInputRowBytes);
     const LaneWindow window{{first, first + kSmallInputRowBytes, first + 2 * kSmallInputRowBytes},
                             lane_ninths + static_cast<std::uint32_t>(2 * row * kSmallInputRowBytes)};
-    compute_stem<kPlain>(a, weights, window, 0, stem[row]);
+    compute_stem<S, kPlain>(a, weights, window, 0, stem[row]);
   }
 #pragma unroll
   for (int row = 0; row < kRows + 2; ++row) {
     const int stem_y = oy - a.stem_top + row;
     mask_stem(a, stem_y >= 0 && stem_y < a.stem_h, ox - a.stem_left, stem[row]);
-    store_stem(stem[row], lane_store + static_cast<std::uint32_t>(row * kSmallRowBytes));
+    store_stem(stem[row], lane_store + static_cast<std::uint32_t>(row * kRowBytes));
   }
   __syncwarp();
 
@@ -211,7 +216,7 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
 #pragma unroll
     for (int from = 0; from < kRows + 2; ++from) {
       std::uint32_t right[4];
-      ptx::ldmatrix_x4(right, lane_load + static_cast<std::uint32_t>(from * kSmallRowBytes + q * 16));
+      ptx::ldmatrix_x4(right, lane_load + static_cast<std::uint32_t>(from * kRowBytes + q * 16));
 #pragma unroll
       for (int ky = 0; ky < 3; ++ky) {
         const int row = from - ky;
@@ -222,9 +227,9 @@ __global__ void __launch_bounds__(kSmallThreads, kSmallMinBlocks)
   }
 #pragma unroll
   for (int row = 0; row < kRows; ++row) {
-    float result[kProjectFragments][4];
+    float result[kFragments][4];
 #pragma unroll
-    for (int f = 0; f < kProjectFragments; ++f) load_bias(lane_bias, kGroups + f, result[f]);
+    for (int f = 0; f < kFragments; ++f) load_bias(lane_bias, kGroups + f, result[f]);
     std::uint32_t filtered[4];
 #pragma unroll
     for (int q = 0; q < kGroups; ++q) {

@@ -18,41 +18,48 @@
 
 namespace mobicuda::kernels::stem_block_detail {
 
-// 20 words: 8 neighbouring pixels of the stem, 4 words each, are in different banks.
-inline constexpr int kPixelBytes = 80;
 inline constexpr int kInputPixelBytes = 6;
 
 /// The operands of a lane.
+template <class S>
 struct Weights {
-  std::uint32_t stem[kGroups][4];  // two steps of k
-  std::uint32_t depthwise[3][kGroups][3];
-  std::uint32_t project[kProjectSteps][kProjectFragments][2];
+  std::uint32_t stem[S::kGroups][4];  // two steps of k
+  std::uint32_t depthwise[3][S::kGroups][3];
+  std::uint32_t project[S::kProjectSteps][S::kFragments][2];
 
   __device__ __forceinline__ explicit Weights(const unsigned char* packed) {
-    static_assert(sizeof(Weights) == kOperandVectors * 16);
-    const unsigned char* const from = packed + kBiasBytes + ptx::lane() * 16;
+    const unsigned char* const from = packed + S::kBiasBytes + ptx::lane() * 16;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) ptx::load_global_words<4>(from + i * kVectorBytes, stem[i]);
+    for (int i = 0; i < S::kGroups; ++i) ptx::load_global_words<4>(from + i * kVectorBytes, stem[i]);
 #pragma unroll
-    for (int i = 0; i < kDepthwiseVectors; ++i) {
+    for (int i = 0; i < S::kDepthwiseVectors; ++i) {
       std::uint32_t words[4];
-      ptx::load_global_words<4>(from + (kGroups + i) * kVectorBytes, words);
+      ptx::load_global_words<4>(from + (S::kGroups + i) * kVectorBytes, words);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) depthwise[(4 * i + j) / 12][(4 * i + j) / 3 % 4][(4 * i + j) % 3] = words[j];
+      for (int j = 0; j < 4; ++j) {
+        const int word = 4 * i + j;
+        if (word >= 9 * S::kGroups) break;
+        depthwise[word / (3 * S::kGroups)][word / 3 % S::kGroups][word % 3] = words[j];
+      }
     }
 #pragma unroll
-    for (int i = 0; i < kProjectSteps; ++i) {
+    for (int i = 0; i < S::kProjectVectors; ++i) {
       std::uint32_t words[4];
-      ptx::load_global_words<4>(from + (kGroups + kDepthwiseVectors + i) * kVectorBytes, words);
+      ptx::load_global_words<4>(from + (S::kGroups + S::kDepthwiseVectors + i) * kVectorBytes, words);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) project[i][j / 2][j % 2] = words[j];
+      for (int j = 0; j < 4; ++j) {
+        const int word = 4 * i + j;
+        if (word >= S::kProjectSteps * S::kFragments * 2) break;
+        project[word / (2 * S::kFragments)][word / 2 % S::kFragments][word % 2] = words[j];
+      }
     }
   }
 };
 
 /// Biases to shared memory; returns the lane's address of them, valid behind a barrier.
+template <class S>
 __device__ __forceinline__ std::uint32_t load_biases(const unsigned char* packed, unsigned char* biases) {
-  if (threadIdx.x < kBiasVectors) {
+  if (threadIdx.x < S::kBiasVectors) {
     std::uint32_t words[4];
     ptx::load_global_words<4>(packed + threadIdx.x * 16, words);
     ptx::store_shared(ptx::shared_address(biases + threadIdx.x * 16), words);
@@ -76,9 +83,9 @@ struct LaneWindow {
 };
 
 /// Of 16 pixels from pixel `first` on.
-template <bool kPlain>
-__device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& weights, const LaneWindow& from,
-                                             int first, std::uint32_t (&stem)[kGroups][2]) {
+template <class S, bool kPlain>
+__device__ __forceinline__ void compute_stem(const Arguments& a, const Weights<S>& weights, const LaneWindow& from,
+                                             int first, std::uint32_t (&stem)[S::kGroups][2]) {
   constexpr std::uint32_t kOnes = 0x3C003C00;
   const bool one = ptx::lane() % 4 == 3;
   std::uint32_t window[2][4];
@@ -92,7 +99,7 @@ __device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& 
         (ptx::load_shared<std::uint32_t>(from.ninths + pixels) & (one ? 0 : 0xFFFFU)) | (one ? kOnes : 0);
   }
 #pragma unroll
-  for (int q = 0; q < kGroups; ++q) {
+  for (int q = 0; q < S::kGroups; ++q) {
     constexpr float kZeros[4] = {};
     float values[4];
     ptx::mma_16x8x16(values, window[0], weights.stem[q][0], weights.stem[q][1], kZeros);
@@ -103,6 +110,7 @@ __device__ __forceinline__ void compute_stem(const Arguments& a, const Weights& 
 }
 
 /// Zeros where the stem's image has no pixel; `column` of the first pixel.
+template <int kGroups>
 __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, int column,
                                           std::uint32_t (&stem)[kGroups][2]) {
 #pragma unroll
@@ -115,6 +123,7 @@ __device__ __forceinline__ void mask_stem(const Arguments& a, bool row_present, 
 }
 
 /// `to` is the lane's address: row lane % 16, chunk lane / 16.
+template <int kGroups>
 __device__ __forceinline__ void store_stem(const std::uint32_t (&stem)[kGroups][2], std::uint32_t to) {
 #pragma unroll
   for (int q = 0; q < kGroups; q += 2) {
@@ -123,7 +132,8 @@ __device__ __forceinline__ void store_stem(const std::uint32_t (&stem)[kGroups][
 }
 
 /// sum = before + row ky of the window, channels 8q to 8q + 7.
-__device__ __forceinline__ void add_row(const Weights& weights, int ky, int q, const std::uint32_t (&left)[2],
+template <class S>
+__device__ __forceinline__ void add_row(const Weights<S>& weights, int ky, int q, const std::uint32_t (&left)[2],
                                         const std::uint32_t (&right)[4], const float (&before)[4], float (&sum)[4]) {
   const auto& taps = weights.depthwise[ky][q];
   float part[4];
@@ -139,29 +149,38 @@ __device__ __forceinline__ void filter(const Arguments& a, int q, const float (&
   filtered[q % 2 * 2 + 1] = round_and_clip<kPlain>(a.depthwise_clip, sums[2], sums[3]);
 }
 
-__device__ __forceinline__ void project(const Weights& weights, int k, const std::uint32_t (&filtered)[4],
-                                        float (&result)[kProjectFragments][4]) {
+template <class S>
+__device__ __forceinline__ void project(const Weights<S>& weights, int k, const std::uint32_t (&filtered)[4],
+                                        float (&result)[S::kFragments][4]) {
 #pragma unroll
-  for (int f = 0; f < kProjectFragments; ++f) {
+  for (int f = 0; f < S::kFragments; ++f) {
     ptx::mma_16x8x16(result[f], filtered, weights.project[k][f][0], weights.project[k][f][1], result[f]);
   }
 }
 
-/// Channels 4t to 4t + 3 of pixels g and g + 8. `to` is of pixel g; `columns` there are from it on.
-template <bool kPlain>
-__device__ __forceinline__ void store_result(const Arguments& a, const float (&result)[kProjectFragments][4],
-                                             int columns, std::uintptr_t to) {
+/// Channels 4t to 4t + 3 of pixels g and g + 8, and of a third fragment 16 + 2t and the next. `to` is of pixel g;
+/// `columns` there are from it on.
+template <bool kPlain, int kFragments>
+__device__ __forceinline__ void store_result(const Arguments& a, const float (&result)[kFragments][4], int columns,
+                                             std::uintptr_t to) {
 #pragma unroll
   for (int lower = 0; lower < 2; ++lower) {
-    std::uint32_t words[2];
+    std::uint32_t words[kFragments];
 #pragma unroll
-    for (int f = 0; f < 2; ++f) {
+    for (int f = 0; f < kFragments; ++f) {
       words[f] = ptx::to_half2(result[f][2 * lower], result[f][2 * lower + 1]);
       if constexpr (!kPlain) words[f] = clipped(a.project_clip, words[f]);
     }
     const bool in_strip = lower == 0 || ptx::lane() / 4 + 8 < kStrip;
-    if (lower * 8 < columns && in_strip)
-      ptx::store_global(reinterpret_cast<void*>(to + static_cast<std::uintptr_t>(lower * a.eight_pixels)), words);
+    if (lower * 8 < columns && in_strip) {
+      const std::uintptr_t pixel = to + static_cast<std::uintptr_t>(lower * a.eight_pixels);
+      ptx::store_global<2>(reinterpret_cast<void*>(pixel), {words[0], words[1]});
+      if constexpr (kFragments == 3) {
+        const auto t = static_cast<int>(ptx::lane() % 4);
+        const std::uintptr_t third = pixel + static_cast<std::uintptr_t>((16 + 2 * t - 4 * t) * 2);
+        if (16 + 2 * t < a.c_out) ptx::store_global<1>(reinterpret_cast<void*>(third), {words[2]});
+      }
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <vector>
 
 #include "kernels/common/table_parts.h"
 #include "kernels/stem_block/kernel.cuh"
@@ -34,6 +35,18 @@ bool sane_extent(int size, int out, int stride, int pad) {
   if (size < 1 || out < 1 || size > kLargest || out > kLargest || pad < 0 || pad > kMaxPad) return false;
   return (out - 1) * stride + 3 - pad - size <= kMaxPad;
 }
+
+// What kernels are built for, from the fewest on.
+constexpr Channels kBuilt[] = {{32, 16}, {48, 24}};
+
+/// Index in kBuilt of the first that has room; std::size(kBuilt) if none has.
+std::size_t built_for(const StemBlockParams& p) {
+  std::size_t i = 0;
+  while (i < std::size(kBuilt) && (p.c_stem > kBuilt[i].stem || p.c_out > kBuilt[i].out)) ++i;
+  return i;
+}
+
+Sizes sizes_for(const StemBlockParams& p) { return sizes_of(kBuilt[built_for(p)]); }
 
 bool is_small(Variant variant) { return stem_block_rows(variant) <= 2; }
 
@@ -86,24 +99,31 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
 
 using Kernel = void (*)(Arguments, const void*, const unsigned char*, __half*);
 
-template <InputForm kForm, bool kPlain>
+template <class S, InputForm kForm, bool kPlain>
 Kernel device_kernel(Variant variant) {
   switch (stem_block_rows(variant)) {
     case 1:
-      return stem_block_small_kernel<kForm, kPlain, 1>;
+      return stem_block_small_kernel<S, kForm, kPlain, 1>;
     case 2:
-      return stem_block_small_kernel<kForm, kPlain, 2>;
+      return stem_block_small_kernel<S, kForm, kPlain, 2>;
     default:
-      return stem_block_kernel<kForm, kPlain>;
+      return stem_block_kernel<S, kForm, kPlain>;
   }
+}
+
+template <class S, bool kPlain>
+Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
+  if (p.input == StemInput::NhwcUint8) return device_kernel<S, InputForm::Bytes, kPlain>(variant);
+  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  return pairs ? device_kernel<S, InputForm::FloatPairs, kPlain>(variant)
+               : device_kernel<S, InputForm::Floats, kPlain>(variant);
 }
 
 template <bool kPlain>
 Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
-  if (p.input == StemInput::NhwcUint8) return device_kernel<InputForm::Bytes, kPlain>(variant);
-  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
-  return pairs ? device_kernel<InputForm::FloatPairs, kPlain>(variant)
-               : device_kernel<InputForm::Floats, kPlain>(variant);
+  static_assert(std::size(kBuilt) == 2);
+  return built_for(p) == 0 ? device_kernel<Shape<kBuilt[0]>, kPlain>(variant, p, x)
+                           : device_kernel<Shape<kBuilt[1]>, kPlain>(variant, p, x);
 }
 
 Kernel device_kernel(Variant variant, const StemBlockParams& p, const void* x) {
@@ -145,32 +165,33 @@ float stem_factor(const StemBlockParams& p, const StemBlockWeights& weights, int
   return weights.stem[((channel * 3 + c) * 3 + ky) * 3 + kx];
 }
 
-void pack_biases(const StemBlockParams& p, const StemBlockWeights& weights, float* to) {
+void pack_biases(const StemBlockParams& p, const Sizes& s, const StemBlockWeights& weights, float* to) {
   for (int t = 0; t < 4; ++t) {
     for (int e = 0; e < 4; ++e) {
-      for (int q = 0; q < kGroups; ++q) {
+      for (int q = 0; q < s.groups; ++q) {
         const int channel = q * 8 + t * 2 + e % 2;
         to[(q * 4 + t) * 4 + e] = channel < p.c_stem ? or_zero(weights.depthwise_bias, channel) : 0.0F;
       }
-      for (int f = 0; f < kProjectFragments; ++f) {
+      for (int f = 0; f < s.fragments; ++f) {
         const int channel = dealt_channel(f, t * 2 + e % 2);
-        to[((kGroups + f) * 4 + t) * 4 + e] = channel < p.c_out ? or_zero(weights.project_bias, channel) : 0.0F;
+        to[((s.groups + f) * 4 + t) * 4 + e] = channel < p.c_out ? or_zero(weights.project_bias, channel) : 0.0F;
       }
     }
   }
 }
 
 /// The operands of a lane, in the order of the packed weights.
-void pack_lane(const StemBlockParams& p, const StemBlockWeights& weights, int lane,
-               std::uint32_t (&words)[kOperandVectors * 4]) {
-  std::uint32_t* to = words;
-  for (int q = 0; q < kGroups; ++q) {
+std::vector<std::uint32_t> pack_lane(const StemBlockParams& p, const Sizes& s, const StemBlockWeights& weights,
+                                     int lane) {
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(s.operand_vectors) * 4);
+  auto to = words.begin();
+  for (int q = 0; q < s.groups; ++q) {
     for (int quarter = 0; quarter < 4; ++quarter) {
       *to++ = operand(lane, quarter * 8, [&](int k, int column) { return stem_factor(p, weights, k, q * 8 + column); });
     }
   }
   for (int ky = 0; ky < 3; ++ky) {
-    for (int q = 0; q < kGroups; ++q) {
+    for (int q = 0; q < s.groups; ++q) {
       for (int kx = 0; kx < 3; ++kx) {
         *to++ = operand(lane, 0, [&](int k, int column) {
           const int channel = q * 8 + column;
@@ -179,8 +200,9 @@ void pack_lane(const StemBlockParams& p, const StemBlockWeights& weights, int la
       }
     }
   }
-  for (int quarter = 0; quarter < 2 * kProjectSteps; quarter += 2) {
-    for (int f = 0; f < kProjectFragments; ++f) {
+  to = words.begin() + (s.groups + s.depthwise_vectors) * 4;
+  for (int quarter = 0; quarter < 2 * s.project_steps; quarter += 2) {
+    for (int f = 0; f < s.fragments; ++f) {
       for (int half = 0; half < 2; ++half) {
         *to++ = operand(lane, (quarter + half) * 8, [&](int k, int column) {
           const int channel = dealt_channel(f, column);
@@ -189,6 +211,7 @@ void pack_lane(const StemBlockParams& p, const StemBlockWeights& weights, int la
       }
     }
   }
+  return words;
 }
 
 }  // namespace
@@ -201,28 +224,28 @@ int stem_block_rows(StemBlockVariant variant) { return kRows[static_cast<std::si
 
 bool supports(StemBlockVariant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
   if (static_cast<std::size_t>(variant) >= std::size(kVariants) || gpu.code < kOldest || p.n < 0) return false;
-  if (p.c_stem < 1 || p.c_stem > kChannels || p.c_out < 4 || p.c_out > kOutChannels || p.c_out % 4 != 0) return false;
+  if (p.c_stem < 1 || p.c_out < 4 || p.c_out % 4 != 0 || built_for(p) == std::size(kBuilt)) return false;
   return sane_extent(p.h, p.stem_h, kStride, p.stem_pad_top) && sane_extent(p.w, p.stem_w, kStride, p.stem_pad_left) &&
          sane_extent(p.stem_h, p.out_h, 1, p.depthwise_pad_top) &&
          sane_extent(p.stem_w, p.out_w, 1, p.depthwise_pad_left) && std::int64_t{p.h} * p.w <= kMaxInt / 16 &&
          std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4 && unit_count(variant, p) <= kMaxInt - kSmallWarps;
 }
 
-std::size_t stem_block_packed_bytes(StemBlockVariant /*variant*/, const StemBlockParams& /*params*/) {
-  return kPackedBytes;
+std::size_t stem_block_packed_bytes(StemBlockVariant /*variant*/, const StemBlockParams& params) {
+  return static_cast<std::size_t>(sizes_for(params).packed_bytes);
 }
 
 void stem_block_pack(StemBlockVariant /*variant*/, const StemBlockParams& params, const StemBlockWeights& weights,
                      void* packed) {
+  const Sizes s = sizes_for(params);
   auto* const bytes = static_cast<unsigned char*>(packed);
-  float biases[kBiasBytes / sizeof(float)];
-  pack_biases(params, weights, biases);
-  std::memcpy(bytes, biases, sizeof biases);
+  std::vector<float> biases(static_cast<std::size_t>(s.bias_vectors) * 4);
+  pack_biases(params, s, weights, biases.data());
+  std::memcpy(bytes, biases.data(), static_cast<std::size_t>(s.bias_bytes));
   for (int lane = 0; lane < 32; ++lane) {
-    std::uint32_t words[kOperandVectors * 4];
-    pack_lane(params, weights, lane, words);
-    for (int i = 0; i < kOperandVectors; ++i) {
-      std::memcpy(bytes + kBiasBytes + i * kVectorBytes + lane * 16, words + 4 * i, 16);
+    const std::vector<std::uint32_t> words = pack_lane(params, s, weights, lane);
+    for (int i = 0; i < s.operand_vectors; ++i) {
+      std::memcpy(bytes + s.bias_bytes + i * kVectorBytes + lane * 16, words.data() + std::ptrdiff_t{4} * i, 16);
     }
   }
 }

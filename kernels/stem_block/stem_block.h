@@ -45,7 +45,7 @@ std::string_view name(StemBlockVariant variant);
 /// Output rows of a warp.
 int stem_block_rows(StemBlockVariant variant);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there: sm_80, padding
-/// of at most 2 on each side, c_stem of at most 32, c_out of at most 16 and a multiple of 4. Host-only.
+/// of at most 2 on each side, c_stem of at most 48, c_out of at most 24 and a multiple of 4. Host-only.
 bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
 
 /// Float weights and biases on the host; null biases are zeros.

@@ -253,8 +253,8 @@ inline void scale_by_one(StemBlockParams& p) {
 
 inline StemBlockParams random_shape(Choice& choose) {
   constexpr int kSizes[] = {1, 2, 3, 5, 7, 8, 13, 27, 28, 29, 30, 33, 55, 56, 57, 61, 90};
-  constexpr int kStems[] = {8, 16, 24, 32, 20};
-  constexpr int kOuts[] = {4, 8, 12, 16};
+  constexpr int kStems[] = {8, 16, 24, 32, 20, 40, 48};
+  constexpr int kOuts[] = {4, 8, 12, 16, 20, 24};
   for (;;) {
     StemBlockParams p = block(kInputs[choose.upto(1)], 1 + choose.upto(2), choose(kSizes), choose(kSizes), true);
     if (choose.flip()) {

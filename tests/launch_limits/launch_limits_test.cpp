@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/conv2d/conv2d.h"
@@ -295,17 +296,19 @@ TEST_CASE("supports() of stem_block means that the launch fits") {
   for (const auto in : {kernels::StemInput::NchwFloat, kernels::StemInput::NhwcUint8}) {
     for (const int n : {1, 8, 256}) {
       for (const int side : {96, 192, 224}) {
-        kernels::StemBlockParams p;
-        p.input = in;
-        p.n = n;
-        p.h = p.w = side;
-        p.stem_h = p.stem_w = p.out_h = p.out_w = side / 2;
-        p.c_stem = 32;
-        p.c_out = 16;
-        p.stem_pad_top = p.stem_pad_left = p.depthwise_pad_top = p.depthwise_pad_left = 1;
-        p.stem_clip = p.depthwise_clip = kRelu6;
-        p.project_clip = {-65504.0F, 65504.0F};
-        shapes.push_back(p);
+        for (const auto& [c_stem, c_out] : {std::pair{32, 16}, std::pair{48, 24}}) {
+          kernels::StemBlockParams p;
+          p.input = in;
+          p.n = n;
+          p.h = p.w = side;
+          p.stem_h = p.stem_w = p.out_h = p.out_w = side / 2;
+          p.c_stem = c_stem;
+          p.c_out = c_out;
+          p.stem_pad_top = p.stem_pad_left = p.depthwise_pad_top = p.depthwise_pad_left = 1;
+          p.stem_clip = p.depthwise_clip = kRelu6;
+          p.project_clip = {-65504.0F, 65504.0F};
+          shapes.push_back(p);
+        }
       }
     }
   }
