@@ -14,12 +14,11 @@ constexpr double kMma16 = 1.27 * 6.2;  // an mma.sync of k = 16
 constexpr double kMma8 = 1.27 * 4.0;
 constexpr double kInstruction = 0.59;
 constexpr double kFillRate = 21;  // bytes of patches into an SM a cycle
-// Guesses: what is not measured.
-constexpr double kAlone = 1.1;  // of a warp that nobody hides the latencies of
+constexpr double kAlone = 1.1;    // times as long, of a warp alone on its scheduler: a guess
 
 constexpr int kSchedulers = 4;
-constexpr std::size_t kMost = 6;
-constexpr double kWorst = 1.4;  // times the best: what is expected to be slower is not worth measuring
+constexpr std::size_t kMost = 6;  // configurations
+constexpr double kWorst = 1.4;    // times the best: what is expected to be slower is not worth measuring
 constexpr int kWarps[] = {4, 8, 7, 6, 5, 12, 16, 3, 2};  // in this order where they make no difference
 
 /// What a warp does for a pair of strips and 16 hidden channels.
@@ -60,7 +59,7 @@ double spill_instructions(const Config& c, const Sizes& s) {
   const int used = c.stride == 1 ? 110 + 5 * (c.c_in / 8) + 16 * std::min(c.rows, 3)
                                  : 90 + 14 * (c.c_in / 8) + 16 * std::min(c.rows, 2);
   const double missing = std::max(0, used + sums - most);
-  return missing * missing / 160;
+  return missing * missing / 60;
 }
 
 /// The most pairs that a scheduler gets, whose warps are every fourth of a block. `pairs` is of a block.
@@ -72,7 +71,7 @@ std::int64_t busiest_scheduler(std::int64_t pairs, int warps) {
 
 /// Pairs of strips, of an SM at most.
 std::int64_t pairs_of(int rows, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  const std::int64_t strips = std::int64_t{p.n} * ceil_div(p.out_h, rows) * ceil_div(p.out_w, kColumns);
+  const std::int64_t strips = std::int64_t{std::max(p.n, 1)} * ceil_div(p.out_h, rows) * ceil_div(p.out_w, kColumns);
   const std::int64_t multiprocessors = std::max(gpu.multiprocessors, 1);
   return ((strips + 1) / 2 + multiprocessors - 1) / multiprocessors;
 }
@@ -120,7 +119,9 @@ std::vector<Config> configurations(const InvertedResidualParams& params, const D
   for (const Candidate& candidate : candidates) {
     if (best.size() == kMost || candidate.cycles > kWorst * candidates.front().cycles) break;
     if (candidate.cycles == last) continue;
-    if (of_rows[static_cast<std::size_t>(candidate.config.rows)]++ == kMostOfRows) continue;
+    int& taken = of_rows[static_cast<std::size_t>(candidate.config.rows)];
+    if (taken == kMostOfRows) continue;
+    ++taken;
     best.push_back(candidate.config);
     last = candidate.cycles;
   }
