@@ -2,10 +2,7 @@
 // fitted to.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <iterator>
-#include <utility>
 
 #include "kernels/inverted_residual/image/host.h"
 #include "kernels/inverted_residual/specialised_family.h"
@@ -13,23 +10,24 @@
 namespace mobicuda::kernels::inverted_image {
 namespace {
 
-// Fitted to measurements.
+// Fitted to measurements: README.md.
 constexpr double kCyclesPerMicrosecond = 1755;
-constexpr double kMmaCycles = 6.5;  // of a scheduler, for 16x8x16
-constexpr double kBarrierCycles =
-    500;  // between two chunks, for each 4 warps, if no other block of the SM has something to do
+constexpr double kMmaCycles = 6.5;             // of a scheduler, for 16x8x16
+constexpr double kBarrierCycles = 500;         // between two chunks, for each 4 warps; other blocks of the SM fill them
 constexpr double kStartMicroseconds = 1.6;     // of a block, with its end
 constexpr double kBytesPerMicrosecond = 45e3;  // of x and y, to or from an SM
 constexpr double kSendMicroseconds = 0.05;     // sums to one other block of a cluster
-constexpr int kRegistersBeside = 56;           // x, hidden values and sums
-constexpr double kSmsOfClusters[] = {1, 1, 0.91,
-                                     0.85};  // which clusters of 1, 2, 4 and 8 blocks find beside each other
+// Share of the SMs that clusters of 1, 2, 4 and 8 blocks find beside each other.
+constexpr double kSmsOfClusters[] = {1, 1, 0.91, 0.85};
+// Registers of a thread for 16 hidden channels of a chunk, and beside x, sums and these, where the stride is 1 and 2.
+constexpr int kRegistersOfUnit = 10;
+constexpr int kOtherRegisters[] = {56, 46};
 
 constexpr int kSchedulers = 4;  // of an SM
 
-/// Registers of a thread where `blocks` are on an SM at once.
+/// Registers that a thread may have for all blocks to be on an SM at once.
 constexpr int register_limit(const Config& c) {
-  constexpr int kOfScheduler = 512;
+  constexpr int kOfScheduler = 512;  // of each lane
   constexpr int kMost = 255;
   return std::min(kMost, kOfScheduler / ceil_div(c.warps * c.min_blocks, kSchedulers) / 8 * 8);
 }
@@ -39,7 +37,15 @@ constexpr int registers_of(const Config& c) {
   const Sizes s = sizes_of(c);
   const int rows = c.stride == 1 ? kRowsOfWarp : 1;  // of sums
   const int x = c.staged != 0 ? 16 : kRowsOfWarp * s.in_steps * 4;
-  return rows * s.out_strips * 4 + x + s.units * 8 + kRegistersBeside;
+  return rows * s.out_strips * 4 + x + s.units * kRegistersOfUnit + kOtherRegisters[c.stride - 1];
+}
+
+/// Whether x finds no room in registers, however few warps are on an SM.
+constexpr bool is_wide(Config c) {
+  c.staged = 0;
+  c.chunk = 2 * kUnit;
+  c.min_blocks = 1;
+  return registers_of(c) > register_limit(c);
 }
 
 /// What a warp does for 16 hidden channels.
@@ -88,12 +94,12 @@ double microseconds(const Config& c, int images, int multiprocessors) {
          (rest > 0 ? round_microseconds(c, rest) : 0);
 }
 
-/// The time of a configuration; the way in which it cuts the work.
 struct Candidate {
   Config config;
   double microseconds;
 };
 
+/// Whether blocks have the same tiles and clusters.
 bool cuts_alike(const Config& a, const Config& b) {
   return a.blocks == b.blocks && a.warps == b.warps && a.columns == b.columns;
 }
@@ -110,7 +116,8 @@ std::vector<Config> configurations(const InvertedResidualParams& p, const Device
   constexpr int kMostWarpsOfSm = 12;  // 168 registers each
   std::vector<Candidate> best;        // of each way to cut the work
   const auto consider = [&](const Config& config) {
-    if (!is_valid(config) || registers_of(config) > register_limit(config) || !supports(config, p, gpu)) return;
+    if (!is_valid(config) || (config.staged != 0 && !is_wide(config))) return;
+    if (registers_of(config) > register_limit(config) || !supports(config, p, gpu)) return;
     const Candidate candidate{config, microseconds(config, p.n, gpu.multiprocessors)};
     const auto like = std::find_if(best.begin(), best.end(),
                                    [&](const Candidate& other) { return cuts_alike(other.config, config); });
