@@ -59,9 +59,10 @@ ConfigValues values_of(const Config& config) {
 template <class Config>
 std::string expression(const std::string& space, const std::string& kernel, const Config& config) {
   const ConfigValues values = values_of(config);
-  std::string list;
-  for (std::size_t i = 0; i < kValuesOf<Config>; ++i) list += (i == 0 ? "" : ",") + std::to_string(values[i]);
-  return space + kernel + "<" + space + "Shape<" + space + "Config{" + list + "}>>";
+  std::string text = space;
+  text.append(kernel).append("<").append(space).append("Shape<").append(space).append("Config{");
+  for (std::size_t i = 0; i < kValuesOf<Config>; ++i) text.append(i == 0 ? "" : ",").append(std::to_string(values[i]));
+  return text.append("}>>");
 }
 
 /// A family of the functions that its host.h declares for Config: is_valid(), supports(), packed_bytes(), pack(),

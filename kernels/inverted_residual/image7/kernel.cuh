@@ -164,6 +164,12 @@ __device__ __forceinline__ int lines(const Arguments& a) {
   return S::kWarpColumns ? a.h : S::kSizes.lines;
 }
 
+/// Of a block, that have images.
+template <class S>
+__device__ __forceinline__ int tiles_of(const Arguments& a, int first) {
+  return min(S::kTiles, (a.n - first + S::kImages - 1) / S::kImages);
+}
+
 /// Where a thread's sums of a line are put together, from a sending part.
 template <class S>
 __device__ __forceinline__ std::uint32_t partial_at(std::uint32_t shared, int sender, int tile, int row) {
@@ -235,11 +241,11 @@ __device__ __forceinline__ void finish_pixel(const Arguments& a, bool present, s
 
 /// Adds up the parts' sums of every kBlocks-th line.
 template <class S>
-__device__ __forceinline__ void finish_lines(const Arguments& a, int rank, int first, int tiles, int rows,
-                                             const unsigned char* x, unsigned char* y, std::uint32_t shared) {
+__device__ __forceinline__ void finish_lines(const Arguments& a, int rank, int first, int rows, const unsigned char* x,
+                                             unsigned char* y, std::uint32_t shared) {
   constexpr int kPieces = S::kOut.blocks + S::kOut.rests;
   constexpr int kChannels = S::kSizes.cut_out;
-  const int pieces = tiles * rows * kPieces;
+  const int pieces = tiles_of<S>(a, first) * rows * kPieces;
   bool arrived = false;
   for (int piece = ptx::as_int::warp(); piece < pieces; piece += S::kThreads / 32) {
     const int block = piece % kPieces;
@@ -266,9 +272,12 @@ __device__ __forceinline__ void finish_lines(const Arguments& a, int rank, int f
 
 /// Finishes neighbouring channels of a thread's pixel that no other part has sums of.
 template <class S, int kCount>
-__device__ __forceinline__ void finish_own(const Arguments& a, const Pixels<S>& pixels, const Sums<S>& sums, int block,
-                                           int half, std::size_t pixel, unsigned char* y, std::uint32_t shared) {
+__device__ __forceinline__ void finish_own(const Arguments& a, const Tile<S>& tile, const Pixels<S>& pixels,
+                                           const Sums<S>& sums, int block, int half, unsigned char* y,
+                                           std::uint32_t shared) {
   const int channel = block * 32 + lane() % 4 * kCount;
+  const Unit unit = own_unit<S>();
+  if (!tile.has(a, unit, half) || !has_channels<S::kSizes.cut_out, kCount>(block * 32)) return;
   std::uint32_t residual[kCount / 2] = {};
   if constexpr (S::kMayAdd) {
     for (int i = 0; i < kCount / 2; ++i) residual[i] = a.residual ? pixels.pair(block, half, i) : 0U;
@@ -276,7 +285,8 @@ __device__ __forceinline__ void finish_own(const Arguments& a, const Pixels<S>& 
   float sum[kCount];
   gather<S>(sums, block, half, sum);
   finish(a, sum, shared + static_cast<std::uint32_t>(S::kBiasAt + channel * 4), residual,
-         y + pixel + static_cast<std::size_t>(channel * 2));
+         y + offset_of<S::kConfig.c_out>(a, tile.first + unit.image, unit.row + half, unit.column,
+                                         cut_channel<S>() + channel));
 }
 
 #endif
@@ -289,8 +299,7 @@ __global__ void __launch_bounds__(S::kThreads)
   const std::uint32_t shared = ptx::shared_address(dynamic_shared);
   const int rank = static_cast<int>(blockIdx.x % S::kBlocks);
   const int cluster = static_cast<int>(blockIdx.x / S::kBlocks);
-  const int first = cluster * (S::kTiles * S::kImages);  // image
-  const int tiles = min(S::kTiles, (a.n - first + S::kImages - 1) / S::kImages);
+  const int first = cluster * (S::kTiles * S::kImages);                 // image
   const int rows = (lines<S>(a) - rank + S::kBlocks - 1) / S::kBlocks;  // of each tile, which this block finishes
   const int warpgroup = static_cast<int>(threadIdx.x / kWarpgroup);
   const int part = warpgroup % S::kParts;
@@ -309,7 +318,7 @@ __global__ void __launch_bounds__(S::kThreads)
     ptx::fence_mbarrier_init();
     ptx::fence_proxy_async();
     if (part == 0 && rows > 0) {  // else nobody would wait for the bias
-      const int sums = S::kSenders == 1 ? 0 : S::kSenders * tiles * rows * S::kRowBytes;
+      const int sums = S::kSenders == 1 ? 0 : S::kSenders * tiles_of<S>(a, first) * rows * S::kRowBytes;
       const unsigned char* const bias = packed + (S::kCuts == 1 ? 0 : blockIdx.y * S::kBiasBytes);
       ptx::mbarrier_arrive_expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
       ptx::copy_bulk(shared + S::kBiasAt, bias, S::kBiasBytes, shared + S::kArrivedAt);
@@ -334,27 +343,20 @@ __global__ void __launch_bounds__(S::kThreads)
                 shared + static_cast<std::uint32_t>(S::kPatchesAt + team<S>() * 2 * S::kPatchBytes), sums);
 
   if constexpr (S::kSenders > 1) {
-    if (tile < tiles) send_sums<S>(a, sender, tile, sums, shared);
-    finish_lines<S>(a, rank, first, tiles, rows, x, y, shared);
+    if (first + tile * S::kImages < a.n) send_sums<S>(a, sender, tile, sums, shared);
+    finish_lines<S>(a, rank, first, rows, x, y, shared);
   } else {
-    if (tile >= tiles) return;
+    if (first + tile * S::kImages >= a.n) return;
+    const Tile<S> own{first + tile * S::kImages};
     ptx::mbarrier_wait(shared + S::kArrivedAt, 0);
-    const Unit unit = own_unit<S>();
 #pragma unroll
-    for (int block = 0; block < S::kOut.blocks + S::kOut.rests; ++block) {
+    for (int block = 0; block < S::kOut.blocks; ++block) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        if (!images.has(a, unit, half)) continue;
-        const std::size_t pixel =
-            offset_of<S::kConfig.c_out>(a, images.first + unit.image, unit.row + half, unit.column, cut_channel<S>());
-        if (block < S::kOut.blocks) {
-          if (has_channels<S::kSizes.cut_out, 8>(block * 32)) {
-            finish_own<S, 8>(a, pixels, sums, block, half, pixel, y, shared);
-          }
-        } else if (has_channels<S::kSizes.cut_out, 4>(block * 32)) {
-          finish_own<S, 4>(a, pixels, sums, block, half, pixel, y, shared);
-        }
-      }
+      for (int half = 0; half < 2; ++half) finish_own<S, 8>(a, own, pixels, sums, block, half, y, shared);
+    }
+    if constexpr (S::kOut.rests > 0) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) finish_own<S, 4>(a, own, pixels, sums, S::kOut.blocks, half, y, shared);
     }
   }
 #endif
