@@ -115,6 +115,11 @@ TEST_CASE("emulator: small inverted_residual equals the oracle for B4 to B7 of w
                 Config{48, 288, 88, 2, 2, 4, 32, 1, 1}, Config{48, 288, 88, 2, 2, 2, 16, 1, 1}>();
 }
 
+TEST_CASE("emulator: small inverted_residual equals the oracle for tiles and slices that no variant has") {
+  check_configs<Config{16, 96, 24, 2, 2, 8, 32, 1, 3}, Config{40, 240, 40, 1, 2, 8, 64, 1, 1},
+                Config{24, 144, 24, 1, 8, 8, 48, 4, 1}>();
+}
+
 TEST_CASE("emulator: small inverted_residual equals the oracle for slices that hidden channels do not fill") {
   check_configs<Config{8, 8, 8, 1, 1, 4, 48, 1, 1}, Config{56, 120, 8, 2, 1, 8, 32, 1, 1},
                 Config{64, 72, 96, 1, 2, 2, 48, 1, 1}, Config{16, 88, 40, 1, 8, 4, 32, 2, 1},

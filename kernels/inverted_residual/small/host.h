@@ -20,7 +20,7 @@ constexpr Config walking(Config config) {
   return config;
 }
 
-/// As kernels::supports(); the configuration is valid.
+/// As kernels::supports(), for parameters with expand and with the stride of the configuration, which is valid.
 bool supports(const Config& config, const InvertedResidualParams& params, const DeviceTraits& gpu);
 
 std::size_t packed_bytes(const Config& config);
@@ -36,8 +36,7 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 std::string kernel_expression(const Config& config);
 
 /// Configurations for these parameters on this GPU, the one expected to be the fastest first, by the model in
-/// README.md: at most six, valid and supported; none where the family does not run the block. For any stride, with
-/// expand.
+/// README.md: at most six, valid and supported; none where the family does not run the block.
 std::vector<Config> configurations(const InvertedResidualParams& params, const DeviceTraits& gpu);
 
 }  // namespace mobicuda::kernels::inverted_small
