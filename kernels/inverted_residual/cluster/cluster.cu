@@ -81,7 +81,10 @@ void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int 
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  if (gpu.code < kOldest || config.blocks > gpu.cluster_blocks || !inverted_host::channels_fit(p, config)) return false;
+  if (gpu.code < kOldest || config.blocks > gpu.cluster_blocks || config.stride != p.stride || !p.expand ||
+      !inverted_host::channels_fit(p, config)) {
+    return false;
+  }
   const Sizes sizes = sizes_of(config);
   return static_cast<std::size_t>(sizes.shared_bytes) <= gpu.shared_bytes_per_block &&
          tiles(config, sizes, p) <= kMaxInt / 2 - config.blocks &&  // the loop's counter goes one round further

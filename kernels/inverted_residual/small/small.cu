@@ -127,7 +127,8 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   const std::int64_t tiles_y = (std::int64_t{p.out_h} + config.tile_h - 1) / config.tile_h;
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
   return gpu.code >= kOldest && static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
-         inverted_host::channels_fit(p, config) && inverted_host::clips_fit(p) &&
+         config.stride == p.stride && p.expand && inverted_host::channels_fit(p, config) &&
+         inverted_host::clips_fit(p) &&
          std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);
