@@ -19,6 +19,7 @@ STAGES = {
     "repeat": ("bench/bench_engine", "models/mobicuda_write_model"),
     "sustained": ("bench/bench_engine", "models/mobicuda_write_model"),
     "networks": ("bench/bench_engine", "models/mobicuda_write_model"),
+    "shapes": ("bench/bench_engine", "models/mobicuda_write_model"),
     "floors": ("bench/bench_engine", "bench/kernels/gpu_ceilings", "models/mobicuda_write_model"),
     "stress": ("tests/stress/engine_stress", "tests/stress/kernel_stress_tests", "bench/bench_engine",
                "models/mobicuda_write_model"),

@@ -2,6 +2,7 @@
 import statistics
 
 import gpu_floors
+import gpu_shapes
 import gpu_stress
 import gpu_sustained
 import network_check
@@ -47,6 +48,7 @@ def rows(record, batches):
     add_layers(record, add)
     gpu_floors.requirements(record, batches, add)
     gpu_sustained.requirements(record, add)
+    gpu_shapes.requirements(record, add)
     return found
 
 
