@@ -1,4 +1,5 @@
 // The image kernels for configurations that no variant has: other channels, other maps. Compiled as device code.
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -48,7 +49,7 @@ bool sees(const InvertedResidualParams& p, int oy, int ox, int y, int x) {
 template <Config kConfig>
 void check_config(Choice& choose) {
   InvertedResidualParams p =
-      block(1 + choose.upto(2), kConfig.h, kConfig.w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
+      block(2 + choose.upto(1), kConfig.h, kConfig.w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
   if (p.stride == 2) {
@@ -63,6 +64,15 @@ void check_config(Choice& choose) {
   const Tensor oracle = oracle_of(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
   REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+
+  // The second image has the same bits alone, where no tile is before its own.
+  InvertedResidualParams alone = p;
+  alone.n = 1;
+  Data second = data;
+  const auto x = data.x.begin() + static_cast<std::ptrdiff_t>(input_count(alone));
+  second.x.assign(x, x + static_cast<std::ptrdiff_t>(input_count(alone)));
+  const std::vector<float> y_alone = run_config<kConfig>(alone, second);
+  REQUIRE(std::equal(y_alone.begin(), y_alone.end(), y.begin() + static_cast<std::ptrdiff_t>(y_alone.size())));
 
   // The NaN of a pixel comes neither to other channels' pixels, nor to another tile's or image's.
   const int nan_n = choose.upto(p.n - 1);
@@ -155,6 +165,9 @@ TEST_CASE("emulator: every block of MobileNetV2 with small maps has image config
   CHECK(cluster(32, 96, 96) == 2);
   CHECK(cluster(12, 64, 96) == 4);
 
+  // What a tile's neighbour in the mma is depends on the images before.
+  CHECK(kernels::inverted_image::is_valid({64, 384, 64, 1, 2, 48, 8, 8, 4, 8}));
+  CHECK(!kernels::inverted_image::is_valid({64, 384, 64, 1, 4, 48, 8, 8, 4, 8}));
   InvertedResidualParams p = block(8, 14, 14, 64, 384, 64, 1);
   CHECK(configurations(p, kernels::traits_of(80, kMultiprocessors)).empty());
   p.elem = Elem::F32;

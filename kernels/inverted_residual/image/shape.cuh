@@ -143,12 +143,15 @@ constexpr bool is_valid(const Config& c) {
   if (c.blocks < 1 || c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
   if (c.columns != kColumns && (c.columns != kColumns / 2 || c.stride != 1)) return false;
   const Sizes s = sizes_of(c);
-  // Of a cluster each block finishes equally many quads. With stride 2 two warps share a tile's units, and tiles.
-  const bool shares = c.stride == 1
-                          ? c.blocks == 1 || c.blocks == 2 || c.blocks == 4 || (c.blocks == 8 && s.out_strips % 4 == 0)
-                      : c.stride == 2 ? (c.blocks == 1 || c.blocks == 2) && s.units % 2 == 0 && c.warps % 2 == 0
-                                      : false;
-  return shares && s.shared_bytes <= shared_bytes_of_each(90, c.min_blocks);
+  if (s.shared_bytes > shared_bytes_of_each(90, c.min_blocks)) return false;
+  // With stride 2 two warps share a tile's units, and tiles.
+  if (c.stride == 2) return (c.blocks == 1 || c.blocks == 2) && s.units % 2 == 0 && c.warps % 2 == 0;
+  // From four blocks on, the order in which sums are added depends on which one finishes them, and that on which of two
+  // neighbours the tile is: for an image it may not depend on the images before.
+  const bool has_order = c.blocks <= 2 || s.neighbours == 1 || s.column_tiles % 2 == 0;
+  // Each block finishes equally many quads.
+  const bool shares = c.blocks == 1 || c.blocks == 2 || c.blocks == 4 || (c.blocks == 8 && s.out_strips % 4 == 0);
+  return c.stride == 1 && has_order && shares;
 }
 
 template <Config kTheConfig>

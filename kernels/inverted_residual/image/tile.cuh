@@ -1,7 +1,8 @@
 // Which pixels a block, a warp and a lane have in the image inverted residual kernel.
 //
-// A tile is two rows of a warp by 16 or 8 columns of one image, with its halo: it expands all of them, and finishes
-// those whose windows it has. Where tiles meet they overlap by two rows or columns, of which each finishes one.
+// A tile is the rows of a block, two of each warp, by 16 or 8 columns of one image. All of its pixels are expanded, and
+// those finished whose windows are in it. Where tiles meet they overlap by two rows or columns, of which each finishes
+// one.
 #pragma once
 
 #include "kernels/inverted_residual/image/shape.cuh"
@@ -11,11 +12,11 @@ namespace mobicuda::kernels::inverted_image {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-/// All that this says of a tile is the same for all threads of a block.
+/// The place of a tile, the same for all threads of a block. Rows and columns are numbered within the tile.
 template <class S>
 class Tile {
  public:
-  /// `column` numbers the columns of tiles through all images.
+  /// `row`, `column`: number of the tile in its image, columns being numbered through all images.
   __device__ __forceinline__ Tile(int row, unsigned column, int images)
       : image_(column / S::kColumnTiles), row_(row), column_(static_cast<int>(column % S::kColumnTiles)) {
     if constexpr (S::kColumnTiles > 1 || S::kHasNeighbours) {
@@ -90,8 +91,9 @@ class Columns {
     return tile_of(half).finishes_column(column(half));
   }
 
-  /// The first pixel of the warp's first row, in a tensor of x's extents.
+  /// The tile's first pixel, of all images.
   __device__ __forceinline__ std::size_t first_tile_pixel() const { return first_.first_pixel(); }
+  /// From there to the lane's first one, in the warp's first row.
   __device__ __forceinline__ int first_offset() const { return warp_row() * S::kConfig.w + column(0); }
   /// From the first pixel to the second, in pixels.
   __device__ __forceinline__ int second() const {
