@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "kernels/common/launch_cluster.h"
@@ -126,13 +127,18 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 }
 
 std::string kernel_expression(const Config& config) {
-  const std::string space = "mobicuda::kernels::inverted_image7::";
-  std::string members;
+  constexpr std::string_view kSpace = "mobicuda::kernels::inverted_image7::";
+  std::string name;
+  const auto add = [&](std::string_view part) { name.append(kSpace).append(part); };
+  add("image7_kernel<");
+  add("Shape<");
+  add("Config{");
   for (const int member : {config.side, config.c_in, config.c_hidden, config.c_out, config.tiles, config.parts,
                            config.blocks, config.stages, config.cuts}) {
-    members += (members.empty() ? "" : ",") + std::to_string(member);
+    name.append(std::to_string(member)).push_back(',');
   }
-  return space + "image7_kernel<" + space + "Shape<" + space + "Config{" + members + "}>>";
+  name.pop_back();
+  return name.append("}>>");
 }
 
 namespace {
