@@ -1,12 +1,14 @@
 // The kernel for small images for configurations that no variant has. Compiled as device code.
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "kernels/inverted_residual/image7/host.h"
 #include "kernels/inverted_residual/image7/kernel.cuh"
 #include "kernels/inverted_residual_case.h"
-#include "support/contains.h"
 
 namespace mobicuda::test {
 namespace {
@@ -47,6 +49,14 @@ void check_size(Choice& choose, int n, int h, int w) {
   const Tensor oracle = oracle_of(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
   REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
+
+  // The last image has the same bits alone.
+  InvertedResidualParams one = p;
+  one.n = 1;
+  Data last = data;
+  last.x.assign(data.x.end() - static_cast<std::ptrdiff_t>(input_count(one)), data.x.end());
+  const std::vector<float> alone = run_config<kConfig>(one, last);
+  REQUIRE(std::equal(alone.begin(), alone.end(), y.end() - static_cast<std::ptrdiff_t>(alone.size())));
 
   // What lies beside a pixel in a tile may be another image, whose NaN must not come along.
   const int nan_image = choose.upto(n - 1);

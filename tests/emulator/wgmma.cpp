@@ -31,8 +31,9 @@ struct Descriptor {
   static std::uint32_t field(std::uint64_t bits, unsigned at) { return (bits >> at & 0x3FFFU) * 16; }
 };
 
-/// 16 of k of `extent` rows of a or columns of b. `transposed`: k goes from row to row in shared memory.
-void read_operand(std::uint64_t bits, int extent, bool transposed, std::vector<std::uint16_t>& to) {
+/// 16 of k of `extent` rows of a, from `first` on, or columns of b. `transposed`: k goes from row to row in shared
+/// memory.
+void read_operand(std::uint64_t bits, int first, int extent, bool transposed, std::vector<std::uint16_t>& to) {
   const Descriptor d(bits);
   to.resize(static_cast<std::size_t>(extent) * kK);
   const auto read = [&](std::uint32_t offset, std::uint16_t(&run)[kRun]) {
@@ -45,12 +46,12 @@ void read_operand(std::uint64_t bits, int extent, bool transposed, std::vector<s
     if (!d.swizzled || extent % kRun != 0) fail("a transposed operand of wgmma whose layout is not played");
     constexpr int kPanel = Descriptor::kSwizzledRow / 2;
     for (int k = 0; k < kK; ++k) {
-      for (int first = 0; first < extent; first += kRun) {
-        read(static_cast<std::uint32_t>(first / kPanel) * d.leading + static_cast<std::uint32_t>(k / 8) * d.stride +
+      for (int column = 0; column < extent; column += kRun) {
+        read(static_cast<std::uint32_t>(column / kPanel) * d.leading + static_cast<std::uint32_t>(k / 8) * d.stride +
                  static_cast<std::uint32_t>(k % 8) * Descriptor::kSwizzledRow +
-                 static_cast<std::uint32_t>(first % kPanel * 2),
+                 static_cast<std::uint32_t>(column % kPanel * 2),
              run);
-        for (int i = 0; i < kRun; ++i) to[static_cast<std::size_t>((first + i) * kK + k)] = run[i];
+        for (int i = 0; i < kRun; ++i) to[static_cast<std::size_t>((column + i) * kK + k)] = run[i];
       }
     }
     return;
@@ -60,12 +61,13 @@ void read_operand(std::uint64_t bits, int extent, bool transposed, std::vector<s
   }
   const std::uint32_t row_bytes = d.swizzled ? Descriptor::kSwizzledRow : kRun * 2;
   const std::uint32_t next_k = d.swizzled ? kRun * 2 : d.leading;
-  for (int row = 0; row < extent; ++row) {
+  for (int i = 0; i < extent; ++i) {
+    const int row = first + i;
     for (int k = 0; k < kK; k += kRun) {
       read(static_cast<std::uint32_t>(row / 8) * d.stride + static_cast<std::uint32_t>(row % 8) * row_bytes +
                static_cast<std::uint32_t>(k / kRun) * next_k,
            run);
-      std::copy_n(run, kRun, to.begin() + row * kK + k);
+      std::copy_n(run, kRun, to.begin() + i * kK + k);
     }
   }
 }
@@ -111,11 +113,7 @@ std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands,
 
 void WarpProducts::read_a(const Product& product, std::vector<std::uint16_t>& a) {
   if (product.what.a[0] == nullptr) {
-    constexpr int kWarps = 4;
-    std::vector<std::uint16_t> all;
-    read_operand(product.what.a_descriptor, kRows * kWarps, false, all);
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(product.warp) * kRows * kK;
-    a.assign(begin, begin + kRows * kK);
+    read_operand(product.what.a_descriptor, static_cast<int>(product.warp) * kRows, kRows, false, a);
     return;
   }
   a.resize(static_cast<std::size_t>(kRows * kK));
@@ -142,7 +140,7 @@ void WarpProducts::start(void* const* operands, unsigned warp) {
     std::copy_n(of_lane(operands, lane).a, 4, product.registers[lane].begin());
   }
   read_a(product, product.a);
-  read_operand(product.what.b_descriptor, product.what.sums * 2, product.what.transposed_b, product.b);
+  read_operand(product.what.b_descriptor, 0, product.what.sums * 2, product.what.transposed_b, product.b);
   product.sums = sums_of(operands, product.what.adds);
   ++product.sums->products;
   products_.push_back(std::move(product));
@@ -152,7 +150,7 @@ void WarpProducts::finish(const Product& product) {
   std::vector<std::uint16_t> now;
   read_a(product, now);
   const bool same_a = now == product.a;
-  read_operand(product.what.b_descriptor, product.what.sums * 2, product.what.transposed_b, now);
+  read_operand(product.what.b_descriptor, 0, product.what.sums * 2, product.what.transposed_b, now);
   if (!same_a || now != product.b) fail("an operand of wgmma changed before the product was waited for");
 
   Sums& sums = *product.sums;

@@ -79,14 +79,28 @@ TEST_CASE("device headers: each compiles by itself at run time, without host hea
   }
 }
 
+/// A kernel of the family `family` of inverted_residual.
+struct OtherShape {
+  std::string family, kernel;
+  const char* architecture;
+  const char* config;
+};
+
 TEST_CASE("device headers: a kernel of another shape than the library's compiles to machine code at run time") {
-  // stride, input, hidden and output channels, columns, blocks of a cluster, warps, of which m, k, blocks of an SM
-  for (const char* const config : {"1, 24, 144, 24, 4, 2, 5, 2, 1, 2", "2, 136, 816, 224, 4, 7, 8, 8, 1, 1"}) {
-    const std::string space = "mobicuda::kernels::inverted_cluster::";
+  const OtherShape shapes[] = {
+      // stride, input, hidden and output channels, columns, blocks of a cluster, warps, of which m, k, blocks of an SM
+      {"cluster", "cluster_kernel", "sm_90", "1, 24, 144, 24, 4, 2, 5, 2, 1, 2"},
+      {"cluster", "cluster_kernel", "sm_90", "2, 136, 816, 224, 4, 7, 8, 8, 1, 1"},
+      // side, input, hidden and output channels, tiles, parts, blocks of a cluster, stages, cuts
+      {"image7", "image7_kernel", "sm_90a", "5, 56, 336, 56, 1, 1, 2, 4, 1"},
+      {"image7", "image7_kernel", "sm_90a", "7, 208, 1248, 416, 1, 1, 2, 3, 2"},
+  };
+  for (const OtherShape& shape : shapes) {
+    const std::string space = "mobicuda::kernels::inverted_" + shape.family + "::";
     const Compiled compiled =
-        compile("#include \"kernels/inverted_residual/cluster/kernel.cuh\"\n", "sm_90",
-                space + "cluster_kernel<" + space + "Shape<" + space + "Config{" + config + "}>>");
-    INFO(config << ":\n" << compiled.log);
+        compile("#include \"kernels/inverted_residual/" + shape.family + "/kernel.cuh\"\n", shape.architecture,
+                space + shape.kernel + "<" + space + "Shape<" + space + "Config{" + shape.config + "}>>");
+    INFO(shape.family << ' ' << shape.config << ":\n" << compiled.log);
     CHECK(compiled.good);
     CHECK(compiled.code_bytes > 10000);  // an empty kernel has 3,400
   }

@@ -158,13 +158,13 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, const Tile<S>& ti
   for (int product = 0; product < S::kProducts; ++product) ptx::pin_accumulators(sums[product]);
 }
 
-/// Lines of a tile that have pixels.
+/// Lines of a tile, those that have pixels first.
 template <class S>
 __device__ __forceinline__ int lines(const Arguments& a) {
   return S::kWarpColumns ? a.h : S::kSizes.lines;
 }
 
-/// Of a block, that have images.
+/// Tiles of a block that have images.
 template <class S>
 __device__ __forceinline__ int tiles_of(const Arguments& a, int first) {
   return min(S::kTiles, (a.n - first + S::kImages - 1) / S::kImages);

@@ -193,7 +193,6 @@ struct Shape {
   static constexpr int kCuts = kConfig.cuts;
   static constexpr int kSpans = kSizes.spans;
   static constexpr int kTeam = kSpans * kWarpgroup;  // threads of a tile and a part
-  static constexpr int kTeams = kTiles * kParts;
   static constexpr int kImages = kSizes.images;
   static constexpr bool kWarpColumns = kSizes.columns == kLineUnits;  // a warp has the 8 columns of two rows
   static constexpr int kSenders = kSizes.senders;
@@ -224,7 +223,6 @@ struct Shape {
   static constexpr int kBiasAt = kSizes.bias_at;
   static constexpr int kPixelsAt = kSizes.pixels_at;
   static constexpr int kPartialAt = kSizes.partial_at;
-  static constexpr int kSharedBytes = kSizes.shared_bytes;
 };
 
 struct Arguments {
