@@ -413,6 +413,7 @@ void arrive_for_threads_of(int number, int threads) {
 }
 
 void arrive_at_cluster() {
+  if (machine().blocks.size() == 1) fail("a barrier of a cluster in a launch without clusters");
   Barrier& barrier = machine().cluster;
   self().cluster_round = barrier.round;
   if (++barrier.came == machine().living) {

@@ -81,9 +81,9 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
                "Fail where the timing cache lacks a time instead of measuring it")
       ->group(group);
   app.add_option("--specialise", raw.specialise,
-                 "Compile custom's kernels for the model's own shapes: auto (where NVRTC is found), never, always")
-      ->check(one_of({"auto", "never", "always"}))
-      ->type_name("auto|never|always")
+                 "Compile custom's kernels for the model's own shapes: never, auto (where NVRTC is found), always")
+      ->check(one_of({"never", "auto", "always"}))
+      ->type_name("never|auto|always")
       ->capture_default_str()
       ->group(group);
   app.add_option("--codeCache", options.code_cache,

@@ -90,6 +90,7 @@ constexpr bool is_valid(const Config& c) {
     if (value < 1) return false;
   }
   if (c.stride < 1 || c.stride > 2 || c.warps > kMostWarps || c.min_blocks < 1) return false;
+  if (c.blocks < 2) return false;  // in a launch without clusters their instructions are illegal
   const Sizes s = sizes_of(c);
   return s.patch_h <= 4 && c.columns % 2 == 0 && s.rows * c.columns <= kColumns && c.c_in % 8 == 0 &&
          c.c_out % 2 == 0 && c.groups_m * c.groups_k <= c.warps && s.owned <= c.warps && s.block_units <= c.warps &&

@@ -61,8 +61,7 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   const int chains = s.warp_m == 1 && s.warp_k > 2 ? 2 : 1;  // as Projection::run() has them
   const double issued = kIssued * s.warp_m * s.warp_k * ceil_div(c.groups_m * c.groups_k, kSchedulers);
   const double project = kProject + std::max(kChained * ceil_div(s.warp_k, chains), issued);
-  const double exchange = c.blocks > 1 ? kExchange : kExchange / 2;
-  const double step = kPatch + expand + kDepthwise + project + exchange + kFinish + kSlot * s.slots;
+  const double step = kPatch + expand + kDepthwise + project + kExchange + kFinish + kSlot * s.slots;
   return kLaunch + late + rounds * step * (1 + (each_sm - 1) / 2);
 }
 
@@ -75,7 +74,7 @@ struct Ranked {
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   std::vector<Ranked> ranked;
-  for (int blocks = 1; blocks <= gpu.cluster_blocks; ++blocks) {
+  for (int blocks = 2; blocks <= gpu.cluster_blocks; ++blocks) {
     Ranked best{{}, std::numeric_limits<double>::infinity()};  // of so many blocks
     for (int groups_k = 1; groups_k <= kSchedulers; ++groups_k) {
       for (int groups_m = 1; groups_m * groups_k <= kMostBlockWarps; ++groups_m) {
