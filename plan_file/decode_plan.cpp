@@ -73,8 +73,8 @@ SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits) {
   for (const plan_schema::Piece& piece : plan.pieces()) engine.pieces.push_back({piece.offset(), piece.bytes()});
   require_range(plan.code_size(), 0, limits.values, "specialised kernels");
   for (const plan_schema::Code& code : plan.code()) {
-    engine.code.push_back(
-        {checked_text(code.header(), l), checked_text(code.expression(), l), checked_text(code.kernel(), l), code.image()});
+    engine.code.push_back({checked_text(code.header(), l), checked_text(code.expression(), l),
+                           checked_text(code.kernel(), l), code.image(), checked_text(code.sources(), l)});
   }
   return engine;
 }

@@ -102,6 +102,7 @@ plan_schema::Plan to_message(const SavedEngine& engine) {
     one.set_expression(code.expression);
     one.set_kernel(code.kernel);
     one.set_image(code.image);
+    one.set_sources(code.sources);
   }
   return plan;
 }

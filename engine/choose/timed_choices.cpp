@@ -36,7 +36,10 @@ std::string machine_fields(const EngineOptions& options, const kernels::DeviceTr
 }
 
 TimedChoices::TimedChoices(const EngineOptions& options, const kernels::DeviceTraits& gpu)
-    : options_(options), machine_(machine_fields(options, gpu)), cache_(options.timing_cache), specialiser_(options, gpu) {}
+    : options_(options),
+      machine_(machine_fields(options, gpu)),
+      cache_(options.timing_cache),
+      specialiser_(options, gpu) {}
 
 TimedAnswer TimedChoices::fastest(const std::string& layer, const std::string& shape,
                                   const std::vector<TimedKernels>& candidates, std::size_t expected,

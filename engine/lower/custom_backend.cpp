@@ -7,8 +7,8 @@
 
 #include <mobicuda/saved_engine.h>
 
-#include "graph/memory_errors.h"
 #include "choose/specialised_choices.h"
+#include "graph/memory_errors.h"
 #include "lower/choose_plans.h"
 #include "lower/lower.h"
 #include "runtime/cuda_check.h"
@@ -56,11 +56,14 @@ std::vector<SavedPlan> made_plans(const Graph& graph, const EngineOptions& optio
     }
   }
   if (options.specialise == Specialise::Always) {
-    throw Error(ErrorCode::device_unavailable, "specialised kernels", why_not, "or leave EngineOptions::specialise at Auto");
+    throw Error(ErrorCode::device_unavailable, "specialised kernels", why_not,
+                "or leave EngineOptions::specialise at Auto");
   }
   if (options.log) {
-    options.log(LogLevel::Warning, "no kernels are compiled for the network's own shapes, and layers may take several "
-                                   "times as long: " + why_not);
+    options.log(LogLevel::Warning,
+                "no kernels are compiled for the network's own shapes, and layers may take several "
+                "times as long: " +
+                    why_not);
   }
   gpu.compiles = false;
   return choose_plans(graph, options, gpu, input);
@@ -109,9 +112,14 @@ class CustomBackend final : public Backend {
         saved != nullptr ? saved_plans(*saved, specialiser) : made_plans(graph, decided, gpu, input, specialiser);
     specialiser.report();
     CudaNetwork network = lower(graph, decided, gpu, plans, weights);
-    network.recipe =
-        std::make_shared<const SavedEngine>(SavedEngine{std::string(name()), {}, decided, without_constants(graph),
-                                                        plans, weights.pieces(), {}, specialiser.provided()});
+    network.recipe = std::make_shared<const SavedEngine>(SavedEngine{std::string(name()),
+                                                                     {},
+                                                                     decided,
+                                                                     without_constants(graph),
+                                                                     plans,
+                                                                     weights.pieces(),
+                                                                     {},
+                                                                     specialiser.provided()});
     return std::make_shared<CudaEngine>(name(), decided, input, graph.output_desc(), std::move(network));
   }
 };

@@ -1,12 +1,13 @@
 #include "specialise/code_compiler.h"
 
 #include <algorithm>
-#include <dlfcn.h>
-#include <string_view>
+#include <iterator>
 #include <utility>
 
-#include <mobicuda/error.h>
+#include <dlfcn.h>
 #include <nvrtc.h>
+
+#include <mobicuda/error.h>
 
 #include "specialise/device_sources.h"
 
@@ -38,13 +39,15 @@ class SharedLibrary {
 
 /// Throws Error(device_unavailable).
 void* open_library(const std::filesystem::path& library) {
+  // It stays loaded: the next engine needs it again.
   const std::string name = "libnvrtc.so." + std::to_string(MOBICUDA_CUDA_MAJOR);
   const std::vector<std::string> tried =
       library.empty() ? std::vector<std::string>{name, std::string(MOBICUDA_NVRTC_FOLDER) + "/" + name}
                       : std::vector<std::string>{library.string()};
   std::string why;
   for (const std::string& file : tried) {
-    if (void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return handle;
+    if (void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); handle != nullptr)
+      return handle;
     const char* const said = dlerror();
     why = said != nullptr ? said : "cannot be opened";
   }
@@ -101,9 +104,10 @@ class Nvrtc final : public CodeCompiler {
     }
     // The embedded headers of the toolkit belong to its compiler.
     if (major_ != MOBICUDA_CUDA_MAJOR) {
-      throw Error(ErrorCode::device_unavailable, "NVRTC",
-                  "is of CUDA " + std::to_string(major_) + ", mobicuda was built with " + std::to_string(MOBICUDA_CUDA_MAJOR),
-                  kRemedy);
+      throw Error(
+          ErrorCode::device_unavailable, "NVRTC",
+          "is of CUDA " + std::to_string(major_) + ", mobicuda was built with " + std::to_string(MOBICUDA_CUDA_MAJOR),
+          kRemedy);
     }
     known_.resize(static_cast<std::size_t>(count));
     if (call_.architectures(known_.data()) != NVRTC_SUCCESS) known_.clear();
@@ -119,8 +123,9 @@ class Nvrtc final : public CodeCompiler {
     }
     const bool fits = wgmma ? capability == kWgmma && newest == kWgmma : newest > 0;
     if (!fits) {
-      throw Error(ErrorCode::unsupported, version(), "compiles nothing for compute capability " +
-                                                         std::to_string(capability) + (wgmma ? " with wgmma" : ""));
+      throw Error(
+          ErrorCode::unsupported, version(),
+          "compiles nothing for compute capability " + std::to_string(capability) + (wgmma ? " with wgmma" : ""));
     }
     return (newest == capability ? "sm_" : "compute_") + std::to_string(newest) + (wgmma ? "a" : "");
   }
@@ -186,7 +191,8 @@ class Nvrtc final : public CodeCompiler {
   };
 
   [[noreturn]] static void refuse(const kernels::CodeName& name, const std::string& why) {
-    throw Error(ErrorCode::internal, "compiling " + name.expression, why);
+    throw Error(ErrorCode::internal, "compiling " + name.expression, why,
+                "EngineOptions::specialise = Never keeps to the library's own kernels");
   }
 
   SharedLibrary library_;

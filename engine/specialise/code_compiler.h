@@ -29,8 +29,8 @@ class CodeCompiler {
 
   /// "NVRTC 13.0".
   virtual std::string version() const = 0;
-  /// What is compiled for a GPU of that capability: "sm_90", "sm_90a" with `wgmma`; of a GPU that this compiler does not
-  /// know the newest architecture before it, as PTX: "compute_90". Throws Error(unsupported) where none fits.
+  /// What is compiled for a GPU of that capability: "sm_90", "sm_90a" with `wgmma`; of a GPU that this compiler does
+  /// not know the newest architecture before it, as PTX: "compute_90". Throws Error(unsupported) where none fits.
   virtual std::string architecture(int capability, bool wgmma) const = 0;
   /// Throws Error(internal) with the compiler's words.
   virtual DeviceCode compile(const kernels::CodeName& name, const std::string& architecture) const = 0;

@@ -7,7 +7,7 @@ namespace mobicuda {
 
 /// A device header, as it was when the library was built.
 struct DeviceSource {
-  const char* path;  ///< as it is included: "kernels/ptx/mma.cuh"; ends with a zero byte
+  const char* path;       ///< as it is included: "kernels/ptx/mma.cuh"; ends with a zero byte
   std::string_view text;  ///< the same
 };
 

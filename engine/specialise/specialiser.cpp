@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -76,7 +77,8 @@ const std::string& sources_hash() {
 
 /// Throws Error(internal).
 const void* load_kernel(const SavedCode& code) {
-  using LoadData = CUresult(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned);
+  using LoadData =
+      CUresult(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned);
   using GetKernel = CUresult(CUkernel*, CUlibrary, const char*);
   static auto* const load = kernels::find_driver_function<LoadData*>("cuLibraryLoadData");
   static auto* const get = kernels::find_driver_function<GetKernel*>("cuLibraryGetKernel");
@@ -134,7 +136,7 @@ void Specialiser::provide(const std::vector<WantedKernel>& wanted) {
   std::vector<const WantedKernel*> missing;
   for (const WantedKernel& one : wanted) {
     const auto is_it = [&](const SavedCode& code) {
-      return code.expression == one.code.expression && code.header == one.code.header;
+      return code.expression == one.code.expression && code.header == one.code.header && code.sources == sources_hash();
     };
     if (std::any_of(provided_.begin(), provided_.end(), is_it)) continue;
     if (const auto known = LoadedKernels::instance().find(key_in_process(one.code, gpu_.capability))) {
@@ -187,7 +189,11 @@ void Specialiser::compile(const std::vector<const WantedKernel*>& wanted) {
   counts_.threads = static_cast<int>(std::min(cores, jobs.size()));
   {
     std::vector<std::jthread> threads;
-    for (int i = 1; i < counts_.threads; ++i) threads.emplace_back(work);
+    try {
+      for (int i = 1; i < counts_.threads; ++i) threads.emplace_back(work);
+    } catch (const std::system_error&) {
+      counts_.threads = static_cast<int>(threads.size()) + 1;  // as many as the system gives
+    }
     work();
   }
   std::string not_kept;
@@ -196,7 +202,7 @@ void Specialiser::compile(const std::vector<const WantedKernel*>& wanted) {
     ++(job.cached ? counts_.cached : counts_.compiled);
     if (!job.cached && not_kept.empty()) not_kept = cache_.store(job.key, job.code);
     const kernels::CodeName& name = job.wanted->code;
-    load(*job.wanted, {name.header, name.expression, job.code.kernel, job.code.image});
+    load(*job.wanted, {name.header, name.expression, job.code.kernel, job.code.image, sources_hash()});
   }
   counts_.compile_ms += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!not_kept.empty() && options_.log) {
@@ -216,8 +222,8 @@ void Specialiser::report() {
   add(counts.cached, "from " + cache_.folder().string());
   add(counts.compiled, "compiled by " + (compiler_ != nullptr ? compiler_->version() : std::string()) + " with " +
                            std::to_string(counts.threads) + " threads");
-  options_.log(LogLevel::Info, "specialised kernels: " + parts + "; " +
-                                   std::to_string(static_cast<int>(counts.compile_ms)) + " ms");
+  options_.log(LogLevel::Info,
+               "specialised kernels: " + parts + "; " + std::to_string(static_cast<int>(counts.compile_ms)) + " ms");
 }
 
 }  // namespace mobicuda

@@ -22,9 +22,9 @@ struct WantedKernel {
   std::function<void(int capability, const void* kernel)> give;
 };
 
-/// Gets the kernels of specialised variants for one GPU: from what the process has loaded, from a saved engine, from the
-/// cache on disk, or from the compiler, several at a time. Compiler and GPU are left alone until they are needed. Not
-/// thread-safe; several objects may work at once.
+/// Gets the kernels of specialised variants for one GPU: from what the process has loaded, from a saved engine, from
+/// the cache on disk, or from the compiler, several at a time. Compiler and GPU are left alone until they are needed.
+/// Not thread-safe; several objects may work at once.
 class Specialiser {
  public:
   Specialiser(const EngineOptions& options, const kernels::DeviceTraits& gpu);

@@ -50,8 +50,8 @@ constexpr DeviceTraits traits_of(int capability, int multiprocessors) {
   return traits_of(capability, multiprocessors, capability);
 }
 
-/// Asks the driver; `compiles` is false. cudaErrorNoKernelImageForDevice: this library has no code for the GPU. Changes the current device
-/// for the time of the call. Safe from several threads.
+/// Asks the driver; `compiles` is false. cudaErrorNoKernelImageForDevice: this library has no code for the GPU. Changes
+/// the current device for the time of the call. Safe from several threads.
 cudaError_t device_traits(int device, DeviceTraits& traits);
 
 /// Of the current device; asks the driver once for each. Safe from several threads.

@@ -57,7 +57,8 @@ const Table& entry_table() {
 
 constexpr auto kFirstSpecialised = static_cast<std::size_t>(Variant::FirstSpecialised);
 /// As many specialised variants as Variant can tell apart; a process that meets more has no others.
-constexpr std::size_t kMostSpecialised = std::numeric_limits<std::underlying_type_t<Variant>>::max() - kFirstSpecialised;
+constexpr std::size_t kMostSpecialised =
+    std::numeric_limits<std::underlying_type_t<Variant>>::max() - kFirstSpecialised;
 
 /// Configurations of a family for one shape: each takes seconds to compile where kernels are chosen by time.
 constexpr std::size_t kMostOfFamily = 3;

@@ -268,6 +268,55 @@ TEST_CASE("supports() of inverted_residual means that the launch fits") {
   walk(shapes);
 }
 
+TEST_CASE("specialised inverted residual blocks fit the GPU that they are made for") {
+  struct Channels {
+    int c_in, c_hidden, c_out, stride;
+  };
+  constexpr Channels kBlocks[] = {{8, 48, 8, 2},      {16, 96, 16, 1},   {24, 144, 32, 1},    {32, 192, 48, 2},
+                                  {48, 288, 48, 1},   {48, 288, 88, 2},  {88, 528, 136, 1},   {136, 816, 136, 1},
+                                  {136, 816, 224, 2}, {80, 480, 160, 1}, {224, 1344, 448, 1}, {56, 336, 112, 1}};
+  const auto& kernel = kernels::kernel_of(kernels::InvertedResidualParams{});
+  const kernels::Operands operands{input(1), {input(2)}, nullptr, output()};
+  static const int code = 0;  // never looked at
+  std::set<std::string_view> families;
+  int device = 0;
+  for (const DeviceTraits& gpu : gpus()) {
+    test::play_gpu(device++, gpu);
+    DeviceTraits compiles;
+    REQUIRE(kernels::current_device_traits(compiles) == cudaSuccess);
+    compiles.compiles = true;
+    for (const Channels& channels : kBlocks) {
+      for (const int size : {7, 10, 14, 33}) {
+        for (const int n : {1, 6, 128}) {
+          kernels::InvertedResidualParams p;
+          p.n = n;
+          p.h = p.w = size;
+          p.c_in = channels.c_in;
+          p.c_hidden = channels.c_hidden;
+          p.c_out = channels.c_out;
+          p.stride = channels.stride;
+          p.out_h = p.out_w = (size - 1) / p.stride + 1;
+          p.pad_top = p.pad_left = 1;
+          p.expand_clip = p.depthwise_clip = kRelu6;
+          p.project_clip = {-65504.0F, 65504.0F};
+          for (const auto variant : kernel.specialised(p, compiles)) {
+            const std::string_view name = kernel.variant_name(variant);
+            INFO(name << " on " << told(gpu) << ", " << kernel.shape(p));
+            kernel.provide(variant, gpu.capability, &code);
+            REQUIRE(kernel.launch(variant, p, operands, Launch{nullptr, gpu.programmatic_launch()}) == cudaSuccess);
+            const test::PlayedLaunches launches = test::take_launches();
+            for (const std::string& fault : launches.faults) UNSCOPED_INFO(fault);
+            REQUIRE(launches.faults.empty());
+            REQUIRE(launches.count == 1);
+            families.insert(name.substr(0, name.find('_')));
+          }
+        }
+      }
+    }
+  }
+  CHECK(families.size() >= 4);  // image7 only where the build has code for sm_90a
+}
+
 TEST_CASE("supports() of pointwise_pool means that the launch fits") {
   std::vector<kernels::PointwisePoolParams> shapes;
   for (const Elem elem : {Elem::F32, Elem::F16}) {

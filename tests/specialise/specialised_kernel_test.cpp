@@ -24,11 +24,18 @@ std::vector<InvertedResidualParams> other_blocks() {
     int c_in, c_hidden, c_out, stride;
   };
   std::vector<InvertedResidualParams> blocks;
-  for (const Channels& c : {Channels{8, 48, 8, 2}, {8, 48, 16, 1}, {24, 144, 40, 1}, {32, 192, 48, 2}, {48, 288, 48, 1}}) {
+  for (const Channels& c :
+       {Channels{8, 48, 8, 2}, {8, 48, 16, 1}, {24, 144, 40, 1}, {32, 192, 48, 2}, {48, 288, 48, 1}}) {
     for (const int size : {16, 21}) blocks.push_back(block(2, size, size + 3, c.c_in, c.c_hidden, c.c_out, c.stride));
   }
-  for (const Channels& c : {Channels{24, 144, 32, 1}, {32, 192, 32, 1}, {48, 288, 80, 2}, {56, 336, 112, 1},
-                            {80, 480, 160, 1}, {88, 528, 88, 1}, {120, 720, 120, 1}, {136, 816, 224, 2},
+  for (const Channels& c : {Channels{24, 144, 32, 1},
+                            {32, 192, 32, 1},
+                            {48, 288, 80, 2},
+                            {56, 336, 112, 1},
+                            {80, 480, 160, 1},
+                            {88, 528, 88, 1},
+                            {120, 720, 120, 1},
+                            {136, 816, 224, 2},
                             {224, 1344, 224, 1}}) {
     for (const int size : {5, 7, 10, 14}) blocks.push_back(block(3, size, size, c.c_in, c.c_hidden, c.c_out, c.stride));
   }

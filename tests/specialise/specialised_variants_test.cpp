@@ -50,9 +50,10 @@ TEST_CASE("specialised variants: a name has the family and its values, and is th
   const ConfigValues values{1, 24, 0, 8192};
   CHECK(specialised_name("strip", values, 4) == "strip_1_24_0_8192");
   CHECK(specialised_values("strip_1_24_0_8192", "strip", 4) == values);
-  for (const char* const other : {"", "strip", "strip_1_24_0", "strip_1_24_0_8192_1", "strip_1_24_0_8192_", "strip_1_24_0_8193",
-                                  "strip_1_24_0_99999999999", "strip_1_24_-0_8192", "strip_01_24_0_8192", "strip_1_24__8192",
-                                  "strip_1_24_x_8192", "strip1_24_0_8192", "stripe_1_24_0_8192", "cluster_1_24_0_8192"}) {
+  for (const char* const other :
+       {"", "strip", "strip_1_24_0", "strip_1_24_0_8192_1", "strip_1_24_0_8192_", "strip_1_24_0_8193",
+        "strip_1_24_0_99999999999", "strip_1_24_-0_8192", "strip_01_24_0_8192", "strip_1_24__8192", "strip_1_24_x_8192",
+        "strip1_24_0_8192", "stripe_1_24_0_8192", "cluster_1_24_0_8192"}) {
     INFO(other);
     CHECK_FALSE(specialised_values(other, "strip", 4));
   }

@@ -59,6 +59,7 @@ struct SavedCode {
   std::string expression;  ///< its C++ name
   std::string kernel;      ///< its name in the code
   std::string image;       ///< what the driver loads
+  std::string sources;     ///< hash of the device headers that it was compiled from: with others it is compiled anew
 
   friend bool operator==(const SavedCode&, const SavedCode&) = default;
 };

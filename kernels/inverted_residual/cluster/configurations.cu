@@ -9,12 +9,12 @@
 namespace mobicuda::kernels::inverted_cluster {
 namespace {
 
-constexpr std::size_t kMost = 6;       // configurations of an answer
-constexpr int kTileColumns = 4;        // of output pixels
-constexpr int kMostBlockWarps = 16;    // as many as leave a thread 128 registers
-constexpr int kRegisterFile = 65536;   // of an SM
-constexpr int kMostRegisters = 255;    // of a thread
-constexpr int kRegisterUnit = 8;       // in which a thread's registers are given
+constexpr std::size_t kMost = 6;      // configurations of an answer
+constexpr int kTileColumns = 4;       // of output pixels
+constexpr int kMostBlockWarps = 16;   // as many as leave a thread 128 registers
+constexpr int kRegisterFile = 65536;  // of an SM
+constexpr int kMostRegisters = 255;   // of a thread
+constexpr int kRegisterUnit = 8;      // in which a thread's registers are given
 constexpr int kSchedulers = 4;
 
 /// Registers of a thread: the weights that stay there, and what all configurations take.
@@ -37,14 +37,14 @@ int blocks_of_sm(const Sizes& s) {
 
 /// Cycles that a launch is expected to take.
 double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr double kLaunch = 900;        // from one kernel's last block to the next one's first instruction after its wait
-  constexpr double kPatch = 510;         // from the wait to the patch in shared memory
-  constexpr double kExpand = 16;         // of a product, of those that a scheduler runs one after another
+  constexpr double kLaunch = 900;  // from one kernel's last block to the next one's first instruction after its wait
+  constexpr double kPatch = 510;   // from the wait to the patch in shared memory
+  constexpr double kExpand = 16;   // of a product, of those that a scheduler runs one after another
   constexpr double kDepthwise = 500;
-  constexpr double kProject = 110;       // beside its products
-  constexpr double kIssued = 8;          // a product of project
-  constexpr double kChained = 33;        // one that adds to the sum of the one before
-  constexpr double kExchange = 370;      // sums on their way to another block
+  constexpr double kProject = 110;   // beside its products
+  constexpr double kIssued = 8;      // a product of project
+  constexpr double kChained = 33;    // one that adds to the sum of the one before
+  constexpr double kExchange = 370;  // sums on their way to another block
   constexpr double kFinish = 170;
   constexpr double kSlot = 12;           // a partial sum that is added
   constexpr double kBytesPerCycle = 56;  // of weights from L2 into an SM

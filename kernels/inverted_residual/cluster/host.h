@@ -31,8 +31,8 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
 /// C++ name of the kernel.
 std::string kernel_expression(const Config& config);
 
-/// For these parameters on that GPU, the one that is expected to be the fastest first (README.md has the model); at most
-/// six. The parameters are sane.
+/// For these parameters on that GPU, the one that is expected to be the fastest first (README.md has the model); at
+/// most six. The parameters are sane.
 std::vector<Config> configurations(const InvertedResidualParams& params, const DeviceTraits& gpu);
 
 }  // namespace mobicuda::kernels::inverted_cluster

@@ -107,8 +107,8 @@ bool cuts_alike(const Config& a, const Config& b) {
 }  // namespace
 
 std::string kernel_expression(const Config& config) {
-  return inverted_host::expression("mobicuda::kernels::inverted_image::", config.stride == 1 ? "image_kernel" : "down_kernel",
-                                   config);
+  return inverted_host::expression(
+      "mobicuda::kernels::inverted_image::", config.stride == 1 ? "image_kernel" : "down_kernel", config);
 }
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {

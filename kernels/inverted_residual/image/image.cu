@@ -228,9 +228,10 @@ constexpr InvertedResidualEntry kEntries[] = {
 std::span<const InvertedResidualEntry> inverted_residual_image_entries() { return kEntries; }
 
 const InvertedResidualFamily& inverted_residual_image_family() {
-  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_image::Config, inverted_image::Kernel>(
-      InvertedResidualVariant::SpecialisedImage, "image", "kernels/inverted_residual/image/down.cuh",
-      inverted_host::configuration_values<inverted_image::configurations>);
+  static constexpr InvertedResidualFamily kFamily =
+      inverted_host::family<inverted_image::Config, inverted_image::Kernel>(
+          InvertedResidualVariant::SpecialisedImage, "image", "kernels/inverted_residual/image/down.cuh",
+          inverted_host::configuration_values<inverted_image::configurations>);
   return kFamily;
 }
 

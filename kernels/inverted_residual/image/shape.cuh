@@ -140,7 +140,8 @@ constexpr bool is_valid(const Config& c) {
   if (c.c_in < 1 || c.c_out < 1 || c.c_hidden < 1 || c.c_in % 8 != 0 || c.c_out % 8 != 0) return false;
   if (c.c_in > kMostChannels || c.c_out > kMostChannels || c.c_hidden > kMostHidden) return false;
   if (c.h < 1 || c.w < 1 || c.h > kMostPixels / c.w || c.warps < 2 || c.warps > kMostWarps) return false;
-  if (c.blocks < 1 || c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
+  if (c.blocks < 1 || c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1))
+    return false;
   if (c.columns != kColumns && (c.columns != kColumns / 2 || c.stride != 1)) return false;
   const Sizes s = sizes_of(c);
   if (s.shared_bytes > shared_bytes_of_each(90, c.min_blocks)) return false;

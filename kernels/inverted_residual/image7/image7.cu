@@ -264,9 +264,10 @@ constexpr InvertedResidualEntry kEntries[] = {
 std::span<const InvertedResidualEntry> inverted_residual_image7_entries() { return kEntries; }
 
 const InvertedResidualFamily& inverted_residual_image7_family() {
-  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_image7::Config, inverted_image7::Kernel>(
-      InvertedResidualVariant::SpecialisedImage7, "image7", "kernels/inverted_residual/image7/kernel.cuh",
-      inverted_host::configuration_values<inverted_image7::configurations>, true);
+  static constexpr InvertedResidualFamily kFamily =
+      inverted_host::family<inverted_image7::Config, inverted_image7::Kernel>(
+          InvertedResidualVariant::SpecialisedImage7, "image7", "kernels/inverted_residual/image7/kernel.cuh",
+          inverted_host::configuration_values<inverted_image7::configurations>, true);
   return kFamily;
 }
 

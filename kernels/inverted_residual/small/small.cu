@@ -128,8 +128,7 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   // Offsets are of bytes, and by a block's stride of tiles beyond the last one.
   return gpu.code >= kOldest && static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
          config.stride == p.stride && p.expand && inverted_host::channels_fit(p, config) &&
-         inverted_host::clips_fit(p) &&
-         std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
+         inverted_host::clips_fit(p) && std::int64_t{p.h} * p.w <= kMaxInt / (2 * p.c_in) &&
          std::int64_t{p.out_h} * p.out_w <= kMaxInt / (2 * p.c_out) &&
          tiles_x * tiles_y <= kMaxInt / 2 / std::max(p.n, 1);
 }
@@ -243,9 +242,10 @@ constexpr InvertedResidualEntry kEntries[] = {
 std::span<const InvertedResidualEntry> inverted_residual_small_entries() { return kEntries; }
 
 const InvertedResidualFamily& inverted_residual_small_family() {
-  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_small::Config, inverted_small::Kernel>(
-      InvertedResidualVariant::SpecialisedSmall, "small", "kernels/inverted_residual/small/kernel.cuh",
-      inverted_host::configuration_values<inverted_small::configurations>);
+  static constexpr InvertedResidualFamily kFamily =
+      inverted_host::family<inverted_small::Config, inverted_small::Kernel>(
+          InvertedResidualVariant::SpecialisedSmall, "small", "kernels/inverted_residual/small/kernel.cuh",
+          inverted_host::configuration_values<inverted_small::configurations>);
   return kFamily;
 }
 

@@ -198,9 +198,10 @@ constexpr InvertedResidualEntry kEntries[] = {
 std::span<const InvertedResidualEntry> inverted_residual_strip_entries() { return kEntries; }
 
 const InvertedResidualFamily& inverted_residual_strip_family() {
-  static constexpr InvertedResidualFamily kFamily = inverted_host::family<inverted_strip::Config, inverted_strip::Kernel>(
-      InvertedResidualVariant::SpecialisedStrip, "strip", "kernels/inverted_residual/strip/kernel.cuh",
-      inverted_host::configuration_values<inverted_strip::configurations>);
+  static constexpr InvertedResidualFamily kFamily =
+      inverted_host::family<inverted_strip::Config, inverted_strip::Kernel>(
+          InvertedResidualVariant::SpecialisedStrip, "strip", "kernels/inverted_residual/strip/kernel.cuh",
+          inverted_host::configuration_values<inverted_strip::configurations>);
   return kFamily;
 }
 
