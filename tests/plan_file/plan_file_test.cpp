@@ -55,6 +55,14 @@ TEST_CASE("a plan file keeps the graph, its names and its origins") {
   CHECK(std::ranges::equal(read.weights.span(), saved.weights.span()));
 }
 
+TEST_CASE("a plan file keeps the code of specialised kernels, whatever bytes it has") {
+  SavedEngine saved = make_cpu_backend()->compile(every_operation(), cpu_options())->saved();
+  std::string image;
+  for (int i = 0; i < 1000; ++i) image += static_cast<char>(i % 256);
+  saved.code = {{"kernels/a.cuh", "a<1>", "_Z1a", image, "hash"}, {"kernels/b.cuh", "b<2>", "_Z1b", "", "hash"}};
+  CHECK(plan_file::read_from_memory(plan_file::save_to_memory(saved), "plan").code == saved.code);
+}
+
 TEST_CASE("names of a plan file are printable when they are read") {
   TestNetwork net(Shape{1, 3, 4, 4});
   net.conv(2, 1, 1, {}, 1, {}, "\x1b]0;title\x07");
