@@ -110,6 +110,7 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_0_0_0_0_0_0_0_0_0"));
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_0"));
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_384_64_4_1_24_4_1_2"));
+  CHECK_FALSE(kernel.specialised_by_name("cluster_1_64_144_64_4_4_6_4_1_2"));  // a block without hidden channels
   CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2"));
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2"));
   CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2"));

@@ -82,9 +82,9 @@ constexpr Sizes sizes_of(const Config& c) {
   return s;
 }
 
-/// Whether the kernel can be compiled for it. Every warp of project has a unit, as it multiplies one. Blocks of a
-/// cluster own a fragment each at least: else one could run ahead of the others by more than the two buffers of partial
-/// sums.
+/// Whether the kernel can be compiled for it. Every block, and every warp of project, has a unit, as it multiplies one.
+/// Blocks of a cluster own a fragment each at least: else one could run ahead of the others by more than the two
+/// buffers of partial sums.
 constexpr bool is_valid(const Config& c) {
   for (const int value : {c.c_in, c.c_hidden, c.c_out, c.columns, c.blocks, c.warps, c.groups_m, c.groups_k}) {
     if (value < 1) return false;
@@ -94,7 +94,8 @@ constexpr bool is_valid(const Config& c) {
   const Sizes s = sizes_of(c);
   return s.patch_h <= 4 && c.columns % 2 == 0 && s.rows * c.columns <= kColumns && c.c_in % 8 == 0 &&
          c.c_out % 2 == 0 && c.groups_m * c.groups_k <= c.warps && s.owned <= c.warps && s.block_units <= c.warps &&
-         (c.groups_k - 1) * s.warp_k < s.block_units && s.fragments_m >= c.blocks;
+         (c.groups_k - 1) * s.warp_k < s.block_units && (c.blocks - 1) * s.block_units < s.units &&
+         s.fragments_m >= c.blocks;
 }
 
 template <Config kTheConfig>
