@@ -129,7 +129,7 @@ TEST_CASE("emulator: small inverted_residual equals the oracle for slices that h
 TEST_CASE("emulator: small inverted_residual names its kernel for NVRTC") {
   CHECK(kernels::inverted_small::kernel_expression(walking(Config{48, 288, 88, 2, 2, 4, 32, 1, 3})) ==
         "mobicuda::kernels::inverted_small::small_kernel<mobicuda::kernels::inverted_small::Shape<"
-        "mobicuda::kernels::inverted_small::Config{48, 288, 88, 2, 2, 4, 32, 1, 3, true}>>");
+        "mobicuda::kernels::inverted_small::Config{48,288,88,2,2,4,32,1,3,1}>>");
 }
 
 TEST_CASE("emulator: small inverted_residual has configurations for B2 to B7 of every width") {

@@ -139,6 +139,8 @@ void play_gpu(int device, const DeviceTraits& traits) {
   machine().device().traits = traits;
 }
 
+void play_kernel(const void* kernel, const std::string& name) { machine().kernels.emplace(kernel, name); }
+
 PlayedLaunches take_launches() { return std::exchange(machine().device().launches, {}); }
 
 }  // namespace mobicuda::test

@@ -13,6 +13,9 @@ namespace mobicuda::test {
 /// changes its traits.
 void play_gpu(int device, const kernels::DeviceTraits& traits);
 
+/// Makes `kernel` one that was compiled at run time.
+void play_kernel(const void* kernel, const std::string& name);
+
 struct PlayedLaunches {
   int count = 0;
   std::vector<std::string> faults;  ///< why the GPU that is played would refuse a launch or run it wrongly
