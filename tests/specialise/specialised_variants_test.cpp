@@ -1,6 +1,10 @@
 // Specialised variants: names and values, what families make for the blocks of MobileNetV2, and what the rule takes.
+#include <cstdint>
+#include <iterator>
+#include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "choose/rules.h"
@@ -114,6 +118,40 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
   CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2"));
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2"));
   CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2"));
+}
+
+TEST_CASE("specialised variants: names with any numbers are refused or give a variant that says what it supports") {
+  constexpr int kNumbers[] = {0, 1, 2, 3, 4, 5, 7, 8, 14, 16, 24, 32, 48, 64, 96, 144, 384, 1024, 4096, 8184, 8192};
+  constexpr int kNames = 20'000;
+  const auto& kernel = kernel_of(InvertedResidualParams{});
+  const DeviceTraits gpu = gpu_that_compiles(90, 132);
+  std::vector<std::string> names;
+  for (const InvertedResidualParams& p : blocks(0.75, 224, 8)) {
+    for (const auto variant : kernel.specialised(p, gpu)) names.emplace_back(kernel.variant_name(variant));
+  }
+  std::mt19937 random(1);
+  int valid = 0;
+  for (int i = 0; i < kNames; ++i) {
+    std::string name = names[random() % names.size()];
+    for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
+      std::size_t at = name.find('_');  // in front of a number
+      for (std::uint32_t skip = random() % 8; skip > 0 && name.find('_', at + 1) != std::string::npos; --skip) {
+        at = name.find('_', at + 1);
+      }
+      const std::size_t end = std::min(name.find('_', at + 1), name.size());
+      name.replace(at + 1, end - at - 1, std::to_string(kNumbers[random() % std::size(kNumbers)]));
+    }
+    const auto variant = kernel.specialised_by_name(name);
+    if (!variant) continue;
+    ++valid;
+    INFO(name);
+    const InvertedResidualParams p = block(1, 14, 14, 64, 384, 64, 1);
+    CHECK(kernel.operands(*variant, p).weights[0] > 0);
+    kernel.supports(*variant, p, gpu);
+    CHECK(kernel.code(*variant)->expression.find("Config{") != std::string::npos);
+  }
+  CAPTURE(valid);
+  CHECK(valid > kNames / 100);
 }
 
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {

@@ -16,6 +16,7 @@ inline constexpr int kUnitTapsBytes = 3 * 8 * 16;  // row of the window, pair of
 inline constexpr int kBarrierBytes = 8;
 inline constexpr int kColumns = 8;  // of an mma; output pixels
 inline constexpr int kMostWarps = 32;
+inline constexpr int kMostBlocks = 16;
 
 /// The compile-time side of a variant.
 struct Config {
@@ -90,10 +91,11 @@ constexpr bool is_valid(const Config& c) {
     if (value < 1) return false;
   }
   if (c.stride < 1 || c.stride > 2 || c.warps > kMostWarps || c.min_blocks < 1) return false;
-  if (c.blocks < 2) return false;  // in a launch without clusters their instructions are illegal
+  if (c.blocks < 2 || c.blocks > kMostBlocks) return false;  // without a cluster its instructions are illegal
+  if (c.groups_m * c.groups_k > c.warps) return false;
   const Sizes s = sizes_of(c);
   return s.patch_h <= 4 && c.columns % 2 == 0 && s.rows * c.columns <= kColumns && c.c_in % 8 == 0 &&
-         c.c_out % 2 == 0 && c.groups_m * c.groups_k <= c.warps && s.owned <= c.warps && s.block_units <= c.warps &&
+         c.c_out % 2 == 0 && s.owned <= c.warps && s.block_units <= c.warps &&
          (c.groups_k - 1) * s.warp_k < s.block_units && (c.blocks - 1) * s.block_units < s.units &&
          s.fragments_m >= c.blocks;
 }

@@ -137,11 +137,12 @@ constexpr bool is_valid(const Config& c) {
   constexpr int kMostPixels = 1 << 16;
   constexpr int kMostChannels = 1 << 12;  // of x and y; bytes are ints
   constexpr int kMostHidden = 1 << 16;
+  constexpr int kMostBlocks = 8;
   if (c.c_in < 1 || c.c_out < 1 || c.c_hidden < 1 || c.c_in % 8 != 0 || c.c_out % 8 != 0) return false;
   if (c.c_in > kMostChannels || c.c_out > kMostChannels || c.c_hidden > kMostHidden) return false;
   if (c.h < 1 || c.w < 1 || c.h > kMostPixels / c.w || c.warps < 2 || c.warps > kMostWarps) return false;
-  if (c.blocks < 1 || c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1))
-    return false;
+  if ((c.stride != 1 && c.stride != 2) || c.blocks < 1 || c.blocks > kMostBlocks) return false;
+  if (c.chunk < kUnit || c.chunk % kUnit != 0 || c.min_blocks < 1 || (c.staged != 0 && c.staged != 1)) return false;
   if (c.columns != kColumns && (c.columns != kColumns / 2 || c.stride != 1)) return false;
   const Sizes s = sizes_of(c);
   if (s.shared_bytes > shared_bytes_of_each(90, c.min_blocks)) return false;
@@ -152,7 +153,7 @@ constexpr bool is_valid(const Config& c) {
   const bool has_order = c.blocks <= 2 || s.neighbours == 1 || s.column_tiles % 2 == 0;
   // Each block finishes equally many quads.
   const bool shares = c.blocks == 1 || c.blocks == 2 || c.blocks == 4 || (c.blocks == 8 && s.out_strips % 4 == 0);
-  return c.stride == 1 && has_order && shares;
+  return has_order && shares;
 }
 
 template <Config kTheConfig>

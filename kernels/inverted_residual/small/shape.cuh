@@ -137,6 +137,8 @@ constexpr bool is_valid(const Config& c) {
   const bool channels = c.c_in > 0 && c.c_in % 8 == 0 && c.c_hidden > 0 && c.c_hidden % 8 == 0 && c.c_out > 0 &&
                         c.c_out % 8 == 0 && c.slice > 0 && c.slice % kUnit == 0;
   if (!extents || !channels) return false;
+  constexpr int kMostOutputs = 8 * kMostThreads;  // of a tile: what its threads finish
+  if (c.tile_h > kMostOutputs / c.tile_w / c.c_out) return false;
   const Sizes s = sizes_of(c);
   return s.threads <= kMostThreads && s.threads * c.min_blocks <= kMostThreadsOfSm &&
          (s.one_band ? c.parts == 1 : s.pixels % 16 == 0 && s.out_tiles % c.parts == 0) &&
