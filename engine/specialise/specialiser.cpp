@@ -46,9 +46,9 @@ class LoadedKernels {
     return found->second;
   }
 
-  void add(const Key& key, Kernel kernel) {
+  void add(const Key& key, const Kernel& kernel) {
     const std::scoped_lock lock(mutex_);
-    kernels_.try_emplace(key, std::move(kernel));
+    kernels_.try_emplace(key, kernel);
   }
 
  private:

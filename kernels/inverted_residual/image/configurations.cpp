@@ -78,7 +78,8 @@ double round_microseconds(const Config& c, int resident) {
   const double unit = std::max(work.mmas * kMmaCycles * ceil_div(warps, kSchedulers), work.accesses * warps);
   const double barrier = kBarrierCycles * ceil_div(c.warps, kSchedulers) / resident;
   const double cycles = s.chunks * (s.units * unit + barrier);
-  const double bytes = warps * kRowsOfWarp * kColumns * 2.0 * (c.c_in + c.c_out / (c.stride * c.stride) / c.blocks);
+  const int channels = c.c_in + c.c_out / (c.stride * c.stride) / c.blocks;
+  const double bytes = warps * kRowsOfWarp * kColumns * 2.0 * channels;
   return kStartMicroseconds + bytes / kBytesPerMicrosecond + cycles / kCyclesPerMicrosecond +
          (c.blocks - 1) * kSendMicroseconds;
 }
@@ -90,8 +91,8 @@ double microseconds(const Config& c, int images, int multiprocessors) {
   const std::int64_t blocks = std::max<std::int64_t>(blocks_of(c, images), 1);
   const std::int64_t at_once = sms * c.min_blocks;
   const auto rest = static_cast<int>((blocks % at_once + sms - 1) / sms);
-  return static_cast<double>(blocks / at_once) * round_microseconds(c, c.min_blocks) +
-         (rest > 0 ? round_microseconds(c, rest) : 0);
+  const std::int64_t full = blocks / at_once;
+  return static_cast<double>(full) * round_microseconds(c, c.min_blocks) + (rest > 0 ? round_microseconds(c, rest) : 0);
 }
 
 struct Candidate {

@@ -163,7 +163,8 @@ double expected_time(const Config& config, const InvertedResidualParams& p, cons
   const std::int64_t rounds = (layers + beside - 1) / beside;
   const int warpgroups = s.threads / kWarpgroup;
   const int columns = s.products * s.product_columns;
-  const double chunk = (kChunkTime + s.in.padded / 16 * kStepTime + columns * kColumnTime) *
+  const int steps = s.in.padded / 16;  // of the product's depth
+  const double chunk = (kChunkTime + steps * kStepTime + columns * kColumnTime) *
                        (1 + kNeighbourShare * static_cast<double>(warpgroups * beside - 1));
   const double exchange = s.senders > 1 ? warpgroups * columns * kExchangeTime : 0;
   return static_cast<double>(rounds) * (kLaunch + ceil_div(s.chunks, s.senders) * chunk + exchange);
