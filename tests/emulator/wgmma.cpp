@@ -175,8 +175,9 @@ void WarpProducts::finish(const Product& product) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     for (int i = 0; i < sums.columns / 2; ++i) {
       float* const to = sums.lanes[lane] + i;
-      if (std::memcmp(to, &kPoison, sizeof kPoison) != 0)
-        fail("sums of wgmma were written before they were waited for");
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, to, sizeof bits);
+      if (bits != kPoison) fail("sums of wgmma were written before they were waited for");
       *to = sums.values[place(lane, i, sums.columns)];
     }
   }
