@@ -77,6 +77,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute what, int value) {
+  if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) return cudaSuccess;
   if (what != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorNotSupported;
   if (value < 0 || static_cast<std::size_t>(value) > gpu().shared_bytes_per_block) return cudaErrorInvalidValue;
   shared_bytes_allowed()[kernel] = static_cast<std::size_t>(value);

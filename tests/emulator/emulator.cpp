@@ -412,8 +412,12 @@ void arrive_for_threads_of(int number, int threads) {
   if (++barrier.came == expected(block, number, threads)) complete(barrier);
 }
 
+void require_cluster(const std::string& what) {
+  if (machine().blocks.size() == 1) fail(what + " in a launch without clusters");
+}
+
 void arrive_at_cluster() {
-  if (machine().blocks.size() == 1) fail("a barrier of a cluster in a launch without clusters");
+  require_cluster("a barrier of a cluster");
   Barrier& barrier = machine().cluster;
   self().cluster_round = barrier.round;
   if (++barrier.came == machine().living) {
@@ -486,7 +490,10 @@ void* shared_for_engine(std::uint32_t address, std::size_t bytes) {
   return at;
 }
 
-std::uint32_t map_to_rank(std::uint32_t address, unsigned rank) { return (address & kOffsetMask) | rank << kRankBit; }
+std::uint32_t map_to_rank(std::uint32_t address, unsigned rank) {
+  require_cluster("mapa");
+  return (address & kOffsetMask) | rank << kRankBit;
+}
 
 void copy_later(void* to, const void* from, std::size_t bytes, std::size_t zeros) {
   self().copies.push_back({self().group, to, from, bytes, zeros});

@@ -47,6 +47,8 @@ void meet_in_warp(Meeting meeting, void* operand);
 void sync_threads();
 void sync_threads_of(int barrier, int threads);
 void arrive_for_threads_of(int barrier, int threads);
+/// Fails where the launch has no clusters: the GPU calls such instructions illegal.
+void require_cluster(const std::string& what);
 void arrive_at_cluster();
 void wait_for_cluster();
 

@@ -101,6 +101,13 @@ void exchange(const float* x, float* y) {
   y[blockIdx.x * kThreads + threadIdx.x] = shared[threadIdx.x];
 }
 
+/// A block sends to itself.
+void keep(const float* x, float* /*y*/) {
+  MOBICUDA_DYNAMIC_SHARED(float, 16, shared);
+  const std::uint32_t barrier = ptx::shared_address(shared + kThreads);
+  ptx::send(ptx::shared_address(shared + threadIdx.x), x[threadIdx.x], barrier);
+}
+
 /// Rows 0 to 15 and 8 columns of 1 at (row, row % 8), times a matrix whose element is its number, k first.
 void multiply_by_mma(const float* x, float* y) {
   const unsigned row = ptx::lane() / 4;
@@ -230,6 +237,11 @@ TEST_CASE("emulator: blocks of a cluster send to each other, and count bytes") {
   }
   run(exchange<kBytes + 4>, kBytes + 8, cudaErrorLaunchFailure, 2);
   CHECK_THAT(emulator::last_fault(), contains("wait for what never comes"));
+}
+
+TEST_CASE("emulator: launches without clusters have no instructions of clusters") {
+  run(keep, kThreads * sizeof(float) + 8, cudaErrorLaunchFailure);
+  CHECK_THAT(emulator::last_fault(), contains("st.async in a launch without clusters"));
 }
 
 TEST_CASE("emulator: mma has the GPU's fragments") {

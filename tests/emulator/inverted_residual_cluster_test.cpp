@@ -81,6 +81,11 @@ TEST_CASE("emulator: inverted_residual in clusters equals the oracle for channel
                 Config{2, 136, 816, 224, 4, 7, 8, 8, 1, 1}, Config{1, 224, 1344, 448, 4, 8, 11, 11, 1, 1}>();
 }
 
+TEST_CASE("emulator: inverted_residual in large clusters equals the oracle") {
+  check_configs<Config{1, 208, 1248, 208, 4, 13, 7, 7, 1, 1}, Config{1, 224, 1344, 224, 4, 14, 7, 7, 1, 1},
+                Config{1, 224, 1344, 448, 4, 14, 7, 7, 1, 1}>();
+}
+
 TEST_CASE("emulator: inverted_residual in clusters equals the oracle for odd hidden channels, and few") {
   check_configs<Config{1, 8, 24, 24, 4, 2, 1, 1, 1, 1}, Config{1, 16, 72, 18, 4, 2, 3, 1, 1, 1},
                 Config{2, 24, 88, 42, 4, 2, 4, 2, 2, 1}, Config{1, 40, 121, 18, 4, 2, 4, 1, 2, 1}>();

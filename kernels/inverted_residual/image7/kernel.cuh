@@ -177,7 +177,8 @@ __device__ __forceinline__ std::uint32_t partial_at(std::uint32_t shared, int se
                       S::kPartialAt + ((sender * S::kTiles + tile) * S::kRows + row) * S::kRowBytes + lane() * 16);
 }
 
-/// Sends each line's partial sums to the block that finishes it.
+/// Sends each line's partial sums to the block that finishes it. Of one block they are stored: st.async is an illegal
+/// instruction in a launch without clusters.
 template <class S>
 __device__ __forceinline__ void send_sums(const Arguments& a, int sender, int tile, const Sums<S>& sums,
                                           std::uint32_t shared) {
@@ -187,8 +188,12 @@ __device__ __forceinline__ void send_sums(const Arguments& a, int sender, int ti
     if (line >= lines<S>(a) || lane() >= S::kSizes.line_lanes) break;
     const std::uint32_t to = partial_at<S>(shared, sender, tile, line / S::kBlocks);
     const auto send = [&](int piece, const float* sum) {
-      ptx::send(to + piece * S::kPieceBytes, make_float4(sum[0], sum[1], sum[2], sum[3]), shared + S::kArrivedAt,
-                line % S::kBlocks);
+      const float4 sums4 = make_float4(sum[0], sum[1], sum[2], sum[3]);
+      if constexpr (S::kBlocks == 1) {
+        ptx::store_shared(to + piece * S::kPieceBytes, sums4);
+      } else {
+        ptx::send(to + piece * S::kPieceBytes, sums4, shared + S::kArrivedAt, line % S::kBlocks);
+      }
     };
 #pragma unroll
     for (int block = 0; block < S::kOut.blocks; ++block) {
@@ -318,7 +323,7 @@ __global__ void __launch_bounds__(S::kThreads)
     ptx::fence_mbarrier_init();
     ptx::fence_proxy_async();
     if (part == 0 && rows > 0) {  // else nobody would wait for the bias
-      const int sums = S::kSenders == 1 ? 0 : S::kSenders * tiles_of<S>(a, first) * rows * S::kRowBytes;
+      const int sums = S::kBlocks == 1 ? 0 : S::kSenders * tiles_of<S>(a, first) * rows * S::kRowBytes;
       const unsigned char* const bias = packed + (S::kCuts == 1 ? 0 : blockIdx.y * S::kBiasBytes);
       ptx::mbarrier_arrive_expect(shared + S::kArrivedAt, S::kBiasBytes + sums);
       ptx::copy_bulk(shared + S::kBiasAt, bias, S::kBiasBytes, shared + S::kArrivedAt);
@@ -344,6 +349,7 @@ __global__ void __launch_bounds__(S::kThreads)
 
   if constexpr (S::kSenders > 1) {
     if (first + tile * S::kImages < a.n) send_sums<S>(a, sender, tile, sums, shared);
+    if constexpr (S::kBlocks == 1) __syncthreads();
     finish_lines<S>(a, rank, first, rows, x, y, shared);
   } else {
     if (first + tile * S::kImages >= a.n) return;

@@ -26,6 +26,7 @@ inline float4 load_cluster(std::uint32_t from) { return load_shared<float4>(from
 
 template <class T>
 void send_later(std::uint32_t to, T value, std::uint32_t barrier) {
+  emulator::require_cluster("st.async");
   void* const target = emulator::shared_at(to, sizeof value);
   emulator::deliver_later([=] {
     std::memcpy(target, &value, sizeof value);
