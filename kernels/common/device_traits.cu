@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "kernels/common/launch_cluster.h"
 #include "kernels/common/sm90a_code.h"
 
 namespace mobicuda::kernels {
@@ -15,15 +16,37 @@ namespace {
 /// Compiled for the same architectures as all kernels but those of sm_90a: its attributes tell which was loaded.
 __global__ void probe_kernel() {}
 
-/// Blocks of the largest cluster that the GPU runs, no more than every GPU with clusters does.
-cudaError_t most_cluster_blocks(int& blocks) {
-  constexpr int kMost = 8;
+/// Asked about large clusters.
+__global__ void cluster_probe_kernel() {}
+
+/// Blocks of the largest cluster of a kernel that the GPU runs, at most `most`.
+cudaError_t most_cluster_blocks(void (*kernel)(), std::size_t shared_bytes, int most, int& blocks) {
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(kMost);
+  config.gridDim = dim3(static_cast<unsigned>(most));
   config.blockDim = dim3(128);
-  const cudaError_t status = cudaOccupancyMaxPotentialClusterSize(&blocks, probe_kernel, &config);
-  blocks = std::clamp(blocks, 1, kMost);
+  config.dynamicSmemBytes = shared_bytes;
+  const cudaError_t status = cudaOccupancyMaxPotentialClusterSize(&blocks, kernel, &config);
+  blocks = std::clamp(blocks, 1, most);
   return status;
+}
+
+/// DeviceTraits::cluster_blocks and large_cluster_blocks; the traits before them are known.
+cudaError_t ask_for_clusters(DeviceTraits& traits) {
+  const HardwareLimits limits = limits_of(traits.capability);
+  const cudaError_t status = most_cluster_blocks(probe_kernel, 0, limits.cluster_blocks, traits.cluster_blocks);
+  traits.large_cluster_blocks = traits.cluster_blocks;
+  if (status != cudaSuccess) return status;
+  // All shared memory of an SM for each block: what a cluster finds where none shares an SM with another.
+  int blocks = 0;
+  if (allow_large_clusters(cluster_probe_kernel) != cudaSuccess ||
+      allow_shared_memory(cluster_probe_kernel, traits.shared_bytes_per_block) != cudaSuccess ||
+      most_cluster_blocks(cluster_probe_kernel, traits.shared_bytes_per_block, limits.large_cluster_blocks, blocks) !=
+          cudaSuccess) {
+    cudaGetLastError();  // it has none
+    return cudaSuccess;
+  }
+  traits.large_cluster_blocks = std::max(blocks, traits.cluster_blocks);
+  return cudaSuccess;
 }
 
 cudaError_t ask(int device, DeviceTraits& traits) {
@@ -48,8 +71,8 @@ cudaError_t ask(int device, DeviceTraits& traits) {
   traits.shared_bytes_per_multiprocessor = static_cast<std::size_t>(get(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
   traits.reserved_shared_bytes = static_cast<std::size_t>(get(cudaDevAttrReservedSharedMemoryPerBlock));
   const bool clusters = get(cudaDevAttrClusterLaunch) != 0 && traits.programmatic_launch();
-  traits.cluster_blocks = 1;
-  if (status == cudaSuccess && clusters) status = most_cluster_blocks(traits.cluster_blocks);
+  traits.cluster_blocks = traits.large_cluster_blocks = 1;
+  if (status == cudaSuccess && clusters) status = ask_for_clusters(traits);
   return status;
 }
 

@@ -20,6 +20,7 @@ struct DeviceTraits {
   std::size_t shared_bytes_per_multiprocessor = 0;
   std::size_t reserved_shared_bytes = 0;  ///< of each block, taken by the driver
   int cluster_blocks = 1;                 ///< that a cluster may have at most
+  int large_cluster_blocks = 1;           ///< the same with allow_large_clusters(), where each has an SM to itself
   bool compiles = false;                  ///< specialised variants can be compiled for it at run time
 
   /// Whether a kernel may start before its predecessor has ended: the loaded code waits for it.
@@ -42,6 +43,7 @@ constexpr DeviceTraits traits_of(int capability, int multiprocessors, int code) 
           limits.shared_bytes_per_multiprocessor,
           capability >= kOldestWithReserved ? kReservedSharedBytes : 0,
           code >= kHopper ? limits.cluster_blocks : 1,
+          code >= kHopper ? limits.large_cluster_blocks : 1,
           false};
 }
 

@@ -10,7 +10,9 @@ struct HardwareLimits {
   int capability;                      ///< major * 10 + minor
   std::size_t shared_bytes_per_block;  ///< dynamic shared memory, with cudaFuncSetAttribute()
   std::size_t shared_bytes_per_multiprocessor;
-  int cluster_blocks;  ///< of a cluster that every GPU runs; 1: no clusters
+  int cluster_blocks;        ///< of a cluster that every GPU runs; 1: no clusters
+  int large_cluster_blocks;  ///< of a cluster of a kernel that asks for more than every GPU runs; GPUs with SMs
+                             ///< switched off may run fewer
 };
 
 inline constexpr std::size_t kKilobyte = 1024;
@@ -21,12 +23,12 @@ inline constexpr std::size_t kSharedBytesWithoutAsking = 48 * kKilobyte;
 
 /// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". Ascending.
 inline constexpr HardwareLimits kHardwareLimits[] = {
-    {75, 64 * kKilobyte, 64 * kKilobyte, 1},    {80, 163 * kKilobyte, 164 * kKilobyte, 1},
-    {86, 99 * kKilobyte, 100 * kKilobyte, 1},   {87, 163 * kKilobyte, 164 * kKilobyte, 1},
-    {89, 99 * kKilobyte, 100 * kKilobyte, 1},   {90, 227 * kKilobyte, 228 * kKilobyte, 8},
-    {100, 227 * kKilobyte, 228 * kKilobyte, 8}, {103, 227 * kKilobyte, 228 * kKilobyte, 8},
-    {110, 227 * kKilobyte, 228 * kKilobyte, 8}, {120, 99 * kKilobyte, 100 * kKilobyte, 8},
-    {121, 99 * kKilobyte, 100 * kKilobyte, 8},
+    {75, 64 * kKilobyte, 64 * kKilobyte, 1, 1},     {80, 163 * kKilobyte, 164 * kKilobyte, 1, 1},
+    {86, 99 * kKilobyte, 100 * kKilobyte, 1, 1},    {87, 163 * kKilobyte, 164 * kKilobyte, 1, 1},
+    {89, 99 * kKilobyte, 100 * kKilobyte, 1, 1},    {90, 227 * kKilobyte, 228 * kKilobyte, 8, 16},
+    {100, 227 * kKilobyte, 228 * kKilobyte, 8, 16}, {103, 227 * kKilobyte, 228 * kKilobyte, 8, 16},
+    {110, 227 * kKilobyte, 228 * kKilobyte, 8, 16}, {120, 99 * kKilobyte, 100 * kKilobyte, 8, 8},
+    {121, 99 * kKilobyte, 100 * kKilobyte, 8, 8},
 };
 
 /// Of a capability of 75 or later; one that the table lacks has the limits of the one before.

@@ -30,6 +30,13 @@ class ClusterConfig {
   cudaLaunchConfig_t config_{};
 };
 
+/// Lets a kernel have clusters of up to DeviceTraits::large_cluster_blocks. Call before launch_clusters(); cheap when
+/// repeated.
+template <class Kernel>
+cudaError_t allow_large_clusters(Kernel* kernel) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
 /// Like launch(); the grid is a multiple of `blocks`, those of a cluster.
 template <class... Parameters, class... Arguments>
 cudaError_t launch_clusters(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,

@@ -21,6 +21,8 @@ TEST_CASE("the GPU's traits are those that the table of limits has for its capab
   CHECK(gpu.shared_bytes_per_multiprocessor == expected.shared_bytes_per_multiprocessor);
   CHECK(gpu.reserved_shared_bytes == expected.reserved_shared_bytes);
   CHECK(gpu.cluster_blocks == expected.cluster_blocks);
+  CHECK(gpu.large_cluster_blocks >= gpu.cluster_blocks);
+  CHECK(gpu.large_cluster_blocks <= expected.large_cluster_blocks);
   CHECK((!gpu.wgmma_code || gpu.capability == 90));
 }
 

@@ -19,6 +19,7 @@ using kernels::DeviceTraits;
 struct Device {
   std::optional<DeviceTraits> traits;
   std::map<const void*, std::size_t> shared_bytes_allowed;  // by kernel, with cudaFuncSetAttribute()
+  std::set<const void*> large_clusters_allowed;             // the same
   PlayedLaunches launches;
 };
 
@@ -117,8 +118,10 @@ class Inspection {
   }
 
   void look_at_attributes() {
-    expect(attributes_.cluster <= static_cast<unsigned>(gpu_.cluster_blocks),
-           "has clusters of " + std::to_string(attributes_.cluster));
+    const bool large = machine().device().large_clusters_allowed.count(kernel_) > 0;
+    const int most = large ? gpu_.large_cluster_blocks : gpu_.cluster_blocks;
+    expect(attributes_.cluster <= static_cast<unsigned>(most),
+           "has clusters of " + std::to_string(attributes_.cluster) + (large ? "" : ", without asking for large ones"));
     expect(!attributes_.programmatic || gpu_.programmatic_launch(), "has a programmatic launch");
   }
 
@@ -202,6 +205,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ke
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute what, int value) {
+  if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    machine().device().large_clusters_allowed.insert(kernel);
+    return cudaSuccess;
+  }
   if (what != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorNotSupported;
   if (value < 0 || static_cast<std::size_t>(value) > machine().traits().shared_bytes_per_block) {
     return cudaErrorInvalidValue;
@@ -221,9 +228,10 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* /*kernel*/
   *clusters = each * machine().traits().multiprocessors / cluster;
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* /*kernel*/,
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* kernel,
                                                  const cudaLaunchConfig_t* /*config*/) {
-  *blocks = machine().traits().cluster_blocks;
+  const bool large = machine().device().large_clusters_allowed.count(kernel) > 0;
+  *blocks = large ? machine().traits().large_cluster_blocks : machine().traits().cluster_blocks;
   return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* /*name*/, void** function, unsigned /*version*/,

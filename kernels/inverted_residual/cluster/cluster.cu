@@ -19,6 +19,7 @@ using inverted_host::put_float;
 using inverted_host::put_halves;
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr int kPortableBlocks = limits_of(90).cluster_blocks;
 
 std::int64_t tiles(const Config& config, const Sizes& sizes, const InvertedResidualParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, sizes.rows) * ceil_div(p.out_w, config.columns);
@@ -81,7 +82,7 @@ void pack_depthwise(const Config& config, const InvertedResidualWeights& w, int 
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 90;
-  if (gpu.code < kOldest || config.blocks > gpu.cluster_blocks || config.stride != p.stride || !p.expand ||
+  if (gpu.code < kOldest || config.blocks > gpu.large_cluster_blocks || config.stride != p.stride || !p.expand ||
       !inverted_host::channels_fit(p, config)) {
     return false;
   }
@@ -128,6 +129,7 @@ cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualPa
   const dim3 block(static_cast<unsigned>(s.threads));
   int clusters = 0;
   cudaError_t status = allow_shared_memory(kernel, shared_bytes);
+  if (status == cudaSuccess && config.blocks > kPortableBlocks) status = allow_large_clusters(kernel);
   if (status == cudaSuccess) {
     const ClusterConfig one(dim3(blocks), block, shared_bytes, blocks, Launch{where.stream});
     status = cudaOccupancyMaxActiveClusters(&clusters, kernel, one.get());
