@@ -16,6 +16,7 @@ constexpr int kRegisterFile = 65536;  // of an SM
 constexpr int kMostRegisters = 255;   // of a thread
 constexpr int kRegisterUnit = 8;      // in which a thread's registers are given
 constexpr int kSchedulers = 4;
+constexpr int kGroup = 16;  // SMs of a GPC: of an H200 most have 16 or 18
 
 /// Registers of a thread: the weights that stay there, and what all configurations take.
 int registers_of(const Sizes& s) {
@@ -23,36 +24,42 @@ int registers_of(const Sizes& s) {
   return kOthers + 8 * s.blocks_k + 4 * s.warp_m * s.warp_k;
 }
 
-/// Blocks that an SM holds, at most two; 0: the configuration would spill registers.
-int blocks_of_sm(const Sizes& s) {
-  // A few registers less cost nothing that shows: weights of the expansion are dead while project runs.
+struct Fit {
+  int blocks;   ///< that an SM holds, at most two; 0: the configuration would spill registers
+  int missing;  ///< registers of a thread
+};
+
+Fit fit_of(const Sizes& s) {
+  // A few registers less cost little: weights of the expansion are dead while project runs.
   constexpr int kTolerated = 40;
   const int wanted = registers_of(s);
   for (const int blocks : {2, 1}) {
     const int given = std::min(kRegisterFile / (blocks * s.threads) / kRegisterUnit * kRegisterUnit, kMostRegisters);
-    if (wanted - kTolerated <= given) return blocks;
+    if (wanted - kTolerated <= given) return {blocks, std::max(0, wanted - given)};
   }
-  return 0;
+  return {};
 }
 
 /// Cycles that a launch is expected to take.
 double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr double kLaunch = 900;  // from one kernel's last block to the next one's first instruction after its wait
-  constexpr double kPatch = 510;   // from the wait to the patch in shared memory
-  constexpr double kExpand = 16;   // of a product, of those that a scheduler runs one after another
-  constexpr double kDepthwise = 500;
-  constexpr double kProject = 110;   // beside its products
-  constexpr double kIssued = 8;      // a product of project
-  constexpr double kChained = 33;    // one that adds to the sum of the one before
-  constexpr double kExchange = 370;  // sums on their way to another block
-  constexpr double kFinish = 170;
-  constexpr double kSlot = 12;           // a partial sum that is added
-  constexpr double kBytesPerCycle = 56;  // of weights from L2 into an SM
-  constexpr double kHidden = 900;        // cycles in which weights arrive while the kernel before runs
+  // Fitted to measurements, all at once: README.md.
+  constexpr double kLaunch = 1610;  // from one kernel's last block to the next one's first instruction after its wait
+  constexpr double kCrowded = 630;  // where the next launch's clusters find no room beside this one's
+  constexpr double kStep = 1090;    // patch, depthwise, exchange and finish
+  constexpr double kExpand = 11.4;  // of a product, of those that a scheduler runs one after another
+  constexpr double kIssued = 13.7;  // a product of project
+  constexpr double kChained = 70;   // one that adds to the sum of the one before
+  constexpr double kSlot = 31;      // a partial sum that is added
+  constexpr double kMissing = 26;   // a register that a thread lacks
+  constexpr double kBytesPerCycle = 81;  // of weights from L2 into an SM
+  constexpr double kHidden = 270;        // cycles in which weights arrive while the kernel before runs
+  const Fit fit = fit_of(s);
   const double tiles = static_cast<double>(p.n) * ceil_div(p.out_h, s.rows) * ceil_div(p.out_w, c.columns);
   const double blocks = tiles * c.blocks;
-  const double resident = static_cast<double>(gpu.multiprocessors) * blocks_of_sm(s);
-  const double at_once = std::max(1.0, std::floor(resident / c.blocks));  // clusters
+  // A cluster finds its SMs in one of the groups (GPCs) that they form.
+  const int groups = std::max(1, gpu.multiprocessors / kGroup);
+  const int resident = std::min(gpu.multiprocessors, kGroup) * fit.blocks;
+  const double at_once = std::max(1, groups * (resident / c.blocks));  // clusters
   const double rounds = std::ceil(tiles / at_once);
   const double each_sm = std::ceil(std::min(blocks, at_once * c.blocks) / gpu.multiprocessors);  // blocks side by side
   const double weights = s.block_units * (s.unit_bytes + static_cast<double>(s.fragments_m) * kFragmentBytes);
@@ -60,9 +67,10 @@ double cycles(const Config& c, const Sizes& s, const InvertedResidualParams& p, 
   const double expand = kExpand * s.blocks_k * 2 * s.patches * ceil_div(s.block_units, kSchedulers);
   const int chains = s.warp_m == 1 && s.warp_k > 2 ? 2 : 1;  // as Projection::run() has them
   const double issued = kIssued * s.warp_m * s.warp_k * ceil_div(c.groups_m * c.groups_k, kSchedulers);
-  const double project = kProject + std::max(kChained * ceil_div(s.warp_k, chains), issued);
-  const double step = kPatch + expand + kDepthwise + project + kExchange + kFinish + kSlot * s.slots;
-  return kLaunch + late + rounds * step * (1 + (each_sm - 1) / 2);
+  const double project = std::max(kChained * ceil_div(s.warp_k, chains), issued);
+  const double step = kStep + expand + project + kSlot * s.slots + kMissing * fit.missing;
+  const bool crowded = 2 * std::min(tiles, at_once) > at_once;
+  return kLaunch + (crowded ? kCrowded : 0.0) + late + rounds * step * (1 + (each_sm - 1) / 2);
 }
 
 struct Ranked {
@@ -74,7 +82,7 @@ struct Ranked {
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {
   std::vector<Ranked> ranked;
-  for (int blocks = 2; blocks <= gpu.cluster_blocks; ++blocks) {
+  for (int blocks = 2; blocks <= gpu.large_cluster_blocks; ++blocks) {
     Ranked best{{}, std::numeric_limits<double>::infinity()};  // of so many blocks
     for (int groups_k = 1; groups_k <= kSchedulers; ++groups_k) {
       for (int groups_m = 1; groups_m * groups_k <= kMostBlockWarps; ++groups_m) {
@@ -84,7 +92,7 @@ std::vector<Config> configurations(const InvertedResidualParams& p, const Device
         c.warps = std::max({wide.block_units, wide.owned, groups_m * groups_k});
         if (c.warps > kMostBlockWarps) continue;
         const Sizes s = sizes_of(c);
-        c.min_blocks = blocks_of_sm(s);
+        c.min_blocks = fit_of(s).blocks;
         if (!is_valid(c) || !supports(c, p, gpu)) continue;
         const double expected = cycles(c, s, p, gpu);
         if (expected < best.cycles) best = {c, expected};

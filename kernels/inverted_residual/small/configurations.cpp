@@ -11,18 +11,18 @@ namespace mobicuda::kernels::inverted_small {
 namespace {
 
 // Fitted to the measurements in README.md, all at once. Times in us.
-constexpr double kLaunch = 0.68;
-constexpr double kCrowded = 0.33;     // where a successor's blocks find no room beside this launch's
-constexpr double kRound = 0.16;       // of tiles, one for each block that the GPU holds
-constexpr double kStep = 0.0026;      // of a warp, alone ...
-constexpr double kWarpStep = 0.0035;  // ... and beside others: for each warp of a quarter of an SM
-constexpr double kSum = 0.013;        // of a thread: a partial sum that it adds up
-constexpr double kMissing = 0.003;    // of a round, for each register that a thread lacks
-constexpr double kL2Bytes = 3.8e6;    // of weights, in one us
+constexpr double kLaunch = 0.57;
+constexpr double kCrowded = 0.40;     // where a successor's blocks find no room beside this launch's
+constexpr double kRound = 0.29;       // of tiles, one for each block that the GPU holds
+constexpr double kStep = 0.0008;      // of a warp, alone ...
+constexpr double kWarpStep = 0.0052;  // ... and beside others: for each warp of a quarter of an SM
+constexpr double kSum = 0.0095;       // of a thread: a partial sum that it adds up
+constexpr double kMissing = 0.006;    // of a round, for each register that a thread lacks
+constexpr double kL2Bytes = 4.1e6;    // of weights, in one us
 
 // Steps are a warp's instructions of the tensor cores, and what takes it as long.
-constexpr double kExpandSteps = 2;      // of 8 hidden pixels of a unit, besides the products: bounds, stmatrix
-constexpr double kDepthwiseSteps = 16;  // of 16 outputs of a unit: ldmatrix, products, bounds
+constexpr double kExpandSteps = 2.3;      // of 8 hidden pixels of a unit, besides the products: bounds, stmatrix
+constexpr double kDepthwiseSteps = 11.7;  // of 16 outputs of a unit: ldmatrix, products, bounds
 
 constexpr int kQuarters = 4;              // of an SM: schedulers, each with registers of its own
 constexpr int kRegistersOfQuarter = 512;  // for the threads of one warp

@@ -14,7 +14,7 @@ constexpr double kMma16 = 1.27 * 6.2;  // an mma.sync of k = 16
 constexpr double kMma8 = 1.27 * 4.0;
 constexpr double kInstruction = 0.59;
 constexpr double kFillRate = 21;  // bytes of patches into an SM a cycle
-constexpr double kAlone = 1.1;    // times as long, of a warp alone on its scheduler: a guess
+constexpr double kAlone = 1.2;    // times as long, of a warp alone on its scheduler
 
 constexpr int kSchedulers = 4;
 constexpr std::size_t kMost = 6;  // configurations
