@@ -56,6 +56,12 @@ std::int64_t unit_count(Variant variant, const StemBlockParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, block_columns(variant));
 }
 
+/// Rows of a warp. The kernel for few images has them all; of many, warps get about as many each.
+int rows_of_warp(Variant variant, const StemBlockParams& p) {
+  const int most = stem_block_rows(variant);
+  return is_small(variant) ? most : ceil_div(p.out_h, ceil_div(p.out_h, most));
+}
+
 std::uint32_t both_halves(float value) {
   const __half2 pair = __float2half2_rn(value);
   std::uint32_t word;
@@ -78,7 +84,7 @@ Arguments arguments(Variant variant, const StemBlockParams& p) {
   a.stem_left = p.depthwise_pad_left;
   a.input_top = kStride * p.depthwise_pad_top + p.stem_pad_top;
   a.input_left = kStride * p.depthwise_pad_left + p.stem_pad_left;
-  a.rows = stem_block_rows(variant);
+  a.rows = rows_of_warp(variant, p);
   a.units = static_cast<std::uint32_t>(unit_count(variant, p));
   a.column_blocks = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, block_columns(variant))));
   a.bands = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, a.rows)));

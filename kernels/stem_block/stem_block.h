@@ -21,8 +21,9 @@ namespace mobicuda::kernels {
 /// channel, before padding.
 enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
 
-/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2, else of 28; few for few images. The same
-/// bits for all. kernels/stem_block/README.md says which to use.
+/// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2; else N at most, of 28 columns, and all warps
+/// of an image about as many. Few rows are for few images. The same bits for all. kernels/stem_block/README.md says
+/// which to use.
 enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56 };
 
 struct StemBlockParams {
@@ -42,7 +43,7 @@ struct StemBlockParams {
 
 std::span<const StemBlockVariant> stem_block_variants();
 std::string_view name(StemBlockVariant variant);
-/// Output rows of a warp.
+/// Output rows of a warp, at most.
 int stem_block_rows(StemBlockVariant variant);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there: sm_80, padding
 /// of at most 2 on each side, c_stem of at most 48, c_out of at most 24 and a multiple of 4. Host-only.

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "choose/kernels.h"
 
 namespace mobicuda {
@@ -16,16 +19,33 @@ struct StemShape {
     return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, kColumns) /
            multiprocessors;
   }
+
+  // Expected time with warps of at most so many rows, in rows of a warp beside all that an SM holds.
+  double time(int rows) const {
+    constexpr double kResident = 8;  // warps of an SM
+    constexpr double kFirst = 3;     // what passes before the first row of a warp
+    constexpr double kAlone = 0.4;   // of the time, for a warp without others
+    const double each = ceil_div(params.out_h, ceil_div(params.out_h, rows)) + kFirst;
+    const double rounds = warps(rows) / kResident;
+    const double rest = rounds - std::floor(rounds);
+    return each * (std::floor(rounds) + (rest > 0 ? kAlone + (1 - kAlone) * rest : 0));
+  }
+
+  // Whether nothing takes less time.
+  bool fastest(int rows) const {
+    constexpr int kRows[] = {4, 7, 14, 28, 56};
+    return std::ranges::all_of(kRows, [&](int other) { return time(rows) <= time(other); });
+  }
 };
 
 // clang-format off
 constexpr Row<StemShape, StemBlockVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.warps(56) >= 7), {Rows56}, "warps of 56 rows fill the GPU"},
-    {MOBICUDA_WHEN(s.warps(28) >= 7), {Rows28}, "warps of 28 rows fill the GPU"},
-    {MOBICUDA_WHEN(s.warps(14) >= 3.3), {Rows14}, "warps of 14 rows fill the GPU"},
-    {MOBICUDA_WHEN(s.warps(7) >= 3.3), {Rows7}, "warps of 7 rows fill the GPU"},
-    {MOBICUDA_WHEN(s.warps(4) >= 3.3), {Rows4}, "warps of 4 rows fill the GPU"},
-    {MOBICUDA_ALWAYS, {Rows2}, "few images: warps of 2 rows"},
+    {MOBICUDA_WHEN(s.warps(4) < 3.3), {Rows2}, "few images: warps of 2 rows"},
+    {MOBICUDA_WHEN(s.fastest(56)), {Rows56}, "fills the GPU's rounds best"},
+    {MOBICUDA_WHEN(s.fastest(28)), {Rows28}, "fills the GPU's rounds best"},
+    {MOBICUDA_WHEN(s.fastest(14)), {Rows14}, "fills the GPU's rounds best"},
+    {MOBICUDA_WHEN(s.fastest(7)), {Rows7}, "fills the GPU's rounds best"},
+    {MOBICUDA_ALWAYS, {Rows4}, "fills the GPU's rounds best"},
 };
 // clang-format on
 
