@@ -46,7 +46,8 @@ class Rules {
   /// Throws Error(unsupported) when the named variant does not run the shape, or none does.
   template <class Params>
   Preference<VariantOf<Params>> variant(const Params& params) const;
-  /// Whether variant() finds one.
+  /// Whether variant() finds one: the one that is named, one of the library's own, or what a family makes for the shape
+  /// where a row of the rule names the family.
   template <class Params>
   bool runs(const Params& params) const;
 
@@ -109,7 +110,10 @@ bool Rules::runs(const Params& params) const {
   }
   const auto runs_shape = [&](auto variant) { return supports(variant, params); };
   if (std::any_of(kernel.variants.begin(), kernel.variants.end(), runs_shape)) return true;
-  return kernel.specialised != nullptr && !kernel.specialised(params, gpu_).empty();
+  if (kernel.specialised == nullptr || !gpu_.compiles) return false;
+  const auto preferred = preferences(params, gpu_);
+  return std::any_of(preferred.begin(), preferred.end(),
+                     [&](const auto& preference) { return runs_shape(preference.variant); });
 }
 
 template <class Params>

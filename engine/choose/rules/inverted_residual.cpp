@@ -52,6 +52,34 @@ struct BlockShape {
   // Blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
   bool late() const { return half && expand && params.h * params.w <= 2 * c_hidden; }
 
+  // Many images that are a tile of the 14x14 kernels each: 16 columns with what lies beside them.
+  bool images_are_tiles() const {
+    constexpr int kLeast = 9;
+    constexpr int kMost = 16;
+    return half && expand && params.w >= kLeast && params.w <= kMost && params.h <= kMost &&
+           2 * params.n >= multiprocessors;
+  }
+
+  // Many images of which the 14x14 kernels take two side by side, of few enough channels for their registers.
+  bool pairs_are_tiles() const {
+    constexpr int kMost = 8;
+    constexpr int kMostChannels = 96;
+    return late() && params.stride == 1 && params.w <= kMost && !images_share_tiles() && params.c_in <= kMostChannels &&
+           2 * params.n >= multiprocessors;
+  }
+
+  // Few small tiles of a hidden tensor that is narrow enough for them, late or not.
+  bool few_narrow_tiles() const {
+    constexpr int kNarrow = 288;
+    return half && expand && c_hidden <= kNarrow && waves(4, 8) <= 1;
+  }
+
+  // Whether several images fill a tile of the kernels for 7x7 images.
+  bool images_share_tiles() const {
+    constexpr int kUnits = 32;  // of a tile: two rows of a column
+    return 2 * ceil_div(params.out_h, 2) * params.out_w <= kUnits;
+  }
+
   // Whether the general tiles would be the smallest ones, which read each weight once for four pixels.
   bool smallest_tiles() const { return half && expand && waves(2, 4) < 0.7; }
 
@@ -98,6 +126,7 @@ constexpr BlockRow kPaysByShape[] = {
     {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
      {StripS1Rows2C72N24, StripS2Rows2C64N24, StripS2Rows1C192N64}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && !s.late()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192 && !s.smallest_tiles()), {},
      "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
@@ -112,6 +141,8 @@ constexpr BlockRow kPaysByShape[] = {
 
 // Few images: the families made for them. Many: tiles that fill the GPU once, the largest first.
 constexpr BlockRow kHalf[] = {
+    {MOBICUDA_WHEN(s.images_are_tiles() && s.c_hidden <= 192), {SpecialisedImage}, "a whole image for each SM"},
+    {MOBICUDA_WHEN(s.pairs_are_tiles()), {SpecialisedImage}, "two images side by side in a tile"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 3), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
@@ -136,12 +167,14 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.cluster_pays()),
      {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},
      "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "small tiles of a narrow hidden tensor"},
     {MOBICUDA_WHEN(s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
     {MOBICUDA_WHEN(s.expand && !s.late() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
     {MOBICUDA_WHEN(s.expand && !s.late()), {SpecialisedStrip}, "strips"},
+    {MOBICUDA_WHEN(s.late() && s.images_share_tiles()), {SpecialisedImage7}, "several images share a tile"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(20)), {Image7P1Cluster4N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
