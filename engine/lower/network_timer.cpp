@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "choose/specialised_choices.h"
 #include "lower/lower.h"
 
 namespace mobicuda {
@@ -45,7 +46,7 @@ void set_random_input(Session& session, std::int64_t pictures, std::int64_t elem
 
 NetworkComparison::NetworkComparison(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
                                      const TensorDesc& input)
-    : graph_(graph), options_(timed_options(options)), gpu_(gpu), input_(input) {}
+    : graph_(graph), options_(timed_options(options)), gpu_(gpu), input_(input), specialiser_(options_, gpu_) {}
 
 NetworkTimes NetworkComparison::operator()(const std::vector<SavedChoice>& chosen,
                                            const std::vector<SavedChoice>& rival) {
@@ -63,7 +64,9 @@ NetworkTimes NetworkComparison::operator()(const std::vector<SavedChoice>& chose
 }
 
 NetworkComparison::Network NetworkComparison::make(const std::vector<SavedChoice>& choices) {
-  CudaNetwork lowered = lower(graph_, options_, gpu_, {{options_.max_batch, choices}}, weights_);
+  const std::vector<SavedPlan> plans{{options_.max_batch, choices}};
+  specialiser_.provide(wanted_kernels(plans));  // where the kernels' own times were measured by another process
+  CudaNetwork lowered = lower(graph_, options_, gpu_, plans, weights_);
   Network network;
   network.choices = choices;
   network.engine =

@@ -9,6 +9,7 @@
 #include "kernels/common/device_traits.h"
 #include "lower/weight_pieces.h"
 #include "runtime/cuda_engine.h"
+#include "specialise/specialiser.h"
 #include "timing/confirm_choices.h"
 
 namespace mobicuda {
@@ -22,7 +23,7 @@ class NetworkComparison {
   NetworkComparison(const Graph& graph, const EngineOptions& options, const kernels::DeviceTraits& gpu,
                     const TensorDesc& input);
 
-  /// As NetworkTimer. Throws Error(out_of_memory).
+  /// As NetworkTimer. Throws Error(out_of_memory), and as Specialiser::provide() does.
   NetworkTimes operator()(const std::vector<SavedChoice>& chosen, const std::vector<SavedChoice>& rival);
 
  private:
@@ -39,6 +40,7 @@ class NetworkComparison {
   kernels::DeviceTraits gpu_;
   TensorDesc input_;
   WeightPieces weights_;
+  Specialiser specialiser_;
   Network chosen_;
   Network rival_;
 };
