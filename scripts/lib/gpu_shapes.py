@@ -71,9 +71,8 @@ def run(check):
                                                         ("cudnn", ("fp16",), CUDNN, CUDNN_SECONDS)):
         for width, size in wanted:
             known = any((row["impl"], row["width"], row["size"]) == (implementation, width, size) for row in grid)
-            specialise = ["--specialise", "auto"] if implementation == "custom" else []
             measure(known, seconds, grid, ["--impl", implementation, "--precision", ",".join(precisions), "--batch",
-                                           ",".join(map(str, BATCHES)), "--model", model_file(check, width, size), *specialise],
+                                           ",".join(map(str, BATCHES)), "--model", model_file(check, width, size)],
                     width=width, size=size)
         if implementation == "custom":
             for engine in (MOST, None):

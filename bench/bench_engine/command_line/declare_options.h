@@ -23,7 +23,7 @@ struct RawOptions {
   std::string normalization;
   std::string input = "fp32";
   std::string host_transfer = "auto";
-  std::string specialise = "never";
+  std::string specialise = "auto";
   bool fp16 = false;
   bool no_cuda_graph = false;
   bool use_cuda_graph = false;

@@ -97,7 +97,7 @@ void apply(const RawOptions& raw, Options& options) {
   if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
   if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();
   options.pictures = raw.input == "uint8";
-  if (raw.specialise == "auto") options.specialise = Specialise::Auto;
+  if (raw.specialise == "never") options.specialise = Specialise::Never;
   if (raw.specialise == "always") options.specialise = Specialise::Always;
   if (raw.host_transfer == "copy") options.host_transfer = HostTransfer::Copy;
   if (raw.host_transfer == "direct") options.host_transfer = HostTransfer::Direct;

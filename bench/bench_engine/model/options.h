@@ -35,7 +35,7 @@ struct Options {
   std::map<std::string, std::string> kernel_variants;
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;
-  Specialise specialise = Specialise::Never;
+  Specialise specialise = Specialise::Auto;
   std::optional<std::filesystem::path> code_cache;
   std::filesystem::path nvrtc_library;
 

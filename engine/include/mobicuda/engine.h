@@ -80,9 +80,8 @@ struct EngineOptions {
   std::filesystem::path timing_cache;
   bool require_timing_cache = false;  ///< a time that the file lacks is an Error, and nothing is measured
   /// Custom engine: kernels for shapes that the library has none of its own for are compiled on all cores with NVRTC,
-  /// the CUDA Toolkit's compiler for run time, and kept on disk and in plan files. Asked for only, as not all of these
-  /// kernels have been tested on a GPU yet (docs/specialise.md).
-  Specialise specialise = Specialise::Never;
+  /// the CUDA Toolkit's compiler for run time, and kept on disk and in plan files (docs/specialise.md).
+  Specialise specialise = Specialise::Auto;
   /// Folder where compiled kernels are kept, for all processes and users that it is shared with: they run what lies
   /// there. At most 256 MB; what was not used for the longest time goes. Nothing: mobicuda/code in the user's cache
   /// folder. Empty: none. A folder that cannot be written keeps nothing, and a warning says so.
