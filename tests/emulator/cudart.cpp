@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include <cuda_runtime_api.h>
 
@@ -24,6 +25,11 @@ const mobicuda::kernels::DeviceTraits& gpu() {
 std::map<const void*, std::size_t>& shared_bytes_allowed() {
   static std::map<const void*, std::size_t> by_kernel;
   return by_kernel;
+}
+
+std::set<const void*>& large_clusters_allowed() {
+  static std::set<const void*> kernels;
+  return kernels;
 }
 
 int blocks_of_multiprocessor(std::size_t shared_bytes, int threads) {
@@ -77,7 +83,10 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* /*
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute what, int value) {
-  if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) return cudaSuccess;
+  if (what == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    large_clusters_allowed().insert(kernel);
+    return cudaSuccess;
+  }
   if (what != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorNotSupported;
   if (value < 0 || static_cast<std::size_t>(value) > gpu().shared_bytes_per_block) return cudaErrorInvalidValue;
   shared_bytes_allowed()[kernel] = static_cast<std::size_t>(value);
@@ -95,9 +104,9 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* /*kernel*/
   *clusters = each * kMultiprocessors / static_cast<int>(blocks);
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* /*kernel*/,
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* kernel,
                                                  const cudaLaunchConfig_t* /*config*/) {
-  *blocks = gpu().cluster_blocks;
+  *blocks = large_clusters_allowed().count(kernel) > 0 ? gpu().large_cluster_blocks : gpu().cluster_blocks;
   return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned /*version*/,

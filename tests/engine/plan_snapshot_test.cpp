@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include <mobicuda/mobicuda.h>
@@ -28,10 +29,27 @@ constexpr std::array<kernels::DeviceTraits, 8> kGpus{
     kernels::traits_of(87, 16),  kernels::traits_of(75, 40), kernels::traits_of(89, 58),  kernels::traits_of(89, 66),
     kernels::traits_of(80, 108), kernels::traits_of(90, 66), kernels::traits_of(90, 132), kernels::traits_of(120, 170)};
 
+// An H100 and half of one that compile kernels for a model's own shapes.
+std::array<kernels::DeviceTraits, 2> gpus_that_compile() {
+  std::array<kernels::DeviceTraits, 2> gpus{kernels::traits_of(90, 66), kernels::traits_of(90, 132)};
+  for (kernels::DeviceTraits& gpu : gpus) gpu.compiles = true;
+  return gpus;
+}
+
+Graph read(const std::string& bytes) {
+  return optimize(onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "network"));
+}
+
 Graph network(const std::string& name) {
-  const std::string bytes = name == "mobilenet_v2" ? zoo::build_mobilenet_v2({}).SerializeAsString()
-                                                   : zoo::build_network(name, {}).SerializeAsString();
-  return optimize(onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), name));
+  return read(name == "mobilenet_v2" ? zoo::build_mobilenet_v2({}).SerializeAsString()
+                                     : zoo::build_network(name, {}).SerializeAsString());
+}
+
+Graph mobilenet_v2(double width, std::int64_t pixels) {
+  zoo::MobileNetV2Options options;
+  options.width = width;
+  options.height = options.picture_width = pixels;
+  return read(zoo::build_mobilenet_v2(options).SerializeAsString());
 }
 
 std::string told(const std::vector<SavedChoice>& choices) {
@@ -56,15 +74,15 @@ struct Plans {
   std::string texts;    // a line for each precision, GPU and batch
 };
 
-Plans plans_of(const std::string& name) {
-  const Graph graph = network(name);
+Plans plans_of(const std::string& name, const Graph& graph, std::span<const Precision> precisions,
+               std::span<const kernels::DeviceTraits> gpus) {
   std::ostringstream digests;
   std::ostringstream texts;
   digests << name << ", batches";
   for (const std::int64_t batch : kBatches) digests << ' ' << batch;
   digests << '\n';
-  for (const Precision precision : {Precision::Fp16, Precision::Fp32, Precision::Fp64}) {
-    for (const kernels::DeviceTraits& gpu : kGpus) {
+  for (const Precision precision : precisions) {
+    for (const kernels::DeviceTraits& gpu : gpus) {
       std::ostringstream where;
       where << to_string(precision) << ", capability " << gpu.capability << ", " << gpu.multiprocessors
             << " multiprocessors";
@@ -97,8 +115,7 @@ std::string changed(const std::string& found, const std::string& expected) {
   return text;
 }
 
-void compare(const std::string& name) {
-  const Plans plans = plans_of(name);
+void compare(const std::string& name, const Plans& plans) {
   if (const char* folder = std::getenv("MOBICUDA_PLANS")) {
     std::ofstream(std::filesystem::path(folder) / (name + ".txt")) << plans.digests;
     std::ofstream(std::filesystem::path(folder) / (name + ".plans")) << plans.texts;
@@ -108,10 +125,35 @@ void compare(const std::string& name) {
   CHECK((plans.digests == expected));
 }
 
+void compare(const std::string& name) {
+  constexpr std::array kPrecisions{Precision::Fp16, Precision::Fp32, Precision::Fp64};
+  compare(name, plans_of(name, network(name), kPrecisions, kGpus));
+}
+
 TEST_CASE("MobileNetV2's plans by rule are those of the snapshot") { compare("mobilenet_v2"); }
 
 TEST_CASE("other networks' plans by rule are those of the snapshot") {
   for (const zoo::NetworkInfo& info : zoo::networks()) compare(std::string(info.name));
+}
+
+TEST_CASE("plans with kernels for a model's own shapes are those of the snapshot") {
+  constexpr std::array kPrecisions{Precision::Fp16};
+  const auto gpus = gpus_that_compile();
+  Plans all;
+  const auto add = [&](const std::string& name, const Graph& graph) {
+    const Plans plans = plans_of(name, graph, kPrecisions, gpus);
+    all.digests += plans.digests;
+    all.texts += plans.texts;
+  };
+  for (const double width : {0.35, 0.5, 0.75, 1.0, 1.3, 1.4}) {
+    for (const std::int64_t pixels : {96, 128, 160, 192, 224, 256, 320}) {
+      std::ostringstream name;
+      name << "mobilenet_v2 " << width << ", " << pixels << " pixels";
+      add(name.str(), mobilenet_v2(width, pixels));
+    }
+  }
+  for (const zoo::NetworkInfo& info : zoo::networks()) add(std::string(info.name), network(std::string(info.name)));
+  compare("specialised", all);
 }
 
 TEST_CASE("a digest tells plans apart") {

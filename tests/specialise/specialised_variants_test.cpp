@@ -174,8 +174,19 @@ TEST_CASE("specialised variants: the rule runs late blocks of one image in one l
       CHECK(rules.block_form(&all[i], nullptr).form == BlockForm::Fused);
     }
   }
-  const InvertedResidualParams p = block(1, 14, 14, 48, 288, 48, 1);
-  CHECK(kernel_of(p).variant_name(rules.variant(p).variant).starts_with("cluster_1_48_288_48_"));
+  const auto chosen = [&](const InvertedResidualParams& p) {
+    return std::string(kernel_of(p).variant_name(rules.variant(p).variant));
+  };
+  CHECK(chosen(block(1, 14, 14, 48, 288, 48, 1)).starts_with("small_48_288_48_"));
+  CHECK(chosen(block(1, 14, 14, 72, 432, 72, 1)).starts_with("cluster_1_72_432_72_"));
+}
+
+TEST_CASE("specialised variants: a rule that names no family leaves a shape to the library's own kernels") {
+  const DeviceTraits gpu = gpu_that_compiles(90, 132);
+  const InvertedResidualParams p = block(1, 7, 7, 16, 16, 64, 1);
+  CHECK_FALSE(kernel_of(p).specialised(p, gpu).empty());
+  CHECK_FALSE(Rules(gpu, {}).runs(p));
+  CHECK(Rules(gpu, {}).block_form(&p, nullptr).form == BlockForm::Layers);
 }
 
 }  // namespace
