@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -49,15 +50,18 @@ struct BlockShape {
     return params.stride == 1 && pixels >= 100 && pixels * 10.0 >= 9.0 * tiles * kSide * kSide;
   }
 
-  // Blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
-  bool late() const { return half && expand && params.h * params.w <= 2 * c_hidden; }
+  // Blocks with a hidden tensor twice as wide as what goes in and comes out, or wider. Of others, as two pointwise
+  // layers of MobileNet V1 and what is between them, no family has been measured for any channels.
+  bool widens() const { return half && expand && c_hidden >= 2 * std::max(params.c_in, params.c_out); }
+
+  // Such blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
+  bool late() const { return widens() && params.h * params.w <= 2 * c_hidden; }
 
   // Many images that are a tile of the 14x14 kernels each: 16 columns with what lies beside them.
   bool images_are_tiles() const {
     constexpr int kLeast = 9;
     constexpr int kMost = 16;
-    return half && expand && params.w >= kLeast && params.w <= kMost && params.h <= kMost &&
-           2 * params.n >= multiprocessors;
+    return widens() && params.w >= kLeast && params.w <= kMost && params.h <= kMost && 2 * params.n >= multiprocessors;
   }
 
   // Many images of which the 14x14 kernels take two side by side, of few enough channels for their registers.
@@ -71,7 +75,7 @@ struct BlockShape {
   // Few small tiles of a hidden tensor that is narrow enough for them, late or not.
   bool few_narrow_tiles() const {
     constexpr int kNarrow = 288;
-    return half && expand && c_hidden <= kNarrow && waves(4, 8) <= 1;
+    return widens() && c_hidden <= kNarrow && waves(4, 8) <= 1;
   }
 
   // Whether several images fill a tile of the kernels for 7x7 images.
@@ -125,7 +129,7 @@ constexpr BlockRow kPaysByShape[] = {
      "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
      {StripS1Rows2C72N24, StripS2Rows2C64N24, StripS2Rows1C192N64}, "a narrow hidden tensor stays on the SM"},
-    {MOBICUDA_WHEN(s.half && s.expand && !s.late()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.widens() && !s.late()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192 && !s.smallest_tiles()), {},
      "a narrow hidden tensor stays on the SM"},
@@ -133,7 +137,7 @@ constexpr BlockRow kPaysByShape[] = {
      {Cluster4K64N64, Cluster2K64N96, Cluster4K64N96, Cluster6K96N96}, "few images, one launch a block"},
     {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays()),
      {Cluster4K96N160, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320}, "few images, one launch a block"},
-    {MOBICUDA_WHEN(s.half && s.expand && s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster},
+    {MOBICUDA_WHEN(s.widens() && s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster},
      "few images, one launch a block"},
     {MOBICUDA_WHEN(s.half && s.expand && s.large_images() && s.images_fill()), {}, "whole images stay on the SM"},
     {MOBICUDA_WHEN(!s.half && s.large_images() && s.waves(14, 14) >= 1.5), {}, "whole images stay on the SM"},
@@ -168,12 +172,12 @@ constexpr BlockRow kHalf[] = {
      {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},
      "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "small tiles of a narrow hidden tensor"},
-    {MOBICUDA_WHEN(s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster}, "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.widens() && s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
-    {MOBICUDA_WHEN(s.expand && !s.late() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
-    {MOBICUDA_WHEN(s.expand && !s.late()), {SpecialisedStrip}, "strips"},
+    {MOBICUDA_WHEN(s.widens() && !s.late() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
+    {MOBICUDA_WHEN(s.widens() && !s.late()), {SpecialisedStrip}, "strips"},
     {MOBICUDA_WHEN(s.late() && s.images_share_tiles()), {SpecialisedImage7}, "several images share a tile"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
