@@ -106,7 +106,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* /*kernel*/
 }
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* kernel,
                                                  const cudaLaunchConfig_t* /*config*/) {
-  *blocks = large_clusters_allowed().count(kernel) > 0 ? gpu().large_cluster_blocks : gpu().cluster_blocks;
+  *blocks = large_clusters_allowed().contains(kernel) ? gpu().large_cluster_blocks : gpu().cluster_blocks;
   return cudaSuccess;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned /*version*/,

@@ -118,7 +118,7 @@ class Inspection {
   }
 
   void look_at_attributes() {
-    const bool large = machine().device().large_clusters_allowed.count(kernel_) > 0;
+    const bool large = machine().device().large_clusters_allowed.contains(kernel_);
     const int most = large ? gpu_.large_cluster_blocks : gpu_.cluster_blocks;
     expect(attributes_.cluster <= static_cast<unsigned>(most),
            "has clusters of " + std::to_string(attributes_.cluster) + (large ? "" : ", without asking for large ones"));
@@ -230,7 +230,7 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* /*kernel*/
 }
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* blocks, const void* kernel,
                                                  const cudaLaunchConfig_t* /*config*/) {
-  const bool large = machine().device().large_clusters_allowed.count(kernel) > 0;
+  const bool large = machine().device().large_clusters_allowed.contains(kernel);
   *blocks = large ? machine().traits().large_cluster_blocks : machine().traits().cluster_blocks;
   return cudaSuccess;
 }
