@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "emulator/inverted_residual_config.h"
 #include "kernels/inverted_residual/image7/host.h"
 #include "kernels/inverted_residual/image7/kernel.cuh"
-#include "kernels/inverted_residual_case.h"
 
 namespace mobicuda::test {
 namespace {
@@ -21,21 +21,10 @@ kernels::DeviceTraits h200() {
   return kernels::traits_of(90, kMultiprocessors);
 }
 
-/// Runs the kernel as the launcher of a variant would.
 template <Config kConfig>
 std::vector<float> run_config(const InvertedResidualParams& p, const Data& data) {
-  constexpr auto kKernel = kernels::inverted_image7::image7_kernel<kernels::inverted_image7::Shape<kConfig>>;
-  REQUIRE(kernels::inverted_image7::supports(kConfig, p, gpu_traits()));
-  std::vector<std::byte> bytes(kernels::inverted_image7::packed_bytes(kConfig));
-  kernels::inverted_image7::pack(kConfig, data.weights(), bytes.data());
-  const GuardedBuffer packed(bytes);
-  const DeviceTensor x(p.elem, data.x);
-  std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
-    return kernels::inverted_image7::launch(kConfig, kKernel, p, x.data(), packed.data(), out, where);
-  });
-  CHECK(x.check_unchanged());
-  CHECK(packed.check_unchanged());
-  return y;
+  return run_config(kConfig, kernels::inverted_image7::image7_kernel<kernels::inverted_image7::Shape<kConfig>>, p,
+                    data);
 }
 
 template <Config kConfig>

@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
+#include "emulator/inverted_residual_config.h"
 #include "kernels/inverted_residual/image/down.cuh"
 #include "kernels/inverted_residual/image/host.h"
-#include "kernels/inverted_residual_case.h"
 
 namespace mobicuda::test {
 namespace {
@@ -23,27 +23,9 @@ constexpr kernels::inverted_image::Kernel device_kernel() {
   }
 }
 
-/// Runs the kernel as the launcher of a variant would.
 template <Config kConfig>
 std::vector<float> run_config(const InvertedResidualParams& p, const Data& data) {
-  REQUIRE(kernels::inverted_image::supports(kConfig, p, gpu_traits()));
-  std::vector<std::byte> bytes(kernels::inverted_image::packed_bytes(kConfig));
-  kernels::inverted_image::pack(kConfig, data.weights(), bytes.data());
-  const GuardedBuffer packed(bytes);
-  const DeviceTensor x(p.elem, data.x);
-  std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
-    return kernels::inverted_image::launch(kConfig, device_kernel<kConfig>(), p, x.data(), packed.data(), out, where);
-  });
-  CHECK(x.check_unchanged());
-  CHECK(packed.check_unchanged());
-  return y;
-}
-
-/// Whether the window of an output sees the pixel.
-bool sees(const InvertedResidualParams& p, int oy, int ox, int y, int x) {
-  const int dy = y - (oy * p.stride - p.pad_top);
-  const int dx = x - (ox * p.stride - p.pad_left);
-  return dy >= 0 && dy < 3 && dx >= 0 && dx < 3;
+  return run_config(kConfig, device_kernel<kConfig>(), p, data);
 }
 
 template <Config kConfig>

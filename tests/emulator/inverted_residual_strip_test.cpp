@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
+#include "emulator/inverted_residual_config.h"
 #include "kernels/inverted_residual/strip/host.h"
 #include "kernels/inverted_residual/strip/kernel.cuh"
-#include "kernels/inverted_residual_case.h"
 
 namespace mobicuda::test {
 namespace {
@@ -13,28 +13,9 @@ namespace {
 using namespace inverted_residual_case;
 using kernels::inverted_strip::Config;
 
-/// Runs the kernel as the launcher of a variant would.
 template <Config kConfig>
 std::vector<float> run_config(const InvertedResidualParams& p, const Data& data) {
-  constexpr auto kKernel = kernels::inverted_strip::strip_kernel<kernels::inverted_strip::Shape<kConfig>>;
-  REQUIRE(kernels::inverted_strip::supports(kConfig, p, gpu_traits()));
-  std::vector<std::byte> bytes(kernels::inverted_strip::packed_bytes(kConfig));
-  kernels::inverted_strip::pack(kConfig, data.weights(), bytes.data());
-  const GuardedBuffer packed(bytes);
-  const DeviceTensor x(p.elem, data.x);
-  std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
-    return kernels::inverted_strip::launch(kConfig, kKernel, p, x.data(), packed.data(), out, where);
-  });
-  CHECK(x.check_unchanged());
-  CHECK(packed.check_unchanged());
-  return y;
-}
-
-/// Whether the window of an output sees the pixel.
-bool sees(const InvertedResidualParams& p, int oy, int ox, int y, int x) {
-  const int dy = y - (oy * p.stride - p.pad_top);
-  const int dx = x - (ox * p.stride - p.pad_left);
-  return dy >= 0 && dy < 3 && dx >= 0 && dx < 3;
+  return run_config(kConfig, kernels::inverted_strip::strip_kernel<kernels::inverted_strip::Shape<kConfig>>, p, data);
 }
 
 /// Maps of up to three strips a row, odd sizes among them.
