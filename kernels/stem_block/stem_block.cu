@@ -56,10 +56,10 @@ std::int64_t unit_count(Variant variant, const StemBlockParams& p) {
   return std::int64_t{p.n} * ceil_div(p.out_h, stem_block_rows(variant)) * ceil_div(p.out_w, block_columns(variant));
 }
 
-/// Rows of a warp. The kernel for few images has them all; of many, warps get about as many each.
+/// Rows of a warp. The kernel for few images has them all.
 int rows_of_warp(Variant variant, const StemBlockParams& p) {
   const int most = stem_block_rows(variant);
-  return is_small(variant) ? most : ceil_div(p.out_h, ceil_div(p.out_h, most));
+  return is_small(variant) ? most : stem_block_even_rows(p.out_h, most);
 }
 
 std::uint32_t both_halves(float value) {

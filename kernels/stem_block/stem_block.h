@@ -45,6 +45,8 @@ std::span<const StemBlockVariant> stem_block_variants();
 std::string_view name(StemBlockVariant variant);
 /// Output rows of a warp, at most.
 int stem_block_rows(StemBlockVariant variant);
+/// Rows of each warp where an image is cut into as few as possible of at most `most` rows.
+constexpr int stem_block_even_rows(int out_h, int most) { return ceil_div(out_h, ceil_div(out_h, most)); }
 /// Whether the variant runs these parameters on that GPU with the device code loaded there: sm_80, padding
 /// of at most 2 on each side, c_stem of at most 48, c_out of at most 24 and a multiple of 4. Host-only.
 bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);

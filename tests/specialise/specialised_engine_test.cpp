@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -151,6 +152,9 @@ TEST_CASE("specialised engines are chosen by times that another process measured
   std::vector<float> logits(static_cast<std::size_t>(2 * engine->output().shape.elements()));
   engine->create_session()->run(input, logits);
   CHECK(test::NetworkOracle(graph, input, 2, kLongestSum).compare(logits, Precision::Fp16));
+  std::ifstream after(options.timing_cache);
+  const std::string times{std::istreambuf_iterator<char>(after), {}};
+  if (times.find("|network ") == std::string::npos) MOBICUDA_SKIP("no kernels were close enough to compare networks");
 }
 
 TEST_CASE("specialised engines give the same bits from the compiler, the cache and a plan file without NVRTC") {

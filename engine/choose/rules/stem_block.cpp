@@ -25,7 +25,7 @@ struct StemShape {
     constexpr double kResident = 8;  // warps of an SM
     constexpr double kFirst = 3;     // what passes before the first row of a warp
     constexpr double kAlone = 0.4;   // of the time, for a warp without others
-    const double each = ceil_div(params.out_h, ceil_div(params.out_h, rows)) + kFirst;
+    const double each = stem_block_even_rows(params.out_h, rows) + kFirst;
     const double rounds = warps(rows) / kResident;
     const double rest = rounds - std::floor(rounds);
     return each * (std::floor(rounds) + (rest > 0 ? kAlone + (1 - kAlone) * rest : 0));
