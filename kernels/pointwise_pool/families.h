@@ -5,9 +5,9 @@
 
 namespace mobicuda::kernels {
 
-/// Whether the parameters, sane ones, suit the variant with wgmma, and the library was built with it.
-bool pointwise_pool_wgmma_supports(const PointwisePoolParams& params);
-cudaError_t pointwise_pool_wgmma(const PointwisePoolParams& params, const void* x, const void* packed,
-                                 const float* bias, void* y, const Launch& where);
+/// Whether the parameters, sane ones, suit the variant, one of those with wgmma, and the library was built with it.
+bool pointwise_pool_wgmma_supports(PointwisePoolVariant variant, const PointwisePoolParams& params);
+cudaError_t pointwise_pool_wgmma(PointwisePoolVariant variant, const PointwisePoolParams& params, const void* x,
+                                 const void* packed, const float* bias, void* y, const Launch& where);
 
 }  // namespace mobicuda::kernels

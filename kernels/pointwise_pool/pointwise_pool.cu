@@ -242,13 +242,17 @@ std::size_t most_shared_bytes(Variant variant) {
     case Variant::SimtSlice16:
       return pooled_simt::Shape<16>::kSharedBytes;
     case Variant::WgmmaN128:
+    case Variant::WgmmaPaddedN128:
       break;
   }
   return 0;
 }
 
-constexpr Variant kVariants[] = {Variant::Slice8,    Variant::Slice16,    Variant::Slice32,    Variant::Pictures2N128,
-                                 Variant::WgmmaN128, Variant::SimtSlice8, Variant::SimtSlice16};
+constexpr Variant kVariants[] = {Variant::Slice8,        Variant::Slice16,    Variant::Slice32,
+                                 Variant::Pictures2N128, Variant::WgmmaN128,  Variant::WgmmaPaddedN128,
+                                 Variant::SimtSlice8,    Variant::SimtSlice16};
+
+bool is_wgmma(Variant variant) { return variant == Variant::WgmmaN128 || variant == Variant::WgmmaPaddedN128; }
 
 bool is_simt(Variant variant) { return variant == Variant::SimtSlice8 || variant == Variant::SimtSlice16; }
 
@@ -257,13 +261,14 @@ bool suits(Variant variant, const PointwisePoolParams& p) {
   if (static_cast<std::size_t>(variant) >= std::size(kVariants)) return false;
   if (p.elem != (is_simt(variant) ? Elem::F32 : Elem::F16)) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMaxPixels || p.c_in < 1 || p.c < 1) return false;
-  if (p.c % slice_channels(variant) != 0) return false;
+  constexpr int kPaddedChannels = 8;  // the last block's others are left out
+  if (p.c % (variant == Variant::WgmmaPaddedN128 ? kPaddedChannels : slice_channels(variant)) != 0) return false;
   if (is_simt(variant)) {
     return p.c_in % 4 == 0 && p.c_in <= pooled_simt::kMaxInputs && p.n <= kMaxInt / 2;
   }
   if (p.c_in % 8 != 0 || p.c_in > kSharedLimit) return false;
   if (variant == Variant::Pictures2N128) return tile_supports(p);
-  if (variant == Variant::WgmmaN128) return pointwise_pool_wgmma_supports(p);
+  if (is_wgmma(variant)) return pointwise_pool_wgmma_supports(variant, p);
   return p.pixels <= kMaxInt / 2 / p.c_in && shared_bytes(slice_channels(variant), p.c_in, kMaxWarps) <= kSharedLimit;
 }
 
@@ -283,6 +288,8 @@ std::string_view name(PointwisePoolVariant variant) {
       return "pictures2_n128";
     case Variant::WgmmaN128:
       return "wgmma_n128";
+    case Variant::WgmmaPaddedN128:
+      return "wgmma_padded_n128";
     case Variant::SimtSlice8:
       return "simt_slice8";
     case Variant::SimtSlice16:
@@ -303,13 +310,14 @@ int slice_channels(PointwisePoolVariant variant) {
       return 32;
     case Variant::Pictures2N128:
     case Variant::WgmmaN128:
+    case Variant::WgmmaPaddedN128:
       return pooled_tile::kColumns;
   }
   return 1;
 }
 
 bool supports(PointwisePoolVariant variant, const PointwisePoolParams& p, const DeviceTraits& gpu) {
-  if (variant == Variant::WgmmaN128 && !gpu.wgmma_code) return false;
+  if (is_wgmma(variant) && !gpu.wgmma_code) return false;
   return gpu.code >= (is_simt(variant) ? kOldestSimt : kOldest) && suits(variant, p) &&
          most_shared_bytes(variant) <= gpu.shared_bytes_per_block;
 }
@@ -331,7 +339,8 @@ cudaError_t pointwise_pool(PointwisePoolVariant variant, const PointwisePoolPara
     case Variant::Pictures2N128:
       return launch_tile(params, buffers, where);
     case Variant::WgmmaN128:
-      return pointwise_pool_wgmma(params, x, packed, buffers.bias, y, where);
+    case Variant::WgmmaPaddedN128:
+      return pointwise_pool_wgmma(variant, params, x, packed, buffers.bias, y, where);
     case Variant::SimtSlice8:
       return launch_simt<8>(params, buffers, where);
     case Variant::SimtSlice16:

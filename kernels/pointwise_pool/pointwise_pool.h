@@ -16,7 +16,8 @@ namespace mobicuda::kernels {
 
 /// SliceN: half, a block computes N channels of some images, for few images. Pictures2N128: 128 channels of two
 /// images of at most 64 pixels, for many. WgmmaN128: images of 49 pixels, c a multiple of 256, sm_90 only, where
-/// the library was built for it. SimtSliceN: as SliceN, in exact float, c_in up to 320.
+/// the library was built for it; WgmmaPaddedN128: the same for images of up to 256 pixels and other c. SimtSliceN: as
+/// SliceN, in exact float, c_in up to 320.
 /// kernels/pointwise_pool/README.md says which to use when.
 enum class PointwisePoolVariant : std::uint8_t {
   Slice8,
@@ -24,6 +25,7 @@ enum class PointwisePoolVariant : std::uint8_t {
   Slice32,
   Pictures2N128,
   WgmmaN128,
+  WgmmaPaddedN128,
   SimtSlice8,
   SimtSlice16
 };

@@ -175,7 +175,39 @@ __device__ __forceinline__ void start_wgmma(float (&d)[kCount], std::uint32_t a0
 /// n = 2 * kCount; `add` 0: d = a * b. Rows of both operands run along k. `a`, `b`: wgmma_operand_128b().
 template <int kCount>
 __device__ __forceinline__ void start_wgmma(float (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
-  if constexpr (kCount == 28) {
+  if constexpr (kCount == 16) {
+    asm volatile(MOBICUDA_WGMMA("32", MOBICUDA_NAMES_16, "%16", "%17", "%18", "0")
+                 : MOBICUDA_D_16(0)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 32) {
+    asm volatile(MOBICUDA_WGMMA("64", MOBICUDA_NAMES_32, "%32", "%33", "%34", "0")
+                 : MOBICUDA_D_32(0)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 48) {
+    asm volatile(MOBICUDA_WGMMA("96", MOBICUDA_NAMES_48, "%48", "%49", "%50", "0")
+                 : MOBICUDA_D_32(0), MOBICUDA_D_16(32)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 64) {
+    asm volatile(MOBICUDA_WGMMA("128", MOBICUDA_NAMES_64, "%64", "%65", "%66", "0")
+                 : MOBICUDA_D_64(0)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 80) {
+    asm volatile(MOBICUDA_WGMMA("160", MOBICUDA_NAMES_80, "%80", "%81", "%82", "0")
+                 : MOBICUDA_D_64(0), MOBICUDA_D_16(64)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 96) {
+    asm volatile(MOBICUDA_WGMMA("192", MOBICUDA_NAMES_96, "%96", "%97", "%98", "0")
+                 : MOBICUDA_D_96(0)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 112) {
+    asm volatile(MOBICUDA_WGMMA("224", MOBICUDA_NAMES_112, "%112", "%113", "%114", "0")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_16(96)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 128) {
+    asm volatile(MOBICUDA_WGMMA("256", MOBICUDA_NAMES_128, "%128", "%129", "%130", "0")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_32(96)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 28) {
     asm volatile(MOBICUDA_WGMMA("56", MOBICUDA_NAMES_28, "%28", "%29", "%30", "0")
                  : MOBICUDA_D_24(0), MOBICUDA_D_4(24)
                  : "r"(a), "r"(b), "r"(add));

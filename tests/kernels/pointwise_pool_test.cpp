@@ -162,10 +162,24 @@ TEST_CASE("pointwise_pool equals the oracle on the head of MobileNetV2") {
   }
 }
 
+TEST_CASE("pointwise_pool equals the oracle on heads of other widths and sizes of images", "[sanitize]") {
+  struct Head {
+    int n, pixels, c_in, c;
+  };
+  // Groups of one image and of several, one round of them and several, the last one in part.
+  constexpr Head kHeads[] = {{37, 4, 112, 136},  {33, 9, 320, 264},  {2, 16, 448, 256},  {19, 25, 416, 128},
+                             {13, 36, 160, 384}, {11, 49, 448, 200}, {5, 64, 352, 1984}, {7, 81, 240, 128},
+                             {9, 100, 448, 128}, {3, 196, 64, 128},  {3, 256, 512, 256}};
+  for (const Head& head : kHeads) {
+    PointwisePoolParams p = make_params(Elem::F16, head.n, head.pixels, head.c_in, head.c);
+    check_against_oracle(p, random_data(p, 15));
+  }
+}
+
 TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
   constexpr int kShapes = 60;
-  constexpr int kPixels[] = {1, 2, 15, 16, 17, 47, 48, 49, 127, 128, 129, 300};
-  constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 640, 648};
+  constexpr int kPixels[] = {1, 2, 9, 15, 16, 17, 25, 47, 48, 49, 100, 127, 128, 129, 256, 300};
+  constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 512, 640, 648};
   constexpr int kInputsF32[] = {4, 8, 12, 60, 64, 68, 160, 252, 316, 320};
   constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96, 128, 256};
   Choice choose(3);
@@ -229,7 +243,8 @@ TEST_CASE("pointwise_pool gives a picture the same bits in every batch and the s
 TEST_CASE("pointwise_pool gives a picture the same bits wherever it lies among many") {
   constexpr int kDifferent = 3;
   const Elem elem = GENERATE(Elem::F32, Elem::F16);
-  PointwisePoolParams p = make_params(elem, kDifferent, 49, 320, 1280);
+  const int pixels = GENERATE(9, 49, 64);
+  PointwisePoolParams p = make_params(elem, kDifferent, pixels, 320, 1280);
   const Data different = random_data(p, 60);
   const Device few(p, different);
   for (const int n : {16, 32, 63, 64, 129, 256, 300}) {
@@ -276,11 +291,17 @@ void check_refused(const PointwisePoolParams& good, Members values) {
 TEST_CASE("pointwise_pool says what it supports in half, and refuses the rest") {
   MOBICUDA_SKIP_BELOW(80);
   const PointwisePoolParams good = make_params(Elem::F16, 1, 49, 320, 32);
-  REQUIRE(supported(good) == 3);
+  const int padded = gpu_traits().wgmma_code ? 1 : 0;
+  REQUIRE(supported(good) == 3 + padded);
   PointwisePoolParams p = good;
   p.c = 8;
-  REQUIRE(supported(p) == 1);
+  REQUIRE(supported(p) == 1 + padded);
   p = good;
+  p.pixels = 257;
+  REQUIRE(supported(p) == 3);
+  p = good;
+  p.c_in = 520;
+  REQUIRE(supported(p) == 3);
   p.c_in = 2560;
   REQUIRE(supported(p) == 2);
   check_refused(good, {{&PointwisePoolParams::n, -1},

@@ -13,9 +13,10 @@ constexpr HeadRow kPays[] = {
     {MOBICUDA_WHEN(s.n <= 4), {}, "one launch pays for few images"},
     {MOBICUDA_WHEN(s.n >= 16 && s.pixels > 40 && s.c <= 1280), {Pictures2N128}, "one launch pays for many images"},
     {MOBICUDA_ALWAYS, {WgmmaN128}, "one launch with wgmma"},
+    {MOBICUDA_ALWAYS, {WgmmaPaddedN128}, "one launch with wgmma"},
 };
 constexpr HeadRow kRows[] = {
-    {MOBICUDA_WHEN(s.n >= 2), {WgmmaN128}, "wgmma, whole images"},
+    {MOBICUDA_WHEN(s.n >= 2), {WgmmaN128, WgmmaPaddedN128}, "wgmma, whole images"},
     {MOBICUDA_WHEN(s.n >= 16), {Pictures2N128, Slice32}, "many images: wide slices"},
     {MOBICUDA_WHEN(s.n < 2 && (s.c > 1280 || s.pixels <= 9)), {Slice8}, "one image: narrow slices of many channels"},
     {MOBICUDA_ALWAYS, {Slice16, Slice8}, "few images: narrow slices"},

@@ -1,10 +1,8 @@
-// Pointwise convolution, clip and mean of images of 49 pixels with wgmma. A block owns kChannels channels, whose
-// weights stay in shared memory, and walks over groups of kPictures pictures; slices of 64 of k of a group pass through
-// a ring. Two groups of four warps have 64 channels each, as rows of the products; pixels are the columns: 48 of each
-// image, then the last of each together in 8 columns. An image's values are added in the same order wherever it
-// lies. The two blocks of a cluster own neighbouring channels of the same images: each copies half of every slice,
-// for both.
-// Shared memory: weights (slice, channel) | ring | barriers.
+// Pointwise convolution, clip and mean of small images with wgmma. A block owns kChannels channels, whose weights stay
+// in shared memory, and walks over groups of images; slices of 64 of k of a group pass through a ring. Two groups of
+// four warps have 64 channels each, as rows of the products; pixels are the columns, laid out as Columns say. An
+// image's values are added in the same order wherever it lies. Shared memory: weights (slice, channel) | ring |
+// barriers.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -25,53 +23,57 @@
 
 namespace mobicuda::kernels::pooled_wgmma {
 
-inline constexpr int kPixels = 49;
-inline constexpr int kWholePixels = 48;  // whole 8 columns
 inline constexpr int kChannels = 128;
 inline constexpr int kGroups = 2;  // of four warps
 inline constexpr int kGroupThreads = 128;
 inline constexpr int kThreads = kGroups * kGroupThreads + 32;
-inline constexpr int kBlocks = 2;  // of a cluster
 inline constexpr int kSliceK = 64;
-inline constexpr int kMaxSlices = 5;
+inline constexpr int kMaxSlices = 8;  // of c_in
 inline constexpr int kRowBytes = kSliceK * 2;
 inline constexpr int kWeightSliceBytes = kChannels * kRowBytes;
-inline constexpr int kWeightBytes = kMaxSlices * kWeightSliceBytes;
 inline constexpr int kSharedLimit = limits_of(90).shared_bytes_per_block;
 inline constexpr int kMaxStages = 10;
 inline constexpr int kBarrierBytes = 256;
+static_assert((2 * kMaxStages + kMaxSlices) * 8 <= kBarrierBytes);
 
 struct Arguments {
-  CUtensorMap weights;      ///< (c, c_in), boxes of kChannels x kSliceK
-  CUtensorMap pixels;       ///< (n, pixel, c_in), boxes of kWholePixels x kSliceK
-  CUtensorMap last_pixels;  ///< the same, boxes of kPictures x 1 x kSliceK
-  const float* bias;        ///< or null
+  CUtensorMap weights;  ///< (c, c_in), boxes of kChannels x kSliceK
+  CUtensorMap pixels;   ///< (n, pixel, c_in), boxes as Columns say
+  CUtensorMap rest;     ///< the same, of what Columns copy apart
+  const float* bias;    ///< or null
   __half* y;
   int n, c;
-  int groups;  ///< of images
+  int pixels_of_image;
+  int pictures;  ///< of a group
+  int groups;
   int slices;  ///< of k
+  int stages;  ///< of the ring
   Clip clip;
 };
 
-template <int kPictures>
-struct Ring {
-  static constexpr int kSums = kPictures * kWholePixels / 2 + 4;  // of a thread
-  static constexpr int kStageBytes = 2 * kSums * kRowBytes;
-  static constexpr int kCopiedBytes = kPictures * kPixels * kRowBytes;
-  static constexpr int kFitting = (kSharedLimit - kWeightBytes - kBarrierBytes) / kStageBytes;
-  static constexpr int kStages = kFitting < kMaxStages ? kFitting : kMaxStages;
-  static constexpr int kSharedBytes = kWeightBytes + kStages * kStageBytes + kBarrierBytes;
-  static_assert((2 * kStages + kMaxSlices) * 8 <= kBarrierBytes);
-};
+/// Bytes of a stage of the ring.
+template <class Columns>
+inline constexpr int kStageBytes = Columns::kCount* kRowBytes;
+
+/// How many stages fit beside the weights.
+template <class Columns>
+constexpr int stages_beside(int slices) {
+  const int fitting = (kSharedLimit - kBarrierBytes - slices * kWeightSliceBytes) / kStageBytes<Columns>;
+  return fitting < kMaxStages ? fitting : kMaxStages;
+}
+
+template <class Columns>
+constexpr int shared_bytes(int slices, int stages) {
+  return slices * kWeightSliceBytes + stages * kStageBytes<Columns> + kBarrierBytes;
+}
 
 /// A place in the ring.
-template <int kStages>
 struct Place {
   int stage = 0;
   std::uint32_t parity = 0;
 
-  __device__ __forceinline__ void advance() {
-    if (++stage == kStages) {
+  __device__ __forceinline__ void advance(int stages) {
+    if (++stage == stages) {
       stage = 0;
       parity ^= 1U;
     }
@@ -90,101 +92,166 @@ __device__ __forceinline__ void fill_weights(const Arguments& a, std::uint32_t w
   }
 }
 
-template <int kPictures>
-__device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ring, const Barriers& barriers) {
-  using R = Ring<kPictures>;
-  const int rank = ptx::rank_in_cluster();
-  wait_for_predecessor();
-  Place<R::kStages> place;
-  for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y)) {
-    const int picture = group * kPictures;
-    for (int slice = 0; slice < a.slices; ++slice) {
-      const std::uint32_t stage = ring + place.stage * R::kStageBytes;
-      const std::uint32_t full = barriers.full + place.stage * 8;
-      ptx::mbarrier_wait(barriers.empty + place.stage * 8, place.parity ^ 1U);
-      ptx::mbarrier_arrive_expect(full, R::kCopiedBytes);
-      for (int i = rank; i <= kPictures; i += kBlocks) {
-        const std::uint32_t to = stage + i * (kWholePixels * kRowBytes);
-        if (i < kPictures) {
-          ptx::copy_box<kBlocks>(to, a.pixels, slice * kSliceK, 0, picture + i, full);
-        } else {
-          ptx::copy_box<kBlocks>(to, a.last_pixels, slice * kSliceK, kWholePixels, picture, full);
-        }
-      }
-      place.advance();
-    }
-  }
-}
-
-/// A thread's two channels. The mean of clip(sum + bias) is bias plus that of the sums within bounds that are lower by
-/// bias: an addition less for every value.
+/// A thread's two channels, of rows that are 8 apart. The mean of clip(sum + bias) is bias plus that of the sums within
+/// bounds that are lower by bias: an addition less for every value.
 struct Channels {
+  int first;
   float bias[2];
   Clip bounds[2];
 };
 
-/// The means of a group of images from the sums of a thread, whose channels are `channel` and + 8.
+/// Groups of kPictures images of 49 pixels without padding: 48 pixels of each, then the last of each together in 8
+/// columns. The two blocks of a cluster own neighbouring channels of the same images: each copies half of every slice,
+/// for both.
 template <int kPictures>
-__device__ __forceinline__ void finish(const Arguments& a, const float (&sums)[Ring<kPictures>::kSums],
-                                       const Channels& own, int picture, int channel) {
-  constexpr float kShare = 1.0F / kPixels;
-  constexpr int kLast = kPictures * (kWholePixels / 2);
-  const auto clipped = [&](int at, int half) { return apply(own.bounds[half], sums[at + half * 2]); };
-  // Many independent sums at a time: the other group's products leave this one's threads alone on their schedulers.
-  float total[kPictures][2];
-#pragma unroll
-  for (int block = 0; block < kWholePixels / 8; ++block) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-#pragma unroll
-      for (int i = 0; i < kPictures; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float value = clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
-          total[i][half] = block + e > 0 ? total[i][half] + value : value;
-        }
+struct Columns49 {
+  static constexpr int kPixels = 49;
+  static constexpr int kWholePixels = 48;  // whole 8 columns
+  static constexpr int kCount = kPictures * kWholePixels + 8;
+  static constexpr int kBlocks = 2;  // of a cluster
+
+  __device__ static constexpr int copied_bytes(const Arguments& /*a*/) { return kPictures * kPixels * kRowBytes; }
+
+  __device__ static __forceinline__ void copy(const Arguments& a, std::uint32_t stage, std::uint32_t full, int slice,
+                                              int picture) {
+    for (int i = ptx::rank_in_cluster(); i <= kPictures; i += kBlocks) {
+      const std::uint32_t to = stage + i * (kWholePixels * kRowBytes);
+      if (i < kPictures) {
+        ptx::copy_box<kBlocks>(to, a.pixels, slice * kSliceK, 0, picture + i, full);
+      } else {
+        ptx::copy_box<kBlocks>(to, a.rest, slice * kSliceK, kWholePixels, picture, full);
       }
     }
   }
+
+  __device__ static __forceinline__ void finish(const Arguments& a, const float (&sums)[kCount / 2],
+                                                const Channels& own, int picture) {
+    constexpr float kShare = 1.0F / kPixels;
+    constexpr int kLast = kPictures * (kWholePixels / 2);
+    const auto clipped = [&](int at, int half) { return apply(own.bounds[half], sums[at + half * 2]); };
+    // Many independent sums at a time: the other group's products leave this one's threads alone on their schedulers.
+    float total[kPictures][2];
 #pragma unroll
-  for (int distance = 1; distance < 4; distance *= 2) {
+    for (int block = 0; block < kWholePixels / 8; ++block) {
 #pragma unroll
-    for (int i = 0; i < kPictures; ++i) {
+      for (int e = 0; e < 2; ++e) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) total[i][half] += __shfl_xor_sync(0xFFFFFFFFU, total[i][half], distance);
+        for (int i = 0; i < kPictures; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const float value = clipped((i * (kWholePixels / 8) + block) * 4 + e, half);
+            total[i][half] = block + e > 0 ? total[i][half] + value : value;
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int distance = 1; distance < 4; distance *= 2) {
+#pragma unroll
+      for (int i = 0; i < kPictures; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) total[i][half] += __shfl_xor_sync(0xFFFFFFFFU, total[i][half], distance);
+      }
+    }
+    // The last pixels of images 2t and 2t + 1 are lane t's of each quad.
+    const int first = static_cast<int>(threadIdx.x % 4) * 2;
+    __half* const y = a.y + static_cast<std::size_t>(picture + first) * static_cast<std::size_t>(a.c) + own.first;
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const bool is_there = first + e < kPictures && picture + first + e < a.n;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float mine = total[e % kPictures][half];
+#pragma unroll
+        for (int i = 2 + e; i < kPictures; i += 2) mine = first + e == i ? total[i][half] : mine;
+        mine = apply(a.clip, (mine + clipped(kLast + e, half)) * kShare + own.bias[half]);
+        if (is_there) y[e * a.c + half * 8] = __float2half_rn(mine);
+      }
     }
   }
-  // The last pixels of images 2t and 2t + 1 are lane t's of each quad.
-  const int first = static_cast<int>(threadIdx.x % 4) * 2;
-  __half* const y = a.y + static_cast<std::size_t>(picture + first) * static_cast<std::size_t>(a.c) + channel;
+};
+
+/// Images of any number of pixels, each in columns of its own, a multiple of 8: what lies behind the last pixel is not
+/// counted. A block by itself.
+template <int kColumns>
+struct PaddedColumns {
+  static constexpr int kCount = kColumns;
+  static constexpr int kBlocks = 1;
+
+  __host__ __device__ static constexpr int columns(int pixels) { return (pixels + 7) / 8 * 8; }
+
+  __device__ static __forceinline__ int copied_bytes(const Arguments& a) {
+    return a.pictures * columns(a.pixels_of_image) * kRowBytes;
+  }
+
+  __device__ static __forceinline__ void copy(const Arguments& a, std::uint32_t stage, std::uint32_t full, int slice,
+                                              int picture) {
+    ptx::copy_box<kBlocks>(stage, a.pixels, slice * kSliceK, 0, picture, full);
+  }
+
+  __device__ static __forceinline__ void finish(const Arguments& a, const float (&sums)[kCount / 2],
+                                                const Channels& own, int picture) {
+    const float share = 1.0F / static_cast<float>(a.pixels_of_image);
+    const int quad_lane = static_cast<int>(threadIdx.x % 4);
+    const int last = a.pictures < a.n - picture ? a.pictures : a.n - picture;
+    __half* y = a.y + static_cast<std::size_t>(picture) * static_cast<std::size_t>(a.c) + own.first;
+    float total[2] = {0.0F, 0.0F};
+    int image = 0;
+    int pixels = a.pixels_of_image - quad_lane * 2;  // of the image, from this lane's first column on
 #pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    const bool is_there = first + e < kPictures && picture + first + e < a.n;
+    for (int block = 0; block < kCount / 8; ++block) {
+      if (image >= last) break;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float mine = total[e % kPictures][half];
+      for (int e = 0; e < 2; ++e) {
 #pragma unroll
-      for (int i = 2 + e; i < kPictures; i += 2) mine = first + e == i ? total[i][half] : mine;
-      mine = apply(a.clip, (mine + clipped(kLast + e, half)) * kShare + own.bias[half]);
-      if (is_there) y[e * a.c + half * 8] = __float2half_rn(mine);
+        for (int half = 0; half < 2; ++half) {
+          const float value = apply(own.bounds[half], sums[block * 4 + half * 2 + e]);
+          total[half] += e < pixels ? value : 0.0F;
+        }
+      }
+      pixels -= 8;
+      if (pixels + quad_lane * 2 > 0) continue;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        total[half] += __shfl_xor_sync(0xFFFFFFFFU, total[half], 1);
+        total[half] += __shfl_xor_sync(0xFFFFFFFFU, total[half], 2);
+        const float mean = apply(a.clip, total[half] * share + own.bias[half]);
+        if (quad_lane == 0 && own.first + half * 8 < a.c) y[half * 8] = __float2half_rn(mean);
+        total[half] = 0.0F;
+      }
+      y += a.c;
+      ++image;
+      pixels = a.pixels_of_image - quad_lane * 2;
+    }
+  }
+};
+
+template <class Columns>
+__device__ __forceinline__ void fill_pixels(const Arguments& a, std::uint32_t ring, const Barriers& barriers) {
+  wait_for_predecessor();
+  Place place;
+  for (int group = static_cast<int>(blockIdx.y); group < a.groups; group += static_cast<int>(gridDim.y)) {
+    for (int slice = 0; slice < a.slices; ++slice) {
+      const std::uint32_t full = barriers.full + place.stage * 8;
+      ptx::mbarrier_wait(barriers.empty + place.stage * 8, place.parity ^ 1U);
+      ptx::mbarrier_arrive_expect(full, Columns::copied_bytes(a));
+      Columns::copy(a, ring + place.stage * kStageBytes<Columns>, full, slice, group * a.pictures);
+      place.advance(a.stages);
     }
   }
 }
 
-template <int kPictures>
+template <class Columns>
 __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weights, std::uint32_t ring,
                                          const Barriers& barriers) {
-  using R = Ring<kPictures>;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const int warps = static_cast<int>(threadIdx.x / kGroupThreads);
-  const int channel = static_cast<int>(blockIdx.x) * kChannels + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4;
   Channels own{};
-  if (a.bias != nullptr) {
-    own.bias[0] = ptx::load_global<float>(a.bias + channel);
-    own.bias[1] = ptx::load_global<float>(a.bias + channel + 8);
-  }
+  own.first = static_cast<int>(blockIdx.x) * kChannels + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
+    const int channel = own.first + half * 8;
+    if (a.bias != nullptr && channel < a.c) own.bias[half] = ptx::load_global<float>(a.bias + channel);
     own.bounds[half] = {a.clip.lo - own.bias[half], a.clip.hi - own.bias[half]};
   }
   wait_for_predecessor();
@@ -192,10 +259,14 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
   const std::uint32_t own_weights = ptx::wgmma_operand_128b(weights + warps * 64 * kRowBytes);
   const std::uint32_t pixels = ptx::wgmma_operand_128b(ring);
   const auto release = [&](int stage) {
-    if (lane < kBlocks) ptx::mbarrier_arrive_at(barriers.empty + stage * 8, lane);
+    if constexpr (Columns::kBlocks > 1) {
+      if (lane < Columns::kBlocks) ptx::mbarrier_arrive_at(barriers.empty + stage * 8, lane);
+    } else {
+      if (lane == 0) ptx::mbarrier_arrive(barriers.empty + stage * 8);
+    }
   };
-  Place<R::kStages> place;
-  float sums[R::kSums];
+  Place place;
+  float sums[Columns::kCount / 2];
   int round = 0;
   // The second group of warps starts later, so that one multiplies while the other clips its sums.
   const bool is_apart = static_cast<int>(blockIdx.y + gridDim.y) < a.groups;
@@ -211,7 +282,7 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
 #pragma unroll
       for (int step = 0; step < kSliceK / 16; ++step) {
         ptx::start_wgmma(sums, own_weights + (slice * kWeightSliceBytes + step * 32) / 16,
-                         pixels + (place.stage * R::kStageBytes + step * 32) / 16, slice + step > 0 ? 1 : 0);
+                         pixels + (place.stage * kStageBytes<Columns> + step * 32) / 16, slice + step > 0 ? 1 : 0);
       }
       ptx::wgmma_commit();
       if (round == 0 && is_apart && warps == 0 && slice == start_slice)
@@ -219,48 +290,52 @@ __device__ __forceinline__ void multiply(const Arguments& a, std::uint32_t weigh
       ptx::wgmma_wait<1>();
       if (slice > 0) release(before);
       before = place.stage;
-      place.advance();
+      place.advance(a.stages);
     }
     ptx::wgmma_wait<0>();
     ptx::pin_accumulators(sums);
     release(before);
-    finish<kPictures>(a, sums, own, group * kPictures, channel);
+    Columns::finish(a, sums, own, group * a.pictures);
   }
 }
 
-template <int kPictures>
-__global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
-    pooled_wgmma_kernel(const __grid_constant__ Arguments a) {
-  using R = Ring<kPictures>;
+/// The launch says how many blocks a cluster has: Columns::kBlocks.
+template <class Columns>
+__global__ void __launch_bounds__(kThreads, 1) pooled_wgmma_kernel(const __grid_constant__ Arguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const std::uint32_t weights = ptx::shared_address(shared);
-  const std::uint32_t ring = weights + kWeightBytes;
-  const std::uint32_t full = ring + R::kStages * R::kStageBytes;
-  const Barriers barriers{full, full + R::kStages * 8, full + 2 * R::kStages * 8};
+  const std::uint32_t ring = weights + a.slices * kWeightSliceBytes;
+  const std::uint32_t full = ring + a.stages * kStageBytes<Columns>;
+  const Barriers barriers{full, full + a.stages * 8, full + 2 * a.stages * 8};
   if (threadIdx.x == kThreads - 32) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
-    ptx::prefetch_tensor_map(a.last_pixels);
-    for (int i = 0; i < R::kStages; ++i) {
+    for (int i = 0; i < a.stages; ++i) {
       ptx::mbarrier_init(barriers.full + i * 8, 1);
-      ptx::mbarrier_init(barriers.empty + i * 8, kBlocks * kGroups * 4);
+      ptx::mbarrier_init(barriers.empty + i * 8, Columns::kBlocks * kGroups * 4);
     }
-    for (int i = 0; i < kMaxSlices; ++i) ptx::mbarrier_init(barriers.weights + i * 8, 1);
+    for (int i = 0; i < a.slices; ++i) ptx::mbarrier_init(barriers.weights + i * 8, 1);
     ptx::fence_mbarrier_init();
     fill_weights(a, weights, barriers.weights);
   }
   __syncwarp();
-  arrive_at_cluster_begin();
-  wait_for_cluster_begin();
+  if constexpr (Columns::kBlocks > 1) {
+    arrive_at_cluster_begin();
+    wait_for_cluster_begin();
+  } else {
+    __syncthreads();
+  }
   if (threadIdx.x < kGroups * kGroupThreads) {
-    multiply<kPictures>(a, weights, ring, barriers);
+    multiply<Columns>(a, weights, ring, barriers);
   } else if (threadIdx.x == kThreads - 32) {
-    fill_pixels<kPictures>(a, ring, barriers);
+    fill_pixels<Columns>(a, ring, barriers);
   } else {
     wait_for_predecessor();
   }
-  __syncwarp();
-  end_cluster();  // nobody here waits for the other block's last arrivals at `empty`
+  if constexpr (Columns::kBlocks > 1) {
+    __syncwarp();
+    end_cluster();  // nobody here waits for the other block's last arrivals at `empty`
+  }
 }
 
 }  // namespace mobicuda::kernels::pooled_wgmma
