@@ -1,6 +1,7 @@
 // What the host code of several families of fused inverted residual kernels does alike.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -27,12 +28,16 @@ inline void put_float(unsigned char* to, const float* from, int index) {
   std::memcpy(to, &value, sizeof value);
 }
 
-inline constexpr float kLargestHalf = 65504.0F;
+/// ReLU6, ReLU and the like after expand, where there is one, and after depthwise.
+inline bool clips_from_zero(const InvertedResidualParams& p) {
+  const auto fits = [](Clip clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
+  return (!p.expand || fits(p.expand_clip)) && fits(p.depthwise_clip);
+}
 
-/// ReLU6 and the like. Infinite hidden values would meet the zeros of the depthwise convolution's diagonal matrices.
-inline bool clips_fit(const InvertedResidualParams& p) {
-  return p.expand_clip.lo == 0.0F && p.expand_clip.hi >= 0.0F && p.expand_clip.hi <= kLargestHalf &&
-         p.depthwise_clip.lo == 0.0F && p.depthwise_clip.hi >= 0.0F;
+/// Of hidden values, finite: infinite ones would meet the zeros of the depthwise convolution's diagonal matrices.
+inline float hidden_bound(const InvertedResidualParams& p) {
+  constexpr float kLargestHalf = 65504.0F;
+  return std::min(p.expand_clip.hi, kLargestHalf);
 }
 
 /// The element, and exactly the channels that a variant's Config has.

@@ -159,7 +159,7 @@ struct InvertedResidualParams {
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool expand = true;             ///< without it c_hidden == c_in
   bool residual = false;          ///< adds x to y, which has its shape
-  Clip expand_clip{};             ///< strips take no upper bound for 65504: docs/numerics.md
+  Clip expand_clip{};             ///< no upper bound is 65504 in some families: docs/numerics.md
   Clip depthwise_clip{};
   Clip project_clip{};
 };

@@ -34,6 +34,7 @@ void check_config(Choice& choose) {
       block(2 + choose.upto(1), kConfig.h, kConfig.w, kConfig.c_in, kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
+  if (choose.flip()) p.expand_clip = p.depthwise_clip = kRelu;
   if (p.stride == 2) {
     p.pad_top = choose.upto(1);
     p.pad_left = choose.upto(1);

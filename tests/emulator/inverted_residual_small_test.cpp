@@ -26,6 +26,7 @@ InvertedResidualParams random_block(Choice& choose) {
                                    kConfig.c_hidden, kConfig.c_out, kConfig.stride);
   p.expand = true;
   p.residual = p.residual && choose.flip();
+  if (choose.flip()) p.expand_clip = kRelu;
   return p;
 }
 

@@ -14,8 +14,9 @@ using kernels::Clip;
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 inline constexpr Clip kNone{-kInfinity, kInfinity};
+inline constexpr Clip kRelu{0.0F, kInfinity};
 inline constexpr Clip kRelu6{0.0F, 6.0F};
-inline constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
+inline constexpr Clip kClips[] = {kNone, kRelu, kRelu6};
 inline constexpr std::size_t kSampledPixels = 2048;
 inline constexpr std::size_t kAlarmElements = 4096;  // of a result large enough for the whole-tensor alarm
 

@@ -12,11 +12,11 @@ namespace {
 
 // Fitted to measurements: README.md.
 constexpr double kCyclesPerMicrosecond = 1755;
-constexpr double kMmaCycles = 6.5;             // of a scheduler, for 16x8x16
-constexpr double kBarrierCycles = 500;         // between two chunks, for each 4 warps; other blocks of the SM fill them
-constexpr double kStartMicroseconds = 1.6;     // of a block, with its end
-constexpr double kBytesPerMicrosecond = 45e3;  // of x and y, to or from an SM
-constexpr double kSendMicroseconds = 0.05;     // sums to one other block of a cluster
+constexpr double kMmaCycles = 8.7;             // of a scheduler, for 16x8x16
+constexpr double kBarrierCycles = 220;         // between two chunks, for each 4 warps; other blocks of the SM fill them
+constexpr double kStartMicroseconds = 0.8;     // of a block, with its end
+constexpr double kBytesPerMicrosecond = 22e3;  // of x and y, to or from an SM
+constexpr double kSendMicroseconds = 0.4;      // sums to one other block of a cluster
 // Share of the SMs that clusters of 1, 2, 4 and 8 blocks find beside each other.
 constexpr double kSmsOfClusters[] = {1, 1, 0.91, 0.85};
 // Registers of a thread for 16 hidden channels of a chunk, and beside x, sums and these, where the stride is 1 and 2.

@@ -30,7 +30,7 @@ Arguments arguments(const Config& config, const InvertedResidualParams& p) {
   a.strips_x = FastDivision(static_cast<std::uint32_t>(strips_x));
   a.strips_y = FastDivision(static_cast<std::uint32_t>(strips_y));
   // Infinite hidden values would meet the zeros of the diagonal matrices.
-  a.expand_hi = __float2half2_rn(std::min(p.expand_clip.hi, inverted_host::kLargestHalf));
+  a.expand_hi = __float2half2_rn(inverted_host::hidden_bound(p));
   a.depthwise_hi = __float2half2_rn(p.depthwise_clip.hi);
   a.project_lo = __float2half2_rn(p.project_clip.lo);
   a.project_hi = __float2half2_rn(p.project_clip.hi);
@@ -79,12 +79,6 @@ void pack_unit(const Config& config, const Sizes& s, const InvertedResidualWeigh
   }
 }
 
-/// ReLU6, ReLU and the like.
-bool clips_from_zero(const InvertedResidualParams& p) {
-  const auto fits = [](Clip clip) { return clip.lo == 0.0F && clip.hi >= 0.0F; };
-  return (!p.expand || fits(p.expand_clip)) && fits(p.depthwise_clip);
-}
-
 }  // namespace
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
@@ -97,7 +91,7 @@ bool supports(const Config& config, const InvertedResidualParams& p, const Devic
   const std::int64_t margin = s.patch_h + s.patch_w;
   return gpu.code >= kOldest && static_cast<std::size_t>(s.shared_bytes) <= gpu.shared_bytes_per_block &&
          p.stride == config.stride && p.expand == s.expands && inverted_host::channels_fit(p, config) &&
-         clips_from_zero(p) && (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
+         inverted_host::clips_from_zero(p) && (p.h + margin) * (p.w + margin) <= kMaxInt / (2 * p.c_in) &&
          (p.out_h + margin) * (p.out_w + margin) <= kMaxInt / (2 * p.c_out) &&
          strips_x * strips_y <= kMaxInt / 2 / std::max(p.n, 1);
 }
