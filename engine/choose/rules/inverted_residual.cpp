@@ -78,6 +78,15 @@ struct BlockShape {
     return widens() && c_hidden <= kNarrow && waves(4, 8) <= 1;
   }
 
+  // Enough small tiles of a wide hidden tensor, each of which reads all weights, to keep the SMs busy with that; too few
+  // for strips.
+  bool some_wide_tiles() const {
+    constexpr int kWide = 240;
+    constexpr int kLess = 192;
+    const double least = c_hidden >= kWide ? 0.4 : 1;
+    return widens() && !late() && c_hidden >= kLess && waves(4, 8) > least && waves(4, 8) <= 8;
+  }
+
   // Whether several images fill a tile of the kernels for 7x7 images.
   bool images_share_tiles() const {
     constexpr int kUnits = 32;  // of a tile: two rows of a column
@@ -149,7 +158,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.pairs_are_tiles()), {SpecialisedImage}, "two images side by side in a tile"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
-    {MOBICUDA_WHEN(s.waves(8, 8) > 3), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
+    {MOBICUDA_WHEN(s.waves(8, 8) > 2.95), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.5), {StripS1Rows2C144N24}, "strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 1.4), {StripS2Rows1C192N64}, "strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripPlainRows7C16N16}, "long strips"},
@@ -171,6 +180,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.cluster_pays()),
      {Cluster4K64N64, Cluster2K64N96, Cluster6K96N96, Cluster6K96N160, Cluster6K160N160, Cluster8K160N320},
      "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.some_wide_tiles()), {SpecialisedImage}, "tiles of whole rows read the weights less often"},
     {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "small tiles of a narrow hidden tensor"},
     {MOBICUDA_WHEN(s.widens() && s.cluster_pays() && s.waves(2, 4) <= 0.5), {SpecialisedCluster}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
