@@ -54,8 +54,17 @@ struct BlockShape {
   // layers of MobileNet V1 and what is between them, no family has been measured for any channels.
   bool widens() const { return half && expand && c_hidden >= 2 * std::max(params.c_in, params.c_out); }
 
-  // Such blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
+  // Blocks with a hidden tensor of few channels, no fewer than go in and come out.
+  bool stays_narrow() const {
+    constexpr int kNarrow = 64;
+    return half && expand && c_hidden <= kNarrow && c_hidden >= std::max(params.c_in, params.c_out);
+  }
+
+  // Blocks with few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
   bool late() const { return widens() && params.h * params.w <= 2 * c_hidden; }
+
+  // Blocks with more pixels than that, which the families for large images run.
+  bool early() const { return (widens() || stays_narrow()) && !late(); }
 
   // Many images that are a tile of the 14x14 kernels each: 16 columns with what lies beside them.
   bool images_are_tiles() const {
@@ -75,7 +84,7 @@ struct BlockShape {
   // Few small tiles of a hidden tensor that is narrow enough for them, late or not.
   bool few_narrow_tiles() const {
     constexpr int kNarrow = 288;
-    return widens() && c_hidden <= kNarrow && waves(4, 8) <= 1;
+    return (widens() || stays_narrow()) && c_hidden <= kNarrow && waves(4, 8) <= 1;
   }
 
   // Enough small tiles of a wide hidden tensor, each of which reads all weights, to keep the SMs busy with that; too few
@@ -138,7 +147,7 @@ constexpr BlockRow kPaysByShape[] = {
      "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.half && s.expand && s.c_hidden <= 192),
      {StripS1Rows2C72N24, StripS2Rows2C64N24, StripS2Rows1C192N64}, "a narrow hidden tensor stays on the SM"},
-    {MOBICUDA_WHEN(s.widens() && !s.late()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.early()), {SpecialisedSmall, SpecialisedStrip}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.few_narrow_tiles()), {SpecialisedSmall}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN((s.expand || !s.half) && s.c_hidden <= 192 && !s.smallest_tiles()), {},
      "a narrow hidden tensor stays on the SM"},
@@ -186,8 +195,8 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.waves(7, 14) <= 1.7), {Image2K64N64, Image2K64N96, Image2K96N96}, "clusters of two"},
     {MOBICUDA_WHEN(s.waves(4, 7) <= 1), {Image2K96N160}, "clusters of two"},
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
-    {MOBICUDA_WHEN(s.widens() && !s.late() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
-    {MOBICUDA_WHEN(s.widens() && !s.late()), {SpecialisedStrip}, "strips"},
+    {MOBICUDA_WHEN(s.early() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
+    {MOBICUDA_WHEN(s.early()), {SpecialisedStrip}, "strips"},
     {MOBICUDA_WHEN(s.late() && s.images_share_tiles()), {SpecialisedImage7}, "several images share a tile"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
