@@ -1,5 +1,11 @@
-"""The stage `shapes` of scripts/gpu_check: MobileNetV2 of other widths, sizes and batches, and fewer images than an engine
-is for."""
+"""The stage `shapes` of scripts/gpu_check: MobileNetV2 of other widths, sizes and batches, fewer images than an engine is for,
+the first load of a network whose kernels are compiled for it, and other networks that have inverted residuals."""
+import contextlib
+import os
+import pathlib
+import shutil
+
+EXPORTER = pathlib.Path(__file__).resolve().parents[2] / "bench/peers/export_networks.py"
 
 WIDTHS = (0.35, 0.5, 0.75, 1.0, 1.3, 1.4)
 SIZES = (96, 128, 160, 192, 224, 256, 320)
@@ -22,6 +28,19 @@ MOST_US = {
 LEAST_SPEED_UP = {1: 3.0, 8: 2.3, 32: 2.3, 128: 2.3}  # against cudnn, fp16
 STEP = 0.97       # more work may take so much of the time of less
 WITHIN = 1.05     # fewer images on an engine for MOST, against an engine for so many
+WEIGHTS = 1.5     # of an engine for MOST, against one of a single plan
+FLOAT = ((0.5, 224), (1.4, 224), (1.0, 160), (1.0, 320))  # widths and sizes that fp32 is compared at, by their FLOPs
+FLOAT_WITHIN = 1.25
+FLOAT_MOST_US = 120  # at batch 1
+LOADED_WIDTH = 0.5   # of a MobileNetV2 that has no kernels in the library
+# What is loaded how, seconds at most: on all cores and on two, and beyond the library's own kernels.
+LOADS = {"cold cache, all cores": 15.0, "cold cache, 2 cores": 90.0, "warm cache": 0.3}
+LOAD_SECONDS = 70
+# Other networks (bench/peers/export_networks.py), fp16, against cudnn.
+OTHERS = ("mobilenet_v3_small", "mobilenet_v3_large", "efficientnet_b0", "efficientnet_lite0", "mnasnet0_5", "mnasnet1_3", "fbnetc",
+          "mobilenetv4_conv_small")
+OTHERS_SPEED_UP = {1: 2.5, 32: 2.0}
+OTHER_SECONDS = 50
 
 
 def models():
@@ -42,8 +61,20 @@ def model_file(check, width, size):
 
 def times(report, **more):
     return [{**more, "impl": result["impl"], "precision": result["precision"], "batch": result["batch"],
-             "us": round(1e3 * result["deviceMs"]["median"], 2), "compileMs": round(result["compileMs"])}
+             "us": round(1e3 * result["deviceMs"]["median"], 2), "compileMs": round(result["compileMs"]),
+             "weightBytes": result["memoryBytes"]["weights"], "flops": report["model"]["flopsPerPicture"]}
             for result in report["results"]]
+
+
+@contextlib.contextmanager
+def cores(count):
+    """At most so many for the programs started within; None: all."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def run(check):
@@ -80,6 +111,40 @@ def run(check):
                 measure(known, FEWER_SECONDS, fewer,
                         ["--impl", "custom", "--precision", ",".join(PRECISIONS), "--batch", ",".join(map(str, FEWER)),
                          "--model", model_file(check, 1.0, 224), *(["--maxBatch", engine] if engine else [])], engine=engine)
+            run_loads(check, shapes.setdefault("loads", []), measure)
+    run_others(check, shapes.setdefault("others", []), measure)
+
+
+def run_loads(check, loads, measure):
+    """How long an engine for MOST images takes to compile: with the library's kernels, with an empty cache of kernels, a full one."""
+    cache = check.out / "kernels"
+    for name, count, options in (("library's kernels", None, ["--specialise", "never"]),
+                                 ("cold cache, 2 cores", 2, ["--codeCache", cache]),
+                                 ("cold cache, all cores", None, ["--codeCache", cache]),
+                                 ("warm cache", None, ["--codeCache", cache])):
+        if name.startswith("cold"):
+            shutil.rmtree(cache, ignore_errors=True)
+        with cores(count):
+            measure(any(row["load"] == name for row in loads), LOAD_SECONDS, loads,
+                    ["--impl", "custom", "--precision", "fp16", "--batch", "1", "--maxBatch", MOST, "--model",
+                     model_file(check, LOADED_WIDTH, 224), *options], load=name)
+
+
+def run_others(check, others, measure):
+    folder = check.out / "networks"
+    for network in OTHERS:
+        file = folder / f"{network}.onnx"
+        for implementation in ("custom", "cudnn"):
+            known = any((row["network"], row["impl"]) == (network, implementation) for row in others)
+            if not known and not file.exists():
+                code, output = check.run([check.arguments.python, EXPORTER, "--output", folder,
+                                          "--networks", network], check.log("shapes"))
+                if code != 0:
+                    print(f"   {network} is not measured: {output[-300:].strip()}")
+                    check.unfinished.append("shapes")
+                    break
+            measure(known, OTHER_SECONDS, others, ["--impl", implementation, "--precision", "fp16", "--batch",
+                                                   ",".join(map(str, OTHERS_SPEED_UP)), "--model", file], network=network)
 
 
 def requirements(record, add):
@@ -113,6 +178,7 @@ def requirements(record, add):
         down = list(steps_down(custom))
         add("shapes: more work is never faster, fp16", f"no step below {STEP:.0%}",
             f"{len(down)} steps" + "".join(f", {step}" for step in down[:3]), not down)
+    add_float(shapes, custom, add)
     alone = {(row["precision"], row["batch"]): row["us"] for row in shapes.get("fewer", []) if row["engine"] is None}
     shared = {(row["precision"], row["batch"]): row["us"] for row in shapes.get("fewer", []) if row["engine"] == MOST}
     for precision in PRECISIONS:
@@ -122,6 +188,49 @@ def requirements(record, add):
             worst = max(ratios, key=ratios.get)
             add(f"shapes: n on an engine for {MOST} against one for n, {precision}", f"<= {WITHIN}x each",
                 f"{ratios[worst]:.3f}x at {worst}, {len(ratios)} sizes", ratios[worst] <= WITHIN)
+        weights = {row["engine"]: row["weightBytes"] for row in shapes.get("fewer", [])
+                   if row["precision"] == precision and row["batch"] == max(FEWER)}
+        if len(weights) == 2:
+            add(f"shapes: weights of an engine for {MOST} against one of a single plan, {precision}", f"<= {WEIGHTS}x",
+                f"{weights[MOST] / weights[None]:.2f}x ({weights[MOST] / 1e6:.2f} / {weights[None] / 1e6:.2f} MB)",
+                weights[MOST] <= WEIGHTS * weights[None])
+    add_loads(shapes, add)
+    add_others(shapes, add)
+
+
+def add_float(shapes, custom, add):
+    flops = {(row["width"], row["size"]): row["flops"] for row in shapes.get("grid", [])}
+    for batch in (1, max(BATCHES)):
+        base = custom(1.0, 224, batch, "fp32")
+        for shape in FLOAT:
+            time = custom(*shape, batch, "fp32")
+            if not time or not base:
+                continue
+            most = FLOAT_WITHIN * base * flops[shape] / flops[1.0, 224]
+            most = min(most, FLOAT_MOST_US) if batch == 1 else most
+            add(f"shapes: fp32 batch {batch}, width {shape[0]}, {shape[1]} pixels", f"<= {most:.0f} us", f"{time:.1f} us", time <= most)
+
+
+def add_loads(shapes, add):
+    seconds = {row["load"]: row["compileMs"] / 1e3 for row in shapes.get("loads", [])}
+    for name, most in LOADS.items():
+        if name not in seconds:
+            continue
+        time = seconds[name]
+        if name == "warm cache":
+            time -= seconds["library's kernels"]
+        add(f"shapes: first load of width {LOADED_WIDTH}, engine for {MOST}, {name}",
+            f"<= {most} s" + (" more than the library's kernels" if name == "warm cache" else ""), f"{time:.2f} s", time <= most)
+
+
+def add_others(shapes, add):
+    found = {(row["network"], row["impl"], row["batch"]): row["us"] for row in shapes.get("others", [])}
+    for network in OTHERS:
+        for batch, least in OTHERS_SPEED_UP.items():
+            own, cudnn = found.get((network, "custom", batch)), found.get((network, "cudnn", batch))
+            if own and cudnn:
+                add(f"shapes: custom against cudnn, fp16, batch {batch}, {network}", f">= {least}x",
+                    f"{cudnn / own:.2f}x ({own:.1f} / {cudnn:.1f} us)", cudnn >= least * own)
 
 
 def steps_down(custom):
