@@ -87,8 +87,8 @@ struct BlockShape {
     return (widens() || stays_narrow()) && c_hidden <= kNarrow && waves(4, 8) <= 1;
   }
 
-  // Enough small tiles of a wide hidden tensor, each of which reads all weights, to keep the SMs busy with that; too few
-  // for strips.
+  // Enough small tiles of a wide hidden tensor, each of which reads all weights, to keep the SMs busy with that; too
+  // few for strips.
   bool some_wide_tiles() const {
     constexpr int kWide = 240;
     constexpr int kLess = 192;
