@@ -1,188 +1,310 @@
 #pragma once
 
-#include <cooperative_groups.h>
-
 #include "kernels/common/activation.cuh"
 #include "kernels/common/packet.cuh"
-#include "kernels/ptx/async_copy.cuh"
+#include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/lane.cuh"
+#include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::squeeze {
 
-inline constexpr int kThreads = 512;
-inline constexpr int kMostGroups = 8;  // of threads that share a dot product
+/// A form of the kernel's blocks.
+struct Block {
+  int threads;
+  int held;      ///< packets of x that a thread keeps in registers
+  int resident;  ///< blocks that the registers of an SM hold
+  bool rereads;  ///< packets beyond `held`
+};
+inline constexpr Block kBlocks[] = {{256, 7, 4, false}, {512, 7, 2, false}, {512, 14, 1, true}};
 
-/// Where things lie in a block's shared memory, in bytes.
-struct Layout {
-  int x, sums, partial, mean, parts, reduced, squeezed, gate, all;
+/// `columns` sums of `terms` packets of 16 bytes each: packet t of a column lies at [t * pitch + column]. 2^lane_bits
+/// neighbouring threads share a column, each has every 2^lane_bits-th packet.
+struct Columns {
+  int terms, columns, pitch, lane_bits;
 };
 
+/// Where things lie in a block's shared memory, in bytes. At 0 the first matrix; in front of `barriers` what is a
+/// slice of the packed weights.
+struct Layout {
+  int expand, reduce_bias, expand_bias, barriers, sums, mean, squeezed, gate, received, all;
+};
+
+/// x (n, pixels, c), y alike. Of the ranks of a cluster each has all pixels of a slice of the channels, or a band of
+/// the pixels: slices or bands is 1.
 struct Arguments {
   const void* x;
-  const unsigned char* packed;  ///< a slice for each rank; then reduce_bias (squeezed) and expand_bias (c) in float
+  const unsigned char* packed;  ///< of each slice, as in shared memory
   void* y;
-  int n, pixels, c, squeezed;
-  int ranks;
-  int band;      ///< pixels of a rank
-  int channels;  ///< c / ranks: of the dot products that are a rank's own
-  int slice_bytes;
+  int n, pixels, c;
+  int slices, bands;
+  int packets;    ///< of the channels of a rank; the last ones of some ranks are absent
+  int rows;       ///< threads that share a packet of channels, each with every rows-th pixel
+  int exchanged;  ///< floats that a rank sends to each
+  float inverse;  ///< 1 / pixels
   Activation squeeze_activation, gate_activation;
+  Columns mean;    ///< packets of four floats: from each row, the four sums of all its packets, half after half
+  Columns reduce;  ///< (channels / packet, squeezed, packet)
+  Columns expand;  ///< (squeezed / packet, channels, packet)
   Layout at;
 };
 
-__host__ __device__ constexpr int even(int count) { return count + count % 2; }
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-template <class T>
-__device__ __forceinline__ float2 load_pair(const T* from) {
-  const auto pair = load<2>(from);
-  return {to_float(pair.item[0]), to_float(pair.item[1])};
-}
+constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-/// parts[group][column] = sum over this group's rows of vector[row] * matrix[row][column], columns in pairs. Returns
-/// the number of groups; the caller synchronizes and adds them up.
-template <class T>
-__device__ __forceinline__ int multiply_parts(const T* matrix, const float* vector, int rows, int columns,
-                                              float* parts) {
-  const int pairs = columns / 2;
-  const int groups = min(min(kThreads / pairs, kMostGroups), rows);
-  const int group = static_cast<int>(threadIdx.x) / pairs;
-  const int column = static_cast<int>(threadIdx.x) % pairs * 2;
-  if (group < groups) {
-    float2 sum{0.0F, 0.0F};
-#pragma unroll 8
-    for (int row = group; row < rows; row += groups) {
-      const float2 factor = load_pair(matrix + row * columns + column);
-      sum.x = fmaf(vector[row], factor.x, sum.x);
-      sum.y = fmaf(vector[row], factor.y, sum.y);
-    }
-    parts[group * columns + column] = sum.x;
-    parts[group * columns + column + 1] = sum.y;
+/// The sum over the lanes that share a column, in all of them.
+__device__ __forceinline__ float add_lanes(const Columns& s, float value) {
+  for (int distance = 1; distance < 1 << s.lane_bits; distance *= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, distance);
   }
-  return groups;
+  return value;
 }
 
-__device__ __forceinline__ float add_up(const float* parts, int count, int stride) {
-  float sum = 0.0F;
-#pragma unroll 8
-  for (int i = 0; i < count; ++i) sum += parts[i * stride];
-  return sum;
-}
-
-/// A cluster takes every so-manieth image; its blocks share the pixels, and then the channels.
-template <class T, bool kHeld>
-__global__ void __launch_bounds__(kThreads) squeeze_excite_kernel([[maybe_unused]] const Arguments a) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  constexpr int kN = kWide<T>;
-  const auto cluster = cooperative_groups::this_cluster();
-  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
-  const int rank = static_cast<int>(blockIdx.x) % a.ranks;
+/// Calls body(column, lane) in whole warps, for columns that are not there too.
+template <int kThreads, class Body>
+__device__ __forceinline__ void for_each_column(const Columns& s, const Body& body) {
   const int thread = static_cast<int>(threadIdx.x);
-  const auto* const reduce = reinterpret_cast<const T*>(shared);   // (channels, even(squeezed))
-  const T* const expand = reduce + a.channels * even(a.squeezed);  // (squeezed, even(channels))
+  const int lane = thread & ((1 << s.lane_bits) - 1);
+  for (int first = 0; first < s.columns; first += kThreads >> s.lane_bits) body(first + (thread >> s.lane_bits), lane);
+}
+
+/// A lane's part of a column of matrix * vector.
+template <class T>
+__device__ __forceinline__ float multiply(const Columns& s, const T* matrix, const float* vector, int column,
+                                          int lane) {
+  constexpr int kN = kWide<T>;
+  float sums[4] = {};
+  if (column < s.columns) {
+#pragma unroll 2
+    for (int term = lane; term < s.terms; term += 1 << s.lane_bits) {
+      const auto factors = load<kN>(matrix + (term * s.pitch + column) * kN);
+      const auto values = load<kN>(vector + term * kN);
+#pragma unroll
+      for (int i = 0; i < kN; ++i) sums[i % 4] = fmaf(values.item[i], to_float(factors.item[i]), sums[i % 4]);
+    }
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/// Floats of all ranks in all ranks: buffers of an image each, in turn, and the barriers that count their bytes. No
+/// rank sends for an image before it has all of the image before, hence none before all have read the one before that.
+class Exchange {
+ public:
+  /// The barriers lie at `barriers`, the buffers, (2, ranks, floats), at `received`.
+  __device__ __forceinline__ Exchange(std::uint32_t barriers, std::uint32_t received, int floats, int ranks, int rank)
+      : barriers_(barriers), received_(received), floats_(floats), ranks_(ranks), rank_(rank) {}
+
+  /// In one thread.
+  __device__ __forceinline__ void begin() const {
+    for (int buffer = 0; buffer < 2; ++buffer) {
+      ptx::mbarrier_init(barriers_ + static_cast<std::uint32_t>(buffer * 8), 1);
+    }
+  }
+
+  /// Awaits what comes into an image's buffer. In one thread, before this rank sends for the image before.
+  __device__ __forceinline__ void announce(int image) const {
+    ptx::mbarrier_arrive_expect(barrier(image), ranks_ * floats_ * 4);
+  }
+
+  /// Four floats from `at` on; one of `lanes` threads sends to every lanes-th rank.
+  __device__ __forceinline__ void send(int image, int at, float4 value, int lane, int lanes) const {
+    const std::uint32_t to = place(image, rank_) + static_cast<std::uint32_t>(at * 4);
+    for (int rank = lane; rank < ranks_; rank += lanes) ptx::send(to, value, barrier(image), rank);
+  }
+
+  /// The sum of the ranks' floats at `at`. Waits.
+  __device__ __forceinline__ float receive(int image, int at, const float* received) const {
+    ptx::mbarrier_wait(barrier(image), static_cast<std::uint32_t>(image / 2 % 2));
+    const float* const from = received + image % 2 * ranks_ * floats_ + at;
+    float sum = 0.0F;
+#pragma unroll 8
+    for (int rank = 0; rank < ranks_; ++rank) sum += from[rank * floats_];
+    return sum;
+  }
+
+ private:
+  __device__ __forceinline__ std::uint32_t barrier(int image) const {
+    return barriers_ + static_cast<std::uint32_t>(image % 2 * 8);
+  }
+  __device__ __forceinline__ std::uint32_t place(int image, int rank) const {
+    return received_ + static_cast<std::uint32_t>((image % 2 * ranks_ + rank) * floats_ * 4);
+  }
+
+  std::uint32_t barriers_, received_;
+  int floats_, ranks_, rank_;
+};
+
+#endif
+
+/// A cluster takes every so-manieth image.
+template <class T, int kForm>
+__global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].resident)
+    squeeze_excite_kernel([[maybe_unused]] const Arguments a) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  constexpr Block kBlock = kBlocks[kForm];
+  constexpr int kN = kWide<T>;
+  MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, shared);
+  const std::uint32_t base = ptx::shared_address(shared);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int ranks = a.slices * a.bands;
+  const int rank = static_cast<int>(blockIdx.x) % ranks;
+  const int slice = a.slices > 1 ? rank : 0;
+  const int band = a.bands > 1 ? rank : 0;
   const auto floats = [&](int at) { return reinterpret_cast<float*>(shared + at); };
-  float* const sums = floats(a.at.sums);
-  float* const partial = floats(a.at.partial);
+  const auto* const reduce = reinterpret_cast<const T*>(shared);
+  const auto* const expand = reinterpret_cast<const T*>(shared + a.at.expand);
   float* const mean = floats(a.at.mean);
-  float* const parts = floats(a.at.parts);
-  float* const reduced = floats(a.at.reduced);
   float* const squeezed = floats(a.at.squeezed);
   float* const gate = floats(a.at.gate);
+  const std::uint32_t weights_arrived = base + static_cast<std::uint32_t>(a.at.barriers);
+  const Exchange exchange(weights_arrived + 8, base + static_cast<std::uint32_t>(a.at.received), a.exchanged, ranks,
+                          rank);
 
-  const unsigned char* const slice = a.packed + static_cast<std::size_t>(rank) * a.slice_bytes;
-  for (int i = thread * 16; i < a.slice_bytes; i += kThreads * 16)
-    ptx::copy_async_cg(ptx::shared_address(shared + i), slice + i);
-  const auto* const biases =
-      reinterpret_cast<const float*>(a.packed + static_cast<std::size_t>(a.ranks) * a.slice_bytes);
-  const int own = rank * a.channels;
-  const float squeeze_bias = thread < a.squeezed ? biases[thread] : 0.0F;
-  const float gate_bias = thread < a.channels ? biases[a.squeezed + own + thread] : 0.0F;
+  if (thread == 0) {
+    ptx::mbarrier_init(weights_arrived, 1);
+    exchange.begin();
+    ptx::fence_mbarrier_init();
+    ptx::fence_proxy_async();
+    const int slice_bytes = a.at.barriers;
+    ptx::mbarrier_arrive_expect(weights_arrived, slice_bytes);
+    ptx::copy_bulk(base, a.packed + static_cast<std::size_t>(slice) * slice_bytes, slice_bytes, weights_arrived);
+    exchange.announce(0);
+    exchange.announce(1);
+  }
+  if (ranks > 1) arrive_at_cluster_begin();
+
+  // A thread has a packet of channels of every rows-th pixel.
+  const int first_packet = slice * (a.c / kN) / a.slices;
+  const int packets = (slice + 1) * (a.c / kN) / a.slices - first_packet;
+  const int first_pixel = band * a.pixels / a.bands;
+  const int row = thread / a.packets;
+  const int packet = thread % a.packets;
+  const int pixels = (band + 1) * a.pixels / a.bands - first_pixel;
+  const bool has_pixels = row < min(a.rows, pixels) && packet < packets;
+  const int count = has_pixels ? (pixels - row + a.rows - 1) / a.rows : 0;
+  const int step = a.rows * a.c;
+  __syncthreads();  // the barriers are there
   wait_for_predecessor();
 
-  // A thread has one packet of channels (more where they are many) of every groups-th pixel of the band.
-  const int first = min(rank * a.band, a.pixels);
-  const int pixels = min(a.band, a.pixels - first);
-  const int packets = a.c / kN;
-  const int groups = max(1, kThreads / packets);
-  const int items = packets * groups;
-  T* const held = reinterpret_cast<T*>(shared + a.at.x);
-  const int clusters = static_cast<int>(gridDim.x) / a.ranks;
-  for (int n = static_cast<int>(blockIdx.x) / a.ranks; n < a.n; n += clusters) {
-    const std::size_t start = (static_cast<std::size_t>(n) * a.pixels + first) * a.c;
+  const int clusters = static_cast<int>(gridDim.x) / ranks;
+  int image = 0;  // of this cluster's
+  for (int n = static_cast<int>(blockIdx.x) / ranks; n < a.n; n += clusters, ++image) {
+    const std::size_t start = (static_cast<std::size_t>(n) * a.pixels + first_pixel + row) * a.c +
+                              static_cast<std::size_t>((first_packet + packet) * kN);
     const T* const x = static_cast<const T*>(a.x) + start;
-    const T* const source = kHeld ? held : x;
-    if constexpr (kHeld) {
-      __syncthreads();  // the last image's pixels have been used
-      for (int i = thread; i < pixels * packets; i += kThreads)
-        ptx::copy_async_cg(ptx::shared_address(held + i * kN), x + i * kN);
-    }
-    ptx::copy_async_wait_all();
-    __syncthreads();
-
-    // The mean: groups of threads take every groups-th pixel, the block adds them up, then the cluster.
-    for (int i = thread; i < items; i += kThreads) {
-      const int group = i / packets;
-      const int channel = i % packets * kN;
-      float sum[kN] = {};
-#pragma unroll 8
-      for (int pixel = group; pixel < pixels; pixel += groups) {
-        const auto values = load<kN>(source + static_cast<std::size_t>(pixel) * a.c + channel);
+    Packet<T, kN> held[kBlock.held];
 #pragma unroll
-        for (int j = 0; j < kN; ++j) sum[j] += to_float(values.item[j]);
-      }
+    for (int i = 0; i < kBlock.held; ++i) {
+      held[i] = {};
+      if (i < count) held[i] = load<kN>(x + i * step);
+    }
+    float sum[kN] = {};
+    const auto add = [&](const Packet<T, kN>& values) {
 #pragma unroll
-      for (int j = 0; j < kN; ++j) sums[group * a.c + channel + j] = sum[j];
-    }
-    __syncthreads();
-    for (int c = thread; c < a.c; c += kThreads) partial[c] = add_up(sums + c, groups, a.c);
-    sync_cluster();
-    if (thread < a.channels) {
-      float sum = 0.0F;
-#pragma unroll 8
-      for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(partial, q)[own + thread];
-      mean[thread] = sum / static_cast<float>(a.pixels);
-    }
-    __syncthreads();
-
-    // Each rank multiplies its channels' part of the first matrix.
-    const int reduce_groups = multiply_parts(reduce, mean, a.channels, even(a.squeezed), parts);
-    __syncthreads();
-    if (thread < a.squeezed) reduced[thread] = add_up(parts + thread, reduce_groups, even(a.squeezed));
-    sync_cluster();
-    if (thread < a.squeezed) {
-      float sum = 0.0F;
-#pragma unroll 8
-      for (int q = 0; q < a.ranks; ++q) sum += cluster.map_shared_rank(reduced, q)[thread];
-      squeezed[thread] = apply(a.squeeze_activation, sum + squeeze_bias);
-    }
-    __syncthreads();
-
-    // And makes the gates of its channels for all ranks.
-    const int expand_groups = multiply_parts(expand, squeezed, a.squeezed, even(a.channels), parts);
-    __syncthreads();
-    if (thread < a.channels) {
-      const float sum = add_up(parts + thread, expand_groups, even(a.channels));
-      const float value = apply(a.gate_activation, sum + gate_bias);
-#pragma unroll 8
-      for (int q = 0; q < a.ranks; ++q) cluster.map_shared_rank(gate, q)[own + thread] = value;
-    }
-    sync_cluster();  // the end as well: behind it no block touches another's memory for this image
-
-    T* const y = static_cast<T*>(a.y) + start;
-    for (int i = thread; i < items; i += kThreads) {
-      const int channel = i % packets * kN;
-      float factors[kN];
+      for (int j = 0; j < kN; ++j) sum[j] += to_float(values.item[j]);
+    };
 #pragma unroll
-      for (int j = 0; j < kN; ++j) factors[j] = gate[channel + j];
+    for (int i = 0; i < kBlock.held; ++i) add(held[i]);
+    if constexpr (kBlock.rereads) {
 #pragma unroll 4
-      for (int pixel = i / packets; pixel < pixels; pixel += groups) {
-        const std::size_t at = static_cast<std::size_t>(pixel) * a.c + channel;
-        auto values = load<kN>(source + at);
+      for (int i = kBlock.held; i < count; ++i) add(load<kN>(x + static_cast<std::size_t>(i) * step));
+    }
+
+    // The mean: the rows' sums are added up, then those of the bands.
+    auto* const sums = reinterpret_cast<float4*>(shared + a.at.sums);
+    if (row < a.rows) {
 #pragma unroll
-        for (int j = 0; j < kN; ++j) values.item[j] = from_float<T>(to_float(values.item[j]) * factors[j]);
-        store<kN>(y + at, values);
+      for (int j = 0; j < kN; j += 4) {
+        sums[row * a.mean.pitch + j / 4 * a.packets + packet] = make_float4(sum[j], sum[j + 1], sum[j + 2], sum[j + 3]);
+      }
+    }
+    __syncthreads();
+    if (ranks > 1 && image == 0) wait_for_cluster_begin();
+    for_each_column<kBlock.threads>(a.mean, [&](int column, int lane) {
+      float4 total{};
+      if (column < a.mean.columns) {
+#pragma unroll 4
+        for (int term = lane; term < a.mean.terms; term += 1 << a.mean.lane_bits) {
+          const float4 value = sums[term * a.mean.pitch + column];
+          total = make_float4(total.x + value.x, total.y + value.y, total.z + value.z, total.w + value.w);
+        }
+      }
+      total = make_float4(add_lanes(a.mean, total.x), add_lanes(a.mean, total.y), add_lanes(a.mean, total.z),
+                          add_lanes(a.mean, total.w));
+      if (column >= a.mean.columns) return;
+      const int channel = column < a.packets ? column * kN : (column - a.packets) * kN + 4;
+      if (a.bands > 1) {
+        exchange.send(image, channel, total, lane, 1 << a.mean.lane_bits);
+      } else if (lane == 0) {
+        *reinterpret_cast<float4*>(mean + channel) =
+            make_float4(total.x * a.inverse, total.y * a.inverse, total.z * a.inverse, total.w * a.inverse);
+      }
+    });
+    if (a.bands > 1) {
+      for (int i = thread; i < a.exchanged; i += kBlock.threads) {
+        mean[i] = exchange.receive(image, i, floats(a.at.received)) * a.inverse;
+      }
+    }
+    __syncthreads();
+    if (image == 0) ptx::mbarrier_wait(weights_arrived, 0);
+
+    // Each slice multiplies its channels' part of the first matrix.
+    const auto squeeze = [&](int i, float product) {
+      squeezed[i] = apply(a.squeeze_activation, product + floats(a.at.reduce_bias)[i]);
+    };
+    for_each_column<kBlock.threads>(a.reduce, [&](int column, int lane) {
+      const float product = add_lanes(a.reduce, multiply(a.reduce, reduce, mean, column, lane));
+      if (a.slices > 1) {  // the lanes of four columns send all four
+        const int lanes = 4 << a.reduce.lane_bits;
+        const int of_lanes = ptx::as_int::lane() & (lanes - 1);
+        const auto product_of = [&](int i) {
+          return __shfl_sync(kAllLanes, product, ptx::as_int::lane() - of_lanes + (i << a.reduce.lane_bits));
+        };
+        const float4 products = make_float4(product_of(0), product_of(1), product_of(2), product_of(3));
+        if (column < a.reduce.columns) {
+          exchange.send(image, column - (of_lanes >> a.reduce.lane_bits), products, of_lanes, lanes);
+        }
+      } else if (lane == 0 && column < a.reduce.columns) {
+        squeeze(column, product);
+      }
+    });
+    if (a.slices > 1) {
+      for (int i = thread; i < a.exchanged; i += kBlock.threads) {
+        squeeze(i, exchange.receive(image, i, floats(a.at.received)));
+      }
+    }
+    __syncthreads();
+    if (ranks > 1 && thread == 0) exchange.announce(image + 2);
+
+    for_each_column<kBlock.threads>(a.expand, [&](int column, int lane) {
+      const float product = add_lanes(a.expand, multiply(a.expand, expand, squeezed, column, lane));
+      if (lane == 0 && column < a.expand.columns) {
+        gate[column] = apply(a.gate_activation, product + floats(a.at.expand_bias)[column]);
+      }
+    });
+    __syncthreads();
+
+    const auto factors = load<kN>(gate + packet * kN);
+    const auto gated = [&](Packet<T, kN> values) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) values.item[j] = from_float<T>(to_float(values.item[j]) * factors.item[j]);
+      return values;
+    };
+    T* const y = static_cast<T*>(a.y) + start;
+#pragma unroll
+    for (int i = 0; i < kBlock.held; ++i) {
+      if (i < count) store<kN>(y + i * step, gated(held[i]));
+    }
+    if constexpr (kBlock.rereads) {
+#pragma unroll 4
+      for (int i = kBlock.held; i < count; ++i) {
+        const std::size_t at = static_cast<std::size_t>(i) * step;
+        store<kN>(y + at, gated(load<kN>(x + at)));
       }
     }
   }

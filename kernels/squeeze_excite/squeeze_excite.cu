@@ -1,14 +1,16 @@
-// Squeeze and excite in one launch: mean, two small matrix products, gates, product. A cluster of blocks has an image:
-// each block reads a band of its pixels once and keeps it in shared memory, where it also has a slice of both matrices
-// before the predecessor ends. Sums cross the cluster three times: means, squeezed channels, gates.
-// Shared memory: slice of weights | band of x | sums; see layout_of().
+// Squeeze and excite in one launch: mean, two small matrix products, gates, product. An image has a block, or a cluster
+// of blocks that share its channels or its pixels and exchange sums once. x stays in registers, where it fits; the
+// weights are in shared memory before the predecessor ends. Shared memory: slice of weights | barriers | sums |
+// received sums; see layout_of().
 #include "kernels/squeeze_excite/squeeze_excite.h"
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "kernels/common/launch_cluster.h"
+#include "kernels/common/resident_blocks.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/squeeze_excite/kernel.cuh"
@@ -17,8 +19,9 @@ namespace mobicuda::kernels {
 namespace {
 
 using squeeze::Arguments;
-using squeeze::even;
-using squeeze::kThreads;
+using squeeze::Block;
+using squeeze::Columns;
+using squeeze::kBlocks;
 using squeeze::Layout;
 using Variant = SqueezeExciteVariant;
 
@@ -28,80 +31,144 @@ constexpr int kMostChannels = 1 << 14;
 struct Entry {
   Variant variant;
   std::string_view name;
-  int ranks;
-  bool held;
+  int slices, bands;
+
+  constexpr int ranks() const { return slices * bands; }
 };
 
-constexpr Entry kEntries[] = {{Variant::Cluster2, "cluster2", 2, true},
-                              {Variant::Cluster4, "cluster4", 4, true},
-                              {Variant::Cluster8, "cluster8", 8, true},
-                              {Variant::Cluster2Reread, "cluster2_reread", 2, false},
-                              {Variant::Cluster8Reread, "cluster8_reread", 8, false}};
+constexpr Entry kEntries[] = {{Variant::Slices1, "slices1", 1, 1}, {Variant::Slices2, "slices2", 2, 1},
+                              {Variant::Slices4, "slices4", 4, 1}, {Variant::Slices8, "slices8", 8, 1},
+                              {Variant::Bands2, "bands2", 1, 2},   {Variant::Bands4, "bands4", 1, 4},
+                              {Variant::Bands8, "bands8", 1, 8}};
 constexpr auto kVariants = variants_of(kEntries);
 static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
 
 const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
 
-int slice_elements(int channels, int squeezed) { return channels * even(squeezed) + squeezed * even(channels); }
+/// How a variant runs a shape. Depends on nothing else, nor do the bits of a result.
+struct Plan {
+  int wide;      ///< elements of a packet
+  int packets;   ///< of channels of a slice, at most
+  int squeezed;  ///< channels, those behind the last whole packet as zeros
+  int form;      ///< of kBlocks
+  int rows;
+  Columns mean, reduce, expand;
 
-int slice_bytes(const Entry& entry, const SqueezeExciteParams& p) {
-  return round_up(slice_elements(p.c / entry.ranks, p.squeezed) * static_cast<int>(size_of(p.elem)), 16);
+  int channels() const { return packets * wide; }
+};
+
+/// Lanes share a column where that leaves each at least two packets and all columns have threads at the same time.
+Columns columns_of(int terms, int columns, int threads) {
+  constexpr int kMostBits = 3;  // four columns' lanes are those of a warp at most
+  constexpr int kBanks = 8;     // of 16 bytes
+  Columns found{terms, columns, columns, 0};
+  const auto may_double = [&] {
+    const int lanes = 2 << found.lane_bits;
+    return found.lane_bits < kMostBits && lanes * columns <= threads && 2 * lanes <= terms;
+  };
+  while (may_double()) ++found.lane_bits;
+  if (found.lane_bits > 0) {  // packets of neighbouring lanes an odd multiple of their columns apart, in banks
+    const int together = kBanks >> found.lane_bits;
+    found.pitch = (ceil_div(columns, together) | 1) * together;
+  }
+  return found;
 }
 
-Layout layout_of(const Entry& entry, const SqueezeExciteParams& p) {
-  const int elem_bytes = static_cast<int>(size_of(p.elem));
-  const int packets = p.c * elem_bytes / 16;
-  const int groups = std::max(1, kThreads / packets);
-  const int channels = p.c / entry.ranks;
-  int end = slice_bytes(entry, p);
-  const auto take = [&](int bytes) { return std::exchange(end, end + round_up(bytes, 16)); };
+/// The smallest block that keeps its part of x in registers.
+Plan plan_of(const Entry& entry, const SqueezeExciteParams& p) {
+  Plan plan{};
+  plan.wide = static_cast<int>(16 / size_of(p.elem));
+  plan.packets = ceil_div(p.c / plan.wide, entry.slices);
+  plan.squeezed = round_up(p.squeezed, plan.wide);
+  const int pixels = ceil_div(p.pixels, entry.bands);
+  const auto holds = [&](const Block& block) { return block.threads / plan.packets * block.held >= pixels; };
+  const auto smallest = std::find_if(std::begin(kBlocks), std::end(kBlocks) - 1, holds);
+  plan.form = static_cast<int>(smallest - std::begin(kBlocks));
+  const int threads = smallest->threads;
+  plan.rows = std::min(threads / plan.packets, pixels);
+  plan.mean = columns_of(plan.rows, plan.channels() / 4, threads);
+  plan.reduce = columns_of(plan.packets, plan.squeezed, threads);
+  plan.expand = columns_of(plan.squeezed / plan.wide, plan.channels(), threads);
+  return plan;
+}
+
+/// Floats that a rank sends to each: sums of its channels, or products of the first matrix.
+int exchanged(const Entry& entry, const Plan& plan) { return entry.bands > 1 ? plan.channels() : plan.squeezed; }
+
+constexpr std::int64_t kMostBytes = 1 << 30;  // that a layout tells apart; more than any block has
+
+Layout layout_of(const Entry& entry, const Plan& plan) {
+  std::int64_t end = 0;
+  const auto take = [&](std::int64_t bytes) {
+    return static_cast<int>(std::exchange(end, std::min<std::int64_t>(end + bytes, kMostBytes)));
+  };
+  const auto packets_of = [](const Columns& columns) { return std::int64_t{columns.terms} * columns.pitch * 16; };
   Layout at{};
-  at.x = take(entry.held ? ceil_div(p.pixels, entry.ranks) * p.c * elem_bytes : 0);
-  at.sums = take(groups * p.c * 4);
-  at.partial = take(p.c * 4);
-  at.mean = take(channels * 4);
-  at.parts = take(std::max(2 * kThreads, 2 * even(std::max(channels, p.squeezed))) * 4);
-  at.reduced = take(p.squeezed * 4);
-  at.squeezed = take(p.squeezed * 4);
-  at.gate = take(p.c * 4);
-  at.all = end;
+  take(packets_of(plan.reduce));
+  at.expand = take(packets_of(plan.expand));
+  at.reduce_bias = take(plan.squeezed * 4);
+  at.expand_bias = take(plan.channels() * 4);
+  at.barriers = take(32);
+  at.sums = take(packets_of(plan.mean));
+  at.mean = take(plan.channels() * 4);
+  at.squeezed = take(plan.squeezed * 4);
+  at.gate = take(plan.channels() * 4);
+  at.received = take(entry.ranks() == 1 ? 0 : std::int64_t{2} * entry.ranks() * exchanged(entry, plan) * 4);
+  at.all = static_cast<int>(end);
   return at;
 }
 
 template <class T>
-void pack_slices(const Entry& entry, const SqueezeExciteParams& p, const SqueezeExciteWeights& weights,
-                 unsigned char* to) {
-  const int channels = p.c / entry.ranks;
-  for (int rank = 0; rank < entry.ranks; ++rank) {
-    T* const reduce = reinterpret_cast<T*>(to + static_cast<std::size_t>(rank) * slice_bytes(entry, p));
-    T* const expand = reduce + channels * even(p.squeezed);
-    for (int i = 0; i < channels; ++i) {
-      const int c = rank * channels + i;
-      for (int j = 0; j < p.squeezed; ++j) {
-        reduce[i * even(p.squeezed) + j] = T(weights.reduce[static_cast<std::size_t>(j) * p.c + c]);
-        expand[j * even(channels) + i] = T(weights.expand[static_cast<std::size_t>(c) * p.squeezed + j]);
-      }
+void pack_slice(const Plan& plan, const Layout& at, int first, int channels, const SqueezeExciteParams& p,
+                const SqueezeExciteWeights& weights, unsigned char* to) {
+  auto* const reduce = reinterpret_cast<T*>(to);
+  auto* const expand = reinterpret_cast<T*>(to + at.expand);
+  auto* const reduce_bias = reinterpret_cast<float*>(to + at.reduce_bias);
+  auto* const expand_bias = reinterpret_cast<float*>(to + at.expand_bias);
+  const auto place = [&](const Columns& columns, int row, int column) {
+    return (row / plan.wide * columns.pitch + column) * plan.wide + row % plan.wide;
+  };
+  for (int i = 0; i < channels; ++i) {
+    const auto c = static_cast<std::size_t>(first + i);
+    for (int j = 0; j < p.squeezed; ++j) {
+      reduce[place(plan.reduce, i, j)] = T(weights.reduce[static_cast<std::size_t>(j) * p.c + c]);
+      expand[place(plan.expand, j, i)] = T(weights.expand[c * p.squeezed + j]);
     }
   }
+  if (weights.reduce_bias != nullptr) std::copy_n(weights.reduce_bias, p.squeezed, reduce_bias);
+  if (weights.expand_bias != nullptr) std::copy_n(weights.expand_bias + first, channels, expand_bias);
 }
 
 /// As many clusters as the GPU holds at once, all with the same number of images but for the last.
-template <class T>
-cudaError_t launch_variant(const Entry& entry, const DeviceTraits& gpu, const Arguments& a, const Launch& where) {
-  const auto kernel = entry.held ? squeeze::squeeze_excite_kernel<T, true> : squeeze::squeeze_excite_kernel<T, false>;
-  const auto ranks = static_cast<unsigned>(entry.ranks);
+template <class T, int kForm>
+cudaError_t launch_form(const Entry& entry, const DeviceTraits& gpu, const Arguments& a, const Launch& where) {
+  const auto kernel = squeeze::squeeze_excite_kernel<T, kForm>;
+  const dim3 threads(kBlocks[kForm].threads);
+  const auto ranks = static_cast<unsigned>(entry.ranks());
   const auto bytes = static_cast<std::size_t>(a.at.all);
-  cudaError_t status =
-      allow_shared_memory(kernel, gpu.shared_bytes_per_block);  // not bytes: another thread may want more
+  const std::size_t most_bytes = gpu.shared_bytes_per_block;
+  cudaError_t status = cudaSuccess;
   int at_once = 0;
-  if (status == cudaSuccess) {
-    const ClusterConfig config(dim3(ranks), dim3(kThreads), bytes, ranks, {});
-    status = cudaOccupancyMaxActiveClusters(&at_once, kernel, config.get());
+  if (ranks == 1) {
+    status = resident_blocks(kernel, kBlocks[kForm].threads, bytes, most_bytes, at_once);
+  } else {
+    status = allow_shared_memory(kernel, most_bytes);  // not bytes: another thread may want more
+    const ClusterConfig config(dim3(ranks), threads, bytes, ranks, {});
+    if (status == cudaSuccess) status = cudaOccupancyMaxActiveClusters(&at_once, kernel, config.get());
   }
   if (status != cudaSuccess) return status;
   const int rounds = ceil_div(a.n, std::max(1, at_once));
   const auto clusters = static_cast<unsigned>(ceil_div(a.n, rounds));
-  return launch_clusters(kernel, dim3(clusters * ranks), dim3(kThreads), bytes, ranks, where, a);
+  return launch_clusters(kernel, dim3(clusters * ranks), threads, bytes, ranks, where, a);
+}
+
+template <class T>
+cudaError_t launch_variant(const Entry& entry, int form, const DeviceTraits& gpu, const Arguments& a,
+                           const Launch& where) {
+  static_assert(std::size(kBlocks) == 3);
+  if (form == 0) return launch_form<T, 0>(entry, gpu, a, where);
+  if (form == 1) return launch_form<T, 1>(entry, gpu, a, where);
+  return launch_form<T, 2>(entry, gpu, a, where);
 }
 
 }  // namespace
@@ -111,39 +178,44 @@ std::span<const SqueezeExciteVariant> squeeze_excite_variants() { return kVarian
 std::string_view name(SqueezeExciteVariant variant) { return entry_of(variant).name; }
 
 bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 90;  // clusters
+  constexpr int kOldest = 90;  // clusters, barriers that count bytes
   if (static_cast<std::size_t>(variant) >= kVariants.size() || gpu.code < kOldest) return false;
   if (p.elem == Elem::F64) return false;
   const Entry& entry = entry_of(variant);
-  if (entry.ranks > gpu.cluster_blocks) return false;
+  if (entry.ranks() > gpu.cluster_blocks) return false;
   if (p.n < 0 || p.pixels < 1 || p.pixels > kMostPixels || p.c < 8 || p.c > kMostChannels || p.c % 8 != 0) return false;
-  constexpr int kMostColumns = 256;  // of a matrix
-  if (p.squeezed < 1 || p.squeezed > kMostColumns || p.c / entry.ranks > kMostColumns) return false;
-  const std::int64_t band_bytes =
-      std::int64_t{ceil_div(p.pixels, entry.ranks)} * p.c * static_cast<std::int64_t>(size_of(p.elem));
-  const auto most = static_cast<std::int64_t>(gpu.shared_bytes_per_block);
-  return (!entry.held || band_bytes <= most) && layout_of(entry, p).all <= most;
+  if (p.squeezed < 1 || p.squeezed > kMostChannels) return false;
+  const int all_packets = p.c * static_cast<int>(size_of(p.elem)) / 16;
+  constexpr int kMostPackets = std::end(kBlocks)[-1].threads;  // of a block
+  if (entry.slices > all_packets || ceil_div(all_packets, entry.slices) > kMostPackets) return false;
+  return static_cast<std::size_t>(layout_of(entry, plan_of(entry, p)).all) <= gpu.shared_bytes_per_block;
 }
+
+std::int64_t squeeze_excite_small_bytes() { return std::int64_t{kBlocks[0].threads} * kBlocks[0].held * 16; }
 
 std::size_t squeeze_excite_packed_bytes(SqueezeExciteVariant variant, const SqueezeExciteParams& p) {
   const Entry& entry = entry_of(variant);
-  return static_cast<std::size_t>(entry.ranks) * slice_bytes(entry, p) +
-         static_cast<std::size_t>(p.squeezed + p.c) * sizeof(float);
+  const Layout at = layout_of(entry, plan_of(entry, p));
+  return static_cast<std::size_t>(entry.slices) * static_cast<std::size_t>(at.barriers);
 }
 
 void squeeze_excite_pack(SqueezeExciteVariant variant, const SqueezeExciteParams& p,
                          const SqueezeExciteWeights& weights, void* packed) {
   const Entry& entry = entry_of(variant);
-  auto* const bytes = static_cast<unsigned char*>(packed);
-  std::memset(bytes, 0, squeeze_excite_packed_bytes(variant, p));
-  if (p.elem == Elem::F32) {
-    pack_slices<float>(entry, p, weights, bytes);
-  } else {
-    pack_slices<__half>(entry, p, weights, bytes);
+  const Plan plan = plan_of(entry, p);
+  const Layout at = layout_of(entry, plan);
+  auto* to = static_cast<unsigned char*>(packed);
+  std::memset(to, 0, squeeze_excite_packed_bytes(variant, p));
+  const auto first_channel = [&](int slice) { return slice * (p.c / plan.wide) / entry.slices * plan.wide; };
+  for (int slice = 0; slice < entry.slices; ++slice, to += at.barriers) {
+    const int first = first_channel(slice);
+    const int channels = first_channel(slice + 1) - first;
+    if (p.elem == Elem::F32) {
+      pack_slice<float>(plan, at, first, channels, p, weights, to);
+    } else {
+      pack_slice<__half>(plan, at, first, channels, p, weights, to);
+    }
   }
-  auto* const biases = reinterpret_cast<float*>(bytes + static_cast<std::size_t>(entry.ranks) * slice_bytes(entry, p));
-  if (weights.reduce_bias != nullptr) std::copy_n(weights.reduce_bias, p.squeezed, biases);
-  if (weights.expand_bias != nullptr) std::copy_n(weights.expand_bias, p.c, biases + p.squeezed);
 }
 
 cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExciteParams& p, const void* x,
@@ -153,6 +225,7 @@ cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExcitePara
   if (!supports(variant, p, gpu)) return cudaErrorInvalidValue;
   if (p.n == 0) return cudaSuccess;
   const Entry& entry = entry_of(variant);
+  const Plan plan = plan_of(entry, p);
   Arguments a{};
   a.x = x;
   a.packed = static_cast<const unsigned char*>(packed);
@@ -160,16 +233,20 @@ cudaError_t squeeze_excite(SqueezeExciteVariant variant, const SqueezeExcitePara
   a.n = p.n;
   a.pixels = p.pixels;
   a.c = p.c;
-  a.squeezed = p.squeezed;
-  a.ranks = entry.ranks;
-  a.band = ceil_div(p.pixels, entry.ranks);
-  a.channels = p.c / entry.ranks;
-  a.slice_bytes = slice_bytes(entry, p);
+  a.slices = entry.slices;
+  a.bands = entry.bands;
+  a.packets = plan.packets;
+  a.rows = plan.rows;
+  a.exchanged = exchanged(entry, plan);
+  a.inverse = 1.0F / static_cast<float>(p.pixels);
   a.squeeze_activation = p.squeeze_activation;
   a.gate_activation = p.gate_activation;
-  a.at = layout_of(entry, p);
-  return p.elem == Elem::F32 ? launch_variant<float>(entry, gpu, a, where)
-                             : launch_variant<__half>(entry, gpu, a, where);
+  a.mean = plan.mean;
+  a.reduce = plan.reduce;
+  a.expand = plan.expand;
+  a.at = layout_of(entry, plan);
+  return p.elem == Elem::F32 ? launch_variant<float>(entry, plan.form, gpu, a, where)
+                             : launch_variant<__half>(entry, plan.form, gpu, a, where);
 }
 
 // The kernel's table.

@@ -16,16 +16,15 @@ namespace mobicuda::kernels {
 // g[c] = act_g(sum_j s[j] * expand[c, j] + expand_bias[c])
 // y[p, c] = x[p, c] * g[c], NHWC. All in float but x, y and the weights.
 
-/// A cluster of so many blocks for each image, sm_90+. Reread: the blocks read their pixels twice instead of keeping
-/// them in shared memory.
-enum class SqueezeExciteVariant : std::uint8_t { Cluster2, Cluster4, Cluster8, Cluster2Reread, Cluster8Reread };
+/// So many blocks for each image, in a cluster: slices of its channels or bands of its pixels. sm_90+.
+enum class SqueezeExciteVariant : std::uint8_t { Slices1, Slices2, Slices4, Slices8, Bands2, Bands4, Bands8 };
 
 struct SqueezeExciteParams {
   Elem elem = Elem::F32;  ///< of x, the weights and y; not F64
   int n = 0;
-  int pixels = 0;    ///< of an image
-  int c = 0;         ///< a multiple of 8
-  int squeezed = 0;  ///< 1 to 256
+  int pixels = 0;  ///< of an image
+  int c = 0;       ///< a multiple of 8
+  int squeezed = 0;
   Activation squeeze_activation{};
   Activation gate_activation{};
 };
@@ -43,6 +42,9 @@ std::string_view name(SqueezeExciteVariant variant);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters
 /// included. Host-only.
 bool supports(SqueezeExciteVariant variant, const SqueezeExciteParams& params, const DeviceTraits& gpu);
+
+/// Bytes of x up to which a rank is a small block, of which an SM holds several.
+std::int64_t squeeze_excite_small_bytes();
 
 std::size_t squeeze_excite_packed_bytes(SqueezeExciteVariant variant, const SqueezeExciteParams& params);
 /// Host memory, host-only.

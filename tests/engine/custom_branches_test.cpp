@@ -133,14 +133,14 @@ Graph gated_blocks(bool smooth) {
   activate();
   const ValueId entry = network.last();
   for (const std::int64_t stride : {1, 2}) {
-    network.conv(48, 1);
+    network.conv(64, 1);
     activate();
-    network.conv(48, 5, stride, {2, 2, 2, 2}, 0);
+    network.conv(64, 5, stride, {2, 2, 2, 2}, 0);
     const ValueId filtered = activate();
     network.add(GlobalAveragePool{}, {filtered});
     network.conv(10, 1, 1, {}, 1, smooth ? Activation::none() : Activation::relu());
     if (smooth) activate();
-    network.conv(48, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
+    network.conv(64, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
     if (smooth) network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
     network.add(Mul{}, {filtered, network.last()});
     network.conv(16, 1);
@@ -193,7 +193,7 @@ TEST_CASE("custom: gates are timed against the layers that they stand for") {
   check(graph, Precision::Fp16, options);
   const std::string times = text_of(options.timing_cache);
   CHECK(contains(times, "|squeeze_excite n="));
-  CHECK(contains(times, "|squeeze_excite/cluster"));
+  CHECK(contains(times, "|squeeze_excite/slices"));
   CHECK(contains(times, "|pooling/global_average+gemm/"));
   CHECK(contains(times, "+multiply|"));
   options.require_timing_cache = true;

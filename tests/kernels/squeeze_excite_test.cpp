@@ -173,13 +173,17 @@ void check(const SqueezeExciteParams& p, std::uint32_t seed, bool biases = true,
   });
 }
 
-TEST_CASE("squeeze_excite equals the oracle on the blocks of MobileNetV3-Large and EfficientNet-B0") {
+TEST_CASE("squeeze_excite equals the oracle on the blocks of MobileNetV3 and EfficientNet-B0") {
   MOBICUDA_SKIP_BELOW(90);
-  for (const Elem elem : kElems) {
-    for (const auto& [pixels, c, squeezed] : kGates) {
-      for (const bool smooth : {false, true}) check(make_params(elem, 2, pixels, c, squeezed, smooth), 100);
+  const auto check_all = [](std::span<const GateLayer> layers) {
+    for (const Elem elem : kElems) {
+      for (const auto& [pixels, c, squeezed] : layers) {
+        for (const bool smooth : {false, true}) check(make_params(elem, 2, pixels, c, squeezed, smooth), 100);
+      }
     }
-  }
+  };
+  check_all(kGates);
+  check_all(kMobileNetV3SmallGates);
 }
 
 TEST_CASE("squeeze_excite equals the oracle for every number of channels, pixels and squeezed channels", "[sanitize]") {
@@ -187,16 +191,28 @@ TEST_CASE("squeeze_excite equals the oracle for every number of channels, pixels
   for (const Elem elem : kElems) {
     for (const int c : {8, 16, 24, 40, 72, 264, 512}) check(make_params(elem, 2, 21, c, 6, true), 200);
     for (const int pixels : {1, 2, 7, 8, 9, 15, 17, 257}) check(make_params(elem, 3, pixels, 24, 5, false), 300);
-    for (const int squeezed : {1, 2, 3, 31, 64, 65, 255, 256}) check(make_params(elem, 1, 10, 80, squeezed, true), 400);
+    for (const int squeezed : {1, 2, 3, 31, 64, 65, 255, 300}) check(make_params(elem, 1, 10, 80, squeezed, true), 400);
     check(make_params(elem, 2, 10, 80, 20, true), 500, false);
     check(make_params(elem, 0, 10, 80, 20, true), 600);
   }
 }
 
+TEST_CASE("squeeze_excite equals the oracle where a block has pixels for all its threads, and for more", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(90);
+  for (const Elem elem : kElems) {
+    for (const int pixels : {28, 29, 56, 57, 112, 113, 300}) check(make_params(elem, 1, pixels, 512, 6, true), 250);
+  }
+}
+
+TEST_CASE("squeeze_excite equals the oracle where a cluster has several images", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(90);
+  for (const Elem elem : kElems) check(make_params(elem, 150, 3, 64, 12, true), 650);
+}
+
 TEST_CASE("squeeze_excite gives a picture the same bits in every batch") {
   MOBICUDA_SKIP_BELOW(90);
   for (const Elem elem : kElems) {
-    SqueezeExciteParams p = make_params(elem, 67, 49, 96, 24, true);
+    SqueezeExciteParams p = make_params(elem, 1100, 49, 96, 24, true);
     const Data all = random_data(p, 7);
     const Device together(p, all);
     p.n = 1;
@@ -242,20 +258,23 @@ TEST_CASE("squeeze_excite says what it supports, and refuses the rest") {
   p.c = 100;
   CHECK(supported(p, kHopper) == 0);
   p = good;
-  p.elem = Elem::F64;
-  CHECK(supported(p, kHopper) == 0);
-  p = good;
-  p.squeezed = 257;
-  CHECK(supported(p, kHopper) == 0);
-  p = good;
-  p.pixels = 12544;  // 2.4 MB: more than the shared memory of 8 blocks
+  p.squeezed = 1200;  // matrices of 225 KB each: a fourth of both fits shared memory, with the sums of all ranks
   CHECK(supported(p, kHopper) == 2);
   p = good;
-  p.c = 1152;  // 256 channels for each of a cluster's blocks at most
-  CHECK(supported(p, kHopper) == 2);
+  p.c = 1152;
+  p.squeezed = 48;  // of 108 KB
+  CHECK(supported(p, kHopper) == 3);
+  p = good;
+  p.c = 8;  // one packet: no slices
+  CHECK(supported(p, kHopper) == 4);
+  p = good;
+  p.pixels = 1 << 24;
+  CHECK(supported(p, kHopper) == all);
+  ++p.pixels;
+  CHECK(supported(p, kHopper) == 0);
   p = good;
   p.n = -1;
-  CHECK(kernels::squeeze_excite(SqueezeExciteVariant::Cluster2, p, nullptr, nullptr, nullptr, {}) ==
+  CHECK(kernels::squeeze_excite(SqueezeExciteVariant::Slices2, p, nullptr, nullptr, nullptr, {}) ==
         cudaErrorInvalidValue);
 }
 

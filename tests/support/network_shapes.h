@@ -75,6 +75,10 @@ inline constexpr GateLayer kGates[] = {
     {12544, 32, 8}, {3136, 96, 4},  {3136, 144, 6},  {784, 144, 6},   {784, 240, 10}, {196, 240, 10},
     {196, 480, 20}, {196, 672, 28}, {49, 672, 28},   {49, 1152, 48},
 };
+/// Of MobileNetV3-Small.
+inline constexpr GateLayer kMobileNetV3SmallGates[] = {
+    {3136, 16, 8}, {196, 96, 24}, {196, 240, 64}, {196, 120, 32}, {196, 144, 40}, {49, 288, 72}, {49, 576, 144},
+};
 
 /// The first two layers of a block that expands.
 struct ExpandLayer {

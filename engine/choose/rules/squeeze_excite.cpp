@@ -10,17 +10,31 @@ using namespace kernels;
 using enum SqueezeExciteVariant;
 
 struct GateShape {
-  double images;       // for each SM
-  std::int64_t bytes;  // of an image
+  double images;         // for each SM
+  std::int64_t bytes;    // of an image
+  std::int64_t weights;  // bytes of both matrices
+
+  // Each band has both matrices, and all products of them.
+  bool light() const { return weights <= 32 * 1024; }
+  // One SM copies it in the time of an exchange.
+  bool tiny() const { return bytes <= 48 * 1024; }
+  // With twice as many ranks not all images would be on the GPU at once, a block for each SM; and an SM has room for
+  // several blocks: by registers, and by shared memory for two at least.
+  bool enough(int ranks) const {
+    return 2 * ranks * images > 1 && bytes <= ranks * squeeze_excite_small_bytes() && weights <= ranks * 96 * 1024;
+  }
 };
 
-// Two blocks for each SM, each with half of its shared memory at the most: of as few ranks as that allows.
 // clang-format off
 constexpr Row<GateShape, SqueezeExciteVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.images * 2 >= 2 && s.bytes / 2 <= 100 * 1024), {Cluster2}, "clusters of two fill the GPU"},
-    {MOBICUDA_WHEN(s.images * 4 >= 2 && s.bytes / 4 <= 100 * 1024), {Cluster4}, "clusters of four fill the GPU"},
-    {MOBICUDA_ALWAYS, {Cluster8}, "few images: clusters of eight"},
-    {MOBICUDA_ALWAYS, {Cluster8Reread}, "images too large for shared memory"},
+    {MOBICUDA_WHEN(s.light() && s.tiny()), {Slices1}, "small images: one block, no exchange"},
+    {MOBICUDA_WHEN(s.enough(1)), {Slices1}, "many images: a block each"},
+    {MOBICUDA_WHEN(s.light() && s.enough(2)), {Bands2}, "light weights: two bands fill the GPU"},
+    {MOBICUDA_WHEN(s.light() && s.enough(4)), {Bands4}, "light weights: four bands fill the GPU"},
+    {MOBICUDA_WHEN(s.light()), {Bands8}, "light weights: eight bands"},
+    {MOBICUDA_WHEN(s.enough(2)), {Slices2}, "two slices fill the GPU"},
+    {MOBICUDA_WHEN(s.enough(4)), {Slices4}, "four slices fill the GPU"},
+    {MOBICUDA_ALWAYS, {Slices8, Slices4, Slices2, Slices1}, "few images, or large weights: as many slices as there are"},
 };
 // clang-format on
 
@@ -66,8 +80,10 @@ TimedKernel timed_product(const SqueezeExciteParams& gate) {
 }  // namespace
 
 Preferences<SqueezeExciteVariant> preferences(const SqueezeExciteParams& params, const DeviceTraits& gpu) {
+  const auto element = static_cast<std::int64_t>(size_of(params.elem));
   const GateShape shape{static_cast<double>(params.n) / gpu.multiprocessors,
-                        std::int64_t{params.pixels} * params.c * static_cast<std::int64_t>(size_of(params.elem))};
+                        std::int64_t{params.pixels} * params.c * element,
+                        std::int64_t{2} * params.c * params.squeezed * element};
   Preferences<SqueezeExciteVariant> found;
   append(kRows, shape, found);
   return found;
