@@ -6,6 +6,7 @@
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/fence.cuh"
+#include "kernels/ptx/half2.cuh"
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
@@ -56,6 +57,30 @@ struct Arguments {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+/// The elements of a packet.
+__device__ __forceinline__ void unpack(const uint4& words, float (&values)[4]) {
+  values[0] = __uint_as_float(words.x);
+  values[1] = __uint_as_float(words.y);
+  values[2] = __uint_as_float(words.z);
+  values[3] = __uint_as_float(words.w);
+}
+__device__ __forceinline__ void unpack(const uint4& halves, float (&values)[8]) {
+  ptx::to_floats_volatile(halves.x, values[0], values[1]);
+  ptx::to_floats_volatile(halves.y, values[2], values[3]);
+  ptx::to_floats_volatile(halves.z, values[4], values[5]);
+  ptx::to_floats_volatile(halves.w, values[6], values[7]);
+}
+
+/// The other way, rounded.
+__device__ __forceinline__ void pack(const float (&values)[4], std::uint32_t (&words)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = __float_as_uint(values[i]);
+}
+__device__ __forceinline__ void pack(const float (&values)[8], std::uint32_t (&halves)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) halves[i] = ptx::to_half2(values[2 * i], values[2 * i + 1]);
+}
 
 /// The sum over the lanes that share a column, in all of them.
 __device__ __forceinline__ float add_lanes(const Columns& s, float value) {
@@ -187,32 +212,37 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
   const int pixels = (band + 1) * a.pixels / a.bands - first_pixel;
   const bool has_pixels = row < min(a.rows, pixels) && packet < packets;
   const int count = has_pixels ? (pixels - row + a.rows - 1) / a.rows : 0;
-  const int step = a.rows * a.c;
+  const int step = a.rows * a.c * static_cast<int>(sizeof(T));  // bytes from one to the next
+  // Bytes in front of the first one, of an image.
+  const std::size_t own =
+      (static_cast<std::size_t>(first_pixel + row) * a.c + static_cast<std::size_t>((first_packet + packet) * kN)) *
+      sizeof(T);
   __syncthreads();  // the barriers are there
   wait_for_predecessor();
 
   const int clusters = static_cast<int>(gridDim.x) / ranks;
   int image = 0;  // of this cluster's
   for (int n = static_cast<int>(blockIdx.x) / ranks; n < a.n; n += clusters, ++image) {
-    const std::size_t start = (static_cast<std::size_t>(n) * a.pixels + first_pixel + row) * a.c +
-                              static_cast<std::size_t>((first_packet + packet) * kN);
-    const T* const x = static_cast<const T*>(a.x) + start;
-    Packet<T, kN> held[kBlock.held];
+    const std::size_t start = (static_cast<std::size_t>(n) * a.pixels * a.c) * sizeof(T) + own;
+    const unsigned char* const x = static_cast<const unsigned char*>(a.x) + start;
+    const auto offset = [&](int i) { return static_cast<std::size_t>(i) * static_cast<std::size_t>(step); };
+    uint4 held[kBlock.held];
 #pragma unroll
     for (int i = 0; i < kBlock.held; ++i) {
-      held[i] = {};
-      if (i < count) held[i] = load<kN>(x + i * step);
+      ptx::load_global_or_zero(x + offset(i), static_cast<unsigned>(i < count), held[i]);
     }
     float sum[kN] = {};
-    const auto add = [&](const Packet<T, kN>& values) {
+    const auto add = [&](const uint4& words) {
+      float values[kN];
+      unpack(words, values);
 #pragma unroll
-      for (int j = 0; j < kN; ++j) sum[j] += to_float(values.item[j]);
+      for (int j = 0; j < kN; ++j) sum[j] += values[j];
     };
 #pragma unroll
     for (int i = 0; i < kBlock.held; ++i) add(held[i]);
     if constexpr (kBlock.rereads) {
 #pragma unroll 4
-      for (int i = kBlock.held; i < count; ++i) add(load<kN>(x + static_cast<std::size_t>(i) * step));
+      for (int i = kBlock.held; i < count; ++i) add(ptx::load_global<uint4>(x + offset(i)));
     }
 
     // The mean: the rows' sums are added up, then those of the bands.
@@ -290,22 +320,21 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     __syncthreads();
 
     const auto factors = load<kN>(gate + packet * kN);
-    const auto gated = [&](Packet<T, kN> values) {
+    unsigned char* const y = static_cast<unsigned char*>(a.y) + (x - static_cast<const unsigned char*>(a.x));
+    const auto store_gated = [&](int i, const uint4& words) {
+      float values[kN];
+      unpack(words, values);
 #pragma unroll
-      for (int j = 0; j < kN; ++j) values.item[j] = from_float<T>(to_float(values.item[j]) * factors.item[j]);
-      return values;
+      for (int j = 0; j < kN; ++j) values[j] *= factors.item[j];
+      std::uint32_t gated[4];
+      pack(values, gated);
+      ptx::store_global_if(i < count, y + offset(i), gated);
     };
-    T* const y = static_cast<T*>(a.y) + start;
 #pragma unroll
-    for (int i = 0; i < kBlock.held; ++i) {
-      if (i < count) store<kN>(y + i * step, gated(held[i]));
-    }
+    for (int i = 0; i < kBlock.held; ++i) store_gated(i, held[i]);
     if constexpr (kBlock.rereads) {
 #pragma unroll 4
-      for (int i = kBlock.held; i < count; ++i) {
-        const std::size_t at = static_cast<std::size_t>(i) * step;
-        store<kN>(y + at, gated(load<kN>(x + at)));
-      }
+      for (int i = kBlock.held; i < count; ++i) store_gated(i, ptx::load_global<uint4>(x + offset(i)));
     }
   }
 #endif
