@@ -108,7 +108,7 @@ Layout layout_of(const Entry& entry, const Plan& plan) {
   at.expand = take(packets_of(plan.expand));
   at.reduce_bias = take(plan.squeezed * 4);
   at.expand_bias = take(plan.channels() * 4);
-  at.barriers = take(32);
+  at.barriers = take(32);  // of the weights, and of two buffers; whole packets
   at.sums = take(packets_of(plan.mean));
   at.mean = take(plan.channels() * 4);
   at.squeezed = take(plan.squeezed * 4);

@@ -35,6 +35,7 @@ TEST_CASE("the rule shares a gate's image among as many blocks as fill the GPU")
   const Rules rule(kH100, {});
   const auto in_half = [&](int n, const test::GateLayer& layer) { return fused(rule, gate(Elem::F16, n, layer)); };
   for (const int n : {1, 32, 256}) CHECK(in_half(n, {196, 96, 24}) == Slices1);  // small
+  CHECK(in_half(1, {196, 120, 32}) == Bands8);
   CHECK(in_half(16, {3136, 16, 8}) == Bands8);
   CHECK(in_half(17, {3136, 16, 8}) == Bands4);
   CHECK(in_half(256, {3136, 16, 8}) == Bands4);  // an SM has room for several blocks

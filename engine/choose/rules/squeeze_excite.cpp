@@ -16,8 +16,8 @@ struct GateShape {
 
   // Each band has both matrices, and all products of them.
   bool light() const { return weights <= 32 * 1024; }
-  // One SM copies it in the time of an exchange.
-  bool tiny() const { return bytes <= 48 * 1024; }
+  // One SM reads and writes it in about the time of an exchange and a cluster's begin.
+  bool tiny() const { return bytes <= 40 * 1024; }
   // With twice as many ranks not all images would be on the GPU at once, a block for each SM; and an SM has room for
   // several blocks: by registers, and by shared memory for two at least.
   bool enough(int ranks) const {
