@@ -1,4 +1,4 @@
-// Pointwise expansion and 3x3 depthwise convolution in one launch: variants, limits, launch.
+// Pointwise expansion and depthwise convolution in one launch: variants, limits, launch.
 // Kernel: mma.cuh.
 // Offsets within an image are 32 bits of bytes; a launch takes any number of images.
 
@@ -20,6 +20,7 @@ namespace {
 
 using expand_depthwise_detail::Arguments;
 using expand_depthwise_detail::Config;
+using expand_depthwise_detail::kBlockCounts;
 using expand_depthwise_detail::kBlockK;
 using expand_depthwise_detail::kMostBlocksK;
 using Variant = ExpandDepthwiseVariant;
@@ -29,9 +30,11 @@ constexpr int kStripRows = 7;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kSharedLimit = least_shared_bytes_from(kOldest);  // so that the tiles are the same on every GPU
 
-/// A variant's tile; `rows` are those of a depthwise thread.
+/// A variant's tile.
 struct Shape {
-  int slice, rows, bands;
+  int slice;
+  int rows;  ///< of a depthwise thread; see thread_rows()
+  int bands;
 };
 
 struct Entry {
@@ -65,22 +68,25 @@ const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t
 
 int band_rows(const ExpandDepthwiseParams& p, const Shape& shape) { return ceil_div(p.out_h, shape.bands); }
 
+/// Output rows of a depthwise thread. Two share most of what a 5x5 window reads; slices of 8 are for maps of so few
+/// pixels that they would leave warps idle.
+int thread_rows(const ExpandDepthwiseParams& p, const Shape& shape) {
+  return p.kernel == 5 && p.stride == 1 && shape.slice == 16 ? 2 : shape.rows;
+}
+
 // Of a hidden tile: whole strips, and the rows and columns that their windows reach.
 std::int64_t tile_rows(const ExpandDepthwiseParams& p, const Shape& shape) {
-  return std::int64_t{round_up(band_rows(p, shape), shape.rows) - 1} * p.stride + 3;
+  return std::int64_t{round_up(band_rows(p, shape), thread_rows(p, shape)) - 1} * p.stride + p.kernel;
 }
-std::int64_t tile_columns(const ExpandDepthwiseParams& p) { return std::int64_t{p.out_w - 1} * p.stride + 3; }
+std::int64_t tile_columns(const ExpandDepthwiseParams& p) { return std::int64_t{p.out_w - 1} * p.stride + p.kernel; }
 
-int blocks_k(int c_in) {
-  const int blocks = ceil_div(c_in, kBlockK);
-  return blocks == 4 ? kMostBlocksK : blocks;
-}
+int blocks_k(int c_in) { return *std::ranges::lower_bound(kBlockCounts, ceil_div(c_in, kBlockK)); }
 
 std::int64_t shared_bytes(const ExpandDepthwiseParams& p, const Shape& shape, int buffers) {
-  using Slice = Config<8, 1, 1>;
+  using Slice = Config<1, 8, 1, 1>;  // of one tap and one block of k
   const int slices = shape.slice / Slice::kSlice;
-  const int constant_bytes =
-      slices * (Slice::kExpandBytes * blocks_k(p.c_in) + Slice::kDepthwiseBytes + 2 * Slice::kBiasBytes);
+  const int constant_bytes = slices * (Slice::kExpandBytes * blocks_k(p.c_in) +
+                                       Slice::kDepthwiseBytes * p.kernel * p.kernel + 2 * Slice::kBiasBytes);
   return constant_bytes + buffers * tile_rows(p, shape) * tile_columns(p) * shape.slice * 2;
 }
 
@@ -116,10 +122,22 @@ struct Buffers {
   void* y;
 };
 
+/// Of the rows that a band's windows reach, the most that lie inside the image.
+template <class C>
+int rows_inside(const Arguments& a) {
+  int most = 0;
+  for (int oy = 0; oy < a.out_h; oy += a.band_rows) {
+    const int top = oy * a.stride - a.pad_top;
+    const int end = top + (std::min(a.band_rows, a.out_h - oy) - 1) * a.stride + C::kKernel;
+    most = std::max(most, std::min(end, a.h) - std::max(top, 0));
+  }
+  return most;
+}
+
 /// Enough warps for all pixels at once, or for all strips, as far as a block may have them.
 template <class C>
 int threads_of(const Arguments& a) {
-  const std::int64_t fragments = ceil_div(std::int64_t{a.tile_rows} * a.columns, std::int64_t{16});
+  const std::int64_t fragments = ceil_div(std::int64_t{rows_inside<C>(a)} * a.columns, std::int64_t{16});
   const std::int64_t strips = std::int64_t{ceil_div(a.band_rows, C::kRows)} * a.out_w * C::kVectors;
   const std::int64_t warps = std::max({fragments, ceil_div(strips, std::int64_t{32}), std::int64_t{1}});
   constexpr std::int64_t kMost = expand_depthwise_detail::kMaxThreads / 32;
@@ -151,18 +169,33 @@ cudaError_t launch_config(const ExpandDepthwiseParams& p, const Shape& shape, co
                 static_cast<const __half*>(buffers.depthwise), buffers.depthwise_bias, static_cast<__half*>(buffers.y));
 }
 
-template <int kSlice, int kRows>
+template <int kKernel, int kSlice, int kRows, std::size_t kCount = 0>
 cudaError_t launch_shape(const ExpandDepthwiseParams& p, const Shape& shape, const Buffers& buffers,
                          const Launch& where) {
-  switch (blocks_k(p.c_in)) {
-    case 1:
-      return launch_config<Config<kSlice, kRows, 1>>(p, shape, buffers, where);
-    case 2:
-      return launch_config<Config<kSlice, kRows, 2>>(p, shape, buffers, where);
-    case 3:
-      return launch_config<Config<kSlice, kRows, 3>>(p, shape, buffers, where);
+  constexpr int kBlocksK = kBlockCounts[kCount];
+  if constexpr (kBlocksK < kMostBlocksK) {
+    if (blocks_k(p.c_in) > kBlocksK) {
+      return launch_shape<kKernel, kSlice, kRows, kCount + 1>(p, shape, buffers, where);
+    }
+  }
+  return launch_config<Config<kKernel, kSlice, kRows, kBlocksK>>(p, shape, buffers, where);
+}
+
+template <int kKernel>
+cudaError_t launch_kernel(const ExpandDepthwiseParams& p, const Shape& shape, const Buffers& buffers,
+                          const Launch& where) {
+  const int rows = thread_rows(p, shape);
+  switch (shape.slice) {
+    case 8:
+      return launch_shape<kKernel, 8, 1>(p, shape, buffers, where);
+    case 16:
+      if constexpr (kKernel == 5) {
+        if (rows == 2) return launch_shape<kKernel, 16, 2>(p, shape, buffers, where);
+      }
+      return launch_shape<kKernel, 16, 1>(p, shape, buffers, where);
     default:
-      return launch_config<Config<kSlice, kRows, kMostBlocksK>>(p, shape, buffers, where);
+      return rows == 1 ? launch_shape<kKernel, 32, 1>(p, shape, buffers, where)
+                       : launch_shape<kKernel, 32, kStripRows>(p, shape, buffers, where);
   }
 }
 
@@ -184,6 +217,7 @@ bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& p, co
   }
   const Shape& shape = entry_of(variant).shape;
   if (p.c_in % 8 != 0 || p.c_in > kMostBlocksK * kBlockK || p.c % shape.slice != 0) return false;
+  if (p.kernel != 3 && p.kernel != 5) return false;
   if (p.stride != 1 && (p.stride != 2 || shape.rows > 1)) return false;
   // Where a window begins is an int, and so are the bytes of an image.
   constexpr std::int64_t kLargest = 1 << 29;
@@ -214,15 +248,8 @@ cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwi
                         params.depthwise_bias ? depthwise_bias : nullptr,
                         y};
   const Shape& shape = entry_of(variant).shape;
-  switch (shape.slice) {
-    case 8:
-      return launch_shape<8, 1>(params, shape, buffers, where);
-    case 16:
-      return launch_shape<16, 1>(params, shape, buffers, where);
-    default:
-      return shape.rows == 1 ? launch_shape<32, 1>(params, shape, buffers, where)
-                             : launch_shape<32, kStripRows>(params, shape, buffers, where);
-  }
+  return params.kernel == 3 ? launch_kernel<3>(params, shape, buffers, where)
+                            : launch_kernel<5>(params, shape, buffers, where);
 }
 
 // The kernel's table.
@@ -233,7 +260,7 @@ OperandBytes operands(ExpandDepthwiseVariant, const ExpandDepthwiseParams& p) {
   bytes.x = table::bytes(p.elem, p.n, p.h, p.w, p.c_in);
   bytes.weights[0] = table::as_bytes(gemm_packed_bytes(p.elem, p.c, p.c_in));
   bytes.weights[1] = table::bias_bytes(p.c);
-  bytes.weights[2] = table::as_bytes(depthwise_conv_packed_bytes(p.elem, p.c, 3, 3));
+  bytes.weights[2] = table::as_bytes(depthwise_conv_packed_bytes(p.elem, p.c, p.kernel, p.kernel));
   bytes.weights[3] = table::bias_bytes(p.c);
   bytes.y = table::bytes(p.elem, p.n, p.out_h, p.out_w, p.c);
   return bytes;
@@ -248,7 +275,7 @@ cudaError_t launch_on(ExpandDepthwiseVariant variant, const ExpandDepthwiseParam
 std::string shape(const ExpandDepthwiseParams& p) {
   table::ShapeText text("expand_depthwise");
   text.with("n", p.n).with("h", p.h).with("w", p.w).with("c_in", p.c_in).with("c", p.c);
-  text.with("out_h", p.out_h).with("out_w", p.out_w).with("stride", p.stride);
+  text.with("out_h", p.out_h).with("out_w", p.out_w).with("kernel", p.kernel).with("stride", p.stride);
   text.with("pad_top", p.pad_top).with("pad_left", p.pad_left);
   text.with("expand_bias", p.expand_bias).with("depthwise_bias", p.depthwise_bias);
   return text.with("expand_clip", p.expand_clip).with("depthwise_clip", p.depthwise_clip).take();

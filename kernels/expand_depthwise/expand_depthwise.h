@@ -43,6 +43,7 @@ struct ExpandDepthwiseParams {
   int c_in = 0;  ///< channels of x
   int c = 0;     ///< hidden channels, which are y's
   int out_h = 0, out_w = 0;
+  int kernel = 3;                 ///< rows and columns of a window, 3 or 5
   int stride = 1;                 ///< 1 or 2, in both directions
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool expand_bias = false;
@@ -64,9 +65,9 @@ ExpandDepthwiseTile tile(ExpandDepthwiseVariant variant);
 bool supports(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const DeviceTraits& gpu);
 
 /// Weights are packed as for the separate layers: packed_expand by gemm_pack(elem, c, c_in), packed_depthwise by
-/// depthwise_conv_pack(elem, c, 3, 3). Biases (c) in float or null, as params say. Pointers 16-byte aligned; y overlaps
-/// no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant gives a
-/// image the same bits in every batch. Safe from several threads.
+/// depthwise_conv_pack(elem, c, kernel, kernel). Biases (c) in float or null, as params say. Pointers 16-byte aligned;
+/// y overlaps no input. Returns cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. A variant
+/// gives a image the same bits in every batch. Safe from several threads.
 cudaError_t expand_depthwise(ExpandDepthwiseVariant variant, const ExpandDepthwiseParams& params, const void* x,
                              const void* packed_expand, const float* expand_bias, const void* packed_depthwise,
                              const float* depthwise_bias, void* y, const Launch& where);

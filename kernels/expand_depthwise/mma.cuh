@@ -3,8 +3,9 @@
 // thread's operands are 16 neighbouring bytes of a pixel (and of a weight row). Channels are dealt out likewise, so
 // that a thread's results of a pixel are neighbours. They meet in shared memory as (tile row, tile column, channel),
 // with zeros where the depthwise window leaves the image; a thread then convolves 4 channels of a strip of kRows
-// rows. Two such tiles in turn, where a block has several images, need one barrier an image. Shared memory: expand
-// weights | depthwise weights | biases | hidden tile(s); see shared_bytes().
+// rows. It keeps the taps of a 3x3 window for all images, and reads those of a 5x5 window, which are too many, by the
+// column. Two tiles in turn, where a block has several images, need one barrier an image. Shared memory: expand
+// weights | depthwise weights | biases | hidden tile(s).
 #pragma once
 
 #include "kernels/common/conv_vector.cuh"
@@ -21,10 +22,22 @@ namespace mobicuda::kernels::expand_depthwise_detail {
 
 inline constexpr int kBlockK = kDirectBlockK;
 inline constexpr int kVector = 4;  // channels of a depthwise thread
-inline constexpr int kTaps = 9;
-inline constexpr int kMostBlocksK = 5;  // of kBlockK in c_in; 4 of them take the code of 5
+// Numbers of blocks of kBlockK that there is code for, ascending: c_in has that of the first one that holds it.
+inline constexpr int kBlockCounts[] = {1, 2, 3, 5, 8};
+inline constexpr int kMostBlocksK = kBlockCounts[sizeof(kBlockCounts) / sizeof(int) - 1];
 inline constexpr int kMaxThreads = 256;
 inline constexpr int kMinBlocks = 2;  // per multiprocessor: the next kernel's first blocks fit beside this one's
+
+/// Blocks that c_in fills where it has the code of `blocks_k`.
+constexpr int whole_blocks(int blocks_k) {
+  int whole = 0;
+  for (const int count : kBlockCounts) {
+    if (count < blocks_k) whole = count;
+  }
+  return whole;
+}
+template <int kBlocksK>
+inline constexpr int kWholeBlocks = whole_blocks(kBlocksK);
 
 struct Arguments {
   int n, h, w, c_in, c, out_h, out_w;
@@ -39,10 +52,11 @@ struct Arguments {
   Clip expand_clip, depthwise_clip;
 };
 
-/// kSlice: channels of a block. kRows: output rows of a depthwise thread; more than 1 for stride 1 only.
-/// kBlocksK: blocks of kBlockK that c_in has.
-template <int kSlice_, int kRows_, int kBlocksK_>
+/// kKernel: rows and columns of a window. kSlice: channels of a block. kRows: output rows of a depthwise thread; more
+/// than 1 for stride 1 only. kBlocksK: one of kBlockCounts.
+template <int kKernel_, int kSlice_, int kRows_, int kBlocksK_>
 struct Config {
+  static constexpr int kKernel = kKernel_;
   static constexpr int kSlice = kSlice_;
   static constexpr int kRows = kRows_;
   static constexpr int kBlocksK = kBlocksK_;
@@ -50,17 +64,16 @@ struct Config {
   static constexpr int kRun = 2 * kGroups;             ///< neighbouring channels that a thread has of a pixel
   static constexpr int kChains = kGroups < 4 ? 2 : 1;  ///< independent sums, where there are few
   static constexpr int kVectors = kSlice / kVector;
+  static constexpr int kTaps = kKernel * kKernel;
+  // What registers have room for beside the pixels of kBlocksK blocks and the sums.
+  static constexpr bool kReadsAhead = kBlocksK < kMostBlocksK;     ///< the next image's first pixels
+  static constexpr bool kKeepsTaps = kKernel == 3 && kReadsAhead;  ///< for all images
   // Bytes of the parts of shared memory.
   static constexpr int kExpandBytes = kGroups * kBlocksK * 32 * 16;
   static constexpr int kDepthwiseBytes = kTaps * kSlice * 2;
   static constexpr int kBiasBytes = kSlice * 4;
   static constexpr int kConstantBytes = kExpandBytes + kDepthwiseBytes + 2 * kBiasBytes;
 };
-
-template <class C>
-constexpr std::int64_t shared_bytes(std::int64_t tile_rows, std::int64_t tile_columns, int buffers) {
-  return C::kConstantBytes + buffers * tile_rows * tile_columns * C::kSlice * 2;
-}
 
 /// Starts to copy the block's weights and biases.
 template <class C>
@@ -72,7 +85,7 @@ __device__ __forceinline__ void copy_constants(unsigned char* shared, const Argu
   copy_weight_chunks<C::kGroups>(shared, expand, a.c_in, C::kBlocksK, c0);
   shared += C::kExpandBytes;
   constexpr int kChunks = C::kSlice / 8;
-  for (int i = thread; i < kTaps * kChunks; i += threads) {
+  for (int i = thread; i < C::kTaps * kChunks; i += threads) {
     ptx::copy_async_cg_128_or_zero(
         shared + i * 16, depthwise + static_cast<std::size_t>(i / kChunks) * a.c + c0 + i % kChunks * 8, true);
   }
@@ -131,10 +144,9 @@ __device__ __forceinline__ Place place_of(const Arguments& a, int fragment, int 
 template <int kBlock, int kBlocksK>
 __device__ __forceinline__ void load_blocks(const char* const (&from)[2], int channels, Pixels<kBlocksK>& pixels) {
   constexpr int kOffset = kBlock * kBlockK * 2;
-  constexpr int kWhole = kBlocksK == kMostBlocksK ? kMostBlocksK - 2 : kBlocksK - 1;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if constexpr (kBlock < kWhole) {
+    if constexpr (kBlock < kWholeBlocks<kBlocksK>) {
       ptx::load_global_at<kOffset>(from[i], pixels.x[i][kBlock]);
     } else {
       ptx::load_global_or_zero(from[i] + kOffset, static_cast<unsigned>(kBlock * kBlockK < channels),
@@ -180,38 +192,80 @@ __device__ __forceinline__ void load_halves(const __half* from, float (&values)[
   unpack<__half>(words, values);
 }
 
+template <int kRows>
+__device__ __forceinline__ void begin_sums(float (&sums)[kRows][kVector], const float (&bias)[kVector]) {
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) sums[row][v] = bias[v];
+  }
+}
+
+/// 4 channels of an output, 4 halves at `to`.
+__device__ __forceinline__ void store_output(const Arguments& a, const float (&sums)[kVector], char* to) {
+  float values[kVector];
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) values[v] = apply(a.depthwise_clip, sums[v]);
+  *reinterpret_cast<uint2*>(to) = pack<__half, uint2>(values);
+}
+
 /// 4 channels of up to kRows output rows of one column. `tile` is the window's first element, `row_elems` a tile row.
 /// `weights` is (tap, 4).
 template <class C>
 __device__ __forceinline__ void convolve_strip(const Arguments& a, const __half* tile, int row_elems,
-                                               const float (&weights)[kTaps][kVector], const float (&bias)[kVector],
+                                               const float (&weights)[C::kTaps][kVector], const float (&bias)[kVector],
                                                int rows, char* to, unsigned out_row_bytes) {
   float sums[C::kRows][kVector];
+  begin_sums(sums, bias);
 #pragma unroll
-  for (int row = 0; row < C::kRows; ++row) {
+  for (int iy = 0; iy < C::kRows + C::kKernel - 1; ++iy) {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) sums[row][v] = bias[v];
-  }
-#pragma unroll
-  for (int iy = 0; iy < C::kRows + 2; ++iy) {
-#pragma unroll
-    for (int kx = 0; kx < 3; ++kx) {
+    for (int kx = 0; kx < C::kKernel; ++kx) {
       float values[kVector];
       load_halves(tile + iy * row_elems + kx * C::kSlice, values);
 #pragma unroll
-      for (int ky = 0; ky < 3; ++ky) {
+      for (int ky = 0; ky < C::kKernel; ++ky) {
         const int row = iy - ky;
         if (row < 0 || row >= C::kRows) continue;
 #pragma unroll
-        for (int v = 0; v < kVector; ++v) sums[row][v] = fmaf(values[v], weights[ky * 3 + kx][v], sums[row][v]);
+        for (int v = 0; v < kVector; ++v) {
+          sums[row][v] = fmaf(values[v], weights[ky * C::kKernel + kx][v], sums[row][v]);
+        }
       }
     }
-    const int done = iy - 2;
-    if (done < 0 || done >= rows) continue;
-    float values[kVector];
+    const int done = iy - (C::kKernel - 1);
+    if (done >= 0 && done < rows) store_output(a, sums[done], to + done * out_row_bytes);
+  }
+}
+
+/// The same with `weights`, (tap, kSlice), in shared memory: each column's taps are read once for all rows.
+template <class C>
+__device__ __forceinline__ void convolve_strip(const Arguments& a, const __half* tile, int row_elems,
+                                               const __half* weights, const float (&bias)[kVector], int rows, char* to,
+                                               unsigned out_row_bytes) {
+  float sums[C::kRows][kVector];
+  begin_sums(sums, bias);
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) values[v] = apply(a.depthwise_clip, sums[done][v]);
-    *reinterpret_cast<uint2*>(to + done * out_row_bytes) = pack<__half, uint2>(values);
+  for (int kx = 0; kx < C::kKernel; ++kx) {
+    float column[C::kKernel][kVector];
+#pragma unroll
+    for (int ky = 0; ky < C::kKernel; ++ky) load_halves(weights + (ky * C::kKernel + kx) * C::kSlice, column[ky]);
+#pragma unroll
+    for (int iy = 0; iy < C::kRows + C::kKernel - 1; ++iy) {
+      float values[kVector];
+      load_halves(tile + iy * row_elems + kx * C::kSlice, values);
+#pragma unroll
+      for (int ky = 0; ky < C::kKernel; ++ky) {
+        const int row = iy - ky;
+        if (row < 0 || row >= C::kRows) continue;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) sums[row][v] = fmaf(values[v], column[ky][v], sums[row][v]);
+      }
+    }
+  }
+#pragma unroll
+  for (int row = 0; row < C::kRows; ++row) {
+    if (row < rows) store_output(a, sums[row], to + row * out_row_bytes);
   }
 }
 
@@ -226,7 +280,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   const int band_rows = min(a.band_rows, a.out_h - oy0);
   const int top = oy0 * a.stride - a.pad_top;  // of the tile, within the image
   const int first_row = max(top, 0);
-  const int end_row = min(top + (band_rows - 1) * a.stride + 3, a.h);
+  const int end_row = min(top + (band_rows - 1) * a.stride + C::kKernel, a.h);
   const int pixels = max(end_row - first_row, 0) * a.columns;
   const int fragments = (pixels + 15) / 16;
   const int warps = static_cast<int>(blockDim.x / 32);
@@ -250,7 +304,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
   copy_constants<C>(shared, a, expand, expand_bias, depthwise, depthwise_bias, c0);
   ptx::copy_async_commit();
   const auto* const expand_weights = reinterpret_cast<const uint4*>(shared);
-  const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes);
+  const auto* const depthwise_weights = reinterpret_cast<const __half*>(shared + C::kExpandBytes) + vector * kVector;
   const auto* const biases = reinterpret_cast<const float*>(shared + C::kExpandBytes + C::kDepthwiseBytes);
   __half* hidden = reinterpret_cast<__half*>(shared + C::kConstantBytes);
   const int tile_elems = a.tile_rows * a.tile_columns * C::kSlice;
@@ -264,10 +318,10 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
 
   ptx::copy_async_wait<0>();
   __syncthreads();
-  float weights[kTaps][kVector];
+  float taps[C::kTaps][kVector];
+  if constexpr (C::kKeepsTaps) {
 #pragma unroll
-  for (int tap = 0; tap < kTaps; ++tap) {
-    load_halves(depthwise_weights + tap * C::kSlice + vector * kVector, weights[tap]);
+    for (int tap = 0; tap < C::kTaps; ++tap) load_halves(depthwise_weights + tap * C::kSlice, taps[tap]);
   }
   const auto depthwise_offset = load<kVector>(biases + C::kSlice + vector * kVector);
 
@@ -286,7 +340,7 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
     picture += picture_step * picture_bytes;
     from[0] += picture_step * picture_bytes;
     from[1] += picture_step * picture_bytes;
-    if (n < a.n && warp < fragments) load_pixels(a, from, ahead);
+    if (C::kReadsAhead && n < a.n && warp < fragments) load_pixels(a, from, ahead);
     __syncthreads();
 
     for (int strip = static_cast<int>(threadIdx.x) / C::kVectors; strip < strips; strip += strip_step) {
@@ -295,9 +349,18 @@ __global__ void __launch_bounds__(kMaxThreads, kMinBlocks)
       const __half* const window =
           hidden + row * a.stride * row_elems + static_cast<int>(ox) * a.stride * C::kSlice + vector * kVector;
       char* const to = out + static_cast<unsigned>(oy0 + row) * out_row_bytes + ox * static_cast<unsigned>(a.c) * 2U;
-      convolve_strip<C>(a, window, row_elems, weights, depthwise_offset.item, band_rows - row, to, out_row_bytes);
+      if constexpr (C::kKeepsTaps) {
+        convolve_strip<C>(a, window, row_elems, taps, depthwise_offset.item, band_rows - row, to, out_row_bytes);
+      } else {
+        convolve_strip<C>(a, window, row_elems, depthwise_weights, depthwise_offset.item, band_rows - row, to,
+                          out_row_bytes);
+      }
     }
     if (n >= a.n) break;
+    if constexpr (!C::kReadsAhead) {
+      ahead = {};  // of no use in the convolution, where there are no registers for it
+      if (warp < fragments) load_pixels(a, from, ahead);
+    }
     out += picture_step * out_picture_bytes;
     hidden += buffer_step;
     buffer_step = -buffer_step;

@@ -14,6 +14,7 @@
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
+#include "support/network_shapes.h"
 #include "support/oracle.h"
 #include "support/random.h"
 #include "support/run_kernel.h"
@@ -23,9 +24,10 @@ namespace mobicuda::kernels {
 
 inline std::ostream& operator<<(std::ostream& out, const ExpandDepthwiseParams& p) {
   return out << test::to_string(p.elem) << " n" << p.n << " " << p.h << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h
-             << 'x' << p.out_w << 'x' << p.c << " stride " << p.stride << " pad " << p.pad_top << ',' << p.pad_left
-             << " bias " << p.expand_bias << ',' << p.depthwise_bias << " clip " << p.expand_clip.lo << ".."
-             << p.expand_clip.hi << ", " << p.depthwise_clip.lo << ".." << p.depthwise_clip.hi;
+             << 'x' << p.out_w << 'x' << p.c << " kernel " << p.kernel << " stride " << p.stride << " pad " << p.pad_top
+             << ',' << p.pad_left << " bias " << p.expand_bias << ',' << p.depthwise_bias << " clip "
+             << p.expand_clip.lo << ".." << p.expand_clip.hi << ", " << p.depthwise_clip.lo << ".."
+             << p.depthwise_clip.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -41,14 +43,27 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 inline constexpr Clip kNone{-kInfinity, kInfinity};
 inline constexpr Clip kRelu6{0.0F, 6.0F};
 inline constexpr Clip kClips[] = {kNone, {0.0F, kInfinity}, kRelu6};
-inline constexpr int kTaps = 9;
+inline constexpr int kKernels[] = {3, 5};
 inline constexpr int kStrides[] = {1, 2};
+
+struct Window {
+  int kernel, stride;
+};
+inline constexpr Window kWindows[] = {{3, 1}, {3, 2}, {5, 1}, {5, 2}};
+
+/// Of EfficientNet-Lite0, FBNet-C and MNASNet 1.3 at 224 x 224.
+inline constexpr ExpandLayer kExpand5x5[] = {
+    {56, 24, 144, 2},  {56, 32, 96, 2},   {28, 40, 240, 1},  {28, 32, 192, 1},  {28, 32, 192, 2},  {28, 56, 168, 1},
+    {14, 80, 480, 1},  {14, 64, 192, 1},  {14, 112, 672, 1}, {14, 112, 336, 1}, {14, 104, 624, 1}, {14, 112, 672, 2},
+    {14, 128, 768, 2}, {7, 192, 1152, 1}, {7, 184, 1104, 1}, {7, 248, 1488, 1},
+};
 
 inline std::size_t count_of(int n, int h, int w, int c) {
   return static_cast<std::size_t>(n) * static_cast<std::size_t>(h) * static_cast<std::size_t>(w) *
          static_cast<std::size_t>(c);
 }
 
+inline int taps(const ExpandDepthwiseParams& p) { return p.kernel * p.kernel; }
 inline std::size_t input_count(const ExpandDepthwiseParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
 inline std::size_t output_count(const ExpandDepthwiseParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c); }
 
@@ -64,7 +79,7 @@ Data make_data(const ExpandDepthwiseParams& p, std::uint32_t seed, const Generat
   Data data;
   data.x = rounded(p.elem, generate(seed, input_count(p)));
   data.expand = rounded(p.elem, generate(seed + 1, count_of(1, 1, p.c, p.c_in)));
-  data.depthwise = rounded(p.elem, generate(seed + 2, count_of(1, 1, p.c, kTaps)));
+  data.depthwise = rounded(p.elem, generate(seed + 2, count_of(1, 1, p.c, taps(p))));
   if (p.expand_bias) data.expand_bias = generate(seed + 3, static_cast<std::size_t>(p.c));
   if (p.depthwise_bias) data.depthwise_bias = generate(seed + 4, static_cast<std::size_t>(p.c));
   return data;
@@ -97,7 +112,7 @@ inline Expected expected_of(const ExpandDepthwiseParams& p, const Data& data) {
   const std::vector<double> hidden_bound =
       hard_bounds(gamma_tensor_core(p.c_in), hidden.magnitude, hidden.value, store);
 
-  const double depthwise_gamma = gamma(kTaps);
+  const double depthwise_gamma = gamma(taps(p));
   const OracleClip clip = oracle_of(p.depthwise_clip);
   const auto channels = static_cast<std::size_t>(p.c);
   Expected expected{std::vector<double>(output_count(p)), std::vector<double>(output_count(p))};
@@ -109,16 +124,17 @@ inline Expected expected_of(const ExpandDepthwiseParams& p, const Data& data) {
       double value = data.depthwise_bias.empty() ? 0.0 : static_cast<double>(data.depthwise_bias[c]);
       double magnitude = std::abs(value);
       double inherited = 0.0;
-      for (int tap = 0; tap < kTaps; ++tap) {
-        const int iy = oy * p.stride + tap / 3 - p.pad_top;
-        const int ix = ox * p.stride + tap % 3 - p.pad_left;
+      for (int tap = 0; tap < taps(p); ++tap) {
+        const int iy = oy * p.stride + tap / p.kernel - p.pad_top;
+        const int ix = ox * p.stride + tap % p.kernel - p.pad_left;
         if (iy < 0 || iy >= p.h || ix < 0 || ix >= p.w) continue;
         const std::size_t at =
             ((n * static_cast<std::size_t>(p.h) + static_cast<std::size_t>(iy)) * static_cast<std::size_t>(p.w) +
              static_cast<std::size_t>(ix)) *
                 channels +
             c;
-        const auto weight = static_cast<double>(data.depthwise[c * kTaps + static_cast<std::size_t>(tap)]);
+        const auto weight =
+            static_cast<double>(data.depthwise[c * static_cast<std::size_t>(taps(p)) + static_cast<std::size_t>(tap)]);
         value += weight * hidden.value[at];
         magnitude += std::abs(weight) * (std::abs(hidden.value[at]) + hidden_bound[at]);
         inherited += std::abs(weight) * hidden_bound[at];
@@ -164,8 +180,8 @@ class Device {
     return GuardedBuffer(packed);
   }
   static GuardedBuffer pack_depthwise(const ExpandDepthwiseParams& p, const std::vector<float>& weight) {
-    std::vector<std::byte> packed(kernels::depthwise_conv_packed_bytes(p.elem, p.c, 3, 3));
-    kernels::depthwise_conv_pack(p.elem, p.c, 3, 3, weight.data(), packed.data());
+    std::vector<std::byte> packed(kernels::depthwise_conv_packed_bytes(p.elem, p.c, p.kernel, p.kernel));
+    kernels::depthwise_conv_pack(p.elem, p.c, p.kernel, p.kernel, weight.data(), packed.data());
     return GuardedBuffer(packed);
   }
 
@@ -197,37 +213,40 @@ inline void check_against_oracle(
   });
 }
 
-inline void check_exact(const ExpandDepthwiseParams& p, const Data& data) {
+inline void check_exact(const ExpandDepthwiseParams& p, const Data& data,
+                        std::span<const ExpandDepthwiseVariant> variants = kernels::expand_depthwise_variants()) {
   const Expected expected = expected_of(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c};
   const Device device(p, data);
-  for_each_variant(
-      p, [&](ExpandDepthwiseVariant variant) { REQUIRE(compare_exact(device.run(variant), expected.value, shape)); });
+  for_each_supported(variants, p, [&](ExpandDepthwiseVariant variant) {
+    REQUIRE(compare_exact(device.run(variant), expected.value, shape));
+  });
 }
 
-/// Padding of one pixel all around.
-inline ExpandDepthwiseParams same_padded(int n, int h, int w, int c_in, int c, int stride) {
+/// Padding of half a window all around.
+inline ExpandDepthwiseParams same_padded(int n, int h, int w, int c_in, int c, int stride, int kernel = 3) {
   ExpandDepthwiseParams p;
   p.n = n;
   p.h = h;
   p.w = w;
   p.c_in = c_in;
   p.c = c;
+  p.kernel = kernel;
   p.stride = stride;
-  p.pad_top = p.pad_left = 1;
-  p.out_h = output_extent(h, 3, stride, 1, 1, 1);
-  p.out_w = output_extent(w, 3, stride, 1, 1, 1);
+  p.pad_top = p.pad_left = kernel / 2;
+  p.out_h = output_extent(h, kernel, stride, 1, kernel / 2, kernel / 2);
+  p.out_w = output_extent(w, kernel, stride, 1, kernel / 2, kernel / 2);
   p.expand_bias = p.depthwise_bias = true;
   p.expand_clip = p.depthwise_clip = kRelu6;
   return p;
 }
 
-/// Whole numbers of integer_data() stay exact in half: hidden ones at most 16, results at most 9 * 16 * 4 + 4.
+/// Whole numbers of integer_data() stay exact in half: hidden ones at most 16, results at most 25 * 16 * 4 + 4.
 inline constexpr Clip kExactHidden{-16.0F, 16.0F};
 
 inline ExpandDepthwiseParams random_shape(Choice& choose) {
   constexpr std::size_t kLargest = 1U << 18U;
-  constexpr int kInputs[] = {8, 16, 24, 32, 40, 64, 72, 96, 104, 128, 152, 160};
+  constexpr int kInputs[] = {8, 16, 24, 32, 40, 64, 72, 96, 104, 128, 152, 160, 168, 192, 248, 256};
   constexpr int kHidden[] = {8, 16, 24, 32, 48, 64, 96, 160};
   constexpr int kBatches[] = {1, 2, 3, 5, 8, 33};
   for (;;) {
@@ -237,11 +256,12 @@ inline ExpandDepthwiseParams random_shape(Choice& choose) {
     p.w = choose(kSizeGrid);
     p.c_in = choose(kInputs);
     p.c = choose(kHidden);
+    p.kernel = choose(kKernels);
     p.stride = choose(kStrides);
     p.pad_top = choose.upto(3);
     p.pad_left = choose.upto(3);
-    p.out_h = output_extent(p.h, 3, p.stride, 1, p.pad_top, choose.upto(3));
-    p.out_w = output_extent(p.w, 3, p.stride, 1, p.pad_left, choose.upto(3));
+    p.out_h = output_extent(p.h, p.kernel, p.stride, 1, p.pad_top, choose.upto(3));
+    p.out_w = output_extent(p.w, p.kernel, p.stride, 1, p.pad_left, choose.upto(3));
     p.expand_bias = choose.flip();
     p.depthwise_bias = choose.flip();
     p.expand_clip = kClips[choose.upto(2)];

@@ -25,8 +25,23 @@ TEST_CASE("expand_depthwise equals the oracle on the blocks of MobileNetV2") {
   }
 }
 
+TEST_CASE("expand_depthwise equals the oracle on blocks with windows of 5x5") {
+  MOBICUDA_SKIP_BELOW(80);
+  std::uint32_t seed = 300;
+  for (const ExpandLayer& layer : kExpand5x5) {
+    for (const int n : {1, 3}) {
+      ExpandDepthwiseParams p = same_padded(n, layer.size, layer.size, layer.c_in, layer.c, layer.stride, 5);
+      if (layer.stride == 2 && n == 3) p.pad_top = p.pad_left = 1;  // as TensorFlow pads
+      CAPTURE(layer.size, layer.c, layer.stride);
+      REQUIRE(supported(p) > 0);
+      check_against_oracle(p, random_data(p, seed));
+      seed += 10;
+    }
+  }
+}
+
 TEST_CASE("expand_depthwise equals the oracle on random shapes") {
-  constexpr int kShapes = 80;
+  constexpr int kShapes = 160;
   Choice choose(7);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
     const ExpandDepthwiseParams p = random_shape(choose);
@@ -47,19 +62,19 @@ TEST_CASE("expand_depthwise is exact on small whole numbers", "[sanitize]") {
 }
 
 TEST_CASE("expand_depthwise is exact at every batch, odd size and border of its tiles") {
-  for (const int stride : kStrides) {
+  for (const auto& [kernel, stride] : kWindows) {
     for (int n = 1; n <= 8; ++n) {
-      ExpandDepthwiseParams p = same_padded(n, 7, 9, 24, 32, stride);
+      ExpandDepthwiseParams p = same_padded(n, 7, 9, 24, 32, stride, kernel);
       p.expand_clip = kExactHidden;
       check_exact(p, integer_data(p, 60));
     }
     for (int size = 1; size <= 17; ++size) {
-      ExpandDepthwiseParams p = same_padded(2, size, 18 - size, 40, 32, stride);
+      ExpandDepthwiseParams p = same_padded(2, size, 18 - size, 40, 32, stride, kernel);
       p.expand_clip = kExactHidden;
       check_exact(p, integer_data(p, 61));
     }
-    for (int c_in = 8; c_in <= 160; c_in += 8) {
-      ExpandDepthwiseParams p = same_padded(1, 5, 6, c_in, 32, stride);
+    for (int c_in = 8; c_in <= 256; c_in += 8) {
+      ExpandDepthwiseParams p = same_padded(1, 5, 6, c_in, 32, stride, kernel);
       p.expand_clip = kExactHidden;
       check_exact(p, integer_data(p, 62));
     }
@@ -67,14 +82,14 @@ TEST_CASE("expand_depthwise is exact at every batch, odd size and border of its 
 }
 
 TEST_CASE("expand_depthwise is exact for every padding, windows wholly outside among them", "[sanitize]") {
-  for (const int stride : kStrides) {
-    for (int top = 0; top <= 5; ++top) {
-      for (int left = 0; left <= 5; ++left) {
-        ExpandDepthwiseParams p = same_padded(1, 5, 3, 8, 32, stride);
+  for (const auto& [kernel, stride] : kWindows) {
+    for (int top = 0; top <= kernel + 2; ++top) {
+      for (int left = 0; left <= kernel + 2; ++left) {
+        ExpandDepthwiseParams p = same_padded(1, 5, 3, 8, 32, stride, kernel);
         p.pad_top = top;
         p.pad_left = left;
-        p.out_h = output_extent(p.h, 3, stride, 1, top, 5 - left);
-        p.out_w = output_extent(p.w, 3, stride, 1, left, 5 - top);
+        p.out_h = output_extent(p.h, kernel, stride, 1, top, kernel + 2 - left);
+        p.out_w = output_extent(p.w, kernel, stride, 1, left, kernel + 2 - top);
         if (p.out_h == 0 || p.out_w == 0) continue;
         p.expand_clip = kExactHidden;
         p.depthwise_clip = kNone;
@@ -85,14 +100,18 @@ TEST_CASE("expand_depthwise is exact for every padding, windows wholly outside a
 }
 
 TEST_CASE("expand_depthwise takes many pictures in each block") {
-  for (const int stride : kStrides) {
-    ExpandDepthwiseParams p = same_padded(20011, 3, 4, 8, 32, stride);
+  for (const auto& [kernel, stride] : kWindows) {
+    ExpandDepthwiseParams p = same_padded(20011, 3, 4, 8, 32, stride, kernel);
     p.expand_clip = kExactHidden;
     check_exact(p, integer_data(p, 71));
   }
-  ExpandDepthwiseParams p = same_padded(301, 14, 14, 16, 64, 1);
-  p.expand_clip = kExactHidden;
-  check_exact(p, integer_data(p, 72));
+  for (const int kernel : kKernels) {
+    for (const int c_in : {16, 184}) {
+      ExpandDepthwiseParams p = same_padded(301, 14, 14, c_in, 64, 1, kernel);
+      p.expand_clip = kExactHidden;
+      check_exact(p, integer_data(p, 72));
+    }
+  }
 }
 
 TEST_CASE("expand_depthwise takes more pictures than a grid's z dimension") {
@@ -103,8 +122,8 @@ TEST_CASE("expand_depthwise takes more pictures than a grid's z dimension") {
 
 TEST_CASE("expand_depthwise gives a picture the same bits in every batch and the same bits every time") {
   constexpr int kRepeats = 100;
-  for (const int stride : kStrides) {
-    ExpandDepthwiseParams p = same_padded(5, 15, 14, 40, 32, stride);
+  for (const auto& [kernel, stride] : kWindows) {
+    ExpandDepthwiseParams p = same_padded(5, 15, 14, 40, 32, stride, kernel);
     const Data all = random_data(p, 45);
     const Device device(p, all);
     p.n = 1;
@@ -120,8 +139,8 @@ TEST_CASE("expand_depthwise gives a picture the same bits in every batch and the
 }
 
 TEST_CASE("expand_depthwise passes NaN on, to the windows that see it only", "[sanitize]") {
-  for (const int stride : kStrides) {
-    ExpandDepthwiseParams p = same_padded(2, 15, 14, 24, 32, stride);
+  for (const auto& [kernel, stride] : kWindows) {
+    ExpandDepthwiseParams p = same_padded(2, 15, 14, 24, 32, stride, kernel);
     Data data = random_data(p, 41);
     data.x[count_of(1, 7, 5, p.c_in)] = kNan;
     data.x[input_count(p) - 1] = kNan;
@@ -141,6 +160,10 @@ TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
   p = good;
   p.stride = 2;
   REQUIRE(supported(p) == 12);
+  p.kernel = 5;
+  REQUIRE(supported(p) == 12);
+  p.stride = 1;
+  REQUIRE(supported(p) == static_cast<int>(kernels::expand_depthwise_variants().size()));
   p = good;
   p.elem = Elem::F32;
   REQUIRE(supported(p) == 0);
@@ -148,9 +171,12 @@ TEST_CASE("expand_depthwise says what it supports, and refuses the rest") {
        std::initializer_list<std::pair<int ExpandDepthwiseParams::*, int>>{{&ExpandDepthwiseParams::h, 0},
                                                                            {&ExpandDepthwiseParams::c_in, 0},
                                                                            {&ExpandDepthwiseParams::c_in, 12},
-                                                                           {&ExpandDepthwiseParams::c_in, 168},
+                                                                           {&ExpandDepthwiseParams::c_in, 264},
                                                                            {&ExpandDepthwiseParams::c, 4},
                                                                            {&ExpandDepthwiseParams::out_w, 0},
+                                                                           {&ExpandDepthwiseParams::kernel, 1},
+                                                                           {&ExpandDepthwiseParams::kernel, 4},
+                                                                           {&ExpandDepthwiseParams::kernel, 7},
                                                                            {&ExpandDepthwiseParams::stride, 3},
                                                                            {&ExpandDepthwiseParams::stride, 0},
                                                                            {&ExpandDepthwiseParams::pad_top, -1},
@@ -183,7 +209,10 @@ TEST_CASE("expand_depthwise: every variant once", "[race]") {
   race_case::EachOnce<ExpandDepthwiseVariant> each(kernels::expand_depthwise_variants());
   each.run(std::vector{same_padded(2, 17, 19, 72, 64, 1)}, check);
   for (const ExpandDepthwiseVariant variant : each.variants()) {
-    if (tile(variant).bands == 1) each.run_one(variant, std::vector{same_padded(2, 17, 19, 72, 64, 2)}, check);
+    if (tile(variant).bands != 1) continue;
+    each.run_one(variant, std::vector{same_padded(2, 17, 19, 72, 64, 2)}, check);
+    each.run_one(variant, std::vector{same_padded(2, 13, 11, 72, 64, 1, 5)}, check);
+    each.run_one(variant, std::vector{same_padded(2, 13, 11, 72, 64, 2, 5)}, check);
   }
   each.check_all_ran();
 }

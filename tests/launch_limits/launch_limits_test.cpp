@@ -220,18 +220,21 @@ TEST_CASE("supports() of expand_depthwise means that the launch fits") {
   std::vector<kernels::ExpandDepthwiseParams> shapes;
   for (const int n : {1, 8, 256}) {
     for (const int side : {7, 14, 28, 56, 112}) {
-      for (const int c_in : {16, 24, 32, 64, 96, 160}) {
+      for (const int c_in : {16, 24, 32, 64, 96, 160, 248}) {
         for (const int stride : {1, 2}) {
-          kernels::ExpandDepthwiseParams p;
-          p.n = n;
-          p.h = p.w = side;
-          p.c_in = c_in;
-          p.c = 6 * c_in;
-          p.stride = stride;
-          p.out_h = p.out_w = (side + stride - 1) / stride;
-          p.pad_top = p.pad_left = 1;
-          p.expand_clip = p.depthwise_clip = kRelu6;
-          shapes.push_back(p);
+          for (const int window : {3, 5}) {
+            kernels::ExpandDepthwiseParams p;
+            p.n = n;
+            p.h = p.w = side;
+            p.c_in = c_in;
+            p.c = 6 * c_in;
+            p.kernel = window;
+            p.stride = stride;
+            p.out_h = p.out_w = (side + stride - 1) / stride;
+            p.pad_top = p.pad_left = window / 2;
+            p.expand_clip = p.depthwise_clip = kRelu6;
+            shapes.push_back(p);
+          }
         }
       }
     }
