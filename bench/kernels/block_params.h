@@ -6,7 +6,8 @@
 
 namespace mobicuda::bench {
 
-/// [Pointwise,] depthwise 3x3, pointwise: what inverted_residual_bench.cpp finds.
+/// [Pointwise,] depthwise 3x3, pointwise, or pointwise, depthwise 5x5, pointwise: what inverted_residual_bench.cpp
+/// finds.
 inline const LayerKind& blocks() {
   return LayerKind::named(kernels::kernel_of(kernels::InvertedResidualParams{}).name);
 }
@@ -24,6 +25,7 @@ inline kernels::InvertedResidualParams block_params(const LayerCase& at) {
   p.c_out = shape.c_out;
   p.out_h = shape.out_h;
   p.out_w = shape.out_w;
+  p.kernel = shape.vertical.size;
   p.stride = shape.vertical.stride;
   p.pad_top = shape.vertical.pad_before;
   p.pad_left = shape.horizontal.pad_before;
@@ -46,6 +48,7 @@ inline kernels::ExpandDepthwiseParams expand_depthwise_params(const LayerCase& a
   p.c = block.c_hidden;
   p.out_h = block.out_h;
   p.out_w = block.out_w;
+  p.kernel = block.kernel;
   p.stride = block.stride;
   p.pad_top = block.pad_top;
   p.pad_left = block.pad_left;

@@ -10,12 +10,11 @@ namespace {
 
 using kernels::InvertedResidualParams;
 
-constexpr int kWindow = 3;
-
+/// Of 5x5 as well, which expand_depthwise takes.
 bool fits(const LayerShape& depthwise) {
   const Window& window = depthwise.vertical;
-  return window.size == kWindow && depthwise.horizontal.size == kWindow && window.stride <= 2 && window.dilation == 1 &&
-         window.stride == depthwise.horizontal.stride && depthwise.horizontal.dilation == 1;
+  return (window.size == 3 || window.size == 5) && depthwise.horizontal.size == window.size && window.stride <= 2 &&
+         window.dilation == 1 && window.stride == depthwise.horizontal.stride && depthwise.horizontal.dilation == 1;
 }
 
 /// At a block's depthwise layer. Its activation is that of the last layer.
@@ -38,13 +37,14 @@ std::optional<LayerShape> find(const Network& network, const Node& node) {
   block.bias = true;
   block.residual = has(*project, Conv2d::kResidual);
   block.activation = layer_activation(projection->activation);
+  if (middle.vertical.size == 5 && !expand) return std::nullopt;
   if (block.last || (block.residual && project->inputs[Conv2d::kResidual] != x)) return std::nullopt;
   return block;
 }
 
 std::int64_t flops(const LayerShape& s) {
   const std::int64_t expansion = s.expand ? std::int64_t{s.h} * s.w * s.c_in * s.hidden : 0;
-  return 2 * (expansion + std::int64_t{s.out_h} * s.out_w * s.hidden * (kWindow * kWindow + s.c_out));
+  return 2 * (expansion + std::int64_t{s.out_h} * s.out_w * s.hidden * (s.vertical.size * s.vertical.size + s.c_out));
 }
 
 const LayerKind kKind({.name = kernels::kernel_of(InvertedResidualParams{}).name,

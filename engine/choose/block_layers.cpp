@@ -26,6 +26,7 @@ DepthwiseConvParams depthwise_layer(const InvertedResidualParams& block) {
   params.c = block.c_hidden;
   params.out_h = block.out_h;
   params.out_w = block.out_w;
+  params.kernel_h = params.kernel_w = block.kernel;
   params.stride_h = params.stride_w = block.stride;
   params.pad_top = block.pad_top;
   params.pad_left = block.pad_left;

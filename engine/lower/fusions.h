@@ -70,7 +70,7 @@ inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   return fusions;
 }
 
-/// [pointwise ->] depthwise 3x3 -> pointwise, each the only reader of the one before.
+/// [pointwise ->] depthwise -> pointwise, each the only reader of the one before.
 struct BlockNodes {
   const Node* expand = nullptr;  ///< absent in the first block of MobileNetV2
   const Node* depthwise = nullptr;
@@ -78,7 +78,7 @@ struct BlockNodes {
 
   const Node& first() const { return expand != nullptr ? *expand : *depthwise; }
 };
-/// Of nodes that no fusion has claimed.
-std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise);
+/// Of nodes that no fusion has claimed, with depthwise windows of kernel x kernel.
+std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise, int kernel);
 
 }  // namespace mobicuda

@@ -113,7 +113,7 @@ bool is_sane(const InvertedResidualParams& p) {
   for (const int extent : {p.h, p.w, p.out_h, p.out_w, p.c_in, p.c_hidden, p.c_out, p.stride}) {
     if (extent <= 0) return false;
   }
-  if (p.n < 0 || p.stride > kMostStride || (!p.expand && p.c_hidden != p.c_in)) return false;
+  if (p.n < 0 || p.kernel != 3 || p.stride > kMostStride || (!p.expand && p.c_hidden != p.c_in)) return false;
   if (p.pad_top < 0 || p.pad_left < 0 || p.pad_top > kMostPadding || p.pad_left > kMostPadding) return false;
   if (p.residual && (p.c_in != p.c_out || p.out_h != p.h || p.out_w != p.w || p.stride != 1)) return false;
   return fits_int(p);
@@ -235,8 +235,9 @@ cudaError_t launch_on(InvertedResidualVariant variant, const InvertedResidualPar
 std::string shape(const InvertedResidualParams& p) {
   table::ShapeText text("inverted_residual");
   text.with("n", p.n).with("h", p.h).with("w", p.w).with("c_in", p.c_in).with("c_hidden", p.c_hidden);
-  text.with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with("stride", p.stride);
-  text.with("pad_top", p.pad_top).with("pad_left", p.pad_left).with("expand", p.expand).with("residual", p.residual);
+  text.with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w);
+  text.with("kernel", p.kernel).with("stride", p.stride).with("pad_top", p.pad_top).with("pad_left", p.pad_left);
+  text.with("expand", p.expand).with("residual", p.residual);
   if (p.expand) text.with("expand_clip", p.expand_clip);
   return text.with("depthwise_clip", p.depthwise_clip).with("project_clip", p.project_clip).take();
 }

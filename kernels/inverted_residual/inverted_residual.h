@@ -155,6 +155,7 @@ struct InvertedResidualParams {
   int n = 0, h = 0, w = 0;
   int c_in = 0, c_hidden = 0, c_out = 0;
   int out_h = 0, out_w = 0;
+  int kernel = 3;  ///< rows and columns of a depthwise window; variants run 3
   int stride = 1;
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool expand = true;             ///< without it c_hidden == c_in

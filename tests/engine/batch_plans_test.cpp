@@ -13,6 +13,7 @@
 #include "models/zoo/networks.h"
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
+#include "support/graphs.h"
 
 namespace mobicuda {
 namespace {
@@ -264,6 +265,23 @@ TEST_CASE("batch plans: saved ones are lowered to the same steps and pieces") {
     damaged.plans.back().batch = kMaxBatch + 1;
     CHECK(has(says(damaged), "but up to 257"));
   }
+}
+
+TEST_CASE("batch plans: blocks with windows of 5x5 take two launches for few images, in half") {
+  const Graph graph = optimize(test::wide_window_blocks());
+  const auto pairs = [&](Precision precision, std::int64_t n) {
+    const auto names = kernels_at(graph, options_for(precision, n), n);
+    return std::ranges::count(names, "block/expand_depthwise");
+  };
+  CHECK(pairs(Precision::Fp16, 1) == 3);
+  CHECK(pairs(Precision::Fp16, 256) == 0);
+  CHECK(pairs(Precision::Fp32, 1) == 0);
+  const EngineOptions options = options_for(Precision::Fp16);
+  const auto plans = plans_of(graph, options);
+  const Lowered made = lowered(graph, options, plans);
+  const auto& layers = made.plans.front().steps;
+  CHECK(std::ranges::count_if(
+            layers, [](const CudaStep& step) { return step.info.kernel.starts_with("expand_depthwise/"); }) == 3);
 }
 
 TEST_CASE("batch plans: a variant that a plan takes runs smaller batches") {

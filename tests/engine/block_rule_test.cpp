@@ -120,6 +120,58 @@ TEST_CASE("a pair of layers whose channels slices of 32 do not divide takes narr
   CHECK(taken() == Slice8Bands1);
 }
 
+TEST_CASE("the rule runs blocks with windows of 5x5 in two launches for few images") {
+  using enum kernels::ExpandDepthwiseVariant;
+  using Size = std::tuple<int, int, int, int, int>;
+  const Rules rule(kH100, {});
+  const auto pair = [](const Size& at) {
+    const auto& [n, size, c_in, c, stride] = at;
+    kernels::ExpandDepthwiseParams p;
+    p.n = n;
+    p.h = p.w = size;
+    p.out_h = p.out_w = size / stride;
+    p.c_in = c_in;
+    p.c = c;
+    p.kernel = 5;
+    p.stride = stride;
+    p.pad_top = p.pad_left = 2;
+    return p;
+  };
+  const auto form = [&](const kernels::ExpandDepthwiseParams& p) { return rule.block_form(nullptr, &p).form; };
+  for (const auto& [at, variant] : {std::pair{Size{1, 56, 24, 144, 2}, Slice16Bands16},
+                                    {Size{1, 28, 40, 240, 1}, Slice16Bands8},
+                                    {Size{1, 28, 32, 96, 1}, Slice16Bands16},
+                                    {Size{1, 28, 56, 168, 1}, Slice8Bands4},
+                                    {Size{4, 28, 40, 240, 1}, Slice16Bands8},
+                                    {Size{1, 28, 32, 192, 2}, Slice16Bands8},
+                                    {Size{1, 14, 80, 480, 1}, Slice16Bands4},
+                                    {Size{1, 14, 112, 672, 1}, Slice16Bands2},
+                                    {Size{4, 14, 112, 672, 1}, Slice32Strip7Bands2},
+                                    {Size{1, 14, 112, 672, 2}, Slice16Bands4},
+                                    {Size{4, 14, 112, 672, 2}, Slice32Bands4},
+                                    {Size{1, 7, 248, 1488, 1}, Slice8Bands1},
+                                    {Size{4, 7, 192, 1152, 1}, Slice16Bands1},
+                                    {Size{16, 7, 192, 1152, 1}, Slice32Strip7Bands1}}) {
+    const kernels::ExpandDepthwiseParams p = pair(at);
+    CAPTURE(p.n, p.h, p.c, p.stride);
+    CHECK(form(p) == BlockForm::ExpandDepthwise);
+    CHECK(rule.variant(p).variant == variant);
+  }
+  for (const Size& at :
+       {Size{8, 28, 40, 240, 1}, {64, 14, 112, 672, 1}, {16, 14, 112, 672, 2}, {64, 7, 192, 1152, 1}}) {
+    kernels::ExpandDepthwiseParams p = pair(at);
+    CAPTURE(p.n, p.h, p.c, p.stride);
+    CHECK(form(p) == BlockForm::Layers);
+    p.n = 1;
+    p.elem = kernels::Elem::F32;
+    CHECK(form(p) == BlockForm::Layers);
+  }
+  InvertedResidualParams whole = block(1, 14, 14, 64, 64);
+  REQUIRE(form_of(whole) == BlockForm::Fused);
+  whole.kernel = 5;
+  CHECK(form_of(whole) == BlockForm::Layers);
+}
+
 TEST_CASE("what needs more shared memory than a GPU has is not taken") {
   using enum InvertedResidualVariant;
   constexpr kernels::DeviceTraits kSmall = kernels::traits_of(120, 170);  // 99 KB a block

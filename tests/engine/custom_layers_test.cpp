@@ -81,6 +81,15 @@ TEST_CASE("custom: all tensors of MobileNetV2 equal the CPU's, however its layer
   for (const Form& form : kForms) check_all(graph, form);
 }
 
+TEST_CASE("custom: all tensors of blocks with windows of 5x5 equal the CPU's, however they are fused", "[layers]") {
+  const Graph graph = test::wide_window_blocks();
+  for (const Precision precision : {Precision::Fp32, Precision::Fp16}) check_all(graph, {precision});
+  for (const std::string form : {"layers", "expand_depthwise"}) {
+    CAPTURE(form);
+    check_all(graph, {Precision::Fp16, {{"block", form}}});
+  }
+}
+
 TEST_CASE("custom: tensors that are slices of a joined one equal the CPU's", "[layers]") {
   TestNetwork network(Shape{1, 3, 10, 9});
   const ValueId entry = network.conv(16, 3, 1, {1, 1, 1, 1}, 1, Activation::relu(), "entry");

@@ -76,6 +76,25 @@ class TestNetwork {
   std::int64_t nodes_ = 0;
 };
 
+/// Three inverted residual blocks with windows of 5x5: 28x28 with a residual, of stride 2, 14x14 with a residual.
+inline Graph wide_window_blocks() {
+  constexpr Padding kPads{2, 2, 2, 2};
+  TestNetwork network(Shape{1, 3, 28, 28});
+  network.conv(24, 3, 1, {1, 1, 1, 1}, 1, Activation::relu6(), "entry");
+  const auto block = [&](std::int64_t hidden, std::int64_t out, std::int64_t stride, const std::string& name) {
+    const ValueId x = network.last();
+    network.conv(hidden, 1, 1, {}, 1, Activation::relu6(), name + ".expand");
+    network.conv(hidden, 5, stride, kPads, 0, Activation::relu(), name + ".depthwise");
+    const ValueId y = network.conv(out, 1, 1, {}, 1, {}, name + ".project");
+    if (stride == 1) network.add(Add{}, {y, x}, name + ".sum");
+  };
+  block(96, 24, 1, "a");
+  block(144, 40, 2, "b");
+  block(240, 40, 1, "c");
+  network.head(5);
+  return std::move(network).build();
+}
+
 /// How many nodes of a graph are a T.
 template <class T>
 int count_of(const Graph& graph) {

@@ -9,8 +9,8 @@
 namespace mobicuda {
 namespace {
 
-bool is_block_depthwise(const Conv2d& op, const Shape& weight) {
-  return is_depthwise(op, weight) && weight[2] == 3 && weight[3] == 3 && op.strides[0] == op.strides[1] &&
+bool is_block_depthwise(const Conv2d& op, const Shape& weight, int kernel) {
+  return is_depthwise(op, weight) && weight[2] == kernel && weight[3] == kernel && op.strides[0] == op.strides[1] &&
          op.strides[0] <= 2 && op.dilations == std::array<std::int64_t, 2>{1, 1};
 }
 
@@ -22,7 +22,7 @@ struct Block {
   ChosenBlock chosen;
 };
 
-kernels::InvertedResidualParams block_params(const Lowering& to, const BlockNodes& block) {
+kernels::InvertedResidualParams block_params(const Lowering& to, const BlockNodes& block, int kernel) {
   const auto& depthwise = std::get<Conv2d>(block.depthwise->op);
   const Shape& in = to.shape(block.first().inputs[Conv2d::kInput]);
   const Shape& out = to.shape(block.project->output);
@@ -36,6 +36,7 @@ kernels::InvertedResidualParams block_params(const Lowering& to, const BlockNode
   params.c_out = as_int(out[1]);
   params.out_h = as_int(out[2]);
   params.out_w = as_int(out[3]);
+  params.kernel = kernel;
   params.stride = as_int(depthwise.strides[0]);
   params.pad_top = as_int(depthwise.pads.top);
   params.pad_left = as_int(depthwise.pads.left);
@@ -57,6 +58,7 @@ kernels::ExpandDepthwiseParams pair_params(const BlockNodes& block, const kernel
   params.c = whole.c_hidden;
   params.out_h = whole.out_h;
   params.out_w = whole.out_w;
+  params.kernel = whole.kernel;
   params.stride = whole.stride;
   params.pad_top = whole.pad_top;
   params.pad_left = whole.pad_left;
@@ -69,14 +71,19 @@ kernels::ExpandDepthwiseParams pair_params(const BlockNodes& block, const kernel
 
 class InvertedResidualFusion final : public FusionOf<Block> {
   std::optional<Block> match(Lowering& to, const Node& depthwise) const override {
-    const auto parts = block_around(to, depthwise);
-    if (!parts) return std::nullopt;
+    int kernel = 3;
+    auto parts = block_around(to, depthwise, kernel);
+    if (!parts) {
+      kernel = 5;
+      parts = block_around(to, depthwise, kernel);
+      if (!parts || parts->expand == nullptr) return std::nullopt;
+    }
     Block block;
     if (parts->expand != nullptr) block.nodes.push_back(parts->expand);
     block.nodes.insert(block.nodes.end(), {parts->depthwise, parts->project});
     if (!to.only_clips(block.nodes)) return std::nullopt;
     block.parts = *parts;
-    block.params = block_params(to, *parts);
+    block.params = block_params(to, *parts, kernel);
     if (parts->expand != nullptr) block.pair = pair_params(*parts, block.params);
     return block;
   }
@@ -135,8 +142,10 @@ class InvertedResidualFusion final : public FusionOf<Block> {
         [&](const float* w, void* packed) { kernels::gemm_pack(elem, params.c, params.c_in, w, packed); });
     const Packed depthwise_weight =
         to.pack("depthwise_conv", *depthwise, depthwise->inputs[Conv2d::kWeight],
-                kernels::depthwise_conv_packed_bytes(elem, params.c, 3, 3),
-                [&](const float* w, void* packed) { kernels::depthwise_conv_pack(elem, params.c, 3, 3, w, packed); });
+                kernels::depthwise_conv_packed_bytes(elem, params.c, params.kernel, params.kernel),
+                [&](const float* w, void* packed) {
+                  kernels::depthwise_conv_pack(elem, params.c, params.kernel, params.kernel, w, packed);
+                });
     const Packed expand_bias = to.pack_floats(expand->inputs[Conv2d::kBias]);
     const Packed depthwise_bias = to.pack_floats(depthwise->inputs[Conv2d::kBias]);
     const Storage y = to.make_output(*depthwise, false);
@@ -151,14 +160,14 @@ class InvertedResidualFusion final : public FusionOf<Block> {
 
 }  // namespace
 
-std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise) {
+std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise, int kernel) {
   const auto pointwise = [&](const Node* node) {
     const auto* op = node == nullptr ? nullptr : std::get_if<Conv2d>(&node->op);
     return op != nullptr && !to.is_claimed(node) && is_pointwise(*op, to.shape(node->inputs[Conv2d::kWeight]));
   };
   const auto* op = std::get_if<Conv2d>(&depthwise.op);
   if (op == nullptr || to.is_claimed(&depthwise) ||
-      !is_block_depthwise(*op, to.shape(depthwise.inputs[Conv2d::kWeight])) ||
+      !is_block_depthwise(*op, to.shape(depthwise.inputs[Conv2d::kWeight]), kernel) ||
       depthwise.inputs[Conv2d::kResidual] != kNoValue) {
     return std::nullopt;
   }

@@ -51,7 +51,7 @@ kernels::StemBlockParams stem_params(const Lowering& to, const Node& stem, const
 class StemBlockFusion final : public FusionOf<Stem> {
   std::optional<Stem> match(Lowering& to, const Node& depthwise) const override {
     if (to.elem() != Elem::F16) return std::nullopt;
-    const auto block = block_around(to, depthwise);
+    const auto block = block_around(to, depthwise, 3);
     if (!block || block->expand != nullptr || block->project->inputs[Conv2d::kResidual] != kNoValue) {
       return std::nullopt;
     }
