@@ -147,9 +147,11 @@ TEST_CASE("the rule runs blocks with windows of 5x5 in two launches for few imag
                                     {Size{1, 14, 80, 480, 1}, Slice16Bands4},
                                     {Size{1, 14, 112, 672, 1}, Slice16Bands2},
                                     {Size{4, 14, 112, 672, 1}, Slice32Strip7Bands2},
-                                    {Size{1, 14, 112, 672, 2}, Slice16Bands4},
+                                    {Size{1, 14, 112, 672, 2}, Slice32Bands4},
                                     {Size{4, 14, 112, 672, 2}, Slice32Bands4},
-                                    {Size{1, 7, 248, 1488, 1}, Slice8Bands1},
+                                    {Size{1, 7, 112, 672, 1}, Slice8Bands1},
+                                    {Size{1, 14, 80, 480, 2}, Slice16Bands4},
+                                    {Size{1, 7, 248, 1488, 1}, Slice16Bands1},
                                     {Size{4, 7, 192, 1152, 1}, Slice16Bands1},
                                     {Size{16, 7, 192, 1152, 1}, Slice32Strip7Bands1}}) {
     const kernels::ExpandDepthwiseParams p = pair(at);

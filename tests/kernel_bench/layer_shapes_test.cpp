@@ -11,6 +11,7 @@
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
 #include "support/catch.h"
+#include "support/graphs.h"
 #include "support/network_shapes.h"
 
 using namespace mobicuda;
@@ -18,12 +19,15 @@ using namespace mobicuda::bench;
 
 namespace {
 
-std::vector<Layer> layers_of(const onnx_schema::ModelProto& model) {
-  const std::string bytes = model.SerializeAsString();
-  const Graph graph = onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "test");
+std::vector<Layer> layers_in(const Graph& graph) {
   std::vector<Layer> layers;
   for (const LayerShape& shape : bench::layers_of(graph)) add_use(layers, shape, "test", 1);
   return layers;
+}
+
+std::vector<Layer> layers_of(const onnx_schema::ModelProto& model) {
+  const std::string bytes = model.SerializeAsString();
+  return layers_in(onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), "test"));
 }
 
 int count_of(const std::vector<Layer>& layers, std::string_view kind) {
@@ -78,6 +82,13 @@ TEST_CASE("layers of MobileNetV3-Large: gates as one kernel and as single ones",
   CHECK(count_of(layers, "unary") == count_of(layers, "multiply/equal"));  // all of them HardSwish
   CHECK(count_of(layers, "global_average_pool") == 9);
   CHECK(count_of(layers, "depthwise_conv") == 15);
+}
+
+TEST_CASE("blocks with windows of 5x5 are found", "[kernel_bench]") {
+  const std::vector<Layer> layers = layers_in(test::wide_window_blocks());
+  CHECK(count_of(layers, "inverted_residual") == 3);
+  CHECK(uses_of(layers, "inverted_residual", "28x28x24_by96_to24_k5_s1_p2_residual") == "test*1");
+  CHECK(uses_of(layers, "inverted_residual", "28x28x24_by144_to40_k5_s2_p2") == "test*1");
 }
 
 TEST_CASE("layers of ResNet-50: strides, residuals and counts", "[kernel_bench]") {
