@@ -236,8 +236,14 @@ TEST_CASE("batch plans: saved ones are lowered to the same steps and pieces") {
     damaged.plans.front().choices.front().variant = "imaginary";
     CHECK_THROWS_AS(lowered(damaged.graph, options, damaged.plans, WeightPieces(damaged)), Error);
     damaged = read;
-    damaged.plans.erase(damaged.plans.begin());  // its pieces are left, or it is not the first to want them
-    CHECK_THROWS_AS(lowered(damaged.graph, options, damaged.plans, WeightPieces(damaged)).weights.on_device(), Error);
+    damaged.plans.resize(1);
+    std::string said;
+    try {
+      lowered(damaged.graph, options, damaged.plans, WeightPieces(damaged)).weights.on_device();
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    CHECK(has(said, "of them belong to its layers"));  // those of the other plans are left
   }
   SECTION("batches that do not rise to max_batch are refused") {
     const auto says = [](const SavedEngine& damaged) -> std::string {

@@ -34,17 +34,19 @@ TEST_CASE("the rule shares a gate's image among as many blocks as fill the GPU")
   using enum SqueezeExciteVariant;
   const Rules rule(kH100, {});
   const auto in_half = [&](int n, const test::GateLayer& layer) { return fused(rule, gate(Elem::F16, n, layer)); };
-  for (const int n : {1, 32, 256}) CHECK(in_half(n, {196, 96, 24}) == Slices1);  // small
+  CHECK(in_half(1, {196, 96, 24}) == Bands8);
+  CHECK(in_half(32, {196, 96, 24}) == Bands2);
+  CHECK(in_half(256, {196, 96, 24}) == Bands2);
   CHECK(in_half(1, {196, 120, 32}) == Bands8);
-  CHECK(in_half(16, {3136, 16, 8}) == Bands8);
-  CHECK(in_half(17, {3136, 16, 8}) == Bands4);
+  CHECK(in_half(8, {3136, 16, 8}) == Bands8);
+  CHECK(in_half(9, {3136, 16, 8}) == Bands4);
   CHECK(in_half(256, {3136, 16, 8}) == Bands4);  // an SM has room for several blocks
   CHECK(in_half(256, {12544, 32, 8}) == Bands8);
-  CHECK(in_half(34, {196, 144, 40}) == Bands2);
-  CHECK(in_half(16, {49, 576, 144}) == Slices8);
-  CHECK(in_half(17, {49, 576, 144}) == Slices4);
-  CHECK(in_half(34, {49, 288, 72}) == Slices2);
-  CHECK(in_half(67, {49, 288, 72}) == Slices1);
+  CHECK(in_half(17, {196, 144, 40}) == Bands2);
+  CHECK(in_half(8, {49, 576, 144}) == Slices8);
+  CHECK(in_half(9, {49, 576, 144}) == Slices4);
+  CHECK(in_half(32, {49, 288, 72}) == Slices2);
+  CHECK(in_half(34, {49, 288, 72}) == Slices1);
 }
 
 TEST_CASE("the rule leaves a gate to its layers where no variant runs it") {

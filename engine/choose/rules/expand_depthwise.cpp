@@ -71,6 +71,8 @@ constexpr PairRow kPays5x5[] = {
     {MOBICUDA_WHEN(s.n <= 4 && s.stride == 1 && s.out_h <= 28), {}, "few images, two launches a block"},
     {MOBICUDA_WHEN(s.n <= 4 && s.stride == 2 && s.out_h <= 14), {}, "few images, two launches a block"},
     {MOBICUDA_WHEN(s.pixels <= 784 && s.stride == 1 && s.out_h <= 7), {}, "few output pixels, two launches a block"},
+    {MOBICUDA_WHEN(s.pixels <= 1600 && s.stride == 1 && s.out_h <= 7 && s.c_in <= 160 && s.c >= 4 * s.c_in), {},
+     "few output pixels, two launches a block"},
     {MOBICUDA_WHEN(s.pixels <= 1600 && s.stride == 1 && s.out_h > 7 && s.out_h <= 14 && s.c % 32 == 0), {},
      "strips of seven rows, two launches a block"},
 };

@@ -93,7 +93,7 @@ struct BlockShape {
     constexpr int kWide = 240;
     constexpr int kLess = 192;
     const double least = c_hidden >= kWide ? 0.4 : 1;
-    return widens() && !late() && c_hidden >= kLess && waves(4, 8) > least && waves(4, 8) <= 8;
+    return widens() && !late() && c_hidden >= kLess && waves(4, 8) > least && waves(4, 8) <= 2;
   }
 
   // Whether several images fill a tile of the kernels for 7x7 images.
@@ -197,6 +197,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_ALWAYS, {Image1K64N64, Image1K64N96, Image1K96N96, Image1K96N160}, "a whole image for each SM"},
     {MOBICUDA_WHEN(s.early() && s.waves(4, 8) <= 2), {SpecialisedSmall}, "small tiles"},
     {MOBICUDA_WHEN(s.early()), {SpecialisedStrip}, "strips"},
+    {MOBICUDA_WHEN(s.stays_narrow()), {SpecialisedSmall}, "small tiles of a hidden tensor that strips do not run"},
     {MOBICUDA_WHEN(s.late() && s.images_share_tiles()), {SpecialisedImage7}, "several images share a tile"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},

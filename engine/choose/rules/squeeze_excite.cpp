@@ -16,24 +16,21 @@ struct GateShape {
 
   // Each band has both matrices, and all products of them.
   bool light() const { return weights <= 32 * 1024; }
-  // One SM reads and writes it in about the time of an exchange and a cluster's begin.
-  bool tiny() const { return bytes <= 40 * 1024; }
-  // With twice as many ranks not all images would be on the GPU at once, a block for each SM; and an SM has room for
-  // several blocks: by registers, and by shared memory for two at least.
+  // A quarter of the SMs have a block: more ranks cost more in exchanges than they save. And an SM has room for several
+  // blocks: by registers, and by shared memory for two at least.
   bool enough(int ranks) const {
-    return 2 * ranks * images > 1 && bytes <= ranks * squeeze_excite_small_bytes() && weights <= ranks * 96 * 1024;
+    return 4 * ranks * images > 1 && bytes <= ranks * squeeze_excite_small_bytes() && weights <= ranks * 96 * 1024;
   }
 };
 
 // clang-format off
 constexpr Row<GateShape, SqueezeExciteVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.light() && s.tiny()), {Slices1}, "small images: one block, no exchange"},
     {MOBICUDA_WHEN(s.enough(1)), {Slices1}, "many images: a block each"},
-    {MOBICUDA_WHEN(s.light() && s.enough(2)), {Bands2}, "light weights: two bands fill the GPU"},
-    {MOBICUDA_WHEN(s.light() && s.enough(4)), {Bands4}, "light weights: four bands fill the GPU"},
+    {MOBICUDA_WHEN(s.light() && s.enough(2)), {Bands2}, "light weights: two bands keep the GPU busy"},
+    {MOBICUDA_WHEN(s.light() && s.enough(4)), {Bands4}, "light weights: four bands keep the GPU busy"},
     {MOBICUDA_WHEN(s.light()), {Bands8}, "light weights: eight bands"},
-    {MOBICUDA_WHEN(s.enough(2)), {Slices2}, "two slices fill the GPU"},
-    {MOBICUDA_WHEN(s.enough(4)), {Slices4}, "four slices fill the GPU"},
+    {MOBICUDA_WHEN(s.enough(2)), {Slices2}, "two slices keep the GPU busy"},
+    {MOBICUDA_WHEN(s.enough(4)), {Slices4}, "four slices keep the GPU busy"},
     {MOBICUDA_ALWAYS, {Slices8, Slices4, Slices2, Slices1}, "few images, or large weights: as many slices as there are"},
 };
 // clang-format on

@@ -12,11 +12,12 @@ namespace {
 
 // Fitted to measurements: README.md.
 constexpr double kCyclesPerMicrosecond = 1755;
-constexpr double kMmaCycles = 8.7;             // of a scheduler, for 16x8x16
-constexpr double kBarrierCycles = 220;         // between two chunks, for each 4 warps; other blocks of the SM fill them
-constexpr double kStartMicroseconds = 0.8;     // of a block, with its end
-constexpr double kBytesPerMicrosecond = 22e3;  // of x and y, to or from an SM
-constexpr double kSendMicroseconds = 0.4;      // sums to one other block of a cluster
+constexpr double kMmaCycles = 7.4;             // of a scheduler, for 16x8x16
+constexpr double kBarrierCycles = 550;         // between two chunks, for each 4 warps; other blocks of the SM fill them
+constexpr double kStartMicroseconds = 0.2;     // of a block, with its end
+constexpr double kBytesPerMicrosecond = 28e3;  // of x and y, to or from an SM
+constexpr double kWeightBytesPerMicrosecond = 140e3;  // into an SM
+constexpr double kSendMicroseconds = 0.45;            // sums to one other block of a cluster
 // Share of the SMs that clusters of 1, 2, 4 and 8 blocks find beside each other.
 constexpr double kSmsOfClusters[] = {1, 1, 0.91, 0.85};
 // Registers of a thread for 16 hidden channels of a chunk, and beside x, sums and these, where the stride is 1 and 2.
@@ -80,8 +81,9 @@ double round_microseconds(const Config& c, int resident) {
   const double cycles = s.chunks * (s.units * unit + barrier);
   const int channels = c.c_in + c.c_out / (c.stride * c.stride) / c.blocks;
   const double bytes = warps * kRowsOfWarp * kColumns * 2.0 * channels;
-  return kStartMicroseconds + bytes / kBytesPerMicrosecond + cycles / kCyclesPerMicrosecond +
-         (c.blocks - 1) * kSendMicroseconds;
+  const double weight_bytes = static_cast<double>(resident) * s.packed_bytes / c.blocks;
+  return kStartMicroseconds + bytes / kBytesPerMicrosecond + weight_bytes / kWeightBytesPerMicrosecond +
+         cycles / kCyclesPerMicrosecond + (c.blocks - 1) * kSendMicroseconds;
 }
 
 double microseconds(const Config& c, int images, int multiprocessors) {
