@@ -130,17 +130,26 @@ def run_loads(check, loads, measure):
                      model_file(check, LOADED_WIDTH, 224), *options], load=name)
 
 
+def network_file(check, network):
+    """None where it cannot be written."""
+    file = check.out / "networks" / f"{network}.onnx"
+    if not file.exists():
+        code, output = check.run([check.arguments.python, EXPORTER, "--output", file.parent, "--networks", network],
+                                 check.log("shapes"))
+        if code != 0:
+            print(f"   {network} is not measured: {output[-300:].strip()}")
+            return None
+    return file
+
+
 def run_others(check, others, measure):
-    folder = check.out / "networks"
     for network in OTHERS:
-        file = folder / f"{network}.onnx"
         for implementation in ("custom", "cudnn"):
             known = any((row["network"], row["impl"]) == (network, implementation) for row in others)
-            if not known and not file.exists():
-                code, output = check.run([check.arguments.python, EXPORTER, "--output", folder,
-                                          "--networks", network], check.log("shapes"))
-                if code != 0:
-                    print(f"   {network} is not measured: {output[-300:].strip()}")
+            file = None
+            if not known and check.time_left() >= OTHER_SECONDS:
+                file = network_file(check, network)
+                if file is None:
                     check.unfinished.append("shapes")
                     break
             measure(known, OTHER_SECONDS, others, ["--impl", implementation, "--precision", "fp16", "--batch",

@@ -409,7 +409,9 @@ def check_shapes(check):
     def bench_engine(name, *options):
         value = {options[i]: str(options[i + 1]) for i in range(0, len(options), 2)}
         asked.append((value["--impl"], pathlib.Path(value["--model"]).stem, value.get("--maxBatch")))
-        return {"results": [{"impl": value["--impl"], "precision": precision, "batch": int(batch), "compileMs": 1.2,
+        return {"model": {"flopsPerPicture": 1},
+                "results": [{"impl": value["--impl"], "precision": precision, "batch": int(batch), "compileMs": 1.2,
+                             "memoryBytes": {"weights": 1},
                              "deviceMs": {"median": (0.03 if precision == "fp16" else 0.05) * (5 if value["--impl"] == "cudnn" else 1)}}
                             for precision in value["--precision"].split(",") for batch in value["--batch"].split(",")]}
 
@@ -421,32 +423,43 @@ def check_shapes(check):
     check.bench_engine, earlier = bench_engine, check.bench_engine
     written = gpu_shapes.model_file
     gpu_shapes.model_file = lambda check, width, size: f"{width}_{size}.onnx"
+    exported = gpu_shapes.network_file
+    gpu_shapes.network_file = lambda check, network: f"{network}.onnx"
     expect(not rows(), rows())
     check.arguments.missing, check.arguments.time_limit, check.unfinished = False, 10, []
     gpu_shapes.run(check)
     expect(not asked and "shapes" in check.unfinished, asked)
     check.arguments.time_limit, check.unfinished = None, []
     gpu_shapes.run(check)
-    expect(len(asked) == 42 + 2 + 6 and asked[0] == ("custom", "0.35_224", None) and not check.unfinished, asked)
-    expect(all(row[3] for row in rows().values()) and len(rows()) == 23 + 24 + 3 + 2, rows())
+    expect(len(asked) == 42 + 2 + 4 + 6 + 16 and asked[0] == ("custom", "0.35_224", None) and not check.unfinished, asked)
+    expect(all(row[3] for row in rows().values()) and len(rows()) == 23 + 24 + 3 + 8 + 4 + 3 + 16, rows())
     asked.clear()
     check.arguments.missing = True
     check.record["shapes"]["grid"] = [row for row in check.record["shapes"]["grid"] if (row["width"], row["size"]) != (0.5, 192)]
     expect(not rows()["every width, size and batch timed"][3], rows())
     gpu_shapes.run(check)
     expect(asked == [("custom", "0.5_192", None)], asked)
+    asked.clear()
+    check.record["shapes"]["others"] = [row for row in check.record["shapes"]["others"] if row["network"] != "fbnetc"]
+    gpu_shapes.network_file = lambda check, network: None
+    gpu_shapes.run(check)
+    expect(not asked and "shapes" in check.unfinished, asked)
     for row in check.record["shapes"]["grid"]:
         if (row["impl"], row["width"], row["size"], row["precision"], row["batch"]) == ("custom", 0.5, 224, "fp16", 8):
             row["us"] = 51
     check.record["shapes"]["fewer"][3]["us"] *= 1.1
+    check.record["shapes"]["fewer"][7]["weightBytes"] = 1.6  # 128 images in half
+    check.record["shapes"]["loads"][3]["compileMs"] = 302
     failed = {name: row[2] for name, row in rows().items() if not row[3]}
     expect(set(failed) == {"fp16 against fp32, every point", "more work is never faster, fp16",
-                           "n on an engine for 256 against one for n, fp16"}, failed)
+                           "n on an engine for 256 against one for n, fp16",
+                           "weights of an engine for 256 against one of a single plan, fp16",
+                           "first load of width 0.5, engine for 256, warm cache"}, failed)
     expect("width 0.5, 224 pixels, batch 8" in failed["fp16 against fp32, every point"], failed)
     expect("width 0.5 to 0.75 at 224 pixels, batch 8: 51.0 to 30.0 us" in failed["more work is never faster, fp16"], failed)
     expect("1.100x at 8, 8 sizes" in failed["n on an engine for 256 against one for n, fp16"], failed)
     del check.record["shapes"]
-    gpu_shapes.model_file, check.bench_engine = written, earlier
+    gpu_shapes.model_file, gpu_shapes.network_file, check.bench_engine = written, exported, earlier
 
 
 def check_repeat(gpu_check, check):
