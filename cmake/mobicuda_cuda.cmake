@@ -44,7 +44,7 @@ if(NOT MOBICUDA_CUDA STREQUAL OFF)
         endif()
       endforeach()
       list(APPEND CMAKE_CUDA_ARCHITECTURES ${newest}-virtual)
-      # A third of the size; drivers before CUDA 12.4 cannot read it, which nvcc 13 does not support anyway.
+      # A quarter of the size; drivers before CUDA 12.4 cannot read it, which nvcc 13 does not support anyway.
       if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
         add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>)
       endif()
