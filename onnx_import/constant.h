@@ -44,15 +44,19 @@ class Constant {
 
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// Caps on tensors that the importer itself makes, from shape arithmetic, ConstantOfShape and the like, or scalars that
-/// are written out for each channel: a few bytes of a file can ask for any size.
+/// Elements of an integer tensor: they are for shapes.
 inline constexpr std::int64_t kMaxIntegerElements = 65536;
-inline constexpr std::int64_t kMaxGeneratedElements = std::int64_t{1} << 24;
 
-/// What all constants may take in memory together: FLOAT16 becomes float32, which a Gemm's transposed copy doubles; and
-/// for what is made of nothing, kMaxGeneratedElements floats.
+/// What all constants may take in memory together: FLOAT16 becomes float32, which a Gemm's transposed copy doubles;
+/// what nodes made (ImportLimits::generated_elements) may be copied once; and some for models that hold next to
+/// nothing.
 inline constexpr std::int64_t kMemoryForEachByteRead = 8;
-inline constexpr std::int64_t kMemoryWithoutBytes = 4 * kMaxGeneratedElements;
+inline constexpr std::int64_t kMemoryForEachByteMade = 2;
+inline constexpr std::int64_t kMemoryWithoutBytes = std::int64_t{64} << 20;
+
+/// How often that much may be written in all: constants that nothing reads any more are let go, but a chain of nodes
+/// must not keep the importer at work for ever.
+inline constexpr std::int64_t kTimesMemoryIsWritten = 8;
 
 ConstantPtr make_floats(const Shape& shape, std::span<const float> values);
 ConstantPtr make_integers(const Shape& shape, std::vector<DimValue> values);

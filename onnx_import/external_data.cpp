@@ -78,7 +78,9 @@ FileDescriptor open_beneath(const FileDescriptor& folder, const std::string& loc
     if (error_number == ELOOP || error_number == EXDEV || error_number == ENOTDIR) {
       throw refused(location, "the path goes through a symbolic link or something else that is not a folder");
     }
-    throw Error(ErrorCode::io, where(location), "cannot be opened: " + error_text(error_number));
+    throw Error(
+        ErrorCode::io, where(location), "cannot be opened: " + error_text(error_number),
+        error_number == ENOENT ? "it holds weights, and must lie where the model's folder has it: copy it along" : "");
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) {

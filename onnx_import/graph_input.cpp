@@ -55,7 +55,11 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
   }
   const std::int32_t type = input.type().tensor_type().elem_type();
   if (!is_float_type(type)) {
-    throw Error(ErrorCode::unsupported, where, "must be FLOAT, is " + data_type_name(type));
+    throw Error(ErrorCode::unsupported, where, "must be FLOAT, is " + data_type_name(type),
+                type == schema::TensorProto::UINT8
+                    ? "export the network from its floating-point input on; pixels in bytes are normalised by the "
+                      "engine: EngineOptions::picture_input (bench_engine: --input uint8)"
+                    : "");
   }
   if (type != schema::TensorProto::FLOAT) {
     state.log(LogLevel::Info, where + " is " + data_type_name(type) + " in the file, float32 in the graph");
@@ -85,6 +89,7 @@ void set_input(const schema::ValueInfoProto& input, ImportState& state) {
                       std::to_string(state.options.limits.elements_per_tensor) + " elements");
     }
   }
+  state.input_rank = dims.size();
   if (dims[0] > 0) state.fixed_batch = dims[0];
   dims[0] = 1;
   const TensorDesc desc{DType::F32, Shape(std::span<const std::int64_t>(dims)), Layout::NCHW};

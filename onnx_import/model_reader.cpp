@@ -1,4 +1,5 @@
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,32 @@ Error over_limit(const std::string& where, const std::string& what, std::int64_t
 
 bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
+// What files are that are taken for ONNX models, by their first bytes, and what to do about them.
+std::string remedy_for_other_format(std::span<const std::byte> bytes) {
+  struct Format {
+    std::size_t offset;
+    std::string_view magic;
+    std::string_view remedy;
+  };
+  constexpr Format kFormats[] = {
+      {0, "version https://git-lfs", "this is a Git LFS pointer: run git lfs pull"},
+      {0, "PK\x03\x04", "this is a ZIP archive, such as PyTorch's .pt files: export the model with torch.onnx.export"},
+      {0, "\x80\x02", "this is a Python pickle, such as PyTorch's .pth files: export the model with torch.onnx.export"},
+      {4, "TFL3", "this is a TensorFlow Lite model: convert it with tf2onnx (--tflite)"},
+      {0, "\x89HDF", "this is an HDF5 file, such as Keras writes: convert the model with tf2onnx"},
+      {0, "\x1f\x8b", "this is a gzip archive: decompress it"},
+      {0, "<!DOCTYPE", "this is a web page: download the file itself"},
+      {0, "<!doctype", "this is a web page: download the file itself"},
+      {0, "<html", "this is a web page: download the file itself"}};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const Format& format : kFormats) {
+    if (text.size() >= format.offset && text.substr(format.offset).starts_with(format.magic)) {
+      return std::string(format.remedy);
+    }
+  }
+  return "is the file complete?";
+}
+
 ModelProto parse(std::span<const std::byte> bytes, const ImportLimits& limits) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   constexpr std::int64_t kProtobufCeiling = 2147483647;
@@ -48,11 +75,8 @@ ModelProto parse(std::span<const std::byte> bytes, const ImportLimits& limits) {
   }
   ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(size))) {
-    constexpr std::string_view kLfsPointer = "version https://git-lfs";
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    throw invalid(
-        "", "not an ONNX model: the " + std::to_string(size) + " bytes do not parse as a protobuf message",
-        text.starts_with(kLfsPointer) ? "this is a Git LFS pointer: run git lfs pull" : "is the file complete?");
+    throw invalid("", "not an ONNX model: the " + std::to_string(size) + " bytes do not parse as a protobuf message",
+                  remedy_for_other_format(bytes));
   }
   return model;
 }
@@ -71,8 +95,27 @@ Error domain_error(int index, const NodeProto& node, const ModelProto& model) {
               "inline functions when exporting"};
     }
   }
+  const bool of_runtime = node.domain().starts_with(kMicrosoftDomain);
+  std::string hint;
+  if (of_runtime) {
+    hint = node.op_type().starts_with("QLinear")
+               ? "int8 models are not supported yet; use the floating-point model"
+               : "ONNX Runtime wrote the operator when it optimised the model: use the original one, or have it saved "
+                 "with ORT_ENABLE_BASIC";
+  }
   return {ErrorCode::unsupported, place(index, node),
-          "operators of the domain " + in_quotes(node.domain()) + " are not supported"};
+          (of_runtime ? "the operator of the domain " : "operators of the domain ") + in_quotes(node.domain()) +
+              (of_runtime ? " is not supported" : " are not supported"),
+          hint};
+}
+
+// Whether the node's domain is one of which operators are read; of other domains than ONNX's, whether that one is.
+bool is_importable(const ModelProto& model, const NodeProto& node) {
+  if (is_default_domain(node.domain())) return true;
+  const auto& functions = model.functions();
+  return is_read(node.domain(), node.op_type()) && std::none_of(functions.begin(), functions.end(), [&](const auto& f) {
+           return f.name() == node.op_type() && f.domain() == node.domain();
+         });
 }
 
 // Models all of whose operators are of other domains are sound.
@@ -85,16 +128,24 @@ Error no_default_domain(const ModelProto& model) {
   return domain_error(0, nodes[0], model);
 }
 
-std::int64_t read_opset(const ModelProto& model) {
-  std::int64_t opset = 0;
-  bool found = false;
+// The version of a domain that the model imports.
+std::optional<std::int64_t> read_version(const ModelProto& model, bool (*is_domain)(const std::string&),
+                                         const std::string& name) {
+  std::optional<std::int64_t> version;
   for (const auto& import : model.opset_import()) {
-    if (!is_default_domain(import.domain())) continue;
-    if (found) throw invalid("opset_import", "the default domain is imported twice");
-    found = true;
-    opset = import.version();
+    if (!is_domain(import.domain())) continue;
+    if (version) throw invalid("opset_import", "the " + name + " is imported twice");
+    version = import.version();
   }
+  return version;
+}
+
+bool is_microsoft_domain(const std::string& domain) { return domain == kMicrosoftDomain; }
+
+std::int64_t read_opset(const ModelProto& model) {
+  const std::optional<std::int64_t> found = read_version(model, is_default_domain, "default domain");
   if (!found) throw no_default_domain(model);
+  const std::int64_t opset = *found;
   if (opset < 1) throw invalid("opset_import", "the version must be > 0, got " + std::to_string(opset));
   if (opset < kOldestOpset || opset > kNewestOpset) {
     throw Error(ErrorCode::unsupported, "opset_import",
@@ -250,6 +301,8 @@ Graph import_graph(const ModelProto& model, std::int64_t file_bytes, const Impor
   ImportState state(options, external, printable(graph.name()), file_bytes);
   check_header(model, state);
   state.opset = read_opset(model);
+  state.microsoft_opset =
+      read_version(model, is_microsoft_domain, "domain '" + std::string(kMicrosoftDomain) + "'").value_or(0);
   check_limits(graph, options.limits);
   read_initializers(graph, state);
   read_input(graph, state);
@@ -259,16 +312,22 @@ Graph import_graph(const ModelProto& model, std::int64_t file_bytes, const Impor
     throw invalid("output " + in_quotes(output), "is made by no node");
   }
   const std::vector<bool> needed = find_needed(graph, output, state);
+  state.readers_left = state.uses;
   for (int i = 0; i < graph.node_size(); ++i) {
     if (!needed[static_cast<std::size_t>(i)]) continue;
     check_inputs_exist(i, graph.node(i), producers, state);
-    if (!is_default_domain(graph.node(i).domain())) throw domain_error(i, graph.node(i), model);
+    if (!is_importable(model, graph.node(i))) throw domain_error(i, graph.node(i), model);
     NodeImporter node(state, graph.node(i), i);
     import_node(node);
+    for (const std::string& name : graph.node(i).input()) state.read_once(name);
   }
-  const auto* result = std::get_if<ValueId>(&state.values.at(output));
+  const NamedValue& made = state.values.at(output);
+  const auto* result = std::get_if<ValueId>(&made);
   if (result == nullptr) {
-    throw Error(ErrorCode::unsupported, "output " + in_quotes(output), "is a constant: the network computes nothing");
+    throw Error(ErrorCode::unsupported, "output " + in_quotes(output),
+                std::holds_alternative<ConstantPtr>(made) ? "is a constant: the network computes nothing"
+                                                          : "must be a tensor that the network computes",
+                std::holds_alternative<ConstantPtr>(made) ? "" : "sequences and Expand are not supported as outputs");
   }
   warn_of_other_shape(graph.output(0), state.builder.value(*result).desc.shape, state);
   return std::move(state.builder).build(*result);
@@ -315,10 +374,11 @@ Graph load_from_memory(std::span<const std::byte> bytes, const std::string& name
 std::vector<OperatorSupport> supported_operators() {
   std::vector<OperatorSupport> result;
   for (const OperatorForm& form : operator_forms()) {
-    if (!result.empty() && result.back().name == form.name) {
+    const std::string name = (form.domain.empty() ? "" : std::string(form.domain) + ".") + std::string(form.name);
+    if (!result.empty() && result.back().name == name) {
       result.back().last_opset = form.last_opset;
     } else {
-      result.push_back({std::string(form.name), form.first_opset, form.last_opset});
+      result.push_back({name, form.first_opset, form.last_opset});
     }
   }
   return result;

@@ -6,16 +6,39 @@
 #include <mobicuda/error.h>
 
 #include "initializer.h"
+#include "op_table.h"
 #include "text.h"
 
 namespace mobicuda::onnx_import {
 
 using schema::AttributeProto;
 
+namespace {
+
+// Bytes that all constants may take at once.
+std::int64_t memory_allowed(const ImportState& state) {
+  return kMemoryWithoutBytes + kMemoryForEachByteRead * state.read_bytes +
+         kMemoryForEachByteMade * static_cast<std::int64_t>(sizeof(float)) * state.generated_elements;
+}
+
+}  // namespace
+
 std::string to_string(std::span<const std::int64_t> values) {
   std::string text = "[";
   for (const std::int64_t value : values) text += (text.size() == 1 ? "" : ",") + std::to_string(value);
   return text + "]";
+}
+
+void ImportState::read_once(const std::string& name) {
+  const auto left = readers_left.find(name);
+  if (left == readers_left.end() || --left->second > 0) return;
+  const auto found = values.find(name);
+  const auto* constant = found == values.end() ? nullptr : std::get_if<ConstantPtr>(&found->second);
+  if (constant == nullptr) return;
+  // Another name or the graph may have the elements, too.
+  const bool goes = constant->use_count() == 1 && (!(*constant)->is_float() || (*constant)->tensor().use_count() == 1);
+  if (const auto bytes = bytes_of.find(name); goes && bytes != bytes_of.end()) constant_bytes -= bytes->second;
+  values.erase(found);
 }
 
 NodeImporter::NodeImporter(ImportState& state, const schema::NodeProto& node, std::int64_t index)
@@ -27,22 +50,25 @@ bool NodeImporter::has_input(std::size_t position) const {
   return position < inputs() && !node_.input(static_cast<int>(position)).empty();
 }
 
-namespace {
+std::string_view NodeImporter::domain() const noexcept {
+  return node_.domain() == kMicrosoftDomain ? kMicrosoftDomain : std::string_view();
+}
 
-// What the elements of a validated tensor take once they are decoded.
+std::int64_t NodeImporter::opset() const noexcept { return domain().empty() ? state_.opset : state_.microsoft_opset; }
+
 std::int64_t memory_of(const schema::TensorProto& tensor) {
   std::int64_t bytes = is_float_type(tensor.data_type()) ? sizeof(float) : sizeof(DimValue);
   for (const std::int64_t extent : tensor.dims()) bytes = checked_multiply(bytes, extent);
   return bytes;
 }
 
-}  // namespace
-
 const NamedValue& NodeImporter::value(std::size_t position) const {
   if (!has_input(position)) throw invalid_input(position, "is missing");
-  NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
+  const std::string& name = node_.input(static_cast<int>(position));
+  NamedValue& named = state_.values.at(name);
   if (const auto* tensor = std::get_if<const schema::TensorProto*>(&named)) {
-    count_memory(memory_of(**tensor));
+    take_memory(memory_of(**tensor));
+    state_.bytes_of[name] = memory_of(**tensor);
     try {
       named = decode_tensor(**tensor, state_.external, state_.options.log);
     } catch (const Error& error) {
@@ -54,7 +80,7 @@ const NamedValue& NodeImporter::value(std::size_t position) const {
 
 bool NodeImporter::is_constant(std::size_t position) const {
   const NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
-  return !std::holds_alternative<ValueId>(named);
+  return std::holds_alternative<const schema::TensorProto*>(named) || std::holds_alternative<ConstantPtr>(named);
 }
 
 bool NodeImporter::all_inputs_constant() const {
@@ -65,10 +91,26 @@ bool NodeImporter::all_inputs_constant() const {
 }
 
 ValueId NodeImporter::activation(std::size_t position) const {
-  if (const auto* id = std::get_if<ValueId>(&value(position))) return *id;
+  const NamedValue& named = value(position);
+  if (const auto* id = std::get_if<ValueId>(&named)) return *id;
+  if (std::holds_alternative<Sequence>(named)) {
+    throw unsupported_input(position, "is a sequence, of which only SequenceAt is supported");
+  }
+  if (const auto* expanded = std::get_if<Expanded>(&named)) {
+    throw unsupported_input(position, "is an activation of shape " + to_string(shape_of(expanded->source)) +
+                                          " that an Expand repeats to " + to_string(expanded->shape) +
+                                          ", which only a Mul with an activation of that shape may read");
+  }
   throw unsupported_input(position, "is a constant where an activation is meant",
                           "fold constant sub-graphs when exporting");
 }
+
+const Sequence& NodeImporter::sequence(std::size_t position) const {
+  if (const auto* found = std::get_if<Sequence>(&value(position))) return *found;
+  throw unsupported_input(position, "must be a sequence that a SplitToSequence made");
+}
+
+const Expanded* NodeImporter::expanded(std::size_t position) const { return std::get_if<Expanded>(&value(position)); }
 
 const Shape& NodeImporter::shape(std::size_t position) const { return shape_of(activation(position)); }
 
@@ -116,6 +158,10 @@ float NodeImporter::scalar(std::size_t position) const {
     throw invalid_input(position, "must be one number, has shape " + to_string(found->shape()));
   }
   return found->floats().front();
+}
+
+float NodeImporter::number(std::size_t position) const {
+  return constant(position)->is_float() ? scalar(position) : static_cast<float>(integer(position));
 }
 
 bool NodeImporter::flag(std::size_t position, bool fallback) const {
@@ -226,31 +272,65 @@ bool NodeImporter::output_is_set(std::size_t position) const {
   return state_.values.contains(node_.output(static_cast<int>(position)));
 }
 
-void NodeImporter::set_output(ConstantPtr constant) { state_.values.emplace(node_.output(0), std::move(constant)); }
-
-void NodeImporter::count_generated(std::int64_t elements, bool integers, const std::string& hint) {
-  const std::int64_t limit = integers ? kMaxIntegerElements : kMaxGeneratedElements;
-  if (elements > limit || state_.generated_elements + elements > kMaxGeneratedElements) {
-    throw error(ErrorCode::unsupported,
-                "makes a constant of " + std::to_string(elements) + " elements, the limit is " + std::to_string(limit) +
-                    " for one and " + std::to_string(kMaxGeneratedElements) + " for all of them",
-                hint);
-  }
-  state_.generated_elements += elements;
-  count_memory(elements * static_cast<std::int64_t>(integers ? sizeof(DimValue) : sizeof(float)));
+void NodeImporter::set_output(ConstantPtr constant) {
+  state_.bytes_of[node_.output(0)] = counted_bytes_;
+  state_.values.emplace(node_.output(0), std::move(constant));
 }
 
-void NodeImporter::count_memory(std::int64_t bytes) const {
-  const std::int64_t allowed = kMemoryWithoutBytes + kMemoryForEachByteRead * state_.read_bytes;
+void NodeImporter::set_output(Sequence sequence) { state_.values.emplace(node_.output(0), std::move(sequence)); }
+
+void NodeImporter::set_output(Expanded expanded) { state_.values.emplace(node_.output(0), std::move(expanded)); }
+
+void NodeImporter::count_generated(std::int64_t elements, bool integers, const std::string& hint) {
+  const std::int64_t limit = state_.options.limits.generated_elements;
+  if (elements > limit - state_.generated_elements) {
+    throw error(ErrorCode::unsupported,
+                "makes a constant of " + std::to_string(elements) + " elements, where nodes before it made " +
+                    std::to_string(state_.generated_elements) + ", the limit of all of them is " +
+                    std::to_string(limit),
+                (hint.empty() ? hint : hint + "; or ") + "raise ImportLimits::generated_elements");
+  }
+  state_.generated_elements += elements;
+  count_elements(elements, integers);
+}
+
+void NodeImporter::count_elements(std::int64_t elements, bool integers) {
+  if (integers && elements > kMaxIntegerElements) {
+    throw error(ErrorCode::unsupported, "makes a constant of " + std::to_string(elements) + " integers, the limit is " +
+                                            std::to_string(kMaxIntegerElements));
+  }
+  count_memory(checked_multiply(elements, static_cast<std::int64_t>(integers ? sizeof(DimValue) : sizeof(float))));
+}
+
+void NodeImporter::count_memory(std::int64_t bytes) {
+  take_memory(bytes);
+  counted_bytes_ += bytes;
+}
+
+void NodeImporter::take_memory(std::int64_t bytes) const {
+  const std::int64_t allowed = memory_allowed(state_);
   const std::int64_t limit = std::min(state_.options.limits.memory_bytes, allowed);
   state_.constant_bytes += bytes;
-  if (state_.constant_bytes <= limit) return;
+  if (state_.constant_bytes > limit) {
+    throw error(ErrorCode::unsupported,
+                "constants up to here take " + std::to_string(state_.constant_bytes) +
+                    " bytes of memory, the limit is " + std::to_string(limit),
+                limit < allowed
+                    ? "raise ImportLimits::memory_bytes"
+                    : "the model has " + std::to_string(state_.read_bytes) +
+                          " bytes; do its nodes share large initializers? Store them as the nodes take them");
+  }
+  count_work(bytes);
+}
+
+void NodeImporter::count_work(std::int64_t bytes) const {
+  const std::int64_t limit = kTimesMemoryIsWritten * memory_allowed(state_);
+  state_.written_bytes += bytes;
+  if (state_.written_bytes <= limit) return;
   throw error(ErrorCode::unsupported,
-              "constants up to here take " + std::to_string(state_.constant_bytes) + " bytes of memory, the limit is " +
+              "constants up to here took " + std::to_string(state_.written_bytes) + " bytes to compute, the limit is " +
                   std::to_string(limit),
-              limit < allowed ? "raise ImportLimits::memory_bytes"
-                              : "the model has " + std::to_string(state_.read_bytes) +
-                                    " bytes; do its nodes share large initializers? Store them as the nodes take them");
+              "fold constant sub-graphs when exporting");
 }
 
 void NodeImporter::count_scale_and_shift(std::int64_t channels) {

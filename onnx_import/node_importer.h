@@ -19,8 +19,24 @@
 
 namespace mobicuda::onnx_import {
 
-/// What a value name of the file stands for: an initializer not yet decoded, a constant, or a value of the graph.
-using NamedValue = std::variant<const schema::TensorProto*, ConstantPtr, ValueId>;
+/// A SplitToSequence: parts of an activation along an axis, each of which is cut out where a SequenceAt asks for it.
+struct Sequence {
+  ValueId source = kNoValue;
+  std::size_t axis = 0;
+  std::int64_t part = 0;              ///< extent of every part but maybe the last; 0: `extents` has them
+  std::vector<std::int64_t> extents;  ///< of each part
+  bool removes_axis = false;          ///< whether parts lack the axis, which has an extent of 1
+};
+
+/// An activation that an Expand repeats: not written out, as Mul repeats its operands itself.
+struct Expanded {
+  ValueId source = kNoValue;
+  Shape shape;
+};
+
+/// What a value name of the file stands for: an initializer not yet decoded, a constant, a value of the graph, or
+/// something that only certain operators read.
+using NamedValue = std::variant<const schema::TensorProto*, ConstantPtr, ValueId, Sequence, Expanded>;
 
 /// A MatMul that was imported as a Gemm without bias; an Add behind it may give it one.
 struct MatMul {
@@ -37,19 +53,26 @@ struct ImportState {
   const ImportOptions& options;
   const ExternalData& external;
   std::int64_t read_bytes;          ///< of the file, and of its initializers in others
-  std::int64_t constant_bytes = 0;  ///< in memory, up to here
+  std::int64_t constant_bytes = 0;  ///< in memory
+  std::int64_t written_bytes = 0;   ///< the same, with what has been let go
   std::int64_t opset = 0;
+  std::int64_t microsoft_opset = 0;         ///< of kMicrosoftDomain; 0: not imported
+  std::size_t input_rank = 0;               ///< of the network's input
   std::optional<std::int64_t> fixed_batch;  ///< the batch that the file insists on; nothing when it is dynamic
   GraphBuilder builder;
   std::unordered_map<std::string, NamedValue> values;
-  std::unordered_map<std::string, std::int64_t> uses;  ///< how many node inputs and graph outputs read a name
+  std::unordered_map<std::string, std::int64_t> uses;          ///< how many node inputs and graph outputs read a name
+  std::unordered_map<std::string, std::int64_t> readers_left;  ///< those of them that are still to come
+  std::unordered_map<std::string, std::int64_t> bytes_of;      ///< what a constant was counted with, by name
   std::unordered_map<const HostTensor*, ValueId> graph_constants;
   std::unordered_map<ValueId, MatMul> matmuls;  ///< by output
-  std::int64_t generated_elements = 0;          ///< of constants made out of nothing, see kMaxGeneratedElements
+  std::int64_t generated_elements = 0;          ///< of constants made out of nothing, see ImportLimits
 
   void log(LogLevel level, const std::string& message) const {
     if (options.log) options.log(level, message);
   }
+  /// Tells that a node has read the value: a constant that nobody reads any more is let go.
+  void read_once(const std::string& name);
 };
 
 /// One node of the file on its way into the graph: typed access to its inputs and attributes, with errors that
@@ -61,6 +84,8 @@ class NodeImporter {
   const ImportState& state() const noexcept { return state_; }
   const Origin& origin() const noexcept { return origin_; }
   std::string_view op_type() const noexcept { return node_.op_type(); }
+  std::string_view domain() const noexcept;  ///< empty: ONNX's own
+  std::int64_t opset() const noexcept;       ///< of its domain
   const schema::NodeProto& proto() const noexcept { return node_; }
 
   // ---- inputs; an absent optional input is one that is missing or has the empty name
@@ -69,6 +94,8 @@ class NodeImporter {
   bool is_constant(std::size_t position) const;
   bool all_inputs_constant() const;
   ValueId activation(std::size_t position) const;                  ///< refuses constants
+  const Sequence& sequence(std::size_t position) const;            ///< refuses all else
+  const Expanded* expanded(std::size_t position) const;            ///< null for all else
   const Shape& shape(std::size_t position) const;                  ///< of an activation, with N = 1
   ConstantPtr constant(std::size_t position) const;                ///< refuses activations
   ConstantPtr floats(std::size_t position) const;                  ///< refuses activations and integers
@@ -76,6 +103,7 @@ class NodeImporter {
   std::vector<std::int64_t> integers(std::size_t position) const;  ///< a list of integers
   std::int64_t integer(std::size_t position) const;                ///< a single one
   float scalar(std::size_t position) const;                        ///< a single floating-point number
+  float number(std::size_t position) const;                        ///< a single number of either kind
   bool flag(std::size_t position, bool fallback) const;            ///< a single boolean; fallback when absent
 
   // ---- attributes
@@ -99,11 +127,17 @@ class NodeImporter {
   void set_output(std::size_t position, ValueId value);
   bool output_is_set(std::size_t position) const;
   void set_output(ConstantPtr constant);
+  void set_output(Sequence sequence);
+  void set_output(Expanded expanded);
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
   void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});
+  /// Counts elements of a constant about to be made out of those of others, and refuses too many.
+  void count_elements(std::int64_t elements, bool integers);
   /// Counts bytes that a constant is about to take in memory, and refuses too many.
-  void count_memory(std::int64_t bytes) const;
+  void count_memory(std::int64_t bytes);
+  /// Counts bytes that are about to be read for a constant, and refuses too many.
+  void count_work(std::int64_t bytes) const;
   /// count_generated() for a scale and a shift of each channel: a node may ask for them by a scalar, or share its
   /// operands with thousands of others.
   void count_scale_and_shift(std::int64_t channels);
@@ -120,6 +154,7 @@ class NodeImporter {
 
  private:
   const NamedValue& value(std::size_t position) const;
+  void take_memory(std::int64_t bytes) const;
   const schema::AttributeProto* find(std::string_view name, schema::AttributeProto::AttributeType type) const;
   void check_entries(std::string_view name, int entries) const;
   std::string input_place(std::size_t position) const;
@@ -128,7 +163,11 @@ class NodeImporter {
   ImportState& state_;
   const schema::NodeProto& node_;
   Origin origin_;
+  std::int64_t counted_bytes_ = 0;  ///< by count_memory()
 };
+
+/// What the elements of a validated tensor take once they are decoded.
+std::int64_t memory_of(const schema::TensorProto& tensor);
 
 /// An axis counted from the end when negative, as one counted from the front. `what` is for the error.
 std::size_t normalize_axis(const NodeImporter& node, std::int64_t axis, std::size_t rank);

@@ -44,7 +44,7 @@ bool lists(std::string_view names, std::string_view name) {
 }
 
 Error unknown_operator(const NodeImporter& node, bool known_at_other_opsets) {
-  const std::string opset = "opset " + std::to_string(node.state().opset);
+  const std::string opset = "opset " + std::to_string(node.opset());
   for (const Refusal& refusal : kRefusals) {
     if (refusal.name == node.op_type()) {
       return node.error(ErrorCode::unsupported, "the operator is not supported (" + opset + ")",
@@ -61,9 +61,9 @@ Error unknown_operator(const NodeImporter& node, bool known_at_other_opsets) {
 const OperatorForm& find_form(const NodeImporter& node) {
   bool known = false;
   for (const OperatorForm& form : operator_forms()) {
-    if (form.name != node.op_type()) continue;
+    if (form.name != node.op_type() || form.domain != node.domain()) continue;
     known = true;
-    if (node.state().opset >= form.first_opset && node.state().opset <= form.last_opset) return form;
+    if (node.opset() >= form.first_opset && node.opset() <= form.last_opset) return form;
   }
   throw unknown_operator(node, known);
 }
@@ -77,7 +77,7 @@ void check_attributes(const NodeImporter& node, const OperatorForm& form) {
   std::vector<std::string_view> names;
   for (const auto& attribute : attributes) {
     if (!lists(form.attributes, attribute.name())) {
-      throw node.invalid_attribute(attribute.name(), "does not exist in opset " + std::to_string(node.state().opset));
+      throw node.invalid_attribute(attribute.name(), "does not exist in opset " + std::to_string(node.opset()));
     }
     if (!attribute.ref_attr_name().empty()) {
       throw node.invalid_attribute(attribute.name(), "refers to a function's attribute outside of a function");
@@ -98,7 +98,7 @@ void check_inputs(const NodeImporter& node, const OperatorForm& form) {
       expected += " to " + std::to_string(form.max_inputs);
     }
     throw node.error(ErrorCode::invalid_model, "must have " + expected + " inputs in opset " +
-                                                   std::to_string(node.state().opset) + ", has " +
+                                                   std::to_string(node.opset()) + ", has " +
                                                    std::to_string(node.inputs()));
   }
   for (std::size_t position = 0; position < form.min_inputs; ++position) {
@@ -116,10 +116,16 @@ std::span<const OperatorForm> operator_forms() {
   static const std::vector<OperatorForm> kSorted = [] {
     std::vector<OperatorForm> all;
     for (const auto forms : kFamilies) all.insert(all.end(), forms().begin(), forms().end());
-    std::ranges::sort(all, {}, [](const OperatorForm& form) { return std::tuple(form.name, form.first_opset); });
+    std::ranges::sort(all, {},
+                      [](const OperatorForm& form) { return std::tuple(form.domain, form.name, form.first_opset); });
     return all;
   }();
   return kSorted;
+}
+
+bool is_read(std::string_view domain, std::string_view name) {
+  return std::ranges::any_of(operator_forms(),
+                             [&](const OperatorForm& form) { return form.domain == domain && form.name == name; });
 }
 
 void import_node(NodeImporter& node) {

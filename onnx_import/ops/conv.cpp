@@ -1,26 +1,39 @@
 #include <array>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <mobicuda/error.h>
 
+#include "elementwise.h"
 #include "ops.h"
 #include "window.h"
 
 namespace mobicuda::onnx_import {
 namespace {
 
-// Inputs X, W, B (optional).
-void import_conv(NodeImporter& node) {
-  const Shape image = node.shape(0);
-  require_image(node, image);
-  const Shape weight = node.floats(1)->shape();
-  if (weight.rank() != 4) {
-    throw node.invalid_input(1, "must have rank 4 (O, I/group, kH, kW), has shape " + to_string(weight));
+// (O, I, kW) as (O, I, 1, kW).
+ValueId row_weight(NodeImporter& node, const Constant& weights) {
+  const Shape& shape = weights.shape();
+  node.count_elements(weights.elements(), false);
+  return node.add_constant(node.proto().input(1), Shape{shape[0], shape[1], 1, shape[2]}, weights.floats());
+}
+
+// Inputs X, W, B (optional), Z (of FusedConv, optional). The weight of a row becomes that of an image of height 1.
+ValueId convolve(NodeImporter& node) {
+  const Shape image = image_shape(node);
+  const ConstantPtr weights = node.floats(1);
+  const Shape& weight = weights->shape();
+  const bool row = node.shape(0).rank() == 3;
+  if (weight.rank() != (row ? 3 : 4)) {
+    throw node.invalid_input(1, std::string("must have rank ") +
+                                    (row ? "3 (O, I/group, kW)" : "4 (O, I/group, kH, kW)") + ", has shape " +
+                                    to_string(weight));
   }
   for (const std::int64_t extent : weight.dims()) {
     if (extent == 0) throw node.invalid_input(1, "has no elements: " + to_string(weight));
   }
-  const std::array<std::int64_t, 2> kernel{weight[2], weight[3]};
+  const std::array<std::int64_t, 2> kernel{row ? 1 : weight[2], weight[row ? 2 : 3]};
   for (const std::int64_t extent : kernel) {
     if (extent > node.state().options.limits.window) {
       throw node.unsupported_input(1, "the limit of a window is " + std::to_string(node.state().options.limits.window) +
@@ -57,7 +70,28 @@ void import_conv(NodeImporter& node) {
   op.dilations = window.dilations;
   op.pads = window.pads;
   op.groups = groups;
-  node.set_output(node.add(op, {node.activation(0), node.add_input_constant(1), bias, kNoValue}));
+  const ValueId weight_id = row ? row_weight(node, *weights) : node.add_input_constant(1);
+  return node.add(op, {as_image(node), weight_id, bias, kNoValue});
+}
+
+void import_conv(NodeImporter& node) { set_image(node, convolve(node)); }
+
+// ONNX Runtime's act(conv(X, W) + B + Z).
+void import_fused_conv(NodeImporter& node) {
+  ValueId y = convolve(node);
+  if (node.has_input(3)) {
+    if (node.shape(3) != node.shape_of(y) || node.shape(0).rank() != 4) {
+      throw node.unsupported_input(3, "must have the shape of the convolution's output, " +
+                                          to_string(node.shape_of(y)) + ", has " + to_string(node.shape(3)));
+    }
+    y = node.add(Add{}, {y, node.activation(3)});
+  }
+  if (node.has_attribute("activation")) {
+    const std::vector<float> parameters = node.floats_attribute("activation_params");
+    const std::vector<std::optional<float>> given(parameters.begin(), parameters.end());
+    y = add_fused_activation(node, y, given, "activation_params");
+  }
+  set_image(node, y);
 }
 
 }  // namespace
@@ -65,6 +99,8 @@ void import_conv(NodeImporter& node) {
 Forms conv_forms() {
   static constexpr OperatorForm kForms[] = {
       {"Conv", 6, kNewestOpset, 2, 3, "auto_pad dilations group kernel_shape pads strides", import_conv},
+      {"FusedConv", 1, 1, 2, 4, "activation activation_params auto_pad dilations group kernel_shape pads strides",
+       import_fused_conv, nullptr, kMicrosoftDomain},
   };
   return kForms;
 }

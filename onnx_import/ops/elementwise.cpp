@@ -1,23 +1,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <mobicuda/error.h>
 
+#include "../text.h"
+#include "elementwise.h"
 #include "ops.h"
 
 namespace mobicuda::onnx_import {
 namespace {
 
-ValueId clip(NodeImporter& node, ValueId x, float lo, float hi) {
-  Clip op;
-  op.activation = {lo, hi};
-  return node.add(op, {x});
-}
-
-void add_clip(NodeImporter& node, float lo, float hi) { node.set_output(clip(node, node.activation(0), lo, hi)); }
+void set_clip(NodeImporter& node, float lo, float hi) { node.set_output(add_clip(node, node.activation(0), lo, hi)); }
 
 void add_unary(NodeImporter& node, UnaryKind kind, float alpha = 0.0F) {
   node.set_output(node.add(Unary{kind, alpha}, {node.activation(0)}));
@@ -108,12 +105,7 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
 
 std::size_t constant_operand(const NodeImporter& node) { return node.is_constant(0) ? 0 : 1; }
 
-// Refuses two activations: not every operator takes them.
-void require_constant_operand(const NodeImporter& node) {
-  if (node.is_constant(0) || node.is_constant(1)) return;
-  throw node.error(ErrorCode::unsupported, "one operand must be a constant",
-                   "of two activations only Add, Sum and Mul are supported");
-}
+bool of_two_activations(const NodeImporter& node) { return !node.is_constant(0) && !node.is_constant(1); }
 
 void add_activations(NodeImporter& node, ValueId left, ValueId right) {
   if (node.shape_of(left) != node.shape_of(right)) {
@@ -132,7 +124,20 @@ bool repeats_to(const Shape& small, const Shape& large) {
   return true;
 }
 
+// Mul of an activation with one that an Expand repeats to its shape: the op repeats it itself. Whether that was so.
+bool multiply_expanded(NodeImporter& node) {
+  for (const std::size_t position : {std::size_t{0}, std::size_t{1}}) {
+    const Expanded* small = node.expanded(position);
+    if (small == nullptr || node.expanded(1 - position) != nullptr) continue;
+    if (node.shape(1 - position) != small->shape) continue;
+    node.set_output(node.add(Mul{}, {node.activation(1 - position), small->source}));
+    return true;
+  }
+  return false;
+}
+
 void multiply_activations(NodeImporter& node) {
+  if (multiply_expanded(node)) return;
   const Shape& left = node.shape(0);
   const Shape& right = node.shape(1);
   const bool same = left == right;
@@ -181,7 +186,7 @@ void import_bound(NodeImporter& node, bool lower) {
     if (std::isnan(value)) throw node.invalid_input(position, "a bound must be a number, is NaN");
     bound = lower ? std::max(bound, value) : std::min(bound, value);
   }
-  node.set_output(lower ? clip(node, x, bound, kInfinity) : clip(node, x, -kInfinity, bound));
+  node.set_output(lower ? add_clip(node, x, bound, kInfinity) : add_clip(node, x, -kInfinity, bound));
 }
 
 float finite_attribute(const NodeImporter& node, std::string_view name, float fallback) {
@@ -197,15 +202,14 @@ float read_bound(const NodeImporter& node, std::size_t position, float fallback)
   return bound;
 }
 
-void import_relu(NodeImporter& node) { add_clip(node, 0.0F, kInfinity); }
+void import_relu(NodeImporter& node) { set_clip(node, 0.0F, kInfinity); }
 
 void import_sigmoid(NodeImporter& node) { add_unary(node, UnaryKind::Sigmoid); }
 
-// clip(alpha * x + beta, 0, 1): what the graph has already, and folds into a convolution.
 void import_hard_sigmoid(NodeImporter& node) {
   const float alpha = finite_attribute(node, "alpha", 0.2F);
   const float beta = finite_attribute(node, "beta", 0.5F);
-  node.set_output(clip(node, scale_shift(node, node.activation(0), 1, {alpha}, {beta}), 0.0F, 1.0F));
+  node.set_output(add_hard_sigmoid(node, node.activation(0), alpha, beta));
 }
 
 void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
@@ -232,8 +236,8 @@ void import_prelu(NodeImporter& node) {
     add_unary(node, UnaryKind::LeakyRelu, negative.values.front());
     return;
   }
-  const ValueId scaled = scale_shift(node, clip(node, x, -kInfinity, 0.0F), negative.axis, negative.values, {0.0F});
-  node.set_output(node.add(Add{}, {clip(node, x, 0.0F, kInfinity), scaled}));
+  const ValueId scaled = scale_shift(node, add_clip(node, x, -kInfinity, 0.0F), negative.axis, negative.values, {0.0F});
+  node.set_output(node.add(Add{}, {add_clip(node, x, 0.0F, kInfinity), scaled}));
 }
 
 void import_elu(NodeImporter& node) { add_unary(node, UnaryKind::Elu, finite_attribute(node, "alpha", 1.0F)); }
@@ -243,19 +247,19 @@ void import_clip_attributes(NodeImporter& node) {
   const float hi = node.float_attribute("max", kInfinity);
   if (std::isnan(lo)) throw node.invalid_attribute("min", "must be a number, is NaN");
   if (std::isnan(hi)) throw node.invalid_attribute("max", "must be a number, is NaN");
-  add_clip(node, lo, hi);
+  set_clip(node, lo, hi);
 }
 
 void import_clip_inputs(NodeImporter& node) {
   const float lo = read_bound(node, 1, -kInfinity);
-  add_clip(node, lo, read_bound(node, 2, kInfinity));
+  set_clip(node, lo, read_bound(node, 2, kInfinity));
 }
 
 void import_min(NodeImporter& node) { import_bound(node, false); }
 void import_max(NodeImporter& node) { import_bound(node, true); }
 
 void import_add(NodeImporter& node) {
-  if (!node.is_constant(0) && !node.is_constant(1)) {
+  if (of_two_activations(node)) {
     add_activations(node, node.activation(0), node.activation(1));
     return;
   }
@@ -266,8 +270,14 @@ void import_add(NodeImporter& node) {
   node.set_output(scale_shift(node, x, shift.axis, {1.0F}, shift.values));
 }
 
+void import_neg(NodeImporter& node) { node.set_output(multiply_by(node, node.activation(0), -1.0F)); }
+
+// Of two activations, a + -1 * b.
 void import_sub(NodeImporter& node) {
-  require_constant_operand(node);
+  if (of_two_activations(node)) {
+    add_activations(node, node.activation(0), multiply_by(node, node.activation(1), -1.0F));
+    return;
+  }
   const std::size_t constant = constant_operand(node);
   const ValueId x = node.activation(1 - constant);
   Broadcast shift = read_broadcast(node, constant, node.shape_of(x));
@@ -278,7 +288,7 @@ void import_sub(NodeImporter& node) {
 }
 
 void import_mul(NodeImporter& node) {
-  if (!node.is_constant(0) && !node.is_constant(1)) {
+  if (of_two_activations(node)) {
     multiply_activations(node);
     return;
   }
@@ -289,8 +299,7 @@ void import_mul(NodeImporter& node) {
 }
 
 void import_div(NodeImporter& node) {
-  require_constant_operand(node);
-  if (node.is_constant(0)) throw node.unsupported_input(1, "a division by an activation is not supported");
+  if (!node.is_constant(1)) throw node.unsupported_input(1, "a division by an activation is not supported");
   const ValueId x = node.activation(0);
   Broadcast divisor = read_broadcast(node, 1, node.shape_of(x));
   for (float& value : divisor.values) {
@@ -298,6 +307,19 @@ void import_div(NodeImporter& node) {
     value = 1.0F / value;
   }
   node.set_output(scale_shift(node, x, divisor.axis, divisor.values, {0.0F}));
+}
+
+// Whole powers, as products.
+void import_pow(NodeImporter& node) {
+  constexpr float kMostFactors = 4.0F;
+  const ValueId x = node.activation(0);
+  const float exponent = node.is_constant(1) && node.constant(1)->elements() == 1 ? node.number(1) : 0.0F;
+  if (!(exponent >= 1.0F && exponent <= kMostFactors) || exponent != std::floor(exponent)) {
+    throw node.unsupported_input(1, "only a constant power of 1, 2, 3 or 4 is supported");
+  }
+  ValueId power = x;
+  for (float factors = 1.0F; factors < exponent; factors += 1.0F) power = node.add(Mul{}, {power, x});
+  node.set_output(power == x ? node.add(Identity{}, {x}) : power);
 }
 
 void import_sum(NodeImporter& node) {
@@ -313,6 +335,58 @@ void import_sum(NodeImporter& node) {
 }
 
 }  // namespace
+
+ValueId add_clip(NodeImporter& node, ValueId x, float lo, float hi) {
+  Clip op;
+  op.activation = {lo, hi};
+  return node.add(op, {x});
+}
+
+// What the graph has already, and folds into a convolution.
+ValueId add_hard_sigmoid(NodeImporter& node, ValueId x, float alpha, float beta) {
+  return add_clip(node, scale_shift(node, x, 1, {alpha}, {beta}), 0.0F, 1.0F);
+}
+
+ValueId multiply_by(NodeImporter& node, ValueId x, float factor) { return scale_shift(node, x, 1, {factor}, {0.0F}); }
+
+ValueId add_fused_activation(NodeImporter& node, ValueId x, std::span<const std::optional<float>> parameters,
+                             std::string_view where) {
+  struct Form {
+    std::string_view name;
+    std::vector<float> defaults;
+  };
+  static const Form kForms[] = {{"Clip", {-kInfinity, kInfinity}},
+                                {"Elu", {1.0F}},
+                                {"HardSigmoid", {0.2F, 0.5F}},
+                                {"HardSwish", {}},
+                                {"LeakyRelu", {0.01F}},
+                                {"Relu", {}},
+                                {"Sigmoid", {}},
+                                {"Tanh", {}}};
+  const std::string name = node.string_attribute("activation", "");
+  const auto* const form = std::ranges::find(kForms, name, &Form::name);
+  if (form == std::end(kForms)) {
+    throw node.unsupported_attribute("activation", in_quotes(name) + " is not supported",
+                                     "have ONNX Runtime save the model with ORT_ENABLE_BASIC");
+  }
+  std::vector<float> p = form->defaults;
+  bool valid = parameters.empty() || parameters.size() >= p.size();
+  for (std::size_t i = 0; valid && i < parameters.size(); ++i) {
+    if (!parameters[i]) continue;
+    valid = i < p.size() && (name == "Clip" ? !std::isnan(*parameters[i]) : std::isfinite(*parameters[i]));
+    if (valid) p[i] = *parameters[i];
+  }
+  if (!valid) {
+    throw node.invalid_attribute(where, name + " takes " + std::to_string(p.size()) + " finite parameters");
+  }
+  if (name == "Clip") return add_clip(node, x, p[0], p[1]);
+  if (name == "Elu") return node.add(Unary{UnaryKind::Elu, p[0]}, {x});
+  if (name == "HardSigmoid") return add_hard_sigmoid(node, x, p[0], p[1]);
+  if (name == "HardSwish") return node.add(Unary{UnaryKind::HardSwish}, {x});
+  if (name == "LeakyRelu") return node.add(Unary{UnaryKind::LeakyRelu, p[0]}, {x});
+  if (name == "Relu") return add_clip(node, x, 0.0F, kInfinity);
+  return node.add(Unary{name == "Tanh" ? UnaryKind::Tanh : UnaryKind::Sigmoid}, {x});
+}
 
 Forms elementwise_forms() {
   static constexpr OperatorForm kForms[] = {
@@ -330,6 +404,9 @@ Forms elementwise_forms() {
       {"Min", 6, kNewestOpset, 1, kAnyInputs, "", import_min, fold_min},
       {"Mul", 6, 6, 2, 2, "axis broadcast", import_mul, fold_mul},
       {"Mul", 7, kNewestOpset, 2, 2, "", import_mul, fold_mul},
+      {"Neg", 6, kNewestOpset, 1, 1, "", import_neg, fold_neg},
+      {"Pow", 6, 6, 2, 2, "axis broadcast", import_pow, fold_pow},
+      {"Pow", 7, kNewestOpset, 2, 2, "", import_pow, fold_pow},
       {"PRelu", 6, kNewestOpset, 2, 2, "", import_prelu},
       {"Relu", 6, kNewestOpset, 1, 1, "", import_relu, fold_relu},
       {"Sigmoid", 6, kNewestOpset, 1, 1, "", import_sigmoid},

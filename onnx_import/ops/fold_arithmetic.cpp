@@ -1,7 +1,9 @@
 // Arithmetic on constants, with NumPy broadcasting: floating-point, or exact on shapes.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -36,19 +38,37 @@ Dims broadcast_dims(const NodeImporter& node, const Shape& a, const Shape& b) {
   return dims;
 }
 
-// Position in an operand of the element that position `index` of the broadcast result reads.
-std::size_t source_position(const Shape& result, const Shape& operand, std::int64_t index) {
-  std::int64_t position = 0;
+// How far one step along each axis of the result moves in an operand: not at all where that repeats.
+std::vector<std::int64_t> broadcast_strides(const Shape& result, const Shape& operand) {
+  std::vector<std::int64_t> strides(result.rank(), 0);
   std::int64_t stride = 1;
-  for (std::size_t i = 0; i < operand.rank(); ++i) {
-    const std::size_t axis = result.rank() - 1 - i;
-    const std::int64_t extent = operand[operand.rank() - 1 - i];
-    const std::int64_t coordinate = index % result[axis];
-    index /= result[axis];
-    if (extent != 1) position += coordinate * stride;
+  for (std::size_t i = 1; i <= operand.rank(); ++i) {
+    const std::int64_t extent = operand[operand.rank() - i];
+    if (extent != 1) strides[result.rank() - i] = stride;
     stride *= extent;
   }
-  return static_cast<std::size_t>(position);
+  return strides;
+}
+
+// Calls sink(i, a, b) for each element of the result, in order, with its positions in both operands.
+template <class Sink>
+void each_pair(const Shape& result, const Shape& a, const Shape& b, Sink sink) {
+  const std::vector<std::int64_t> strides_a = broadcast_strides(result, a);
+  const std::vector<std::int64_t> strides_b = broadcast_strides(result, b);
+  std::vector<std::int64_t> index(result.rank(), 0);
+  std::int64_t at_a = 0;
+  std::int64_t at_b = 0;
+  for (std::int64_t i = 0; i < result.elements(); ++i) {
+    sink(static_cast<std::size_t>(i), static_cast<std::size_t>(at_a), static_cast<std::size_t>(at_b));
+    for (std::size_t axis = result.rank(); axis-- > 0;) {
+      at_a += strides_a[axis];
+      at_b += strides_b[axis];
+      if (++index[axis] < result[axis]) break;
+      at_a -= strides_a[axis] * result[axis];
+      at_b -= strides_b[axis] * result[axis];
+      index[axis] = 0;
+    }
+  }
 }
 
 ConstantPtr combine(NodeImporter& node, const Constant& a, const Constant& b, const BinaryOp& op) {
@@ -56,20 +76,25 @@ ConstantPtr combine(NodeImporter& node, const Constant& a, const Constant& b, co
     throw node.error(ErrorCode::invalid_model, "operands must have one type, got a float and an integer tensor");
   }
   const Shape shape = constant_shape(node, broadcast_dims(node, a.shape(), b.shape()));
-  node.count_generated(shape.elements(), !a.is_float());
+  // Two operands that both repeat make more than the file has.
+  if (shape.elements() > std::max(a.elements(), b.elements())) {
+    node.count_generated(shape.elements(), !a.is_float());
+  } else {
+    node.count_elements(shape.elements(), !a.is_float());
+  }
   if (a.is_float()) {
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < shape.elements(); ++i) {
-      values.push_back(op.floats(a.floats()[source_position(shape, a.shape(), i)],
-                                 b.floats()[source_position(shape, b.shape(), i)]));
-    }
-    return make_floats(shape, values);
+    auto result = std::make_shared<HostTensor>(DType::F32, shape);
+    const std::span<float> out = result->data<float>();
+    const std::span<const float> left = a.floats();
+    const std::span<const float> right = b.floats();
+    each_pair(shape, a.shape(), b.shape(),
+              [&](std::size_t i, std::size_t at_a, std::size_t at_b) { out[i] = op.floats(left[at_a], right[at_b]); });
+    return std::make_shared<const Constant>(std::shared_ptr<const HostTensor>(std::move(result)));
   }
-  std::vector<DimValue> values;
-  for (std::int64_t i = 0; i < shape.elements(); ++i) {
-    values.push_back(op.integers(node, a.integers()[source_position(shape, a.shape(), i)],
-                                 b.integers()[source_position(shape, b.shape(), i)]));
-  }
+  std::vector<DimValue> values(static_cast<std::size_t>(shape.elements()));
+  each_pair(shape, a.shape(), b.shape(), [&](std::size_t i, std::size_t at_a, std::size_t at_b) {
+    values[i] = op.integers(node, a.integers()[at_a], b.integers()[at_b]);
+  });
   return make_integers(shape, std::move(values));
 }
 
@@ -86,10 +111,10 @@ void fold_binary(NodeImporter& node, const BinaryOp& op) {
 
 void fold_unary(NodeImporter& node, float (*function)(float)) {
   const ConstantPtr source = node.floats(0);
-  node.count_generated(source->elements(), false);
-  std::vector<float> values;
-  for (const float value : source->floats()) values.push_back(function(value));
-  node.set_output(make_floats(source->shape(), values));
+  node.count_elements(source->elements(), false);
+  auto result = std::make_shared<HostTensor>(DType::F32, source->shape());
+  std::ranges::transform(source->floats(), result->data<float>().begin(), function);
+  node.set_output(std::make_shared<const Constant>(std::shared_ptr<const HostTensor>(std::move(result))));
 }
 
 // A float as the integer that ONNX's Cast makes of it.
@@ -133,19 +158,18 @@ void fold_clip(NodeImporter& node) {
   node.set_output(result);
 }
 
-void fold_cast(NodeImporter& node) {
+namespace {
+
+enum class CastTo { Float, Integer, Bool };
+
+void cast(NodeImporter& node, CastTo to) {
   const ConstantPtr source = node.constant(0);
-  const std::int64_t to = node.attribute("to", 0);
-  const auto type = static_cast<std::int32_t>(std::clamp<std::int64_t>(to, -1, 1000));
-  if (!is_float_type(type) && !is_integer_type(type)) {
-    throw node.unsupported_attribute("to", "a cast to " + data_type_name(type) + " is not supported");
-  }
-  const bool to_bool = type == schema::TensorProto::BOOL;
-  if (source->is_float() == is_float_type(type) && !to_bool) {
+  if (source->is_float() == (to == CastTo::Float) && to != CastTo::Bool) {
     node.set_output(source);
     return;
   }
-  if (is_float_type(type)) {
+  node.count_elements(source->elements(), to != CastTo::Float);
+  if (to == CastTo::Float) {
     std::vector<float> values;
     for (const DimValue& value : source->integers()) {
       if (value.times_batch) throw node.unsupported_input(0, "depends on the batch size: " + to_string(value));
@@ -154,11 +178,10 @@ void fold_cast(NodeImporter& node) {
     node.set_output(make_floats(source->shape(), values));
     return;
   }
-  node.count_generated(source->elements(), true);
   std::vector<DimValue> values;
   if (source->is_float()) {
     for (const float value : source->floats()) {
-      values.push_back(to_bool ? DimValue{value != 0.0F ? 1 : 0, false} : truncated(node, value));
+      values.push_back(to == CastTo::Bool ? DimValue{value != 0.0F ? 1 : 0, false} : truncated(node, value));
     }
   } else {
     for (const DimValue& value : source->integers()) values.push_back({value.value != 0 ? 1 : 0, false});
@@ -166,7 +189,35 @@ void fold_cast(NodeImporter& node) {
   node.set_output(make_integers(source->shape(), std::move(values)));
 }
 
-namespace {
+bool all_zero_or_one(const Constant& constant) {
+  const auto zero_or_one = [](const DimValue& value) {
+    return !value.times_batch && (value.value == 0 || value.value == 1);
+  };
+  if (!constant.is_float()) return std::ranges::all_of(constant.integers(), zero_or_one);
+  return std::ranges::all_of(constant.floats(), [](float value) { return value == 0.0F || value == 1.0F; });
+}
+
+}  // namespace
+
+void fold_cast(NodeImporter& node) {
+  const auto type = static_cast<std::int32_t>(std::clamp<std::int64_t>(node.attribute("to", 0), -1, 1000));
+  if (!is_float_type(type) && !is_integer_type(type)) {
+    throw node.unsupported_attribute("to", "a cast to " + data_type_name(type) + " is not supported");
+  }
+  cast(node, is_float_type(type) ? CastTo::Float : type == schema::TensorProto::BOOL ? CastTo::Bool : CastTo::Integer);
+}
+
+void fold_cast_like(NodeImporter& node) {
+  if (!node.is_constant(1) || node.constant(1)->is_float()) {
+    cast(node, CastTo::Float);
+    return;
+  }
+  // Booleans are kept as integers: what the target is shows where it has other numbers, or does not matter.
+  if (all_zero_or_one(*node.constant(1)) && !all_zero_or_one(*node.constant(0))) {
+    throw node.unsupported_input(1, "may be of booleans or of integers", "cast by a Cast instead");
+  }
+  cast(node, CastTo::Integer);
+}
 
 void fold_neg(NodeImporter& node) {
   const ConstantPtr source = node.constant(0);
@@ -177,6 +228,40 @@ void fold_neg(NodeImporter& node) {
   std::vector<DimValue> values;
   for (const DimValue& value : source->integers()) values.push_back(subtract(node, {}, value));
   node.set_output(make_integers(source->shape(), std::move(values)));
+}
+
+// The exponent may be an integer tensor.
+void fold_pow(NodeImporter& node) {
+  ConstantPtr exponent = node.constant(1);
+  if (!exponent->is_float()) {
+    std::vector<float> values;
+    for (const std::int64_t value : node.integers(1)) values.push_back(static_cast<float>(value));
+    exponent = make_floats(exponent->shape(), values);
+  }
+  const BinaryOp power{[](float a, float b) { return std::pow(a, b); },
+                       [](const NodeImporter& n, const DimValue&, const DimValue&) -> DimValue {
+                         throw n.error(ErrorCode::unsupported, "a power of integers is not supported");
+                       }};
+  if (!node.constant(0)->is_float()) power.integers(node, {}, {});
+  node.set_output(combine(node, *node.constant(0), *exponent, power));
+}
+
+namespace {
+
+void fold_abs(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::abs(value); });
+}
+
+void fold_exp(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::exp(value); });
+}
+
+void fold_log(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::log(value); });
+}
+
+void fold_reciprocal(NodeImporter& node) {
+  fold_unary(node, [](float value) { return 1.0F / value; });
 }
 
 void fold_ceil(NodeImporter& node) {
@@ -195,9 +280,12 @@ void fold_sqrt(NodeImporter& node) {
 
 Forms fold_arithmetic_forms() {
   static constexpr OperatorForm kForms[] = {
+      {"Abs", 6, kNewestOpset, 1, 1, "", nullptr, fold_abs},
       {"Ceil", 6, kNewestOpset, 1, 1, "", nullptr, fold_ceil},
+      {"Exp", 6, kNewestOpset, 1, 1, "", nullptr, fold_exp},
       {"Floor", 6, kNewestOpset, 1, 1, "", nullptr, fold_floor},
-      {"Neg", 6, kNewestOpset, 1, 1, "", nullptr, fold_neg},
+      {"Log", 6, kNewestOpset, 1, 1, "", nullptr, fold_log},
+      {"Reciprocal", 6, kNewestOpset, 1, 1, "", nullptr, fold_reciprocal},
       {"Sqrt", 6, kNewestOpset, 1, 1, "", nullptr, fold_sqrt},
   };
   return kForms;

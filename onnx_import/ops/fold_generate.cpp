@@ -1,6 +1,9 @@
 // Operators that make constants out of attributes or a few numbers.
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -12,13 +15,14 @@
 namespace mobicuda::onnx_import {
 namespace {
 
-ConstantPtr tensor_attribute(const NodeImporter& node, std::string_view name) {
+ConstantPtr tensor_attribute(NodeImporter& node, std::string_view name) {
   const schema::AttributeProto* attribute = node.find(name);
   if (attribute->type() != schema::AttributeProto::TENSOR || !attribute->has_t()) {
     throw node.invalid_attribute(name, "must be a tensor");
   }
   try {
     validate_tensor(attribute->t(), node.state().options.limits, node.state().external);
+    node.count_memory(memory_of(attribute->t()));
     return decode_tensor(attribute->t(), node.state().external, node.state().options.log);
   } catch (const Error& error) {
     throw error.inside(node.origin().describe() + ", attribute '" + std::string(name) + "'");
@@ -26,8 +30,12 @@ ConstantPtr tensor_attribute(const NodeImporter& node, std::string_view name) {
 }
 
 ConstantPtr filled(const Shape& shape, const Constant& value) {
+  if (value.is_float()) {
+    auto result = std::make_shared<HostTensor>(DType::F32, shape);
+    std::ranges::fill(result->data<float>(), value.floats().front());
+    return std::make_shared<const Constant>(std::shared_ptr<const HostTensor>(std::move(result)));
+  }
   const auto count = static_cast<std::size_t>(shape.elements());
-  if (value.is_float()) return make_floats(shape, std::vector<float>(count, value.floats().front()));
   return make_integers(shape, std::vector<DimValue>(count, value.integers().front()));
 }
 
@@ -114,7 +122,8 @@ Forms fold_generate_forms() {
        "sparse_value value value_float value_floats value_int value_ints value_string value_strings", nullptr,
        fold_constant},
       {"ConstantOfShape", 9, kNewestOpset, 1, 1, "value", nullptr, fold_constant_of_shape},
-      {"Range", 11, kNewestOpset, 3, 3, "", nullptr, fold_range},
+      {"Range", 11, 26, 3, 3, "", nullptr, fold_range},
+      {"Range", 27, kNewestOpset, 3, 3, "stash_type", nullptr, fold_range},
   };
   return kForms;
 }

@@ -13,7 +13,7 @@
 namespace mobicuda::onnx_import {
 namespace {
 
-// The elements of `source` at `positions`, as a tensor of the shape.
+// The elements of `source` at `positions`, as a tensor of the shape. They have been counted.
 ConstantPtr take(const Constant& source, const Shape& shape, const std::vector<std::size_t>& positions) {
   if (source.is_float()) {
     auto result = std::make_shared<HostTensor>(DType::F32, shape);
@@ -28,7 +28,10 @@ ConstantPtr take(const Constant& source, const Shape& shape, const std::vector<s
 }
 
 // The same elements in another shape.
-ConstantPtr reshaped(const Constant& source, const Shape& shape) {
+ConstantPtr reshaped(NodeImporter& node, const Shape& shape) {
+  const ConstantPtr constant = node.constant(0);
+  const Constant& source = *constant;
+  node.count_elements(source.elements(), !source.is_float());
   if (source.is_float()) return make_floats(shape, source.floats());
   return make_integers(shape, source.integers());
 }
@@ -87,6 +90,7 @@ void fold_slice(NodeImporter& node, const SliceRanges& ranges) {
     strides[axis] *= dims[axis] > 1 ? step : 0;  // a single step may be huge
   }
   const Shape result{std::span<const std::int64_t>(dims)};
+  node.count_elements(result.elements(), !source->is_float());
   node.set_output(take(*source, result, strided_positions(result, first, strides)));
 }
 
@@ -94,20 +98,14 @@ void fold_slice(NodeImporter& node, const SliceRanges& ranges) {
 
 void fold_identity(NodeImporter& node) { node.set_output(node.constant(0)); }
 
-void fold_reshape(NodeImporter& node) {
-  node.set_output(reshaped(*node.constant(0), constant_shape(node, reshape_target(node))));
-}
+void fold_reshape(NodeImporter& node) { node.set_output(reshaped(node, constant_shape(node, reshape_target(node)))); }
 
-void fold_flatten(NodeImporter& node) {
-  node.set_output(reshaped(*node.constant(0), constant_shape(node, flatten_target(node))));
-}
+void fold_flatten(NodeImporter& node) { node.set_output(reshaped(node, constant_shape(node, flatten_target(node)))); }
 
-void fold_squeeze(NodeImporter& node) {
-  node.set_output(reshaped(*node.constant(0), constant_shape(node, squeeze_target(node))));
-}
+void fold_squeeze(NodeImporter& node) { node.set_output(reshaped(node, constant_shape(node, squeeze_target(node)))); }
 
 void fold_unsqueeze(NodeImporter& node) {
-  node.set_output(reshaped(*node.constant(0), constant_shape(node, unsqueeze_target(node))));
+  node.set_output(reshaped(node, constant_shape(node, unsqueeze_target(node))));
 }
 
 void fold_transpose(NodeImporter& node) {
@@ -120,6 +118,7 @@ void fold_transpose(NodeImporter& node) {
     permuted.push_back(strides[static_cast<std::size_t>(axis)]);
   }
   const Shape result{std::span<const std::int64_t>(dims)};
+  node.count_elements(result.elements(), !source->is_float());
   node.set_output(take(*source, result, strided_positions(result, 0, permuted)));
 }
 
@@ -151,7 +150,7 @@ void fold_concat(NodeImporter& node) {
     dims[axis] = add(node, dims[axis], {other[axis], false});
   }
   const Shape result = constant_shape(node, dims);
-  node.count_generated(result.elements(), !first->is_float());
+  node.count_elements(result.elements(), !first->is_float());
   std::vector<float> floats;
   std::vector<DimValue> integers;
   for (std::int64_t o = 0; o < outer; ++o) {
@@ -169,8 +168,6 @@ void fold_concat(NodeImporter& node) {
   }
   node.set_output(first->is_float() ? make_floats(result, floats) : make_integers(result, std::move(integers)));
 }
-
-namespace {
 
 void fold_gather(NodeImporter& node) {
   const ConstantPtr source = node.constant(0);
@@ -217,6 +214,10 @@ void fold_expand(NodeImporter& node) {
   for (std::size_t axis = shift; axis < rank; ++axis) {
     const std::int64_t extent = source->shape()[axis - shift];
     if (extent == 1) continue;
+    // Right for the batches of that extent only.
+    if (target[axis] == kBatch && node.state().fixed_batch.value_or(extent) == extent) {
+      throw constant_of_batch(node, target);
+    }
     if (target[axis] != DimValue{1, false} && target[axis] != DimValue{extent, false}) {
       throw node.invalid_input(1, to_string(target) + " does not fit the shape " + to_string(source->shape()));
     }
@@ -226,16 +227,6 @@ void fold_expand(NodeImporter& node) {
   const Shape result = constant_shape(node, target);
   node.count_generated(result.elements(), !source->is_float());
   node.set_output(take(*source, result, strided_positions(result, 0, strides)));
-}
-
-}  // namespace
-
-Forms fold_movement_forms() {
-  static constexpr OperatorForm kForms[] = {
-      {"Expand", 8, kNewestOpset, 2, 2, "", nullptr, fold_expand},
-      {"Gather", 6, kNewestOpset, 2, 2, "axis", nullptr, fold_gather},
-  };
-  return kForms;
 }
 
 }  // namespace mobicuda::onnx_import

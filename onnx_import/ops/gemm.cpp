@@ -1,15 +1,18 @@
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mobicuda/error.h>
 
+#include "elementwise.h"
 #include "ops.h"
 
 namespace mobicuda::onnx_import {
 namespace {
 
 // factor * matrix, transposed to (O, I) when it is (I, O). The file's own tensor when nothing changes.
-std::shared_ptr<const HostTensor> gemm_weight(const NodeImporter& node, const ConstantPtr& matrix, bool transpose,
+std::shared_ptr<const HostTensor> gemm_weight(NodeImporter& node, const ConstantPtr& matrix, bool transpose,
                                               float factor) {
   if (!transpose && factor == 1.0F) return matrix->tensor();
   node.count_memory(matrix->elements() * static_cast<std::int64_t>(sizeof(float)));
@@ -53,7 +56,7 @@ ValueId gemm_bias(NodeImporter& node, std::int64_t outputs, float beta) {
 }
 
 // alpha * A * B + beta * C; A is the activation.
-void import_gemm(NodeImporter& node) {
+ValueId multiply(NodeImporter& node) {
   if (node.flag_attribute("transA", false)) {
     throw node.unsupported_attribute("transA", "1 is not supported", "it would mix the pictures of a batch");
   }
@@ -71,7 +74,20 @@ void import_gemm(NodeImporter& node) {
                                            gemm_weight(node, matrix, !transposed, node.float_attribute("alpha", 1.0F)));
   const float beta = node.float_attribute("beta", 1.0F);
   const ValueId bias = node.has_input(2) && beta != 0.0F ? gemm_bias(node, outputs, beta) : kNoValue;
-  node.set_output(node.add(Gemm{}, {node.activation(0), weight, bias}));
+  return node.add(Gemm{}, {node.activation(0), weight, bias});
+}
+
+void import_gemm(NodeImporter& node) { node.set_output(multiply(node)); }
+
+// ONNX Runtime's act(alpha * A * B + beta * C), whose activation has its parameters in attributes.
+void import_fused_gemm(NodeImporter& node) {
+  const ValueId y = multiply(node);
+  std::vector<std::optional<float>> parameters;
+  for (const std::string_view name : {"activation_alpha", "activation_beta", "activation_gamma"}) {
+    parameters.emplace_back();
+    if (node.has_attribute(name)) parameters.back() = node.float_attribute(name, 0.0F);
+  }
+  node.set_output(add_fused_activation(node, y, parameters, "activation_alpha"));
 }
 
 void import_matmul(NodeImporter& node) {
@@ -93,6 +109,8 @@ void import_matmul(NodeImporter& node) {
 
 Forms gemm_forms() {
   static constexpr OperatorForm kForms[] = {
+      {"FusedGemm", 1, 1, 2, 3, "activation activation_alpha activation_beta activation_gamma alpha beta transA transB",
+       import_fused_gemm, nullptr, kMicrosoftDomain},
       {"Gemm", 6, 6, 3, 3, "alpha beta broadcast transA transB", import_gemm},
       {"Gemm", 7, 10, 3, 3, "alpha beta transA transB", import_gemm},
       {"Gemm", 11, kNewestOpset, 2, 3, "alpha beta transA transB", import_gemm},

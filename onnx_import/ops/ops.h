@@ -21,15 +21,17 @@ Forms shape_forms();
 Forms slice_forms();
 Forms fold_arithmetic_forms();
 Forms fold_generate_forms();
-Forms fold_movement_forms();
 
 inline constexpr Forms (*kFamilies[])() = {
-    conv_forms,  elementwise_forms,     gemm_forms,          norm_forms,         pool_forms, reduce_forms, shape_forms,
-    slice_forms, fold_arithmetic_forms, fold_generate_forms, fold_movement_forms};
+    conv_forms,  elementwise_forms,     gemm_forms,         norm_forms, pool_forms, reduce_forms, shape_forms,
+    slice_forms, fold_arithmetic_forms, fold_generate_forms};
 
 // Between constants, for forms of other files.
 void fold_identity(NodeImporter& node);
 void fold_cast(NodeImporter& node);
+void fold_cast_like(NodeImporter& node);  ///< the second input may be an activation
+void fold_expand(NodeImporter& node);
+void fold_gather(NodeImporter& node);
 void fold_reshape(NodeImporter& node);
 void fold_flatten(NodeImporter& node);
 void fold_squeeze(NodeImporter& node);
@@ -44,6 +46,8 @@ void fold_mul(NodeImporter& node);
 void fold_div(NodeImporter& node);
 void fold_min(NodeImporter& node);
 void fold_max(NodeImporter& node);
+void fold_neg(NodeImporter& node);
+void fold_pow(NodeImporter& node);
 void fold_relu(NodeImporter& node);
 void fold_clip(NodeImporter& node);
 

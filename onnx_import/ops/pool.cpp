@@ -9,10 +9,10 @@ namespace mobicuda::onnx_import {
 namespace {
 
 Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
-  require_image(node, node.shape(0));
+  const Shape image = image_shape(node);
   const auto kernel = read_kernel_shape(node);
   if (!kernel) throw node.invalid_attribute("kernel_shape", "is missing");
-  const Window window = read_window(node, *kernel, node.shape(0));
+  const Window window = read_window(node, *kernel, image);
   Pool2d op;
   op.kind = kind;
   op.kernel = window.kernel;
@@ -26,30 +26,28 @@ Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
 
 void import_average_pool(NodeImporter& node) {
   const Pool2d op = read_pool(node, PoolKind::Average);
-  const Shape& image = node.shape(0);
+  const Shape image = image_shape(node);
   // Exporters write adaptive_avg_pool2d(1) so; one output pixel without padding is the mean over the whole image.
   if (op.kernel[0] == image[2] && op.kernel[1] == image[3] && !op.pads.any()) {
-    node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));
+    set_image(node, node.add(GlobalAveragePool{}, {as_image(node)}));
     return;
   }
-  node.set_output(node.add(op, {node.activation(0)}));
+  set_image(node, node.add(op, {as_image(node)}));
 }
 
 void import_max_pool(NodeImporter& node) {
-  node.set_output(node.add(read_pool(node, PoolKind::Max), {node.activation(0)}));
+  set_image(node, node.add(read_pool(node, PoolKind::Max), {as_image(node)}));
 }
 
 void import_global_max_pool(NodeImporter& node) {
-  const Shape& image = node.shape(0);
-  require_image(node, image);
+  const Shape image = image_shape(node);
   Pool2d op;
   op.kernel = {image[2], image[3]};
-  node.set_output(node.add(op, {node.activation(0)}));
+  set_image(node, node.add(op, {as_image(node)}));
 }
 
 void import_global_average_pool(NodeImporter& node) {
-  require_image(node, node.shape(0));
-  node.set_output(node.add(GlobalAveragePool{}, {node.activation(0)}));
+  set_image(node, node.add(GlobalAveragePool{}, {as_image(node)}));
 }
 
 }  // namespace

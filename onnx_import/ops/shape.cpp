@@ -94,6 +94,48 @@ void import_cast(NodeImporter& node) {
   import_identity(node);
 }
 
+// Constants become of the type of the second input, which activations are of already.
+void import_cast_like(NodeImporter& node) {
+  if (node.is_constant(0)) {
+    fold_cast_like(node);
+    return;
+  }
+  if (node.is_constant(1) && !node.constant(1)->is_float()) {
+    throw node.unsupported_input(1, "is of integers; activations are floating-point");
+  }
+  import_identity(node);
+}
+
+// An activation that is repeated is not written out: operators repeat their operands themselves.
+void import_expand(NodeImporter& node) {
+  if (node.is_constant(0)) throw node.unsupported_input(1, "must be a constant");
+  const Dims from = dims_of(node, 0);
+  Dims to = node.dims(1);
+  const auto does_not_fit = [&](ErrorCode code) {
+    return node.error(code, "shape " + to_string(to) + " for an input of shape " + to_string(from) + " does not fit");
+  };
+  if (to.size() < from.size()) to.insert(to.begin(), from.size() - to.size(), DimValue{1, false});
+  if (to.size() > from.size()) throw batch_not_kept(node, to);
+  std::vector<std::int64_t> extents{1};
+  const DimValue batch = to.front();
+  const bool fixed = node.state().fixed_batch == batch.value && !batch.times_batch;
+  if (batch != kBatch && batch != DimValue{1, false} && !fixed) throw batch_not_kept(node, to);
+  for (std::size_t axis = 1; axis < to.size(); ++axis) {
+    if (to[axis].times_batch) throw does_not_fit(ErrorCode::unsupported);
+    if (to[axis].value == 1) to[axis] = from[axis];
+    if (to[axis].value <= 0 || (from[axis].value != 1 && from[axis] != to[axis])) {
+      throw does_not_fit(to[axis].value == 0 ? ErrorCode::unsupported : ErrorCode::invalid_model);
+    }
+    extents.push_back(to[axis].value);
+  }
+  const Shape shape{std::span<const std::int64_t>(extents)};
+  if (shape == node.shape(0)) {
+    import_identity(node);
+  } else {
+    node.set_output(Expanded{node.activation(0), shape});
+  }
+}
+
 void import_dropout_7(NodeImporter& node) { import_identity(node); }
 
 void import_dropout_6(NodeImporter& node) {
@@ -188,10 +230,14 @@ Forms shape_forms() {
       {"Cast", 6, 18, 1, 1, "to", import_cast, fold_cast},
       {"Cast", 19, 23, 1, 1, "saturate to", import_cast, fold_cast},
       {"Cast", 24, kNewestOpset, 1, 1, "round_mode saturate to", import_cast, fold_cast},
+      {"CastLike", 15, 18, 2, 2, "", import_cast_like, fold_cast_like},
+      {"CastLike", 19, 23, 2, 2, "saturate", import_cast_like, fold_cast_like},
+      {"CastLike", 24, kNewestOpset, 2, 2, "round_mode saturate", import_cast_like, fold_cast_like},
       {"Concat", 6, kNewestOpset, 1, kAnyInputs, "axis", import_concat, fold_concat},
       {"Dropout", 6, 6, 1, 1, "is_test ratio", import_dropout_6, fold_identity},
       {"Dropout", 7, 11, 1, 1, "ratio", import_dropout_7, fold_identity},
       {"Dropout", 12, kNewestOpset, 1, 3, "seed", import_dropout_12},
+      {"Expand", 8, kNewestOpset, 2, 2, "", import_expand, fold_expand},
       {"Flatten", 6, kNewestOpset, 1, 1, "axis", import_flatten, fold_flatten},
       {"Identity", 6, kNewestOpset, 1, 1, "", import_identity, fold_identity},
       {"Pad", 6, 10, 1, 1, "mode pads value", import_pad_attributes},

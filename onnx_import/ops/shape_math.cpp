@@ -40,9 +40,15 @@ Dims at_fixed_batch(const NodeImporter& node, Dims dims) {
   return dims;
 }
 
-// A shape that is right for the file's own batch only mixes the pictures of that batch.
+bool depends_on_batch(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const DimValue& dim) { return dim.times_batch; });
+}
+
+// A shape that is right for the file's own batch only mixes the pictures of that batch; where the file leaves the batch
+// open, a constant may have the elements of some batch.
 bool fits_fixed_batch(const NodeImporter& node, const Dims& from, const Dims& to) {
-  if (node.is_constant(0) || !node.state().fixed_batch) return false;
+  if (node.is_constant(0) && !depends_on_batch(to)) return false;
+  if (!node.state().fixed_batch) return node.is_constant(0);
   Dims known = at_fixed_batch(node, to);
   const auto open = std::find(known.begin(), known.end(), DimValue{-1, false});
   const std::int64_t total = product(node, at_fixed_batch(node, from)).value;
@@ -52,12 +58,21 @@ bool fits_fixed_batch(const NodeImporter& node, const Dims& from, const Dims& to
   return others != 0 && total % others == 0;
 }
 
+// A constant has no batch to keep.
+Error not_for_every_batch(const NodeImporter& node, const Dims& to) {
+  return node.is_constant(0) ? constant_of_batch(node, to) : batch_not_kept(node, to);
+}
+
 Error reshape_error(const NodeImporter& node, const Dims& from, const Dims& to, const std::string& message) {
   return node.error(ErrorCode::invalid_model,
                     "shape " + to_string(to) + " for an input of shape " + to_string(from) + " " + message);
 }
 
 }  // namespace
+
+Error constant_of_batch(const NodeImporter& node, const Dims& dims) {
+  return node.error(ErrorCode::unsupported, "a constant of shape " + to_string(dims) + " depends on the batch size");
+}
 
 std::string to_string(const Dims& dims) {
   std::string text = "[";
@@ -125,7 +140,7 @@ Shape constant_shape(const NodeImporter& node, const Dims& dims) {
   std::vector<std::int64_t> extents;
   for (const DimValue& dim : dims) {
     if (dim.times_batch) {
-      throw node.error(ErrorCode::unsupported, "a constant of shape " + to_string(dims) + " depends on the batch size");
+      throw constant_of_batch(node, dims);
     }
     if (dim.value < 0) {
       throw node.error(ErrorCode::invalid_model, "extents must be >= 0, got " + to_string(dims));
@@ -136,11 +151,21 @@ Shape constant_shape(const NodeImporter& node, const Dims& dims) {
   return Shape(std::span<const std::int64_t>(extents));
 }
 
+namespace {
+
+// Images have four axes: whoever exports three has left out the batch.
+bool input_may_lack_batch(const NodeImporter& node) { return node.state().input_rank == 3; }
+
+}  // namespace
+
 Error batch_not_kept(const NodeImporter& node, const Dims& to) {
-  return node.error(ErrorCode::unsupported,
-                    "the result " + to_string(to) + " of an input of shape " + to_string(dims_of(node, 0)) +
-                        " does not keep the batch N as axis 0",
-                    "export with a dynamic batch, or with one fixed batch throughout");
+  return node.error(
+      ErrorCode::unsupported,
+      "the result " + to_string(to) + " of an input of shape " + to_string(dims_of(node, 0)) +
+          " does not keep the batch N as axis 0",
+      input_may_lack_batch(node)
+          ? "the network's input has rank 3; axis 0 is taken for the batch: export with an input (N, C, H, W)"
+          : "export with a dynamic batch, or with one fixed batch throughout");
 }
 
 Dims reshape_target(const NodeImporter& node) {
@@ -167,8 +192,8 @@ Dims reshape_target(const NodeImporter& node) {
   }
   // A file with a fixed batch may spell it as a number.
   const bool activation = !node.is_constant(0);
-  const bool has_batch = std::any_of(to.begin(), to.end(), [](const DimValue& dim) { return dim.times_batch; });
-  if (activation && !has_batch && !to.empty() && node.state().fixed_batch == to.front().value) to.front() = kBatch;
+  if (activation && !depends_on_batch(to) && !to.empty() && node.state().fixed_batch == to.front().value)
+    to.front() = kBatch;
 
   const DimValue total = product(node, from);
   if (open) {
@@ -176,13 +201,13 @@ Dims reshape_target(const NodeImporter& node) {
     others[*open] = {1, false};
     const DimValue known = product(node, others);
     if (known.value == 0 || total.value % known.value != 0 || (known.times_batch && !total.times_batch)) {
-      if (fits_fixed_batch(node, from, to)) throw batch_not_kept(node, to);
+      if (fits_fixed_batch(node, from, to)) throw not_for_every_batch(node, to);
       throw reshape_error(node, from, to, "does not divide its elements");
     }
     to[*open] = {total.value / known.value, total.times_batch && !known.times_batch};
   }
   if (product(node, to) != total) {
-    if (fits_fixed_batch(node, from, to)) throw batch_not_kept(node, to);
+    if (fits_fixed_batch(node, from, to)) throw not_for_every_batch(node, to);
     throw reshape_error(node, from, to, "does not hold its elements");
   }
   return to;

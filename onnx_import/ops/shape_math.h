@@ -15,6 +15,9 @@ Dims dims_of(const NodeImporter& node, std::size_t position);
 /// Extents without the batch symbol, as a Shape; throws Error when the importer may not make such a tensor.
 Shape constant_shape(const NodeImporter& node, const Dims& dims);
 
+/// The Error for a constant whose extents depend on the batch.
+Error constant_of_batch(const NodeImporter& node, const Dims& dims);
+
 /// The Error for a result that has not the batch, and nothing else, as axis 0.
 Error batch_not_kept(const NodeImporter& node, const Dims& to);
 

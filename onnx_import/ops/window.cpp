@@ -12,12 +12,21 @@ namespace {
 
 using Pair = std::array<std::int64_t, 2>;
 
+// How many axes the window slides along: those behind the batch and the channels.
+std::size_t sliding_axes(const NodeImporter& node) { return node.shape(0).rank() - 2; }
+
+void require_entries(const NodeImporter& node, std::string_view name, const std::vector<std::int64_t>& values,
+                     std::size_t count) {
+  if (values.size() == count) return;
+  throw node.invalid_attribute(name, "must have " + std::to_string(count) + " entries for an input of shape " +
+                                         to_string(node.shape(0)) + ", got " + to_string(values));
+}
+
+// One entry for each axis that the window slides along; a row has a height of 1.
 std::optional<Pair> read_pair(const NodeImporter& node, std::string_view name) {
   const auto values = node.ints_attribute(name);
   if (!values) return std::nullopt;
-  if (values->size() != 2) {
-    throw node.invalid_attribute(name, "must have 2 entries for an image, got " + to_string(*values));
-  }
+  require_entries(node, name, *values, sliding_axes(node));
   for (const std::int64_t value : *values) {
     if (value <= 0) throw node.invalid_attribute(name, "must be > 0, got " + to_string(*values));
     if (value > node.state().options.limits.window) {
@@ -25,15 +34,13 @@ std::optional<Pair> read_pair(const NodeImporter& node, std::string_view name) {
           name, "the limit is " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
     }
   }
-  return Pair{(*values)[0], (*values)[1]};
+  return Pair{values->size() == 1 ? 1 : values->front(), values->back()};
 }
 
 Padding read_pads(const NodeImporter& node) {
   const auto values = node.ints_attribute("pads");
   if (!values) return {};
-  if (values->size() != 4) {
-    throw node.invalid_attribute("pads", "must have 4 entries for an image, got " + to_string(*values));
-  }
+  require_entries(node, "pads", *values, 2 * sliding_axes(node));
   for (const std::int64_t value : *values) {
     if (value < 0) throw node.invalid_attribute("pads", "must be >= 0, got " + to_string(*values));
     if (value > node.state().options.limits.window) {
@@ -41,6 +48,7 @@ Padding read_pads(const NodeImporter& node) {
           "pads", "the limit is " + std::to_string(node.state().options.limits.window) + ", got " + to_string(*values));
     }
   }
+  if (values->size() == 2) return {0, values->front(), 0, values->back()};
   return {(*values)[0], (*values)[1], (*values)[2], (*values)[3]};
 }
 
@@ -72,15 +80,32 @@ Padding resolve_pads(const NodeImporter& node, const Pair& span, const Pair& str
 
 void require_image(const NodeImporter& node, const Shape& shape) {
   if (shape.rank() != 4) {
-    throw node.unsupported_input(0, "must be an image (N, C, H, W), has shape " + to_string(shape),
-                                 "1-D and 3-D windows are not supported");
+    throw node.unsupported_input(0, "must be an image (N, C, H, W), has shape " + to_string(shape));
   }
+}
+
+Shape image_shape(const NodeImporter& node) {
+  const Shape& shape = node.shape(0);
+  if (shape.rank() == 3) return {shape[0], shape[1], 1, shape[2]};
+  if (shape.rank() == 4) return shape;
+  throw node.unsupported_input(0, "must be an image (N, C, H, W) or a row (N, C, W), has shape " + to_string(shape),
+                               shape.rank() == 5 ? "3-D windows are not supported" : "");
+}
+
+ValueId as_image(NodeImporter& node) {
+  const Shape shape = image_shape(node);
+  return node.shape(0) == shape ? node.activation(0) : node.add(Reshape{shape}, {node.activation(0)});
+}
+
+void set_image(NodeImporter& node, ValueId image) {
+  const Shape& shape = node.shape_of(image);
+  const bool row = node.shape(0).rank() == 3;
+  node.set_output(row ? node.add(Reshape{Shape{shape[0], shape[1], shape[3]}}, {image}) : image);
 }
 
 std::optional<Pair> read_kernel_shape(const NodeImporter& node) { return read_pair(node, "kernel_shape"); }
 
 Window read_window(const NodeImporter& node, const Pair& kernel, const Shape& image) {
-  require_image(node, image);
   Window window;
   window.kernel = kernel;
   window.strides = read_pair(node, "strides").value_or(Pair{1, 1});

@@ -22,9 +22,12 @@ struct ImportLimits {
   std::int64_t initializers = 65536;
   std::int64_t elements_per_tensor = kMaxElements;
   std::int64_t weight_bytes = std::int64_t{8} << 30;
-  /// All constants of the network, while it is imported. They are held besides to 64 MiB and 8 times what was read,
-  /// since a node may have a copy of its own of an initializer that thousands share.
+  /// All constants of the network, while it is imported. They are held besides to 64 MiB, 8 times what was read and
+  /// twice what nodes made, since a node may have a copy of its own of an initializer that thousands share.
   std::int64_t memory_bytes = std::int64_t{16} << 30;
+  /// All constants that nodes make out of a few numbers, such as the weights of a ConstantOfShape: a few bytes of a
+  /// file can ask for any size. The default is 1 GiB of float32.
+  std::int64_t generated_elements = std::int64_t{1} << 28;
   std::int64_t name_bytes = 4096;
   std::int64_t attribute_entries = 1024;
   std::int64_t window = kMaxWindow;  ///< kernel, stride, dilation, padding
@@ -50,7 +53,8 @@ MOBICUDA_API Graph load_from_memory(std::span<const std::byte> bytes, const std:
                                     const ImportOptions& options = {},
                                     const std::optional<std::filesystem::path>& external_data_folder = {});
 
-/// An operator that the importer knows, with the opsets it understands.
+/// An operator that the importer knows, with the opsets it understands. One of another domain than ONNX's own has its
+/// domain in front: "com.microsoft.FusedConv".
 struct OperatorSupport {
   std::string name;
   std::int64_t first_opset;
