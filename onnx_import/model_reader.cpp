@@ -322,12 +322,14 @@ Graph import_graph(const ModelProto& model, std::int64_t file_bytes, const Impor
     for (const std::string& name : graph.node(i).input()) state.read_once(name);
   }
   const NamedValue& made = state.values.at(output);
+  if (std::holds_alternative<ConstantPtr>(made)) {
+    throw Error(ErrorCode::unsupported, "output " + in_quotes(output), "is a constant: the network computes nothing");
+  }
   const auto* result = std::get_if<ValueId>(&made);
   if (result == nullptr) {
-    throw Error(ErrorCode::unsupported, "output " + in_quotes(output),
-                std::holds_alternative<ConstantPtr>(made) ? "is a constant: the network computes nothing"
-                                                          : "must be a tensor that the network computes",
-                std::holds_alternative<ConstantPtr>(made) ? "" : "sequences and Expand are not supported as outputs");
+    const int producer = producers.at(output);
+    throw Error(ErrorCode::unsupported, place(producer, graph.node(producer)),
+                "makes the network's output " + in_quotes(output) + ", which only certain operators may read");
   }
   warn_of_other_shape(graph.output(0), state.builder.value(*result).desc.shape, state);
   return std::move(state.builder).build(*result);

@@ -102,7 +102,7 @@ ValueId NodeImporter::activation(std::size_t position) const {
                                           ", which only a Mul with an activation of that shape may read");
   }
   throw unsupported_input(position, "is a constant where an activation is meant",
-                          "fold constant sub-graphs when exporting");
+                          "fold constant sub-graphs when exporting (onnxsim does it afterwards)");
 }
 
 const Sequence& NodeImporter::sequence(std::size_t position) const {

@@ -22,7 +22,10 @@ struct Refusal {
 constexpr std::string_view kInt8 = "int8 models are not supported yet; use the floating-point model";
 constexpr std::string_view kControlFlow = "control flow is not supported";
 
-constexpr Refusal kRefusals[] = {{"ConvInteger", kInt8},
+constexpr std::string_view kLogits = "export the logits (or probabilities), and find the best classes in the program";
+
+constexpr Refusal kRefusals[] = {{"ArgMax", kLogits},
+                                 {"ConvInteger", kInt8},
                                  {"DequantizeLinear", kInt8},
                                  {"DynamicQuantizeLinear", kInt8},
                                  {"If", kControlFlow},
@@ -32,6 +35,7 @@ constexpr Refusal kRefusals[] = {{"ConvInteger", kInt8},
                                  {"QLinearMatMul", kInt8},
                                  {"QuantizeLinear", kInt8},
                                  {"Scan", kControlFlow},
+                                 {"TopK", kLogits},
                                  {"LogSoftmax", "export the logits, or a Softmax, instead"}};
 
 bool lists(std::string_view names, std::string_view name) {
@@ -50,6 +54,9 @@ Error unknown_operator(const NodeImporter& node, bool known_at_other_opsets) {
       return node.error(ErrorCode::unsupported, "the operator is not supported (" + opset + ")",
                         std::string(refusal.reason));
     }
+  }
+  if (known_at_other_opsets && node.opset() == 0) {
+    return node.error(ErrorCode::invalid_model, "its domain " + in_quotes(node.domain()) + " is not imported");
   }
   if (known_at_other_opsets) {
     return node.error(ErrorCode::invalid_model, "the operator does not exist in " + opset);

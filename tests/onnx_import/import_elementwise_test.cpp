@@ -120,7 +120,7 @@ TEST_CASE("constants that do not vary along one channel axis are refused") {
   refused("Max", {2, 1, 1}, 2, "same value");
 }
 
-TEST_CASE("two activations can be added and multiplied, and nothing else") {
+TEST_CASE("two activations can be added, subtracted and multiplied, and nothing else") {
   OnnxBuilder builder = network(13);
   builder.node("Relu", {"x"}, {"a"});
   OnnxBuilder sum = builder;
@@ -132,11 +132,14 @@ TEST_CASE("two activations can be added and multiplied, and nothing else") {
   OnnxBuilder one = builder;
   one.node("Sum", {"a"}, {"y"});
   CHECK(ops(import(one)) == "Clip Identity");
-  for (const std::string op : {"Sub", "Div"}) {
-    OnnxBuilder other = builder;
-    other.node(op, {"x", "a"}, {"y"});
-    require_refused(other, ErrorCode::unsupported, {op, "constant"});
-  }
+  OnnxBuilder difference = builder;
+  difference.node("Sub", {"a", "x"}, {"y"});
+  CHECK(ops(import(difference)) == "Clip ScaleShift Add");
+  const std::vector<float> negative = evaluate(import(difference), std::vector<float>(32, -3));
+  CHECK(negative == std::vector<float>(32, 3));
+  OnnxBuilder quotient = builder;
+  quotient.node("Div", {"x", "a"}, {"y"});
+  require_refused(quotient, ErrorCode::unsupported, {"Div", "division by an activation"});
   OnnxBuilder max = builder;
   max.node("Max", {"x", "a"}, {"y"});
   require_refused(max, ErrorCode::unsupported, {"Max", "all operands but one"});
@@ -144,6 +147,27 @@ TEST_CASE("two activations can be added and multiplied, and nothing else") {
   broadcast.node("GlobalAveragePool", {"x"}, {"a"});
   broadcast.node("Add", {"x", "a"}, {"y"});
   require_refused(broadcast, ErrorCode::unsupported, {"1x2x4x4", "1x2x1x1", "broadcasting"});
+}
+
+TEST_CASE("Neg, and whole powers, of activations") {
+  const auto of = [](const std::string& op, std::optional<float> exponent) {
+    OnnxBuilder builder = network(13, {kDynamic, 1, 1, 3});
+    if (exponent) builder.floats("e", {}, {*exponent});
+    builder.node(op, exponent ? std::vector<std::string>{"x", "e"} : std::vector<std::string>{"x"}, {"y"});
+    return builder;
+  };
+  using Floats = std::vector<float>;
+  CHECK(evaluate(import(of("Neg", {})), {-2, 0, 3}) == Floats{2, 0, -3});
+  CHECK(evaluate(import(of("Pow", 1)), {-2, 0, 3}) == Floats{-2, 0, 3});
+  CHECK(evaluate(import(of("Pow", 2)), {-2, 0, 3}) == Floats{4, 0, 9});
+  CHECK(evaluate(import(of("Pow", 3)), {-2, 0, 3}) == Floats{-8, 0, 27});
+  CHECK(evaluate(import(of("Pow", 4)), {-2, 0, 3}) == Floats{16, 0, 81});
+  for (const float exponent : {0.0F, -1.0F, 0.5F, 2.5F, 5.0F, std::nanf("")}) {
+    require_refused(of("Pow", exponent), ErrorCode::unsupported, {"(Pow)", "input #1 'e'", "1, 2, 3 or 4"});
+  }
+  OnnxBuilder integer = network(15, {kDynamic, 1, 1, 2});
+  integer.ints("e", {}, {2}).node("Pow", {"x", "e"}, {"y"});
+  CHECK(evaluate(import(integer), {-3, 2}) == Floats{9, 4});
 }
 
 TEST_CASE("Mul of two activations repeats the smaller one, whichever side it is on") {

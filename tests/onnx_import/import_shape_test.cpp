@@ -329,8 +329,105 @@ TEST_CASE("Constant has six forms of number") {
 
 TEST_CASE("operators that make sense between constants only say so") {
   OnnxBuilder builder = network(13);
-  builder.ints("i", {1}, {0}).node("Gather", {"x", "i"}, {"y"}).attr("axis", 1);
-  require_refused(builder, ErrorCode::unsupported, {"Gather", "constants only"});
+  builder.node("Sqrt", {"x"}, {"y"});
+  require_refused(builder, ErrorCode::unsupported, {"Sqrt", "constants only"});
+}
+
+TEST_CASE("SplitToSequence and SequenceAt cut an activation as Split does") {
+  // A split scalar (1 without), a list, or none, and the part asked for.
+  const auto of = [](const std::optional<Dims>& parts, bool list, std::int64_t index, bool keep = true) {
+    OnnxBuilder builder = network(18, {kDynamic, 3, 2});
+    builder.ints("i", {}, {index});
+    std::vector<std::string> inputs{"x"};
+    if (parts) {
+      builder.ints("p", list ? Dims{static_cast<std::int64_t>(parts->size())} : Dims{}, *parts);
+      inputs.emplace_back("p");
+    }
+    OnnxNode node = builder.node("SplitToSequence", inputs, {"parts"});
+    node.attr("axis", -2);
+    if (!keep) node.attr("keepdims", 0);
+    builder.node("SequenceAt", {"parts", "i"}, {"y"});
+    return import(builder);
+  };
+  using Floats = std::vector<float>;
+  CHECK(evaluate(of(Dims{2}, false, 0), from_one(6)) == Floats{1, 2, 3, 4});
+  CHECK(evaluate(of(Dims{2}, false, 1), from_one(6)) == Floats{5, 6});
+  CHECK(evaluate(of(Dims{1, 2}, true, -1), from_one(6)) == Floats{3, 4, 5, 6});
+  CHECK(evaluate(of({}, false, 2), from_one(6)) == Floats{5, 6});
+  CHECK(of({}, false, 1).output_desc().shape == Shape{1, 1, 2});
+  CHECK(of({}, false, 1, false).output_desc().shape == Shape{1, 2});
+  CHECK(of(Dims{2}, false, 1, false).output_desc().shape == Shape{1, 1, 2});  // keepdims is for parts of 1 only
+  // One part of a billion is one Slice.
+  OnnxBuilder many = network(18, {kDynamic, 1000000000});
+  many.ints("i", {}, {999999999}).node("SplitToSequence", {"x"}, {"parts"}).attr("axis", 1);
+  many.node("SequenceAt", {"parts", "i"}, {"y"});
+  CHECK(ops(import(many)) == "Slice");
+}
+
+TEST_CASE("a channel shuffle as PyTorch writes it without optimising") {
+  OnnxBuilder builder = network(18, {kDynamic, 4, 1, 2});
+  builder.ints("two", {}, {2}).ints("first", {}, {0}).ints("second", {}, {1});
+  builder.ints("groups", {5}, {0, 2, 2, 1, 2}).ints("joined", {4}, {0, 4, 1, 2});
+  builder.node("SplitToSequence", {"x", "two"}, {"halves"}).attr("axis", 1);
+  builder.node("SequenceAt", {"halves", "first"}, {"a"});
+  builder.node("SequenceAt", {"halves", "second"}, {"b"});
+  builder.node("Neg", {"b"}, {"branch"});
+  builder.node("Concat", {"a", "branch"}, {"both"}).attr("axis", 1);
+  builder.node("Reshape", {"both", "groups"}, {"grouped"});
+  builder.node("Transpose", {"grouped"}, {"turned"}).ints("perm", {0, 2, 1, 3, 4});
+  builder.node("Reshape", {"turned", "joined"}, {"y"});
+  CHECK(evaluate(import(builder), from_one(8)) == std::vector<float>{1, 2, -5, -6, 3, 4, -7, -8});
+}
+
+TEST_CASE("Split leaves out parts of 0 that nobody reads") {
+  OnnxBuilder builder = network(18, {kDynamic, 3});
+  builder.ints("p", {3}, {2, 0, 1}).node("Split", {"x", "p"}, {"y", "none", "rest"}).attr("axis", 1);
+  CHECK(evaluate(import(builder), {1, 2, 3}) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("Slice takes every other row or column of an image, as Focus and some shortcuts do") {
+  const auto of = [](std::int64_t axis, std::int64_t first, std::int64_t end, std::int64_t step) {
+    OnnxBuilder builder = network(13, {kDynamic, 1, 3, 5});
+    builder.ints("s", {1}, {first}).ints("e", {1}, {end}).ints("a", {1}, {axis}).ints("t", {1}, {step});
+    builder.node("Slice", {"x", "s", "e", "a", "t"}, {"y"});
+    return evaluate(import(builder), from_one(15));
+  };
+  constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+  using Floats = std::vector<float>;
+  CHECK(of(2, 0, kEnd, 2) == Floats{1, 2, 3, 4, 5, 11, 12, 13, 14, 15});
+  CHECK(of(2, 1, kEnd, 2) == Floats{6, 7, 8, 9, 10});
+  CHECK(of(3, 1, kEnd, 2) == Floats{2, 4, 7, 9, 12, 14});
+  CHECK(of(-1, 0, -1, 3) == Floats{1, 4, 6, 9, 11, 14});
+  CHECK(of(3, 1, 4, 9) == Floats{2, 7, 12});
+}
+
+TEST_CASE("Gather puts the channels of an activation in another order") {
+  const auto of = [](const Dims& dims, const Dims& indices, std::int64_t axis) {
+    OnnxBuilder builder = network(13, {kDynamic, 3, 1, 2});
+    builder.ints("i", dims, indices).node("Gather", {"x", "i"}, {"y"}).attr("axis", axis);
+    return import(builder);
+  };
+  using Floats = std::vector<float>;
+  CHECK(evaluate(of({3}, {2, 1, 0}, 1), from_one(6)) == Floats{5, 6, 3, 4, 1, 2});
+  CHECK(evaluate(of({4}, {1, 2, -3, 1}, 1), from_one(6)) == Floats{3, 4, 5, 6, 1, 2, 3, 4});
+  CHECK(ops(of({2}, {1, 2}, 1)) == "Slice");
+  CHECK(evaluate(of({}, {1}, -1), from_one(6)) == Floats{2, 4, 6});
+  CHECK(of({}, {1}, 1).output_desc().shape == Shape{1, 1, 2});
+}
+
+TEST_CASE("an input of three axes that becomes an image is said to lack the batch") {
+  OnnxBuilder builder = network(13, {3, 4, 4});
+  builder.ints("a", {1}, {0}).node("Unsqueeze", {"x", "a"}, {"y"}, "batch");
+  require_refused(builder, ErrorCode::unsupported, {"'batch' (Unsqueeze)", "[1,N,4,4]", "rank 3", "(N, C, H, W)"});
+}
+
+TEST_CASE("Range may say how half precision is added up") {
+  OnnxBuilder builder = network(28, {kDynamic, 2, 3});
+  builder.ints("a", {}, {0}).ints("e", {}, {2}).ints("s", {}, {1});
+  builder.node("Range", {"a", "e", "s"}, {"axes"}).attr("stash_type", 1);
+  builder.ints("six", {2}, {0, 6}).node("Mul", {"axes", "six"}, {"target"});
+  builder.node("Reshape", {"x", "target"}, {"y"});
+  CHECK(import(builder).output_desc().shape == Shape{1, 6});
 }
 
 TEST_CASE("Concat joins activations along any axis but the batch") {

@@ -209,7 +209,7 @@ TEST_CASE("limit: extents of a window") {
 
 TEST_CASE("limit: constants that nodes make out of nothing, all together") {
   OnnxBuilder builder = network(13, {kDynamic, 1});
-  builder.ints("n", {1}, {std::int64_t{1} << 23});
+  builder.ints("n", {1}, {1000});
   builder.ints("i", {}, {0});
   std::string sum = "x";
   for (int i = 0; i < 3; ++i) {
@@ -219,7 +219,27 @@ TEST_CASE("limit: constants that nodes make out of nothing, all together") {
     builder.node("Add", {sum, "one" + id}, {i == 2 ? "y" : "sum" + id});
     sum = "sum" + id;
   }
-  require_refused(builder, ErrorCode::unsupported, {"(ConstantOfShape)", "8388608", "16777216"});
+  // Each turn makes 1000 elements, gathers one, and adds it by a scale and a shift.
+  check_limit(builder, &ImportLimits::generated_elements, 3 * (1000 + 1 + 2), "raise ImportLimits::generated_elements");
+  onnx_import::ImportOptions options;
+  options.limits.generated_elements = 2500;
+  require_refused(builder, ErrorCode::unsupported,
+                  {"node #6 (ConstantOfShape)", "1000 elements", "made 2006", "limit of all of them is 2500"}, options);
+}
+
+TEST_CASE("weights of a ConstantOfShape may be as large as those of a network, and not much larger") {
+  const auto with = [](std::int64_t rows) {
+    OnnxBuilder builder = network(13, {kDynamic, 25088});
+    builder.ints("n", {2}, {25088, rows}).ints("one", {2}, {rows, 1});
+    builder.node("ConstantOfShape", {"n"}, {"w"}).attr("value", tensor("", {1}, std::vector<float>{0.5F}));
+    builder.node("ConstantOfShape", {"one"}, {"v"}).attr("value", tensor("", {1}, std::vector<float>{2}));
+    builder.node("MatMul", {"x", "w"}, {"a"});
+    builder.node("MatMul", {"a", "v"}, {"y"});
+    return builder;
+  };
+  CHECK(ops(import(with(1024))) == "Gemm Gemm");
+  require_refused(with(11000), ErrorCode::unsupported,
+                  {"node #0 (ConstantOfShape)", "275968000", "268435456", "ImportLimits::generated_elements"});
 }
 
 TEST_CASE("limit: a scalar operand is not written out for billions of channels") {
@@ -230,7 +250,7 @@ TEST_CASE("limit: a scalar operand is not written out for billions of channels")
     const std::string from = flatten ? "flat" : "x";
     builder.node(op, op == "HardSigmoid" ? std::vector<std::string>{from} : std::vector<std::string>{from, "s"}, {"y"});
     require_refused(builder, ErrorCode::unsupported,
-                    {flatten ? "node #1 (" + op + ")" : "node #0 (" + op + ")", "2000000000", "16777216",
+                    {flatten ? "node #1 (" + op + ")" : "node #0 (" + op + ")", "2000000000", "268435456",
                      "before the Flatten or Reshape"});
   };
   for (const char* op : {"Mul", "Add", "Sub", "Div", "HardSigmoid"}) {
@@ -244,7 +264,7 @@ TEST_CASE("limit: a scalar operand is not written out for billions of channels")
 }
 
 TEST_CASE("limit: constants for each channel that many nodes make of few initializers") {
-  constexpr std::int64_t kChannels = std::int64_t{1} << 20;
+  constexpr std::int64_t kChannels = 1024;
   const std::vector<float> values = from_one(static_cast<std::size_t>(kChannels));
   OnnxBuilder builder = network(13, {kDynamic, kChannels});
   builder.floats("v", {kChannels}, values);
@@ -258,5 +278,49 @@ TEST_CASE("limit: constants for each channel that many nodes make of few initial
     }
     value = next;
   }
-  require_refused(builder, ErrorCode::unsupported, {"node #8 (Mul)", "2097152", "16777216"});
+  onnx_import::ImportOptions options;
+  options.limits.generated_elements = 9 * 2 * kChannels - 1;
+  require_refused(builder, ErrorCode::unsupported, {"node #8 (Mul)", "2048", "18431"}, options);
+}
+
+namespace {
+
+// A chain of that many nodes between constants, of a million elements each, whose last element is added.
+OnnxBuilder constant_chain(const std::string& op, int nodes, bool all_needed) {
+  constexpr std::int64_t kElements = std::int64_t{1} << 20;
+  OnnxBuilder builder = network(13, {kDynamic, 1});
+  builder.floats("c0", {kElements}, std::vector<float>(kElements, 1)).ints("i", {}, {0}).ints("s", {2}, {1, -1});
+  std::vector<std::string> parts;
+  for (int i = 0; i < nodes; ++i) {
+    const std::string from = "c" + std::to_string(i);
+    const std::string to = "c" + std::to_string(i + 1);
+    builder.node(op, op == "Reshape" ? std::vector<std::string>{from, "s"} : std::vector<std::string>{from}, {to});
+    if (all_needed) parts.push_back(to);
+  }
+  const std::string last = "c" + std::to_string(nodes);
+  std::string sum = last;
+  for (const std::string& part : parts) {
+    builder.node("Add", {sum, part}, {sum + "+"});
+    sum += "+";
+  }
+  builder.node("ReduceMax", {sum}, {"most"});
+  builder.node("Add", {"x", "most"}, {"y"});
+  return builder;
+}
+
+}  // namespace
+
+TEST_CASE("constants that nothing reads any more are let go, and count no longer") {
+  // 64 MiB and 8 times the initializer of 4 MiB are 24 of its size.
+  for (const std::string op : {"Neg", "Reshape", "Transpose", "Identity"}) {
+    CAPTURE(op);
+    CHECK(import(constant_chain(op, 60, false)).nodes().size() == 1);
+  }
+  require_refused(constant_chain("Neg", 60, true), ErrorCode::unsupported,
+                  {"(Neg)", "constants up to here take", "bytes of memory"});
+}
+
+TEST_CASE("limit: a chain of constants that keeps the importer at work for ever") {
+  require_refused(constant_chain("Neg", 400, false), ErrorCode::unsupported,
+                  {"(Neg)", "bytes to compute", "fold constant sub-graphs"});
 }

@@ -96,6 +96,21 @@ std::vector<Malformed> malformed_headers() {
   });
   add("unknown domain", kUnsupported, {"node #0", "(Relu)", "'com.example'"},
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.example"); });
+  add("ONNX Runtime's own operators", kUnsupported, {"node #0", "(Relu)", "'com.microsoft'", "ORT_ENABLE_BASIC"},
+      [](auto& b) { b.graph().mutable_node(0)->set_domain("com.microsoft"); });
+  add("ONNX Runtime's own layout", kUnsupported, {"'com.microsoft.nchwc'", "ORT_ENABLE_BASIC"},
+      [](auto& b) { b.graph().mutable_node(0)->set_domain("com.microsoft.nchwc"); });
+  add("ONNX Runtime's own int8 operators", kUnsupported, {"(QLinearAdd)", "int8"}, [](auto& b) {
+    b.graph().mutable_node(0)->set_domain("com.microsoft");
+    b.graph().mutable_node(0)->set_op_type("QLinearAdd");
+  });
+  add("ONNX Runtime's domain twice", kInvalid, {"opset_import", "'com.microsoft'", "twice"}, [](auto& b) {
+    for (int i = 0; i < 2; ++i) {
+      auto& import = *b.model().add_opset_import();
+      import.set_domain("com.microsoft");
+      import.set_version(1);
+    }
+  });
   add("function of the model", kUnsupported, {"node #0", "function", "'local'"}, [](auto& b) {
     b.graph().mutable_node(0)->set_domain("local");
     auto& function = *b.model().add_functions();
@@ -107,6 +122,8 @@ std::vector<Malformed> malformed_headers() {
       [](auto& b) { b.graph().mutable_input(0)->clear_name(); });
   add("input twice", kInvalid, {"input 'x'", "twice"}, [](auto& b) { b.input("x", {1, 2}); });
   add("two inputs", kUnsupported, {"'x' and 'z'"}, [](auto& b) { b.input("z", {1, 2}); });
+  add("input of bytes", kUnsupported, {"input 'x'", "UINT8", "picture_input"},
+      [](auto& b) { b.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Tensor::UINT8); });
   add("input of integers", kUnsupported, {"input 'x'", "INT64"},
       [](auto& b) { b.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7); });
   add("input without a type", kUnsupported, {"input 'x'", "tensor"},

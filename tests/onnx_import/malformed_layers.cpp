@@ -87,10 +87,23 @@ std::vector<Malformed> malformed_convolutions() {
   list.add("integer weight", kInvalid, {"input #1 'w'", "floating-point"}, [](auto& b) {
     b.ints("w", {1, 4, 1, 1}, {1, 1, 1, 1}).node("Conv", {"x", "w"}, {"y"});
   });
-  list.add("1-D convolution", kUnsupported, {"input #0 'rows'", "image"}, [](auto& b) {
-    b.ints("s", {3}, {0, 4, 64}).node("Reshape", {"x", "s"}, {"rows"});
-    weight(b, {1, 4, 3});
-    b.node("Conv", {"rows", "w"}, {"y"});
+  const auto row = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words, const Dims& dims,
+                       const std::function<void(OnnxNode)>& spoil) {
+    list.add("1-D convolution: " + name, code, words, [&](auto& b) {
+      b.ints("s", {3}, {0, 4, 64}).node("Reshape", {"x", "s"}, {"rows"});
+      weight(b, dims);
+      spoil(b.node("Conv", {"rows", "w"}, {"y"}, "conv"));
+    });
+  };
+  row("weight of rank 4", kInvalid, {"input #1 'w'", "rank 3 (O, I/group, kW)"}, {1, 4, 1, 3}, nothing);
+  row("two strides", kInvalid, {"attribute 'strides'", "1 entries", "[1,1]"}, {1, 4, 3}, ints("strides", {1, 1}));
+  row("four pads", kInvalid, {"attribute 'pads'", "2 entries"}, {1, 4, 3}, ints("pads", {0, 1, 0, 1}));
+  row("another kernel_shape", kInvalid, {"attribute 'kernel_shape'", "1x4x3"}, {1, 4, 3}, ints("kernel_shape", {5}));
+  row("window past the row", kInvalid, {"window of 65", "width of 64"}, {1, 4, 65}, nothing);
+  list.add("3-D convolution", kUnsupported, {"input #0 'volume'", "1x4x4x4x4", "3-D windows"}, [](auto& b) {
+    b.ints("s", {5}, {0, 4, 4, 4, 4}).node("Reshape", {"x", "s"}, {"volume"});
+    weight(b, {1, 4, 1, 1, 1});
+    b.node("Conv", {"volume", "w"}, {"y"});
   });
   return list.take();
 }

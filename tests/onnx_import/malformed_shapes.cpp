@@ -1,5 +1,6 @@
 // Operators on shapes, elementwise operators, reductions, softmax and padding.
 
+#include <limits>
 #include <optional>
 
 #include "malformed.h"
@@ -132,6 +133,30 @@ std::vector<Malformed> malformed_shape_operators() {
   fold("Expand to 2^40 elements", kUnsupported, {"(Expand)", "1099511627776"}, [](auto& b) {
     b.ints("n", {1}, {std::int64_t{1} << 40}).node("Expand", {"one", "n"}, {"c"});
   });
+  fold("Expand of a constant by the batch", kUnsupported, {"(Expand)", "[N]", "depends on the batch size"},
+       [](auto& b) {
+         b.node("Shape", {"x"}, {"shape"});
+         b.node("Gather", {"shape", "zero"}, {"n"});
+         b.node("Expand", {"v", "n"}, {"c"});
+       });
+  fold("Reshape of a constant by the batch", kUnsupported, {"(Reshape)", "depends on the batch size"}, [](auto& b) {
+    b.node("Shape", {"x"}, {"shape"});
+    b.node("Gather", {"shape", "zero"}, {"n"});
+    b.node("Reshape", {"m", "n"}, {"c"});
+  });
+  fold("ReduceSum over axis 1 of a list", kInvalid, {"(ReduceSum)", "got 1"}, [](auto& b) {
+    b.node("ReduceSum", {"v", "one"}, {"c"});
+  });
+  fold("ReduceMean of integers", kUnsupported, {"(ReduceMean)", "input #0 'v'", "integers"},
+       [](auto& b) { b.node("ReduceMean", {"v"}, {"c"}); });
+  fold("ReduceProd that overflows", kInvalid, {"(ReduceProd)", "overflows"}, [](auto& b) {
+    b.ints("n", {2}, {std::int64_t{1} << 40, std::int64_t{1} << 40}).node("ReduceProd", {"n"}, {"c"});
+  });
+  fold("ReduceMax of nothing", kUnsupported, {"(ReduceMax)", "no elements"},
+       [](auto& b) { b.ints("n", {0}, {}).node("ReduceMax", {"n"}, {"c"}); });
+  fold("Pow of integers", kUnsupported, {"(Pow)", "power of integers"}, [](auto& b) {
+    b.node("Pow", {"v", "one"}, {"c"});
+  });
   fold("Range with step 0", kInvalid, {"(Range)", "step"}, [](auto& b) {
     b.ints("a", {}, {0}).node("Range", {"a", "one", "zero"}, {"c"});
   });
@@ -212,7 +237,7 @@ std::vector<Malformed> malformed_reductions() {
   reduce("axis -5", kInvalid, "got -5", {-5});
   reduce("an axis twice", kInvalid, "[2,-2]", {2, -2});
   reduce("the batch", kUnsupported, "[0]", {0});
-  reduce("everything", kUnsupported, "[]", {});
+  reduce("everything", kUnsupported, "[0,1,2,3]", {});
   list.add("ReduceMean with axes as input before opset 18", kInvalid, {"(ReduceMean)", "opset 13", "has 2"},
            [](auto& b) {
              b.ints("a", {2}, {2, 3}).node("ReduceMean", {"x", "a"}, {"y"});
@@ -243,9 +268,13 @@ std::vector<Malformed> malformed_reductions() {
       b.node("Slice", {"x", "s", "e", "a", "st"}, {"y"}, "part");
     });
   };
-  slice("every second column", "0..4 with step 2 along axis 3 of 1x2x4x4", 3, 0, 4, 2);
+  slice("every second channel", "0..2 with step 2 along axis 1 of 1x2x4x4", 1, 0, 2, 2);
+  slice("every second channel to the end", "0..end with step 2", 1, 0, std::numeric_limits<std::int64_t>::max(), 2);
+  slice("steps past all windows", "with step 65537 along axis 2", 2, 0, 4, 65537);
   slice("backwards", "with step -1", 2, 4, 0, -1);
-  slice("the first picture", "not along the batch", 0, 0, 1, 1);
+  slice("step 0", "with step 0", 2, 0, 4, 0);
+  slice("the first picture", "it cuts the batch", 0, 0, 1, 1);
+  slice("every second picture", "it cuts the batch", 0, 0, std::numeric_limits<std::int64_t>::max(), 2);
   slice("nothing", "3..3 with step 1 along axis 2 of 1x2x4x4 is empty", 2, 3, 3, 1);
   const auto split = [&](const std::string& name, ErrorCode code, const std::string& word, std::int64_t opset,
                          const std::function<void(OnnxNode)>& spoil) {
@@ -261,7 +290,72 @@ std::vector<Malformed> malformed_reductions() {
         [](OnnxNode n) { n.attr("axis", 2).ints("split", {4}); });
   split("into three of two", kInvalid, "'num_outputs'", 18,
         [](OnnxNode n) { n.attr("axis", 2).attr("num_outputs", 3); });
-  split("with a part of 0", kInvalid, "parts [0,4]", 11, [](OnnxNode n) { n.attr("axis", 2).ints("split", {0, 4}); });
+  split("with a part of -1", kInvalid, "parts [-1,5]", 11, [](OnnxNode n) {
+    n.attr("axis", 2).ints("split", {-1, 5});
+  });
+  split("with a part of 0", kUnsupported, "without elements", 11, [](OnnxNode n) {
+    n.attr("axis", 2).ints("split", {0, 4});
+  });
+  const auto sequence = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                            const Dims& shape, const Dims& parts, std::int64_t index, std::int64_t axis = 2) {
+    list.add("SplitToSequence: " + name, code, words, [&](auto& b) {
+      b.ints("p", shape, parts).ints("i", {}, {index});
+      b.node("SplitToSequence", {"x", "p"}, {"s"}, "cut").attr("axis", axis);
+      b.node("SequenceAt", {"s", "i"}, {"y"}, "part");
+    });
+  };
+  sequence("parts of 0", kInvalid, {"'cut' (SplitToSequence)", "input #1 'p'", "> 0, got 0"}, {}, {0}, 0);
+  sequence("of the batch", kUnsupported, {"'cut'", "splits the pictures"}, {}, {1}, 0, 0);
+  sequence("of axis 4", kInvalid, {"'cut'", "got 4"}, {}, {1}, 0, 4);
+  sequence("too large a part", kInvalid, {"'cut'", "[1,4]", "extent of 4"}, {2}, {1, 4}, 0);
+  sequence("too little", kInvalid, {"'cut'", "[1,2]", "extent of 4"}, {2}, {1, 2}, 0);
+  sequence("a part past the end", kInvalid, {"'part' (SequenceAt)", "-2 to 1, got 2"}, {}, {2}, 2);
+  sequence("a part before the beginning", kInvalid, {"'part' (SequenceAt)", "got -3"}, {}, {2}, -3);
+  sequence("an empty part", kUnsupported, {"'part' (SequenceAt)", "without elements"}, {2}, {0, 4}, 0);
+  list.add("SequenceAt of a tensor", kUnsupported, {"(SequenceAt)", "input #0 'x'", "sequence"}, [](auto& b) {
+    b.ints("i", {}, {0}).node("SequenceAt", {"x", "i"}, {"y"});
+  });
+  list.add("Relu of a sequence", kUnsupported, {"(Relu)", "input #0 's'", "is a sequence"}, [](auto& b) {
+    b.node("SplitToSequence", {"x"}, {"s"}).attr("axis", 1);
+    b.node("Relu", {"s"}, {"y"});
+  });
+  list.add("a sequence as output", kUnsupported, {"node #0 (SplitToSequence)", "output 'y'"},
+           [](auto& b) { b.node("SplitToSequence", {"x"}, {"y"}).attr("axis", 1); });
+  const auto expand = [&](const std::string& name, ErrorCode code, const std::vector<std::string>& words,
+                          const Dims& shape) {
+    list.add("Expand of an activation " + name, code, words, [&](auto& b) {
+      b.ints("s", {static_cast<std::int64_t>(shape.size())}, shape).node("GlobalAveragePool", {"x"}, {"mean"});
+      b.node("Expand", {"mean", "s"}, {"large"}, "grow");
+      b.node("Add", {"x", "large"}, {"y"}, "sum");
+    });
+  };
+  expand("that an Add reads", kUnsupported, {"'sum' (Add)", "1x2x1x1", "1x2x4x4", "only a Mul"}, {1, 2, 4, 4});
+  expand("to other channels", kInvalid, {"'grow' (Expand)", "[1,3,4,4]", "does not fit"}, {1, 3, 4, 4});
+  expand("to more pictures", kUnsupported, {"'grow' (Expand)", "[5,2,4,4]", "batch"}, {5, 2, 4, 4});
+  expand("to rank 5", kUnsupported, {"'grow' (Expand)", "batch"}, {1, 1, 2, 4, 4});
+  expand("to nothing", kUnsupported, {"'grow' (Expand)", "does not fit"}, {1, 2, 0, 4});
+  expand("to -1", kInvalid, {"'grow' (Expand)", "does not fit"}, {1, 2, -1, 4});
+  const auto gather = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& dims,
+                          const Dims& indices, std::int64_t axis) {
+    list.add("Gather of an activation: " + name, code, {"'order' (Gather)", word}, [&](auto& b) {
+      b.ints("i", dims, indices).node("Gather", {"x", "i"}, {"y"}, "order").attr("axis", axis);
+    });
+  };
+  gather("the batch", kUnsupported, "not along the batch", {1}, {0}, 0);
+  gather("a matrix of indices", kUnsupported, "list of integers", {1, 1}, {0}, 1);
+  gather("past the end", kInvalid, "-2 to 1, got 2", {2}, {0, 2}, 1);
+  gather("nothing", kUnsupported, "0 runs", {0}, {}, 1);
+  gather("too many runs", kUnsupported, "65 runs", {65}, Dims(65, 1), 1);
+  list.add("ReduceSum over the batch", kUnsupported, {"(ReduceSum)", "[0]", "pictures"}, [](auto& b) {
+    b.ints("a", {1}, {0}).node("ReduceSum", {"x", "a"}, {"y"});
+  });
+  list.add("ReduceSum over all but the batch to a list", kUnsupported, {"(ReduceSum)", "keepdims"}, [](auto& b) {
+    b.ints("a", {3}, {1, 2, 3}).node("ReduceSum", {"x", "a"}, {"y"}).attr("keepdims", 0);
+  });
+  list.add("CastLike of an activation to integers", kUnsupported, {"(CastLike)", "input #1 'i'", "integers"}, 15,
+           [](auto& b) {
+             b.ints("i", {1}, {7}).node("CastLike", {"x", "i"}, {"y"});
+           });
   list.add("Split of 4 into 3", kInvalid, {"(Split)", "4 does not split into 3"}, 13, [](auto& b) {
     b.node("Split", {"x"}, {"y", "u", "v"}).attr("axis", 2);
   });
