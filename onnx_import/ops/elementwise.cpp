@@ -213,6 +213,14 @@ void import_hard_sigmoid(NodeImporter& node) {
 }
 
 void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
+// ONNX Runtime's x * sigmoid(alpha * x): with alpha = 1, SiLU.
+void import_quick_gelu(NodeImporter& node) {
+  const ValueId x = node.activation(0);
+  const float alpha = finite_attribute(node, "alpha", 1.702F);
+  const ValueId inner = alpha == 1.0F ? x : multiply_by(node, x, alpha);
+  node.set_output(node.add(Mul{}, {x, node.add(Unary{UnaryKind::Sigmoid}, {inner})}));
+}
+
 void import_tanh(NodeImporter& node) { add_unary(node, UnaryKind::Tanh); }
 void import_leaky_relu(NodeImporter& node) {
   add_unary(node, UnaryKind::LeakyRelu, finite_attribute(node, "alpha", 0.01F));
@@ -408,6 +416,7 @@ Forms elementwise_forms() {
       {"Pow", 6, 6, 2, 2, "axis broadcast", import_pow, fold_pow},
       {"Pow", 7, kNewestOpset, 2, 2, "", import_pow, fold_pow},
       {"PRelu", 6, kNewestOpset, 2, 2, "", import_prelu},
+      {"QuickGelu", 1, 1, 1, 1, "alpha", import_quick_gelu, nullptr, kMicrosoftDomain},
       {"Relu", 6, kNewestOpset, 1, 1, "", import_relu, fold_relu},
       {"Sigmoid", 6, kNewestOpset, 1, 1, "", import_sigmoid},
       {"Sub", 6, 6, 2, 2, "axis broadcast", import_sub, fold_sub},

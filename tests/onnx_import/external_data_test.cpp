@@ -138,7 +138,7 @@ TEST_CASE("external data that does not fit its tensor is refused before anything
   refuse({{"offset", ""}}, {"'offset'", "''"});
   refuse({{"owner", "me"}}, {"unknown key 'owner'"});
   refuse({{"location", "sub/good"}}, {"'location'", "twice"});
-  playground.refuse({{"location", "absent"}}, ErrorCode::io, {"'absent'", "No such file"});
+  playground.refuse({{"location", "absent"}}, ErrorCode::io, {"'absent'", "No such file", "copy it along"});
   playground.refuse({}, ErrorCode::invalid_model, {"empty"});
   playground.refuse({{"location", "long"}}, ErrorCode::invalid_model, {"length 15", "need 8"});
 }

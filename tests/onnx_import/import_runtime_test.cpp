@@ -80,6 +80,23 @@ TEST_CASE("FusedGemm is a Gemm and an activation") {
   CHECK(std::abs(of("Tanh")[0] + 0.96402758F) < 1e-6F);
 }
 
+TEST_CASE("QuickGelu is SiLU, and with another factor its like") {
+  const auto of = [](std::optional<float> alpha) {
+    OnnxBuilder builder = optimised({kDynamic, 1, 1, 2});
+    OnnxNode node = of_runtime(builder.node("QuickGelu", {"x"}, {"y"}));
+    if (alpha) node.attr("alpha", *alpha);
+    return import(builder);
+  };
+  const auto expected = [](double alpha, double x) { return static_cast<float>(x / (1 + std::exp(-alpha * x))); };
+  CHECK(ops(optimize(of(1.0F))) == "Silu");
+  const std::vector<std::pair<std::optional<float>, double>> cases{{{}, 1.702}, {1.0F, 1}, {-2.0F, -2}};
+  for (const auto& [given, alpha] : cases) {
+    const Floats y = evaluate(of(given), {-1, 3});
+    CHECK(std::abs(y[0] - expected(alpha, -1)) < 1e-6F);
+    CHECK(std::abs(y[1] - expected(alpha, 3)) < 1e-6F);
+  }
+}
+
 TEST_CASE("fused operators are refused where they say what is not known") {
   const ErrorCode invalid = ErrorCode::invalid_model;
   const ErrorCode unsupported = ErrorCode::unsupported;

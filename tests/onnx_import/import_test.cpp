@@ -76,6 +76,14 @@ TEST_CASE("unnamed nodes are named by their position, and names with control cha
   require_refused(builder, ErrorCode::unsupported, {"'" + std::string(128, 'n') + "...'"});
 }
 
+TEST_CASE("operators that pick the best classes are refused with what to export instead") {
+  for (const std::string op : {"ArgMax", "TopK"}) {
+    OnnxBuilder builder = network(13);
+    builder.node(op, {"x"}, {"y"});
+    require_refused(builder, ErrorCode::unsupported, {"(" + op + ")", "export the logits"});
+  }
+}
+
 TEST_CASE("every supported opset is accepted, and others are refused by number") {
   for (std::int64_t opset = 6; opset <= 28; ++opset) CHECK(ops(import(relu(opset))) == "Clip");
   for (const std::int64_t opset : {1, 5, 29, 999}) {
