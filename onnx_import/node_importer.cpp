@@ -161,7 +161,11 @@ float NodeImporter::scalar(std::size_t position) const {
 }
 
 float NodeImporter::number(std::size_t position) const {
-  return constant(position)->is_float() ? scalar(position) : static_cast<float>(integer(position));
+  const ConstantPtr found = constant(position);
+  if (found->is_float() || found->elements() != 1) return scalar(position);
+  const DimValue& value = found->integers().front();
+  if (value.times_batch) throw unsupported_input(position, "depends on the batch size: " + to_string(value));
+  return static_cast<float>(value.value);
 }
 
 bool NodeImporter::flag(std::size_t position, bool fallback) const {

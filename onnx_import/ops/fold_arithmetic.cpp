@@ -98,10 +98,15 @@ ConstantPtr combine(NodeImporter& node, const Constant& a, const Constant& b, co
   return make_integers(shape, std::move(values));
 }
 
-void fold_binary(NodeImporter& node, const BinaryOp& op) {
+// Before opset 7, the attribute axis could align the second operand elsewhere than on the right.
+void require_numpy_broadcast(const NodeImporter& node) {
   if (node.attribute("broadcast", 0) != 0 && node.has_attribute("axis")) {
     throw node.unsupported_attribute("axis", "is not supported between constants");
   }
+}
+
+void fold_binary(NodeImporter& node, const BinaryOp& op) {
+  require_numpy_broadcast(node);
   ConstantPtr result = node.constant(0);
   for (std::size_t position = 1; position < node.inputs(); ++position) {
     result = combine(node, *result, *node.constant(position), op);
@@ -235,15 +240,17 @@ void fold_pow(NodeImporter& node) {
   ConstantPtr exponent = node.constant(1);
   if (!exponent->is_float()) {
     std::vector<float> values;
-    for (const std::int64_t value : node.integers(1)) values.push_back(static_cast<float>(value));
+    for (const DimValue& value : exponent->integers()) {
+      if (value.times_batch) throw node.unsupported_input(1, "depends on the batch size: " + to_string(value));
+      values.push_back(static_cast<float>(value.value));
+    }
     exponent = make_floats(exponent->shape(), values);
   }
-  const BinaryOp power{[](float a, float b) { return std::pow(a, b); },
-                       [](const NodeImporter& n, const DimValue&, const DimValue&) -> DimValue {
-                         throw n.error(ErrorCode::unsupported, "a power of integers is not supported");
-                       }};
-  if (!node.constant(0)->is_float()) power.integers(node, {}, {});
-  node.set_output(combine(node, *node.constant(0), *exponent, power));
+  if (!node.constant(0)->is_float()) {
+    throw node.error(ErrorCode::unsupported, "a power of integers is not supported");
+  }
+  require_numpy_broadcast(node);
+  node.set_output(combine(node, *node.constant(0), *exponent, {[](float a, float b) { return std::pow(a, b); }, {}}));
 }
 
 namespace {

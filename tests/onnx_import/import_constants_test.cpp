@@ -14,8 +14,6 @@ using Floats = std::vector<float>;
 
 // The constant "c" that the nodes make, as what is added to an input of zeros.
 Floats computed(std::int64_t opset, const Dims& dims, const std::function<void(OnnxBuilder&)>& nodes) {
-  Dims input{kDynamic};
-  input.insert(input.end(), dims.begin(), dims.end());
   OnnxBuilder builder = network(opset, {kDynamic, 1});
   nodes(builder);
   std::int64_t count = 1;
@@ -97,6 +95,7 @@ TEST_CASE("functions of constants") {
     });
   };
   CHECK(power([](auto& b) { b.floats("e", {}, {0.5F}); }) == Floats{1, 2, 3});
+  CHECK(power([](auto& b) { b.ints("e", {1, 1}, {2}); }) == Floats{1, 16, 81});
   CHECK(power([](auto& b) { b.ints("e", {3}, {3, 2, -1}); }) == Floats{1, 16, 1.0F / 9});
 }
 

@@ -166,7 +166,7 @@ TEST_CASE("Neg, and whole powers, of activations") {
     require_refused(of("Pow", exponent), ErrorCode::unsupported, {"(Pow)", "input #1 'e'", "1, 2, 3 or 4"});
   }
   OnnxBuilder integer = network(15, {kDynamic, 1, 1, 2});
-  integer.ints("e", {}, {2}).node("Pow", {"x", "e"}, {"y"});
+  integer.ints("e", {1, 1, 1}, {2}).node("Pow", {"x", "e"}, {"y"});
   CHECK(evaluate(import(integer), {-3, 2}) == Floats{9, 4});
 }
 
