@@ -283,7 +283,7 @@ void NodeImporter::set_output(ConstantPtr constant) {
 
 void NodeImporter::set_output(Sequence sequence) { state_.values.emplace(node_.output(0), std::move(sequence)); }
 
-void NodeImporter::set_output(Expanded expanded) { state_.values.emplace(node_.output(0), std::move(expanded)); }
+void NodeImporter::set_output(const Expanded& expanded) { state_.values.emplace(node_.output(0), expanded); }
 
 void NodeImporter::count_generated(std::int64_t elements, bool integers, const std::string& hint) {
   const std::int64_t limit = state_.options.limits.generated_elements;

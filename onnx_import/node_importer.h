@@ -128,7 +128,7 @@ class NodeImporter {
   bool output_is_set(std::size_t position) const;
   void set_output(ConstantPtr constant);
   void set_output(Sequence sequence);
-  void set_output(Expanded expanded);
+  void set_output(const Expanded& expanded);
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
   void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});

@@ -326,7 +326,7 @@ void import_pow(NodeImporter& node) {
     throw node.unsupported_input(1, "only a constant power of 1, 2, 3 or 4 is supported");
   }
   ValueId power = x;
-  for (float factors = 1.0F; factors < exponent; factors += 1.0F) power = node.add(Mul{}, {power, x});
+  for (int factors = 1; factors < static_cast<int>(exponent); ++factors) power = node.add(Mul{}, {power, x});
   node.set_output(power == x ? node.add(Identity{}, {x}) : power);
 }
 

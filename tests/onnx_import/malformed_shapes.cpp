@@ -335,6 +335,12 @@ std::vector<Malformed> malformed_reductions() {
   expand("to rank 5", kUnsupported, {"'grow' (Expand)", "batch"}, {1, 1, 2, 4, 4});
   expand("to nothing", kUnsupported, {"'grow' (Expand)", "does not fit"}, {1, 2, 0, 4});
   expand("to -1", kInvalid, {"'grow' (Expand)", "does not fit"}, {1, 2, -1, 4});
+  list.add("Expand of an activation that a Mul of another shape reads", kUnsupported, {"(Mul)", "1x2x1x1", "1x2x2x4"},
+           [](auto& b) {
+             b.ints("s", {4}, {1, 2, 2, 4}).node("GlobalAveragePool", {"x"}, {"mean"});
+             b.node("Expand", {"mean", "s"}, {"large"});
+             b.node("Mul", {"x", "large"}, {"y"});
+           });
   const auto gather = [&](const std::string& name, ErrorCode code, const std::string& word, const Dims& dims,
                           const Dims& indices, std::int64_t axis) {
     list.add("Gather of an activation: " + name, code, {"'order' (Gather)", word}, [&](auto& b) {
