@@ -98,6 +98,8 @@ std::vector<Malformed> malformed_headers() {
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.example"); });
   add("ONNX Runtime's own operators", kUnsupported, {"node #0", "(Relu)", "'com.microsoft'", "ORT_ENABLE_BASIC"},
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.microsoft"); });
+  add("ONNX Runtime's own operators in ONNX's domain", kUnsupported, {"node #0", "(FusedConv)", "opset 13"},
+      [](auto& b) { b.graph().mutable_node(0)->set_op_type("FusedConv"); });
   add("ONNX Runtime's own layout", kUnsupported, {"'com.microsoft.nchwc'", "ORT_ENABLE_BASIC"},
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.microsoft.nchwc"); });
   add("ONNX Runtime's own int8 operators", kUnsupported, {"(QLinearAdd)", "int8"}, [](auto& b) {
