@@ -1,5 +1,6 @@
 # libmobicuda and libmobicuda_cudnn, each static and shared, out of the boxes' objects.
-set(mobicuda_boxes mobicuda_graph mobicuda_timing mobicuda_onnx mobicuda_plan_file mobicuda_cpu mobicuda_custom)
+set(mobicuda_boxes mobicuda_graph mobicuda_timing mobicuda_onnx mobicuda_plan_file mobicuda_cpu mobicuda_custom
+                   mobicuda_version mobicuda_c_api)
 if(MOBICUDA_HAS_CUDA)
   list(APPEND mobicuda_boxes mobicuda_specialise mobicuda_choose mobicuda_runtime mobicuda_kernels mobicuda_kernels_sm90a)
 endif()
@@ -9,8 +10,9 @@ find_package(Threads REQUIRED)
 # 0.2 may break what 0.1 promised, as the CMake package says too.
 set(mobicuda_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 
+configure_file(cmake/exports.map.in ${CMAKE_CURRENT_BINARY_DIR}/exports.map @ONLY)
 function(mobicuda_limit_exports target)
-  set(map ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  set(map ${PROJECT_BINARY_DIR}/exports.map)
   target_link_options(${target} PRIVATE -Wl,--version-script=${map})
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
 endfunction()
@@ -22,7 +24,8 @@ function(mobicuda_define_library target type)
   endforeach()
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/onnx_import/include>
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/plan_file/include>
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/plan_file/include> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/c_api/include>
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/version/include>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/baselines/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE Threads::Threads ${MOBICUDA_PROTOBUF_LITE})
