@@ -6,6 +6,18 @@ if(MOBICUDA_HAS_CUDA)
 endif()
 
 find_package(Threads REQUIRED)
+find_package(Protobuf 3.12 MODULE REQUIRED)  # here, so that its targets are those of every folder
+
+# Both kinds, or the one that BUILD_SHARED_LIBS names. The other is still there for the project's own programs and tests.
+set(MOBICUDA_SHARED ON)
+set(MOBICUDA_STATIC ON)
+if(DEFINED BUILD_SHARED_LIBS)
+  if(BUILD_SHARED_LIBS)
+    set(MOBICUDA_STATIC OFF)
+  else()
+    set(MOBICUDA_SHARED OFF)
+  endif()
+endif()
 
 # 0.2 may break what 0.1 promised, as the CMake package says too.
 set(mobicuda_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -28,17 +40,31 @@ function(mobicuda_define_library target type)
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/version/include>
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/baselines/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  target_link_libraries(${target} PRIVATE Threads::Threads ${MOBICUDA_PROTOBUF_LITE})
+  target_link_libraries(${target} PRIVATE Threads::Threads)
+  if(type STREQUAL STATIC)
+    target_link_libraries(${target} PRIVATE protobuf::libprotobuf-lite)  # its package finds it again
+  else()
+    target_link_libraries(${target} PRIVATE ${MOBICUDA_PROTOBUF_LITE})  # a file, of which the package says nothing
+  endif()
   if(MOBICUDA_HAS_CUDA)
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
   endif()
   set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda VERSION ${PROJECT_VERSION} SOVERSION ${mobicuda_soversion}
                                              LINKER_LANGUAGE CXX)
-  add_library(mobicuda::${target} ALIAS ${target})
 endfunction()
 
 mobicuda_define_library(mobicuda SHARED)
 mobicuda_define_library(mobicuda_static STATIC)
+add_library(mobicuda::mobicuda_static ALIAS mobicuda_static)
+if(MOBICUDA_SHARED)
+  add_library(mobicuda::mobicuda ALIAS mobicuda)
+else()
+  add_library(mobicuda::mobicuda ALIAS mobicuda_static)
+  set_target_properties(mobicuda PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
+if(NOT MOBICUDA_STATIC)
+  set_target_properties(mobicuda_static PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 mobicuda_limit_exports(mobicuda)
 # Protobuf's symbols are not exported where it is a static library. Where it is a shared one, as in Debian, libmobicuda and its
 # host share it, and a host that exports another version of it cannot be helped.
@@ -57,6 +83,9 @@ if(MOBICUDA_HAS_CUDNN)
     target_link_libraries(${target} PUBLIC ${base} PRIVATE cudnn CUDA::cublas CUDA::cublasLt CUDA::cudart_static)
     set_target_properties(${target} PROPERTIES OUTPUT_NAME mobicuda_cudnn VERSION ${PROJECT_VERSION} SOVERSION ${mobicuda_soversion}
                                                LINKER_LANGUAGE CXX)
+    if(NOT MOBICUDA_${kind})
+      set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
     add_library(mobicuda::${target} ALIAS ${target})
   endforeach()
   mobicuda_limit_exports(mobicuda_cudnn)
