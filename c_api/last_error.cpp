@@ -20,13 +20,16 @@ struct Texts {
 thread_local mobicuda_status last_status = MOBICUDA_OK;
 thread_local Texts* last_texts = nullptr;
 
+// A program's own static objects may fail a call after those of this library were destroyed.
+bool all_gone = false;
+
 // The threads' texts. They go with their thread, or with the library.
 class AllTexts {
  public:
   AllTexts() : usable_(pthread_key_create(&key_, [](void* texts) { forget(static_cast<Texts*>(texts)); }) == 0) {}
   ~AllTexts() {
     if (usable_) pthread_key_delete(key_);
-    gone_ = true;
+    all_gone = true;
     last_texts = nullptr;
   }
   AllTexts(const AllTexts&) = delete;
@@ -38,9 +41,6 @@ class AllTexts {
  private:
   static void forget(Texts* texts);
 
-  // A program's own static objects may fail a call after this library's were destroyed.
-  static inline bool gone_ = false;
-
   std::mutex mutex_;
   std::vector<std::unique_ptr<Texts>> all_;
   pthread_key_t key_{};
@@ -51,8 +51,8 @@ AllTexts all_texts;
 
 Texts* AllTexts::mine() {
   if (last_texts != nullptr) return last_texts;
-  if (gone_ || !all_texts.usable_) return nullptr;
-  const std::lock_guard lock(all_texts.mutex_);
+  if (all_gone || !all_texts.usable_) return nullptr;
+  const std::scoped_lock lock(all_texts.mutex_);
   all_texts.all_.push_back(std::make_unique<Texts>());
   Texts* texts = all_texts.all_.back().get();
   if (pthread_setspecific(all_texts.key_, texts) != 0) {
@@ -64,7 +64,7 @@ Texts* AllTexts::mine() {
 }
 
 void AllTexts::forget(Texts* texts) {
-  const std::lock_guard lock(all_texts.mutex_);
+  const std::scoped_lock lock(all_texts.mutex_);
   std::erase_if(all_texts.all_, [texts](const std::unique_ptr<Texts>& one) { return one.get() == texts; });
   last_texts = nullptr;
 }

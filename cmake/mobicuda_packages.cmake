@@ -5,6 +5,7 @@ set(MOBICUDA_PACKAGE_MAINTAINER "mobicuda maintainers <maintainers@mobicuda.inva
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME mobicuda)
 set(CPACK_PACKAGE_CONTACT ${MOBICUDA_PACKAGE_MAINTAINER})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each component has its own
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
@@ -22,7 +23,7 @@ set(own_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 set(CPACK_COMPONENTS_ALL "")
 
 # mobicuda_package(COMPONENT NAME name SECTION section DEPENDS text DESCRIPTION line ...): the first line of the description is its
-# summary, an empty one starts a paragraph.
+# summary, "." parts paragraphs.
 function(mobicuda_package component)
   cmake_parse_arguments(PACKAGE "" "NAME;SECTION;DEPENDS" "DESCRIPTION" ${ARGN})
   list(JOIN PACKAGE_DESCRIPTION "\n" description)
@@ -32,26 +33,31 @@ function(mobicuda_package component)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${PACKAGE_NAME} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${PACKAGE_SECTION} PARENT_SCOPE)
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${PACKAGE_DEPENDS}" PARENT_SCOPE)
-  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}" PARENT_SCOPE)
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${description}" PARENT_SCOPE)
   # For packages alone: a plain cmake --install leaves them out.
   foreach(file ${PROJECT_BINARY_DIR}/debian/copyright ${PROJECT_BINARY_DIR}/debian/changelog.Debian.gz)
     install(FILES ${file} DESTINATION share/doc/${PACKAGE_NAME} COMPONENT ${component} EXCLUDE_FROM_ALL)
   endforeach()
 endfunction()
 
+# New libraries are for the dynamic linker to know.
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/debian/triggers CONTENT "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+set(CPACK_DEBIAN_CUDNN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+
 if(MOBICUDA_SHARED)
   mobicuda_package(runtime NAME ${library_package} SECTION libs
     DESCRIPTION "CUDA inference engine for MobileNetV2 and its neighbours"
                 "Reads ONNX files of image classifiers and runs them on hand-written"
                 "CUDA kernels, or on the CPU."
-                "" "This package has the shared library.")
+                "." "This package has the shared library.")
   if(MOBICUDA_HAS_CUDNN)
     mobicuda_package(cudnn NAME libmobicuda-cudnn${mobicuda_soversion} SECTION libs
       DEPENDS "${library_package} (= ${own_version})"
       DESCRIPTION "CUDA inference engine for MobileNetV2: the cuDNN baseline"
                   "Runs the same networks by cuDNN and cuBLAS, which must be there, for"
                   "comparisons."
-                  "" "This package has the shared library.")
+                  "." "This package has the shared library.")
     # cuDNN's and CUDA's libraries come from NVIDIA, not from packages that dpkg-shlibdeps would find.
     set(CPACK_DEBIAN_CUDNN_PACKAGE_SHLIBDEPS OFF)
   endif()
@@ -63,14 +69,14 @@ mobicuda_package(development NAME libmobicuda-dev SECTION libdevel DEPENDS ${dev
   DESCRIPTION "CUDA inference engine for MobileNetV2: development files"
               "Reads ONNX files of image classifiers and runs them on hand-written"
               "CUDA kernels, or on the CPU."
-              "" "This package has the headers for C++ and C, the static library, and"
+              "." "This package has the headers for C++ and C, the static library, and"
               "what CMake and pkg-config ask for.")
 if(TARGET bench_engine)
   mobicuda_package(tools NAME mobicuda-tools SECTION science
     DESCRIPTION "CUDA inference engine for MobileNetV2: bench_engine"
                 "Measures and checks image classifiers in ONNX files: hand-written CUDA"
                 "kernels, cuDNN and CPU side by side."
-                "" "This package has the program, which needs no other package of mobicuda.")
+                "." "This package has the program, which needs no other package of mobicuda.")
 endif()
 
 string(TIMESTAMP MOBICUDA_COPYRIGHT_YEARS %Y UTC)

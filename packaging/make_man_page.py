@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""make_man_page.py PROGRAM FILE.gz: writes bench_engine's page of the manual (section 1), compressed, out of what PROGRAM --help,
-PROGRAM report --help and PROGRAM --version print. A line of help that it does not understand is an error, so that none is lost."""
+"""make_man_page.py PROGRAM FILE.gz: writes bench_engine's page of the manual (section 1), compressed, out of what
+PROGRAM --help, PROGRAM report --help and PROGRAM --version print. A line of help that it does not understand is an
+error, so that none is lost."""
 import gzip
 import pathlib
 import re
@@ -15,7 +16,8 @@ def ask(program, *arguments):
 
 
 def escaped(text):
-    text = text.replace("\\", r"\(rs").replace("-", r"\-").replace("'", r"\(aq").replace("`", r"\(ga").replace("^", r"\(ha")
+    for character, escape in {"\\": r"\(rs", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha"}.items():
+        text = text.replace(character, escape)
     return r"\&" + text if text.startswith(".") else text
 
 

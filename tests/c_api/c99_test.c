@@ -1,4 +1,5 @@
-/* c99_test FOLDER: the C interface from a C99 program, against what c_api_expected_files left in FOLDER. Prints what is wrong. */
+/* c99_test FOLDER: the C interface from a C99 program, against what c_api_expected_files left in FOLDER. Prints what is
+ * wrong. */
 #include <mobicuda/mobicuda_c.h>
 #include <mobicuda/version.h>
 
@@ -13,20 +14,20 @@
 
 static int failures = 0;
 
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      failures++;                                                            \
-      printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);         \
-      printf("  last error: %s\n", mobicuda_last_error_text());              \
-    }                                                                        \
+#define CHECK(condition)                                             \
+  do {                                                               \
+    if (!(condition)) {                                              \
+      failures++;                                                    \
+      printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      printf("  last error: %s\n", mobicuda_last_error_text());      \
+    }                                                                \
   } while (0)
 /* The call fails with that status, and its text has these words. */
-#define FAILS(call, expected, words)                                         \
-  do {                                                                       \
-    CHECK((call) == (expected));                                             \
-    CHECK(mobicuda_last_error_status() == (expected));                       \
-    CHECK(strstr(mobicuda_last_error_text(), words) != NULL);                \
+#define FAILS(call, expected, words)                          \
+  do {                                                        \
+    CHECK((call) == (expected));                              \
+    CHECK(mobicuda_last_error_status() == (expected));        \
+    CHECK(strstr(mobicuda_last_error_text(), words) != NULL); \
   } while (0)
 #define OK(call) CHECK((call) == MOBICUDA_OK)
 
@@ -39,16 +40,18 @@ static void* read_file(const char* name, size_t* size) {
   void* bytes;
   snprintf(path, sizeof path, "%s/%s", folder, name);
   file = fopen(path, "rb");
-  if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (length = ftell(file)) < 0) {
+  length = file == NULL || fseek(file, 0, SEEK_END) != 0 ? -1 : ftell(file);
+  if (length < 0 || fseek(file, 0, SEEK_SET) != 0) {
     printf("cannot read %s\n", path);
     exit(1);
   }
-  rewind(file);
   bytes = malloc((size_t)length + 1);
   *size = fread(bytes, 1, (size_t)length, file);
   fclose(file);
   return bytes;
 }
+
+static int same_bits(const void* one, const void* other, size_t size) { return memcmp(one, other, size) == 0; }
 
 static mobicuda_engine_options cpu_options(void) {
   mobicuda_engine_options options = {0};
@@ -137,10 +140,10 @@ static void runs(void) {
 
   memset(output, 0xff, sizeof output);
   OK(mobicuda_session_run(session, input, IMAGES * PIXELS, output, IMAGES * CLASSES));
-  CHECK(memcmp(output, expected, sizeof output) == 0);
+  CHECK(same_bits(output, expected, sizeof output));
   for (i = 0; i < IMAGES; ++i) { /* each image alone */
     OK(mobicuda_session_run(session, input + i * PIXELS, PIXELS, output, CLASSES));
-    CHECK(memcmp(output, expected + i * CLASSES, CLASSES * sizeof(float)) == 0);
+    CHECK(same_bits(output, expected + i * CLASSES, CLASSES * sizeof(float)));
   }
 
   OK(mobicuda_session_set_input(session, input, IMAGES * PIXELS));
@@ -148,7 +151,7 @@ static void runs(void) {
   OK(mobicuda_session_synchronize(session));
   memset(output, 0xff, sizeof output);
   OK(mobicuda_session_get_output(session, output, 2 * CLASSES));
-  CHECK(memcmp(output, expected, 2 * CLASSES * sizeof(float)) == 0);
+  CHECK(same_bits(output, expected, 2 * CLASSES * sizeof(float)));
   OK(mobicuda_session_time_executions(session, 1, 2, times, 2));
   CHECK(times[0] > 0 && times[1] > 0);
 
@@ -156,7 +159,7 @@ static void runs(void) {
   memcpy(staged, input + PIXELS, 2 * PIXELS * sizeof(float));
   OK(mobicuda_session_run_staged(session, 2));
   OK(mobicuda_session_staged_output(session, 2, &staged_output));
-  CHECK(memcmp(staged_output, expected + CLASSES, 2 * CLASSES * sizeof(float)) == 0);
+  CHECK(same_bits(staged_output, expected + CLASSES, 2 * CLASSES * sizeof(float)));
   OK(mobicuda_session_enqueue_staged(session, 1));
   OK(mobicuda_session_synchronize(session));
 
@@ -164,7 +167,8 @@ static void runs(void) {
   FAILS(mobicuda_session_run(session, input, PIXELS - 1, output, CLASSES), MOBICUDA_INVALID_ARGUMENT, "");
   FAILS(mobicuda_session_run(session, input, 0, output, 0), MOBICUDA_INVALID_ARGUMENT, "");
   FAILS(mobicuda_session_run(session, input, PIXELS, output, CLASSES + 1), MOBICUDA_INVALID_ARGUMENT, "");
-  FAILS(mobicuda_session_run(session, input, (size_t)-1, output, CLASSES), MOBICUDA_INVALID_ARGUMENT, "no memory holds");
+  FAILS(mobicuda_session_run(session, input, (size_t)-1, output, CLASSES), MOBICUDA_INVALID_ARGUMENT,
+        "no memory holds");
   FAILS(mobicuda_session_run(session, NULL, PIXELS, output, CLASSES), MOBICUDA_INVALID_ARGUMENT, "input is NULL");
   FAILS(mobicuda_session_run(session, input, PIXELS, NULL, CLASSES), MOBICUDA_INVALID_ARGUMENT, "output is NULL");
   FAILS(mobicuda_session_run_bytes(session, (uint8_t*)input, PIXELS, output, CLASSES), MOBICUDA_INVALID_ARGUMENT, "");
@@ -211,16 +215,16 @@ static void bytes(void) {
   CHECK(info.dtype == MOBICUDA_U8 && info.layout == MOBICUDA_NHWC && info.elements == PIXELS);
   OK(mobicuda_session_create(engine, &session));
   OK(mobicuda_session_run_bytes(session, pictures, IMAGES * PIXELS, output, IMAGES * CLASSES));
-  CHECK(memcmp(output, expected, sizeof output) == 0);
+  CHECK(same_bits(output, expected, sizeof output));
   OK(mobicuda_session_set_input_bytes(session, pictures + PIXELS, PIXELS));
   OK(mobicuda_session_execute(session, 1));
   OK(mobicuda_session_get_output(session, output, CLASSES));
-  CHECK(memcmp(output, expected + CLASSES, CLASSES * sizeof(float)) == 0);
+  CHECK(same_bits(output, expected + CLASSES, CLASSES * sizeof(float)));
   OK(mobicuda_session_staged_pictures(session, IMAGES, &staged));
   memcpy(staged, pictures, IMAGES * PIXELS);
   OK(mobicuda_session_run_staged(session, IMAGES));
   OK(mobicuda_session_staged_output(session, IMAGES, &staged_output));
-  CHECK(memcmp(staged_output, expected, sizeof output) == 0);
+  CHECK(same_bits(staged_output, expected, sizeof output));
   FAILS(mobicuda_session_run(session, (float*)pictures, PIXELS, output, CLASSES), MOBICUDA_INVALID_ARGUMENT, "");
   mobicuda_session_destroy(session);
   mobicuda_engine_destroy(engine);
@@ -236,7 +240,7 @@ static void check_run(mobicuda_engine* engine) {
   mobicuda_session* session = NULL;
   OK(mobicuda_session_create(engine, &session));
   OK(mobicuda_session_run(session, input, IMAGES * PIXELS, output, IMAGES * CLASSES));
-  CHECK(memcmp(output, expected, sizeof output) == 0);
+  CHECK(same_bits(output, expected, sizeof output));
   mobicuda_session_destroy(session);
   free(input);
   free(expected);
@@ -261,14 +265,16 @@ static void models_and_plans(void) {
   FAILS(mobicuda_engine_load_onnx_bytes(model, model_size / 2, "my model", NULL, &options, &restored),
         MOBICUDA_INVALID_MODEL, "invalid_model: my model");
   CHECK(restored == NULL);
-  FAILS(mobicuda_engine_load_onnx_bytes(NULL, 1, NULL, NULL, &options, &restored), MOBICUDA_INVALID_ARGUMENT, "bytes is NULL");
+  FAILS(mobicuda_engine_load_onnx_bytes(NULL, 1, NULL, NULL, &options, &restored), MOBICUDA_INVALID_ARGUMENT,
+        "bytes is NULL");
   FAILS(mobicuda_engine_load_onnx_bytes(model, model_size, NULL, NULL, &options, NULL), MOBICUDA_INVALID_ARGUMENT,
         "engine is NULL");
   import.nodes = 2;
-  FAILS(mobicuda_engine_load_onnx_bytes(model, model_size, NULL, &import, &options, &restored), MOBICUDA_UNSUPPORTED, "2");
+  FAILS(mobicuda_engine_load_onnx_bytes(model, model_size, NULL, &import, &options, &restored), MOBICUDA_UNSUPPORTED,
+        "2");
   import.nodes = -1;
-  FAILS(mobicuda_engine_load_onnx_bytes(model, model_size, NULL, &import, &options, &restored), MOBICUDA_INVALID_ARGUMENT,
-        "nodes: must not be negative, got -1");
+  FAILS(mobicuda_engine_load_onnx_bytes(model, model_size, NULL, &import, &options, &restored),
+        MOBICUDA_INVALID_ARGUMENT, "nodes: must not be negative, got -1");
 
   snprintf(path, sizeof path, "%s/c99.plan", folder);
   OK(mobicuda_engine_save_plan(engine, path));
@@ -289,7 +295,8 @@ static void models_and_plans(void) {
   CHECK(strstr(mobicuda_last_error_where(), "c99.plan") != NULL);
   options.max_batch = 0;
   options.precision = MOBICUDA_PRECISION_FP64;
-  FAILS(mobicuda_engine_load_plan_bytes(plan, plan_size, NULL, &options, &restored), MOBICUDA_INVALID_ARGUMENT, "precision");
+  FAILS(mobicuda_engine_load_plan_bytes(plan, plan_size, NULL, &options, &restored), MOBICUDA_INVALID_ARGUMENT,
+        "precision");
   options.precision = MOBICUDA_PRECISION_DEFAULT;
   options.backend = MOBICUDA_BACKEND_CUSTOM;
   CHECK(mobicuda_engine_load_plan(path, &options, &restored) != MOBICUDA_OK && restored == NULL);
@@ -319,8 +326,10 @@ static void descriptions(void) {
   int64_t weights = 0;
   tensor.struct_size = sizeof tensor;
   OK(mobicuda_engine_get_input(engine, &tensor));
-  CHECK(tensor.dtype == MOBICUDA_F32 && tensor.layout == MOBICUDA_NCHW && tensor.rank == 4 && tensor.elements == PIXELS);
-  CHECK(tensor.shape[0] == 1 && tensor.shape[1] == 3 && tensor.shape[2] == 32 && tensor.shape[3] == 48 && tensor.shape[4] == 0);
+  CHECK(tensor.dtype == MOBICUDA_F32 && tensor.layout == MOBICUDA_NCHW && tensor.rank == 4 &&
+        tensor.elements == PIXELS);
+  CHECK(tensor.shape[0] == 1 && tensor.shape[1] == 3 && tensor.shape[2] == 32 && tensor.shape[3] == 48 &&
+        tensor.shape[4] == 0);
   OK(mobicuda_engine_get_output(engine, &tensor));
   CHECK(tensor.rank == 2 && tensor.shape[1] == CLASSES && tensor.shape[2] == 0);
   memory.struct_size = sizeof memory;
@@ -342,7 +351,8 @@ static void descriptions(void) {
   mobicuda_engine_destroy(engine);
 }
 
-/* A caller of a later version, whose structure has two more words; one of an earlier version, whose structure ends early. */
+/* A caller of a later version, whose structure has two more words; one of an earlier version, whose structure ends
+ * early. */
 static void sizes_of_structures(void) {
   struct {
     mobicuda_engine_options known;
@@ -385,14 +395,16 @@ static void sizes_of_structures(void) {
   OK(mobicuda_engine_load_onnx(path, NULL, &options, &engine));
   mobicuda_engine_destroy(engine);
   options.struct_size = sizeof options;
-  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "host_transfer: there is no value 99");
+  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT,
+        "host_transfer: there is no value 99");
   options = cpu_options();
   options.struct_size = 0;
   FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "struct_size is 0");
   options.struct_size = 21; /* would cut a field */
   FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "struct_size is 21");
   options.struct_size = (size_t)-8;
-  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "struct_size is 18446744073709551608");
+  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT,
+        "struct_size is 18446744073709551608");
 }
 
 static void wrong_options(void) {
@@ -402,12 +414,12 @@ static void wrong_options(void) {
   mobicuda_engine* engine = NULL;
   mobicuda_engine_options options;
   snprintf(path, sizeof path, "%s/model.onnx", folder);
-#define REFUSED(field, value, status, words)                                 \
-  do {                                                                       \
-    options = cpu_options();                                                 \
-    options.field = value;                                                   \
+#define REFUSED(field, value, status, words)                                        \
+  do {                                                                              \
+    options = cpu_options();                                                        \
+    options.field = value;                                                          \
     FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), status, words); \
-    CHECK(engine == NULL);                                                   \
+    CHECK(engine == NULL);                                                          \
   } while (0)
   REFUSED(backend, 9, MOBICUDA_INVALID_ARGUMENT, "backend: there is no value 9");
   REFUSED(precision, -1, MOBICUDA_INVALID_ARGUMENT, "precision: there is no value -1");
@@ -424,7 +436,8 @@ static void wrong_options(void) {
   options.plan_batch_count = 2;
   FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "plan_batches");
   options.plan_batch_count = (size_t)1 << 60;
-  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT, "plan_batch_count: must be at most");
+  FAILS(mobicuda_engine_load_onnx(path, NULL, &options, &engine), MOBICUDA_INVALID_ARGUMENT,
+        "plan_batch_count: must be at most");
   options = cpu_options();
   options.kernel_variants = variants;
   options.kernel_variant_count = 2;
@@ -457,7 +470,8 @@ static void wrong_handles(void) {
   mobicuda_tensor_info info;
   info.struct_size = sizeof info;
   OK(mobicuda_session_create(engine, &session));
-  FAILS(mobicuda_engine_get_input((mobicuda_engine*)session, &info), MOBICUDA_INVALID_ARGUMENT, "no handle of an engine");
+  FAILS(mobicuda_engine_get_input((mobicuda_engine*)session, &info), MOBICUDA_INVALID_ARGUMENT,
+        "no handle of an engine");
   FAILS(mobicuda_session_get_output((mobicuda_session*)engine, output, CLASSES), MOBICUDA_INVALID_ARGUMENT,
         "no handle of a session");
   FAILS(mobicuda_session_create((mobicuda_engine*)session, &none), MOBICUDA_INVALID_ARGUMENT, "no handle of an engine");

@@ -1,5 +1,6 @@
-"""ctypes_test.py LIBRARY HEADER FOLDER: the C interface from Python, without packages, against what c_api_expected_files left in
-FOLDER. Structures, enumerators and signatures are read from the header, so that ctypes checks the calls against it."""
+"""ctypes_test.py LIBRARY HEADER FOLDER: the C interface from Python, without packages, against what
+c_api_expected_files left in FOLDER. Structures, enumerators and signatures are read from the header, so that
+ctypes checks the calls against it."""
 
 import ctypes
 import pathlib
@@ -67,7 +68,8 @@ def struct(name, **values):
 
 
 def cpu_options(**values):
-    return struct("mobicuda_engine_options", backend=NUMBERS["MOBICUDA_BACKEND_CPU"], max_batch=IMAGES, threads=1, **values)
+    return struct("mobicuda_engine_options",
+                  backend=NUMBERS["MOBICUDA_BACKEND_CPU"], max_batch=IMAGES, threads=1, **values)
 
 
 def ok(status):
@@ -77,7 +79,8 @@ def ok(status):
 
 def load(options):
     engine = ctypes.c_void_p()
-    ok(C.mobicuda_engine_load_onnx(str(FOLDER / "model.onnx").encode(), None, ctypes.byref(options), ctypes.byref(engine)))
+    path = str(FOLDER / "model.onnx").encode()
+    ok(C.mobicuda_engine_load_onnx(path, None, ctypes.byref(options), ctypes.byref(engine)))
     return engine
 
 
@@ -96,7 +99,8 @@ class CtypesTest(unittest.TestCase):
             if name != "mobicuda_kernel_variant":
                 self.assertEqual(kind._fields_[0], ("struct_size", ctypes.c_size_t), name)
                 self.assertEqual(ctypes.sizeof(kind) % 8, 0, name)
-                self.assertEqual(sum(ctypes.sizeof(field) for _, field in kind._fields_), ctypes.sizeof(kind), name)  # no gaps
+                self.assertEqual(sum(ctypes.sizeof(field) for _, field in kind._fields_), ctypes.sizeof(kind),
+                                 f"gaps in {name}")
 
     def test_version(self):
         major, minor, patch = map(int, C.mobicuda_version().decode().split("."))
@@ -114,7 +118,8 @@ class CtypesTest(unittest.TestCase):
         C.mobicuda_engine_destroy(engine)
 
     def test_bytes_are_those_of_cpp(self):
-        engine = load(cpu_options(picture_input=1, picture_scale=(1 / 64, 1 / 128, 1 / 64), picture_shift=(-2, -1, 0.5)))
+        engine = load(cpu_options(picture_input=1, picture_scale=(
+            1 / 64, 1 / 128, 1 / 64), picture_shift=(-2, -1, 0.5)))
         session, staged, result = ctypes.c_void_p(), ctypes.POINTER(ctypes.c_uint8)(), ctypes.POINTER(ctypes.c_float)()
         ok(C.mobicuda_session_create(engine, ctypes.byref(session)))
         pictures, expected = (FOLDER / "pictures.u8").read_bytes(), floats("pictures_output.f32")
@@ -151,7 +156,13 @@ class CtypesTest(unittest.TestCase):
 
     def test_errors(self):
         engine = ctypes.c_void_p()
-        self.assertEqual(C.mobicuda_engine_load_onnx(b"/absent.onnx", None, None, ctypes.byref(engine)), NUMBERS["MOBICUDA_IO"])
+        self.assertEqual(
+    C.mobicuda_engine_load_onnx(
+        b"/absent.onnx",
+        None,
+        None,
+        ctypes.byref(engine)),
+         NUMBERS["MOBICUDA_IO"])
         self.assertEqual(C.mobicuda_last_error_where(), b"/absent.onnx")
         self.assertIn(b"io: /absent.onnx", C.mobicuda_last_error_text())
         options = cpu_options()

@@ -41,7 +41,8 @@ inline std::vector<float> read_floats(const std::string& path) {
   return values;
 }
 
-/// Reads the model that c_api_expected_files left in `folder`, runs it on the CPU, and holds the outputs against those there.
+/// Reads the model that c_api_expected_files left in `folder`, runs it on the CPU, and holds the outputs against those
+/// there.
 inline void use_library(void* library, const std::string& folder) {
   const auto check = [&](mobicuda_status status) {
     if (status != MOBICUDA_OK) fail(MOBICUDA_FUNCTION(library, mobicuda_last_error_text)());
@@ -56,9 +57,11 @@ inline void use_library(void* library, const std::string& folder) {
   options.threads = 2;
   mobicuda_engine* engine = nullptr;
   mobicuda_session* session = nullptr;
-  check(MOBICUDA_FUNCTION(library, mobicuda_engine_load_onnx)((folder + "/model.onnx").c_str(), nullptr, &options, &engine));
+  check(MOBICUDA_FUNCTION(library, mobicuda_engine_load_onnx)((folder + "/model.onnx").c_str(), nullptr, &options,
+                                                              &engine));
   check(MOBICUDA_FUNCTION(library, mobicuda_session_create)(engine, &session));
-  check(MOBICUDA_FUNCTION(library, mobicuda_session_run)(session, input.data(), input.size(), output.data(), output.size()));
+  check(MOBICUDA_FUNCTION(library, mobicuda_session_run)(session, input.data(), input.size(), output.data(),
+                                                         output.size()));
   if (output != expected) fail("other outputs than expected");
   MOBICUDA_FUNCTION(library, mobicuda_session_destroy)(session);
   MOBICUDA_FUNCTION(library, mobicuda_engine_destroy)(engine);

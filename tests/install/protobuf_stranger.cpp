@@ -1,13 +1,15 @@
-// protobuf_stranger LIBRARY FOLDER MODE: a program that exports a function of protobuf which is not that of libmobicuda's version:
-// where libmobicuda is bound to it, it reads no model. MODE is "local" or "deep", as of protobuf_host.
+// protobuf_stranger LIBRARY FOLDER MODE: a program that exports a function of protobuf which is not that of
+// libmobicuda's version: where libmobicuda is bound to it, it reads no model. MODE is "local" or "deep", as of
+// protobuf_host.
 #include "install/loaded.h"
 
 using namespace mobicuda::test;  // NOLINT(google-build-using-namespace)
 
 namespace google::protobuf {
 
-class MessageLite {
+class MessageLite {  // NOLINT(misc-use-internal-linkage): its name is to be protobuf's
  public:
+  // NOLINTNEXTLINE(readability-identifier-naming)
   __attribute__((visibility("default"), used)) bool ParseFromArray(const void* data, int size);
 };
 

@@ -1,5 +1,5 @@
-// unload LIBRARY FOLDER: loads, uses and unloads libmobicuda a hundred times. It must be gone each time, also where threads that
-// still run have had errors of it.
+// unload LIBRARY FOLDER: loads, uses and unloads libmobicuda a hundred times. It must be gone each time, also where
+// threads that still run have had errors of it.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -32,7 +32,7 @@ class Witness {
   }
   ~Witness() {
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       may_end_ = true;
     }
     changed_.notify_all();

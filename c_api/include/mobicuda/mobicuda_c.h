@@ -36,6 +36,8 @@
 
 #include <mobicuda/export.h>
 
+/* NOLINTBEGIN(modernize-use-using, readability-identifier-naming): C has typedefs and no namespaces */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -347,5 +349,7 @@ MOBICUDA_API mobicuda_status mobicuda_session_time_executions(mobicuda_session* 
 #ifdef __cplusplus
 }
 #endif
+
+/* NOLINTEND(modernize-use-using, readability-identifier-naming) */
 
 #endif /* MOBICUDA_C_H */

@@ -2,8 +2,8 @@
  *
  *   infer MODEL.onnx INPUT.f32 OUTPUT.f32
  *
- * INPUT.f32 has the float32 values of one image or more, one after the other, and OUTPUT.f32 gets their outputs. Runs on the GPU
- * where there is one, else on the CPU. */
+ * INPUT.f32 has the float32 values of one image or more, one after the other, and OUTPUT.f32 gets their outputs. Runs
+ * on the GPU where there is one, else on the CPU. */
 #include <mobicuda/mobicuda_c.h>
 
 #include <stdio.h>
@@ -30,8 +30,7 @@ static float* read_floats(const char* path, size_t* count) {
   float* values = NULL;
   if (file == NULL) return NULL;
   if (fseek(file, 0, SEEK_END) == 0) bytes = ftell(file);
-  if (bytes > 0) values = malloc((size_t)bytes);
-  rewind(file);
+  if (bytes > 0 && fseek(file, 0, SEEK_SET) == 0) values = malloc((size_t)bytes);
   *count = values == NULL ? 0 : fread(values, sizeof(float), (size_t)bytes / sizeof(float), file);
   fclose(file);
   return values;

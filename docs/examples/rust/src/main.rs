@@ -1,5 +1,5 @@
-//! Runs a network on raw numbers: infer MODEL.onnx INPUT.f32 OUTPUT.f32. INPUT.f32 has the float32 values of one image or more, one
-//! after the other, and OUTPUT.f32 gets their outputs. Runs on the GPU where there is one, else on the CPU.
+//! Runs a network on raw numbers: infer MODEL.onnx INPUT.f32 OUTPUT.f32. INPUT.f32 has the float32 values of one image
+//! or more, one after the other, and OUTPUT.f32 gets their outputs. Runs on the GPU where there is one, else on the CPU.
 mod mobicuda;
 
 use mobicuda::{Backend, Engine, Session};
