@@ -30,29 +30,26 @@ def ask(*command, **options):
     return subprocess.run(command, check=True, capture_output=True, text=True, **options).stdout
 
 
-def packages_of(files):
-    """The Debian package of each file that has one."""
-    files = sorted(files)
-    result = {}
-    if not shutil.which("dpkg-query"):
-        return result
-    for start in range(0, len(files), 500):
-        answer = subprocess.run(["dpkg-query", "--search", *files[start:start + 500]],
-                                capture_output=True, text=True).stdout
-        for line in answer.splitlines():
-            package, _, file = line.partition(": ")
-            if file in files:
-                result[file] = package.split(",")[0]
-    return result
-
-
 class Bill:
     def __init__(self, build, nvcc):
         self.build, self.packages, self.relations = build, {}, set()
+        self.owners = {}  # file -> its Debian package, or None
         self.toolkit = self.toolkit_version = None
         if nvcc and os.path.exists(nvcc):
             self.toolkit = str(pathlib.Path(nvcc).parent.parent) + "/"  # as the compiler names it, links not followed
             self.toolkit_version = re.search(r"release [\d.]+, V([\d.]+)", ask(nvcc, "--version")).group(1)
+
+    def ask_owners(self, files):
+        """Fills self.owners for these files."""
+        unknown = sorted(set(files) - set(self.owners))
+        self.owners.update(dict.fromkeys(unknown))
+        for start in range(0, len(unknown) if shutil.which("dpkg-query") else 0, 500):
+            answer = subprocess.run(["dpkg-query", "--search", *unknown[start:start + 500]],
+                                    capture_output=True, text=True).stdout
+            for line in answer.splitlines():
+                package, _, file = line.partition(": ")
+                if file in self.owners:
+                    self.owners[file] = package.split(",")[0]
 
     def identifier(self, name):
         return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
@@ -78,7 +75,9 @@ class Bill:
             path = pathlib.Path(os.path.realpath(self.build / file))
             if path.exists() and ROOT not in path.parents and self.build not in path.parents:
                 real[str(path)] = file
-        known = packages_of(list(real) + list(real.values()))
+        # /usr/lib and /lib are one, and packages name either.
+        other = {path: path.removeprefix("/usr") if path.startswith("/usr/") else "/usr" + path for path in real}
+        self.ask_owners([*real, *other.values()])
         for path, file in real.items():
             if self.toolkit and str(file).startswith(self.toolkit):
                 if "cudnn" in pathlib.Path(path).name:
@@ -87,17 +86,13 @@ class Bill:
                     part = self.add("CUDA Toolkit", self.toolkit_version, "of NVIDIA")
                 self.relate(owner, relation, part)
                 continue
-            package = known.get(path) or known.get(str(file))
-            if package is None:  # as /usr/lib and /lib are one
-                other = path.removeprefix("/usr") if path.startswith("/usr/lib") else "/usr" + path
-                package = packages_of([other]).get(other)
+            package = self.owners[path] or self.owners[other[path]]
             if package is None:
                 part = self.add(pathlib.Path(path).name, None, f"{kind} of no Debian package")
             elif relation == "BUILD_DEPENDENCY_OF" and NOT_PARTS.match(package):
                 continue
-            else:
-                version = ask("dpkg-query", "--show", "--showformat", "${Version}", package)
-                part = self.add(package, version, "Debian package")
+            elif (part := self.identifier(package)) not in self.packages:
+                self.add(package, ask("dpkg-query", "--show", "--showformat", "${Version}", package), "Debian package")
             self.relate(owner, relation, part)
 
     def inputs(self, target):
