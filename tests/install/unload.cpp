@@ -1,5 +1,5 @@
-// unload LIBRARY FOLDER: loads, uses and unloads libmobicuda a hundred times. It must be gone each time, also where
-// threads that still run have had errors of it.
+// unload LIBRARY FOLDER [gpu]: loads, uses and unloads libmobicuda a hundred times, with "gpu" five times on the GPU.
+// It must be gone each time, also where threads that still run have had errors of it.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -52,11 +52,22 @@ class Witness {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3) fail("usage: unload LIBRARY FOLDER");
-  for (int i = 0; i < 100; ++i) {
+  const bool gpu = count == 4 && std::string(arguments[3]) == "gpu";
+  if (count != 3 && !gpu) fail("usage: unload LIBRARY FOLDER [gpu]");
+  std::vector<float> first;
+  for (int i = 0; i < (gpu ? 5 : 100); ++i) {
     void* library = load_library(arguments[1], RTLD_NOW | RTLD_LOCAL);
     if (!is_mapped("libmobicuda")) fail("libmobicuda is loaded, but not mapped");
     use_library(library, arguments[2]);
+    if (gpu) {
+      const std::vector<float> output = run_model(library, arguments[2], MOBICUDA_BACKEND_CUSTOM);
+      if (output.empty()) {
+        std::puts("skipped: no CUDA device");
+        return 0;
+      }
+      if (i == 0) first = output;
+      if (output != first) fail("other outputs than when it was loaded first");
+    }
     provoke_error(library);
     std::thread([library] { provoke_error(library); }).join();  // ends before
     const Witness witness(library);
