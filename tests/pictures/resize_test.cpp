@@ -1,12 +1,35 @@
-#include "bench_engine/pictures/resize.h"
+#include "pictures/prepare/resize.h"
 
-#include <stdexcept>
+#include <cstdlib>
+#include <iterator>
+#include <vector>
 
+#include <mobicuda/error.h>
+
+#include "pictures/decode/picture_error.h"
+#include "pictures/golden.h"
+#include "pictures/picture_support.h"
 #include "support/catch.h"
 
-using namespace mobicuda::bench;
+using namespace mobicuda;
+using namespace mobicuda::pictures;
+using mobicuda::test::GoldenCrop;
+using mobicuda::test::patterned_picture;
 
 namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+PixelView view_of(const Picture& picture) {
+  return oriented_view(picture.rgb.data(), picture.width, picture.height, std::int64_t{picture.width} * 3, kUpright);
+}
+
+// The whole picture, resized.
+Picture resize(const Picture& source, int width, int height) {
+  Picture result{width, height, Bytes(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3)};
+  resize_crop(view_of(source), {width, height, 0, 0}, width, height, result.rgb);
+  return result;
+}
 
 // Byte i is 37 i mod 251: no two neighbours alike.
 Picture pattern(int width, int height) {
@@ -15,9 +38,31 @@ Picture pattern(int width, int height) {
   return picture;
 }
 
-using Bytes = std::vector<std::uint8_t>;
+Preprocessing preprocessing(int resize_to, int crop_width, int crop_height) {
+  Preprocessing how;
+  how.resize_to = resize_to;
+  how.crop_width = crop_width;
+  how.crop_height = crop_height;
+  return how;
+}
 
 }  // namespace
+
+TEST_CASE("crops of resized pictures equal Pillow's in every bit", "[resize]") {
+  for (const GoldenCrop& golden : test::kGoldenCrops) {
+    CAPTURE(golden.width, golden.height, golden.short_side);
+    const Preprocessing how = preprocessing(golden.short_side, golden.crop_width, golden.crop_height);
+    Bytes crop(how.elements());
+    preprocess(patterned_picture(golden.width, golden.height), how, std::span(crop));
+    CHECK(test::fnv(crop) == golden.hash);
+  }
+}
+
+TEST_CASE("of tall pictures, whose columns Pillow filters first, a level may differ", "[resize]") {
+  const Picture tall = resize(test::patterned_picture(9, 60), 6, test::kTallHeight);
+  REQUIRE(tall.rgb.size() == std::size(test::kTall));
+  for (std::size_t i = 0; i < tall.rgb.size(); ++i) CHECK(std::abs(int{tall.rgb[i]} - int{test::kTall[i]}) <= 1);
+}
 
 // The expected bytes of these tests are what Pillow 13's Image.resize(BILINEAR) gives for the same pattern.
 TEST_CASE("shrinking equals Pillow's bilinear filter", "[resize]") {
@@ -42,20 +87,25 @@ TEST_CASE("a direction that keeps its size is not filtered", "[resize]") {
 }
 
 TEST_CASE("the short side gets the size asked for, the long one keeps the aspect", "[resize]") {
-  const Picture landscape = resize_short_side(pattern(30, 20), 8);
+  const Preprocessing how = preprocessing(8, 8, 8);
+  const CropGeometry landscape = crop_geometry(30, 20, how);
   CHECK(landscape.width == 12);
   CHECK(landscape.height == 8);
-  const Picture portrait = resize_short_side(pattern(20, 31), 8);
+  const CropGeometry portrait = crop_geometry(20, 31, how);
   CHECK(portrait.width == 8);
   CHECK(portrait.height == 12);  // 12.4, rounded down
-  CHECK(resize_short_side(pattern(9, 8), 8).rgb == pattern(9, 8).rgb);
+  CHECK_THROWS_AS(crop_geometry(1 << 26, 1, how), PictureError);
 }
 
 TEST_CASE("the crop is the middle, an odd margin is larger at the right and below", "[resize]") {
+  const CropGeometry crop = crop_geometry(4, 3, preprocessing(3, 1, 2));
+  CHECK(crop.left == 1);
+  CHECK(crop.top == 0);
   const Picture picture = pattern(4, 3);
-  const Picture crop = centre_crop(picture, 1, 1);
-  const std::size_t at = (1 * 4 + 1) * 3;  // row 1, column 1
-  CHECK(crop.rgb == Bytes(picture.rgb.begin() + at, picture.rgb.begin() + at + 3));
-  CHECK(centre_crop(picture, 4, 3).rgb == picture.rgb);
-  CHECK_THROWS_AS(centre_crop(picture, 5, 3), std::invalid_argument);
+  Bytes out(6);
+  preprocess(picture, preprocessing(3, 1, 2), std::span(out));
+  const std::size_t at = 1 * 3;  // row 0, column 1
+  CHECK(out == Bytes{picture.rgb[at], picture.rgb[at + 1], picture.rgb[at + 2], picture.rgb[at + 12],
+                     picture.rgb[at + 13], picture.rgb[at + 14]});
+  CHECK_THROWS_AS(preprocess(picture, preprocessing(3, 5, 3), std::span(out)), Error);
 }
