@@ -12,6 +12,7 @@
 #include <mobicuda/mobicuda.h>
 
 #include "pictures/classify/top_classes.h"
+#include "pictures/mixed_pictures.h"
 #include "pictures/picture_support.h"
 #include "pictures/source/reader.h"
 #include "support/catch.h"
@@ -42,48 +43,7 @@ ClassifierOptions options_of(int batch, int threads = 2) {
   return options;
 }
 
-// Picture i is of the colour i % 3, at level 100 + i % 100; every 20th is broken in one of several ways.
-class Mixed {
- public:
-  explicit Mixed(std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) files_.push_back(broken(i) ? broken_file(i) : file(i));
-  }
-
-  static bool broken(std::size_t i) { return i % 20 == 7; }
-
-  PictureSource source() const {
-    std::vector<EncodedPicture> pictures;
-    for (std::size_t i = 0; i < files_.size(); ++i) pictures.push_back({"picture " + std::to_string(i), test::span_of(files_[i])});
-    return PictureSource::memory(std::move(pictures));
-  }
-  std::size_t size() const { return files_.size(); }
-
- private:
-  static std::string file(std::size_t i) {
-    const auto level = static_cast<std::uint8_t>(100 + i % 100);
-    const auto of = [&](std::size_t colour) { return i % 3 == colour ? level : std::uint8_t{20}; };
-    const Picture picture = test::plain_picture(9 + static_cast<int>(i % 5), 8, of(0), of(1), of(2));
-    test::JpegOptions jpeg;
-    jpeg.subsampling = 0;
-    jpeg.progressive = i % 4 == 1;
-    return i % 4 == 0 ? test::ppm_file(picture) : test::jpeg_file(picture, jpeg);
-  }
-  static std::string broken_file(std::size_t i) {
-    const std::string whole = test::jpeg_file(test::patterned_picture(30, 20));
-    switch (i / 20 % 4) {
-      case 0:
-        return whole.substr(0, whole.size() / 2);
-      case 1:
-        return "";
-      case 2:
-        return "P6\n60000 60000\n255\n";
-      default:
-        return "no picture at all";
-    }
-  }
-
-  std::vector<std::string> files_;
-};
+using test::Mixed;
 
 void check_result(const Result& result, std::size_t i) {
   CAPTURE(i);
