@@ -13,6 +13,11 @@ if(MOBICUDA_HAS_CUDNN)
   list(APPEND installed_targets mobicuda_cudnn)
 endif()
 
+if(MOBICUDA_HAS_PICTURES)
+  install(DIRECTORY pictures/include/mobicuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+  list(APPEND installed_targets mobicuda_pictures mobicuda_pictures_static)
+endif()
+
 install(TARGETS ${installed_targets} EXPORT mobicudaTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mobicudaTargets NAMESPACE mobicuda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mobicuda)
@@ -31,6 +36,11 @@ endif()
 file(RELATIVE_PATH MOBICUDA_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(MOBICUDA_HAS_PICTURES)
+  configure_file(cmake/mobicuda_pictures.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 if(TARGET bench_engine)
   install(TARGETS bench_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

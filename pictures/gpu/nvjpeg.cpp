@@ -100,6 +100,7 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
 }
 
 Nvjpeg::~Nvjpeg() {
+  if (units_ == nullptr && sms_ == nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
   if (units_ != nullptr) api_.destroy(units_);
   if (sms_ != nullptr) api_.destroy(sms_);
