@@ -36,7 +36,7 @@ struct StageTimes {
 class BatchClassifier {
  public:
   struct Settings {
-    std::size_t batch = 1;    ///< pictures of a slot
+    std::size_t batch = 1;  ///< pictures of a slot
     std::size_t slots = 1;
     std::size_t threads = 1;  ///< that load
     bool waits_idly = true;   ///< sleeps where it waits for the GPU, rather than to look again and again
@@ -91,8 +91,8 @@ class Nvjpeg;
 /// Classifier's constructor does.
 std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const ClassifierOptions& options);
 
-/// The network on the GPU, and with `nvjpeg` the decoding of most JPEG files. Throws Error(device_unavailable) where the
-/// library was built without CUDA.
+/// The network on the GPU, and with `nvjpeg` the decoding of most JPEG files. Throws Error(device_unavailable) where
+/// the library was built without CUDA.
 std::unique_ptr<BatchClassifier> make_gpu_classifier(std::shared_ptr<const Engine> engine,
                                                      const ClassifierOptions& options, const Preprocessing& how,
                                                      std::shared_ptr<const Nvjpeg> nvjpeg,

@@ -45,8 +45,9 @@ Preprocessing preprocessing_for(const Engine& engine, const ClassifierOptions& o
 }
 
 Result result_of(std::size_t index, std::string name, Outcome& outcome) {
-  return {index,           std::move(name), std::move(outcome.best), std::move(outcome.outputs), std::move(outcome.failure),
-          outcome.decoder};
+  return {
+      index,          std::move(name), std::move(outcome.best), std::move(outcome.outputs), std::move(outcome.failure),
+      outcome.decoder};
 }
 
 }  // namespace
@@ -75,8 +76,8 @@ class Classifier::Impl {
     if (on_gpu()) {
       nvjpeg_ = find_nvjpeg(*engine_, options_);
     } else if (options_.decode_on == DecodeOn::Gpu) {
-      throw Error(ErrorCode::device_unavailable, "ClassifierOptions::decode_on",
-                  "is Gpu, but the engine is of the CPU", "compile the network with a GPU backend, or decode on the CPU");
+      throw Error(ErrorCode::device_unavailable, "ClassifierOptions::decode_on", "is Gpu, but the engine is of the CPU",
+                  "compile the network with a GPU backend, or decode on the CPU");
     }
     settings_.batch = static_cast<std::size_t>(options_.batch);
     settings_.threads = decoding_threads(options_.threads);

@@ -150,9 +150,9 @@ Picture decode_other(std::span<const std::uint8_t> file, const DecodeOptions& op
 void check(const DecodeOptions& options) {
   constexpr DecodeOptions kMost{};
   if (options.max_pixels < 1 || options.max_pixels > kMost.max_pixels) {
-    throw Error(ErrorCode::invalid_argument, "DecodeOptions::max_pixels",
-                "must be from 1 to " + std::to_string(kMost.max_pixels) + ", got " +
-                    std::to_string(options.max_pixels));
+    throw Error(
+        ErrorCode::invalid_argument, "DecodeOptions::max_pixels",
+        "must be from 1 to " + std::to_string(kMost.max_pixels) + ", got " + std::to_string(options.max_pixels));
   }
   if (options.max_bytes < 1 || options.max_bytes > INT32_MAX) {
     throw Error(ErrorCode::invalid_argument, "DecodeOptions::max_bytes",

@@ -159,8 +159,8 @@ bool fit_for_nvjpeg(const JpegHeader& header) noexcept {
   if (!header.baseline || header.bits != 8 || !header.ycc || !header.one_whole_scan) return false;
   if (header.width == 0 || header.height == 0) return false;
   if (header.components == 1) return true;
-  const bool luma = header.horizontal[0] >= 1 && header.horizontal[0] <= 2 && header.vertical[0] >= 1 &&
-                    header.vertical[0] <= 2;
+  const bool luma =
+      header.horizontal[0] >= 1 && header.horizontal[0] <= 2 && header.vertical[0] >= 1 && header.vertical[0] <= 2;
   return header.components == 3 && luma && header.horizontal[1] == 1 && header.vertical[1] == 1 &&
          header.horizontal[2] == 1 && header.vertical[2] == 1;
 }

@@ -15,7 +15,7 @@ struct JpegHeader {
   int height = 0;
   int components = 0;
   int bits = 0;
-  bool baseline = false;  ///< sequential, Huffman, 8 bits: SOF0
+  bool baseline = false;            ///< sequential, Huffman, 8 bits: SOF0
   std::array<int, 4> horizontal{};  ///< sampling factors of the components
   std::array<int, 4> vertical{};
   bool ycc = false;  ///< three components that are YCbCr, as far as markers tell; one component: true
@@ -26,8 +26,8 @@ struct JpegHeader {
 
 bool is_jpeg(std::span<const std::uint8_t> file) noexcept;
 
-/// Looks through the markers and the first scan, without decoding; nothing where that is no JPEG file or ends before its
-/// first scan. A file of which it says one_whole_scan may still be damaged within the scan.
+/// Looks through the markers and the first scan, without decoding; nothing where that is no JPEG file or ends before
+/// its first scan. A file of which it says one_whole_scan may still be damaged within the scan.
 std::optional<JpegHeader> read_jpeg_header(std::span<const std::uint8_t> file) noexcept;
 
 /// Whether nvJPEG may have a file: of the kinds that are common, and whole as far as its markers tell.

@@ -79,8 +79,8 @@ PixelView oriented_view(const std::uint8_t* rgb, int width, int height, std::int
   const bool back_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const std::int64_t stored_x = back_x ? -kChannels : kChannels;
   const std::int64_t stored_y = back_y ? -pitch : pitch;
-  const std::uint8_t* const origin = rgb + (back_x ? std::int64_t{width - 1} * kChannels : 0) +
-                                     (back_y ? std::int64_t{height - 1} * pitch : 0);
+  const std::uint8_t* const origin =
+      rgb + (back_x ? std::int64_t{width - 1} * kChannels : 0) + (back_y ? std::int64_t{height - 1} * pitch : 0);
   if (swapped) return {origin, stored_y, stored_x, height, width};
   return {origin, stored_x, stored_y, width, height};
 }

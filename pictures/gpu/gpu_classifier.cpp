@@ -209,8 +209,8 @@ class GpuClassifier final : public BatchClassifier {
       slot.resized.add_since(slot.decoded, times.resize);
       slot.done.add_since(slot.resized, times.network);
       for (std::size_t i = 0; i < slot.in_network.size(); ++i) {
-        const auto* const scores = reinterpret_cast<const float*>(slot.scores.data() +
-                                                                  layout_.output(static_cast<std::int64_t>(i)));
+        const auto* const scores =
+            reinterpret_cast<const float*>(slot.scores.data() + layout_.output(static_cast<std::int64_t>(i)));
         take_scores({scores, classes_}, options_, outcome(batch.slot, slot.in_network[i]));
       }
     };
@@ -256,8 +256,7 @@ class GpuClassifier final : public BatchClassifier {
     memory.host_bytes = slots * (batch * slot.crop_bytes + layout_.output_bytes() + tasks);
     memory.encoded_bytes = slots * batch * options_.decode.max_bytes;
     const MemoryReport session = engine_->memory();
-    memory.session_bytes =
-        static_cast<std::int64_t>(sessions_.size()) * (session.total() - session.weight_bytes);
+    memory.session_bytes = static_cast<std::int64_t>(sessions_.size()) * (session.total() - session.weight_bytes);
     return memory;
   }
 
@@ -354,7 +353,7 @@ class GpuClassifier final : public BatchClassifier {
     ResizeParams params{};
     params.crop_width = how_.crop_width;
     params.crop_height = how_.crop_height;
-    params.output = bytes                           ? ResizeOutput::Bytes
+    params.output = bytes                         ? ResizeOutput::Bytes
                     : how_.layout == Layout::NCHW ? ResizeOutput::FloatsNchw
                                                   : ResizeOutput::FloatsNhwc;
     params.scale = pixel_scale(how_.normalization);
@@ -372,8 +371,8 @@ class GpuClassifier final : public BatchClassifier {
           place.pixels == nullptr ? task_of_crop(slot, index, out, stream) : task_of(place, out);
       if (place.pixels == nullptr) continue;
       const ResizeTask& task = slot.host_tasks()[params.tasks - 1];
-      params.most_taps = std::max({params.most_taps, most_taps(task.source_width, task.width),
-                                   most_taps(task.source_height, task.height)});
+      params.most_taps = std::max(
+          {params.most_taps, most_taps(task.source_width, task.width), most_taps(task.source_height, task.height)});
     }
     upload(slot.device_tasks, slot.tasks, static_cast<std::size_t>(params.tasks) * sizeof(ResizeTask), stream);
     cuda_check(resize_batch(params, static_cast<const ResizeTask*>(slot.device_tasks.data()), stream),
@@ -381,8 +380,7 @@ class GpuClassifier final : public BatchClassifier {
     slot.resized.record(stream);
     for (std::int64_t from = 0; from < n; from += layout_.most()) {
       const std::int64_t count = std::min(layout_.most(), n - from);
-      auto* const output =
-          reinterpret_cast<float*>(static_cast<std::byte*>(slot.output.data()) + layout_.output(from));
+      auto* const output = reinterpret_cast<float*>(static_cast<std::byte*>(slot.output.data()) + layout_.output(from));
       const std::uint8_t* const pictures = input + layout_.input(from);
       if (bytes) {
         run_on_device(session, count, pictures, output, stream);
@@ -399,8 +397,8 @@ class GpuClassifier final : public BatchClassifier {
   }
 
   static ResizeTask task_of(const Place& place, void* out) {
-    const PixelView view = oriented_view(place.pixels, place.width, place.height, place.width * kChannels,
-                                         place.orientation);
+    const PixelView view =
+        oriented_view(place.pixels, place.width, place.height, place.width * kChannels, place.orientation);
     return {view.origin,      view.step_x,       view.step_y,     view.width,     view.height,
             place.crop.width, place.crop.height, place.crop.left, place.crop.top, out};
   }

@@ -17,8 +17,7 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& /*engine*/, const Classi
 }
 
 std::unique_ptr<BatchClassifier> make_gpu_classifier(std::shared_ptr<const Engine> /*engine*/,
-                                                     const ClassifierOptions& /*options*/,
-                                                     const Preprocessing& /*how*/,
+                                                     const ClassifierOptions& /*options*/, const Preprocessing& /*how*/,
                                                      std::shared_ptr<const Nvjpeg> /*nvjpeg*/,
                                                      const BatchClassifier::Settings& /*settings*/) {
   unavailable();

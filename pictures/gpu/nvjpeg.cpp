@@ -33,7 +33,7 @@ std::string said(nvjpeg::Status status) {
                               "implementation not supported",
                               "incomplete bit stream"};
   const bool known = status >= 0 && status < static_cast<int>(kNames.size());
-  return "nvJPEG: " + (known ? kNames[static_cast<std::size_t>(status)] : "status " + std::to_string(status));
+  return known ? kNames[static_cast<std::size_t>(status)] : "status " + std::to_string(status);
 }
 
 // It stays loaded: the next classifier needs it again, and unloading it while CUDA lives is asking for trouble.

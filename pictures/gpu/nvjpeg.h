@@ -72,9 +72,9 @@ class UnitsDecoder {
   UnitsDecoder(const UnitsDecoder&) = delete;
   UnitsDecoder& operator=(const UnitsDecoder&) = delete;
 
-  /// Enqueues the pictures on a stream. The units do not wait for what is on that stream already: all earlier use of the
-  /// pixels' memory, and of this decoder, must have ended. What nvJPEG said where it refused the batch; nothing of it is
-  /// decoded then. Empty: what a unit could not decode may still be missing.
+  /// Enqueues the pictures on a stream. The units do not wait for what is on that stream already: all earlier use of
+  /// the pixels' memory, and of this decoder, must have ended. What nvJPEG said where it refused the batch; nothing of
+  /// it is decoded then. Empty: what a unit could not decode may still be missing.
   std::string decode(std::span<const NvjpegPicture> pictures, cudaStream_t stream);
 
  private:

@@ -49,8 +49,6 @@ void PixelArena::fill(std::int64_t bytes) {
   cuda_check(fill_marks(static_cast<std::uint8_t*>(memory_.data()), bytes, stream_.get()), "marking memory");
 }
 
-void PixelArena::wait_until_filled() const {
-  cuda_check(cudaStreamSynchronize(stream_.get()), "marking memory");
-}
+void PixelArena::wait_until_filled() const { cuda_check(cudaStreamSynchronize(stream_.get()), "marking memory"); }
 
 }  // namespace mobicuda::pictures

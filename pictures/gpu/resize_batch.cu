@@ -40,8 +40,7 @@ __device__ void store(const ResizeParams& p, void* out, int x, int y, int channe
     static_cast<std::uint8_t*>(out)[pixel * kChannels + channel] = byte;
   } else {
     const std::int64_t plane = static_cast<std::int64_t>(p.crop_width) * p.crop_height;
-    const std::int64_t at =
-        kOutput == ResizeOutput::FloatsNchw ? channel * plane + pixel : pixel * kChannels + channel;
+    const std::int64_t at = kOutput == ResizeOutput::FloatsNchw ? channel * plane + pixel : pixel * kChannels + channel;
     static_cast<float*>(out)[at] = pixel_value(byte, p.scale, channel);
   }
 }

@@ -1,6 +1,6 @@
-// resize_batch: crop, antialiased bilinear resize and placement into a network's input, for pictures of any sizes in one
-// launch; the arithmetic of pictures/prepare/resize.h, bit for bit. A block computes a tile of the result, 16 rows of 64
-// pixels:
+// resize_batch: crop, antialiased bilinear resize and placement into a network's input, for pictures of any sizes in
+// one launch; the arithmetic of pictures/prepare/resize.h, bit for bit. A block computes a tile of the result, 16 rows
+// of 64 pixels:
 //
 //   windows   a thread each: which source pixels the tile's columns and rows are made of, in double, and their weights
 //   rows      source rows of the tile, filtered along the row, as bytes into shared memory; a thread has one channel of
@@ -12,8 +12,8 @@
 // are read by both. Where windows are so large that weights do not fit into shared memory (a reduction by more than
 // kMostStoredTaps / 2), they are computed at each use.
 //
-// fill_marks and check_marks: whether a decoder wrote a picture. Its memory is filled beforehand with bytes that depend on
-// their place, so that no pixel gets its mark again but by chance (2^-24); afterwards 32 pixels are looked at.
+// fill_marks and check_marks: whether a decoder wrote a picture. Its memory is filled beforehand with bytes that depend
+// on their place, so that no pixel gets its mark again but by chance (2^-24); afterwards 32 pixels are looked at.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +60,8 @@ struct MarkedPicture {
   int width, height;
 };
 
-/// missing[i]: pixels of picture i that still have their mark, of those that are looked at. `pictures` are in memory that
-/// the GPU reads, `missing` in memory that it writes. Asynchronous.
+/// missing[i]: pixels of picture i that still have their mark, of those that are looked at. `pictures` are in memory
+/// that the GPU reads, `missing` in memory that it writes. Asynchronous.
 cudaError_t check_marks(int count, const MarkedPicture* pictures, std::uint32_t* missing, cudaStream_t stream);
 
 }  // namespace mobicuda::pictures

@@ -37,16 +37,16 @@ void preprocess_as(const Picture& picture, const Preprocessing& how, std::span<T
                   "writes " + std::to_string(how.elements()) + " numbers, got room for " + std::to_string(out.size()));
     }
     if (picture.width < 1 || picture.height < 1 ||
-        picture.rgb.size() != static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height) *
-                                  kChannels) {
+        picture.rgb.size() !=
+            static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height) * kChannels) {
       throw Error(ErrorCode::invalid_argument, "preprocess()",
                   "the picture says " + sides(picture.width, picture.height) + " and has " +
                       std::to_string(picture.rgb.size()) + " bytes");
     }
     try {
-      prepare(oriented_view(picture.rgb.data(), picture.width, picture.height, std::int64_t{picture.width} * 3,
-                            kUpright),
-              how, out);
+      prepare(
+          oriented_view(picture.rgb.data(), picture.width, picture.height, std::int64_t{picture.width} * 3, kUpright),
+          how, out);
     } catch (const PictureError& error) {
       throw Error(ErrorCode::io, "picture", error.what());
     }

@@ -10,7 +10,8 @@ namespace mobicuda::pictures {
 /// A regular file that is open for reading. Reading is thread-safe.
 class File {
  public:
-  /// Throws PictureError: what opening it failed at, or that it is no regular file. Never waits, as for a FIFO's writer.
+  /// Throws PictureError: what opening it failed at, or that it is no regular file. Never waits, as for a FIFO's
+  /// writer.
   explicit File(const std::filesystem::path& path);
   ~File();
   File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), size_(other.size_) {}

@@ -30,8 +30,7 @@ class Lister {
   std::vector<PictureFile> list() && {
     const std::error_code failure = add_folder({});
     if (failure) throw Error(ErrorCode::io, folder_.string(), "cannot be listed: " + failure.message());
-    std::sort(files_.begin(), files_.end(),
-              [](const PictureFile& a, const PictureFile& b) { return a.name < b.name; });
+    std::sort(files_.begin(), files_.end(), [](const PictureFile& a, const PictureFile& b) { return a.name < b.name; });
     return std::move(files_);
   }
 

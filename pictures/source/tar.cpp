@@ -1,4 +1,5 @@
-// Headers of 512 bytes, each followed by its member's bytes, filled up to blocks of 512; two blocks of zeros at the end.
+// Headers of 512 bytes, each followed by its member's bytes, filled up to blocks of 512; two blocks of zeros at the
+// end.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -140,8 +141,8 @@ class TarFile {
     if (!size) fail(at_, "the size of a member is no number");
     const std::int64_t left = file_->size() - at_ - kBlock;
     if (*size > left) {
-      fail(at_, "ends early: a member of " + std::to_string(*size) + " bytes, where " + std::to_string(left) +
-                    " are left");
+      fail(at_,
+           "ends early: a member of " + std::to_string(*size) + " bytes, where " + std::to_string(left) + " are left");
     }
     return *size;
   }

@@ -134,8 +134,7 @@ TEST_CASE("outputs are the scores of all classes", "[classifier]") {
   ClassifierOptions options = options_of(4);
   options.outputs = true;
   Classifier classifier(engine_for(2), options);
-  const Result result =
-      classifier.classify_one(test::span_of(test::ppm_file(test::plain_picture(9, 9, 255, 0, 51))));
+  const Result result = classifier.classify_one(test::span_of(test::ppm_file(test::plain_picture(9, 9, 255, 0, 51))));
   REQUIRE(result.outputs.size() == 3);
   CHECK(result.outputs[0] == Approx(1));
   CHECK(result.outputs[1] == Approx(-1));

@@ -74,7 +74,8 @@ bool has_nvjpeg(const std::shared_ptr<const Engine>& engine) {
 // Of many sizes, kinds and orientations.
 std::vector<std::string> good_files() {
   std::vector<std::string> files;
-  for (const auto& [width, height] : {std::pair{500, 375}, {375, 500}, {64, 64}, {40, 40}, {33, 200}, {1600, 1200}, {48, 31}}) {
+  for (const auto& [width, height] :
+       {std::pair{500, 375}, {375, 500}, {64, 64}, {40, 40}, {33, 200}, {1600, 1200}, {48, 31}}) {
     Picture picture{width, height, {}};
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {  // smooth, so that decoders may differ little
@@ -103,7 +104,8 @@ std::vector<std::string> good_files() {
 
 PictureSource source_of(const std::vector<std::string>& files) {
   std::vector<EncodedPicture> pictures;
-  for (std::size_t i = 0; i < files.size(); ++i) pictures.push_back({"picture " + std::to_string(i), test::span_of(files[i])});
+  for (std::size_t i = 0; i < files.size(); ++i)
+    pictures.push_back({"picture " + std::to_string(i), test::span_of(files[i])});
   return PictureSource::memory(std::move(pictures));
 }
 
@@ -185,7 +187,8 @@ TEST_CASE("ten thousand pictures with broken ones among them, on the GPU", "[gpu
   if (classifier.decoder() != Decoder::Cpu) CHECK(report.by_units + report.by_sms >= 4000);
 }
 
-TEST_CASE("pictures that do not fit into the memory for pixels are the CPU's, and memory grows for the next", "[gpu_classifier]") {
+TEST_CASE("pictures that do not fit into the memory for pixels are the CPU's, and memory grows for the next",
+          "[gpu_classifier]") {
   const auto engine = make_custom_backend()->compile(seeing_network(), engine_options(16, true));
   MOBICUDA_SKIP_WITHOUT_NVJPEG(engine);
   test::JpegOptions jpeg;

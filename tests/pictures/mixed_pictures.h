@@ -10,8 +10,8 @@
 
 namespace mobicuda::test {
 
-/// Pictures in memory. Picture i is of the colour i % 3, at level 100 + i % 100, and small; every 20th is broken in one of
-/// several ways. Of four pictures one is PNM, one progressive JPEG.
+/// Pictures in memory. Picture i is of the colour i % 3, at level 100 + i % 100, and small; every 20th is broken in one
+/// of several ways. Of four pictures one is PNM, one progressive JPEG.
 class Mixed {
  public:
   explicit Mixed(std::size_t count) {
@@ -22,7 +22,8 @@ class Mixed {
 
   pictures::PictureSource source() const {
     std::vector<pictures::EncodedPicture> pictures;
-    for (std::size_t i = 0; i < files_.size(); ++i) pictures.push_back({"picture " + std::to_string(i), span_of(files_[i])});
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      pictures.push_back({"picture " + std::to_string(i), span_of(files_[i])});
     return pictures::PictureSource::memory(std::move(pictures));
   }
   std::size_t size() const { return files_.size(); }

@@ -69,7 +69,8 @@ TEST_CASE("damaged and hostile EXIF data leave a picture upright", "[orientation
     const int expected = bytes + 6 >= good.size() ? 6 : kUpright;
     CHECK(exif_orientation(test::span_of(good.substr(0, bytes))) == expected);
   }
-  for (const int orientation : {0, 9, 65535}) CHECK(exif_orientation(test::span_of(test::exif_of(orientation))) == kUpright);
+  for (const int orientation : {0, 9, 65535})
+    CHECK(exif_orientation(test::span_of(test::exif_of(orientation))) == kUpright);
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const int value : {0, 1, 127, 128, 255}) {
       std::string damaged = good;

@@ -19,8 +19,8 @@ inline pictures::Picture patterned_picture(int width, int height) {
   const auto count = static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3;
   picture.rgb.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto mixed =
-        static_cast<std::uint32_t>(i * 2654435761U + static_cast<std::size_t>(width) * 31 + static_cast<std::size_t>(height));
+    const auto mixed = static_cast<std::uint32_t>(i * 2654435761U + static_cast<std::size_t>(width) * 31 +
+                                                  static_cast<std::size_t>(height));
     picture.rgb.push_back(static_cast<std::uint8_t>(mixed >> 13U));
   }
   return picture;

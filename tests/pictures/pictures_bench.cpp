@@ -1,6 +1,7 @@
 // How fast pictures become labels on this GPU, as JSON on standard output:
 //
-//   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2] [--seconds 5]
+//   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2] [--seconds
+//   5]
 //
 //   nvjpeg            nvJPEG alone on the same files, decoded to RGB on the device: img/s with one and two host threads
 //   resize_us         the resizing kernel alone, a picture
@@ -23,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <cuda_runtime_api.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <mobicuda/mobicuda.h>
@@ -100,18 +101,12 @@ double cpu_seconds() {
 }
 
 Json json_of(const Report& report) {
-  return {{"pictures", report.pictures},
-          {"failed", report.failed},
-          {"byCpu", report.by_cpu},
-          {"byUnits", report.by_units},
-          {"bySms", report.by_sms},
-          {"decodedAgain", report.decoded_again},
-          {"readMs", report.read_ms},
-          {"hostDecodeMs", report.host_decode_ms},
-          {"unitsMs", report.units_ms},
-          {"resizeMs", report.resize_ms},
-          {"networkMs", report.network_ms},
-          {"wallMs", report.wall_ms}};
+  return {{"pictures", report.pictures},    {"failed", report.failed},
+          {"byCpu", report.by_cpu},         {"byUnits", report.by_units},
+          {"bySms", report.by_sms},         {"decodedAgain", report.decoded_again},
+          {"readMs", report.read_ms},       {"hostDecodeMs", report.host_decode_ms},
+          {"unitsMs", report.units_ms},     {"resizeMs", report.resize_ms},
+          {"networkMs", report.network_ms}, {"wallMs", report.wall_ms}};
 }
 
 // Runs a source of about `seconds`, whose pictures are given by their number, after one that warms up.
@@ -195,8 +190,8 @@ double resize_us(const Files& files, const Options& options, const Preprocessing
     memory.emplace_back(static_cast<std::int64_t>(how.elements()), "a crop");
     tasks.push_back({pixels, 3, 3 * header->width, header->width, header->height, crop.width, crop.height, crop.left,
                      crop.top, memory.back().data()});
-    params.most_taps = std::max(
-        {params.most_taps, most_taps(header->width, crop.width), most_taps(header->height, crop.height)});
+    params.most_taps =
+        std::max({params.most_taps, most_taps(header->width, crop.width), most_taps(header->height, crop.height)});
     ++params.tasks;
   }
   if (params.tasks == 0) return 0;
@@ -327,7 +322,8 @@ void run(const Options& options) {
   json["agreement"] = agreement(with_outputs, by_cpu, files);
   json["cutShort"] = cut_short(classifier, files);
   const ClassifierMemory memory = classifier.memory();
-  json["memoryBytes"] = {{"device", memory.device_bytes}, {"host", memory.host_bytes}, {"sessions", memory.session_bytes}};
+  json["memoryBytes"] = {
+      {"device", memory.device_bytes}, {"host", memory.host_bytes}, {"sessions", memory.session_bytes}};
   std::cout << json.dump(2) << '\n';
 }
 

@@ -61,8 +61,7 @@ TEST_CASE("the short side is 256, more for inputs that do not fit", "[images]") 
   CHECK(short_side(96, 96) == 256);
   CHECK(short_side(224, 192) == 256);
   CHECK(short_side(280, 224) == 320);
-  CHECK_THROWS_AS(Preprocessing::for_input({DType::F32, Shape{1, 4, 8, 8}, Layout::NCHW}, Normalization::Torch),
-                  Error);
+  CHECK_THROWS_AS(Preprocessing::for_input({DType::F32, Shape{1, 4, 8, 8}, Layout::NCHW}, Normalization::Torch), Error);
   CHECK_THROWS_AS(Preprocessing::for_input({DType::F32, Shape{1, 3}, Layout::NCHW}, Normalization::Torch), Error);
 }
 

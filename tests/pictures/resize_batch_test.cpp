@@ -82,8 +82,8 @@ void compare(const std::vector<Source>& sources, const Case& one, Normalization 
   for (const ResizeOutput output : {ResizeOutput::Bytes, ResizeOutput::FloatsNchw, ResizeOutput::FloatsNhwc}) {
     const std::size_t bytes = how.elements() * (output == ResizeOutput::Bytes ? 1 : sizeof(float));
     const Memory results(sources.size() * bytes + kGuard, kGuardValue);
-    ResizeParams params{static_cast<int>(sources.size()), one.crop_width, one.crop_height, output,
-                        pixel_scale(normalization), 0};
+    ResizeParams params{
+        static_cast<int>(sources.size()), one.crop_width, one.crop_height, output, pixel_scale(normalization), 0};
     std::vector<ResizeTask> tasks;
     std::vector<PixelView> views;
     for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -96,7 +96,8 @@ void compare(const std::vector<Source>& sources, const Case& one, Normalization 
       const CropGeometry crop = crop_geometry(view.width, view.height, how);
       tasks.push_back({view.origin, view.step_x, view.step_y, view.width, view.height, crop.width, crop.height,
                        crop.left, crop.top, results.at(i * bytes)});
-      params.most_taps = std::max({params.most_taps, most_taps(view.width, crop.width), most_taps(view.height, crop.height)});
+      params.most_taps =
+          std::max({params.most_taps, most_taps(view.width, crop.width), most_taps(view.height, crop.height)});
     }
     const Memory device_tasks(tasks.data(), tasks.size() * sizeof(ResizeTask));
     check(resize_batch(params, device_tasks.at<const ResizeTask>(), nullptr));
@@ -120,7 +121,8 @@ void compare(const std::vector<Source>& sources, const Case& one, Normalization 
 
 }  // namespace
 
-TEST_CASE("resizing equals the CPU in every bit, for pictures of many sizes in one launch", "[resize_batch][sanitize]") {
+TEST_CASE("resizing equals the CPU in every bit, for pictures of many sizes in one launch",
+          "[resize_batch][sanitize]") {
   compare({{40, 30, 1}, {30, 41, 1}, {97, 20, 1}, {24, 24, 1}, {5, 7, 1}, {1, 1, 1}, {200, 150, 1}, {65, 33, 1}},
           {24, 21, 18});
 }
@@ -137,9 +139,9 @@ TEST_CASE("resizing of crops of several tiles", "[resize_batch][sanitize]") {
 }
 
 TEST_CASE("resizing of huge pictures to few pixels", "[resize_batch][sanitize]") {
-  compare({{300, 310, 1}}, {8, 5, 7});   // more rows than are stored at a time
-  compare({{400, 330, 3}}, {4, 4, 3});   // more weights than are stored
-  compare({{900, 7, 1}}, {7, 7, 7});     // as it is along one axis
+  compare({{300, 310, 1}}, {8, 5, 7});  // more rows than are stored at a time
+  compare({{400, 330, 3}}, {4, 4, 3});  // more weights than are stored
+  compare({{900, 7, 1}}, {7, 7, 7});    // as it is along one axis
 }
 
 TEST_CASE("resizing of pictures as cameras and data sets have them", "[resize_batch][slow]") {
@@ -167,8 +169,8 @@ TEST_CASE("pictures that a decoder did not write are seen, whole or in part", "[
     int width, height;
     double part;  // that is written, from the start
   };
-  const std::vector<Written> all{{0, 50, 40, 1},    {6144, 50, 40, 0},  {12288, 50, 40, 0.5}, {18432, 50, 40, 0.97},
-                                 {24576, 1, 1, 1},  {24832, 1, 1, 0},   {25088, 7, 2, 1},     {25344, 7, 2, 0}};
+  const std::vector<Written> all{{0, 50, 40, 1},   {6144, 50, 40, 0}, {12288, 50, 40, 0.5}, {18432, 50, 40, 0.97},
+                                 {24576, 1, 1, 1}, {24832, 1, 1, 0},  {25088, 7, 2, 1},     {25344, 7, 2, 0}};
   std::vector<MarkedPicture> pictures;
   for (const Written& one : all) {
     const auto bytes = static_cast<std::size_t>(one.width * one.height * 3 * one.part);

@@ -76,7 +76,10 @@ std::string header_of(const Header& member) {
   put(124, member.size.empty() ? octal(member.content.size(), 11) : member.size);
   put(148, "        ");
   block[156] = member.type;
-  put(257, member.gnu ? std::string("ustar  ") : std::string("ustar\0" "00", 8));
+  put(257, member.gnu ? std::string("ustar  ")
+                      : std::string("ustar\0"
+                                    "00",
+                                    8));
   put(345, member.prefix);
   std::size_t sum = 0;
   for (const char c : block) sum += static_cast<unsigned char>(c);
@@ -116,9 +119,9 @@ TEST_CASE("a folder's files come in the order of their names, with what cannot b
   std::filesystem::create_symlink("absent", folder.path() / "b" / "1.jpg");
   REQUIRE(mkfifo((folder.path() / "c").c_str(), 0600) == 0);
   CHECK(read_all(PictureSource::folder(folder.path())) == std::vector<Read>{{"a.png", "one"},
-                                                                           {"b/1.jpg", "", "is a link to nothing"},
-                                                                           {"b/2.jpg", "two"},
-                                                                           {"c", "", "is not a regular file"}});
+                                                                            {"b/1.jpg", "", "is a link to nothing"},
+                                                                            {"b/2.jpg", "two"},
+                                                                            {"c", "", "is not a regular file"}});
   const TemporaryFolder empty;
   CHECK_THROWS_WITH(PictureSource::folder(empty.path()), contains("holds no file"));
   CHECK_THROWS_WITH(PictureSource::folder(empty.path() / "absent"), contains("absent: No such file or directory"));
@@ -129,8 +132,8 @@ TEST_CASE("a list of files keeps its order and its names, and never waits for a 
   folder.write("1", "one");
   REQUIRE(mkfifo((folder.path() / "fifo").c_str(), 0600) == 0);
   const auto in = [&](const char* name) { return folder.path() / name; };
-  const auto all = read_all(PictureSource::files(
-      std::vector<std::filesystem::path>{in("absent"), in("1"), in("fifo"), folder.path(), {}}));
+  const auto all = read_all(
+      PictureSource::files(std::vector<std::filesystem::path>{in("absent"), in("1"), in("fifo"), folder.path(), {}}));
   REQUIRE(all.size() == 5);
   CHECK(all[0].failure == "cannot be opened: No such file or directory");
   CHECK(all[1] == Read{in("1").string(), "one"});
@@ -161,11 +164,11 @@ TEST_CASE("pictures of a tar archive, as WebDataset writes them", "[tar]") {
   const std::string archive = member({"000.jpg", "first"}) + member({"000.cls", "3"}) + member({"000.mask.png", "no"}) +
                               member({"dir/", "", '5'}) + member({"dir/001.JPEG", std::string(600, 'x')}) +
                               member({"002.PnG", ""}) + member({"link.jpg", "", '2'}) + member({".jpg", "hidden"}) +
-                              member({"003.jpg", "old", '\0'}) + end_of_archive() + member({"004.jpg", "behind the end"});
-  CHECK(read_tar(archive) == std::vector<Read>{{"000.jpg", "first"},
-                                               {"dir/001.JPEG", std::string(600, 'x')},
-                                               {"002.PnG", ""},
-                                               {"003.jpg", "old"}});
+                              member({"003.jpg", "old", '\0'}) + end_of_archive() +
+                              member({"004.jpg", "behind the end"});
+  CHECK(read_tar(archive) ==
+        std::vector<Read>{
+            {"000.jpg", "first"}, {"dir/001.JPEG", std::string(600, 'x')}, {"002.PnG", ""}, {"003.jpg", "old"}});
 }
 
 TEST_CASE("long names of all three kinds are read", "[tar]") {
@@ -187,8 +190,8 @@ TEST_CASE("sizes of all three kinds are read", "[tar]") {
   binary[0] = '\x80', binary[11] = 3;
   CHECK(read_tar(member({"a.jpg", "abc", '0', {}, true, binary}) + end_of_archive())[0].content == "abc");
   CHECK(read_tar(member({"a.jpg", "abc", '0', {}, false, "         3 "}) + end_of_archive())[0].content == "abc");
-  CHECK(read_tar(member({"p", pax_record("size", "3"), 'x'}) +
-                 member({"a.jpg", "abc", '0', {}, false, octal(0, 11)}) + end_of_archive())[0]
+  CHECK(read_tar(member({"p", pax_record("size", "3"), 'x'}) + member({"a.jpg", "abc", '0', {}, false, octal(0, 11)}) +
+                 end_of_archive())[0]
             .content == "abc");
 }
 
@@ -225,7 +228,8 @@ TEST_CASE("hostile archives are refused by name and take no memory", "[tar]") {
        {std::string("9999 path=a\n"), std::string("0 path=a\n"), std::string("x"), std::string("12"),
         std::string("5 ab\n"), std::string("7 path=a\n"), pax_record("size", "-1"), pax_record("size", "9e9")}) {
     CAPTURE(records);
-    CHECK_THAT(failure(member({"p", records, 'x'}) + member({"a.jpg", "x"}) + end_of_archive()), contains("pax header"));
+    CHECK_THAT(failure(member({"p", records, 'x'}) + member({"a.jpg", "x"}) + end_of_archive()),
+               contains("pax header"));
   }
   const auto sparse = read_tar(member({"p", pax_record("GNU.sparse.major", "1"), 'x'}) + member({"a.jpg", "x"}) +
                                member({"b.jpg", "y"}) + end_of_archive());

@@ -30,8 +30,8 @@ struct Encoded {
 Encoded some_pictures(int count) {
   Encoded encoded;
   for (int i = 0; i < count; ++i) {
-    encoded.files.push_back(
-        i % 7 == 3 ? "broken" : test::ppm_file(test::plain_picture(8, 8, static_cast<std::uint8_t>(i), 1, 2)));
+    encoded.files.push_back(i % 7 == 3 ? "broken"
+                                       : test::ppm_file(test::plain_picture(8, 8, static_cast<std::uint8_t>(i), 1, 2)));
   }
   return encoded;
 }

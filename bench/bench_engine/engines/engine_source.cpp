@@ -73,7 +73,8 @@ EngineOptions engine_options(const Options& options, const Case& one, std::int64
   engine.cuda_graph = options.cuda_graph;
   engine.programmatic_launch = options.programmatic_launch;
   engine.host_transfer = options.host_transfer;
-  if (options.pictures) engine.picture_input = pictures::picture_input(options.normalization.value_or(Normalization::Tf));
+  if (options.pictures)
+    engine.picture_input = pictures::picture_input(options.normalization.value_or(Normalization::Tf));
   if (one.implementation == "custom") {
     engine.kernel_variants = options.kernel_variants;
     engine.timing_cache = options.timing_cache;

@@ -21,8 +21,7 @@ void classify(const std::string& model, const std::filesystem::path& where, bool
   const auto backend = on_gpu ? make_custom_backend() : make_cpu_backend();
   pictures::Classifier classifier(backend->compile(onnx_import::load(model), options));
   using Source = pictures::PictureSource;
-  for (const auto& result :
-       classifier.classify(is_directory(where) ? Source::folder(where) : Source::tar(where))) {
+  for (const auto& result : classifier.classify(is_directory(where) ? Source::folder(where) : Source::tar(where))) {
     std::cout << printable(result.name) << ": "
               << (result.ok() ? "class " + std::to_string(result.best[0].index) : result.failure) << '\n';
   }

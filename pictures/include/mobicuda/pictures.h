@@ -36,8 +36,8 @@ enum class Decoder : std::uint8_t {
 
 MOBICUDA_API std::string_view to_string(Decoder decoder) noexcept;  ///< "none", "cpu", "nvjpeg units", "nvjpeg sms"
 
-/// Where JPEG pictures are decoded. PNG, BMP and PNM, and JPEG that is progressive, CMYK, of 12 bits or damaged, are the
-/// CPU's in any case.
+/// Where JPEG pictures are decoded. PNG, BMP and PNM, and JPEG that is progressive, CMYK, of 12 bits or damaged, are
+/// the CPU's in any case.
 enum class DecodeOn : std::uint8_t {
   Auto,  ///< on the engine's GPU where there is nvJPEG; else on the CPU, and a line of the log says so
   Gpu,   ///< the classifier's constructor throws Error(device_unavailable) where there is no nvJPEG
@@ -79,8 +79,8 @@ struct ClassifierOptions {
   bool outputs = false;  ///< results have the scores of all classes too
   int batch = 64;        ///< pictures that are decoded and classified together, 1 to 1024
   int threads = 0;       ///< that read files and decode on the CPU, 0: one for each core
-  /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others of
-  /// their batch are decoded on the CPU.
+  /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others
+  /// of their batch are decoded on the CPU.
   std::int64_t max_pixel_bytes = std::int64_t{256} << 20;
   /// The file of nvJPEG. Empty: libnvjpeg.so.13, .12 or .so as the dynamic linker finds it, or that of the CUDA Toolkit
   /// that built the library.
@@ -95,13 +95,13 @@ struct ClassifierOptions {
 struct Report {
   std::size_t pictures = 0;  ///< results that were handed out
   std::size_t failed = 0;
-  std::size_t by_cpu = 0;    ///< decoded by Decoder::Cpu, and so on
+  std::size_t by_cpu = 0;  ///< decoded by Decoder::Cpu, and so on
   std::size_t by_units = 0;
   std::size_t by_sms = 0;
   std::size_t decoded_again = 0;  ///< of by_cpu: those that nvJPEG had left undone
   bool stopped = false;           ///< before the source's end
-  /// Milliseconds. Of all reading threads together: reading, and looking at or decoding what was read; of the GPU or the
-  /// session: decoding in batches, resizing, network. Batches in flight share the GPU, so that theirs overlap.
+  /// Milliseconds. Of all reading threads together: reading, and looking at or decoding what was read; of the GPU or
+  /// the session: decoding in batches, resizing, network. Batches in flight share the GPU, so that theirs overlap.
   double read_ms = 0;
   double host_decode_ms = 0;
   double units_ms = 0;
@@ -113,9 +113,9 @@ struct Report {
 /// Bytes that a classifier holds, at most, beside the engine and what nvJPEG takes for itself.
 struct ClassifierMemory {
   std::int64_t device_bytes = 0;
-  std::int64_t host_bytes = 0;       ///< prepared pictures and results, page-locked with a GPU
-  std::int64_t encoded_bytes = 0;    ///< of encoded pictures that wait, at DecodeOptions::max_bytes each
-  std::int64_t session_bytes = 0;    ///< MemoryReport of the sessions, without the weights
+  std::int64_t host_bytes = 0;     ///< prepared pictures and results, page-locked with a GPU
+  std::int64_t encoded_bytes = 0;  ///< of encoded pictures that wait, at DecodeOptions::max_bytes each
+  std::int64_t session_bytes = 0;  ///< MemoryReport of the sessions, without the weights
 };
 
 class Run;
