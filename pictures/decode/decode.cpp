@@ -13,12 +13,11 @@
 #include "pictures/decode/jpeg_header.h"
 #include "pictures/decode/picture_error.h"
 #include "pictures/decode/stb_memory.h"
+#include "pictures/prepare/channels.h"
 #include "pictures/source/reader.h"
 
 namespace mobicuda::pictures {
 namespace {
-
-constexpr std::size_t kChannels = 3;
 
 struct DestroyJpeg {
   void operator()(void* handle) const noexcept { tjDestroy(handle); }

@@ -91,7 +91,7 @@ class HeaderReader {
     for (std::size_t i = 0; i < count; ++i) {
       ids_[i] = segment[kFixed + i * kEach];
       header_.horizontal[i] = segment[kFixed + i * kEach + 1] >> 4U;
-      header_.vertical[i] = segment[kFixed + i * kEach + 1] & 0xFU;
+      header_.vertical[i] = segment[kFixed + i * kEach + 1] & 0xF;
     }
   }
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <optional>
 
+#include "pictures/prepare/channels.h"
+
 namespace mobicuda::pictures {
 namespace {
-
-constexpr int kChannels = 3;
 
 // Numbers out of bytes that may end anywhere.
 class Numbers {

@@ -13,6 +13,7 @@
 #include "pictures/gpu/nvjpeg.h"
 #include "pictures/gpu/pixel_arena.h"
 #include "pictures/gpu/resize_batch.h"
+#include "pictures/prepare/channels.h"
 #include "pictures/prepare/window.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_buffer.h"
@@ -21,7 +22,6 @@
 namespace mobicuda::pictures {
 namespace {
 
-constexpr std::int64_t kChannels = 3;
 constexpr std::int64_t kUsualPixelBytes = 768 << 10;  // of a picture; a batch of larger ones makes the arena grow
 
 std::int64_t rounded_up(std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; }
@@ -397,8 +397,8 @@ class GpuClassifier final : public BatchClassifier {
   }
 
   static ResizeTask task_of(const Place& place, void* out) {
-    const PixelView view =
-        oriented_view(place.pixels, place.width, place.height, place.width * kChannels, place.orientation);
+    const PixelView view = oriented_view(place.pixels, place.width, place.height, std::int64_t{place.width} * kChannels,
+                                         place.orientation);
     return {view.origin,      view.step_x,       view.step_y,     view.width,     view.height,
             place.crop.width, place.crop.height, place.crop.left, place.crop.top, out};
   }

@@ -5,12 +5,12 @@
 #include <cuda_runtime.h>
 
 #include "kernels/ptx/shared_memory.cuh"
+#include "pictures/prepare/channels.h"
 #include "pictures/prepare/window.h"
 
 namespace mobicuda::pictures {
 namespace {
 
-constexpr int kChannels = 3;
 constexpr int kTileColumns = 64;
 constexpr int kTileRows = 16;
 constexpr int kThreads = kTileColumns * kChannels;  // each has one channel of one column

@@ -9,12 +9,12 @@
 
 #include "graph/memory_errors.h"
 #include "pictures/decode/picture_error.h"
+#include "pictures/prepare/channels.h"
 #include "pictures/prepare/resize.h"
 
 namespace mobicuda::pictures {
 namespace {
 
-constexpr std::size_t kChannels = 3;
 constexpr int kDefaultShortSide = 256;
 constexpr double kCropFraction = 0.875;  // of the short side, for inputs larger than kDefaultShortSide
 constexpr int kMostSide = 1 << 14;       // of a crop, or of the short side

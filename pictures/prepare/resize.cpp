@@ -4,12 +4,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "pictures/prepare/channels.h"
 #include "pictures/prepare/window.h"
 
 namespace mobicuda::pictures {
 namespace {
-
-constexpr int kChannels = 3;
 
 // Windows of a range of pixels along one axis, and their weights.
 class Windows {

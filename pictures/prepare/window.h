@@ -38,8 +38,10 @@ MOBICUDA_ON_BOTH Window make_window(int i, int from, int to) {
   Window window;
   window.centre = (i + 0.5) * scale;
   window.inverse = 1.0 / support;
+  // NOLINTBEGIN(bugprone-incorrect-roundings): as Pillow rounds
   const int first = static_cast<int>(window.centre - support + 0.5);
   const int last = static_cast<int>(window.centre + support + 0.5);
+  // NOLINTEND(bugprone-incorrect-roundings)
   window.first = first < 0 ? 0 : first;
   window.count = (last < from ? last : from) - window.first;
   window.sum = 0;
@@ -57,6 +59,7 @@ MOBICUDA_ON_BOTH int most_taps(int from, int to) {
 MOBICUDA_ON_BOTH std::int32_t weight_of(const Window& window, int k) {
   double weight = triangle_at(window, window.first + k);
   if (window.sum != 0) weight /= window.sum;
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): as Pillow rounds
   return static_cast<std::int32_t>(weight * (1 << kFractionBits) + 0.5);
 }
 

@@ -161,11 +161,13 @@ class MOBICUDA_API Run {
  public:
   class Iterator {
    public:
+    // NOLINTBEGIN(readability-identifier-naming): the standard library's names
     using iterator_category = std::input_iterator_tag;
     using value_type = Result;
     using difference_type = std::ptrdiff_t;
     using pointer = const Result*;
     using reference = const Result&;
+    // NOLINTEND(readability-identifier-naming)
 
     reference operator*() const { return *run_->current_; }
     pointer operator->() const { return &*run_->current_; }
