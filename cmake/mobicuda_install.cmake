@@ -1,5 +1,5 @@
 # cmake --install: headers, libraries, mobicudaConfig.cmake, mobicuda.pc, bench_engine and its page of the manual. Components:
-# runtime (what programs run with), cudnn (the baseline's library), development, tools; cmake/mobicuda_packages.cmake makes a
+# runtime (what programs run with), cudnn (the baseline's library), pictures, development, tools; cmake/mobicuda_packages.cmake makes a
 # package of each.
 include(CMakePackageConfigHelpers)
 
@@ -29,6 +29,13 @@ if(MOBICUDA_STATIC)  # in a file of its own: what it needs of others is for its 
   install(EXPORT mobicudaStaticTargets NAMESPACE mobicuda:: DESTINATION ${install_cmake_dir} COMPONENT development)
 endif()
 
+if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)  # the static one, which has libjpeg-turbo inside, is for the project's own programs
+  install(DIRECTORY pictures/include/mobicuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+          FILES_MATCHING PATTERN *.h)
+  install(TARGETS mobicuda_pictures EXPORT mobicudaTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pictures NAMELINK_COMPONENT development)
+endif()
+
 configure_package_config_file(cmake/mobicudaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mobicudaConfig.cmake
                               INSTALL_DESTINATION ${install_cmake_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mobicudaConfigVersion.cmake
@@ -51,6 +58,12 @@ endif()
 file(RELATIVE_PATH MOBICUDA_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)
+  configure_file(cmake/mobicuda_pictures.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
+endif()
 
 if(TARGET bench_engine)
   install(TARGETS bench_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)

@@ -62,6 +62,18 @@ if(MOBICUDA_SHARED)
     set(CPACK_DEBIAN_CUDNN_PACKAGE_SHLIBDEPS OFF)
   endif()
   set(development_depends "${library_package} (= ${own_version}), ")
+  if(MOBICUDA_HAS_PICTURES)
+    mobicuda_package(pictures NAME libmobicuda-pictures${mobicuda_soversion} SECTION libs
+      DEPENDS "${library_package} (= ${own_version}), libturbojpeg0 | libturbojpeg, libc6, libstdc++6"
+      DESCRIPTION "CUDA inference engine for MobileNetV2: pictures"
+                  "Takes encoded pictures to class labels: decoding, resizing and the"
+                  "network, on a GPU or the CPU."
+                  "." "This package has the shared library.")
+    # dpkg-shlibdeps knows the package's own libmobicuda only where that is installed.
+    set(CPACK_DEBIAN_PICTURES_PACKAGE_SHLIBDEPS OFF)
+    set(CPACK_DEBIAN_PICTURES_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/triggers)
+    string(APPEND development_depends "libmobicuda-pictures${mobicuda_soversion} (= ${own_version}), ")
+  endif()
 endif()
 # pkg-config asks for what the static library needs, also where nobody links it.
 string(APPEND development_depends "libprotobuf-dev")

@@ -45,7 +45,7 @@ ImageSet image_set(const TemporaryFolder& folder) {
   set.labels_given = true;
   set.samples = list_samples(folder.path(), set.labels);
   set.preprocessing =
-      Preprocessing::for_input({DType::F32, Shape{1, 3, kExtent, kExtent}, Layout::NCHW}, Normalization::Tf);
+      pictures::Preprocessing::for_input({DType::F32, Shape{1, 3, kExtent, kExtent}, Layout::NCHW}, Normalization::Tf);
   return set;
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("a stream of pictures is the same for any number of threads, and bound
   for (const std::size_t threads : {1, 2, 5, 64}) {
     for (const std::size_t batch : {1, 3, 8, 64}) {
       CAPTURE(threads, batch);
-      PictureStream stream(set, batch, threads);
+      SampleStream stream(set, batch, threads);
       CHECK(stream.batches_in_memory() <= std::max<std::size_t>(3, 2 * threads / batch + 2));
       std::vector<std::string> paths;
       std::vector<float> reds;
@@ -219,8 +219,8 @@ TEST_CASE("a stream that is left early ends", "[accuracy]") {
   const TemporaryFolder folder;
   for (int i = 0; i < 30; ++i) folder.write(std::to_string(i) + ".ppm", ppm(1, 2, 3));
   const ImageSet set = image_set(folder);
-  { const PictureStream untouched(set, 2, 3); }
-  PictureStream begun(set, 2, 3);
+  { const SampleStream untouched(set, 2, 3); }
+  SampleStream begun(set, 2, 3);
   CHECK(begun.next() != nullptr);
 }
 

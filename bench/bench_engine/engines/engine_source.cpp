@@ -5,11 +5,11 @@
 #include <utility>
 
 #include <mobicuda/onnx_import.h>
+#include <mobicuda/picture_preparation.h>
 #include <mobicuda/plan_file.h>
 
 #include "bench_engine/model/exit_codes.h"
 #include "bench_engine/model/result_file.h"
-#include "bench_engine/pictures/images.h"
 #include "bench_engine/process/clock.h"
 #include "text/numbers.h"
 
@@ -73,7 +73,8 @@ EngineOptions engine_options(const Options& options, const Case& one, std::int64
   engine.cuda_graph = options.cuda_graph;
   engine.programmatic_launch = options.programmatic_launch;
   engine.host_transfer = options.host_transfer;
-  if (options.pictures) engine.picture_input = picture_input(options.normalization.value_or(Normalization::Tf));
+  if (options.pictures)
+    engine.picture_input = pictures::picture_input(options.normalization.value_or(Normalization::Tf));
   if (one.implementation == "custom") {
     engine.kernel_variants = options.kernel_variants;
     engine.timing_cache = options.timing_cache;

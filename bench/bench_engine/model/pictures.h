@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <mobicuda/picture_preparation.h>
 #include <mobicuda/types.h>
 
 #include "bench_engine/model/cases.h"
@@ -14,8 +15,7 @@
 
 namespace mobicuda::bench {
 
-/// How pixels become numbers: Torch ((p / 255 - mean) / std by channel), Tf (p / 127.5 - 1).
-enum class Normalization { Torch, Tf };
+using pictures::Normalization;
 
 /// A class that some of the pictures have.
 struct ClassCount {

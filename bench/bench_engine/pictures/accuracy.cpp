@@ -137,7 +137,7 @@ ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> cla
   const auto start = Clock::now();
   double decode_ms = 0;
   {
-    PictureStream stream(set, run.batch, run.decode_threads);
+    SampleStream stream(set, run.batch, run.decode_threads);
     for (std::size_t done = 0; done < set.samples.size() && !stop(done); done += run.batch) {
       evaluation.add(*stream.next());
     }
@@ -149,7 +149,7 @@ ImageReport evaluate_images(const ImageSet& set, std::span<const Classifier> cla
   report.preprocessing = set.preprocessing.describe();
   report.batch = static_cast<std::int64_t>(run.batch);
   report.found = set.samples.size();
-  report.decode_threads = decoding_threads(run.decode_threads);
+  report.decode_threads = pictures::decoding_threads(static_cast<int>(run.decode_threads));
   report.decode_ms = decode_ms;
   report.wall_ms = wall_ms;
   if (run.measure_rates) {

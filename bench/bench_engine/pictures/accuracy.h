@@ -6,7 +6,7 @@
 
 #include "bench_engine/model/pictures.h"
 #include "bench_engine/pictures/classifier.h"
-#include "bench_engine/pictures/picture_stream.h"
+#include "bench_engine/pictures/sample_stream.h"
 
 namespace mobicuda::bench {
 

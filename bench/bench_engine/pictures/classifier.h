@@ -6,7 +6,7 @@
 
 #include <mobicuda/engine.h>
 
-#include "bench_engine/pictures/picture_stream.h"
+#include "bench_engine/pictures/sample_stream.h"
 
 namespace mobicuda::bench {
 

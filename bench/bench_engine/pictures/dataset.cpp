@@ -4,8 +4,10 @@
 #include <bit>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 #include <utility>
+
+#include <mobicuda/error.h>
+#include <mobicuda/picture_source.h>
 
 #include "bench_engine/model/exit_codes.h"
 
@@ -33,61 +35,6 @@ std::pair<std::string, std::string> first_word(const std::string& line) {
   if (end == std::string::npos) return {line, line};
   return {line.substr(0, end), trimmed(line.substr(end))};
 }
-
-// Why an entry that is not a folder cannot be read as a file; empty where it can be tried.
-std::string why_no_file(const fs::file_status& status, const std::error_code& failure) {
-  if (status.type() == fs::file_type::none) return failure.message();
-  if (status.type() == fs::file_type::not_found) return "is a link to nothing";
-  return status.type() == fs::file_type::regular ? "" : "is not a regular file";
-}
-
-// One entry that fails must not end the list, as it would with recursive_directory_iterator.
-class Lister {
- public:
-  Lister(const fs::path& folder, const Labels& labels) : folder_(folder), labels_(labels) {}
-
-  std::vector<Sample> list() && {
-    const std::error_code failure = add_folder({});
-    if (failure) throw UsageError("--images: " + folder_.string() + " cannot be listed: " + failure.message());
-    return std::move(samples_);
-  }
-
- private:
-  std::error_code add_folder(const fs::path& relative) {
-    std::error_code failure;
-    fs::directory_iterator entry(folder_ / relative, failure);
-    for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-      if (!entry->path().filename().native().starts_with('.')) add(*entry, relative / entry->path().filename());
-    }
-    return failure;
-  }
-
-  void add(const fs::directory_entry& entry, const fs::path& relative) {
-    std::error_code failure;
-    const fs::file_status status = entry.status(failure);
-    std::error_code ignored;  // status() tells
-    if (status.type() != fs::file_type::directory) {
-      add_sample(relative, why_no_file(status, failure));
-    } else if (entry.is_symlink(ignored)) {
-      add_sample(relative, "is a link to a folder");
-    } else if (failure = add_folder(relative); failure) {
-      add_sample(relative, "cannot be listed: " + failure.message());
-    }
-  }
-
-  void add_sample(const fs::path& relative, std::string unreadable) {
-    Sample sample;
-    sample.path = relative.generic_string();
-    sample.unreadable = std::move(unreadable);
-    const auto label = labels_.indices.find(relative.parent_path().filename().string());
-    if (label != labels_.indices.end()) sample.label = label->second;
-    samples_.push_back(std::move(sample));
-  }
-
-  const fs::path& folder_;
-  const Labels& labels_;
-  std::vector<Sample> samples_;
-};
 
 }  // namespace
 
@@ -119,13 +66,23 @@ Labels load_labels(const fs::path& path) {
 }
 
 std::vector<Sample> list_samples(const fs::path& folder, const Labels& labels) {
-  if (!fs::is_directory(folder)) throw UsageError("--images: " + folder.string() + " is not a folder");
-  std::vector<Sample> samples = Lister(folder, labels).list();
-  if (samples.empty()) throw UsageError("--images: no file in " + folder.string());
-  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.path < b.path; });
+  std::vector<pictures::PictureFile> files;
+  try {
+    files = pictures::list_folder(folder);
+  } catch (const Error& error) {
+    throw UsageError("--images: " + error.where() + " " + error.message());
+  }
+  if (files.empty()) throw UsageError("--images: no file in " + folder.string());
+  std::vector<Sample> samples;
   std::size_t row = 0;
-  for (Sample& sample : samples) {
-    if (sample.unreadable.empty()) sample.row = row++;
+  for (pictures::PictureFile& file : files) {
+    Sample sample;
+    const auto label = labels.indices.find(fs::path(file.name).parent_path().filename().string());
+    if (label != labels.indices.end()) sample.label = label->second;
+    if (file.unreadable.empty()) sample.row = row++;
+    sample.path = std::move(file.name);
+    sample.unreadable = std::move(file.unreadable);
+    samples.push_back(std::move(sample));
   }
   return samples;
 }

@@ -31,7 +31,7 @@ template <class Use>
 double streamed_rate(const ImageSet& set, std::size_t batch, std::size_t threads, const std::function<bool()>& stop,
                      Use use) {
   Rate rate(stop);
-  PictureStream stream(set, batch, threads);
+  SampleStream stream(set, batch, threads);
   while (rate.more()) {
     const PictureBatch* pictures = stream.next();
     if (pictures == nullptr) break;
@@ -46,7 +46,7 @@ double streamed_rate(const ImageSet& set, std::size_t batch, std::size_t threads
 template <class Use>
 double resident_rate(const ImageSet& set, std::size_t batch, std::size_t threads, const std::function<bool()>& stop,
                      Use use) {
-  PictureStream stream(set, batch, threads);
+  SampleStream stream(set, batch, threads);
   const PictureBatch* pictures = stream.next();
   while (pictures != nullptr && pictures->samples.empty()) pictures = stream.next();
   if (pictures == nullptr) return 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include <mobicuda/error.h>
+
 #include "bench_engine/model/exit_codes.h"
 #include "bench_engine/pictures/dataset.h"
 
@@ -30,7 +32,11 @@ ImageSet prepare_pictures(const Options& options, const ModelInfo& model) {
   ImageSet images;
   const auto classes = static_cast<std::size_t>(model.classes());
   images.folder = options.images;
-  images.preprocessing = Preprocessing::for_input(model.input, *options.normalization);
+  try {
+    images.preprocessing = pictures::Preprocessing::for_input(model.input, *options.normalization);
+  } catch (const Error& error) {
+    throw UsageError("--images: " + error.message());
+  }
   images.bytes = options.pictures;
   Labels& labels = images.labels;
   if (!options.labels.empty()) {
@@ -51,7 +57,7 @@ std::vector<float> first_pictures(const ImageSet& images, std::size_t count, std
   some.samples.resize(std::min(count, some.samples.size()));
   std::vector<float> pictures;
   if (some.samples.empty()) return pictures;
-  PictureStream stream(some, some.samples.size(), threads);
+  SampleStream stream(some, some.samples.size(), threads);
   const PictureBatch& batch = *stream.next();
   pictures.assign(batch.input.begin(), batch.input.end());
   pictures.insert(pictures.end(), batch.bytes.begin(), batch.bytes.end());

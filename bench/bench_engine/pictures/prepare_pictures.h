@@ -5,7 +5,7 @@
 
 #include "bench_engine/model/options.h"
 #include "bench_engine/model/results.h"
-#include "bench_engine/pictures/picture_stream.h"
+#include "bench_engine/pictures/sample_stream.h"
 
 namespace mobicuda::bench {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace mobicuda::bench {
+namespace mobicuda::pictures {
 
 /// While it lives, stb_image gets no array of more than so many bytes in this thread, and fails where it asks for one.
 /// It has no limit of its own: what it inflates grows as long as the file says so.
@@ -19,4 +19,4 @@ class StbMemoryLimit {
   std::size_t before_;
 };
 
-}  // namespace mobicuda::bench
+}  // namespace mobicuda::pictures

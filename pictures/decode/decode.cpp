@@ -1,48 +1,39 @@
-#include "bench_engine/pictures/images.h"
+#include "pictures/decode/decode.h"
 
 #include <stb_image.h>
 #include <turbojpeg.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <sstream>
+#include <string>
+#include <string_view>
 
-#include "bench_engine/model/exit_codes.h"
-#include "bench_engine/pictures/stb_memory.h"
+#include <mobicuda/error.h>
 
-namespace mobicuda::bench {
+#include "graph/memory_errors.h"
+#include "pictures/decode/jpeg_header.h"
+#include "pictures/decode/picture_error.h"
+#include "pictures/decode/stb_memory.h"
+#include "pictures/prepare/channels.h"
+#include "pictures/source/reader.h"
+
+namespace mobicuda::pictures {
 namespace {
-
-constexpr std::int64_t kMaxPixels = std::int64_t{1} << 27;  // what a small file may unpack to
-constexpr int kDefaultShortSide = 256;
-constexpr std::array<float, kChannels> kMean{0.485F, 0.456F, 0.406F};
-constexpr std::array<float, kChannels> kStd{0.229F, 0.224F, 0.225F};
-constexpr double kCropFraction = 0.875;  // of the short side, for inputs larger than kDefaultShortSide
 
 struct DestroyJpeg {
   void operator()(void* handle) const noexcept { tjDestroy(handle); }
 };
 using JpegHandle = std::unique_ptr<void, DestroyJpeg>;
 
-void require_size(int width, int height) {
+void require_size(int width, int height, const DecodeOptions& options) {
   if (width <= 0 || height <= 0) throw PictureError("has no pixels");
-  if (static_cast<std::int64_t>(width) * height > kMaxPixels) {
+  if (static_cast<std::int64_t>(width) * height > options.max_pixels) {
     throw PictureError(std::to_string(width) + "x" + std::to_string(height) + " pixels are more than " +
-                       std::to_string(kMaxPixels));
+                       std::to_string(options.max_pixels));
   }
 }
 
 std::size_t pixels_of(const Picture& picture) {
   return static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height);
-}
-
-bool is_jpeg(std::span<const std::uint8_t> file) {
-  return file.size() >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF;
 }
 
 // libjpeg warns about harmless oddities too; only a file that ends early loses pixels.
@@ -69,7 +60,7 @@ void cmyk_to_rgb(std::span<const std::uint8_t> cmyk, std::span<std::uint8_t> rgb
   }
 }
 
-Picture decode_jpeg(std::span<const std::uint8_t> file) {
+Picture decode_jpeg(std::span<const std::uint8_t> file, const DecodeOptions& options) {
   const JpegHandle handle(tjInitDecompress());
   if (!handle) throw PictureError("no memory for the JPEG decoder");
   Picture picture;
@@ -80,7 +71,7 @@ Picture decode_jpeg(std::span<const std::uint8_t> file) {
       lost_pixels(handle.get())) {
     throw PictureError(std::string("bad JPEG: ") + tjGetErrorStr2(handle.get()));
   }
-  require_size(picture.width, picture.height);
+  require_size(picture.width, picture.height, options);
   picture.rgb.resize(pixels_of(picture) * kChannels);
   if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
     std::vector<std::uint8_t> cmyk(pixels_of(picture) * 4);
@@ -131,14 +122,14 @@ std::size_t most_array_bytes(const Picture& size) {
   return 2 * (pixels_of(size) * kPixel + static_cast<std::size_t>(size.height) * kRow + kLeast);
 }
 
-Picture decode_other(std::span<const std::uint8_t> file) {
+Picture decode_other(std::span<const std::uint8_t> file, const DecodeOptions& options) {
   Picture picture;
   const auto size = static_cast<int>(file.size());
   int channels = 0;
   if (stbi_info_from_memory(file.data(), size, &picture.width, &picture.height, &channels) == 0) {
     throw PictureError("not a picture of a known format (JPEG, PNG, BMP, PNM)");
   }
-  require_size(picture.width, picture.height);
+  require_size(picture.width, picture.height, options);
   require_whole(file, picture, channels);
   const StbMemoryLimit limit(most_array_bytes(picture));
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
@@ -153,93 +144,65 @@ Picture decode_other(std::span<const std::uint8_t> file) {
   return picture;
 }
 
-Picture resize_and_crop(const Picture& picture, const Preprocessing& how) {
-  const std::int64_t shorter = std::min(picture.width, picture.height);
-  const std::int64_t longer = std::max(picture.width, picture.height);
-  if (how.resize_to * longer / shorter > kMaxPixels / how.resize_to) throw PictureError("is too narrow to be resized");
-  return centre_crop(resize_short_side(picture, how.resize_to), how.crop_width, how.crop_height);
-}
-
 }  // namespace
 
-Picture decode_picture(std::span<const std::uint8_t> file) {
-  if (file.empty()) throw PictureError("the file is empty");
-  if (file.size() > static_cast<std::size_t>(kMaxPixels) * kChannels) throw PictureError("the file is too large");
-  return is_jpeg(file) ? decode_jpeg(file) : decode_other(file);
-}
-
-Picture load_picture(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw PictureError(std::string("cannot be opened: ") + std::strerror(errno));
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) throw PictureError("cannot be read");
-  return decode_picture({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-}
-
-std::string to_string(Normalization normalization) { return normalization == Normalization::Torch ? "torch" : "tf"; }
-
-Preprocessing Preprocessing::for_input(const TensorDesc& input, Normalization normalization) {
-  if (input.shape.rank() != 4 || input.shape[1] != static_cast<std::int64_t>(kChannels)) {
-    throw UsageError("--images needs a model that reads pictures of 3 channels, this one reads " +
-                     mobicuda::to_string(input.shape));
+void check(const DecodeOptions& options) {
+  constexpr DecodeOptions kMost{};
+  if (options.max_pixels < 1 || options.max_pixels > kMost.max_pixels) {
+    throw Error(
+        ErrorCode::invalid_argument, "DecodeOptions::max_pixels",
+        "must be from 1 to " + std::to_string(kMost.max_pixels) + ", got " + std::to_string(options.max_pixels));
   }
-  Preprocessing result;
-  result.normalization = normalization;
-  result.crop_height = static_cast<int>(input.shape[2]);
-  result.crop_width = static_cast<int>(input.shape[3]);
-  result.layout = input.layout;
-  const int larger = std::max(result.crop_height, result.crop_width);
-  result.resize_to =
-      larger <= kDefaultShortSide ? kDefaultShortSide : static_cast<int>(std::lround(larger / kCropFraction));
+  if (options.max_bytes < 1 || options.max_bytes > INT32_MAX) {
+    throw Error(ErrorCode::invalid_argument, "DecodeOptions::max_bytes",
+                "must be from 1 to 2147483647, got " + std::to_string(options.max_bytes));
+  }
+}
+
+DecodedPicture decode(std::span<const std::uint8_t> file, const DecodeOptions& options) {
+  if (file.empty()) throw PictureError("the file is empty");
+  if (static_cast<std::int64_t>(file.size()) > options.max_bytes) {
+    throw PictureError("has " + std::to_string(file.size()) + " bytes, more than " + std::to_string(options.max_bytes));
+  }
+  DecodedPicture result;
+  const bool jpeg = is_jpeg(file);
+  result.stored = jpeg ? decode_jpeg(file, options) : decode_other(file, options);
+  if (options.orientation == Orientation::Ignore) return result;
+  if (jpeg) {
+    if (const auto header = read_jpeg_header(file)) result.orientation = header->orientation;
+  } else {
+    result.orientation = png_orientation(file);
+  }
   return result;
 }
 
-std::size_t Preprocessing::elements() const {
-  return kChannels * static_cast<std::size_t>(crop_width) * static_cast<std::size_t>(crop_height);
-}
-
-std::string Preprocessing::describe() const {
-  std::ostringstream text;
-  text << "short side resized to " << resize_to << ", " << kFilterName << "; centre crop " << crop_width << "x"
-       << crop_height << "; "
-       << (normalization == Normalization::Torch
-               ? "torch: (pixel / 255 - mean) / std, mean .485 .456 .406, std .229 .224 .225"
-               : "tf: pixel / 127.5 - 1");
-  return text.str();
-}
-
-PictureInput picture_input(Normalization normalization) {
-  PictureInput input;
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    const bool torch = normalization == Normalization::Torch;
-    input.scale[c] = torch ? 1.0F / (255.0F * kStd[c]) : 1.0F / 127.5F;
-    input.shift[c] = torch ? -kMean[c] / kStd[c] : -1.0F;
-  }
-  return input;
-}
-
-void preprocess(const Picture& picture, const Preprocessing& how, std::span<float> out) {
-  const Picture crop = resize_and_crop(picture, how);
-  std::array<std::array<float, 256>, kChannels> value{};
-  for (std::size_t c = 0; c < kChannels; ++c) {
-    for (std::size_t pixel = 0; pixel < value[c].size(); ++pixel) {
-      const auto p = static_cast<float>(pixel);
-      value[c][pixel] =
-          how.normalization == Normalization::Torch ? (p / 255.0F - kMean[c]) / kStd[c] : p / 127.5F - 1.0F;
+Picture decode_picture(std::span<const std::uint8_t> file, const DecodeOptions& options, std::string_view name) {
+  return with_memory_errors("decoding " + std::string(name), [&] {
+    check(options);
+    try {
+      DecodedPicture decoded = decode(file, options);
+      if (decoded.orientation == kUpright) return std::move(decoded.stored);
+      return copied(decoded.view());
+    } catch (const PictureError& error) {
+      throw Error(ErrorCode::io, std::string(name), error.what());
     }
-  }
-  const std::size_t area = pixels_of(crop);
-  for (std::size_t i = 0; i < area; ++i) {
-    for (std::size_t c = 0; c < kChannels; ++c) {
-      const std::size_t to = how.layout == Layout::NCHW ? c * area + i : i * kChannels + c;
-      out[to] = value[c][crop.rgb[i * kChannels + c]];
+  });
+}
+
+Picture load_picture(const std::filesystem::path& path, const DecodeOptions& options) {
+  return with_memory_errors("decoding " + path.string(), [&] {
+    check(options);
+    EncodedBytes bytes;
+    Entry entry;
+    entry.path = path;
+    if (path.empty()) entry.unreadable = "its path is empty";
+    try {
+      bytes.read(entry, options.max_bytes);
+    } catch (const PictureError& error) {
+      throw Error(ErrorCode::io, path.string(), error.what());
     }
-  }
+    return decode_picture(bytes.span(), options, path.string());
+  });
 }
 
-void preprocess(const Picture& picture, const Preprocessing& how, std::span<std::uint8_t> out) {
-  const Picture crop = resize_and_crop(picture, how);
-  std::copy(crop.rgb.begin(), crop.rgb.end(), out.begin());
-}
-
-}  // namespace mobicuda::bench
+}  // namespace mobicuda::pictures

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "bench_engine/pictures/stb_memory.h"
+#include "pictures/decode/stb_memory.h"
 
-namespace mobicuda::bench {
+namespace mobicuda::pictures {
 namespace {
 
 thread_local std::size_t most_bytes = SIZE_MAX;
@@ -32,7 +32,7 @@ StbMemoryLimit::~StbMemoryLimit() { most_bytes = before_; }
 
 bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
 
-}  // namespace mobicuda::bench
+}  // namespace mobicuda::pictures
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STBI_NO_STDIO
@@ -43,7 +43,7 @@ bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
 #define STBI_NO_PIC
 #define STBI_NO_TGA
 #define STBI_NO_GIF
-#define STBI_MALLOC(bytes) mobicuda::bench::limited_malloc(bytes)
-#define STBI_REALLOC(memory, bytes) mobicuda::bench::limited_realloc(memory, bytes)
+#define STBI_MALLOC(bytes) mobicuda::pictures::limited_malloc(bytes)
+#define STBI_REALLOC(memory, bytes) mobicuda::pictures::limited_realloc(memory, bytes)
 #define STBI_FREE(memory) std::free(memory)
 #include <stb_image.h>

@@ -1,23 +1,24 @@
-#include "bench_engine/pictures/images.h"
-
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
-#include "bench_engine/model/exit_codes.h"
+#include <mobicuda/error.h>
+#include <mobicuda/picture_preparation.h>
+
+#include "pictures/picture_support.h"
 #include "support/catch.h"
 #include "support/contains.h"
 
 using namespace mobicuda;
-using namespace mobicuda::bench;
+using namespace mobicuda::pictures;
 
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
-
-Bytes bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+using test::bytes_of;
 
 // 2 x 1 pixels: red, then (1, 2, 3).
 const Bytes kPpm = bytes_of(std::string("P6\n2 1\n255\n") + "\xFF" + std::string(2, '\0') + "\x01\x02\x03");
@@ -100,11 +101,12 @@ TEST_CASE("a PPM picture is decoded", "[images]") {
 }
 
 TEST_CASE("what is no whole picture is refused with a reason", "[images]") {
-  CHECK_THROWS_WITH(decode_picture({}), "the file is empty");
+  CHECK_THROWS_WITH(decode_picture({}), "io: picture: the file is empty");
+  CHECK_THROWS_WITH(decode_picture({}, {}, "a.jpg"), "io: a.jpg: the file is empty");
   CHECK_THROWS_WITH(decode_picture(bytes_of("hello, world")), contains("not a picture"));
-  CHECK_THROWS_AS(decode_picture(bytes_of("\xFF\xD8\xFF nothing more")), PictureError);
-  CHECK_THROWS_AS(decode_picture(bytes_of("P6\n60000 60000\n255\n")), PictureError);
-  CHECK_THROWS_WITH(decode_picture({kPpm.data(), kPpm.size() - 1}), "ends early");
+  CHECK_THROWS_AS(decode_picture(bytes_of("\xFF\xD8\xFF nothing more")), Error);
+  CHECK_THROWS_AS(decode_picture(bytes_of("P6\n60000 60000\n255\n")), Error);
+  CHECK_THROWS_WITH(decode_picture({kPpm.data(), kPpm.size() - 1}), "io: picture: ends early");
   CHECK_THROWS_WITH(load_picture("/nonexistent.jpg"), contains("cannot be opened"));
 }
 
@@ -160,54 +162,42 @@ TEST_CASE("a JPEG file that ends early is refused", "[images]") {
   CHECK_THROWS_WITH(decode_picture(file), contains("bad JPEG"));
 }
 
-TEST_CASE("preprocessing normalises into the model's layout", "[images]") {
-  Preprocessing how;
-  how.resize_to = 1;
-  how.crop_width = 1;
-  how.crop_height = 1;
-  const Picture pixel{1, 1, {255, 0, 51}};
-  std::vector<float> out(how.elements());
-  how.normalization = Normalization::Tf;
-  preprocess(pixel, how, out);
-  CHECK(out == std::vector<float>{1.0F, -1.0F, 51.0F / 127.5F - 1.0F});
-  how.normalization = Normalization::Torch;
-  preprocess(pixel, how, out);
-  CHECK(out == std::vector<float>{(1.0F - 0.485F) / 0.229F, (0.0F - 0.456F) / 0.224F, (0.2F - 0.406F) / 0.225F});
+TEST_CASE("pictures of one format under the name of another are decoded by content", "[images]") {
+  const std::string jpeg = test::jpeg_file(test::plain_picture(20, 10, 200, 100, 50));
+  CHECK(decode_picture(test::span_of(jpeg), {}, "wrong.png").width == 20);
+  CHECK(decode_picture(kPpm, {}, "wrong.jpg").width == 2);
 }
 
-TEST_CASE("NCHW puts channels apart, NHWC together", "[images]") {
-  Preprocessing how;
-  how.normalization = Normalization::Tf;
-  how.resize_to = 1;
-  how.crop_width = 2;
-  how.crop_height = 1;
-  const Picture pixels{2, 1, {0, 255, 0, 255, 0, 255}};
-  std::vector<float> out(how.elements());
-  preprocess(pixels, how, out);
-  CHECK(out == std::vector<float>{-1, 1, 1, -1, -1, 1});
-  how.layout = Layout::NHWC;
-  preprocess(pixels, how, out);
-  CHECK(out == std::vector<float>{-1, 1, -1, 1, -1, 1});
+TEST_CASE("limits are the caller's", "[images]") {
+  const std::string jpeg = test::jpeg_file(test::plain_picture(20, 10, 200, 100, 50));
+  DecodeOptions options;
+  options.max_pixels = 199;
+  CHECK_THROWS_WITH(decode_picture(test::span_of(jpeg), options), contains("20x10 pixels are more than 199"));
+  options.max_pixels = 200;
+  CHECK_NOTHROW(decode_picture(test::span_of(jpeg), options));
+  options.max_bytes = static_cast<std::int64_t>(jpeg.size()) - 1;
+  CHECK_THROWS_WITH(decode_picture(test::span_of(jpeg), options), contains("bytes, more than"));
+  options.max_bytes = 0;
+  CHECK_THROWS_WITH(decode_picture(test::span_of(jpeg), options), contains("DecodeOptions::max_bytes"));
+  options = {};
+  options.max_pixels = (std::int64_t{1} << 27) + 1;
+  CHECK_THROWS_WITH(decode_picture(test::span_of(jpeg), options), contains("DecodeOptions::max_pixels"));
 }
 
-TEST_CASE("a picture too narrow to be resized is refused", "[images]") {
-  const Preprocessing how;
-  std::vector<float> out(how.elements());
-  const Picture line{1 << 20, 1, Bytes(3 << 20)};
-  CHECK_THROWS_WITH(preprocess(line, how, out), contains("too narrow"));
+TEST_CASE("progressive, grey and CMYK pictures are decoded", "[images]") {
+  test::JpegOptions progressive;
+  progressive.progressive = true;
+  const Picture red = decode_picture(test::span_of(test::jpeg_file(test::plain_picture(9, 9, 250, 5, 5), progressive)));
+  CHECK(red.rgb[0] > 240);
+  CHECK(red.rgb[1] < 15);
+  test::JpegOptions grey;
+  grey.subsampling = 3;
+  const Picture shade = decode_picture(test::span_of(test::jpeg_file(test::plain_picture(9, 9, 99, 99, 99), grey)));
+  CHECK(std::abs(int{shade.rgb[4]} - 99) <= 2);
+  std::vector<std::uint8_t> cmyk;
+  for (int i = 0; i < 64; ++i) cmyk.insert(cmyk.end(), {255, 51, 102, 200});  // 255: no ink
+  const Picture inked = decode_picture(test::span_of(test::cmyk_jpeg_file(8, 8, cmyk)));
+  CHECK(std::abs(int{inked.rgb[0]} - 200) <= 2);
+  CHECK(std::abs(int{inked.rgb[1]} - 51 * 200 / 255) <= 2);
+  CHECK(std::abs(int{inked.rgb[2]} - 102 * 200 / 255) <= 2);
 }
-
-TEST_CASE("the short side is 256, more for inputs that do not fit", "[images]") {
-  const auto short_side = [](std::int64_t height, std::int64_t width) {
-    return Preprocessing::for_input({DType::F32, Shape{1, 3, height, width}, Layout::NCHW}, Normalization::Torch)
-        .resize_to;
-  };
-  CHECK(short_side(96, 96) == 256);
-  CHECK(short_side(224, 192) == 256);
-  CHECK(short_side(280, 224) == 320);
-  CHECK_THROWS_AS(Preprocessing::for_input({DType::F32, Shape{1, 4, 8, 8}, Layout::NCHW}, Normalization::Torch),
-                  UsageError);
-  CHECK_THROWS_AS(Preprocessing::for_input({DType::F32, Shape{1, 3}, Layout::NCHW}, Normalization::Torch), UsageError);
-}
-
-TEST_CASE("reports name the filter", "[images]") { CHECK_THAT(Preprocessing().describe(), contains(kFilterName)); }

@@ -1,0 +1,477 @@
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include <mobicuda/cuda_interop.h>
+#include <mobicuda/error.h>
+
+#include "pictures/classify/batch_classifier.h"
+#include "pictures/classify/host_decoding.h"
+#include "pictures/decode/jpeg_header.h"
+#include "pictures/gpu/nvjpeg.h"
+#include "pictures/gpu/pixel_arena.h"
+#include "pictures/gpu/resize_batch.h"
+#include "pictures/prepare/channels.h"
+#include "pictures/prepare/window.h"
+#include "runtime/cuda_check.h"
+#include "runtime/device_buffer.h"
+#include "runtime/device_guard.h"
+
+namespace mobicuda::pictures {
+namespace {
+
+constexpr std::int64_t kUsualPixelBytes = 768 << 10;  // of a picture; a batch of larger ones makes the arena grow
+
+std::int64_t rounded_up(std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; }
+
+// Records, and waits without taking a core where that is asked for.
+class Mark {
+ public:
+  explicit Mark(bool waits_idly) : event_(waits_idly ? cudaEventBlockingSync : cudaEventDefault) {}
+  void record(cudaStream_t stream) { cuda_check(cudaEventRecord(event_.get(), stream), "marking a stage"); }
+  void wait() const { cuda_check(cudaEventSynchronize(event_.get()), "classifying a batch of pictures"); }
+  void add_since(const Mark& start, Stopwatch& watch) const {
+    watch.add(std::chrono::nanoseconds(static_cast<std::int64_t>(event_.since(start.event_) * 1e6)));
+  }
+
+ private:
+  Event event_;
+};
+
+// Where pictures of a run lie in the network's input and output: in runs of at most max_batch, each of which begins at
+// a multiple of 16 bytes.
+class RunLayout {
+ public:
+  RunLayout(const Engine& engine, std::int64_t batch)
+      : most_(std::min<std::int64_t>(engine.options().max_batch, batch)),
+        picture_(engine.input().shape.elements() * size_of(engine.input().dtype)),
+        scores_(engine.output().shape.elements() * static_cast<std::int64_t>(sizeof(float))),
+        input_stride_(rounded_up(most_ * picture_, kAlignment)),
+        output_stride_(rounded_up(most_ * scores_, kAlignment)),
+        runs_((batch + most_ - 1) / most_) {}
+
+  std::int64_t most() const { return most_; }
+  std::int64_t input_bytes() const { return runs_ * input_stride_; }
+  std::int64_t output_bytes() const { return runs_ * output_stride_; }
+  std::int64_t input(std::int64_t picture) const {
+    return picture / most_ * input_stride_ + picture % most_ * picture_;
+  }
+  std::int64_t output(std::int64_t picture) const {
+    return picture / most_ * output_stride_ + picture % most_ * scores_;
+  }
+  /// Of the outputs of the first n pictures.
+  std::int64_t output_end(std::int64_t n) const { return output(n - 1) + scores_; }
+
+ private:
+  static constexpr std::int64_t kAlignment = 256;
+
+  std::int64_t most_;
+  std::int64_t picture_;
+  std::int64_t scores_;
+  std::int64_t input_stride_;
+  std::int64_t output_stride_;
+  std::int64_t runs_;
+};
+
+// What a picture of a slot is, once it is loaded.
+struct Place {
+  std::uint8_t* pixels = nullptr;  // on the device, where nvJPEG decodes it; else it is in the slot's crops
+  int width = 0;                   // as stored
+  int height = 0;
+  ExifOrientation orientation = kUpright;
+  CropGeometry crop;
+};
+
+struct Slot {
+  Slot(const Engine& engine, const RunLayout& layout, const Preprocessing& how,
+       const BatchClassifier::Settings& settings, std::int64_t max_pixel_bytes, std::shared_ptr<const Nvjpeg> nvjpeg)
+      : places(settings.batch),
+        arena(nvjpeg ? static_cast<std::int64_t>(settings.batch) * kUsualPixelBytes : 0, max_pixel_bytes),
+        crop_bytes(static_cast<std::int64_t>(how.elements())),
+        crops(static_cast<std::int64_t>(settings.batch) * crop_bytes, "prepared pictures"),
+        scores(layout.output_bytes(), "scores"),
+        tasks(batch_of<ResizeTask>(settings), "tasks"),
+        marked(batch_of<MarkedPicture>(settings), "tasks"),
+        missing(batch_of<std::uint32_t>(settings), "what was not decoded"),
+        input(layout.input_bytes(), "the network's input"),
+        output(layout.output_bytes(), "the network's output"),
+        device_tasks(batch_of<ResizeTask>(settings), "tasks"),
+        device_marked(batch_of<MarkedPicture>(settings), "tasks"),
+        units(std::move(nvjpeg)),
+        begun(settings.waits_idly),
+        decoded(settings.waits_idly),
+        resized(settings.waits_idly),
+        done(settings.waits_idly) {
+    if (engine.input().dtype != DType::U8) {
+      device_crops = DeviceBuffer(static_cast<std::int64_t>(settings.batch) * crop_bytes, "prepared pictures");
+    }
+  }
+
+  template <class T>
+  static std::int64_t batch_of(const BatchClassifier::Settings& settings) {
+    return static_cast<std::int64_t>(settings.batch * sizeof(T));
+  }
+  std::span<std::uint8_t> crop(std::size_t place) const {
+    return {reinterpret_cast<std::uint8_t*>(crops.data()) + static_cast<std::int64_t>(place) * crop_bytes,
+            static_cast<std::size_t>(crop_bytes)};
+  }
+  ResizeTask* host_tasks() const { return reinterpret_cast<ResizeTask*>(tasks.data()); }
+  MarkedPicture* host_marked() const { return reinterpret_cast<MarkedPicture*>(marked.data()); }
+  const std::uint32_t* host_missing() const { return reinterpret_cast<const std::uint32_t*>(missing.data()); }
+
+  std::vector<Place> places;
+  PixelArena arena;
+  std::int64_t crop_bytes;
+  PinnedBuffer crops;  // HWC, of pictures that the CPU decoded, by place
+  PinnedBuffer scores;
+  PinnedBuffer tasks;
+  PinnedBuffer marked;
+  PinnedBuffer missing;
+  DeviceBuffer device_crops;  // for engines that take floats
+  DeviceBuffer input;
+  DeviceBuffer output;
+  DeviceBuffer device_tasks;
+  DeviceBuffer device_marked;
+  UnitsDecoder units;
+  Stream stream;
+  Mark begun, decoded, resized, done;
+  std::vector<std::size_t> in_network;  // places of the pictures of the run, in its order
+  std::vector<std::size_t> by_nvjpeg;   // places of the pictures that nvJPEG decodes
+  std::vector<std::size_t> by_units;    // of these, those that the JPEG units have
+  std::vector<NvjpegPicture> unit_pictures;
+};
+
+class GpuClassifier final : public BatchClassifier {
+ public:
+  GpuClassifier(std::shared_ptr<const Engine> engine, const ClassifierOptions& options, const Preprocessing& how,
+                std::shared_ptr<const Nvjpeg> nvjpeg, const Settings& settings)
+      : BatchClassifier(settings),
+        engine_(std::move(engine)),
+        options_(options),
+        how_(how),
+        nvjpeg_(std::move(nvjpeg)),
+        settings_(settings),
+        device_(open_device(engine_->options().device)),
+        layout_(*engine_, static_cast<std::int64_t>(settings.batch)),
+        classes_(static_cast<std::size_t>(engine_->output().shape.elements())) {
+    const DeviceGuard guard(device_);
+    try {
+      for (std::size_t i = 0; i < settings.slots; ++i) {
+        slots_.push_back(std::make_unique<Slot>(*engine_, layout_, how_, settings, options.max_pixel_bytes, nvjpeg_));
+      }
+      const std::size_t workers = std::min(kGpuWorkers.count, settings.slots);
+      for (std::size_t i = 0; i < workers; ++i) sessions_.push_back(engine_->create_session());
+      for (std::size_t i = 0; i < settings.threads && nvjpeg_; ++i) {
+        parsers_.push_back(std::make_unique<NvjpegParser>(nvjpeg_));
+        sms_.push_back(std::make_unique<SmsDecoder>(nvjpeg_));
+      }
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+
+  ~GpuClassifier() override {
+    const DeviceGuard guard(device_, std::nothrow);
+    release();
+  }
+
+  void load(BatchLoader::Batch& batch, std::size_t place, std::size_t thread, StageTimes& times) override {
+    Outcome& result = outcome(batch.slot, place);
+    BatchLoader::Item& item = batch.items[place];
+    Slot& slot = *slots_[batch.slot];
+    slot.places[place] = {};
+    if (!read_picture(item, options_.decode, result, times)) return;
+    const std::span<const std::uint8_t> encoded = item.encoded.span();
+    if (nvjpeg_ && give_to_nvjpeg(encoded, slot, place, thread, result, times)) return;
+    decode_on_host(encoded, options_.decode, how_, slot.crop(place), result, times);
+  }
+
+  void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
+    const DeviceGuard guard(device_);
+    Slot& slot = *slots_[batch.slot];
+    decode_by_units(slot, batch, times);
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < batch.size; ++i) {
+      if (outcome(batch.slot, i).failure.empty()) places.push_back(i);
+    }
+    run_network(slot, std::move(places), *sessions_[worker]);
+  }
+
+  void finish(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
+    const DeviceGuard guard(device_);
+    Slot& slot = *slots_[batch.slot];
+    const auto collect = [&] {
+      slot.done.wait();
+      slot.decoded.add_since(slot.begun, times.units);
+      slot.resized.add_since(slot.decoded, times.resize);
+      slot.done.add_since(slot.resized, times.network);
+      for (std::size_t i = 0; i < slot.in_network.size(); ++i) {
+        const auto* const scores =
+            reinterpret_cast<const float*>(slot.scores.data() + layout_.output(static_cast<std::int64_t>(i)));
+        take_scores({scores, classes_}, options_, outcome(batch.slot, slot.in_network[i]));
+      }
+    };
+    collect();
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; i < slot.by_nvjpeg.size(); ++i) {
+      const std::size_t place = slot.by_nvjpeg[i];
+      const bool undone = slot.places[place].pixels != nullptr && slot.host_missing()[i] > 0;
+      if (undone && decode_again(batch, place, times)) again.push_back(place);
+    }
+    if (!again.empty()) {
+      slot.begun.record(slot.stream.get());
+      slot.decoded.record(slot.stream.get());
+      run_network(slot, std::move(again), *sessions_[worker]);
+      collect();
+    }
+    slot.arena.reset();
+  }
+
+  void abandon(std::size_t slot) noexcept override {
+    const DeviceGuard guard(device_, std::nothrow);
+    static_cast<void>(cudaStreamSynchronize(slots_[slot]->stream.get()));
+  }
+
+  void reset() override {
+    const DeviceGuard guard(device_);
+    for (const auto& slot : slots_) slot->arena.reset();
+  }
+
+  Decoder decoder() const noexcept override {
+    if (!nvjpeg_) return Decoder::Cpu;
+    return nvjpeg_->has_units() ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
+  }
+
+  ClassifierMemory memory() const override {
+    ClassifierMemory memory;
+    const auto batch = static_cast<std::int64_t>(settings_.batch);
+    const auto slots = static_cast<std::int64_t>(slots_.size());
+    const std::int64_t tasks = batch * static_cast<std::int64_t>(sizeof(ResizeTask) + sizeof(MarkedPicture));
+    const Slot& slot = *slots_.front();
+    memory.device_bytes = slots * (slot.input.bytes() + slot.output.bytes() + slot.device_crops.bytes() + tasks +
+                                   (nvjpeg_ ? slot.arena.most() : 0));
+    memory.host_bytes = slots * (batch * slot.crop_bytes + layout_.output_bytes() + tasks);
+    memory.encoded_bytes = slots * batch * options_.decode.max_bytes;
+    const MemoryReport session = engine_->memory();
+    memory.session_bytes = static_cast<std::int64_t>(sessions_.size()) * (session.total() - session.weight_bytes);
+    return memory;
+  }
+
+ private:
+  void release() noexcept {
+    for (const auto& slot : slots_) static_cast<void>(cudaStreamSynchronize(slot->stream.get()));
+    sms_.clear();
+    parsers_.clear();
+    sessions_.clear();
+    slots_.clear();
+  }
+
+  // False where the CPU is to decode the picture.
+  bool give_to_nvjpeg(std::span<const std::uint8_t> encoded, Slot& slot, std::size_t place, std::size_t thread,
+                      Outcome& result, StageTimes& times) {
+    const Stopwatch::Span span(times.host_decode);
+    const auto header = read_jpeg_header(encoded);
+    if (!header || !fit_for_nvjpeg(*header)) return false;
+    const std::int64_t pixels = std::int64_t{header->width} * header->height;
+    if (pixels > options_.decode.max_pixels) return false;
+    Place& where = slot.places[place];
+    where.width = header->width;
+    where.height = header->height;
+    where.orientation = options_.decode.orientation == Orientation::Exif ? header->orientation : kUpright;
+    const PixelView view = oriented_view(nullptr, where.width, where.height, 0, where.orientation);
+    try {
+      where.crop = crop_geometry(view.width, view.height, how_);
+    } catch (const PictureError&) {
+      return false;  // the CPU says why
+    }
+    const DeviceGuard guard(device_);
+    std::uint8_t* const memory = slot.arena.reserve(pixels * kChannels);
+    if (memory == nullptr) return false;
+    if (parsers_[thread]->units_take(encoded)) {
+      result.decoder = Decoder::NvjpegUnits;
+    } else if (sms_[thread]->decode({encoded, memory, where.width}).empty()) {
+      result.decoder = Decoder::NvjpegSms;
+    } else {
+      return false;
+    }
+    where.pixels = memory;
+    return true;
+  }
+
+  // What nvJPEG left undone. False where the picture failed.
+  bool decode_again(BatchLoader::Batch& batch, std::size_t place, StageTimes& times) {
+    Slot& slot = *slots_[batch.slot];
+    Outcome& result = outcome(batch.slot, place);
+    slot.places[place].pixels = nullptr;
+    result = {};
+    result.decoded_again = true;
+    return decode_on_host(batch.items[place].encoded.span(), options_.decode, how_, slot.crop(place), result, times);
+  }
+
+  void decode_by_units(Slot& slot, BatchLoader::Batch& batch, StageTimes& times) {
+    cudaStream_t const stream = slot.stream.get();
+    slot.by_nvjpeg.clear();
+    slot.by_units.clear();
+    slot.unit_pictures.clear();
+    for (std::size_t i = 0; i < batch.size; ++i) {
+      const Place& place = slot.places[i];
+      if (place.pixels == nullptr) continue;
+      slot.host_marked()[slot.by_nvjpeg.size()] = {slot.arena.memory(), place.pixels, place.width, place.height};
+      slot.by_nvjpeg.push_back(i);
+      if (outcome(batch.slot, i).decoder != Decoder::NvjpegUnits) continue;
+      slot.unit_pictures.push_back({batch.items[i].encoded.span(), place.pixels, place.width});
+      slot.by_units.push_back(i);
+    }
+    // The units do not wait for the stream: what they write to must be free, and filled, now.
+    slot.arena.wait_until_filled();
+    slot.begun.record(stream);
+    if (!slot.by_units.empty() && !slot.units.decode(slot.unit_pictures, stream).empty()) {
+      // One of them is refused, it is not said which.
+      for (std::size_t i = 0; i < slot.by_units.size(); ++i) {
+        const bool taken = slot.units.decode(std::span(slot.unit_pictures).subspan(i, 1), stream).empty();
+        cuda_check(cudaStreamSynchronize(stream), "decoding a picture by nvJPEG");
+        if (!taken) decode_again(batch, slot.by_units[i], times);
+      }
+    }
+    upload(slot.device_marked, slot.marked, slot.by_nvjpeg.size() * sizeof(MarkedPicture), stream);
+    cuda_check(check_marks(static_cast<int>(slot.by_nvjpeg.size()),
+                           static_cast<const MarkedPicture*>(slot.device_marked.data()),
+                           reinterpret_cast<std::uint32_t*>(slot.missing.data()), stream),
+               "looking at decoded pictures");
+    slot.decoded.record(stream);
+  }
+
+  // Resizes pictures into the network's input and enqueues the network on them.
+  void run_network(Slot& slot, std::vector<std::size_t> places, Session& session) {
+    cudaStream_t const stream = slot.stream.get();
+    slot.in_network = std::move(places);
+    const auto n = static_cast<std::int64_t>(slot.in_network.size());
+    const bool bytes = engine_->input().dtype == DType::U8;
+    ResizeParams params{};
+    params.crop_width = how_.crop_width;
+    params.crop_height = how_.crop_height;
+    params.output = bytes                         ? ResizeOutput::Bytes
+                    : how_.layout == Layout::NCHW ? ResizeOutput::FloatsNchw
+                                                  : ResizeOutput::FloatsNhwc;
+    params.scale = pixel_scale(how_.normalization);
+    params.most_taps = most_taps(1, 1);
+    auto* const input = static_cast<std::uint8_t*>(slot.input.data());
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::size_t index = slot.in_network[static_cast<std::size_t>(i)];
+      const Place& place = slot.places[index];
+      std::uint8_t* const out = input + layout_.input(i);
+      if (place.pixels == nullptr && bytes) {
+        upload(out, slot.crop(index).data(), slot.crop_bytes, stream);
+        continue;
+      }
+      slot.host_tasks()[params.tasks++] =
+          place.pixels == nullptr ? task_of_crop(slot, index, out, stream) : task_of(place, out);
+      if (place.pixels == nullptr) continue;
+      const ResizeTask& task = slot.host_tasks()[params.tasks - 1];
+      params.most_taps = std::max(
+          {params.most_taps, most_taps(task.source_width, task.width), most_taps(task.source_height, task.height)});
+    }
+    upload(slot.device_tasks, slot.tasks, static_cast<std::size_t>(params.tasks) * sizeof(ResizeTask), stream);
+    cuda_check(resize_batch(params, static_cast<const ResizeTask*>(slot.device_tasks.data()), stream),
+               "resizing pictures");
+    slot.resized.record(stream);
+    for (std::int64_t from = 0; from < n; from += layout_.most()) {
+      const std::int64_t count = std::min(layout_.most(), n - from);
+      auto* const output = reinterpret_cast<float*>(static_cast<std::byte*>(slot.output.data()) + layout_.output(from));
+      const std::uint8_t* const pictures = input + layout_.input(from);
+      if (bytes) {
+        run_on_device(session, count, pictures, output, stream);
+      } else {
+        run_on_device(session, count, reinterpret_cast<const float*>(pictures), output, stream);
+      }
+    }
+    if (n > 0) {
+      cuda_check(cudaMemcpyAsync(slot.scores.data(), slot.output.data(),
+                                 static_cast<std::size_t>(layout_.output_end(n)), cudaMemcpyDeviceToHost, stream),
+                 "copying scores from the device");
+    }
+    slot.done.record(stream);
+  }
+
+  static ResizeTask task_of(const Place& place, void* out) {
+    const PixelView view = oriented_view(place.pixels, place.width, place.height, std::int64_t{place.width} * kChannels,
+                                         place.orientation);
+    return {view.origin,      view.step_x,       view.step_y,     view.width,     view.height,
+            place.crop.width, place.crop.height, place.crop.left, place.crop.top, out};
+  }
+
+  // Of a picture that is prepared already: its pixels stay as they are, and become floats.
+  ResizeTask task_of_crop(const Slot& slot, std::size_t index, void* out, cudaStream_t stream) const {
+    std::uint8_t* const crop =
+        static_cast<std::uint8_t*>(slot.device_crops.data()) + static_cast<std::int64_t>(index) * slot.crop_bytes;
+    upload(crop, slot.crop(index).data(), slot.crop_bytes, stream);
+    return {crop,
+            kChannels,
+            how_.crop_width * kChannels,
+            how_.crop_width,
+            how_.crop_height,
+            how_.crop_width,
+            how_.crop_height,
+            0,
+            0,
+            out};
+  }
+
+  static void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
+    cuda_check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, stream),
+               "copying pictures to the device");
+  }
+  static void upload(const DeviceBuffer& to, const PinnedBuffer& from, std::size_t bytes, cudaStream_t stream) {
+    if (bytes > 0) upload(to.data(), from.data(), static_cast<std::int64_t>(bytes), stream);
+  }
+
+  std::shared_ptr<const Engine> engine_;
+  const ClassifierOptions& options_;
+  const Preprocessing how_;
+  std::shared_ptr<const Nvjpeg> nvjpeg_;  // null where the CPU decodes
+  const Settings settings_;
+  const Device device_;
+  const RunLayout layout_;
+  const std::size_t classes_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Session>> sessions_;      // by worker
+  std::vector<std::unique_ptr<NvjpegParser>> parsers_;  // by thread
+  std::vector<std::unique_ptr<SmsDecoder>> sms_;        // by thread
+};
+
+void log(const ClassifierOptions& options, LogLevel level, const std::string& text) {
+  if (options.log) options.log(level, text);
+}
+
+}  // namespace
+
+std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const ClassifierOptions& options) {
+  if (options.decode_on == DecodeOn::Cpu) return nullptr;
+  const Device device = open_device(engine.options().device);
+  const DeviceGuard guard(device);
+  try {
+    auto nvjpeg = Nvjpeg::load(options.nvjpeg_library, device);
+    if (!nvjpeg->has_units()) {
+      log(options, LogLevel::Info,
+          "this GPU has no JPEG units that nvJPEG " + nvjpeg->version() +
+              " can use: pictures are decoded on its multiprocessors");
+    }
+    return nvjpeg;
+  } catch (const Error& error) {
+    if (options.decode_on == DecodeOn::Gpu || error.code() != ErrorCode::device_unavailable) throw;
+    log(options, LogLevel::Warning, std::string("pictures are decoded on the CPU: ") + error.what());
+    return nullptr;
+  }
+}
+
+std::unique_ptr<BatchClassifier> make_gpu_classifier(std::shared_ptr<const Engine> engine,
+                                                     const ClassifierOptions& options, const Preprocessing& how,
+                                                     std::shared_ptr<const Nvjpeg> nvjpeg,
+                                                     const BatchClassifier::Settings& settings) {
+  return std::make_unique<GpuClassifier>(std::move(engine), options, how, std::move(nvjpeg), settings);
+}
+
+}  // namespace mobicuda::pictures

@@ -1,0 +1,195 @@
+#include "pictures/gpu/nvjpeg.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <utility>
+
+#include <mobicuda/error.h>
+
+#include "runtime/cuda_check.h"
+
+namespace mobicuda::pictures {
+namespace {
+
+constexpr const char* kRemedy =
+    "install the CUDA Toolkit's nvJPEG or the Python package nvidia-nvjpeg, or name the file in "
+    "ClassifierOptions::nvjpeg_library";
+
+[[noreturn]] void unavailable(const std::string& why) {
+  throw Error(ErrorCode::device_unavailable, "nvJPEG", why, kRemedy);
+}
+
+std::string said(nvjpeg::Status status) {
+  constexpr std::array kNames{"success",
+                              "not initialised",
+                              "invalid parameter",
+                              "bad JPEG",
+                              "JPEG not supported",
+                              "allocation failed",
+                              "execution failed",
+                              "not on this GPU",
+                              "internal error",
+                              "implementation not supported",
+                              "incomplete bit stream"};
+  const bool known = status >= 0 && status < static_cast<int>(kNames.size());
+  return known ? kNames[static_cast<std::size_t>(status)] : "status " + std::to_string(status);
+}
+
+// It stays loaded: the next classifier needs it again, and unloading it while CUDA lives is asking for trouble.
+void* open_library(const std::filesystem::path& library) {
+  std::vector<std::string> tried;
+  if (!library.empty()) {
+    tried.push_back(library.string());
+  } else {
+    for (const char* const name : {"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so"}) {
+      tried.emplace_back(name);
+      tried.push_back(std::string(MOBICUDA_TOOLKIT_FOLDER) + "/" + name);
+    }
+  }
+  std::string why;
+  for (const std::string& file : tried) {
+    void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle != nullptr) return handle;
+    const char* const message = dlerror();
+    if (why.empty()) why = message != nullptr ? message : file + " cannot be opened";
+  }
+  unavailable(why);
+}
+
+template <class Function>
+void find(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  if (function == nullptr) unavailable(std::string("the library lacks ") + name);
+}
+
+nvjpeg::Image image_of(const NvjpegPicture& picture) {
+  nvjpeg::Image image{};
+  image.channel[0] = picture.pixels;
+  image.pitch[0] = static_cast<std::size_t>(picture.width) * 3;
+  return image;
+}
+
+}  // namespace
+
+std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
+  const std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
+  result->library_ = open_library(library);
+  nvjpeg::Api& api = result->api_;
+  find(result->library_, "nvjpegGetProperty", api.get_property);
+  find(result->library_, "nvjpegCreateEx", api.create);
+  find(result->library_, "nvjpegDestroy", api.destroy);
+  find(result->library_, "nvjpegJpegStateCreate", api.state_create);
+  find(result->library_, "nvjpegJpegStateDestroy", api.state_destroy);
+  find(result->library_, "nvjpegDecode", api.decode);
+  find(result->library_, "nvjpegDecodeBatchedInitialize", api.batch_initialize);
+  find(result->library_, "nvjpegDecodeBatched", api.batch_decode);
+  find(result->library_, "nvjpegDecodeBatchedSupported", api.batch_supported);
+  find(result->library_, "nvjpegJpegStreamCreate", api.stream_create);
+  find(result->library_, "nvjpegJpegStreamDestroy", api.stream_destroy);
+  find(result->library_, "nvjpegJpegStreamParse", api.stream_parse);
+  if (api.create(nvjpeg::kBackendHardware, nullptr, nullptr, 0, &result->units_) != nvjpeg::kSuccess) {
+    result->units_ = nullptr;  // most GPUs have none
+  }
+  const nvjpeg::Status status = api.create(nvjpeg::kBackendDefault, nullptr, nullptr, 0, &result->sms_);
+  if (status != nvjpeg::kSuccess) {
+    result->sms_ = nullptr;
+    unavailable(said(status));
+  }
+  return result;
+}
+
+Nvjpeg::~Nvjpeg() {
+  if (units_ == nullptr && sms_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
+  if (units_ != nullptr) api_.destroy(units_);
+  if (sms_ != nullptr) api_.destroy(sms_);
+}
+
+std::string Nvjpeg::version() const {
+  int major = 0;
+  int minor = 0;
+  if (api_.get_property(0, &major) != nvjpeg::kSuccess || api_.get_property(1, &minor) != nvjpeg::kSuccess) return {};
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+NvjpegParser::NvjpegParser(std::shared_ptr<const Nvjpeg> nvjpeg) : nvjpeg_(std::move(nvjpeg)) {
+  if (!nvjpeg_->has_units()) return;
+  if (const nvjpeg::Status status = nvjpeg_->api().stream_create(nvjpeg_->units(), &stream_);
+      status != nvjpeg::kSuccess) {
+    unavailable(said(status));
+  }
+}
+
+NvjpegParser::~NvjpegParser() {
+  if (stream_ != nullptr) nvjpeg_->api().stream_destroy(stream_);
+}
+
+bool NvjpegParser::units_take(std::span<const std::uint8_t> file) {
+  if (stream_ == nullptr) return false;
+  // All of the file and not its header alone: what is damaged further on must not get to the units.
+  int refused = 1;
+  return nvjpeg_->api().stream_parse(nvjpeg_->units(), file.data(), file.size(), 0, 0, stream_) == nvjpeg::kSuccess &&
+         nvjpeg_->api().batch_supported(nvjpeg_->units(), stream_, &refused) == nvjpeg::kSuccess && refused == 0;
+}
+
+UnitsDecoder::~UnitsDecoder() { reset(); }
+
+void UnitsDecoder::reset() noexcept {
+  if (state_ != nullptr) nvjpeg_->api().state_destroy(std::exchange(state_, nullptr));
+  batch_ = 0;
+}
+
+std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaStream_t stream) {
+  const nvjpeg::Api& api = nvjpeg_->api();
+  const nvjpeg::Handle handle = nvjpeg_->units();
+  const int batch = static_cast<int>(pictures.size());
+  data_.clear();
+  lengths_.clear();
+  images_.clear();
+  for (const NvjpegPicture& picture : pictures) {
+    data_.push_back(picture.encoded.data());
+    lengths_.push_back(picture.encoded.size());
+    images_.push_back(image_of(picture));
+  }
+  nvjpeg::Status status = nvjpeg::kSuccess;
+  if (state_ == nullptr) status = api.state_create(handle, &state_);
+  if (status == nvjpeg::kSuccess && batch != batch_) {
+    status = api.batch_initialize(handle, state_, batch, 1, nvjpeg::kOutputRgbInterleaved);
+  }
+  if (status == nvjpeg::kSuccess) {
+    batch_ = batch;
+    status = api.batch_decode(handle, state_, data_.data(), lengths_.data(), images_.data(), stream);
+  }
+  if (status == nvjpeg::kSuccess) return {};
+  // What a batch that failed leaves in the state is not said anywhere.
+  cudaStreamSynchronize(stream);
+  reset();
+  return said(status);
+}
+
+SmsDecoder::SmsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg) : nvjpeg_(std::move(nvjpeg)) {
+  cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+}
+
+SmsDecoder::~SmsDecoder() {
+  if (state_ != nullptr) nvjpeg_->api().state_destroy(state_);
+  cudaStreamDestroy(stream_);
+}
+
+std::string SmsDecoder::decode(const NvjpegPicture& picture) {
+  const nvjpeg::Api& api = nvjpeg_->api();
+  nvjpeg::Status status = nvjpeg::kSuccess;
+  if (state_ == nullptr) status = api.state_create(nvjpeg_->sms(), &state_);
+  nvjpeg::Image image = image_of(picture);
+  if (status == nvjpeg::kSuccess) {
+    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(),
+                        nvjpeg::kOutputRgbInterleaved, &image, stream_);
+  }
+  cuda_check(cudaStreamSynchronize(stream_), "decoding a picture by nvJPEG");
+  if (status == nvjpeg::kSuccess) return {};
+  if (state_ != nullptr) api.state_destroy(std::exchange(state_, nullptr));
+  return said(status);
+}
+
+}  // namespace mobicuda::pictures

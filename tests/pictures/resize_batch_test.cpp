@@ -1,0 +1,194 @@
+// The GPU's resizing against the CPU's: on a GPU, and by the emulator.
+#include "pictures/gpu/resize_batch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "pictures/picture_support.h"
+#include "pictures/prepare/resize.h"
+#include "pictures/prepare/window.h"
+#include "support/catch.h"
+
+using namespace mobicuda;
+using namespace mobicuda::pictures;
+
+namespace {
+
+void check(cudaError_t status) {
+  CAPTURE(cudaGetErrorString(status));
+  REQUIRE(status == cudaSuccess);
+}
+
+// Memory of the device.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes, int value = 0) : bytes_(bytes) {
+    check(cudaMalloc(&data_, bytes));
+    check(cudaMemset(data_, value, bytes));
+  }
+  explicit Memory(const void* from, std::size_t bytes) : Memory(bytes) {
+    check(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice));
+  }
+  ~Memory() { cudaFree(data_); }
+  Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
+  Memory& operator=(Memory&&) = delete;
+
+  template <class T = std::uint8_t>
+  T* at(std::size_t offset = 0) const {
+    return reinterpret_cast<T*>(static_cast<std::uint8_t*>(data_) + offset);
+  }
+  template <class T = std::uint8_t>
+  std::vector<T> values() const {
+    std::vector<T> all(bytes_ / sizeof(T));
+    check(cudaDeviceSynchronize());
+    check(cudaMemcpy(all.data(), data_, bytes_, cudaMemcpyDeviceToHost));
+    return all;
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_;
+};
+
+struct Source {
+  int width, height, orientation;
+};
+
+struct Case {
+  int short_side, crop_width, crop_height;
+};
+
+constexpr std::size_t kGuard = 64;  // bytes behind the results, which must stay
+constexpr int kGuardValue = 0xA5;
+
+// All pictures in one launch, in all three forms of output, against the CPU.
+void compare(const std::vector<Source>& sources, const Case& one, Normalization normalization = Normalization::Torch) {
+  Preprocessing how;
+  how.resize_to = one.short_side;
+  how.crop_width = one.crop_width;
+  how.crop_height = one.crop_height;
+  how.normalization = normalization;
+  std::vector<Memory> pixels;
+  std::vector<Picture> pictures;
+  for (const Source& source : sources) {
+    pictures.push_back(test::patterned_picture(source.width, source.height));
+    pixels.emplace_back(pictures.back().rgb.data(), pictures.back().rgb.size());
+  }
+  for (const ResizeOutput output : {ResizeOutput::Bytes, ResizeOutput::FloatsNchw, ResizeOutput::FloatsNhwc}) {
+    const std::size_t bytes = how.elements() * (output == ResizeOutput::Bytes ? 1 : sizeof(float));
+    const Memory results(sources.size() * bytes + kGuard, kGuardValue);
+    ResizeParams params{
+        static_cast<int>(sources.size()), one.crop_width, one.crop_height, output, pixel_scale(normalization), 0};
+    std::vector<ResizeTask> tasks;
+    std::vector<PixelView> views;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const auto view_of = [&](const std::uint8_t* rgb) {
+        return oriented_view(rgb, sources[i].width, sources[i].height, std::int64_t{sources[i].width} * 3,
+                             sources[i].orientation);
+      };
+      views.push_back(view_of(pictures[i].rgb.data()));
+      const PixelView view = view_of(pixels[i].at());
+      const CropGeometry crop = crop_geometry(view.width, view.height, how);
+      tasks.push_back({view.origin, view.step_x, view.step_y, view.width, view.height, crop.width, crop.height,
+                       crop.left, crop.top, results.at(i * bytes)});
+      params.most_taps =
+          std::max({params.most_taps, most_taps(view.width, crop.width), most_taps(view.height, crop.height)});
+    }
+    const Memory device_tasks(tasks.data(), tasks.size() * sizeof(ResizeTask));
+    check(resize_batch(params, device_tasks.at<const ResizeTask>(), nullptr));
+    const std::vector<std::uint8_t> got = results.values();
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      CAPTURE(i, sources[i].width, sources[i].height, sources[i].orientation, static_cast<int>(output));
+      std::vector<std::uint8_t> expected(bytes);
+      if (output == ResizeOutput::Bytes) {
+        prepare(views[i], how, std::span(expected));
+      } else {
+        how.layout = output == ResizeOutput::FloatsNchw ? Layout::NCHW : Layout::NHWC;
+        std::vector<float> floats(how.elements());
+        prepare(views[i], how, std::span(floats));
+        std::memcpy(expected.data(), floats.data(), bytes);
+      }
+      CHECK(std::memcmp(got.data() + i * bytes, expected.data(), bytes) == 0);
+    }
+    for (std::size_t i = 0; i < kGuard; ++i) REQUIRE(got[sources.size() * bytes + i] == kGuardValue);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("resizing equals the CPU in every bit, for pictures of many sizes in one launch",
+          "[resize_batch][sanitize]") {
+  compare({{40, 30, 1}, {30, 41, 1}, {97, 20, 1}, {24, 24, 1}, {5, 7, 1}, {1, 1, 1}, {200, 150, 1}, {65, 33, 1}},
+          {24, 21, 18});
+}
+
+TEST_CASE("resizing reads turned pictures in all eight ways", "[resize_batch][sanitize]") {
+  std::vector<Source> sources;
+  for (int orientation = 1; orientation <= 8; ++orientation) sources.push_back({37, 23, orientation});
+  compare(sources, {16, 15, 13}, Normalization::Tf);
+}
+
+TEST_CASE("resizing of crops of several tiles", "[resize_batch][sanitize]") {
+  compare({{150, 120, 1}, {70, 90, 6}}, {80, 70, 35});
+  compare({{80, 80, 1}}, {65, 65, 17});
+}
+
+TEST_CASE("resizing of huge pictures to few pixels", "[resize_batch][sanitize]") {
+  compare({{300, 310, 1}}, {8, 5, 7});  // more rows than are stored at a time
+  compare({{400, 330, 3}}, {4, 4, 3});  // more weights than are stored
+  compare({{900, 7, 1}}, {7, 7, 7});    // as it is along one axis
+}
+
+TEST_CASE("resizing of pictures as cameras and data sets have them", "[resize_batch][slow]") {
+  compare({{500, 375, 1}, {375, 500, 6}, {256, 256, 1}, {640, 480, 8}, {1600, 1200, 1}, {4000, 3000, 1}, {31, 31, 1}},
+          {256, 224, 224});
+  compare({{500, 375, 1}, {1024, 768, 1}}, {439, 384, 384});
+}
+
+TEST_CASE("a launch without pictures, or of impossible sizes", "[resize_batch][sanitize]") {
+  ResizeParams params{0, 8, 8, ResizeOutput::Bytes, kTfScale, 3};
+  CHECK(resize_batch(params, nullptr, nullptr) == cudaSuccess);
+  params.crop_width = 0;
+  CHECK(resize_batch(params, nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(fill_marks(nullptr, 7, nullptr) == cudaErrorInvalidValue);
+  CHECK(fill_marks(nullptr, 0, nullptr) == cudaSuccess);
+  CHECK(check_marks(0, nullptr, nullptr, nullptr) == cudaSuccess);
+}
+
+TEST_CASE("pictures that a decoder did not write are seen, whole or in part", "[resize_batch][sanitize]") {
+  constexpr std::size_t kBytes = 1 << 16;
+  const Memory memory(kBytes);
+  check(fill_marks(memory.at(), kBytes, nullptr));
+  struct Written {
+    std::size_t offset;
+    int width, height;
+    double part;  // that is written, from the start
+  };
+  const std::vector<Written> all{{0, 50, 40, 1},   {6144, 50, 40, 0}, {12288, 50, 40, 0.5}, {18432, 50, 40, 0.97},
+                                 {24576, 1, 1, 1}, {24832, 1, 1, 0},  {25088, 7, 2, 1},     {25344, 7, 2, 0}};
+  std::vector<MarkedPicture> pictures;
+  for (const Written& one : all) {
+    const auto bytes = static_cast<std::size_t>(one.width * one.height * 3 * one.part);
+    if (bytes > 0) {
+      const std::vector<std::uint8_t> rgb(bytes, 77);
+      check(cudaMemcpy(memory.at(one.offset), rgb.data(), bytes, cudaMemcpyHostToDevice));
+    }
+    pictures.push_back({memory.at(), memory.at(one.offset), one.width, one.height});
+  }
+  const Memory device_pictures(pictures.data(), pictures.size() * sizeof(MarkedPicture));
+  const Memory missing(pictures.size() * sizeof(std::uint32_t), 0xFF);
+  check(check_marks(static_cast<int>(pictures.size()), device_pictures.at<const MarkedPicture>(),
+                    missing.at<std::uint32_t>(), nullptr));
+  const auto counts = missing.values<std::uint32_t>();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(i);
+    if (all[i].part == 1) CHECK(counts[i] == 0);
+    if (all[i].part < 1) CHECK(counts[i] > 0);
+    if (all[i].part == 0) CHECK(counts[i] == 32);
+  }
+}
