@@ -2,8 +2,7 @@
 #include <mobicuda/mobicuda_c.h>
 #include <mobicuda/version.h>
 
-mobicuda_status load(const char* path, mobicuda_engine** engine);  // nobody else calls it
-
+// NOLINTNEXTLINE(misc-use-internal-linkage): nobody calls it
 mobicuda_status load(const char* path, mobicuda_engine** engine) {
   mobicuda_engine_options options = mobicuda_engine_options();
   options.struct_size = sizeof options;
