@@ -5,6 +5,11 @@ install(DIRECTORY engine/include/mobicuda onnx_import/include/mobicuda plan_file
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h
         PATTERN cudnn_backend.h EXCLUDE PATTERN cuda_interop.h EXCLUDE)
 set(installed_targets mobicuda mobicuda_static)
+if(SKBUILD)  # a wheel has no links: one file, named as programs ask for it
+  set(installed_targets mobicuda)
+  set_target_properties(mobicuda PROPERTIES VERSION ${mobicuda_soversion})
+  set(namelink NAMELINK_SKIP)
+endif()
 if(MOBICUDA_HAS_CUDA)
   install(FILES engine/include/mobicuda/cuda_interop.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mobicuda)
 endif()
@@ -14,7 +19,7 @@ if(MOBICUDA_HAS_CUDNN)
 endif()
 
 install(TARGETS ${installed_targets} EXPORT mobicudaTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${namelink} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT mobicudaTargets NAMESPACE mobicuda:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mobicuda)
 configure_package_config_file(cmake/mobicudaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mobicudaConfig.cmake
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mobicuda)
@@ -30,7 +35,9 @@ endif()
 # From lib/pkgconfig (or lib/<triple>/pkgconfig) back to the prefix, so that the tree can be moved.
 file(RELATIVE_PATH MOBICUDA_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(NOT SKBUILD)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 if(TARGET bench_engine)
   install(TARGETS bench_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
