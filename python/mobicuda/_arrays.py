@@ -21,14 +21,14 @@ class DLPackTensor(Protocol):
     def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
 
-def is_on_device(array: object) -> bool:
+def is_on_device(array: Any) -> bool:
     """Whether a tensor lies in memory that only a CUDA device reads fast; NumPy arrays and what is no tensor do not."""
     if type(array) is np.ndarray or not hasattr(array, "__dlpack_device__"):
         return False
-    return array.__dlpack_device__()[0] in _DEVICES
+    return bool(array.__dlpack_device__()[0] in _DEVICES)
 
 
-def host_array(role: str, array: object) -> np.ndarray[Any, np.dtype[Any]]:
+def host_array(role: str, array: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """A NumPy array of what lies in host memory, without a copy. Raises TypeError for what is no array."""
     if isinstance(array, np.ndarray):
         return array
@@ -47,7 +47,7 @@ def host_array(role: str, array: object) -> np.ndarray[Any, np.dtype[Any]]:
     raise TypeError(f"{role} must be a NumPy array or have __dlpack__, got {type(array).__name__}")
 
 
-def stream_handle(stream: object) -> int:
+def stream_handle(stream: Any) -> int:
     """The handle of a CUDA stream given as an int or as an object of a framework."""
     if isinstance(stream, bool):
         raise TypeError("stream must be an int or have __cuda_stream__, got bool")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, Union
+from typing import Any, Literal, NamedTuple, TypeAlias, Union
 
 from mobicuda import _native
 
@@ -38,14 +38,14 @@ class PictureInput(NamedTuple):
     @classmethod
     def tf(cls) -> PictureInput:
         """byte / 127.5 - 1."""
-        return cls((1 / 127.5,) * 3, (-1.0,) * 3)
+        return cls((1 / 127.5, 1 / 127.5, 1 / 127.5), (-1.0, -1.0, -1.0))
 
 
-def integer(name: str, value: object, least: int, most: int = _INT64) -> int:
+def integer(name: str, value: Any, least: int, most: int = _INT64) -> int:
     """A whole number in a range; bool is none."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{name} must be an int, got {type(value).__name__}")
-    number = operator.index(value)  # type: ignore[arg-type]
+    number = operator.index(value)
     if not least <= number <= most:
         raise ValueError(f"{name} must be {least} to {most}, got {number}")
     return number
@@ -63,9 +63,9 @@ def text(name: str, value: object) -> str:
     return value
 
 
-def path(name: str, value: object) -> str:
+def path(name: str, value: Any) -> str:
     try:
-        decoded = os.fsdecode(os.fspath(value))  # type: ignore[call-overload]
+        decoded = os.fsdecode(os.fspath(value))
     except TypeError:
         raise TypeError(f"{name} must be a path (str or os.PathLike), got {type(value).__name__}") from None
     if "\0" in decoded:
@@ -91,9 +91,9 @@ def log_callable(value: object) -> Log | None:
     return value
 
 
-def _floats(name: str, value: object) -> list[float]:
+def _floats(name: str, value: Any) -> list[float]:
     try:
-        numbers = [float(entry) for entry in value]  # type: ignore[attr-defined]
+        numbers = [float(entry) for entry in value]
     except TypeError:
         numbers = []
     if len(numbers) != 3:
@@ -101,9 +101,9 @@ def _floats(name: str, value: object) -> list[float]:
     return numbers
 
 
-def _picture_input(value: object) -> _native.PictureInput:
+def _picture_input(value: Any) -> _native.PictureInput:
     try:
-        scale, shift = value  # type: ignore[misc]
+        scale, shift = value
     except (TypeError, ValueError):
         raise TypeError(f"picture_input must be a PictureInput(scale, shift), got {value!r}") from None
     return _native.PictureInput(_floats("picture_input.scale", scale), _floats("picture_input.shift", shift))

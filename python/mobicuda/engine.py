@@ -16,6 +16,7 @@ from mobicuda import _arrays, _native, _options
 from mobicuda._options import Backend, HostTransfer, Log, Path, PictureInput, Precision, Specialise
 from mobicuda.errors import FileError, MissingFileError
 
+_PLAN_MAGIC = b"MOBIPLAN"
 ModelSource = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
 
@@ -31,6 +32,11 @@ class TensorInfo:
     """In the order of memory; None is the batch, 1 to `Engine.max_batch`."""
     layout: str
     """"NCHW" or "NHWC" for images, "" for others."""
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """The shape without the batch."""
+        return tuple(extent for extent in self.shape if extent is not None)
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,17 @@ class LayerTimes:
     """What a reading of the clock adds, and was taken off."""
 
 
+def is_plan(model: ModelSource) -> bool:
+    """Whether a model is a plan file or its bytes; False where it cannot be read."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model[: len(_PLAN_MAGIC)]) == _PLAN_MAGIC
+    try:
+        with open(model, "rb") as file:
+            return file.read(len(_PLAN_MAGIC)) == _PLAN_MAGIC
+    except (OSError, ValueError):
+        return False
+
+
 @contextlib.contextmanager
 def _opening(path: str) -> Iterator[None]:
     """A file that is not there is a FileNotFoundError, as Python's users expect."""
@@ -109,9 +126,9 @@ class Engine:
     A forked child cannot use the engines of its parent; that is an `InvalidArgumentError`.
     """
 
-    __slots__ = ("__weakref__", "_input", "_native", "_output")
+    __slots__ = ("__weakref__", "_input", "_object", "_output")
 
-    _native: _native.Engine
+    _object: _native.Engine
     _input: TensorInfo
     _output: TensorInfo
 
@@ -121,7 +138,7 @@ class Engine:
     @classmethod
     def _of(cls, native: _native.Engine) -> Engine:
         engine = object.__new__(cls)
-        engine._native = native
+        engine._object = native
         engine._input, engine._output = (
             TensorInfo(name, np.dtype(dtype), (None, *extents), layout)
             for name, dtype, extents, layout in (native.input, native.output))
@@ -243,36 +260,36 @@ class Engine:
 
     def save(self, path: Path) -> None:
         """Writes the engine as a plan file, in place of what was there. Releases the GIL. Raises `Error`."""
-        self._native.save(_options.path("path", path))
+        self._object.save(_options.path("path", path))
 
     def serialize(self) -> bytes:
         """The plan file's bytes, e.g. for other processes. Releases the GIL. Raises `Error`."""
-        return self._native.serialize()
+        return self._object.serialize()
 
     @property
     def backend(self) -> str:
         """"custom" or "cpu"."""
-        return self._native.backend
+        return self._object.backend
 
     @property
     def precision(self) -> str:
         """"fp32", "fp16" or "fp64"."""
-        return self._native.options.precision
+        return self._object.options.precision
 
     @property
     def max_batch(self) -> int:
         """The most images of a run."""
-        return self._native.options.max_batch
+        return self._object.options.max_batch
 
     @property
     def device(self) -> int:
         """Index of the CUDA device; of no meaning for the cpu engine."""
-        return self._native.options.device
+        return self._object.options.device
 
     @property
     def picture_input(self) -> PictureInput | None:
         """What was asked for; None where the engine takes floats."""
-        given = self._native.options.picture_input
+        given = self._object.options.picture_input
         if given is None:
             return None
         return PictureInput(cast("tuple[float, float, float]", tuple(given.scale)),
@@ -301,17 +318,17 @@ class Engine:
     @property
     def memory(self) -> MemoryReport:
         """Exact, and known before a session allocates anything."""
-        return MemoryReport(*self._native.memory)
+        return MemoryReport(*self._object.memory)
 
     @property
     def upload_ms(self) -> float:
         """Milliseconds that the copy of the weights to the device took; 0 where there was none."""
-        return self._native.upload_ms
+        return self._object.upload_ms
 
     def layers(self, n: int | None = None) -> list[LayerInfo]:
         """What a run of n images runs; None is max_batch. Raises `InvalidArgumentError` on an n that cannot be run."""
         batch = self.max_batch if n is None else _options.integer("n", n, 1)
-        return [LayerInfo(*layer) for layer in self._native.layers(batch)]
+        return [LayerInfo(*layer) for layer in self._object.layers(batch)]
 
     def create_session(self) -> Session:
         """A session, with memory of its own. Thread-safe. Raises `OutOfMemoryError`."""
@@ -331,13 +348,13 @@ class Session:
     call releases the GIL while the engine works.
     """
 
-    __slots__ = ("__weakref__", "_engine", "_native")
+    __slots__ = ("__weakref__", "_engine", "_object")
 
     def __init__(self, engine: Engine) -> None:
         if not isinstance(engine, Engine):
             raise TypeError(f"engine must be a mobicuda.Engine, got {type(engine).__name__}")
         self._engine = engine
-        self._native = _native.Session(engine._native)
+        self._object = _native.Session(engine._object)
 
     @property
     def engine(self) -> Engine:
@@ -368,8 +385,8 @@ class Session:
             raise TypeError("stream is for tensors on a CUDA device; a run from host memory blocks")
         given = _arrays.host_array("input", input)
         if out is None:
-            return self._native.run_host(given, None)
-        self._native.run_host(given, _arrays.host_array("out", out))
+            return self._object.run_host(given, None)
+        self._object.run_host(given, _arrays.host_array("out", out))
         return out
 
     def _run_on_device(self, input: Any, out: Any, stream: Any) -> Any:
@@ -385,9 +402,9 @@ class Session:
             handle = next((own for array in (out, input) if (own := _arrays.current_stream(array)) is not None), 0)
         if out is None:
             n = input.shape[0] if input.ndim else 0
-            self._native.require_batch(n)
-            out = _arrays.empty_beside(input, (n, *self._engine.output.shape[1:]), handle)
-        self._native.run_device(_arrays.capsule(input, handle), _arrays.capsule(out, handle), handle)
+            self._object.require_batch(n)
+            out = _arrays.empty_beside(input, (n, *self._engine.output.image_shape), handle)
+        self._object.run_device(_arrays.capsule(input, handle), _arrays.capsule(out, handle), handle)
         return out
 
     def staged_input(self, n: int) -> np.ndarray[Any, np.dtype[Any]]:
@@ -396,33 +413,33 @@ class Session:
         It stays in place, and lives as long as a view of it. Do not touch it between `enqueue_staged()` and
         `synchronize()`.
         """
-        return cast("np.ndarray[Any, np.dtype[Any]]", self._native.staged_input(_options.integer("n", n, 1)))
+        return cast("np.ndarray[Any, np.dtype[Any]]", self._object.staged_input(_options.integer("n", n, 1)))
 
     def staged_output(self, n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
         """The session's own output memory, read-only: what the last staged run wrote, until the next one."""
-        return cast("np.ndarray[Any, np.dtype[np.float32]]", self._native.staged_output(_options.integer("n", n, 1)))
+        return cast("np.ndarray[Any, np.dtype[np.float32]]", self._object.staged_output(_options.integer("n", n, 1)))
 
     def run_staged(self, n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
         """Runs the first n images of the staged input, and returns `staged_output(n)`: the fast way from host to host."""
-        self._native.run_staged(_options.integer("n", n, 1))
+        self._object.run_staged(_options.integer("n", n, 1))
         return self.staged_output(n)
 
     def enqueue_staged(self, n: int) -> None:
         """The same without waiting on a GPU: call `synchronize()` before the output is read."""
-        self._native.enqueue_staged(_options.integer("n", n, 1))
+        self._object.enqueue_staged(_options.integer("n", n, 1))
 
     def synchronize(self) -> None:
         """Waits for all that the session has enqueued."""
-        self._native.synchronize()
+        self._object.synchronize()
 
     def warm_up(self, batches: Sequence[int] | None = None) -> None:
         """Makes ready for runs of these numbers of images, so that none takes longer because it is the first; None is
         max_batch. Staged runs are included once the staged memory was asked for."""
-        self._native.warm_up([self._engine.max_batch] if batches is None else _options.integers("batches", batches, 1))
+        self._object.warm_up([self._engine.max_batch] if batches is None else _options.integers("batches", batches, 1))
 
     def time(self, n: int = 1, *, iterations: int = 100, runs: int = 1) -> list[float]:
         """Milliseconds of runs of n images without transfers, each the mean of `runs` in a row: by CUDA events on a GPU."""
-        return self._native.time(_options.integer("n", n, 1), _options.integer("iterations", iterations, 1, 2**31 - 1),
+        return self._object.time(_options.integer("n", n, 1), _options.integer("iterations", iterations, 1, 2**31 - 1),
                                  _options.integer("runs", runs, 1, 2**31 - 1))
 
     def profile(self, n: int = 1, *, iterations: int = 10,
@@ -430,18 +447,18 @@ class Session:
         """Milliseconds of each of `engine.layers(n)`: "as_run" with layers that overlap, "serialized" each by itself."""
         if mode not in ("as_run", "serialized"):
             raise ValueError(f"mode must be 'as_run' or 'serialized', got {mode!r}")
-        return LayerTimes(*self._native.profile(_options.integer("n", n, 1),
+        return LayerTimes(*self._object.profile(_options.integer("n", n, 1),
                                                 _options.integer("iterations", iterations, 1, 2**31 - 1),
                                                 mode == "serialized"))
 
     def close(self) -> None:
         """Frees the session's memory, once runs of other threads have ended and no view of staged memory is left. May be
         called again; other calls are an `InvalidArgumentError` from now on."""
-        self._native.close()
+        self._object.close()
 
     @property
     def closed(self) -> bool:
-        return self._native.closed
+        return self._object.closed
 
     def __enter__(self) -> Session:
         return self

@@ -11,12 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mobicuda import _arrays, _native, _options
-from mobicuda.engine import Engine, ModelSource, Session, SessionPool, TensorInfo
+from mobicuda.engine import Engine, ModelSource, Session, SessionPool, TensorInfo, is_plan
 
 _CUDA_PROVIDER = "CUDAExecutionProvider"
 _CPU_PROVIDER = "CPUExecutionProvider"
 _PROVIDERS = {"custom": _CUDA_PROVIDER, "cpu": _CPU_PROVIDER}
-_PLAN_MAGIC = b"MOBIPLAN"
 _TYPES = {"float32": "tensor(float)", "uint8": "tensor(uint8)"}
 
 
@@ -59,16 +58,6 @@ def _split_providers(
     if not names or (names[0] == _CUDA_PROVIDER and _CPU_PROVIDER in names):
         return "auto", device
     return ("custom" if names[0] == _CUDA_PROVIDER else "cpu"), device
-
-
-def _is_plan(model: ModelSource) -> bool:
-    if isinstance(model, (bytes, bytearray, memoryview)):
-        return bytes(model[: len(_PLAN_MAGIC)]) == _PLAN_MAGIC
-    try:
-        with open(model, "rb") as file:
-            return file.read(len(_PLAN_MAGIC)) == _PLAN_MAGIC
-    except (OSError, ValueError):
-        return False  # the importer tells what is wrong
 
 
 class OrtValue:
@@ -229,7 +218,7 @@ class InferenceSession:
         most = _options.integer("sessions", sessions, 1, 65536)
         backend, device = _split_providers(providers, provider_options)
         engine_options.setdefault("device", device)
-        if _is_plan(path_or_bytes):
+        if is_plan(path_or_bytes):
             load: Callable[..., Engine] = (
                 Engine.deserialize if isinstance(path_or_bytes, (bytes, bytearray, memoryview)) else Engine.load)
             engine = load(path_or_bytes, **engine_options)
@@ -327,9 +316,8 @@ def _run_in_parts(session: Session, array: Any) -> Any:
     array = _arrays.host_array("input", array)
     if array.ndim == 0 or len(array) <= most:
         return session.run(array)
-    info = session.engine
     first_part = session.run(array[:most])  # which also finds what is wrong with the array
-    output = np.empty((len(array), *info.output.shape[1:]), np.float32)  # type: ignore[arg-type]
+    output = np.empty((len(array), *session.engine.output.image_shape), np.float32)
     output[:most] = first_part
     for part in range(1, math.ceil(len(array) / most)):
         rows = slice(part * most, (part + 1) * most)

@@ -69,8 +69,8 @@ nb::object run_host(const SessionObject& self, nb::object given, nb::object out)
   return out;
 }
 
-#if MOBICUDA_HAS_CUDA
 /// Enqueues on the CUDA stream of that handle, and waits for nothing.
+#if MOBICUDA_HAS_CUDA
 void run_device(const SessionObject& self, nb::handle given, nb::handle out, std::uintptr_t stream) {
   const auto session = self.session();
   const Engine& engine = self.engine();
@@ -92,6 +92,10 @@ void run_device(const SessionObject& self, nb::handle given, nb::handle out, std
   } else {
     run_on_device(*session, n, static_cast<const float*>(input.data()), logits, handle);
   }
+}
+#else
+void run_device(const SessionObject& /*self*/, nb::handle /*given*/, nb::handle /*out*/, std::uintptr_t /*stream*/) {
+  throw Error(ErrorCode::device_unavailable, "run", "this libmobicuda was built without CUDA");
 }
 #endif
 
@@ -161,10 +165,10 @@ nb::object capsule_of_pointer(std::uintptr_t address, const std::vector<std::siz
 }  // namespace
 
 void bind_session(nb::module_& module) {
-  nb::class_<SessionObject> session(module, "Session");
-  session
+  nb::class_<SessionObject>(module, "Session")
       .def(nb::init<const EngineObject&>(), nb::call_guard<nb::gil_scoped_release>())
       .def("require_batch", [](const SessionObject& self, std::int64_t n) { require_batch(self.engine(), n); })
+      .def("run_device", &run_device, nb::arg("input"), nb::arg("out"), nb::arg("stream"))
       .def("run_host", &run_host, nb::arg("input"), nb::arg("out").none())
       .def("staged_input", &staged_input)
       .def("staged_output", &staged_output)
@@ -176,9 +180,6 @@ void bind_session(nb::module_& module) {
       .def("profile", &profile)
       .def("close", &close)
       .def_prop_ro("closed", &SessionObject::closed);
-#if MOBICUDA_HAS_CUDA
-  session.def("run_device", &run_device);
-#endif
   module.def("capsule_of_pointer", &capsule_of_pointer);
 }
 
