@@ -10,6 +10,7 @@ import numpy as np
 # Types of devices in DLPack.
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = (CUDA, CUDA_MANAGED)
+_NO_ORDER = -1
 _LEGACY_STREAM = 1  # what DLPack calls CUDA's legacy default stream, whose handle is 0
 
 
@@ -110,7 +111,8 @@ def empty_beside(array: Any, shape: tuple[int, ...], stream: int) -> Any:
 
 def capsule(array: DLPackTensor, stream: int) -> object:
     """The tensor as a DLPack capsule. Work of its framework that is under way comes first on the stream."""
-    number = stream or _LEGACY_STREAM
+    # Told that nothing needs ordering, PyTorch saves an event: it takes a handle of its own stream for another one.
+    number = _NO_ORDER if current_stream(array) == stream else stream or _LEGACY_STREAM
     try:
         return array.__dlpack__(stream=number, max_version=(1, 0))  # type: ignore[call-arg]
     except TypeError:  # a producer of DLPack before 1.0

@@ -159,8 +159,7 @@ def _static_inputs(graph: Any, example_inputs: Sequence[Any]) -> list[bool]:
     static = []
     for node, value in zip((node for node in graph.graph.nodes if node.op == "placeholder"), example_inputs, strict=True):
         source = type(getattr(node, "_dynamo_source", None)).__name__
-        example = node.meta.get("tensor_dict", {})
-        static.append(isinstance(value, torch.nn.Parameter) or "_dynamo_static_input_type" in example
+        static.append(isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
                       or source in ("ParamBufferSource", "UnspecializedParamBufferSource"))
     return static
 

@@ -9,6 +9,7 @@ the package and PyTorch with CUDA; JAX and CuPy are used where they are installe
 import argparse
 import gc
 import json
+import os
 import statistics
 import sys
 import threading
@@ -335,6 +336,7 @@ class Checks:
 
     def jax(self):
         try:
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the memory is not JAX's alone
             import jax
         except ImportError as error:
             raise Skipped(f"JAX: {error}") from None
