@@ -70,7 +70,9 @@ version = __version__
 def _folder_in_package(*parts: str) -> str:
     folder = _Path(__file__).parent.joinpath(*parts)
     if not folder.is_dir():
-        raise RuntimeError(f"{folder} is not there: only an installed package (pip install) has the C++ library's files")
+        raise RuntimeError(
+            f"{folder} is not there: only an installed package (pip install) has the C++ library's files"
+        )
     return str(folder)
 
 

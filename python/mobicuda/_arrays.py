@@ -43,8 +43,10 @@ def host_array(role: str, array: Any) -> np.ndarray[Any, np.dtype[Any]]:
         except (BufferError, RuntimeError, TypeError) as failure:
             raise TypeError(f"{role} cannot be read as a NumPy array: {failure}") from failure
     if hasattr(array, "__cuda_array_interface__"):
-        raise TypeError(f"{role} must be an array or have __dlpack__, got {type(array).__name__} with "
-                        "__cuda_array_interface__ only; wrap it by cupy.asarray() or torch.as_tensor()")
+        raise TypeError(
+            f"{role} must be an array or have __dlpack__, got {type(array).__name__} with "
+            "__cuda_array_interface__ only; wrap it by cupy.asarray() or torch.as_tensor()"
+        )
     raise TypeError(f"{role} must be a NumPy array or have __dlpack__, got {type(array).__name__}")
 
 
@@ -105,8 +107,10 @@ def empty_beside(array: Any, shape: tuple[int, ...], stream: int) -> Any:
                 return cupy.empty(shape, dtype=cupy.float32)
             with cupy.cuda.ExternalStream(stream):
                 return cupy.empty(shape, dtype=cupy.float32)
-    raise TypeError(f"out must be given with an input of {type(array).__module__}.{type(array).__name__}: only PyTorch and "
-                    "CuPy are asked for memory of a device")
+    raise TypeError(
+        f"out must be given with an input of {type(array).__module__}.{type(array).__name__}: only PyTorch and "
+        "CuPy are asked for memory of a device"
+    )
 
 
 def capsule(array: DLPackTensor, stream: int) -> object:

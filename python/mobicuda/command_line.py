@@ -32,8 +32,9 @@ class _UsageError(Exception):
 
 def _printable(text: str) -> str:
     """Fit for a terminal: what a file's name or a model says may be anything."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode()
-                   for letter in text)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "surrogatepass").decode() for letter in text
+    )
 
 
 class _Progress:
@@ -77,14 +78,19 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m mobicuda", description="Runs image classifiers by mobicuda.",
-                                     epilog=_EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m mobicuda",
+        description="Runs image classifiers by mobicuda.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=mobicuda.__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text, epilog=_EXIT_CODES,
-                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+        added = commands.add_parser(
+            name, help=text, description=text, epilog=_EXIT_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         added.add_argument("--json", action="store_true", help="write one JSON document instead of text")
         return added
 
@@ -103,15 +109,23 @@ def _parser() -> argparse.ArgumentParser:
     classify_command.add_argument("model", metavar="MODEL", help="ONNX or plan file")
     classify_command.add_argument("pictures", nargs="+", metavar="PICTURE", help="files, or one folder")
     classify_command.add_argument("--labels", metavar="FILE", help="a class a line")
-    classify_command.add_argument("--top-k", type=_positive, default=5, metavar="K", help="classes of each picture (default 5)")
-    classify_command.add_argument("--preprocess", choices=("torch", "tf"), default="torch",
-                                  help="normalisation of the network's input (default torch)")
+    classify_command.add_argument(
+        "--top-k", type=_positive, default=5, metavar="K", help="classes of each picture (default 5)"
+    )
+    classify_command.add_argument(
+        "--preprocess",
+        choices=("torch", "tf"),
+        default="torch",
+        help="normalisation of the network's input (default torch)",
+    )
     _add_engine_arguments(classify_command)
 
     bench = command("bench", "Times runs; bench_engine measures more.")
     bench.add_argument("model", metavar="MODEL", help="ONNX or plan file")
     bench.add_argument("--batch", type=_numbers, default=[1], metavar="N,...", help="images of a run (default 1)")
-    bench.add_argument("--iterations", type=_positive, default=100, metavar="COUNT", help="runs of each kind (default 100)")
+    bench.add_argument(
+        "--iterations", type=_positive, default=100, metavar="COUNT", help="runs of each kind (default 100)"
+    )
     _add_engine_arguments(bench)
     return parser
 
@@ -135,8 +149,14 @@ def _load(arguments: argparse.Namespace, max_batch: int = 1) -> mobicuda.Engine:
             sys.stderr.write(f"{level}: {_printable(text)}\n")
 
     anywhere = {"device": arguments.device, "threads": arguments.threads}
-    compiled = {"backend": arguments.backend, "precision": arguments.precision, "max_batch": arguments.max_batch,
-                "picture_shape": arguments.picture_shape, "timing_cache": arguments.timing_cache, "bytes": arguments.bytes}
+    compiled = {
+        "backend": arguments.backend,
+        "precision": arguments.precision,
+        "max_batch": arguments.max_batch,
+        "picture_shape": arguments.picture_shape,
+        "timing_cache": arguments.timing_cache,
+        "bytes": arguments.bytes,
+    }
     options: dict[str, Any] = {name: value for name, value in anywhere.items() if value is not None}
     if is_plan(arguments.model):
         given = [name.replace("_", "-") for name, value in compiled.items() if value is not None]
@@ -157,7 +177,9 @@ def _tensor_document(info: mobicuda.TensorInfo) -> dict[str, Any]:
 
 def _engine_document(engine: mobicuda.Engine) -> dict[str, Any]:
     return {
-        "backend": engine.backend, "precision": engine.precision, "max_batch": engine.max_batch,
+        "backend": engine.backend,
+        "precision": engine.precision,
+        "max_batch": engine.max_batch,
         "inputs": [_tensor_document(info) for info in engine.inputs],
         "outputs": [_tensor_document(info) for info in engine.outputs],
         "memory": {**asdict(engine.memory), "total": engine.memory.total},
@@ -189,13 +211,17 @@ def _info(arguments: argparse.Namespace) -> int:
     _write(f"mobicuda {mobicuda.__version__}")
     for device in document.get("devices", []):
         told = device["name"] or "GPU"
-        _write(f"{device['backend']} {device['index']}: {told}" + ("" if device["usable"] else f": no, {device['reason']}"))
+        _write(
+            f"{device['backend']} {device['index']}: {told}" + ("" if device["usable"] else f": no, {device['reason']}")
+        )
     if engine is not None:
         _write(repr(engine))
         _write(f"memory: {engine.memory.total} bytes with one session, {engine.memory.weight_bytes} of them weights")
     for layer in document.get("layers", []):
-        _write(f"{layer['name']}  {layer['kernel']}  {'x'.join(map(str, layer['output']))}"
-               + (f"  ({layer['reason']})" if layer["reason"] else ""))
+        _write(
+            f"{layer['name']}  {layer['kernel']}  {'x'.join(map(str, layer['output']))}"
+            + (f"  ({layer['reason']})" if layer["reason"] else "")
+        )
     for operator in document.get("operators", []):
         _write(f"{operator['name']}: opset {operator['first_opset']} to {operator['last_opset']}")
     return EXIT_OK
@@ -228,11 +254,19 @@ def _classify(arguments: argparse.Namespace) -> int:
 
     found = 0
     try:
-        for name, classes in classify(pictures, engine, top_k=arguments.top_k, preprocess=arguments.preprocess,
-                                      labels=arguments.labels, on_broken=report):
+        for name, classes in classify(
+            pictures,
+            engine,
+            top_k=arguments.top_k,
+            preprocess=arguments.preprocess,
+            labels=arguments.labels,
+            on_broken=report,
+        ):
             found += 1
             if arguments.json:
-                results.append({"name": name, "classes": [{"label": label, "score": score} for label, score in classes]})
+                results.append(
+                    {"name": name, "classes": [{"label": label, "score": score} for label, score in classes]}
+                )
                 progress.show(f"{found} pictures")
             else:
                 progress.clear()
@@ -247,8 +281,12 @@ def _classify(arguments: argparse.Namespace) -> int:
 def _statistics(milliseconds: list[float], n: int) -> dict[str, float]:
     ordered = sorted(milliseconds)
     median = statistics.median(ordered)
-    return {"median_ms": median, "min_ms": ordered[0], "p99_ms": ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)],
-            "images_per_second": 1000 * n / median}
+    return {
+        "median_ms": median,
+        "min_ms": ordered[0],
+        "p99_ms": ordered[min(len(ordered) - 1, len(ordered) * 99 // 100)],
+        "images_per_second": 1000 * n / median,
+    }
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -263,8 +301,11 @@ def _bench(arguments: argparse.Namespace) -> int:
         for n in arguments.batch:
             progress.show(f"batch {n}")
             shape = (n, *engine.input.image_shape)
-            images = (random.integers(0, 256, shape, np.uint8) if engine.input.dtype == np.uint8
-                      else random.standard_normal(shape, np.float32))
+            images = (
+                random.integers(0, 256, shape, np.uint8)
+                if engine.input.dtype == np.uint8
+                else random.standard_normal(shape, np.float32)
+            )
             output = session.run(images)
             engine_times: list[float] = []
             while len(engine_times) < arguments.iterations:  # in parts, between which Ctrl-C ends it
@@ -275,7 +316,9 @@ def _bench(arguments: argparse.Namespace) -> int:
                 begin = time.perf_counter()
                 session.run(images, output)
                 call_times.append(1000 * (time.perf_counter() - begin))
-            cases.append({"batch": n, "engine": _statistics(engine_times, n), "host_to_host": _statistics(call_times, n)})
+            cases.append(
+                {"batch": n, "engine": _statistics(engine_times, n), "host_to_host": _statistics(call_times, n)}
+            )
     progress.clear()
     if arguments.json:
         _write_json({"engine": _engine_document(engine), "iterations": arguments.iterations, "cases": cases})
@@ -284,8 +327,10 @@ def _bench(arguments: argparse.Namespace) -> int:
     for case in cases:
         for kind in ("engine", "host_to_host"):
             told = case[kind]
-            _write(f"batch {case['batch']:4} {kind.replace('_', ' '):12}  median {told['median_ms']:.4f} ms, min "
-                   f"{told['min_ms']:.4f}, p99 {told['p99_ms']:.4f}; {told['images_per_second']:.0f} images/s")
+            _write(
+                f"batch {case['batch']:4} {kind.replace('_', ' '):12}  median {told['median_ms']:.4f} ms, min "
+                f"{told['min_ms']:.4f}, p99 {told['p99_ms']:.4f}; {told['images_per_second']:.0f} images/s"
+            )
     return EXIT_OK
 
 
@@ -317,4 +362,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(EXIT_RUNTIME, error)
     except ValueError as error:  # an argument's value, which the engine checks
         return _fail(EXIT_USAGE, error)
-

@@ -114,8 +114,11 @@ def _opening(path: str) -> Iterator[None]:
 
 
 def _refuse_copies(self: object, *_: object) -> NoReturn:
-    remedy = ("load it in each process: Engine.serialize() gives bytes for it" if isinstance(self, Engine)
-              else "create one from the engine for each thread")
+    remedy = (
+        "load it in each process: Engine.serialize() gives bytes for it"
+        if isinstance(self, Engine)
+        else "create one from the engine for each thread"
+    )
     raise TypeError(f"a mobicuda {type(self).__name__} cannot be copied or pickled; {remedy}")
 
 
@@ -141,7 +144,8 @@ class Engine:
         engine._object = native
         engine._input, engine._output = (
             TensorInfo(name, np.dtype(dtype), (None, *extents), layout)
-            for name, dtype, extents, layout in (native.input, native.output))
+            for name, dtype, extents, layout in (native.input, native.output)
+        )
         return engine
 
     @classmethod
@@ -198,12 +202,27 @@ class Engine:
         Raises `Error`; what is wrong with an argument's type is a TypeError.
         """
         options = _options.run_options(
-            device=device, threads=threads, cuda_graph=cuda_graph, programmatic_launch=programmatic_launch,
-            guarded_arena=guarded_arena, host_transfer=host_transfer, specialise=specialise, code_cache=code_cache,
-            nvrtc_library=nvrtc_library, max_memory_bytes=max_memory_bytes)
+            device=device,
+            threads=threads,
+            cuda_graph=cuda_graph,
+            programmatic_launch=programmatic_launch,
+            guarded_arena=guarded_arena,
+            host_transfer=host_transfer,
+            specialise=specialise,
+            code_cache=code_cache,
+            nvrtc_library=nvrtc_library,
+            max_memory_bytes=max_memory_bytes,
+        )
         _options.add_compile_options(
-            options, precision=precision, max_batch=max_batch, plan_batches=plan_batches, picture_input=picture_input,
-            kernel_variants=kernel_variants, timing_cache=timing_cache, require_timing_cache=require_timing_cache)
+            options,
+            precision=precision,
+            max_batch=max_batch,
+            plan_batches=plan_batches,
+            picture_input=picture_input,
+            kernel_variants=kernel_variants,
+            timing_cache=timing_cache,
+            require_timing_cache=require_timing_cache,
+        )
         name = _options.backend(backend)
         extents = _options.integers("picture_shape", picture_shape, 1)
         log = _options.log_callable(log)
@@ -253,9 +272,17 @@ class Engine:
         log: Log | None = None,
     ) -> Engine:
         options = _options.run_options(
-            device=device, threads=threads, cuda_graph=cuda_graph, programmatic_launch=programmatic_launch,
-            guarded_arena=guarded_arena, host_transfer=host_transfer, specialise=specialise, code_cache=code_cache,
-            nvrtc_library=nvrtc_library, max_memory_bytes=max_memory_bytes)
+            device=device,
+            threads=threads,
+            cuda_graph=cuda_graph,
+            programmatic_launch=programmatic_launch,
+            guarded_arena=guarded_arena,
+            host_transfer=host_transfer,
+            specialise=specialise,
+            code_cache=code_cache,
+            nvrtc_library=nvrtc_library,
+            max_memory_bytes=max_memory_bytes,
+        )
         return cls._of(restore(source, options, _options.log_callable(log)))
 
     def save(self, path: Path) -> None:
@@ -268,12 +295,12 @@ class Engine:
 
     @property
     def backend(self) -> str:
-        """"custom" or "cpu"."""
+        """ "custom" or "cpu"."""
         return self._object.backend
 
     @property
     def precision(self) -> str:
-        """"fp32", "fp16" or "fp64"."""
+        """ "fp32", "fp16" or "fp64"."""
         return self._object.options.precision
 
     @property
@@ -292,8 +319,10 @@ class Engine:
         given = self._object.options.picture_input
         if given is None:
             return None
-        return PictureInput(cast("tuple[float, float, float]", tuple(given.scale)),
-                            cast("tuple[float, float, float]", tuple(given.shift)))
+        return PictureInput(
+            cast("tuple[float, float, float]", tuple(given.scale)),
+            cast("tuple[float, float, float]", tuple(given.shift)),
+        )
 
     @property
     def input(self) -> TensorInfo:
@@ -337,8 +366,10 @@ class Engine:
     __reduce_ex__ = __copy__ = __deepcopy__ = _refuse_copies
 
     def __repr__(self) -> str:
-        return (f"<mobicuda.Engine {self.backend} {self.precision}, {self._input.name!r} {self._input.dtype} "
-                f"{self._input.shape} -> {self._output.name!r} {self._output.shape}, max_batch {self.max_batch}>")
+        return (
+            f"<mobicuda.Engine {self.backend} {self.precision}, {self._input.name!r} {self._input.dtype} "
+            f"{self._input.shape} -> {self._output.name!r} {self._output.shape}, max_batch {self.max_batch}>"
+        )
 
 
 class Session:
@@ -394,8 +425,10 @@ class Session:
             raise TypeError("the cpu engine takes arrays in host memory, got a tensor on a CUDA device")
         for role, array in (("input", input), ("out", out)):
             if not _arrays.is_on_device(array) and (array is not None or role == "input"):
-                raise TypeError(f"{role} must be a tensor on a CUDA device, as the other one is, got "
-                                f"{type(array).__name__} in host memory")
+                raise TypeError(
+                    f"{role} must be a tensor on a CUDA device, as the other one is, got "
+                    f"{type(array).__name__} in host memory"
+                )
         if stream is not None:
             handle = _arrays.stream_handle(stream)
         else:
@@ -439,17 +472,25 @@ class Session:
 
     def time(self, n: int = 1, *, iterations: int = 100, runs: int = 1) -> list[float]:
         """Milliseconds of runs of n images without transfers, each the mean of `runs` in a row: by CUDA events on a GPU."""
-        return self._object.time(_options.integer("n", n, 1), _options.integer("iterations", iterations, 1, 2**31 - 1),
-                                 _options.integer("runs", runs, 1, 2**31 - 1))
+        return self._object.time(
+            _options.integer("n", n, 1),
+            _options.integer("iterations", iterations, 1, 2**31 - 1),
+            _options.integer("runs", runs, 1, 2**31 - 1),
+        )
 
-    def profile(self, n: int = 1, *, iterations: int = 10,
-                mode: Literal["as_run", "serialized"] = "as_run") -> LayerTimes:
+    def profile(
+        self, n: int = 1, *, iterations: int = 10, mode: Literal["as_run", "serialized"] = "as_run"
+    ) -> LayerTimes:
         """Milliseconds of each of `engine.layers(n)`: "as_run" with layers that overlap, "serialized" each by itself."""
         if mode not in ("as_run", "serialized"):
             raise ValueError(f"mode must be 'as_run' or 'serialized', got {mode!r}")
-        return LayerTimes(*self._object.profile(_options.integer("n", n, 1),
-                                                _options.integer("iterations", iterations, 1, 2**31 - 1),
-                                                mode == "serialized"))
+        return LayerTimes(
+            *self._object.profile(
+                _options.integer("n", n, 1),
+                _options.integer("iterations", iterations, 1, 2**31 - 1),
+                mode == "serialized",
+            )
+        )
 
     def close(self) -> None:
         """Frees the session's memory, once runs of other threads have ended and no view of staged memory is left. May be
@@ -463,7 +504,9 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     __reduce_ex__ = __copy__ = __deepcopy__ = _refuse_copies

@@ -126,8 +126,15 @@ class IOBinding:
         self._session._require_name("input", name, self._session.engine.input)
         self._input = _arrays.host_array("arr_on_cpu", arr_on_cpu)
 
-    def bind_input(self, name: str, device_type: Any, device_id: int = 0, element_type: Any = None,
-                   shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
+    def bind_input(
+        self,
+        name: str,
+        device_type: Any,
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
         """Binds memory of a device by its address, as ONNX Runtime takes it, or a tensor: `bind_input(name, tensor)`."""
         info = self._session.engine.input
         self._session._require_name("input", name, info)
@@ -138,8 +145,15 @@ class IOBinding:
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         self.bind_input(name, ortvalue._tensor)
 
-    def bind_output(self, name: str, device_type: Any = "cpu", device_id: int = 0, element_type: Any = None,
-                    shape: Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
+    def bind_output(
+        self,
+        name: str,
+        device_type: Any = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: int | None = None,
+    ) -> None:
         """Binds where the output goes: memory by its address, a tensor (`bind_output(name, tensor)`), or no more than a kind
         of device: then each run makes an array, on a device by the framework of the input."""
         info = self._session.engine.output
@@ -172,8 +186,14 @@ class IOBinding:
         return [value.numpy() for value in self.get_outputs()]
 
 
-def _bound(device_type: Any, device_id: int, element_type: Any, shape: Sequence[int] | None, buffer_ptr: int | None,
-           info: TensorInfo) -> Any:
+def _bound(
+    device_type: Any,
+    device_id: int,
+    element_type: Any,
+    shape: Sequence[int] | None,
+    buffer_ptr: int | None,
+    info: TensorInfo,
+) -> Any:
     """The tensor that arguments of bind_input and bind_output name; None for no more than a kind of device."""
     if not isinstance(device_type, str):
         if shape is not None or buffer_ptr is not None:
@@ -220,7 +240,8 @@ class InferenceSession:
         engine_options.setdefault("device", device)
         if is_plan(path_or_bytes):
             load: Callable[..., Engine] = (
-                Engine.deserialize if isinstance(path_or_bytes, (bytes, bytearray, memoryview)) else Engine.load)
+                Engine.deserialize if isinstance(path_or_bytes, (bytes, bytearray, memoryview)) else Engine.load
+            )
             engine = load(path_or_bytes, **engine_options)
             if backend not in ("auto", engine.backend):
                 raise ValueError(f"the plan is of {_PROVIDERS[engine.backend]}, not of {_PROVIDERS[backend]}")
@@ -245,8 +266,9 @@ class InferenceSession:
         """The one that runs."""
         return [_PROVIDERS[self.engine.backend]]
 
-    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any],
-            run_options: None = None) -> list[Any]:
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: None = None
+    ) -> list[Any]:
         """[output] for {input's name: array}. `output_names` is None or [the output's name]. Arrays are those of
         `Session.run`: NumPy's give NumPy's, and tensors on a device give tensors there, without waiting. Releases the GIL."""
         self._require_no_options(run_options)
@@ -287,7 +309,9 @@ class InferenceSession:
     def __enter__(self) -> InferenceSession:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _require_name(self, role: str, name: str, info: TensorInfo) -> None:
@@ -300,8 +324,10 @@ class InferenceSession:
             raise TypeError("run_options must be None: none of its settings has a meaning here")
 
     def _refuse_copies(self, *_: object) -> NoReturn:
-        raise TypeError("a mobicuda InferenceSession cannot be copied or pickled; share it between threads, and for processes "
-                        "load session.engine.serialize() in each")
+        raise TypeError(
+            "a mobicuda InferenceSession cannot be copied or pickled; share it between threads, and for processes "
+            "load session.engine.serialize() in each"
+        )
 
     __reduce_ex__ = __copy__ = __deepcopy__ = _refuse_copies
 

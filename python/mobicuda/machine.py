@@ -52,8 +52,10 @@ def devices() -> list[Device]:
     """
     found, why_none = _native.cuda_devices()
     built_without = "" if _native.has_cuda else "this libmobicuda was built without CUDA"
-    gpus = [Device("custom", index, name, tuple(capability), memory, not built_without, built_without)
-            for index, (name, capability, memory) in enumerate(found)]
+    gpus = [
+        Device("custom", index, name, tuple(capability), memory, not built_without, built_without)
+        for index, (name, capability, memory) in enumerate(found)
+    ]
     if not gpus:
         gpus.append(Device("custom", 0, "", None, 0, False, built_without or why_none))
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

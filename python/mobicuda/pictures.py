@@ -88,8 +88,15 @@ def _warn(name: str, reason: str) -> None:
     warnings.warn(f"{name}: {reason}", PictureWarning, stacklevel=4)
 
 
-def _classify(files: list[tuple[str, str]], engine: Engine, prepare: _Preparation, top: int, names: list[str],
-              on_broken: Callable[[str, str], object], workers: int) -> Iterator[Classified]:
+def _classify(
+    files: list[tuple[str, str]],
+    engine: Engine,
+    prepare: _Preparation,
+    top: int,
+    names: list[str],
+    on_broken: Callable[[str, str], object],
+    workers: int,
+) -> Iterator[Classified]:
     batch = np.empty((engine.max_batch, *prepare.shape), engine.input.dtype)
     waiting: list[str] = []
     with engine.create_session() as session, _Decoded(files, prepare, workers) as decoded:
@@ -189,8 +196,9 @@ class _Preparation:
         if shorter != self._short_side:
             scaled = self._short_side * longer // shorter
             portrait = rgb.width <= rgb.height
-            rgb = rgb.resize((self._short_side, scaled) if portrait else (scaled, self._short_side),
-                             self._image.Resampling.BILINEAR)
+            rgb = rgb.resize(
+                (self._short_side, scaled) if portrait else (scaled, self._short_side), self._image.Resampling.BILINEAR
+            )
         left, top = (rgb.width - self._width) // 2, (rgb.height - self._height) // 2
         return rgb.crop((left, top, left + self._width, top + self._height))
 

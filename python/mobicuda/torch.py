@@ -40,7 +40,9 @@ class CompiledModule(torch.nn.Module):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if torch.is_grad_enabled() and input.requires_grad:
-            raise RuntimeError("a compiled module has no gradient: call it under torch.no_grad(), or with input.detach()")
+            raise RuntimeError(
+                "a compiled module has no gradient: call it under torch.no_grad(), or with input.detach()"
+            )
         if input.dtype != self._dtype:
             raise TypeError(f"input must be {self._dtype}, as the example was, got {input.dtype}")
         batch = input.detach().to(torch.float32).contiguous()
@@ -68,7 +70,9 @@ class CompiledModule(torch.nn.Module):
         return repr(self.engine)
 
 
-def compile_module(module: torch.nn.Module, example: torch.Tensor, *, sessions: int = 4, **options: Any) -> CompiledModule:
+def compile_module(
+    module: torch.nn.Module, example: torch.Tensor, *, sessions: int = 4, **options: Any
+) -> CompiledModule:
     """Compiles a module that maps one tensor to one, by way of ONNX in memory.
 
     module: in eval mode. example: an input as it will be called with; its batch is free later. options: those of
@@ -85,8 +89,12 @@ def compile_module(module: torch.nn.Module, example: torch.Tensor, *, sessions: 
 def _compile(model: bytes, example: torch.Tensor, sessions: int, options: dict[str, Any]) -> CompiledModule:
     lacking = sorted(_operators(model) - {operator.name for operator in supported_operators()})
     if lacking:
-        raise UnsupportedError("unsupported", "module", f"has operators that mobicuda lacks: {', '.join(lacking)}",
-                               "docs/onnx.md lists those that it has")
+        raise UnsupportedError(
+            "unsupported",
+            "module",
+            f"has operators that mobicuda lacks: {', '.join(lacking)}",
+            "docs/onnx.md lists those that it has",
+        )
     options.setdefault("max_batch", max(_MAX_BATCH, example.shape[0]))
     if example.device.type == "cuda":
         options.setdefault("device", example.device.index or 0)
@@ -123,10 +131,15 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 def _operators(model: bytes) -> set[str]:
     """The operators of an ONNX model's nodes: ModelProto.graph.node.op_type."""
-    return {bytes(name).decode()
-            for field, graph in _fields(memoryview(model)) if field == 7
-            for node_field, node in _fields(graph) if node_field == 1
-            for name_field, name in _fields(node) if name_field == 4}
+    return {
+        bytes(name).decode()
+        for field, graph in _fields(memoryview(model))
+        if field == 7
+        for node_field, node in _fields(graph)
+        if node_field == 1
+        for name_field, name in _fields(node)
+        if name_field == 4
+    }
 
 
 def _export(module: torch.nn.Module, example: torch.Tensor) -> bytes:
@@ -134,8 +147,16 @@ def _export(module: torch.nn.Module, example: torch.Tensor) -> bytes:
     # The newer exporter needs packages that PyTorch does not bring (onnxscript), and splits what this one keeps whole.
     newer = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     with torch.no_grad():
-        torch.onnx.export(module, (example,), buffer, input_names=["input"], output_names=["output"], opset_version=_OPSET,
-                          dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}}, **newer)
+        torch.onnx.export(
+            module,
+            (example,),
+            buffer,
+            input_names=["input"],
+            output_names=["output"],
+            opset_version=_OPSET,
+            dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
+            **newer,
+        )
     return buffer.getvalue()
 
 
@@ -149,7 +170,9 @@ class _WithConstants(torch.nn.Module):
         self._position = position
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        arguments = [input if index == self._position else self._constants[index] for index in range(len(self._constants) + 1)]
+        arguments = [
+            input if index == self._position else self._constants[index] for index in range(len(self._constants) + 1)
+        ]
         outputs = self._graph(*arguments)
         return outputs[0] if isinstance(outputs, (tuple, list)) else outputs
 
@@ -157,10 +180,15 @@ class _WithConstants(torch.nn.Module):
 def _static_inputs(graph: Any, example_inputs: Sequence[Any]) -> list[bool]:
     """Which inputs of a graph are the module's own parameters and buffers."""
     static = []
-    for node, value in zip((node for node in graph.graph.nodes if node.op == "placeholder"), example_inputs, strict=True):
+    for node, value in zip(
+        (node for node in graph.graph.nodes if node.op == "placeholder"), example_inputs, strict=True
+    ):
         source = type(getattr(node, "_dynamo_source", None)).__name__
-        static.append(isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
-                      or source in ("ParamBufferSource", "UnspecializedParamBufferSource"))
+        static.append(
+            isinstance(value, torch.nn.Parameter)
+            or hasattr(value, "_dynamo_static_input_type")
+            or source in ("ParamBufferSource", "UnspecializedParamBufferSource")
+        )
     return static
 
 
@@ -171,24 +199,39 @@ def dynamo_backend(graph: Any, example_inputs: Sequence[Any], **keywords: Any) -
     Anything else is an `UnsupportedError`; nothing falls back to PyTorch.
     """
     options = dict(keywords.get("options") or {})
-    if torch.is_grad_enabled() and any(isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs):
-        raise UnsupportedError("unsupported", "torch.compile", "mobicuda computes no gradients",
-                               "call the module under torch.no_grad() or torch.inference_mode()")
+    if torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs
+    ):
+        raise UnsupportedError(
+            "unsupported",
+            "torch.compile",
+            "mobicuda computes no gradients",
+            "call the module under torch.no_grad() or torch.inference_mode()",
+        )
     static = _static_inputs(graph, example_inputs)
     free = [index for index, is_static in enumerate(static) if not is_static]
     tensors = [index for index in free if isinstance(example_inputs[index], torch.Tensor)]
     outputs = next(node for node in graph.graph.nodes if node.op == "output").args[0]
     count = len(outputs) if isinstance(outputs, (tuple, list)) else 1
     if len(tensors) != 1 or count != 1:
-        raise UnsupportedError("unsupported", "torch.compile",
-                               f"a graph must map one tensor to one, this one maps {len(tensors)} to {count}",
-                               "use compile_module() on the part that does, or fullgraph=True to see where graphs break")
+        raise UnsupportedError(
+            "unsupported",
+            "torch.compile",
+            f"a graph must map one tensor to one, this one maps {len(tensors)} to {count}",
+            "use compile_module() on the part that does, or fullgraph=True to see where graphs break",
+        )
     (position,) = tensors
     example = example_inputs[position].detach()
     if len(free) > 1:  # a dynamic batch comes as a number of its own
         example = torch.empty([int(extent) for extent in example.shape], dtype=example.dtype, device=example.device)
-    module = _WithConstants(graph, [value if index == position or not isinstance(value, torch.Tensor) else value.detach()
-                                    for index, value in enumerate(example_inputs)], position)
+    module = _WithConstants(
+        graph,
+        [
+            value if index == position or not isinstance(value, torch.Tensor) else value.detach()
+            for index, value in enumerate(example_inputs)
+        ],
+        position,
+    )
     try:
         compiled = _compile(_export(module.eval(), example), example, 4, options)
     except Error as error:

@@ -70,8 +70,8 @@ std::string shape_text(const AnyArray& array) {
 
 /// "input must be float32 of shape (n, 3, 224, 224), got "
 std::string expectation(const Wanted& wanted) {
-  return std::string(wanted.role) + " must be " + dtype_name(wanted.dtype) + " of shape " +
-         joined(wanted.image, "(n") + ", got ";
+  return std::string(wanted.role) + " must be " + dtype_name(wanted.dtype) + " of shape " + joined(wanted.image, "(n") +
+         ", got ";
 }
 
 std::string attribute_text(nb::handle object, const char* name) {
@@ -164,8 +164,8 @@ void require_cuda(const Wanted& wanted, const AnyArray& array, int device) {
     case nb::device::cuda::value:
       if (array.device_id() == device) return;
       raise_value_error(std::string(wanted.role) + " must be on cuda:" + std::to_string(device) + ", got " +
-                        device_text(array) + "; copy it there, or make the engine with device=" +
-                        std::to_string(array.device_id()));
+                        device_text(array) +
+                        "; copy it there, or make the engine with device=" + std::to_string(array.device_id()));
     case nb::device::cuda_managed::value:
       return;
     default:

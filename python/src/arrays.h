@@ -34,8 +34,8 @@ const char* dtype_name(DType dtype);
 AnyArray to_array(const Wanted& wanted, nanobind::handle array);
 WritableArray to_writable_array(const Wanted& wanted, nanobind::handle array);
 
-/// The number of images, 1 or more. Throws TypeError on another dtype and ValueError on another shape, which say what was
-/// expected and what was given.
+/// The number of images, 1 or more. Throws TypeError on another dtype and ValueError on another shape, which say what
+/// was expected and what was given.
 std::int64_t require_images(const Wanted& wanted, const AnyArray& array);
 
 /// Whether the elements lie in the order of the shape, without gaps.

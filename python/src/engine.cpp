@@ -42,8 +42,8 @@ void tell(const EngineOptions& options, LogLevel level, const std::string& text)
   if (options.log) options.log(level, text);
 }
 
-/// The custom engine where a GPU can be used, else the CPU's. Nothing else decides: a model or precision that the engine
-/// lacks is an error.
+/// The custom engine where a GPU can be used, else the CPU's. Nothing else decides: a model or precision that the
+/// engine lacks is an error.
 std::shared_ptr<const Engine> compile_auto(const Graph& graph, const EngineOptions& options) {
   std::string why_not;
   try {
@@ -65,8 +65,7 @@ std::shared_ptr<const Engine> compile_auto(const Graph& graph, const EngineOptio
 }
 
 EngineObject compile(const Graph& graph, const std::string& backend, const EngineOptions& options) {
-  const auto engine =
-      backend == "auto" ? compile_auto(graph, options) : make_backend(backend)->compile(graph, options);
+  const auto engine = backend == "auto" ? compile_auto(graph, options) : make_backend(backend)->compile(graph, options);
   return EngineObject(engine, graph.value(graph.input()).name, graph.value(graph.output()).name);
 }
 
@@ -125,9 +124,8 @@ EngineObject restore(const SavedEngine& saved, const std::string& name, EngineOp
 }
 
 EngineObject from_plan_file(const fs::path& path, const EngineOptions& options, nb::object log) {
-  return with_log(options, std::move(log), [&](const EngineOptions& logged) {
-    return restore(plan_file::read(path), path.string(), logged);
-  });
+  return with_log(options, std::move(log),
+                  [&](const EngineOptions& logged) { return restore(plan_file::read(path), path.string(), logged); });
 }
 
 EngineObject from_plan_bytes(const nb::bytes& plan, const EngineOptions& options, nb::object log) {

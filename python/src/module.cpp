@@ -22,7 +22,8 @@ nb::tuple list_cuda_devices() {
   }
   nb::list devices;
   for (const CudaDevice& device : found.devices) {
-    devices.append(nb::make_tuple(to_text(device.name), nb::make_tuple(device.major, device.minor), device.memory_bytes));
+    devices.append(
+        nb::make_tuple(to_text(device.name), nb::make_tuple(device.major, device.minor), device.memory_bytes));
   }
   return nb::make_tuple(devices, found.why_none);
 }

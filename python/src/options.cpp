@@ -33,7 +33,8 @@ constexpr std::array<Named<Specialise>, 3> kSpecialise{
 
 /// A property whose value Python knows by name.
 template <class Names, class T>
-void bind_named(nb::class_<EngineOptions>& options, const char* property, const Names& names, T EngineOptions::* member) {
+void bind_named(nb::class_<EngineOptions>& options, const char* property, const Names& names,
+                T EngineOptions::*member) {
   options.def_prop_rw(
       property,
       [&names, member](const EngineOptions& self) -> std::string {

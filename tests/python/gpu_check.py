@@ -29,12 +29,16 @@ class Checks:
     def __init__(self, options):
         self.options = options
         self.random = np.random.default_rng(options.seed)
-        self.engine = mobicuda.Engine.from_onnx(options.model, backend="custom", precision=options.precision, max_batch=8,
-                                                device=options.device)
+        self.engine = mobicuda.Engine.from_onnx(
+            options.model, backend="custom", precision=options.precision, max_batch=8, device=options.device
+        )
         self.image = self.engine.input.image_shape
         self.report = {
-            "version": mobicuda.__version__, "devices": [device.name for device in mobicuda.devices()],
-            "engine": repr(self.engine), "checks": {}, "measured": {},
+            "version": mobicuda.__version__,
+            "devices": [device.name for device in mobicuda.devices()],
+            "engine": repr(self.engine),
+            "checks": {},
+            "measured": {},
         }
 
     def torch(self):
@@ -160,11 +164,20 @@ class Checks:
             x = torch.zeros((2, *self.image), device=device)
             out = torch.zeros((2, *self.engine.output.image_shape), device=device)
             flat = torch.zeros(x.numel() + 1, device=device)[1:].view(x.shape)  # 4 bytes beyond an aligned address
-            for arguments, kind in [((x.double(), out), TypeError), ((x.half(), out), TypeError), ((x[0], out), ValueError),
-                                    ((x, out[:1]), ValueError), ((x, out.double()), TypeError), ((x.cpu(), out), TypeError),
-                                    ((x, out.cpu()), TypeError), ((x, np.zeros(out.shape, np.float32)), TypeError),
-                                    ((x.transpose(-1, -2), out), ValueError), ((flat, out), ValueError),
-                                    ((x.repeat(9, 1, 1, 1),), ValueError), ((x[:0],), ValueError)]:
+            for arguments, kind in [
+                ((x.double(), out), TypeError),
+                ((x.half(), out), TypeError),
+                ((x[0], out), ValueError),
+                ((x, out[:1]), ValueError),
+                ((x, out.double()), TypeError),
+                ((x.cpu(), out), TypeError),
+                ((x, out.cpu()), TypeError),
+                ((x, np.zeros(out.shape, np.float32)), TypeError),
+                ((x.transpose(-1, -2), out), ValueError),
+                ((flat, out), ValueError),
+                ((x.repeat(9, 1, 1, 1),), ValueError),
+                ((x[:0],), ValueError),
+            ]:
                 try:
                     session.run(*arguments)
                 except kind:
@@ -218,8 +231,13 @@ class Checks:
     def eight_threads(self):
         torch = self.torch()
         device = f"cuda:{self.options.device}"
-        session = mobicuda.InferenceSession(self.options.model, precision=self.options.precision, max_batch=8,
-                                            device=self.options.device, backend="custom")
+        session = mobicuda.InferenceSession(
+            self.options.model,
+            precision=self.options.precision,
+            max_batch=8,
+            device=self.options.device,
+            backend="custom",
+        )
         name = session.get_inputs()[0].name
         batches = [self.images(int(self.random.integers(1, 9))) for _ in range(8)]
         wanted = [session.run(None, {name: batch})[0] for batch in batches]
@@ -244,18 +262,28 @@ class Checks:
 
     def bindings(self):
         torch = self.torch()
-        session = mobicuda.InferenceSession(self.options.model, precision=self.options.precision, max_batch=8, backend="custom",
-                                            device=self.options.device)
+        session = mobicuda.InferenceSession(
+            self.options.model,
+            precision=self.options.precision,
+            max_batch=8,
+            backend="custom",
+            device=self.options.device,
+        )
         given, wanted = session.get_inputs()[0].name, session.get_outputs()[0].name
         images = self.images(2)
         x = torch.from_numpy(images).to(f"cuda:{self.options.device}")
         out = torch.zeros((2, *self.engine.output.image_shape), device=x.device)
         torch.cuda.synchronize()
         (expected,) = session.run(None, {given: images})
-        for bind_output in (lambda b: b.bind_output(wanted, "cuda", self.options.device, np.float32, tuple(out.shape), out.data_ptr()),
-                            lambda b: b.bind_output(wanted, out), lambda b: b.bind_output(wanted)):
-            for bind_input in (lambda b: b.bind_input(given, "cuda", self.options.device, np.float32, tuple(x.shape), x.data_ptr()),
-                               lambda b: b.bind_input(given, x)):
+        for bind_output in (
+            lambda b: b.bind_output(wanted, "cuda", self.options.device, np.float32, tuple(out.shape), out.data_ptr()),
+            lambda b: b.bind_output(wanted, out),
+            lambda b: b.bind_output(wanted),
+        ):
+            for bind_input in (
+                lambda b: b.bind_input(given, "cuda", self.options.device, np.float32, tuple(x.shape), x.data_ptr()),
+                lambda b: b.bind_input(given, x),
+            ):
                 binding = session.io_binding()
                 bind_input(binding)
                 bind_output(binding)
@@ -296,8 +324,11 @@ class Checks:
         for _ in range(3):
             mobicuda.Engine.deserialize(self.engine.serialize(), device=self.options.device)
         engines = used() - before
-        self.report["measured"]["memory"] = {"bytes_after_200_sessions": grown, "bytes_after_3_engines": engines,
-                                             "bytes_of_a_session": self.engine.memory.total - self.engine.memory.weight_bytes}
+        self.report["measured"]["memory"] = {
+            "bytes_after_200_sessions": grown,
+            "bytes_after_3_engines": engines,
+            "bytes_of_a_session": self.engine.memory.total - self.engine.memory.weight_bytes,
+        }
         assert grown < 32 << 20 and engines < 32 << 20, self.report["measured"]["memory"]
 
     def compile_module(self):
@@ -306,15 +337,26 @@ class Checks:
 
         torch.manual_seed(0)
         nn = torch.nn
-        module = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU6(), nn.Conv2d(16, 16, 3, 1, 1, groups=16),
-                               nn.ReLU6(), nn.Conv2d(16, 32, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
+        module = nn.Sequential(
+            nn.Conv2d(3, 16, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(16),
+            nn.ReLU6(),
+            nn.Conv2d(16, 16, 3, 1, 1, groups=16),
+            nn.ReLU6(),
+            nn.Conv2d(16, 32, 1),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(32, 10),
+        )
         module = module.eval().to(f"cuda:{self.options.device}")
         x = torch.randn(4, 3, 64, 64, device=f"cuda:{self.options.device}")
         with torch.no_grad():
             wanted = module(x)
-            for name, compiled in (("compile_module", compile_module(module, x)),
-                                   ("torch.compile", torch.compile(module, backend=dynamo_backend)),
-                                   ("torch.compile by name", torch.compile(module, backend="mobicuda"))):
+            for name, compiled in (
+                ("compile_module", compile_module(module, x)),
+                ("torch.compile", torch.compile(module, backend=dynamo_backend)),
+                ("torch.compile by name", torch.compile(module, backend="mobicuda")),
+            ):
                 difference = float((compiled(x) - wanted).abs().max() / wanted.abs().max())
                 self.report["measured"].setdefault("compile", {})[name] = difference
                 assert difference < 5e-3, f"{name}: {difference}"  # PyTorch's convolutions may use TF32
@@ -325,7 +367,11 @@ class Checks:
         except ImportError as error:
             raise Skipped(f"CuPy: {error}") from None
         images = self.images(3)
-        with self.engine.create_session() as session, self.engine.create_session() as host, cupy.cuda.Device(self.options.device):
+        with (
+            self.engine.create_session() as session,
+            self.engine.create_session() as host,
+            cupy.cuda.Device(self.options.device),
+        ):
             wanted = self.wanted(host, images)
             x = cupy.asarray(images)
             np.testing.assert_array_equal(session.run(x).get(), wanted)
@@ -344,7 +390,9 @@ class Checks:
             raise Skipped("JAX has no GPU here")
         torch = self.torch()
         images = self.images(3)
-        x = jax.device_put(images, [device for device in jax.devices() if device.platform == "gpu"][self.options.device])
+        x = jax.device_put(
+            images, [device for device in jax.devices() if device.platform == "gpu"][self.options.device]
+        )
         with self.engine.create_session() as session, self.engine.create_session() as host:
             out = torch.zeros((3, *self.engine.output.image_shape), device=f"cuda:{self.options.device}")
             session.run(x, out)
@@ -370,8 +418,19 @@ def main():
     except mobicuda.DeviceUnavailableError as error:
         print(json.dumps({"error": str(error)}))
         return 4
-    for name in ("round_trip", "programs", "capture", "refusals", "overhead", "eight_threads", "bindings", "memory",
-                 "compile_module", "cupy", "jax"):
+    for name in (
+        "round_trip",
+        "programs",
+        "capture",
+        "refusals",
+        "overhead",
+        "eight_threads",
+        "bindings",
+        "memory",
+        "compile_module",
+        "cupy",
+        "jax",
+    ):
         checks.run(name, getattr(checks, name))
     print(json.dumps(checks.report, indent=2))
     return int(any(told.startswith("failed") for told in checks.report["checks"].values()))

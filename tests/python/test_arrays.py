@@ -58,11 +58,20 @@ def frameworks(monkeypatch):
         pass
 
     world.torch, world.Torch = True, TorchTensor
-    cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=world.stream), stream=on,
-                                 ExternalStream=lambda handle, device: handle)
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=TorchTensor, cuda=cuda, empty=empty, float32="f"))
-    cupy = types.SimpleNamespace(get_current_stream=lambda device: types.SimpleNamespace(ptr=world.stream), ExternalStream=on)
-    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(ndarray=CupyArray, cuda=cupy, empty=empty, float32="f"))
+    cuda = types.SimpleNamespace(
+        current_stream=lambda device: types.SimpleNamespace(cuda_stream=world.stream),
+        stream=on,
+        ExternalStream=lambda handle, device: handle,
+    )
+    monkeypatch.setitem(
+        sys.modules, "torch", types.SimpleNamespace(Tensor=TorchTensor, cuda=cuda, empty=empty, float32="f")
+    )
+    cupy = types.SimpleNamespace(
+        get_current_stream=lambda device: types.SimpleNamespace(ptr=world.stream), ExternalStream=on
+    )
+    monkeypatch.setitem(
+        sys.modules, "cupy", types.SimpleNamespace(ndarray=CupyArray, cuda=cupy, empty=empty, float32="f")
+    )
     return world
 
 
@@ -72,7 +81,9 @@ def session():
     made = object.__new__(Session)
     calls = []
     made._engine = types.SimpleNamespace(backend="custom", output=types.SimpleNamespace(image_shape=(10,)))
-    made._object = types.SimpleNamespace(run_device=lambda *arguments: calls.append(arguments), require_batch=lambda n: None)
+    made._object = types.SimpleNamespace(
+        run_device=lambda *arguments: calls.append(arguments), require_batch=lambda n: None
+    )
     return types.SimpleNamespace(run=made.run, calls=calls)
 
 
@@ -115,25 +126,42 @@ def test_several_frameworks(frameworks, session):
 def test_what_is_refused(frameworks, session):
     x = frameworks.Torch()
     host = np.zeros((2, 10), np.float32)
-    for arguments, text in [((x, host), "out must be a tensor on a CUDA device, as the other one is, got ndarray"),
-                            ((host, x), "input must be a tensor on a CUDA device"),
-                            ((x, 3), "out must be a tensor"),
-                            ((Tensor(),), "out must be given with an input of .*Tensor")]:
+    for arguments, text in [
+        ((x, host), "out must be a tensor on a CUDA device, as the other one is, got ndarray"),
+        ((host, x), "input must be a tensor on a CUDA device"),
+        ((x, 3), "out must be a tensor"),
+        ((Tensor(),), "out must be given with an input of .*Tensor"),
+    ]:
         with pytest.raises(TypeError, match=text):
             session.run(*arguments)
     assert session.calls == []
 
 
-@pytest.mark.parametrize("stream, handle", [
-    (5, 5), (0, 0), (types.SimpleNamespace(__cuda_stream__=lambda: (0, 8)), 8), (types.SimpleNamespace(cuda_stream=3), 3),
-    (types.SimpleNamespace(ptr=4), 4),
-])
+@pytest.mark.parametrize(
+    "stream, handle",
+    [
+        (5, 5),
+        (0, 0),
+        (types.SimpleNamespace(__cuda_stream__=lambda: (0, 8)), 8),
+        (types.SimpleNamespace(cuda_stream=3), 3),
+        (types.SimpleNamespace(ptr=4), 4),
+    ],
+)
 def test_handles(stream, handle):
     assert _arrays.stream_handle(stream) == handle
 
 
-@pytest.mark.parametrize("stream, kind", [("5", TypeError), (1.0, TypeError), (True, TypeError), (object(), TypeError),
-                                          (-1, ValueError), (2**64, ValueError)])
+@pytest.mark.parametrize(
+    "stream, kind",
+    [
+        ("5", TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+        (object(), TypeError),
+        (-1, ValueError),
+        (2**64, ValueError),
+    ],
+)
 def test_what_is_no_handle(stream, kind):
     with pytest.raises(kind, match="stream must be"):
         _arrays.stream_handle(stream)

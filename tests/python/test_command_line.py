@@ -14,8 +14,14 @@ from mobicuda.command_line import main
 
 
 def run(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "mobicuda", *map(str, arguments)], capture_output=True, text=True,
-                          check=False, timeout=300, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "mobicuda", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        **options,
+    )
 
 
 def document(capsys, *arguments):
@@ -59,24 +65,31 @@ def test_convert_bench_and_classify(capsys, mobilenet, tmp_path):
     assert run("classify", plan, tmp_path / "pictures" / "c.png").returncode == 1
 
 
-@pytest.mark.parametrize("arguments, code, text", [
-    (["--help"], 0, "exit codes"),
-    (["bench", "--help"], 0, "--iterations"),
-    (["--version"], 0, mobicuda.__version__),
-    ([], 2, "usage"),
-    (["wrong"], 2, "invalid choice"),
-    (["info", "MISSING"], 2, "MISSING: there is no such file"),
-    (["info", "MODEL", "--max-batch", "0"], 2, "must be 1 or more"),
-    (["info", "MODEL", "--max-batch", "99999999", "--backend", "cpu"], 2, "must be 1 to 65536"),
-    (["info", "MODEL", "--device", "-1"], 2, "device must be 0"),
-    (["info", "MODEL", "--precision", "fp16", "--backend", "cpu"], 1, "unsupported"),
-    (["info", __file__], 1, "invalid_model"),
-    (["convert", "MODEL", "/no/such/folder/v2.plan", "--backend", "cpu"], 1, "io: "),
-    (["bench", "MODEL", "--batch", "1,x"], 2, "must be numbers"),
-    (["bench", "MODEL", "--batch", "4", "--max-batch", "2", "--backend", "cpu"], 2, "more than the engine's max_batch"),
-    (["classify", "MODEL", "/no/such/picture.jpg", "--backend", "cpu"], 1, "No such file"),
-    (["classify", "MODEL", ".", "--labels", "/no/such/labels"], 2, "No such file"),
-])
+@pytest.mark.parametrize(
+    "arguments, code, text",
+    [
+        (["--help"], 0, "exit codes"),
+        (["bench", "--help"], 0, "--iterations"),
+        (["--version"], 0, mobicuda.__version__),
+        ([], 2, "usage"),
+        (["wrong"], 2, "invalid choice"),
+        (["info", "MISSING"], 2, "MISSING: there is no such file"),
+        (["info", "MODEL", "--max-batch", "0"], 2, "must be 1 or more"),
+        (["info", "MODEL", "--max-batch", "99999999", "--backend", "cpu"], 2, "must be 1 to 65536"),
+        (["info", "MODEL", "--device", "-1"], 2, "device must be 0"),
+        (["info", "MODEL", "--precision", "fp16", "--backend", "cpu"], 1, "unsupported"),
+        (["info", __file__], 1, "invalid_model"),
+        (["convert", "MODEL", "/no/such/folder/v2.plan", "--backend", "cpu"], 1, "io: "),
+        (["bench", "MODEL", "--batch", "1,x"], 2, "must be numbers"),
+        (
+            ["bench", "MODEL", "--batch", "4", "--max-batch", "2", "--backend", "cpu"],
+            2,
+            "more than the engine's max_batch",
+        ),
+        (["classify", "MODEL", "/no/such/picture.jpg", "--backend", "cpu"], 1, "No such file"),
+        (["classify", "MODEL", ".", "--labels", "/no/such/labels"], 2, "No such file"),
+    ],
+)
 def test_exit_codes(mobilenet, capsys, arguments, code, text):
     arguments = [str(mobilenet) if argument == "MODEL" else argument for argument in arguments]
     try:
@@ -103,21 +116,36 @@ timer.daemon = True
 timer.start()
 sys.exit(main(sys.argv[1:]))
 """
-    ended = subprocess.run([sys.executable, "-c", program, "bench", mobilenet, "--backend", "cpu", "--iterations", "1000000000"],
-                           capture_output=True, text=True, check=False, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "bench", mobilenet, "--backend", "cpu", "--iterations", "1000000000"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert (ended.returncode, ended.stderr) == (130, "mobicuda: interrupted\n")
 
 
 def test_a_reader_that_leaves(mobilenet):
-    ended = subprocess.run(f"{sys.executable} -m mobicuda info {mobilenet} --backend cpu --layers | head -n 1; echo ${{PIPESTATUS[0]}}",
-                           shell=True, executable="/bin/bash", capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        f"{sys.executable} -m mobicuda info {mobilenet} --backend cpu --layers | head -n 1; echo ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ended.stderr == "" and ended.stdout.splitlines()[1] in ("0", "1")
 
 
 def test_progress_is_for_terminals(mobilenet, tmp_path):
     master, slave = pty.openpty()
-    subprocess.run([sys.executable, "-m", "mobicuda", "bench", mobilenet, "--backend", "cpu", "--iterations", "2"],
-                   stdout=subprocess.DEVNULL, stderr=slave, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "mobicuda", "bench", mobilenet, "--backend", "cpu", "--iterations", "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        check=True,
+    )
     os.close(slave)
     told = os.read(master, 4096)
     os.close(master)

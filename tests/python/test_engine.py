@@ -34,8 +34,10 @@ def test_probabilities(write_model, images):
 
 def test_path_pathlike_and_bytes_give_the_same_bits(mobilenet, images):
     x = images(1)
-    made = [mobicuda.Engine.from_onnx(model, backend="cpu") for model in (str(mobilenet), mobilenet, mobilenet.read_bytes(),
-                                                                       bytearray(mobilenet.read_bytes()))]
+    made = [
+        mobicuda.Engine.from_onnx(model, backend="cpu")
+        for model in (str(mobilenet), mobilenet, mobilenet.read_bytes(), bytearray(mobilenet.read_bytes()))
+    ]
     first, *others = [engine.create_session().run(x) for engine in made]
     for other in others:
         np.testing.assert_array_equal(other, first)
@@ -89,8 +91,11 @@ def test_picture_input(mobilenet, images):
     with pytest.raises(TypeError, match="must be uint8 of shape"):
         engine.create_session().run(images(2))
     torch = mobicuda.PictureInput.torch()
-    np.testing.assert_allclose((0.25 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225],
-                               np.array(torch.scale) * 63.75 + torch.shift, rtol=1e-12)
+    np.testing.assert_allclose(
+        (0.25 - np.array([0.485, 0.456, 0.406])) / [0.229, 0.224, 0.225],
+        np.array(torch.scale) * 63.75 + torch.shift,
+        rtol=1e-12,
+    )
 
 
 def test_plans_keep_the_engine(engine, tmp_path, images):
@@ -98,8 +103,11 @@ def test_plans_keep_the_engine(engine, tmp_path, images):
     engine.save(tmp_path / "engine.plan")
     plan = engine.serialize()
     assert plan == (tmp_path / "engine.plan").read_bytes()
-    for restored in (mobicuda.Engine.load(tmp_path / "engine.plan", threads=1), mobicuda.Engine.deserialize(plan),
-                     mobicuda.Engine.deserialize(memoryview(plan))):
+    for restored in (
+        mobicuda.Engine.load(tmp_path / "engine.plan", threads=1),
+        mobicuda.Engine.deserialize(plan),
+        mobicuda.Engine.deserialize(memoryview(plan)),
+    ):
         assert (restored.input, restored.output, restored.max_batch) == (engine.input, engine.output, 4)
         np.testing.assert_array_equal(restored.create_session().run(images(4)), wanted)
     with pytest.raises(TypeError, match="precision"):
@@ -108,31 +116,34 @@ def test_plans_keep_the_engine(engine, tmp_path, images):
         mobicuda.Engine.deserialize(str(tmp_path / "engine.plan"))
 
 
-@pytest.mark.parametrize("options, kind, text", [
-    ({"backend": "gpu"}, ValueError, "backend must be one of 'auto', 'custom', 'cpu', got 'gpu'"),
-    ({"backend": 1}, TypeError, "backend must be a str, got int"),
-    ({"precision": "fp8"}, ValueError, "precision must be one of 'fp32', 'fp16', 'fp64', got 'fp8'"),
-    ({"max_batch": "8"}, TypeError, "max_batch must be an int, got str"),
-    ({"max_batch": True}, TypeError, "max_batch must be an int, got bool"),
-    ({"max_batch": 0}, ValueError, "max_batch must be 1 to"),
-    ({"max_batch": 2**70}, ValueError, "max_batch must be 1 to"),
-    ({"max_batch": 2**40}, mobicuda.InvalidArgumentError, "max_batch: must be 1 to 65536"),
-    ({"device": -1}, ValueError, "device must be 0 to"),
-    ({"threads": 1.5}, TypeError, "threads must be an int, got float"),
-    ({"cuda_graph": 1}, TypeError, "cuda_graph must be a bool, got int"),
-    ({"picture_input": 3}, TypeError, "picture_input must be a PictureInput"),
-    ({"picture_input": ((1, 1), (0, 0, 0))}, TypeError, "picture_input.scale must be three numbers"),
-    ({"picture_shape": "3"}, TypeError, "picture_shape must be a sequence of ints, got str"),
-    ({"plan_batches": [0]}, ValueError, r"plan_batches\[0\] must be 1 to"),
-    ({"kernel_variants": [1]}, TypeError, "kernel_variants must map"),
-    ({"kernel_variants": {"gemm": 1}}, TypeError, r"kernel_variants\['gemm'\] must be a str"),
-    ({"timing_cache": 5}, TypeError, "timing_cache must be a path"),
-    ({"code_cache": None}, TypeError, "code_cache must be a path"),
-    ({"host_transfer": "fast"}, ValueError, "host_transfer must be one of 'auto', 'copy', 'direct'"),
-    ({"specialise": "no"}, ValueError, "specialise must be one of"),
-    ({"log": 3}, TypeError, "log must be callable"),
-    ({"batch": 3}, TypeError, "batch"),
-])
+@pytest.mark.parametrize(
+    "options, kind, text",
+    [
+        ({"backend": "gpu"}, ValueError, "backend must be one of 'auto', 'custom', 'cpu', got 'gpu'"),
+        ({"backend": 1}, TypeError, "backend must be a str, got int"),
+        ({"precision": "fp8"}, ValueError, "precision must be one of 'fp32', 'fp16', 'fp64', got 'fp8'"),
+        ({"max_batch": "8"}, TypeError, "max_batch must be an int, got str"),
+        ({"max_batch": True}, TypeError, "max_batch must be an int, got bool"),
+        ({"max_batch": 0}, ValueError, "max_batch must be 1 to"),
+        ({"max_batch": 2**70}, ValueError, "max_batch must be 1 to"),
+        ({"max_batch": 2**40}, mobicuda.InvalidArgumentError, "max_batch: must be 1 to 65536"),
+        ({"device": -1}, ValueError, "device must be 0 to"),
+        ({"threads": 1.5}, TypeError, "threads must be an int, got float"),
+        ({"cuda_graph": 1}, TypeError, "cuda_graph must be a bool, got int"),
+        ({"picture_input": 3}, TypeError, "picture_input must be a PictureInput"),
+        ({"picture_input": ((1, 1), (0, 0, 0))}, TypeError, "picture_input.scale must be three numbers"),
+        ({"picture_shape": "3"}, TypeError, "picture_shape must be a sequence of ints, got str"),
+        ({"plan_batches": [0]}, ValueError, r"plan_batches\[0\] must be 1 to"),
+        ({"kernel_variants": [1]}, TypeError, "kernel_variants must map"),
+        ({"kernel_variants": {"gemm": 1}}, TypeError, r"kernel_variants\['gemm'\] must be a str"),
+        ({"timing_cache": 5}, TypeError, "timing_cache must be a path"),
+        ({"code_cache": None}, TypeError, "code_cache must be a path"),
+        ({"host_transfer": "fast"}, ValueError, "host_transfer must be one of 'auto', 'copy', 'direct'"),
+        ({"specialise": "no"}, ValueError, "specialise must be one of"),
+        ({"log": 3}, TypeError, "log must be callable"),
+        ({"batch": 3}, TypeError, "batch"),
+    ],
+)
 def test_wrong_options_are_named(lenet, options, kind, text):
     with pytest.raises(kind, match=text):
         mobicuda.Engine.from_onnx(lenet, **{"backend": "cpu", **options})

@@ -13,16 +13,19 @@ import mobicuda
 from mobicuda import errors
 
 
-@pytest.mark.parametrize("code, kind, builtin", [
-    ("invalid_argument", mobicuda.InvalidArgumentError, ValueError),
-    ("invalid_model", mobicuda.InvalidModelError, ValueError),
-    ("unsupported", mobicuda.UnsupportedError, NotImplementedError),
-    ("io", mobicuda.FileError, OSError),
-    ("out_of_memory", mobicuda.OutOfMemoryError, MemoryError),
-    ("device_unavailable", mobicuda.DeviceUnavailableError, RuntimeError),
-    ("device_lost", mobicuda.DeviceLostError, RuntimeError),
-    ("internal", mobicuda.InternalError, RuntimeError),
-])
+@pytest.mark.parametrize(
+    "code, kind, builtin",
+    [
+        ("invalid_argument", mobicuda.InvalidArgumentError, ValueError),
+        ("invalid_model", mobicuda.InvalidModelError, ValueError),
+        ("unsupported", mobicuda.UnsupportedError, NotImplementedError),
+        ("io", mobicuda.FileError, OSError),
+        ("out_of_memory", mobicuda.OutOfMemoryError, MemoryError),
+        ("device_unavailable", mobicuda.DeviceUnavailableError, RuntimeError),
+        ("device_lost", mobicuda.DeviceLostError, RuntimeError),
+        ("internal", mobicuda.InternalError, RuntimeError),
+    ],
+)
 def test_each_code_has_a_class(code, kind, builtin):
     error = errors._make_error(code, "where", "what", "do this")
     assert type(error) is kind and isinstance(error, mobicuda.Error) and isinstance(error, builtin)
@@ -87,7 +90,9 @@ def test_names_that_are_no_text(lenet, tmp_path):
     model = lenet.read_bytes().replace(b"\x05input", b"\x05in\xffut")
     engine = mobicuda.Engine.from_onnx(model, backend="cpu")
     assert engine.input.name == "in\\xffut"
-    assert mobicuda.InferenceSession(model, backend="cpu").run(None, {"in\\xffut": np.zeros((1, 1, 28, 28), np.float32)})
+    assert mobicuda.InferenceSession(model, backend="cpu").run(
+        None, {"in\\xffut": np.zeros((1, 1, 28, 28), np.float32)}
+    )
 
 
 def _load_broken(_):

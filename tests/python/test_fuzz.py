@@ -23,11 +23,15 @@ def arrays(draw):
     return array
 
 
-anything = st.one_of(arrays(), st.none(), st.integers(), st.text(max_size=3), st.lists(st.floats(), max_size=3), st.binary())
+anything = st.one_of(
+    arrays(), st.none(), st.integers(), st.text(max_size=3), st.lists(st.floats(), max_size=3), st.binary()
+)
 
 
 @settings(max_examples=400, deadline=None, database=None, derandomize=True)
-@given(given_input=anything, out=anything, stream=st.one_of(st.none(), st.none(), st.integers(-2, 2), st.text(max_size=1)))
+@given(
+    given_input=anything, out=anything, stream=st.one_of(st.none(), st.none(), st.integers(-2, 2), st.text(max_size=1))
+)
 def test_run(small, given_input, out, stream):
     session = small.create_session()
     try:

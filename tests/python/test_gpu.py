@@ -35,7 +35,11 @@ def test_host_runs_are_those_of_the_cpu_engine(gpu_engine, engine, images):
 
 def test_the_longer_check(mobilenet):
     """Wants PyTorch; says what is missing where it is not there."""
-    ended = subprocess.run([sys.executable, HERE / "gpu_check.py", mobilenet, "--programs", "50"], capture_output=True, text=True,
-                           check=False)
+    ended = subprocess.run(
+        [sys.executable, HERE / "gpu_check.py", mobilenet, "--programs", "50"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     told = json.loads(ended.stdout)
     assert ended.returncode == 0, json.dumps(told, indent=2) + ended.stderr

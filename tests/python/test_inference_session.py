@@ -93,8 +93,15 @@ def test_plans(session, engine, tmp_path, images):
 
 def test_providers(mobilenet):
     usable = mobicuda.devices()[0].usable
-    for providers, backend in [(None, "auto"), ([CUDA, CPU], "auto"), ([CPU], "cpu"), ([CPU, CUDA], "cpu"), ([], "auto"),
-                               ([(CUDA, {"device_id": 0}), CPU], "auto"), ([CUDA], "custom")]:
+    for providers, backend in [
+        (None, "auto"),
+        ([CUDA, CPU], "auto"),
+        ([CPU], "cpu"),
+        ([CPU, CUDA], "cpu"),
+        ([], "auto"),
+        ([(CUDA, {"device_id": 0}), CPU], "auto"),
+        ([CUDA], "custom"),
+    ]:
         if backend == "custom" and not usable:
             with pytest.raises(mobicuda.DeviceUnavailableError):
                 mobicuda.InferenceSession(mobilenet, providers=providers)
@@ -103,22 +110,29 @@ def test_providers(mobilenet):
         session = mobicuda.InferenceSession(mobilenet, providers=providers)
         assert session.engine.backend == wanted
         assert session.get_providers() == [CUDA if wanted == "custom" else CPU]
-    for providers, kind, text in [(["TensorrtExecutionProvider"], ValueError, "is not known"), (CPU, TypeError, "sequence"),
-                                  ([(CUDA, {"arena": 1})], ValueError, "device_id"), ([(CPU, {"x": 1})], ValueError, "device_id")]:
+    for providers, kind, text in [
+        (["TensorrtExecutionProvider"], ValueError, "is not known"),
+        (CPU, TypeError, "sequence"),
+        ([(CUDA, {"arena": 1})], ValueError, "device_id"),
+        ([(CPU, {"x": 1})], ValueError, "device_id"),
+    ]:
         with pytest.raises(kind, match=text):
             mobicuda.InferenceSession(mobilenet, providers=providers)
 
 
-@pytest.mark.parametrize("arguments, kind, text", [
-    ((None, {"wrong": 0}), ValueError, "no input 'wrong': the model's is 'input'"),
-    ((None, {}), ValueError, "lacks 'input'"),
-    ((None, [1]), TypeError, "input_feed must map"),
-    ((["wrong"], {}), ValueError, "no output 'wrong': the model's is 'output'"),
-    ((None, {"input": [1.0]}), TypeError, "got list"),
-    ((None, {"input": np.zeros((1, 3, 96, 96))}), TypeError, "got float64"),
-    ((None, {"input": np.zeros((9, 3, 96, 95), np.float32)}), ValueError, "got shape"),
-    ((None, {}, object()), TypeError, "run_options"),
-])
+@pytest.mark.parametrize(
+    "arguments, kind, text",
+    [
+        ((None, {"wrong": 0}), ValueError, "no input 'wrong': the model's is 'input'"),
+        ((None, {}), ValueError, "lacks 'input'"),
+        ((None, [1]), TypeError, "input_feed must map"),
+        ((["wrong"], {}), ValueError, "no output 'wrong': the model's is 'output'"),
+        ((None, {"input": [1.0]}), TypeError, "got list"),
+        ((None, {"input": np.zeros((1, 3, 96, 96))}), TypeError, "got float64"),
+        ((None, {"input": np.zeros((9, 3, 96, 95), np.float32)}), ValueError, "got shape"),
+        ((None, {}, object()), TypeError, "run_options"),
+    ],
+)
 def test_wrong_arguments(session, arguments, kind, text):
     with pytest.raises(kind, match=text):
         session.run(*arguments)
@@ -128,16 +142,24 @@ def test_bindings(session, images):
     x = images(2)
     (wanted,) = session.run(None, {"input": x})
     binding = session.io_binding()
-    for failing in (lambda: session.run_with_iobinding(binding), binding.get_outputs,
-                    lambda: binding.bind_cpu_input("wrong", x), lambda: binding.bind_output("wrong"),
-                    lambda: binding.bind_input("input", "cuda", 0, np.float32), lambda: binding.bind_input("input", "tpu"),
-                    lambda: binding.bind_input("input", "cuda", 0, np.float32, None, 256),
-                    lambda: binding.bind_input("input", "cpu", 0, np.float32, x.shape, x.ctypes.data),
-                    lambda: binding.bind_input("input", "cuda", 0, np.float32, x.shape, 0)):
+    for failing in (
+        lambda: session.run_with_iobinding(binding),
+        binding.get_outputs,
+        lambda: binding.bind_cpu_input("wrong", x),
+        lambda: binding.bind_output("wrong"),
+        lambda: binding.bind_input("input", "cuda", 0, np.float32),
+        lambda: binding.bind_input("input", "tpu"),
+        lambda: binding.bind_input("input", "cuda", 0, np.float32, None, 256),
+        lambda: binding.bind_input("input", "cpu", 0, np.float32, x.shape, x.ctypes.data),
+        lambda: binding.bind_input("input", "cuda", 0, np.float32, x.shape, 0),
+    ):
         with pytest.raises(ValueError):
             failing()
-    for failing in (lambda: binding.bind_input("input", "cuda", 0, np.float64, x.shape, 256),
-                    lambda: binding.bind_input("input", x, 0, None, x.shape), lambda: binding.bind_cpu_input("input", 3)):
+    for failing in (
+        lambda: binding.bind_input("input", "cuda", 0, np.float64, x.shape, 256),
+        lambda: binding.bind_input("input", x, 0, None, x.shape),
+        lambda: binding.bind_cpu_input("input", 3),
+    ):
         with pytest.raises(TypeError):
             failing()
     binding.bind_input("input", x)
@@ -173,6 +195,10 @@ def test_close_copies_and_arguments(mobilenet, images):
                 refused(session)
     with pytest.raises(ValueError, match="closed"):
         session.run(None, {"input": images(1)})
-    for wrong, kind in [({"sessions": 0}, ValueError), ({"sess_options": object()}, TypeError), ({"wrong": 1}, TypeError)]:
+    for wrong, kind in [
+        ({"sessions": 0}, ValueError),
+        ({"sess_options": object()}, TypeError),
+        ({"wrong": 1}, TypeError),
+    ]:
         with pytest.raises(kind):
             mobicuda.InferenceSession(mobilenet, **wrong)

@@ -73,13 +73,19 @@ def test_a_session_keeps_its_engine(lenet):
 
 
 def run_python(program, *arguments):
-    return subprocess.run([sys.executable, "-X", "faulthandler", "-c", program, *map(str, arguments)], capture_output=True,
-                          text=True, check=False, timeout=300)
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyboardInterrupt", "os._exit(0)"])
 def test_the_interpreter_ends_silently(lenet, end):
-    program = """
+    program = (
+        """
 import sys, os, numpy as np, mobicuda
 engine = mobicuda.Engine.from_onnx(sys.argv[1], backend="cpu", log=print)
 session = engine.create_session()
@@ -92,7 +98,9 @@ class Late:
     def __init__(self): self.session = engine.create_session()
     def __del__(self): self.session.close()
 late = Late()
-""" + end
+"""
+        + end
+    )
     ended = run_python(program, lenet)
     if end != "raise KeyboardInterrupt":
         assert ended.stderr == "" and ended.returncode == (3 if "exit(3)" in end else 0)
@@ -101,7 +109,8 @@ late = Late()
 
 
 def test_the_interpreter_ends_while_a_thread_runs(lenet):
-    ended = run_python("""
+    ended = run_python(
+        """
 import sys, threading, mobicuda
 session = mobicuda.Engine.from_onnx(sys.argv[1], backend="cpu").create_session()
 begun = threading.Event()
@@ -110,12 +119,15 @@ def run():
     session.time(iterations=20000)
 threading.Thread(target=run, daemon=True).start()
 begun.wait()
-""", lenet)
+""",
+        lenet,
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_a_forked_child_is_told(lenet):
-    ended = run_python("""
+    ended = run_python(
+        """
 import os, sys, gc, numpy as np, mobicuda
 x = np.zeros((1, 1, 28, 28), np.float32)
 engine = mobicuda.Engine.from_onnx(sys.argv[1], backend="cpu", threads=3)
@@ -136,7 +148,9 @@ if child == 0:
     os._exit(0 if np.array_equal(same.run(x), wanted) else 2)
 assert os.waitpid(child, 0)[1] == 0
 assert np.array_equal(session.run(x), wanted)
-""", lenet)
+""",
+        lenet,
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -162,7 +176,9 @@ def test_engines_are_made_in_many_threads(lenet):
     outputs = []
 
     def make(i):
-        engine = mobicuda.Engine.from_onnx(model, backend="cpu" if i % 2 else "auto", log=lambda *entry: told.append(entry))
+        engine = mobicuda.Engine.from_onnx(
+            model, backend="cpu" if i % 2 else "auto", log=lambda *entry: told.append(entry)
+        )
         outputs.append(engine.create_session().run(np.ones((1, 1, 28, 28), np.float32)))
 
     threads = [threading.Thread(target=make, args=(i,)) for i in range(8)]

@@ -17,14 +17,25 @@ from mobicuda import _native
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.Path(mobicuda.__file__).parent
-MODULES = ["mobicuda", "mobicuda.engine", "mobicuda.errors", "mobicuda.inference_session", "mobicuda.machine",
-           "mobicuda.pictures", "mobicuda.command_line", "mobicuda._arrays", "mobicuda._options"]
+MODULES = [
+    "mobicuda",
+    "mobicuda.engine",
+    "mobicuda.errors",
+    "mobicuda.inference_session",
+    "mobicuda.machine",
+    "mobicuda.pictures",
+    "mobicuda.command_line",
+    "mobicuda._arrays",
+    "mobicuda._options",
+]
 
 
 def test_the_module_exports_its_entry_alone():
     if shutil.which("nm") is None:
         pytest.skip("nm is not installed")
-    symbols = subprocess.run(["nm", "-D", "--defined-only", _native.__file__], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", _native.__file__], capture_output=True, text=True, check=True
+    ).stdout
     assert [line.split()[-1] for line in symbols.splitlines()] == ["PyInit__native"]
 
 
@@ -40,7 +51,11 @@ def test_all_names_are_there_and_documented():
             getattr(module, name)
     for kind in (mobicuda.Engine, mobicuda.Session, mobicuda.InferenceSession):
         for name, member in vars(kind).items():
-            if not name.startswith("_") and callable(member) and name not in ("get_inputs", "get_outputs", "io_binding"):
+            if (
+                not name.startswith("_")
+                and callable(member)
+                and name not in ("get_inputs", "get_outputs", "io_binding")
+            ):
                 assert member.__doc__, f"{kind.__name__}.{name}"
 
 
@@ -51,8 +66,15 @@ def test_devices_and_operators():
     operators = mobicuda.supported_operators()
     assert [operator.name for operator in operators] == sorted(operator.name for operator in operators)
     documented = (ROOT / "docs" / "onnx.md").read_text()
-    table = documented[documented.index("| Operator | Opsets |"): documented.index("Add, Sub, Mul, Div, Min, Max, Sum, Relu and")]
-    names = {name for line in table.splitlines()[2:] if line.startswith("|") for name in re.findall(r"[A-Z]\w+", line.split("|")[1])}
+    table = documented[
+        documented.index("| Operator | Opsets |") : documented.index("Add, Sub, Mul, Div, Min, Max, Sum, Relu and")
+    ]
+    names = {
+        name
+        for line in table.splitlines()[2:]
+        if line.startswith("|")
+        for name in re.findall(r"[A-Z]\w+", line.split("|")[1])
+    }
     assert {operator.name for operator in operators} == names
     conv = next(operator for operator in operators if operator.name == "Conv")
     assert (conv.first_opset, conv.last_opset) == (6, 27)
@@ -71,7 +93,17 @@ def test_headers_are_in_an_installed_package_only():
 def test_types(checker, tmp_path):
     if checker == "mypy":
         pytest.importorskip("mypy", reason="mypy is not installed")
-        command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", "--cache-dir", tmp_path, "-p", "mobicuda"]
+        command = [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--config-file",
+            ROOT / "pyproject.toml",
+            "--cache-dir",
+            tmp_path,
+            "-p",
+            "mobicuda",
+        ]
     else:
         program = pathlib.Path(sys.executable).with_name("pyright")
         if not program.exists():

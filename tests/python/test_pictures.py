@@ -21,8 +21,16 @@ def folder(tmp_path_factory):
     top = tmp_path_factory.mktemp("pictures")
     random = np.random.default_rng(3)
     (top / "below").mkdir()
-    for i, (name, size) in enumerate([("0.jpg", (300, 200)), ("1.png", (200, 300)), ("2.bmp", (256, 256)), ("3.ppm", (97, 640)),
-                                      ("below/4.jpg", (64, 64)), ("below/5.png", (500, 500))]):
+    for i, (name, size) in enumerate(
+        [
+            ("0.jpg", (300, 200)),
+            ("1.png", (200, 300)),
+            ("2.bmp", (256, 256)),
+            ("3.ppm", (97, 640)),
+            ("below/4.jpg", (64, 64)),
+            ("below/5.png", (500, 500)),
+        ]
+    ):
         pixels = random.integers(0, 256, (size[1] // 8 + 1, size[0] // 8 + 1, 3), np.uint8)
         Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC).save(top / name)
     Image.fromarray(random.integers(0, 256, (99, 120), np.uint8)).save(top / "grey.png")
@@ -71,7 +79,9 @@ def normalised(pixels, preprocess):
 @pytest.mark.parametrize("preprocess", ["torch", "tf"])
 def test_a_folder_in_order(engine, folder, preprocess):
     broken = []
-    found = list(classify(folder, engine, top_k=3, preprocess=preprocess, on_broken=lambda *entry: broken.append(entry)))
+    found = list(
+        classify(folder, engine, top_k=3, preprocess=preprocess, on_broken=lambda *entry: broken.append(entry))
+    )
     assert [name for name, _ in found] == GOOD
     assert [name for name, _ in broken] == BROKEN
     assert all(reason for _, reason in broken)
@@ -83,7 +93,9 @@ def test_a_folder_in_order(engine, folder, preprocess):
 
 
 def test_bytes(mobilenet, folder):
-    engine = mobicuda.Engine.from_onnx(mobilenet, backend="cpu", max_batch=4, picture_input=mobicuda.PictureInput.torch())
+    engine = mobicuda.Engine.from_onnx(
+        mobilenet, backend="cpu", max_batch=4, picture_input=mobicuda.PictureInput.torch()
+    )
     session = engine.create_session()
     for name, classes in classify([folder / name for name in GOOD], engine, top_k=1):
         scores = session.run(expected_pixels(name)[None])[0]

@@ -31,8 +31,13 @@ def test_layouts_of_numpy_are_copied(session, images):
     read_only = x.copy()
     read_only.flags.writeable = False
     turned = np.ascontiguousarray(x[::-1])[::-1]
-    for given in (wide[::2, :, :, ::2], np.asfortranarray(x), read_only, turned,
-                  np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)):
+    for given in (
+        wide[::2, :, :, ::2],
+        np.asfortranarray(x),
+        read_only,
+        turned,
+        np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2),
+    ):
         np.testing.assert_array_equal(session.run(given), wanted)
     np.testing.assert_array_equal(session.run(np.broadcast_to(x[:1], (2, 3, 96, 96))), np.repeat(wanted[:1], 2, 0))
 
@@ -69,33 +74,36 @@ def test_out(session, images):
     assert not part[:3].any() and not part[6:].any()
 
 
-@pytest.mark.parametrize("change, kind, text", [
-    (lambda x: x.astype(np.float64), TypeError, r"input must be float32 of shape \(n, 3, 96, 96\), got float64"),
-    (lambda x: x.astype(np.float16), TypeError, "got float16"),
-    (lambda x: x.astype(np.int8), TypeError, "got int8"),
-    (lambda x: x.astype(np.uint8), TypeError, "got uint8"),
-    (lambda x: x > 0, TypeError, "got bool"),
-    (lambda x: x.astype(np.complex64), TypeError, "got complex64"),
-    (lambda x: x.astype(">f4"), TypeError, "got ndarray, dtype >f4"),
-    (lambda x: x.astype(object), TypeError, "dtype object"),
-    (lambda x: x.astype("U3"), TypeError, "dtype <U3"),
-    (lambda x: x.astype("M8[s]"), TypeError, "datetime64"),
-    (lambda x: x.view([("a", "f4")]), TypeError, "dtype"),
-    (lambda x: x[0], ValueError, r"got shape \(3, 96, 96\); x\[None\] adds the axis"),
-    (lambda x: x[:0], ValueError, r"got shape \(0, 3, 96, 96\)"),
-    (lambda x: x[..., :95], ValueError, r"got shape \(2, 3, 96, 95\)"),
-    (lambda x: x.transpose(0, 2, 3, 1), ValueError, r"got shape \(2, 96, 96, 3\)"),
-    (lambda x: x[..., None], ValueError, r"got shape \(2, 3, 96, 96, 1\)"),
-    (lambda x: np.float32(3), TypeError, "must be a NumPy array"),
-    (lambda x: np.array(3, np.float32), ValueError, r"got shape \(\)"),
-    (lambda x: np.zeros((1,) * 40, np.float32), ValueError, r"got shape \(1, 1"),
-    (lambda x: np.repeat(x, 3, 0), mobicuda.InvalidArgumentError, "must be 1 to 4, got 6"),
-    (lambda x: np.broadcast_to(x[:1], (2**40, 3, 96, 96)), mobicuda.InvalidArgumentError, "must be 1 to 4"),
-    (lambda x: x.tolist(), TypeError, "got list"),
-    (lambda x: None, TypeError, "got NoneType"),
-    (lambda x: b"bytes", TypeError, "got bytes"),
-    (lambda x: object(), TypeError, "got object"),
-])
+@pytest.mark.parametrize(
+    "change, kind, text",
+    [
+        (lambda x: x.astype(np.float64), TypeError, r"input must be float32 of shape \(n, 3, 96, 96\), got float64"),
+        (lambda x: x.astype(np.float16), TypeError, "got float16"),
+        (lambda x: x.astype(np.int8), TypeError, "got int8"),
+        (lambda x: x.astype(np.uint8), TypeError, "got uint8"),
+        (lambda x: x > 0, TypeError, "got bool"),
+        (lambda x: x.astype(np.complex64), TypeError, "got complex64"),
+        (lambda x: x.astype(">f4"), TypeError, "got ndarray, dtype >f4"),
+        (lambda x: x.astype(object), TypeError, "dtype object"),
+        (lambda x: x.astype("U3"), TypeError, "dtype <U3"),
+        (lambda x: x.astype("M8[s]"), TypeError, "datetime64"),
+        (lambda x: x.view([("a", "f4")]), TypeError, "dtype"),
+        (lambda x: x[0], ValueError, r"got shape \(3, 96, 96\); x\[None\] adds the axis"),
+        (lambda x: x[:0], ValueError, r"got shape \(0, 3, 96, 96\)"),
+        (lambda x: x[..., :95], ValueError, r"got shape \(2, 3, 96, 95\)"),
+        (lambda x: x.transpose(0, 2, 3, 1), ValueError, r"got shape \(2, 96, 96, 3\)"),
+        (lambda x: x[..., None], ValueError, r"got shape \(2, 3, 96, 96, 1\)"),
+        (lambda x: np.float32(3), TypeError, "must be a NumPy array"),
+        (lambda x: np.array(3, np.float32), ValueError, r"got shape \(\)"),
+        (lambda x: np.zeros((1,) * 40, np.float32), ValueError, r"got shape \(1, 1"),
+        (lambda x: np.repeat(x, 3, 0), mobicuda.InvalidArgumentError, "must be 1 to 4, got 6"),
+        (lambda x: np.broadcast_to(x[:1], (2**40, 3, 96, 96)), mobicuda.InvalidArgumentError, "must be 1 to 4"),
+        (lambda x: x.tolist(), TypeError, "got list"),
+        (lambda x: None, TypeError, "got NoneType"),
+        (lambda x: b"bytes", TypeError, "got bytes"),
+        (lambda x: object(), TypeError, "got object"),
+    ],
+)
 def test_wrong_inputs_are_told(session, images, change, kind, text):
     with pytest.raises(kind, match=text):
         session.run(change(images(2)))
@@ -198,8 +206,13 @@ def test_times(session, engine):
         assert len(profiled.layers) == len(engine.layers(2)) and profiled.whole > 0
     session.warm_up()
     session.warm_up([1, 3])
-    for wrong in (lambda: session.time(0), lambda: session.time(iterations=0), lambda: session.profile(mode="wrong"),
-                  lambda: session.warm_up([9]), lambda: session.time(5)):
+    for wrong in (
+        lambda: session.time(0),
+        lambda: session.time(iterations=0),
+        lambda: session.profile(mode="wrong"),
+        lambda: session.warm_up([9]),
+        lambda: session.time(5),
+    ):
         with pytest.raises(ValueError):
             wrong()
 
@@ -209,8 +222,13 @@ def test_a_closed_session_says_so(engine, images):
         assert not session.closed and session.engine is engine
     assert session.closed and repr(session).endswith("closed>")
     session.close()
-    for call in (lambda: session.run(images(1)), lambda: session.staged_input(1), lambda: session.time(),
-                 session.synchronize, session.warm_up):
+    for call in (
+        lambda: session.run(images(1)),
+        lambda: session.staged_input(1),
+        lambda: session.time(),
+        session.synchronize,
+        session.warm_up,
+    ):
         with pytest.raises(mobicuda.InvalidArgumentError, match="session: is closed"):
             call()
 

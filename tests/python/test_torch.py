@@ -16,8 +16,18 @@ from mobicuda.torch import compile_module, dynamo_backend  # noqa: E402
 def network(*more):
     torch.manual_seed(0)
     nn = torch.nn
-    return nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(), nn.Conv2d(8, 8, 3, 1, 1, groups=8),
-                         nn.ReLU6(), nn.Conv2d(8, 16, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10), *more).eval()
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2, 1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU6(),
+        nn.Conv2d(8, 8, 3, 1, 1, groups=8),
+        nn.ReLU6(),
+        nn.Conv2d(8, 16, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 10),
+        *more,
+    ).eval()
 
 
 @pytest.fixture
@@ -58,8 +68,11 @@ def test_what_is_refused(example):
         (lambda: compiled.train(), RuntimeError, "inference"),
         (lambda: compile_module(network().train(), example), ValueError, r"module.eval\(\)"),
         (lambda: compile_module(network(), [1]), TypeError, "example must be a tensor"),
-        (lambda: compile_module(network(torch.nn.GELU(), torch.nn.Softplus()), example), mobicuda.UnsupportedError,
-         "lacks: Erf, Softplus"),
+        (
+            lambda: compile_module(network(torch.nn.GELU(), torch.nn.Softplus()), example),
+            mobicuda.UnsupportedError,
+            "lacks: Erf, Softplus",
+        ),
         (lambda: pickle.dumps(compiled), TypeError, "cannot be copied or pickled"),
         (lambda: copy.deepcopy(compiled), TypeError, "cannot be copied or pickled"),
     ]:
