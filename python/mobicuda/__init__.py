@@ -82,5 +82,6 @@ def get_include() -> str:
 
 
 def get_cmake_dir() -> str:
-    """Folder for CMake's mobicuda_DIR, or CMAKE_PREFIX_PATH: find_package(mobicuda) and the target mobicuda::mobicuda."""
+    """Folder for CMake's mobicuda_DIR, or CMAKE_PREFIX_PATH: find_package(mobicuda) and the target
+    mobicuda::mobicuda."""
     return _folder_in_package("lib", "cmake", "mobicuda")

@@ -22,7 +22,8 @@ _BACKENDS = ("auto", "custom", "cpu")
 
 
 class PictureInput(NamedTuple):
-    """Pictures as decoders leave them, uint8 of shape (n, H, W, 3): the network reads `byte * scale + shift` of each channel.
+    """Pictures as decoders leave them, uint8 of shape (n, H, W, 3): the network reads `byte * scale + shift` of each
+    channel.
 
     The default is what PyTorch's classifiers are trained with; `PictureInput.tf()` maps bytes to [-1, 1].
     """

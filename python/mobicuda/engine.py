@@ -176,15 +176,17 @@ class Engine:
     ) -> Engine:
         """Compiles an ONNX model: a path, or the file's bytes. Releases the GIL.
 
-        backend: "custom" is the GPU engine, "cpu" the portable one. "auto" is custom where a GPU can be used, else cpu; the
-            log says so, and `Engine.backend`. The precision never changes by itself: fp16 on a machine without a GPU is an
-            `UnsupportedError`.
-        precision: "fp32" (exact, never TF32), "fp16" (GPU; sums in fp32), "fp64". Inputs and outputs are float32 in each.
+        backend: "custom" is the GPU engine, "cpu" the portable one. "auto" is custom where a GPU can be used, else cpu;
+            the log says so, and `Engine.backend`. The precision never changes by itself: fp16 on a machine without a
+            GPU is an `UnsupportedError`.
+        precision: "fp32" (exact, never TF32), "fp16" (GPU; sums in fp32), "fp64". Inputs and outputs are float32 in
+            each.
         max_batch: a session runs any n from 1 to it.
         plan_batches: GPU: batch sizes with a plan of their own, rising; () for max_batch only, None chooses.
         device: index of the CUDA device.
         threads: workers of each session of the cpu engine; 0 for one on each core.
-        picture_shape: extents that the file leaves open, other than the batch: (C, H, W) or (H, W, C) in the file's order.
+        picture_shape: extents that the file leaves open, other than the batch: (C, H, W) or (H, W, C) in the file's
+            order.
         picture_input: sessions take pictures in bytes, uint8 of shape (n, H, W, 3), and normalise them.
         cuda_graph, programmatic_launch: how the GPU runs its kernels; False for looking at them one by one.
         guarded_arena: GPU: one allocation for each tensor, so that memory checkers see overruns.
@@ -237,10 +239,11 @@ class Engine:
         """Loads a plan file, which `save()` or `bench_engine --saveEngine` wrote. Releases the GIL.
 
         It runs on a GPU or CPU like the one where it was compiled, by the library version that wrote it. Backend,
-        precision, max_batch, picture_input and kernels are the plan's. `options` are those of `from_onnx()` that decide how
+        precision, max_batch, picture_input and kernels are the plan's. `options` are those of `from_onnx()` that decide
+        how
         it runs: device, threads, cuda_graph, programmatic_launch, guarded_arena, host_transfer, specialise, code_cache,
-        nvrtc_library, max_memory_bytes and log. A plan may hold machine code: load it from where you would load programs
-        from. Raises `Error`.
+        nvrtc_library, max_memory_bytes and log. A plan may hold machine code: load it from where you would load
+        programs from. Raises `Error`.
         """
         name = _options.path("path", path)
         with _opening(name):
@@ -375,8 +378,8 @@ class Engine:
 class Session:
     """Runs one engine, with activations and a stream of its own: one session for each thread.
 
-    A call while another thread is in one is an `InvalidArgumentError`. As a context manager it is closed at the end. Every
-    call releases the GIL while the engine works.
+    A call while another thread is in one is an `InvalidArgumentError`. As a context manager it is closed at the end.
+    Every call releases the GIL while the engine works.
     """
 
     __slots__ = ("__weakref__", "_engine", "_object")
@@ -394,21 +397,21 @@ class Session:
     def run(self, input: Any, out: Any = None, *, stream: Any = None) -> Any:
         """Runs the network on n images, and returns its output of shape (n, ...), float32.
 
-        From the host: `input` is a NumPy array, or any tensor in host memory that has `__dlpack__`. The call blocks, and
-        gives a NumPy array: `out`, where that is given.
+        From the host: `input` is a NumPy array, or any tensor in host memory that has `__dlpack__`. The call blocks,
+        and gives a NumPy array: `out`, where that is given.
 
         From a CUDA device: `input` is any tensor there that has `__dlpack__` (PyTorch, CuPy, JAX, ...). The kernels are
-        enqueued, and nothing waits. `out` may be left out for tensors of PyTorch and CuPy, which give one of their own. The
-        stream is `stream`, a handle or an object with `__cuda_stream__` (one of PyTorch or CuPy will do); by default the one
-        on which the framework of `out`, or else of `input`, works now, and CUDA's legacy default stream for a framework that
-        does not tell its own. By DLPack's protocol each framework lets that stream wait for its work on the tensors that
-        is under way. So with the default, everything is in order by itself. With another stream, what comes after the call
-        must wait for that stream, and the tensors must live until it is done.
+        enqueued, and nothing waits. `out` may be left out for tensors of PyTorch and CuPy, which give one of their own.
+        The stream is `stream`, a handle or an object with `__cuda_stream__` (one of PyTorch or CuPy will do); by
+        default the one on which the framework of `out`, or else of `input`, works now, and CUDA's legacy default stream
+        for a framework that does not tell its own. By DLPack's protocol each framework lets that stream wait for its
+        work on the tensors that is under way. So with the default, everything is in order by itself. With another
+        stream, what comes after the call must wait for that stream, and the tensors must live until it is done.
 
-        Dtype, shape and memory must be those of `engine.input` and `engine.output`: nothing is converted, and of what has
-        gaps or other strides only NumPy arrays are copied. Buffers of a device start at a multiple of 16 bytes. `input` and
-        `out` must not overlap. TypeError and ValueError say what was expected and what was given; `Error` comes from the
-        library.
+        Dtype, shape and memory must be those of `engine.input` and `engine.output`: nothing is converted, and of what
+        has gaps or other strides only NumPy arrays are copied. Buffers of a device start at a multiple of 16 bytes.
+        `input` and `out` must not overlap. TypeError and ValueError say what was expected and what was given; `Error`
+        comes from the library.
         """
         if _arrays.is_on_device(input) or _arrays.is_on_device(out):
             return self._run_on_device(input, out, stream)
@@ -453,7 +456,8 @@ class Session:
         return cast("np.ndarray[Any, np.dtype[np.float32]]", self._object.staged_output(_options.integer("n", n, 1)))
 
     def run_staged(self, n: int) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Runs the first n images of the staged input, and returns `staged_output(n)`: the fast way from host to host."""
+        """Runs the first n images of the staged input, and returns `staged_output(n)`: the fast way from host to
+        host."""
         self._object.run_staged(_options.integer("n", n, 1))
         return self.staged_output(n)
 
@@ -471,7 +475,8 @@ class Session:
         self._object.warm_up([self._engine.max_batch] if batches is None else _options.integers("batches", batches, 1))
 
     def time(self, n: int = 1, *, iterations: int = 100, runs: int = 1) -> list[float]:
-        """Milliseconds of runs of n images without transfers, each the mean of `runs` in a row: by CUDA events on a GPU."""
+        """Milliseconds of runs of n images without transfers, each the mean of `runs` in a row: by CUDA events on a
+        GPU."""
         return self._object.time(
             _options.integer("n", n, 1),
             _options.integer("iterations", iterations, 1, 2**31 - 1),
@@ -481,7 +486,8 @@ class Session:
     def profile(
         self, n: int = 1, *, iterations: int = 10, mode: Literal["as_run", "serialized"] = "as_run"
     ) -> LayerTimes:
-        """Milliseconds of each of `engine.layers(n)`: "as_run" with layers that overlap, "serialized" each by itself."""
+        """Milliseconds of each of `engine.layers(n)`: "as_run" with layers that overlap, "serialized" each by
+        itself."""
         if mode not in ("as_run", "serialized"):
             raise ValueError(f"mode must be 'as_run' or 'serialized', got {mode!r}")
         return LayerTimes(
@@ -493,8 +499,8 @@ class Session:
         )
 
     def close(self) -> None:
-        """Frees the session's memory, once runs of other threads have ended and no view of staged memory is left. May be
-        called again; other calls are an `InvalidArgumentError` from now on."""
+        """Frees the session's memory, once runs of other threads have ended and no view of staged memory is left. May
+        be called again; other calls are an `InvalidArgumentError` from now on."""
         self._object.close()
 
     @property

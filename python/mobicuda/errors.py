@@ -31,8 +31,8 @@ __all__ = [
 class Error(RuntimeError):
     """What the library refuses or fails at.
 
-    `str(error)` reads "<code>: <where>: <message>; <hint>", with absent parts left out. Errors can be pickled, so that they
-    cross between processes.
+    `str(error)` reads "<code>: <where>: <message>; <hint>", with absent parts left out. Errors can be pickled, so that
+    they cross between processes.
     """
 
     code: str

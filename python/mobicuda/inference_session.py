@@ -135,7 +135,8 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Binds memory of a device by its address, as ONNX Runtime takes it, or a tensor: `bind_input(name, tensor)`."""
+        """Binds memory of a device by its address, as ONNX Runtime takes it, or a tensor: `bind_input(name,
+        tensor)`."""
         info = self._session.engine.input
         self._session._require_name("input", name, info)
         self._input = _bound(device_type, device_id, element_type, shape, buffer_ptr, info)
@@ -154,7 +155,8 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Binds where the output goes: memory by its address, a tensor (`bind_output(name, tensor)`), or no more than a kind
+        """Binds where the output goes: memory by its address, a tensor (`bind_output(name, tensor)`), or no more than a
+        kind
         of device: then each run makes an array, on a device by the framework of the input."""
         info = self._session.engine.output
         self._session._require_name("output", name, info)
@@ -216,11 +218,11 @@ class InferenceSession:
     """ONNX Runtime's `InferenceSession` over an engine of mobicuda: any number of threads may run it.
 
     `path_or_bytes` is an ONNX model or a plan, as a path or bytes. Further keyword arguments are those of
-    `Engine.from_onnx` (of a plan: of `Engine.load`), e.g. `precision`; `max_batch` is 32 here. Larger batches run in parts.
-    `sessions` is the most that run at the same time: each has activations of its own (`Engine.memory`), and further threads
-    wait. `providers` are names of ONNX Runtime's: CUDAExecutionProvider is the custom engine; with CPUExecutionProvider
-    behind it, or without any, the CPU is taken where no GPU can be used. `sess_options` must be None: its settings are those
-    keyword arguments.
+    `Engine.from_onnx` (of a plan: of `Engine.load`), e.g. `precision`; `max_batch` is 32 here. Larger batches run in
+    parts. `sessions` is the most that run at the same time: each has activations of its own (`Engine.memory`), and
+    further threads wait. `providers` are names of ONNX Runtime's: CUDAExecutionProvider is the custom engine; with
+    CPUExecutionProvider behind it, or without any, the CPU is taken where no GPU can be used. `sess_options` must be
+    None: its settings are those keyword arguments.
     """
 
     def __init__(
@@ -270,7 +272,8 @@ class InferenceSession:
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: None = None
     ) -> list[Any]:
         """[output] for {input's name: array}. `output_names` is None or [the output's name]. Arrays are those of
-        `Session.run`: NumPy's give NumPy's, and tensors on a device give tensors there, without waiting. Releases the GIL."""
+        `Session.run`: NumPy's give NumPy's, and tensors on a device give tensors there, without waiting. Releases the
+        GIL."""
         self._require_no_options(run_options)
         for name in output_names or ():
             self._require_name("output", name, self.engine.output)

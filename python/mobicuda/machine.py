@@ -47,8 +47,8 @@ def _processor() -> str:
 def devices() -> list[Device]:
     """The GPUs, in the order of `device=`, and the CPU, which is always there and last.
 
-    Where no GPU can be used, one entry without a name says why. Asking initialises the NVIDIA driver in this process, so
-    that processes that are forked from it afterwards cannot use the GPU.
+    Where no GPU can be used, one entry without a name says why. Asking initialises the NVIDIA driver in this process,
+    so that processes that are forked from it afterwards cannot use the GPU.
     """
     found, why_none = _native.cuda_devices()
     built_without = "" if _native.has_cuda else "this libmobicuda was built without CUDA"

@@ -1,7 +1,7 @@
 """Classification of picture files: decoded and resized by Pillow, several at a time, while the engine works.
 
-The preprocessing is that of `bench_engine --images`: short side resized to 256 (or the input's larger side / 0.875, where
-that is more), bilinear with antialias; centre crop; "torch" or "tf" normalisation.
+The preprocessing is that of `bench_engine --images`: short side resized to 256 (or the input's larger side / 0.875,
+where that is more), bilinear with antialias; centre crop; "torch" or "tf" normalisation.
 """
 
 from __future__ import annotations

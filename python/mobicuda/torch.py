@@ -1,7 +1,7 @@
 """PyTorch: classifiers of it as engines.
 
-`compile_module` turns a module into one that runs on an engine; `torch.compile(module, backend="mobicuda")` does so through
-TorchDynamo. Both are for inference, and for networks that lie wholly within `mobicuda.supported_operators()`.
+`compile_module` turns a module into one that runs on an engine; `torch.compile(module, backend="mobicuda")` does so
+through TorchDynamo. Both are for inference, and for networks that lie wholly within `mobicuda.supported_operators()`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ _MAX_BATCH = 32
 class CompiledModule(torch.nn.Module):
     """A network on an engine, called as the module that it was made of. Any number of threads may call it.
 
-    It takes tensors of shape (n, ...) on any device. On the engine's CUDA device it runs on PyTorch's current stream and
-    waits for nothing; others are copied. More than `max_batch` images run in parts. There is no gradient, and no training.
+    It takes tensors of shape (n, ...) on any device. On the engine's CUDA device it runs on PyTorch's current stream
+    and waits for nothing; others are copied. More than `max_batch` images run in parts. There is no gradient, and no
+    training.
     """
 
     def __init__(self, engine: Engine, dtype: torch.dtype, sessions: int = 4) -> None:
@@ -76,8 +77,8 @@ def compile_module(
     """Compiles a module that maps one tensor to one, by way of ONNX in memory.
 
     module: in eval mode. example: an input as it will be called with; its batch is free later. options: those of
-    `Engine.from_onnx`; `max_batch` is 32 here, and `device` that of the example. Raises `UnsupportedError` that lists every
-    operator which mobicuda lacks, and what the exporter raises.
+    `Engine.from_onnx`; `max_batch` is 32 here, and `device` that of the example. Raises `UnsupportedError` that lists
+    every operator which mobicuda lacks, and what the exporter raises.
     """
     if not isinstance(example, torch.Tensor) or example.ndim < 2:
         raise TypeError(f"example must be a tensor of shape (n, ...), got {type(example).__name__}")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """gpu_check.py MODEL.onnx [--programs N] [--precision fp32|fp16] [--seed S]: checks the package on a GPU, by hand.
 
-MODEL is a classifier of float images, e.g. `mobicuda_write_model --output MODEL.onnx --width 0.35 --resolution 96`. Needs
-the package and PyTorch with CUDA; JAX and CuPy are used where they are installed. Prints one JSON document: for each check
-"ok", "failed: WHY" or "skipped: WHY", and what was measured. Exit codes: 0 no check failed, 1 one did, 4 no GPU.
+MODEL is a classifier of float images, e.g. `mobicuda_write_model --output MODEL.onnx --width 0.35 --resolution 96`.
+Needs the package and PyTorch with CUDA; JAX and CuPy are used where they are installed. Prints one JSON document: for
+each check "ok", "failed: WHY" or "skipped: WHY", and what was measured. Exit codes: 0 no check failed, 1 one did, 4 no
+GPU.
 """
 
 import argparse
