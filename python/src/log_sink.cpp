@@ -42,9 +42,9 @@ LogCallback LogSink::callback() const {
 void LogSink::finish() {
   state_->callable.reset();
   if (!state_->raised) return;
-  nb::python_error raised = std::move(*state_->raised);
+  state_->raised->restore();
   state_->raised.reset();
-  throw raised;
+  nb::raise_python_error();
 }
 
 }  // namespace mobicuda::python

@@ -8,12 +8,12 @@ namespace mobicuda::python {
 namespace {
 
 std::atomic<unsigned> fork_count{0};
-const int registered = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
+const int kRegistered = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
 
 }  // namespace
 
 unsigned forks() noexcept {
-  static_cast<void>(registered);
+  static_cast<void>(kRegistered);
   return fork_count.load(std::memory_order_relaxed);
 }
 

@@ -3,7 +3,9 @@
 import copy
 import dataclasses
 import gc
+import os
 import pickle
+import subprocess
 import weakref
 
 import numpy as np
@@ -23,6 +25,22 @@ def test_values_are_those_of_onnx_runtime(mobilenet, images, precision, bound):
     wanted = onnxruntime.InferenceSession(mobilenet).run(None, {"input": x})[0]
     engine = mobicuda.Engine.from_onnx(mobilenet, backend="cpu", precision=precision, max_batch=3)
     assert relative_l2(engine.create_session().run(x), wanted) < bound
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_values_are_those_of_a_c_plus_plus_program(mobilenet, images, tmp_path, precision):
+    """bench_engine runs the same engine: bit for bit."""
+    program = os.environ.get("MOBICUDA_BENCH_ENGINE")
+    if not program:
+        pytest.skip("bench_engine is not built")
+    np.save(tmp_path / "in.npy", images(3))
+    options = f"--impl cpu --precision {precision} --batch 3 --threads 2 --duration 0 --iterations 1 --warmUp 0".split()
+    subprocess.run(
+        [program, "--model", mobilenet, *options, "--loadInputs", "in.npy", "--saveOutputs", "out.npy"],
+        cwd=tmp_path, check=True, stdout=subprocess.DEVNULL,
+    )
+    engine = mobicuda.Engine.from_onnx(mobilenet, backend="cpu", precision=precision, max_batch=3, threads=2)
+    np.testing.assert_array_equal(engine.create_session().run(images(3)), np.load(tmp_path / "out.npy"))
 
 
 def test_probabilities(write_model, images):
