@@ -1,7 +1,9 @@
 """What the tests of the Python package share. CMake sets MOBICUDA_WRITE_MODEL, and PYTHONPATH to the built package."""
 
+import concurrent.futures
 import os
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -31,6 +33,18 @@ def pytest_terminal_summary(terminalreporter):
     if reports.get("skipped") and not any(reports.get(outcome) for outcome in ("passed", "failed", "error")):
         reason = reports["skipped"][0].longrepr[2].removeprefix("Skipped: ")
         terminalreporter.write_line(f"skipped: {reason}")
+
+
+def in_threads(count, work):
+    """Calls work(i) in `count` threads that begin together; raises what one of them raised."""
+    barrier = threading.Barrier(count)
+
+    def begin(i):
+        barrier.wait()
+        return work(i)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
 
 
 @pytest.fixture(scope="session")

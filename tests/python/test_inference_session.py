@@ -2,12 +2,12 @@
 
 import copy
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import mobicuda
+from conftest import in_threads
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
@@ -55,21 +55,12 @@ def test_larger_batches_run_in_parts(session, mobilenet, images):
 def test_eight_threads(session, images):
     x = [images(3) * (i + 1) for i in range(8)]
     wanted = [session.run(None, {"input": batch})[0] for batch in x]
-    wrong = []
-    barrier = threading.Barrier(8)
 
     def run(i):
-        barrier.wait()
         for _ in range(8):
-            if not np.array_equal(session.run(None, {"input": x[i]})[0], wanted[i]):
-                wrong.append(i)
+            np.testing.assert_array_equal(session.run(None, {"input": x[i]})[0], wanted[i])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    in_threads(8, run)
     assert 1 <= len(session._pool._idle) <= 4
 
 

@@ -1,12 +1,15 @@
 """Runs: what arrays are taken, staged memory, times, closing, threads."""
 
 import gc
+import statistics
 import threading
+import time
 
 import numpy as np
 import pytest
 
 import mobicuda
+from conftest import in_threads
 
 
 @pytest.fixture
@@ -233,27 +236,27 @@ def test_a_closed_session_says_so(engine, images):
             call()
 
 
-def test_the_gil_is_released(engine, images):
-    """Another thread gets on while one runs: it takes turns in a loop that counts only what falls within a run."""
+def test_the_gil_is_released(engine):
+    """While one thread is in a long call, another gets on."""
     session = engine.create_session()
-    x = images(4)
-    started, ended = threading.Event(), threading.Event()
+    iterations = int(1000 / statistics.median(session.time(4, iterations=5))) + 1  # a second, or more beside others
+    begun, ended = threading.Event(), threading.Event()
 
     def run():
-        started.set()
-        session.time(4, iterations=200)
+        begun.set()
+        session.time(4, iterations=iterations)
         ended.set()
 
     thread = threading.Thread(target=run)
     thread.start()
-    started.wait()
+    begun.wait()
     turns = 0
     while not ended.is_set():
+        time.sleep(0.01)
         turns += 1
     thread.join()
-    # With the lock held throughout, the loop would be let in at most before the call and after it.
-    assert turns > 1000
-    assert session.run(x).shape == (4, 1000)
+    # With the lock held throughout, a turn may begin before the call and one end behind it.
+    assert turns > 5
 
 
 def test_a_session_refuses_a_second_thread(engine):
@@ -298,17 +301,10 @@ def test_many_threads_with_sessions_of_their_own(engine, images):
     x = [images(4) + i for i in range(8)]
     single = engine.create_session()
     wanted = [single.run(batch) for batch in x]
-    failures = []
 
     def run(i):
         with engine.create_session() as session:
             for _ in range(5):
-                if not np.array_equal(session.run(x[i]), wanted[i]):
-                    failures.append(i)
+                np.testing.assert_array_equal(session.run(x[i]), wanted[i])
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    in_threads(8, run)

@@ -2,12 +2,12 @@
 
 import copy
 import pickle
-import threading
 
 import numpy as np
 import pytest
 
 import mobicuda
+from conftest import in_threads
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from mobicuda.torch import compile_module, dynamo_backend  # noqa: E402
@@ -50,13 +50,8 @@ def test_a_module(example):
     assert not compiled.training and compiled.eval() is compiled and "cpu fp32" in repr(compiled)
     half = copy.deepcopy(module).to(torch.float64)
     assert_same(compile_module(half, example.double(), backend="cpu")(example.double()).float(), wanted)
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(compiled(example))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 8 and all(torch.equal(result, results[0]) for result in results)
+    results = in_threads(8, lambda _: compiled(example))
+    assert all(torch.equal(result, results[0]) for result in results)
 
 
 def test_what_is_refused(example):
