@@ -26,7 +26,7 @@ class EngineObject {
   std::string output_name_;
 };
 
-/// A session as Python holds it. Close() while another thread runs it lets that run end.
+/// A session as Python holds it. Closing it while another thread runs it lets that run end.
 class SessionObject {
  public:
   explicit SessionObject(const EngineObject& engine)
@@ -34,7 +34,8 @@ class SessionObject {
 
   const Engine& engine() const noexcept { return *engine_; }
   std::shared_ptr<Session> session() const { return session_.get("session"); }
-  void close() noexcept { session_.reset(); }
+  /// Closes it, and gives what is left of it to the caller.
+  std::shared_ptr<Session> take() noexcept { return session_.take(); }
   bool closed() const noexcept { return session_.empty(); }
 
  private:

@@ -12,13 +12,13 @@ namespace mobicuda::python {
 unsigned forks() noexcept;
 
 /// Shared ownership of what has threads or a GPU's context, neither of which a forked child has: there, using it throws
-/// instead of waiting for ever, and nothing is destroyed.
+/// instead of waiting for ever, and nothing is destroyed. Calls need the GIL, or are the only one.
 template <class T>
 class ProcessBound {
  public:
   explicit ProcessBound(std::shared_ptr<T> object)
       : object_(new std::shared_ptr<T>(std::move(object))), made_in_(forks()) {}
-  ~ProcessBound() { reset(); }
+  ~ProcessBound() { take(); }
   ProcessBound(ProcessBound&& other) noexcept
       : object_(std::exchange(other.object_, nullptr)), made_in_(other.made_in_) {}
   ProcessBound(const ProcessBound&) = delete;
@@ -27,7 +27,7 @@ class ProcessBound {
 
   bool empty() const noexcept { return object_ == nullptr; }
 
-  /// The object, which lives on while the caller has it. Throws Error(invalid_argument) after reset() and in a fork.
+  /// The object, which lives on while the caller has it. Throws Error(invalid_argument) after take() and in a fork.
   std::shared_ptr<T> get(const char* what) const {
     if (object_ == nullptr) throw Error(ErrorCode::invalid_argument, what, "is closed", "create another one");
     if (made_in_ != forks()) {
@@ -37,9 +37,13 @@ class ProcessBound {
     return *object_;
   }
 
-  void reset() noexcept {
+  /// Gives the object away, for the caller to let go of; in a fork nothing.
+  std::shared_ptr<T> take() noexcept {
     std::shared_ptr<T>* const object = std::exchange(object_, nullptr);
-    if (made_in_ == forks()) delete object;
+    if (object == nullptr || made_in_ != forks()) return {};
+    std::shared_ptr<T> taken = std::move(*object);
+    delete object;
+    return taken;
   }
 
  private:

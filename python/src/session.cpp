@@ -148,8 +148,9 @@ nb::tuple profile(const SessionObject& self, std::int64_t n, int iterations, boo
 }
 
 void close(SessionObject& self) {
+  std::shared_ptr<Session> last = self.take();
   const nb::gil_scoped_release no_gil;
-  self.close();
+  last.reset();  // which may wait for a GPU
 }
 
 /// Memory that the caller names by its address, as a DLPack capsule; it must outlive the capsule.

@@ -123,8 +123,8 @@ python_environment() {
   if [ ! -f "$folder/whole" ]; then
     say "installing Python packages into $folder" >&2
     rm -rf "$folder"
-    { has_python_header && python3 -c 'import ensurepip, venv'; } 2>/dev/null || apt_install python3-dev python3-venv >&2
-    { python3 -m venv "$folder" &&
+    { { { has_python_header && python3 -c 'import ensurepip, venv'; } 2>/dev/null || (apt_install python3-dev python3-venv); } &&
+      python3 -m venv "$folder" &&
       "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$requirements" &&
       touch "$folder/whole"; } >&2 || { say "the Python package is left out: its requirements cannot be installed" >&2; return; }
   fi
