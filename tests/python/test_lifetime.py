@@ -130,7 +130,8 @@ begun.wait()
 def test_a_forked_child_is_told(lenet):
     ended = run_python(
         """
-import os, sys, gc, numpy as np, mobicuda
+import os, sys, gc, warnings, numpy as np, mobicuda
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later warn of forks beside threads
 x = np.zeros((1, 1, 28, 28), np.float32)
 engine = mobicuda.Engine.from_onnx(sys.argv[1], backend="cpu", threads=3)
 session = engine.create_session()

@@ -131,7 +131,7 @@ def test_wrong_arguments(engine, small, folder, tmp_path, monkeypatch):
         (((folder, engine), {"top_k": 0}), ValueError, "top_k"),
         (((tmp_path, engine), {}), ValueError, "no file in"),
         (((b"bytes", engine), {}), TypeError, "got bytes"),
-        (((3, engine), {}), TypeError, ""),
+        (((3, engine), {}), TypeError, "pictures|iterable"),
         (((folder, engine), {"threads": -1}), ValueError, "threads"),
     ]:
         with pytest.raises(kind, match=text):
