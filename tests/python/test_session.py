@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mobicuda
+from mobicuda import _native
 from conftest import in_threads
 
 
@@ -308,3 +309,24 @@ def test_many_threads_with_sessions_of_their_own(engine, images):
                 np.testing.assert_array_equal(session.run(x[i]), wanted[i])
 
     in_threads(8, run)
+
+
+def test_capsules(session, images):
+    """What tensors of a device arrive as in the native module: here of the host's memory."""
+    x, out = images(2), np.zeros((2, 1000), np.float32)
+    for version in ({}, {"max_version": (1, 0)}):
+        out[:] = 0
+        session._object.run_host(x.__dlpack__(**version), out.__dlpack__(**version))
+        np.testing.assert_array_equal(out, session.run(x))
+    used = x.__dlpack__()
+    session._object.run_host(used, out)
+    with pytest.raises(TypeError, match="got PyCapsule"):
+        session._object.run_host(used, out)
+    with pytest.raises(TypeError, match="got float64 of shape"):
+        session._object.run_host(x.astype(np.float64).__dlpack__(), None)
+    on_device = _native.capsule_of_pointer(4096, x.shape, "float32", 2, 3)
+    with pytest.raises(TypeError, match="input must be in host memory, got cuda:3"):
+        session._object.run_host(on_device, None)
+    on_device = _native.capsule_of_pointer(4096, out.shape, "float32", 13, 0)
+    with pytest.raises(TypeError, match="out must be in host memory, got managed memory"):
+        session._object.run_host(x, on_device)
