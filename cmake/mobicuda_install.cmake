@@ -8,13 +8,18 @@ install(DIRECTORY engine/include/mobicuda onnx_import/include/mobicuda plan_file
                   c_api/include/mobicuda ${PROJECT_BINARY_DIR}/version/include/mobicuda
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN *.h
         PATTERN cudnn_backend.h EXCLUDE PATTERN cuda_interop.h EXCLUDE)
+set(namelink NAMELINK_COMPONENT development)
+if(SKBUILD)  # a wheel has no links: one file, named as programs ask for it
+  set_target_properties(mobicuda PROPERTIES VERSION ${mobicuda_soversion})
+  set(namelink NAMELINK_SKIP)
+endif()
 if(MOBICUDA_HAS_CUDA)
   install(FILES engine/include/mobicuda/cuda_interop.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/mobicuda COMPONENT development)
 endif()
 
 if(MOBICUDA_SHARED)
   install(TARGETS mobicuda EXPORT mobicudaTargets
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime ${namelink})
   if(MOBICUDA_HAS_CUDNN)
     install(TARGETS mobicuda_cudnn EXPORT mobicudaTargets
             LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT cudnn NAMELINK_COMPONENT development)
@@ -57,12 +62,6 @@ endif()
 # From lib/pkgconfig (or lib/<triple>/pkgconfig) back to the prefix, so that the tree can be moved.
 file(RELATIVE_PATH MOBICUDA_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
-
-if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)
-  configure_file(cmake/mobicuda_pictures.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc @ONLY)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
-          COMPONENT development)
 endif()
 
 if(TARGET bench_engine)

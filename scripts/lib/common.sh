@@ -114,6 +114,27 @@ install_clang_tidy() { # PyPI has the same program for every distribution
   clang_tidy >/dev/null || die "clang-tidy $clang_tidy_version was installed, but does not run: $clang_tidy_folder"
 }
 
+# Prints the Python that has what the package's build and tests need, in a folder that is filled once; nothing where that
+# cannot be done, for a reason that is told.
+python_environment() {
+  local requirements=$root/tests/python/requirements.txt name folder
+  name=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c 1-12)
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/python-$name
+  if [ ! -f "$folder/whole" ]; then
+    say "installing Python packages into $folder" >&2
+    rm -rf "$folder"
+    { { { has_python_header && python3 -c 'import ensurepip, venv'; } 2>/dev/null || (apt_install python3-dev python3-venv); } &&
+      python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$requirements" &&
+      touch "$folder/whole"; } >&2 || { say "the Python package is left out: its requirements cannot be installed" >&2; return; }
+  fi
+  echo "$folder/bin/python"
+}
+
+has_python_header() {
+  [ -f "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" ]
+}
+
 has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
 
 # Where there is a GPU but no nvcc, try the distribution's toolkit (Ubuntu has one, Debian's main has not).

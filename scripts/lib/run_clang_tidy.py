@@ -150,7 +150,8 @@ def chosen(build, paths, tidy):
             continue  # device code in a host's language: what there is to find in it, clang finds in the kernels
         path = os.path.abspath(os.path.join(entry["directory"], entry["file"]))
         name = os.path.relpath(path, ROOT)
-        if not path.startswith((f"{build}/", f"{ROOT}/build")) and (not paths or name.startswith(tuple(paths))):
+        ours = path.startswith(f"{ROOT}/") and not path.startswith((f"{build}/", f"{ROOT}/build"))
+        if ours and (not paths or name.startswith(tuple(paths))):
             sources.setdefault(name, Source(tidy, path, entry["command"]))
     return sorted(sources.values(), key=lambda source: (not source.name.endswith(".cu"), source.name))
 

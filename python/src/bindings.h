@@ -1,0 +1,11 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace mobicuda::python {
+
+void bind_options(nanobind::module_& module);
+void bind_engine(nanobind::module_& module);
+void bind_session(nanobind::module_& module);
+
+}  // namespace mobicuda::python

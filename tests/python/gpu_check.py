@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+"""gpu_check.py MODEL.onnx [--programs N] [--precision fp32|fp16] [--seed S]: checks the package on a GPU, by hand.
+
+MODEL is a classifier of float images, e.g. `mobicuda_write_model --output MODEL.onnx --width 0.35 --resolution 96`.
+Needs the package and PyTorch with CUDA; JAX and CuPy are used where they are installed. Prints one JSON document: for
+each check "ok", "failed: WHY" or "skipped: WHY", and what was measured. Exit codes: 0 no check failed, 1 one did, 4 no
+GPU.
+"""
+
+import argparse
+import concurrent.futures
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+
+import numpy as np
+
+import mobicuda
+
+
+class Skipped(Exception):
+    pass
+
+
+class Checks:
+    def __init__(self, options):
+        self.options = options
+        self.random = np.random.default_rng(options.seed)
+        self.engine = mobicuda.Engine.from_onnx(
+            options.model, backend="custom", precision=options.precision, max_batch=8, device=options.device
+        )
+        self.image = self.engine.input.image_shape
+        self.report = {
+            "version": mobicuda.__version__,
+            "devices": [device.name for device in mobicuda.devices()],
+            "engine": repr(self.engine),
+            "checks": {},
+            "measured": {},
+        }
+
+    def torch(self):
+        try:
+            import torch
+        except ImportError as error:
+            raise Skipped(f"PyTorch: {error}") from None
+        if not torch.cuda.is_available():
+            raise Skipped("PyTorch has no CUDA here")
+        return torch
+
+    def images(self, n):
+        return self.random.standard_normal((n, *self.image), np.float32)
+
+    def wanted(self, session, images):
+        """By way of the host, each batch size with the kernels that it has on the device."""
+        return session.run(np.ascontiguousarray(images))
+
+    def run(self, name, check):
+        try:
+            check()
+            self.report["checks"][name] = "ok"
+        except Skipped as reason:
+            self.report["checks"][name] = f"skipped: {reason}"
+        except Exception:  # noqa: BLE001  the other checks still say something
+            self.report["checks"][name] = f"failed: {traceback.format_exc()}"
+
+    # ---- PyTorch's tensors ----------------------------------------------------------------------
+
+    def round_trip(self):
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        with self.engine.create_session() as session, self.engine.create_session() as host:
+            for n in (1, 3, 8):
+                images = self.images(n)
+                x = torch.from_numpy(images).to(device)
+                own = session.run(x)
+                out = torch.full((n, *self.engine.output.image_shape), float("nan"), device=device)
+                assert session.run(x, out) is out
+                wanted = self.wanted(host, images)
+                for given in (own, out):
+                    assert given.device == x.device and given.dtype == torch.float32
+                    np.testing.assert_array_equal(given.cpu().numpy(), wanted)
+                # The other ways to name a stream.
+                stream = torch.cuda.Stream(device)
+                for named in (stream, stream.cuda_stream, 0):
+                    out.fill_(float("nan"))
+                    assert session.run(x, out, stream=named) is out
+                    torch.cuda.synchronize()
+                    np.testing.assert_array_equal(out.cpu().numpy(), wanted)
+                own = session.run(x, stream=stream)
+                torch.cuda.synchronize()
+                np.testing.assert_array_equal(own.cpu().numpy(), wanted)
+
+    def programs(self):
+        """Random programs of reads and writes around runs, on PyTorch's current stream, against the same in NumPy."""
+        torch = self.torch()
+        device = torch.device(f"cuda:{self.options.device}")
+        side = torch.cuda.Stream(device)
+        sleep = getattr(torch.cuda, "_sleep", None)
+        runs = 0
+        with self.engine.create_session() as session, self.engine.create_session() as host:
+            for program in range(self.options.programs):
+                n = int(self.random.integers(1, 9))
+                steps = self.random.integers(0, 6, int(self.random.integers(3, 12)))
+                images = self.images(n)
+                logits = np.zeros((n, *self.engine.output.image_shape), np.float32)
+                stream = side if self.random.integers(2) else torch.cuda.current_stream(device)
+                seen, expected = [], []
+                with torch.cuda.stream(stream):
+                    x = torch.from_numpy(images).to(device)
+                    y = torch.zeros(logits.shape, device=device)
+                    for step in steps:
+                        if step == 0:  # run into a buffer of the program
+                            session.run(x, y)
+                            logits = self.wanted(host, images)
+                        elif step == 1:  # run into one of PyTorch's allocator
+                            y = session.run(x)
+                            logits = self.wanted(host, images)
+                        elif step == 2:  # the input is written right behind a run that reads it
+                            x.mul_(-0.5)
+                            images = images * np.float32(-0.5)
+                        elif step == 3:  # the output is read, and then overwritten
+                            seen.append(y.clone())
+                            expected.append(logits.copy())
+                            y.fill_(7)
+                            logits = np.full_like(logits, 7)
+                        elif step == 4:  # memory goes back to the allocator, and comes again with other contents
+                            del x
+                            x = torch.from_numpy(images).to(device)
+                        elif sleep is not None:  # so that what follows is enqueued long before it can run
+                            sleep(200_000)
+                        runs += int(step in (0, 1))
+                    seen.append(y.clone())
+                    expected.append(logits)
+                    stream.synchronize()
+                for given, wanted in zip(seen, expected, strict=True):
+                    np.testing.assert_array_equal(given.cpu().numpy(), wanted, err_msg=f"program {program}: {steps}")
+        self.report["measured"]["programs"] = {"programs": self.options.programs, "runs": runs}
+        assert runs > self.options.programs / 2
+
+    def capture(self):
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        images = self.images(2)
+        with self.engine.create_session() as session, self.engine.create_session() as host:
+            x = torch.from_numpy(images).to(device)
+            out = session.run(x)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                session.run(x, out)
+            for factor in (1, 2, -3):
+                x.copy_(torch.from_numpy(images * np.float32(factor)))
+                graph.replay()
+                torch.cuda.synchronize()
+                np.testing.assert_array_equal(out.cpu().numpy(), self.wanted(host, images * np.float32(factor)))
+
+    def refusals(self):
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        with self.engine.create_session() as session:
+            x = torch.zeros((2, *self.image), device=device)
+            out = torch.zeros((2, *self.engine.output.image_shape), device=device)
+            flat = torch.zeros(x.numel() + 1, device=device)[1:].view(x.shape)  # 4 bytes beyond an aligned address
+            for arguments, kind in [
+                ((x.double(), out), TypeError),
+                ((x.half(), out), TypeError),
+                ((x[0], out), ValueError),
+                ((x, out[:1]), ValueError),
+                ((x, out.double()), TypeError),
+                ((x.cpu(), out), TypeError),
+                ((x, out.cpu()), TypeError),
+                ((x, np.zeros(out.shape, np.float32)), TypeError),
+                ((x.transpose(-1, -2), out), ValueError),
+                ((flat, out), ValueError),
+                ((x.repeat(9, 1, 1, 1),), ValueError),
+                ((x[:0],), ValueError),
+            ]:
+                try:
+                    session.run(*arguments)
+                except kind:
+                    continue
+                raise AssertionError(f"{[(tuple(a.shape), str(a.dtype)) for a in arguments]} was taken")
+            for stream, kind in [("a", TypeError), (-1, ValueError), (True, TypeError), (1.5, TypeError)]:
+                try:
+                    session.run(x, out, stream=stream)
+                except kind:
+                    continue
+                raise AssertionError(f"stream {stream!r} was taken")
+            assert session.run(x, out) is out
+
+    def overhead(self):
+        """Host time of one call on tensors of the device, and runs in a row, beside the engine's own time."""
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        measured = {}
+        with self.engine.create_session() as session:
+            for n in (1, 8):
+                x = torch.zeros((n, *self.image), device=device)
+                out = torch.zeros((n, *self.engine.output.image_shape), device=device)
+                for _ in range(50):
+                    session.run(x, out)
+                torch.cuda.synchronize()
+                calls = []
+                for _ in range(300):
+                    begin = time.perf_counter()
+                    session.run(x, out)
+                    calls.append(time.perf_counter() - begin)
+                    torch.cuda.synchronize()
+                in_a_row = []
+                for _ in range(20):
+                    torch.cuda.synchronize()
+                    begin = time.perf_counter()
+                    for _ in range(200):
+                        session.run(x, out)
+                    torch.cuda.synchronize()
+                    in_a_row.append((time.perf_counter() - begin) / 200)
+                session.run(np.zeros((n, *self.image), np.float32))
+                back_to_back = session.time(n, iterations=50, runs=20)
+                measured[f"batch {n}"] = {
+                    "host_us_of_a_call": round(1e6 * statistics.median(calls), 2),
+                    "us_in_a_row_from_python": round(1e6 * statistics.median(in_a_row), 2),
+                    "us_in_a_row_from_c++": round(1e3 * statistics.median(back_to_back), 2),
+                }
+        self.report["measured"]["overhead"] = measured
+
+    # ---- threads, memory, other frameworks -------------------------------------------------------
+
+    def eight_threads(self):
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        session = mobicuda.InferenceSession(
+            self.options.model,
+            precision=self.options.precision,
+            max_batch=8,
+            device=self.options.device,
+            backend="custom",
+        )
+        name = session.get_inputs()[0].name
+        batches = [self.images(int(self.random.integers(1, 9))) for _ in range(8)]
+        wanted = [session.run(None, {name: batch})[0] for batch in batches]
+
+        def work(i):
+            with torch.cuda.stream(torch.cuda.Stream(device)):
+                x = torch.from_numpy(batches[i]).to(device)
+                for turn in range(50):
+                    given = session.run(None, {name: x if turn % 2 else batches[i]})[0]
+                    np.testing.assert_array_equal(given.cpu().numpy() if turn % 2 else given, wanted[i])
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+
+    def bindings(self):
+        torch = self.torch()
+        session = mobicuda.InferenceSession(
+            self.options.model,
+            precision=self.options.precision,
+            max_batch=8,
+            backend="custom",
+            device=self.options.device,
+        )
+        given, wanted = session.get_inputs()[0].name, session.get_outputs()[0].name
+        images = self.images(2)
+        x = torch.from_numpy(images).to(f"cuda:{self.options.device}")
+        out = torch.zeros((2, *self.engine.output.image_shape), device=x.device)
+        torch.cuda.synchronize()
+        (expected,) = session.run(None, {given: images})
+        for bind_output in (
+            lambda b: b.bind_output(wanted, "cuda", self.options.device, np.float32, tuple(out.shape), out.data_ptr()),
+            lambda b: b.bind_output(wanted, out),
+            lambda b: b.bind_output(wanted),
+        ):
+            for bind_input in (
+                lambda b: b.bind_input(given, "cuda", self.options.device, np.float32, tuple(x.shape), x.data_ptr()),
+                lambda b: b.bind_input(given, x),
+            ):
+                binding = session.io_binding()
+                bind_input(binding)
+                bind_output(binding)
+                out.zero_()
+                torch.cuda.synchronize()
+                try:
+                    session.run_with_iobinding(binding)
+                except TypeError:  # memory by its address has no framework that could give an output
+                    assert binding._target is None and not isinstance(binding._input, torch.Tensor)
+                    continue
+                result = out.cpu().numpy() if binding._target is not None else binding.copy_outputs_to_cpu()[0]
+                np.testing.assert_array_equal(result, expected)
+
+    def memory(self):
+        torch = self.torch()
+        device = f"cuda:{self.options.device}"
+        x = torch.zeros((2, *self.image), device=device)
+
+        def turn():
+            with self.engine.create_session() as session:
+                session.run(x)
+                session.staged_input(1)
+                session.run_staged(1)
+
+        def used():
+            gc.collect()
+            torch.cuda.synchronize()
+            torch.cuda.empty_cache()
+            free, total = torch.cuda.mem_get_info(device)
+            return total - free
+
+        for _ in range(20):
+            turn()
+        before = used()
+        for _ in range(200):
+            turn()
+        grown = used() - before
+        for _ in range(3):
+            mobicuda.Engine.deserialize(self.engine.serialize(), device=self.options.device)
+        engines = used() - before
+        self.report["measured"]["memory"] = {
+            "bytes_after_200_sessions": grown,
+            "bytes_after_3_engines": engines,
+            "bytes_of_a_session": self.engine.memory.total - self.engine.memory.weight_bytes,
+        }
+        assert grown < 32 << 20 and engines < 32 << 20, self.report["measured"]["memory"]
+
+    def compile_module(self):
+        torch = self.torch()
+        from mobicuda.torch import compile_module, dynamo_backend
+
+        torch.manual_seed(0)
+        nn = torch.nn
+        module = nn.Sequential(
+            nn.Conv2d(3, 16, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(16),
+            nn.ReLU6(),
+            nn.Conv2d(16, 16, 3, 1, 1, groups=16),
+            nn.ReLU6(),
+            nn.Conv2d(16, 32, 1),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(32, 10),
+        )
+        module = module.eval().to(f"cuda:{self.options.device}")
+        x = torch.randn(4, 3, 64, 64, device=f"cuda:{self.options.device}")
+        with torch.no_grad():
+            wanted = module(x)
+            for name, compiled in (
+                ("compile_module", compile_module(module, x)),
+                ("torch.compile", torch.compile(module, backend=dynamo_backend)),
+                ("torch.compile by name", torch.compile(module, backend="mobicuda")),
+            ):
+                difference = float((compiled(x) - wanted).abs().max() / wanted.abs().max())
+                self.report["measured"].setdefault("compile", {})[name] = difference
+                assert difference < 5e-3, f"{name}: {difference}"  # PyTorch's convolutions may use TF32
+
+    def cupy(self):
+        try:
+            import cupy
+        except ImportError as error:
+            raise Skipped(f"CuPy: {error}") from None
+        images = self.images(3)
+        with (
+            self.engine.create_session() as session,
+            self.engine.create_session() as host,
+            cupy.cuda.Device(self.options.device),
+        ):
+            wanted = self.wanted(host, images)
+            x = cupy.asarray(images)
+            np.testing.assert_array_equal(session.run(x).get(), wanted)
+            with cupy.cuda.Stream(non_blocking=True) as stream:
+                y = session.run(x * 1)
+                stream.synchronize()
+                np.testing.assert_array_equal(y.get(), wanted)
+
+    def jax(self):
+        try:
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the memory is not JAX's alone
+            import jax
+        except ImportError as error:
+            raise Skipped(f"JAX: {error}") from None
+        if not any(device.platform == "gpu" for device in jax.devices()):
+            raise Skipped("JAX has no GPU here")
+        torch = self.torch()
+        images = self.images(3)
+        x = jax.device_put(
+            images, [device for device in jax.devices() if device.platform == "gpu"][self.options.device]
+        )
+        with self.engine.create_session() as session, self.engine.create_session() as host:
+            out = torch.zeros((3, *self.engine.output.image_shape), device=f"cuda:{self.options.device}")
+            session.run(x, out)
+            np.testing.assert_array_equal(out.cpu().numpy(), self.wanted(host, images))
+            try:
+                session.run(x)
+            except TypeError as error:
+                assert "out must be given" in str(error)
+            else:
+                raise AssertionError("an output without out= was given")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    try:
+        checks = Checks(options)
+    except mobicuda.DeviceUnavailableError as error:
+        print(json.dumps({"error": str(error)}))
+        return 4
+    for name in (
+        "round_trip",
+        "programs",
+        "capture",
+        "refusals",
+        "overhead",
+        "eight_threads",
+        "bindings",
+        "memory",
+        "compile_module",
+        "cupy",
+        "jax",
+    ):
+        checks.run(name, getattr(checks, name))
+    print(json.dumps(checks.report, indent=2))
+    return int(any(told.startswith("failed") for told in checks.report["checks"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""How tensors of a device find their stream and memory: with stand-ins for PyTorch and CuPy, and no GPU."""
+
+import contextlib
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from mobicuda import Session, _arrays
+
+
+class Device(contextlib.nullcontext):
+    def __init__(self, index):
+        super().__init__()
+        self.id = self.index = index
+
+
+class Tensor:
+    """Of a framework with a current stream."""
+
+    def __init__(self, shape=(2, 1, 28, 28), device=0, device_type=2, old=False):
+        self.shape, self.ndim, self.old = shape, len(shape), old
+        self.device = Device(device)
+        self.kind = device_type
+        self.asked = []
+
+    def __dlpack__(self, *, stream=None, **version):
+        if self.old and version:
+            raise TypeError("max_version")
+        self.asked.append(stream)
+        return self
+
+    def __dlpack_device__(self):
+        return self.kind, self.device.index
+
+
+class CupyArray(Tensor):
+    pass
+
+
+@pytest.fixture
+def frameworks(monkeypatch):
+    """torch and cupy whose current stream is `frameworks.stream`, and which note on which stream they made tensors."""
+    world = types.SimpleNamespace(stream=7, made=[])
+
+    @contextlib.contextmanager
+    def on(stream):
+        before, world.stream = world.stream, stream
+        yield
+        world.stream = before
+
+    def empty(shape, **_):
+        world.made.append((world.stream, shape))
+        return (TorchTensor if world.torch else CupyArray)(shape)
+
+    class TorchTensor(Tensor):
+        pass
+
+    world.torch, world.Torch = True, TorchTensor
+    cuda = types.SimpleNamespace(
+        current_stream=lambda device: types.SimpleNamespace(cuda_stream=world.stream),
+        stream=on,
+        ExternalStream=lambda handle, device: handle,
+    )
+    monkeypatch.setitem(
+        sys.modules, "torch", types.SimpleNamespace(Tensor=TorchTensor, cuda=cuda, empty=empty, float32="f")
+    )
+    cupy = types.SimpleNamespace(
+        get_current_stream=lambda device: types.SimpleNamespace(ptr=world.stream), ExternalStream=on
+    )
+    monkeypatch.setitem(
+        sys.modules, "cupy", types.SimpleNamespace(ndarray=CupyArray, cuda=cupy, empty=empty, float32="f")
+    )
+    return world
+
+
+@pytest.fixture
+def session():
+    """A session of a GPU engine whose native part notes what it is called with."""
+    made = object.__new__(Session)
+    calls = []
+    made._engine = types.SimpleNamespace(backend="custom", output=types.SimpleNamespace(image_shape=(10,)))
+    made._object = types.SimpleNamespace(
+        run_device=lambda *arguments: calls.append(arguments), require_batch=lambda n: None
+    )
+    return types.SimpleNamespace(run=made.run, calls=calls)
+
+
+def test_the_default_is_the_framework_s_stream(frameworks, session):
+    x, out = frameworks.Torch(), frameworks.Torch((2, 10))
+    assert session.run(x, out) is out
+    assert session.calls == [(x, out, 7)] and x.asked == out.asked == [-1]
+    made = session.run(x)
+    assert frameworks.made == [(7, (2, 10))] and session.calls[-1] == (x, made, 7)
+    frameworks.stream = 0
+    session.run(x, out)
+    assert session.calls[-1][2] == 0 and x.asked[-1] == -1
+
+
+def test_another_stream_waits_for_the_framework_s(frameworks, session):
+    x, out = frameworks.Torch(), frameworks.Torch((2, 10))
+    session.run(x, out, stream=9)
+    assert session.calls == [(x, out, 9)] and x.asked == out.asked == [9]
+    session.run(x, out, stream=0)  # DLPack calls the legacy default stream 1
+    assert session.calls[-1][2] == 0 and x.asked[-1] == out.asked[-1] == 1
+    made = session.run(x, stream=9)
+    assert frameworks.made == [(9, (2, 10))] and frameworks.stream == 7 and session.calls[-1] == (x, made, 9)
+
+
+def test_several_frameworks(frameworks, session):
+    frameworks.torch = False
+    x = CupyArray()
+    made = session.run(x)
+    assert session.calls == [(x, made, 7)] and frameworks.made == [(7, (2, 10))]
+    made = session.run(x, stream=9)
+    assert frameworks.made[-1] == (9, (2, 10)) and session.calls[-1] == (x, made, 9)
+    other, out = Tensor(), frameworks.Torch((2, 10))
+    session.run(other, out)  # the stream is that of the one that tells it
+    assert session.calls[-1] == (other, out, 7) and other.asked == [7] and out.asked == [-1]
+    old = Tensor(old=True)
+    session.run(old, Tensor((2, 10), device_type=13))
+    assert session.calls[-1][2] == 0 and old.asked == [1]
+
+
+def test_what_is_refused(frameworks, session):
+    x = frameworks.Torch()
+    host = np.zeros((2, 10), np.float32)
+    for arguments, text in [
+        ((x, host), "out must be a tensor on a CUDA device, as the other one is, got ndarray"),
+        ((host, x), "input must be a tensor on a CUDA device"),
+        ((x, 3), "out must be a tensor"),
+        ((Tensor(),), "out must be given with an input of .*Tensor"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            session.run(*arguments)
+    assert session.calls == []
+
+
+@pytest.mark.parametrize(
+    "stream, handle",
+    [
+        (5, 5),
+        (0, 0),
+        (types.SimpleNamespace(__cuda_stream__=lambda: (0, 8)), 8),
+        (types.SimpleNamespace(cuda_stream=3), 3),
+        (types.SimpleNamespace(ptr=4), 4),
+    ],
+)
+def test_handles(stream, handle):
+    assert _arrays.stream_handle(stream) == handle
+
+
+@pytest.mark.parametrize(
+    "stream, kind",
+    [
+        ("5", TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+        (object(), TypeError),
+        (-1, ValueError),
+        (2**64, ValueError),
+    ],
+)
+def test_what_is_no_handle(stream, kind):
+    with pytest.raises(kind, match="stream must be"):
+        _arrays.stream_handle(stream)
