@@ -62,6 +62,13 @@ endif()
 # From lib/pkgconfig (or lib/<triple>/pkgconfig) back to the prefix, so that the tree can be moved.
 file(RELATIVE_PATH MOBICUDA_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONLY)
+if(NOT SKBUILD)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endif()
+if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)
+  configure_file(cmake/mobicuda_pictures.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
 endif()
 
 if(TARGET bench_engine)
