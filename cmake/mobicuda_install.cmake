@@ -72,7 +72,7 @@ if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)
 endif()
 
 if(TARGET bench_engine)
-  install(TARGETS bench_engine RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  install(TARGETS bench_engine mobicuda_stream RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_FOUND)
     set(man_page ${PROJECT_BINARY_DIR}/man/bench_engine.1.gz)

@@ -30,7 +30,8 @@ constexpr std::int64_t kMostTop = 1000;
 /// An object of the file; every key is asked for by name, and what nobody asked for is refused.
 class Object {
  public:
-  Object(const Json& json, const std::string& source, std::string path) : json_(json), source_(source), path_(std::move(path)) {
+  Object(const Json& json, const std::string& source, std::string path)
+      : json_(json), source_(source), path_(std::move(path)) {
     if (!json.is_object()) throw error("", "must be an object of keys and values");
   }
 
@@ -63,12 +64,13 @@ class Object {
     const Json* value = find(key);
     if (value == nullptr) return {};
     // What is no int64, a fraction or a huge number, is out of range too.
-    const bool fits = value->is_number_integer() &&
-                      !(value->is_number_unsigned() && value->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max());
+    const bool fits =
+        value->is_number_integer() &&
+        !(value->is_number_unsigned() && value->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max());
     const std::int64_t number = fits ? value->get<std::int64_t>() : least - 1;
     if (number < least || number > most) {
-      throw error(key, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most) + ", got " +
-                           value->dump());
+      throw error(key, "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most) +
+                           ", got " + value->dump());
     }
     return number;
   }
@@ -193,8 +195,8 @@ Config parse_config(std::string_view text, const std::string& source, const std:
   if (const auto number = object.number("gpu_num", 0, kMostGpus)) config.gpu_num = static_cast<int>(*number);
   config.batchsize = static_cast<int>(object.number("batchsize", 1, kMostBatch).value_or(config.batchsize));
   config.times = object.number("times", 1, kMostTimes).value_or(config.times);
-  config.seed = static_cast<std::uint64_t>(
-      object.number("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
+  config.seed =
+      static_cast<std::uint64_t>(object.number("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
   config.top = static_cast<int>(object.number("top", 1, kMostTop).value_or(config.top));
   if (const auto precision = object.one_of("precision", {"fp16", "fp32", "fp64"})) {
     constexpr Precision kPrecisions[] = {Precision::Fp16, Precision::Fp32, Precision::Fp64};

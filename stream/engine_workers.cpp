@@ -28,10 +28,7 @@ pictures::Normalization normalization_of(const ModelConfig& model) {
 class Loader {
  public:
   Loader(const Config& config, std::optional<int> gpu, LogCallback log)
-      : config_(config),
-        gpu_(gpu),
-        log_(std::move(log)),
-        backend_(gpu ? make_custom_backend() : make_cpu_backend()) {}
+      : config_(config), gpu_(gpu), log_(std::move(log)), backend_(gpu ? make_custom_backend() : make_cpu_backend()) {}
 
   std::shared_ptr<const Engine> load(const ModelConfig& model) const {
     EngineOptions options;
@@ -83,9 +80,12 @@ pictures::DecodeOn decode_on(const Config& config, std::optional<int> gpu) {
     return pictures::DecodeOn::Cpu;
   }
   switch (config.decode) {
-    case Decode::Gpu: return pictures::DecodeOn::Gpu;
-    case Decode::Cpu: return pictures::DecodeOn::Cpu;
-    case Decode::Auto: break;
+    case Decode::Gpu:
+      return pictures::DecodeOn::Gpu;
+    case Decode::Cpu:
+      return pictures::DecodeOn::Cpu;
+    case Decode::Auto:
+      break;
   }
   return pictures::DecodeOn::Auto;
 }

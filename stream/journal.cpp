@@ -46,7 +46,8 @@ void require_same(const std::filesystem::path& file, const Identity& identity) {
   const Json json = Json::parse(text, nullptr, false);
   const Json expected = Json::parse(identity_text(identity));
   const std::string hint = "another result_dir begins a new stream";
-  if (!json.is_object() || !json.contains("stream") || !json["stream"].is_array() || json.value("format", Json()) != kFormat) {
+  if (!json.is_object() || !json.contains("stream") || !json["stream"].is_array() ||
+      json.value("format", Json()) != kFormat) {
     throw Error(ErrorCode::io, file.string(), "is not what a stream has written", hint);
   }
   for (std::size_t i = 0; i < identity.size(); ++i) {
@@ -157,7 +158,8 @@ void Journal::read_done(Item items) {
     at += static_cast<std::uint64_t>(count);
   }
   cut_bytes_ = size_ - whole;
-  if (cut_bytes_ > 0 && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) throw io_error(file_, "cannot be shortened");
+  if (cut_bytes_ > 0 && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0)
+    throw io_error(file_, "cannot be shortened");
   size_ = whole;
 }
 

@@ -15,14 +15,14 @@ namespace mobicuda::stream {
 using Identity = std::vector<std::pair<std::string, std::string>>;
 
 /// The results of a stream in its result_dir: results.jsonl, a JSON object a line, and stream.json, what the stream is.
-/// Lines are written whole, several at a time, with the system's own append: a process that is killed leaves whole lines
-/// and at most a part of one behind them, which the next one takes away. A file is held by one process at a time.
+/// Lines are written whole, several at a time, with the system's own append: a process that is killed leaves whole
+/// lines and at most a part of one behind them, which the next one takes away. A file is held by one process at a time.
 /// Thread-safe.
 class Journal {
  public:
   /// `resume` goes on where an earlier run ended. Throws Error(invalid_argument) where there are results and `resume`
-  /// was not asked for, where they are of another stream, naming the key, and where another process is at work; Error(io)
-  /// where files cannot be read or written, or hold a line that no stream has written.
+  /// was not asked for, where they are of another stream, naming the key, and where another process is at work;
+  /// Error(io) where files cannot be read or written, or hold a line that no stream has written.
   Journal(const std::filesystem::path& folder, const Identity& identity, Item items, bool resume);
   ~Journal();
   Journal(const Journal&) = delete;

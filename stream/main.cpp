@@ -73,7 +73,8 @@ int classify(const Options& options) {
   const Item items = items_of(config, names.size());
   Journal journal(config.result_dir, identity_of(config, names), items, options.resume);
   if (journal.cut_bytes() > 0 && !options.quiet) {
-    std::cerr << "mobicuda_stream: the earlier run was cut off while it wrote a result; that picture is classified again\n";
+    std::cerr
+        << "mobicuda_stream: the earlier run was cut off while it wrote a result; that picture is classified again\n";
   }
   bench::Progress progress(std::cerr, bench::stderr_style(options.quiet));
   progress.without_ranges();
@@ -97,23 +98,24 @@ int classify(const Options& options) {
   std::stop_source stop;
   const StopOnInterrupt stopper(stop);
   Summary summary = run_stream(
-      {config, names, labels, journal, [&](Item done) { progress.within(done, items); }, stop.get_token()},
-      processors);
+      {config, names, labels, journal, [&](Item done) { progress.within(done, items); }, stop.get_token()}, processors);
   progress.clear();
   summary.models = std::move(models);
   summary.load_seconds = load_seconds;
   replace_file(config.result_dir / "summary.json", summary_json(summary, config));
   print_summary(std::cout, summary, config);
   if (summary.interrupted) return bench::kExitInterrupted;
-  if (summary.done > 0 && summary.failed == summary.done) return fail(bench::kExitRuntime, "no picture could be classified");
+  if (summary.done > 0 && summary.failed == summary.done)
+    return fail(bench::kExitRuntime, "no picture could be classified");
   return bench::kExitOk;
 }
 
 int run(int argc, const char* const* argv) {
   Options options;
-  CLI::App app("Classifies a stream of pictures, each with a model picked at random by share, on several GPUs or the CPU.\n"
-               "docs/stream.md tells what the configuration holds.",
-               "mobicuda_stream");
+  CLI::App app(
+      "Classifies a stream of pictures, each with a model picked at random by share, on several GPUs or the CPU.\n"
+      "docs/stream.md tells what the configuration holds.",
+      "mobicuda_stream");
   app.formatter(std::make_shared<bench::HelpFormatter>());
   app.set_version_flag("--version", "mobicuda_stream " MOBICUDA_VERSION);
   app.add_option("--config", options.config, "the configuration, a JSON file")->type_name("FILE")->required();
@@ -129,9 +131,12 @@ int run(int argc, const char* const* argv) {
     return classify(options);
   } catch (const Error& error) {
     switch (error.code()) {
-      case ErrorCode::invalid_argument: return fail(bench::kExitUsage, error.what());
-      case ErrorCode::device_unavailable: return fail(bench::kExitNoDevice, error.what());
-      default: return fail(bench::kExitRuntime, error.what());
+      case ErrorCode::invalid_argument:
+        return fail(bench::kExitUsage, error.what());
+      case ErrorCode::device_unavailable:
+        return fail(bench::kExitNoDevice, error.what());
+      default:
+        return fail(bench::kExitRuntime, error.what());
     }
   }
 }

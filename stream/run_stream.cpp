@@ -208,8 +208,8 @@ Item items_of(const Config& config, std::size_t pictures) {
   const auto times = static_cast<Item>(config.times);
   if (pictures > kMostItems / times) {
     throw Error(ErrorCode::invalid_argument, "'times'",
-                std::to_string(config.times) + " times " + std::to_string(pictures) + " pictures are more than a stream has, " +
-                    std::to_string(kMostItems));
+                std::to_string(config.times) + " times " + std::to_string(pictures) +
+                    " pictures are more than a stream has, " + std::to_string(kMostItems));
   }
   return times * pictures;
 }

@@ -49,10 +49,10 @@ class Schedule {
   std::mutex mutex_;
   std::condition_variable changed_;
   Item next_item_ = 0;
-  std::vector<std::deque<Item>> waiting_;            ///< by model, in the stream's order
+  std::vector<std::deque<Item>> waiting_;  ///< by model, in the stream's order
   std::size_t waiting_count_ = 0;
-  std::vector<std::vector<double>> rates_;           ///< items a second, by worker and model; 0: not measured
-  std::size_t in_hand_ = 0;                          ///< units
+  std::vector<std::vector<double>> rates_;  ///< items a second, by worker and model; 0: not measured
+  std::size_t in_hand_ = 0;                 ///< units
   bool stopped_ = false;
 };
 

@@ -28,8 +28,8 @@ struct ProcessorSummary {
   std::string name;
   std::optional<int> gpu;
   std::size_t workers = 1;
-  std::vector<Share> models;  ///< in the order of the models
-  std::string lost;           ///< why it stopped before the end; empty where it did not
+  std::vector<Share> models;           ///< in the order of the models
+  std::string lost;                    ///< why it stopped before the end; empty where it did not
   std::optional<double> load_percent;  ///< mean over the run
   std::optional<double> power_w;
 

@@ -21,8 +21,8 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Hands over the outcomes of a unit's items, in their order, as they come. Ends between two of them where `stop` asks
-  /// for it. Throws Error, and what `take` throws.
+  /// Hands over the outcomes of a unit's items, in their order, as they come. Ends between two of them where `stop`
+  /// asks for it. Throws Error, and what `take` throws.
   virtual void classify(const Unit& unit, const Take& take, const std::stop_token& stop) = 0;
 
  protected:

@@ -11,8 +11,8 @@ import tarfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAGES = {
     "test": ("tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/ops/op_gpu_tests",
-             "tests/c_api/c_api_gpu_tests", "tests/specialise/specialised_kernel_tests", "tests/models/network_tests",
-             "tests/kernels/kernel_tests"),
+             "tests/c_api/c_api_gpu_tests", "tests/pictures/pictures_gpu_tests", "tests/specialise/specialised_kernel_tests",
+             "tests/models/network_tests", "tests/kernels/kernel_tests"),
     "conformance": ("tests/conformance/onnx_conformance",),
     "sanitize": ("tests/kernels/kernel_tests", "tests/engine/custom_engine_tests"),
     "accuracy": ("bench/bench_engine",),

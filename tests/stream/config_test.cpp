@@ -50,7 +50,8 @@ TEST_CASE("stream config: what is not said has its usual value", "[stream]") {
 }
 
 TEST_CASE("stream config: every key", "[stream]") {
-  const Config config = parsed(R"({"models": ["a.plan", {"file": "/abs/b", "name": "B", "share": 2.5, "preprocess": "torch"}],
+  const Config config =
+      parsed(R"({"models": ["a.plan", {"file": "/abs/b", "name": "B", "share": 2.5, "preprocess": "torch"}],
     "img_dir": "/photos", "result_dir": "r", "model_dir": "m", "gpu_num": 2, "batchsize": 128, "times": 3, "precision": "fp32",
     "preload": false, "seed": 7, "top": 1, "labels": "l.txt", "decode": "cpu", "preprocess": "tf"})");
   REQUIRE(config.models.size() == 2);
@@ -79,25 +80,33 @@ TEST_CASE("stream config: mistakes are named", "[stream]") {
   CHECK_THAT(refused("[]"), contains("c.json: must be an object"));
   CHECK_THAT(refused("{" + kLeast + "}"), contains("c.json: 'models': is missing"));
   CHECK_THAT(refused(R"({"models": ["m"], "result_dir": "out"})"), contains("'img_dir': is missing"));
-  CHECK_THAT(refused("{" + kLeast + models + R"(, "gpus": 1})"), contains("'gpus': is not a known key; known are: batchsize"));
+  CHECK_THAT(refused("{" + kLeast + models + R"(, "gpus": 1})"),
+             contains("'gpus': is not a known key; known are: batchsize"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "top": 1, "top": 2})"), contains("'top': is there twice"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "batchsize": 0})"),
              contains("'batchsize': must be a whole number from 1 to 1024, got 0"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "batchsize": 1.5})"), contains("got 1.5"));
-  CHECK_THAT(refused("{" + kLeast + models + R"(, "times": 99999999999999999999})"), contains("'times': must be a whole number"));
-  CHECK_THAT(refused("{" + kLeast + models + R"(, "times": 18446744073709551615})"), contains("got 18446744073709551615"));
+  CHECK_THAT(refused("{" + kLeast + models + R"(, "times": 99999999999999999999})"),
+             contains("'times': must be a whole number"));
+  CHECK_THAT(refused("{" + kLeast + models + R"(, "times": 18446744073709551615})"),
+             contains("got 18446744073709551615"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "gpu_num": -1})"), contains("from 0 to 64, got -1"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "preload": "yes"})"), contains("must be true or false, got \"yes\""));
-  CHECK_THAT(refused("{" + kLeast + models + R"(, "precision": "int8"})"), contains("must be one of \"fp16\", \"fp32\", \"fp64\""));
+  CHECK_THAT(refused("{" + kLeast + models + R"(, "precision": "int8"})"),
+             contains("must be one of \"fp16\", \"fp32\", \"fp64\""));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "decode": 1})"), contains("got 1"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": []})"), contains("1 to 256 models"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [""]})"), contains("'models[0]': must not be empty"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [3]})"), contains("'models[0]': must be an object"));
-  CHECK_THAT(refused("{" + kLeast + R"(, "models": ["m", "x/m.onnx"]})"), contains("'models[1]': is another model named \"m\""));
+  CHECK_THAT(refused("{" + kLeast + R"(, "models": ["m", "x/m.onnx"]})"),
+             contains("'models[1]': is another model named \"m\""));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [{"share": 1}]})"), contains("'models[0].file': is missing"));
-  CHECK_THAT(refused("{" + kLeast + R"(, "models": [{"file": "m", "share": 0}]})"), contains("'models[0].share': must be a number above 0"));
-  CHECK_THAT(refused("{" + kLeast + R"(, "models": [{"file": "m", "weight": 1}]})"), contains("'models[0].weight': is not a known key"));
-  CHECK_THAT(refused(R"({"img_dir": "", "result_dir": "r", "models": ["m"]})"), contains("'img_dir': must not be empty"));
+  CHECK_THAT(refused("{" + kLeast + R"(, "models": [{"file": "m", "share": 0}]})"),
+             contains("'models[0].share': must be a number above 0"));
+  CHECK_THAT(refused("{" + kLeast + R"(, "models": [{"file": "m", "weight": 1}]})"),
+             contains("'models[0].weight': is not a known key"));
+  CHECK_THAT(refused(R"({"img_dir": "", "result_dir": "r", "models": ["m"]})"),
+             contains("'img_dir': must not be empty"));
   CHECK_THAT(refused(R"({"img_dir": "a\u0000b", "result_dir": "r", "models": ["m"]})"), contains("zero byte"));
   CHECK_THAT(refused("{" + kLeast + R"(, "top": )" + std::string(100'000, '[')), contains("nests values too deeply"));
 }

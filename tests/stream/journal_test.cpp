@@ -74,7 +74,8 @@ TEST_CASE("stream journal: long lines, and many", "[stream]") {
   {
     Journal journal(folder.path(), kIdentity, kMany, false);
     for (Item item = 0; item < kMany; item += 2) {
-      journal.append("{\"item\":" + std::to_string(item) + ",\"picture\":\"" + std::string(item % 997 * 60, 'x') + "\"}\n");
+      journal.append("{\"item\":" + std::to_string(item) + ",\"picture\":\"" + std::string(item % 997 * 60, 'x') +
+                     "\"}\n");
     }
   }
   const Journal journal(folder.path(), kIdentity, kMany, true);
@@ -86,8 +87,10 @@ TEST_CASE("stream journal: refuses what is not its own", "[stream]") {
   const TemporaryFolder folder;
   { Journal(folder.path(), kIdentity, kItems, false).append(line(1)); }
   CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false), contains("results of an earlier run; --resume"));
-  CHECK_THROWS_WITH(Journal(folder.path(), {{"models", "[\"m\"]"}, {"seed", "2"}}, kItems, true), contains("another 'seed'"));
-  CHECK_THROWS_WITH(Journal(folder.path(), {{"models", "[\"n\"]"}, {"seed", "1"}}, kItems, true), contains("another 'models'"));
+  CHECK_THROWS_WITH(Journal(folder.path(), {{"models", "[\"m\"]"}, {"seed", "2"}}, kItems, true),
+                    contains("another 'seed'"));
+  CHECK_THROWS_WITH(Journal(folder.path(), {{"models", "[\"n\"]"}, {"seed", "1"}}, kItems, true),
+                    contains("another 'models'"));
   const auto damaged = [&](const std::string& text) {
     folder.write("results.jsonl", text);
     CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, true), contains("is no result of this stream"));
@@ -103,13 +106,15 @@ TEST_CASE("stream journal: refuses what is not its own", "[stream]") {
   damaged("note\n");
   folder.write("results.jsonl", line(1));
   folder.write("stream.json", "[]");
-  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, true), contains("stream.json: is not what a stream has written"));
+  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, true),
+                    contains("stream.json: is not what a stream has written"));
 }
 
 TEST_CASE("stream journal: one process at a time", "[stream]") {
   const TemporaryFolder folder;
   const Journal first(folder.path(), kIdentity, kItems, false);
-  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false), contains("another process writes its results here"));
+  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false),
+                    contains("another process writes its results here"));
 }
 
 TEST_CASE("stream journal: folders that cannot be used", "[stream]") {

@@ -187,7 +187,8 @@ TEST_CASE("stream: all GPUs fail, and a later run goes on", "[stream]") {
       };
     }
   }
-  CHECK_THROWS_WITH(setup.run(), contains("no processor is left to go on") && contains("is gone") && contains("--resume"));
+  CHECK_THROWS_WITH(setup.run(),
+                    contains("no processor is left to go on") && contains("is gone") && contains("--resume"));
   CHECK(results(folder.path()).size() == 20);
   Setup again(folder.path());
   CHECK_THROWS_WITH(again.run(), contains("--resume"));
@@ -275,6 +276,7 @@ TEST_CASE("stream: kill -9, twenty times, and every picture exactly once", "[str
 TEST_CASE("stream: more items than a stream has", "[stream]") {
   Config config;
   config.times = 1'000'000;
-  CHECK_THROWS_WITH(items_of(config, 5000), contains("'times': 1000000 times 5000 pictures are more than a stream has"));
+  CHECK_THROWS_WITH(items_of(config, 5000),
+                    contains("'times': 1000000 times 5000 pictures are more than a stream has"));
   CHECK(items_of(config, 4294) == 4'294'000'000U);
 }
