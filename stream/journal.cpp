@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <mobicuda/error.h>
@@ -35,6 +36,18 @@ std::string identity_text(const Identity& identity) {
   Json json = Json::array();
   for (const auto& [key, value] : identity) json.push_back({key, value});
   return Json{{"format", kFormat}, {"stream", json}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// Whether the file is this process's before `wait` has passed.
+bool locked(int descriptor, std::chrono::milliseconds wait) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPause = std::chrono::milliseconds(50);
+  const auto end = Clock::now() + wait;
+  while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 void require_same(const std::filesystem::path& file, const Identity& identity) {
@@ -83,7 +96,8 @@ void replace_file(const std::filesystem::path& file, const std::string& content)
   }
 }
 
-Journal::Journal(const std::filesystem::path& folder, const Identity& identity, Item items, bool resume)
+Journal::Journal(const std::filesystem::path& folder, const Identity& identity, Item items, bool resume,
+                 std::chrono::milliseconds wait)
     : file_(folder / "results.jsonl") {
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
@@ -95,7 +109,7 @@ Journal::Journal(const std::filesystem::path& folder, const Identity& identity, 
     if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
       throw Error(ErrorCode::io, file_.string(), "is no regular file");
     }
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    if (!locked(descriptor_, wait)) {
       throw Error(ErrorCode::invalid_argument, file_.string(), "another process writes its results here",
                   "wait until it has ended, or name another result_dir");
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,7 +24,8 @@ class Journal {
   /// `resume` goes on where an earlier run ended. Throws Error(invalid_argument) where there are results and `resume`
   /// was not asked for, where they are of another stream, naming the key, and where another process is at work;
   /// Error(io) where files cannot be read or written, or hold a line that no stream has written.
-  Journal(const std::filesystem::path& folder, const Identity& identity, Item items, bool resume);
+  Journal(const std::filesystem::path& folder, const Identity& identity, Item items, bool resume,
+          std::chrono::milliseconds wait = std::chrono::seconds(10));
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;

@@ -151,13 +151,19 @@ TEST_CASE("the GPU sees what the CPU sees, whoever decodes", "[gpu_classifier]")
             CHECK(results[i].name == "picture " + std::to_string(i));
             const bool cpu = results[i].decoder == Decoder::Cpu;
             by_cpu += cpu ? 1 : 0;
+            // The first size's files of 4:2:0, with all orientations, then progressive and PNM.
+            constexpr std::size_t kFirst420 = 2;
+            constexpr std::size_t kProgressive = 11;
+            constexpr std::size_t kPnm = 12;
+            if (nvjpeg && decode == DecodeOn::Auto && i >= kFirst420 && i <= kPnm) CHECK(cpu == (i >= kProgressive));
             // The same bytes, and sums of 16 floats; or decoders that differ by 4 levels of 127.5 at most.
             CHECK(difference(results[i], expected[i]) < (cpu ? 1e-5F : 4 / 127.5F));
             const Result one = classifier.classify_one(test::span_of(files[i]));
             CHECK(difference(one, results[i]) < (one.decoder == results[i].decoder ? 1e-5F : 4 / 127.5F));
           }
-          // Of a size's 16 files 4:1:1, progressive and PNM are the CPU's.
-          if (nvjpeg && decode == DecodeOn::Auto) CHECK(by_cpu == files.size() * 3 / 16);
+          // Of a size's 16 files 4:1:1, progressive and PNM are the CPU's in any case, small ones where the GPU refuses
+          // them.
+          if (nvjpeg && decode == DecodeOn::Auto) CHECK(by_cpu >= files.size() * 3 / 16);
           if (decode == DecodeOn::Cpu) CHECK(by_cpu == files.size());
         }
       }

@@ -1048,7 +1048,7 @@ def check_gpu_pack(tree):
 
 
 def write_sources(tree):
-    for folder in ("engine", "kernels", "baselines", "onnx_import/ops", "bench/bench_engine", "models/zoo"):
+    for folder in ("engine", "kernels", "baselines", "pictures", "onnx_import/ops", "bench/bench_engine", "models/zoo"):
         write(tree.root / folder / "a.cpp", "int a;\n")
     for file in ("onnx_import/b.cpp", "bench/l2_sweep.cu", "bench/kernels/ceilings.cu", "bench/kernels/gpu_ceilings.cpp",
                  "bench/kernels/launch_costs.cu", "tests/bench/outside_clock.cpp"):

@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <mobicuda/error.h>
@@ -115,6 +118,20 @@ TEST_CASE("stream journal: one process at a time", "[stream]") {
   const Journal first(folder.path(), kIdentity, kItems, false);
   CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false),
                     contains("another process writes its results here"));
+}
+
+TEST_CASE("stream journal: waits for a process that is ending", "[stream]") {
+  const TemporaryFolder folder;
+  auto first = std::make_unique<Journal>(folder.path(), kIdentity, kItems, false);
+  first->append(line(2));
+  std::thread ending([&first] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    first.reset();
+  });
+  // As long as it takes: what ends the wait is the other's end.
+  const Journal second(folder.path(), kIdentity, kItems, true, std::chrono::minutes(5));
+  ending.join();
+  CHECK(second.was_done(2));
 }
 
 TEST_CASE("stream journal: folders that cannot be used", "[stream]") {
