@@ -86,13 +86,14 @@ void replace_file(const std::filesystem::path& file, const std::string& content)
     at += written ? static_cast<std::size_t>(count) : 0;
   }
   written = written && fsync(descriptor) == 0;
-  const int why = errno;
+  int why = errno;
   close(descriptor);
   errno = why;
   if (!written || rename(beside.c_str(), file.c_str()) != 0) {
-    const Error error = io_error(file, "cannot be written");
+    why = errno;
     unlink(beside.c_str());
-    throw error;
+    errno = why;
+    throw io_error(file, "cannot be written");
   }
 }
 
@@ -183,10 +184,11 @@ void Journal::append(const std::string& lines) {
     const ssize_t count = write(descriptor_, lines.data() + at, lines.size() - at);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      const Error error = io_error(file_, "cannot be written");
+      const int why = errno;
       // Where this fails too, the next run takes the part of a line away.
       [[maybe_unused]] const int ignored = ftruncate(descriptor_, static_cast<off_t>(size_));
-      throw error;
+      errno = why;
+      throw io_error(file_, "cannot be written");
     }
     at += static_cast<std::size_t>(count);
   }
