@@ -216,8 +216,8 @@ std::vector<Processor> make_processors(const Config& config, const PictureFiles&
     processor.gpu = gpu;
     processor.name = gpu ? "GPU " + std::to_string(i) + " " + gpu_name(i) : "CPU";
     if (gpu) processor.load = gpu_load(i);
-    // What every processor would say is said once.
-    const LogCallback once = i == 0 ? log : LogCallback{};
+    // What every processor, or every batch that reads its model anew, would say is said once, or not at all.
+    const LogCallback once = i == 0 && config.preload ? log : LogCallback{};
     const auto loader = std::make_shared<const Loader>(config, gpu, once);
     std::vector<EngineWorker*> workers;
     for (std::size_t worker = 0; worker < (gpu ? kWorkersOfGpu : 1); ++worker) {

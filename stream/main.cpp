@@ -6,6 +6,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -79,9 +80,16 @@ int classify(const Options& options) {
   bench::Progress progress(std::cerr, bench::stderr_style(options.quiet));
   progress.without_ranges();
   progress.set_steps(2);
-  const auto log = [&options](LogLevel level, std::string_view text) {
+  std::mutex terminal;  // workers tell how far they are
+  const auto log = [&](LogLevel level, std::string_view text) {
     if (options.quiet && level == LogLevel::Info) return;
+    const std::scoped_lock lock(terminal);
+    progress.clear();
     std::cerr << "mobicuda_stream: " << printable(text) << '\n';
+  };
+  const auto tell = [&](Item done) {
+    const std::scoped_lock lock(terminal);
+    progress.within(done, items);
   };
   progress.step(config.preload ? "loading models" : "looking for processors");
   std::vector<ModelSummary> models;
@@ -97,8 +105,7 @@ int classify(const Options& options) {
   progress.step("classifying");
   std::stop_source stop;
   const StopOnInterrupt stopper(stop);
-  Summary summary = run_stream(
-      {config, names, labels, journal, [&](Item done) { progress.within(done, items); }, stop.get_token()}, processors);
+  Summary summary = run_stream({config, names, labels, journal, tell, stop.get_token()}, processors);
   progress.clear();
   summary.models = std::move(models);
   summary.load_seconds = load_seconds;
