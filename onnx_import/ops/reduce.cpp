@@ -256,17 +256,18 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 double plain_sum(double sum, double x) { return sum + x; }
 double unchanged(double value, double) { return value; }
 
-constexpr Reduction kL1{0, [](double sum, double x) { return sum + std::abs(x); }, unchanged, nullptr, true};
-constexpr Reduction kL2{0, [](double sum, double x) { return sum + x * x; },
-                        [](double sum, double) { return std::sqrt(sum); }, nullptr, true};
-constexpr Reduction kMax{-kInf, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }, unchanged, maximum,
-                         false};
-constexpr Reduction kMean{0, plain_sum, [](double sum, double count) { return sum / count; }, nullptr, false};
-constexpr Reduction kMin{kInf, [](double a, double b) { return std::isnan(a) || a < b ? a : b; }, unchanged, minimum,
-                         false};
-constexpr Reduction kProd{1, [](double product, double x) { return product * x; }, unchanged, multiply, false};
-constexpr Reduction kSum{0, plain_sum, unchanged, add, false};
-constexpr Reduction kSumSquare{0, [](double sum, double x) { return sum + x * x; }, unchanged, nullptr, true};
+constexpr Reduction kReduceL1{0, [](double sum, double x) { return sum + std::abs(x); }, unchanged, nullptr, true};
+constexpr Reduction kReduceL2{0, [](double sum, double x) { return sum + x * x; },
+                              [](double sum, double) { return std::sqrt(sum); }, nullptr, true};
+constexpr Reduction kReduceMax{-kInf, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }, unchanged,
+                               onnx_import::maximum, false};
+constexpr Reduction kReduceMean{0, plain_sum, [](double sum, double count) { return sum / count; }, nullptr, false};
+constexpr Reduction kReduceMin{kInf, [](double a, double b) { return std::isnan(a) || a < b ? a : b; }, unchanged,
+                               onnx_import::minimum, false};
+constexpr Reduction kReduceProd{1, [](double product, double x) { return product * x; }, unchanged,
+                                onnx_import::multiply, false};
+constexpr Reduction kReduceSum{0, plain_sum, unchanged, onnx_import::add, false};
+constexpr Reduction kReduceSumSquare{0, [](double sum, double x) { return sum + x * x; }, unchanged, nullptr, true};
 
 // For each element of the source, in order, calls sink(position, position in the result).
 template <class Sink>
@@ -339,22 +340,26 @@ void fold_reduce(NodeImporter& node) {
 
 Forms reduce_forms() {
   static constexpr OperatorForm kForms[] = {
-      {"ReduceL1", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kL1>},
-      {"ReduceL1", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kL1>},
-      {"ReduceL2", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kL2>},
-      {"ReduceL2", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kL2>},
-      {"ReduceMax", 6, 17, 1, 1, "axes keepdims", import_reduce_max, fold_reduce<kMax>},
-      {"ReduceMax", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_max, fold_reduce<kMax>},
-      {"ReduceMean", 6, 17, 1, 1, "axes keepdims", import_reduce_mean, fold_reduce<kMean>},
-      {"ReduceMean", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_mean, fold_reduce<kMean>},
-      {"ReduceMin", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kMin>},
-      {"ReduceMin", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kMin>},
-      {"ReduceProd", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kProd>},
-      {"ReduceProd", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kProd>},
-      {"ReduceSum", 6, 12, 1, 1, "axes keepdims", import_reduce_sum, fold_reduce<kSum>},
-      {"ReduceSum", 13, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_sum, fold_reduce<kSum>},
-      {"ReduceSumSquare", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kSumSquare>},
-      {"ReduceSumSquare", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kSumSquare>},
+      {"ReduceL1", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceL1>},
+      {"ReduceL1", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceL1>},
+      {"ReduceL2", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceL2>},
+      {"ReduceL2", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceL2>},
+      {"ReduceMax", 6, 17, 1, 1, "axes keepdims", import_reduce_max, fold_reduce<kReduceMax>},
+      {"ReduceMax", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_max,
+       fold_reduce<kReduceMax>},
+      {"ReduceMean", 6, 17, 1, 1, "axes keepdims", import_reduce_mean, fold_reduce<kReduceMean>},
+      {"ReduceMean", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_mean,
+       fold_reduce<kReduceMean>},
+      {"ReduceMin", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceMin>},
+      {"ReduceMin", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceMin>},
+      {"ReduceProd", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceProd>},
+      {"ReduceProd", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceProd>},
+      {"ReduceSum", 6, 12, 1, 1, "axes keepdims", import_reduce_sum, fold_reduce<kReduceSum>},
+      {"ReduceSum", 13, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_sum,
+       fold_reduce<kReduceSum>},
+      {"ReduceSumSquare", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceSumSquare>},
+      {"ReduceSumSquare", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr,
+       fold_reduce<kReduceSumSquare>},
       {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened},
       {"Softmax", 13, kNewestOpset, 1, 1, "axis", import_softmax_axis},
   };
