@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""mobicuda_stream from the outside, on the CPU: usage: program_test.py MOBICUDA_STREAM MOBICUDA_WRITE_MODEL SCHEMA"""
+"""mobicuda_stream from the outside, on the CPU: usage: program_test.py MOBICUDA_STREAM MOBICUDA_WRITE_MODEL
+BENCH_ENGINE SCHEMA"""
 import collections
 import json
 import pathlib
@@ -10,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-PROGRAM, WRITE_MODEL, SCHEMA = sys.argv[1:4]
+PROGRAM, WRITE_MODEL, BENCH_ENGINE, SCHEMA = sys.argv[1:5]
 PICTURES = 30
 BROKEN = ("b/broken.jpg", "text.png")
 
@@ -98,7 +99,19 @@ class Program(unittest.TestCase):
         self.assertEqual(self.results("kept"), self.results("anew"))
 
     def test_plan_file(self):
-        # Whatever a plan was compiled for is taken from it.
+        # What a plan was compiled for, bytes and their preprocessing among it, is taken from it.
+        subprocess.run([BENCH_ENGINE, "--impl", "cpu", "--batch", "4", "--input", "uint8", "--preprocess", "tf", "--warmUp", "0",
+                        "--duration", "0", "--iterations", "1", "--model", self.folder / "models/one.onnx", "--saveEngine",
+                        self.folder / "models/plan.plan"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        answers = {}
+        for name, model in (("by_plan", "plan.plan"), ("by_onnx", {"file": "one", "name": "plan", "preprocess": "tf"})):
+            done = stream(self.config(name, models=[model]))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answers[name] = self.results(name)
+        self.assertEqual(answers["by_plan"], answers["by_onnx"])
+        done = stream(self.config("other_precision", models=["plan.plan"], precision="fp64"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("plan.plan: was compiled for fp32, 'precision' asks for fp64", done.stderr)
         done = stream(self.config("absent_plan", models=["none.plan"]))
         self.assertEqual(done.returncode, 1)
         self.assertIn("none.plan: the model cannot be read", done.stderr)
