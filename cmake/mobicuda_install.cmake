@@ -11,6 +11,9 @@ install(DIRECTORY engine/include/mobicuda onnx_import/include/mobicuda plan_file
 set(namelink NAMELINK_COMPONENT development)
 if(SKBUILD)  # a wheel has no links: one file, named as programs ask for it
   set_target_properties(mobicuda PROPERTIES VERSION ${mobicuda_soversion})
+  if(MOBICUDA_HAS_PICTURES)
+    set_target_properties(mobicuda_pictures PROPERTIES VERSION ${mobicuda_soversion})
+  endif()
   set(namelink NAMELINK_SKIP)
 endif()
 if(MOBICUDA_HAS_CUDA)
@@ -38,7 +41,7 @@ if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)  # the static one, which has libjp
   install(DIRECTORY pictures/include/mobicuda DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
           FILES_MATCHING PATTERN *.h)
   install(TARGETS mobicuda_pictures EXPORT mobicudaTargets
-          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pictures NAMELINK_COMPONENT development)
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT pictures ${namelink})
 endif()
 
 configure_package_config_file(cmake/mobicudaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mobicudaConfig.cmake
@@ -65,7 +68,7 @@ configure_file(cmake/mobicuda.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc @ONL
 if(NOT SKBUILD)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endif()
-if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED)
+if(MOBICUDA_HAS_PICTURES AND MOBICUDA_SHARED AND NOT SKBUILD)
   configure_file(cmake/mobicuda_pictures.pc.in ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mobicuda_pictures.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
           COMPONENT development)

@@ -31,8 +31,12 @@ from mobicuda.errors import (
 )
 from mobicuda.inference_session import InferenceSession, IOBinding, NodeArg, OrtValue
 from mobicuda.machine import Device, Operator, devices, supported_operators
+from mobicuda.pictures import Classification, Classified, Classifier, PictureReport, PictureWarning, classify
 
 __all__ = [
+    "Classification",
+    "Classified",
+    "Classifier",
     "Device",
     "DeviceLostError",
     "DeviceUnavailableError",
@@ -53,10 +57,13 @@ __all__ = [
     "OrtValue",
     "OutOfMemoryError",
     "PictureInput",
+    "PictureReport",
+    "PictureWarning",
     "Session",
     "TensorInfo",
     "UnsupportedError",
     "__version__",
+    "classify",
     "devices",
     "get_cmake_dir",
     "get_include",

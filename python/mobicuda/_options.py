@@ -80,10 +80,14 @@ def integers(name: str, value: object, least: int) -> list[int]:
     return [integer(f"{name}[{i}]", entry, least) for i, entry in enumerate(value)]
 
 
-def backend(value: object) -> str:
-    if text("backend", value) not in _BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(map(repr, _BACKENDS))}, got {value!r}")
+def one_of(name: str, value: object, known: Sequence[str]) -> str:
+    if text(name, value) not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return str(value)
+
+
+def backend(value: object) -> str:
+    return one_of("backend", value, _BACKENDS)
 
 
 def log_callable(value: object) -> Log | None:

@@ -21,6 +21,7 @@ from mobicuda.pictures import classify
 # As bench_engine's (bench/bench_engine/model/exit_codes.h); nothing here has a threshold to miss (3).
 EXIT_OK, EXIT_RUNTIME, EXIT_USAGE, EXIT_NO_DEVICE, EXIT_INTERRUPTED = 0, 1, 2, 4, 130
 
+_CLASSIFIED_TOGETHER = 16  # images of a run: more would take memory, and wait for decoding
 _UNINTERRUPTED = 20  # runs in a row
 _EXIT_CODES = """exit codes:
   0 done, 1 failed, 2 wrong usage, 4 no GPU that can be used, 130 interrupted (Ctrl-C)"""
@@ -107,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 
     classify_command = command("classify", "Classifies picture files (JPEG, PNG, BMP, PNM).")
     classify_command.add_argument("model", metavar="MODEL", help="ONNX or plan file")
-    classify_command.add_argument("pictures", nargs="+", metavar="PICTURE", help="files, or one folder")
+    classify_command.add_argument("pictures", nargs="+", metavar="PICTURE", help="files, or one folder or tar archive")
     classify_command.add_argument("--labels", metavar="FILE", help="a class a line")
     classify_command.add_argument(
         "--top-k", type=_positive, default=5, metavar="K", help="classes of each picture (default 5)"
@@ -117,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=("torch", "tf"),
         default="torch",
         help="normalisation of the network's input (default torch)",
+    )
+    classify_command.add_argument(
+        "--decode",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="where JPEG is decoded (default auto: on the engine's GPU where there is nvJPEG)",
     )
     _add_engine_arguments(classify_command)
 
@@ -242,7 +249,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 def _classify(arguments: argparse.Namespace) -> int:
     pictures = arguments.pictures[0] if len(arguments.pictures) == 1 else arguments.pictures
-    engine = _load(arguments, max_batch=8)
+    engine = _load(arguments, max_batch=_CLASSIFIED_TOGETHER)
     progress = _Progress()
     broken: list[dict[str, str]] = []
     results: list[dict[str, Any]] = []
@@ -260,6 +267,7 @@ def _classify(arguments: argparse.Namespace) -> int:
             top_k=arguments.top_k,
             preprocess=arguments.preprocess,
             labels=arguments.labels,
+            decode=arguments.decode,
             on_broken=report,
         ):
             found += 1

@@ -45,10 +45,14 @@ NB_MODULE(_native, module) {
   nb::set_leak_warnings(false);  // a session in a global variable at the interpreter's end is no fault
   module.attr("version") = MOBICUDA_VERSION;
   module.attr("has_cuda") = MOBICUDA_HAS_CUDA != 0;
+  module.attr("has_pictures") = MOBICUDA_HAS_PICTURES != 0;
   translate_errors();
   bind_options(module);
   bind_engine(module);
   bind_session(module);
+#if MOBICUDA_HAS_PICTURES
+  bind_pictures(module);
+#endif
   module.def("cuda_devices", &list_cuda_devices);
   module.def("operators", &list_operators);
 }

@@ -1,18 +1,21 @@
 """Pictures from files to classes."""
 
-import builtins
+import io
 import os
-import sys
+import pickle
+import tarfile
 import threading
-import warnings
 
 import numpy as np
 import pytest
 
 import mobicuda
-from mobicuda.pictures import Classified, PictureWarning, classify
+from mobicuda import Classified, Classifier, PictureWarning, classify
+from mobicuda import _native, pictures
 
-Image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+Image = pytest.importorskip("PIL.Image", reason="pillow, which the results are compared with, is not installed")
+if not _native.has_pictures:
+    pytest.skip("libmobicuda_pictures was not built", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,10 @@ def folder(tmp_path_factory):
     Image.new("RGB", (4096, 1)).save(top / "narrow.png")
     (top / ".hidden.jpg").write_bytes(b"never read")
     return top
+
+
+def ignore(name, reason):
+    pass
 
 
 BROKEN = ["broken.jpg", "cut.jpg", "empty.png", "gone.jpg", "narrow.png", "text.txt"]
@@ -120,55 +127,139 @@ def test_one_file_and_labels(engine, folder, tmp_path):
 def test_broken_pictures_are_warnings_by_default(engine, folder):
     with pytest.warns(PictureWarning, match="text.txt: not a picture of a known format"):
         assert list(classify(folder / "text.txt", engine)) == []
-    with pytest.warns(PictureWarning, match="missing.jpg: No such file"):
+    with pytest.warns(PictureWarning, match="missing.jpg: .*No such file"):
         assert list(classify([folder / "missing.jpg"], engine)) == []
 
 
-def test_wrong_arguments(engine, small, folder, tmp_path, monkeypatch):
-    for arguments, kind, text in [
-        (((folder, small), {}), ValueError, "images of 3 channels, this one reads"),
-        (((folder, engine), {"preprocess": "caffe"}), ValueError, "'torch' or 'tf'"),
-        (((folder, engine), {"top_k": 0}), ValueError, "top_k"),
-        (((tmp_path, engine), {}), ValueError, "no file in"),
-        (((b"bytes", engine), {}), TypeError, "got bytes"),
-        (((3, engine), {}), TypeError, "pictures|iterable"),
-        (((folder, engine), {"threads": -1}), ValueError, "threads"),
+def test_a_tar_archive_and_memory(engine, folder, tmp_path):
+    jpegs = [name for name in GOOD if name.endswith((".jpg", ".png"))]
+    with tarfile.open(tmp_path / "some.tar", "w") as archive:
+        for name in jpegs:
+            archive.add(folder / name, name)
+    expected = [(name, best) for name, best in classify(folder, engine, on_broken=ignore) if name in jpegs]
+    assert list(classify(tmp_path / "some.tar", engine)) == sorted(expected, key=lambda one: jpegs.index(one[0]))
+    kinds = (bytes, bytearray, memoryview)
+    encoded = [(f"{name} \udcff", kinds[i % 3]((folder / name).read_bytes())) for i, name in enumerate(jpegs)]
+    found = classify(iter(encoded), engine)
+    del encoded  # the run keeps what it reads
+    assert list(found) == [(f"{name} \udcff", best) for name, best in expected]
+    with pytest.raises(mobicuda.FileError):
+        classify(tmp_path / "missing.tar", engine)
+
+
+def test_one_classifier_many_times(engine, folder):
+    told = []
+    with Classifier(engine, top_k=3, decode="cpu", batch=2, threads=2) as classifier:
+        assert classifier.decoder == "cpu"
+        first = list(classifier.classify(folder, on_broken=ignore))
+        run = classifier.classify(folder, on_broken=lambda *entry: told.append(entry))
+        assert next(run) == first[0]
+        with pytest.raises(mobicuda.InvalidArgumentError):
+            classifier.classify(folder)  # one run at a time
+        encoded = (folder / "0.jpg").read_bytes()
+        assert classifier.classify_one(encoded) == first[0].classes  # beside it
+        assert classifier.classify_one(memoryview(encoded)) == first[0].classes
+        with pytest.raises(ValueError, match="not a picture"):
+            classifier.classify_one(b"no picture")
+        assert list(run) == first[1:]
+        report = run.report
+        assert (report.pictures, report.failed, report.by_cpu) == (len(GOOD) + len(BROKEN), len(BROKEN), len(GOOD))
+        assert report.wall_ms > 0 and report.network_ms > 0
+        assert next(run, None) is None
+        with pytest.raises(TypeError, match="pickled"):
+            pickle.dumps(classifier)
+    assert [name for name, _ in told] == BROKEN
+    with pytest.raises(mobicuda.InvalidArgumentError, match="is closed"):
+        classifier.classify(folder)
+    classifier.close()
+
+
+def test_more_classes_than_there_are(engine, folder):
+    ((_, best),) = classify(folder / "0.jpg", engine, top_k=100_000)
+    assert len(best) == 1000
+
+
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_batches_change_nothing(engine, folder, batch):
+    expected = list(classify(folder, engine, on_broken=ignore))
+    assert list(classify(folder, engine, on_broken=ignore, batch=batch, threads=batch)) == expected
+
+
+def test_a_gpu_that_is_not_there(engine, folder):
+    with pytest.raises(mobicuda.DeviceUnavailableError):
+        classify(folder, engine, decode="gpu")  # an engine of the CPU
+
+
+def test_nvjpeg_of_a_wheel(tmp_path, monkeypatch):
+    assert pictures._nvjpeg_of_wheel() == ""
+    file = tmp_path / "nvidia/cu13/lib/libnvjpeg.so.13"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert pictures._nvjpeg_of_wheel() == str(file)
+
+
+def test_wrong_arguments(engine, small, folder, tmp_path):
+    for arguments, options, kind, text in [
+        ((folder, small), {}, mobicuda.UnsupportedError, "channels"),
+        ((folder, engine), {"preprocess": "caffe"}, ValueError, "'torch', 'tf'"),
+        ((folder, engine), {"decode": "nvjpeg"}, ValueError, "'auto', 'gpu', 'cpu'"),
+        ((folder, engine), {"top_k": 0}, ValueError, "top_k"),
+        ((folder, engine), {"batch": 0}, ValueError, "batch must be 1 to 1024"),
+        ((folder, engine), {"batch": True}, TypeError, "batch"),
+        ((folder, engine), {"nvjpeg_library": 3}, TypeError, "nvjpeg_library"),
+        ((folder, engine), {"threads": -1}, ValueError, "threads"),
+        ((tmp_path, engine), {}, mobicuda.FileError, "no file"),
+        ((b"bytes", engine), {}, TypeError, "classify_one"),
+        (([(folder / "0.jpg", b"")], engine), {}, TypeError, "a name must be a str"),
+        (([("a", "text")], engine), {}, TypeError, "a must be bytes"),
+        (([("a", b"text"), "b"], engine), {}, TypeError, "without exception"),
+        ((3, engine), {}, TypeError, "pictures|iterable"),
+        ((folder, engine), {"top": 3}, TypeError, "unexpected keyword argument 'top'"),
+        ((folder, "engine"), {}, TypeError, "must be a mobicuda.Engine"),
     ]:
         with pytest.raises(kind, match=text):
-            classify(*arguments[0], **arguments[1])  # before anything is read
-    real_import = builtins.__import__
-
-    def without_pillow(name, *rest):
-        if name == "PIL":
-            raise ModuleNotFoundError("No module named 'PIL'", name="PIL")
-        return real_import(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_pillow)
-    monkeypatch.delitem(sys.modules, "PIL", raising=False)
-    with pytest.raises(ModuleNotFoundError, match="pip install pillow"):
-        classify(folder, engine)
+            classify(*arguments, **options)  # before anything is read
 
 
 def test_ending_early_ends_the_threads(engine, folder):
-    found = classify(folder, engine, on_broken=lambda *_: None, threads=3)
+    before = set(os.listdir("/proc/self/task"))
+    found = classify([folder / "0.jpg"] * 1000, engine, threads=3)
     assert isinstance(next(found), Classified)
-    assert any(thread.name.startswith("mobicuda-pictures") for thread in threading.enumerate())
+    assert set(os.listdir("/proc/self/task")) - before
     found.close()
-    assert not any(thread.name.startswith("mobicuda-pictures") for thread in threading.enumerate())
+    assert found.report.pictures < 1000
+    assert list(found) == []
+    del found
+    assert not set(os.listdir("/proc/self/task")) - before
 
 
 def test_a_callback_that_raises_ends_it(engine, folder):
     def stop(name, reason):
         raise RuntimeError(name)
 
+    found = classify(folder, engine, on_broken=stop)
     with pytest.raises(RuntimeError, match=BROKEN[0]):
-        list(classify(folder, engine, on_broken=stop))
+        list(found)
+    assert list(found) == []
 
 
-def test_pictures_that_unpack_to_too_much(engine, tmp_path):
-    Image.new("1", (20000, 20000)).save(tmp_path / "bomb.png")
+def test_threads_beside_each_other(engine, folder):
+    encoded = (folder / "0.jpg").read_bytes()
+    with Classifier(engine) as classifier:
+        expected = classifier.classify_one(encoded)
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(classifier.classify_one(encoded))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == [expected] * 8
+
+
+def test_pictures_that_unpack_to_too_much(engine):
+    encoded = io.BytesIO()
+    Image.new("1", (20000, 20000)).save(encoded, "png")
     broken = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert list(classify(tmp_path, engine, on_broken=lambda *entry: broken.append(entry))) == []
-    assert broken[0][0] == "bomb.png" and "pixels" in broken[0][1]
+    assert list(classify([("bomb", encoded.getvalue())], engine, on_broken=lambda *told: broken.append(told))) == []
+    assert broken[0][0] == "bomb" and "pixels" in broken[0][1]
