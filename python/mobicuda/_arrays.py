@@ -83,6 +83,11 @@ def is_cupy(array: object) -> bool:
     return _is_of(array, "cupy", "ndarray")
 
 
+def same_place(array: Any, other: Any) -> bool:
+    """Whether two tensors are of one framework and device, and so on one current stream."""
+    return type(array) is type(other) and hasattr(array, "device") and bool(array.device == other.device)
+
+
 def current_stream(array: Any) -> int | None:
     """The stream on which the array's framework works now; None where it does not tell."""
     if is_torch(array):
@@ -113,10 +118,11 @@ def empty_beside(array: Any, shape: tuple[int, ...], stream: int) -> Any:
     )
 
 
-def capsule(array: DLPackTensor, stream: int) -> object:
-    """The tensor as a DLPack capsule. Work of its framework that is under way comes first on the stream."""
+def capsule(array: DLPackTensor, own_stream: int | None, stream: int) -> object:
+    """The tensor as a DLPack capsule; own_stream: its current_stream(). Work of its framework that is under way comes
+    first on the stream."""
     # Told that nothing needs ordering, PyTorch saves an event: it takes a handle of its own stream for another one.
-    number = _NO_ORDER if current_stream(array) == stream else stream or _LEGACY_STREAM
+    number = _NO_ORDER if own_stream == stream else stream or _LEGACY_STREAM
     try:
         return array.__dlpack__(stream=number, max_version=(1, 0))  # type: ignore[call-arg]
     except TypeError:  # a producer of DLPack before 1.0

@@ -15,6 +15,12 @@ class Device(contextlib.nullcontext):
         super().__init__()
         self.id = self.index = index
 
+    def __eq__(self, other):
+        return self.index == other.index
+
+    def __hash__(self):
+        return hash(self.index)
+
 
 class Tensor:
     """Of a framework with a current stream."""
@@ -42,7 +48,7 @@ class CupyArray(Tensor):
 @pytest.fixture
 def frameworks(monkeypatch):
     """torch and cupy whose current stream is `frameworks.stream`, and which note on which stream they made tensors."""
-    world = types.SimpleNamespace(stream=7, made=[])
+    world = types.SimpleNamespace(stream=7, made=[], asked=0)
 
     @contextlib.contextmanager
     def on(stream):
@@ -58,8 +64,12 @@ def frameworks(monkeypatch):
         pass
 
     world.torch, world.Torch = True, TorchTensor
+    def current_stream(device):
+        world.asked += 1
+        return types.SimpleNamespace(cuda_stream=world.stream)
+
     cuda = types.SimpleNamespace(
-        current_stream=lambda device: types.SimpleNamespace(cuda_stream=world.stream),
+        current_stream=current_stream,
         stream=on,
         ExternalStream=lambda handle, device: handle,
     )
@@ -90,7 +100,7 @@ def session():
 def test_the_default_is_the_framework_s_stream(frameworks, session):
     x, out = frameworks.Torch(), frameworks.Torch((2, 10))
     assert session.run(x, out) is out
-    assert session.calls == [(x, out, 7)] and x.asked == out.asked == [-1]
+    assert session.calls == [(x, out, 7)] and x.asked == out.asked == [-1] and frameworks.asked == 1
     made = session.run(x)
     assert frameworks.made == [(7, (2, 10))] and session.calls[-1] == (x, made, 7)
     frameworks.stream = 0
