@@ -87,10 +87,12 @@ std::string record_summary(const ReportFile& file) {
             std::to_string(record.requirements.size()) + " requirements are met";
   }
   std::string html = text.empty() ? text : element("p", text + '.');
-  for (const Requirement& one : record.requirements) {
-    if (one.met) continue;
-    html += "<p class=\"warning\">" +
-            escaped("Not met: " + one.name + ". Wanted: " + one.target + "; found: " + one.measured + '.') + "</p>\n";
+  if (count_met(record) < record.requirements.size()) {
+    HtmlTable table({"not met", "wanted", "found"}, 3);
+    for (const Requirement& one : record.requirements) {
+      if (!one.met) table.add_row({one.name, one.target, one.measured});
+    }
+    html += table.str();
   }
   if (!record.lacking.empty()) html += "<p class=\"warning\">" + escaped(lacking_text(record)) + "</p>\n";
   return html;
