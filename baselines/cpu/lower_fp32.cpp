@@ -21,10 +21,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 // The kernels clip; other activations follow on the block that they have just written.
 void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                     float* y) {
-  if (activation.is_clip()) return;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < columns; ++i) y[row * stride + i] = activate(y[row * stride + i], activation);
-  }
+  if (columns == stride) return activate_floats(activation, y, rows * columns);
+  for (std::int64_t row = 0; row < rows; ++row) activate_floats(activation, y + row * stride, columns);
 }
 
 // A weight (n, k) and its bias, packed for this processor's kernels.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "baselines/cpu/ops/depthwise_conv.h"
+#include "baselines/cpu/ops/elementwise.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
 #include "baselines/cpu/ops/gemm.h"
 #include "support/catch.h"
@@ -232,6 +233,130 @@ TEST_CASE("depthwise convolution of every instruction set stays within the hard 
             REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
           }
         }
+      }
+    }
+  }
+}
+
+const Activation kLoops[] = {Activation::none(),
+                             Activation::relu6(),
+                             Activation::of(ActivationKind::Sigmoid),
+                             Activation::of(ActivationKind::Silu),
+                             Activation::of(ActivationKind::HardSwish),
+                             Activation::of(ActivationKind::LeakyRelu, 0.1F)};
+
+// The definition in double, and how far a float may be from it: docs/numerics.md, activations by themselves.
+struct Curve {
+  double value, allowed;
+};
+Curve curve(const Activation& activation, double x) {
+  constexpr double kLeastNormal = 0x1p-126;
+  constexpr double kLeast = 0x1p-149;  // what a product rounds to
+  const double y = activate(x, activation);
+  const double s = 1 / (1 + std::exp(-x));
+  const double of_sigmoid = s * ((1 - s) * (2 * std::abs(x) + 4) + 3) * test::kUnitF32 + kLeastNormal;
+  switch (activation.kind) {
+    case ActivationKind::Sigmoid:
+      return {y, of_sigmoid};
+    case ActivationKind::Silu:
+      return {y, std::abs(x) * of_sigmoid + std::abs(y) * test::kUnitF32 + kLeast};
+    case ActivationKind::HardSwish:
+      return {y, 3 * std::abs(x) * (std::abs(x) / 6 + 0.5) * test::kUnitF32 + kLeast};
+    default:
+      return {y, std::abs(y) * test::kUnitF32 + kLeast};
+  }
+}
+
+Floats run_elements(const Fp32Kernels& kernels, ElementTask task, const Activation& activation, std::int64_t n) {
+  Floats y = guarded(n);
+  task.y = y.data() + kGuards;
+  task.n = n;
+  task.activation = activation;
+  kernels.elements(task);
+  return unguarded(y);
+}
+
+TEST_CASE("element by element, every instruction set computes each form for any number of elements") {
+  constexpr std::int64_t kMost = 70;
+  const Floats a = test::random_integers(1, kMost);
+  const Floats b = test::random_integers(2, kMost);
+  const Floats c = test::random_integers(3, kMost);
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const Activation& activation : kLoops) {
+      for (const bool repeat : {false, true}) {
+        for (int form = 0; form < 4; ++form) {
+          ElementTask task;
+          task.a = a.data();
+          if (form > 0) task.b = b.data();
+          if (form == 3) task.c = c.data();
+          task.multiply = form == 2;
+          task.repeat = repeat;
+          for (const std::int64_t n : {1, 3, 4, 5, 8, 15, 16, 17, 31, 33, 64, 70}) {
+            CAPTURE(kernels->name, to_string(activation), repeat, form, n);
+            Doubles expected;
+            Doubles allowed;
+            for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+              const auto x = static_cast<double>(a[i]);
+              const auto right = static_cast<double>(b[repeat ? 0 : i]);
+              const double sums[] = {x, x + right, x * right, x * right + static_cast<double>(c[repeat ? 0 : i])};
+              const Curve wanted = curve(activation, sums[form]);
+              expected.push_back(wanted.value);
+              allowed.push_back(wanted.allowed);
+            }
+            REQUIRE(test::compare_elements(run_elements(*kernels, task, activation, n), expected, allowed));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("activations of every instruction set stay within their bounds for numbers of every size") {
+  Floats x;
+  for (int exponent = -149; exponent < 128; ++exponent) {
+    for (const float fraction : test::random_uniform(static_cast<std::uint32_t>(exponent + 200), 50, 1.0F, 2.0F)) {
+      x.push_back(std::ldexp(fraction, exponent));
+      x.push_back(-x.back());
+    }
+  }
+  for (const float value : test::random_uniform(5, 100'000, -110.0F, 110.0F)) x.push_back(value);
+  ElementTask task;
+  task.a = x.data();
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const Activation& activation : kLoops) {
+      CAPTURE(kernels->name, to_string(activation));
+      Doubles expected;
+      Doubles allowed;
+      for (const float value : x) {
+        // x / 6 of the largest numbers is not the question.
+        const bool overflows = activation.kind == ActivationKind::HardSwish && std::abs(value) > 1e18F;
+        const Curve wanted = curve(activation, static_cast<double>(value));
+        expected.push_back(wanted.value);
+        allowed.push_back(overflows ? std::numeric_limits<double>::infinity() : wanted.allowed);
+      }
+      const Floats y = run_elements(*kernels, task, activation, std::ssize(x));
+      REQUIRE(test::compare_elements(y, expected, allowed));
+      for (const std::size_t i : {std::size_t{0}, x.size() / 3, x.size() - 1}) {  // alone as among others
+        ElementTask alone;
+        alone.a = &x[i];
+        REQUIRE(test::compare_bits(run_elements(*kernels, alone, activation, 1), Floats{y[i]}));
+      }
+    }
+  }
+}
+
+TEST_CASE("activations of every instruction set take NaN and infinity as their definition does") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Floats x{kNaN, kInfinity, -kInfinity, 0.0F, -0.0F};
+  ElementTask task;
+  task.a = x.data();
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const Activation& activation : kLoops) {
+      const Floats y = run_elements(*kernels, task, activation, std::ssize(x));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const float expected = activate(x[i], activation);
+        CAPTURE(kernels->name, to_string(activation), x[i], y[i], expected);
+        CHECK((std::isnan(expected) ? std::isnan(y[i]) : y[i] == expected));
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "baselines/cpu/ops/elementwise.h"
 
 #include "baselines/cpu/lower.h"
+#include "baselines/cpu/ops/fp32_kernels.h"
 
 namespace mobicuda::cpu {
 
@@ -8,6 +9,15 @@ std::int64_t MulPlan::rows() const {
   std::int64_t count = 1;
   for (const Axis& axis : outer) count *= axis.extent;
   return count;
+}
+
+std::int64_t MulPlan::b_offset(std::int64_t row) const {
+  std::int64_t offset = 0;
+  for (std::size_t axis = outer.size(); axis-- > 0;) {
+    offset += row % outer[axis].extent * outer[axis].b_stride;
+    row /= outer[axis].extent;
+  }
+  return offset + row * b_picture;
 }
 
 MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc) {
@@ -24,43 +34,99 @@ MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc) {
   return plan;
 }
 
-template <class T>
-void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows) {
+void activate_floats(const Activation& activation, float* y, std::int64_t n) {
+  if (activation.is_clip()) return;
+  if (!is_vectorised(activation.kind)) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = activate(y[i], activation);
+    return;
+  }
+  ElementTask task;
+  task.a = y;
+  task.y = y;
+  task.n = n;
+  task.activation = activation;
+  fp32_kernels().elements(task);
+}
+
+namespace {
+
+// A task whose activation may be any.
+void run(ElementTask task, const Activation& activation) {
+  const bool together = is_vectorised(activation.kind);
+  if (together) task.activation = activation;
+  fp32_kernels().elements(task);
+  if (!together) activate_floats(activation, task.y, task.n);
+}
+
+}  // namespace
+
+template <>
+void add(const Add& op, const float* a, const float* b, float* y, Range range) {
+  ElementTask task;
+  task.a = a + range.first;
+  task.b = b + range.first;
+  task.y = y + range.first;
+  task.n = range.last - range.first;
+  run(task, op.activation);
+}
+
+template <>
+void mul(const Mul& op, const MulPlan& plan, const float* a, const float* b, float* y, Range rows) {
   const auto [columns, stride] = plan.last;
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
-    std::int64_t picture = row;
-    const T* right = b;
-    for (std::size_t axis = plan.outer.size(); axis-- > 0;) {
-      right += picture % plan.outer[axis].extent * plan.outer[axis].b_stride;
-      picture /= plan.outer[axis].extent;
+    const float* const right = b + plan.b_offset(row);
+    ElementTask task;
+    task.a = a + row * columns;
+    task.b = right;
+    task.multiply = true;
+    task.repeat = stride == 0;
+    task.y = y + row * columns;
+    task.n = columns;
+    if (stride <= 1) {
+      run(task, op.activation);
+      continue;
     }
-    right += picture * plan.b_picture;
-    const std::int64_t start = row * columns;
-    for (std::int64_t i = 0; i < columns; ++i) {
-      y[start + i] = activate(a[start + i] * right[i * stride], op.activation);
-    }
+    for (std::int64_t i = 0; i < columns; ++i) task.y[i] = activate(task.a[i] * right[i * stride], op.activation);
   }
 }
 
-template <class T>
-void unary(const Unary& op, const T* x, T* y, Range range) {
-  const Activation activation = activation_of(op);
-  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(x[i], activation);
+template <>
+void unary(const Unary& op, const float* x, float* y, Range range) {
+  ElementTask task;
+  task.a = x + range.first;
+  task.y = y + range.first;
+  task.n = range.last - range.first;
+  run(task, activation_of(op));
 }
 
-template void mul<float>(const Mul&, const MulPlan&, const float*, const float*, float*, Range);
-template void mul<double>(const Mul&, const MulPlan&, const double*, const double*, double*, Range);
-template void unary<float>(const Unary&, const float*, float*, Range);
-template void unary<double>(const Unary&, const double*, double*, Range);
+template <>
+void clip(const Clip& op, const float* x, float* y, Range range) {
+  ElementTask task;
+  task.a = x + range.first;
+  task.y = y + range.first;
+  task.n = range.last - range.first;
+  run(task, op.activation);
+}
 
-template void add<float>(const Add&, const float*, const float*, float*, Range);
-template void add<double>(const Add&, const double*, const double*, double*, Range);
-template void clip<float>(const Clip&, const float*, float*, Range);
-template void clip<double>(const Clip&, const double*, double*, Range);
-template void scale_shift<float>(const ScaleShift&, std::int64_t, std::int64_t, const float*, const float*,
-                                 const float*, float*, Range);
-template void scale_shift<double>(const ScaleShift&, std::int64_t, std::int64_t, const double*, const float*,
-                                  const float*, double*, Range);
+template <>
+void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner, const float* x, const float* scale,
+                 const float* shift, float* y, Range rows) {
+  // Channels lie side by side, or each is a run of its own.
+  const std::int64_t step = inner == 1 ? channels : 1;
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    for (std::int64_t c = 0; c < channels; c += step) {
+      const std::int64_t start = (row * channels + c) * inner;
+      ElementTask task;
+      task.a = x + start;
+      task.b = scale + c;
+      task.c = shift + c;
+      task.repeat = inner > 1;
+      task.y = y + start;
+      task.n = step * inner;
+      run(task, op.activation);
+    }
+  }
+}
 
 LoweredNode lower(const Add& op, const NodeView& view) {
   return loop(view, "elementwise", view.output_desc().shape.elements(), kElementGrain,

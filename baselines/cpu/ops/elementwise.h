@@ -42,6 +42,11 @@ T activate(T x, const Activation& activation) {
   return x;
 }
 
+// Of float, the functions below take the inner loops of fp32_kernels.h.
+
+/// y = act(y) for n floats, where the activation is none that clips.
+void activate_floats(const Activation& activation, float* y, std::int64_t n);
+
 /// y[i] = act(a[i] + b[i]) for the elements in `range`.
 template <class T>
 void add(const Add& op, const T* a, const T* b, T* y, Range range) {
@@ -58,18 +63,31 @@ struct MulPlan {
   Axis last;
   std::int64_t b_picture = 0;  ///< distance of b's images
 
-  std::int64_t rows() const;  ///< of the last axis, in one image
+  std::int64_t rows() const;                      ///< of the last axis, in one image
+  std::int64_t b_offset(std::int64_t row) const;  ///< where b has that row, counted through all images
 };
 
 MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc);
 
 /// y = act(a * b) for the rows of the last axis in `rows`, counted through all images.
 template <class T>
-void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows);
+void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows) {
+  const auto [columns, stride] = plan.last;
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    const T* const right = b + plan.b_offset(row);
+    const std::int64_t start = row * columns;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      y[start + i] = activate(a[start + i] * right[i * stride], op.activation);
+    }
+  }
+}
 
 /// y[i] = f(x[i]) for the elements in `range`.
 template <class T>
-void unary(const Unary& op, const T* x, T* y, Range range);
+void unary(const Unary& op, const T* x, T* y, Range range) {
+  const Activation activation = activation_of(op);
+  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(x[i], activation);
+}
 
 /// y[i] = act(x[i]) for the elements in `range`.
 template <class T>
@@ -92,13 +110,16 @@ void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner
   }
 }
 
-extern template void add<float>(const Add&, const float*, const float*, float*, Range);
-extern template void add<double>(const Add&, const double*, const double*, double*, Range);
-extern template void clip<float>(const Clip&, const float*, float*, Range);
-extern template void clip<double>(const Clip&, const double*, double*, Range);
-extern template void scale_shift<float>(const ScaleShift&, std::int64_t, std::int64_t, const float*, const float*,
-                                        const float*, float*, Range);
-extern template void scale_shift<double>(const ScaleShift&, std::int64_t, std::int64_t, const double*, const float*,
-                                         const float*, double*, Range);
+template <>
+void add(const Add& op, const float* a, const float* b, float* y, Range range);
+template <>
+void mul(const Mul& op, const MulPlan& plan, const float* a, const float* b, float* y, Range rows);
+template <>
+void unary(const Unary& op, const float* x, float* y, Range range);
+template <>
+void clip(const Clip& op, const float* x, float* y, Range range);
+template <>
+void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner, const float* x, const float* scale,
+                 const float* shift, float* y, Range rows);
 
 }  // namespace mobicuda::cpu

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <mobicuda/types.h>
+
 namespace mobicuda::cpu {
 
 /// act(x * w^T + bias + residual) for `rows` rows of x and the panels first_panel..last_panel of w. Each output is
@@ -34,12 +36,31 @@ struct DepthwiseTask {
   float lo = 0.0F, hi = 0.0F;
 };
 
+/// y[i] = act(a[i]), act(a[i] + b[i]), act(a[i] * b[i]) or act(a[i] * b[i] + c[i]) for i below n; y may be a. An
+/// element's bits do not depend on what stands beside it.
+struct ElementTask {
+  const float* a = nullptr;
+  const float* b = nullptr;  ///< may be null: the first form
+  const float* c = nullptr;  ///< may be null
+  bool multiply = false;     ///< of a and b alone: the third form instead of the second
+  bool repeat = false;       ///< b[0] and c[0] stand for all
+  float* y = nullptr;
+  std::int64_t n = 0;
+  Activation activation;  ///< is_vectorised()
+};
+
+/// Whether ElementTask has the activation: not Tanh and Elu, for which the C library's functions are exact enough.
+constexpr bool is_vectorised(ActivationKind kind) {
+  return kind != ActivationKind::Tanh && kind != ActivationKind::Elu;
+}
+
 /// The inner loops for one instruction set.
 struct Fp32Kernels {
   const char* name;
   std::int64_t panel;  ///< outputs in a panel of packed weights
   void (*gemm)(const GemmTask& task);
   void (*depthwise_conv)(const DepthwiseTask& task);
+  void (*elements)(const ElementTask& task);
 };
 
 // The sets are reached through the two functions at the end, which ask the processor first.

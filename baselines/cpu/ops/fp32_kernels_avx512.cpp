@@ -6,7 +6,7 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_avx512() {
-  static constexpr Fp32Kernels kKernels{"avx512", kPanel, &gemm<8>, &depthwise_conv};
+  static constexpr Fp32Kernels kKernels{"avx512", kPanel, &gemm<8>, &depthwise_conv, &elements};
   return kKernels;
 }
 

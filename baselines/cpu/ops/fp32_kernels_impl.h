@@ -13,10 +13,16 @@ namespace {  // NOLINT(misc-anonymous-namespace-in-header): each source that inc
 
 using Packet = Eigen::internal::packet_traits<float>::type;
 using Eigen::internal::padd;
+using Eigen::internal::pcmp_lt;
+using Eigen::internal::pdiv;
+using Eigen::internal::pexp;
 using Eigen::internal::ploadu;
 using Eigen::internal::pmadd;
 using Eigen::internal::pmax;
 using Eigen::internal::pmin;
+using Eigen::internal::pmul;
+using Eigen::internal::pnegate;
+using Eigen::internal::pselect;
 using Eigen::internal::pset1;
 using Eigen::internal::pstoreu;
 
@@ -161,6 +167,94 @@ void depthwise_conv(const DepthwiseTask& t) {
     for (; c + kPacket <= t.c; c += kPacket) depthwise_packets<1>(t, rows, columns, ox, c);
     for (; c < t.c; ++c) depthwise_channel(t, rows, columns, ox, c);
   }
+}
+
+// 1 / (1 + exp(-x)). pexp() is within 5 units in the last place; beyond 88 it gives the value at its bound, or
+// infinity, so that a result below 2^-126 may be any other number below.
+inline Packet sigmoid(Packet x) {
+  const Packet one = pset1<Packet>(1.0F);
+  return pdiv(one, padd(one, pexp(pnegate(x))));
+}
+
+template <ActivationKind kKind>
+Packet activated(Packet x, const Activation& activation) {
+  if constexpr (kKind == ActivationKind::Clip) {
+    return clamp(x, pset1<Packet>(activation.lo), pset1<Packet>(activation.hi));
+  } else if constexpr (kKind == ActivationKind::Sigmoid) {
+    return sigmoid(x);
+  } else if constexpr (kKind == ActivationKind::Silu) {
+    return pmul(x, sigmoid(x));
+  } else if constexpr (kKind == ActivationKind::HardSwish) {
+    const Packet shifted = padd(pdiv(x, pset1<Packet>(6.0F)), pset1<Packet>(0.5F));
+    return pmul(x, clamp(shifted, pset1<Packet>(0.0F), pset1<Packet>(1.0F)));
+  } else {
+    static_assert(kKind == ActivationKind::LeakyRelu);
+    return pselect(pcmp_lt(x, pset1<Packet>(0.0F)), pmul(pset1<Packet>(activation.alpha), x), x);
+  }
+}
+
+enum class ElementForm : std::uint8_t { Alone, Sum, Product, ScaleShift };
+
+template <ElementForm kForm>
+Packet combined(const float* a, Packet b, Packet c) {
+  const Packet x = ploadu<Packet>(a);
+  if constexpr (kForm == ElementForm::Sum) return padd(x, b);
+  if constexpr (kForm == ElementForm::Product) return pmul(x, b);
+  if constexpr (kForm == ElementForm::ScaleShift) return pmadd(x, b, c);
+  return x;
+}
+
+template <ElementForm kForm, ActivationKind kKind>
+void elements_of(const ElementTask& t) {
+  constexpr bool kHasB = kForm != ElementForm::Alone;
+  constexpr bool kHasC = kForm == ElementForm::ScaleShift;
+  Packet b = pset1<Packet>(kHasB ? *t.b : 0.0F);
+  Packet c = pset1<Packet>(kHasC ? *t.c : 0.0F);
+  std::int64_t i = 0;
+  for (; i + kPacket <= t.n; i += kPacket) {
+    if (kHasB && !t.repeat) b = ploadu<Packet>(t.b + i);
+    if (kHasC && !t.repeat) c = ploadu<Packet>(t.c + i);
+    pstoreu(t.y + i, activated<kKind>(combined<kForm>(t.a + i, b, c), t.activation));
+  }
+  if (i == t.n) return;
+  // The last ones by the same instructions.
+  float values[3][kPacket] = {};
+  for (std::int64_t k = 0; i + k < t.n; ++k) {
+    values[0][k] = t.a[i + k];
+    if (kHasB && !t.repeat) values[1][k] = t.b[i + k];
+    if (kHasC && !t.repeat) values[2][k] = t.c[i + k];
+  }
+  if (kHasB && !t.repeat) b = ploadu<Packet>(values[1]);
+  if (kHasC && !t.repeat) c = ploadu<Packet>(values[2]);
+  const Packet y = activated<kKind>(combined<kForm>(values[0], b, c), t.activation);
+  pstoreu(values[0], y);
+  for (std::int64_t k = 0; i + k < t.n; ++k) t.y[i + k] = values[0][k];
+}
+
+template <ElementForm kForm>
+void elements_of(const ElementTask& t) {
+  switch (t.activation.kind) {
+    case ActivationKind::Clip:
+      return elements_of<kForm, ActivationKind::Clip>(t);
+    case ActivationKind::Sigmoid:
+      return elements_of<kForm, ActivationKind::Sigmoid>(t);
+    case ActivationKind::Silu:
+      return elements_of<kForm, ActivationKind::Silu>(t);
+    case ActivationKind::HardSwish:
+      return elements_of<kForm, ActivationKind::HardSwish>(t);
+    case ActivationKind::LeakyRelu:
+      return elements_of<kForm, ActivationKind::LeakyRelu>(t);
+    case ActivationKind::Tanh:
+    case ActivationKind::Elu:
+      break;  // !is_vectorised()
+  }
+}
+
+void elements(const ElementTask& t) {
+  if (t.b == nullptr) return elements_of<ElementForm::Alone>(t);
+  if (t.c != nullptr) return elements_of<ElementForm::ScaleShift>(t);
+  if (t.multiply) return elements_of<ElementForm::Product>(t);
+  elements_of<ElementForm::Sum>(t);
 }
 
 }  // namespace
