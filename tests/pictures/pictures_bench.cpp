@@ -1,25 +1,38 @@
-// How fast pictures become labels on this GPU, as JSON on standard output:
+// How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2] [--seconds
-//   5]
+//   5] [--labels synsets.txt] [--large 500x375] [--parts nvjpeg,memory,...]
 //
-//   nvjpeg            nvJPEG alone on the same files, decoded to RGB on the device: img/s with one and two host threads
-//   resize_us         the resizing kernel alone, a picture
+//   nvjpeg            nvJPEG alone on the same files in memory, batch after batch with the next one under way: img/s
+//   and
+//                     cores with one and two host threads
+//   resizeUs          the resizing kernel alone, a picture
 //   memory, files     encoded pictures in memory, or in files that were read before, to the best classes: img/s, cores
-//                     that the process kept busy, the run's Report
-//   cpu_decoding      the same as `files` with all cores decoding on the CPU
-//   one_picture       classify_one(): milliseconds
-//   agreement         the best class by nvJPEG and by the CPU's decoders, on each picture once
-//   cut_short         JPEG files cut in the middle, an end marker put behind: how many were not noticed to be damaged
+//                     that the process kept busy and which threads did, the run's Report; againstNvjpeg: img/s over the
+//                     most that nvJPEG alone reached
+//   cpuDecoding       the same as `files` with all cores decoding on the CPU
+//   onePicture        classify_one(): milliseconds
+//   large             nvJPEG alone, memory and one picture with the pictures resized to --large and encoded anew
+//   agreement         the best class by nvJPEG and by the CPU's decoders, on each picture once; with --labels how many
+//                     of either are the picture's folder's
+//   cutShort          JPEG files cut in the middle, an end marker put behind: how many were not noticed to be damaged
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +47,8 @@
 #include "pictures/decode/jpeg_header.h"
 #include "pictures/gpu/nvjpeg.h"
 #include "pictures/gpu/resize_batch.h"
+#include "pictures/picture_support.h"
+#include "pictures/prepare/channels.h"
 #include "pictures/prepare/resize.h"
 #include "pictures/prepare/window.h"
 #include "pictures/source/reader.h"
@@ -48,17 +63,25 @@ using namespace mobicuda::pictures;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kParts[] = {"nvjpeg", "resize", "memory", "files", "cpu", "one", "large", "agreement", "cut"};
+
 struct Options {
   std::string model;
   std::string folder;
   std::string preprocess = "torch";
   std::string precision = "fp16";
   std::string nvjpeg;
+  std::string labels;
+  std::string large;
+  std::vector<std::string> parts{std::begin(kParts), std::end(kParts)};
   int batch = 64;
   int threads = 2;
   double seconds = 5;
+
+  bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
 };
 
+// Pictures as files and in memory.
 struct Files {
   std::vector<PictureFile> files;
   std::vector<std::vector<std::uint8_t>> bytes;
@@ -74,6 +97,29 @@ struct Files {
       files.push_back(std::move(file));
     }
     if (files.empty()) throw Error(ErrorCode::io, folder, "holds no file");
+  }
+
+  // The same pictures resized and cropped, as JPEG files of good quality, 4:2:0; in memory only.
+  Files resized(int width, int height) const {
+    Preprocessing how;
+    how.crop_width = width;
+    how.crop_height = height;
+    how.resize_to = std::max(width, height);
+    test::JpegOptions jpeg;
+    jpeg.quality = 95;
+    Files result = *this;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      Picture picture{width, height, std::vector<std::uint8_t>(how.elements())};
+      preprocess(decode_picture(bytes[i]), how, std::span(picture.rgb));
+      result.bytes[i] = test::bytes_of(test::jpeg_file(picture, jpeg));
+    }
+    return result;
+  }
+
+  double mean_bytes() const {
+    const auto add = [](std::size_t sum, const auto& one) { return sum + one.size(); };
+    return static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}, add)) /
+           static_cast<double>(bytes.size());
   }
 
   PictureSource in_memory(std::size_t count) const {
@@ -100,6 +146,31 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// Of the threads that live, by their names: user and system time.
+std::map<std::string, double> cpu_seconds_by_name() {
+  std::map<std::string, double> seconds;
+  std::error_code ignored;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+    std::ifstream file(task.path() / "stat");
+    std::ostringstream text;
+    text << file.rdbuf();
+    const std::string line = text.str();
+    const std::size_t begin = line.find('(');
+    const std::size_t end = line.rfind(')');
+    if (begin == std::string::npos || end == std::string::npos) continue;  // it has ended
+    std::istringstream rest(line.substr(end + 1));
+    constexpr int kBefore = 11;  // fields between the name and the times
+    std::string skipped;
+    for (int i = 0; i < kBefore; ++i) rest >> skipped;
+    long user = 0;
+    long system = 0;
+    rest >> user >> system;
+    seconds[line.substr(begin + 1, end - begin - 1)] +=
+        static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return seconds;
+}
+
 Json json_of(const Report& report) {
   return {{"pictures", report.pictures},    {"failed", report.failed},
           {"byCpu", report.by_cpu},         {"byUnits", report.by_units},
@@ -112,10 +183,27 @@ Json json_of(const Report& report) {
 // Runs a source of about `seconds`, whose pictures are given by their number, after one that warms up.
 template <class Source>
 Json measure_run(Classifier& classifier, const Source& source, std::size_t set, double seconds) {
+  Json by_name = Json::object();
   const auto run = [&](std::size_t count, Report& report) {
+    // Threads that have ended are seen no more: between these two all are at work.
+    const std::size_t early = count / 10;
+    const std::size_t late = count - early;
+    std::map<std::string, double> before;
+    Clock::time_point since;
     const auto start = Clock::now();
     Run running = classifier.classify(source(count));
-    for (const Result& result : running) static_cast<void>(result);
+    for (const Result& result : running) {
+      if (result.index == early) {
+        before = cpu_seconds_by_name();
+        since = Clock::now();
+      } else if (result.index == late) {
+        by_name = Json::object();
+        for (const auto& [name, cpu] : cpu_seconds_by_name()) {
+          const double cores = (cpu - before[name]) / seconds_since(since);
+          if (cores >= 0.005) by_name[name] = cores;
+        }
+      }
+    }
     report = running.report();
     return seconds_since(start);
   };
@@ -128,52 +216,137 @@ Json measure_run(Classifier& classifier, const Source& source, std::size_t set, 
   const double cpu = cpu_seconds() - cpu_before;
   return {{"imagesPerSecond", static_cast<double>(report.pictures) / wall},
           {"coresBusy", cpu / wall},
+          {"coresBusyByThread", by_name},
           {"report", json_of(report)}};
 }
 
-// nvJPEG alone, batch after batch.
-double nvjpeg_rate(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
-                   const Device& device, int threads) {
+// nvJPEG alone: each host thread has a few batches under way, in memory of its own, and begins the next one as soon as
+// the oldest is there. What comes before, memory, states and first batches, is not timed.
+Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
+                  const Device& device, int threads) {
+  constexpr std::size_t kInFlight = 3;
+  constexpr std::size_t kWarmUp = 2;  // batches of each
   struct Fit {
     std::span<const std::uint8_t> bytes;
     JpegHeader header;
   };
   std::vector<Fit> fit;
+  std::int64_t most = 0;
   NvjpegParser parser(nvjpeg);
   for (const auto& bytes : files.bytes) {
     const auto header = read_jpeg_header(bytes);
-    if (header && fit_for_nvjpeg(*header) && parser.units_take(bytes)) fit.push_back({bytes, *header});
+    if (!header || !fit_for_nvjpeg(*header) || !parser.units_take(bytes)) continue;
+    fit.push_back({bytes, *header});
+    most = std::max(most, std::int64_t{kChannels} * header->width * header->height);
   }
-  if (fit.empty()) return 0;
-  std::atomic<std::size_t> done{0};
-  const auto start = Clock::now();
+  if (fit.empty()) return {};
+  const auto batch = static_cast<std::size_t>(options.batch);
+  struct InFlight {
+    InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t batch, std::int64_t bytes)
+        : memory(static_cast<std::int64_t>(batch) * bytes, "decoded pictures"), decoder(nvjpeg), pictures(batch) {}
+    DeviceBuffer memory;
+    Stream stream;
+    Event done{cudaEventBlockingSync};
+    UnitsDecoder decoder;
+    std::vector<NvjpegPicture> pictures;
+  };
+  std::atomic<std::size_t> decoded{0};
+  std::vector<double> batch_ms;  // of the first thread's warm-up: states are made, and sized, as they are first used
+  std::mutex mutex;
+  std::exception_ptr failure;
+  Clock::time_point start;
+  double cpu_before = 0;
+  double wall = 0;
+  double cpu = 0;
+  std::barrier ready(threads, [&]() noexcept {
+    start = Clock::now();
+    cpu_before = cpu_seconds();
+  });
+  std::barrier over(threads, [&]() noexcept {
+    wall = seconds_since(start);
+    cpu = cpu_seconds() - cpu_before;
+  });
   {
     std::vector<std::jthread> workers;
     for (int thread = 0; thread < threads; ++thread) {
       workers.emplace_back([&, thread] {
         const DeviceGuard guard(device);
-        const Stream stream;
-        UnitsDecoder decoder(nvjpeg);
-        const auto batch = static_cast<std::size_t>(options.batch);
-        std::vector<DeviceBuffer> memory(batch);
-        std::vector<NvjpegPicture> pictures(batch);
-        std::size_t next = static_cast<std::size_t>(thread) * batch;
-        while (seconds_since(start) < options.seconds / 2) {
+        std::vector<std::unique_ptr<InFlight>> ring;
+        std::size_t next = static_cast<std::size_t>(thread) * fit.size() / static_cast<std::size_t>(threads);
+        const auto begin = [&](InFlight& one) {
           for (std::size_t i = 0; i < batch; ++i, ++next) {
-            const Fit& one = fit[next % fit.size()];
-            const std::int64_t bytes = std::int64_t{3} * one.header.width * one.header.height;
-            if (memory[i].bytes() < bytes) memory[i] = DeviceBuffer(2 * bytes, "decoded pictures");
-            pictures[i] = {one.bytes, static_cast<std::uint8_t*>(memory[i].data()), one.header.width};
+            const Fit& of = fit[next % fit.size()];
+            one.pictures[i] = {of.bytes,
+                               static_cast<std::uint8_t*>(one.memory.data()) + static_cast<std::int64_t>(i) * most,
+                               of.header.width};
           }
-          const std::string refused = decoder.decode(pictures, stream.get());
-          cuda_check(cudaStreamSynchronize(stream.get()), "decoding by nvJPEG alone");
-          if (!refused.empty()) throw std::runtime_error(refused);
-          done += batch;
-        }
+          const std::string refused = one.decoder.decode(one.pictures, one.stream.get());
+          if (!refused.empty()) throw std::runtime_error("nvJPEG alone: " + refused);
+          cuda_check(cudaEventRecord(one.done.get(), one.stream.get()), "decoding by nvJPEG alone");
+        };
+        const auto wait = [](const InFlight& one) {
+          cuda_check(cudaEventSynchronize(one.done.get()), "decoding by nvJPEG alone");
+        };
+        bool failed = false;
+        const auto guarded = [&](const auto& work) {
+          try {
+            if (!failed) work();
+          } catch (...) {
+            failed = true;
+            const std::scoped_lock lock(mutex);
+            if (!failure) failure = std::current_exception();
+          }
+        };
+        guarded([&] {
+          for (std::size_t i = 0; i < kInFlight; ++i) ring.push_back(std::make_unique<InFlight>(nvjpeg, batch, most));
+          for (std::size_t i = 0; i < kWarmUp * kInFlight; ++i) {
+            const auto before = Clock::now();
+            begin(*ring[i % kInFlight]);
+            wait(*ring[i % kInFlight]);
+            if (thread == 0) batch_ms.push_back(1e3 * seconds_since(before));
+          }
+        });
+        ready.arrive_and_wait();
+        guarded([&] {
+          std::size_t at = 0;
+          for (; at < kInFlight; ++at) begin(*ring[at]);
+          for (; seconds_since(start) < options.seconds / 2; ++at) {
+            wait(*ring[at % kInFlight]);
+            decoded += batch;
+            begin(*ring[at % kInFlight]);
+          }
+          for (std::size_t i = 0; i < kInFlight; ++i, ++at) {
+            wait(*ring[at % kInFlight]);
+            decoded += batch;
+          }
+        });
+        over.arrive_and_wait();
       });
     }
   }
-  return static_cast<double>(done) / seconds_since(start);
+  if (failure) std::rethrow_exception(failure);
+  return {{"threads", threads},
+          {"batch", options.batch},
+          {"imagesPerSecond", static_cast<double>(decoded) / wall},
+          {"coresBusy", cpu / wall},
+          {"firstBatchesMs", batch_ms}};
+}
+
+// With one and two host threads, and the most of these.
+Json nvjpeg_rates(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
+                  const Device& device) {
+  Json runs = Json::array();
+  double most = 0;
+  for (const int threads : {1, 2}) {
+    runs.push_back(nvjpeg_alone(files, options, nvjpeg, device, threads));
+    if (runs.back().is_object()) most = std::max(most, runs.back()["imagesPerSecond"].get<double>());
+  }
+  return {{"runs", runs}, {"imagesPerSecond", most}};
+}
+
+void set_ratio(Json& run, const Json& nvjpeg) {
+  if (!nvjpeg.is_object() || nvjpeg["imagesPerSecond"] == 0.0) return;
+  run["againstNvjpeg"] = run["imagesPerSecond"].get<double>() / nvjpeg["imagesPerSecond"].get<double>();
 }
 
 // Microseconds of the resizing kernel for each picture of a batch of the set's sizes.
@@ -229,7 +402,22 @@ std::vector<Result> results_of(Classifier& classifier, PictureSource source) {
   return results;
 }
 
-Json agreement(Classifier& gpu, Classifier& cpu, const Files& files) {
+// The class of each picture, after the name of its folder; -1 where that is none.
+std::vector<std::ptrdiff_t> classes_of(const Files& files, const std::string& labels) {
+  std::ifstream file(labels);
+  if (!file) throw Error(ErrorCode::io, labels, "cannot be opened");
+  std::map<std::string, std::ptrdiff_t> classes;
+  std::string line;
+  for (std::ptrdiff_t i = 0; std::getline(file, line); ++i) classes.emplace(line.substr(0, line.find(' ')), i);
+  std::vector<std::ptrdiff_t> result;
+  for (const PictureFile& picture : files.files) {
+    const auto found = classes.find(picture.path.parent_path().filename().string());
+    result.push_back(found == classes.end() ? -1 : found->second);
+  }
+  return result;
+}
+
+Json agreement(Classifier& gpu, Classifier& cpu, const Files& files, const std::string& labels) {
   const std::vector<Result> a = results_of(gpu, files.in_memory(files.files.size()));
   const std::vector<Result> b = results_of(cpu, files.in_memory(files.files.size()));
   std::size_t both = 0;
@@ -250,12 +438,24 @@ Json agreement(Classifier& gpu, Classifier& cpu, const Files& files) {
       norm += static_cast<double>(b[i].outputs[c]) * b[i].outputs[c];
     }
   }
-  return {{"pictures", a.size()},
-          {"bothClassified", both},
-          {"sameVerdict", verdicts},
-          {"top1Equal", equal},
-          {"relativeL2", norm > 0 ? std::sqrt(squares / norm) : 0},
-          {"largestDifference", largest}};
+  Json json = {{"pictures", a.size()},
+               {"bothClassified", both},
+               {"sameVerdict", verdicts},
+               {"top1Equal", equal},
+               {"relativeL2", norm > 0 ? std::sqrt(squares / norm) : 0},
+               {"largestDifference", largest}};
+  if (labels.empty()) return json;
+  const std::vector<std::ptrdiff_t> classes = classes_of(files, labels);
+  const auto right = [&](const std::vector<Result>& results) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      count += results[i].ok() && static_cast<std::ptrdiff_t>(results[i].best[0].index) == classes[i] ? 1 : 0;
+    }
+    return count;
+  };
+  json["rightByNvjpeg"] = right(a);
+  json["rightByCpu"] = right(b);
+  return json;
 }
 
 Json cut_short(Classifier& classifier, const Files& files) {
@@ -270,6 +470,47 @@ Json cut_short(Classifier& classifier, const Files& files) {
     unnoticed += classifier.classify_one(file).ok() ? 1 : 0;
   }
   return {{"files", cut}, {"unnoticed", unnoticed}};
+}
+
+std::pair<int, int> extents_of(const std::string& text) {
+  std::istringstream words(text);
+  int width = 0;
+  int height = 0;
+  char between = 0;
+  if (!(words >> width >> between >> height) || between != 'x' || !words.eof()) {
+    throw Error(ErrorCode::invalid_argument, "--large", "must be WIDTHxHEIGHT, got '" + text + "'");
+  }
+  return {width, height};
+}
+
+// What people look for first.
+void tell(const Json& json) {
+  const auto rate = [](const char* what, const Json& run) {
+    std::cerr << what << ": " << std::llround(run["imagesPerSecond"].get<double>()) << " img/s";
+    if (run.contains("coresBusy")) std::cerr << ", cores " << run["coresBusy"].get<double>();
+    if (run.contains("againstNvjpeg")) std::cerr << ", against nvJPEG alone " << run["againstNvjpeg"].get<double>();
+    std::cerr << '\n';
+  };
+  const auto all = [&](const Json& of) {
+    if (of.contains("nvjpeg")) {
+      for (const Json& run : of["nvjpeg"]["runs"]) {
+        if (run.is_object()) rate("nvJPEG alone", run);
+      }
+    }
+    for (const char* const what : {"memory", "files", "cpuDecoding"}) {
+      if (of.contains(what)) rate(what, of[what]);
+    }
+    if (of.contains("onePicture")) std::cerr << "one picture: " << of["onePicture"]["medianMs"] << " ms\n";
+  };
+  all(json);
+  if (json.contains("large")) {
+    std::cerr << json["large"]["width"] << "x" << json["large"]["height"] << ":\n";
+    all(json["large"]);
+  }
+  if (json.contains("agreement")) {
+    std::cerr << "same best class: " << json["agreement"]["top1Equal"] << " of " << json["agreement"]["bothClassified"]
+              << '\n';
+  }
 }
 
 void run(const Options& options) {
@@ -305,26 +546,44 @@ void run(const Options& options) {
   const Device device = open_device(engine_options.device);
   const DeviceGuard guard(device);
   json["device"] = device_description(engine_options.device);
+  std::shared_ptr<const Nvjpeg> nvjpeg;
   if (classifier.decoder() == Decoder::NvjpegUnits) {
-    const auto nvjpeg = Nvjpeg::load(options.nvjpeg, device);
+    nvjpeg = Nvjpeg::load(options.nvjpeg, device);
     json["nvjpegVersion"] = nvjpeg->version();
-    json["nvjpeg"] = {{"imagesPerSecondOneThread", nvjpeg_rate(files, options, nvjpeg, device, 1)},
-                      {"imagesPerSecondTwoThreads", nvjpeg_rate(files, options, nvjpeg, device, 2)}};
+    if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device);
   }
-  json["resizeUs"] = resize_us(files, options, classifier.preprocessing());
-  const auto in_memory = [&](std::size_t count) { return files.in_memory(count); };
+  if (options.wants("resize")) json["resizeUs"] = resize_us(files, options, classifier.preprocessing());
   const auto on_disk = [&](std::size_t count) { return files.on_disk(count); };
-  json["memory"] = measure_run(classifier, in_memory, set, options.seconds);
-  json["files"] = measure_run(classifier, on_disk, set, options.seconds);
-  json["cpuDecoding"] = measure_run(by_cpu, on_disk, set, options.seconds);
-  json["onePicture"] = one_picture(classifier, files, options.seconds / 2);
-  json["onePictureCpuDecoding"] = one_picture(by_cpu, files, options.seconds / 2);
-  json["agreement"] = agreement(with_outputs, by_cpu, files);
-  json["cutShort"] = cut_short(classifier, files);
+  const auto in_memory = [](const Files& from) { return [&from](std::size_t count) { return from.in_memory(count); }; };
+  if (options.wants("memory")) {
+    json["memory"] = measure_run(classifier, in_memory(files), set, options.seconds);
+    set_ratio(json["memory"], json.value("nvjpeg", Json()));
+  }
+  if (options.wants("files")) {
+    json["files"] = measure_run(classifier, on_disk, set, options.seconds);
+    set_ratio(json["files"], json.value("nvjpeg", Json()));
+  }
+  if (options.wants("cpu")) json["cpuDecoding"] = measure_run(by_cpu, on_disk, set, options.seconds);
+  if (options.wants("one")) {
+    json["onePicture"] = one_picture(classifier, files, options.seconds / 2);
+    json["onePictureCpuDecoding"] = one_picture(by_cpu, files, options.seconds / 2);
+  }
+  if (options.wants("large") && !options.large.empty()) {
+    const auto [width, height] = extents_of(options.large);
+    const Files large = files.resized(width, height);
+    Json& of = json["large"] = {{"width", width}, {"height", height}, {"meanBytes", large.mean_bytes()}};
+    if (nvjpeg && options.wants("nvjpeg")) of["nvjpeg"] = nvjpeg_rates(large, options, nvjpeg, device);
+    of["memory"] = measure_run(classifier, in_memory(large), set, options.seconds);
+    set_ratio(of["memory"], of.value("nvjpeg", Json()));
+    of["onePicture"] = one_picture(classifier, large, options.seconds / 2);
+  }
+  if (options.wants("agreement")) json["agreement"] = agreement(with_outputs, by_cpu, files, options.labels);
+  if (options.wants("cut")) json["cutShort"] = cut_short(classifier, files);
   const ClassifierMemory memory = classifier.memory();
   json["memoryBytes"] = {
       {"device", memory.device_bytes}, {"host", memory.host_bytes}, {"sessions", memory.session_bytes}};
   std::cout << json.dump(2) << '\n';
+  tell(json);
 }
 
 }  // namespace
@@ -339,6 +598,12 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 1024));
   app.add_option("--threads", options.threads, "that read files, 0: one for each core")->check(CLI::Range(0, 1024));
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
+  app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")
+      ->check(CLI::ExistingFile);
+  app.add_option("--large", options.large, "WIDTHxHEIGHT: measures with the pictures resized to it too");
+  app.add_option("--parts", options.parts, "what is measured, by default all")
+      ->delimiter(',')
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kParts), std::end(kParts))));
   app.add_option("--nvjpeg", options.nvjpeg, "libnvjpeg.so.13, where the dynamic linker does not find it");
   CLI11_PARSE(app, argc, argv);
   try {
