@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <mobicuda/mobicuda.h>
@@ -19,6 +20,13 @@ namespace {
 
 // Two: while one waits for its unit's last results, the other's next ones are decoded.
 constexpr std::size_t kWorkersOfGpu = 2;
+
+// Reading threads of each worker: all cores, shared among the workers of all GPUs. Of the CPU's one worker all cores.
+int reading_threads(std::size_t workers) {
+  constexpr std::size_t kLeast = 2;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return static_cast<int>(std::max(kLeast, cores / workers));
+}
 
 pictures::Normalization normalization_of(const ModelConfig& model) {
   return model.zero_centred ? pictures::Normalization::Tf : pictures::Normalization::Torch;
@@ -93,9 +101,14 @@ pictures::DecodeOn decode_on(const Config& config, std::optional<int> gpu) {
 /// A worker with the library's own engines.
 class EngineWorker : public Worker {
  public:
-  EngineWorker(const Config& config, const PictureFiles& pictures, std::optional<int> gpu,
+  EngineWorker(const Config& config, const PictureFiles& pictures, std::optional<int> gpu, int threads,
                std::shared_ptr<const Loader> loader, LogCallback log)
-      : config_(config), pictures_(pictures), gpu_(gpu), loader_(std::move(loader)), log_(std::move(log)) {}
+      : config_(config),
+        pictures_(pictures),
+        gpu_(gpu),
+        threads_(threads),
+        loader_(std::move(loader)),
+        log_(std::move(log)) {}
 
   /// Keeps a classifier for the model.
   void preload(std::size_t model, const std::shared_ptr<const Engine>& engine) {
@@ -116,6 +129,7 @@ class EngineWorker : public Worker {
     options.normalization = normalization_of(of);
     options.decode_on = decode_on(config_, gpu_);
     options.top = config_.top;
+    options.threads = threads_;
     options.batch = static_cast<int>(std::min<std::int64_t>(config_.batchsize, engine->options().max_batch));
     options.log = log_;
     try {
@@ -148,6 +162,7 @@ class EngineWorker : public Worker {
   const Config& config_;
   const PictureFiles& pictures_;
   std::optional<int> gpu_;
+  int threads_;
   std::shared_ptr<const Loader> loader_;
   LogCallback log_;
   std::map<std::size_t, pictures::Classifier> classifiers_;  ///< by model
@@ -220,8 +235,11 @@ std::vector<Processor> make_processors(const Config& config, const PictureFiles&
     const LogCallback once = i == 0 && config.preload ? log : LogCallback{};
     const auto loader = std::make_shared<const Loader>(config, gpu, once);
     std::vector<EngineWorker*> workers;
-    for (std::size_t worker = 0; worker < (gpu ? kWorkersOfGpu : 1); ++worker) {
-      auto made = std::make_unique<EngineWorker>(config, pictures, gpu, loader, worker == 0 ? once : LogCallback{});
+    const std::size_t count = gpu ? kWorkersOfGpu : 1;
+    const int threads = reading_threads(count * static_cast<std::size_t>(std::max(wanted, 1)));
+    for (std::size_t worker = 0; worker < count; ++worker) {
+      auto made =
+          std::make_unique<EngineWorker>(config, pictures, gpu, threads, loader, worker == 0 ? once : LogCallback{});
       workers.push_back(made.get());
       processor.workers.push_back(std::move(made));
     }

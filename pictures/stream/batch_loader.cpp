@@ -1,9 +1,15 @@
 #include "pictures/stream/batch_loader.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace mobicuda::pictures {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
 
 BatchLoader::BatchLoader(PictureSource source, const Settings& settings, Work work)
     : reader_(source.take()), settings_(settings), work_(std::move(work)) {
@@ -26,17 +32,30 @@ void BatchLoader::stop() noexcept {
   ready_.notify_all();
 }
 
-// Takes a few pictures of the batch that is being filled. False when there is nothing left to do.
+bool BatchLoader::has_room() const {
+  const Slot& slot = *slots_[filling_ % slots_.size()];
+  return slot.free || (slot.batch.sequence == filling_ && !slot.claimed);
+}
+
+// How many pictures a thread takes at a time: its share of a batch, so that all threads work on one, but of pictures
+// that are done in no time as many as are worth waking a thread for.
+std::size_t BatchLoader::at_once() const {
+  constexpr double kWorthwhile = 250e-6;  // seconds
+  const double cheap = seconds_ > 0 ? std::min(kWorthwhile / seconds_, static_cast<double>(settings_.batch)) : 1;
+  return std::max({std::size_t{1}, settings_.batch / settings_.threads / 2, static_cast<std::size_t>(cheap)});
+}
+
+// Takes a few pictures of the batch that is being filled. False when there is nothing left to do. Of the threads that
+// wait for room one is woken, which wakes the next one where it leaves some: as many as there is work for, and not all
+// for each batch.
 bool BatchLoader::claim(std::vector<std::size_t>& places, Slot*& slot, std::unique_lock<std::mutex>& lock) {
-  constexpr std::size_t kAtOnce = 8;  // few enough to share a batch among the threads, enough to lock seldom
-  const std::size_t most = std::clamp(settings_.batch / settings_.threads, std::size_t{1}, kAtOnce);
+  const std::size_t most = at_once();
   for (;;) {
-    slot = slots_[filling_ % slots_.size()].get();
-    room_.wait(lock, [&] {
-      slot = slots_[filling_ % slots_.size()].get();
-      return stopped_ || ended_ || slot->free || (slot->batch.sequence == filling_ && !slot->claimed);
-    });
+    ++idle_;
+    room_.wait(lock, [&] { return stopped_ || ended_ || has_room(); });
+    --idle_;
     if (stopped_ || ended_) return false;
+    slot = slots_[filling_ % slots_.size()].get();
     Batch& batch = slot->batch;
     if (slot->free) {
       slot->free = slot->claimed = false;
@@ -62,7 +81,7 @@ bool BatchLoader::claim(std::vector<std::size_t>& places, Slot*& slot, std::uniq
     if (ended_) {
       room_.notify_all();
       ready_.notify_all();
-    } else if (slot->claimed) {
+    } else if (idle_ > 0 && has_room()) {
       room_.notify_one();
     }
     if (!places.empty()) return true;
@@ -76,8 +95,13 @@ void BatchLoader::run(std::size_t thread) {
   try {
     while (claim(places, slot, lock)) {
       lock.unlock();
+      const auto start = Clock::now();
       for (const std::size_t place : places) work_(slot->batch, place, thread);
+      const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
       lock.lock();
+      constexpr double kNewest = 0.2;  // its weight beside what was measured before
+      const double mean = seconds / static_cast<double>(places.size());
+      seconds_ = seconds_ > 0 ? kNewest * mean + (1 - kNewest) * seconds_ : mean;
       slot->waiting -= places.size();
       if (slot->claimed && slot->waiting == 0) ready_.notify_all();
     }
@@ -127,7 +151,7 @@ void BatchLoader::release(const Batch& batch) {
     const std::scoped_lock lock(mutex_);
     slots_[batch.slot]->free = true;
   }
-  room_.notify_all();
+  room_.notify_one();
 }
 
 }  // namespace mobicuda::pictures

@@ -68,6 +68,8 @@ class BatchLoader {
 
   void run(std::size_t thread);
   bool claim(std::vector<std::size_t>& places, Slot*& slot, std::unique_lock<std::mutex>& lock);
+  std::size_t at_once() const;
+  bool has_room() const;
   Batch* take_ready();
   bool over() const;
 
@@ -79,6 +81,8 @@ class BatchLoader {
   std::mutex mutex_;
   std::condition_variable room_;
   std::condition_variable ready_;
+  std::size_t idle_ = 0;     // threads that wait for room
+  double seconds_ = 0;       // that a picture takes, lately
   std::size_t filling_ = 0;  // batch that pictures are claimed for
   std::size_t claimed_ = 0;  // pictures
   std::size_t taken_ = 0;    // batches

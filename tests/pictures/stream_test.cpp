@@ -1,14 +1,18 @@
 #include <mobicuda/picture_stream.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <mobicuda/error.h>
 
 #include "pictures/picture_support.h"
 #include "pictures/source/reader.h"
+#include "pictures/stream/batch_loader.h"
 #include "support/catch.h"
 #include "support/contains.h"
 
@@ -80,6 +84,37 @@ TEST_CASE("a stream of pictures is the same for any number of threads, and bound
         CHECK(stream.next() == nullptr);
         CHECK(failed.size() == static_cast<std::size_t>((count + 3) / 7));
         for (const auto& [index, name] : failed) CHECK(name == std::to_string(index));
+      }
+    }
+  }
+}
+
+TEST_CASE("each picture is worked on once, of pictures that take long and of such that take no time", "[stream]") {
+  constexpr std::size_t kCount = 3000;
+  const std::vector<std::uint8_t> byte(1);
+  for (const std::size_t threads : {1, 2, 5, 16}) {
+    for (const std::size_t batch : {1, 3, 64}) {
+      for (const bool slow_taker : {false, true}) {
+        CAPTURE(threads, batch, slow_taker);
+        std::vector<std::atomic<int>> worked(kCount);
+        std::vector<EncodedPicture> pictures(kCount, {"", byte});
+        BatchLoader loader(PictureSource::memory(std::move(pictures)), {batch, 4, threads},
+                           [&](BatchLoader::Batch& of, std::size_t place, std::size_t) {
+                             const std::size_t picture = of.first + place;
+                             ++worked[picture];
+                             // Hundreds without work, then some with, so that what was measured is wrong.
+                             if (picture % 700 < 20) std::this_thread::sleep_for(std::chrono::microseconds(200));
+                           });
+        std::size_t next = 0;
+        while (const BatchLoader::Batch* const taken = loader.take()) {
+          REQUIRE(taken->first == next);
+          REQUIRE(taken->size >= 1);
+          for (std::size_t i = 0; i < taken->size; ++i) REQUIRE(worked[next + i] == 1);
+          next += taken->size;
+          if (slow_taker && taken->sequence % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+          loader.release(*taken);
+        }
+        CHECK(next == kCount);
       }
     }
   }
