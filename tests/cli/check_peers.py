@@ -54,6 +54,30 @@ def check_statistics():
         raise AssertionError(extents)
 
 
+def check_pictures(folder):
+    """Without an engine: what is absent, and what is refused."""
+    script = peers / "pictures_peer.py"
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    (pictures / "notes.txt").write_text("no picture")
+    code, text = run(folder, script, "--pictures", pictures)
+    assert code == 2 and "holds no JPEG file" in text, text
+    (pictures / "a.JPG").write_bytes(b"")
+    for options, said in ((["--modes", "nonsense"], "nonsense"), (["--workers", "0"], "--workers"), (["--pictures", "absent"], "absent")):
+        code, text = run(folder, script, "--pictures", pictures, *options)
+        assert code == 2 and said in text, text
+    for torch, said in (("raise ImportError('no', name='torch')", "torch is not installed"),
+                        ("import types\n__version__ = '2'\ncuda = types.SimpleNamespace(is_available=lambda: False)", "no CUDA device")):
+        (folder / "torch.py").write_text(torch)
+        (folder / "torchvision.py").write_text("__version__ = '1'")
+        file = folder / "pictures.json"
+        code, text = run(folder, script, "--pictures", pictures, "--json", file)
+        document = json.loads(file.read_text())
+        assert code == 4 and document["absent"][0]["mode"] == "" and said in document["absent"][0]["reason"], text
+    for name in ("torch.py", "torchvision.py"):
+        (folder / name).unlink()
+
+
 def check_tensorrt(folder):
     program = folder / "trtexec"
     program.write_text(TRTEXEC.format(python=sys.executable))
@@ -104,5 +128,6 @@ def check_absent(folder):
 
 with tempfile.TemporaryDirectory() as temporary:
     check_statistics()
+    check_pictures(pathlib.Path(temporary))
     check_tensorrt(pathlib.Path(temporary))
     check_absent(pathlib.Path(temporary))
