@@ -265,7 +265,8 @@ class Run {
   void classify_images(const std::vector<LiveCase>& live, std::int64_t batch) {
     std::vector<Classifier> classifiers;
     for (const LiveCase& one : live) {
-      classifiers.push_back({one.what->implementation, one.what->precision, one.what->threads, one.session.get()});
+      classifiers.push_back(
+          {one.what->implementation, one.what->precision, one.what->threads, one.session.get(), one.engine});
     }
     std::vector<std::size_t> counts = options_.max_images;
     if (counts.empty()) counts = {images_.samples.size()};
@@ -290,6 +291,7 @@ class Run {
     run.classes = static_cast<std::size_t>(report_.model.classes());
     run.reference = selection_.reference;
     run.decode_threads = options_.decode_threads;
+    run.decode = options_.decode;
     return evaluate_images(some, classifiers, run, stop);
   }
 

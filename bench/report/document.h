@@ -333,6 +333,7 @@ struct AccuracyResult {
   std::optional<Comparison> with_reference_file;  ///< --referenceLogits
   double inference_rate = 0;                      ///< pictures a second, pictures decoded already; 0: not measured
   double pipeline_rate = 0;                       ///< the same from files, while the next pictures are decoded
+  std::string pipeline_decoder;                   ///< what decodes JPEG then; empty: not known
   std::vector<ClassHits> by_class;                ///< as ImageReport::classes, or empty
   std::vector<Confusion> confusion;               ///< with the reference implementation
   std::vector<Confusion> confusion_file;          ///< with --referenceLogits

@@ -66,6 +66,10 @@ void print_rates(std::ostream& out, const ImageReport& images) {
   }
   out << "\nPictures/s of the first pictures, from files to logits, " << images.decode_threads << " decoding threads\n";
   table.print(out);
+  for (const AccuracyResult& result : images.results) {
+    if (result.pipeline_decoder.empty() || result.pipeline_decoder == "cpu") continue;
+    out << "both at once, " << result.label() << ": JPEG is decoded by " << result.pipeline_decoder << '\n';
+  }
 }
 
 void print_confusion(std::ostream& out, const std::string& label, const std::string& reference,

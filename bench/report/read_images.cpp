@@ -23,6 +23,7 @@ AccuracyResult read_result(const Field& f, std::size_t classes) {
   result.inference_ms = f["inferenceMs"].number();
   result.inference_rate = f["inferencePicturesPerSecond"].number();
   result.pipeline_rate = f["pipelinePicturesPerSecond"].number();
+  result.pipeline_decoder = f["pipelineDecoder"].text();
   result.with_reference = read_comparison(f["withReference"]);
   result.with_reference_file = read_comparison(f["withReferenceLogits"]);
   const std::vector<Field> top1 = f["top1ByClass"].elements();

@@ -240,6 +240,7 @@ TEST_CASE("rates from files to logits are measured for each implementation", "[a
   for (const AccuracyResult& result : report.results) {
     CHECK(result.inference_rate > 0);
     CHECK(result.pipeline_rate > 0);
+    CHECK(result.pipeline_decoder == "cpu");
   }
   CHECK(report.results[1].confusion.empty());
 }

@@ -27,9 +27,11 @@ void check_pictures(const Options& options) {
   require_file(options.reference_list, "--referenceList");
   if (options.images.empty()) {
     if (!options.labels.empty() || !options.reference_logits.empty() || options.top1_threshold ||
-        !options.max_images.empty() || options.per_class || options.decode_threads != 0 || options.time_images) {
+        !options.max_images.empty() || options.per_class || options.decode_threads != 0 || options.time_images ||
+        options.decode != pictures::DecodeOn::Cpu) {
       throw UsageError(
-          "--labels, --referenceLogits, --maxImages, --decodeThreads, --perClass, --timeImages and --top1Threshold "
+          "--labels, --referenceLogits, --maxImages, --decodeThreads, --decode, --perClass, --timeImages and "
+          "--top1Threshold "
           "need --images");
     }
   } else {

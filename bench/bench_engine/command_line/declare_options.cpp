@@ -201,6 +201,13 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->type_name("N")
       ->capture_default_str()
       ->group(group);
+  app.add_option("--decode", raw.decode,
+                 "Where JPEG is decoded while rates from files to logits are measured: on the CPU, on the GPU of an "
+                 "implementation that runs there, or auto: there where it has nvJPEG")
+      ->check(one_of({"auto", "gpu", "cpu"}))
+      ->type_name("auto|gpu|cpu")
+      ->capture_default_str()
+      ->group(group);
   app.add_flag("--perClass", options.per_class, "Table of classes: pictures, top-1 and top-5 (the JSON has it always)")
       ->group(group);
   app.add_option("--referenceLogits", options.reference_logits,

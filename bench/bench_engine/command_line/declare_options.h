@@ -21,6 +21,7 @@ struct RawOptions {
   std::string load_inputs;
   std::string golden;
   std::string normalization;
+  std::string decode = "cpu";
   std::string input = "fp32";
   std::string host_transfer = "auto";
   std::string specialise = "auto";

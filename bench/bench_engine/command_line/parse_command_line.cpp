@@ -93,6 +93,8 @@ void apply(const RawOptions& raw, Options& options) {
   if (!raw.normalization.empty()) {
     options.normalization = raw.normalization == "torch" ? Normalization::Torch : Normalization::Tf;
   }
+  if (raw.decode == "auto") options.decode = pictures::DecodeOn::Auto;
+  if (raw.decode == "gpu") options.decode = pictures::DecodeOn::Gpu;
   // The plan file says what the command line leaves open.
   if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
   if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();

@@ -36,6 +36,7 @@ Json result_json(const AccuracyResult& result, std::size_t labelled) {
                {"withReference", comparison_json(result.with_reference)},
                {"withReferenceLogits", comparison_json(result.with_reference_file)}};
   if (result.threads) json["threads"] = *result.threads;
+  if (!result.pipeline_decoder.empty()) json["pipelineDecoder"] = result.pipeline_decoder;
   json["top1ByClass"] = Json::array();
   json["top5ByClass"] = Json::array();
   for (const ClassHits& hits : result.by_class) {

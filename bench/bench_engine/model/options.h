@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <mobicuda/engine.h>
+#include <mobicuda/pictures.h>
 #include <mobicuda/types.h>
 
 #include "bench_engine/model/pictures.h"
@@ -60,9 +61,10 @@ struct Options {
   std::filesystem::path images;
   std::filesystem::path labels;
   std::optional<Normalization> normalization;
-  std::vector<std::size_t> max_images;  ///< one evaluation for each; empty: all pictures
-  std::size_t decode_threads = 0;       ///< 0: one for each core
-  bool per_class = false;               ///< a table of classes
+  std::vector<std::size_t> max_images;                  ///< one evaluation for each; empty: all pictures
+  std::size_t decode_threads = 0;                       ///< 0: one for each core
+  pictures::DecodeOn decode = pictures::DecodeOn::Cpu;  ///< of rates from files to logits
+  bool per_class = false;                               ///< a table of classes
   std::filesystem::path reference_logits;
   std::filesystem::path reference_list;
   std::optional<double> top1_threshold;       ///< percent

@@ -121,11 +121,13 @@ class Evaluation {
 
 void add_rates(const ImageSet& set, std::span<const Classifier> classifiers, const ImageRun& run,
                const std::function<bool()>& stop, ImageReport& report) {
-  const PipelineRates rates = measure_pipeline(set, classifiers, run.batch, run.classes, run.decode_threads, stop);
+  const PipelineRates rates =
+      measure_pipeline(set, classifiers, run.batch, run.classes, run.decode_threads, run.decode, stop);
   report.decode_rate = rates.decode;
   for (std::size_t i = 0; i < classifiers.size(); ++i) {
     report.results[i].inference_rate = rates.inference[i];
     report.results[i].pipeline_rate = rates.pipeline[i];
+    report.results[i].pipeline_decoder = rates.decoders[i];
   }
 }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <span>
 
+#include <mobicuda/pictures.h>
+
 #include "bench_engine/model/pictures.h"
 #include "bench_engine/pictures/classifier.h"
 #include "bench_engine/pictures/sample_stream.h"
@@ -13,10 +15,11 @@ namespace mobicuda::bench {
 /// How pictures are run.
 struct ImageRun {
   std::size_t batch = 1;
-  std::size_t classes = 0;         ///< of the model
-  std::size_t reference = 0;       ///< the classifier that the others are compared with
-  std::size_t decode_threads = 0;  ///< 0: one for each core
-  bool measure_rates = true;       ///< also ImageReport::decode_rate and the like, in further passes
+  std::size_t classes = 0;                              ///< of the model
+  std::size_t reference = 0;                            ///< the classifier that the others are compared with
+  std::size_t decode_threads = 0;                       ///< 0: one for each core
+  pictures::DecodeOn decode = pictures::DecodeOn::Cpu;  ///< of ImageReport::pipeline_rate
+  bool measure_rates = true;  ///< also ImageReport::decode_rate and the like, in further passes
 };
 
 /// Runs all pictures through all classifiers, which work while the next pictures are decoded. A picture that cannot be

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@ struct Classifier {
   Precision precision = Precision::Fp32;
   std::optional<int> threads;  ///< where several are compared
   Session* session = nullptr;
+  std::shared_ptr<const Engine> engine{};  ///< of the session; null: pictures are decoded on the CPU
 };
 
 inline void classify(const Classifier& classifier, const PictureBatch& pictures, std::span<float> logits) {
