@@ -1,7 +1,9 @@
 #include "triton/model_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include <mobicuda/mobicuda.h>
@@ -181,14 +183,14 @@ std::shared_ptr<const Engine> ModelFile::restore(const SavedEngine& plan, Engine
                 "is " + std::string(to_string(*settings.precision)) + ", the plan was compiled for " +
                     std::string(to_string(options.precision)));
   }
-  const auto backend = processor.gpu ? make_custom_backend() : make_cpu_backend();
-  if (plan.backend != backend->name()) {
+  const std::string_view wanted = processor.gpu ? "custom" : "cpu";
+  if (plan.backend != wanted) {
     throw Error(ErrorCode::unsupported, "",
                 "the plan was compiled by the engine \"" + plan.backend + "\", the instance is for \"" +
-                    std::string(backend->name()) + '"',
+                    std::string(wanted) + '"',
                 "instance_group of KIND_CPU takes plans of \"cpu\", KIND_GPU and KIND_MODEL those of \"custom\"");
   }
-  return backend->restore(plan, options);
+  return (processor.gpu ? make_custom_backend() : make_cpu_backend())->restore(plan, options);
 }
 
 }  // namespace mobicuda::triton
