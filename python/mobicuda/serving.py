@@ -30,7 +30,9 @@ _LONGEST_PAUSE_SECONDS = 1.0
 _MOST_MESSAGE_BYTES = 2**31 - 1
 # What is no fault of the request: the server ends, has ended, has no room in its queue, or the way to it broke.
 _AGAIN = ("UNAVAILABLE", "CANCELLED", "ABORTED", "DEADLINE_EXCEEDED")
-_BROKEN_STREAM = "Stream removed"  # gRPC's UNKNOWN for a connection that ends in mid-answer
+# And what says so by its text alone: gRPC's UNKNOWN for a connection that ends in mid-answer, Triton's NOT_FOUND while it
+# unloads its models before it ends.
+_AGAIN_BY_TEXT = ("Stream removed", "has no available versions")
 
 
 class RequestError(RuntimeError):
@@ -114,7 +116,7 @@ class Client:
             except self._grpc.InferenceServerException as error:
                 status = (error.status() or "").removeprefix("StatusCode.")
                 said = f"{status}: {error.message()}"
-                if status not in _AGAIN and _BROKEN_STREAM not in error.message():
+                if status not in _AGAIN and not any(text in error.message() for text in _AGAIN_BY_TEXT):
                     raise RequestError(status, error.message()) from error
             with self._lock:
                 self.retries += 1

@@ -1,5 +1,5 @@
-// serving_expected MODEL floats|pixels|encoded FILE...: what the library computes, for tests of servers. Of `floats` and
-// `pixels` (8 bits, HWC) each file holds raw images, of `encoded` one picture. Writes the outputs as raw float32.
+// serving_expected MODEL floats|pixels|encoded FILE...: what the library computes, for tests of servers. Of `floats`
+// and `pixels` (8 bits, HWC) each file holds raw images, of `encoded` one picture. Writes the outputs as raw float32.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
