@@ -134,7 +134,7 @@ void initialize_model(TRITONBACKEND_Model* handle) {
     check(TRITONBACKEND_ModelSetConfig(handle, kConfigVersion, Message(config.dump()).get()));
   }
   check(TRITONBACKEND_ModelSetState(handle, model.get()));
-  model.release();
+  static_cast<void>(model.release());
 }
 
 Processor processor_of(TRITONBACKEND_ModelInstance* instance, const Model& model) {
@@ -173,7 +173,7 @@ void initialize_instance(TRITONBACKEND_ModelInstance* handle) {
     throw;
   }
   check(TRITONBACKEND_ModelInstanceSetState(handle, instance.get()));
-  instance.release();
+  static_cast<void>(instance.release());
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ MOBICUDA_TRITON_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEN
     check(TRITONSERVER_MessageSerializeToJson(config, &text, &bytes));
     read_backend_config(Json::parse(text, text + bytes), *backend);
     check(TRITONBACKEND_BackendSetState(handle, backend.get()));
-    backend.release();
+    static_cast<void>(backend.release());
   });
 }
 

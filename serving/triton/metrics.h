@@ -34,11 +34,11 @@ class Metrics {
   Metrics();
 
   /// Bytes that engines (`what` weights) and sessions hold.
-  Metric memory_bytes(Labels labels) const { return make(memory_bytes_, labels); }
+  Metric memory_bytes(const Labels& labels) const { return make(memory_bytes_, labels); }
   /// Pictures that were decoded, and of which none could be.
-  Metric decoded_pictures(Labels labels) const { return make(decoded_pictures_, labels); }
+  Metric decoded_pictures(const Labels& labels) const { return make(decoded_pictures_, labels); }
   /// Requests that were answered with an error.
-  Metric failed_requests(Labels labels) const { return make(failed_requests_, labels); }
+  Metric failed_requests(const Labels& labels) const { return make(failed_requests_, labels); }
 
  private:
   struct Delete {

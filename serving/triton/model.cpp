@@ -72,7 +72,7 @@ Model::Model(ModelPlace place, Json& config, const Metrics& metrics)
 }
 
 std::shared_ptr<const EngineInUse> Model::engine(const Processor& processor) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   auto& engine = engines_[processor];
   if (engine == nullptr) {
     engine = std::make_shared<const EngineInUse>(file_.compile(processor, settings_, kind_, max_batch_), metrics_,

@@ -23,7 +23,7 @@ std::vector<std::int64_t> dims_of(const TensorDesc& desc) {
 
 // The file of that name in the folder, where there is one. A link may lead to elsewhere in the folder alone.
 std::optional<std::filesystem::path> find_file(const std::filesystem::path& folder, const char* name) {
-  const std::filesystem::path file = folder / name;
+  std::filesystem::path file = folder / name;
   std::error_code failed;
   if (!std::filesystem::exists(std::filesystem::symlink_status(file, failed))) return {};
   const std::filesystem::path real = std::filesystem::canonical(file, failed);
@@ -95,7 +95,7 @@ ModelFile::Content ModelFile::read() const {
 }
 
 ModelFile::Content ModelFile::take() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return content_ ? *std::exchange(content_, {}) : read();
 }
 

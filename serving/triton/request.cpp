@@ -121,7 +121,7 @@ void Request::read(const Model& model) {
   }
   TRITONBACKEND_Input* input = nullptr;
   check(TRITONBACKEND_RequestInputByIndex(request_, 0, &input));
-  TRITONSERVER_DataType type{};
+  TRITONSERVER_DataType type = TRITONSERVER_TYPE_BYTES;
   const std::int64_t* dims = nullptr;
   std::uint32_t dims_count = 0;
   std::uint64_t bytes = 0;

@@ -66,12 +66,12 @@ FakeBehaviour& fake_behaviour() {
 }
 
 std::map<std::string, double> fake_metrics() {
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   return metric_values();
 }
 
 std::vector<std::string> take_fake_log() {
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   return std::exchange(log_lines(), {});
 }
 
@@ -92,7 +92,7 @@ const char* TRITONSERVER_ErrorMessage(TRITONSERVER_Error* error) { return error-
 
 TRITONSERVER_Error* TRITONSERVER_LogMessage(TRITONSERVER_LogLevel /*level*/, const char* /*file*/, int /*line*/,
                                             const char* msg) {
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   log_lines().emplace_back(msg);
   return nullptr;
 }
@@ -144,7 +144,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric, TRITONS
   for (std::uint64_t i = 0; i < label_count; ++i) {
     text += (i == 0 ? "" : ",") + labels[i]->name + "=" + labels[i]->value;
   }
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   ++family->metrics;
   ++fake_counts().metrics;
   *metric = new TRITONSERVER_Metric{family, text + "}"};
@@ -152,7 +152,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric, TRITONS
   return nullptr;
 }
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric) {
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   --metric->family->metrics;
   --fake_counts().metrics;
   delete metric;
@@ -162,7 +162,7 @@ TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, do
   if (metric->family->kind == TRITONSERVER_METRIC_KIND_COUNTER && value < 0) {
     return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "a counter does not fall");
   }
-  const std::lock_guard lock(shared_mutex());
+  const std::scoped_lock lock(shared_mutex());
   metric_values()[metric->labels] += value;
   return nullptr;
 }

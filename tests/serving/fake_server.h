@@ -108,6 +108,7 @@ struct TRITONBACKEND_ModelInstance {
 };
 
 // What the backend has for the server.
+// NOLINTBEGIN(readability-identifier-naming): the server's names
 extern "C" {
 TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend);
 TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend);
@@ -120,3 +121,4 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInsta
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance* instance,
                                                        TRITONBACKEND_Request** requests, std::uint32_t count);
 }
+// NOLINTEND(readability-identifier-naming)
