@@ -692,6 +692,30 @@ class ThrowingRunner final : public triton::Runner {
 
 }  // namespace
 
+TEST_CASE("among equal scores the lower class is better, and NaN is below all") {
+  const Repository repository;
+  const triton::Metrics metrics;
+  Json config{{"parameters", parameters({{"top", "5"}})}};
+  triton::Model model({.name = "m", .version = 1, .folder = repository.version()}, config, metrics);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  static constexpr std::array<float, kClasses> kScores{kNan, 2, -kInfinity, 7, 2, kNan, 7, -kInfinity, kNan, kNan};
+  class FixedRunner final : public triton::Runner {
+    Results run(std::span<triton::Request* const> /*requests*/) override {
+      return {.logits = kScores, .failures = {}, .compute_start_ns = triton::now_ns()};
+    }
+  };
+  TRITONBACKEND_ModelInstance handle;
+  triton::Instance instance(&handle, model, model.engine({}), std::make_unique<FixedRunner>(), [] {});
+  const std::vector<float> image = test::random_uniform(1, kImage);
+  TRITONBACKEND_Request request = request_of(std::span<const float>(image));
+  request.wanted = {"top_classes"};
+  TRITONBACKEND_Request* const requests[] = {&request};
+  instance.execute(requests);
+  check_answered(request);
+  CHECK(values_of<std::int32_t>(request.outputs.at("top_classes")) == std::vector<std::int32_t>{3, 6, 1, 4, 2});
+}
+
 TEST_CASE("a lost GPU ends the process once its requests are answered, other errors do not") {
   const Repository repository;
   {
