@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <mobicuda/error.h>
 
@@ -68,7 +69,7 @@ void require_api() {
                 "the server's backend API is " + std::to_string(major) + '.' + std::to_string(minor) +
                     ", this backend needs " + std::to_string(kApiMajor) + '.' + std::to_string(kApiMinor) +
                     " or a later one of " + std::to_string(kApiMajor),
-                "take a server of release 24.01 or later");
+                "take a server of release 24.10 or later");
   }
 }
 
@@ -96,6 +97,13 @@ T* state_of(TRITONSERVER_Error* (*getter)(TRITONBACKEND_Model*, void**), TRITONB
   void* state = nullptr;
   check(getter(of, &state));
   return static_cast<T*>(state);
+}
+
+/// The server keeps it, until the handle's Finalize function is called.
+template <class Handle, class State>
+void give(TRITONSERVER_Error* (*setter)(Handle*, void*), Handle* handle, std::unique_ptr<State> state) {
+  check(setter(handle, state.get()));
+  [[maybe_unused]] const State* const given = state.release();
 }
 
 ModelPlace place_of(TRITONBACKEND_Model* model, const Backend& backend) {
@@ -133,8 +141,7 @@ void initialize_model(TRITONBACKEND_Model* handle) {
   if (complete && config != given) {
     check(TRITONBACKEND_ModelSetConfig(handle, kConfigVersion, Message(config.dump()).get()));
   }
-  check(TRITONBACKEND_ModelSetState(handle, model.get()));
-  static_cast<void>(model.release());
+  give(TRITONBACKEND_ModelSetState, handle, std::move(model));
 }
 
 Processor processor_of(TRITONBACKEND_ModelInstance* instance, const Model& model) {
@@ -172,8 +179,7 @@ void initialize_instance(TRITONBACKEND_ModelInstance* handle) {
     if (error.code() == ErrorCode::device_lost) end_process(error.what());
     throw;
   }
-  check(TRITONBACKEND_ModelInstanceSetState(handle, instance.get()));
-  static_cast<void>(instance.release());
+  give(TRITONBACKEND_ModelInstanceSetState, handle, std::move(instance));
 }
 
 }  // namespace
@@ -196,8 +202,7 @@ MOBICUDA_TRITON_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEN
     std::size_t bytes = 0;
     check(TRITONSERVER_MessageSerializeToJson(config, &text, &bytes));
     read_backend_config(Json::parse(text, text + bytes), *backend);
-    check(TRITONBACKEND_BackendSetState(handle, backend.get()));
-    static_cast<void>(backend.release());
+    give(TRITONBACKEND_BackendSetState, handle, std::move(backend));
   });
 }
 
