@@ -4,10 +4,11 @@
         logits = client.infer(images)["output"]
 
 It speaks the Open Inference Protocol (KServe v2) over gRPC, to Triton Inference Server with libtriton_mobicuda.so
-(docs/serving.md) or to any other server of that protocol. A classification may be asked for again without harm, so what a
-server that ends or is busy leaves unanswered is sent to the next one, until the deadline. Needs tritonclient
-(``pip install "mobicuda[serving]"``), and neither a GPU nor the library.
+(docs/serving.md) or to any other server of that protocol. A classification may be asked for again without harm, so what
+a server that ends or is busy leaves unanswered is sent to the next one, until the deadline. Needs tritonclient
+(``pip install "mobicuda[serving]"``), and no GPU.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -30,8 +31,8 @@ _LONGEST_PAUSE_SECONDS = 1.0
 _MOST_MESSAGE_BYTES = 2**31 - 1
 # What is no fault of the request: the server ends, has ended, has no room in its queue, or the way to it broke.
 _AGAIN = ("UNAVAILABLE", "CANCELLED", "ABORTED", "DEADLINE_EXCEEDED")
-# And what says so by its text alone: gRPC's UNKNOWN for a connection that ends in mid-answer, Triton's NOT_FOUND while it
-# unloads its models before it ends.
+# And what says so by its text alone: gRPC's UNKNOWN for a connection that ends in mid-answer, Triton's NOT_FOUND while
+# it unloads its models before it ends.
 _AGAIN_BY_TEXT = ("Stream removed", "has no available versions")
 
 
@@ -58,7 +59,7 @@ class Client:
         try:
             from tritonclient import grpc
         except ImportError as error:
-            raise ImportError("mobicuda.serving needs tritonclient: pip install \"mobicuda[serving]\"") from error
+            raise ImportError('mobicuda.serving needs tritonclient: pip install "mobicuda[serving]"') from error
         urls = [urls] if isinstance(urls, str) else list(urls)
         if not urls:
             raise ValueError("urls: at least one HOST:PORT is needed")
@@ -66,10 +67,12 @@ class Client:
             raise ValueError(f"timeout: must be above 0 seconds, got {timeout}")
         self._grpc = grpc
         # Without waiting for a server that has come back: gRPC's own pause grows to two minutes.
-        arguments = [("grpc.max_send_message_length", _MOST_MESSAGE_BYTES),
-                     ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
-                     ("grpc.max_reconnect_backoff_ms", int(_LONGEST_PAUSE_SECONDS * 1000)),
-                     ("grpc.use_local_subchannel_pool", 1)]
+        arguments = [
+            ("grpc.max_send_message_length", _MOST_MESSAGE_BYTES),
+            ("grpc.max_receive_message_length", _MOST_MESSAGE_BYTES),
+            ("grpc.max_reconnect_backoff_ms", int(_LONGEST_PAUSE_SECONDS * 1000)),
+            ("grpc.use_local_subchannel_pool", 1),
+        ]
         self._servers = [grpc.InferenceServerClient(url, channel_args=arguments) for url in urls]
         self._next = itertools.count(random.randrange(len(urls)))
         self._model, self._version, self._timeout = model, version, timeout
@@ -80,12 +83,17 @@ class Client:
     def metadata(self, timeout: float | None = None) -> dict[str, Any]:
         """The model's inputs and outputs, as the server says: asked for once."""
         if self._metadata is None:
-            self._metadata = self._call(timeout, lambda server, seconds: server.get_model_metadata(
-                self._model, self._version, as_json=True, client_timeout=seconds))
+            self._metadata = self._call(
+                timeout,
+                lambda server, seconds: server.get_model_metadata(
+                    self._model, self._version, as_json=True, client_timeout=seconds
+                ),
+            )
         return self._metadata
 
-    def infer(self, images: NDArray[Any] | Sequence[bytes], *, outputs: Sequence[str] = (),
-              timeout: float | None = None) -> Mapping[str, NDArray[Any]]:
+    def infer(
+        self, images: NDArray[Any] | Sequence[bytes], *, outputs: Sequence[str] = (), timeout: float | None = None
+    ) -> Mapping[str, NDArray[Any]]:
         """Classifies a batch.
 
         ``images``: an array of the type and shape that the model takes, (N, ...), or encoded pictures. ``outputs``:
@@ -98,8 +106,12 @@ class Client:
         tensor = self._grpc.InferInput(entry["name"], list(array.shape), entry["datatype"])
         tensor.set_data_from_numpy(array)
         wanted = [self._grpc.InferRequestedOutput(name) for name in outputs]
-        answer = self._call(end - time.monotonic(), lambda server, seconds: server.infer(
-            self._model, [tensor], self._version, outputs=wanted or None, client_timeout=seconds))
+        answer = self._call(
+            end - time.monotonic(),
+            lambda server, seconds: server.infer(
+                self._model, [tensor], self._version, outputs=wanted or None, client_timeout=seconds
+            ),
+        )
         return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
 
     def _call(self, timeout: float | None, ask: Any) -> Any:
@@ -132,8 +144,9 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 

@@ -1,4 +1,5 @@
 """What the tests of serving share. ctest sets the environment (tests/serving/CMakeLists.txt)."""
+
 import importlib.util
 import io
 import os
@@ -19,8 +20,23 @@ RESOLUTION, CLASSES = 64, 10
 
 def write_model(file, seed=1, resolution=RESOLUTION, classes=CLASSES):
     file.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([os.environ["MOBICUDA_WRITE_MODEL"], "--output", file, "--width", "0.35", "--resolution", str(resolution),
-                    "--classes", str(classes), "--seed", str(seed)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            os.environ["MOBICUDA_WRITE_MODEL"],
+            "--output",
+            file,
+            "--width",
+            "0.35",
+            "--resolution",
+            str(resolution),
+            "--classes",
+            str(classes),
+            "--seed",
+            str(seed),
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return file
 
 
@@ -34,8 +50,14 @@ def add_model(repository, name, config="", seed=1, labels=False, version=1):
 
 
 def start_server(folder, repository, *options, name="server", **more):
-    return Server(os.environ["MOBICUDA_TRITON_SERVER"], os.environ["MOBICUDA_TRITON_BACKENDS"], repository,
-                  folder / f"{name}.log", *options, **more)
+    return Server(
+        os.environ["MOBICUDA_TRITON_SERVER"],
+        os.environ["MOBICUDA_TRITON_BACKENDS"],
+        repository,
+        folder / f"{name}.log",
+        *options,
+        **more,
+    )
 
 
 def expected(model, kind, inputs, folder):
@@ -44,7 +66,9 @@ def expected(model, kind, inputs, folder):
     for i, one in enumerate(inputs):
         files.append(folder / f"expected_input_{i}")
         files[-1].write_bytes(one if isinstance(one, bytes) else one.tobytes())
-    done = subprocess.run([os.environ["MOBICUDA_SERVING_EXPECTED"], model, kind, *files], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        [os.environ["MOBICUDA_SERVING_EXPECTED"], model, kind, *files], check=True, stdout=subprocess.PIPE
+    )
     return np.frombuffer(done.stdout, np.float32).reshape(len(inputs), -1)
 
 

@@ -1,4 +1,5 @@
 """Servers that end, hang and are full, and the client (mobicuda.serving) that asks again."""
+
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from conftest import BATCH_8, ENCODED, add_model, encoded, expected, floats, loa
 
 serving = load_client()
 MOST_KILLS = 20
-QUEUE_OF_1 = ("dynamic_batching { max_queue_delay_microseconds: 20000 default_queue_policy { max_queue_size: 1 } }")
+QUEUE_OF_1 = "dynamic_batching { max_queue_delay_microseconds: 20000 default_queue_policy { max_queue_size: 1 } }"
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +84,11 @@ def test_nothing_is_lost_when_a_server_is_killed(folder, repository, right):
 
 
 def test_nothing_is_lost_when_a_server_is_asked_to_end(folder, repository, right):
-    with start_server(folder, repository, name="stays") as stays, start_server(folder, repository, name="ends") as ends, \
-            serving.Client([stays.grpc_url, ends.grpc_url], "classifier", timeout=120) as client:
+    with (
+        start_server(folder, repository, name="stays") as stays,
+        start_server(folder, repository, name="ends") as ends,
+        serving.Client([stays.grpc_url, ends.grpc_url], "classifier", timeout=120) as client,
+    ):
         with Load(client, right) as load:
             load.wait_for(40)
             assert ends.stop() == 0, ends.log()
@@ -107,8 +111,10 @@ def test_a_server_that_hangs_takes_the_time_of_a_call_and_no_more(folder, reposi
             for _ in range(2):  # one of them meets it first
                 assert np.array_equal(client.infer(floats(3), timeout=12)["output"], right)
             assert client.retries > 0
-        with serving.Client(hangs.grpc_url, "classifier", timeout=0.5) as client, \
-                pytest.raises(serving.DeadlineExceeded, match="the last said: DEADLINE_EXCEEDED"):
+        with (
+            serving.Client(hangs.grpc_url, "classifier", timeout=0.5) as client,
+            pytest.raises(serving.DeadlineExceeded, match="the last said: DEADLINE_EXCEEDED"),
+        ):
             client.infer(floats(1))
         os.kill(hangs.process.pid, signal.SIGCONT)
 

@@ -1,4 +1,5 @@
 """The backend's library beside the server's: what it takes from it, and what it gives."""
+
 import json
 import os
 import pathlib
@@ -20,8 +21,12 @@ def symbols(file, *options):
 
 
 def test_the_server_has_every_function_that_is_declared():
-    declared = set(re.findall(r"\b(TRITON(?:BACKEND|SERVER)_\w+)\(", (ROOT / "serving/triton/triton_api.h").read_text()))
-    server = next(pathlib.Path(os.environ["MOBICUDA_TRITON_SERVER"], "nvidia_pytriton.libs").glob("libtritonserver-*.so"))
+    declared = set(
+        re.findall(r"\b(TRITON(?:BACKEND|SERVER)_\w+)\(", (ROOT / "serving/triton/triton_api.h").read_text())
+    )
+    server = next(
+        pathlib.Path(os.environ["MOBICUDA_TRITON_SERVER"], "nvidia_pytriton.libs").glob("libtritonserver-*.so")
+    )
     assert len(declared) > 40
     assert declared <= symbols(server, "--defined-only")
     backend = pathlib.Path(os.environ["MOBICUDA_TRITON_BACKENDS"], "mobicuda/libtriton_mobicuda.so")
@@ -31,17 +36,30 @@ def test_the_server_has_every_function_that_is_declared():
 
 def test_the_backend_gives_what_the_server_asks_for_and_nothing_else():
     backend = pathlib.Path(os.environ["MOBICUDA_TRITON_BACKENDS"], "mobicuda/libtriton_mobicuda.so")
-    assert symbols(backend, "--defined-only") == {f"TRITONBACKEND_{name}" for name in (
-        "Initialize", "Finalize", "GetBackendAttribute", "ModelInitialize", "ModelFinalize", "ModelInstanceInitialize",
-        "ModelInstanceFinalize", "ModelInstanceExecute")}
+    assert symbols(backend, "--defined-only") == {
+        f"TRITONBACKEND_{name}"
+        for name in (
+            "Initialize",
+            "Finalize",
+            "GetBackendAttribute",
+            "ModelInitialize",
+            "ModelFinalize",
+            "ModelInstanceInitialize",
+            "ModelInstanceFinalize",
+            "ModelInstanceExecute",
+        )
+    }
 
 
 def test_installed(tmp_path, monkeypatch):
     """What cmake --install leaves is all that a server needs."""
     prefix = tmp_path / "prefix"
     for component in ("runtime", "pictures", "triton"):
-        subprocess.run(["cmake", "--install", os.environ["MOBICUDA_BUILD_FOLDER"], "--prefix", prefix, "--component", component],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["cmake", "--install", os.environ["MOBICUDA_BUILD_FOLDER"], "--prefix", prefix, "--component", component],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
     assert (prefix / "bin/mobicuda_triton_repository").exists() == ("MOBICUDA_TRITON_REPOSITORY" in os.environ)
     add_model(tmp_path / "repository", "pictures", ENCODED)
     monkeypatch.setenv("MOBICUDA_TRITON_BACKENDS", str(prefix / "backends"))
@@ -81,7 +99,9 @@ def test_examples(tmp_path):
             except urllib.error.HTTPError as error:
                 assert error.code == status
         page = server.metrics_page()
-    expressions = [target["expr"] for panel in json.loads(example("grafana.json"))["panels"] for target in panel["targets"]]
+    expressions = [
+        target["expr"] for panel in json.loads(example("grafana.json"))["panels"] for target in panel["targets"]
+    ]
     metrics = {name for expression in expressions for name in re.findall(r"\b(?:nv|mobicuda)_\w+", expression)}
     assert len(metrics) > 8
     for name in metrics:

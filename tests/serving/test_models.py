@@ -1,4 +1,5 @@
 """Models that come, change and go in a Triton Inference Server, and those that cannot come."""
+
 import base64
 import json
 import os
@@ -12,6 +13,7 @@ import tritonclient.grpc as grpc_client
 from conftest import BATCH_8, UINT8, add_model, expected, floats, pixels, start_server, write_model
 
 RELOADS = 25  # before memory is looked at, and again after it
+NO_GPU = "device" if os.environ.get("MOBICUDA_HAS_CUDA") == "ON" else "without CUDA"  # of GPU 63
 MOST_GROWTH = 24 << 20  # bytes; every engine and session that stayed would take more than 2 MB, RELOADS times
 
 
@@ -92,8 +94,15 @@ def test_reloads_under_load(server, rpc, repository, folder):
             rpc.load_model("guest")
             rpc.unload_model("guest")
 
-    with Load(server.grpc_url, "changing", images, right) as load, \
-            Load(server.grpc_url, "steady", floats(2), [expected(repository / "steady/1/model.onnx", "floats", list(floats(2)), folder)]) as steady:
+    with (
+        Load(server.grpc_url, "changing", images, right) as load,
+        Load(
+            server.grpc_url,
+            "steady",
+            floats(2),
+            [expected(repository / "steady/1/model.onnx", "floats", list(floats(2)), folder)],
+        ) as steady,
+    ):
         reload(RELOADS)
         before = server.resident_bytes()
         reload(RELOADS)
@@ -127,7 +136,9 @@ def test_a_model_of_the_request(rpc, folder):
     content = write_model(folder / "sent.onnx", seed=4).read_bytes()
     config = json.dumps({"backend": "mobicuda", "max_batch_size": 2})
     rpc.load_model("sent", config=config, files={"file:1/model.onnx": content})
-    assert np.array_equal(ask(rpc, "sent", floats(2)), expected(folder / "sent.onnx", "floats", list(floats(2)), folder))
+    assert np.array_equal(
+        ask(rpc, "sent", floats(2)), expected(folder / "sent.onnx", "floats", list(floats(2)), folder)
+    )
     rpc.unload_model("sent")
     for path in ("file:1/../../escaped.onnx", "file:../escaped.onnx"):
         with pytest.raises(grpc_client.InferenceServerException):
@@ -154,7 +165,7 @@ def with_nonsense(folder):
 
 def cut(folder):
     content = (folder / "1/model.onnx").read_bytes()
-    (folder / "1/model.onnx").write_bytes(content[:len(content) // 2])
+    (folder / "1/model.onnx").write_bytes(content[: len(content) // 2])
 
 
 def with_nonsense_as_plan(folder):
@@ -173,6 +184,7 @@ def with_few_labels(folder):
 def configured(text):
     def configure(folder):
         (folder / "config.pbtxt").write_text(f'backend: "mobicuda"\n{text}\n')
+
     return configure
 
 
@@ -180,27 +192,43 @@ def parameter(key, value):
     return configured(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}')
 
 
-@pytest.mark.parametrize("spoil, text", [
-    (without_model, "put the model there as model.onnx"), (with_both, "remove one of them"),
-    (with_other_name, "other names are not looked for"), (with_nonsense, "model.onnx"), (cut, "model.onnx"),
-    (with_nonsense_as_plan, "model.plan"), (with_link, "put the file itself there"), (with_few_labels, "one line a class"),
-    (parameter("presicion", "fp16"), "known are: decode, decode_threads, device, max_memory_bytes, precision"),
-    (parameter("precision", "fp12"), 'must be one of "fp16"'), (parameter("top", "11"), "10 classes"),
-    (parameter("max_memory_bytes", "1000"), "out_of_memory"),
-    (configured('input [ { name: "x" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] } ]'), "must be 'input'"),
-    (configured("input [ { data_type: TYPE_FP32 dims: [ 3, 32, 32 ] } ]"), "must be 'input' TYPE_FP32 [ 3, 64, 64 ]"),
-    (configured("input [ { data_type: TYPE_INT32 } ]"), "TYPE_STRING encoded pictures"),
-    (configured('output [ { name: "nobody" data_type: TYPE_FP32 dims: [ 10 ] } ]'), "the model has 'output'"),
-    (configured("instance_group [ { kind: KIND_MODEL } ]"), "without CUDA"),
-    (configured("sequence_batching { }"), "sequence_batching"),
-], ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    "spoil, text",
+    [
+        (without_model, "put the model there as model.onnx"),
+        (with_both, "remove one of them"),
+        (with_other_name, "other names are not looked for"),
+        (with_nonsense, "model.onnx"),
+        (cut, "model.onnx"),
+        (with_nonsense_as_plan, "model.plan"),
+        (with_link, "put the file itself there"),
+        (with_few_labels, "one line a class"),
+        (parameter("presicion", "fp16"), "known are: decode, decode_threads, device, max_memory_bytes, precision"),
+        (parameter("precision", "fp12"), 'must be one of "fp16"'),
+        (parameter("top", "11"), "10 classes"),
+        (parameter("max_memory_bytes", "1000"), "out_of_memory"),
+        (configured('input [ { name: "x" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] } ]'), "must be 'input'"),
+        (
+            configured("input [ { data_type: TYPE_FP32 dims: [ 3, 32, 32 ] } ]"),
+            "must be 'input' TYPE_FP32 [ 3, 64, 64 ]",
+        ),
+        (configured("input [ { data_type: TYPE_INT32 } ]"), "TYPE_STRING encoded pictures"),
+        (configured('output [ { name: "nobody" data_type: TYPE_FP32 dims: [ 10 ] } ]'), "the model has 'output'"),
+        (
+            configured(
+                'instance_group [ { kind: KIND_MODEL } ] parameters { key: "device" value { string_value: "63" } }'
+            ),
+            NO_GPU,
+        ),
+        (configured("sequence_batching { }"), "sequence_batching"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_models_that_cannot_be_loaded(rpc, repository, folder, spoil, text):
     name = "spoilt"
     shutil.rmtree(repository / name, ignore_errors=True)
     add_model(repository, name, BATCH_8)
     spoil(repository / name)
-    if text == "without CUDA" and os.environ.get("MOBICUDA_HAS_CUDA") == "ON":
-        text = "device"
     with pytest.raises(grpc_client.InferenceServerException) as failed:
         rpc.load_model(name)
     assert text in failed.value.message(), failed.value

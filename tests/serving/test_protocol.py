@@ -1,12 +1,13 @@
-"""The Open Inference Protocol (KServe v2) as any server of it must speak it: REST with JSON, with binary tensors, and gRPC.
+"""The Open Inference Protocol (KServe v2) as any server of it must speak it: REST (JSON, binary tensors) and gRPC.
 
 Without more it starts a Triton Inference Server of its own. Pointed at another one by the environment it asks that:
     MOBICUDA_PROTOCOL_HTTP=host:port MOBICUDA_PROTOCOL_GRPC=host:port MOBICUDA_PROTOCOL_MODEL=name
-    MOBICUDA_PROTOCOL_FILE=model.onnx    what the model was made of, for the right answers; else answers are compared with
-                                         each other
+    MOBICUDA_PROTOCOL_FILE=model.onnx    what the model was made of, for the right answers; else answers are compared
+                                         with each other
     MOBICUDA_PROTOCOL_WITHOUT=binary     parts that the server has not: binary, versions
 The model takes FP32 images, (N, C, H, W), of two a batch at least.
 """
+
 import http.client
 import json
 import os
@@ -45,7 +46,9 @@ class Target:
 
     def refuses(self, status, found):
         """Whether that is the answer to a bad request. Triton's frontend says 500 where it cannot parse one."""
-        return found["error"] and (400 <= status < 500 or self.is_triton and status == 500 and "parse" in found["error"])
+        return found["error"] and (
+            400 <= status < 500 or self.is_triton and status == 500 and "parse" in found["error"]
+        )
 
     def infer_path(self):
         return f"/v2/models/{self.model}/infer"
@@ -58,8 +61,12 @@ class Target:
 @pytest.fixture(scope="module")
 def target(folder):
     if "MOBICUDA_PROTOCOL_HTTP" in os.environ:
-        yield Target(os.environ["MOBICUDA_PROTOCOL_HTTP"], os.environ["MOBICUDA_PROTOCOL_GRPC"],
-                     os.environ["MOBICUDA_PROTOCOL_MODEL"], os.environ.get("MOBICUDA_PROTOCOL_FILE"))
+        yield Target(
+            os.environ["MOBICUDA_PROTOCOL_HTTP"],
+            os.environ["MOBICUDA_PROTOCOL_GRPC"],
+            os.environ["MOBICUDA_PROTOCOL_MODEL"],
+            os.environ.get("MOBICUDA_PROTOCOL_FILE"),
+        )
         return
     file = add_model(folder / "repository", "classifier", BATCH_8)
     with start_server(folder, folder / "repository") as server:
@@ -80,8 +87,12 @@ def images(metadata):
 
 
 def json_input(metadata, images):
-    return {"name": metadata["inputs"][0]["name"], "datatype": "FP32", "shape": list(images.shape),
-            "data": [float(value) for value in images.ravel()]}
+    return {
+        "name": metadata["inputs"][0]["name"],
+        "datatype": "FP32",
+        "shape": list(images.shape),
+        "data": [float(value) for value in images.ravel()],
+    }
 
 
 def grpc_request(target, metadata, images):
@@ -94,8 +105,11 @@ def grpc_request(target, metadata, images):
 def grpc_output(answer, name):
     index = [output.name for output in answer.outputs].index(name)
     output = answer.outputs[index]
-    values = (np.frombuffer(answer.raw_output_contents[index], np.float32) if answer.raw_output_contents
-              else np.array(output.contents.fp32_contents, np.float32))
+    values = (
+        np.frombuffer(answer.raw_output_contents[index], np.float32)
+        if answer.raw_output_contents
+        else np.array(output.contents.fp32_contents, np.float32)
+    )
     return values.reshape(tuple(output.shape))
 
 
@@ -130,8 +144,9 @@ def test_model_metadata(target, metadata):
     assert [int(metadata[kind][0]["shape"][0]) for kind in ("inputs", "outputs")] == [-1, -1]
     found = target.stub.ModelMetadata(service_pb2.ModelMetadataRequest(name=target.model), timeout=TIMEOUT)
     for kind in ("inputs", "outputs"):
-        assert [(one.name, one.datatype, list(one.shape)) for one in getattr(found, kind)] == \
-               [(one["name"], one["datatype"], [int(extent) for extent in one["shape"]]) for one in metadata[kind]]
+        assert [(one.name, one.datatype, list(one.shape)) for one in getattr(found, kind)] == [
+            (one["name"], one["datatype"], [int(extent) for extent in one["shape"]]) for one in metadata[kind]
+        ]
 
 
 def test_json(target, metadata, images, answer):
@@ -140,7 +155,11 @@ def test_json(target, metadata, images, answer):
     assert status == 200 and headers["Content-Type"].startswith("application/json")
     assert (found["id"], found["model_name"]) == ("7", target.model)
     output = found["outputs"][0]
-    assert (output["name"], output["datatype"], output["shape"]) == (metadata["outputs"][0]["name"], "FP32", list(answer.shape))
+    assert (output["name"], output["datatype"], output["shape"]) == (
+        metadata["outputs"][0]["name"],
+        "FP32",
+        list(answer.shape),
+    )
     assert np.array_equal(np.array(output["data"], np.float32).reshape(answer.shape), answer)
 
 
@@ -155,10 +174,15 @@ def test_nested_json(target, metadata, images, answer):
 def test_binary(target, metadata, images, answer):
     data = images.tobytes()
     entry = {key: value for key, value in json_input(metadata, images).items() if key != "data"}
-    head = json.dumps({"inputs": [{**entry, "parameters": {"binary_data_size": len(data)}}],
-                       "outputs": [{"name": metadata["outputs"][0]["name"], "parameters": {"binary_data": True}}]}).encode()
-    status, found, headers = target.ask("POST", target.infer_path(), head + data,
-                                        {"Inference-Header-Content-Length": str(len(head))})
+    head = json.dumps(
+        {
+            "inputs": [{**entry, "parameters": {"binary_data_size": len(data)}}],
+            "outputs": [{"name": metadata["outputs"][0]["name"], "parameters": {"binary_data": True}}],
+        }
+    ).encode()
+    status, found, headers = target.ask(
+        "POST", target.infer_path(), head + data, {"Inference-Header-Content-Length": str(len(head))}
+    )
     assert status == 200 and isinstance(found, bytes)
     length = int(headers["Inference-Header-Content-Length"])
     output = json.loads(found[:length])["outputs"][0]
@@ -183,7 +207,7 @@ def test_grpc_typed_contents(target, metadata, images, answer):
 def test_an_image_is_the_same_in_any_batch(target, metadata, images, answer):
     name = metadata["outputs"][0]["name"]
     for i in range(len(images)):
-        found = target.stub.ModelInfer(grpc_request(target, metadata, images[i:i + 1]), timeout=TIMEOUT)
+        found = target.stub.ModelInfer(grpc_request(target, metadata, images[i : i + 1]), timeout=TIMEOUT)
         assert np.array_equal(grpc_output(found, name)[0], answer[i])
 
 
@@ -199,11 +223,14 @@ def test_chosen_outputs(target, metadata, images):
 @pytest.mark.skipif("versions" in WITHOUT, reason="the server has no versions")
 def test_versions(target, metadata, images, answer):
     version = metadata["versions"][0]
-    status, found, _ = target.infer_json({"inputs": [json_input(metadata, images)]},
-                                         f"/v2/models/{target.model}/versions/{version}/infer")
+    status, found, _ = target.infer_json(
+        {"inputs": [json_input(metadata, images)]}, f"/v2/models/{target.model}/versions/{version}/infer"
+    )
     assert status == 200 and found["model_version"] == version
     assert np.array_equal(np.array(found["outputs"][0]["data"], np.float32).reshape(answer.shape), answer)
-    status, _, _ = target.infer_json({"inputs": [json_input(metadata, images)]}, f"/v2/models/{target.model}/versions/99/infer")
+    status, _, _ = target.infer_json(
+        {"inputs": [json_input(metadata, images)]}, f"/v2/models/{target.model}/versions/99/infer"
+    )
     assert 400 <= status < 500
 
 
@@ -214,18 +241,42 @@ def test_unknown_model(target, metadata, images):
     request.model_name = "nobody"
     with pytest.raises(grpc.RpcError) as failed:
         target.stub.ModelInfer(request, timeout=TIMEOUT)
-    assert failed.value.code() in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INVALID_ARGUMENT)
+    assert failed.value.code() in (
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
 
 
-@pytest.mark.parametrize("change", [
-    lambda body: "", lambda body: "{", lambda body: "[]", lambda body: {}, lambda body: {"inputs": []},
-    lambda body: {"inputs": [{**body["inputs"][0], "name": "nobody"}]},
-    lambda body: {"inputs": [{**body["inputs"][0], "datatype": "INT8"}]},
-    lambda body: {"inputs": [{**body["inputs"][0], "shape": body["inputs"][0]["shape"][1:]}]},
-    lambda body: {"inputs": [{**body["inputs"][0], "data": body["inputs"][0]["data"][:-1]}]},
-    lambda body: {"inputs": [{**body["inputs"][0], "data": "text"}]},
-    lambda body: {**body, "outputs": [{"name": "nobody"}]},
-], ids=["empty", "no JSON", "a list", "no inputs", "an empty list", "name", "datatype", "shape", "too few", "text", "output"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: "",
+        lambda body: "{",
+        lambda body: "[]",
+        lambda body: {},
+        lambda body: {"inputs": []},
+        lambda body: {"inputs": [{**body["inputs"][0], "name": "nobody"}]},
+        lambda body: {"inputs": [{**body["inputs"][0], "datatype": "INT8"}]},
+        lambda body: {"inputs": [{**body["inputs"][0], "shape": body["inputs"][0]["shape"][1:]}]},
+        lambda body: {"inputs": [{**body["inputs"][0], "data": body["inputs"][0]["data"][:-1]}]},
+        lambda body: {"inputs": [{**body["inputs"][0], "data": "text"}]},
+        lambda body: {**body, "outputs": [{"name": "nobody"}]},
+    ],
+    ids=[
+        "empty",
+        "no JSON",
+        "a list",
+        "no inputs",
+        "an empty list",
+        "name",
+        "datatype",
+        "shape",
+        "too few",
+        "text",
+        "output",
+    ],
+)
 def test_bad_json(target, metadata, images, change):
     body = {"inputs": [json_input(metadata, images)]}
     status, found, _ = target.infer_json(change(body))
@@ -233,15 +284,19 @@ def test_bad_json(target, metadata, images, change):
     assert target.infer_json(body)[0] == 200
 
 
-@pytest.mark.parametrize("change", [
-    lambda request: request.ClearField("inputs"),
-    lambda request: setattr(request.inputs[0], "name", "nobody"),
-    lambda request: setattr(request.inputs[0], "datatype", "INT8"),
-    lambda request: request.inputs[0].shape.pop(),
-    lambda request: request.raw_input_contents.pop(),
-    lambda request: request.raw_input_contents.append(request.raw_input_contents.pop()[:-4]),
-    lambda request: request.outputs.add(name="nobody"),
-], ids=["no inputs", "name", "datatype", "shape", "no bytes", "too few bytes", "output"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda request: request.ClearField("inputs"),
+        lambda request: setattr(request.inputs[0], "name", "nobody"),
+        lambda request: setattr(request.inputs[0], "datatype", "INT8"),
+        lambda request: request.inputs[0].shape.pop(),
+        lambda request: request.raw_input_contents.pop(),
+        lambda request: request.raw_input_contents.append(request.raw_input_contents.pop()[:-4]),
+        lambda request: request.outputs.add(name="nobody"),
+    ],
+    ids=["no inputs", "name", "datatype", "shape", "no bytes", "too few bytes", "output"],
+)
 def test_bad_grpc(target, metadata, images, change):
     request = grpc_request(target, metadata, images)
     change(request)

@@ -1,4 +1,5 @@
 """mobicuda_triton_repository: from the configuration of mobicuda_stream to answers of a server."""
+
 import json
 import os
 import subprocess
@@ -24,13 +25,22 @@ def config(tmp_path):
     photos.mkdir()
     for i in range(4):
         (photos / f"{i}.jpg").write_bytes(encoded(i))
-    values = {"models": ["one", {"file": "two.onnx", "name": "Zwei \"2\"", "share": 2, "preprocess": "tf"}], "model_dir": "models",
-              "img_dir": "photos", "result_dir": "results", "gpu_num": 0, "batchsize": 4, "top": 3, "labels": "labels.txt"}
+    values = {
+        "models": ["one", {"file": "two.onnx", "name": 'Zwei "2"', "share": 2, "preprocess": "tf"}],
+        "model_dir": "models",
+        "img_dir": "photos",
+        "result_dir": "results",
+        "gpu_num": 0,
+        "batchsize": 4,
+        "top": 3,
+        "labels": "labels.txt",
+    }
 
     def write(**more):
         file = tmp_path / "config.json"
         file.write_text(json.dumps({key: value for key, value in {**values, **more}.items() if value is not None}))
         return file
+
     return write
 
 
@@ -56,21 +66,30 @@ def test_the_server_answers_as_the_stream(config, tmp_path, options):
         answer, picture = answers[result["model"]], int(result["picture"][0])
         assert [best["class"] for best in result["top"]] == answer["top_classes"][picture].tolist()
         assert [best["label"] for best in result["top"]] == [label.decode() for label in answer["top_labels"][picture]]
-        assert [best["score"] for best in result["top"]] == pytest.approx(answer["top_scores"][picture].tolist(), rel=1e-6)
+        assert [best["score"] for best in result["top"]] == pytest.approx(
+            answer["top_scores"][picture].tolist(), rel=1e-6
+        )
 
 
 def test_images_of_8_bits(config, tmp_path):
     assert run(config(models=["one"]), tmp_path / "repository", "--input", "uint8").returncode == 0
     images = pixels(3)
     with start_server(tmp_path, tmp_path / "repository") as server, serving.Client(server.grpc_url, "one") as client:
-        assert np.array_equal(client.infer(images)["output"], expected(tmp_path / "models/one.onnx", "pixels", list(images), tmp_path))
+        assert np.array_equal(
+            client.infer(images)["output"], expected(tmp_path / "models/one.onnx", "pixels", list(images), tmp_path)
+        )
 
 
 def test_what_is_written(config, tmp_path):
     assert run(config(gpu_num=2, precision="fp16", decode="gpu"), tmp_path / "repository").returncode == 0
     text = (tmp_path / "repository/one/config.pbtxt").read_text()
-    for part in ("max_batch_size: 4\n", "kind: KIND_GPU count: 2 gpus: [ 0, 1 ]", 'key: "precision" value { string_value: "fp16" }',
-                 'key: "decode" value { string_value: "gpu" }', 'key: "preprocess" value { string_value: "torch" }'):
+    for part in (
+        "max_batch_size: 4\n",
+        "kind: KIND_GPU count: 2 gpus: [ 0, 1 ]",
+        'key: "precision" value { string_value: "fp16" }',
+        'key: "decode" value { string_value: "gpu" }',
+        'key: "preprocess" value { string_value: "torch" }',
+    ):
         assert part in text
     assert sorted(path.name for path in (tmp_path / "repository").iterdir()) == ['Zwei "2"', "one"]
     assert run(config(gpu_num=None, models=["one"]), tmp_path / "other", "--input", "fp32").returncode == 0

@@ -1,4 +1,5 @@
 """Requests to a Triton Inference Server with the backend: what it answers, how it batches, what it refuses."""
+
 import http.client
 import json
 import struct
@@ -13,7 +14,19 @@ import tritonclient.grpc as grpc_client
 import tritonclient.http as http_client
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
-from conftest import BATCH_8, CLASSES, ENCODED, RESOLUTION, UINT8, add_model, encoded, expected, floats, pixels, start_server
+from conftest import (
+    BATCH_8,
+    CLASSES,
+    ENCODED,
+    RESOLUTION,
+    UINT8,
+    add_model,
+    encoded,
+    expected,
+    floats,
+    pixels,
+    start_server,
+)
 
 TIMEOUT = 60
 TOP_3 = 'parameters { key: "top" value { string_value: "3" } }'
@@ -23,10 +36,15 @@ IMAGE = 3 * RESOLUTION * RESOLUTION
 @pytest.fixture(scope="module")
 def files(folder):
     repository = folder / "repository"
-    return {"floats": add_model(repository, "floats", BATCH_8), "pixels": add_model(repository, "pixels", f"{BATCH_8} {UINT8}"),
-            "encoded": add_model(repository, "encoded", f"{BATCH_8} {ENCODED} {TOP_3}", labels=True),
-            # One instance whose requests wait for each other, so that they become batches.
-            "batched": add_model(repository, "batched", f"{BATCH_8} dynamic_batching {{ max_queue_delay_microseconds: 200000 }}")}
+    return {
+        "floats": add_model(repository, "floats", BATCH_8),
+        "pixels": add_model(repository, "pixels", f"{BATCH_8} {UINT8}"),
+        "encoded": add_model(repository, "encoded", f"{BATCH_8} {ENCODED} {TOP_3}", labels=True),
+        # One instance whose requests wait for each other, so that they become batches.
+        "batched": add_model(
+            repository, "batched", f"{BATCH_8} dynamic_batching {{ max_queue_delay_microseconds: 200000 }}"
+        ),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -70,20 +88,26 @@ def test_encoded_pictures(rest, rpc, files, folder):
     right = expected(files["encoded"], "encoded", pictures, folder)
     array = np.array(pictures, dtype=object).reshape(-1, 1)
     for client, module in ((rest, http_client), (rpc, grpc_client)):
-        answer = infer(client, module, "encoded", array, "BYTES",
-                       outputs=("output", "top_classes", "top_scores", "top_labels"))
+        answer = infer(
+            client, module, "encoded", array, "BYTES", outputs=("output", "top_classes", "top_scores", "top_labels")
+        )
         assert np.array_equal(answer.as_numpy("output"), right)
         order = np.argsort(-right, axis=1, kind="stable")[:, :3]
         assert np.array_equal(answer.as_numpy("top_classes"), order)
         assert np.array_equal(answer.as_numpy("top_scores"), np.take_along_axis(right, order, 1))
-        assert [[label.decode() for label in row] for row in answer.as_numpy("top_labels")] == \
-               [[f"class {i}" for i in row] for row in order]
+        assert [[label.decode() for label in row] for row in answer.as_numpy("top_labels")] == [
+            [f"class {i}" for i in row] for row in order
+        ]
 
 
 def test_pictures_that_cannot_be_decoded_say_which(rpc):
     good = encoded(0)
-    for bad, text in ((b"", "picture 1"), (b"GIF89a", "picture 1"), (good[:len(good) // 2], "picture 1"),
-                      (b"P6\n100000 100000\n255\n", "picture 1")):
+    for bad, text in (
+        (b"", "picture 1"),
+        (b"GIF89a", "picture 1"),
+        (good[: len(good) // 2], "picture 1"),
+        (b"P6\n100000 100000\n255\n", "picture 1"),
+    ):
         with pytest.raises(grpc_client.InferenceServerException, match=text) as failed:
             infer(rpc, grpc_client, "encoded", np.array([[good], [bad]], dtype=object), "BYTES")
         assert failed.value.status() == "StatusCode.INVALID_ARGUMENT"
@@ -95,8 +119,10 @@ def test_single_images_become_batches(server, rpc, files, folder):
     before = rpc.get_inference_statistics("batched", as_json=True)["model_stats"][0]
     answers = [None] * len(images)
     with grpc_client.InferenceServerClient(server.grpc_url) as client:
+
         def ask(i):
-            answers[i] = infer(client, grpc_client, "batched", images[i:i + 1], "FP32").as_numpy("output")[0]
+            answers[i] = infer(client, grpc_client, "batched", images[i : i + 1], "FP32").as_numpy("output")[0]
+
         threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(images))]
         for thread in threads:
             thread.start()
@@ -118,9 +144,14 @@ def test_single_images_become_batches(server, rpc, files, folder):
 def test_metrics(server, rest):
     infer(rest, http_client, "floats", floats(1), "FP32")
     page = server.metrics_page()
-    for name in ("nv_inference_request_success", "nv_inference_pending_request_count", "nv_inference_exec_count",
-                 'mobicuda_memory_bytes{model="floats",processor="cpu",version="1",what="weights"}',
-                 'mobicuda_failed_requests{model="floats",version="1"}', 'mobicuda_decoded_pictures{decoder="cpu",model="encoded"'):
+    for name in (
+        "nv_inference_request_success",
+        "nv_inference_pending_request_count",
+        "nv_inference_exec_count",
+        'mobicuda_memory_bytes{model="floats",processor="cpu",version="1",what="weights"}',
+        'mobicuda_failed_requests{model="floats",version="1"}',
+        'mobicuda_decoded_pictures{decoder="cpu",model="encoded"',
+    ):
         assert name in page, name
 
 
@@ -136,6 +167,7 @@ def unregister(rpc):
 
 def test_system_shared_memory(server, rpc, files, folder):
     from tritonclient.utils import shared_memory
+
     images = pixels(2)
     right = expected(files["pixels"], "pixels", list(images), folder)
     inputs = shared_memory.create_shared_memory_region("input", f"/mobicuda_input_{server.grpc}", images.nbytes)
@@ -169,25 +201,56 @@ def element(data):
 
 
 BAD = {
-    "no shape": bad(0, []), "one extent": bad(0, [1]), "no batch": bad(0, [3, RESOLUTION, RESOLUTION]), "5 extents": bad(0, [1, 1, 3, 64, 64]),
-    "batch 0": bad(0, [0, 3, 64, 64]), "batch 0 without bytes": ([0, 3, 64, 64], "FP32", b"", "input", "floats"),
-    "batch 2 with the bytes of 1": bad(0, [2, 3, 64, 64]), "batch 9": ([9, 3, 64, 64], "FP32", bytes(9 * 4 * IMAGE), "input", "floats"),
-    "batch 2^31": bad(0, [2**31, 3, 64, 64]), "batch 2^62": bad(0, [2**62, 3, 64, 64]),
+    "no shape": bad(0, []),
+    "one extent": bad(0, [1]),
+    "no batch": bad(0, [3, RESOLUTION, RESOLUTION]),
+    "5 extents": bad(0, [1, 1, 3, 64, 64]),
+    "batch 0": bad(0, [0, 3, 64, 64]),
+    "batch 0 without bytes": ([0, 3, 64, 64], "FP32", b"", "input", "floats"),
+    "batch 2 with the bytes of 1": bad(0, [2, 3, 64, 64]),
+    "batch 9": ([9, 3, 64, 64], "FP32", bytes(9 * 4 * IMAGE), "input", "floats"),
+    "batch 2^31": bad(0, [2**31, 3, 64, 64]),
+    "batch 2^62": bad(0, [2**62, 3, 64, 64]),
     "batch 2^63-1": bad(0, [2**63 - 1, 3, 64, 64]),
-    "channels first": bad(0, [1, 64, 64, 3]), "1 channel": bad(0, [1, 1, 64, 192]), "0 channels": bad(0, [1, 0, 64, 64]),
-    "other rows": bad(0, [1, 3, 63, 64]), "huge rows": bad(0, [1, 3, 2**40, 64]), "rows that overflow": bad(0, [1, 3, 2**62, 2**62]),
-    "INT8": bad(1, "INT8"), "FP16": bad(1, "FP16"), "FP64": bad(1, "FP64"), "UINT8": bad(1, "UINT8"), "BYTES": bad(1, "BYTES"), "nonsense": bad(1, "FLOAT"), "no type": bad(1, ""),
-    "no bytes": bad(2, b""), "1 byte": bad(2, b"x"), "a byte less": bad(2, bytes(4 * IMAGE - 1)), "a byte more": bad(2, bytes(4 * IMAGE + 1)),
-    "twice the bytes": bad(2, bytes(8 * IMAGE)), "other name": bad(3, "inputs"), "no name": bad(3, ""), "name with a zero": bad(3, "in\0put"), "long name": bad(3, "x" * 5000),
-    "no such model": bad(4, "nobody"), "path as the model": bad(4, "../floats"),
-    "pixels as floats": (GOOD[0], "FP32", GOOD[2], "input", "pixels"), "planar pixels": ([1, 3, 64, 64], "UINT8", bytes(IMAGE), "input", "pixels"),
+    "channels first": bad(0, [1, 64, 64, 3]),
+    "1 channel": bad(0, [1, 1, 64, 192]),
+    "0 channels": bad(0, [1, 0, 64, 64]),
+    "other rows": bad(0, [1, 3, 63, 64]),
+    "huge rows": bad(0, [1, 3, 2**40, 64]),
+    "rows that overflow": bad(0, [1, 3, 2**62, 2**62]),
+    "INT8": bad(1, "INT8"),
+    "FP16": bad(1, "FP16"),
+    "FP64": bad(1, "FP64"),
+    "UINT8": bad(1, "UINT8"),
+    "BYTES": bad(1, "BYTES"),
+    "nonsense": bad(1, "FLOAT"),
+    "no type": bad(1, ""),
+    "no bytes": bad(2, b""),
+    "1 byte": bad(2, b"x"),
+    "a byte less": bad(2, bytes(4 * IMAGE - 1)),
+    "a byte more": bad(2, bytes(4 * IMAGE + 1)),
+    "twice the bytes": bad(2, bytes(8 * IMAGE)),
+    "other name": bad(3, "inputs"),
+    "no name": bad(3, ""),
+    "name with a zero": bad(3, "in\0put"),
+    "long name": bad(3, "x" * 5000),
+    "no such model": bad(4, "nobody"),
+    "path as the model": bad(4, "../floats"),
+    "pixels as floats": (GOOD[0], "FP32", GOOD[2], "input", "pixels"),
+    "planar pixels": ([1, 3, 64, 64], "UINT8", bytes(IMAGE), "input", "pixels"),
     "pixels with alpha": ([1, 64, 64, 4], "UINT8", bytes(4 * 64 * 64), "input", "pixels"),
-    "too few pixels": ([1, 64, 64, 3], "UINT8", bytes(IMAGE - 1), "input", "pixels"), "batch 9 of pixels": ([9, 64, 64, 3], "UINT8", bytes(9 * IMAGE), "input", "pixels"),
-    "floats as pictures": (GOOD[0], "FP32", GOOD[2], "input", "encoded"), "no picture": ([1, 1], "BYTES", b"", "input", "encoded"),
-    "length alone": ([1, 1], "BYTES", struct.pack("<I", 5), "input", "encoded"), "length that lies": ([1, 1], "BYTES", struct.pack("<I", 2**32 - 1) + b"x", "input", "encoded"),
-    "half a length": ([1, 1], "BYTES", b"ab", "input", "encoded"), "one picture of two": ([2, 1], "BYTES", element(b"x"), "input", "encoded"),
-    "two pictures of one": ([1, 1], "BYTES", element(b"x") * 2, "input", "encoded"), "two a row": ([1, 2], "BYTES", element(b"x") * 2, "input", "encoded"),
-    "no picture at all": ([1, 1], "BYTES", element(b"not a picture"), "input", "encoded"), "an empty picture": ([1, 1], "BYTES", element(b""), "input", "encoded"),
+    "too few pixels": ([1, 64, 64, 3], "UINT8", bytes(IMAGE - 1), "input", "pixels"),
+    "batch 9 of pixels": ([9, 64, 64, 3], "UINT8", bytes(9 * IMAGE), "input", "pixels"),
+    "floats as pictures": (GOOD[0], "FP32", GOOD[2], "input", "encoded"),
+    "no picture": ([1, 1], "BYTES", b"", "input", "encoded"),
+    "length alone": ([1, 1], "BYTES", struct.pack("<I", 5), "input", "encoded"),
+    "length that lies": ([1, 1], "BYTES", struct.pack("<I", 2**32 - 1) + b"x", "input", "encoded"),
+    "half a length": ([1, 1], "BYTES", b"ab", "input", "encoded"),
+    "one picture of two": ([2, 1], "BYTES", element(b"x"), "input", "encoded"),
+    "two pictures of one": ([1, 1], "BYTES", element(b"x") * 2, "input", "encoded"),
+    "two a row": ([1, 2], "BYTES", element(b"x") * 2, "input", "encoded"),
+    "no picture at all": ([1, 1], "BYTES", element(b"not a picture"), "input", "encoded"),
+    "an empty picture": ([1, 1], "BYTES", element(b""), "input", "encoded"),
 }
 
 
@@ -220,9 +283,16 @@ def test_bad_grpc_requests(server, rpc, files, folder, shape, datatype, data, na
 @pytest.mark.parametrize("shape, datatype, data, name, model", BAD.values(), ids=BAD.keys())
 def test_bad_http_requests_with_binary_tensors(server, rpc, files, folder, shape, datatype, data, name, model):
     model = urllib.parse.quote(model, safe="")
-    head = json.dumps({"inputs": [{"name": name, "datatype": datatype, "shape": shape,
-                                   "parameters": {"binary_data_size": len(data)}}]}).encode()
-    status, text = post(server, f"/v2/models/{model}/infer", head + data, {"Inference-Header-Content-Length": str(len(head))})
+    head = json.dumps(
+        {
+            "inputs": [
+                {"name": name, "datatype": datatype, "shape": shape, "parameters": {"binary_data_size": len(data)}}
+            ]
+        }
+    ).encode()
+    status, text = post(
+        server, f"/v2/models/{model}/infer", head + data, {"Inference-Header-Content-Length": str(len(head))}
+    )
     check_refused(status, text)
     check_lives(rpc, files, folder)
 
@@ -244,21 +314,48 @@ def check_refused(status, text):
 
 
 ENTRY = {"name": "input", "datatype": "FP32", "shape": [1, 3, 64, 64], "data": [0.0] * IMAGE}
-# Left out is a shape of more elements than memory holds: the frontend of server 2.51 ends with std::length_error, before any
-# backend is asked (docs/serving.md).
+# Left out is a shape of more elements than memory holds: the frontend of server 2.51 ends with std::length_error, before
+# any backend is asked (docs/serving.md).
 BAD_JSON = {
-    "nothing": "", "a brace": "{", "a list": "[]", "a number": "1", "text": "\"x\"", "null": "null", "no UTF-8": b"{\"inputs\": \"\xff\xfe\"}",
-    "deep": "[" * 100000, "no inputs": {}, "inputs null": {"inputs": None}, "inputs empty": {"inputs": []}, "inputs an object": {"inputs": ENTRY},
-    "an input twice": {"inputs": [ENTRY, ENTRY]}, "two inputs": {"inputs": [ENTRY, {**ENTRY, "name": "other"}]}, "no name": {"inputs": [{**ENTRY, "name": None}]},
-    "shape text": {"inputs": [{**ENTRY, "shape": "1"}]}, "shape fractions": {"inputs": [{**ENTRY, "shape": [1.5, 3, 64, 64]}]},
-    "shape below 0": {"inputs": [{**ENTRY, "shape": [-1, 3, 64, 64]}]}, "shape of text": {"inputs": [{**ENTRY, "shape": ["1", 3, 64, 64]}]},
-    "data text": {"inputs": [{**ENTRY, "data": "0"}]}, "data null": {"inputs": [{**ENTRY, "data": None}]}, "data of text": {"inputs": [{**ENTRY, "data": ["x"] * IMAGE}]},
-    "too few": {"inputs": [{**ENTRY, "data": ENTRY["data"][1:]}]}, "too many": {"inputs": [{**ENTRY, "data": [*ENTRY["data"], 0]}]},
-    "datatype": {"inputs": [{**ENTRY, "datatype": "FP8"}]}, "output unknown": {"inputs": [ENTRY], "outputs": [{"name": "nobody"}]},
-    "output without a name": {"inputs": [ENTRY], "outputs": [{}]}, "outputs text": {"inputs": [ENTRY], "outputs": "output"},
-    "binary size that lies": {"inputs": [{**{k: ENTRY[k] for k in ("name", "datatype", "shape")}, "parameters": {"binary_data_size": 10**12}}]},
-    "shared memory that is not there": {"inputs": [{**{k: ENTRY[k] for k in ("name", "datatype", "shape")},
-                                                    "parameters": {"shared_memory_region": "x", "shared_memory_byte_size": 10}}]},
+    "nothing": "",
+    "a brace": "{",
+    "a list": "[]",
+    "a number": "1",
+    "text": '"x"',
+    "null": "null",
+    "no UTF-8": b'{"inputs": "\xff\xfe"}',
+    "deep": "[" * 100000,
+    "no inputs": {},
+    "inputs null": {"inputs": None},
+    "inputs empty": {"inputs": []},
+    "inputs an object": {"inputs": ENTRY},
+    "an input twice": {"inputs": [ENTRY, ENTRY]},
+    "two inputs": {"inputs": [ENTRY, {**ENTRY, "name": "other"}]},
+    "no name": {"inputs": [{**ENTRY, "name": None}]},
+    "shape text": {"inputs": [{**ENTRY, "shape": "1"}]},
+    "shape fractions": {"inputs": [{**ENTRY, "shape": [1.5, 3, 64, 64]}]},
+    "shape below 0": {"inputs": [{**ENTRY, "shape": [-1, 3, 64, 64]}]},
+    "shape of text": {"inputs": [{**ENTRY, "shape": ["1", 3, 64, 64]}]},
+    "data text": {"inputs": [{**ENTRY, "data": "0"}]},
+    "data null": {"inputs": [{**ENTRY, "data": None}]},
+    "data of text": {"inputs": [{**ENTRY, "data": ["x"] * IMAGE}]},
+    "too few": {"inputs": [{**ENTRY, "data": ENTRY["data"][1:]}]},
+    "too many": {"inputs": [{**ENTRY, "data": [*ENTRY["data"], 0]}]},
+    "datatype": {"inputs": [{**ENTRY, "datatype": "FP8"}]},
+    "output unknown": {"inputs": [ENTRY], "outputs": [{"name": "nobody"}]},
+    "output without a name": {"inputs": [ENTRY], "outputs": [{}]},
+    "outputs text": {"inputs": [ENTRY], "outputs": "output"},
+    "binary size that lies": {
+        "inputs": [{**{k: ENTRY[k] for k in ("name", "datatype", "shape")}, "parameters": {"binary_data_size": 10**12}}]
+    },
+    "shared memory that is not there": {
+        "inputs": [
+            {
+                **{k: ENTRY[k] for k in ("name", "datatype", "shape")},
+                "parameters": {"shared_memory_region": "x", "shared_memory_byte_size": 10},
+            }
+        ]
+    },
 }
 
 

@@ -1,4 +1,5 @@
 """Starts and ends servers of Triton for the tests: on the loopback interface, with free ports."""
+
 import contextlib
 import ctypes
 import os
@@ -49,15 +50,30 @@ class Server:
 
     def _start(self, folder, backends, repository, models, options):
         folder = pathlib.Path(folder)
-        listen = [text for kind, port in (("http", self.http), ("grpc", self.grpc), ("metrics", self.metrics))
-                  for text in (f"--{kind}-address=127.0.0.1", f"--{kind}-port={port}")]
+        listen = [
+            text
+            for kind, port in (("http", self.http), ("grpc", self.grpc), ("metrics", self.metrics))
+            for text in (f"--{kind}-address=127.0.0.1", f"--{kind}-port={port}")
+        ]
         with self.log_file.open("wb") as log:
             return subprocess.Popen(
-                [folder / "pytriton/tritonserver/bin/tritonserver", f"--model-repository={repository}",
-                 f"--backend-directory={backends}", *listen, "--model-control-mode=explicit", "--allow-gpu-metrics=false",
-                 "--exit-on-error=false", "--exit-timeout-secs=20", *(f"--load-model={name}" for name in models), *options],
-                stdout=log, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent,
-                env={**os.environ, "LD_LIBRARY_PATH": str(folder / "nvidia_pytriton.libs")})
+                [
+                    folder / "pytriton/tritonserver/bin/tritonserver",
+                    f"--model-repository={repository}",
+                    f"--backend-directory={backends}",
+                    *listen,
+                    "--model-control-mode=explicit",
+                    "--allow-gpu-metrics=false",
+                    "--exit-on-error=false",
+                    "--exit-timeout-secs=20",
+                    *(f"--load-model={name}" for name in models),
+                    *options,
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+                env={**os.environ, "LD_LIBRARY_PATH": str(folder / "nvidia_pytriton.libs")},
+            )
 
     def _wait(self, ready):
         end = time.monotonic() + START_SECONDS
