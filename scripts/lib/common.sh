@@ -131,6 +131,27 @@ python_environment() {
   echo "$folder/bin/python"
 }
 
+# Prints a folder that is filled once: bin/python, with a client of Triton Inference Server, and triton, the server out of a
+# wheel. Nothing where that cannot be done, for a reason that is told.
+serving_environment() {
+  local files=("$root/tests/serving/requirements.txt" "$root/tests/serving/server.txt") name folder
+  name=$({ python3 --version; cat "${files[@]}"; } | sha256sum | cut -c 1-12)
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/serving-$name
+  if [ ! -f "$folder/whole" ]; then
+    say "installing Triton Inference Server and its client into $folder" >&2
+    rm -rf "$folder"
+    { { python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv; } &&
+      python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "${files[0]}" &&
+      "$folder/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+        --dest "$folder/wheel" -r "${files[1]}" &&
+      "$folder/bin/python" -m zipfile -e "$folder"/wheel/*.whl "$folder/triton" && rm -r "$folder/wheel" &&
+      chmod +x "$folder/triton/pytriton/tritonserver/bin/tritonserver" && touch "$folder/whole"; } >&2 ||
+      { say "tests with Triton Inference Server are left out: it cannot be installed" >&2; return; }
+  fi
+  echo "$folder"
+}
+
 has_python_header() {
   [ -f "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" ]
 }

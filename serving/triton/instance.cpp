@@ -1,0 +1,243 @@
+#include "triton/instance.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include <mobicuda/error.h>
+#include <mobicuda/pictures.h>
+
+#include "triton/server_errors.h"
+
+namespace mobicuda::triton {
+namespace {
+
+// Floats and pixels: gathered into the session's staged memory, read from there, and nowhere else in between.
+class StagedRunner final : public Runner {
+ public:
+  StagedRunner(const Model& model, const EngineInUse& engine)
+      : floats_(model.input_kind() == InputKind::Floats), session_(engine.engine()->create_session()) {
+    staged(1);
+    session_->staged_output(1);
+    if (!model.settings().warm_up) return;
+    std::vector<std::int64_t> batches(static_cast<std::size_t>(std::min(model.max_batch(), kMostWarmBatches)));
+    std::iota(batches.begin(), batches.end(), 1);
+    session_->warm_up(batches);
+  }
+
+  Results run(std::span<Request* const> requests) override {
+    std::int64_t images = 0;
+    for (const Request* request : requests) images += request->images();
+    std::byte* to = staged(images).data();
+    for (const Request* request : requests) {
+      for (const auto piece : request->pieces()) {
+        std::memcpy(to, piece.data(), piece.size());
+        to += piece.size();
+      }
+    }
+    Results results;
+    results.compute_start_ns = now_ns();
+    session_->run_staged(images);
+    results.logits = session_->staged_output(images);
+    return results;
+  }
+
+ private:
+  std::span<std::byte> staged(std::int64_t images) {
+    return floats_ ? std::as_writable_bytes(session_->staged_input(images))
+                   : std::as_writable_bytes(session_->staged_pictures(images));
+  }
+
+  bool floats_;
+  std::unique_ptr<Session> session_;
+};
+
+// Encoded pictures: read where the server has them.
+class EncodedRunner final : public Runner {
+ public:
+  EncodedRunner(const Model& model, const Processor& processor, const EngineInUse& engine)
+      : model_(model),
+        classes_(static_cast<std::size_t>(model.file().classes())),
+        classifier_(engine.engine(), options_of(model, processor)) {}
+
+  Results run(std::span<Request* const> requests) override {
+    Results results;
+    results.compute_start_ns = now_ns();
+    std::vector<pictures::EncodedPicture> encoded;
+    std::vector<std::pair<std::size_t, std::size_t>> places;  // of each picture: request, and number in it
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      for (const auto picture : requests[i]->encoded()) {
+        places.emplace_back(i, places.empty() || places.back().first != i ? 0 : places.back().second + 1);
+        encoded.push_back({"picture " + std::to_string(places.back().second), picture});
+      }
+    }
+    logits_.assign(encoded.size() * classes_, 0.0F);
+    const auto take = [&](const pictures::Result& result, std::size_t index) {
+      model_.count_decoded(result.decoder);
+      if (result.ok()) {
+        std::ranges::copy(result.outputs, logits_.begin() + static_cast<std::ptrdiff_t>(index * classes_));
+        return;
+      }
+      results.failures.resize(requests.size());
+      std::string& failure = results.failures[places[index].first];
+      if (failure.empty()) failure = printable(result.name) + ": " + result.failure;
+    };
+    if (encoded.size() == 1) {
+      take(classifier_.classify_one(encoded.front().bytes, encoded.front().name), 0);
+    } else {
+      for (const pictures::Result& result : classifier_.classify(pictures::PictureSource::memory(std::move(encoded)))) {
+        take(result, result.index);
+      }
+    }
+    results.logits = logits_;
+    return results;
+  }
+
+ private:
+  static pictures::ClassifierOptions options_of(const Model& model, const Processor& processor) {
+    constexpr std::int64_t kMostBatch = 1024;  // of a classifier
+    pictures::ClassifierOptions options;
+    options.normalization = model.settings().preprocess.value_or(pictures::Normalization::Torch);
+    options.decode_on = processor.gpu ? model.settings().decode : pictures::DecodeOn::Cpu;
+    options.top = 1;
+    options.outputs = true;
+    options.batch = static_cast<int>(std::min(model.max_batch(), kMostBatch));
+    options.threads = model.settings().decode_threads;
+    options.log = log_callback(model.where());
+    return options;
+  }
+
+  const Model& model_;
+  std::size_t classes_;
+  pictures::Classifier classifier_;
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> make_runner(const Model& model, const Processor& processor, const EngineInUse& engine) {
+  if (model.input_kind() != InputKind::Encoded) return std::make_unique<StagedRunner>(model, engine);
+  if (!processor.gpu && model.settings().decode == pictures::DecodeOn::Gpu) {
+    throw Error(ErrorCode::invalid_argument, model.where() + ": parameter 'decode'",
+                "is \"gpu\", and the instance is of KIND_CPU");
+  }
+  return std::make_unique<EncodedRunner>(model, processor, engine);
+}
+
+std::uint64_t now_ns() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+Instance::Instance(TRITONBACKEND_ModelInstance* instance, const Model& model, std::shared_ptr<const EngineInUse> engine,
+                   std::unique_ptr<Runner> runner, EndProcess end_process)
+    : instance_(instance),
+      model_(model),
+      engine_(std::move(engine)),
+      runner_(std::move(runner)),
+      end_process_(std::move(end_process)) {
+  engine_->count_session(1);
+}
+
+Instance::~Instance() { engine_->count_session(-1); }
+
+void Instance::execute(std::span<TRITONBACKEND_Request* const> handles) {
+  Times times{now_ns(), 0, 0};
+  std::vector<Request*> batch;
+  batch.reserve(handles.size());
+  std::vector<Request> requests;
+  requests.reserve(handles.size());
+  for (TRITONBACKEND_Request* handle : handles) requests.emplace_back(handle);
+  std::int64_t images = 0;
+  for (Request& request : requests) {
+    try {
+      request.read(model_);
+    } catch (...) {
+      TRITONSERVER_Error* const error = current_error();
+      fail(request, error, times);
+      TRITONSERVER_ErrorDelete(error);
+      continue;
+    }
+    if (images + request.images() > model_.max_batch()) {  // the server's scheduler makes no such batches
+      run(batch, times);
+      batch.clear();
+      images = 0;
+      times.start_ns = now_ns();
+    }
+    batch.push_back(&request);
+    images += request.images();
+  }
+  if (!batch.empty()) run(batch, times);
+}
+
+void Instance::run(std::span<Request* const> batch, Times times) noexcept {
+  bool lost = false;
+  try {
+    const Runner::Results results = runner_->run(batch);
+    times.compute_start_ns = results.compute_start_ns;
+    times.compute_end_ns = now_ns();
+    std::int64_t images = 0;
+    const auto classes = static_cast<std::size_t>(model_.file().classes());
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      Request& request = *batch[i];
+      const auto logits = results.logits.subspan(static_cast<std::size_t>(images) * classes,
+                                                 static_cast<std::size_t>(request.images()) * classes);
+      images += request.images();
+      if (results.failures.empty() || results.failures[i].empty()) {
+        const bool answered = request.answer(model_, logits);
+        if (!answered) model_.count_failed_request();
+        report(request, answered, times);
+      } else {
+        const std::string& failure = results.failures[i];
+        TRITONSERVER_Error* const error = TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, failure.c_str());
+        fail(request, error, times);
+        TRITONSERVER_ErrorDelete(error);
+      }
+    }
+    log_and_delete(
+        TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_, static_cast<std::uint64_t>(images), times.start_ns,
+                                                         times.compute_start_ns, times.compute_end_ns, now_ns()),
+        "statistics of a batch");
+    return;
+  } catch (const Error& error) {
+    lost = error.code() == ErrorCode::device_lost;
+    fail_all(batch, times);
+  } catch (...) {
+    fail_all(batch, times);
+  }
+  if (lost) end_process_();
+}
+
+void Instance::fail_all(std::span<Request* const> batch, const Times& times) const noexcept {
+  TRITONSERVER_Error* const error = current_error();
+  log(TRITONSERVER_LOG_ERROR, TRITONSERVER_ErrorMessage(error));
+  for (Request* request : batch) fail(*request, error, times);
+  TRITONSERVER_ErrorDelete(error);
+}
+
+void Instance::fail(Request& request, TRITONSERVER_Error* error, const Times& times) const noexcept {
+  model_.count_failed_request();
+  request.fail(error);
+  report(request, false, times);
+}
+
+void Instance::report(const Request& request, bool success, const Times& times) const noexcept {
+  const std::uint64_t end_ns = now_ns();
+  // A request that did not get so far has all its time before the computation.
+  const std::uint64_t compute_start_ns = times.compute_start_ns != 0 ? times.compute_start_ns : end_ns;
+  const std::uint64_t compute_end_ns = times.compute_end_ns != 0 ? times.compute_end_ns : end_ns;
+  log_and_delete(TRITONBACKEND_ModelInstanceReportStatistics(instance_, request.handle(), success, times.start_ns,
+                                                             compute_start_ns, compute_end_ns, end_ns),
+                 "statistics of a request");
+}
+
+void end_process(const std::string& why) {
+  log(TRITONSERVER_LOG_ERROR, why + ": the GPU is lost, so the process ends, with status " +
+                                  std::to_string(kDeviceLostStatus) + ", for its supervisor to start a new one");
+  std::_Exit(kDeviceLostStatus);  // destructors would call a driver that no longer answers
+}
+
+}  // namespace mobicuda::triton
