@@ -7,18 +7,23 @@
 #include "baselines/allocation_count.h"
 #include "support/catch.h"
 #include "support/graphs.h"
+#include "support/onnx_builder.h"
 #include "support/random.h"
 #include "support/temporary_folder.h"
 
 namespace mobicuda::test {
 namespace {
 
-// Runs `calls` again and again, each time with another allocation that fails, until there is none left.
-void check_only_errors(const std::function<void()>& calls) {
+// Runs `calls` again and again, each time with another allocation that fails, until there is none left, which is the run that
+// must succeed. What a failed run had allocated is given back, but for `may_leak`.
+void check_only_errors(const std::function<void()>& calls, bool may_leak = false) {
+  calls();  // what is made once for all is there now
   int errors = 0;
   int escaped = 0;
+  int leaks = 0;
   bool failed = true;
   for (std::int64_t succeed = 0; failed; ++succeed) {
+    const std::int64_t live = live_allocations();
     fail_allocation_after(succeed);
     try {
       calls();
@@ -28,9 +33,11 @@ void check_only_errors(const std::function<void()>& calls) {
       ++escaped;
     }
     failed = fail_allocation_after(-1);
+    leaks += live_allocations() > live ? 1 : 0;
   }
   CHECK(errors > 0);
   CHECK(escaped == 0);
+  if (!may_leak) CHECK(leaks == 0);
 }
 
 struct Case {
@@ -51,6 +58,36 @@ struct Case {
   Graph graph;
   EngineOptions options;
 };
+
+std::string model_bytes() {
+  OnnxBuilder builder(13);
+  builder.input("x", {kDynamic, 3, 8, 8}).output("y");
+  builder.floats("w", {8, 3, 3, 3}, random_uniform(3, 216)).floats("s", {8}, random_uniform(4, 8));
+  builder.floats("v", {8}, std::vector<float>(8, 1.0F)).floats("fc", {8, 5}, random_uniform(5, 40));
+  builder.node("Conv", {"x", "w"}, {"a node with a name that is too long to stand in a string itself"}).ints("strides", {2, 2});
+  builder.node("BatchNormalization", {"a node with a name that is too long to stand in a string itself", "s", "s", "s", "v"}, {"n"});
+  builder.node("Relu", {"n"}, {"r"});
+  builder.node("GlobalAveragePool", {"r"}, {"g"});
+  builder.node("Flatten", {"g"}, {"f"});
+  builder.node("MatMul", {"f", "fc"}, {"y"});
+  return builder.bytes();
+}
+
+TEST_CASE("importing without memory ends in Error, and the next import gives the same network") {
+  const std::string bytes = model_bytes();
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a model with a name that is too long to stand in a string itself.onnx";
+  folder.write(path.filename().string(), bytes);
+  const std::string expected = print(onnx_import::load(path));
+  std::string last;
+  check_only_errors([&] {
+    const Graph graph = onnx_import::load(path);
+    last = {};
+    last = print(graph);
+  });
+  CHECK(last == expected);
+  check_only_errors([&] { onnx_import::load_from_memory(as_bytes(bytes), "a model in memory with a long name"); });
+}
 
 TEST_CASE("compiling, running and saving without memory end in Error") {
   const Case c;

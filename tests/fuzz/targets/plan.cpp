@@ -43,7 +43,7 @@ void use_this_version(std::string& structure) {
   if (structure.size() < 2 || structure[0] != kVersionTag) return;
   const auto length = static_cast<unsigned char>(structure[1]);
   if (length >= 0x80 || structure.size() < std::size_t{2} + length) return;
-  const std::string version(version());
+  const std::string version(mobicuda::version());
   structure.replace(1, std::size_t{1} + length, static_cast<char>(version.size()) + version);
 }
 
@@ -59,8 +59,8 @@ std::vector<std::byte> put_right(const Split& parts) {
 std::string processor_of_this_machine() {
   GraphBuilder builder("any");
   const ValueId x = builder.set_input("x", {DType::F32, Shape{1, 3, 1, 1}, Layout::NCHW});
-  builder.set_output(builder.add_node(Clip{}, {x}, {}, "y"));
-  return make_cpu_backend()->compile(std::move(builder).build(), small_options())->saved().processor;
+  const ValueId y = builder.add_node(Clip{}, {x}, {}, "y");
+  return make_cpu_backend()->compile(std::move(builder).build(y), small_options())->saved().processor;
 }
 
 bool run(Bytes input) {
