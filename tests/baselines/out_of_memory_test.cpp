@@ -14,8 +14,8 @@
 namespace mobicuda::test {
 namespace {
 
-// Runs `calls` again and again, each time with another allocation that fails, until there is none left, which is the run that
-// must succeed. What a failed run had allocated is given back, but for `may_leak`.
+// Runs `calls` again and again, each time with another allocation that fails, until there is none left, which is the
+// run that must succeed. What a failed run had allocated is given back, but for `may_leak`.
 void check_only_errors(const std::function<void()>& calls, bool may_leak = false) {
   calls();  // what is made once for all is there now
   int errors = 0;
@@ -64,8 +64,10 @@ std::string model_bytes() {
   builder.input("x", {kDynamic, 3, 8, 8}).output("y");
   builder.floats("w", {8, 3, 3, 3}, random_uniform(3, 216)).floats("s", {8}, random_uniform(4, 8));
   builder.floats("v", {8}, std::vector<float>(8, 1.0F)).floats("fc", {8, 5}, random_uniform(5, 40));
-  builder.node("Conv", {"x", "w"}, {"a node with a name that is too long to stand in a string itself"}).ints("strides", {2, 2});
-  builder.node("BatchNormalization", {"a node with a name that is too long to stand in a string itself", "s", "s", "s", "v"}, {"n"});
+  builder.node("Conv", {"x", "w"}, {"a node with a name that is too long to stand in a string itself"})
+      .ints("strides", {2, 2});
+  builder.node("BatchNormalization",
+               {"a node with a name that is too long to stand in a string itself", "s", "s", "s", "v"}, {"n"});
   builder.node("Relu", {"n"}, {"r"});
   builder.node("GlobalAveragePool", {"r"}, {"g"});
   builder.node("Flatten", {"g"}, {"f"});

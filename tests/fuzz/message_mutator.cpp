@@ -1,5 +1,5 @@
-// Mutations of protobuf messages without their schema: the wire format says which fields there are, and whether a field of
-// bytes may be a message is seen by reading it as one.
+// Mutations of protobuf messages without their schema: the wire format says which fields there are, and whether a field
+// of bytes may be a message is seen by reading it as one.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -19,9 +19,9 @@ enum WireType : unsigned { Varint = 0, Fixed64 = 1, Length = 2, Fixed32 = 5 };
 
 struct Field {
   std::uint64_t tag = 0;
-  std::uint64_t number = 0;      ///< of Varint
-  std::string bytes;             ///< of all others, unless it is a message
-  std::vector<Field> fields;     ///< of a message
+  std::uint64_t number = 0;   ///< of Varint
+  std::string bytes;          ///< of all others, unless it is a message
+  std::vector<Field> fields;  ///< of a message
   bool message = false;
 
   unsigned type() const { return static_cast<unsigned>(tag & 7U); }
@@ -70,14 +70,19 @@ std::optional<std::vector<Field>> parse(std::string_view text, int depth) {
         field.number = *number;
         break;
       }
-      case Fixed64: part = reader.take(8); break;
-      case Fixed32: part = reader.take(4); break;
+      case Fixed64:
+        part = reader.take(8);
+        break;
+      case Fixed32:
+        part = reader.take(4);
+        break;
       case Length: {
         const auto length = reader.varint();
         if (length) part = reader.take(*length);
         break;
       }
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
     if (field.type() != Varint) {
       if (!part) return std::nullopt;
@@ -132,9 +137,15 @@ class Mutation {
     std::vector<Field>& fields = *messages[below(messages.size())];
     const std::size_t at = below(fields.size());
     switch (below(8)) {
-      case 0: fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(at)); break;
-      case 1: fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(below(fields.size())), Field(fields[at])); break;
-      case 2: std::swap(fields[at], fields[below(fields.size())]); break;
+      case 0:
+        fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      case 1:
+        fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(below(fields.size())), Field(fields[at]));
+        break;
+      case 2:
+        std::swap(fields[at], fields[below(fields.size())]);
+        break;
       case 3: {  // another one's content
         std::vector<Field>& others = *messages[below(messages.size())];
         const Field& other = others[below(others.size())];
@@ -151,21 +162,28 @@ class Mutation {
         fields.insert(fields.begin() + static_cast<std::ptrdiff_t>(at), std::move(copy));
         break;
       }
-      default: content(fields[at]);
+      default:
+        content(fields[at]);
     }
   }
 
  private:
   void content(Field& field) {
     if (field.type() == Varint) {
-      static constexpr std::int64_t kNumbers[] = {0, 1, 2, 3, 4, 7, 8, 16, 64, 255, 256, 1024, 65535, 65536, 65537,
-                                                  std::int64_t{1} << 24, 2147483647, 2147483648, -1, -2,
-                                                  INT64_MAX, INT64_MIN};
+      static constexpr std::int64_t kNumbers[] = {
+          0,          1,          2,   3,    4,         7,        8,     16,
+          64,         255,        256, 1024, 65535,     65536,    65537, std::int64_t{1} << 24,
+          2147483647, 2147483648, -1,  -2,   INT64_MAX, INT64_MIN};
       const auto number = static_cast<std::uint64_t>(kNumbers[below(std::size(kNumbers))]);
       switch (below(3)) {
-        case 0: field.number = number; break;
-        case 1: field.number += below(2) == 0 ? 1 : ~std::uint64_t{0}; break;
-        default: field.number = below(32);
+        case 0:
+          field.number = number;
+          break;
+        case 1:
+          field.number += below(2) == 0 ? 1 : ~std::uint64_t{0};
+          break;
+        default:
+          field.number = below(32);
       }
       return;
     }

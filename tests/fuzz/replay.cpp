@@ -1,5 +1,5 @@
-// fuzz_replay TARGET PATH...: runs files, and those of folders, through a fuzz target, without libFuzzer. For the corpus in
-// every build, and for a single file that a fuzzer has found.
+// fuzz_replay TARGET PATH...: runs files, and those of folders, through a fuzz target, without libFuzzer. For the
+// corpus in every build, and for a single file that a fuzzer has found.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -60,8 +60,10 @@ int replay(const Target& target, const std::vector<fs::path>& paths) {
   }
   std::printf("%d inputs, %d accepted\n", count, accepted);
   if (accepted > 0) return 0;
-  std::fprintf(stderr, "fuzz_replay: none of %d inputs was accepted: what reads them has changed, and they have to be made anew\n",
-               count);
+  std::fprintf(
+      stderr,
+      "fuzz_replay: none of %d inputs was accepted: what reads them has changed, and they have to be made anew\n",
+      count);
   return kExitFailure;
 }
 

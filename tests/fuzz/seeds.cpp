@@ -1,5 +1,5 @@
-// fuzz_seeds FOLDER: writes first inputs of every target, FOLDER/TARGET/NAME. They are made here, out of the tests' own models
-// and pictures, so that all of a corpus can be made anew.
+// fuzz_seeds FOLDER: writes first inputs of every target, FOLDER/TARGET/NAME. They are made here, out of the tests' own
+// models and pictures, so that all of a corpus can be made anew.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -100,7 +100,10 @@ void add_networks(Seeds& seeds) {
         builder.node("Clip", {from, "lo", "hi"}, {to});
       }
     };
-    builder.node("Conv", {"x", "w", "b"}, {"c"}, "stem").ints("kernel_shape", {3, 3}).ints("strides", {2, 2}).ints("pads", {1, 1, 1, 1});
+    builder.node("Conv", {"x", "w", "b"}, {"c"}, "stem")
+        .ints("kernel_shape", {3, 3})
+        .ints("strides", {2, 2})
+        .ints("pads", {1, 1, 1, 1});
     builder.node("BatchNormalization", {"c", "s", "b", "b", "s"}, {"n"}).attr("epsilon", 1e-3F);
     clip("n", "r");
     builder.node("Conv", {"r", "up"}, {"u"}).ints("kernel_shape", {1, 1});
@@ -109,7 +112,10 @@ void add_networks(Seeds& seeds) {
     clip("d", "dr");
     builder.node("Conv", {"dr", "down"}, {"p"});
     builder.node("Add", {"p", "r"}, {"sum"});
-    builder.node("MaxPool", {"sum"}, {"mp"}).ints("kernel_shape", {2, 2}).ints("strides", {2, 2}).attr("ceil_mode", opset >= 11 ? 1 : 0);
+    builder.node("MaxPool", {"sum"}, {"mp"})
+        .ints("kernel_shape", {2, 2})
+        .ints("strides", {2, 2})
+        .attr("ceil_mode", opset >= 11 ? 1 : 0);
     builder.node("GlobalAveragePool", {"mp"}, {"g"});
     builder.node("Flatten", {"g"}, {"f"}).attr("axis", 1);
     builder.node("MatMul", {"f", "fc"}, {"l"});
@@ -118,7 +124,10 @@ void add_networks(Seeds& seeds) {
   }
   OnnxBuilder gates = image_model(13);  // squeeze and excitation, SiLU, branches
   gates.floats("w", {4, 4, 1, 1}, Floats(16, 0.25F));
-  gates.node("AveragePool", {"x"}, {"a"}).ints("kernel_shape", {3, 3}).ints("pads", {1, 1, 1, 1}).attr("count_include_pad", 1);
+  gates.node("AveragePool", {"x"}, {"a"})
+      .ints("kernel_shape", {3, 3})
+      .ints("pads", {1, 1, 1, 1})
+      .attr("count_include_pad", 1);
   gates.node("GlobalAveragePool", {"a"}, {"g"});
   gates.node("Conv", {"g", "w"}, {"q"});
   gates.node("HardSigmoid", {"q"}, {"h"}).attr("alpha", 0.2F).attr("beta", 0.5F);
@@ -190,8 +199,8 @@ void add_external(Seeds& seeds) {
     for (unsigned shift = 0; shift < 32; shift += 8) input += static_cast<char>(model.size() >> shift);
     seeds.add("onnx_external", input + model + raw_bytes(Floats(20, 0.5F)));
   };
-  for (const char* location : {"w.bin", "sub/w.bin", "../outside.bin", "link.bin", "hard.bin", "up/outside.bin", "sub/../w.bin",
-                               "/etc/hostname", "", "sub", "./w.bin", "model/w.bin"}) {
+  for (const char* location : {"w.bin", "sub/w.bin", "../outside.bin", "link.bin", "hard.bin", "up/outside.bin",
+                               "sub/../w.bin", "/etc/hostname", "", "sub", "./w.bin", "model/w.bin"}) {
     add({{"location", location}});
     add({{"location", location}, {"offset", "16"}, {"length", "64"}});
   }
@@ -219,11 +228,11 @@ void add_plans(Seeds& seeds) {
 
 std::string png_file() {  // 2x2, 8 bits, RGB, stored without compression
   static constexpr unsigned char kPng[] = {
-      0x89, 'P',  'N',  'G',  0x0D, 0x0A, 0x1A, 0x0A, 0,    0,    0,    13,   'I',  'H',  'D',  'R',  0,    0,    0,
-      2,    0,    0,    0,    2,    8,    2,    0,    0,    0,    0xFD, 0xD4, 0x9A, 0x73, 0,    0,    0,    25,   'I',
-      'D',  'A',  'T',  0x78, 1,    1,    14,   0,    0xF1, 0xFF, 0,    1,    2,    3,    4,    5,    6,    0,    7,
-      8,    9,    10,   11,   12,   0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    'I',  'E',
-      'N',  'D',  0xAE, 0x42, 0x60, 0x82};
+      0x89, 'P', 'N', 'G', 0x0D, 0x0A, 0x1A, 0x0A, 0,   0,   0,    13,   'I',  'H',  'D',  'R',  0,
+      0,    0,   2,   0,   0,    0,    2,    8,    2,   0,   0,    0,    0xFD, 0xD4, 0x9A, 0x73, 0,
+      0,    0,   25,  'I', 'D',  'A',  'T',  0x78, 1,   1,   14,   0,    0xF1, 0xFF, 0,    1,    2,
+      3,    4,   5,   6,   0,    7,    8,    9,    10,  11,  12,   0,    0,    0,    0,    0,    0,
+      0,    0,   0,   0,   0,    0,    'I',  'E',  'N', 'D', 0xAE, 0x42, 0x60, 0x82};
   return {reinterpret_cast<const char*>(kPng), sizeof kPng};
 }
 
@@ -239,7 +248,9 @@ std::string tar_member(const std::string& name, const std::string& content, char
   put(136, "00000000000");
   put(148, "        ");
   head[156] = type;
-  put(257, std::string("ustar\0" "00", 8));
+  put(257, std::string("ustar\0"
+                       "00",
+                       8));
   unsigned sum = 0;
   for (const char c : head) sum += static_cast<unsigned char>(c);
   std::string checksum(8, '\0');
@@ -251,7 +262,8 @@ std::string tar_member(const std::string& name, const std::string& content, char
 
 void add_pictures(Seeds& seeds) {
   std::vector<std::string> files{png_file(), ppm_file(patterned_picture(5, 3))};
-  for (const int subsampling : {0, 1, 2, 3, 4, 5}) files.push_back(jpeg_file(patterned_picture(17, 9), {50, subsampling, false}));
+  for (const int subsampling : {0, 1, 2, 3, 4, 5})
+    files.push_back(jpeg_file(patterned_picture(17, 9), {50, subsampling, false}));
   files.push_back(jpeg_file(patterned_picture(16, 16), {50, 2, true}));
   const std::vector<std::uint8_t> cmyk(std::size_t{8} * 8 * 4, 77);
   files.push_back(cmyk_jpeg_file(8, 8, cmyk));
@@ -267,7 +279,8 @@ void add_pictures(Seeds& seeds) {
   const std::string end(1024, '\0');
   const std::string small = ppm_file(patterned_picture(3, 2));
   seeds.add("picture_tar", tar_member("a.jpg", jpeg_file(patterned_picture(4, 4), {30, 3, false})) + end);
-  seeds.add("picture_tar", tar_member("a/b.png", png_file()) + tar_member("c.txt", "text") + tar_member("d.jpeg", small) + end);
+  seeds.add("picture_tar",
+            tar_member("a/b.png", png_file()) + tar_member("c.txt", "text") + tar_member("d.jpeg", small) + end);
   seeds.add("picture_tar", tar_member("pax", "20 path=long/e.jpg\n\n", 'x') + tar_member("e", small) + end);
   seeds.add("picture_tar", tar_member("././@LongLink", "long/name/of/f.jpg", 'L') + tar_member("f", small) + end);
   seeds.add("picture_tar", tar_member("g.jpg", small));

@@ -1,5 +1,5 @@
-// What fuzz targets have in common. Each is an object of class Target; fuzz_main.cpp makes a libFuzzer program of one, replay.cpp
-// runs files through any of them.
+// What fuzz targets have in common. Each is an object of class Target; fuzz_main.cpp makes a libFuzzer program of one,
+// replay.cpp runs files through any of them.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct Target {
   /// Runs one input. What must never happen ends the process, with a line that says what. Returns whether the input was
   /// accepted, at least as far as a corpus should get.
   bool (*run)(Bytes input);
-  /// Changes an input in place, which has room for `room` bytes, and returns its size; null: as libFuzzer does. `plain` is
-  /// libFuzzer's own way.
+  /// Changes an input in place, which has room for `room` bytes, and returns its size; null: as libFuzzer does. `plain`
+  /// is libFuzzer's own way.
   std::size_t (*mutate)(std::uint8_t* data, std::size_t size, std::size_t room, unsigned seed) = nullptr;
 };
 
@@ -41,15 +41,15 @@ extern const Target bench_document;  ///< what `bench_engine report` reads
 /// Ends the process: `what` happened, which must not.
 [[noreturn]] void fail(std::string_view what);
 
-/// Runs `action`; true where it returned. An Error is the expected answer to bad input, unless it is one of ErrorCode::internal
-/// or its text is unfit for a terminal; any other exception is not.
+/// Runs `action`; true where it returned. An Error is the expected answer to bad input, unless it is one of
+/// ErrorCode::internal or its text is unfit for a terminal; any other exception is not.
 bool returns(const std::function<void()>& action);
 
 /// Limits that keep an input's memory far below libFuzzer's.
 onnx_import::ImportLimits small_limits();
 
-/// An engine for the CPU with these options, run on one image of fixed numbers; nothing where it would take too long or the
-/// engine refuses.
+/// An engine for the CPU with these options, run on one image of fixed numbers; nothing where it would take too long or
+/// the engine refuses.
 EngineOptions small_options();
 std::vector<float> run_once(const Engine& engine);
 bool is_small(const Graph& graph);
@@ -62,8 +62,8 @@ std::filesystem::path scratch_file(const std::string& name, Bytes content);
 /// libFuzzer's own mutation; does nothing in a program without libFuzzer.
 std::size_t plain_mutation(std::uint8_t* data, std::size_t size, std::size_t room);
 
-/// Mutates a protobuf message of any schema: fields are changed, left out, doubled and exchanged, also those of messages
-/// within, and the lengths around them stay right. A part of the calls falls back on plain_mutation().
+/// Mutates a protobuf message of any schema: fields are changed, left out, doubled and exchanged, also those of
+/// messages within, and the lengths around them stay right. A part of the calls falls back on plain_mutation().
 std::size_t mutate_message(std::uint8_t* data, std::size_t size, std::size_t room, unsigned seed);
 
 }  // namespace mobicuda::fuzz

@@ -1,5 +1,5 @@
-// What the importer accepts is optimised, compiled for the CPU and run, in fp32 and fp64. The engine of a plan file must answer
-// the same bits.
+// What the importer accepts is optimised, compiled for the CPU and run, in fp32 and fp64. The engine of a plan file
+// must answer the same bits.
 #include <mobicuda/cpu_backend.h>
 #include <mobicuda/error.h>
 #include <mobicuda/plan_file.h>

@@ -1,5 +1,5 @@
-// An input is the length of the model, 4 bytes, the lowest first; the model; and the content of its external data. In the
-// model's folder are the files w.bin and sub/w.bin, and ways out of it, none of which may be taken.
+// An input is the length of the model, 4 bytes, the lowest first; the model; and the content of its external data. In
+// the model's folder are the files w.bin and sub/w.bin, and ways out of it, none of which may be taken.
 #include <algorithm>
 #include <bit>
 #include <cstring>

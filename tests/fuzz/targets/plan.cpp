@@ -1,5 +1,5 @@
-// A plan file. Before it is read its checksum is put right, its library version and its processor become those of this build, so
-// that inputs get past them, also in later versions.
+// A plan file. Before it is read its checksum is put right, its library version and its processor become those of this
+// build, so that inputs get past them, also in later versions.
 #include <algorithm>
 #include <cstring>
 #include <span>
