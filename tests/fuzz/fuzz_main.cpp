@@ -6,12 +6,12 @@ extern "C" {
 std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t room);
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  mobicuda::fuzz::FUZZ_TARGET.run({data, size});
+  mobicuda::fuzz::FUZZ_TARGET().run({data, size});
   return 0;
 }
 
 std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t room, unsigned seed) {
-  const auto mutate = mobicuda::fuzz::FUZZ_TARGET.mutate;
+  const auto mutate = mobicuda::fuzz::FUZZ_TARGET().mutate;
   return mutate == nullptr ? LLVMFuzzerMutate(data, size, room) : mutate(data, size, room, seed);
 }
 }

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;
 
-const std::map<std::string_view, const Target*>& targets() {
-  static const std::map<std::string_view, const Target*> all{
+const std::map<std::string_view, Target>& targets() {
+  static const std::map<std::string_view, Target> all{
 #include "fuzz_targets.inc"
   };
   return all;
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   using namespace mobicuda::fuzz;
   try {
     const auto found = argc < 3 ? targets().end() : targets().find(argv[1]);
-    if (found != targets().end()) return replay(*found->second, {argv + 2, argv + argc});
+    if (found != targets().end()) return replay(found->second, {argv + 2, argv + argc});
     std::fprintf(stderr, "usage: fuzz_replay TARGET FILE-OR-FOLDER...\ntargets:");
     for (const auto& entry : targets()) std::fprintf(stderr, " %s", std::string(entry.first).c_str());
     std::fprintf(stderr, "\n");

@@ -1,5 +1,5 @@
-// What fuzz targets have in common. Each is an object of class Target; fuzz_main.cpp makes a libFuzzer program of one,
-// replay.cpp runs files through any of them.
+// What fuzz targets have in common. Each is a function that gives a Target; fuzz_main.cpp makes a libFuzzer program of
+// one, replay.cpp runs files through any of them.
 #pragma once
 
 #include <cstddef>
@@ -27,16 +27,16 @@ struct Target {
   std::size_t (*mutate)(std::uint8_t* data, std::size_t size, std::size_t room, unsigned seed) = nullptr;
 };
 
-extern const Target onnx_model;      ///< an ONNX file in memory, imported
-extern const Target onnx_external;   ///< a model with files of external data
-extern const Target onnx_compile;    ///< an ONNX file, compiled and run on the CPU, also after a plan file
-extern const Target plan;            ///< a plan file, with the checksum put right
-extern const Target picture;         ///< an encoded picture
-extern const Target picture_tar;     ///< a tar archive of pictures
-extern const Target timing_cache;    ///< a timing cache
-extern const Target stream_config;   ///< mobicuda_stream's configuration
-extern const Target bench_options;   ///< bench_engine's arguments, one a line
-extern const Target bench_document;  ///< what `bench_engine report` reads
+Target onnx_model();      ///< an ONNX file in memory, imported
+Target onnx_external();   ///< a model with files of external data
+Target onnx_compile();    ///< an ONNX file, compiled and run on the CPU, also after a plan file
+Target plan();            ///< a plan file, with the checksum put right
+Target picture();         ///< an encoded picture
+Target picture_tar();     ///< a tar archive of pictures
+Target timing_cache();    ///< a timing cache
+Target stream_config();   ///< mobicuda_stream's configuration
+Target bench_options();   ///< bench_engine's arguments, one a line
+Target bench_document();  ///< what `bench_engine report` reads
 
 /// Ends the process: `what` happened, which must not.
 [[noreturn]] void fail(std::string_view what);

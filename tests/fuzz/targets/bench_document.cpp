@@ -29,6 +29,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target bench_document{run};
+Target bench_document() { return {run}; }
 
 }  // namespace mobicuda::fuzz

@@ -32,6 +32,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target bench_options{run};
+Target bench_options() { return {run}; }
 
 }  // namespace mobicuda::fuzz

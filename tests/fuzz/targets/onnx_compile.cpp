@@ -44,6 +44,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target onnx_compile{run, mutate_message};
+Target onnx_compile() { return {run, mutate_message}; }
 
 }  // namespace mobicuda::fuzz

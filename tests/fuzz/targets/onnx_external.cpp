@@ -16,7 +16,7 @@ constexpr std::size_t kLengthBytes = 4;
 constexpr std::uint32_t kForeign = 0x4B1DFACE;  // what all of the file outside consists of
 
 fs::path make_folders() {
-  const fs::path root = scratch_folder();
+  const fs::path& root = scratch_folder();
   const std::vector<std::uint32_t> foreign(64, kForeign);
   scratch_file("outside.bin", {reinterpret_cast<const std::uint8_t*>(foreign.data()), foreign.size() * 4});
   fs::create_directories(root / "model/sub");
@@ -77,6 +77,6 @@ std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t room, unsig
 
 }  // namespace
 
-const Target onnx_external{run, mutate};
+Target onnx_external() { return {run, mutate}; }
 
 }  // namespace mobicuda::fuzz

@@ -14,6 +14,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target onnx_model{run, mutate_message};
+Target onnx_model() { return {run, mutate_message}; }
 
 }  // namespace mobicuda::fuzz

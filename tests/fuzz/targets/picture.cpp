@@ -40,6 +40,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target picture{run};
+Target picture() { return {run}; }
 
 }  // namespace mobicuda::fuzz

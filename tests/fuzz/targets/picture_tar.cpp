@@ -26,6 +26,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target picture_tar{run};
+Target picture_tar() { return {run}; }
 
 }  // namespace mobicuda::fuzz

@@ -100,12 +100,12 @@ std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t room, unsig
   const auto front = plan_file::make_front(parts.structure, std::as_bytes(parts.weights));
   if (front.size() + weights.size() > room) return plain_mutation(data, size, room);
   std::memcpy(data, front.data(), front.size());
-  std::memcpy(data + front.size(), weights.data(), weights.size());
+  std::copy(weights.begin(), weights.end(), data + front.size());
   return front.size() + weights.size();
 }
 
 }  // namespace
 
-const Target plan{run, mutate};
+Target plan() { return {run, mutate}; }
 
 }  // namespace mobicuda::fuzz

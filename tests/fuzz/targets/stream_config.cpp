@@ -18,6 +18,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target stream_config{run};
+Target stream_config() { return {run}; }
 
 }  // namespace mobicuda::fuzz

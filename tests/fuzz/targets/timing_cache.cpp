@@ -21,6 +21,6 @@ bool run(Bytes input) {
 
 }  // namespace
 
-const Target timing_cache{run};
+Target timing_cache() { return {run}; }
 
 }  // namespace mobicuda::fuzz
