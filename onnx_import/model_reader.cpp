@@ -11,6 +11,7 @@
 #include "external_data.h"
 #include "field_count.h"
 #include "file_descriptor.h"
+#include "graph/memory_errors.h"
 #include "graph_input.h"
 #include "initializer.h"
 #include "node_importer.h"
@@ -335,24 +336,30 @@ Graph import_graph(const ModelProto& model, std::int64_t file_bytes, const Impor
   return std::move(state.builder).build(*result);
 }
 
+std::string name_of(const std::filesystem::path& path) { return path.string(); }
+std::string name_of(const std::string& name) { return printable(name); }
+
 // Adds the model's name to errors, and turns what else may be thrown into them.
-template <class Function>
-Graph with_name(const std::string& name, Function function) {
-  try {
-    return function();
-  } catch (const Error& error) {
-    throw error.inside(name);
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory, name, "no memory for the model");
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::internal, name, error.what());
-  }
+template <class Source, class Function>
+Graph with_name(const Source& source, Function function) {
+  return with_memory_errors("", [&] {  // of the name itself
+    const std::string name = name_of(source);
+    try {
+      return function();
+    } catch (const Error& error) {
+      throw error.inside(name);
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorCode::out_of_memory, name, "no memory for the model");
+    } catch (const std::exception& error) {
+      throw Error(ErrorCode::internal, name, error.what());
+    }
+  });
 }
 
 }  // namespace
 
 Graph load(const std::filesystem::path& path, const ImportOptions& options) {
-  return with_name(path.string(), [&] {
+  return with_name(path, [&] {
     const FileDescriptor file = open_file(path);
     const std::int64_t size = file_size(file);
     if (size > options.limits.file_bytes) throw over_limit("", "the file has bytes:", size, options.limits.file_bytes);
@@ -366,7 +373,7 @@ Graph load(const std::filesystem::path& path, const ImportOptions& options) {
 
 Graph load_from_memory(std::span<const std::byte> bytes, const std::string& name, const ImportOptions& options,
                        const std::optional<std::filesystem::path>& external_data_folder) {
-  return with_name(printable(name), [&] {
+  return with_name(name, [&] {
     const ModelProto model = parse(bytes, options.limits);
     return import_graph(model, static_cast<std::int64_t>(bytes.size()), options,
                         external_data_folder ? ExternalData(*external_data_folder) : ExternalData());

@@ -114,6 +114,34 @@ install_clang_tidy() { # PyPI has the same program for every distribution
   clang_tidy >/dev/null || die "clang-tidy $clang_tidy_version was installed, but does not run: $clang_tidy_folder"
 }
 
+fuzzing_clang() { # prints the name of a clang++ with libFuzzer; before 16 lambdas cannot name what a structured binding did
+  local name program
+  program=$(mktemp)
+  for name in clang++-22 clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 clang++; do
+    if [ "$("$name" -dumpversion 2>/dev/null | cut -d . -f 1)" -ge 16 ] 2>/dev/null &&
+      echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
+      "$name" -x c++ - -fsanitize=fuzzer,address,undefined -o "$program" 2>/dev/null; then
+      rm -f "$program"
+      echo "$name"
+      return
+    fi
+  done
+  rm -f "$program"
+  return 1
+}
+
+install_clang() { # of those that the distribution has, the newest
+  fuzzing_clang >/dev/null && return
+  local version
+  command -v apt-get >/dev/null && as_root apt-get update -qq
+  for version in 22 21 20 19 18 17 16; do
+    apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1 || continue
+    apt_install "clang-$version" "libclang-rt-$version-dev" "llvm-$version"
+    fuzzing_clang >/dev/null && return
+  done
+  die "please install clang 16 or newer with libFuzzer (compiler-rt) and llvm-cov"
+}
+
 # Prints the Python that has what the package's build and tests need, in a folder that is filled once; nothing where that
 # cannot be done, for a reason that is told.
 python_environment() {

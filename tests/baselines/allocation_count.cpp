@@ -14,18 +14,29 @@ std::atomic<std::int64_t> plain_calls{0};
 std::atomic<std::int64_t> plain_bytes{0};
 std::atomic<std::int64_t> aligned_calls{0};
 std::atomic<std::int64_t> aligned_bytes{0};
+std::atomic<std::int64_t> live{0};
+
+void* counted(void* memory) noexcept {
+  if (memory != nullptr) ++live;
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  if (memory != nullptr) --live;
+  std::free(memory);
+}
 
 void* allocate(std::size_t bytes) noexcept {
   ++plain_calls;
   plain_bytes += static_cast<std::int64_t>(bytes);
-  return fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  return fails() ? nullptr : counted(std::malloc(bytes == 0 ? 1 : bytes));
 }
 
 void* allocate(std::size_t bytes, std::align_val_t alignment) noexcept {
   ++aligned_calls;
   aligned_bytes += static_cast<std::int64_t>(bytes);
   const auto step = static_cast<std::size_t>(alignment);
-  return fails() ? nullptr : std::aligned_alloc(step, (bytes + step - 1) / step * step);
+  return fails() ? nullptr : counted(std::aligned_alloc(step, (bytes + step - 1) / step * step));
 }
 
 }  // namespace
@@ -44,15 +55,16 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return allocate(bytes, alignment);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t) noexcept { release(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { release(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { release(memory); }
 
 namespace mobicuda::test {
 
 bool fail_allocation_after(std::int64_t calls) { return calls_that_succeed.exchange(calls) < 0; }
 AllocationCount all_allocations() { return {plain_calls + aligned_calls, plain_bytes + aligned_bytes}; }
+std::int64_t live_allocations() { return live; }
 AllocationCount aligned_allocations() { return {aligned_calls, aligned_bytes}; }
 
 }  // namespace mobicuda::test

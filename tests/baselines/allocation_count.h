@@ -15,6 +15,7 @@ struct AllocationCount {
 bool fail_allocation_after(std::int64_t calls);
 
 AllocationCount all_allocations();
+std::int64_t live_allocations();        ///< pieces of memory that nobody has given back yet
 AllocationCount aligned_allocations();  ///< those with an alignment of their own: engines' and sessions' buffers
 
 }  // namespace mobicuda::test
