@@ -12,6 +12,7 @@
 #include "graph/memory_errors.h"
 #include "pictures/decode/jpeg_header.h"
 #include "pictures/decode/picture_error.h"
+#include "pictures/decode/pnm.h"
 #include "pictures/decode/stb_memory.h"
 #include "pictures/prepare/channels.h"
 #include "pictures/source/reader.h"
@@ -23,14 +24,6 @@ struct DestroyJpeg {
   void operator()(void* handle) const noexcept { tjDestroy(handle); }
 };
 using JpegHandle = std::unique_ptr<void, DestroyJpeg>;
-
-void require_size(int width, int height, const DecodeOptions& options) {
-  if (width <= 0 || height <= 0) throw PictureError("has no pixels");
-  if (static_cast<std::int64_t>(width) * height > options.max_pixels) {
-    throw PictureError(std::to_string(width) + "x" + std::to_string(height) + " pixels are more than " +
-                       std::to_string(options.max_pixels));
-  }
-}
 
 std::size_t pixels_of(const Picture& picture) {
   return static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height);
@@ -83,33 +76,12 @@ Picture decode_jpeg(std::span<const std::uint8_t> file, const DecodeOptions& opt
   return picture;
 }
 
-// Bytes before the pixels of a PNM file: magic, width, height and maximum, with comments between.
-std::size_t pnm_header(std::span<const std::uint8_t> file) {
-  constexpr int kWords = 4;
-  const auto space = [&](std::size_t i) { return file[i] == ' ' || (file[i] >= '\t' && file[i] <= '\r'); };
-  std::size_t at = 0;
-  for (int word = 0; word < kWords; ++word) {
-    while (at < file.size() && (space(at) || file[at] == '#')) {
-      if (file[at] == '#') {
-        while (at < file.size() && file[at] != '\n') ++at;
-      } else {
-        ++at;
-      }
-    }
-    while (at < file.size() && !space(at)) ++at;
-  }
-  return at + 1;
-}
-
-// stb_image fills up pictures of the uncompressed formats that end early; PNG it refuses itself.
-void require_whole(std::span<const std::uint8_t> file, const Picture& size, int channels) {
+// stb_image fills up BMP pictures that end early; PNG it refuses itself.
+void require_whole(std::span<const std::uint8_t> file) {
   constexpr std::size_t kBmpHeader = 6;  // "BM" and the file's length
+  if (file.size() < kBmpHeader || file[0] != 'B' || file[1] != 'M') return;
   std::size_t needed = 0;
-  if (file.size() >= kBmpHeader && file[0] == 'B' && file[1] == 'M') {
-    for (std::size_t i = 0; i < 4; ++i) needed |= static_cast<std::size_t>(file[2 + i]) << (8 * i);
-  } else if (file[0] == 'P') {
-    needed = pnm_header(file) + pixels_of(size) * static_cast<std::size_t>(channels);
-  }
+  for (std::size_t i = 0; i < 4; ++i) needed |= static_cast<std::size_t>(file[2 + i]) << (8 * i);
   if (file.size() < needed) throw PictureError("ends early");
 }
 
@@ -130,7 +102,7 @@ Picture decode_other(std::span<const std::uint8_t> file, const DecodeOptions& op
     throw PictureError("not a picture of a known format (JPEG, PNG, BMP, PNM)");
   }
   require_size(picture.width, picture.height, options);
-  require_whole(file, picture, channels);
+  require_whole(file);
   const StbMemoryLimit limit(most_array_bytes(picture));
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(
       stbi_load_from_memory(file.data(), size, &picture.width, &picture.height, &channels, static_cast<int>(kChannels)),
@@ -145,6 +117,14 @@ Picture decode_other(std::span<const std::uint8_t> file, const DecodeOptions& op
 }
 
 }  // namespace
+
+void require_size(int width, int height, const DecodeOptions& options) {
+  if (width <= 0 || height <= 0) throw PictureError("has no pixels");
+  if (static_cast<std::int64_t>(width) * height > options.max_pixels) {
+    throw PictureError(std::to_string(width) + "x" + std::to_string(height) + " pixels are more than " +
+                       std::to_string(options.max_pixels));
+  }
+}
 
 void check(const DecodeOptions& options) {
   constexpr DecodeOptions kMost{};
@@ -166,7 +146,9 @@ DecodedPicture decode(std::span<const std::uint8_t> file, const DecodeOptions& o
   }
   DecodedPicture result;
   const bool jpeg = is_jpeg(file);
-  result.stored = jpeg ? decode_jpeg(file, options) : decode_other(file, options);
+  result.stored = jpeg           ? decode_jpeg(file, options)
+                  : is_pnm(file) ? decode_pnm(file, options)
+                                 : decode_other(file, options);
   if (options.orientation == Orientation::Ignore) return result;
   if (jpeg) {
     if (const auto header = read_jpeg_header(file)) result.orientation = header->orientation;

@@ -22,6 +22,9 @@ struct DecodedPicture {
 /// Throws Error(invalid_argument) on options out of range.
 void check(const DecodeOptions& options);
 
+/// Throws PictureError on a picture without pixels or of more than DecodeOptions::max_pixels.
+void require_size(int width, int height, const DecodeOptions& options);
+
 /// decode_picture() without turning anything, of options that are checked. Throws PictureError.
 DecodedPicture decode(std::span<const std::uint8_t> file, const DecodeOptions& options);
 

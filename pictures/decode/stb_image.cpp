@@ -1,4 +1,5 @@
-// The one translation unit that holds stb_image's code; JPEG is libjpeg-turbo's business.
+// The one translation unit that holds stb_image's code; JPEG is libjpeg-turbo's business, and PNM, which stb_image
+// reads past its end where it has 16 bits, that of pnm.cpp.
 #include <cstdint>
 #include <cstdlib>
 
@@ -41,6 +42,7 @@ bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
 #define STBI_NO_LINEAR
 #define STBI_NO_PSD
 #define STBI_NO_PIC
+#define STBI_NO_PNM
 #define STBI_NO_TGA
 #define STBI_NO_GIF
 #define STBI_MALLOC(bytes) mobicuda::pictures::limited_malloc(bytes)

@@ -18,6 +18,7 @@ using namespace mobicuda::pictures;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using std::string_literals::operator""s;
 using test::bytes_of;
 
 // 2 x 1 pixels: red, then (1, 2, 3).
@@ -98,6 +99,35 @@ TEST_CASE("a PPM picture is decoded", "[images]") {
   CHECK(picture.width == 2);
   CHECK(picture.height == 1);
   CHECK(picture.rgb == Bytes{255, 0, 0, 1, 2, 3});
+}
+
+TEST_CASE("PNM pictures of every depth are decoded, their levels scaled to 255", "[images]") {
+  CHECK(decode_picture(bytes_of("P5 2 1 255\n\x10\xFF")).rgb == Bytes{16, 16, 16, 255, 255, 255});
+  // 1 of 2 is 127.5, rounded up; what is above the maximum counts as it.
+  CHECK(decode_picture(bytes_of("P5\n# made by hand\n 1\t3 #\n2\n\1\0\xFF"s)).rgb ==
+        Bytes{128, 128, 128, 0, 0, 0, 255, 255, 255});
+  // The high byte first: 0x0101 of 65535 is 1, 0x8080 is 128.
+  CHECK(decode_picture(bytes_of("P6\n1 1\n65535\n\1\1\x80\x80\xFF\xFF"s)).rgb == Bytes{1, 128, 255});
+  CHECK(decode_picture(bytes_of("P5\n1 1\n510\n\1\xFE and more"s)).rgb == Bytes{255, 255, 255});
+}
+
+TEST_CASE("PNM pictures that contradict themselves are refused with a reason", "[images]") {
+  const auto refused = [](const std::string& file, const char* why) {
+    CAPTURE(file);
+    CHECK_THROWS_WITH(decode_picture(bytes_of(file)), contains(why));
+  };
+  refused("P5\n2 2\n510\nabcd", "ends early");  // 16 bits of four pixels are eight bytes
+  refused(std::string("P6\n2 2\n65535\n") + std::string(23, 'a'), "ends early");
+  refused("P5\n2 2\n99999999999999999999\nabcd", "maximum is too large");
+  refused("P5\n2 2\n65536\nabcdabcd", "maximum is too large");
+  refused("P5\n2 2\n0\nabcd", "maximum is 0");
+  refused("P5\n4294967297 1\n255\nabcd", "width is too large");
+  refused("P5\n0 1\n255\nabcd", "has no pixels");
+  refused("P5\n2 -2\n255\nabcd", "no height");
+  refused("P5\n2 2\n255", "ends early");
+  refused("P5\n2 2\n255#\nabcd", "no white space");
+  refused("P6", "ends early");
+  refused("P3\n1 1\n255\n1 2 3\n", "not a picture of a known format");
 }
 
 TEST_CASE("what is no whole picture is refused with a reason", "[images]") {
