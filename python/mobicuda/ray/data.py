@@ -119,10 +119,13 @@ def classify(
         batch_format="pyarrow",
         num_gpus=gpus,
         num_cpus=cpus,
-        max_restarts=RESTARTS,
-        max_task_retries=RESTARTS,
+        ray_remote_args_fn=_restarts,
     ).write_parquet(target)
     return _check(target, rows)
+
+
+def _restarts() -> dict[str, Any]:
+    return {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}
 
 
 def _local(name: str, path: Any) -> str:
