@@ -30,18 +30,21 @@ class Report(NamedTuple):
     """Rows with an error."""
 
 
-class PictureActor(Classifier):
-    """`Classifier` as Ray Data runs it."""
+class PictureActor:
+    """`Classifier` as Ray Data runs it: made at the first rows, as what a constructor raises comes back as text alone."""
 
     def __init__(self, model: Any, *, kind: Kind, **options: Any) -> None:
-        super().__init__(model, **options)
-        self._kind = kind
-        if kind == "webdataset":
-            self.null_error = f"the sample must have one file of {', '.join(_SUFFIXES)}"
+        self._model, self._kind, self._options = model, kind, options
+        self._classifier: Classifier | None = None
 
     def __call__(self, batch: Any) -> Any:
         try:
-            return super().__call__(_samples(batch) if self._kind == "webdataset" else batch)
+            if self._classifier is None:
+                self._classifier = Classifier(self._model, **self._options)
+            if self._kind != "webdataset":
+                return self._classifier(batch)
+            self._classifier.null_error = f"the sample must have one file of {', '.join(_SUFFIXES)}"
+            return self._classifier(_samples(batch))
         except DeviceLostError as error:
             # Ray starts the process anew, and gives it the same rows.
             sys.stderr.write(f"mobicuda.ray: {error}\n")
@@ -110,7 +113,7 @@ def classify(
         options.setdefault("backend", "custom" if gpus else "cpu")
 
     data, rows = _read(ray, paths, kind, column, actors, options)
-    data.map_batches(
+    classified = data.map_batches(
         PictureActor,
         fn_constructor_args=(model,),
         fn_constructor_kwargs=options,
@@ -119,13 +122,24 @@ def classify(
         batch_format="pyarrow",
         num_gpus=gpus,
         num_cpus=cpus,
-        ray_remote_args_fn=_restarts,
-    ).write_parquet(target)
+        max_restarts=RESTARTS,
+        max_task_retries=RESTARTS,
+    )
+    try:
+        classified.write_parquet(target)
+    except ray.exceptions.RayError as error:
+        raise _error_of(error) from None
     return _check(target, rows)
 
 
-def _restarts() -> dict[str, Any]:
-    return {"max_restarts": RESTARTS, "max_task_retries": RESTARTS}
+def _error_of(error: Any) -> BaseException:
+    """What an actor raised, where it is the library's, or an argument's."""
+    at = error
+    while at is not None:
+        if isinstance(at, (Error, ValueError, TypeError)) and not isinstance(at, type(error)):
+            return at
+        at = getattr(at, "cause", None) or at.__cause__
+    return error  # type: ignore[no-any-return]
 
 
 def _local(name: str, path: Any) -> str:
@@ -242,7 +256,7 @@ def _samples(table: Any) -> Any:
     columns = {name: table.column(name).to_pylist() for name in members}
     pictures = []
     for row in range(table.num_rows):
-        found = [column[row] for column in columns.values() if column[row] is not None]
+        found = [column[row] for column in columns.values() if isinstance(column[row], bytes)]  # else null or NaN
         pictures.append(found[0] if len(found) == 1 else None)  # of two it cannot be said which one is meant
     return pyarrow.table(
         {

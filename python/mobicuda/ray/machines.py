@@ -125,7 +125,7 @@ class _Dealer:
             except (*_LOST, self._ray.exceptions.RayActorError) as error:
                 if unit is not None:
                     self._again.append(unit)
-                self._lose(actor, str(error))
+                self._lose(actor, str(error).splitlines()[0])
             else:
                 if unit is not None:
                     yield unit, result
