@@ -113,7 +113,7 @@ class KilledWorker(machines.Worker):
 
 class HopelessWorker(machines.Worker):
     def classify(self, model, paths):
-        if any(b"20.jpg" in path for path in paths):
+        if any(b"41.png" in path for path in paths):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().classify(model, paths)
 

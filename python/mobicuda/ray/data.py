@@ -30,21 +30,18 @@ class Report(NamedTuple):
     """Rows with an error."""
 
 
-class PictureActor:
-    """`Classifier` as Ray Data runs it: made at the first rows, as what a constructor raises comes back as text alone."""
+class PictureActor(Classifier):
+    """`Classifier` as Ray Data runs it."""
 
     def __init__(self, model: Any, *, kind: Kind, **options: Any) -> None:
-        self._model, self._kind, self._options = model, kind, options
-        self._classifier: Classifier | None = None
+        super().__init__(model, **options)
+        self._kind = kind
+        if kind == "webdataset":
+            self.null_error = f"the sample must have one file of {', '.join(_SUFFIXES)}"
 
     def __call__(self, batch: Any) -> Any:
         try:
-            if self._classifier is None:
-                self._classifier = Classifier(self._model, **self._options)
-            if self._kind != "webdataset":
-                return self._classifier(batch)
-            self._classifier.null_error = f"the sample must have one file of {', '.join(_SUFFIXES)}"
-            return self._classifier(_samples(batch))
+            return super().__call__(_samples(batch) if self._kind == "webdataset" else batch)
         except DeviceLostError as error:
             # Ray starts the process anew, and gives it the same rows.
             sys.stderr.write(f"mobicuda.ray: {error}\n")
@@ -113,7 +110,11 @@ def classify(
         options.setdefault("backend", "custom" if gpus else "cpu")
 
     data, rows = _read(ray, paths, kind, column, actors, options)
-    classified = data.map_batches(
+    try:  # Ray Data gives what an actor's constructor raises as text alone
+        ray.get(ray.remote(_try).options(num_gpus=gpus, num_cpus=cpus).remote(PictureActor, model, options))
+    except ray.exceptions.RayTaskError as error:
+        raise (error.cause if isinstance(error.cause, Exception) else error) from None
+    data.map_batches(
         PictureActor,
         fn_constructor_args=(model,),
         fn_constructor_kwargs=options,
@@ -124,22 +125,12 @@ def classify(
         num_cpus=cpus,
         max_restarts=RESTARTS,
         max_task_retries=RESTARTS,
-    )
-    try:
-        classified.write_parquet(target)
-    except ray.exceptions.RayError as error:
-        raise _error_of(error) from None
+    ).write_parquet(target)
     return _check(target, rows)
 
 
-def _error_of(error: Any) -> BaseException:
-    """What an actor raised, where it is the library's, or an argument's."""
-    at = error
-    while at is not None:
-        if isinstance(at, (Error, ValueError, TypeError)) and not isinstance(at, type(error)):
-            return at
-        at = getattr(at, "cause", None) or at.__cause__
-    return error  # type: ignore[no-any-return]
+def _try(actor: Any, model: Any, options: dict[str, Any]) -> None:
+    actor(model, **options).close()
 
 
 def _local(name: str, path: Any) -> str:
