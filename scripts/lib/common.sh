@@ -131,6 +131,21 @@ python_environment() {
   echo "$folder/bin/python"
 }
 
+# The same for the tests on Ray, whose packages are large, and fit no other's pins.
+ray_environment() {
+  local requirements=$root/tests/python/ray_requirements.txt name folder
+  name=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c 1-12)
+  folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/ray-$name
+  if [ ! -f "$folder/whole" ]; then
+    say "installing Ray into $folder" >&2
+    rm -rf "$folder"
+    { python3 -m venv "$folder" &&
+      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$requirements" &&
+      touch "$folder/whole"; } >&2 || { say "the tests on Ray are left out: it cannot be installed" >&2; return; }
+  fi
+  echo "$folder/bin/python"
+}
+
 has_python_header() {
   [ -f "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h" ]
 }
