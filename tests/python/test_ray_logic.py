@@ -435,7 +435,8 @@ def test_what_is_refused_in_a_result_folder(config, tmp_path, capsys):
         with pytest.raises(mobicuda.InvalidArgumentError, match="another process"):
             Journal(load_config(file), pictures, resume=True, wait=0.1)
     good = (tmp_path / "results/results.jsonl").read_text()
-    for wrong in (good + good.splitlines()[3] + "\n", good + "{}\n", '{"item":18,"x":1}\n', '{"item":-1,"x":1}\n', "\n"):
+    twice = good + good.splitlines()[3] + "\n"
+    for wrong in (twice, good + "{}\n", f'{{"item":{FILES},"x":1}}\n', '{"item":-1,"x":1}\n', "\n"):
         (tmp_path / "results/results.jsonl").write_text(wrong)
         with pytest.raises(mobicuda.FileError, match="is no result of this stream"):
             Journal(load_config(file), pictures, resume=True)

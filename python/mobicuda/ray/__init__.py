@@ -6,7 +6,8 @@ Ray is imported where it is needed, not with this package.
 """
 
 from mobicuda.ray.classifier import Classifier, Outcome
+from mobicuda.ray.config import Config, load_config
 from mobicuda.ray.data import Report, classify
 from mobicuda.ray.machines import run_stream
 
-__all__ = ["Classifier", "Outcome", "Report", "classify", "run_stream"]
+__all__ = ["Classifier", "Config", "Outcome", "Report", "classify", "load_config", "run_stream"]

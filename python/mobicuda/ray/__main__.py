@@ -20,7 +20,8 @@ def _parser() -> argparse.ArgumentParser:
         prog=_PROGRAM,
         description="Classifies a stream of pictures, each with a model picked at random by share, on the GPUs or CPUs "
         "of Ray's machines. docs/stream.md tells what the configuration holds, docs/ray.md what differs here.",
-        epilog="exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 4 fewer GPUs than asked for, 130 interrupted",
+        epilog="exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 4 fewer GPUs than asked for, 130 "
+        "interrupted",
     )
     parser.add_argument("config", metavar="CONFIG", help="the configuration, a JSON file")
     parser.add_argument(
@@ -77,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         + (f"; {summary['doneBefore']} were done before" if summary["doneBefore"] else "")
     )
     for one in summary["processors"]:
-        print(f"{one['machine']} {'CPU' if one['gpu'] is None else 'GPU ' + str(one['gpu'])}: {one['pictures']} pictures")
+        processor = "CPU" if one["gpu"] is None else f"GPU {one['gpu']}"
+        print(f"{one['machine']} {processor}: {one['pictures']} pictures")
     for name, why in summary["lost"].items():
         print(f"{name} stopped before the end, others took over: {why}")
     if summary["interrupted"]:

@@ -1,4 +1,4 @@
-"""The configuration file of mobicuda_stream (docs/stream.md, docs/stream.schema.json): the same keys, limits and errors."""
+"""The configuration file of mobicuda_stream (docs/stream.md): the same keys, limits and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream of pictures on Ray's machines: actors that classify, and this process, which deals items and keeps results."""
+"""A stream of pictures on Ray's machines: actors classify, this process deals items and keeps results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from mobicuda.engine import is_plan
 from mobicuda.errors import (
     DeviceLostError,
     DeviceUnavailableError,
-    Error,
     FileError,
     InvalidArgumentError,
     OutOfMemoryError,
@@ -105,7 +104,9 @@ class Worker:
 class _Dealer:
     """Deals units to actors, two each, and takes their results; units of an actor that is lost go to others."""
 
-    def __init__(self, ray: Any, actors: dict[Any, str], left: Iterator[Unit], call: Callable[[Any, Unit], Any]) -> None:
+    def __init__(
+        self, ray: Any, actors: dict[Any, str], left: Iterator[Unit], call: Callable[[Any, Unit], Any]
+    ) -> None:
         self._ray = ray
         self._names = actors
         self._free = {actor: 0 for actor in actors}
@@ -326,6 +327,3 @@ def _file_bytes(file: str) -> int:
         return os.path.getsize(file)
     except OSError as error:
         raise FileError("io", file, f"the model cannot be read: {error.strerror}") from None
-
-
-__all__ = ["Error", "Worker", "run_stream"]

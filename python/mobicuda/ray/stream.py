@@ -234,7 +234,8 @@ class Journal:
         about = os.path.join(config.result_dir, "stream.json")
         identity = _identity_of(config, pictures)
         if os.fstat(self._lines.fileno()).st_size == 0:
-            replace_file(about, json.dumps({"format": _FORMAT, "stream": identity}, indent=1, ensure_ascii=False) + "\n")
+            told = {"format": _FORMAT, "stream": identity}
+            replace_file(about, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
         elif resume:
             _require_same(about, identity)
             self._read_done()
