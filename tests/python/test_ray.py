@@ -29,12 +29,20 @@ import ray.data  # noqa: E402
 PICTURES = 60
 BROKEN = {"06.jpg": b"\xff\xd8\xff no picture", "below/31.png": b""}
 GPUS = 8
+LOST_GPU = 3
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory):
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
-    ray.init(num_cpus=2, num_gpus=GPUS, include_dashboard=False, object_store_memory=256 * 2**20, log_to_driver=False)
+    ray.init(
+        address="local",  # none that is there already
+        num_cpus=2,
+        num_gpus=GPUS,
+        include_dashboard=False,
+        object_store_memory=256 * 2**20,
+        log_to_driver=False,
+    )
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # which the actors cannot import
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
@@ -138,6 +146,9 @@ class GpuWorker(machines.Worker):
         end = time.monotonic() + 300
         while len(os.listdir(self.gate)) < GPUS and time.monotonic() < end:
             time.sleep(0.02)
+        self.calls = getattr(self, "calls", 0) + 1
+        if where.gpu == LOST_GPU and self.calls == 2:
+            raise mobicuda.DeviceLostError("device_lost", "GPU", "it is gone")
         return where, [Outcome([0], [1.0], None) for _ in paths]
 
 
@@ -251,19 +262,27 @@ def test_a_stream_and_a_kill(config, expected, tmp_path, monkeypatch, capsys):
 
 
 def test_a_stream_that_loses_all_goes_on_later(config, expected, tmp_path, monkeypatch):
-    file = config()
+    file = config(times=2)
+    items = 2 * PICTURES
     monkeypatch.setattr(machines, "Worker", HopelessWorker)
     with pytest.raises(mobicuda.DeviceLostError, match="no actor is left to go on.*--resume goes on"):
         run_stream(load_config(file))
     done = (tmp_path / "results/results.jsonl").read_text().count("\n")
-    assert 0 < done < PICTURES
+    assert 0 < done < items
     monkeypatch.setattr(machines, "Worker", LostWorker)
     with pytest.raises(mobicuda.DeviceLostError, match="it is gone"):
         run_stream(load_config(file), resume=True)
     monkeypatch.undo()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    summary = run_stream(load_config(file), resume=True, progress=interrupt)
+    assert summary["interrupted"] and 0 < summary["done"] < items - done and not summary["complete"]
+    done += summary["done"]
     summary = run_stream(load_config(file), resume=True)
-    assert (summary["doneBefore"], summary["done"], summary["complete"]) == (done, PICTURES - done, True)
-    check_stream(tmp_path, expected, times=1)
+    assert (summary["doneBefore"], summary["done"], summary["complete"]) == (done, items - done, True)
+    check_stream(tmp_path, expected, times=2)
 
 
 def test_errors_of_a_stream(config, tmp_path, capsys):
@@ -277,10 +296,14 @@ def test_errors_of_a_stream(config, tmp_path, capsys):
         assert text in capsys.readouterr().err
 
 
-def test_each_actor_has_a_gpu(config, tmp_path, monkeypatch):
+def test_each_actor_has_a_gpu_and_one_is_lost(config, tmp_path, monkeypatch):
     (tmp_path / "gate").mkdir()
     monkeypatch.setattr(machines, "Worker", GpuWorker)
     monkeypatch.setattr(GpuWorker, "gate", str(tmp_path / "gate"))
     summary = run_stream(load_config(config(gpu_num=GPUS, batchsize=1)))
     assert sorted(one["gpu"] for one in summary["processors"]) == list(range(GPUS))
-    assert summary["complete"] and sorted(os.listdir(tmp_path / "gate")) == [str(i) for i in range(GPUS)]
+    assert sorted(os.listdir(tmp_path / "gate")) == [str(i) for i in range(GPUS)]
+    # One is lost at its second unit: others take it over, and what was in its queue.
+    assert list(summary["lost"].values()) == ["device_lost: GPU: it is gone"]
+    assert [one["pictures"] for one in summary["processors"] if one["gpu"] == LOST_GPU] == [1]
+    assert (summary["done"], summary["complete"]) == (PICTURES, True)
