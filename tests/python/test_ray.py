@@ -51,7 +51,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    top = tmp_path_factory.mktemp("ray") / "photos"
+    top = tmp_path_factory.mktemp("ray") / "photos of a year"
     (top / "below").mkdir(parents=True)
     random = np.random.default_rng(6)
     for i in range(PICTURES):
@@ -152,14 +152,15 @@ class GpuWorker(machines.Worker):
         return where, [Outcome([0], [1.0], None) for _ in paths]
 
 
+@pytest.mark.filterwarnings("error::ray.util.annotations.RayDeprecationWarning")
 def test_a_folder(folder, model, expected, tmp_path):
     labels = [f"class {i}" for i in range(10)]
-    report = classify(folder, model, tmp_path / "out", gpus=0, top_k=3, labels=labels)
+    report = classify(folder, model, tmp_path / "out 1", gpus=0, top_k=3, labels=labels)
     assert report == (PICTURES, len(BROKEN))
-    rows = check(tmp_path / "out", expected, names_of(folder))
+    rows = check(tmp_path / "out 1", expected, names_of(folder))
     assert all(row["labels"] == [f"class {index}" for index in row["classes"]] for row in rows)
     with pytest.raises(mobicuda.InvalidArgumentError, match="not an empty folder"):
-        classify(folder, model, tmp_path / "out", gpus=0)
+        classify(folder, model, tmp_path / "out 1", gpus=0)
 
 
 def test_a_folder_and_a_kill(folder, model, expected, tmp_path, monkeypatch):

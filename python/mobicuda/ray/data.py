@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Union
 
@@ -114,18 +115,22 @@ def classify(
         ray.get(ray.remote(_try).options(num_gpus=gpus, num_cpus=cpus).remote(PictureActor, model, options))
     except ray.exceptions.RayTaskError as error:
         raise (error.cause if isinstance(error.cause, Exception) else error) from None
-    data.map_batches(
-        PictureActor,
-        fn_constructor_args=(model,),
-        fn_constructor_kwargs=options,
-        compute=ray.data.ActorPoolStrategy(size=actors),
-        batch_size=None,
-        batch_format="pyarrow",
-        num_gpus=gpus,
-        num_cpus=cpus,
-        max_restarts=RESTARTS,
-        max_task_retries=RESTARTS,
-    ).write_parquet(target)
+    with warnings.catch_warnings():
+        # Of max_restarts and max_task_retries, which Ray has no other name for yet.
+        warnings.simplefilter("ignore", require_ray("ray.util.annotations").RayDeprecationWarning)
+        classified = data.map_batches(
+            PictureActor,
+            fn_constructor_args=(model,),
+            fn_constructor_kwargs=options,
+            compute=ray.data.ActorPoolStrategy(size=actors),
+            batch_size=None,
+            batch_format="pyarrow",
+            num_gpus=gpus,
+            num_cpus=cpus,
+            max_restarts=RESTARTS,
+            max_task_retries=RESTARTS,
+        )
+    classified.write_parquet(target)
     return _check(target, rows)
 
 
