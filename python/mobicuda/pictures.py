@@ -127,9 +127,7 @@ class Classifier:
         }
         classes = math.prod(engine.output.image_shape)
         options["top_k"] = min(classes, cast(int, options["top_k"]))
-        self._labels = [str(number) for number in range(classes)] if labels is None else _read_labels(labels)
-        if len(self._labels) != classes:
-            raise ValueError(f"labels names {len(self._labels)} classes, the model has {classes}")
+        self._labels = labels_of(labels, classes)
         self._native = _native.Classifier(engine._object, options, _options.log_callable(log))
 
     @property
@@ -254,6 +252,14 @@ def classify(
 ) -> Classification:
     """Classifies pictures once: `Classifier(engine, **options).classify(pictures, on_broken=on_broken)`."""
     return Classifier(engine, **options).classify(pictures, on_broken=on_broken)  # which keeps the classifier
+
+
+def labels_of(labels: Labels | None, classes: int) -> list[str]:
+    """The name of each class."""
+    names = [str(number) for number in range(classes)] if labels is None else _read_labels(labels)
+    if len(names) != classes:
+        raise ValueError(f"labels names {len(names)} classes, the model has {classes}")
+    return names
 
 
 def _warn(name: str, reason: str) -> None:

@@ -142,19 +142,41 @@ install_clang() { # of those that the distribution has, the newest
   die "please install clang 16 or newer with libFuzzer (compiler-rt) and llvm-cov"
 }
 
+# cached_folder NAME FILE...: prints where that is kept which the files ask for.
+cached_folder() {
+  echo "${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/$1-$({ python3 --version; cat "${@:2}"; } | sha256sum | cut -c 1-12)"
+}
+
+# make_environment FOLDER REQUIREMENTS: a virtual environment of Python with these packages.
+make_environment() {
+  { python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv; } &&
+    python3 -m venv "$1" &&
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$2"
+}
+
 # Prints the Python that has what the package's build and tests need, in a folder that is filled once; nothing where that
 # cannot be done, for a reason that is told.
 python_environment() {
-  local requirements=$root/tests/python/requirements.txt name folder
-  name=$({ python3 --version; cat "$requirements"; } | sha256sum | cut -c 1-12)
-  folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/python-$name
+  local requirements=$root/tests/python/requirements.txt folder
+  folder=$(cached_folder python "$requirements")
   if [ ! -f "$folder/whole" ]; then
     say "installing Python packages into $folder" >&2
     rm -rf "$folder"
-    { { { has_python_header && python3 -c 'import ensurepip, venv'; } 2>/dev/null || (apt_install python3-dev python3-venv); } &&
-      python3 -m venv "$folder" &&
-      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "$requirements" &&
+    { { has_python_header || apt_install python3-dev; } && make_environment "$folder" "$requirements" &&
       touch "$folder/whole"; } >&2 || { say "the Python package is left out: its requirements cannot be installed" >&2; return; }
+  fi
+  echo "$folder/bin/python"
+}
+
+# The same for the tests on Ray, whose packages are large, and fit no other's pins.
+ray_environment() {
+  local requirements=$root/tests/python/ray_requirements.txt folder
+  folder=$(cached_folder ray "$requirements")
+  if [ ! -f "$folder/whole" ]; then
+    say "installing Ray into $folder" >&2
+    rm -rf "$folder"
+    { make_environment "$folder" "$requirements" && touch "$folder/whole"; } >&2 ||
+      { say "the tests on Ray are left out: it cannot be installed" >&2; return; }
   fi
   echo "$folder/bin/python"
 }
@@ -162,17 +184,14 @@ python_environment() {
 # Prints a folder that is filled once: bin/python, with a client of Triton Inference Server, and triton, the server out of a
 # wheel. Nothing where that cannot be done, for a reason that is told.
 serving_environment() {
-  local files=("$root/tests/serving/requirements.txt" "$root/tests/serving/server.txt") name folder
-  name=$({ python3 --version; cat "${files[@]}"; } | sha256sum | cut -c 1-12)
-  folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/serving-$name
+  local requirements=$root/tests/serving/requirements.txt server=$root/tests/serving/server.txt folder
+  folder=$(cached_folder serving "$requirements" "$server")
   if [ ! -f "$folder/whole" ]; then
     say "installing Triton Inference Server and its client into $folder" >&2
     rm -rf "$folder"
-    { { python3 -c 'import ensurepip, venv' 2>/dev/null || apt_install python3-venv; } &&
-      python3 -m venv "$folder" &&
-      "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: -r "${files[0]}" &&
+    { make_environment "$folder" "$requirements" &&
       "$folder/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
-        --dest "$folder/wheel" -r "${files[1]}" &&
+        --dest "$folder/wheel" -r "$server" &&
       "$folder/bin/python" -m zipfile -e "$folder"/wheel/*.whl "$folder/triton" && rm -r "$folder/wheel" &&
       chmod +x "$folder/triton/pytriton/tritonserver/bin/tritonserver" && touch "$folder/whole"; } >&2 ||
       { say "tests with Triton Inference Server are left out: it cannot be installed" >&2; return; }

@@ -25,6 +25,13 @@ MODULES = [
     "mobicuda.machine",
     "mobicuda.pictures",
     "mobicuda.command_line",
+    "mobicuda.ray",
+    "mobicuda.ray.classifier",
+    "mobicuda.ray.cluster",
+    "mobicuda.ray.config",
+    "mobicuda.ray.data",
+    "mobicuda.ray.machines",
+    "mobicuda.ray.stream",
     "mobicuda._arrays",
     "mobicuda._options",
 ]

@@ -45,7 +45,7 @@ class Tree:
         self.root = pathlib.Path(folder) / "tree"
         shutil.copytree(source / "scripts", self.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
         with open(self.root / "scripts/lib/common.sh", "a", encoding="utf-8") as common:
-            common.write("\ninstall_dependencies() { :; }\ninstall_cuda_toolkit() { :; }\nconfigure() { :; }\npython_environment() { :; }\nserving_environment() { :; }\n")
+            common.write("\ninstall_dependencies() { :; }\ninstall_cuda_toolkit() { :; }\nconfigure() { :; }\npython_environment() { :; }\nserving_environment() { :; }\nray_environment() { :; }\n")
         self.stubs = pathlib.Path(folder) / "stubs"
         write(self.stubs / "cmake", "#!/bin/sh\n", executable=True)
         write(self.stubs / "apt-cache", "#!/bin/sh\nexit 1\n", executable=True)
