@@ -17,7 +17,7 @@ bool is_space(std::uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <
 // Numbers in ASCII behind the magic, with white space and comments before each.
 class Header {
  public:
-  explicit Header(std::span<const std::uint8_t> file) : file_(file), at_(2) {}
+  explicit Header(std::span<const std::uint8_t> file) : file_(file) {}
 
   /// Throws PictureError where there is none up to `most`.
   int number(const char* what, int most) {
@@ -52,7 +52,7 @@ class Header {
   }
 
   std::span<const std::uint8_t> file_;
-  std::size_t at_;
+  std::size_t at_ = 2;  // behind the magic
 };
 
 }  // namespace
