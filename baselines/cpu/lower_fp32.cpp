@@ -18,7 +18,8 @@ constexpr std::int64_t kMostRows = 96;
 constexpr std::int64_t kLeastRows = 24;
 constexpr std::int64_t kBlockSums = 65536;
 constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
-constexpr std::int64_t kPointerFloats = sizeof(const float*) / sizeof(float);
+constexpr std::int64_t kPointerBytes = sizeof(const float*);
+constexpr std::int64_t kFloatBytes = sizeof(float);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -88,10 +89,8 @@ struct Product {
     return std::clamp(kBlockSums / shape().n / kLeastRows * kLeastRows, kLeastRows, kMostRows);
   }
   // A thread's scratch memory: GemmTask::x, then what `point` needs.
-  std::int64_t pointer_elements() const { return most_rows() * shape().taps * kPointerFloats; }
-  std::int64_t workspace_bytes() const {
-    return checked_multiply(pointer_elements() + scratch_elements, sizeof(float));
-  }
+  std::int64_t pointer_elements() const { return most_rows() * shape().taps * (kPointerBytes / kFloatBytes); }
+  std::int64_t workspace_bytes() const { return checked_multiply(pointer_elements() + scratch_elements, kFloatBytes); }
 };
 
 // Some panels of one group, for a block of rows.
