@@ -31,7 +31,8 @@ def parse_arguments():
     parser.add_argument("--opset", type=int, help="default 17 for torchscript, 18 for dynamo")
     parser.add_argument("--weights", choices=["v1", "v2", "none"], default="v2",
                         help="IMAGENET1K_V1, IMAGENET1K_V2, or none: random, nothing to download; default v2")
-    parser.add_argument("--resolution", type=int, help="default 224, for inception_v3 299; of timm, what it was made for")
+    parser.add_argument("--resolution", type=int,
+                        help="default 224, for inception_v3 299; of timm, what it was made for")
     parser.add_argument("--batch", type=int, default=0, help="batch size in the file, 0 (default) for dynamic")
     parser.add_argument("--external-data", action="store_true",
                         help="weights in a file beside the model (dynamo exporter only)")
@@ -58,9 +59,9 @@ def untrained(arguments):
 
 
 def random_network(torch, arguments):
-    """Batch norms get the statistics of a batch, and all norms scales and shifts that show when one is lost. Those of batch
-    norms lie near 1: at 0 activations would cut off half of all values, and rounding errors would grow by a fifth from layer
-    to layer. What a network multiplies its branches by at the start, next to nothing, is made to count."""
+    """Batch norms get the statistics of a batch, and all norms scales and shifts that show when one is lost. Those of
+    batch norms lie near 1: at 0 activations would cut off half of all values, and rounding errors would grow by a fifth
+    from layer to layer. What a network multiplies its branches by at the start, next to nothing, is made to count."""
     torch.manual_seed(1)
     network = untrained(arguments)
     for module in network.modules():

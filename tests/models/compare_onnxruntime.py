@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the logits of our CPU engine with ONNX Runtime's, on generated models and any others named; with
---torchvision on torchvision's networks as both of PyTorch's exporters write them, with --timm on networks of timm as the
-older one writes them.
+--torchvision on torchvision's networks as both of PyTorch's exporters write them, with --timm on networks of timm as
+the older one writes them.
 
 Exit codes: 0 all within --tolerance, 1 some not, 2 usage, 4 a Python package or a program is missing.
 """
@@ -51,7 +51,7 @@ def parse_arguments():
     parser.add_argument("--torchvision", nargs="?", const=",".join(TORCHVISION), metavar="NAME,...",
                         help="instead of generated models: torchvision's networks with random weights, default all")
     parser.add_argument("--timm", nargs="?", const=",".join(TIMM), metavar="NAME,...",
-                        help="instead of generated models: timm's networks with random weights, default those of the list")
+                        help="instead of generated models: timm's networks with random weights, default a list")
     parser.add_argument("--model", type=pathlib.Path, action="append", default=[], help="one more model; repeatable")
     # Two single-precision programs that sum in different orders: 2 u sqrt(K) with K = 16,000 products on the way
     # through a full network is 1.5e-5, and logits that are differences of larger sums lose a little more.
