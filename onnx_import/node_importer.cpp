@@ -101,6 +101,15 @@ ValueId NodeImporter::activation(std::size_t position) const {
                                           " that an Expand repeats to " + to_string(expanded->shape) +
                                           ", which only a Mul with an activation of that shape may read");
   }
+  if (const auto* moved = std::get_if<MovedBatch>(&named)) {
+    throw unsupported_input(position, "has the batch as axis " + std::to_string(moved->batch) +
+                                          ", which only Transpose, Slice, Split, Gather and Squeeze may read");
+  }
+  if (std::holds_alternative<Moment>(named)) {
+    throw unsupported_input(position,
+                            "is a deviation from a mean or its variance, which is supported on the way of "
+                            "(x - mean) / sqrt(variance + epsilon) only");
+  }
   throw unsupported_input(position, "is a constant where an activation is meant",
                           "fold constant sub-graphs when exporting (onnxsim does it afterwards)");
 }
@@ -108,6 +117,20 @@ ValueId NodeImporter::activation(std::size_t position) const {
 const Sequence& NodeImporter::sequence(std::size_t position) const {
   if (const auto* found = std::get_if<Sequence>(&value(position))) return *found;
   throw unsupported_input(position, "must be a sequence that a SplitToSequence made");
+}
+
+MovedBatch NodeImporter::with_batch(std::size_t position) const {
+  const auto* moved = std::get_if<MovedBatch>(&value(position));
+  return moved != nullptr ? *moved : MovedBatch{activation(position), 0};
+}
+
+ValueId NodeImporter::before_reshape(ValueId value) const {
+  const auto found = state_.reshaped.find(value);
+  return found == state_.reshaped.end() ? kNoValue : found->second;
+}
+
+const Moment* NodeImporter::moment(std::size_t position) const {
+  return has_input(position) ? std::get_if<Moment>(&value(position)) : nullptr;
 }
 
 const Expanded* NodeImporter::expanded(std::size_t position) const { return std::get_if<Expanded>(&value(position)); }
@@ -282,6 +305,16 @@ void NodeImporter::set_output(ConstantPtr constant) {
 }
 
 void NodeImporter::set_output(Sequence sequence) { state_.values.emplace(node_.output(0), std::move(sequence)); }
+
+void NodeImporter::set_output(std::size_t position, const MovedBatch& value) {
+  if (value.batch == 0) {
+    set_output(position, value.source);
+  } else {
+    state_.values.emplace(node_.output(static_cast<int>(position)), value);
+  }
+}
+
+void NodeImporter::set_output(Moment moment) { state_.values.emplace(node_.output(0), std::move(moment)); }
 
 void NodeImporter::set_output(const Expanded& expanded) { state_.values.emplace(node_.output(0), expanded); }
 

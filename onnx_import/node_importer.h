@@ -34,9 +34,29 @@ struct Expanded {
   Shape shape;
 };
 
+/// An activation that a Transpose gave its batch another place, as attention does to part queries, keys and values: the
+/// axes of `source` but the first are the value's, in order, and the batch is at `batch`.
+struct MovedBatch {
+  ValueId source = kNoValue;
+  std::size_t batch = 0;
+
+  /// The source's axis that an axis of the value is.
+  std::size_t axis_of(std::size_t axis) const { return axis == batch ? 0 : axis < batch ? axis + 1 : axis; }
+};
+
+/// A step on the way of (x - mean) / sqrt(variance + epsilon), as exporters write normalisations out: see
+/// ops/moments.h.
+struct Moment {
+  enum class Step : std::uint8_t { Deviation, Squared, Variance, Root, Inverse } step = Step::Deviation;
+  ValueId x = kNoValue;
+  std::vector<bool> axes;  ///< over which the mean is taken
+  float epsilon = 0.0F;    ///< added to the variance so far
+};
+
 /// What a value name of the file stands for: an initializer not yet decoded, a constant, a value of the graph, or
 /// something that only certain operators read.
-using NamedValue = std::variant<const schema::TensorProto*, ConstantPtr, ValueId, Sequence, Expanded>;
+using NamedValue =
+    std::variant<const schema::TensorProto*, ConstantPtr, ValueId, Sequence, Expanded, Moment, MovedBatch>;
 
 /// A MatMul that was imported as a Gemm without bias; an Add behind it may give it one.
 struct MatMul {
@@ -65,8 +85,11 @@ struct ImportState {
   std::unordered_map<std::string, std::int64_t> readers_left;  ///< those of them that are still to come
   std::unordered_map<std::string, std::int64_t> bytes_of;      ///< what a constant was counted with, by name
   std::unordered_map<const HostTensor*, ValueId> graph_constants;
-  std::unordered_map<ValueId, MatMul> matmuls;  ///< by output
-  std::int64_t generated_elements = 0;          ///< of constants made out of nothing, see ImportLimits
+  std::unordered_map<ValueId, MatMul> matmuls;    ///< by output
+  std::unordered_map<ValueId, Moment> means;      ///< by output; of x over the axes, which stay with an extent of 1
+  std::unordered_map<ValueId, ValueId> images;    ///< of values whose channels come last, see ops/channels_last.h
+  std::unordered_map<ValueId, ValueId> reshaped;  ///< what a Reshape of the file was made of
+  std::int64_t generated_elements = 0;            ///< of constants made out of nothing, see ImportLimits
 
   void log(LogLevel level, const std::string& message) const {
     if (options.log) options.log(level, message);
@@ -96,6 +119,8 @@ class NodeImporter {
   ValueId activation(std::size_t position) const;                  ///< refuses constants
   const Sequence& sequence(std::size_t position) const;            ///< refuses all else
   const Expanded* expanded(std::size_t position) const;            ///< null for all else
+  const Moment* moment(std::size_t position) const;                ///< null for all else
+  MovedBatch with_batch(std::size_t position) const;               ///< an activation, wherever its batch stands
   const Shape& shape(std::size_t position) const;                  ///< of an activation, with N = 1
   ConstantPtr constant(std::size_t position) const;                ///< refuses activations
   ConstantPtr floats(std::size_t position) const;                  ///< refuses activations and integers
@@ -129,6 +154,8 @@ class NodeImporter {
   void set_output(ConstantPtr constant);
   void set_output(Sequence sequence);
   void set_output(const Expanded& expanded);
+  void set_output(Moment moment);
+  void set_output(std::size_t position, const MovedBatch& value);
   const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
   void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});
@@ -142,6 +169,11 @@ class NodeImporter {
   /// operands with thousands of others.
   void count_scale_and_shift(std::int64_t channels);
   void remember_matmul(ValueId output, std::vector<ValueId> inputs);
+  void remember_mean(ValueId output, Moment mean) { state_.means[output] = std::move(mean); }
+  void remember_image(ValueId value, ValueId image) { state_.images[value] = image; }
+  void remember_reshape(ValueId output, ValueId source) { state_.reshaped[output] = source; }
+  /// What a value was before the file reshaped it; kNoValue where it did not.
+  ValueId before_reshape(ValueId value) const;
   /// The MatMul whose output this input is, if nothing else reads it.
   const MatMul* matmul_before(std::size_t position) const;
 

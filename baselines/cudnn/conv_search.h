@@ -64,6 +64,8 @@ class ConvSearch {
   const ConvChoice* find(const ConvProblem& problem);
   /// The fastest of find() for each; null when nothing runs any.
   const ConvChoice* best_of(std::span<const ConvProblem> alternatives);
+  /// Those that trials run with.
+  const Handles& handles() const noexcept { return *handles_; }
   /// The index of the fastest of several ways to do the same.
   std::size_t fastest(std::span<const Way> ways, std::int64_t x_bytes, std::int64_t y_bytes);
   /// False when a network with these layers, already searched, is so much slower in `layout` where it takes

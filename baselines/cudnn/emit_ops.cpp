@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -119,8 +120,10 @@ void emit(PlanBuilder& plan, const Node& node, const Clip& op) {
 }
 
 void emit(PlanBuilder& plan, const Node& node, const Unary& op) {
+  const std::optional<Activation> activation = activation_of(op);
+  if (!activation) return emit_function(plan, node, op.kind);
   const Stored x = plan.in_plan_pitch(plan.stored(node.inputs[Unary::kInput]), label_of_input(node));
-  emit_affine(plan, node, "elementwise/activation", x, nullptr, {}, {}, activation_of(op));
+  emit_affine(plan, node, "elementwise/activation", x, nullptr, {}, {}, *activation);
 }
 
 void emit(PlanBuilder& plan, const Node& node, const Mul& op) {

@@ -9,8 +9,9 @@ namespace {
 
 // Steps that read or write pixels at any pitch.
 bool reads_parts(const Op& op) {
+  if (const auto* unary = std::get_if<Unary>(&op)) return activation_of(*unary).has_value();
   return std::holds_alternative<Concat>(op) || std::holds_alternative<ScaleShift>(op) ||
-         std::holds_alternative<Add>(op) || std::holds_alternative<Clip>(op) || std::holds_alternative<Unary>(op);
+         std::holds_alternative<Add>(op) || std::holds_alternative<Clip>(op);
 }
 
 // Not depthwise: the probe for exact arithmetic reads a packed result.

@@ -142,4 +142,7 @@ class PlanBuilder : OpFunctions<CudnnOp> {
   int output_buffer_ = -1;
 };
 
+/// Of a Unary that is no activation: emit_unary.cu.
+void emit_function(PlanBuilder& plan, const Node& node, UnaryKind kind);
+
 }  // namespace mobicuda::cudnn

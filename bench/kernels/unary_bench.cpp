@@ -10,12 +10,16 @@ namespace {
 
 using kernels::UnaryFunction;
 
-/// Also the activation of a convolution or product, as a step of its own, where it is no clip.
+/// Also the activation of a convolution or product, as a step of its own, where it is no clip. The networks have no
+/// functions but activations.
 std::optional<LayerShape> find(const Network& network, const Node& node) {
   const Activation* behind = activation_of_products(node);
   if (behind != nullptr && !behind->is_clip()) return network.step_behind(node, *behind);
   auto layer = find_op<Unary>(network, node);
-  if (layer) layer->activation = layer_activation(mobicuda::activation_of(std::get<Unary>(node.op)));
+  if (!layer) return std::nullopt;
+  const auto activation = mobicuda::activation_of(std::get<Unary>(node.op));
+  if (!activation) return std::nullopt;
+  layer->activation = layer_activation(*activation);
   return layer;
 }
 

@@ -15,17 +15,37 @@ constexpr std::array<std::string_view, sizeof...(T)> names_of(std::type_identity
 
 std::string_view op_name(const Op& op) noexcept {
   static constexpr auto kNames = names_of(std::type_identity<Op>{});
-  static constexpr std::array<std::string_view, 6> kUnaryNames{"Sigmoid",   "HardSwish", "Tanh",
-                                                               "LeakyRelu", "Elu",       "Silu"};
+  static constexpr std::array<std::string_view, 13> kUnaryNames{
+      "Sigmoid", "HardSwish", "Tanh",     "LeakyRelu", "Elu",        "Silu", "Erf",
+      "Gelu",    "GeluTanh",  "Softplus", "Sqrt",      "Reciprocal", "Exp"};
   if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
   return kNames[op.index()];
 }
 
-Activation activation_of(const Unary& op) noexcept {
-  static constexpr std::array<ActivationKind, 6> kKinds{ActivationKind::Sigmoid, ActivationKind::HardSwish,
-                                                        ActivationKind::Tanh,    ActivationKind::LeakyRelu,
-                                                        ActivationKind::Elu,     ActivationKind::Silu};
-  return Activation::of(kKinds.at(static_cast<std::size_t>(op.kind)), op.alpha);
+std::optional<Activation> activation_of(const Unary& op) noexcept {
+  switch (op.kind) {
+    case UnaryKind::Sigmoid:
+      return Activation::of(ActivationKind::Sigmoid, op.alpha);
+    case UnaryKind::HardSwish:
+      return Activation::of(ActivationKind::HardSwish, op.alpha);
+    case UnaryKind::Tanh:
+      return Activation::of(ActivationKind::Tanh, op.alpha);
+    case UnaryKind::LeakyRelu:
+      return Activation::of(ActivationKind::LeakyRelu, op.alpha);
+    case UnaryKind::Elu:
+      return Activation::of(ActivationKind::Elu, op.alpha);
+    case UnaryKind::Silu:
+      return Activation::of(ActivationKind::Silu, op.alpha);
+    case UnaryKind::Erf:
+    case UnaryKind::Gelu:
+    case UnaryKind::GeluTanh:
+    case UnaryKind::Softplus:
+    case UnaryKind::Sqrt:
+    case UnaryKind::Reciprocal:
+    case UnaryKind::Exp:
+      break;
+  }
+  return std::nullopt;
 }
 
 std::string Origin::label() const {

@@ -9,9 +9,11 @@ namespace {
 
 bool order_matters(const Shape& shape) { return shape.rank() == 4 && shape[1] > 1 && shape[2] * shape[3] > 1; }
 
-// Reshape and Transpose speak of the elements' order in NCHW.
+// Reshape and Transpose speak of the elements' order in NCHW, and matrices are the last two axes.
 Layout wanted_layout(const Op& op) {
-  return std::holds_alternative<Reshape>(op) || std::holds_alternative<Transpose>(op) ? Layout::NCHW : Layout::NHWC;
+  const bool in_order = std::holds_alternative<Reshape>(op) || std::holds_alternative<Transpose>(op) ||
+                        std::holds_alternative<BatchedMatMul>(op);
+  return in_order ? Layout::NCHW : Layout::NHWC;
 }
 
 class LayoutChooser {

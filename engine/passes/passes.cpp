@@ -8,8 +8,8 @@ namespace mobicuda {
 std::span<const Pass> standard_passes() {
   static constexpr std::array<Pass, 7> kPasses{{{"remove_noops", passes::remove_noops},
                                                 {"fold_pad", passes::fold_pad},
-                                                {"fold_scale_shift", passes::fold_scale_shift},
                                                 {"recognise_activation", passes::recognise_activation},
+                                                {"fold_scale_shift", passes::fold_scale_shift},
                                                 {"fuse_activation", passes::fuse_activation},
                                                 {"fuse_residual", passes::fuse_residual},
                                                 {"choose_layout", passes::choose_layout}}};

@@ -1,7 +1,7 @@
 // y[i] = f(x[i]): activations that are not a clip, and gates.
 //
 // 16-byte packets where pointers allow, else one element at a time; a thread takes kPackets packets, a block apart, all
-// loads before the first store. Full-accuracy expf, tanhf and expm1f.
+// loads before the first store. Functions of the library in full accuracy.
 #include "kernels/streaming/unary.h"
 
 #include "kernels/common/real.cuh"
@@ -28,6 +28,19 @@ __device__ __forceinline__ double hyperbolic_tangent(double x) { return tanh(x);
 __device__ __forceinline__ float exponential_less_1(float x) { return expm1f(x); }
 __device__ __forceinline__ double exponential_less_1(double x) { return expm1(x); }
 
+__device__ __forceinline__ float error_function(float x) { return erff(x); }
+__device__ __forceinline__ double error_function(double x) { return erf(x); }
+__device__ __forceinline__ float error_complement(float x) { return erfcf(x); }
+__device__ __forceinline__ double error_complement(double x) { return erfc(x); }
+__device__ __forceinline__ float square_root(float x) { return sqrtf(x); }
+__device__ __forceinline__ double square_root(double x) { return sqrt(x); }
+__device__ __forceinline__ float exponential(float x) { return expf(x); }
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+
+// max(x, 0) + log(1 + exp(-|x|)): neither overflows.
+__device__ __forceinline__ float soft_plus(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
+__device__ __forceinline__ double soft_plus(double x) { return fmax(x, 0.0) + log1p(exp(-fabs(x))); }
+
 template <UnaryFunction F, class R>
 __device__ __forceinline__ R evaluate(R x, R alpha) {
   if constexpr (F == UnaryFunction::Sigmoid) {
@@ -42,8 +55,26 @@ __device__ __forceinline__ R evaluate(R x, R alpha) {
     return hyperbolic_tangent(x);
   } else if constexpr (F == UnaryFunction::LeakyRelu) {
     return x < R{0} ? alpha * x : x;
-  } else {
+  } else if constexpr (F == UnaryFunction::Elu) {
     return x < R{0} ? alpha * exponential_less_1(x) : x;
+  } else if constexpr (F == UnaryFunction::Erf) {
+    return error_function(x);
+  } else if constexpr (F == UnaryFunction::Gelu) {
+    constexpr auto kRoot = static_cast<R>(0.707106781186547524);
+    return R{0.5} * x * error_complement(-kRoot * x);
+  } else if constexpr (F == UnaryFunction::GeluTanh) {
+    constexpr auto kTwice =
+        static_cast<R>(1.59576912160573071);  // 2 sqrt(2 / pi), as (1 + tanh(z)) / 2 is the sigmoid of 2 z
+    constexpr auto kCubic = static_cast<R>(0.044715 * 1.59576912160573071);
+    return x * logistic(x * fused_multiply_add(kCubic * x, x, kTwice));
+  } else if constexpr (F == UnaryFunction::Softplus) {
+    return soft_plus(x);
+  } else if constexpr (F == UnaryFunction::Sqrt) {
+    return square_root(x);
+  } else if constexpr (F == UnaryFunction::Reciprocal) {
+    return R{1} / x;
+  } else {
+    return exponential(x);
   }
 }
 
@@ -86,6 +117,20 @@ auto kernel_of(UnaryFunction function) {
       return unary_kernel<T, N, UnaryFunction::LeakyRelu>;
     case UnaryFunction::Elu:
       return unary_kernel<T, N, UnaryFunction::Elu>;
+    case UnaryFunction::Erf:
+      return unary_kernel<T, N, UnaryFunction::Erf>;
+    case UnaryFunction::Gelu:
+      return unary_kernel<T, N, UnaryFunction::Gelu>;
+    case UnaryFunction::GeluTanh:
+      return unary_kernel<T, N, UnaryFunction::GeluTanh>;
+    case UnaryFunction::Softplus:
+      return unary_kernel<T, N, UnaryFunction::Softplus>;
+    case UnaryFunction::Sqrt:
+      return unary_kernel<T, N, UnaryFunction::Sqrt>;
+    case UnaryFunction::Reciprocal:
+      return unary_kernel<T, N, UnaryFunction::Reciprocal>;
+    case UnaryFunction::Exp:
+      return unary_kernel<T, N, UnaryFunction::Exp>;
     default:
       return unary_kernel<T, N, UnaryFunction::Sigmoid>;
   }

@@ -8,7 +8,9 @@
 #include <mobicuda/error.h>
 
 #include "../text.h"
+#include "channels_last.h"
 #include "elementwise.h"
+#include "moments.h"
 #include "ops.h"
 
 namespace mobicuda::onnx_import {
@@ -17,16 +19,37 @@ namespace {
 void set_clip(NodeImporter& node, float lo, float hi) { node.set_output(add_clip(node, node.activation(0), lo, hi)); }
 
 void add_unary(NodeImporter& node, UnaryKind kind, float alpha = 0.0F) {
-  node.set_output(node.add(Unary{kind, alpha}, {node.activation(0)}));
+  node.set_output(unary_of(node, node.activation(0), kind, alpha));
 }
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A constant operand that broadcasts along all axes but one: the axis, and its elements (one when uniform).
+// A constant operand that broadcasts along all axes but one: the axis, and its elements (one when uniform). Axis 0
+// stands for all of them: an element for each of an image.
 struct Broadcast {
   std::size_t axis = 1;
   std::vector<float> values;
 };
+
+// The constant, of the other operand's rank, with an element for each of the other's.
+std::vector<float> repeated(NodeImporter& node, std::span<const float> values, const Shape& shape, const Shape& other) {
+  node.count_generated(other.elements(), false);
+  std::vector<float> result;
+  result.reserve(static_cast<std::size_t>(other.elements()));
+  std::vector<std::int64_t> index(other.rank(), 0);
+  for (std::int64_t i = 0; i < other.elements(); ++i) {
+    std::int64_t at = 0;
+    for (std::size_t axis = 0; axis < other.rank(); ++axis) {
+      at = at * shape[axis] + (shape[axis] == 1 ? 0 : index[axis]);
+    }
+    result.push_back(values[static_cast<std::size_t>(at)]);
+    for (std::size_t axis = other.rank(); axis-- > 0;) {
+      if (++index[axis] < other[axis]) break;
+      index[axis] = 0;
+    }
+  }
+  return result;
+}
 
 bool uniform(std::span<const float> values) {
   if (values.size() == 1) return true;  // NaN included, which differs from itself
@@ -52,7 +75,7 @@ Shape aligned_shape(const NodeImporter& node, std::size_t position, const Shape&
   return Shape(std::span<const std::int64_t>(dims));
 }
 
-Broadcast read_broadcast(const NodeImporter& node, std::size_t position, const Shape& other) {
+Broadcast read_broadcast(NodeImporter& node, std::size_t position, const Shape& other) {
   const ConstantPtr constant = node.floats(position);
   const Shape shape = aligned_shape(node, position, constant->shape(), other.rank());
   Broadcast result;
@@ -73,25 +96,14 @@ Broadcast read_broadcast(const NodeImporter& node, std::size_t position, const S
   } else if (wide_axes == 1) {
     result.values.assign(values.begin(), values.end());
   } else {
-    throw node.unsupported_input(position, "of shape " + to_string(constant->shape()) +
-                                               " varies along more than one axis; only constants for each channel are "
-                                               "supported");
+    result.axis = 0;
+    result.values = repeated(node, values, shape, other);
   }
   return result;
 }
 
-// y = scale * x + shift with the scale and shift along an axis; either may have one element.
-ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector<float> scale,
-                    std::vector<float> shift) {
-  const std::size_t rank = node.shape_of(x).rank();
-  if (rank < 2) throw node.unsupported_input(0, "must have at least two axes");
-  const bool channels_last = axis == rank - 1 && rank == 4;
-  if (axis != 1 && !channels_last) {
-    throw node.error(ErrorCode::unsupported,
-                     "the constant varies along axis " + std::to_string(axis) + " of " + to_string(node.shape_of(x)),
-                     "only constants for each channel are supported");
-  }
-  if (channels_last) x = node.add(Transpose{{0, 3, 1, 2}}, {x});
+// The same along axis 1.
+ValueId scale_shift_channels(NodeImporter& node, ValueId x, std::vector<float> scale, std::vector<float> shift) {
   const std::int64_t channels = node.shape_of(x)[1];
   node.count_scale_and_shift(channels);
   if (scale.size() == 1) scale.resize(static_cast<std::size_t>(channels), scale.front());
@@ -99,8 +111,31 @@ ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector
   const std::string name = node.proto().output(0);
   const ValueId scale_id = node.add_constant(name + "/scale", Shape{channels}, scale);
   const ValueId shift_id = node.add_constant(name + "/shift", Shape{channels}, shift);
-  const ValueId y = node.add(ScaleShift{}, {x, scale_id, shift_id});
-  return channels_last ? node.add(Transpose{{0, 2, 3, 1}}, {y}) : y;
+  return node.add(ScaleShift{}, {x, scale_id, shift_id});
+}
+
+// y = scale * x + shift with the scale and shift along an axis; either may have one element.
+ValueId scale_shift(NodeImporter& node, ValueId x, std::size_t axis, std::vector<float> scale,
+                    std::vector<float> shift) {
+  const Shape shape = node.shape_of(x);
+  const std::size_t rank = shape.rank();
+  if (rank < 2) throw node.unsupported_input(0, "must have at least two axes");
+  const bool uniform_factors = scale.size() == 1 && shift.size() == 1;
+  const auto on = [&](ValueId value) { return scale_shift_channels(node, value, scale, shift); };
+  if (uniform_factors) return by_element(node, x, on);
+  if (axis == 1) return on(x);
+  if (axis == rank - 1) return to_channels_last(node, on(image_of_channels_last(node, x)), shape);
+  if (axis != 0) {  // its axis in front, and the others behind it
+    std::vector<std::int64_t> there{0, static_cast<std::int64_t>(axis)};
+    std::vector<std::int64_t> back;
+    for (std::size_t i = 1; i < rank; ++i) {
+      if (i != axis) there.push_back(static_cast<std::int64_t>(i));
+    }
+    for (std::size_t i = 0; i < rank; ++i) back.push_back(std::ranges::find(there, i) - there.begin());
+    return node.add(Transpose{back}, {on(node.add(Transpose{there}, {x}))});
+  }
+  const ValueId y = on(node.add(Reshape{Shape{shape[0], shape.elements() / shape[0]}}, {x}));
+  return node.add(Reshape{shape}, {y});
 }
 
 std::size_t constant_operand(const NodeImporter& node) { return node.is_constant(0) ? 0 : 1; }
@@ -108,11 +143,29 @@ std::size_t constant_operand(const NodeImporter& node) { return node.is_constant
 bool of_two_activations(const NodeImporter& node) { return !node.is_constant(0) && !node.is_constant(1); }
 
 void add_activations(NodeImporter& node, ValueId left, ValueId right) {
-  if (node.shape_of(left) != node.shape_of(right)) {
-    throw node.error(ErrorCode::unsupported, "operands of shapes " + to_string(node.shape_of(left)) + " and " +
-                                                 to_string(node.shape_of(right)) + ": broadcasting is not supported");
+  const Shape shape = node.shape_of(left);
+  const Shape other = node.shape_of(right);
+  // One value for each channel is written out: the nearest pixel of an image of one.
+  const auto one_pixel_of = [](const Shape& small, const Shape& large) {
+    return small.rank() == 4 && large.rank() == 4 && small[1] == large[1] && small[2] == 1 && small[3] == 1;
+  };
+  if (shape != other && node.state().opset >= 7 && (one_pixel_of(shape, other) || one_pixel_of(other, shape))) {
+    const bool small_left = one_pixel_of(shape, other);
+    const Shape& whole = small_left ? other : shape;
+    const ValueId repeated = node.add(Resize{{whole[2], whole[3]}}, {small_left ? left : right});
+    node.set_output(node.add(Add{}, {small_left ? right : left, repeated}));
+    return;
   }
-  node.set_output(node.add(Add{}, {left, right}));
+  if (shape != other) {
+    throw node.error(ErrorCode::unsupported, "operands of shapes " + to_string(shape) + " and " + to_string(other) +
+                                                 ": broadcasting is not supported");
+  }
+  if (!is_channels_last(node, left) && !is_channels_last(node, right)) {
+    node.set_output(node.add(Add{}, {left, right}));
+    return;
+  }
+  const ValueId sum = node.add(Add{}, {image_of_channels_last(node, left), image_of_channels_last(node, right)});
+  node.set_output(to_channels_last(node, sum, shape));
 }
 
 // Whether `small` has the extents of `large`, or 1 in their place.
@@ -122,6 +175,17 @@ bool repeats_to(const Shape& small, const Shape& large) {
     if (small[axis] != large[axis] && small[axis] != 1) return false;
   }
   return true;
+}
+
+// The product of two activations, of which the second may repeat.
+ValueId product_of(NodeImporter& node, ValueId left, ValueId right) {
+  const Shape shape = node.shape_of(left);
+  // Of values with more axes than an image, extents of 1 would not stay where they are.
+  const bool as_images = (is_channels_last(node, left) || is_channels_last(node, right)) &&
+                         (shape.rank() == 4 || shape == node.shape_of(right));
+  if (!as_images) return node.add(Mul{}, {left, right});
+  const ValueId product = node.add(Mul{}, {image_of_channels_last(node, left), image_of_channels_last(node, right)});
+  return to_channels_last(node, product, shape);
 }
 
 // Mul of an activation with one that an Expand repeats to its shape: the op repeats it itself. Whether that was so.
@@ -149,7 +213,7 @@ void multiply_activations(NodeImporter& node) {
                      "one may have 1 for extents of the other, since opset 7");
   }
   const bool swap = !repeats_to(right, left);
-  node.set_output(node.add(Mul{}, {node.activation(swap ? 1 : 0), node.activation(swap ? 0 : 1)}));
+  node.set_output(product_of(node, node.activation(swap ? 1 : 0), node.activation(swap ? 0 : 1)));
 }
 
 // MatMul followed by the addition of a row: one Gemm with a bias. Whether that was the case.
@@ -213,12 +277,44 @@ void import_hard_sigmoid(NodeImporter& node) {
 }
 
 void import_hard_swish(NodeImporter& node) { add_unary(node, UnaryKind::HardSwish); }
+
+void import_erf(NodeImporter& node) { add_unary(node, UnaryKind::Erf); }
+void import_sqrt(NodeImporter& node) {
+  if (!import_moment(node)) add_unary(node, UnaryKind::Sqrt);
+}
+void import_reciprocal(NodeImporter& node) {
+  if (!import_moment(node)) add_unary(node, UnaryKind::Reciprocal);
+}
+void import_exp(NodeImporter& node) { add_unary(node, UnaryKind::Exp); }
+void import_softplus(NodeImporter& node) { add_unary(node, UnaryKind::Softplus); }
+
+void import_gelu(NodeImporter& node) {
+  const std::string form = node.string_attribute("approximate", "none");
+  if (form != "none" && form != "tanh") {
+    throw node.invalid_attribute("approximate", "must be 'none' or 'tanh', got " + in_quotes(form));
+  }
+  add_unary(node, form == "tanh" ? UnaryKind::GeluTanh : UnaryKind::Gelu);
+}
+
+// x * tanh(softplus(x)).
+void import_mish(NodeImporter& node) {
+  const ValueId x = node.activation(0);
+  const ValueId gate = unary_of(node, unary_of(node, x, UnaryKind::Softplus), UnaryKind::Tanh);
+  node.set_output(product_of(node, x, gate));
+}
+
+// |x| = max(x, 0) + max(-x, 0).
+void import_abs(NodeImporter& node) {
+  const ValueId x = node.activation(0);
+  add_activations(node, add_clip(node, x, 0.0F, kInfinity),
+                  add_clip(node, multiply_by(node, x, -1.0F), 0.0F, kInfinity));
+}
 // ONNX Runtime's x * sigmoid(alpha * x): with alpha = 1, SiLU.
 void import_quick_gelu(NodeImporter& node) {
   const ValueId x = node.activation(0);
   const float alpha = finite_attribute(node, "alpha", 1.702F);
   const ValueId inner = alpha == 1.0F ? x : multiply_by(node, x, alpha);
-  node.set_output(node.add(Mul{}, {x, node.add(Unary{UnaryKind::Sigmoid}, {inner})}));
+  node.set_output(product_of(node, x, unary_of(node, inner, UnaryKind::Sigmoid)));
 }
 
 void import_tanh(NodeImporter& node) { add_unary(node, UnaryKind::Tanh); }
@@ -245,10 +341,18 @@ void import_prelu(NodeImporter& node) {
     return;
   }
   const ValueId scaled = scale_shift(node, add_clip(node, x, -kInfinity, 0.0F), negative.axis, negative.values, {0.0F});
-  node.set_output(node.add(Add{}, {add_clip(node, x, 0.0F, kInfinity), scaled}));
+  add_activations(node, add_clip(node, x, 0.0F, kInfinity), scaled);
 }
 
 void import_elu(NodeImporter& node) { add_unary(node, UnaryKind::Elu, finite_attribute(node, "alpha", 1.0F)); }
+
+// gamma times Elu.
+void import_selu(NodeImporter& node) {
+  constexpr float kAlpha = 1.67326319F;
+  constexpr float kGamma = 1.05070102F;
+  const ValueId elu = unary_of(node, node.activation(0), UnaryKind::Elu, finite_attribute(node, "alpha", kAlpha));
+  node.set_output(multiply_by(node, elu, finite_attribute(node, "gamma", kGamma)));
+}
 
 void import_clip_attributes(NodeImporter& node) {
   const float lo = node.float_attribute("min", -kInfinity);
@@ -267,6 +371,7 @@ void import_min(NodeImporter& node) { import_bound(node, false); }
 void import_max(NodeImporter& node) { import_bound(node, true); }
 
 void import_add(NodeImporter& node) {
+  if (import_moment(node)) return;
   if (of_two_activations(node)) {
     add_activations(node, node.activation(0), node.activation(1));
     return;
@@ -282,6 +387,7 @@ void import_neg(NodeImporter& node) { node.set_output(multiply_by(node, node.act
 
 // Of two activations, a + -1 * b.
 void import_sub(NodeImporter& node) {
+  if (import_moment(node)) return;
   if (of_two_activations(node)) {
     add_activations(node, node.activation(0), multiply_by(node, node.activation(1), -1.0F));
     return;
@@ -296,6 +402,7 @@ void import_sub(NodeImporter& node) {
 }
 
 void import_mul(NodeImporter& node) {
+  if (import_moment(node)) return;
   if (of_two_activations(node)) {
     multiply_activations(node);
     return;
@@ -306,8 +413,23 @@ void import_mul(NodeImporter& node) {
   node.set_output(scale_shift(node, x, scale.axis, scale.values, {0.0F}));
 }
 
+// By an activation: times its reciprocal, which may repeat.
 void import_div(NodeImporter& node) {
-  if (!node.is_constant(1)) throw node.unsupported_input(1, "a division by an activation is not supported");
+  if (import_moment(node)) return;
+  if (!node.is_constant(1)) {
+    const ValueId reciprocal = unary_of(node, node.activation(1), UnaryKind::Reciprocal);
+    if (node.is_constant(0)) {
+      const Broadcast dividend = read_broadcast(node, 0, node.shape_of(reciprocal));
+      node.set_output(scale_shift(node, reciprocal, dividend.axis, dividend.values, {0.0F}));
+      return;
+    }
+    if (!repeats_to(node.shape(1), node.shape(0)) || node.state().opset < 7) {
+      throw node.unsupported_input(1, "of shape " + to_string(node.shape(1)) +
+                                          " cannot divide an activation of shape " + to_string(node.shape(0)));
+    }
+    node.set_output(product_of(node, node.activation(0), reciprocal));
+    return;
+  }
   const ValueId x = node.activation(0);
   Broadcast divisor = read_broadcast(node, 1, node.shape_of(x));
   for (float& value : divisor.values) {
@@ -319,6 +441,7 @@ void import_div(NodeImporter& node) {
 
 // Whole powers, as products.
 void import_pow(NodeImporter& node) {
+  if (import_moment(node)) return;
   constexpr float kMostFactors = 4.0F;
   const ValueId x = node.activation(0);
   const float exponent = node.is_constant(1) && node.constant(1)->elements() == 1 ? node.number(1) : 0.0F;
@@ -326,7 +449,7 @@ void import_pow(NodeImporter& node) {
     throw node.unsupported_input(1, "only a constant power of 1, 2, 3 or 4 is supported");
   }
   ValueId power = x;
-  for (int factors = 1; factors < static_cast<int>(exponent); ++factors) power = node.add(Mul{}, {power, x});
+  for (int factors = 1; factors < static_cast<int>(exponent); ++factors) power = product_of(node, power, x);
   node.set_output(power == x ? node.add(Identity{}, {x}) : power);
 }
 
@@ -347,7 +470,15 @@ void import_sum(NodeImporter& node) {
 ValueId add_clip(NodeImporter& node, ValueId x, float lo, float hi) {
   Clip op;
   op.activation = {lo, hi};
-  return node.add(op, {x});
+  return by_element(node, x, [&](ValueId value) { return node.add(op, {value}); });
+}
+
+ValueId unary_of(NodeImporter& node, ValueId x, UnaryKind kind, float alpha) {
+  return by_element(node, x, [&](ValueId value) { return node.add(Unary{kind, alpha}, {value}); });
+}
+
+ValueId scale_and_shift(NodeImporter& node, ValueId x, std::vector<float> scale, std::vector<float> shift) {
+  return scale_shift(node, x, 1, std::move(scale), std::move(shift));
 }
 
 // What the graph has already, and folds into a convolution.
@@ -398,6 +529,7 @@ ValueId add_fused_activation(NodeImporter& node, ValueId x, std::span<const std:
 
 Forms elementwise_forms() {
   static constexpr OperatorForm kForms[] = {
+      {"Abs", 6, kNewestOpset, 1, 1, "", import_abs, fold_abs},
       {"Add", 6, 6, 2, 2, "axis broadcast", import_add, fold_add},
       {"Add", 7, kNewestOpset, 2, 2, "", import_add, fold_add},
       {"Clip", 6, 10, 1, 1, "max min", import_clip_attributes},
@@ -405,11 +537,16 @@ Forms elementwise_forms() {
       {"Div", 6, 6, 2, 2, "axis broadcast", import_div, fold_div},
       {"Div", 7, kNewestOpset, 2, 2, "", import_div, fold_div},
       {"Elu", 6, kNewestOpset, 1, 1, "alpha", import_elu},
+      {"Erf", 9, kNewestOpset, 1, 1, "", import_erf},
+      {"Exp", 6, kNewestOpset, 1, 1, "", import_exp, fold_exp},
+      {"Gelu", 20, kNewestOpset, 1, 1, "approximate", import_gelu},
+      {"Gelu", 1, 1, 1, 1, "", import_gelu, nullptr, kMicrosoftDomain},
       {"HardSigmoid", 6, kNewestOpset, 1, 1, "alpha beta", import_hard_sigmoid},
       {"HardSwish", 14, kNewestOpset, 1, 1, "", import_hard_swish},
       {"LeakyRelu", 6, kNewestOpset, 1, 1, "alpha", import_leaky_relu},
       {"Max", 6, kNewestOpset, 1, kAnyInputs, "", import_max, fold_max},
       {"Min", 6, kNewestOpset, 1, kAnyInputs, "", import_min, fold_min},
+      {"Mish", 18, kNewestOpset, 1, 1, "", import_mish},
       {"Mul", 6, 6, 2, 2, "axis broadcast", import_mul, fold_mul},
       {"Mul", 7, kNewestOpset, 2, 2, "", import_mul, fold_mul},
       {"Neg", 6, kNewestOpset, 1, 1, "", import_neg, fold_neg},
@@ -417,8 +554,12 @@ Forms elementwise_forms() {
       {"Pow", 7, kNewestOpset, 2, 2, "", import_pow, fold_pow},
       {"PRelu", 6, kNewestOpset, 2, 2, "", import_prelu},
       {"QuickGelu", 1, 1, 1, 1, "alpha", import_quick_gelu, nullptr, kMicrosoftDomain},
+      {"Reciprocal", 6, kNewestOpset, 1, 1, "", import_reciprocal, fold_reciprocal},
       {"Relu", 6, kNewestOpset, 1, 1, "", import_relu, fold_relu},
+      {"Selu", 6, kNewestOpset, 1, 1, "alpha gamma", import_selu},
       {"Sigmoid", 6, kNewestOpset, 1, 1, "", import_sigmoid},
+      {"Softplus", 6, kNewestOpset, 1, 1, "", import_softplus},
+      {"Sqrt", 6, kNewestOpset, 1, 1, "", import_sqrt, fold_sqrt},
       {"Sub", 6, 6, 2, 2, "axis broadcast", import_sub, fold_sub},
       {"Sub", 7, kNewestOpset, 2, 2, "", import_sub, fold_sub},
       {"Sum", 6, kNewestOpset, 1, kAnyInputs, "", import_sum, fold_add},

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "../node_importer.h"
 
@@ -11,6 +12,9 @@ namespace mobicuda::onnx_import {
 // What several operators are made of.
 
 ValueId add_clip(NodeImporter& node, ValueId x, float lo, float hi);
+ValueId unary_of(NodeImporter& node, ValueId x, UnaryKind kind, float alpha = 0.0F);
+/// scale * x + shift with an element for each channel, axis 1.
+ValueId scale_and_shift(NodeImporter& node, ValueId x, std::vector<float> scale, std::vector<float> shift);
 /// clip(alpha * x + beta, 0, 1); x has channels on axis 1.
 ValueId add_hard_sigmoid(NodeImporter& node, ValueId x, float alpha, float beta);
 /// factor * x; x has channels on axis 1.

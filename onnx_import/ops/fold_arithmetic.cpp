@@ -148,6 +148,48 @@ void fold_div(NodeImporter& node) {
 void fold_min(NodeImporter& node) { fold_binary(node, kMin); }
 void fold_max(NodeImporter& node) { fold_binary(node, kMax); }
 
+namespace {
+
+// Whether two extents are equal, for every batch.
+DimValue equal(const NodeImporter& node, const DimValue& a, const DimValue& b) {
+  if (a.times_batch == b.times_batch) return {a.value == b.value ? 1 : 0, false};
+  const DimValue& number = a.times_batch ? b : a;
+  const DimValue& of_batch = a.times_batch ? a : b;
+  // A batch is 1 or more.
+  if ((of_batch.value > 0 && number.value <= 0) || (of_batch.value < 0 && number.value >= 0)) return {0, false};
+  throw node.error(ErrorCode::unsupported,
+                   "whether " + to_string(a) + " equals " + to_string(b) + " depends on the batch size");
+}
+
+void fold_equal(NodeImporter& node) {
+  if (node.constant(0)->is_float()) throw node.unsupported_input(0, "is floating-point; only integers are compared");
+  fold_binary(node, {{}, equal});
+}
+
+// Integers alone: for shapes.
+void fold_where(NodeImporter& node) {
+  for (std::size_t position = 0; position < 3; ++position) {
+    if (node.constant(position)->is_float()) {
+      throw node.unsupported_input(position, "is floating-point; only integers are chosen from");
+    }
+  }
+  const ConstantPtr condition = node.constant(0);
+  // condition * a + (1 - condition) * b, which is exact for shapes.
+  const auto product = [](const NodeImporter& at, const DimValue& chosen, const DimValue& value) {
+    if (chosen.times_batch) throw at.unsupported_input(0, "depends on the batch size");
+    return chosen.value != 0 ? value : DimValue{};
+  };
+  const auto other = [](const NodeImporter& at, const DimValue& chosen, const DimValue& value) {
+    if (chosen.times_batch) throw at.unsupported_input(0, "depends on the batch size");
+    return chosen.value != 0 ? DimValue{} : value;
+  };
+  const ConstantPtr where_true = combine(node, *condition, *node.constant(1), {{}, product});
+  const ConstantPtr where_false = combine(node, *condition, *node.constant(2), {{}, other});
+  node.set_output(combine(node, *where_true, *where_false, {{}, add}));
+}
+
+}  // namespace
+
 void fold_relu(NodeImporter& node) {
   fold_unary(node, [](float value) { return std::max(value, 0.0F); });
 }
@@ -253,8 +295,6 @@ void fold_pow(NodeImporter& node) {
   node.set_output(combine(node, *node.constant(0), *exponent, {[](float a, float b) { return std::pow(a, b); }, {}}));
 }
 
-namespace {
-
 void fold_abs(NodeImporter& node) {
   fold_unary(node, [](float value) { return std::abs(value); });
 }
@@ -263,12 +303,18 @@ void fold_exp(NodeImporter& node) {
   fold_unary(node, [](float value) { return std::exp(value); });
 }
 
-void fold_log(NodeImporter& node) {
-  fold_unary(node, [](float value) { return std::log(value); });
-}
-
 void fold_reciprocal(NodeImporter& node) {
   fold_unary(node, [](float value) { return 1.0F / value; });
+}
+
+void fold_sqrt(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::sqrt(value); });
+}
+
+namespace {
+
+void fold_log(NodeImporter& node) {
+  fold_unary(node, [](float value) { return std::log(value); });
 }
 
 void fold_ceil(NodeImporter& node) {
@@ -279,21 +325,15 @@ void fold_floor(NodeImporter& node) {
   fold_unary(node, [](float value) { return std::floor(value); });
 }
 
-void fold_sqrt(NodeImporter& node) {
-  fold_unary(node, [](float value) { return std::sqrt(value); });
-}
-
 }  // namespace
 
 Forms fold_arithmetic_forms() {
   static constexpr OperatorForm kForms[] = {
-      {"Abs", 6, kNewestOpset, 1, 1, "", nullptr, fold_abs},
       {"Ceil", 6, kNewestOpset, 1, 1, "", nullptr, fold_ceil},
-      {"Exp", 6, kNewestOpset, 1, 1, "", nullptr, fold_exp},
+      {"Equal", 7, kNewestOpset, 2, 2, "", nullptr, fold_equal},
       {"Floor", 6, kNewestOpset, 1, 1, "", nullptr, fold_floor},
       {"Log", 6, kNewestOpset, 1, 1, "", nullptr, fold_log},
-      {"Reciprocal", 6, kNewestOpset, 1, 1, "", nullptr, fold_reciprocal},
-      {"Sqrt", 6, kNewestOpset, 1, 1, "", nullptr, fold_sqrt},
+      {"Where", 9, kNewestOpset, 3, 3, "", nullptr, fold_where},
   };
   return kForms;
 }

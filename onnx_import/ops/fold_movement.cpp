@@ -224,6 +224,10 @@ void fold_expand(NodeImporter& node) {
     target[axis] = {extent, false};
     strides[axis] = source_strides[axis - shift];
   }
+  // What is repeated for each image of the batch is the same for each: one of it stands for all.
+  if (!target.empty() && target.front() == kBatch && strides.front() == 0 && source->is_float()) {
+    target.front() = {1, false};
+  }
   const Shape result = constant_shape(node, target);
   node.count_generated(result.elements(), !source->is_float());
   node.set_output(take(*source, result, strided_positions(result, 0, strides)));

@@ -5,6 +5,7 @@
 
 #include <mobicuda/error.h>
 
+#include "channels_last.h"
 #include "elementwise.h"
 #include "ops.h"
 
@@ -90,15 +91,52 @@ void import_fused_gemm(NodeImporter& node) {
   node.set_output(add_fused_activation(node, y, parameters, "activation_alpha"));
 }
 
+// Matrices that are activations, one pair for each extent of the axes in front.
+void multiply_activations(NodeImporter& node) {
+  const Shape& a = node.shape(0);
+  const Shape& b = node.shape(1);
+  bool fits = a.rank() == b.rank() && a.rank() >= 3;
+  for (std::size_t axis = 0; fits && axis + 2 < a.rank(); ++axis) fits = a[axis] == b[axis];
+  if (!fits) {
+    throw node.error(
+        ErrorCode::unsupported,
+        "activations of shapes " + to_string(a) + " and " + to_string(b) + " cannot be multiplied as matrices",
+        "they must have the same axes in front of the last two, the batch first");
+  }
+  if (a.dims().back() != b[b.rank() - 2]) {
+    throw node.invalid_input(1, "has " + std::to_string(b[b.rank() - 2]) + " rows, but the first has " +
+                                    std::to_string(a.dims().back()) + " columns");
+  }
+  node.set_output(node.add(BatchedMatMul{}, {node.activation(0), node.activation(1)}));
+}
+
 void import_matmul(NodeImporter& node) {
-  require_matrix(node, 0, node.shape(0));
+  if (!node.is_constant(0) && !node.is_constant(1)) {
+    multiply_activations(node);
+    return;
+  }
+  const Shape shape = node.shape(0);
+  if (shape.rank() < 2 || shape.elements() == 0) require_matrix(node, 0, shape);
   const ConstantPtr matrix = node.floats(1);
   require_matrix(node, 1, matrix->shape());
-  if (matrix->shape()[0] != node.shape(0)[1]) {
-    throw node.invalid_input(1, "takes " + std::to_string(matrix->shape()[0]) + " features, but the input has " +
-                                    std::to_string(node.shape(0)[1]));
+  const std::int64_t features = shape.dims().back();
+  if (matrix->shape()[0] != features) {
+    throw node.invalid_input(
+        1, "takes " + std::to_string(matrix->shape()[0]) + " features, but the input has " + std::to_string(features));
   }
-  const ValueId weight = node.add_constant(node.proto().input(1), gemm_weight(node, matrix, true, 1.0F));
+  const std::shared_ptr<const HostTensor> transposed = gemm_weight(node, matrix, true, 1.0F);
+  if (shape.rank() > 2) {  // a pointwise convolution, with the last axis as channels
+    const std::int64_t outputs = matrix->shape()[1];
+    const ValueId filter =
+        node.add_constant(node.proto().input(1), Shape{outputs, features, 1, 1}, transposed->data<float>());
+    const ValueId image =
+        node.add(Conv2d{}, {image_of_channels_last(node, node.activation(0)), filter, kNoValue, kNoValue});
+    std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+    dims.back() = outputs;
+    node.set_output(to_channels_last(node, image, Shape(std::span<const std::int64_t>(dims))));
+    return;
+  }
+  const ValueId weight = node.add_constant(node.proto().input(1), transposed);
   const std::vector<ValueId> inputs{node.activation(0), weight, kNoValue};
   const ValueId output = node.add(Gemm{}, inputs);
   node.remember_matmul(output, inputs);

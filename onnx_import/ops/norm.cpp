@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -8,6 +9,9 @@
 
 #include <mobicuda/error.h>
 
+#include "channels_last.h"
+#include "elementwise.h"
+#include "moments.h"
 #include "ops.h"
 #include "window.h"
 
@@ -140,6 +144,151 @@ void import_lrn(NodeImporter& node) {
   node.set_output(node.add(op, {node.activation(0)}));
 }
 
+float positive_epsilon(const NodeImporter& node) {
+  const float epsilon = not_negative_attribute(node, "epsilon", 1e-5F);
+  if (epsilon == 0) {
+    throw node.unsupported_attribute("epsilon", "must be > 0, got 0", "equal values would be divided by zero");
+  }
+  return epsilon;
+}
+
+// An input with `elements` of them, or one that stands for all.
+std::vector<float> factors(const NodeImporter& node, std::size_t position, std::int64_t elements) {
+  const ConstantPtr given = node.floats(position);
+  if (given->elements() != elements && given->elements() != 1) {
+    throw node.invalid_input(
+        position, "must have " + std::to_string(elements) + " elements, has shape " + to_string(given->shape()));
+  }
+  return {given->floats().begin(), given->floats().end()};
+}
+
+bool all_equal(const std::vector<float>& values, float expected) {
+  return std::ranges::all_of(values, [&](float value) { return value == expected; });
+}
+
+// scale * x + shift, which leaves x as it is where it has to.
+ValueId scaled(NodeImporter& node, ValueId x, const std::vector<float>& scale, const std::vector<float>& shift) {
+  if (all_equal(scale, 1.0F) && all_equal(shift, 0.0F)) return x;
+  return scale_and_shift(node, x, scale, shift);
+}
+
+// Inputs X, Scale, B (optional); over the axes from `axis` on.
+void import_layer_norm(NodeImporter& node) {
+  for (const std::size_t position : {std::size_t{1}, std::size_t{2}}) {
+    if (node.output_is_used(position)) {
+      throw node.error(ErrorCode::unsupported, "output #" + std::to_string(position) + " is a training statistic",
+                       kEvalHint);
+    }
+  }
+  const Shape shape = node.shape(0);
+  const std::size_t axis = normalize_axis(node, node.attribute("axis", -1), shape.rank());
+  if (axis == 0) {
+    throw node.unsupported_attribute("axis", "0 is not supported", "it would mix the pictures of a batch");
+  }
+  Normalize op;
+  op.epsilon = positive_epsilon(node);
+  std::int64_t rows = 1;
+  for (std::size_t i = 1; i < axis; ++i) rows *= shape[i];
+  const std::int64_t elements = shape.elements() / rows;
+  const std::vector<float> scale = factors(node, 1, elements);
+  const std::vector<float> shift = node.has_input(2) ? factors(node, 2, elements) : std::vector<float>{0.0F};
+  // The last axes as one, which is that of the channels.
+  ValueId x = node.activation(0);
+  const bool one_axis = axis + 1 == shape.rank();
+  if (!one_axis) x = node.add(Reshape{Shape{shape[0], rows, elements}}, {x});
+  const Shape rows_shape = node.shape_of(x);
+  const ValueId image = scaled(node, node.add(op, {image_of_channels_last(node, x)}), scale, shift);
+  const ValueId y = to_channels_last(node, image, rows_shape);
+  node.set_output(one_axis ? y : node.add(Reshape{shape}, {y}));
+}
+
+// An image, or a row (N, C, W) or other value as an image of height 1.
+ValueId as_planes(NodeImporter& node, ValueId x) {
+  const Shape& shape = node.shape_of(x);
+  if (shape.rank() == 4) return x;
+  return node.add(Reshape{Shape{shape[0], shape[1], 1, shape.elements() / (shape[0] * shape[1])}}, {x});
+}
+
+// Every factor of a group for each of its channels.
+std::vector<float> for_channels(const std::vector<float>& of_groups, std::int64_t channels) {
+  std::vector<float> result;
+  const auto repeats = static_cast<std::size_t>(channels) / of_groups.size();
+  for (const float factor : of_groups) result.insert(result.end(), repeats, factor);
+  return result;
+}
+
+// Of each group of channels.
+void normalize_groups(NodeImporter& node, std::int64_t groups, std::vector<float> scale, std::vector<float> shift) {
+  Normalize op;
+  op.over = NormalizedOver::Groups;
+  op.groups = groups;
+  op.epsilon = positive_epsilon(node);
+  const Shape shape = node.shape(0);
+  // PyTorch normalises groups as channels of the image reshaped to (N, groups, -1).
+  const ValueId before = node.before_reshape(node.activation(0));
+  const bool reshaped = before != kNoValue && shape.rank() == 3 && node.shape_of(before).rank() == 4 &&
+                        node.shape_of(before)[1] % shape[1] == 0 && shape[1] == groups;
+  const ValueId x = as_planes(node, reshaped ? before : node.activation(0));
+  const std::int64_t channels = node.shape_of(x)[1];
+  node.count_scale_and_shift(channels);
+  const ValueId y = scaled(node, node.add(op, {x}), for_channels(scale, channels), for_channels(shift, channels));
+  if (node.shape_of(y) == shape) {
+    node.set_output(y);
+    return;
+  }
+  const ValueId output = node.add(Reshape{shape}, {y});
+  node.remember_reshape(output, y);
+  node.set_output(output);
+}
+
+void require_planes(const NodeImporter& node) {
+  const Shape& shape = node.shape(0);
+  if (shape.rank() < 3) {
+    throw node.unsupported_input(0, "must be (N, C, ...) with at least three axes, has shape " + to_string(shape));
+  }
+}
+
+// As many elements as there are channels, or groups.
+std::vector<float> factor_each(const NodeImporter& node, std::size_t position, std::int64_t elements,
+                               const char* what) {
+  const ConstantPtr given = node.floats(position);
+  if (given->shape() != Shape{elements}) {
+    throw node.invalid_input(position, "must have shape " + std::to_string(elements) + ", one element a " + what +
+                                           "; has " + to_string(given->shape()));
+  }
+  return {given->floats().begin(), given->floats().end()};
+}
+
+void import_instance_norm(NodeImporter& node) {
+  require_planes(node);
+  const std::int64_t channels = node.shape(0)[1];
+  normalize_groups(node, channels, factor_each(node, 1, channels, "channel"),
+                   factor_each(node, 2, channels, "channel"));
+}
+
+std::int64_t read_groups(const NodeImporter& node) {
+  require_planes(node);
+  if (!node.has_attribute("num_groups")) throw node.invalid_attribute("num_groups", "is missing");
+  const std::int64_t groups = node.attribute("num_groups", 1);
+  const std::int64_t channels = node.shape(0)[1];
+  if (groups <= 0 || channels % groups != 0) {
+    throw node.invalid_attribute(
+        "num_groups", "must divide " + std::to_string(channels) + " channels, got " + std::to_string(groups));
+  }
+  return groups;
+}
+
+void import_group_norm_18(NodeImporter& node) {
+  const std::int64_t groups = read_groups(node);
+  normalize_groups(node, groups, factor_each(node, 1, groups, "group"), factor_each(node, 2, groups, "group"));
+}
+
+void import_group_norm_21(NodeImporter& node) {
+  const std::int64_t groups = read_groups(node);
+  const std::int64_t channels = node.shape(0)[1];
+  normalize_groups(node, groups, factor_each(node, 1, channels, "channel"), factor_each(node, 2, channels, "channel"));
+}
+
 void import_batch_norm_6(NodeImporter& node) {
   if (!node.flag_attribute("is_test", false)) {
     throw node.unsupported_attribute("is_test", "must be 1, training mode is not supported", kEvalHint);
@@ -169,6 +318,10 @@ Forms norm_forms() {
       {"BatchNormalization", 9, 13, 5, 5, "epsilon momentum", import_batch_norm_7, fold_batch_norm},
       {"BatchNormalization", 14, kNewestOpset, 5, 5, "epsilon momentum training_mode", import_batch_norm_14,
        fold_batch_norm},
+      {"GroupNormalization", 18, 20, 3, 3, "epsilon num_groups", import_group_norm_18},
+      {"GroupNormalization", 21, kNewestOpset, 3, 3, "epsilon num_groups stash_type", import_group_norm_21},
+      {"InstanceNormalization", 6, kNewestOpset, 3, 3, "epsilon", import_instance_norm},
+      {"LayerNormalization", 17, kNewestOpset, 2, 3, "axis epsilon stash_type", import_layer_norm},
       {"LRN", 6, kNewestOpset, 1, 1, "alpha beta bias size", import_lrn},
   };
   return kForms;

@@ -17,14 +17,15 @@ Forms gemm_forms();
 Forms norm_forms();
 Forms pool_forms();
 Forms reduce_forms();
+Forms resize_forms();
 Forms shape_forms();
 Forms slice_forms();
 Forms fold_arithmetic_forms();
 Forms fold_generate_forms();
 
-inline constexpr Forms (*kFamilies[])() = {
-    conv_forms,  elementwise_forms,     gemm_forms,         norm_forms, pool_forms, reduce_forms, shape_forms,
-    slice_forms, fold_arithmetic_forms, fold_generate_forms};
+inline constexpr Forms (*kFamilies[])() = {conv_forms,  elementwise_forms,     gemm_forms,         norm_forms,
+                                           pool_forms,  reduce_forms,          resize_forms,       shape_forms,
+                                           slice_forms, fold_arithmetic_forms, fold_generate_forms};
 
 // Between constants, for forms of other files.
 void fold_identity(NodeImporter& node);
@@ -46,6 +47,10 @@ void fold_mul(NodeImporter& node);
 void fold_div(NodeImporter& node);
 void fold_min(NodeImporter& node);
 void fold_max(NodeImporter& node);
+void fold_abs(NodeImporter& node);
+void fold_exp(NodeImporter& node);
+void fold_reciprocal(NodeImporter& node);
+void fold_sqrt(NodeImporter& node);
 void fold_neg(NodeImporter& node);
 void fold_pow(NodeImporter& node);
 void fold_relu(NodeImporter& node);

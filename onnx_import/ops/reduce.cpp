@@ -9,8 +9,11 @@
 
 #include <mobicuda/error.h>
 
+#include "channels_last.h"
 #include "elementwise.h"
+#include "moments.h"
 #include "ops.h"
+#include "reduce.h"
 #include "shape_math.h"
 
 namespace mobicuda::onnx_import {
@@ -112,21 +115,26 @@ Reduced read_activation_axes(const NodeImporter& node) {
   return reduced;
 }
 
-// The mean over any axes but the batch, of which the rest has its extents, or 1 in their place.
-ValueId mean(NodeImporter& node, const std::vector<bool>& reduced) {
-  const Shape shape = node.shape(0);
+// The mean of a value of the first input's shape over any axes but the batch, of which the rest has its extents, or 1
+// in their place.
+ValueId mean(NodeImporter& node, ValueId value, const std::vector<bool>& reduced) {
+  const Shape shape = node.shape_of(value);
   const std::size_t rank = shape.rank();
   // Read as an image: (N, C, H, W), (N, H, W, C) when axis 1 is reduced, or (N, C, H) on the way of x.mean(3).mean(2).
   const bool channels_last = reduced[1];
-  ValueId value = node.activation(0);
   const std::vector<std::int64_t> remaining = remaining_extents(node, shape, reduced);
   if ((rank != 4 && rank != 3) || (rank == 3 && channels_last) || (channels_last && reduced[3])) {
     return reshape_to(node, node.add(GlobalAveragePool{}, {as_rows(node, value, reduced)}), remaining);
   }
   if (rank == 3) value = reshape_to(node, value, std::vector<std::int64_t>{shape[0], shape[1], shape[2], 1});
-  if (channels_last) value = node.add(Transpose{{0, 3, 1, 2}}, {value});
+  const bool known = channels_last && is_channels_last(node, value);
+  if (known) value = image_of_channels_last(node, value);
+  if (channels_last && !known) value = node.add(Transpose{{0, 3, 1, 2}}, {value});
   value =
       channels_last ? mean_of_image(node, value, true, reduced[2]) : mean_of_image(node, value, reduced[2], reduced[3]);
+  const Shape result{std::span<const std::int64_t>(remaining)};
+  // (N, 1, W, C), or (N, 1, 1, C) with channels still last; of what is left with one pixel, the order does not matter.
+  if (known && (!reduced[2] || result.rank() == 4)) return to_channels_last(node, value, result);
   if (channels_last && !reduced[2]) value = node.add(Transpose{{0, 2, 3, 1}}, {value});
   return reshape_to(node, value, remaining);
 }
@@ -137,8 +145,39 @@ bool set_unreduced(NodeImporter& node, const Reduced& reduced) {
 }
 
 void import_reduce_mean(NodeImporter& node) {
+  if (import_moment(node)) return;
   const Reduced reduced = read_activation_axes(node);
-  if (!set_unreduced(node, reduced)) node.set_output(mean(node, reduced.axes));
+  if (set_unreduced(node, reduced)) return;
+  const ValueId result = mean(node, node.activation(0), reduced.axes);
+  if (node.flag_attribute("keepdims", true)) {
+    node.remember_mean(result, {Moment::Step::Deviation, node.activation(0), reduced.axes});
+  }
+  node.set_output(result);
+}
+
+// As many times the mean.
+ValueId sum(NodeImporter& node, ValueId value, const std::vector<bool>& reduced) {
+  const Shape shape = node.shape_of(value);
+  std::int64_t summands = 1;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (reduced[axis]) summands *= shape[axis];
+  }
+  const ValueId average = mean(node, value, reduced);
+  if (node.shape_of(average).rank() < 2) {
+    throw node.error(ErrorCode::unsupported, "a sum over all axes but the batch needs keepdims = 1");
+  }
+  return multiply_by(node, average, static_cast<float>(summands));
+}
+
+// The root of the squares' sum.
+void import_reduce_l2(NodeImporter& node) {
+  const Reduced reduced = read_activation_axes(node);
+  if (reduced.all_stay) {
+    throw node.unsupported_attribute("noop_with_empty_axes", "1 without axes is not supported");
+  }
+  const ValueId x = node.activation(0);
+  const auto square = [&](ValueId value) { return node.add(Mul{}, {value, value}); };
+  node.set_output(unary_of(node, sum(node, by_element(node, x, square), reduced.axes), UnaryKind::Sqrt));
 }
 
 // As many times the mean, or a few parts added up.
@@ -154,18 +193,11 @@ void import_reduce_sum(NodeImporter& node) {
     summands *= shape[axis];
     last_axis = axis;
   }
-  ValueId sum = kNoValue;
-  if (summands == shape[last_axis] && summands <= kFewParts) {
-    sum = reshape_to(node, sum_of_parts(node, node.activation(0), last_axis),
-                     remaining_extents(node, shape, reduced.axes));
-  } else {
-    sum = mean(node, reduced.axes);
-    if (node.shape_of(sum).rank() < 2) {
-      throw node.error(ErrorCode::unsupported, "a sum over all axes but the batch needs keepdims = 1");
-    }
-    sum = multiply_by(node, sum, static_cast<float>(summands));
-  }
-  node.set_output(sum == node.activation(0) ? node.add(Identity{}, {sum}) : sum);
+  const bool few = summands == shape[last_axis] && summands <= kFewParts;
+  const ValueId total = few ? reshape_to(node, sum_of_parts(node, node.activation(0), last_axis),
+                                         remaining_extents(node, shape, reduced.axes))
+                            : sum(node, node.activation(0), reduced.axes);
+  node.set_output(total == node.activation(0) ? node.add(Identity{}, {total}) : total);
 }
 
 // A pool whose window is the image, or the rows that the reduced axes make.
@@ -338,12 +370,14 @@ void fold_reduce(NodeImporter& node) {
 
 }  // namespace
 
+std::vector<bool> reduced_axes(const NodeImporter& node, const Shape& shape) { return read_axes(node, shape).axes; }
+
 Forms reduce_forms() {
   static constexpr OperatorForm kForms[] = {
       {"ReduceL1", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceL1>},
       {"ReduceL1", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceL1>},
-      {"ReduceL2", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceL2>},
-      {"ReduceL2", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceL2>},
+      {"ReduceL2", 6, 17, 1, 1, "axes keepdims", import_reduce_l2, fold_reduce<kReduceL2>},
+      {"ReduceL2", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_l2, fold_reduce<kReduceL2>},
       {"ReduceMax", 6, 17, 1, 1, "axes keepdims", import_reduce_max, fold_reduce<kReduceMax>},
       {"ReduceMax", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", import_reduce_max,
        fold_reduce<kReduceMax>},

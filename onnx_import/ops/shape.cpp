@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -5,6 +6,8 @@
 
 #include "../initializer.h"
 #include "../text.h"
+#include "channels_last.h"
+#include "elementwise.h"
 #include "ops.h"
 #include "shape_math.h"
 
@@ -20,7 +23,15 @@ void reshape_activation(NodeImporter& node, const Dims& to) {
     extents.push_back(axis == 0 ? 1 : to[axis].value);
   }
   if (!batch_kept) throw batch_not_kept(node, to);
-  node.set_output(node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {node.activation(0)}));
+  const Shape shape{std::span<const std::int64_t>(extents)};
+  const ValueId before = node.before_reshape(node.activation(0));
+  if (before != kNoValue && node.shape_of(before) == shape) {  // and back
+    node.set_output(node.add(Identity{}, {before}));
+    return;
+  }
+  const ValueId output = node.add(Reshape{shape}, {node.activation(0)});
+  node.remember_reshape(output, before == kNoValue ? node.activation(0) : before);
+  node.set_output(output);
 }
 
 PadMode pad_mode(const NodeImporter& node) {
@@ -83,7 +94,9 @@ std::vector<std::size_t> all_axes(std::size_t rank) {
   return axes;
 }
 
-void import_identity(NodeImporter& node) { node.set_output(node.add(Identity{}, {node.activation(0)})); }
+void import_identity(NodeImporter& node) {
+  node.set_output(by_element(node, node.activation(0), [&](ValueId x) { return node.add(Identity{}, {x}); }));
+}
 
 void import_cast(NodeImporter& node) {
   const std::int64_t to = node.attribute("to", 0);
@@ -152,19 +165,136 @@ void import_dropout_12(NodeImporter& node) {
 
 void import_reshape(NodeImporter& node) { reshape_activation(node, reshape_target(node)); }
 void import_flatten(NodeImporter& node) { reshape_activation(node, flatten_target(node)); }
-void import_squeeze(NodeImporter& node) { reshape_activation(node, squeeze_target(node)); }
+// Of a value whose batch stands elsewhere too.
+void import_squeeze(NodeImporter& node) {
+  const Dims to = squeeze_target(node);
+  const MovedBatch value = node.with_batch(0);
+  const auto batch = static_cast<std::size_t>(std::ranges::find(to, kBatch) - to.begin());
+  if (value.batch == 0 || batch == to.size()) {
+    reshape_activation(node, to);
+    return;
+  }
+  std::vector<std::int64_t> extents{1};
+  for (const DimValue& dim : to) {
+    if (dim != kBatch) extents.push_back(dim.value);
+  }
+  const ValueId squeezed = node.add(Reshape{Shape(std::span<const std::int64_t>(extents))}, {value.source});
+  node.set_output(0, MovedBatch{squeezed, batch});
+}
 void import_unsqueeze(NodeImporter& node) { reshape_activation(node, unsqueeze_target(node)); }
 
 void import_transpose(NodeImporter& node) {
-  const std::vector<std::int64_t> permutation = transpose_permutation(node);
-  if (permutation.empty() || permutation.front() != 0) {
-    throw node.unsupported_attribute("perm", to_string(permutation) + " moves the batch, axis 0");
+  const std::vector<std::int64_t> given = transpose_permutation(node);
+  const MovedBatch value = node.with_batch(0);
+  const ValueId x = value.source;
+  std::vector<std::int64_t> permutation{0};
+  std::size_t batch = 0;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto axis = value.axis_of(static_cast<std::size_t>(given[i]));
+    if (axis == 0) batch = i;
+    if (axis != 0) permutation.push_back(static_cast<std::int64_t>(axis));
   }
-  node.set_output(node.add(Transpose{permutation}, {node.activation(0)}));
+  if (batch != 0 || value.batch != 0) {
+    node.set_output(0, MovedBatch{node.add(Transpose{permutation}, {x}), batch});
+    return;
+  }
+  const Shape shape = node.shape_of(x);
+  const bool known = is_channels_last(node, x);
+  const ValueId turned = node.add(Transpose{permutation}, {x});
+  using Permutation = std::vector<std::int64_t>;
+  if (permutation == Permutation{0, 2, 3, 1}) node.remember_image(turned, x);
+  if (permutation == Permutation{0, 3, 1, 2} && known) {
+    node.set_output(node.add(Identity{}, {image_of_channels_last(node, x)}));
+    return;
+  }
+  if (permutation == Permutation{0, 2, 1}) {
+    if (known) {
+      node.set_output(node.add(Reshape{node.shape_of(turned)}, {image_of_channels_last(node, x)}));
+      return;
+    }
+    node.remember_image(turned, node.add(Reshape{Shape{shape[0], shape[1], 1, shape[2]}}, {x}));
+  }
+  node.set_output(turned);
+}
+
+// What is joined: an activation, or a constant that is the same for each image.
+struct Part {
+  ValueId value;
+  ConstantPtr constant;
+  std::int64_t extent;  // along the axis
+};
+
+// Where the file fixes the batch and repeats a constant for each of its images: that for one.
+ConstantPtr of_one_image(NodeImporter& node, const ConstantPtr& constant) {
+  const Shape& shape = constant->shape();
+  if (shape.rank() == 0 || shape[0] <= 1 || shape[0] != node.state().fixed_batch) return constant;
+  const std::span<const float> values = constant->floats();
+  const std::size_t size = values.size() / static_cast<std::size_t>(shape[0]);
+  for (std::size_t i = size; i < values.size(); ++i) {
+    if (values[i] != values[i - size]) return constant;
+  }
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims.front() = 1;
+  node.count_elements(static_cast<std::int64_t>(size), false);
+  return make_floats(Shape(std::span<const std::int64_t>(dims)), values.first(size));
+}
+
+// The value with zeros before and behind along an axis.
+ValueId pad_axis(NodeImporter& node, ValueId value, std::size_t axis, std::int64_t before, std::int64_t after) {
+  if (before == 0 && after == 0) return value;
+  const Shape shape = node.shape_of(value);
+  std::int64_t outer = 1;
+  for (std::size_t i = 1; i < axis; ++i) outer *= shape[i];
+  const std::int64_t inner = shape.elements() / (shape[0] * outer * shape[axis]);
+  const ValueId image = node.add(Reshape{Shape{shape[0], outer, shape[axis], inner}}, {value});
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[axis] += before + after;
+  const ValueId padded = node.add(Pad{{before, 0, after, 0}, 0.0F, PadMode::Constant}, {image});
+  return node.add(Reshape{Shape(std::span<const std::int64_t>(dims))}, {padded});
+}
+
+// Constants are added to zeros that their neighbours are surrounded with.
+ValueId join(NodeImporter& node, const std::vector<Part>& parts, std::size_t axis) {
+  std::vector<ValueId> values;
+  std::int64_t before = 0;
+  bool constants = false;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].constant) {
+      constants = true;
+      if (values.empty()) before += parts[i].extent;
+      continue;
+    }
+    std::int64_t after = 0;
+    for (std::size_t next = i + 1; next < parts.size() && parts[next].constant; ++next) after += parts[next].extent;
+    values.push_back(pad_axis(node, parts[i].value, axis, values.empty() ? before : 0, after));
+  }
+  Concat op;
+  op.axis = static_cast<std::int64_t>(axis);
+  const ValueId joined = values.size() == 1 ? values.front() : node.add(op, values);
+  if (!constants) return joined;
+  const Shape shape = node.shape_of(joined);
+  node.count_scale_and_shift(shape.elements());
+  std::int64_t inner = 1;
+  for (std::size_t i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  const std::int64_t row = shape[axis] * inner;
+  std::vector<float> shift(static_cast<std::size_t>(shape.elements()), 0.0F);
+  std::int64_t first = 0;
+  for (const Part& part : parts) {
+    const std::int64_t length = part.extent * inner;
+    for (std::int64_t i = 0; part.constant && i < part.constant->elements(); ++i) {
+      shift[static_cast<std::size_t>(i / length * row + first + i % length)] =
+          part.constant->floats()[static_cast<std::size_t>(i)];
+    }
+    first += length;
+  }
+  const ValueId flat = node.add(Reshape{Shape{shape[0], shape.elements()}}, {joined});
+  return node.add(Reshape{shape}, {scale_and_shift(node, flat, {1.0F}, shift)});
 }
 
 void import_concat(NodeImporter& node) {
-  const Shape first = node.shape(0);
+  std::size_t activation = 0;
+  while (node.is_constant(activation)) ++activation;
+  const Shape first = node.shape(activation);
   if (!node.has_attribute("axis")) throw node.invalid_attribute("axis", "is missing");
   const std::int64_t given = node.attribute("axis", 1);
   const std::size_t axis = normalize_axis(node, given, first.rank());
@@ -173,24 +303,24 @@ void import_concat(NodeImporter& node) {
         "axis", std::to_string(given) + " of " + to_string(first) + " joins the pictures of a batch",
         "join along another axis");
   }
-  std::vector<ValueId> parts;
+  std::vector<Part> parts;
   for (std::size_t position = 0; position < node.inputs(); ++position) {
-    const Shape& shape = node.shape(position);
+    const ConstantPtr constant = node.is_constant(position) ? of_one_image(node, node.floats(position)) : nullptr;
+    const Shape shape = constant ? constant->shape() : node.shape(position);
     bool fits = shape.rank() == first.rank();
     for (std::size_t i = 0; fits && i < shape.rank(); ++i) fits = i == axis || shape[i] == first[i];
     if (!fits) {
-      throw node.invalid_input(position, "of shape " + to_string(shape) + " cannot be joined to " + to_string(first) +
-                                             " along axis " + std::to_string(axis));
+      const std::string message = "of shape " + to_string(shape) + " cannot be joined to " + to_string(first) +
+                                  " along axis " + std::to_string(axis);
+      throw constant ? node.unsupported_input(position, message) : node.invalid_input(position, message);
     }
-    parts.push_back(node.activation(position));
+    parts.push_back({constant ? kNoValue : node.activation(position), constant, shape[axis]});
   }
   if (parts.size() == 1) {
     import_identity(node);
     return;
   }
-  Concat op;
-  op.axis = static_cast<std::int64_t>(axis);
-  node.set_output(node.add(op, parts));
+  node.set_output(join(node, parts, axis));
 }
 
 void import_pad_attributes(NodeImporter& node) {

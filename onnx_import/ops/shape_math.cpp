@@ -125,10 +125,13 @@ DimValue maximum(const NodeImporter& node, const DimValue& a, const DimValue& b)
 
 Dims dims_of(const NodeImporter& node, std::size_t position) {
   const bool constant = node.is_constant(position);
-  const Shape shape = constant ? node.constant(position)->shape() : node.shape(position);
+  const MovedBatch value = constant ? MovedBatch{} : node.with_batch(position);
+  const Shape shape = constant ? node.constant(position)->shape() : node.shape_of(value.source);
   Dims dims;
-  for (const std::int64_t extent : shape.dims()) dims.push_back({extent, false});
-  if (!constant && !dims.empty()) dims.front() = kBatch;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    const bool batch = !constant && axis == value.batch;
+    dims.push_back(batch ? kBatch : DimValue{shape[constant ? axis : value.axis_of(axis)], false});
+  }
   return dims;
 }
 

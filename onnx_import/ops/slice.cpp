@@ -59,7 +59,8 @@ ValueId skip(NodeImporter& node, ValueId image, std::size_t axis, std::int64_t s
 }
 
 void import_slice(NodeImporter& node, const SliceRanges& ranges) {
-  ValueId value = node.activation(0);
+  const MovedBatch source = node.with_batch(0);
+  ValueId value = source.source;
   bool whole = true;
   const auto end_text = [](std::int64_t end) {
     constexpr std::int64_t kEnd =
@@ -68,7 +69,7 @@ void import_slice(NodeImporter& node, const SliceRanges& ranges) {
   };
   for (std::size_t i = 0; i < ranges.axes.size(); ++i) {
     const Shape shape = node.shape_of(value);
-    const std::size_t axis = normalize_axis(node, ranges.axes[i], shape.rank());
+    const std::size_t axis = source.axis_of(normalize_axis(node, ranges.axes[i], shape.rank()));
     const auto clamp = [&](std::int64_t position) {
       return std::clamp<std::int64_t>(position < 0 ? position + shape[axis] : position, 0, shape[axis]);
     };
@@ -93,7 +94,7 @@ void import_slice(NodeImporter& node, const SliceRanges& ranges) {
     if (step != 1) value = skip(node, value, axis, step);
     whole = false;
   }
-  node.set_output(whole ? node.add(Identity{}, {value}) : value);
+  node.set_output(0, MovedBatch{whole ? node.add(Identity{}, {value}) : value, source.batch});
 }
 
 // Extents of the outputs along the axis.
@@ -148,8 +149,10 @@ SliceRanges slice_inputs(const NodeImporter& node, std::size_t rank) {
 
 namespace {
 
-void import_slice_attributes(NodeImporter& node) { import_slice(node, slice_attributes(node, node.shape(0).rank())); }
-void import_slice_inputs(NodeImporter& node) { import_slice(node, slice_inputs(node, node.shape(0).rank())); }
+void import_slice_attributes(NodeImporter& node) {
+  import_slice(node, slice_attributes(node, dims_of(node, 0).size()));
+}
+void import_slice_inputs(NodeImporter& node) { import_slice(node, slice_inputs(node, dims_of(node, 0).size())); }
 
 // A part of an activation may be empty in ONNX.
 void require_elements(const NodeImporter& node, std::int64_t extent) {
@@ -157,9 +160,10 @@ void require_elements(const NodeImporter& node, std::int64_t extent) {
 }
 
 void import_split(NodeImporter& node) {
-  const Shape shape = node.shape(0);
+  const MovedBatch source = node.with_batch(0);
+  const Shape shape = node.shape_of(source.source);
   const std::int64_t given = node.attribute("axis", 0);
-  const std::size_t axis = normalize_axis(node, given, shape.rank());
+  const std::size_t axis = source.axis_of(normalize_axis(node, given, shape.rank()));
   if (axis == 0) {
     throw node.unsupported_attribute(
         "axis", std::to_string(given) + " of " + to_string(shape) + " splits the pictures of a batch",
@@ -170,7 +174,7 @@ void import_split(NodeImporter& node) {
   for (std::size_t output = 0; output < extents.size(); ++output) {
     if (node.output_is_used(output)) {
       require_elements(node, extents[output]);
-      node.set_output(output, take(node, node.activation(0), axis, first, extents[output]));
+      node.set_output(output, MovedBatch{take(node, source.source, axis, first, extents[output]), source.batch});
     }
     first += extents[output];
   }
@@ -240,8 +244,10 @@ void import_sequence_at(NodeImporter& node) {
 // Channels, rows or columns in another order, as by BGR to RGB: runs of neighbours are cut out and joined.
 void import_gather(NodeImporter& node) {
   constexpr std::size_t kMostRuns = 64;
-  const Shape shape = node.shape(0);
-  const std::size_t axis = normalize_axis(node, node.attribute("axis", 0), shape.rank());
+  const MovedBatch source = node.with_batch(0);
+  const Shape shape = node.shape_of(source.source);
+  const std::size_t given_axis = normalize_axis(node, node.attribute("axis", 0), shape.rank());
+  const std::size_t axis = source.axis_of(given_axis);
   const ConstantPtr indices = node.constant(1);
   if (axis == 0 || indices->is_float() || indices->shape().rank() > 1) {
     throw node.error(
@@ -271,15 +277,16 @@ void import_gather(NodeImporter& node) {
                                         std::to_string(kMostRuns) + " are supported");
   }
   std::vector<ValueId> parts;
-  for (const Run& run : runs) parts.push_back(take(node, node.activation(0), axis, run.first, run.extent));
+  for (const Run& run : runs) parts.push_back(take(node, source.source, axis, run.first, run.extent));
   ValueId value = parts.front();
   if (parts.size() > 1) {
     Concat join;
     join.axis = static_cast<std::int64_t>(axis);
     value = node.add(join, parts);
   }
-  if (indices->shape().rank() == 0) value = without_axis(node, value, axis);
-  node.set_output(value);
+  const bool removes_axis = indices->shape().rank() == 0;
+  if (removes_axis) value = without_axis(node, value, axis);
+  node.set_output(0, MovedBatch{value, source.batch - (removes_axis && given_axis < source.batch ? 1 : 0)});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numbers>
 
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -18,8 +19,11 @@ using kernels::UnaryParams;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr UnaryFunction kFunctions[] = {UnaryFunction::Sigmoid, UnaryFunction::Silu,      UnaryFunction::HardSwish,
-                                        UnaryFunction::Tanh,    UnaryFunction::LeakyRelu, UnaryFunction::Elu};
+constexpr UnaryFunction kFunctions[] = {UnaryFunction::Sigmoid,  UnaryFunction::Silu,      UnaryFunction::HardSwish,
+                                        UnaryFunction::Tanh,     UnaryFunction::LeakyRelu, UnaryFunction::Elu,
+                                        UnaryFunction::Erf,      UnaryFunction::Gelu,      UnaryFunction::GeluTanh,
+                                        UnaryFunction::Softplus, UnaryFunction::Sqrt,      UnaryFunction::Reciprocal,
+                                        UnaryFunction::Exp};
 constexpr std::size_t kCounts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 127, 128, 1023, 1024, 1025, 2047, 2048, 2049, 100003};
 /// Two steps of denormal float, by which a denormal exponential may be off.
 constexpr double kDenormal = 0x1p-148;
@@ -34,6 +38,14 @@ struct Expected {
 
 /// What an error of u in each operation of the sigmoid, y, adds up to: docs/numerics.md.
 double sigmoid_magnitude(double x, double y) { return y * ((1.0 - y) * (2.0 * std::abs(x) + 4.0) + 3.0); }
+
+/// Infinity where the storage has no number as large.
+double in_range(Elem elem, double y) {
+  const double largest = elem == Elem::F16 ? 65519.99 : static_cast<double>(std::numeric_limits<float>::max());
+  return std::abs(y) > largest ? std::copysign(std::numeric_limits<double>::infinity(), y) : y;
+}
+
+double finite_size(Elem elem, double y) { return std::isfinite(in_range(elem, y)) ? std::abs(y) : 0.0; }
 
 Expected oracle(const UnaryParams& p, float input) {
   const auto x = static_cast<double>(input);
@@ -59,6 +71,34 @@ Expected oracle(const UnaryParams& p, float input) {
       return {x < 0.0 ? alpha * x : x, x < 0.0 ? std::abs(alpha * x) : 0.0, 0};
     case UnaryFunction::Elu:
       return {x < 0.0 ? alpha * std::expm1(x) : x, x < 0.0 ? std::abs(alpha * std::expm1(x)) : 0.0, 1};
+    case UnaryFunction::Erf:
+      return {std::erf(x), std::abs(std::erf(x)), 2};
+    case UnaryFunction::Gelu: {
+      const double gate = std::erfc(-x / std::numbers::sqrt2) / 2.0;
+      const double y = x * gate;
+      const double magnitude = std::isfinite(x) && y != 0.0 ? std::abs(y) * (x * x + 6.0) : 0.0;
+      return {y, magnitude, 0, gate < kSmallestNormal ? std::abs(x) * kSmallestNormal : 0.0};
+    }
+    case UnaryFunction::GeluTanh: {
+      const double inner = 2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      const double gate = 1.0 / (1.0 + std::exp(-inner));
+      const double magnitude =
+          std::isfinite(inner) ? std::abs(x) * (sigmoid_magnitude(2.0 * inner, gate) + gate) : std::abs(x * gate);
+      return {x * gate, magnitude, 0, gate < kSmallestNormal ? std::abs(x) * kSmallestNormal : 0.0};
+    }
+    case UnaryFunction::Softplus: {
+      const double tail = std::log1p(std::exp(-std::abs(x)));
+      const double magnitude = std::isfinite(x) ? 4.0 * tail + std::abs(x) : 0.0;
+      return {std::max(x, 0.0) + tail, magnitude, 0, tail < kSmallestNormal ? kSmallestNormal : 0.0};
+    }
+    case UnaryFunction::Sqrt:
+      return {std::sqrt(x), std::isfinite(x) ? std::sqrt(std::abs(x)) : 0.0, 0};
+    case UnaryFunction::Reciprocal:
+      return {in_range(p.elem, 1.0 / x), finite_size(p.elem, 1.0 / x), 0,
+              std::abs(x) > 0x1p126 ? kSmallestNormal : 0.0};
+    case UnaryFunction::Exp:
+      return {in_range(p.elem, std::exp(x)), finite_size(p.elem, std::exp(x)), 0,
+              std::exp(x) < kSmallestNormal ? kSmallestNormal : 0.0};
   }
   return {};
 }
@@ -136,7 +176,7 @@ TEST_CASE("unary functions have their limits, and NaN passes", "[sanitize]") {
     for (const Elem elem : kAllElems) {
       const UnaryParams p{elem, function, 0.5F, static_cast<std::int64_t>(x.size())};
       CAPTURE(to_string(elem), static_cast<int>(function));
-      CHECK(compare_bits(run_unary(p, x), expected));
+      CHECK(compare_bits(run_unary(p, x), rounded(elem, expected)));
     }
   };
   bits(UnaryFunction::Sigmoid, {0.0F, 1.0F, kNan, 0.0F, 1.0F, 0.5F});
@@ -144,6 +184,13 @@ TEST_CASE("unary functions have their limits, and NaN passes", "[sanitize]") {
   bits(UnaryFunction::Tanh, {-1.0F, 1.0F, kNan, -1.0F, 1.0F, -0.0F});
   bits(UnaryFunction::LeakyRelu, {-kInfinity, kInfinity, kNan, -100.0F, 200.0F, -0.0F});
   bits(UnaryFunction::Elu, {-0.5F, kInfinity, kNan, -0.5F, 200.0F, -0.0F});
+  bits(UnaryFunction::Erf, {-1.0F, 1.0F, kNan, -1.0F, 1.0F, -0.0F});
+  bits(UnaryFunction::Gelu, {kNan, kInfinity, kNan, -0.0F, 200.0F, -0.0F});
+  bits(UnaryFunction::GeluTanh, {kNan, kInfinity, kNan, -0.0F, 200.0F, -0.0F});
+  bits(UnaryFunction::Softplus, {0.0F, kInfinity, kNan, 0.0F, 200.0F, std::log(2.0F)});
+  bits(UnaryFunction::Sqrt, {kNan, kInfinity, kNan, kNan, std::sqrt(200.0F), -0.0F});
+  bits(UnaryFunction::Reciprocal, {-0.0F, 0.0F, kNan, -0.005F, 0.005F, -kInfinity});
+  bits(UnaryFunction::Exp, {0.0F, kInfinity, kNan, 0.0F, kInfinity, 1.0F});
 }
 
 TEST_CASE("unary refuses negative sizes") {

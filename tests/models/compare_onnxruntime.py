@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Compares the logits of our CPU engine with ONNX Runtime's, on generated models and any others named; with
---torchvision on torchvision's networks as both of PyTorch's exporters write them.
+--torchvision on torchvision's networks as both of PyTorch's exporters write them, with --timm on networks of timm as
+the older one writes them.
 
 Exit codes: 0 all within --tolerance, 1 some not, 2 usage, 4 a Python package or a program is missing.
 """
@@ -35,6 +36,11 @@ GENERATED = (
 
 TORCHVISION = ("squeezenet1_1", "mobilenet_v3_large", "efficientnet_b0", "resnet50", "inception_v3", "densenet201",
                "resnet152", "resnext101_64x4d", "vgg16", "vgg19")
+# What docs/onnx.md counts under Architectures.
+TIMM = ("convnext_atto", "convnext_nano_ols", "convnextv2_atto", "deit_tiny_patch16_224", "efficientnet_b0_gn",
+        "efficientvit_b0", "fasternet_t0", "fastvit_t8", "gcresnext26ts", "ghostnetv2_100", "ghostnetv3_100",
+        "hrnet_w18_small", "hrnet_w18_small_v2", "mambaout_femto", "mixer_s32_224", "poolformer_s12", "repvit_m0_9",
+        "resnetv2_50x1_bit", "shvit_s1", "vit_tiny_patch16_224")
 EXPORTERS = ("torchscript", "dynamo")
 EXPORT = pathlib.Path(__file__).resolve().parents[2] / "models" / "export_torchvision.py"
 
@@ -44,6 +50,8 @@ def parse_arguments():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"), help="build folder, default build")
     parser.add_argument("--torchvision", nargs="?", const=",".join(TORCHVISION), metavar="NAME,...",
                         help="instead of generated models: torchvision's networks with random weights, default all")
+    parser.add_argument("--timm", nargs="?", const=",".join(TIMM), metavar="NAME,...",
+                        help="instead of generated models: timm's networks with random weights, default a list")
     parser.add_argument("--model", type=pathlib.Path, action="append", default=[], help="one more model; repeatable")
     # Two single-precision programs that sum in different orders: 2 u sqrt(K) with K = 16,000 products on the way
     # through a full network is 1.5e-5, and logits that are differences of larger sums lose a little more.
@@ -105,6 +113,9 @@ def main():
         if arguments.torchvision:
             generated = [[sys.executable, EXPORT, "--weights", "none", "--network", network, "--exporter", exporter]
                          for network in arguments.torchvision.split(",") for exporter in EXPORTERS]
+        if arguments.timm:
+            generated = [[sys.executable, EXPORT, "--weights", "none", "--package", "timm", "--network", network]
+                         for network in arguments.timm.split(",")]
         for case in [*generated, *arguments.model]:
             model = case
             try:

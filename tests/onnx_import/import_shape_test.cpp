@@ -90,7 +90,85 @@ TEST_CASE("Transpose permutes a picture, not the batch") {
   CHECK(import(builder).output_desc().shape == Shape{1, 4, 5, 3});
   OnnxBuilder reversed = network(13);
   reversed.node("Transpose", {"x"}, {"y"});
-  require_refused(reversed, ErrorCode::unsupported, {"perm", "[3,2,1,0]", "batch"});
+  require_refused(reversed, ErrorCode::unsupported, {"(Transpose)", "the network's output 'y'"});
+  OnnxBuilder read = network(13, {kDynamic, 2, 4});
+  read.node("Transpose", {"x"}, {"turned"}).ints("perm", {1, 0, 2});
+  read.node("Relu", {"turned"}, {"y"}, "act");
+  require_refused(read, ErrorCode::unsupported, {"'act' (Relu)", "input #0 'turned'", "the batch as axis 1"});
+}
+
+// As attention parts queries, keys and values: (N, T, 3, C) with the three in front, then one of them taken.
+TEST_CASE("a Transpose may move the batch where a part of the axes before it is taken") {
+  const std::vector<float> input = from_one(24);  // (1, 2, 3, 4)
+  const std::vector<float> second{5, 6, 7, 8, 17, 18, 19, 20};
+  const auto moved = [](OnnxBuilder& builder) {
+    builder.node("Transpose", {"x"}, {"turned"}).ints("perm", {2, 0, 1, 3});
+    builder.ints("zero", {1}, {0}).ints("one", {1}, {1}).ints("two", {1}, {2}).ints("index", {}, {1});
+  };
+  OnnxBuilder gather = network(13, {kDynamic, 2, 3, 4});
+  moved(gather);
+  gather.node("Gather", {"turned", "index"}, {"y"}).attr("axis", 0);
+  CHECK(import(gather).output_desc().shape == Shape{1, 2, 4});
+  CHECK(evaluate(import(gather), input) == second);
+  OnnxBuilder slice = network(13, {kDynamic, 2, 3, 4});
+  moved(slice);
+  slice.node("Slice", {"turned", "one", "two", "zero"}, {"part"});
+  slice.node("Squeeze", {"part", "zero"}, {"y"});
+  CHECK(evaluate(import(slice), input) == second);
+  OnnxBuilder split = network(11, {kDynamic, 2, 3, 4});
+  moved(split);
+  split.node("Split", {"turned"}, {"a", "b", "c"}).attr("axis", 0);
+  split.node("Squeeze", {"b"}, {"y"}).ints("axes", {0});
+  CHECK(evaluate(import(split), input) == second);
+  OnnxBuilder back = network(13, {kDynamic, 2, 3, 4});
+  moved(back);
+  back.node("Transpose", {"turned"}, {"y"}).ints("perm", {1, 2, 0, 3});
+  CHECK(evaluate(import(back), input) == input);
+  OnnxBuilder batch = network(13, {kDynamic, 2, 3, 4});
+  moved(batch);
+  batch.node("Gather", {"turned", "index"}, {"y"}, "pick").attr("axis", 1);
+  require_refused(batch, ErrorCode::unsupported, {"'pick' (Gather)", "not along the batch"});
+}
+
+// The class token of a vision transformer, as both of PyTorch's exporters expand it to the batch.
+TEST_CASE("a constant that is the same for each image is joined to activations") {
+  const auto joined = [](OnnxBuilder& builder, const char* token) {
+    builder.node("Concat", {token, "x"}, {"y"}).attr("axis", 1);
+    const Graph graph = import(builder);
+    CHECK(graph.output_desc().shape == Shape{1, 3, 2});
+    CHECK(evaluate(graph, {1, 2, 3, 4}) == std::vector<float>{7, 8, 1, 2, 3, 4});
+  };
+  OnnxBuilder plain = network(17, {kDynamic, 2, 2});
+  plain.floats("token", {1, 1, 2}, {7, 8});
+  plain.node("Shape", {"x"}, {"batch"}).attr("end", 1);
+  plain.ints("ones", {2}, {1, 1}).node("Concat", {"batch", "ones"}, {"shape"}).attr("axis", 0);
+  plain.node("Expand", {"token", "shape"}, {"tokens"});
+  joined(plain, "tokens");
+  OnnxBuilder chosen = network(17, {kDynamic, 2, 2});
+  chosen.floats("token", {1, 1, 2}, {7, 8});
+  chosen.node("Shape", {"x"}, {"batch"}).attr("end", 1);
+  chosen.ints("keep", {2}, {-1, -1}).node("Concat", {"batch", "keep"}, {"wanted"}).attr("axis", 0);
+  chosen.ints("minus", {1}, {-1}).ints("ones", {3}, {1, 1, 1});
+  chosen.node("Equal", {"wanted", "minus"}, {"kept"});
+  chosen.node("Where", {"kept", "ones", "wanted"}, {"shape"});
+  chosen.node("Expand", {"token", "shape"}, {"tokens"});
+  joined(chosen, "tokens");
+  OnnxBuilder fixed = network(17, {2, 2, 2});
+  fixed.floats("token", {2, 1, 2}, {7, 8, 7, 8});
+  joined(fixed, "token");
+  OnnxBuilder differing = network(17, {2, 2, 2});
+  differing.floats("token", {2, 1, 2}, {7, 8, 7, 9});
+  differing.node("Concat", {"token", "x"}, {"y"}, "join").attr("axis", 1);
+  require_refused(differing, ErrorCode::unsupported, {"'join' (Concat)", "input #0 'token'", "2x1x2"});
+  OnnxBuilder between = network(17, {kDynamic, 1, 2});
+  between.floats("c", {1, 1, 1}, {5});
+  between.node("Concat", {"c", "x", "c", "x"}, {"y"}).attr("axis", 2);
+  CHECK(evaluate(import(between), {1, 2}) == std::vector<float>{5, 1, 2, 5, 1, 2});
+  OnnxBuilder unknown = network(17, {kDynamic, 2, 2});
+  unknown.node("Shape", {"x"}, {"batch"}).attr("end", 1);
+  unknown.ints("three", {1}, {3}).node("Equal", {"batch", "three"}, {"same"}, "compare");
+  unknown.node("Reshape", {"x", "same"}, {"y"});
+  require_refused(unknown, ErrorCode::unsupported, {"'compare' (Equal)", "depends on the batch"});
 }
 
 TEST_CASE("Slice takes parts of activations, in both of its forms") {
@@ -329,8 +407,8 @@ TEST_CASE("Constant has six forms of number") {
 
 TEST_CASE("operators that make sense between constants only say so") {
   OnnxBuilder builder = network(13);
-  builder.node("Sqrt", {"x"}, {"y"});
-  require_refused(builder, ErrorCode::unsupported, {"Sqrt", "constants only"});
+  builder.node("Log", {"x"}, {"y"});
+  require_refused(builder, ErrorCode::unsupported, {"Log", "constants only"});
 }
 
 TEST_CASE("SplitToSequence and SequenceAt cut an activation as Split does") {

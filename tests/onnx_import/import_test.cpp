@@ -205,7 +205,8 @@ TEST_CASE("the forms of an operator, which may come from several files, follow e
     CHECK(forms[i].last_opset >= forms[i].first_opset);
     CHECK((forms[i].import != nullptr || forms[i].fold != nullptr));
     const bool last = i + 1 == forms.size() || forms[i + 1].name != forms[i].name;
-    const std::int64_t newest = of_runtime ? 1 : onnx_import::kNewestOpset;
+    const bool ended = forms[i].name == "Upsample";  // Resize took its place
+    const std::int64_t newest = of_runtime ? 1 : ended ? 9 : onnx_import::kNewestOpset;
     CHECK(forms[i].last_opset == (last ? newest : forms[i + 1].first_opset - 1));
   }
 }

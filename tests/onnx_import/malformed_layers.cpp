@@ -261,11 +261,12 @@ std::vector<Malformed> malformed_matrices() {
     weight(b, {3});
     b.node("MatMul", {"x", "w"}, {"y"});
   });
-  list.add("MatMul of an image", kUnsupported, {"(MatMul)", "input #0", "1x3x1x1"}, [](auto& b) {
-    b.ints("s", {4}, {0, 3, 1, 1}).node("Reshape", {"x", "s"}, {"image"});
-    weight(b, {1, 1});
-    b.node("MatMul", {"image", "w"}, {"y"});
-  });
+  list.add("MatMul of an image", kInvalid, {"(MatMul)", "input #1", "takes 2 features, but the input has 1"},
+           [](auto& b) {
+             b.ints("s", {4}, {0, 3, 1, 1}).node("Reshape", {"x", "s"}, {"image"});
+             weight(b, {2, 1});
+             b.node("MatMul", {"image", "w"}, {"y"});
+           });
   return list.take();
 }
 

@@ -260,7 +260,7 @@ std::vector<Malformed> malformed_reductions() {
   concat("axis 4", kInvalid, {"'join' (Concat)", "got 4"}, {"x", "x"}, 4);
   concat("other extents", kInvalid, {"input #1 'mean'", "1x2x1x1", "1x2x4x4", "axis 1"}, {"x", "mean"}, 1);
   concat("other ranks", kInvalid, {"input #2 'flat'", "1x32"}, {"x", "x", "flat"}, 1);
-  concat("a constant", kUnsupported, {"input #1 'c'", "constant"}, {"x", "c"}, 1);
+  concat("a constant", kUnsupported, {"input #1 'c'", "1x2x4x4", "1x2x1x1"}, {"mean", "c"}, 1);
   const auto slice = [&](const std::string& name, const std::string& word, std::int64_t axis, std::int64_t start,
                          std::int64_t end, std::int64_t step) {
     list.add("Slice of an activation: " + name, kUnsupported, {"'part' (Slice)", word}, [&](auto& b) {

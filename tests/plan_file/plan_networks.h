@@ -39,6 +39,15 @@ inline Graph every_operation() {
   pool.kind = PoolKind::Average;
   pool.count_include_pad = true;
   net.add(pool, {net.last()}, "average");
+  net.add(Normalize{NormalizedOver::Groups, 4, 0.25F}, {net.last()}, "groups");
+  Resize resize;
+  resize.extents = {4, 9};
+  resize.mode = ResizeMode::Linear;
+  resize.coordinates = ResizeCoordinates::AlignCorners;
+  const ValueId resized = net.add(resize, {net.last()}, "resized");
+  net.add(Transpose{{0, 1, 3, 2}}, {resized}, "columns");
+  net.add(Unary{UnaryKind::Gelu}, {net.last()}, "gelu");
+  net.add(BatchedMatMul{}, {net.last(), resized}, "products");
   net.add(Transpose{{0, 2, 3, 1}}, {net.last()}, "turned");
   const std::int64_t elements = net.builder().value(net.last()).desc.shape.elements();
   net.add(Reshape{Shape{1, elements}}, {net.last()}, "flat");

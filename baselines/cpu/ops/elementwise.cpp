@@ -92,11 +92,16 @@ void mul(const Mul& op, const MulPlan& plan, const float* a, const float* b, flo
 
 template <>
 void unary(const Unary& op, const float* x, float* y, Range range) {
+  const std::optional<Activation> activation = activation_of(op);
+  if (!activation) {
+    for (std::int64_t i = range.first; i < range.last; ++i) y[i] = evaluate(op.kind, x[i]);
+    return;
+  }
   ElementTask task;
   task.a = x + range.first;
   task.y = y + range.first;
   task.n = range.last - range.first;
-  run(task, activation_of(op));
+  run(task, *activation);
 }
 
 template <>

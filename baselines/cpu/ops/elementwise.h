@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
+#include <optional>
 #include <vector>
 
 #include <mobicuda/graph.h>
@@ -82,11 +85,31 @@ void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range
   }
 }
 
+/// The definition of a kind that is no Activation.
+template <class T>
+T evaluate(UnaryKind kind, T x) {
+  constexpr T kHalf{0.5};
+  if (kind == UnaryKind::Sqrt) return std::sqrt(x);
+  if (kind == UnaryKind::Reciprocal) return T{1} / x;
+  if (kind == UnaryKind::Exp) return std::exp(x);
+  // Far from zero erfc and the exponential keep what a difference of near numbers would lose.
+  if (kind == UnaryKind::Gelu) return kHalf * x * std::erfc(x * (-kHalf * std::numbers::sqrt2_v<T>));
+  if (kind == UnaryKind::GeluTanh) {
+    constexpr T kTwice = T{2} * std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T>;
+    constexpr auto kCubic = static_cast<T>(0.044715);
+    return x * (T{1} / (T{1} + std::exp(-kTwice * x * (T{1} + kCubic * x * x))));
+  }
+  if (kind == UnaryKind::Softplus) return std::max(x, T{0}) + std::log1p(std::exp(-std::abs(x)));
+  return std::erf(x);
+}
+
 /// y[i] = f(x[i]) for the elements in `range`.
 template <class T>
 void unary(const Unary& op, const T* x, T* y, Range range) {
-  const Activation activation = activation_of(op);
-  for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(x[i], activation);
+  const std::optional<Activation> activation = activation_of(op);
+  for (std::int64_t i = range.first; i < range.last; ++i) {
+    y[i] = activation ? activate(x[i], *activation) : evaluate(op.kind, x[i]);
+  }
 }
 
 /// y[i] = act(x[i]) for the elements in `range`.

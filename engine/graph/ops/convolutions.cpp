@@ -80,4 +80,30 @@ void attributes(const Gemm& op, AttributeText& text) { text << activation_text(o
 
 void members(Gemm& op, Members& io) { io.activation(op.activation); }
 
+// ---- BatchedMatMul
+
+TensorDesc infer(const BatchedMatMul&, const Inputs& inputs) {
+  const TensorDesc& a = required(inputs, BatchedMatMul::kLeft, "A");
+  const TensorDesc& b = required(inputs, BatchedMatMul::kRight, "B");
+  const std::size_t rank = a.shape.rank();
+  if (rank < 3) reject("input 'A'", "must have rank 3 or more, got " + to_string(a.shape));
+  if (a.shape.elements() == 0) reject("input 'A'", "has no elements: " + to_string(a.shape));
+  bool fits = b.shape.rank() == rank && b.shape[rank - 2] == a.shape[rank - 1];
+  for (std::size_t axis = 0; fits && axis + 2 < rank; ++axis) fits = a.shape[axis] == b.shape[axis];
+  if (!fits || b.shape.elements() == 0) {
+    reject("input 'B'", "of shape " + to_string(b.shape) + " does not fit 'A' of shape " + to_string(a.shape));
+  }
+  std::vector<std::int64_t> dims(a.shape.dims().begin(), a.shape.dims().end());
+  dims.back() = b.shape[rank - 1];
+  return checked({DType::F32, Shape(std::span<const std::int64_t>(dims)), Layout::NCHW});
+}
+
+std::int64_t flops(const BatchedMatMul&, const Inputs& inputs, const Shape& y) {
+  return 2 * y.elements() * inputs[BatchedMatMul::kLeft]->shape.dims().back();
+}
+
+void attributes(const BatchedMatMul&, AttributeText&) {}
+
+void members(BatchedMatMul&, Members&) {}
+
 }  // namespace mobicuda

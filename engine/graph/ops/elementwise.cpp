@@ -73,7 +73,7 @@ void attributes(const Unary& op, AttributeText& text) {
 }
 
 void members(Unary& op, Members& io) {
-  io.choice(op.kind, UnaryKind::Silu);
+  io.choice(op.kind, UnaryKind::Exp);
   io.fraction(op.alpha);
 }
 

@@ -147,6 +147,51 @@ void members(Pad& op, Members& io) {
   io.choice(op.mode, PadMode::Reflect);
 }
 
+// ---- Resize
+
+ResizeAxis resize_axis(const Resize& op, std::size_t axis, std::int64_t extent) noexcept {
+  const std::int64_t out = op.extents.at(axis);
+  ResizeAxis at;
+  if (op.coordinates == ResizeCoordinates::HalfPixel) at = {2 * extent, extent - out, 2 * out};
+  if (op.coordinates == ResizeCoordinates::Asymmetric) at = {2 * extent, 0, 2 * out};
+  if (op.coordinates == ResizeCoordinates::AlignCorners) {
+    at = out == 1 ? ResizeAxis{0, 0, 2} : ResizeAxis{2 * (extent - 1), 0, 2 * (out - 1)};
+  }
+  if (op.mode == ResizeMode::Linear || op.nearest == NearestPixel::Floor) return at;
+  // floor(x + 1/2) rounds halves up; halves go down, and whole numbers stay, where the least that a numerator counts is
+  // taken off, and added for ceil(x).
+  if (op.nearest == NearestPixel::Ceil) at.offset += at.divisor - 1;
+  if (op.nearest == NearestPixel::RoundUp) at.offset += at.divisor / 2;
+  if (op.nearest == NearestPixel::RoundDown) at.offset += at.divisor / 2 - 1;
+  return at;
+}
+
+TensorDesc infer(const Resize& op, const Inputs& inputs) {
+  const TensorDesc& x = image(inputs, Resize::kInput);
+  require_window(op.extents, "sizes");
+  require_window(x.shape.dims().last(2), "input 'x'");
+  return checked({DType::F32, Shape{x.shape[0], x.shape[1], op.extents[0], op.extents[1]}, x.layout});
+}
+
+std::int64_t flops(const Resize& op, const Inputs&, const Shape& y) {
+  return op.mode == ResizeMode::Linear ? 7 * y.elements() : 0;
+}
+
+void attributes(const Resize& op, AttributeText& text) {
+  constexpr std::array kCoordinates{"half_pixel", "asymmetric", "align_corners"};
+  constexpr std::array kNearest{"round_down", "round_up", "floor", "ceil"};
+  text << (op.mode == ResizeMode::Linear ? " linear " : " nearest ")
+       << kCoordinates.at(static_cast<std::size_t>(op.coordinates));
+  if (op.mode == ResizeMode::Nearest) text << ' ' << kNearest.at(static_cast<std::size_t>(op.nearest));
+}
+
+void members(Resize& op, Members& io) {
+  for (auto& extent : op.extents) io.size(extent);
+  io.choice(op.mode, ResizeMode::Linear);
+  io.choice(op.coordinates, ResizeCoordinates::AlignCorners);
+  io.choice(op.nearest, NearestPixel::Ceil);
+}
+
 // ---- LayoutTransform
 
 TensorDesc infer(const LayoutTransform& op, const Inputs& inputs) {

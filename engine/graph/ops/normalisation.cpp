@@ -39,6 +39,37 @@ void members(LocalResponseNorm& op, Members& io) {
   io.fraction(op.bias);
 }
 
+// ---- Normalize
+
+TensorDesc infer(const Normalize& op, const Inputs& inputs) {
+  const TensorDesc& x = image(inputs, Normalize::kInput);
+  require_positive(op.groups, "groups");
+  if (op.over == NormalizedOver::Channels ? op.groups != 1 : x.shape[1] % op.groups != 0) {
+    reject("attribute 'groups'",
+           (op.over == NormalizedOver::Channels ? std::string("must be 1 over channels")
+                                                : "must divide " + std::to_string(x.shape[1]) + " channels") +
+               ", got " + std::to_string(op.groups));
+  }
+  if (!std::isfinite(op.epsilon) || op.epsilon <= 0.0F) {
+    reject("attribute 'epsilon'", "must be > 0 and finite, got " + std::to_string(op.epsilon));
+  }
+  return x;
+}
+
+std::int64_t flops(const Normalize&, const Inputs&, const Shape& y) { return 5 * y.elements(); }
+
+void attributes(const Normalize& op, AttributeText& text) {
+  if (op.over == NormalizedOver::Channels) text << " over=channels";
+  if (op.over == NormalizedOver::Groups) text << " groups=" << op.groups;
+  text << " epsilon=" << op.epsilon;
+}
+
+void members(Normalize& op, Members& io) {
+  io.choice(op.over, NormalizedOver::Groups);
+  io.whole(op.groups);
+  io.fraction(op.epsilon);
+}
+
 // ---- Softmax
 
 TensorDesc infer(const Softmax&, const Inputs& inputs) {

@@ -71,9 +71,25 @@ struct Mul {
   Activation activation;
 };
 
-enum class UnaryKind : std::uint8_t { Sigmoid, HardSwish, Tanh, LeakyRelu, Elu, Silu };
+enum class UnaryKind : std::uint8_t {
+  Sigmoid,
+  HardSwish,
+  Tanh,
+  LeakyRelu,
+  Elu,
+  Silu,
+  Erf,
+  Gelu,
+  GeluTanh,
+  Softplus,
+  Sqrt,
+  Reciprocal,
+  Exp
+};
 
-/// The Activation of the same name.
+/// The Activation of the same name, or one of those that no other operation applies to its result: Erf;
+/// Gelu: x / 2 * (1 + erf(x / sqrt 2)); GeluTanh, near to it: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)));
+/// Softplus: log(1 + exp(x)); Sqrt; Reciprocal: 1 / x; Exp. NaN propagates.
 struct Unary {
   static constexpr std::string_view kName = "Unary";
   enum : std::size_t { kInput, kInputs };
@@ -81,8 +97,8 @@ struct Unary {
   float alpha = 0.0F;  ///< finite
 };
 
-/// The same as what an operation applies to its result.
-MOBICUDA_API Activation activation_of(const Unary& op) noexcept;
+/// The same as what an operation applies to its result; nothing where none applies it.
+MOBICUDA_API std::optional<Activation> activation_of(const Unary& op) noexcept;
 
 /// y = clip(x).
 struct Clip {
@@ -122,6 +138,19 @@ struct LocalResponseNorm {
   float alpha = 1e-4F;    ///< >= 0
   float beta = 0.75F;     ///< >= 0
   float bias = 1.0F;      ///< > 0
+};
+
+enum class NormalizedOver : std::uint8_t { Channels, Groups };
+
+/// y = (x - mean) / sqrt(variance + epsilon), where mean and variance (of all elements, not of a sample) are taken over
+/// the channels of each pixel (LayerNormalization), or over all pixels of each of `groups` equal parts of the channels
+/// (GroupNormalization; one for each channel: InstanceNormalization). x (N, C, H, W). Scale and shift are a ScaleShift.
+struct Normalize {
+  static constexpr std::string_view kName = "Normalize";
+  enum : std::size_t { kInput, kInputs };
+  NormalizedOver over = NormalizedOver::Channels;
+  std::int64_t groups = 1;  ///< > 0, divides C; 1 over Channels
+  float epsilon = 1e-5F;    ///< > 0
 };
 
 /// exp(x - max) / sum over axis 1, for rank >= 2: over the channels of each pixel.
@@ -173,6 +202,41 @@ struct Pad {
   PadMode mode = PadMode::Constant;
 };
 
+enum class ResizeMode : std::uint8_t { Nearest, Linear };
+enum class ResizeCoordinates : std::uint8_t { HalfPixel, Asymmetric, AlignCorners };
+enum class NearestPixel : std::uint8_t { RoundDown, RoundUp, Floor, Ceil };
+
+/// An image of another height and width. Row i of the output, of `out` rows, lies in the input, of `in` rows, at
+/// (i + 1/2) in / out - 1/2 (HalfPixel), i in / out (Asymmetric) or i (in - 1) / (out - 1) (AlignCorners; 0 where out
+/// is 1); columns alike. Linear: between the two rows and columns around it by distance. Nearest: the row that
+/// NearestPixel says, where RoundDown and RoundUp are about halves. What lies outside is the border's. No antialiasing.
+struct Resize {
+  static constexpr std::string_view kName = "Resize";
+  enum : std::size_t { kInput, kInputs };
+  std::array<std::int64_t, 2> extents{1, 1};  ///< (height, width) of the output, 1 to kMaxWindow, as the input's
+  ResizeMode mode = ResizeMode::Nearest;
+  ResizeCoordinates coordinates = ResizeCoordinates::HalfPixel;
+  NearestPixel nearest = NearestPixel::RoundDown;  ///< of Nearest
+};
+
+/// Where a row or column of a Resize's output lies in its input: (factor * i + offset) / divisor, exactly.
+struct ResizeAxis {
+  std::int64_t factor = 1;
+  std::int64_t offset = 0;
+  std::int64_t divisor = 1;  ///< > 0, even
+};
+
+/// axis 0: rows, of an input with `extent` of them; axis 1: columns. Where the mode is Nearest, the position's floor is
+/// the pixel.
+MOBICUDA_API ResizeAxis resize_axis(const Resize& op, std::size_t axis, std::int64_t extent) noexcept;
+
+/// y = a * b, as many products of matrices as there are in front of the last two axes: a (N, ..., M, K),
+/// b (N, ..., K, P), y (N, ..., M, P), of rank 3 or more.
+struct BatchedMatMul {
+  static constexpr std::string_view kName = "BatchedMatMul";
+  enum : std::size_t { kLeft, kRight, kInputs };
+};
+
 /// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
 struct LayoutTransform {
   static constexpr std::string_view kName = "LayoutTransform";
@@ -186,8 +250,9 @@ struct Identity {
   enum : std::size_t { kInput, kInputs };
 };
 
-using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
-                        Softmax, Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity>;
+using Op =
+    std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm, Softmax,
+                 Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize, BatchedMatMul>;
 
 MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 
@@ -300,8 +365,8 @@ struct Pass {
   Graph (*run)(const Graph&);
 };
 
-/// The passes every engine runs, in order: remove_noops, fold_pad, fold_scale_shift,
-/// recognise_activation, fuse_activation, fuse_residual, choose_layout.
+/// The passes every engine runs, in order: remove_noops, fold_pad, recognise_activation, fold_scale_shift,
+/// fuse_activation, fuse_residual, choose_layout.
 MOBICUDA_API std::span<const Pass> standard_passes();
 
 /// Runs standard_passes().

@@ -1,8 +1,11 @@
-// What networks with branches need: joining, cutting and multiplying activations, and the activations that are no clip.
+// What networks with branches and attention need: joining, cutting and multiplying activations, functions that are no
+// clip, and normalisations.
 #include <numeric>
 
+#include "kernels/batched_matmul/batched_matmul.h"
 #include "kernels/streaming/concat.h"
 #include "kernels/streaming/local_response_norm.h"
+#include "kernels/streaming/normalize.h"
 #include "kernels/streaming/unary.h"
 #include "lower/ops.h"
 
@@ -157,6 +160,20 @@ void lower(Lowering& to, const Node& node, const Unary& op) {
         return kernels::UnaryFunction::LeakyRelu;
       case UnaryKind::Elu:
         return kernels::UnaryFunction::Elu;
+      case UnaryKind::Erf:
+        return kernels::UnaryFunction::Erf;
+      case UnaryKind::Gelu:
+        return kernels::UnaryFunction::Gelu;
+      case UnaryKind::GeluTanh:
+        return kernels::UnaryFunction::GeluTanh;
+      case UnaryKind::Softplus:
+        return kernels::UnaryFunction::Softplus;
+      case UnaryKind::Sqrt:
+        return kernels::UnaryFunction::Sqrt;
+      case UnaryKind::Reciprocal:
+        return kernels::UnaryFunction::Reciprocal;
+      case UnaryKind::Exp:
+        return kernels::UnaryFunction::Exp;
       case UnaryKind::Sigmoid:
         break;
     }
@@ -186,6 +203,45 @@ void lower(Lowering& to, const Node& node, const LocalResponseNorm& op) {
                 auto p = params;
                 p.pixels = context.n * pixels;
                 return kernels::local_response_norm(p, x.in(context), y.in(context), launch_of(context));
+              });
+}
+
+void lower(Lowering& to, const Node& node, const Normalize& op) {
+  const Storage x = to.read_input(node.inputs[Normalize::kInput]);
+  const Storage y = to.make_output(node, false);
+  const Shape& picture = to.shape(node.output);
+  const std::int64_t pixels = picture[2] * picture[3];
+  const bool over_channels = op.over == NormalizedOver::Channels;
+  kernels::NormalizeParams params;
+  params.elem = to.elem();
+  params.pixels = over_channels ? 1 : pixels;
+  params.c = as_int(picture[1]);
+  params.groups = as_int(op.groups);
+  params.epsilon = op.epsilon;
+  to.add_step(to.describe(node, "normalize"), {x.buffer, y.buffer},
+              [params, images = over_channels ? pixels : 1, x, y](const CudaStepContext& context) {
+                auto p = params;
+                p.images = context.n * images;
+                return kernels::normalize(p, x.in(context), y.in(context), launch_of(context));
+              });
+}
+
+void lower(Lowering& to, const Node& node, const BatchedMatMul&) {
+  const Storage a = to.read_input(node.inputs[BatchedMatMul::kLeft]);
+  const Storage b = to.read_input(node.inputs[BatchedMatMul::kRight]);
+  const Storage y = to.make_output(node, false);
+  const Shape& left = to.shape(node.inputs[BatchedMatMul::kLeft]);
+  kernels::BatchedMatMulParams params;
+  params.elem = to.elem();
+  params.m = as_int(left[left.rank() - 2]);
+  params.k = as_int(left.dims().back());
+  params.p = as_int(to.shape(node.output).dims().back());
+  const std::int64_t pairs = left.elements() / params.m / params.k;
+  to.add_step(to.describe(node, "batched_matmul"), {a.buffer, b.buffer, y.buffer},
+              [params, pairs, a, b, y](const CudaStepContext& context) {
+                auto p = params;
+                p.batch = context.n * pairs;
+                return kernels::batched_matmul(p, a.in(context), b.in(context), y.in(context), launch_of(context));
               });
 }
 

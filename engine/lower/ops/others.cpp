@@ -3,6 +3,7 @@
 #include "kernels/streaming/elementwise.h"
 #include "kernels/streaming/layout_transform.h"
 #include "kernels/streaming/pooling.h"
+#include "kernels/streaming/resize.h"
 #include "kernels/streaming/softmax.h"
 #include "lower/ops.h"
 
@@ -206,6 +207,24 @@ void lower(Lowering& to, const Node& node, const Pad& op) {
                 : op.mode == PadMode::Reflect ? kernels::PadMode::Reflect
                                               : kernels::PadMode::Constant;
   to.add_streaming(to.describe(node, "layout_transform/pad"), x, y, params, kernels::pad);
+}
+
+void lower(Lowering& to, const Node& node, const Resize& op) {
+  const Storage x = to.read_input(node.inputs[0]);
+  const Storage y = to.make_output(node, false);
+  const Shape& in = to.shape(node.inputs[0]);
+  const auto line = [&](std::size_t axis) {
+    const std::int64_t extent = in[axis + 2];
+    const ResizeAxis at = resize_axis(op, axis, extent);
+    return kernels::ResizeLine{as_int(extent), as_int(op.extents.at(axis)), at.factor, at.offset, at.divisor};
+  };
+  kernels::ResizeParams params;
+  params.elem = to.elem();
+  params.linear = op.mode == ResizeMode::Linear;
+  params.c = as_int(in[1]);
+  params.rows = line(0);
+  params.columns = line(1);
+  to.add_streaming(to.describe(node, "resize"), x, y, params, kernels::resize);
 }
 
 // The passes leave the one of a network that computes nothing: its output is memory of its own.
