@@ -27,6 +27,7 @@ std::string readable_structure(const SavedEngine& engine) {
   const Limits limits;
   try {
     require_range(static_cast<std::int64_t>(structure.size()), 0, limits.structure_bytes, "bytes of structure");
+    check_structure_bytes(structure);
     from_message(message, limits);
   } catch (const Error& error) {
     throw Error(ErrorCode::unsupported, "the " + engine.backend + " engine",
@@ -38,6 +39,7 @@ std::string readable_structure(const SavedEngine& engine) {
 
 SavedEngine make_engine(Parts parts, const Limits& limits, ReadTimes& times) {
   const auto start = std::chrono::steady_clock::now();
+  check_structure_bytes(parts.structure);
   plan_schema::Plan message;
   if (!message.ParseFromString(parts.structure)) {
     throw Error(ErrorCode::invalid_model, "", "has a structure that is no message of plan_schema.proto");
