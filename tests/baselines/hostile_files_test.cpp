@@ -140,7 +140,8 @@ TEST_CASE("hostile files: constants out of nothing get a verdict") {
   check_model("more than that", more, kRaise);
   OnnxBuilder copies = made(4096, kMost / 4096);
   for (const char* op : {"Neg", "Abs", "Exp", "Relu"}) copies.node(op, {"w"}, {op});
-  copies.node("Add", {"Neg", "Abs"}, {"a"}).node("Add", {"Exp", "Relu"}, {"b"});
+  copies.node("Add", {"Neg", "Abs"}, {"a"});
+  copies.node("Add", {"Exp", "Relu"}, {"b"});
   copies.node("Add", {"a", "b"}, {"c"});
   copies.node("MatMul", {"x", "c"}, {"y"});
   check_model("copies of it", copies, "bytes of memory");
@@ -156,7 +157,8 @@ TEST_CASE("hostile files: constants out of nothing get a verdict") {
   chain.ints("n", {1}, {kMost / 2}).ints("i", {}, {0});
   chain.node("ConstantOfShape", {"n"}, {"c0"}).attr("value", tensor("", {1}, std::vector<float>{1}));
   for (int i = 0; i < 400; ++i) chain.node("Neg", {"c" + std::to_string(i)}, {"c" + std::to_string(i + 1)});
-  chain.node("Gather", {"c400", "i"}, {"e"}).node("Add", {"x", "e"}, {"y"});
+  chain.node("Gather", {"c400", "i"}, {"e"});
+  chain.node("Add", {"x", "e"}, {"y"});
   check_model("a chain of constants", chain, "bytes to compute");
 }
 
