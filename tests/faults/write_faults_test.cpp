@@ -184,6 +184,7 @@ TEST_CASE("a process that is killed while it writes leaves the old file or the n
       const pid_t child = fork();
       REQUIRE(child >= 0);
       if (child == 0) {
+        alarm(60);  // where nobody kills it
         for (int state = 1;; state = 1 - state) writer.write(folder.path(), state);
       }
       // Read meanwhile, and once more when it is gone: in the middle of a write more often than not.
