@@ -45,6 +45,7 @@ bool interrupts(std::size_t& count, bool reads) {
 
 // The program's own, in place of the C library's, also for the C++ library.
 extern "C" {
+#pragma GCC visibility push(default)
 
 ssize_t read(int file, void* bytes, std::size_t count) {
   return interrupts(count, true) ? -1 : syscall(SYS_read, file, bytes, count);
@@ -61,6 +62,8 @@ ssize_t pread64(int file, void* bytes, std::size_t count, off64_t offset) {
 ssize_t write(int file, const void* bytes, std::size_t count) {
   return interrupts(count, false) ? -1 : syscall(SYS_write, file, bytes, count);
 }
+
+#pragma GCC visibility pop
 }
 
 namespace mobicuda::test {
