@@ -37,19 +37,19 @@ cudaError_t counted(cudaError_t status, const char* kind, int change) {
 
 // Functions that may fail, by name, parameters and arguments. cudaStreamEndCapture() may not: a stream whose capture
 // was not ended could not be used again.
-#define MOBICUDA_MAY_FAIL(name, parameters, arguments)                                \
-  cudaError_t __real_##name parameters;                                               \
-  cudaError_t __wrap_##name parameters {                                              \
-    if (const cudaError_t status = fate(#name); status != cudaSuccess) return status; \
-    return __real_##name arguments;                                                   \
+#define MOBICUDA_MAY_FAIL(name, parameters, arguments)                             \
+  cudaError_t __real_##name parameters;                                            \
+  cudaError_t __wrap_##name parameters {                                           \
+    if (const cudaError_t fault = fate(#name); fault != cudaSuccess) return fault; \
+    return __real_##name arguments;                                                \
   }
 
 // The same for functions that make something.
-#define MOBICUDA_MAKES(name, kind, parameters, arguments)                             \
-  cudaError_t __real_##name parameters;                                               \
-  cudaError_t __wrap_##name parameters {                                              \
-    if (const cudaError_t status = fate(#name); status != cudaSuccess) return status; \
-    return counted(__real_##name arguments, kind, 1);                                 \
+#define MOBICUDA_MAKES(name, kind, parameters, arguments)                          \
+  cudaError_t __real_##name parameters;                                            \
+  cudaError_t __wrap_##name parameters {                                           \
+    if (const cudaError_t fault = fate(#name); fault != cudaSuccess) return fault; \
+    return counted(__real_##name arguments, kind, 1);                              \
   }
 
 // What gives it back: such calls do not fail.

@@ -108,7 +108,7 @@ cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned 
 
 // Devices and errors.
 cudaError_t cudaGetDeviceCount(int* count) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *count = 2;
   return cudaSuccess;
 }
@@ -121,12 +121,12 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr /*attribute*/, int /*device*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *value = 0;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *properties = {};
   return cudaSuccess;
 }
@@ -136,12 +136,12 @@ const char* cudaGetErrorString(cudaError_t /*status*/) { return "an error"; }
 
 // Memory.
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   count("device memory", 1);
   return allocate(memory, bytes);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   count("host memory", 1);
   return allocate(memory, bytes);
 }
@@ -156,29 +156,29 @@ cudaError_t cudaFreeHost(void* memory) {
   return freed(memory != nullptr);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
                             cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memmove(to, from, bytes);
   return wrote("copy", stream);
 }
 cudaError_t cudaMemcpy2DAsync(void* /*to*/, std::size_t /*to_pitch*/, const void* /*from*/, std::size_t /*from_pitch*/,
                               std::size_t /*width*/, std::size_t /*height*/, cudaMemcpyKind /*kind*/,
                               cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("copy", stream);
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memset(memory, value, bytes);
   return wrote("clear", stream);
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const auto known = fake_cuda().memory.find(memory);
   *attributes = {};
   attributes->type = cudaMemoryTypeDevice;
@@ -189,7 +189,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 // Streams and events.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *stream = next_handle<cudaStream_t>();
   count("streams", 1);
   return cudaSuccess;
@@ -199,29 +199,29 @@ cudaError_t cudaStreamDestroy(cudaStream_t /*stream*/) {
   return freed(true);
 }
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const auto known = fake_cuda().stream_ids.find(stream);
   *id = known == fake_cuda().stream_ids.end() ? reinterpret_cast<std::uintptr_t>(stream) : known->second;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("synchronize", stream);
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("synchronize", stream);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t /*event*/, unsigned /*flags*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("wait", stream);
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t /*function*/, void* /*data*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("host function", stream);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *event = next_handle<cudaEvent_t>();
   count("events", 1);
   return cudaSuccess;
@@ -231,22 +231,22 @@ cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
   return freed(true);
 }
 cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("record", stream);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("synchronize event");
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t /*start*/, cudaEvent_t /*end*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *milliseconds = 1;
   return cudaSuccess;
 }
 
 // Graphs.
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const bool captured = stream != nullptr && stream == fake_cuda().captured;
   *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -257,11 +257,11 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("capture", stream);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t /*stream*/, cudaGraph_t* graph) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *graph = next_handle<cudaGraph_t>();
   count("graphs", 1);
   return cudaSuccess;
@@ -271,7 +271,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t /*graph*/) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t /*graph*/, unsigned long long /*flags*/) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *exec = next_handle<cudaGraphExec_t>();
   count("executable graphs", 1);
   return cudaSuccess;
@@ -281,11 +281,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t /*exec*/) {
   return freed(true);
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t /*exec*/, cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("upload", stream);
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t /*exec*/, cudaStream_t stream) {
-  if (const cudaError_t status = fate(); status != cudaSuccess) return status;
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("launch", stream);
 }
 

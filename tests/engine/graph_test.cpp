@@ -225,7 +225,8 @@ TEST_CASE("kinds that do not exist are refused by number, and have a name all th
   Pool2d pool;
   pool.kind = static_cast<PoolKind>(2);
   CHECK(contains(refused(pool, {x}), "number 2 of those from 0 to 1"));
-  CHECK(contains(refused(Add{Activation::of(static_cast<ActivationKind>(7))}, {x, x}), "number 7 of those from 0 to 6"));
+  CHECK(
+      contains(refused(Add{Activation::of(static_cast<ActivationKind>(7))}, {x, x}), "number 7 of those from 0 to 6"));
   CHECK(contains(refused(LayoutTransform{static_cast<Layout>(5)}, {x}), "number 5 of those from 0 to "));
 }
 

@@ -108,9 +108,10 @@ class Wild {
   }
   std::array<std::int64_t, 2> pair() { return {window(), window()}; }
   std::int64_t window() { return choices_.one_in(6) ? number() : 1 + choices_.below(3); }
+  std::int64_t offset() { return choices_.one_in(6) ? number() : choices_.below(3); }
   Padding padding() {
     if (choices_.one_in(2)) return {};
-    return {window() - 1, window() - 1, window() - 1, window() - 1};
+    return {offset(), offset(), offset(), offset()};
   }
   Activation activation() {
     Activation made = Activation::of(static_cast<ActivationKind>(choices_.below(9)), fraction());
@@ -153,7 +154,7 @@ class Wild {
       case 11:
         return Concat{window()};
       case 12:
-        return Slice{window(), window() - 1, window()};
+        return Slice{window(), offset(), window()};
       case 13:
         return Reshape{shape()};
       case 14: {
