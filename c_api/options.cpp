@@ -196,6 +196,7 @@ onnx_import::ImportOptions import_options(const mobicuda_import_options& known, 
   limit(limits.elements_per_tensor, known.elements_per_tensor, "elements_per_tensor");
   limit(limits.weight_bytes, known.weight_bytes, "weight_bytes");
   limit(limits.memory_bytes, known.memory_bytes, "memory_bytes");
+  limit(limits.generated_elements, known.generated_elements, "generated_elements");
   limit(limits.name_bytes, known.name_bytes, "name_bytes");
   limit(limits.attribute_entries, known.attribute_entries, "attribute_entries");
   limit(limits.window, known.window, "window");

@@ -1,6 +1,6 @@
 # libmobicuda and libmobicuda_cudnn, each static and shared, out of the boxes' objects.
-set(mobicuda_boxes mobicuda_graph mobicuda_timing mobicuda_onnx mobicuda_plan_file mobicuda_cpu mobicuda_custom
-                   mobicuda_version mobicuda_c_api)
+set(mobicuda_boxes mobicuda_graph mobicuda_timing mobicuda_wire_format mobicuda_onnx mobicuda_plan_file mobicuda_cpu
+                   mobicuda_custom mobicuda_version mobicuda_c_api)
 if(MOBICUDA_HAS_CUDA)
   list(APPEND mobicuda_boxes mobicuda_specialise mobicuda_choose mobicuda_runtime mobicuda_kernels mobicuda_kernels_sm90a)
 endif()

@@ -9,11 +9,11 @@
 #include <mobicuda/onnx_import.h>
 
 #include "external_data.h"
-#include "field_count.h"
 #include "file_descriptor.h"
 #include "graph/memory_errors.h"
 #include "graph_input.h"
 #include "initializer.h"
+#include "model_bytes.h"
 #include "node_importer.h"
 #include "op_table.h"
 #include "schema.h"
@@ -27,9 +27,6 @@ using schema::ModelProto;
 using schema::NodeProto;
 
 constexpr std::int64_t kOldestIrVersion = 3;
-
-// A field of two bytes becomes an object of up to some hundred. MobileNetV2 has some thousand fields.
-constexpr std::int64_t kMaxFields = 4000000;
 
 Error over_limit(const std::string& where, const std::string& what, std::int64_t count, std::int64_t limit) {
   return {ErrorCode::unsupported, where,
@@ -71,9 +68,7 @@ ModelProto parse(std::span<const std::byte> bytes, const ImportLimits& limits) {
     throw over_limit("", "the file has bytes:", size, std::min(limits.file_bytes, kProtobufCeiling));
   }
   if (bytes.empty()) throw invalid("", "the file is empty");
-  if (has_more_fields_than(bytes, kMaxFields)) {
-    throw Error(ErrorCode::unsupported, "", "the file has more than " + std::to_string(kMaxFields) + " fields");
-  }
+  check_parsed_bytes(bytes);
   ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(size))) {
     throw invalid("", "not an ONNX model: the " + std::to_string(size) + " bytes do not parse as a protobuf message",

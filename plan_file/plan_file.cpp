@@ -1,18 +1,13 @@
 #include <mobicuda/plan_file.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <initializer_list>
 #include <system_error>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "frame.h"
 #include "graph/memory_errors.h"
+#include "graph/whole_file.h"
 #include "structure.h"
 
 namespace mobicuda::plan_file {
@@ -27,6 +22,7 @@ std::string readable_structure(const SavedEngine& engine) {
   const Limits limits;
   try {
     require_range(static_cast<std::int64_t>(structure.size()), 0, limits.structure_bytes, "bytes of structure");
+    check_structure_bytes(structure);
     from_message(message, limits);
   } catch (const Error& error) {
     throw Error(ErrorCode::unsupported, "the " + engine.backend + " engine",
@@ -38,6 +34,7 @@ std::string readable_structure(const SavedEngine& engine) {
 
 SavedEngine make_engine(Parts parts, const Limits& limits, ReadTimes& times) {
   const auto start = std::chrono::steady_clock::now();
+  check_structure_bytes(parts.structure);
   plan_schema::Plan message;
   if (!message.ParseFromString(parts.structure)) {
     throw Error(ErrorCode::invalid_model, "", "has a structure that is no message of plan_schema.proto");
@@ -63,43 +60,9 @@ fs::path file_behind(fs::path path) {
   return path;
 }
 
-std::error_code last_error() { return {errno, std::generic_category()}; }
-
-// Writes a file that is not there yet: in a folder that others may write, no link of theirs is followed. Leaves none
-// where it fails.
-std::error_code write_new(const fs::path& path, std::initializer_list<std::span<const std::byte>> parts) {
-  constexpr mode_t kMode = 0666;  // less the process's umask, as for any new file
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
-  if (file < 0) return last_error();
-  std::error_code failure;
-  for (std::span<const std::byte> left : parts) {
-    while (!left.empty() && !failure) {
-      const ssize_t written = ::write(file, left.data(), left.size());
-      if (written >= 0) {
-        left = left.subspan(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        failure = last_error();
-      }
-    }
-  }
-  if (::close(file) != 0 && !failure) failure = last_error();
-  if (failure) ::unlink(path.c_str());
-  return failure;
-}
-
-// Whole or not at all: what reads the file meanwhile sees the old one.
 void write_file(const fs::path& name, std::span<const std::byte> front, std::span<const std::byte> weights) {
-  static std::atomic<int> count{0};
-  const fs::path path = file_behind(name);
-  const fs::path temporary =
-      path.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
-  std::error_code failure = write_new(temporary, {front, weights});
-  if (!failure) {
-    fs::rename(temporary, path, failure);
-    if (!failure) return;
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-  }
+  const std::error_code failure = write_whole_file(file_behind(name), {front, weights});
+  if (!failure) return;
   throw Error(
       ErrorCode::io, name.string(), "cannot be written: " + failure.message(),
       "is its folder there, and writable, with room for " + std::to_string(front.size() + weights.size()) + " bytes?");

@@ -14,6 +14,9 @@ namespace mobicuda::plan_file {
 plan_schema::Plan to_message(const SavedEngine& engine);
 SavedEngine from_message(const plan_schema::Plan& plan, const Limits& limits);
 
+/// Throws Error(invalid_model) where a structure would take far more memory once it is parsed than in the file.
+void check_structure_bytes(std::string_view structure);
+
 Graph decode_graph(const plan_schema::Graph& graph, const Limits& limits);
 
 /// Throws Error(invalid_model) unless value is from low to high.

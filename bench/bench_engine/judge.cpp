@@ -18,6 +18,7 @@ struct Flag {
   std::string_view api, flag;
 };
 constexpr Flag kFlags[] = {{"ImportOptions::picture_shape", "--shapes, the batch in front"},
+                           {"ImportLimits::generated_elements", "--generatedElements"},
                            {"EngineOptions::precision", "--precision"},
                            {"plan_file::save()", "--saveEngine"},
                            {"onnx_import::load()", "--model"}};

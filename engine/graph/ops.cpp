@@ -18,7 +18,9 @@ std::string_view op_name(const Op& op) noexcept {
   static constexpr std::array<std::string_view, 13> kUnaryNames{
       "Sigmoid", "HardSwish", "Tanh",     "LeakyRelu", "Elu",        "Silu", "Erf",
       "Gelu",    "GeluTanh",  "Softplus", "Sqrt",      "Reciprocal", "Exp"};
-  if (const auto* unary = std::get_if<Unary>(&op)) return kUnaryNames.at(static_cast<std::size_t>(unary->kind));
+  const auto* unary = std::get_if<Unary>(&op);
+  const auto kind = unary == nullptr ? kUnaryNames.size() : static_cast<std::size_t>(unary->kind);
+  if (kind < kUnaryNames.size()) return kUnaryNames[kind];
   return kNames[op.index()];
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,22 @@ bool must_be_constant(const Op& op, std::size_t position) {
       op);
 }
 
+// Refuses enumerators that do not exist, which a cast can make.
+class KnownChoices final : public Members {
+ public:
+  void size(std::int64_t&) override {}
+  void fraction(float&) override {}
+  void shape(Shape&) override {}
+  void list(std::vector<std::int64_t>&) override {}
+
+ private:
+  void number(std::int64_t& value, std::int64_t highest) override {
+    if (highest == std::numeric_limits<std::int64_t>::max() || (value >= 0 && value <= highest)) return;
+    reject("attributes", "have a choice that does not exist, number " + std::to_string(value) + " of those from 0 to " +
+                             std::to_string(highest));
+  }
+};
+
 }  // namespace
 
 void require_elements(const Shape& shape, const std::string& what) {
@@ -35,7 +52,9 @@ void require_elements(const Shape& shape, const std::string& what) {
 
 TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs) {
   return std::visit(
-      [&]<class T>(const T& o) {
+      [&]<class T>(T o) {
+        KnownChoices known;
+        members(o, known);
         if (!takes<T>(inputs.size())) {
           reject("inputs", std::string(op_name(op)) + " has " + std::to_string(T::kInputs) + " input positions" +
                                (takes<T>(T::kInputs + 1) ? " or more" : "") + ", got " + std::to_string(inputs.size()));

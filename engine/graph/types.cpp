@@ -70,6 +70,11 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b) {
   return product;
 }
 
+void Shape::refuse_axis(std::size_t axis) {
+  throw Error(ErrorCode::invalid_argument, "shape",
+              "has axes up to " + std::to_string(kMaxRank - 1) + ", asked for is axis " + std::to_string(axis));
+}
+
 Shape::Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
 
 Shape::Shape(std::span<const std::int64_t> dims) {

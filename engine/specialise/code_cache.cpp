@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -13,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include "graph/whole_file.h"
 
 namespace mobicuda {
 namespace {
@@ -112,26 +111,10 @@ std::string CodeCache::store(const std::string& key, const DeviceCode& code) con
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) return folder_.string() + ": " + error.message();
-  static std::atomic<unsigned> counter{0};
   const fs::path file = file_of(key);
-  fs::path beside = file;
-  beside += "." + std::to_string(getpid()) + "." + std::to_string(counter++) + ".new";
   const std::string text = encode(key, code);
-  {
-    std::ofstream stream(beside, std::ios::binary | std::ios::trunc);
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    stream.close();
-    if (!stream) {
-      fs::remove(beside, error);
-      return beside.string() + ": cannot be written";
-    }
-  }
-  fs::rename(beside, file, error);
-  if (error) {
-    const std::string why = file.string() + ": " + error.message();
-    fs::remove(beside, error);
-    return why;
-  }
+  error = write_whole_file(file, {std::as_bytes(std::span(text))});
+  if (error) return file.string() + ": cannot be written: " + error.message();
   make_room();
   return {};
 }
@@ -151,7 +134,7 @@ void CodeCache::make_room() const {
     const fs::file_time_type used = entry.last_write_time(ignored);
     const auto bytes = static_cast<std::int64_t>(entry.file_size(ignored));
     if (ignored) continue;
-    if (entry.path().extension() == ".new" && fs::file_time_type::clock::now() - used > kAbandoned) {
+    if (entry.path().extension() == kUnfinishedFile && fs::file_time_type::clock::now() - used > kAbandoned) {
       fs::remove(entry.path(), ignored);
     } else if (entry.path().extension() == kExtension) {
       files.push_back({used, bytes, entry.path()});

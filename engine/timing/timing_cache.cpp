@@ -1,10 +1,12 @@
 #include "timing/timing_cache.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include <mobicuda/error.h>
+
+#include "graph/whole_file.h"
 
 namespace mobicuda {
 namespace {
@@ -45,6 +49,25 @@ std::optional<std::pair<std::string, double>> parse(const std::string& line) {
   if (result.ec != std::errc() || result.ptr != end || !std::isfinite(time) || time <= 0) return std::nullopt;
   return std::pair(line.substr(0, last), time);
 }
+
+// Between reading a file and replacing it no other process does the same in its folder: it would lose what this one
+// adds. Without a lock where the file system has none.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : fd_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
 
 // Where a file that is written by renaming another one has to go, so that links stay.
 fs::path without_links(fs::path file) {
@@ -93,6 +116,7 @@ void TimingCache::add(const std::string& subject, const std::string& kernels, do
 
 void TimingCache::save() {
   if (added_.empty()) return;
+  const FolderLock lock(without_links(file_).parent_path());
   Times merged = read();
   for (const auto& [key, time] : added_) merged[key] = time;
   write(merged);
@@ -131,24 +155,10 @@ TimingCache::Times TimingCache::read() const {
 }
 
 void TimingCache::write(const Times& times) const {
-  static std::atomic<int> count{0};
-  const fs::path target = without_links(file_);
-  const fs::path temporary =
-      target.string() + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1)) + ".tmp";
-  std::error_code failure;
-  {
-    std::ofstream out(temporary);
-    out << kHeader << '\n';
-    for (const auto& [key, time] : times) out << key << kSeparator << fixed(time, 3) << '\n';
-    out.close();
-    if (!out) failure = std::make_error_code(std::errc::io_error);
-  }
-  if (!failure) fs::rename(temporary, target, failure);
-  if (failure) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw Error(ErrorCode::io, file_.string(), "cannot be written: " + failure.message(), kUnwritable);
-  }
+  std::string text = std::string(kHeader) + '\n';
+  for (const auto& [key, time] : times) text += key + kSeparator + fixed(time, 3) + '\n';
+  const std::error_code failure = write_whole_file(without_links(file_), {std::as_bytes(std::span(text))});
+  if (failure) throw Error(ErrorCode::io, file_.string(), "cannot be written: " + failure.message(), kUnwritable);
 }
 
 std::string timing_field(std::string text) {

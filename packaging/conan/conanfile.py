@@ -10,7 +10,7 @@ from conan.tools.system.package_manager import Apt
 
 SOURCES = ("CMakeLists.txt", "CHANGELOG.md", "README.md", "baselines/*", "bench/*", "c_api/*", "cmake/*",
            "docs/examples/*", "engine/*", "kernels/*", "models/*", "onnx_import/*", "packaging/debian/*", "packaging/*.py",
-           "plan_file/*", "version/*")
+           "plan_file/*", "version/*", "wire_format/*")
 
 
 class MobicudaConan(ConanFile):

@@ -111,7 +111,10 @@ Picture decode_other(std::span<const std::uint8_t> file, const DecodeOptions& op
     throw PictureError("holds or unpacks to more data than " + std::to_string(picture.width) + "x" +
                        std::to_string(picture.height) + " pixels take");
   }
-  if (!pixels) throw PictureError(std::string("cannot be decoded: ") + stbi_failure_reason());
+  if (!pixels) {
+    const char* reason = stbi_failure_reason();  // null where a reader of stb_image's forgot to give one
+    throw PictureError(std::string("cannot be decoded: ") + (reason == nullptr ? "damaged data" : reason));
+  }
   picture.rgb.assign(pixels.get(), pixels.get() + pixels_of(picture) * kChannels);
   return picture;
 }

@@ -2,6 +2,7 @@
 // reads past its end where it has 16 bits, that of pnm.cpp.
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #include "pictures/decode/stb_memory.h"
 
@@ -20,6 +21,11 @@ void* limited_malloc(std::size_t bytes) { return within_limit(bytes) ? std::mall
 
 void* limited_realloc(void* memory, std::size_t bytes) {
   return within_limit(bytes) ? std::realloc(memory, bytes) : nullptr;
+}
+
+// A PNG file may have chunks of no data, for which stb_image has no memory either: null is not for memcpy().
+void* copy_bytes(void* to, const void* from, std::size_t bytes) {
+  return bytes == 0 ? to : std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -48,4 +54,5 @@ bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
 #define STBI_MALLOC(bytes) mobicuda::pictures::limited_malloc(bytes)
 #define STBI_REALLOC(memory, bytes) mobicuda::pictures::limited_realloc(memory, bytes)
 #define STBI_FREE(memory) std::free(memory)
+#define memcpy(to, from, bytes) mobicuda::pictures::copy_bytes(to, from, bytes)
 #include <stb_image.h>

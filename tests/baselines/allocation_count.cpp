@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include <malloc.h>
+
 namespace {
 
 std::atomic<std::int64_t> calls_that_succeed{-1};  // before one that does not; negative: all do
@@ -15,14 +17,26 @@ std::atomic<std::int64_t> plain_bytes{0};
 std::atomic<std::int64_t> aligned_calls{0};
 std::atomic<std::int64_t> aligned_bytes{0};
 std::atomic<std::int64_t> live{0};
+std::atomic<std::int64_t> live_bytes{0};
+std::atomic<std::int64_t> most_live_bytes{0};
+
+std::int64_t bytes_of(void* memory) noexcept { return static_cast<std::int64_t>(malloc_usable_size(memory)); }
 
 void* counted(void* memory) noexcept {
-  if (memory != nullptr) ++live;
+  if (memory == nullptr) return memory;
+  ++live;
+  const std::int64_t now = live_bytes += bytes_of(memory);
+  std::int64_t most = most_live_bytes;
+  while (now > most && !most_live_bytes.compare_exchange_weak(most, now)) {
+  }
   return memory;
 }
 
 void release(void* memory) noexcept {
-  if (memory != nullptr) --live;
+  if (memory != nullptr) {
+    --live;
+    live_bytes -= bytes_of(memory);
+  }
   std::free(memory);
 }
 
@@ -65,6 +79,12 @@ namespace mobicuda::test {
 bool fail_allocation_after(std::int64_t calls) { return calls_that_succeed.exchange(calls) < 0; }
 AllocationCount all_allocations() { return {plain_calls + aligned_calls, plain_bytes + aligned_bytes}; }
 std::int64_t live_allocations() { return live; }
+std::int64_t peak_bytes_of(const std::function<void()>& action) {
+  const std::int64_t before = live_bytes;
+  most_live_bytes = before;
+  action();
+  return most_live_bytes - before;
+}
 AllocationCount aligned_allocations() { return {aligned_calls, aligned_bytes}; }
 
 }  // namespace mobicuda::test

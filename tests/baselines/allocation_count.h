@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 namespace mobicuda::test {
 
@@ -15,7 +16,9 @@ struct AllocationCount {
 bool fail_allocation_after(std::int64_t calls);
 
 AllocationCount all_allocations();
-std::int64_t live_allocations();        ///< pieces of memory that nobody has given back yet
+std::int64_t live_allocations();  ///< pieces of memory that nobody has given back yet
+/// The most bytes that were allocated at once while `action` ran, above what was before.
+std::int64_t peak_bytes_of(const std::function<void()>& action);
 AllocationCount aligned_allocations();  ///< those with an alignment of their own: engines' and sessions' buffers
 
 }  // namespace mobicuda::test

@@ -112,6 +112,8 @@ TEST_CASE("the shapes option gives batch and extents", "[options]") {
   CHECK(options.batches == std::vector<std::int64_t>{4});
   CHECK(options.picture_shape == std::vector<std::int64_t>{3, 96, 128});
   CHECK(options_of({"--shapes=4x3x96x128", "--batch=2"}).batches == std::vector<std::int64_t>{2});
+  CHECK(!options.generated_elements);
+  CHECK(options_of({"--generatedElements=268435456"}).generated_elements == std::int64_t{1} << 28);
 }
 
 TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
@@ -122,6 +124,7 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
     CHECK_THAT(parsed.err, contains(message));
   };
   mistake({"--noSuchFlag"}, "--noSuchFlag");
+  mistake({"--generatedElements", "0"}, "--generatedElements: must be at least 1");
   mistake({"--batch", "0"}, "at least 1");
   mistake({"--threads", "-1"}, "--threads: must be at least 0");
   mistake({"--threads", "5000"}, "at most 4096");

@@ -168,6 +168,8 @@ TEST_CASE("a session over max_memory_bytes is refused before it allocates, with 
 TEST_CASE("values and sizes that cannot be are refused by the number") {
   const Graph graph = small_network();
   CHECK(contains(message_of([&] { static_cast<void>(graph.producer(-1)); }), "no value with id -1"));
+  CHECK(contains(message_of([] { static_cast<void>(Shape{1, 2}[8]); }), "has axes up to 7, asked for is axis 8"));
+  CHECK(Shape{1, 2}[5] == 0);
   CHECK(contains(message_of([] { WeightBytes(-1); }), "packed weights: bytes must be >= 0, got -1"));
 }
 

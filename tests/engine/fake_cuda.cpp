@@ -7,6 +7,7 @@
 #include <utility>
 
 using mobicuda::test::fake_cuda;
+using mobicuda::test::FakeCuda;
 
 namespace mobicuda::test {
 
@@ -28,6 +29,14 @@ Handle next_handle() {
   static std::uintptr_t last = 0x1000;
   return reinterpret_cast<Handle>(++last);  // NOLINT(performance-no-int-to-ptr)
 }
+
+// What a call that may fail returns, before it does anything.
+cudaError_t fate() {
+  FakeCuda& fake = fake_cuda();
+  return fake.calls_before_failure >= 0 && fake.calls_before_failure-- == 0 ? fake.failure : cudaSuccess;
+}
+
+void count(const char* kind, int change) { fake_cuda().live[kind] += change; }
 
 cudaError_t wrote(const std::string& call) {
   fake_cuda().calls.push_back(call);
@@ -99,6 +108,7 @@ cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned 
 
 // Devices and errors.
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *count = 2;
   return cudaSuccess;
 }
@@ -111,10 +121,12 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr /*attribute*/, int /*device*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *value = 0;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *properties = {};
   return cudaSuccess;
 }
@@ -123,35 +135,50 @@ const char* cudaGetErrorName(cudaError_t /*status*/) { return "cudaError"; }
 const char* cudaGetErrorString(cudaError_t /*status*/) { return "an error"; }
 
 // Memory.
-cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocate(memory, bytes); }
-cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) { return allocate(memory, bytes); }
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  count("device memory", 1);
+  return allocate(memory, bytes);
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  count("host memory", 1);
+  return allocate(memory, bytes);
+}
 cudaError_t cudaFree(void* memory) {
+  if (memory != nullptr) count("device memory", -1);
   std::free(memory);
   return freed(memory != nullptr);
 }
 cudaError_t cudaFreeHost(void* memory) {
+  if (memory != nullptr) count("host memory", -1);
   std::free(memory);
   return freed(memory != nullptr);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
                             cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memmove(to, from, bytes);
   return wrote("copy", stream);
 }
 cudaError_t cudaMemcpy2DAsync(void* /*to*/, std::size_t /*to_pitch*/, const void* /*from*/, std::size_t /*from_pitch*/,
                               std::size_t /*width*/, std::size_t /*height*/, cudaMemcpyKind /*kind*/,
                               cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("copy", stream);
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   std::memset(memory, value, bytes);
   return wrote("clear", stream);
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const auto known = fake_cuda().memory.find(memory);
   *attributes = {};
   attributes->type = cudaMemoryTypeDevice;
@@ -162,37 +189,64 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 // Streams and events.
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *stream = next_handle<cudaStream_t>();
+  count("streams", 1);
   return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t /*stream*/) { return freed(true); }
+cudaError_t cudaStreamDestroy(cudaStream_t /*stream*/) {
+  count("streams", -1);
+  return freed(true);
+}
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const auto known = fake_cuda().stream_ids.find(stream);
   *id = known == fake_cuda().stream_ids.end() ? reinterpret_cast<std::uintptr_t>(stream) : known->second;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wrote("synchronize", stream); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return wrote("synchronize", stream); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("synchronize", stream);
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("synchronize", stream);
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t /*event*/, unsigned /*flags*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("wait", stream);
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t /*function*/, void* /*data*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("host function", stream);
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned /*flags*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *event = next_handle<cudaEvent_t>();
+  count("events", 1);
   return cudaSuccess;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) { return freed(true); }
-cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t stream) { return wrote("record", stream); }
-cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) { return wrote("synchronize event"); }
+cudaError_t cudaEventDestroy(cudaEvent_t /*event*/) {
+  count("events", -1);
+  return freed(true);
+}
+cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("record", stream);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("synchronize event");
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t /*start*/, cudaEvent_t /*end*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *milliseconds = 1;
   return cudaSuccess;
 }
 
 // Graphs.
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   const bool captured = stream != nullptr && stream == fake_cuda().captured;
   *status = captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -203,19 +257,36 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   return wrote("capture", stream);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t /*stream*/, cudaGraph_t* graph) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *graph = next_handle<cudaGraph_t>();
+  count("graphs", 1);
   return cudaSuccess;
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t /*graph*/) { return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t /*graph*/) {
+  count("graphs", -1);
+  return cudaSuccess;
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t /*graph*/, unsigned long long /*flags*/) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
   *exec = next_handle<cudaGraphExec_t>();
+  count("executable graphs", 1);
   return cudaSuccess;
 }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t /*exec*/) { return freed(true); }
-cudaError_t cudaGraphUpload(cudaGraphExec_t /*exec*/, cudaStream_t stream) { return wrote("upload", stream); }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t /*exec*/, cudaStream_t stream) { return wrote("launch", stream); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t /*exec*/) {
+  count("executable graphs", -1);
+  return freed(true);
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t /*exec*/, cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("upload", stream);
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t /*exec*/, cudaStream_t stream) {
+  if (const cudaError_t fault = fate(); fault != cudaSuccess) return fault;
+  return wrote("launch", stream);
+}
 
 }  // extern "C"

@@ -25,6 +25,13 @@ struct FakeCuda {
   bool unloading = false;                                 ///< the process is ending, and the driver is gone
   bool called_unloaded = false;                           ///< the driver was, all the same
 
+  /// The call after so many more that may fail returns `failure`, once; negative: none does.
+  int calls_before_failure = -1;
+  cudaError_t failure = cudaSuccess;
+  std::map<std::string, int> live;  ///< pieces of memory, streams, events, graphs that nobody has given back
+
+  /// Whether the call that is to fail came, or was cancelled.
+  bool failed() const { return calls_before_failure < 0; }
   /// The calls since the last time.
   std::vector<std::string> take();
 };

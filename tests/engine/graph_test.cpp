@@ -213,6 +213,23 @@ TEST_CASE("activations are refused where their numbers are not finite or only cl
   CHECK(contains(refused(Clip{Activation::of(ActivationKind::Silu)}, {x}), "must be a clip, got silu"));
 }
 
+TEST_CASE("kinds that do not exist are refused by number, and have a name all the same") {
+  TestNetwork network(Shape{1, 8, 10, 10});
+  const ValueId x = network.last();
+  const auto refused = [&](Op op, std::vector<ValueId> inputs) {
+    return message_of([&] { network.add(op, inputs, "act"); }, ErrorCode::invalid_model);
+  };
+  const Unary unary{static_cast<UnaryKind>(99)};
+  CHECK(op_name(unary) == "Unary");
+  CHECK(contains(refused(unary, {x}), "have a choice that does not exist, number 99 of those from 0 to 5"));
+  Pool2d pool;
+  pool.kind = static_cast<PoolKind>(2);
+  CHECK(contains(refused(pool, {x}), "number 2 of those from 0 to 1"));
+  CHECK(
+      contains(refused(Add{Activation::of(static_cast<ActivationKind>(7))}, {x, x}), "number 7 of those from 0 to 6"));
+  CHECK(contains(refused(LayoutTransform{static_cast<Layout>(5)}, {x}), "number 5 of those from 0 to "));
+}
+
 TEST_CASE("activations are printed by name, with their numbers") {
   CHECK(to_string(Activation::of(ActivationKind::Sigmoid)) == "sigmoid");
   CHECK(to_string(Activation::of(ActivationKind::Silu)) == "silu");

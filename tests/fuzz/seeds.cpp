@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -210,10 +211,15 @@ void add_external(Seeds& seeds) {
 }
 
 void add_plans(Seeds& seeds) {
+  constexpr std::size_t kMostOnDisk = 8192;
+  constexpr char kPlacesOnDisk = 9;  // targets/plan_disk.cpp
   const auto backend = make_cpu_backend();
   const auto add = [&](const Graph& graph, const EngineOptions& options) {
     const auto bytes = plan_file::save_to_memory(backend->compile(graph, options)->saved());
-    seeds.add("plan", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const std::string plan(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    seeds.add("plan", plan);
+    if (plan.size() > kMostOnDisk) return;
+    for (char place = 0; place < kPlacesOnDisk; ++place) seeds.add("plan_disk", place + plan);
   };
   add(small_network(), cpu_options());
   add(small_network(), cpu_options(Precision::Fp64, 3));
@@ -224,6 +230,17 @@ void add_plans(Seeds& seeds) {
   TestNetwork tiny(Shape{1, 4});
   tiny.gemm(2, "fc");
   add(std::move(tiny).build(), cpu_options());
+}
+
+// Choices of graphs, which the fuzzer goes on from; those that are used up are all 0.
+void add_graphs(Seeds& seeds) {
+  constexpr std::uint32_t kSeeds = 256;
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    std::mt19937 engine(seed);
+    std::string choices(16 + seed % 100, '\0');
+    for (char& choice : choices) choice = static_cast<char>(engine());
+    seeds.add("graph", choices);
+  }
 }
 
 std::string png_file() {  // 2x2, 8 bits, RGB, stored without compression
@@ -321,6 +338,7 @@ int write_all(const fs::path& folder) {
   add_malformed(seeds);
   add_external(seeds);
   add_plans(seeds);
+  add_graphs(seeds);
   add_pictures(seeds);
   add_texts(seeds);
   add_documents(seeds);

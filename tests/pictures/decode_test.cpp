@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <mobicuda/error.h>
@@ -166,6 +167,29 @@ TEST_CASE("a PNG that holds or inflates to far more than its header's pixels is 
   CHECK_THROWS_WITH(decode_picture(claims_more), contains("holds or unpacks to more data than 100x100 pixels take"));
   const Picture after = decode_picture(png(100, 100, 8, 2, zeros_in_zlib(100 * 301)));
   CHECK(after.width == 100);
+}
+
+TEST_CASE("a PNG of damaged data is refused, as the first picture of a thread too", "[images]") {
+  // A block of a kind that deflate has not, for which stb_image gives no reason.
+  std::string what;
+  std::thread([&] {
+    try {
+      decode_picture(png(2, 2, 8, 2, {0x78, 0x01, 0x07, 0x00}));
+    } catch (const Error& error) {
+      what = error.what();
+    }
+  }).join();
+  CHECK_THAT(what, contains("cannot be decoded: damaged data"));
+}
+
+TEST_CASE("a PNG may have a chunk of no data", "[images]") {
+  Bytes file = png(100, 100, 8, 2, zeros_in_zlib(100 * 301));
+  const Picture expected = decode_picture(file);
+  constexpr std::ptrdiff_t kBehindHeader = 33;
+  Bytes chunk;
+  put_chunk(chunk, "IDAT", {});
+  file.insert(file.begin() + kBehindHeader, chunk.begin(), chunk.end());
+  CHECK(decode_picture(file).rgb == expected.rgb);
 }
 
 TEST_CASE("a picture of too many pixels is refused before memory is taken for it", "[images]") {

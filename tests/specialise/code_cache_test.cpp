@@ -119,16 +119,16 @@ TEST_CASE("code cache: beyond its size what was used longest ago goes, and so do
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     fs::last_write_time(in_order[i], now - std::chrono::hours(10 - static_cast<int>(i)));
   }
-  write(folder.path() / "a.1.2.new", "unfinished");
-  fs::last_write_time(folder.path() / "a.1.2.new", now - std::chrono::hours(2));
-  write(folder.path() / "b.1.2.new", "under way");
+  write(folder.path() / "a.1.2.tmp", "unfinished");
+  fs::last_write_time(folder.path() / "a.1.2.tmp", now - std::chrono::hours(2));
+  write(folder.path() / "b.1.2.tmp", "under way");
   CHECK(cache.find("key 0"));  // used now
   REQUIRE(cache.store("key 4", code_of(big)).empty());
   CHECK(cache.find("key 0"));
   CHECK(cache.find("key 4"));
   CHECK_FALSE(cache.find("key 1"));
-  CHECK_FALSE(fs::exists(folder.path() / "a.1.2.new"));
-  CHECK(fs::exists(folder.path() / "b.1.2.new"));
+  CHECK_FALSE(fs::exists(folder.path() / "a.1.2.tmp"));
+  CHECK(fs::exists(folder.path() / "b.1.2.tmp"));
 }
 
 TEST_CASE("code cache: threads that store and find the same keys see whole files") {

@@ -3,6 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <string>
+
+#include <mobicuda/onnx_import.h>
 
 #include "bench_engine/command_line/engine_options.h"
 #include "bench_engine/command_line/value_checks.h"
@@ -27,6 +30,12 @@ void add_model_options(CLI::App& app, Options& options, RawOptions& raw) {
   app.add_option("--shapes", raw.shapes,
                  "Batch, unless --batch says it, and extents of an input that the file leaves open")
       ->type_name("[NAME:]NxCxHxW")
+      ->group(group);
+  app.add_option("--generatedElements", options.generated_elements,
+                 "Most elements of constants that the model's nodes make, such as weights of a ConstantOfShape")
+      ->check(at_least(1))
+      ->type_name("N")
+      ->default_str(std::to_string(onnx_import::ImportLimits{}.generated_elements))
       ->group(group);
 }
 

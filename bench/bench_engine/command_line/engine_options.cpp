@@ -39,6 +39,7 @@ void check_engine_options(const Options& options) {
   };
   refuse(!options.model.empty(), "--model", "the plan file is the model");
   refuse(!options.picture_shape.empty(), "--shapes", "the plan file has its shapes");
+  refuse(options.generated_elements.has_value(), "--generatedElements", "no ONNX file is read");
   refuse(!options.kernel_variants.empty(), "--kernelVariant", "its kernels were chosen when it was compiled");
   refuse(!options.compare.empty(), "--compare", "the other implementations are compiled from the model");
   refuse(!options.timing_cache.empty(), "--timingCacheFile", "its kernels were chosen when it was compiled");

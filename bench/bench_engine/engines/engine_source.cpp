@@ -97,6 +97,7 @@ void EngineSource::read(ModelInfo& model) {
   } else {
     onnx_import::ImportOptions import;
     import.picture_shape = options_.picture_shape;
+    if (options_.generated_elements) import.limits.generated_elements = *options_.generated_elements;
     import.log = log_;
     imported_.emplace(onnx_import::load(options_.model, import));
   }

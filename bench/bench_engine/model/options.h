@@ -23,6 +23,7 @@ struct Options {
   bool reload = false;                      ///< also time inferences that begin with the file
   std::vector<std::int64_t> picture_shape;  ///< from --shapes, without the batch
   std::string shapes_input;                 ///< the input that --shapes names; empty: none
+  std::optional<std::int64_t> generated_elements;  ///< an import's limit; none: its default
 
   std::vector<std::string> implementations{"all"};  ///< "cpu", "custom:fp16", or "all" alone
   std::vector<Precision> precisions{Precision::Fp32};

@@ -39,7 +39,11 @@ class MOBICUDA_API Shape {
   explicit Shape(std::span<const std::int64_t> dims);
 
   std::size_t rank() const noexcept { return rank_; }
-  std::int64_t operator[](std::size_t axis) const { return dims_.at(axis); }
+  /// 0 where the shape has no such axis. Throws Error(invalid_argument) from axis 8 on.
+  std::int64_t operator[](std::size_t axis) const {
+    if (axis >= kMaxRank) refuse_axis(axis);
+    return dims_[axis];
+  }
   std::span<const std::int64_t> dims() const noexcept { return {dims_.data(), rank_}; }
   /// Product of the extents; 1 for rank 0. Cannot overflow: checked at construction.
   std::int64_t elements() const noexcept { return elements_; }
@@ -47,6 +51,8 @@ class MOBICUDA_API Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 
  private:
+  [[noreturn]] static void refuse_axis(std::size_t axis);
+
   std::array<std::int64_t, kMaxRank> dims_{};
   std::size_t rank_ = 0;
   std::int64_t elements_ = 1;
