@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <mobicuda/error.h>
 
+#include "pictures/gpu/planes_trial.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda::pictures {
@@ -63,16 +66,23 @@ void find(void* library, const char* name, Function*& function) {
   if (function == nullptr) unavailable(std::string("the library lacks ") + name);
 }
 
-nvjpeg::Image image_of(const NvjpegPicture& picture) {
-  nvjpeg::Image image{};
-  image.channel[0] = picture.pixels;
-  image.pitch[0] = static_cast<std::size_t>(picture.width) * 3;
-  return image;
+int code_of(NvjpegOutput output) {
+  return output == NvjpegOutput::Planes ? nvjpeg::kOutputPlanes : nvjpeg::kOutputRgbInterleaved;
 }
 
 }  // namespace
 
 std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
+  static std::mutex mutex;
+  static std::map<std::pair<std::filesystem::path, int>, std::weak_ptr<const Nvjpeg>> loaded;
+  const std::scoped_lock lock(mutex);
+  std::weak_ptr<const Nvjpeg>& kept = loaded[{library, device.index}];
+  std::shared_ptr<const Nvjpeg> nvjpeg = kept.lock();
+  if (!nvjpeg) kept = nvjpeg = load_anew(library, device);
+  return nvjpeg;
+}
+
+std::shared_ptr<const Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, const Device& device) {
   const std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
   result->library_ = open_library(library);
   nvjpeg::Api& api = result->api_;
@@ -87,7 +97,7 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
   find(result->library_, "nvjpegDecodeBatchedSupported", api.batch_supported);
   find(result->library_, "nvjpegJpegStreamCreate", api.stream_create);
   find(result->library_, "nvjpegJpegStreamDestroy", api.stream_destroy);
-  find(result->library_, "nvjpegJpegStreamParse", api.stream_parse);
+  find(result->library_, "nvjpegJpegStreamParseHeader", api.stream_parse_header);
   if (api.create(nvjpeg::kBackendHardware, nullptr, nullptr, 0, &result->units_) != nvjpeg::kSuccess) {
     result->units_ = nullptr;  // most GPUs have none
   }
@@ -96,6 +106,8 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
     result->sms_ = nullptr;
     unavailable(said(status));
   }
+  if (result->has_units()) result->units_planes_ = try_planes(result, NvjpegPart::Units);
+  result->sms_planes_ = try_planes(result, NvjpegPart::Sms);
   return result;
 }
 
@@ -127,9 +139,8 @@ NvjpegParser::~NvjpegParser() {
 
 bool NvjpegParser::units_take(std::span<const std::uint8_t> file) {
   if (stream_ == nullptr) return false;
-  // All of the file and not its header alone: what is damaged further on must not get to the units.
   int refused = 1;
-  return nvjpeg_->api().stream_parse(nvjpeg_->units(), file.data(), file.size(), 0, 0, stream_) == nvjpeg::kSuccess &&
+  return nvjpeg_->api().stream_parse_header(nvjpeg_->units(), file.data(), file.size(), stream_) == nvjpeg::kSuccess &&
          nvjpeg_->api().batch_supported(nvjpeg_->units(), stream_, &refused) == nvjpeg::kSuccess && refused == 0;
 }
 
@@ -150,12 +161,12 @@ std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaSt
   for (const NvjpegPicture& picture : pictures) {
     data_.push_back(picture.encoded.data());
     lengths_.push_back(picture.encoded.size());
-    images_.push_back(image_of(picture));
+    images_.push_back(picture.pixels);
   }
   nvjpeg::Status status = nvjpeg::kSuccess;
   if (state_ == nullptr) status = api.state_create(handle, &state_);
   if (status == nvjpeg::kSuccess && batch != batch_) {
-    status = api.batch_initialize(handle, state_, batch, 1, nvjpeg::kOutputRgbInterleaved);
+    status = api.batch_initialize(handle, state_, batch, 1, code_of(output_));
   }
   if (status == nvjpeg::kSuccess) {
     batch_ = batch;
@@ -177,14 +188,14 @@ SmsDecoder::~SmsDecoder() {
   cudaStreamDestroy(stream_);
 }
 
-std::string SmsDecoder::decode(const NvjpegPicture& picture) {
+std::string SmsDecoder::decode(const NvjpegPicture& picture, NvjpegOutput output) {
   const nvjpeg::Api& api = nvjpeg_->api();
   nvjpeg::Status status = nvjpeg::kSuccess;
   if (state_ == nullptr) status = api.state_create(nvjpeg_->sms(), &state_);
-  nvjpeg::Image image = image_of(picture);
+  nvjpeg::Image image = picture.pixels;
   if (status == nvjpeg::kSuccess) {
     status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(),
-                        nvjpeg::kOutputRgbInterleaved, &image, stream_);
+                        code_of(output), &image, stream_);
   }
   cuda_check(cudaStreamSynchronize(stream_), "decoding a picture by nvJPEG");
   if (status == nvjpeg::kSuccess) return {};

@@ -79,6 +79,9 @@ struct ClassifierOptions {
   bool outputs = false;  ///< results have the scores of all classes too
   int batch = 64;        ///< pictures that are decoded and classified together, 1 to 1024
   int threads = 0;       ///< that read files and decode on the CPU, 0: one for each core
+  /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
+  /// does not always keep all JPEG units busy.
+  int gpu_threads = 0;
   /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others
   /// of their batch are decoded on the CPU.
   std::int64_t max_pixel_bytes = std::int64_t{256} << 20;
