@@ -161,8 +161,7 @@ class Workers {
       // The journal finds an item by how its line begins.
       lines += "{\"item\":" + std::to_string(outcome.item) +
                ",\"picture\":" + quoted(stream_.pictures[outcome.item % pictures]) +
-               ",\"time\":" + std::to_string(outcome.item / pictures) +
-               ",\"model\":" + models_[unit.model] +
+               ",\"time\":" + std::to_string(outcome.item / pictures) + ",\"model\":" + models_[unit.model] +
                ",\"gpu\":" + (on.gpu ? std::to_string(*on.gpu) : "null");
       if (outcome.failure.empty()) {
         append_top(lines, outcome);

@@ -38,10 +38,10 @@ class BatchClassifier {
   struct Settings {
     std::size_t batch = 1;  ///< pictures of a slot
     std::size_t slots = 1;
-    std::size_t threads = 1;  ///< that load
-    std::size_t workers = 1;  ///< that start and finish batches
+    std::size_t threads = 1;    ///< that load
+    std::size_t workers = 1;    ///< that start and finish batches
     std::size_t in_flight = 1;  ///< batches that a worker has started and not finished, at most
-    bool waits_idly = true;   ///< sleeps where it waits for the GPU, rather than to look again and again
+    bool waits_idly = true;     ///< sleeps where it waits for the GPU, rather than to look again and again
   };
 
   virtual ~BatchClassifier() = default;
@@ -51,8 +51,8 @@ class BatchClassifier {
   /// Reads a picture, looks at it, and decodes it where that is the CPU's work: for any pictures at the same time, by
   /// threads of different numbers. Faults of the picture become its outcome's failure.
   virtual void load(BatchLoader::Batch& batch, std::size_t place, std::size_t thread, StageTimes& times) = 0;
-  /// Begins what is left of a batch whose pictures are all loaded. Batches of different workers at the same time; a worker
-  /// finishes its batches in the order in which it started them.
+  /// Begins what is left of a batch whose pictures are all loaded. Batches of different workers at the same time; a
+  /// worker finishes its batches in the order in which it started them.
   virtual void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) = 0;
   /// Waits for the outcomes of a batch that the same worker started.
   virtual void finish(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) = 0;

@@ -125,7 +125,8 @@ class HeaderReader {
     for (std::size_t i = 0; i < count; ++i) {
       const unsigned dc = scan[2 + 2 * i] >> 4U;
       const unsigned ac = scan[2 + 2 * i] & 0xFU;
-      const bool there = (huffman_tables_[0] >> dc & huffman_tables_[1] >> ac & quantisation_tables_ >> tables_[i] & 1U) != 0;
+      const bool there =
+          (huffman_tables_[0] >> dc & huffman_tables_[1] >> ac & quantisation_tables_ >> tables_[i] & 1U) != 0;
       if (scan[1 + 2 * i] != ids_[i] || !there) return false;
     }
     const auto coefficients = scan.last(3);

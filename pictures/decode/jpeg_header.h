@@ -22,8 +22,8 @@ struct JpegHeader {
   std::array<int, 4> horizontal{};  ///< sampling factors of the components
   std::array<int, 4> vertical{};
   bool ycc = false;  ///< three components that are YCbCr, as far as markers tell; one component: true
-  /// One scan of all components, by tables that are there, that goes on, with nothing but restarts in their order, up to
-  /// the end marker.
+  /// One scan of all components, by tables that are there, that goes on, with nothing but restarts in their order, up
+  /// to the end marker.
   bool one_whole_scan = false;
   ExifOrientation orientation = kUpright;
 };

@@ -415,8 +415,8 @@ class GpuClassifier final : public BatchClassifier {
     }
   }
 
-  // nvJPEG takes memory for a batch when it decodes one for the first time, which is slow, and which all of the GPU waits
-  // for.
+  // nvJPEG takes memory for a batch when it decodes one for the first time, which is slow, and which all of the GPU
+  // waits for.
   void warm_up() {
     if (!nvjpeg_ || !nvjpeg_->has_units()) return;
     const bool planar = nvjpeg_->gives_planes(NvjpegPart::Units, kWarmUpSampling);
@@ -581,7 +581,8 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
     }
     if (!without.empty()) {
       log(options, LogLevel::Info,
-          "nvJPEG " + nvjpeg->version() + " gives no planes of these pictures, whose colours are then its own: " + without);
+          "nvJPEG " + nvjpeg->version() +
+              " gives no planes of these pictures, whose colours are then its own: " + without);
     }
     return nvjpeg;
   } catch (const Error& error) {

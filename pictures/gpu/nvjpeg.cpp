@@ -194,8 +194,8 @@ std::string SmsDecoder::decode(const NvjpegPicture& picture, NvjpegOutput output
   if (state_ == nullptr) status = api.state_create(nvjpeg_->sms(), &state_);
   nvjpeg::Image image = picture.pixels;
   if (status == nvjpeg::kSuccess) {
-    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(),
-                        code_of(output), &image, stream_);
+    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(), code_of(output), &image,
+                        stream_);
   }
   cuda_check(cudaStreamSynchronize(stream_), "decoding a picture by nvJPEG");
   if (status == nvjpeg::kSuccess) return {};

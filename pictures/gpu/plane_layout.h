@@ -9,9 +9,9 @@
 
 namespace mobicuda::pictures {
 
-/// How a picture's planes lie in a piece of memory. Each has the columns and rows of whole blocks, as a decoder may write
-/// those, and a pitch of whole lines of memory. A grey picture has room for chroma, so that a decoder that fills it up
-/// does no harm.
+/// How a picture's planes lie in a piece of memory. Each has the columns and rows of whole blocks, as a decoder may
+/// write those, and a pitch of whole lines of memory. A grey picture has room for chroma, so that a decoder that fills
+/// it up does no harm.
 class PlaneLayout {
  public:
   PlaneLayout(int width, int height, Sampling sampling) noexcept;

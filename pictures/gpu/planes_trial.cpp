@@ -109,13 +109,15 @@ bool gives_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, 
   // With room behind it, for decoders that write more than they should.
   const DeviceBuffer memory(4 * layout.bytes(), "a picture to try nvJPEG with");
   const Stream stream;
-  cuda_check(cudaMemsetAsync(memory.data(), 0, static_cast<std::size_t>(memory.bytes()), stream.get()), "trying nvJPEG");
+  cuda_check(cudaMemsetAsync(memory.data(), 0, static_cast<std::size_t>(memory.bytes()), stream.get()),
+             "trying nvJPEG");
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
   auto* const pixels = static_cast<std::uint8_t*>(memory.data());
   const NvjpegPicture picture{trial->file, layout.image(pixels)};
   if (part == NvjpegPart::Units) {
     UnitsDecoder decoder(nvjpeg, NvjpegOutput::Planes);
-    if (!NvjpegParser(nvjpeg).units_take(trial->file) || !decoder.decode({&picture, 1}, stream.get()).empty()) return false;
+    if (!NvjpegParser(nvjpeg).units_take(trial->file) || !decoder.decode({&picture, 1}, stream.get()).empty())
+      return false;
     cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
   } else if (!SmsDecoder(nvjpeg).decode(picture, NvjpegOutput::Planes).empty()) {
     return false;

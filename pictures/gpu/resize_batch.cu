@@ -14,6 +14,7 @@ namespace {
 constexpr int kTileColumns = 64;
 constexpr int kTileRows = 16;
 constexpr int kThreads = kTileColumns * kChannels;  // each has one channel of one column
+constexpr int kLeastBlocks = 4;                     // of an SM, which hide each other's waits
 constexpr int kRowBytes = kThreads;
 constexpr int kStoredRows = 64;  // filtered rows in shared memory at a time: all of a tile for reductions up to 3.5
 constexpr int kStagedBytes = 12 << 10;  // of source pixels in shared memory at a time, of pictures in planes
@@ -49,6 +50,13 @@ __device__ void store(const ResizeParams& p, void* out, int x, int y, int channe
   }
 }
 
+// What is seldom needed is called, so that it takes no registers of what is computed all the time.
+__device__ __noinline__ std::int32_t weight_at_use(const Window& window, int k) { return weight_of(window, k); }
+__device__ __noinline__ std::uint8_t colour_at_use(const PlanesView& view, int x, int y, int channel) {
+  const Rgb rgb = rgb_at(view, x, y);
+  return channel == 0 ? rgb.red : channel == 1 ? rgb.green : rgb.blue;
+}
+
 /// A byte of a source row, filtered along the row; `weights` are the window's, if taps > 0. read(k) is the byte of the
 /// window's pixel k.
 template <class Read>
@@ -56,7 +64,7 @@ __device__ __forceinline__ std::uint8_t filtered(const Window& window, int taps,
                                                  const Read& read) {
   std::int32_t sum = kHalf;
   for (int k = 0; k < window.count; ++k) {
-    sum += read(k) * (taps > 0 ? weights[k * kTileColumns] : weight_of(window, k));
+    sum += read(k) * (taps > 0 ? weights[k * kTileColumns] : weight_at_use(window, k));
   }
   return to_byte(sum);
 }
@@ -76,13 +84,9 @@ __device__ __forceinline__ void stage(const PlanesView& view, int first, int cou
   }
 }
 
-__device__ __forceinline__ std::uint8_t channel_of(const Rgb& rgb, int channel) {
-  return channel == 0 ? rgb.red : channel == 1 ? rgb.green : rgb.blue;
-}
-
 // grid (tiles, tasks); taps: weights that are stored for each window, 0 where they are computed at each use
 template <ResizeOutput kOutput>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kLeastBlocks)
     resize_batch_kernel(ResizeParams p, int tiles_across, int taps, const ResizeTask* tasks) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 16, resize_memory);
   Tile& tile = *reinterpret_cast<Tile*>(resize_memory);
@@ -99,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   const int channel = thread - x * kChannels;
 
   for (int index = static_cast<int>(blockIdx.y); index < p.tasks; index += static_cast<int>(gridDim.y)) {
-    const ResizeTask task = tasks[index];
+    const ResizeTask& task = tasks[index];
     if (thread < columns) {
       const Window window = make_window(task.left + first_x + thread, task.source_width, task.width);
       tile.columns[thread] = window;
@@ -143,7 +147,7 @@ __global__ void __launch_bounds__(kThreads)
       } else if (planar) {
         for (int row = from; row < to && x < columns; ++row) {
           tile.filtered[(row - from) * kRowBytes + thread] = filtered(
-              window, taps, weights, [&](int k) { return channel_of(rgb_at(task.planes, window.first + k, row), channel); });
+              window, taps, weights, [&](int k) { return colour_at_use(task.planes, window.first + k, row, channel); });
         }
       } else {
         for (int row = from; row < to && x < columns; ++row) {
@@ -160,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
         const int last = min(top + tile.rows[y].count, to);
         for (int row = max(top, from); row < last; ++row) {
           const std::int32_t weight =
-              taps > 0 ? row_weights[(row - top) * kTileRows + y] : weight_of(tile.rows[y], row - top);
+              taps > 0 ? row_weights[(row - top) * kTileRows + y] : weight_at_use(tile.rows[y], row - top);
           sums[y] += tile.filtered[(row - from) * kRowBytes + thread] * weight;
         }
       }
@@ -187,8 +191,7 @@ cudaError_t launch(const ResizeParams& p, const ResizeTask* tasks, cudaStream_t 
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = sizeof(Tile) + bytes_behind(taps, p.planar);
   config.stream = stream;
-  static_assert(sizeof(Tile) + bytes_behind(kMostStoredTaps, true) <= 48 << 10,
-                "what a block has without being asked");
+  static_assert(sizeof(Tile) + bytes_behind(kMostStoredTaps, true) <= 48 << 10, "what a block has without being asked");
   return cudaLaunchKernelEx(&config, resize_batch_kernel<kOutput>, p, tiles_across, taps, tasks);
 }
 
@@ -208,8 +211,8 @@ __global__ void __launch_bounds__(kFillThreads) fill_marks_kernel(std::uint8_t* 
   *reinterpret_cast<uint4*>(memory + at) = *reinterpret_cast<const uint4*>(marks);
 }
 
-// A thread looks at a place of each plane; a block, one warp, at a picture. The places are spread over all rows, the last
-// bytes among them, as a decoder that gives up leaves the end.
+// A thread looks at a place of each plane; a block, one warp, at a picture. The places are spread over all rows, the
+// last bytes among them, as a decoder that gives up leaves the end.
 __global__ void __launch_bounds__(kMarks) check_marks_kernel(const MarkedPicture* pictures, std::uint32_t* missing) {
   constexpr int kBytes = 4;  // of a place
   const MarkedPicture& picture = pictures[blockIdx.x];

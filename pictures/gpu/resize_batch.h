@@ -16,8 +16,8 @@
 // than about 60), so is each pixel's colour.
 //
 // fill_marks and check_marks: whether a decoder wrote a picture. Its memory is filled beforehand with bytes that depend
-// on their place, so that neighbouring bytes get their marks again by chance only (2^-32 for four of them); afterwards 32
-// places of each plane are looked at.
+// on their place, so that neighbouring bytes get their marks again by chance only (2^-32 for four of them); afterwards
+// 32 places of each plane are looked at.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@
 
 namespace mobicuda::pictures {
 
-/// One picture on its way: what is seen of it, interleaved (PixelView) or in planes, CropGeometry, and where its numbers
-/// go.
+/// One picture on its way: what is seen of it, interleaved (PixelView) or in planes, CropGeometry, and where its
+/// numbers go.
 struct ResizeTask {
   const std::uint8_t* origin;  ///< null: `planes` have the pixels
   std::int64_t step_x, step_y;

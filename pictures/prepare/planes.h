@@ -57,10 +57,10 @@ MOBICUDA_ON_BOTH std::uint8_t clamped(int value) {
 MOBICUDA_ON_BOTH Rgb rgb_of(int luma, int cb, int cr) {
   constexpr int kBits = 16;
   constexpr int kRound = 1 << (kBits - 1);
-  constexpr int kRedOfCr = 91881;     // 1.40200
-  constexpr int kGreenOfCb = 22554;   // 0.34414
-  constexpr int kGreenOfCr = 46802;   // 0.71414
-  constexpr int kBlueOfCb = 116130;   // 1.77200
+  constexpr int kRedOfCr = 91881;    // 1.40200
+  constexpr int kGreenOfCb = 22554;  // 0.34414
+  constexpr int kGreenOfCr = 46802;  // 0.71414
+  constexpr int kBlueOfCb = 116130;  // 1.77200
   const int u = cb - 128;
   const int v = cr - 128;
   return {clamped(luma + ((kRedOfCr * v + kRound) >> kBits)),
@@ -70,8 +70,8 @@ MOBICUDA_ON_BOTH Rgb rgb_of(int luma, int cb, int cr) {
 
 MOBICUDA_ON_BOTH Rgb rgb_at(const Planes& planes, int x, int y) {
   const int luma = planes.luma[static_cast<std::int64_t>(y) * planes.luma_pitch + x];
-  if (planes.cb == nullptr) return {static_cast<std::uint8_t>(luma), static_cast<std::uint8_t>(luma),
-                                    static_cast<std::uint8_t>(luma)};
+  if (planes.cb == nullptr)
+    return {static_cast<std::uint8_t>(luma), static_cast<std::uint8_t>(luma), static_cast<std::uint8_t>(luma)};
   return rgb_of(luma, chroma_at(planes, planes.cb, x, y), chroma_at(planes, planes.cr, x, y));
 }
 

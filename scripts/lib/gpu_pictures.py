@@ -248,7 +248,7 @@ def run_killed(check):
 
 
 def run_without_gpu(check):
-    config, folder = config_of(check, "cpu", times=2)
+    config, folder = config_of(check, "cpu", times=6)
     code, used, seconds = stream(check, config, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     if code != 0:
         return None

@@ -1,10 +1,12 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--blocking-sync] [--parts nvjpeg,memory,...]
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--blocking-sync] [--parts
+//   nvjpeg,memory,...]
 //
 //   planes            of which pictures nvJPEG gives planes, whose colours are converted here
-//   nvjpeg            nvJPEG alone on the same files in memory, to planes and to RGB, with one and two host threads, each
+//   nvjpeg            nvJPEG alone on the same files in memory, to planes and to RGB, with one and two host threads,
+//   each
 //                     with batches under way: img/s, cores; the most of all is what `againstNvjpeg` of the others is of
 //   resizeUs          the resizing kernel alone, a picture, in planes and interleaved
 //   memory, files     encoded pictures in memory, or in files that were read before, to the best classes: img/s, cores
@@ -226,7 +228,8 @@ Json measure_run(Classifier& classifier, const Source& source, std::size_t set, 
 }
 
 nvjpeg::Image image_of(const JpegHeader& header, std::uint8_t* pixels, NvjpegOutput output) {
-  if (output == NvjpegOutput::Planes) return PlaneLayout(header.width, header.height, sampling_of(header)).image(pixels);
+  if (output == NvjpegOutput::Planes)
+    return PlaneLayout(header.width, header.height, sampling_of(header)).image(pixels);
   nvjpeg::Image image{};
   image.channel[0] = pixels;
   image.pitch[0] = static_cast<std::size_t>(header.width) * kChannels;
@@ -294,8 +297,7 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
         const auto begin = [&](InFlight& one) {
           for (std::size_t i = 0; i < batch; ++i, ++next) {
             const Fit& of = fit[next % fit.size()];
-            auto* const pixels =
-                static_cast<std::uint8_t*>(one.memory.data()) + static_cast<std::int64_t>(i) * most;
+            auto* const pixels = static_cast<std::uint8_t*>(one.memory.data()) + static_cast<std::int64_t>(i) * most;
             one.pictures[i] = {of.bytes, image_of(of.header, pixels, output)};
           }
           const std::string refused = one.decoder.decode(one.pictures, one.stream.get());
@@ -316,7 +318,8 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
           }
         };
         guarded([&] {
-          for (std::size_t i = 0; i < kInFlight; ++i) ring.push_back(std::make_unique<InFlight>(nvjpeg, output, batch, most));
+          for (std::size_t i = 0; i < kInFlight; ++i)
+            ring.push_back(std::make_unique<InFlight>(nvjpeg, output, batch, most));
           for (std::size_t i = 0; i < kWarmUp * kInFlight; ++i) {
             const auto before = Clock::now();
             begin(*ring[i % kInFlight]);
@@ -388,7 +391,8 @@ double resize_us(const Files& files, const Options& options, const Preprocessing
     if (!header || !fit_for_nvjpeg(*header) || params.tasks == options.batch) continue;
     const CropGeometry crop = crop_geometry(header->width, header->height, how);
     const PlaneLayout layout(header->width, header->height, sampling_of(*header));
-    memory.emplace_back(std::max(layout.bytes(), std::int64_t{kChannels} * header->width * header->height), "a picture");
+    memory.emplace_back(std::max(layout.bytes(), std::int64_t{kChannels} * header->width * header->height),
+                        "a picture");
     const auto* const pixels = static_cast<const std::uint8_t*>(memory.back().data());
     memory.emplace_back(static_cast<std::int64_t>(how.elements()), "a crop");
     ResizeTask task{};

@@ -83,8 +83,8 @@ TEST_CASE("planes are seen turned as interleaved pixels are", "[planes]") {
     const Picture stored = decode_picture(test::span_of(file));
     for (ExifOrientation orientation = 1; orientation <= 8; ++orientation) {
       CAPTURE(subsampling, orientation);
-      const Picture expected =
-          copied(oriented_view(stored.rgb.data(), stored.width, stored.height, std::int64_t{3} * stored.width, orientation));
+      const Picture expected = copied(
+          oriented_view(stored.rgb.data(), stored.width, stored.height, std::int64_t{3} * stored.width, orientation));
       const Picture seen = copied(oriented_view(decoded.planes, orientation));
       CHECK(seen.width == expected.width);
       CHECK(seen.height == expected.height);
@@ -98,9 +98,9 @@ TEST_CASE("colours are converted in libjpeg-turbo's fixed point", "[planes]") {
     return rgb.red == red && rgb.green == green && rgb.blue == blue;
   };
   CHECK(is(rgb_of(77, 128, 128), 77, 77, 77));
-  CHECK(is(rgb_of(76, 85, 255), 254, 0, 0));    // red
-  CHECK(is(rgb_of(150, 44, 21), 0, 255, 1));    // green
-  CHECK(is(rgb_of(29, 255, 107), 0, 0, 254));   // blue
+  CHECK(is(rgb_of(76, 85, 255), 254, 0, 0));   // red
+  CHECK(is(rgb_of(150, 44, 21), 0, 255, 1));   // green
+  CHECK(is(rgb_of(29, 255, 107), 0, 0, 254));  // blue
   CHECK(is(rgb_of(255, 255, 255), 255, 121, 255));
   CHECK(is(rgb_of(0, 0, 0), 0, 135, 0));
 }

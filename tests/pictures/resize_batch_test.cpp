@@ -9,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "pictures/gpu/plane_layout.h"
 #include "pictures/picture_support.h"
 #include "pictures/prepare/resize.h"
 #include "pictures/prepare/window.h"
@@ -126,8 +127,13 @@ void compare(const std::vector<Source>& sources, const Case& one, Normalization 
   for (const ResizeOutput output : {ResizeOutput::Bytes, ResizeOutput::FloatsNchw, ResizeOutput::FloatsNhwc}) {
     const std::size_t bytes = how.elements() * (output == ResizeOutput::Bytes ? 1 : sizeof(float));
     const Memory results(sources.size() * bytes + kGuard, kGuardValue);
-    ResizeParams params{static_cast<int>(sources.size()), one.crop_width, one.crop_height, output,
-                        pixel_scale(normalization), 0, false};
+    ResizeParams params{static_cast<int>(sources.size()),
+                        one.crop_width,
+                        one.crop_height,
+                        output,
+                        pixel_scale(normalization),
+                        0,
+                        false};
     std::vector<ResizeTask> tasks;
     std::vector<PixelView> views;
     for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -191,7 +197,8 @@ TEST_CASE("resizing of huge pictures to few pixels", "[resize_batch][sanitize]")
   compare({{900, 7, 1}}, {7, 7, 7});    // as it is along one axis
 }
 
-TEST_CASE("resizing of pictures in planes equals the CPU in every bit, whatever their chroma", "[resize_batch][sanitize]") {
+TEST_CASE("resizing of pictures in planes equals the CPU in every bit, whatever their chroma",
+          "[resize_batch][sanitize]") {
   for (const Form form : kPlanar) {
     CAPTURE(static_cast<int>(form));
     compare({{40, 30, 1, form},
@@ -212,16 +219,17 @@ TEST_CASE("resizing of pictures in planes equals the CPU in every bit, whatever 
 
 TEST_CASE("resizing of pictures in planes that do not fit into shared memory", "[resize_batch][sanitize]") {
   compare({{300, 310, 1, Form::S420}, {401, 331, 6, Form::S422}}, {8, 5, 7});
-  compare({{4500, 70, 1, Form::S420}}, {1, 64, 1});  // some rows at a time
-  compare({{5001, 9, 3, Form::S420}}, {1, 1, 1});    // weights at each use
+  compare({{4500, 70, 1, Form::S420}}, {1, 64, 1});                             // some rows at a time
+  compare({{5001, 9, 3, Form::S420}}, {1, 1, 1});                               // weights at each use
   compare({{8600, 68, 1, Form::S444}, {8601, 67, 2, Form::S420}}, {1, 80, 1});  // not one row of 64 columns
 }
 
 TEST_CASE("resizing of pictures as cameras and data sets have them", "[resize_batch][slow]") {
   compare({{500, 375, 1}, {375, 500, 6}, {256, 256, 1}, {640, 480, 8}, {1600, 1200, 1}, {4000, 3000, 1}, {31, 31, 1}},
           {256, 224, 224});
-  compare({{500, 375, 1, Form::S420}, {375, 500, 6, Form::S422}, {1601, 1201, 8, Form::S420}, {640, 480, 1, Form::Grey}},
-          {256, 224, 224});
+  compare(
+      {{500, 375, 1, Form::S420}, {375, 500, 6, Form::S422}, {1601, 1201, 8, Form::S420}, {640, 480, 1, Form::Grey}},
+      {256, 224, 224});
   compare({{500, 375, 1}, {1024, 768, 1}}, {439, 384, 384});
 }
 
@@ -265,5 +273,61 @@ TEST_CASE("pictures that a decoder did not write are seen, whole or in part", "[
     if (all[i].part == 1) CHECK(counts[i] == 0);
     if (all[i].part < 1) CHECK(counts[i] > 0);
     if (all[i].part == 0) CHECK(counts[i] == 32);
+  }
+}
+
+TEST_CASE("planes that a decoder did not write are seen, each of them", "[resize_batch][sanitize]") {
+  for (const Sampling sampling : kAllSamplings) {
+    for (const auto& [width, height] : {std::pair{61, 43}, {200, 9}, {5, 4}}) {
+      const PlaneLayout layout(width, height, sampling);
+      const Memory memory(static_cast<std::size_t>(layout.bytes()));
+      const MarkedPicture picture = layout.marked(memory.at(), memory.at());
+      CHECK(picture.count == (sampling == Sampling::Grey ? 1 : 3));
+      // All planes written, then all but one, then all but the end of one.
+      for (int left_out = -1; left_out < 2 * picture.count; ++left_out) {
+        check(fill_marks(memory.at(), layout.bytes(), nullptr));
+        for (int i = 0; i < picture.count; ++i) {
+          if (i == left_out) continue;
+          const MarkedPlane& plane = picture.planes[i];
+          const int rows = i + picture.count == left_out ? plane.rows - 1 : plane.rows;
+          for (int row = 0; row < rows; ++row) {
+            check(cudaMemset(
+                memory.at(static_cast<std::size_t>(plane.bytes - memory.at() + std::ptrdiff_t{row} * plane.pitch)), 77,
+                static_cast<std::size_t>(plane.row_bytes)));
+          }
+        }
+        const Memory device_picture(&picture, sizeof picture);
+        const Memory missing(sizeof(std::uint32_t), 0xFF);
+        check(check_marks(1, device_picture.at<const MarkedPicture>(), missing.at<std::uint32_t>(), nullptr));
+        CAPTURE(to_string(sampling), width, height, left_out);
+        CHECK((missing.values<std::uint32_t>().at(0) > 0) == (left_out >= 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("planes lie apart, with room for whole blocks", "[resize_batch]") {
+  for (const Sampling sampling : kAllSamplings) {
+    for (int width = 1; width <= 140; width += 3) {
+      for (int height = 1; height <= 40; ++height) {
+        const PlaneLayout layout(width, height, sampling);
+        std::vector<std::uint8_t> memory(static_cast<std::size_t>(layout.bytes()));
+        const nvjpeg::Image image = layout.image(memory.data());
+        const Planes planes = layout.planes(memory.data());
+        const int across = luma_across(sampling);
+        const int down = luma_down(sampling);
+        const auto blocks = [](int samples, int of) { return (samples + 8 * of - 1) / (8 * of) * 8; };
+        const auto luma_end = image.channel[0] + image.pitch[0] * static_cast<std::size_t>(blocks(height, down) * down);
+        const auto chroma = image.pitch[1] * static_cast<std::size_t>(blocks(height, down));
+        REQUIRE(image.pitch[0] >= static_cast<std::size_t>(blocks(width, across) * across));
+        REQUIRE(image.pitch[1] >= static_cast<std::size_t>(blocks(width, across)));
+        REQUIRE(luma_end <= image.channel[1]);
+        REQUIRE(image.channel[1] + chroma <= image.channel[2]);
+        REQUIRE(image.channel[2] + chroma <= memory.data() + memory.size());
+        REQUIRE(planes.luma == image.channel[0]);
+        REQUIRE(planes.cb == (sampling == Sampling::Grey ? nullptr : image.channel[1]));
+        REQUIRE(planes.cr == (sampling == Sampling::Grey ? nullptr : image.channel[2]));
+      }
+    }
   }
 }
