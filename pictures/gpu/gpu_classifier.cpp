@@ -345,7 +345,7 @@ class GpuClassifier final : public BatchClassifier {
     }
     const NvjpegPart part = parsers_[thread]->units_take(encoded) ? NvjpegPart::Units : NvjpegPart::Sms;
     const Sampling sampling = sampling_of(*header);
-    if (nvjpeg_->gives_planes(part, sampling)) where.planes.emplace(where.width, where.height, sampling);
+    if (takes_planes(part, sampling)) where.planes.emplace(where.width, where.height, sampling);
     where.pixels = slot.arena.reserve(where.bytes());
     if (where.pixels == nullptr) return false;
     if (part == NvjpegPart::Sms) {
@@ -357,6 +357,10 @@ class GpuClassifier final : public BatchClassifier {
     result.decoder = part == NvjpegPart::Units ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
     slot.places[place] = where;
     return true;
+  }
+
+  bool takes_planes(NvjpegPart part, Sampling sampling) const {
+    return options_.colours == Colours::Exact && nvjpeg_->gives_planes(part, sampling);
   }
 
   // What nvJPEG left undone. False where the picture failed.
@@ -419,7 +423,7 @@ class GpuClassifier final : public BatchClassifier {
   // waits for.
   void warm_up() {
     if (!nvjpeg_ || !nvjpeg_->has_units()) return;
-    const bool planar = nvjpeg_->gives_planes(NvjpegPart::Units, kWarmUpSampling);
+    const bool planar = takes_planes(NvjpegPart::Units, kWarmUpSampling);
     const std::vector<std::uint8_t> file = sample_file(kWarmUpSampling);
     const auto header = read_jpeg_header(file);
     if (!header || !fit_for_nvjpeg(*header)) return;
@@ -579,7 +583,7 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
       if (nvjpeg->gives_planes(part, sampling)) continue;
       without += (without.empty() ? "" : ", ") + std::string(to_string(sampling));
     }
-    if (!without.empty()) {
+    if (!without.empty() && options.colours == Colours::Exact) {
       log(options, LogLevel::Info,
           "nvJPEG " + nvjpeg->version() +
               " gives no planes of these pictures, whose colours are then its own: " + without);

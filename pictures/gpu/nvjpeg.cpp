@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <mobicuda/error.h>
@@ -73,17 +74,28 @@ int code_of(NvjpegOutput output) {
 }  // namespace
 
 std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
+  struct Known {
+    std::weak_ptr<const Nvjpeg> nvjpeg;  // where it is in use
+    std::optional<PlanesGiven> planes;   // tried once in a process
+  };
   static std::mutex mutex;
-  static std::map<std::pair<std::filesystem::path, int>, std::weak_ptr<const Nvjpeg>> loaded;
+  static std::map<std::pair<std::filesystem::path, int>, Known> all;
   const std::scoped_lock lock(mutex);
-  std::weak_ptr<const Nvjpeg>& kept = loaded[{library, device.index}];
-  std::shared_ptr<const Nvjpeg> nvjpeg = kept.lock();
-  if (!nvjpeg) kept = nvjpeg = load_anew(library, device);
+  Known& known = all[{library, device.index}];
+  if (auto nvjpeg = known.nvjpeg.lock()) return nvjpeg;
+  const std::shared_ptr<Nvjpeg> nvjpeg = load_anew(library, device);
+  if (!known.planes) {
+    known.planes.emplace();
+    if (nvjpeg->has_units()) known.planes->by_units = try_planes(nvjpeg, NvjpegPart::Units);
+    known.planes->by_sms = try_planes(nvjpeg, NvjpegPart::Sms);
+  }
+  nvjpeg->planes_ = *known.planes;
+  known.nvjpeg = nvjpeg;
   return nvjpeg;
 }
 
-std::shared_ptr<const Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, const Device& device) {
-  const std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
+std::shared_ptr<Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, const Device& device) {
+  std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
   result->library_ = open_library(library);
   nvjpeg::Api& api = result->api_;
   find(result->library_, "nvjpegGetProperty", api.get_property);
@@ -98,16 +110,18 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& lib
   find(result->library_, "nvjpegJpegStreamCreate", api.stream_create);
   find(result->library_, "nvjpegJpegStreamDestroy", api.stream_destroy);
   find(result->library_, "nvjpegJpegStreamParseHeader", api.stream_parse_header);
-  if (api.create(nvjpeg::kBackendHardware, nullptr, nullptr, 0, &result->units_) != nvjpeg::kSuccess) {
-    result->units_ = nullptr;  // most GPUs have none
-  }
-  const nvjpeg::Status status = api.create(nvjpeg::kBackendDefault, nullptr, nullptr, 0, &result->sms_);
+  const auto create = [&](int backend, nvjpeg::Handle& handle) {
+    // Versions that do not know the flag take the nearest chroma.
+    nvjpeg::Status status = api.create(backend, nullptr, nullptr, nvjpeg::kSmoothChroma, &handle);
+    if (status != nvjpeg::kSuccess) status = api.create(backend, nullptr, nullptr, 0, &handle);
+    if (status != nvjpeg::kSuccess) handle = nullptr;
+    return status;
+  };
+  create(nvjpeg::kBackendHardware, result->units_);  // most GPUs have none
+  const nvjpeg::Status status = create(nvjpeg::kBackendDefault, result->sms_);
   if (status != nvjpeg::kSuccess) {
-    result->sms_ = nullptr;
     unavailable(said(status));
   }
-  if (result->has_units()) result->units_planes_ = try_planes(result, NvjpegPart::Units);
-  result->sms_planes_ = try_planes(result, NvjpegPart::Sms);
   return result;
 }
 

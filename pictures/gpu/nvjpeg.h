@@ -46,7 +46,7 @@ class Nvjpeg {
   /// Whether pictures of this kind come as planes that are those of libjpeg-turbo but for the DCT: each kind was tried
   /// once, on a picture.
   bool gives_planes(NvjpegPart part, Sampling sampling) const noexcept {
-    return (part == NvjpegPart::Units ? units_planes_ : sms_planes_).test(static_cast<std::size_t>(sampling));
+    return (part == NvjpegPart::Units ? planes_.by_units : planes_.by_sms).test(static_cast<std::size_t>(sampling));
   }
   std::string version() const;
 
@@ -55,16 +55,21 @@ class Nvjpeg {
   nvjpeg::Handle sms() const noexcept { return sms_; }
 
  private:
+  struct PlanesGiven {
+    std::bitset<kSamplings> by_units;
+    std::bitset<kSamplings> by_sms;
+  };
+
   explicit Nvjpeg(const Device& device) : device_(device) {}
-  static std::shared_ptr<const Nvjpeg> load_anew(const std::filesystem::path& library, const Device& device);
+  /// Not shared, and without planes.
+  static std::shared_ptr<Nvjpeg> load_anew(const std::filesystem::path& library, const Device& device);
 
   const Device device_;
   void* library_ = nullptr;
   nvjpeg::Api api_{};
   nvjpeg::Handle units_ = nullptr;
   nvjpeg::Handle sms_ = nullptr;
-  std::bitset<kSamplings> units_planes_;
-  std::bitset<kSamplings> sms_planes_;
+  PlanesGiven planes_;
 };
 
 /// Asks which pictures the JPEG units take.

@@ -17,7 +17,8 @@ using JpegStream = struct JpegStreamTag*;
 
 inline constexpr int kBackendDefault = 0;
 inline constexpr int kBackendHardware = 3;
-inline constexpr int kOutputPlanes = 1;  ///< Y, Cb and Cr as they are stored
+inline constexpr unsigned kSmoothChroma = 32;  ///< of create(): RGB is made of chroma that is interpolated
+inline constexpr int kOutputPlanes = 1;        ///< Y, Cb and Cr as they are stored
 inline constexpr int kOutputRgbInterleaved = 5;
 
 struct Image {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -102,7 +103,10 @@ bool alike(const Plane& plane, int columns, int rows, const std::uint8_t* decode
   return true;
 }
 
-bool gives_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, Sampling sampling) {
+// Decodes to planes; false where nvJPEG refuses.
+using Decode = std::function<bool(const NvjpegPicture& picture, cudaStream_t stream)>;
+
+bool gives_planes(Sampling sampling, const Decode& decode) {
   const std::optional<Trial> trial = trial_of(sampling);
   if (!trial) return false;
   const PlaneLayout layout(kWidth, kHeight, sampling);
@@ -113,15 +117,8 @@ bool gives_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, 
              "trying nvJPEG");
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
   auto* const pixels = static_cast<std::uint8_t*>(memory.data());
-  const NvjpegPicture picture{trial->file, layout.image(pixels)};
-  if (part == NvjpegPart::Units) {
-    UnitsDecoder decoder(nvjpeg, NvjpegOutput::Planes);
-    if (!NvjpegParser(nvjpeg).units_take(trial->file) || !decoder.decode({&picture, 1}, stream.get()).empty())
-      return false;
-    cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
-  } else if (!SmsDecoder(nvjpeg).decode(picture, NvjpegOutput::Planes).empty()) {
-    return false;
-  }
+  if (!decode({trial->file, layout.image(pixels)}, stream.get())) return false;
+  cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
   std::vector<std::uint8_t> decoded(static_cast<std::size_t>(layout.bytes()));
   memory.download(std::as_writable_bytes(std::span(decoded)));
   const Planes planes = layout.planes(decoded.data());
@@ -148,9 +145,17 @@ std::vector<std::uint8_t> sample_file(Sampling sampling) {
 }
 
 std::bitset<kSamplings> try_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part) {
+  // One decoder for all: to make one takes nvJPEG a tenth of a second.
+  NvjpegParser parser(nvjpeg);
+  UnitsDecoder units(nvjpeg, NvjpegOutput::Planes);
+  SmsDecoder sms(nvjpeg);
+  const Decode decode = [&](const NvjpegPicture& picture, cudaStream_t stream) {
+    if (part == NvjpegPart::Sms) return sms.decode(picture, NvjpegOutput::Planes).empty();
+    return parser.units_take(picture.encoded) && units.decode({&picture, 1}, stream).empty();
+  };
   std::bitset<kSamplings> given;
   for (const Sampling sampling : kAllSamplings) {
-    given.set(static_cast<std::size_t>(sampling), gives_planes(nvjpeg, part, sampling));
+    given.set(static_cast<std::size_t>(sampling), gives_planes(sampling, decode));
   }
   return given;
 }

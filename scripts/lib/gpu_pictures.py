@@ -19,14 +19,15 @@ SECONDS = 5           # of a measurement
 # What pictures_bench is run with, beside everything by default: how many threads, and how they wait.
 WAYS = {"one GPU thread": ["--gpu-threads", "1"], "sleeping": ["--blocking-sync"],
         "one GPU thread, sleeping": ["--gpu-threads", "1", "--blocking-sync"],
-        "batches of 128": ["--batch", "128"], "one reading thread": ["--threads", "1"]}
+        "one reading thread": ["--threads", "1"], "nvJPEG's colours": ["--colours", "nvjpeg"],
+        "nvJPEG's colours, one GPU thread": ["--colours", "nvjpeg", "--gpu-threads", "1"]}
 MIXED, BROKEN_EVERY = 10000, 20
 KILLS = 20
 KILLED_TIMES = 800    # how often each picture comes in the stream that is killed
 STREAM_TIMES = 400
 MEMCHECK_SECONDS = 150
 # Parts, and seconds that each may take: one that does not fit into --time-limit is left to a later call.
-PARTS = {"bench": 150, "ways": 110, "stream": 60, "mixed": 60, "killed": 150, "noGpu": 60, "peers": 170, "memcheck": MEMCHECK_SECONDS}
+PARTS = {"bench": 150, "ways": 140, "stream": 60, "mixed": 60, "killed": 150, "noGpu": 60, "peers": 170, "memcheck": MEMCHECK_SECONDS}
 
 LEAST = {"memory": 40000, "files": 35000}      # img/s
 MOST_CORES = {"memory": 2.0, "files": 4.0}
@@ -89,11 +90,12 @@ def run_bench(check):
 
 
 def run_ways(check):
-    reports = {name: bench(check, "--parts", "memory,files", *options) for name, options in WAYS.items()}
+    reports = {name: bench(check, "--parts", "memory,files,agreement", "--labels", check.shared / "data/synsets.txt", *options)
+               for name, options in WAYS.items()}
     if None in reports.values():
         return None
-    return {name: {key: report[key] for key in ("batch", "threads", "gpuThreads", "blockingSync", "memory", "files")}
-            for name, report in reports.items()}
+    kept = ("batch", "threads", "gpuThreads", "blockingSync", "colours", "memory", "files", "agreement")
+    return {name: {key: report[key] for key in kept} for name, report in reports.items()}
 
 
 def config_of(check, name, **keys):
@@ -274,7 +276,10 @@ def requirements(record, add):
     found = record.get("labels") or {}
     if "bench" in found:
         add_rates(found, add)
-        add_agreement(found["bench"]["agreement"], add)
+        add_agreement("", found["bench"]["agreement"], add)
+        for way, report in (found.get("ways") or {}).items():
+            if report["colours"] != found["bench"]["colours"]:
+                add_agreement(f", {way}", report["agreement"], add)
     add_peers(found, add)
     add_stream(found, add)
     if "mixed" in found:
@@ -321,10 +326,10 @@ def add_rates(found, add):
         f"{latency:.3f} ms (p99 {bench_report['large']['onePicture']['p99Ms']:.3f})", latency <= MOST_LATENCY_MS)
 
 
-def add_agreement(agreement, add):
+def add_agreement(way, agreement, add):
     share = agreement["top1Equal"] / agreement["bothClassified"]
     points = 100 * abs(agreement["rightByNvjpeg"] - agreement["rightByCpu"]) / agreement["pictures"]
-    add("pictures: top-1 against the CPU path on the shared pictures",
+    add(f"pictures: top-1 against the CPU path on the shared pictures{way}",
         f"equal on >= {LEAST_EQUAL:.0%}, accuracy within {MOST_POINTS} points",
         f"{agreement['top1Equal']} of {agreement['bothClassified']} ({share:.1%}), {agreement['rightByNvjpeg']} and "
         f"{agreement['rightByCpu']} right ({points:.2f} points)", share >= LEAST_EQUAL and points <= MOST_POINTS)

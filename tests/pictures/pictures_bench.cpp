@@ -1,7 +1,8 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--blocking-sync] [--parts
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours exact|nvjpeg] [--blocking-sync]
+//   [--parts
 //   nvjpeg,memory,...]
 //
 //   planes            of which pictures nvJPEG gives planes, whose colours are converted here
@@ -83,6 +84,7 @@ struct Options {
   int threads = 2;
   int gpu_threads = 0;
   bool blocking_sync = false;
+  std::string colours = "exact";
   double seconds = 5;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
@@ -577,6 +579,7 @@ void run(const Options& options) {
   classifier_options.batch = options.batch;
   classifier_options.threads = options.threads;
   classifier_options.gpu_threads = options.gpu_threads;
+  classifier_options.colours = options.colours == "nvjpeg" ? Colours::Nvjpeg : Colours::Exact;
   classifier_options.nvjpeg_library = options.nvjpeg;
   Json log = Json::array();
   classifier_options.log = [&](LogLevel, std::string_view line) { log.push_back(std::string(line)); };
@@ -592,6 +595,7 @@ void run(const Options& options) {
   json["batch"] = options.batch;
   json["threads"] = options.threads;
   json["gpuThreads"] = options.gpu_threads;
+  json["colours"] = options.colours;
   json["blockingSync"] = options.blocking_sync;
   json["decoder"] = std::string(to_string(classifier.decoder()));
   json["log"] = log;
@@ -657,6 +661,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "that read files, 0: one for each core")->check(CLI::Range(0, 1024));
   app.add_option("--gpu-threads", options.gpu_threads, "that hand batches to the GPU, 0: as the library chooses")
       ->check(CLI::Range(0, 8));
+  app.add_option("--colours", options.colours, "who converts them")->check(CLI::IsMember({"exact", "nvjpeg"}));
   app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")
