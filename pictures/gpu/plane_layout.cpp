@@ -3,8 +3,8 @@
 namespace mobicuda::pictures {
 namespace {
 
-constexpr int kBlock = 8;  // samples of a DCT block along one axis
-constexpr int kLine = 64;  // bytes
+constexpr int kBlock = 8;   // samples of a DCT block along one axis
+constexpr int kLine = 256;  // bytes: as cudaMallocPitch() has it
 
 int rounded_up(int number, int to) { return (number + to - 1) / to * to; }
 
