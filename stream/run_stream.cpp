@@ -1,8 +1,11 @@
 #include "stream/run_stream.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -24,7 +27,27 @@ using Json = nlohmann::json;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+// Most names need no escapes.
+bool is_plain(const std::string& text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
+std::string quoted(const std::string& text) {
+  if (is_plain(text)) return '"' + text + '"';
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The fewest digits that are read back as the same float; null where it is not finite.
+void append(std::string& text, float score) {
+  constexpr std::size_t kMost = 32;
+  std::array<char, kMost> digits{};
+  if (!std::isfinite(score)) {
+    text += "null";
+    return;
+  }
+  const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), score);
+  text.append(digits.data(), error == std::errc() ? end : digits.data());
+}
 
 bool is_lost(ErrorCode code) {
   return code == ErrorCode::device_lost || code == ErrorCode::device_unavailable || code == ErrorCode::out_of_memory;
@@ -75,7 +98,9 @@ class LoadSampler {
 class Workers {
  public:
   Workers(const Stream& stream, Schedule& schedule, std::vector<Processor>& processors, Summary& summary)
-      : stream_(stream), schedule_(schedule), processors_(processors), summary_(summary) {}
+      : stream_(stream), schedule_(schedule), processors_(processors), summary_(summary) {
+    for (const ModelConfig& model : stream.config.models) models_.push_back(quoted(model.name));
+  }
 
   /// A worker's thread: `number` among all.
   void work(std::size_t processor, std::size_t worker, std::size_t number) {
@@ -136,11 +161,10 @@ class Workers {
       // The journal finds an item by how its line begins.
       lines += "{\"item\":" + std::to_string(outcome.item) +
                ",\"picture\":" + quoted(stream_.pictures[outcome.item % pictures]) +
-               ",\"time\":" + std::to_string(outcome.item / pictures) +
-               ",\"model\":" + quoted(stream_.config.models[unit.model].name) +
+               ",\"time\":" + std::to_string(outcome.item / pictures) + ",\"model\":" + models_[unit.model] +
                ",\"gpu\":" + (on.gpu ? std::to_string(*on.gpu) : "null");
       if (outcome.failure.empty()) {
-        lines += ",\"top\":" + top(outcome);
+        append_top(lines, outcome);
       } else {
         lines += ",\"error\":" + quoted(printable(outcome.failure));
         ++failed;
@@ -157,15 +181,18 @@ class Workers {
     if (stream_.progress) stream_.progress(summary_.done_before + summary_.done);
   }
 
-  std::string top(const Outcome& outcome) const {
-    std::string text = "[";
+  void append_top(std::string& line, const Outcome& outcome) const {
+    line += ",\"top\":[";
+    bool first = true;
     for (const auto& [index, score] : outcome.best) {
-      text += text.size() > 1 ? ",{" : "{";
-      text += "\"class\":" + std::to_string(index);
-      if (index < stream_.labels.size()) text += ",\"label\":" + quoted(stream_.labels[index]);
-      text += ",\"score\":" + Json(score).dump() + "}";  // null where it is not finite
+      if (!std::exchange(first, false)) line += ',';
+      line += "{\"class\":" + std::to_string(index);
+      if (index < stream_.labels.size()) line += ",\"label\":" + quoted(stream_.labels[index]);
+      line += ",\"score\":";
+      append(line, score);
+      line += '}';
     }
-    return text + "]";
+    line += ']';
   }
 
   void add_seconds(std::size_t processor, std::size_t model, double seconds, const std::string& lost) {
@@ -187,7 +214,8 @@ class Workers {
   const Stream& stream_;
   Schedule& schedule_;
   std::vector<Processor>& processors_;
-  std::mutex mutex_;  // of the next two
+  std::vector<std::string> models_;  // their names, quoted
+  std::mutex mutex_;                 // of the next two
   Summary& summary_;
   std::exception_ptr failure_;
   std::atomic<bool> failed_ = false;

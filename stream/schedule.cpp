@@ -6,8 +6,8 @@
 namespace mobicuda::stream {
 namespace {
 
-constexpr double kUnitSeconds = 0.5;
-constexpr std::size_t kFirstBatches = 2;         // of a worker that was not measured
+constexpr double kUnitSeconds = 1;
+constexpr std::size_t kFirstBatches = 8;         // of a worker that was not measured
 constexpr std::size_t kMostUnit = 1U << 16U;     // items
 constexpr std::size_t kMostWaiting = 1U << 20U;  // items that were looked at; one of each model may come beyond
 

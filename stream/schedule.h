@@ -13,7 +13,7 @@
 
 namespace mobicuda::stream {
 
-/// Deals the items of a stream to workers: units of one model each, as large as a worker does in about half a second by
+/// Deals the items of a stream to workers: units of one model each, as large as a worker does in about a second by
 /// what was measured of it, smaller towards the end, so that all end together. What a worker gives back goes to the
 /// others. Thread-safe.
 class Schedule {

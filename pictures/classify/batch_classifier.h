@@ -38,8 +38,10 @@ class BatchClassifier {
   struct Settings {
     std::size_t batch = 1;  ///< pictures of a slot
     std::size_t slots = 1;
-    std::size_t threads = 1;  ///< that load
-    bool waits_idly = true;   ///< sleeps where it waits for the GPU, rather than to look again and again
+    std::size_t threads = 1;    ///< that load
+    std::size_t workers = 1;    ///< that start and finish batches
+    std::size_t in_flight = 1;  ///< batches that a worker has started and not finished, at most
+    bool waits_idly = true;     ///< sleeps where it waits for the GPU, rather than to look again and again
   };
 
   virtual ~BatchClassifier() = default;
@@ -49,7 +51,8 @@ class BatchClassifier {
   /// Reads a picture, looks at it, and decodes it where that is the CPU's work: for any pictures at the same time, by
   /// threads of different numbers. Faults of the picture become its outcome's failure.
   virtual void load(BatchLoader::Batch& batch, std::size_t place, std::size_t thread, StageTimes& times) = 0;
-  /// Begins what is left of a batch whose pictures are all loaded. Batches of different workers at the same time.
+  /// Begins what is left of a batch whose pictures are all loaded. Batches of different workers at the same time; a
+  /// worker finishes its batches in the order in which it started them.
   virtual void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) = 0;
   /// Waits for the outcomes of a batch that the same worker started.
   virtual void finish(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) = 0;
@@ -71,14 +74,6 @@ class BatchClassifier {
  private:
   std::vector<std::vector<Outcome>> outcomes_;  // by slot
 };
-
-/// Workers that start and finish batches, and batches that each has under way.
-struct Workers {
-  std::size_t count;
-  std::size_t in_flight;
-};
-inline constexpr Workers kGpuWorkers{2, 2};  // one thread cannot keep all JPEG units busy
-inline constexpr Workers kCpuWorkers{1, 1};  // the session has threads of its own
 
 /// Decoding and the network on the CPU.
 std::unique_ptr<BatchClassifier> make_cpu_classifier(std::shared_ptr<const Engine> engine,

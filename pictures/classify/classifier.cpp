@@ -15,6 +15,7 @@
 #include "pictures/decode/decode.h"
 #include "pictures/prepare/resize.h"
 #include "pictures/stream/batch_loader.h"
+#include "pictures/stream/thread_name.h"
 
 namespace mobicuda::pictures {
 namespace {
@@ -26,13 +27,25 @@ using Clock = std::chrono::steady_clock;
               "must be " + range + ", got " + std::to_string(got));
 }
 
+// Workers that start and finish batches, and batches that each has under way.
+struct Workers {
+  std::size_t count;
+  std::size_t in_flight;
+};
+constexpr Workers kGpuWorkers{2, 2};  // one thread cannot keep all JPEG units busy
+constexpr Workers kCpuWorkers{1, 1};  // the session has threads of its own
+
 void check(const ClassifierOptions& options) {
   constexpr int kMostBatch = 1024;
+  constexpr int kMostGpuThreads = 8;
   check(options.decode);
   decoding_threads(options.threads);
   if (options.top < 1) refuse("top", "at least 1", options.top);
   if (options.batch < 1 || options.batch > kMostBatch) {
     refuse("batch", "from 1 to " + std::to_string(kMostBatch), options.batch);
+  }
+  if (options.gpu_threads < 0 || options.gpu_threads > kMostGpuThreads) {
+    refuse("gpu_threads", "from 0 to " + std::to_string(kMostGpuThreads), options.gpu_threads);
   }
   if (options.max_pixel_bytes < 0) refuse("max_pixel_bytes", "at least 0", options.max_pixel_bytes);
 }
@@ -81,13 +94,16 @@ class Classifier::Impl {
     }
     settings_.batch = static_cast<std::size_t>(options_.batch);
     settings_.threads = decoding_threads(options_.threads);
+    const Workers workers = on_gpu() ? kGpuWorkers : kCpuWorkers;
+    settings_.workers =
+        on_gpu() && options_.gpu_threads > 0 ? static_cast<std::size_t>(options_.gpu_threads) : workers.count;
+    settings_.in_flight = workers.in_flight;
     // What is in flight, what is ready, what is being loaded; more of small batches, which must not leave threads idle.
-    settings_.slots = std::max(workers().count * workers().in_flight + 2,
+    settings_.slots = std::max(settings_.workers * settings_.in_flight + 2,
                                (2 * settings_.threads + settings_.batch - 1) / settings_.batch + 1);
     many_ = make(settings_);
   }
 
-  const Workers& workers() const noexcept { return on_gpu() ? kGpuWorkers : kCpuWorkers; }
   const BatchClassifier::Settings& settings() const noexcept { return settings_; }
   const ClassifierOptions& options() const noexcept { return options_; }
   const Preprocessing& preprocessing() const noexcept { return how_; }
@@ -122,7 +138,7 @@ class Classifier::Impl {
 
   Result classify_one(std::span<const std::uint8_t> encoded, std::string name) {
     const std::scoped_lock lock(one_mutex_);
-    if (!one_) one_ = make({1, 1, 1, false});
+    if (!one_) one_ = make({1, 1, 1, 1, 1, false});
     BatchLoader::Batch& batch = one_batch_;
     batch.items.resize(1);
     batch.size = 1;
@@ -172,9 +188,9 @@ class Run::Impl {
                 [this](BatchLoader::Batch& batch, std::size_t place, std::size_t thread) {
                   classifier_.many().load(batch, place, thread, times_);
                 }) {
-    working_ = classifier.workers().count;
+    working_ = classifier.settings().workers;
     try {
-      for (std::size_t i = 0; i < classifier.workers().count; ++i) workers_.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 0; i < classifier.settings().workers; ++i) workers_.emplace_back([this, i] { work(i); });
       on_stop_.emplace(classifier.options().stop, [this] { stop(); });
     } catch (...) {
       stop();
@@ -259,6 +275,7 @@ class Run::Impl {
   }
 
   void work(std::size_t worker) {
+    name_thread("pictures-run");
     std::deque<BatchLoader::Batch*> in_flight;
     try {
       for (;;) {
@@ -266,7 +283,7 @@ class Run::Impl {
         if (in_flight.empty()) {
           batch = loader_.take();
           if (batch == nullptr) break;
-        } else if (in_flight.size() < classifier_.workers().in_flight) {
+        } else if (in_flight.size() < classifier_.settings().in_flight) {
           batch = loader_.try_take();
         }
         if (batch != nullptr) {

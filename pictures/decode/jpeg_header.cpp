@@ -1,6 +1,7 @@
 #include "pictures/decode/jpeg_header.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 namespace mobicuda::pictures {
@@ -8,7 +9,7 @@ namespace {
 
 constexpr std::uint8_t kStart = 0xD8, kEnd = 0xD9, kScan = 0xDA, kRestartInterval = 0xDD, kExifSegment = 0xE1,
                        kJfifSegment = 0xE0, kAdobeSegment = 0xEE, kFirstRestart = 0xD0, kLastRestart = 0xD7,
-                       kTemporary = 0x01, kBaseline = 0xC0;
+                       kTemporary = 0x01, kBaseline = 0xC0, kHuffmanTables = 0xC4, kQuantisationTables = 0xDB;
 
 bool is_frame(std::uint8_t marker) {
   constexpr std::uint8_t kFirst = 0xC0, kLast = 0xCF, kTables = 0xC4, kReserved = 0xC8, kArithmetic = 0xCC;
@@ -61,6 +62,10 @@ class HeaderReader {
     constexpr std::size_t kAdobeTransform = 11;
     if (is_frame(marker)) {
       take_frame(marker, segment);
+    } else if (marker == kHuffmanTables) {
+      take_huffman_tables(segment);
+    } else if (marker == kQuantisationTables) {
+      take_quantisation_tables(segment);
     } else if (marker == kRestartInterval && segment.size() >= 2) {
       restarts_ = (segment[0] | segment[1]) != 0;
     } else if (marker == kExifSegment && !has_exif_ && begins_with(segment, kExif)) {
@@ -71,6 +76,61 @@ class HeaderReader {
     } else if (marker == kAdobeSegment && segment.size() > kAdobeTransform && begins_with(segment, "Adobe")) {
       adobe_transform_ = segment[kAdobeTransform];
     }
+  }
+
+  // A segment may have several tables.
+  void take_huffman_tables(std::span<const std::uint8_t> segment) {
+    constexpr std::size_t kLengths = 16;
+    while (!segment.empty()) {
+      const unsigned kind = segment[0] >> 4U;
+      const unsigned number = segment[0] & 0xFU;
+      std::size_t symbols = 0;
+      std::size_t codes = 0;  // that are taken, of those as long as the last one looked at
+      bool sound = segment.size() > kLengths && kind < huffman_tables_.size() && number < kTables;
+      for (std::size_t length = 1; sound && length <= kLengths; ++length) {
+        symbols += segment[length];
+        codes = 2 * codes + segment[length];
+        sound = codes <= std::size_t{1} << length;
+      }
+      const std::size_t bytes = 1 + kLengths + symbols;
+      if (!sound || symbols > 256 || segment.size() < bytes) {
+        tables_sound_ = false;
+        return;
+      }
+      huffman_tables_[kind] |= 1U << number;
+      segment = segment.subspan(bytes);
+    }
+  }
+
+  void take_quantisation_tables(std::span<const std::uint8_t> segment) {
+    constexpr std::size_t kValues = 64;
+    while (!segment.empty()) {
+      const unsigned precision = segment[0] >> 4U;  // bytes of a value, less one
+      const unsigned number = segment[0] & 0xFU;
+      const std::size_t bytes = 1 + kValues * (precision + 1);
+      if (precision > 1 || number >= kTables || segment.size() < bytes) {
+        tables_sound_ = false;
+        return;
+      }
+      quantisation_tables_ |= 1U << number;
+      segment = segment.subspan(bytes);
+    }
+  }
+
+  // Whether a scan is of all components in their order, whole blocks of them, by tables that are there.
+  bool is_sound(std::span<const std::uint8_t> scan) const {
+    constexpr std::uint8_t kLastCoefficient = 63;
+    const auto count = static_cast<std::size_t>(header_.components);
+    if (!tables_sound_ || scan.size() != 4 + 2 * count || scan[0] != count) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      const unsigned dc = scan[2 + 2 * i] >> 4U;
+      const unsigned ac = scan[2 + 2 * i] & 0xFU;
+      const bool there =
+          (huffman_tables_[0] >> dc & huffman_tables_[1] >> ac & quantisation_tables_ >> tables_[i] & 1U) != 0;
+      if (scan[1 + 2 * i] != ids_[i] || !there) return false;
+    }
+    const auto coefficients = scan.last(3);
+    return coefficients[0] == 0 && coefficients[1] == kLastCoefficient && coefficients[2] == 0;
   }
 
   void take_frame(std::uint8_t marker, std::span<const std::uint8_t> segment) {
@@ -92,6 +152,8 @@ class HeaderReader {
       ids_[i] = segment[kFixed + i * kEach];
       header_.horizontal[i] = segment[kFixed + i * kEach + 1] >> 4U;
       header_.vertical[i] = segment[kFixed + i * kEach + 1] & 0xF;
+      // Of a number that no table has: no bit of the tables that are there.
+      tables_[i] = std::min<unsigned>(segment[kFixed + i * kEach + 2], kTables);
     }
   }
 
@@ -101,43 +163,37 @@ class HeaderReader {
     const bool named_rgb = ids_[0] == 'R' && ids_[1] == 'G' && ids_[2] == 'B';
     const bool rgb = !jfif_ && (adobe_transform_ ? *adobe_transform_ == 0 : named_rgb);
     header_.ycc = header_.components == 1 || (header_.components == 3 && !rgb && !named_rgb);
-    header_.one_whole_scan = frames_ == 1 && !scan.empty() && scan[0] == header_.components && scan_is_whole();
+    header_.one_whole_scan = frames_ == 1 && is_sound(scan) && scan_is_whole();
     return header_;
   }
 
   bool scan_is_whole() const {
     std::uint8_t expected = kFirstRestart;
-    const std::uint8_t* const bytes = file_.data();
-    const std::size_t last = file_.size() - 1;  // a marker takes two bytes
-    std::size_t at = at_;
+    const std::uint8_t* at = file_.data() + at_;
+    const std::uint8_t* const last = file_.data() + file_.size() - 1;  // a marker takes two bytes
     while (at < last) {
-      // Of most blocks no byte is 0xFF but those with a 0 behind it.
-      constexpr std::size_t kSpan = 64;
-      if (last - at >= kSpan) {
-        unsigned marks = 0;
-        for (std::size_t i = 0; i < kSpan; ++i) {
-          marks |= static_cast<unsigned>(bytes[at + i] == 0xFF) & static_cast<unsigned>(bytes[at + i + 1] != 0);
-        }
-        if (marks == 0) {
-          at += kSpan;
-          continue;
-        }
-      }
-      const std::size_t stop = std::min(at + kSpan, last);
-      for (; at < stop; ++at) {
-        if (bytes[at] != 0xFF || bytes[at + 1] == 0 || bytes[at + 1] == 0xFF) continue;  // data, or filling
-        if (bytes[at + 1] == kEnd) return true;
-        if (!restarts_ || bytes[at + 1] != expected) return false;
-        expected = expected == kLastRestart ? kFirstRestart : static_cast<std::uint8_t>(expected + 1);
-      }
+      at = static_cast<const std::uint8_t*>(std::memchr(at, 0xFF, static_cast<std::size_t>(last - at)));
+      if (at == nullptr) return false;
+      const std::uint8_t marker = *++at;
+      if (marker == 0) ++at;                        // a byte of the data
+      if (marker == 0 || marker == 0xFF) continue;  // or filling before a marker
+      if (marker == kEnd) return true;
+      if (!restarts_ || marker != expected) return false;
+      expected = expected == kLastRestart ? kFirstRestart : static_cast<std::uint8_t>(expected + 1);
     }
     return false;
   }
+
+  static constexpr unsigned kTables = 4;  // of a kind
 
   std::span<const std::uint8_t> file_;
   std::size_t at_ = 0;
   JpegHeader header_;
   std::array<std::uint8_t, 4> ids_{};
+  std::array<unsigned, 4> tables_{};          // quantisation tables of the components
+  std::array<unsigned, 2> huffman_tables_{};  // that are there, a bit each: DC, AC
+  unsigned quantisation_tables_ = 0;          // that are there
+  bool tables_sound_ = true;
   int frames_ = 0;
   bool has_exif_ = false;
   bool jfif_ = false;
@@ -153,6 +209,28 @@ bool is_jpeg(std::span<const std::uint8_t> file) noexcept {
 
 std::optional<JpegHeader> read_jpeg_header(std::span<const std::uint8_t> file) noexcept {
   return HeaderReader(file).read();
+}
+
+std::string_view to_string(Sampling sampling) noexcept {
+  switch (sampling) {
+    case Sampling::Grey:
+      return "grey";
+    case Sampling::S444:
+      return "4:4:4";
+    case Sampling::S422:
+      return "4:2:2";
+    case Sampling::S440:
+      return "4:4:0";
+    case Sampling::S420:
+      return "4:2:0";
+  }
+  return "?";
+}
+
+Sampling sampling_of(const JpegHeader& header) noexcept {
+  if (header.components == 1) return Sampling::Grey;
+  if (header.horizontal[0] == 1) return header.vertical[0] == 1 ? Sampling::S444 : Sampling::S440;
+  return header.vertical[0] == 1 ? Sampling::S422 : Sampling::S420;
 }
 
 bool fit_for_nvjpeg(const JpegHeader& header) noexcept {

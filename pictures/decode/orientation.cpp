@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "pictures/prepare/channels.h"
 
@@ -26,6 +27,16 @@ class Numbers {
  private:
   std::span<const std::uint8_t> bytes_;
   bool big_endian_;
+};
+
+// How the seen picture's axes run along the stored one's.
+struct Turn {
+  bool swapped, back_x, back_y;  // x and y are exchanged; the stored axes are run through backwards
+
+  explicit Turn(ExifOrientation orientation)
+      : swapped(orientation >= 5),
+        back_x(orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8),
+        back_y(orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) {}
 };
 
 }  // namespace
@@ -73,16 +84,32 @@ ExifOrientation png_orientation(std::span<const std::uint8_t> file) noexcept {
 
 PixelView oriented_view(const std::uint8_t* rgb, int width, int height, std::int64_t pitch,
                         ExifOrientation orientation) noexcept {
-  const bool swapped = orientation >= 5;
-  // Of the seen picture's axes, which run backwards along the stored one.
-  const bool back_x = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
-  const bool back_y = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  const std::int64_t stored_x = back_x ? -kChannels : kChannels;
-  const std::int64_t stored_y = back_y ? -pitch : pitch;
-  const std::uint8_t* const origin =
-      rgb + (back_x ? std::int64_t{width - 1} * kChannels : 0) + (back_y ? std::int64_t{height - 1} * pitch : 0);
-  if (swapped) return {origin, stored_y, stored_x, height, width};
+  const Turn turn(orientation);
+  const std::int64_t stored_x = turn.back_x ? -kChannels : kChannels;
+  const std::int64_t stored_y = turn.back_y ? -pitch : pitch;
+  const std::uint8_t* const origin = rgb + (turn.back_x ? std::int64_t{width - 1} * kChannels : 0) +
+                                     (turn.back_y ? std::int64_t{height - 1} * pitch : 0);
+  if (turn.swapped) return {origin, stored_y, stored_x, height, width};
   return {origin, stored_x, stored_y, width, height};
+}
+
+PlanesView oriented_view(const Planes& planes, ExifOrientation orientation) noexcept {
+  const Turn turn(orientation);
+  const int step_x = turn.back_x ? -1 : 1;
+  const int step_y = turn.back_y ? -1 : 1;
+  PlanesView view{planes, planes.width, planes.height, turn.back_x ? planes.width - 1 : 0,
+                  turn.back_y ? planes.height - 1 : 0};
+  if (turn.swapped) {
+    std::swap(view.width, view.height);
+    view.column_of_x = 0;
+    view.column_of_y = step_x;
+    view.row_of_x = step_y;
+    view.row_of_y = 0;
+  } else {
+    view.column_of_x = step_x;
+    view.row_of_y = step_y;
+  }
+  return view;
 }
 
 Picture copied(const PixelView& view) {
@@ -92,6 +119,18 @@ Picture copied(const PixelView& view) {
   for (int y = 0; y < view.height; ++y) {
     const std::uint8_t* pixel = view.origin + y * view.step_y;
     for (int x = 0; x < view.width; ++x, pixel += view.step_x) out = std::copy_n(pixel, kChannels, out);
+  }
+  return picture;
+}
+
+Picture copied(const PlanesView& view) {
+  Picture picture{view.width, view.height, {}};
+  picture.rgb.reserve(static_cast<std::size_t>(view.width) * static_cast<std::size_t>(view.height) * kChannels);
+  for (int y = 0; y < view.height; ++y) {
+    for (int x = 0; x < view.width; ++x) {
+      const Rgb rgb = rgb_at(view, x, y);
+      picture.rgb.insert(picture.rgb.end(), {rgb.red, rgb.green, rgb.blue});
+    }
   }
   return picture;
 }

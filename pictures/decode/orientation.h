@@ -6,6 +6,8 @@
 
 #include <mobicuda/picture_preparation.h>
 
+#include "pictures/prepare/planes.h"
+
 namespace mobicuda::pictures {
 
 /// 1: as stored; 2 mirrored; 3 turned by 180 degrees; 4 upside down; 5 to 8: width and height swapped.
@@ -32,7 +34,10 @@ struct PixelView {
 PixelView oriented_view(const std::uint8_t* rgb, int width, int height, std::int64_t pitch,
                         ExifOrientation orientation) noexcept;
 
+PlanesView oriented_view(const Planes& planes, ExifOrientation orientation) noexcept;
+
 /// The picture as the view shows it.
 Picture copied(const PixelView& view);
+Picture copied(const PlanesView& view);
 
 }  // namespace mobicuda::pictures

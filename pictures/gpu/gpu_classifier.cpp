@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,8 @@
 #include "pictures/decode/jpeg_header.h"
 #include "pictures/gpu/nvjpeg.h"
 #include "pictures/gpu/pixel_arena.h"
+#include "pictures/gpu/plane_layout.h"
+#include "pictures/gpu/planes_trial.h"
 #include "pictures/gpu/resize_batch.h"
 #include "pictures/prepare/channels.h"
 #include "pictures/prepare/window.h"
@@ -23,6 +26,8 @@ namespace mobicuda::pictures {
 namespace {
 
 constexpr std::int64_t kUsualPixelBytes = 768 << 10;  // of a picture; a batch of larger ones makes the arena grow
+
+constexpr Sampling kWarmUpSampling = Sampling::S420;
 
 std::int64_t rounded_up(std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; }
 
@@ -77,18 +82,70 @@ class RunLayout {
 
 // What a picture of a slot is, once it is loaded.
 struct Place {
-  std::uint8_t* pixels = nullptr;  // on the device, where nvJPEG decodes it; else it is in the slot's crops
-  int width = 0;                   // as stored
+  std::uint8_t* pixels = nullptr;     // on the device, where nvJPEG decodes it; else it is in the slot's crops
+  std::optional<PlaneLayout> planes;  // of the pixels; nothing: interleaved
+  int width = 0;                      // as stored
   int height = 0;
   ExifOrientation orientation = kUpright;
   CropGeometry crop;
+
+  NvjpegOutput output() const { return planes ? NvjpegOutput::Planes : NvjpegOutput::Rgb; }
+  int pitch() const { return width * kChannels; }  // of interleaved pixels
+  std::int64_t bytes() const { return planes ? planes->bytes() : std::int64_t{pitch()} * height; }
+  nvjpeg::Image image() const {
+    if (planes) return planes->image(pixels);
+    nvjpeg::Image image{};
+    image.channel[0] = pixels;
+    image.pitch[0] = static_cast<std::size_t>(pitch());
+    return image;
+  }
+  MarkedPicture marked(const std::uint8_t* filled) const {
+    if (planes) return planes->marked(filled, pixels);
+    MarkedPicture marked{};
+    marked.memory = filled;
+    marked.planes[0] = {pixels, pitch(), height, pitch()};
+    marked.count = 1;
+    return marked;
+  }
+};
+
+// Pictures of a batch for the JPEG units, to one kind of output.
+struct UnitsWork {
+  std::vector<std::size_t> places;
+  std::vector<NvjpegPicture> pictures;
+};
+
+// What decodes a batch by the JPEG units, and is not used again before that is over.
+struct UnitsDecoders {
+  explicit UnitsDecoders(const std::shared_ptr<const Nvjpeg>& nvjpeg)
+      : planes(nvjpeg, NvjpegOutput::Planes), rgb(nvjpeg, NvjpegOutput::Rgb) {}
+
+  UnitsDecoder& of(NvjpegOutput output) { return output == NvjpegOutput::Planes ? planes : rgb; }
+
+  UnitsDecoder planes;
+  UnitsDecoder rgb;
+};
+
+// What a worker has: a session, and decoders for each batch in flight, in turns.
+struct GpuWorker {
+  GpuWorker(const Engine& engine, const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t in_flight)
+      : session(engine.create_session()) {
+    for (std::size_t i = 0; i < in_flight && nvjpeg; ++i) decoders.push_back(std::make_unique<UnitsDecoders>(nvjpeg));
+  }
+
+  UnitsDecoders& next_decoders() { return *decoders[turn++ % decoders.size()]; }
+
+  std::unique_ptr<Session> session;
+  std::vector<std::unique_ptr<UnitsDecoders>> decoders;  // none without nvJPEG
+  std::size_t turn = 0;
 };
 
 struct Slot {
   Slot(const Engine& engine, const RunLayout& layout, const Preprocessing& how,
-       const BatchClassifier::Settings& settings, std::int64_t max_pixel_bytes, std::shared_ptr<const Nvjpeg> nvjpeg)
+       const BatchClassifier::Settings& settings, std::int64_t max_pixel_bytes, bool decodes)
       : places(settings.batch),
-        arena(nvjpeg ? static_cast<std::int64_t>(settings.batch) * kUsualPixelBytes : 0, max_pixel_bytes),
+        arena(decodes ? static_cast<std::int64_t>(settings.batch) * kUsualPixelBytes : 0, max_pixel_bytes,
+              settings.waits_idly),
         crop_bytes(static_cast<std::int64_t>(how.elements())),
         crops(static_cast<std::int64_t>(settings.batch) * crop_bytes, "prepared pictures"),
         scores(layout.output_bytes(), "scores"),
@@ -99,7 +156,6 @@ struct Slot {
         output(layout.output_bytes(), "the network's output"),
         device_tasks(batch_of<ResizeTask>(settings), "tasks"),
         device_marked(batch_of<MarkedPicture>(settings), "tasks"),
-        units(std::move(nvjpeg)),
         begun(settings.waits_idly),
         decoded(settings.waits_idly),
         resized(settings.waits_idly),
@@ -134,13 +190,11 @@ struct Slot {
   DeviceBuffer output;
   DeviceBuffer device_tasks;
   DeviceBuffer device_marked;
-  UnitsDecoder units;
   Stream stream;
   Mark begun, decoded, resized, done;
   std::vector<std::size_t> in_network;  // places of the pictures of the run, in its order
   std::vector<std::size_t> by_nvjpeg;   // places of the pictures that nvJPEG decodes
-  std::vector<std::size_t> by_units;    // of these, those that the JPEG units have
-  std::vector<NvjpegPicture> unit_pictures;
+  UnitsWork to_planes, to_rgb;          // of these, those that the JPEG units have
 };
 
 class GpuClassifier final : public BatchClassifier {
@@ -159,14 +213,17 @@ class GpuClassifier final : public BatchClassifier {
     const DeviceGuard guard(device_);
     try {
       for (std::size_t i = 0; i < settings.slots; ++i) {
-        slots_.push_back(std::make_unique<Slot>(*engine_, layout_, how_, settings, options.max_pixel_bytes, nvjpeg_));
+        slots_.push_back(
+            std::make_unique<Slot>(*engine_, layout_, how_, settings, options.max_pixel_bytes, nvjpeg_ != nullptr));
       }
-      const std::size_t workers = std::min(kGpuWorkers.count, settings.slots);
-      for (std::size_t i = 0; i < workers; ++i) sessions_.push_back(engine_->create_session());
+      for (std::size_t i = 0; i < settings.workers; ++i) {
+        workers_.push_back(std::make_unique<GpuWorker>(*engine_, nvjpeg_, settings.in_flight));
+      }
       for (std::size_t i = 0; i < settings.threads && nvjpeg_; ++i) {
         parsers_.push_back(std::make_unique<NvjpegParser>(nvjpeg_));
         sms_.push_back(std::make_unique<SmsDecoder>(nvjpeg_));
       }
+      warm_up();
     } catch (...) {
       release();
       throw;
@@ -192,12 +249,12 @@ class GpuClassifier final : public BatchClassifier {
   void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
     const DeviceGuard guard(device_);
     Slot& slot = *slots_[batch.slot];
-    decode_by_units(slot, batch, times);
+    decode(slot, batch, worker, times);
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < batch.size; ++i) {
       if (outcome(batch.slot, i).failure.empty()) places.push_back(i);
     }
-    run_network(slot, std::move(places), *sessions_[worker]);
+    run_network(slot, std::move(places), *workers_[worker]->session);
   }
 
   void finish(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
@@ -224,7 +281,7 @@ class GpuClassifier final : public BatchClassifier {
     if (!again.empty()) {
       slot.begun.record(slot.stream.get());
       slot.decoded.record(slot.stream.get());
-      run_network(slot, std::move(again), *sessions_[worker]);
+      run_network(slot, std::move(again), *workers_[worker]->session);
       collect();
     }
     slot.arena.reset();
@@ -256,7 +313,7 @@ class GpuClassifier final : public BatchClassifier {
     memory.host_bytes = slots * (batch * slot.crop_bytes + layout_.output_bytes() + tasks);
     memory.encoded_bytes = slots * batch * options_.decode.max_bytes;
     const MemoryReport session = engine_->memory();
-    memory.session_bytes = static_cast<std::int64_t>(sessions_.size()) * (session.total() - session.weight_bytes);
+    memory.session_bytes = static_cast<std::int64_t>(workers_.size()) * (session.total() - session.weight_bytes);
     return memory;
   }
 
@@ -265,7 +322,7 @@ class GpuClassifier final : public BatchClassifier {
     for (const auto& slot : slots_) static_cast<void>(cudaStreamSynchronize(slot->stream.get()));
     sms_.clear();
     parsers_.clear();
-    sessions_.clear();
+    workers_.clear();
     slots_.clear();
   }
 
@@ -275,9 +332,8 @@ class GpuClassifier final : public BatchClassifier {
     const Stopwatch::Span span(times.host_decode);
     const auto header = read_jpeg_header(encoded);
     if (!header || !fit_for_nvjpeg(*header)) return false;
-    const std::int64_t pixels = std::int64_t{header->width} * header->height;
-    if (pixels > options_.decode.max_pixels) return false;
-    Place& where = slot.places[place];
+    if (std::int64_t{header->width} * header->height > options_.decode.max_pixels) return false;
+    Place where;
     where.width = header->width;
     where.height = header->height;
     where.orientation = options_.decode.orientation == Orientation::Exif ? header->orientation : kUpright;
@@ -287,18 +343,24 @@ class GpuClassifier final : public BatchClassifier {
     } catch (const PictureError&) {
       return false;  // the CPU says why
     }
-    const DeviceGuard guard(device_);
-    std::uint8_t* const memory = slot.arena.reserve(pixels * kChannels);
-    if (memory == nullptr) return false;
-    if (parsers_[thread]->units_take(encoded)) {
-      result.decoder = Decoder::NvjpegUnits;
-    } else if (sms_[thread]->decode({encoded, memory, where.width}).empty()) {
-      result.decoder = Decoder::NvjpegSms;
-    } else {
-      return false;
+    const NvjpegPart part = parsers_[thread]->units_take(encoded) ? NvjpegPart::Units : NvjpegPart::Sms;
+    const Sampling sampling = sampling_of(*header);
+    if (takes_planes(part, sampling)) where.planes.emplace(where.width, where.height, sampling);
+    where.pixels = slot.arena.reserve(where.bytes());
+    if (where.pixels == nullptr) return false;
+    if (part == NvjpegPart::Sms) {
+      const DeviceGuard guard(device_);
+      // The memory may still be filled, which must not overtake the decoder.
+      slot.arena.wait_until_filled();
+      if (!sms_[thread]->decode({encoded, where.image()}, where.output()).empty()) return false;
     }
-    where.pixels = memory;
+    result.decoder = part == NvjpegPart::Units ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
+    slot.places[place] = where;
     return true;
+  }
+
+  bool takes_planes(NvjpegPart part, Sampling sampling) const {
+    return options_.colours == Colours::Exact && nvjpeg_->gives_planes(part, sampling);
   }
 
   // What nvJPEG left undone. False where the picture failed.
@@ -311,30 +373,31 @@ class GpuClassifier final : public BatchClassifier {
     return decode_on_host(batch.items[place].encoded.span(), options_.decode, how_, slot.crop(place), result, times);
   }
 
-  void decode_by_units(Slot& slot, BatchLoader::Batch& batch, StageTimes& times) {
+  // The JPEG units begin; what they and the multiprocessors make is looked at.
+  void decode(Slot& slot, BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) {
     cudaStream_t const stream = slot.stream.get();
     slot.by_nvjpeg.clear();
-    slot.by_units.clear();
-    slot.unit_pictures.clear();
+    for (UnitsWork* const work : {&slot.to_planes, &slot.to_rgb}) {
+      work->places.clear();
+      work->pictures.clear();
+    }
     for (std::size_t i = 0; i < batch.size; ++i) {
       const Place& place = slot.places[i];
       if (place.pixels == nullptr) continue;
-      slot.host_marked()[slot.by_nvjpeg.size()] = {slot.arena.memory(), place.pixels, place.width, place.height};
+      slot.host_marked()[slot.by_nvjpeg.size()] = place.marked(slot.arena.memory());
       slot.by_nvjpeg.push_back(i);
       if (outcome(batch.slot, i).decoder != Decoder::NvjpegUnits) continue;
-      slot.unit_pictures.push_back({batch.items[i].encoded.span(), place.pixels, place.width});
-      slot.by_units.push_back(i);
+      UnitsWork& work = place.planes ? slot.to_planes : slot.to_rgb;
+      work.places.push_back(i);
+      work.pictures.push_back({batch.items[i].encoded.span(), place.image()});
     }
     // The units do not wait for the stream: what they write to must be free, and filled, now.
     slot.arena.wait_until_filled();
     slot.begun.record(stream);
-    if (!slot.by_units.empty() && !slot.units.decode(slot.unit_pictures, stream).empty()) {
-      // One of them is refused, it is not said which.
-      for (std::size_t i = 0; i < slot.by_units.size(); ++i) {
-        const bool taken = slot.units.decode(std::span(slot.unit_pictures).subspan(i, 1), stream).empty();
-        cuda_check(cudaStreamSynchronize(stream), "decoding a picture by nvJPEG");
-        if (!taken) decode_again(batch, slot.by_units[i], times);
-      }
+    if (!slot.to_planes.places.empty() || !slot.to_rgb.places.empty()) {
+      UnitsDecoders& decoders = workers_[worker]->next_decoders();
+      decode_by_units(decoders.planes, slot.to_planes, slot, batch, times);
+      decode_by_units(decoders.rgb, slot.to_rgb, slot, batch, times);
     }
     upload(slot.device_marked, slot.marked, slot.by_nvjpeg.size() * sizeof(MarkedPicture), stream);
     cuda_check(check_marks(static_cast<int>(slot.by_nvjpeg.size()),
@@ -342,6 +405,47 @@ class GpuClassifier final : public BatchClassifier {
                            reinterpret_cast<std::uint32_t*>(slot.missing.data()), stream),
                "looking at decoded pictures");
     slot.decoded.record(stream);
+  }
+
+  void decode_by_units(UnitsDecoder& decoder, const UnitsWork& work, Slot& slot, BatchLoader::Batch& batch,
+                       StageTimes& times) {
+    cudaStream_t const stream = slot.stream.get();
+    if (work.places.empty() || decoder.decode(work.pictures, stream).empty()) return;
+    // One of them is refused, it is not said which.
+    for (std::size_t i = 0; i < work.places.size(); ++i) {
+      const bool taken = decoder.decode(std::span(work.pictures).subspan(i, 1), stream).empty();
+      cuda_check(cudaStreamSynchronize(stream), "decoding a picture by nvJPEG");
+      if (!taken) decode_again(batch, work.places[i], times);
+    }
+  }
+
+  // nvJPEG takes memory for a batch when it decodes one for the first time, which is slow, and which all of the GPU
+  // waits for.
+  void warm_up() {
+    if (!nvjpeg_ || !nvjpeg_->has_units()) return;
+    const bool planar = takes_planes(NvjpegPart::Units, kWarmUpSampling);
+    const std::vector<std::uint8_t> file = sample_file(kWarmUpSampling);
+    const auto header = read_jpeg_header(file);
+    if (!header || !fit_for_nvjpeg(*header)) return;
+    Place place;
+    place.width = header->width;
+    place.height = header->height;
+    if (planar) place.planes.emplace(place.width, place.height, kWarmUpSampling);
+    Slot& slot = *slots_.front();
+    slot.arena.wait_until_filled();
+    std::vector<NvjpegPicture> pictures;
+    for (std::size_t i = 0; i < settings_.batch; ++i) {
+      place.pixels = slot.arena.reserve(place.bytes());
+      if (place.pixels == nullptr) break;
+      pictures.push_back({file, place.image()});
+    }
+    for (const auto& worker : workers_) {
+      for (std::size_t i = 0; i < worker->decoders.size() && !pictures.empty(); ++i) {
+        static_cast<void>(worker->next_decoders().of(place.output()).decode(pictures, slot.stream.get()));
+        cuda_check(cudaStreamSynchronize(slot.stream.get()), "preparing nvJPEG");
+      }
+    }
+    slot.arena.reset();
   }
 
   // Resizes pictures into the network's input and enqueues the network on them.
@@ -371,6 +475,7 @@ class GpuClassifier final : public BatchClassifier {
           place.pixels == nullptr ? task_of_crop(slot, index, out, stream) : task_of(place, out);
       if (place.pixels == nullptr) continue;
       const ResizeTask& task = slot.host_tasks()[params.tasks - 1];
+      params.planar = params.planar || place.planes.has_value();
       params.most_taps = std::max(
           {params.most_taps, most_taps(task.source_width, task.width), most_taps(task.source_height, task.height)});
     }
@@ -397,10 +502,25 @@ class GpuClassifier final : public BatchClassifier {
   }
 
   static ResizeTask task_of(const Place& place, void* out) {
-    const PixelView view = oriented_view(place.pixels, place.width, place.height, std::int64_t{place.width} * kChannels,
-                                         place.orientation);
-    return {view.origin,      view.step_x,       view.step_y,     view.width,     view.height,
-            place.crop.width, place.crop.height, place.crop.left, place.crop.top, out};
+    ResizeTask task{};
+    if (place.planes) {
+      task.planes = oriented_view(place.planes->planes(place.pixels), place.orientation);
+      task.source_width = task.planes.width;
+      task.source_height = task.planes.height;
+    } else {
+      const PixelView view = oriented_view(place.pixels, place.width, place.height, place.pitch(), place.orientation);
+      task.origin = view.origin;
+      task.step_x = view.step_x;
+      task.step_y = view.step_y;
+      task.source_width = view.width;
+      task.source_height = view.height;
+    }
+    task.width = place.crop.width;
+    task.height = place.crop.height;
+    task.left = place.crop.left;
+    task.top = place.crop.top;
+    task.out = out;
+    return task;
   }
 
   // Of a picture that is prepared already: its pixels stay as they are, and become floats.
@@ -408,16 +528,14 @@ class GpuClassifier final : public BatchClassifier {
     std::uint8_t* const crop =
         static_cast<std::uint8_t*>(slot.device_crops.data()) + static_cast<std::int64_t>(index) * slot.crop_bytes;
     upload(crop, slot.crop(index).data(), slot.crop_bytes, stream);
-    return {crop,
-            kChannels,
-            how_.crop_width * kChannels,
-            how_.crop_width,
-            how_.crop_height,
-            how_.crop_width,
-            how_.crop_height,
-            0,
-            0,
-            out};
+    ResizeTask task{};
+    task.origin = crop;
+    task.step_x = kChannels;
+    task.step_y = std::int64_t{how_.crop_width} * kChannels;
+    task.source_width = task.width = how_.crop_width;
+    task.source_height = task.height = how_.crop_height;
+    task.out = out;
+    return task;
   }
 
   static void upload(void* to, const void* from, std::int64_t bytes, cudaStream_t stream) {
@@ -437,7 +555,7 @@ class GpuClassifier final : public BatchClassifier {
   const RunLayout layout_;
   const std::size_t classes_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<std::unique_ptr<Session>> sessions_;      // by worker
+  std::vector<std::unique_ptr<GpuWorker>> workers_;
   std::vector<std::unique_ptr<NvjpegParser>> parsers_;  // by thread
   std::vector<std::unique_ptr<SmsDecoder>> sms_;        // by thread
 };
@@ -458,6 +576,17 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
       log(options, LogLevel::Info,
           "this GPU has no JPEG units that nvJPEG " + nvjpeg->version() +
               " can use: pictures are decoded on its multiprocessors");
+    }
+    const NvjpegPart part = nvjpeg->has_units() ? NvjpegPart::Units : NvjpegPart::Sms;
+    std::string without;
+    for (const Sampling sampling : kAllSamplings) {
+      if (nvjpeg->gives_planes(part, sampling)) continue;
+      without += (without.empty() ? "" : ", ") + std::string(to_string(sampling));
+    }
+    if (!without.empty() && options.colours == Colours::Exact) {
+      log(options, LogLevel::Info,
+          "nvJPEG " + nvjpeg->version() +
+              " gives no planes of these pictures, whose colours are then its own: " + without);
     }
     return nvjpeg;
   } catch (const Error& error) {

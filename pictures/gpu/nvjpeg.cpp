@@ -3,10 +3,14 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include <mobicuda/error.h>
 
+#include "pictures/gpu/planes_trial.h"
 #include "runtime/cuda_check.h"
 
 namespace mobicuda::pictures {
@@ -63,17 +67,35 @@ void find(void* library, const char* name, Function*& function) {
   if (function == nullptr) unavailable(std::string("the library lacks ") + name);
 }
 
-nvjpeg::Image image_of(const NvjpegPicture& picture) {
-  nvjpeg::Image image{};
-  image.channel[0] = picture.pixels;
-  image.pitch[0] = static_cast<std::size_t>(picture.width) * 3;
-  return image;
+int code_of(NvjpegOutput output) {
+  return output == NvjpegOutput::Planes ? nvjpeg::kOutputPlanes : nvjpeg::kOutputRgbInterleaved;
 }
 
 }  // namespace
 
 std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
-  const std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
+  struct Known {
+    std::weak_ptr<const Nvjpeg> nvjpeg;  // where it is in use
+    std::optional<PlanesGiven> planes;   // tried once in a process
+  };
+  static std::mutex mutex;
+  static std::map<std::pair<std::filesystem::path, int>, Known> all;
+  const std::scoped_lock lock(mutex);
+  Known& known = all[{library, device.index}];
+  if (auto nvjpeg = known.nvjpeg.lock()) return nvjpeg;
+  const std::shared_ptr<Nvjpeg> nvjpeg = load_anew(library, device);
+  if (!known.planes) {
+    known.planes.emplace();
+    if (nvjpeg->has_units()) known.planes->by_units = try_planes(nvjpeg, NvjpegPart::Units);
+    known.planes->by_sms = try_planes(nvjpeg, NvjpegPart::Sms);
+  }
+  nvjpeg->planes_ = *known.planes;
+  known.nvjpeg = nvjpeg;
+  return nvjpeg;
+}
+
+std::shared_ptr<Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, const Device& device) {
+  std::shared_ptr<Nvjpeg> result(new Nvjpeg(device));
   result->library_ = open_library(library);
   nvjpeg::Api& api = result->api_;
   find(result->library_, "nvjpegGetProperty", api.get_property);
@@ -87,13 +109,17 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
   find(result->library_, "nvjpegDecodeBatchedSupported", api.batch_supported);
   find(result->library_, "nvjpegJpegStreamCreate", api.stream_create);
   find(result->library_, "nvjpegJpegStreamDestroy", api.stream_destroy);
-  find(result->library_, "nvjpegJpegStreamParse", api.stream_parse);
-  if (api.create(nvjpeg::kBackendHardware, nullptr, nullptr, 0, &result->units_) != nvjpeg::kSuccess) {
-    result->units_ = nullptr;  // most GPUs have none
-  }
-  const nvjpeg::Status status = api.create(nvjpeg::kBackendDefault, nullptr, nullptr, 0, &result->sms_);
+  find(result->library_, "nvjpegJpegStreamParseHeader", api.stream_parse_header);
+  const auto create = [&](int backend, nvjpeg::Handle& handle) {
+    // Versions that do not know the flag take the nearest chroma.
+    nvjpeg::Status status = api.create(backend, nullptr, nullptr, nvjpeg::kSmoothChroma, &handle);
+    if (status != nvjpeg::kSuccess) status = api.create(backend, nullptr, nullptr, 0, &handle);
+    if (status != nvjpeg::kSuccess) handle = nullptr;
+    return status;
+  };
+  create(nvjpeg::kBackendHardware, result->units_);  // most GPUs have none
+  const nvjpeg::Status status = create(nvjpeg::kBackendDefault, result->sms_);
   if (status != nvjpeg::kSuccess) {
-    result->sms_ = nullptr;
     unavailable(said(status));
   }
   return result;
@@ -127,9 +153,8 @@ NvjpegParser::~NvjpegParser() {
 
 bool NvjpegParser::units_take(std::span<const std::uint8_t> file) {
   if (stream_ == nullptr) return false;
-  // All of the file and not its header alone: what is damaged further on must not get to the units.
   int refused = 1;
-  return nvjpeg_->api().stream_parse(nvjpeg_->units(), file.data(), file.size(), 0, 0, stream_) == nvjpeg::kSuccess &&
+  return nvjpeg_->api().stream_parse_header(nvjpeg_->units(), file.data(), file.size(), stream_) == nvjpeg::kSuccess &&
          nvjpeg_->api().batch_supported(nvjpeg_->units(), stream_, &refused) == nvjpeg::kSuccess && refused == 0;
 }
 
@@ -150,12 +175,12 @@ std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaSt
   for (const NvjpegPicture& picture : pictures) {
     data_.push_back(picture.encoded.data());
     lengths_.push_back(picture.encoded.size());
-    images_.push_back(image_of(picture));
+    images_.push_back(picture.pixels);
   }
   nvjpeg::Status status = nvjpeg::kSuccess;
   if (state_ == nullptr) status = api.state_create(handle, &state_);
   if (status == nvjpeg::kSuccess && batch != batch_) {
-    status = api.batch_initialize(handle, state_, batch, 1, nvjpeg::kOutputRgbInterleaved);
+    status = api.batch_initialize(handle, state_, batch, 1, code_of(output_));
   }
   if (status == nvjpeg::kSuccess) {
     batch_ = batch;
@@ -177,14 +202,14 @@ SmsDecoder::~SmsDecoder() {
   cudaStreamDestroy(stream_);
 }
 
-std::string SmsDecoder::decode(const NvjpegPicture& picture) {
+std::string SmsDecoder::decode(const NvjpegPicture& picture, NvjpegOutput output) {
   const nvjpeg::Api& api = nvjpeg_->api();
   nvjpeg::Status status = nvjpeg::kSuccess;
   if (state_ == nullptr) status = api.state_create(nvjpeg_->sms(), &state_);
-  nvjpeg::Image image = image_of(picture);
+  nvjpeg::Image image = picture.pixels;
   if (status == nvjpeg::kSuccess) {
-    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(),
-                        nvjpeg::kOutputRgbInterleaved, &image, stream_);
+    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(), code_of(output), &image,
+                        stream_);
   }
   cuda_check(cudaStreamSynchronize(stream_), "decoding a picture by nvJPEG");
   if (status == nvjpeg::kSuccess) return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,16 +10,25 @@
 
 #include <cuda_runtime_api.h>
 
+#include "pictures/decode/jpeg_header.h"
 #include "pictures/gpu/nvjpeg_api.h"
 #include "runtime/device_guard.h"
 
 namespace mobicuda::pictures {
 
-/// A picture for nvJPEG: its bytes, and where its pixels go, interleaved RGB without padding between rows.
+/// What nvJPEG makes of a picture.
+enum class NvjpegOutput : std::uint8_t {
+  Rgb,     ///< interleaved, its chroma smoothed and its colours converted by nvJPEG
+  Planes,  ///< luma and chroma as they are stored
+};
+
+/// What of nvJPEG decodes.
+enum class NvjpegPart : std::uint8_t { Units, Sms };
+
+/// A picture for nvJPEG: its bytes, and where its pixels go on the device.
 struct NvjpegPicture {
   std::span<const std::uint8_t> encoded;
-  std::uint8_t* pixels = nullptr;  ///< on the device
-  int width = 0;
+  nvjpeg::Image pixels{};
 };
 
 /// nvJPEG, loaded at run time, on one device: its JPEG units where it has some, else its multiprocessors. Safe
@@ -26,13 +36,18 @@ struct NvjpegPicture {
 class Nvjpeg {
  public:
   /// Of the file, or, where that is empty, the one that the dynamic linker or the toolkit has; the device is current.
-  /// Throws Error(device_unavailable) with the reason and the remedy.
+  /// One that is in use is shared. Throws Error(device_unavailable) with the reason and the remedy. Thread-safe.
   static std::shared_ptr<const Nvjpeg> load(const std::filesystem::path& library, const Device& device);
   ~Nvjpeg();
   Nvjpeg(const Nvjpeg&) = delete;
   Nvjpeg& operator=(const Nvjpeg&) = delete;
 
   bool has_units() const noexcept { return units_ != nullptr; }
+  /// Whether pictures of this kind come as planes that are those of libjpeg-turbo but for the DCT: each kind was tried
+  /// once, on a picture.
+  bool gives_planes(NvjpegPart part, Sampling sampling) const noexcept {
+    return (part == NvjpegPart::Units ? planes_.by_units : planes_.by_sms).test(static_cast<std::size_t>(sampling));
+  }
   std::string version() const;
 
   const nvjpeg::Api& api() const noexcept { return api_; }
@@ -40,13 +55,21 @@ class Nvjpeg {
   nvjpeg::Handle sms() const noexcept { return sms_; }
 
  private:
+  struct PlanesGiven {
+    std::bitset<kSamplings> by_units;
+    std::bitset<kSamplings> by_sms;
+  };
+
   explicit Nvjpeg(const Device& device) : device_(device) {}
+  /// Not shared, and without planes.
+  static std::shared_ptr<Nvjpeg> load_anew(const std::filesystem::path& library, const Device& device);
 
   const Device device_;
   void* library_ = nullptr;
   nvjpeg::Api api_{};
   nvjpeg::Handle units_ = nullptr;
   nvjpeg::Handle sms_ = nullptr;
+  PlanesGiven planes_;
 };
 
 /// Asks which pictures the JPEG units take.
@@ -57,6 +80,7 @@ class NvjpegParser {
   NvjpegParser(const NvjpegParser&) = delete;
   NvjpegParser& operator=(const NvjpegParser&) = delete;
 
+  /// Of a file that is whole: its header alone is looked at.
   bool units_take(std::span<const std::uint8_t> file);
 
  private:
@@ -64,10 +88,11 @@ class NvjpegParser {
   nvjpeg::JpegStream stream_ = nullptr;
 };
 
-/// Decodes with the JPEG units, a batch at a time.
+/// Decodes with the JPEG units, a batch at a time, to one kind of output.
 class UnitsDecoder {
  public:
-  explicit UnitsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg) : nvjpeg_(std::move(nvjpeg)) {}
+  UnitsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg, NvjpegOutput output)
+      : nvjpeg_(std::move(nvjpeg)), output_(output) {}
   ~UnitsDecoder();
   UnitsDecoder(const UnitsDecoder&) = delete;
   UnitsDecoder& operator=(const UnitsDecoder&) = delete;
@@ -81,6 +106,7 @@ class UnitsDecoder {
   void reset() noexcept;
 
   std::shared_ptr<const Nvjpeg> nvjpeg_;
+  const NvjpegOutput output_;
   nvjpeg::State state_ = nullptr;
   int batch_ = 0;  ///< that the state is made for
   std::vector<const unsigned char*> data_;
@@ -97,7 +123,7 @@ class SmsDecoder {
   SmsDecoder& operator=(const SmsDecoder&) = delete;
 
   /// Waits until the picture is there. What nvJPEG said where it refused it.
-  std::string decode(const NvjpegPicture& picture);
+  std::string decode(const NvjpegPicture& picture, NvjpegOutput output);
 
  private:
   std::shared_ptr<const Nvjpeg> nvjpeg_;

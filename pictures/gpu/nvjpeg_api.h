@@ -17,6 +17,8 @@ using JpegStream = struct JpegStreamTag*;
 
 inline constexpr int kBackendDefault = 0;
 inline constexpr int kBackendHardware = 3;
+inline constexpr unsigned kSmoothChroma = 32;  ///< of create(): RGB is made of chroma that is interpolated
+inline constexpr int kOutputPlanes = 1;        ///< Y, Cb and Cr as they are stored
 inline constexpr int kOutputRgbInterleaved = 5;
 
 struct Image {
@@ -38,8 +40,7 @@ struct Api {
   Status (*batch_supported)(Handle handle, JpegStream stream, int* refused);  ///< 0: supported
   Status (*stream_create)(Handle handle, JpegStream* stream);
   Status (*stream_destroy)(JpegStream stream);
-  Status (*stream_parse)(Handle handle, const unsigned char* data, std::size_t length, int save_metadata,
-                         int save_stream, JpegStream stream);
+  Status (*stream_parse_header)(Handle handle, const unsigned char* data, std::size_t length, JpegStream stream);
 };
 
 }  // namespace mobicuda::pictures::nvjpeg

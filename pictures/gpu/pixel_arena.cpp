@@ -14,8 +14,10 @@ constexpr std::int64_t kAlignment = 256;
 
 }  // namespace
 
-PixelArena::PixelArena(std::int64_t bytes, std::int64_t most)
-    : most_(most / kAlignment * kAlignment), memory_(std::min(bytes, most_), "decoded pictures") {
+PixelArena::PixelArena(std::int64_t bytes, std::int64_t most, bool waits_idly)
+    : most_(most / kAlignment * kAlignment),
+      filled_(cudaEventDisableTiming | (waits_idly ? cudaEventBlockingSync : 0U)),
+      memory_(std::min(bytes, most_), "decoded pictures") {
   fill(memory_.bytes());
 }
 
@@ -47,8 +49,17 @@ void PixelArena::reset() {
 
 void PixelArena::fill(std::int64_t bytes) {
   cuda_check(fill_marks(static_cast<std::uint8_t*>(memory_.data()), bytes, stream_.get()), "marking memory");
+  cuda_check(cudaEventRecord(filled_.get(), stream_.get()), "marking memory");
 }
 
-void PixelArena::wait_until_filled() const { cuda_check(cudaStreamSynchronize(stream_.get()), "marking memory"); }
+void PixelArena::wait_until_filled() const {
+  // Mostly it is, and a thread that sleeps is woken late.
+  const cudaError_t status = cudaEventQuery(filled_.get());
+  if (status == cudaErrorNotReady) {
+    cuda_check(cudaEventSynchronize(filled_.get()), "marking memory");
+  } else {
+    cuda_check(status, "marking memory");
+  }
+}
 
 }  // namespace mobicuda::pictures

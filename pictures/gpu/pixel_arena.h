@@ -11,7 +11,8 @@ namespace mobicuda::pictures {
 /// batches where the last one wanted more, up to a limit.
 class PixelArena {
  public:
-  PixelArena(std::int64_t bytes, std::int64_t most);
+  /// waits_idly: sleeps where it waits for the GPU.
+  PixelArena(std::int64_t bytes, std::int64_t most, bool waits_idly);
 
   /// Memory for so many bytes, or null where there is none left. Thread-safe.
   std::uint8_t* reserve(std::int64_t bytes);
@@ -28,6 +29,7 @@ class PixelArena {
 
   const std::int64_t most_;
   Stream stream_;
+  Event filled_;
   std::mutex mutex_;
   DeviceBuffer memory_;
   std::int64_t used_ = 0;

@@ -117,8 +117,10 @@ void EncodedBytes::read(const Entry& entry, std::int64_t most) {
   }
   const auto fill = [&](const File& file, std::int64_t offset, std::int64_t size) {
     require_size(size, most);
-    own_.resize(static_cast<std::size_t>(size));
-    bytes_ = std::span<const std::uint8_t>(own_).first(file.read(offset, own_));
+    const auto count = static_cast<std::size_t>(size);
+    // It does not become smaller, so that what is read again and again is not filled with zeros before.
+    if (own_.size() < count) own_.resize(count);
+    bytes_ = std::span<const std::uint8_t>(own_).first(file.read(offset, std::span(own_).first(count)));
   };
   if (entry.archive) {
     fill(*entry.archive, entry.offset, entry.size);

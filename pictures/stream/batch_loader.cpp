@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
+
+#include "pictures/stream/thread_name.h"
 
 namespace mobicuda::pictures {
 namespace {
@@ -38,11 +41,13 @@ bool BatchLoader::has_room() const {
 }
 
 // How many pictures a thread takes at a time: its share of a batch, so that all threads work on one, but of pictures
-// that are done in no time as many as are worth waking a thread for.
+// that are done in no time as many as are worth waking a thread for, in equal parts of a batch.
 std::size_t BatchLoader::at_once() const {
   constexpr double kWorthwhile = 250e-6;  // seconds
-  const double cheap = seconds_ > 0 ? std::min(kWorthwhile / seconds_, static_cast<double>(settings_.batch)) : 1;
-  return std::max({std::size_t{1}, settings_.batch / settings_.threads / 2, static_cast<std::size_t>(cheap)});
+  const auto batch = static_cast<double>(settings_.batch);
+  const double parts = seconds_ > 0 ? std::max(1.0, std::round(batch * seconds_ / kWorthwhile)) : batch;
+  const auto cheap = static_cast<std::size_t>(std::ceil(batch / parts));
+  return std::max({std::size_t{1}, settings_.batch / settings_.threads / 2, cheap});
 }
 
 // Takes a few pictures of the batch that is being filled. False when there is nothing left to do. Of the threads that
@@ -89,6 +94,7 @@ bool BatchLoader::claim(std::vector<std::size_t>& places, Slot*& slot, std::uniq
 }
 
 void BatchLoader::run(std::size_t thread) {
+  name_thread("pictures-read");
   std::vector<std::size_t> places;
   Slot* slot = nullptr;
   std::unique_lock lock(mutex_);
@@ -103,7 +109,7 @@ void BatchLoader::run(std::size_t thread) {
       const double mean = seconds / static_cast<double>(places.size());
       seconds_ = seconds_ > 0 ? kNewest * mean + (1 - kNewest) * seconds_ : mean;
       slot->waiting -= places.size();
-      if (slot->claimed && slot->waiting == 0) ready_.notify_all();
+      if (is_ready(*slots_[taken_ % slots_.size()])) ready_.notify_one();
     }
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
@@ -123,12 +129,20 @@ bool BatchLoader::over() const {
   return taken_ > filling_ || last.free || last.batch.sequence != filling_ || last.batch.size == 0;
 }
 
+bool BatchLoader::is_ready(const Slot& slot) const {
+  return !slot.free && slot.batch.sequence == taken_ && slot.claimed && slot.waiting == 0 && slot.batch.size > 0;
+}
+
 BatchLoader::Batch* BatchLoader::take_ready() {
   Slot& slot = *slots_[taken_ % slots_.size()];
-  if (slot.free || slot.batch.sequence != taken_ || !slot.claimed || slot.waiting > 0 || slot.batch.size == 0) {
-    return nullptr;
-  }
+  if (!is_ready(slot)) return nullptr;
   ++taken_;
+  // Of those who wait one was woken, even if the next batch is there already, or none will come.
+  if (over()) {
+    ready_.notify_all();
+  } else if (is_ready(*slots_[taken_ % slots_.size()])) {
+    ready_.notify_one();
+  }
   return &slot.batch;
 }
 

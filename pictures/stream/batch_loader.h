@@ -70,6 +70,7 @@ class BatchLoader {
   bool claim(std::vector<std::size_t>& places, Slot*& slot, std::unique_lock<std::mutex>& lock);
   std::size_t at_once() const;
   bool has_room() const;
+  bool is_ready(const Slot& slot) const;
   Batch* take_ready();
   bool over() const;
 

@@ -2,6 +2,7 @@
 import statistics
 
 import gpu_floors
+import gpu_pictures
 import gpu_shapes
 import gpu_stress
 import gpu_sustained
@@ -49,6 +50,7 @@ def rows(record, batches):
     gpu_floors.requirements(record, batches, add)
     gpu_sustained.requirements(record, add)
     gpu_shapes.requirements(record, add)
+    gpu_pictures.requirements(record, add)
     return found
 
 

@@ -270,6 +270,8 @@ TEST_CASE("a classifier refuses what cannot work", "[classifier]") {
   refuses("ClassifierOptions::batch", [](auto& options) { options.batch = 0; });
   refuses("ClassifierOptions::batch", [](auto& options) { options.batch = 1025; });
   refuses("threads", [](auto& options) { options.threads = -1; });
+  refuses("ClassifierOptions::gpu_threads", [](auto& options) { options.gpu_threads = -1; });
+  refuses("ClassifierOptions::gpu_threads", [](auto& options) { options.gpu_threads = 9; });
   refuses("ClassifierOptions::max_pixel_bytes", [](auto& options) { options.max_pixel_bytes = -1; });
   refuses("DecodeOptions::max_bytes", [](auto& options) { options.decode.max_bytes = 0; });
   refuses("Preprocessing::resize_to", [](auto& options) { options.resize_to = 3; });

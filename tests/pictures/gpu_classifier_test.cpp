@@ -134,11 +134,11 @@ std::vector<Result> expected_of(const std::vector<std::string>& files) {
 TEST_CASE("the GPU sees what the CPU sees, whoever decodes", "[gpu_classifier]") {
   const std::vector<std::string> files = good_files();
   const std::vector<Result> expected = expected_of(files);
+  const bool nvjpeg = has_nvjpeg(make_custom_backend()->compile(seeing_network(), engine_options(1, true)));
   for (const bool bytes : {false, true}) {
     for (const Layout layout : {Layout::NCHW, Layout::NHWC}) {
       for (const std::int64_t max_batch : {5, 16}) {
         const auto engine = make_custom_backend()->compile(seeing_network(layout), engine_options(max_batch, bytes));
-        const bool nvjpeg = has_nvjpeg(engine);
         for (const DecodeOn decode : {DecodeOn::Cpu, DecodeOn::Auto}) {
           CAPTURE(bytes, layout == Layout::NHWC, max_batch, decode == DecodeOn::Auto, nvjpeg);
           Classifier classifier(engine, options_of(decode));
@@ -156,10 +156,11 @@ TEST_CASE("the GPU sees what the CPU sees, whoever decodes", "[gpu_classifier]")
             constexpr std::size_t kProgressive = 11;
             constexpr std::size_t kPnm = 12;
             if (nvjpeg && decode == DecodeOn::Auto && i >= kFirst420 && i <= kPnm) CHECK(cpu == (i >= kProgressive));
-            // The same bytes, and sums of 16 floats; or decoders that differ by 4 levels of 127.5 at most.
-            CHECK(difference(results[i], expected[i]) < (cpu ? 1e-5F : 4 / 127.5F));
+            // The same bytes, and sums of 16 floats; or samples that differ by a level where decoders round the DCT
+            // otherwise, which makes 1 + 1.772 levels of blue, of 127.5.
+            CHECK(difference(results[i], expected[i]) < (cpu ? 1e-5F : 3 / 127.5F));
             const Result one = classifier.classify_one(test::span_of(files[i]));
-            CHECK(difference(one, results[i]) < (one.decoder == results[i].decoder ? 1e-5F : 4 / 127.5F));
+            CHECK(difference(one, results[i]) < (one.decoder == results[i].decoder ? 1e-5F : 3 / 127.5F));
           }
           // Of a size's 16 files 4:1:1, progressive and PNM are the CPU's in any case, small ones where the GPU refuses
           // them.
@@ -168,6 +169,22 @@ TEST_CASE("the GPU sees what the CPU sees, whoever decodes", "[gpu_classifier]")
         }
       }
     }
+  }
+}
+
+TEST_CASE("colours that nvJPEG converts differ a little", "[gpu_classifier]") {
+  const std::vector<std::string> files = good_files();
+  const std::vector<Result> expected = expected_of(files);
+  const auto engine = make_custom_backend()->compile(seeing_network(), engine_options(16, true));
+  ClassifierOptions options = options_of(DecodeOn::Auto);
+  options.colours = Colours::Nvjpeg;
+  Classifier classifier(engine, options);
+  const std::vector<Result> results = results_of(classifier, source_of(files));
+  REQUIRE(results.size() == files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    CAPTURE(i, to_string(results[i].decoder), results[i].failure);
+    // Of smooth pictures: 4 levels of 127.5.
+    CHECK(difference(results[i], expected[i]) < (results[i].decoder == Decoder::Cpu ? 1e-5F : 4 / 127.5F));
   }
 }
 

@@ -115,6 +115,8 @@ TEST_CASE("markers say what a JPEG file is, and whether nvJPEG may have it", "[j
     CHECK(header_of(file)->height == 60);
     CHECK(header_of(file)->components == (subsampling == 3 ? 1 : 3));
     CHECK(fit(file));
+    constexpr Sampling kSampling[] = {Sampling::S444, Sampling::S422, Sampling::S420, Sampling::Grey, Sampling::S440};
+    CHECK(sampling_of(*header_of(file)) == kSampling[subsampling]);
     options.progressive = true;
     CHECK(header_of(test::jpeg_file(picture, options)));
     CHECK_FALSE(fit(test::jpeg_file(picture, options)));
@@ -132,4 +134,41 @@ TEST_CASE("markers say what a JPEG file is, and whether nvJPEG may have it", "[j
   CHECK_FALSE(fit(marker_in_scan));
   marker_in_scan[file.size() - 199] = '\xD0';  // a restart where there are none
   CHECK_FALSE(fit(marker_in_scan));
+}
+
+TEST_CASE("nvJPEG gets no file whose scan lacks a table, or says what no baseline file says", "[jpeg_header]") {
+  const std::string file = test::jpeg_file(test::patterned_picture(100, 60));
+  const auto fit = [](const std::string& one) {
+    const auto header = read_jpeg_header(test::span_of(one));
+    return header && fit_for_nvjpeg(*header);
+  };
+  REQUIRE(fit(file));
+  // The byte at an offset behind a marker's length.
+  const auto at = [&](char marker, std::size_t offset) { return file.find({'\xFF', marker}) + 4 + offset; };
+  const auto changed = [&](std::size_t place, char to) {
+    std::string one = file;
+    REQUIRE(one[place] != to);
+    one[place] = to;
+    return one;
+  };
+  constexpr char kQuantisation = '\xDB';
+  constexpr char kHuffman = '\xC4';
+  constexpr char kFrame = '\xC0';
+  constexpr char kScan = '\xDA';
+  CHECK_FALSE(fit(changed(at(kQuantisation, 0), '\x03')));  // table 3, so that there is no table 0
+  CHECK_FALSE(fit(changed(at(kQuantisation, 0), '\x04')));
+  CHECK_FALSE(fit(changed(at(kQuantisation, 0), '\x20')));  // values of three bytes
+  CHECK_FALSE(fit(changed(at(kQuantisation, 0), '\x10')));  // more values than there are
+  CHECK_FALSE(fit(changed(at(kHuffman, 0), '\x03')));
+  CHECK_FALSE(fit(changed(at(kHuffman, 0), '\x20')));   // neither of DC nor of AC
+  CHECK_FALSE(fit(changed(at(kHuffman, 1), '\x03')));   // three codes of one bit
+  CHECK_FALSE(fit(changed(at(kHuffman, 16), '\x7F')));  // more symbols than there are
+  CHECK_FALSE(fit(changed(at(kFrame, 8), '\x02')));     // quantisation table 2
+  CHECK_FALSE(fit(changed(at(kFrame, 8), '\xFF')));
+  CHECK_FALSE(fit(changed(at(kScan, 1), '\x07')));  // of no component
+  CHECK_FALSE(fit(changed(at(kScan, 2), '\x20')));  // DC table 2
+  CHECK_FALSE(fit(changed(at(kScan, 2), '\x0F')));  // AC table 15
+  CHECK_FALSE(fit(changed(at(kScan, 7), '\x01')));  // without the first coefficient
+  CHECK_FALSE(fit(changed(at(kScan, 8), '\x05')));  // the first six coefficients alone
+  CHECK_FALSE(fit(changed(at(kScan, 9), '\x01')));  // without their last bit
 }

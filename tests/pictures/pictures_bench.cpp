@@ -1,21 +1,26 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
-//   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2] [--seconds
-//   5] [--labels synsets.txt] [--large 500x375] [--parts nvjpeg,memory,...]
+//   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours exact|nvjpeg] [--blocking-sync]
+//   [--parts
+//   nvjpeg,memory,...]
 //
-//   nvjpeg            nvJPEG alone on the same files in memory, batch after batch with the next one under way: img/s
-//   and
-//                     cores with one and two host threads
-//   resizeUs          the resizing kernel alone, a picture
+//   planes            of which pictures nvJPEG gives planes, whose colours are converted here
+//   nvjpeg            nvJPEG alone on the same files in memory, to planes and to RGB, with one and two host threads,
+//   each
+//                     with batches under way: img/s, cores; the most of all is what `againstNvjpeg` of the others is of
+//   resizeUs          the resizing kernel alone, a picture, in planes and interleaved
 //   memory, files     encoded pictures in memory, or in files that were read before, to the best classes: img/s, cores
-//                     that the process kept busy and which threads did, the run's Report; againstNvjpeg: img/s over the
-//                     most that nvJPEG alone reached
+//                     that the process kept busy and which threads did, the run's Report
 //   cpuDecoding       the same as `files` with all cores decoding on the CPU
 //   onePicture        classify_one(): milliseconds
 //   large             nvJPEG alone, memory and one picture with the pictures resized to --large and encoded anew
 //   agreement         the best class by nvJPEG and by the CPU's decoders, on each picture once; with --labels how many
 //                     of either are the picture's folder's
 //   cutShort          JPEG files cut in the middle, an end marker put behind: how many were not noticed to be damaged
+//
+// --blocking-sync: threads of this process sleep where they wait for the GPU (cudaDeviceScheduleBlockingSync), those of
+// nvJPEG's own waits too.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,6 +51,7 @@
 
 #include "pictures/decode/jpeg_header.h"
 #include "pictures/gpu/nvjpeg.h"
+#include "pictures/gpu/plane_layout.h"
 #include "pictures/gpu/resize_batch.h"
 #include "pictures/picture_support.h"
 #include "pictures/prepare/channels.h"
@@ -76,6 +82,9 @@ struct Options {
   std::vector<std::string> parts{std::begin(kParts), std::end(kParts)};
   int batch = 64;
   int threads = 2;
+  int gpu_threads = 0;
+  bool blocking_sync = false;
+  std::string colours = "exact";
   double seconds = 5;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
@@ -220,10 +229,19 @@ Json measure_run(Classifier& classifier, const Source& source, std::size_t set, 
           {"report", json_of(report)}};
 }
 
+nvjpeg::Image image_of(const JpegHeader& header, std::uint8_t* pixels, NvjpegOutput output) {
+  if (output == NvjpegOutput::Planes)
+    return PlaneLayout(header.width, header.height, sampling_of(header)).image(pixels);
+  nvjpeg::Image image{};
+  image.channel[0] = pixels;
+  image.pitch[0] = static_cast<std::size_t>(header.width) * kChannels;
+  return image;
+}
+
 // nvJPEG alone: each host thread has a few batches under way, in memory of its own, and begins the next one as soon as
 // the oldest is there. What comes before, memory, states and first batches, is not timed.
 Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
-                  const Device& device, int threads) {
+                  const Device& device, int threads, NvjpegOutput output) {
   constexpr std::size_t kInFlight = 3;
   constexpr std::size_t kWarmUp = 2;  // batches of each
   struct Fit {
@@ -231,19 +249,24 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
     JpegHeader header;
   };
   std::vector<Fit> fit;
-  std::int64_t most = 0;
+  std::int64_t most = 0;  // bytes of a picture
   NvjpegParser parser(nvjpeg);
   for (const auto& bytes : files.bytes) {
     const auto header = read_jpeg_header(bytes);
     if (!header || !fit_for_nvjpeg(*header) || !parser.units_take(bytes)) continue;
+    const Sampling sampling = sampling_of(*header);
+    if (output == NvjpegOutput::Planes && !nvjpeg->gives_planes(NvjpegPart::Units, sampling)) continue;
     fit.push_back({bytes, *header});
-    most = std::max(most, std::int64_t{kChannels} * header->width * header->height);
+    most = std::max({most, std::int64_t{kChannels} * header->width * header->height,
+                     PlaneLayout(header->width, header->height, sampling).bytes()});
   }
   if (fit.empty()) return {};
   const auto batch = static_cast<std::size_t>(options.batch);
   struct InFlight {
-    InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t batch, std::int64_t bytes)
-        : memory(static_cast<std::int64_t>(batch) * bytes, "decoded pictures"), decoder(nvjpeg), pictures(batch) {}
+    InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegOutput output, std::size_t batch, std::int64_t bytes)
+        : memory(static_cast<std::int64_t>(batch) * bytes, "decoded pictures"),
+          decoder(nvjpeg, output),
+          pictures(batch) {}
     DeviceBuffer memory;
     Stream stream;
     Event done{cudaEventBlockingSync};
@@ -276,9 +299,8 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
         const auto begin = [&](InFlight& one) {
           for (std::size_t i = 0; i < batch; ++i, ++next) {
             const Fit& of = fit[next % fit.size()];
-            one.pictures[i] = {of.bytes,
-                               static_cast<std::uint8_t*>(one.memory.data()) + static_cast<std::int64_t>(i) * most,
-                               of.header.width};
+            auto* const pixels = static_cast<std::uint8_t*>(one.memory.data()) + static_cast<std::int64_t>(i) * most;
+            one.pictures[i] = {of.bytes, image_of(of.header, pixels, output)};
           }
           const std::string refused = one.decoder.decode(one.pictures, one.stream.get());
           if (!refused.empty()) throw std::runtime_error("nvJPEG alone: " + refused);
@@ -298,7 +320,8 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
           }
         };
         guarded([&] {
-          for (std::size_t i = 0; i < kInFlight; ++i) ring.push_back(std::make_unique<InFlight>(nvjpeg, batch, most));
+          for (std::size_t i = 0; i < kInFlight; ++i)
+            ring.push_back(std::make_unique<InFlight>(nvjpeg, output, batch, most));
           for (std::size_t i = 0; i < kWarmUp * kInFlight; ++i) {
             const auto before = Clock::now();
             begin(*ring[i % kInFlight]);
@@ -326,20 +349,26 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   }
   if (failure) std::rethrow_exception(failure);
   return {{"threads", threads},
+          {"output", output == NvjpegOutput::Planes ? "planes" : "rgb"},
           {"batch", options.batch},
+          {"files", fit.size()},
           {"imagesPerSecond", static_cast<double>(decoded) / wall},
           {"coresBusy", cpu / wall},
           {"firstBatchesMs", batch_ms}};
 }
 
-// With one and two host threads, and the most of these.
+// To planes and to RGB, with one and two host threads, and the most of these.
 Json nvjpeg_rates(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
                   const Device& device) {
   Json runs = Json::array();
   double most = 0;
-  for (const int threads : {1, 2}) {
-    runs.push_back(nvjpeg_alone(files, options, nvjpeg, device, threads));
-    if (runs.back().is_object()) most = std::max(most, runs.back()["imagesPerSecond"].get<double>());
+  for (const NvjpegOutput output : {NvjpegOutput::Rgb, NvjpegOutput::Planes}) {
+    for (const int threads : {1, 2}) {
+      const Json run = nvjpeg_alone(files, options, nvjpeg, device, threads, output);
+      if (!run.is_object()) continue;
+      most = std::max(most, run["imagesPerSecond"].get<double>());
+      runs.push_back(run);
+    }
   }
   return {{"runs", runs}, {"imagesPerSecond", most}};
 }
@@ -350,21 +379,42 @@ void set_ratio(Json& run, const Json& nvjpeg) {
 }
 
 // Microseconds of the resizing kernel for each picture of a batch of the set's sizes.
-double resize_us(const Files& files, const Options& options, const Preprocessing& how) {
+double resize_us(const Files& files, const Options& options, const Preprocessing& how, NvjpegOutput form) {
   std::vector<DeviceBuffer> memory;
   std::vector<ResizeTask> tasks;
-  ResizeParams params{0, how.crop_width, how.crop_height, ResizeOutput::Bytes, pixel_scale(how.normalization), 3};
+  ResizeParams params{};
+  params.crop_width = how.crop_width;
+  params.crop_height = how.crop_height;
+  params.output = ResizeOutput::Bytes;
+  params.scale = pixel_scale(how.normalization);
+  params.planar = form == NvjpegOutput::Planes;
   for (const auto& bytes : files.bytes) {
     const auto header = read_jpeg_header(bytes);
-    if (!header || params.tasks == options.batch) continue;
+    if (!header || !fit_for_nvjpeg(*header) || params.tasks == options.batch) continue;
     const CropGeometry crop = crop_geometry(header->width, header->height, how);
-    memory.emplace_back(std::int64_t{3} * header->width * header->height, "a picture");
+    const PlaneLayout layout(header->width, header->height, sampling_of(*header));
+    memory.emplace_back(std::max(layout.bytes(), std::int64_t{kChannels} * header->width * header->height),
+                        "a picture");
     const auto* const pixels = static_cast<const std::uint8_t*>(memory.back().data());
     memory.emplace_back(static_cast<std::int64_t>(how.elements()), "a crop");
-    tasks.push_back({pixels, 3, 3 * header->width, header->width, header->height, crop.width, crop.height, crop.left,
-                     crop.top, memory.back().data()});
-    params.most_taps =
-        std::max({params.most_taps, most_taps(header->width, crop.width), most_taps(header->height, crop.height)});
+    ResizeTask task{};
+    if (params.planar) {
+      task.planes = oriented_view(layout.planes(pixels), kUpright);
+    } else {
+      task.origin = pixels;
+      task.step_x = kChannels;
+      task.step_y = std::int64_t{kChannels} * header->width;
+    }
+    task.source_width = header->width;
+    task.source_height = header->height;
+    task.width = crop.width;
+    task.height = crop.height;
+    task.left = crop.left;
+    task.top = crop.top;
+    task.out = memory.back().data();
+    tasks.push_back(task);
+    params.most_taps = std::max({params.most_taps, most_taps(1, 1), most_taps(header->width, crop.width),
+                                 most_taps(header->height, crop.height)});
     ++params.tasks;
   }
   if (params.tasks == 0) return 0;
@@ -514,6 +564,7 @@ void tell(const Json& json) {
 }
 
 void run(const Options& options) {
+  if (options.blocking_sync) cuda_check(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "asking to sleep");
   const Files files(options.folder);
   const Normalization normalization = options.preprocess == "tf" ? Normalization::Tf : Normalization::Torch;
   EngineOptions engine_options;
@@ -527,6 +578,8 @@ void run(const Options& options) {
   classifier_options.normalization = normalization;
   classifier_options.batch = options.batch;
   classifier_options.threads = options.threads;
+  classifier_options.gpu_threads = options.gpu_threads;
+  classifier_options.colours = options.colours == "nvjpeg" ? Colours::Nvjpeg : Colours::Exact;
   classifier_options.nvjpeg_library = options.nvjpeg;
   Json log = Json::array();
   classifier_options.log = [&](LogLevel, std::string_view line) { log.push_back(std::string(line)); };
@@ -541,6 +594,9 @@ void run(const Options& options) {
   json["pictures"] = set;
   json["batch"] = options.batch;
   json["threads"] = options.threads;
+  json["gpuThreads"] = options.gpu_threads;
+  json["colours"] = options.colours;
+  json["blockingSync"] = options.blocking_sync;
   json["decoder"] = std::string(to_string(classifier.decoder()));
   json["log"] = log;
   const Device device = open_device(engine_options.device);
@@ -550,9 +606,15 @@ void run(const Options& options) {
   if (classifier.decoder() == Decoder::NvjpegUnits) {
     nvjpeg = Nvjpeg::load(options.nvjpeg, device);
     json["nvjpegVersion"] = nvjpeg->version();
+    for (const Sampling sampling : kAllSamplings) {
+      json["planes"][std::string(to_string(sampling))] = nvjpeg->gives_planes(NvjpegPart::Units, sampling);
+    }
     if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device);
   }
-  if (options.wants("resize")) json["resizeUs"] = resize_us(files, options, classifier.preprocessing());
+  if (options.wants("resize")) {
+    json["resizeUs"] = {{"planes", resize_us(files, options, classifier.preprocessing(), NvjpegOutput::Planes)},
+                        {"rgb", resize_us(files, options, classifier.preprocessing(), NvjpegOutput::Rgb)}};
+  }
   const auto on_disk = [&](std::size_t count) { return files.on_disk(count); };
   const auto in_memory = [](const Files& from) { return [&from](std::size_t count) { return from.in_memory(count); }; };
   if (options.wants("memory")) {
@@ -597,6 +659,10 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp16", "fp32"}));
   app.add_option("--batch", options.batch)->check(CLI::Range(1, 1024));
   app.add_option("--threads", options.threads, "that read files, 0: one for each core")->check(CLI::Range(0, 1024));
+  app.add_option("--gpu-threads", options.gpu_threads, "that hand batches to the GPU, 0: as the library chooses")
+      ->check(CLI::Range(0, 8));
+  app.add_option("--colours", options.colours, "who converts them")->check(CLI::IsMember({"exact", "nvjpeg"}));
+  app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")
       ->check(CLI::ExistingFile);

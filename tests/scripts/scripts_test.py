@@ -293,6 +293,7 @@ def check_gpu_check(tree):
     check_parts(gpu_check, check)
     check_sustained(check)
     check_shapes(check)
+    check_pictures(check)
     check_repeat(gpu_check, check)
     check_stress(tree, check)
     check_floors(tree, check)
@@ -349,9 +350,9 @@ def check_parts(gpu_check, check):
     # Real pictures are for real weights only.
     expect(check.timed_input() == [] and check.record.pop("timedInput") == "random numbers", check.record)
     write(check.real_model(), "")
-    check.pictures().mkdir(parents=True)
+    check.picture_folder().mkdir(parents=True)
     options = list(map(str, check.timed_input()))
-    expect("--timeImages" in options and str(check.pictures()) in options and check.record["timedInput"] == "real pictures", options)
+    expect("--timeImages" in options and str(check.picture_folder()) in options and check.record["timedInput"] == "real pictures", options)
     shutil.rmtree(check.shared / "models")
     try:
         check.timed_input()
@@ -465,6 +466,75 @@ def check_shapes(check):
     expect("1.100x at 8, 8 sizes" in failed["n on an engine for 256 against one for n, fp16"], failed)
     del check.record["shapes"]
     gpu_shapes.model_file, gpu_shapes.network_file, check.bench_engine = written, exported, earlier
+
+
+def check_pictures(check):
+    """The stage pictures: parts as there is time for them, and what each requirement is decided by."""
+    gpu_pictures = importlib.import_module("gpu_pictures")
+    check.picture_folder().mkdir(parents=True, exist_ok=True)
+    check.real_model().parent.mkdir(parents=True, exist_ok=True)
+    check.real_model().touch()
+    rate = {"imagesPerSecond": 41000.0, "coresBusy": 1.9, "againstNvjpeg": 0.95}
+    agreement = {"pictures": 500, "bothClassified": 500, "top1Equal": 499, "rightByNvjpeg": 433, "rightByCpu": 432}
+    reports = {"bench": {"colours": "exact", "memory": rate, "files": rate, "nvjpeg": {"imagesPerSecond": 43000.0},
+                         "large": {"onePicture": {"medianMs": 0.3, "p99Ms": 0.4}}, "agreement": agreement},
+               "ways": {"other": {"colours": "nvjpeg", "memory": rate, "files": rate, "agreement": agreement}},
+               "stream": {"one model": {"picturesPerSecond": 40000.0}, "one model, 2 GPUs": {"picturesPerSecond": 79000.0}},
+               "mixed": {"files": 10000, "broken": 500, "labelled": 9500, "named": 500, "rightVerdict": 10000, "once": True,
+                         "peakBytes": 1 << 30, "peakBytesOfFourTimes": 1 << 30},
+               "killed": {"kills": gpu_pictures.KILLS, "items": 9, "distinct": 9, "expected": 9},
+               "noGpu": {"picturesPerSecond": 900.0, "cores": 16, "coresBusy": 15.5},
+               "peers": {"results": [{"mode": "dataloader", "batch": 256, "median_us": 256 / 4000 * 1e6}]},
+               "memcheck": {"exit": 0, "summary": "0 errors"}}
+    asked = []
+
+    def measured(part):
+        return lambda check: (asked.append(part), reports[part])[1]
+
+    names = {part: f"run_{'without_gpu' if part == 'noGpu' else part}" for part in gpu_pictures.PARTS}
+    earlier, time_left = {name: getattr(gpu_pictures, name) for name in names.values()}, check.time_left
+    for part, name in names.items():
+        setattr(gpu_pictures, name, measured(part))
+    check.unfinished.clear()
+    check.arguments.missing = True
+    check.record.pop("labels", None)
+    check.time_left = lambda: 120
+    gpu_pictures.run(check)
+    left = [part for part, seconds in gpu_pictures.PARTS.items() if seconds <= 120]
+    expect(asked == left and "pictures" in check.unfinished, asked)
+    check.unfinished.clear()
+    check.time_left = lambda: float("inf")
+    gpu_pictures.run(check)
+    expect(sorted(asked) == sorted(gpu_pictures.PARTS) and not check.unfinished, asked)
+
+    def missed():
+        found = []
+        gpu_pictures.requirements(check.record, lambda *row: found.append(row))
+        return [name for name, _, _, met in found if not met], len(found)
+
+    expect(missed() == ([], 14), missed())
+    for path, wrong in ((("bench", "memory", "coresBusy"), 2.1), (("bench", "large", "onePicture", "medianMs"), 1.3),
+                        (("bench", "agreement", "top1Equal"), 494), (("bench", "agreement", "rightByCpu"), 430),
+                        (("mixed", "rightVerdict"), 9999), (("mixed", "peakBytesOfFourTimes"), 2 << 30), (("memcheck", "exit"), 9),
+                        (("killed", "distinct"), 8), (("noGpu", "coresBusy"), 12.0), (("stream", "one model", "picturesPerSecond"), 30000.0)):
+        before = json.loads(json.dumps(check.record["labels"]))
+        place = check.record["labels"]
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = wrong
+        expect(len(missed()[0]) >= 1, path)
+        check.record["labels"] = before
+        reports.update(before)
+    for name, function in earlier.items():
+        setattr(gpu_pictures, name, function)
+    jpeg = b"\xff\xd8\xff\xc0\0\x11\x08\0\x10\0\x20" + bytes(100)
+    bases = gpu_pictures.write_mixed(check.out / "mixed", [jpeg, jpeg + b"x"])
+    expect(len(bases) == gpu_pictures.MIXED and sum(base is None for base in bases.values()) * 20 == gpu_pictures.MIXED, len(bases))
+    expect(gpu_pictures.broken_file(jpeg, 4)[7:11] == b"\xff\xdc\xff\xdc", gpu_pictures.broken_file(jpeg, 4)[:12])
+    expect((check.out / "mixed/00003.jpg").read_bytes().startswith(b"\x89PNG"), "a PNG file that is called JPEG")
+    check.time_left = time_left
+    check.record.pop("labels")
+    shutil.rmtree(check.shared / "models")  # others' times are of random numbers
 
 
 def check_repeat(gpu_check, check):

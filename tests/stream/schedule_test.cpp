@@ -54,11 +54,11 @@ TEST_CASE("stream schedule: units follow the measured rate and end small", "[str
   Schedule schedule(options(1'000'000, 2), 1, Assignment({1}, 0));
   auto fast = schedule.next(0);
   auto slow = schedule.next(1);
-  CHECK(fast->items.size() == 16);
-  schedule.finish(0, *fast, 16 / 4000.0);  // 4,000 a second
-  schedule.finish(1, *slow, 16 / 400.0);
-  CHECK(schedule.next(0)->items.size() == 2000);
-  CHECK(schedule.next(1)->items.size() == 200);
+  CHECK(fast->items.size() == 64);
+  schedule.finish(0, *fast, 64 / 4000.0);  // 4,000 a second
+  schedule.finish(1, *slow, 64 / 400.0);
+  CHECK(schedule.next(0)->items.size() == 4000);
+  CHECK(schedule.next(1)->items.size() == 400);
 
   Schedule ending(options(100, 2), 1, Assignment({1}, 0));
   std::vector<std::size_t> sizes;
@@ -66,7 +66,7 @@ TEST_CASE("stream schedule: units follow the measured rate and end small", "[str
     sizes.push_back(unit->items.size());
     ending.finish(0, *unit, 1e-6);
   }
-  CHECK(sizes.front() == 16);
+  CHECK(sizes.front() == 32);
   CHECK(sizes.back() <= 8);
   CHECK(*std::ranges::max_element(sizes) <= 32);
 }

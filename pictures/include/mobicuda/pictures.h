@@ -44,6 +44,12 @@ enum class DecodeOn : std::uint8_t {
   Cpu,
 };
 
+/// Who converts the colours of JPEG pictures that the GPU decodes.
+enum class Colours : std::uint8_t {
+  Exact,   ///< the library, as libjpeg-turbo does: the GPU sees what the CPU sees but for the rounding of the DCT
+  Nvjpeg,  ///< nvJPEG, which takes less of the host, and whose pixels differ a little
+};
+
 struct ClassScore {
   std::size_t index = 0;  ///< of the class
   float score = 0;        ///< the network's output for it, as it is
@@ -75,10 +81,14 @@ struct ClassifierOptions {
   std::optional<int> resize_to;  ///< length of the short side before the crop; nothing: Preprocessing::for_input()
   DecodeOptions decode;
   DecodeOn decode_on = DecodeOn::Auto;
+  Colours colours = Colours::Exact;
   int top = 5;           ///< classes of a result, at least 1
   bool outputs = false;  ///< results have the scores of all classes too
   int batch = 64;        ///< pictures that are decoded and classified together, 1 to 1024
   int threads = 0;       ///< that read files and decode on the CPU, 0: one for each core
+  /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
+  /// does not always keep all JPEG units busy.
+  int gpu_threads = 0;
   /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others
   /// of their batch are decoded on the CPU.
   std::int64_t max_pixel_bytes = std::int64_t{256} << 20;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pictures/gpu/nvjpeg.h"
+
+namespace mobicuda::pictures {
+
+/// Of which pictures a part of nvJPEG gives planes as libjpeg-turbo does, but for the rounding of the DCT. Decodes a
+/// small picture of each kind, so that what a version or a GPU does otherwise, or not at all, is seen before it
+/// matters. The device is current.
+std::bitset<kSamplings> try_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part);
+
+/// A small JPEG file of such a picture; empty where libjpeg-turbo makes none.
+std::vector<std::uint8_t> sample_file(Sampling sampling);
+
+}  // namespace mobicuda::pictures
