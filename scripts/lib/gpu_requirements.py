@@ -2,6 +2,8 @@
 import statistics
 
 import gpu_floors
+import gpu_python
+import gpu_serving
 import gpu_shapes
 import gpu_stress
 import gpu_sustained
@@ -49,6 +51,8 @@ def rows(record, batches):
     gpu_floors.requirements(record, batches, add)
     gpu_sustained.requirements(record, add)
     gpu_shapes.requirements(record, add)
+    gpu_serving.requirements(record, add)
+    gpu_python.requirements(record, add)
     return found
 
 

@@ -51,7 +51,7 @@ class Tree:
         write(self.stubs / "apt-cache", "#!/bin/sh\nexit 1\n", executable=True)
 
     def run(self, script, *arguments):
-        environment = {**os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}"}
+        environment = {**os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.root / "cache")}
         done = subprocess.run([self.root / "scripts" / script, *arguments], capture_output=True, text=True, check=False,
                               env=environment)
         return done.returncode, done.stdout + done.stderr

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-sys.path.insert(0, os.path.dirname(__file__))
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path[:0] = [os.path.dirname(__file__), str(ROOT / "scripts/lib")]
 from triton_server import Server  # noqa: E402
 
-ROOT = pathlib.Path(__file__).parents[2]
 RESOLUTION, CLASSES = 64, 10
 
 
