@@ -40,7 +40,7 @@ TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
 TRITON = "triton"
 SITE = "site"
 SITE_PYTHON = "3.12"
-SITE_PACKAGES = ("tritonclient", "grpcio", "protobuf>=6.31,<7", "python-rapidjson", "ml_dtypes", "typing_extensions")
+SITE_PACKAGES = ("tritonclient", "grpcio", "protobuf>=6.31,<7", "python-rapidjson", "ml_dtypes", "packaging", "typing_extensions")
 MANIFEST = "manifest.json"
 # Every machine that runs them has its own of these: the C and C++ runtime, and what comes with CUDA, cuDNN or the driver.
 LEFT_OUT = re.compile(r"lib(c|m|mvec|dl|rt|pthread|gcc_s|stdc\+\+)\.so|lib(cuda|cudnn|cublas|cupti|nvidia|nvrtc|nvJitLink)")
