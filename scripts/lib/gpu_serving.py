@@ -34,8 +34,8 @@ LARGE_CLIENTS = 16
 MOST_BATCH = 128
 OVERLOAD_IMAGES = 8   # of a request: the network is the limit then, not what is in front of it
 OVERLOAD_QUEUE = 8    # requests
-OVERLOAD_INSTANCES = 2  # of one the server forgets bounded queues for up to half a second (docs/serving.md)
-OVERLOAD_CLIENTS = OVERLOAD_QUEUE + OVERLOAD_INSTANCES  # never too many: each instance has at least one of them
+OVERLOAD_INSTANCES = 2
+OVERLOAD_CLIENTS = OVERLOAD_QUEUE  # that are never refused
 GROWTH = 64 << 20     # bytes that a server may grow by under a load that goes on
 MIB = 1 << 20
 
@@ -180,7 +180,7 @@ class Stage:
 
     def overload(self):
         repository = self.repository("overload")
-        limit = f"dynamic_batching {{ default_queue_policy {{ max_queue_size: {OVERLOAD_QUEUE} }} }}"
+        limit = f'parameters {{ key: "max_queue_size" value {{ string_value: "{OVERLOAD_QUEUE}" }} }}'
         self.add_model(repository, "limited", "TYPE_UINT8", 4 * OVERLOAD_IMAGES, OVERLOAD_INSTANCES, self.scale.precisions[1], limit)
         case = {"images": OVERLOAD_IMAGES, "clients": OVERLOAD_CLIENTS, "sets": 4}
         with self.server(repository, "overload") as server:

@@ -65,6 +65,8 @@ class Model {
   /// The engine of a processor, made where it is missing. Thread-safe.
   std::shared_ptr<const EngineInUse> engine(const Processor& processor);
 
+  /// Of requests that wait.
+  Metric waiting_requests() const;
   void count_failed_request() const noexcept { failed_requests_.add(1); }
   void count_decoded(pictures::Decoder decoder) const noexcept;
 
