@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import traceback
+from importlib import metadata
 
 import numpy as np
 
@@ -401,6 +402,7 @@ class Checks:
         torch = self.torch()
         from mobicuda.torch import compile_module, dynamo_backend
 
+        installed = any(point.name == "mobicuda" for point in metadata.entry_points(group="torch_dynamo_backends"))
         torch.manual_seed(0)
         nn = torch.nn
         module = nn.Sequential(
@@ -421,8 +423,11 @@ class Checks:
             for name, compiled in (
                 ("compile_module", compile_module(module, x)),
                 ("torch.compile", torch.compile(module, backend=dynamo_backend)),
-                ("torch.compile by name", torch.compile(module, backend="mobicuda")),
+                # By its name where the package is installed, rather than on PYTHONPATH.
+                ("torch.compile by name", torch.compile(module, backend="mobicuda") if installed else None),
             ):
+                if compiled is None:
+                    continue
                 difference = float((compiled(x) - wanted).abs().max() / wanted.abs().max())
                 self.report["measured"].setdefault("compile", {})[name] = difference
                 assert difference < 5e-3, f"{name}: {difference}"  # PyTorch's convolutions may use TF32
