@@ -30,7 +30,7 @@ PART_SECONDS = {"rates": 60, "overload": 40, "kills": 40, "models": 40}  # with 
 
 CLIENTS = 64          # of requests of one image
 IMAGES = 64           # of a large request
-LARGE_CLIENTS = 16
+LARGE_CLIENTS = 24
 MOST_BATCH = 128
 OVERLOAD_IMAGES = 8   # of a request: the network is the limit then, not what is in front of it
 OVERLOAD_QUEUE = 8    # requests
@@ -47,7 +47,7 @@ class Scale:
     seconds: float = 2.5       # of a case
     warm_up: float = 1.0
     instances: tuple = (2, 4)  # of requests of one image
-    large_instances: tuple = (4, 6)
+    large_instances: tuple = (6, 12)  # each copies its images to page-locked memory on one core
     overload_seconds: float = 15
     kills: int = 3
     soak_seconds: float = 15
