@@ -27,7 +27,7 @@ double distance(std::span<const float> expected, std::span<const float> given) {
 }  // namespace
 
 Answers::Answers(std::vector<std::vector<float>> of_sets, std::size_t classes)
-    : of_sets_(std::move(of_sets)), classes_(classes), least_distance_(kInfinite) {
+    : of_sets_(std::move(of_sets)), classes_(classes) {
   std::vector<std::span<const float>> images;
   for (const std::vector<float>& set : of_sets_) {
     for (std::size_t from = 0; from < set.size() && images.size() < kMostCompared; from += classes_) {

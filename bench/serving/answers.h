@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Answers {
  private:
   std::vector<std::vector<float>> of_sets_;
   std::size_t classes_;
-  double least_distance_;
+  double least_distance_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace mobicuda::bench

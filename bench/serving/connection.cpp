@@ -43,13 +43,12 @@ std::string name_of(grpc::StatusCode code) {
 
 Connection::Connection(const std::string& url, int number) : url_(url), stub_(channel(url, number)) {}
 
-void Connection::call(const std::string& method, const google::protobuf::MessageLite& request,
-                      google::protobuf::MessageLite& response) {
+grpc::Status Connection::wait_for(const std::string& method, const google::protobuf::MessageLite& request,
+                                  grpc::ByteBuffer& answer) {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallSeconds);
   context.set_wait_for_ready(true);
-  grpc::ByteBuffer answer;
   grpc::Status status;
   const auto reader = stub_.PrepareUnaryCall(&context, method, packed(request), &queue);
   reader->StartCall();
@@ -57,6 +56,18 @@ void Connection::call(const std::string& method, const google::protobuf::Message
   void* tag = nullptr;
   bool done = false;
   queue.Next(&tag, &done);
+  return status;
+}
+
+grpc::Status Connection::call(const std::string& method, const google::protobuf::MessageLite& request) {
+  grpc::ByteBuffer answer;
+  return wait_for(method, request, answer);
+}
+
+void Connection::call(const std::string& method, const google::protobuf::MessageLite& request,
+                      google::protobuf::MessageLite& response) {
+  grpc::ByteBuffer answer;
+  const grpc::Status status = wait_for(method, request, answer);
   if (!status.ok()) {
     throw ServerError(url_ + method + ": " + name_of(status.error_code()) + ": " + status.error_message());
   }

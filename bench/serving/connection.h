@@ -36,6 +36,8 @@ class Connection {
   /// `number` tells it from others of the process: gRPC shares those that are equal.
   Connection(const std::string& url, int number);
 
+  /// One call, waited for, whose answer is of no interest.
+  grpc::Status call(const std::string& method, const google::protobuf::MessageLite& request);
   /// One call, waited for; throws ServerError.
   void call(const std::string& method, const google::protobuf::MessageLite& request,
             google::protobuf::MessageLite& response);
@@ -43,6 +45,9 @@ class Connection {
   grpc::GenericStub& stub() noexcept { return stub_; }
 
  private:
+  grpc::Status wait_for(const std::string& method, const google::protobuf::MessageLite& request,
+                        grpc::ByteBuffer& answer);
+
   std::string url_;
   grpc::GenericStub stub_;
 };

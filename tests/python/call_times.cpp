@@ -135,7 +135,7 @@ class Pool {
     }
     session->run(input, output);
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       free_.push_back(std::move(session));
     }
     freed_.notify_one();
