@@ -27,8 +27,8 @@ struct ModelPlace {
   std::int64_t usual_batch = 1;  ///< max_batch_size where neither configuration nor file has one
 };
 
-/// The most images of a run that sessions are made ready for ahead: they keep 128 captured runs, and each number of images
-/// takes two (Session::warm_up()), from their own input and from their staged memory.
+/// The most images of a run that sessions are made ready for ahead: they keep 128 captured runs, and each number of
+/// images takes two (Session::warm_up()), from their own input and from their staged memory.
 inline constexpr std::int64_t kMostWarmBatches = 128 / 2;
 
 /// Memory of an engine, as the metrics page has it, while the engine is there.
