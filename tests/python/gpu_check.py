@@ -221,7 +221,7 @@ class Checks:
         return json.loads(done.stdout)
 
     def python_times(self):
-        """Microseconds of a call with one image on the device: alone, until its output is there, one of many in a row."""
+        """Microseconds of a call with one image on the device: alone, until its output is there, and in a row."""
         torch = self.torch()
         device = f"cuda:{self.options.device}"
         calls, whole, in_a_row = [], [], []

@@ -185,8 +185,8 @@ class _Torch(types.ModuleType):
 
     class Tensor:
         def __init__(self, shape, dtype="float32", device=0, **other):
-            self.shape, self.dtype, self.device, self.layout, self.requires_grad = shape, dtype, device, "strided", False
-            self.dense, self.negative = True, False
+            self.shape, self.dtype, self.device = shape, dtype, device
+            self.layout, self.requires_grad, self.dense, self.negative = "strided", False, True, False
             vars(self).update(other)
 
         def get_device(self):

@@ -1,4 +1,4 @@
-"""The stage `python` of scripts/gpu_check, gone through on the CPU engine: that it measures, and what it makes of it."""
+"""The stage `python` of scripts/gpu_check on the CPU engine: that it measures, and what it makes of it."""
 
 import json
 import os
@@ -27,8 +27,8 @@ class Check:
             (native / file.name).symlink_to(file.resolve())
 
     def program(self, name):
-        return pathlib.Path(os.environ[{"models/mobicuda_write_model": "MOBICUDA_WRITE_MODEL",
-                                        gpu_python.CALL_TIMES: "MOBICUDA_CALL_TIMES"}[name]])
+        variable = {"models/mobicuda_write_model": "MOBICUDA_WRITE_MODEL", gpu_python.CALL_TIMES: "MOBICUDA_CALL_TIMES"}
+        return pathlib.Path(os.environ[variable[name]])
 
     def log(self, name):
         return self.out / f"{name}.log"
@@ -61,7 +61,10 @@ def test_the_stage_on_the_cpu_engine(tmp_path):
     rows = rows_of(check.record)
     assert len(rows) == 3, rows
     assert check.record["python"]["short"]["checks"] == {
-        "programs": "skipped: a GPU is wanted", "threads_rate": "ok", "memory": "ok"}
+        "programs": "skipped: a GPU is wanted",
+        "threads_rate": "ok",
+        "memory": "ok",
+    }
     # Fewer than asked for: never met, whatever they took.
     assert not any(met for name, (_, met) in rows.items() if "threads" not in name), rows
 
@@ -74,14 +77,21 @@ def test_without_the_package(tmp_path, capsys):
     assert check.unfinished == ["python"] and "was not built" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("added", "ratio", "grown", "met"), [(5.9, 0.91, 31 << 20, True), (6.1, 0.89, 33 << 20, False)])
+@pytest.mark.parametrize(
+    ("added", "ratio", "grown", "met"), [(5.9, 0.91, 31 << 20, True), (6.1, 0.89, 33 << 20, False)]
+)
 def test_what_is_met(added, ratio, grown, met):
     time = {"python": 50.0, "c++": 45.0, "added": added}
     memory = {"host_bytes": 0, "device_bytes": grown}
-    record = {"python": {"all": {"precision": "fp16", "checks": {"programs": "ok", "jax": "ok" if met else "skipped"}, "measured": {
+    measured = {
         "overhead": {"call_us": time, "whole_us": time, "in_a_row_us": time},
         "threads": {"python_images_per_second": 9, "c++_images_per_second": 10, "ratio": ratio},
         "programs": {"programs": gpu_python.PROGRAMS - (not met), "runs": 9},
-        "memory": {"sessions": {"count": gpu_python.SESSIONS, **memory}, "engines": {"count": gpu_python.ENGINES, **memory}}}}}}
-    rows = rows_of(record)
+        "memory": {
+            "sessions": {"count": gpu_python.SESSIONS, **memory},
+            "engines": {"count": gpu_python.ENGINES, **memory},
+        },
+    }
+    checks = {"programs": "ok", "jax": "ok" if met else "skipped"}
+    rows = rows_of({"python": {"all": {"precision": "fp16", "checks": checks, "measured": measured}}})
     assert len(rows) == 5 and all(row[1] is met for row in rows.values()), rows

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """asking_again.py MODEL URL...: loads servers through mobicuda.serving.Client until a line or the end of its input.
 
-MODEL takes UINT8 images. Prints "ready" once it has answers, and at the end one line of JSON: answers, those that were wrong
-(others than to the same images before, but for rounding), requests that were lost, with a text, and how many were asked again.
+MODEL takes UINT8 images. Prints "ready" once it has answers, and at the end one line of JSON: answers, those that were
+wrong (others than to the same images before, but for rounding), requests that were lost, with a text, and how many were
+asked again.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""The stage `serving` of scripts/gpu_check, gone through on the CPU engine: that it measures, and what it makes of it."""
+"""The stage `serving` of scripts/gpu_check on the CPU engine: that it measures, and what it makes of it."""
 
 import json
 import os
@@ -60,9 +60,19 @@ def test_the_stage_on_the_cpu_engine(folder, monkeypatch):
     monkeypatch.setattr(gpu_serving, "CLIENTS", 8)
     monkeypatch.setattr(gpu_serving, "default_triton", lambda _: pathlib.Path(os.environ["MOBICUDA_TRITON_SERVER"]))
     check = Check(folder)
-    gpu_serving.run(check, gpu_serving.Scale(
-        gpu=False, seconds=0.4, warm_up=0.1, instances=(1,), large_instances=(1,), overload_seconds=1, kills=1, soak_seconds=1.5,
-        precisions=("fp32", "fp32"), model=SMALL))
+    scale = gpu_serving.Scale(
+        gpu=False,
+        seconds=0.4,
+        warm_up=0.1,
+        instances=(1,),
+        large_instances=(1,),
+        overload_seconds=1,
+        kills=1,
+        soak_seconds=1.5,
+        precisions=("fp32", "fp32"),
+        model=SMALL,
+    )
+    gpu_serving.run(check, scale)
     assert (check.failures, check.unfinished) == ([], [])
     rows = []
     gpu_serving.requirements(check.record, lambda *row: rows.append(row))
