@@ -29,7 +29,7 @@ from mobicuda.errors import (
     OutOfMemoryError,
     UnsupportedError,
 )
-from mobicuda.inference_session import InferenceSession, IOBinding, NodeArg, OrtValue
+from mobicuda.inference_session import InferenceSession, IOBinding, NodeArg, OrtValue, SessionOptions
 from mobicuda.machine import Device, Operator, devices, supported_operators
 from mobicuda.pictures import Classification, Classified, Classifier, PictureReport, PictureWarning, classify
 
@@ -60,6 +60,7 @@ __all__ = [
     "PictureReport",
     "PictureWarning",
     "Session",
+    "SessionOptions",
     "TensorInfo",
     "UnsupportedError",
     "__version__",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mobicuda.engine import Engine
 
 # Types of devices in DLPack.
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
@@ -95,6 +98,56 @@ def current_stream(array: Any) -> int | None:
     if is_cupy(array):
         return int(sys.modules["cupy"].cuda.get_current_stream(array.device.id).ptr)
     return None
+
+
+class TorchRun:
+    """Knows at once the commonest run on a device: between two plain tensors of PyTorch that are as the engine wants them,
+    on PyTorch's current stream. There DLPack has nothing to order, and would take longer than the call. All else,
+    whatever is wrong with it too, is left to DLPack's way."""
+
+    __slots__ = ("_device", "_dtype", "_image", "_most", "_output_image")
+
+    def __init__(self, engine: Engine) -> None:
+        self._device = engine.device
+        self._dtype = engine.input.dtype.name  # as PyTorch calls it too
+        self._image = engine.input.image_shape
+        self._output_image = engine.output.image_shape
+        self._most = engine.max_batch
+
+    def accepts(self, input: Any, out: Any) -> tuple[int, int, int, int] | None:
+        """(address of the input, address of the output, images, stream), or None."""
+        torch = sys.modules.get("torch")
+        tensor = getattr(torch, "Tensor", None)
+        if tensor is None or type(input) is not tensor or type(out) is not tensor:
+            return None
+        shape = input.shape
+        if not (
+            input.get_device() == self._device == out.get_device()
+            and len(shape) > 0
+            and 1 <= shape[0] <= self._most
+            and shape[1:] == self._image
+            and out.shape == (shape[0], *self._output_image)
+            and input.dtype is getattr(torch, self._dtype)
+            and out.dtype is getattr(torch, "float32")
+            and _is_plain(torch, input)
+            and _is_plain(torch, out)
+        ):
+            return None
+        return input.data_ptr(), out.data_ptr(), shape[0], _current_torch_stream(torch, self._device)
+
+
+def _is_plain(torch: Any, tensor: Any) -> bool:
+    """Whether a tensor's elements lie in memory as they are, one after the other, and no gradient is asked for."""
+    return bool(
+        tensor.layout is torch.strided and not tensor.requires_grad and tensor.is_contiguous() and not tensor.is_neg()
+    )
+
+
+def _current_torch_stream(torch: Any, device: int) -> int:
+    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch.compile's own code takes
+    if raw is None:
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    return int(raw(device))
 
 
 def empty_beside(array: Any, shape: tuple[int, ...], stream: int) -> Any:

@@ -60,6 +60,33 @@ def _split_providers(
     return ("custom" if names[0] == _CUDA_PROVIDER else "cpu"), device
 
 
+@dataclass
+class SessionOptions:
+    """The settings of ONNX Runtime's `SessionOptions` that have a meaning here. `InferenceSession` takes ONNX Runtime's own
+    object too."""
+
+    intra_op_num_threads: int = 0
+    """Threads of the CPU engine, 0: one for each core."""
+
+
+# Settings of ONNX Runtime's that ask for something that is not done here, what they are when they ask for nothing, and
+# what there is instead. The others tell ONNX Runtime how to do what it does: they change no result.
+_NOT_DONE: dict[str, tuple[Any, str]] = {
+    "enable_profiling": (False, "Session.profile() measures layers"),
+    "optimized_model_filepath": ("", "InferenceSession.engine.save() keeps the compiled engine"),
+}
+
+
+def _threads_of(options: Any) -> int:
+    """What SessionOptions, this module's or ONNX Runtime's, say about threads."""
+    if not hasattr(options, "intra_op_num_threads"):
+        raise TypeError(f"sess_options must be SessionOptions, mobicuda's or ONNX Runtime's, got {type(options).__name__}")
+    for name, (nothing, instead) in _NOT_DONE.items():
+        if (value := getattr(options, name, nothing)) != nothing:
+            raise ValueError(f"sess_options.{name} is {value!r}, which is not supported: {instead}")
+    return _options.integer("sess_options.intra_op_num_threads", options.intra_op_num_threads, 0, 2**31 - 1)
+
+
 class OrtValue:
     """A tensor that a binding holds: NumPy's, or one of a CUDA device."""
 
@@ -221,22 +248,23 @@ class InferenceSession:
     `Engine.from_onnx` (of a plan: of `Engine.load`), e.g. `precision`; `max_batch` is 32 here. Larger batches run in
     parts. `sessions` is the most that run at the same time: each has activations of its own (`Engine.memory`), and
     further threads wait. `providers` are names of ONNX Runtime's: CUDAExecutionProvider is the custom engine; with
-    CPUExecutionProvider behind it, or without any, the CPU is taken where no GPU can be used. `sess_options` must be
-    None: its settings are those keyword arguments.
+    CPUExecutionProvider behind it, or without any, the CPU is taken where no GPU can be used. `sess_options` are
+    `SessionOptions`, ONNX Runtime's too: of their settings intra_op_num_threads is `threads`, and what asks for a file
+    (profiling, an optimised model) is a ValueError; the others change nothing.
     """
 
     def __init__(
         self,
         path_or_bytes: ModelSource,
-        sess_options: None = None,
+        sess_options: Any = None,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         *,
         sessions: int = 4,
         **engine_options: Any,
     ) -> None:
-        if sess_options is not None:
-            raise TypeError("sess_options must be None: settings are keyword arguments, those of Engine.from_onnx")
+        if sess_options is not None and (threads := _threads_of(sess_options)) > 0:
+            engine_options.setdefault("threads", threads)
         most = _options.integer("sessions", sessions, 1, 65536)
         backend, device = _split_providers(providers, provider_options)
         engine_options.setdefault("device", device)

@@ -93,7 +93,29 @@ void run_device(const SessionObject& self, nb::handle given, nb::handle out, std
     run_on_device(*session, n, static_cast<const float*>(input.data()), logits, handle);
   }
 }
+
+/// The same, with nothing to look at: the caller knows that the tensors are as they must be.
+void run_pointers(const SessionObject& self, std::uintptr_t input, std::uintptr_t output, std::int64_t n,
+                  std::uintptr_t stream) {
+  const auto session = self.session();
+  // NOLINTBEGIN(performance-no-int-to-ptr): Python's frameworks tell addresses and streams as numbers
+  const auto* const given = reinterpret_cast<const void*>(input);
+  auto* const logits = reinterpret_cast<float*>(output);
+  auto* const handle = reinterpret_cast<cudaStream_t>(stream);
+  // NOLINTEND(performance-no-int-to-ptr)
+  const nb::gil_scoped_release no_gil;
+  if (self.engine().input().dtype == DType::U8) {
+    run_on_device(*session, n, static_cast<const std::uint8_t*>(given), logits, handle);
+  } else {
+    run_on_device(*session, n, static_cast<const float*>(given), logits, handle);
+  }
+}
 #else
+void run_pointers(const SessionObject& /*self*/, std::uintptr_t /*input*/, std::uintptr_t /*output*/,
+                  std::int64_t /*n*/, std::uintptr_t /*stream*/) {
+  throw Error(ErrorCode::device_unavailable, "run", "this libmobicuda was built without CUDA");
+}
+
 void run_device(const SessionObject& /*self*/, nb::handle /*given*/, nb::handle /*out*/, std::uintptr_t /*stream*/) {
   throw Error(ErrorCode::device_unavailable, "run", "this libmobicuda was built without CUDA");
 }
@@ -170,6 +192,7 @@ void bind_session(nb::module_& module) {
       .def(nb::init<const EngineObject&>(), nb::call_guard<nb::gil_scoped_release>())
       .def("require_batch", [](const SessionObject& self, std::int64_t n) { require_batch(self.engine(), n); })
       .def("run_device", &run_device, nb::arg("input"), nb::arg("out"), nb::arg("stream"))
+      .def("run_pointers", &run_pointers, nb::arg("input"), nb::arg("output"), nb::arg("n"), nb::arg("stream"))
       .def("run_host", &run_host, nb::arg("input"), nb::arg("out").none())
       .def("staged_input", &staged_input)
       .def("staged_output", &staged_output)

@@ -6,7 +6,11 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
+import tempfile
+
+import triton_server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAGES = {
@@ -26,11 +30,19 @@ STAGES = {
     "floors": ("bench/bench_engine", "bench/kernels/gpu_ceilings", "models/mobicuda_write_model"),
     "stress": ("tests/stress/engine_stress", "tests/stress/kernel_stress_tests", "bench/bench_engine",
                "models/mobicuda_write_model"),
+    "serving": ("serving/backends/mobicuda/libtriton_mobicuda.so", "bench/serving/serving_load", "bench/bench_engine",
+                "models/mobicuda_write_model"),
+    "python": ("python/mobicuda/_native.*.so", "tests/python/call_times", "models/mobicuda_write_model"),
     "peers": ("models/mobicuda_write_model",),
 }
 OPTIONAL = ("tests/baselines/cudnn_tests",)  # a build without cuDNN has none
 TESTDATA = pathlib.Path("/usr/share/libonnx-testdata/data")
 TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
+# Of the stage serving: Triton Inference Server, and its client for the Python of the GPU machine.
+TRITON = "triton"
+SITE = "site"
+SITE_PYTHON = "3.12"
+SITE_PACKAGES = ("tritonclient", "grpcio", "protobuf>=6.31,<7", "python-rapidjson", "ml_dtypes", "packaging", "typing_extensions")
 MANIFEST = "manifest.json"
 # Every machine that runs them has its own of these: the C and C++ runtime, and what comes with CUDA, cuDNN or the driver.
 LEFT_OUT = re.compile(r"lib(c|m|mvec|dl|rt|pthread|gcc_s|stdc\+\+)\.so|lib(cuda|cudnn|cublas|cupti|nvidia|nvrtc|nvJitLink)")
@@ -45,8 +57,14 @@ def programs_of(stages):
     return list(dict.fromkeys(name for stage in stages for name in STAGES.get(stage, ())))
 
 
+def file_of(build_dir, name):
+    """The file of a program; a name may have a * for what differs between Pythons. None where there is none."""
+    found = sorted((build_dir / name).parent.glob(pathlib.PurePath(name).name))
+    return next((file for file in found if file.is_file()), None)
+
+
 def absent_programs(stages, build_dir):
-    return [name for name in programs_of(stages) if name not in OPTIONAL and not (build_dir / name).is_file()]
+    return [name for name in programs_of(stages) if name not in OPTIONAL and not file_of(build_dir, name)]
 
 
 def source_hash():
@@ -69,9 +87,43 @@ def compress(file, to):
         shutil.copyfileobj(source, packed)
 
 
-def pack(build_dir, folder, stages):
-    """Writes what the stages take into `folder`: programs, stripped and compressed, their libraries, ONNX's test models.
-    Returns how many programs."""
+def archive(folder, file):
+    with tarfile.open(file, "w:xz") as packed:
+        packed.add(folder, arcname=".")
+
+
+def pack_server(server, folder):
+    """Triton Inference Server out of an unpacked wheel: the program, and of the wheel's libraries those that it needs."""
+    program = triton_server.PROGRAM
+    listed = subprocess.run(["ldd", server / program], capture_output=True, text=True, check=True,
+                            env={**os.environ, "LD_LIBRARY_PATH": str(server / triton_server.LIBRARIES)}).stdout
+    needed = {pathlib.Path(path).name for path in re.findall(r"=> (/\S+)", listed) if triton_server.LIBRARIES in path}
+    if not needed:
+        raise PackError(f"{server}: {program} needs none of {triton_server.LIBRARIES}")
+    with tempfile.TemporaryDirectory() as there:
+        target = pathlib.Path(there)
+        for name in (program, *(pathlib.Path(triton_server.LIBRARIES) / name for name in sorted(needed))):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(server / name, target / name)
+        archive(target, folder / f"{TRITON}.tar.xz")
+
+
+def pack_client(folder):
+    """The packages of the client of tests/serving, for SITE_PYTHON."""
+    pins = dict(re.findall(r"^([a-z_-]+)(?:\[[^]]*\])?==(\S+)", (ROOT / "tests/serving/requirements.txt").read_text("utf-8"), re.M))
+    wanted = [f"{name}=={pins[name]}" if name in pins else name for name in SITE_PACKAGES]
+    with tempfile.TemporaryDirectory() as there:
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+                               "--no-compile", "--only-binary", ":all:", "--python-version", SITE_PYTHON, "--target", there, *wanted],
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise PackError(f"pip cannot install {', '.join(wanted)}: {done.stderr[-500:]}")
+        archive(there, folder / f"{SITE}.tar.xz")
+
+
+def pack(build_dir, folder, stages, server=None):
+    """Writes what the stages take into `folder`: programs, stripped and compressed, their libraries, ONNX's test models, and of
+    `server`, an unpacked wheel, Triton Inference Server with a client. Returns how many programs."""
     cache = build_dir / "CMakeCache.txt"
     if f"CMAKE_HOME_DIRECTORY:INTERNAL={ROOT}\n" not in (cache.read_text(encoding="utf-8") if cache.is_file() else ""):
         raise PackError(f"{build_dir} is no build folder of {ROOT}: scripts/test makes one")
@@ -79,22 +131,29 @@ def pack(build_dir, folder, stages):
     if subprocess.run(["cmake", "--build", build_dir], check=False).returncode != 0:
         raise PackError(f"building in {build_dir} failed")
     programs = programs_of(stages)
-    absent = [name for name in programs if not (build_dir / name).is_file()]
+    absent = [name for name in programs if not file_of(build_dir, name)]
     if absent:
         raise PackError(f"{build_dir} has no {', '.join(absent)}: build everything first, with CUDA and cuDNN")
     if folder.exists() and not (folder / MANIFEST).is_file() and any(folder.iterdir()):
         raise PackError(f"{folder} holds something else: name an empty folder")
     shutil.rmtree(folder, ignore_errors=True)
     needed = {}
-    for name in programs:
-        needed.update({path.name: path for path in libraries(build_dir / name)})
+    def pack_stripped(program, to):
         stripped = folder / "stripped"
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["strip", "-o", stripped, build_dir / name], check=True)
-        compress(stripped, folder / "programs" / f"{name}.xz")
+        subprocess.run(["strip", "-o", stripped, program], check=True)
+        compress(stripped, to)
         stripped.unlink()
+
+    for name in programs:
+        program = file_of(build_dir, name)
+        needed.update({path.name: path for path in libraries(program)})
+        pack_stripped(program, folder / "programs" / f"{program.relative_to(build_dir)}.xz")
     for name, path in sorted(needed.items()):
-        compress(path, folder / "lib" / f"{name}.xz")
+        pack_stripped(path, folder / "lib" / f"{name}.xz")
+    if "serving" in stages and server:
+        pack_server(server, folder)
+        pack_client(folder)
     if "conformance" in stages and TESTDATA.is_dir():
         with tarfile.open(folder / TESTDATA_ARCHIVE, "w:xz") as archive:
             archive.add(TESTDATA, arcname=".")
@@ -119,6 +178,9 @@ def unpack(folder, build_dir):
             with lzma.open(file) as source, open(target, "wb") as unpacked:
                 shutil.copyfileobj(source, unpacked)
             target.chmod(0o755)
+    for part in (TRITON, SITE):
+        if (folder / f"{part}.tar.xz").is_file():
+            shutil.unpack_archive(folder / f"{part}.tar.xz", build_dir / part)
 
 
 def use_libraries(build_dir):

@@ -3,6 +3,8 @@ import statistics
 
 import gpu_floors
 import gpu_pictures
+import gpu_python
+import gpu_serving
 import gpu_shapes
 import gpu_stress
 import gpu_sustained
@@ -51,6 +53,8 @@ def rows(record, batches):
     gpu_sustained.requirements(record, add)
     gpu_shapes.requirements(record, add)
     gpu_pictures.requirements(record, add)
+    gpu_serving.requirements(record, add)
+    gpu_python.requirements(record, add)
     return found
 
 

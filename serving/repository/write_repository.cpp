@@ -68,7 +68,7 @@ std::string configuration(const stream::Config& config, const stream::ModelConfi
   text += "max_batch_size: " + std::to_string(std::min<std::int64_t>(most, config.batchsize)) + '\n';
   text += tensor("input", file.input(input));
   for (const Tensor& output : file.outputs(top)) text += tensor("output", output);
-  text += "dynamic_batching { }\n" + instances(config.gpu_num);
+  text += instances(config.gpu_num);
   text += parameter("top", std::to_string(top));
   if (config.precision) text += parameter("precision", std::string(to_string(*config.precision)));
   if (input != InputKind::Floats && !has_own_preprocessing) {

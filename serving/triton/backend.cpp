@@ -11,6 +11,7 @@
 #include "triton/instance.h"
 #include "triton/metrics.h"
 #include "triton/model.h"
+#include "triton/request_queue.h"
 #include "triton/server_errors.h"
 #include "triton/triton_api.h"
 
@@ -20,6 +21,16 @@ namespace {
 struct Backend {
   Metrics metrics;
   std::int64_t usual_batch = 4;  // the server's own default
+};
+
+/// A model, and what waits for its instances.
+struct Served {
+  Served(ModelPlace place, Json& config, const Metrics& metrics)
+      : model(std::move(place), config, metrics),
+        queue(model.max_batch(), model.settings().max_queue_size, model.waiting_requests()) {}
+
+  Model model;
+  RequestQueue queue;
 };
 
 // Runs a body at the border to C: what it throws becomes the error that is returned.
@@ -137,11 +148,11 @@ void initialize_model(TRITONBACKEND_Model* handle) {
   const Json given = config;
   ModelPlace place = place_of(handle, backend);
   const bool complete = place.complete;
-  auto model = std::make_unique<Model>(std::move(place), config, backend.metrics);
+  auto served = std::make_unique<Served>(std::move(place), config, backend.metrics);
   if (complete && config != given) {
     check(TRITONBACKEND_ModelSetConfig(handle, kConfigVersion, Message(config.dump()).get()));
   }
-  give(TRITONBACKEND_ModelSetState, handle, std::move(model));
+  give(TRITONBACKEND_ModelSetState, handle, std::move(served));
 }
 
 Processor processor_of(TRITONBACKEND_ModelInstance* instance, const Model& model) {
@@ -165,7 +176,8 @@ Processor processor_of(TRITONBACKEND_ModelInstance* instance, const Model& model
 void initialize_instance(TRITONBACKEND_ModelInstance* handle) {
   TRITONBACKEND_Model* model_handle = nullptr;
   check(TRITONBACKEND_ModelInstanceModel(handle, &model_handle));
-  auto& model = *state_of<Model>(TRITONBACKEND_ModelState, model_handle);
+  auto& served = *state_of<Served>(TRITONBACKEND_ModelState, model_handle);
+  Model& model = served.model;
   const Processor processor = processor_of(handle, model);
   const char* name = nullptr;
   check(TRITONBACKEND_ModelInstanceName(handle, &name));
@@ -173,7 +185,7 @@ void initialize_instance(TRITONBACKEND_ModelInstance* handle) {
   try {
     std::shared_ptr<const EngineInUse> engine = model.engine(processor);
     std::unique_ptr<Runner> runner = make_runner(model, processor, *engine);
-    instance = std::make_unique<Instance>(handle, model, std::move(engine), std::move(runner),
+    instance = std::make_unique<Instance>(handle, model, served.queue, std::move(engine), std::move(runner),
                                           [name = std::string(name)] { end_process("instance " + name); });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::device_lost) end_process(error.what());
@@ -235,7 +247,7 @@ MOBICUDA_TRITON_EXPORT TRITONSERVER_Error* TRITONBACKEND_ModelInitialize(TRITONB
 
 MOBICUDA_TRITON_EXPORT TRITONSERVER_Error* TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model* handle) {
   using namespace mobicuda::triton;
-  return guarded([handle] { delete state_of<Model>(TRITONBACKEND_ModelState, handle); });
+  return guarded([handle] { delete state_of<Served>(TRITONBACKEND_ModelState, handle); });
 }
 
 MOBICUDA_TRITON_EXPORT TRITONSERVER_Error* TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance* handle) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -116,6 +117,13 @@ class EncodedRunner final : public Runner {
   std::vector<float> logits_;
 };
 
+// The exception that is being handled.
+void log_current() noexcept {
+  TRITONSERVER_Error* const error = current_error();
+  log(TRITONSERVER_LOG_ERROR, TRITONSERVER_ErrorMessage(error));
+  TRITONSERVER_ErrorDelete(error);
+}
+
 }  // namespace
 
 std::unique_ptr<Runner> make_runner(const Model& model, const Processor& processor, const EngineInUse& engine) {
@@ -132,50 +140,77 @@ std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-Instance::Instance(TRITONBACKEND_ModelInstance* instance, const Model& model, std::shared_ptr<const EngineInUse> engine,
-                   std::unique_ptr<Runner> runner, EndProcess end_process)
+Instance::Instance(TRITONBACKEND_ModelInstance* instance, const Model& model, RequestQueue& queue,
+                   std::shared_ptr<const EngineInUse> engine, std::unique_ptr<Runner> runner, EndProcess end_process)
     : instance_(instance),
       model_(model),
+      queue_(queue),
       engine_(std::move(engine)),
       runner_(std::move(runner)),
-      end_process_(std::move(end_process)) {
+      end_process_(std::move(end_process)),
+      thread_([this](const std::stop_token& stop) { work(stop); }) {
   engine_->count_session(1);
 }
 
-Instance::~Instance() { engine_->count_session(-1); }
+Instance::~Instance() {
+  thread_.request_stop();
+  thread_.join();
+  engine_->count_session(-1);
+}
 
 void Instance::execute(std::span<TRITONBACKEND_Request* const> handles) {
-  Times times{now_ns(), 0, 0};
-  std::vector<Request*> batch;
-  batch.reserve(handles.size());
+  const Times times{now_ns(), 0, 0};
   std::vector<Request> requests;
   requests.reserve(handles.size());
-  for (TRITONBACKEND_Request* handle : handles) requests.emplace_back(handle);
-  std::int64_t images = 0;
-  for (Request& request : requests) {
+  for (TRITONBACKEND_Request* handle : handles) {
+    Request request(handle);
     try {
       request.read(model_);
+      requests.push_back(std::move(request));
     } catch (...) {
       TRITONSERVER_Error* const error = current_error();
       fail(request, error, times);
       TRITONSERVER_ErrorDelete(error);
-      continue;
     }
-    if (images + request.images() > model_.max_batch()) {  // the server's scheduler makes no such batches
-      run(batch, times);
-      batch.clear();
-      images = 0;
-      times.start_ns = now_ns();
-    }
-    batch.push_back(&request);
-    images += request.images();
   }
-  if (!batch.empty()) run(batch, times);
+  try {
+    if (queue_.push(requests) == requests.size()) return;
+    throw Error(ErrorCode::out_of_memory, model_.where(),
+                "has " + std::to_string(queue_.most_waiting()) + " requests waiting already (max_queue_size)",
+                "ask again later, or another server");
+  } catch (...) {
+    fail_all(requests, times);
+  }
 }
 
-void Instance::run(std::span<Request* const> batch, Times times) noexcept {
+void Instance::work(const std::stop_token& stop) {
+  while (true) {
+    try {
+      std::vector<Request> requests = queue_.pop(stop);
+      if (requests.empty()) return;
+      run(requests);
+    } catch (const std::bad_alloc&) {  // what waits is still there, and memory may come back
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+void Instance::run(std::vector<Request>& requests) noexcept {
+  Times times{now_ns(), 0, 0};
+  std::vector<Request*> batch;
   bool lost = false;
   try {
+    batch.reserve(requests.size());
+    for (Request& request : requests) {
+      if (request.cancelled()) {
+        TRITONSERVER_Error* const error = cancelled_error();
+        fail(request, error, times);
+        TRITONSERVER_ErrorDelete(error);
+      } else {
+        batch.push_back(&request);
+      }
+    }
+    if (batch.empty()) return;
     const Runner::Results results = runner_->run(batch);
     times.compute_start_ns = results.compute_start_ns;
     times.compute_end_ns = now_ns();
@@ -204,17 +239,20 @@ void Instance::run(std::span<Request* const> batch, Times times) noexcept {
     return;
   } catch (const Error& error) {
     lost = error.code() == ErrorCode::device_lost;
-    fail_all(batch, times);
+    log_current();
+    fail_all(requests, times);
   } catch (...) {
-    fail_all(batch, times);
+    log_current();
+    fail_all(requests, times);
   }
   if (lost) end_process_();
 }
 
-void Instance::fail_all(std::span<Request* const> batch, const Times& times) const noexcept {
+void Instance::fail_all(std::vector<Request>& requests, const Times& times) const noexcept {
   TRITONSERVER_Error* const error = current_error();
-  log(TRITONSERVER_LOG_ERROR, TRITONSERVER_ErrorMessage(error));
-  for (Request* request : batch) fail(*request, error, times);
+  for (Request& request : requests) {
+    if (request.handle() != nullptr && !request.answered()) fail(request, error, times);
+  }
   TRITONSERVER_ErrorDelete(error);
 }
 

@@ -5,10 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "triton/model.h"
 #include "triton/request.h"
+#include "triton/request_queue.h"
 #include "triton/triton_api.h"
 
 namespace mobicuda::triton {
@@ -35,19 +37,21 @@ std::unique_ptr<Runner> make_runner(const Model& model, const Processor& process
 /// Nanoseconds of the steady clock, which the server's own times are of.
 std::uint64_t now_ns() noexcept;
 
-/// An instance of a model: what executes its requests, by one thread at a time.
+/// An instance of a model: a thread that runs what waits, one batch after the other.
 class Instance {
  public:
   /// Called when the GPU was lost, and its requests are answered: every later call would fail.
   using EndProcess = std::function<void()>;
 
-  Instance(TRITONBACKEND_ModelInstance* instance, const Model& model, std::shared_ptr<const EngineInUse> engine,
-           std::unique_ptr<Runner> runner, EndProcess end_process);
-  ~Instance();
+  /// `queue` is that of all instances of the model; both must outlive it.
+  Instance(TRITONBACKEND_ModelInstance* instance, const Model& model, RequestQueue& queue,
+           std::shared_ptr<const EngineInUse> engine, std::unique_ptr<Runner> runner, EndProcess end_process);
+  ~Instance();  ///< once what waits was run
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
-  /// Answers all requests, and gives them back to the server. Throws std::bad_alloc before it takes any.
+  /// Takes requests, and answers those at once that are wrong or have no room in the queue; the others are answered,
+  /// and given back to the server, by one of the instances. Throws std::bad_alloc before it takes any.
   void execute(std::span<TRITONBACKEND_Request* const> handles);
 
  private:
@@ -57,17 +61,20 @@ class Instance {
     std::uint64_t compute_end_ns;
   };
 
-  void run(std::span<Request* const> batch, Times times) noexcept;
-  /// For the exception that is being handled.
-  void fail_all(std::span<Request* const> batch, const Times& times) const noexcept;
+  void work(const std::stop_token& stop);
+  void run(std::vector<Request>& requests) noexcept;
+  /// Those that have no answer yet, by the exception that is being handled.
+  void fail_all(std::vector<Request>& requests, const Times& times) const noexcept;
   void fail(Request& request, TRITONSERVER_Error* error, const Times& times) const noexcept;
   void report(const Request& request, bool success, const Times& times) const noexcept;
 
   TRITONBACKEND_ModelInstance* instance_;
   const Model& model_;
+  RequestQueue& queue_;
   std::shared_ptr<const EngineInUse> engine_;
   std::unique_ptr<Runner> runner_;
   EndProcess end_process_;
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 /// The exit status of a process whose GPU was lost: EX_TEMPFAIL of sysexits.h.

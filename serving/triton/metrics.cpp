@@ -21,6 +21,8 @@ Metrics::Metrics()
                            "Bytes that engines (weights) and their sessions hold, by model and processor")),
       decoded_pictures_(family(TRITONSERVER_METRIC_KIND_COUNTER, "mobicuda_decoded_pictures",
                                "Encoded pictures, by what decoded them; none: what could not be decoded")),
+      waiting_requests_(family(TRITONSERVER_METRIC_KIND_GAUGE, "mobicuda_waiting_requests",
+                               "Requests that wait in the backend for an instance")),
       failed_requests_(family(TRITONSERVER_METRIC_KIND_COUNTER, "mobicuda_failed_requests",
                               "Requests that the backend answered with an error")) {}
 

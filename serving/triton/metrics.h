@@ -37,6 +37,8 @@ class Metrics {
   Metric memory_bytes(const Labels& labels) const { return make(memory_bytes_, labels); }
   /// Pictures that were decoded, and of which none could be.
   Metric decoded_pictures(const Labels& labels) const { return make(decoded_pictures_, labels); }
+  /// Requests that wait for an instance.
+  Metric waiting_requests(const Labels& labels) const { return make(waiting_requests_, labels); }
   /// Requests that were answered with an error.
   Metric failed_requests(const Labels& labels) const { return make(failed_requests_, labels); }
 
@@ -50,6 +52,7 @@ class Metrics {
 
   Family memory_bytes_;
   Family decoded_pictures_;
+  Family waiting_requests_;
   Family failed_requests_;
 };
 

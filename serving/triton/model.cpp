@@ -56,6 +56,12 @@ Model::Model(ModelPlace place, Json& config, const Metrics& metrics)
       settings_(read_settings(config, where_)),
       file_(place_.folder, log_callback(where_)),
       failed_requests_(metrics.failed_requests(labels_of(place_))) {
+  if (has_queue_policy(config)) {
+    log(TRITONSERVER_LOG_WARN, where_ +
+                                   ": dynamic_batching has a queue policy, under which the server lets requests wait "
+                                   "for up to half a second: take "
+                                   "parameter max_queue_size instead, and leave dynamic_batching out");
+  }
   kind_ = settings_.input.value_or(file_.usual_input());
   input_ = file_.input(kind_);
   check_preprocess(settings_, kind_, file_, where_);
@@ -80,6 +86,8 @@ std::shared_ptr<const EngineInUse> Model::engine(const Processor& processor) {
   }
   return engine;
 }
+
+Metric Model::waiting_requests() const { return metrics_.waiting_requests(labels_of(place_)); }
 
 void Model::count_decoded(pictures::Decoder decoder) const noexcept {
   const auto found = decoded_.find(decoder);

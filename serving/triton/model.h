@@ -27,8 +27,9 @@ struct ModelPlace {
   std::int64_t usual_batch = 1;  ///< max_batch_size where neither configuration nor file has one
 };
 
-/// The most images of a run that sessions are made ready for ahead: as many captured runs as they keep.
-inline constexpr std::int64_t kMostWarmBatches = 128;
+/// The most images of a run that sessions are made ready for ahead: they keep 128 captured runs, and each number of
+/// images takes two (Session::warm_up()), from their own input and from their staged memory.
+inline constexpr std::int64_t kMostWarmBatches = 128 / 2;
 
 /// Memory of an engine, as the metrics page has it, while the engine is there.
 class EngineInUse {
@@ -65,6 +66,8 @@ class Model {
   /// The engine of a processor, made where it is missing. Thread-safe.
   std::shared_ptr<const EngineInUse> engine(const Processor& processor);
 
+  /// Of requests that wait.
+  Metric waiting_requests() const;
   void count_failed_request() const noexcept { failed_requests_.add(1); }
   void count_decoded(pictures::Decoder decoder) const noexcept;
 

@@ -98,6 +98,7 @@ std::vector<std::string> wanted_outputs(TRITONBACKEND_Request* request) {
 
 Request::Request(Request&& other) noexcept
     : request_(std::exchange(other.request_, nullptr)),
+      answered_(other.answered_),
       images_(other.images_),
       pieces_(std::move(other.pieces_)),
       joined_(std::move(other.joined_)),
@@ -108,10 +109,14 @@ Request::~Request() {
   log_and_delete(TRITONBACKEND_RequestRelease(request_, TRITONSERVER_REQUEST_RELEASE_ALL), "a request is not released");
 }
 
-void Request::read(const Model& model) {
+bool Request::cancelled() const {
   bool cancelled = false;
   check(TRITONBACKEND_RequestIsCancelled(request_, &cancelled));
-  if (cancelled) throw ServerError(TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED, "the client cancelled it"));
+  return cancelled;
+}
+
+void Request::read(const Model& model) {
+  if (cancelled()) throw ServerError(cancelled_error());
   const Tensor& expected = model.input();
   const std::string where = "input '" + expected.name + "'";
   std::uint32_t count = 0;
@@ -233,6 +238,7 @@ void Request::send(TRITONBACKEND_Response* response, TRITONSERVER_Error* error) 
 }
 
 bool Request::answer(const Model& model, std::span<const float> logits) noexcept {
+  answered_ = true;
   TRITONBACKEND_Response* response = nullptr;
   if (TRITONSERVER_Error* const failed = TRITONBACKEND_ResponseNew(&response, request_)) {
     log_and_delete(failed, "there is no response for a request");
@@ -250,12 +256,17 @@ bool Request::answer(const Model& model, std::span<const float> logits) noexcept
 }
 
 void Request::fail(TRITONSERVER_Error* error) noexcept {
+  answered_ = true;
   TRITONBACKEND_Response* response = nullptr;
   if (TRITONSERVER_Error* const failed = TRITONBACKEND_ResponseNew(&response, request_)) {
     log_and_delete(failed, "there is no response for a request");
     return;
   }
   send(response, error);
+}
+
+TRITONSERVER_Error* cancelled_error() noexcept {
+  return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_CANCELLED, "the client cancelled it");
 }
 
 }  // namespace mobicuda::triton

@@ -25,6 +25,11 @@ class Request {
   /// where the client has cancelled it.
   void read(const Model& model);
 
+  /// Whether the client has given it up. Throws ServerError.
+  bool cancelled() const;
+  /// Whether answer() or fail() was called.
+  bool answered() const noexcept { return answered_; }
+
   std::int64_t images() const noexcept { return images_; }
   /// The input's bytes, in as many pieces as the server has them in: floats and pixels.
   std::span<const std::span<const std::byte>> pieces() const noexcept { return pieces_; }
@@ -36,7 +41,7 @@ class Request {
   /// Sends an error, which is left to the caller.
   void fail(TRITONSERVER_Error* error) noexcept;
 
-  /// For the statistics of the server, in nanoseconds of its clock (the steady one).
+  /// Null once the request was moved from.
   TRITONBACKEND_Request* handle() const noexcept { return request_; }
 
  private:
@@ -45,10 +50,14 @@ class Request {
   static void send(TRITONBACKEND_Response* response, TRITONSERVER_Error* error) noexcept;
 
   TRITONBACKEND_Request* request_;
+  bool answered_ = false;
   std::int64_t images_ = 0;
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::byte> joined_;  ///< encoded pictures that the server has in several pieces
   std::vector<std::span<const std::uint8_t>> encoded_;
 };
+
+/// What a cancelled request is answered with; the caller owns it.
+TRITONSERVER_Error* cancelled_error() noexcept;
 
 }  // namespace mobicuda::triton

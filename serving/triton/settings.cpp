@@ -16,6 +16,7 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr int kMostDevice = 63;
 constexpr std::int64_t kMostTop = 1000;
+constexpr std::int64_t kMostQueue = 1'000'000;
 
 /// config.pbtxt's parameters: every one is asked for by name, and what nobody asked for is refused.
 class Parameters {
@@ -197,9 +198,25 @@ Settings read_settings(const Json& config, const std::string& where) {
   settings.max_memory_bytes =
       parameters.number<std::int64_t>("max_memory_bytes", 0, std::numeric_limits<std::int64_t>::max())
           .value_or(settings.max_memory_bytes);
+  settings.max_queue_size =
+      parameters.number<std::int64_t>("max_queue_size", 0, kMostQueue).value_or(settings.max_queue_size);
   settings.warm_up = parameters.one_of<bool>("warm_up", {{"true", true}, {"false", false}}).value_or(settings.warm_up);
   parameters.finish();
   return settings;
+}
+
+bool has_queue_policy(const Json& config) {
+  const auto batching = config.find("dynamic_batching");
+  if (batching == config.end() || !batching->is_object()) return false;
+  const auto above_zero = [](const Json& in, const char* key) {
+    const auto found = in.find(key);
+    return found != in.end() && integer_of(*found) > 0;
+  };
+  const auto policy = batching->find("default_queue_policy");
+  return above_zero(*batching, "priority_levels") ||
+         (policy != batching->end() && policy->is_object() &&
+          (above_zero(*policy, "max_queue_size") || above_zero(*policy, "default_timeout_microseconds") ||
+           policy->value("allow_timeout_override", false)));
 }
 
 void complete(Json& config, const Tensor& input, const std::vector<Tensor>& outputs, std::int64_t most_images) {
@@ -224,9 +241,6 @@ void complete(Json& config, const Tensor& input, const std::vector<Tensor>& outp
         fill(entry, *known);
       }
     }
-  }
-  if (!config.contains("dynamic_batching") && integer_of(config["max_batch_size"]) > 1) {
-    config["dynamic_batching"] = Json::object();
   }
 }
 

@@ -42,6 +42,7 @@ struct Settings {
   std::int64_t top = 0;    ///< classes in the outputs top_classes and so on; 0: none of these
   Specialise specialise = Specialise::Auto;
   std::int64_t max_memory_bytes = 0;  ///< of an engine and one session, 0: no limit
+  std::int64_t max_queue_size = 0;    ///< requests that wait at most, 0: no limit
   bool warm_up = true;
 };
 
@@ -49,8 +50,12 @@ struct Settings {
 /// schedulers and transformations of the server that a classifier cannot have.
 Settings read_settings(const Json& config, const std::string& where);
 
+/// Whether the server's own queue has an end, timeouts or priorities. Such a queue starts batches only when a request
+/// comes or half a second has passed.
+bool has_queue_policy(const Json& config);
+
 /// What the server's configuration leaves open is filled in: max_batch_size (`most_images`), names, types and shapes of
-/// `input` and `outputs`, dynamic batching.
+/// `input` and `outputs`.
 void complete(Json& config, const Tensor& input, const std::vector<Tensor>& outputs, std::int64_t most_images);
 
 /// Throws Error(invalid_argument) unless the configuration has that input, some of those outputs, and max_batch_size of

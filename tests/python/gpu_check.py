@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""gpu_check.py MODEL.onnx [--programs N] [--precision fp32|fp16] [--seed S]: checks the package on a GPU, by hand.
+"""gpu_check.py MODEL.onnx [OPTION...]: checks the package on a GPU. The stage `python` of scripts/gpu_check runs it.
 
 MODEL is a classifier of float images, e.g. `mobicuda_write_model --output MODEL.onnx --width 0.35 --resolution 96`.
 Needs the package and PyTorch with CUDA; JAX and CuPy are used where they are installed. Prints one JSON document: for
 each check "ok", "failed: WHY" or "skipped: WHY", and what was measured. Exit codes: 0 no check failed, 1 one did, 4 no
-GPU.
+GPU. With --backend cpu, checks that want a GPU are skipped.
 """
 
 import argparse
@@ -12,18 +12,30 @@ import concurrent.futures
 import gc
 import json
 import os
+import pathlib
 import statistics
+import subprocess
 import sys
 import time
 import traceback
+from importlib import metadata
 
 import numpy as np
 
 import mobicuda
 
 
+MOST_GROWTH = 32 << 20  # bytes
+THREADS = 8
+
+
 class Skipped(Exception):
     pass
+
+
+def resident_bytes():
+    fields = pathlib.Path("/proc/self/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Checks:
@@ -31,7 +43,8 @@ class Checks:
         self.options = options
         self.random = np.random.default_rng(options.seed)
         self.engine = mobicuda.Engine.from_onnx(
-            options.model, backend="custom", precision=options.precision, max_batch=8, device=options.device
+            options.model, backend=options.backend, precision=options.precision, max_batch=8, device=options.device,
+            threads=1,
         )
         self.image = self.engine.input.image_shape
         self.report = {
@@ -43,6 +56,8 @@ class Checks:
         }
 
     def torch(self):
+        if self.options.backend == "cpu":
+            raise Skipped("a GPU is wanted")
         try:
             import torch
         except ImportError as error:
@@ -192,40 +207,91 @@ class Checks:
                 raise AssertionError(f"stream {stream!r} was taken")
             assert session.run(x, out) is out
 
-    def overhead(self):
-        """Host time of one call on tensors of the device, and runs in a row, beside the engine's own time."""
+    def call_times(self):
+        """The same without Python: what the program --call-times says."""
+        if not self.options.call_times:
+            raise Skipped("no --call-times")
+        options = self.options
+        done = subprocess.run(
+            [options.call_times, options.model, options.backend, options.precision, str(options.seconds)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(done.stdout)
+
+    def python_times(self):
+        """Microseconds of a call with one image on the device: alone, until its output is there, and in a row."""
         torch = self.torch()
         device = f"cuda:{self.options.device}"
-        measured = {}
-        with self.engine.create_session() as session:
-            for n in (1, 8):
-                x = torch.zeros((n, *self.image), device=device)
-                out = torch.zeros((n, *self.engine.output.image_shape), device=device)
-                for _ in range(50):
+        calls, whole, in_a_row = [], [], []
+        with self.engine.create_session() as session, torch.cuda.stream(torch.cuda.Stream(device)):
+            x = torch.zeros((1, *self.image), device=device)
+            out = torch.zeros((1, *self.engine.output.image_shape), device=device)
+            synchronize = torch.cuda.current_stream(device).synchronize
+            for _ in range(50):
+                session.run(x, out)
+            synchronize()
+            for _ in range(300):
+                begin = time.perf_counter()
+                session.run(x, out)
+                calls.append(time.perf_counter() - begin)
+                synchronize()
+                whole.append(time.perf_counter() - begin)
+            for _ in range(20):
+                begin = time.perf_counter()
+                for _ in range(200):
                     session.run(x, out)
-                torch.cuda.synchronize()
-                calls = []
-                for _ in range(300):
-                    begin = time.perf_counter()
-                    session.run(x, out)
-                    calls.append(time.perf_counter() - begin)
-                    torch.cuda.synchronize()
-                in_a_row = []
-                for _ in range(20):
-                    torch.cuda.synchronize()
-                    begin = time.perf_counter()
-                    for _ in range(200):
-                        session.run(x, out)
-                    torch.cuda.synchronize()
-                    in_a_row.append((time.perf_counter() - begin) / 200)
-                session.run(np.zeros((n, *self.image), np.float32))
-                back_to_back = session.time(n, iterations=50, runs=20)
-                measured[f"batch {n}"] = {
-                    "host_us_of_a_call": round(1e6 * statistics.median(calls), 2),
-                    "us_in_a_row_from_python": round(1e6 * statistics.median(in_a_row), 2),
-                    "us_in_a_row_from_c++": round(1e3 * statistics.median(back_to_back), 2),
-                }
-        self.report["measured"]["overhead"] = measured
+                synchronize()
+                in_a_row.append((time.perf_counter() - begin) / 200)
+        medians = {"call_us": calls, "whole_us": whole, "in_a_row_us": in_a_row}
+        return {name: round(1e6 * statistics.median(times), 2) for name, times in medians.items()}
+
+    def overhead(self):
+        """The times of a call beside C++'s, in turn."""
+        self.torch()
+        turns = [(self.call_times(), self.python_times()) for _ in range(3)]
+        measured = self.report["measured"]["overhead"] = {}
+        for name in ("call_us", "whole_us", "in_a_row_us"):
+            library = statistics.median(cpp[name] for cpp, _ in turns)
+            python = statistics.median(own[name] for _, own in turns)
+            measured[name] = {"python": python, "c++": round(library, 2), "added": round(python - library, 2)}
+
+    def threads_rate(self):
+        """Images a second of threads that share one InferenceSession, from host to host, beside C++'s, in turn."""
+        session = mobicuda.InferenceSession(
+            self.options.model,
+            precision=self.options.precision,
+            max_batch=8,
+            device=self.options.device,
+            backend=self.options.backend,
+            threads=1,
+        )
+        name = session.get_inputs()[0].name
+        images = self.images(THREADS)
+        wanted = [session.run(None, {name: images[i : i + 1]})[0] for i in range(THREADS)]
+
+        def work(i, end):
+            done = 0
+            while time.perf_counter() < end:
+                last = session.run(None, {name: images[i : i + 1]})[0]
+                done += 1
+            np.testing.assert_array_equal(last, wanted[i])
+            return done
+
+        def rate():
+            begin = time.perf_counter()
+            with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+                done = sum(pool.map(work, range(THREADS), [begin + self.options.seconds] * THREADS))
+            return done / (time.perf_counter() - begin)
+
+        turns = [(self.call_times()["threads_images_per_second"], rate()) for _ in range(3)]
+        library, python = (statistics.median(values) for values in zip(*turns, strict=True))
+        self.report["measured"]["threads"] = {
+            "python_images_per_second": round(python),
+            "c++_images_per_second": round(library),
+            "ratio": round(python / library, 3),
+        }
 
     # ---- threads, memory, other frameworks -------------------------------------------------------
 
@@ -291,43 +357,52 @@ class Checks:
                 np.testing.assert_array_equal(result, expected)
 
     def memory(self):
-        torch = self.torch()
-        device = f"cuda:{self.options.device}"
-        x = torch.zeros((2, *self.image), device=device)
+        """Sessions and engines made and freed, over and over: what the device and the process have more of at the end
+        than after the first tenth."""
+        on_device = self.options.backend == "custom"
+        torch = self.torch() if on_device else None
+        if on_device:
+            x = torch.zeros((2, *self.image), device=f"cuda:{self.options.device}")
 
-        def turn():
+        def session_turn(i):
             with self.engine.create_session() as session:
-                session.run(x)
-                session.staged_input(1)
-                session.run_staged(1)
+                if i % 10 == 0:  # the rest holds what a session has from the start
+                    session.run(x if on_device else self.images(2))
+                    session.staged_input(1)
+                    session.run_staged(1)
+
+        plan = self.engine.serialize()
+
+        def engine_turn(_):
+            mobicuda.Engine.deserialize(plan, device=self.options.device)
 
         def used():
             gc.collect()
+            if not on_device:
+                return resident_bytes(), 0
             torch.cuda.synchronize()
             torch.cuda.empty_cache()
-            free, total = torch.cuda.mem_get_info(device)
-            return total - free
+            free, total = torch.cuda.mem_get_info(self.options.device)
+            return resident_bytes(), total - free
 
-        for _ in range(20):
-            turn()
-        before = used()
-        for _ in range(200):
-            turn()
-        grown = used() - before
-        for _ in range(3):
-            mobicuda.Engine.deserialize(self.engine.serialize(), device=self.options.device)
-        engines = used() - before
-        self.report["measured"]["memory"] = {
-            "bytes_after_200_sessions": grown,
-            "bytes_after_3_engines": engines,
-            "bytes_of_a_session": self.engine.memory.total - self.engine.memory.weight_bytes,
-        }
-        assert grown < 32 << 20 and engines < 32 << 20, self.report["measured"]["memory"]
+        measured = self.report["measured"]["memory"] = {}
+        for name, count, turn in (
+            ("sessions", self.options.sessions, session_turn),
+            ("engines", self.options.engines, engine_turn),
+        ):
+            for i in range(count):
+                if i == count // 10:
+                    before = used()
+                turn(i)
+            host, device = (after - first for after, first in zip(used(), before, strict=True))
+            measured[name] = {"count": count, "host_bytes": host, "device_bytes": device}
+        assert all(max(one["host_bytes"], one["device_bytes"]) < MOST_GROWTH for one in measured.values()), measured
 
     def compile_module(self):
         torch = self.torch()
         from mobicuda.torch import compile_module, dynamo_backend
 
+        installed = any(point.name == "mobicuda" for point in metadata.entry_points(group="torch_dynamo_backends"))
         torch.manual_seed(0)
         nn = torch.nn
         module = nn.Sequential(
@@ -348,8 +423,11 @@ class Checks:
             for name, compiled in (
                 ("compile_module", compile_module(module, x)),
                 ("torch.compile", torch.compile(module, backend=dynamo_backend)),
-                ("torch.compile by name", torch.compile(module, backend="mobicuda")),
+                # By its name where the package is installed, rather than on PYTHONPATH.
+                ("torch.compile by name", torch.compile(module, backend="mobicuda") if installed else None),
             ):
+                if compiled is None:
+                    continue
                 difference = float((compiled(x) - wanted).abs().max() / wanted.abs().max())
                 self.report["measured"].setdefault("compile", {})[name] = difference
                 assert difference < 5e-3, f"{name}: {difference}"  # PyTorch's convolutions may use TF32
@@ -397,34 +475,69 @@ class Checks:
             else:
                 raise AssertionError("an output without out= was given")
 
+    def numba(self):
+        """Numba's device arrays, which have no DLPack, by way of PyTorch, which shares their memory."""
+        torch = self.torch()
+        try:
+            from numba import cuda
+        except ImportError as error:
+            raise Skipped(f"Numba: {error}") from None
+        images = self.images(3)
+        with self.engine.create_session() as session, self.engine.create_session() as host:
+            array = cuda.to_device(images)
+            if not hasattr(array, "__dlpack__"):
+                try:
+                    session.run(array)
+                except TypeError as error:
+                    assert "__cuda_array_interface__" in str(error), error
+                else:
+                    raise AssertionError("an array without __dlpack__ was taken")
+            x = torch.as_tensor(array, device=f"cuda:{self.options.device}")
+            np.testing.assert_array_equal(session.run(x).cpu().numpy(), self.wanted(host, images))
+
+
+CHECKS = (
+    "round_trip",
+    "programs",
+    "capture",
+    "refusals",
+    "overhead",
+    "eight_threads",
+    "threads_rate",
+    "bindings",
+    "memory",
+    "compile_module",
+    "cupy",
+    "jax",
+    "numba",
+)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--checks", default=",".join(CHECKS), help="default all: %(default)s")
+    parser.add_argument("--backend", choices=("custom", "cpu"), default="custom")
     parser.add_argument("--precision", choices=("fp32", "fp16"), default="fp32")
     parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--programs", type=int, default=1000, help="random ones, default 1000")
+    parser.add_argument("--sessions", type=int, default=200, help="made and freed, default 200")
+    parser.add_argument("--engines", type=int, default=10, help="made and freed, default 10")
+    parser.add_argument("--seconds", type=float, default=1, help="of each rate, default 1")
+    parser.add_argument("--call-times", help="the program call_times, for what compares with C++")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    chosen = options.checks.split(",")
+    if unknown := set(chosen) - set(CHECKS):
+        parser.error(f"unknown check {', '.join(sorted(unknown))}; choose from {', '.join(CHECKS)}")
     try:
         checks = Checks(options)
     except mobicuda.DeviceUnavailableError as error:
         print(json.dumps({"error": str(error)}))
         return 4
-    for name in (
-        "round_trip",
-        "programs",
-        "capture",
-        "refusals",
-        "overhead",
-        "eight_threads",
-        "bindings",
-        "memory",
-        "compile_module",
-        "cupy",
-        "jax",
-    ):
-        checks.run(name, getattr(checks, name))
+    for name in CHECKS:
+        if name in chosen:
+            checks.run(name, getattr(checks, name))
     print(json.dumps(checks.report, indent=2))
     return int(any(told.startswith("failed") for told in checks.report["checks"].values()))
 

@@ -89,6 +89,7 @@ def frameworks(monkeypatch):
 def session():
     """A session of a GPU engine whose native part notes what it is called with."""
     made = object.__new__(Session)
+    made._torch_run = None  # DLPack's way
     calls = []
     made._engine = types.SimpleNamespace(backend="custom", output=types.SimpleNamespace(image_shape=(10,)))
     made._object = types.SimpleNamespace(
@@ -175,3 +176,65 @@ def test_handles(stream, handle):
 def test_what_is_no_handle(stream, kind):
     with pytest.raises(kind, match="stream must be"):
         _arrays.stream_handle(stream)
+
+
+class _Torch(types.ModuleType):
+    """As much of PyTorch as a plain run looks at."""
+
+    float32, uint8, float64, strided, sparse = "float32", "uint8", "float64", "strided", "sparse"
+
+    class Tensor:
+        def __init__(self, shape, dtype="float32", device=0, **other):
+            self.shape, self.dtype, self.device = shape, dtype, device
+            self.layout, self.requires_grad, self.dense, self.negative = "strided", False, True, False
+            vars(self).update(other)
+
+        def get_device(self):
+            return self.device
+
+        def is_contiguous(self):
+            return self.dense
+
+        def is_neg(self):
+            return self.negative
+
+        def data_ptr(self):
+            return 16 * len(self.shape)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_plain_tensors_of_pytorch_are_known_at_once(engine, monkeypatch, raw):
+    torch = _Torch("torch")
+    torch._C = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 7 + device) if raw else None
+    torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=7 + device))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    run = _arrays.TorchRun(engine)
+    image, output = engine.input.image_shape, engine.output.image_shape
+    assert run.accepts(torch.Tensor((2, *image)), torch.Tensor((2, *output))) == (64, 32, 2, 7)
+
+    class Derived(torch.Tensor):
+        pass
+
+    good = {"shape": (2, *image)}, {"shape": (2, *output)}
+    for i, wrong in [
+        (0, {"dtype": "float64"}),
+        (1, {"dtype": "uint8"}),
+        (0, {"device": 1}),
+        (1, {"device": -1}),
+        (0, {"requires_grad": True}),
+        (1, {"dense": False}),
+        (0, {"negative": True}),
+        (1, {"layout": "sparse"}),
+        (0, {"shape": ()}),
+        (0, {"shape": image}),
+        (0, {"shape": (0, *image)}),
+        (0, {"shape": (engine.max_batch + 1, *image)}),
+        (1, {"shape": (1, *output)}),
+    ]:
+        given = [torch.Tensor(**{**good[k], **(wrong if k == i else {})}) for k in range(2)]
+        assert run.accepts(*given) is None, (i, wrong)
+    assert run.accepts(Derived(**good[0]), torch.Tensor(**good[1])) is None
+    assert run.accepts(torch.Tensor(**good[0]), None) is None
+    assert run.accepts(np.zeros((2, *image), np.float32), torch.Tensor(**good[1])) is None
+    monkeypatch.delitem(sys.modules, "torch")
+    assert run.accepts(torch.Tensor(**good[0]), torch.Tensor(**good[1])) is None

@@ -193,3 +193,43 @@ def test_close_copies_and_arguments(mobilenet, images):
     ]:
         with pytest.raises(kind):
             mobicuda.InferenceSession(mobilenet, **wrong)
+
+
+def test_session_options(mobilenet, monkeypatch):
+    asked = []
+
+    def from_onnx(model, **options):
+        asked.append(options.get("threads"))
+        return whole(model, **options)
+
+    whole = mobicuda.Engine.from_onnx
+    monkeypatch.setattr(mobicuda.Engine, "from_onnx", staticmethod(from_onnx))
+    cpu = {"providers": ["CPUExecutionProvider"]}
+    for options, more in (
+        (mobicuda.SessionOptions(), {}),
+        (mobicuda.SessionOptions(intra_op_num_threads=2), {}),
+        (mobicuda.SessionOptions(intra_op_num_threads=2), {"threads": 1}),  # what is named is what is meant
+    ):
+        mobicuda.InferenceSession(mobilenet, options, **cpu, **more)
+    assert asked == [None, 2, 1]
+    with pytest.raises(ValueError, match="intra_op_num_threads must be 0"):
+        mobicuda.InferenceSession(mobilenet, mobicuda.SessionOptions(-1), **cpu)
+    with pytest.raises(TypeError, match="sess_options must be SessionOptions"):
+        mobicuda.InferenceSession(mobilenet, {"intra_op_num_threads": 1}, **cpu)
+
+
+def test_onnx_runtimes_session_options(mobilenet, images):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 3
+    session = mobicuda.InferenceSession(mobilenet, options, providers=["CPUExecutionProvider"])
+    peer = onnxruntime.InferenceSession(mobilenet, options, providers=["CPUExecutionProvider"])
+    (given,), (wanted,) = (one.run(None, {"input": images(2)}) for one in (session, peer))
+    assert np.linalg.norm(given - wanted) / np.linalg.norm(wanted) < 1e-4
+    for name, value in (("enable_profiling", True), ("optimized_model_filepath", "optimised.onnx")):
+        options = onnxruntime.SessionOptions()
+        setattr(options, name, value)
+        with pytest.raises(ValueError, match=f"sess_options.{name} is .* not supported"):
+            mobicuda.InferenceSession(mobilenet, options, providers=["CPUExecutionProvider"])

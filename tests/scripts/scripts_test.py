@@ -51,7 +51,7 @@ class Tree:
         write(self.stubs / "apt-cache", "#!/bin/sh\nexit 1\n", executable=True)
 
     def run(self, script, *arguments):
-        environment = {**os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}"}
+        environment = {**os.environ, "PATH": f"{self.stubs}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.root / "cache")}
         done = subprocess.run([self.root / "scripts" / script, *arguments], capture_output=True, text=True, check=False,
                               env=environment)
         return done.returncode, done.stdout + done.stderr
@@ -1080,6 +1080,14 @@ def check_gpu_pack(tree):
 
     refused("is no build folder of", folder)
     refused("required", exit_code=2)
+    server = tree.root / "server"
+    write(server / programs.triton_server.PROGRAM, "", executable=True)
+    shutil.copy("/bin/cat", server / programs.triton_server.PROGRAM)
+    try:
+        programs.pack_server(server, folder)
+        expect(False, "a server without the wheel's libraries was packed")
+    except programs.PackError as error:
+        expect("needs none of" in str(error), error)
     refused("unknown stage nonsense; choose from test, conformance", folder, "--stages", "bench,nonsense", exit_code=2)
     write(build / "CMakeCache.txt", f"CMAKE_HOME_DIRECTORY:INTERNAL={tree.root.resolve()}\n")
     refused("has no bench/bench_engine", folder, "--stages", "networks")
@@ -1092,6 +1100,7 @@ def check_gpu_pack(tree):
     write(tree.stubs / "cmake", "#!/bin/sh\n", executable=True)
     for _ in range(2):  # the second one replaces the first
         code, text = tree.run("gpu_pack", folder)
+        expect("no Triton Inference Server" in text, text)
         expect(code == 0 and f"packed {len(everything)} programs" in text, text)
     unpacked = tree.root / "unpacked"
     some = tree.root / "some"

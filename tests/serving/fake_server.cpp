@@ -1,6 +1,7 @@
 #include "serving/fake_server.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
 #include <utility>
 
@@ -42,6 +43,11 @@ std::mutex& shared_mutex() {
   static std::mutex mutex;
   return mutex;
 }
+
+std::condition_variable& request_released() {
+  static std::condition_variable released;
+  return released;
+}
 std::map<std::string, double>& metric_values() {
   static std::map<std::string, double> values;
   return values;
@@ -58,6 +64,11 @@ namespace mobicuda::test {
 FakeCounts& fake_counts() {
   static FakeCounts counts;
   return counts;
+}
+
+void wait_until_released(const TRITONBACKEND_Request& request) {
+  std::unique_lock lock(shared_mutex());
+  request_released().wait(lock, [&] { return request.released; });
 }
 
 FakeBehaviour& fake_behaviour() {
@@ -303,8 +314,10 @@ TRITONSERVER_Error* TRITONBACKEND_RequestIsCancelled(TRITONBACKEND_Request* requ
   return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request, std::uint32_t /*flags*/) {
+  const std::scoped_lock lock(shared_mutex());
   if (request->released) return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "released twice");
   request->released = true;
+  request_released().notify_all();
   return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_InputProperties(TRITONBACKEND_Input* input, const char** name,

@@ -56,6 +56,8 @@ FakeBehaviour& fake_behaviour();
 std::map<std::string, double> fake_metrics();
 /// Lines of the log since the last call.
 std::vector<std::string> take_fake_log();
+/// Returns once the backend has given it back: what became of it may be looked at.
+void wait_until_released(const TRITONBACKEND_Request& request);
 
 }  // namespace mobicuda::test
 

@@ -11,7 +11,7 @@ from conftest import BATCH_8, ENCODED, add_model, encoded, expected, floats, loa
 
 serving = load_client()
 MOST_KILLS = 20
-QUEUE_OF_1 = "dynamic_batching { max_queue_delay_microseconds: 20000 default_queue_policy { max_queue_size: 1 } }"
+QUEUE_OF_1 = 'parameters { key: "max_queue_size" value { string_value: "1" } }'
 
 
 @pytest.fixture(scope="module")

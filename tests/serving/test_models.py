@@ -203,7 +203,7 @@ def parameter(key, value):
         (with_nonsense_as_plan, "model.plan"),
         (with_link, "put the file itself there"),
         (with_few_labels, "one line a class"),
-        (parameter("presicion", "fp16"), "known are: decode, decode_threads, device, max_memory_bytes, precision"),
+        (parameter("presicion", "fp16"), "device, max_memory_bytes, max_queue_size, precision"),
         (parameter("precision", "fp12"), 'must be one of "fp16"'),
         (parameter("top", "11"), "10 classes"),
         (parameter("max_memory_bytes", "1000"), "out_of_memory"),

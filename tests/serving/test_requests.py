@@ -147,6 +147,7 @@ def test_metrics(server, rest):
     for name in (
         "nv_inference_request_success",
         "nv_inference_pending_request_count",
+        "mobicuda_waiting_requests",
         "nv_inference_exec_count",
         'mobicuda_memory_bytes{model="floats",processor="cpu",version="1",what="weights"}',
         'mobicuda_failed_requests{model="floats",version="1"}',

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -157,6 +158,7 @@ class Server {
     const std::string error = take_error(TRITONBACKEND_ModelInstanceExecute(
         instances_.at(instance).get(), pointers.data(), static_cast<std::uint32_t>(pointers.size())));
     if (!error.empty()) throw std::runtime_error(error);
+    for (const TRITONBACKEND_Request& request : requests) test::wait_until_released(request);
   }
 
  private:
@@ -386,10 +388,8 @@ TEST_CASE("what a configuration leaves open is filled in") {
   CHECK(config["max_batch_size"] == 16);
   CHECK(config["input"] == Json::parse(R"([{"name":"input","data_type":"TYPE_FP32","dims":[3,32,48]}])"));
   CHECK(config["output"] == Json::parse(R"([{"name":"output","data_type":"TYPE_FP32","dims":[10]}])"));
-  CHECK(config["dynamic_batching"] == Json::object());
 
-  REQUIRE(server.load(repository.model(), {{"max_batch_size", 1}}).empty());
-  CHECK_FALSE(server.config().contains("dynamic_batching"));
+  CHECK_FALSE(config.contains("dynamic_batching"));
 
   // What is there stays, and is enough without completion.
   REQUIRE(server.load(repository.model(), config, false).empty());
@@ -706,14 +706,92 @@ TEST_CASE("among equal scores the lower class is better, and NaN is below all") 
     }
   };
   TRITONBACKEND_ModelInstance handle;
-  triton::Instance instance(&handle, model, model.engine({}), std::make_unique<FixedRunner>(), [] {});
+  triton::RequestQueue queue(1, 0, {});
+  triton::Instance instance(&handle, model, queue, model.engine({}), std::make_unique<FixedRunner>(), [] {});
   const std::vector<float> image = test::random_uniform(1, kImage);
   TRITONBACKEND_Request request = request_of(std::span<const float>(image));
   request.wanted = {"top_classes"};
   TRITONBACKEND_Request* const requests[] = {&request};
   instance.execute(requests);
+  test::wait_until_released(request);
   check_answered(request);
   CHECK(values_of<std::int32_t>(request.outputs.at("top_classes")) == std::vector<std::int32_t>{3, 6, 1, 4, 2});
+}
+
+namespace {
+
+// Runs nothing before it is let go.
+class GatedRunner final : public triton::Runner {
+ public:
+  explicit GatedRunner(std::latch& begun, std::latch& go) : begun_(begun), go_(go) {}
+  Results run(std::span<triton::Request* const> requests) override {
+    static constexpr std::array<float, 8 * kClasses> kScores{};
+    if (!begun_.try_wait()) begun_.count_down();
+    go_.wait();
+    return {.logits = std::span(kScores).first(requests.size() * kClasses),
+            .failures = {},
+            .compute_start_ns = triton::now_ns()};
+  }
+
+ private:
+  std::latch& begun_;
+  std::latch& go_;
+};
+
+}  // namespace
+
+TEST_CASE("a full queue refuses at once, what was cancelled while it waited is not run, and the rest is") {
+  const Repository repository;
+  const std::string waiting = "mobicuda_waiting_requests{model=m,version=1}";
+  const triton::Metrics metrics;
+  Json config{{"parameters", parameters({{"max_queue_size", "3"}})}};
+  triton::Model model({.name = "m", .version = 1, .folder = repository.version()}, config, metrics);
+  triton::RequestQueue queue(8, model.settings().max_queue_size, model.waiting_requests());
+  std::latch begun(1);
+  std::latch go(1);
+  TRITONBACKEND_ModelInstance handle;
+  const std::vector<float> image = test::random_uniform(1, kImage);
+  std::vector<TRITONBACKEND_Request> requests;
+  for (int i = 0; i < 6; ++i) requests.push_back(request_of(std::span<const float>(image)));
+  std::vector<TRITONBACKEND_Request*> handles;
+  for (TRITONBACKEND_Request& request : requests) handles.push_back(&request);
+  {
+    triton::Instance instance(&handle, model, queue, model.engine({}), std::make_unique<GatedRunner>(begun, go), [] {});
+    instance.execute(std::span(handles).first(1));
+    begun.wait();
+    instance.execute(std::span(handles).subspan(1));
+    for (std::size_t i = 4; i < 6; ++i) {
+      test::wait_until_released(requests[i]);
+      check_failed(requests[i], TRITONSERVER_ERROR_UNAVAILABLE, "has 3 requests waiting already (max_queue_size)");
+    }
+    CHECK(test::fake_metrics().at(waiting) == 3);
+    requests[2].cancelled = true;
+    go.count_down();
+  }  // its end waits for what was taken
+  for (const std::size_t i : {0, 1, 3}) check_answered(requests[i]);
+  check_failed(requests[2], TRITONSERVER_ERROR_CANCELLED, "the client cancelled it");
+  CHECK(handle.batches == std::vector<std::uint64_t>{1, 2});
+  CHECK(test::fake_metrics().at(waiting) == 0);
+}
+
+TEST_CASE("a queue of the server's own that has an end is warned of") {
+  const Repository repository;
+  Server server;
+  for (const auto& [batching, warned] : {std::pair{R"({})", false},
+                                         {R"({"max_queue_delay_microseconds": 100, "priority_levels": "0"})", false},
+                                         {R"({"default_queue_policy": {"max_queue_size": 0}})", false},
+                                         {R"({"default_queue_policy": {"max_queue_size": 8}})", true},
+                                         {R"({"default_queue_policy": {"default_timeout_microseconds": "5"}})", true},
+                                         {R"({"default_queue_policy": {"allow_timeout_override": true}})", true},
+                                         {R"({"priority_levels": "2"})", true}}) {
+    test::take_fake_log();
+    REQUIRE(server.load(repository.model(), {{"dynamic_batching", Json::parse(batching)}}).empty());
+    const std::vector<std::string> lines = test::take_fake_log();
+    INFO(batching);
+    CHECK(std::ranges::any_of(lines, [](const std::string& line) {
+            return line.find("take parameter max_queue_size instead") != std::string::npos;
+          }) == warned);
+  }
 }
 
 TEST_CASE("a lost GPU ends the process once its requests are answered, other errors do not") {
@@ -728,12 +806,14 @@ TEST_CASE("a lost GPU ends the process once its requests are answered, other err
       TRITONBACKEND_Request request = request_of(std::span<const float>(image));
       int ended = 0;
       int answers_before = 0;
-      triton::Instance instance(&handle, model, model.engine({}), std::make_unique<ThrowingRunner>(code), [&] {
+      triton::RequestQueue queue(1, 0, {});
+      triton::Instance instance(&handle, model, queue, model.engine({}), std::make_unique<ThrowingRunner>(code), [&] {
         ++ended;
         answers_before = request.answers;
       });
       TRITONBACKEND_Request* const requests[] = {&request};
       instance.execute(requests);
+      test::wait_until_released(request);
       check_failed(request, TRITONSERVER_ERROR_UNAVAILABLE, "as asked");
       CHECK(ended == (code == ErrorCode::device_lost ? 1 : 0));
       CHECK(answers_before == ended);

@@ -1,4 +1,4 @@
-"""Starts and ends servers of Triton for the tests: on the loopback interface, with free ports."""
+"""Starts and ends servers of Triton, for tests and measurements: on the loopback interface, with free ports."""
 
 import contextlib
 import ctypes
@@ -12,6 +12,8 @@ import urllib.error
 import urllib.request
 
 START_SECONDS = 120
+PROGRAM = pathlib.Path("pytriton/tritonserver/bin/tritonserver")  # of the folder that the wheel is unpacked into
+LIBRARIES = "nvidia_pytriton.libs"
 PR_SET_PDEATHSIG = 1
 
 
@@ -29,19 +31,20 @@ def _die_with_parent():
 
 class Server:
     """A server with the model repository `repository`, ready when the constructor returns. Used as a context manager it
-    ends however the block ends; a test that is killed takes it along."""
+    ends however the block ends; a test that is killed takes it along. `ports`: for HTTP, gRPC and metrics, instead of free
+    ones."""
 
-    def __init__(self, folder, backends, repository, log, *options, models=("*",), ready=True):
+    def __init__(self, folder, backends, repository, log, *options, models=("*",), ready=True, ports=None):
         self.log_file = pathlib.Path(log)
         for _ in range(5):  # another process may take a port in between
-            self.http, self.grpc, self.metrics = free_ports(3)
+            self.http, self.grpc, self.metrics = ports or free_ports(3)
             self.process = self._start(folder, backends, repository, models, options)
             try:
                 self._wait(ready)
                 return
             except ConnectionError:
                 self.kill()
-                if "already in use" not in self.log():
+                if ports or "already in use" not in self.log():
                     raise
             except BaseException:
                 self.kill()
@@ -55,10 +58,12 @@ class Server:
             for kind, port in (("http", self.http), ("grpc", self.grpc), ("metrics", self.metrics))
             for text in (f"--{kind}-address=127.0.0.1", f"--{kind}-port={port}")
         ]
+        # Its own, which have names that no others have, and the backend's.
+        libraries = [folder / LIBRARIES, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
         with self.log_file.open("wb") as log:
             return subprocess.Popen(
                 [
-                    folder / "pytriton/tritonserver/bin/tritonserver",
+                    folder / PROGRAM,
                     f"--model-repository={repository}",
                     f"--backend-directory={backends}",
                     *listen,
@@ -72,7 +77,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 preexec_fn=_die_with_parent,
-                env={**os.environ, "LD_LIBRARY_PATH": str(folder / "nvidia_pytriton.libs")},
+                env={**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, libraries))},
             )
 
     def _wait(self, ready):
@@ -115,6 +120,11 @@ class Server:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise ValueError("no VmRSS")
+
+    def cpu_seconds(self):
+        """Of all its threads, so far."""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self):
         """Asks it to end, and says with what it ended."""
