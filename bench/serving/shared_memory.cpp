@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cerrno>
+#include <random>
 #include <system_error>
 
 namespace mobicuda::bench {
@@ -16,7 +17,7 @@ namespace {
 }  // namespace
 
 SharedMemory::SharedMemory(const std::string& what, std::size_t bytes)
-    : key_("/serving_load_" + std::to_string(getpid()) + "_" + what) {
+    : key_("/serving_load_" + std::to_string(getpid()) + "_" + std::to_string(std::random_device()()) + "_" + what) {
   const int file = shm_open(key_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) fail(errno, key_);
   void* memory = MAP_FAILED;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
-import threading
+import queue
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -536,34 +537,40 @@ class SessionPool:
 
     def __init__(self, engine: Engine, most: int) -> None:
         self.engine = engine
-        self._idle: list[Session] = []
-        self._free = threading.BoundedSemaphore(most)
-        self._lock = threading.Lock()
+        self._idle: collections.deque[Session] = collections.deque()
+        # One for each session that may run. A queue of C's: threads that hand over sessions hold the GIL for less time than
+        # with a semaphore of Python's.
+        self._permits: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(most):
+            self._permits.put(None)
         self._closed = False
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         """A session for the caller alone; waits while all are in use."""
-        with self._free:
-            with self._lock:
-                if self._closed:
-                    raise ValueError("the session is closed")
-                session = self._idle.pop() if self._idle else None
-            if session is None:
+        self._permits.get()
+        try:
+            if self._closed:
+                raise ValueError("the session is closed")
+            try:
+                session = self._idle.pop()
+            except IndexError:
                 session = self.engine.create_session()
             try:
                 yield session
             finally:
-                with self._lock:
-                    if not self._closed:
-                        self._idle.append(session)
-                    else:
-                        session.close()
+                self._idle.append(session)
+                if self._closed:
+                    self._close_idle()
+        finally:
+            self._permits.put(None)
 
     def close(self) -> None:
         """Closes idle sessions; those in use are closed when they are given back."""
-        with self._lock:
-            self._closed = True
-            for session in self._idle:
-                session.close()
-            self._idle.clear()
+        self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread may have taken the last one
+                self._idle.pop().close()
