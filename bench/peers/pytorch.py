@@ -6,7 +6,8 @@ The network has its BatchNorm folded, with the input on the device already. Mode
   compile            torch.compile with freezing, mode reduce-overhead
   compile-graph      torch.compile with freezing, then captured into one CUDA graph: no Python between replays
   eager              operation by operation from Python
-  compile-max        torch.compile with freezing, mode max-autotune: minutes a configuration
+  compile-max        torch.compile with freezing, mode max-autotune: minutes a configuration. Convolutions that are no
+                     matrix products are cuDNN's (bench/peers/README.md says why)
   compile-max-graph  the same kernels (max-autotune-no-cudagraphs), then captured into one CUDA graph
 
 Memory formats: in mode graph channels_last and nchw, in the others channels_last, unless --formats says otherwise.
@@ -216,6 +217,7 @@ def prepare(torch, mode, network, picture):
 
     import torch._inductor.config
     torch._inductor.config.freezing = True
+    torch._inductor.config.max_autotune_conv_backends = "ATEN"
     torch._dynamo.reset()
     on_cpu = picture.device.type == "cpu"
     compiled = torch.compile(network, dynamic=False, mode="default" if on_cpu else MODES[mode])
