@@ -36,7 +36,7 @@ Window window_at(const Pool2d& op, std::size_t axis, std::int64_t o, std::int64_
 
 // NaN wins over numbers, wherever it stands in the window.
 template <class T>
-T larger(T best, T x) {
+T larger_or_nan(T best, T x) {
   return x > best || x != x ? x : best;
 }
 
@@ -47,7 +47,7 @@ void max_over(const Window& rows, const Window& columns, std::int64_t channels, 
   for (std::int64_t iy = rows.first; iy < rows.last; iy += rows.step) {
     for (std::int64_t ix = columns.first; ix < columns.last; ix += columns.step) {
       const T* pixel = x + iy * xs[2] + ix * xs[3];
-      for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = larger(y[c * y_stride], pixel[c * xs[1]]);
+      for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = larger_or_nan(y[c * y_stride], pixel[c * xs[1]]);
     }
   }
 }

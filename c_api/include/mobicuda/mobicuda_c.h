@@ -185,7 +185,7 @@ typedef struct mobicuda_import_options {
   int64_t initializers;
   int64_t elements_per_tensor;
   int64_t weight_bytes;
-  int64_t memory_bytes; /**< all constants of the network, while it is imported */
+  int64_t memory_bytes;       /**< all constants of the network, while it is imported */
   int64_t generated_elements; /**< of all constants that nodes make, such as weights of a ConstantOfShape */
   int64_t name_bytes;
   int64_t attribute_entries;

@@ -26,7 +26,8 @@ struct ImportLimits {
   /// twice what nodes made, since a node may have a copy of its own of an initializer that thousands share.
   std::int64_t memory_bytes = std::int64_t{16} << 30;
   /// All constants that nodes make out of a few numbers, such as the weights of a ConstantOfShape: a few bytes of a
-  /// file can ask for any size. Each takes 8 bytes with its copies, so by default such a file may take 128 MiB for them.
+  /// file can ask for any size. Each takes 8 bytes with its copies, so by default such a file may take 128 MiB for
+  /// them.
   std::int64_t generated_elements = std::int64_t{1} << 24;
   std::int64_t name_bytes = 4096;
   std::int64_t attribute_entries = 1024;
