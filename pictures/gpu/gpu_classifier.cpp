@@ -587,8 +587,7 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
     }
     if (!without.empty()) {
       log(options, LogLevel::Info,
-          "nvJPEG " + nvjpeg->version() +
-              " has its own ways with the colours of these pictures: " + without);
+          "nvJPEG " + nvjpeg->version() + " has its own ways with the colours of these pictures: " + without);
     }
     return nvjpeg;
   } catch (const Error& error) {
