@@ -12,9 +12,14 @@
 namespace mobicuda::cpu {
 namespace {
 
-constexpr std::int64_t kBlockRows = 48;       // whole tiles of every instruction set; x stays in the L2 cache
 constexpr std::int64_t kBlocksPerThread = 4;  // so that a slow thread holds the others up little
-constexpr std::int64_t kPatchFloats = 32768;  // gathered patches of a block: half of a usual L2 cache
+// A block of rows: whole tiles of every instruction set, as many as leave partial sums in the L2 cache.
+constexpr std::int64_t kMostRows = 96;
+constexpr std::int64_t kLeastRows = 24;
+constexpr std::int64_t kBlockSums = 65536;
+constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
+constexpr std::int64_t kPointerBytes = sizeof(const float*);
+constexpr std::int64_t kFloatBytes = sizeof(float);
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -25,19 +30,25 @@ void activate_block(const Activation& activation, std::int64_t rows, std::int64_
   for (std::int64_t row = 0; row < rows; ++row) activate_floats(activation, y + row * stride, columns);
 }
 
-// A weight (n, k) and its bias, packed for this processor's kernels.
+// A weight (n, taps * channels) and its bias, packed for this processor's kernels.
 struct PackedGemm {
   PackedWeights weight;
   PackedWeights bias;
   std::int64_t n = 0;
-  std::int64_t k = 0;
+  std::int64_t taps = 1;
+  std::int64_t channels = 0;
+  std::int64_t panel = 0;
   std::int64_t panels = 0;
 
   /// Outputs `first` to first + outputs of a node's weight and bias, which have the same positions in Conv2d and Gemm.
-  PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t features,
+  PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t window, std::int64_t inputs,
              const std::int64_t* order)
-      : n(outputs), k(features), panels(ceil_div(outputs, fp32_kernels().panel)) {
-    const std::int64_t panel = fp32_kernels().panel;
+      : n(outputs),
+        taps(window),
+        channels(inputs),
+        panel(fp32_kernels().gemm_panel(outputs)),
+        panels(ceil_div(outputs, panel)) {
+    const std::int64_t k = taps * channels;
     weight = view.weights.pack(gemm_packed_elements(n, k, panel), [&](float* to) {
       gemm_pack(n, k, panel, view.constant(Conv2d::kWeight).data() + first * k, order, to);
     });
@@ -51,10 +62,12 @@ struct PackedGemm {
 
   GemmTask task(const Activation& activation) const {
     GemmTask task;
+    task.taps = taps;
+    task.channels = channels;
     task.packed = weight.data();
     task.bias = bias.data();
     task.n = n;
-    task.k = k;
+    task.panel = panel;
     task.last_panel = panels;
     task.lo = activation.lo;
     task.hi = activation.hi;
@@ -62,49 +75,102 @@ struct PackedGemm {
   }
 };
 
-// y = act(x * w^T + bias + residual) over dense rows, cut into blocks of rows and, where these are few, of panels.
-void run_gemm(const PackedGemm& gemm, const Activation& activation, std::int64_t rows, const float* x,
-              const float* residual, float* y, ThreadPool& pool) {
-  const std::int64_t row_blocks = ceil_div(rows, kBlockRows);
-  const std::int64_t wanted = kBlocksPerThread * pool.threads();
+// What a product of one or several groups has in common for all blocks of its rows.
+struct Product {
+  std::vector<PackedGemm> groups;  // equal but for their weights
+  Activation activation;
+  std::int64_t image_rows = 1;  // of one image
+  int x = kNoBuffer, residual = kNoBuffer, y = kNoBuffer;
+  std::int64_t scratch_elements = 0;  // what `point` of run_product() needs beside the pointers
+
+  const PackedGemm& shape() const { return groups.front(); }
+  std::int64_t columns() const { return std::ssize(groups) * shape().n; }
+  std::int64_t most_rows() const {
+    return std::clamp(kBlockSums / shape().n / kLeastRows * kLeastRows, kLeastRows, kMostRows);
+  }
+  // A thread's scratch memory: GemmTask::x, then what `point` needs.
+  std::int64_t pointer_elements() const { return most_rows() * shape().taps * (kPointerBytes / kFloatBytes); }
+  std::int64_t workspace_bytes() const { return checked_multiply(pointer_elements() + scratch_elements, kFloatBytes); }
+};
+
+// Some panels of one group, for a block of rows.
+void run_block(const Product& product, const StepContext& context, std::int64_t group, Range rows, Range panels,
+               const float* const* x) {
+  const PackedGemm& gemm = product.groups[static_cast<std::size_t>(group)];
+  GemmTask task = gemm.task(product.activation);
+  task.x = x;
+  task.x_rows = rows.last - rows.first;
+  task.x_offset = group * gemm.channels;
+  task.rows = task.x_rows;
+  task.y_stride = product.columns();
+  const std::int64_t at = rows.first * task.y_stride + group * gemm.n;
+  task.y = context.buffer<float>(product.y) + at;
+  if (product.residual != kNoBuffer) task.residual = context.buffer<const float>(product.residual) + at;
+  task.first_panel = panels.first;
+  task.last_panel = panels.last;
+  fp32_kernels().gemm(task);
+  const std::int64_t first_column = panels.first * gemm.panel;
+  const std::int64_t end = std::min(panels.last * gemm.panel, gemm.n);
+  activate_block(product.activation, task.rows, end - first_column, task.y_stride, task.y + first_column);
+}
+
+// y = act(x * w^T + bias + residual), cut into blocks of rows and groups and, where these are few, of panels.
+// point(Range rows, const float** x, float* scratch) tells where the runs of these rows begin: GemmTask::x.
+template <class Point>
+void run_product(const Product& product, const StepContext& context, const Point& point) {
+  const std::int64_t rows = context.n * product.image_rows;
+  const std::int64_t row_blocks = ceil_div(rows, product.most_rows());
+  const std::int64_t groups = std::ssize(product.groups);
+  const std::int64_t wanted = kBlocksPerThread * context.pool.threads();
   const std::int64_t panel_blocks =
-      pool.threads() == 1 ? 1 : std::clamp<std::int64_t>(ceil_div(wanted, row_blocks), 1, gemm.panels);
-  const std::int64_t blocks = row_blocks * panel_blocks;
-  pool.for_ranges(blocks, std::max<std::int64_t>(blocks / wanted / 4, 1),
-                  [&](std::int64_t first, std::int64_t last, int) {
-                    for (std::int64_t block = first; block < last; ++block) {
-                      const std::int64_t first_row = block / panel_blocks * kBlockRows;
-                      const std::int64_t panel_block = block % panel_blocks;
-                      GemmTask task = gemm.task(activation);
-                      task.x = x + first_row * gemm.k;
-                      task.x_stride = gemm.k;
-                      task.y = y + first_row * gemm.n;
-                      task.y_stride = gemm.n;
-                      task.residual = residual != nullptr ? residual + first_row * gemm.n : nullptr;
-                      task.rows = std::min(kBlockRows, rows - first_row);
-                      task.first_panel = panel_block * gemm.panels / panel_blocks;
-                      task.last_panel = (panel_block + 1) * gemm.panels / panel_blocks;
-                      fp32_kernels().gemm(task);
-                      const std::int64_t first_column = task.first_panel * fp32_kernels().panel;
-                      const std::int64_t end = std::min(task.last_panel * fp32_kernels().panel, gemm.n);
-                      activate_block(activation, task.rows, end - first_column, gemm.n, task.y + first_column);
-                    }
-                  });
+      context.pool.threads() == 1
+          ? 1
+          : std::clamp<std::int64_t>(ceil_div(wanted, row_blocks * groups), 1, product.shape().panels);
+  const std::int64_t parts = groups * panel_blocks;
+  const std::int64_t blocks = row_blocks * parts;
+  const auto run_range = [&](std::int64_t first, std::int64_t last, int worker) {
+    float* const scratch = context.scratch(worker);
+    const auto x = reinterpret_cast<const float**>(scratch);
+    std::int64_t pointed = -1;  // the block of rows that x is of
+    for (std::int64_t block = first; block < last; ++block) {
+      const std::int64_t row_block = block / parts;
+      const Range block_rows{row_block * rows / row_blocks, (row_block + 1) * rows / row_blocks};
+      if (pointed != row_block) point(block_rows, x, scratch + product.pointer_elements());
+      pointed = row_block;
+      const std::int64_t panel_block = block % panel_blocks;
+      const std::int64_t panels = product.shape().panels;
+      run_block(product, context, block % parts / panel_blocks, block_rows,
+                {panel_block * panels / panel_blocks, (panel_block + 1) * panels / panel_blocks}, x);
+    }
+  };
+  context.pool.for_ranges(blocks, std::max<std::int64_t>(blocks / wanted / 4, 1), run_range);
 }
 
 std::string with_isa(const char* stem) { return std::string(stem) + "/" + fp32_kernels().name; }
 
+LoweredNode lower_rows(const char* kernel, Product product) {
+  LoweredNode lowered;
+  lowered.kernel = with_isa(kernel);
+  lowered.weight_bytes = product.shape().bytes();
+  lowered.workspace_bytes = product.workspace_bytes();
+  lowered.run = [product = std::move(product)](const StepContext& context) {
+    const auto* const all = context.buffer<const float>(product.x);
+    run_product(product, context, [&](Range rows, const float** x, float*) {
+      for (std::int64_t row = rows.first; row < rows.last; ++row) *x++ = all + row * product.shape().channels;
+    });
+  };
+  return lowered;
+}
+
 LoweredNode lower_pointwise(const Conv2d& op, const NodeView& view) {
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
-  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
   const Shape& out = view.output_desc().shape;
-  return {with_isa("gemm"),
-          [gemm, activation = op.activation, pixels = out[2] * out[3], x = view.inputs[Conv2d::kInput],
-           residual = view.inputs[Conv2d::kResidual], y = view.output](const StepContext& context) {
-            run_gemm(gemm, activation, context.n * pixels, context.buffer<const float>(x),
-                     context.buffer<const float>(residual), context.buffer<float>(y), context.pool);
-          },
-          gemm.bytes()};
+  return lower_rows("gemm", {{PackedGemm(view, 0, weight[0], 1, weight[1], nullptr)},
+                             op.activation,
+                             out[2] * out[3],
+                             view.inputs[Conv2d::kInput],
+                             view.inputs[Conv2d::kResidual],
+                             view.output});
 }
 
 LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
@@ -154,11 +220,11 @@ LoweredNode lower_depthwise(const Conv2d& op, const NodeView& view) {
           weight.bytes() + bias.bytes()};
 }
 
-PatchGeometry patch_geometry(const Conv2d& op, const NodeView& view) {
+WindowGeometry window_geometry(const Conv2d& op, const NodeView& view) {
   const Shape& x = view.desc(Conv2d::kInput).shape;
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
   const Shape& out = view.output_desc().shape;
-  PatchGeometry g;
+  WindowGeometry g;
   g.h = x[2];
   g.w = x[3];
   g.c = x[1];
@@ -172,66 +238,42 @@ PatchGeometry patch_geometry(const Conv2d& op, const NodeView& view) {
   g.dilation_w = op.dilations[1];
   g.pad_top = op.pads.top;
   g.pad_left = op.pads.left;
-  g.channels = weight[1];
+  if (op.groups == 1 && g.dilation_w == 1 && g.c * g.kernel_w <= kShortRun) g.run_taps = g.kernel_w;
   return g;
 }
 
-// One PackedGemm for each group, with k in the order of gather_patches(): (ky, kx, channel).
-std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, const PatchGeometry& geometry) {
-  const std::int64_t k = geometry.patch_elements();
+// One PackedGemm for each group, with k in the order (ky, kx, channel).
+std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, const WindowGeometry& geometry) {
+  const Shape& weight = view.desc(Conv2d::kWeight).shape;
+  const std::int64_t channels = weight[1];
   const std::int64_t taps = geometry.kernel_h * geometry.kernel_w;
   std::vector<std::int64_t> order;
-  order.reserve(static_cast<std::size_t>(k));
+  order.reserve(static_cast<std::size_t>(taps * channels));
   for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t channel = 0; channel < geometry.channels; ++channel) order.push_back(channel * taps + tap);
+    for (std::int64_t channel = 0; channel < channels; ++channel) order.push_back(channel * taps + tap);
   }
-  const std::int64_t outputs = view.desc(Conv2d::kWeight).shape[0] / op.groups;
+  const std::int64_t outputs = weight[0] / op.groups;
   std::vector<PackedGemm> groups;
   for (std::int64_t group = 0; group < op.groups; ++group) {
-    groups.emplace_back(view, group * outputs, outputs, k, order.data());
+    groups.emplace_back(view, group * outputs, outputs, geometry.runs(), geometry.run_taps * channels, order.data());
   }
   return groups;
 }
 
 LoweredNode lower_general(const Conv2d& op, const NodeView& view) {
-  const PatchGeometry geometry = patch_geometry(op, view);
-  const std::int64_t k = geometry.patch_elements();
-  const std::int64_t block_rows = std::clamp<std::int64_t>(kPatchFloats / k, 8, kBlockRows);
-  const std::int64_t channels = view.output_desc().shape[1];
-
+  const WindowGeometry geometry = window_geometry(op, view);
+  Product product{pack_groups(op, view, geometry), op.activation,
+                  geometry.out_h * geometry.out_w, view.inputs[Conv2d::kInput],
+                  view.inputs[Conv2d::kResidual],  view.output};
+  product.scratch_elements = geometry.scratch_elements(product.most_rows());
   LoweredNode lowered;
   lowered.kernel = with_isa("conv2d");
-  lowered.workspace_bytes = checked_multiply(block_rows * k, sizeof(float));
-  std::vector<PackedGemm> groups = pack_groups(op, view, geometry);
-  for (const PackedGemm& gemm : groups) lowered.weight_bytes += gemm.bytes();
-  lowered.run = [groups = std::move(groups), geometry, block_rows, channels, activation = op.activation,
-                 x = view.inputs[Conv2d::kInput], residual = view.inputs[Conv2d::kResidual],
-                 y = view.output](const StepContext& context) {
-    const std::int64_t rows = context.n * geometry.out_h * geometry.out_w;
-    const auto group_count = static_cast<std::int64_t>(groups.size());
-    const auto run_block = [&](std::int64_t block, int worker) {
-      const std::int64_t group = block % group_count;
-      const std::int64_t first_row = block / group_count * block_rows;
-      const PackedGemm& gemm = groups[static_cast<std::size_t>(group)];
-      PatchGeometry patches = geometry;
-      patches.first_channel = group * geometry.channels;
-      GemmTask task = gemm.task(activation);
-      task.rows = std::min(block_rows, rows - first_row);
-      gather_patches(patches, context.buffer<const float>(x), {first_row, first_row + task.rows},
-                     context.scratch(worker));
-      task.x = context.scratch(worker);
-      task.x_stride = gemm.k;
-      const std::int64_t at = first_row * channels + group * gemm.n;
-      task.y = context.buffer<float>(y) + at;
-      task.y_stride = channels;
-      if (residual != kNoBuffer) task.residual = context.buffer<const float>(residual) + at;
-      fp32_kernels().gemm(task);
-      activate_block(activation, task.rows, gemm.n, channels, task.y);
-    };
-    context.pool.for_ranges(ceil_div(rows, block_rows) * group_count, 1,
-                            [&](std::int64_t first, std::int64_t last, int worker) {
-                              for (std::int64_t block = first; block < last; ++block) run_block(block, worker);
-                            });
+  lowered.workspace_bytes = product.workspace_bytes();
+  for (const PackedGemm& gemm : product.groups) lowered.weight_bytes += gemm.bytes();
+  lowered.run = [product = std::move(product), geometry](const StepContext& context) {
+    const auto* const image = context.buffer<const float>(product.x);
+    run_product(product, context,
+                [&](Range rows, const float** x, float* scratch) { window_runs(geometry, image, rows, scratch, x); });
   };
   return lowered;
 }
@@ -252,14 +294,12 @@ LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
 
 LoweredNode lower_fp32(const Gemm& op, const NodeView& view) {
   const Shape& weight = view.desc(Gemm::kWeight).shape;
-  const PackedGemm gemm(view, 0, weight[0], weight[1], nullptr);
-  return {
-      with_isa("gemm"),
-      [gemm, activation = op.activation, x = view.inputs[Gemm::kInput], y = view.output](const StepContext& context) {
-        run_gemm(gemm, activation, context.n, context.buffer<const float>(x), nullptr, context.buffer<float>(y),
-                 context.pool);
-      },
-      gemm.bytes()};
+  return lower_rows("gemm", {{PackedGemm(view, 0, weight[0], 1, weight[1], nullptr)},
+                             op.activation,
+                             1,
+                             view.inputs[Gemm::kInput],
+                             kNoBuffer,
+                             view.output});
 }
 
 }  // namespace mobicuda::cpu

@@ -47,6 +47,7 @@ Floats unguarded(const Floats& values) {
 struct GemmData {
   std::int64_t rows, n, k;
   Floats x, weight, bias, residual;
+  std::int64_t taps = 1;
 
   Doubles expected(const Activation& activation, bool magnitudes) const {
     const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
@@ -62,29 +63,44 @@ struct GemmData {
   }
 
   Floats run(const Fp32Kernels& kernels, const Activation& activation) const {
-    Floats packed(static_cast<std::size_t>(gemm_packed_elements(n, k, kernels.panel)));
-    gemm_pack(n, k, kernels.panel, weight.data(), nullptr, packed.data());
-    const std::int64_t panels = (n + kernels.panel - 1) / kernels.panel;
-    Floats padded_bias(static_cast<std::size_t>(panels * kernels.panel));
+    const std::int64_t panel = kernels.gemm_panel(n);
+    Floats packed(static_cast<std::size_t>(gemm_packed_elements(n, k, panel)));
+    gemm_pack(n, k, panel, weight.data(), nullptr, packed.data());
+    const std::int64_t panels = (n + panel - 1) / panel;
+    Floats padded_bias(static_cast<std::size_t>(panels * panel));
     std::copy(bias.begin(), bias.end(), padded_bias.begin());
+    // Runs lie apart, in the opposite order, behind an offset.
+    const std::int64_t channels = k / taps;
+    Floats scattered(static_cast<std::size_t>(rows * k + kOffset), kNaN);
+    std::vector<const float*> runs(static_cast<std::size_t>(rows * taps));
+    for (std::int64_t run = 0; run < rows * taps; ++run) {
+      const std::int64_t at = (rows * taps - 1 - run) * channels;
+      std::copy_n(x.begin() + run * channels, channels, scattered.begin() + at + kOffset);
+      runs[static_cast<std::size_t>(run % taps * rows + run / taps)] = scattered.data() + at;
+    }
     Floats y = guarded(rows * n);
     GemmTask task;
-    task.x = x.data();
+    task.x = runs.data();
+    task.x_rows = rows;
+    task.x_offset = kOffset;
+    task.taps = taps;
+    task.channels = channels;
     task.packed = packed.data();
     task.bias = padded_bias.data();
     task.residual = residual.data();
     task.y = y.data() + kGuards;
-    task.x_stride = k;
     task.y_stride = n;
     task.rows = rows;
     task.n = n;
-    task.k = k;
+    task.panel = panel;
     task.last_panel = panels;
     task.lo = activation.lo;
     task.hi = activation.hi;
     kernels.gemm(task);
     return unguarded(y);
   }
+
+  static constexpr std::int64_t kOffset = 3;
 };
 
 GemmData gemm_data(std::int64_t rows, std::int64_t n, std::int64_t k, bool integers) {
@@ -113,6 +129,40 @@ TEST_CASE("gemm of every instruction set stays within the hard bound, and is exa
         }
       }
     }
+  }
+}
+
+TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in several parts") {
+  // More channels than one part of k has; so many runs that they make several parts; runs of one value.
+  constexpr std::int64_t kShapes[][2] = {{1, 1025}, {1, 3000}, {9, 1}, {9, 3}, {9, 130}, {9, 1100}, {49, 64}};
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t rows : {1, 9, 17}) {
+      for (const std::int64_t n : {2, 5, 12, 40}) {
+        for (const auto& [taps, channels] : kShapes) {
+          CAPTURE(kernels->name, rows, n, taps, channels);
+          GemmData data = gemm_data(rows, n, taps * channels, false);
+          data.taps = taps;
+          const Activation activation{-50.0F, 50.0F};
+          const Doubles expected = data.expected(activation, false);
+          const Doubles allowed =
+              test::hard_bounds(test::gamma(data.k), data.expected(activation, true), expected, test::kStoreF32);
+          REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
+          GemmData whole = gemm_data(rows, n, taps * channels, true);
+          whole.taps = taps;
+          REQUIRE(
+              test::compare_exact(whole.run(*kernels, Activation::none()), whole.expected(Activation::none(), false)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("few outputs take narrow panels") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    CAPTURE(kernels->name);
+    CHECK(kernels->gemm_panel(1) == kernels->least_panel);
+    CHECK(kernels->gemm_panel(kernels->least_panel + 1) == 2 * kernels->least_panel);
+    CHECK(kernels->gemm_panel(1000) == kernels->widest_panel);
   }
 }
 
@@ -196,14 +246,15 @@ struct DepthwiseData {
   }
 };
 
-DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation) {
+DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                             std::int64_t width = 7) {
   DepthwiseData data;
   data.op.groups = c;
   data.op.strides = {stride, stride};
   data.op.dilations = {dilation, dilation};
   data.op.pads = {0, 2, 1, 3};
   data.op.activation = {-1.0F, 2.0F};
-  data.x_desc = {DType::F32, Shape{1, c, 9, 7}, Layout::NHWC};
+  data.x_desc = {DType::F32, Shape{1, c, 9, width}, Layout::NHWC};
   data.weight_shape = Shape{c, 1, kernel, kernel};
   const TensorDesc weight_desc{DType::F32, data.weight_shape, Layout::NCHW};
   const TensorDesc* inputs[] = {&data.x_desc, &weight_desc, nullptr, nullptr};
@@ -231,6 +282,71 @@ TEST_CASE("depthwise convolution of every instruction set stays within the hard 
             const Doubles allowed =
                 test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
             REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise convolution of every instruction set computes several pixels of a row side by side") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t width : {8, 13, 14, 23, 41}) {
+      for (const std::int64_t c : {2, 5, 12, 20, 40}) {
+        for (const std::int64_t kernel : {3, 4, 5}) {
+          for (const std::int64_t stride : {1, 2, 3}) {
+            for (const std::int64_t dilation : {1, 2}) {
+              CAPTURE(kernels->name, width, c, kernel, stride, dilation);
+              const DepthwiseData data = depthwise_data(c, kernel, stride, dilation, width);
+              const Doubles expected = data.expected(false);
+              const Doubles allowed =
+                  test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
+              REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pools of every instruction set give the largest value and the mean of a window") {
+  constexpr std::int64_t kRows = 3;
+  constexpr std::int64_t kColumns = 4;
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t c : {1, 3, 4, 7, 8, 15, 16, 17, 33, 64}) {
+      for (const bool largest : {false, true}) {
+        for (const bool nan : {false, true}) {
+          CAPTURE(kernels->name, c, largest, nan);
+          const std::int64_t line = (kColumns + 2) * c;
+          Floats x = test::random_integers(9, static_cast<std::size_t>(kRows * line));
+          if (nan) x[static_cast<std::size_t>(line + c - 1)] = kNaN;  // the last channel of a pixel in the middle
+          Floats y = guarded(c);
+          PoolTask task;
+          task.x = x.data();
+          task.row_stride = line;
+          task.column_stride = c;
+          task.rows = kRows;
+          task.columns = kColumns;
+          task.c = c;
+          task.largest = largest;
+          task.divisor = 8.0F;
+          task.y = y.data() + kGuards;
+          kernels->pool(task);
+          const Floats found = unguarded(y);
+          for (std::int64_t channel = 0; channel < c; ++channel) {
+            float most = -std::numeric_limits<float>::infinity();
+            float sum = 0.0F;
+            for (std::int64_t row = 0; row < kRows; ++row) {
+              for (std::int64_t column = 0; column < kColumns; ++column) {
+                const float value = x[static_cast<std::size_t>(row * line + column * c + channel)];
+                most = std::fmax(most, value);
+                sum += value;
+              }
+            }
+            const float expected = nan && channel == c - 1 ? kNaN : largest ? most : sum / 8.0F;
+            CAPTURE(channel);
+            REQUIRE(test::compare_bits(Floats{found[static_cast<std::size_t>(channel)]}, Floats{expected}));
           }
         }
       }

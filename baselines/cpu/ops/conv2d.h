@@ -15,21 +15,27 @@ void conv2d_reference(const Conv2d& op, const TensorDesc& x_desc, const Shape& w
                       const double* x, const float* weight, const float* bias, const double* residual, double* y,
                       Range rows);
 
-/// Geometry of a convolution whose input pixels are gathered into the rows of a matrix. NHWC.
-struct PatchGeometry {
+/// The windows of a convolution as runs of values that lie side by side in x: pixels, or whole rows of a window where
+/// pixels are so short that a run for each would cost more than it computes. NHWC.
+struct WindowGeometry {
   std::int64_t h = 0, w = 0, c = 0;
   std::int64_t out_h = 0, out_w = 0;
   std::int64_t kernel_h = 1, kernel_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t pad_top = 0, pad_left = 0;
-  std::int64_t first_channel = 0, channels = 0;  ///< of one group
+  std::int64_t run_taps = 1;  ///< of a run: 1, or kernel_w where dilation_w is 1
 
-  std::int64_t patch_elements() const noexcept { return kernel_h * kernel_w * channels; }
+  std::int64_t runs() const noexcept { return kernel_h * kernel_w / run_taps; }
+  std::int64_t run_elements() const noexcept { return run_taps * c; }  ///< of all groups
+  /// Floats that window_runs() needs for `rows` outputs beside the pointers.
+  std::int64_t scratch_elements(std::int64_t rows) const noexcept {
+    return run_taps == 1 ? c : rows * runs() * run_elements();
+  }
 };
 
-/// Row i of `patches` becomes the (ky, kx, channel) values under output pixel rows.first + i, counted through all
-/// images of x; zero outside the image.
-void gather_patches(const PatchGeometry& geometry, const float* x, Range pixels, float* patches);
+/// x_runs[run * (last - first) + i]: where run (ky, or ky and kx) of output pixel first + i begins, counted through all
+/// images of x. What lies outside the image is zero: `scratch`, scratch_elements(last - first) floats, has it.
+void window_runs(const WindowGeometry& geometry, const float* x, Range outputs, float* scratch, const float** x_runs);
 
 }  // namespace mobicuda::cpu

@@ -26,83 +26,191 @@ using Eigen::internal::pselect;
 using Eigen::internal::pset1;
 using Eigen::internal::pstoreu;
 
-constexpr std::int64_t kPacket = Eigen::internal::packet_traits<float>::size;
+// Vectors of half and a quarter of the length, where there are any; else as long.
+using Traits = Eigen::internal::packet_traits<float>;
+using HalfPacket = Traits::half;
+#ifdef EIGEN_VECTORIZE_AVX512
+using QuarterPacket = Eigen::internal::Packet4f;
+#else
+using QuarterPacket = HalfPacket;
+#endif
+
+constexpr int kPacket = Traits::size;
+constexpr int kHalf = Traits::HasHalfPacket ? kPacket / 2 : kPacket;
+constexpr int kQuarter = sizeof(QuarterPacket) / sizeof(float);
+static_assert(sizeof(HalfPacket) == kHalf * sizeof(float));
 constexpr std::int64_t kPanel = 2 * kPacket;
 
 // The value comes first, because pmax and pmin give their first operand when one is NaN.
-inline Packet clamp(Packet x, Packet lo, Packet hi) { return pmin(pmax(x, lo), hi); }
+template <class P>
+P clamp(P x, P lo, P hi) {
+  return pmin(pmax(x, lo), hi);
+}
 
 inline float clamp(float x, float lo, float hi) {
   const float raised = x < lo ? lo : x;
   return raised > hi ? hi : raised;
 }
 
-inline void finish(Packet sum, const GemmTask& task, std::int64_t row, std::int64_t column) {
-  sum = padd(sum, ploadu<Packet>(task.bias + column));
-  const Packet lo = pset1<Packet>(task.lo);
-  const Packet hi = pset1<Packet>(task.hi);
-  const std::int64_t at = row * task.y_stride + column;
-  if (column + kPacket <= task.n) {
-    if (task.residual != nullptr) sum = padd(sum, ploadu<Packet>(task.residual + at));
-    pstoreu(task.y + at, clamp(sum, lo, hi));
+// Where a tile begins, and which part of k it sums: runs of whole taps, or a range of channels of one tap.
+struct KRange {
+  std::int64_t first_tap, last_tap;
+  std::int64_t first_channel, last_channel;
+  bool begins, ends;  ///< the sums
+};
+
+// Columns of y from `column` on: whole vectors, but at the end of a row.
+template <class P, int Size>
+P load_columns(const float* from, std::int64_t columns) {
+  if (columns >= Size) return ploadu<P>(from);
+  float values[Size] = {};
+  for (int i = 0; i < Size && i < columns; ++i) values[i] = from[i];
+  return ploadu<P>(values);
+}
+
+template <class P, int Size>
+void store_columns(P values, float* to, std::int64_t columns) {
+  if (columns >= Size) {
+    pstoreu(to, values);
     return;
   }
-  float values[kPacket];
-  pstoreu(values, sum);
-  for (std::int64_t i = 0; column + i < task.n; ++i) {
-    const float residual = task.residual != nullptr ? task.residual[at + i] : 0.0F;
-    task.y[at + i] = clamp(values[i] + residual, task.lo, task.hi);
+  float stored[Size];
+  pstoreu(stored, values);
+  for (int i = 0; i < Size && i < columns; ++i) to[i] = stored[i];
+}
+
+// Where sums begin: with the bias, or with what the k before came to.
+template <class P, int Size, int Packets, int Rows>
+void begin_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column,
+                P (&sums)[Rows][Packets]) {
+  for (int p = 0; p < Packets; ++p) {
+    const P bias = ploadu<P>(task.bias + column + p * Size);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) sums[r][p] = bias;
+  }
+  if (k.begins) return;
+  const float* y = task.y + row * task.y_stride + column;
+  for (int r = 0; r < Rows; ++r, y += task.y_stride) {
+    for (int p = 0; p < Packets; ++p) sums[r][p] = load_columns<P, Size>(y + p * Size, task.n - column - p * Size);
   }
 }
 
-// Rows x (Packets * kPacket) outputs, held in registers while k passes.
-template <int Rows, int Packets>
-void gemm_tile(const GemmTask& task, std::int64_t row, std::int64_t panel) {
-  Packet sums[Rows][Packets];
-  for (auto& row_sums : sums) {
-    for (Packet& sum : row_sums) sum = pset1<Packet>(0.0F);
-  }
-  const float* x = task.x + row * task.x_stride;
-  const float* w = task.packed + panel * kPanel * task.k;
-  for (std::int64_t k = 0; k < task.k; ++k, w += kPanel) {
-    Packet weights[Packets];
-#pragma GCC unroll 2
-    for (int p = 0; p < Packets; ++p) weights[p] = ploadu<Packet>(w + p * kPacket);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-      const Packet value = pset1<Packet>(x[r * task.x_stride + k]);
-#pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+template <class P, int Size, int Packets, int Rows>
+void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column, P (&sums)[Rows][Packets]) {
+  const std::int64_t columns = task.n - column;
+  const std::int64_t at = row * task.y_stride + column;
+  if (k.ends && task.residual != nullptr) {
+    const float* residual = task.residual + at;
+    for (int r = 0; r < Rows; ++r, residual += task.y_stride) {
+      for (int p = 0; p < Packets; ++p) {
+        sums[r][p] = padd(sums[r][p], load_columns<P, Size>(residual + p * Size, columns - p * Size));
+      }
     }
   }
-  for (int r = 0; r < Rows; ++r) {
-    for (int p = 0; p < Packets; ++p) finish(sums[r][p], task, row + r, panel * kPanel + p * kPacket);
+  if (k.ends) {
+    const P lo = pset1<P>(task.lo);
+    const P hi = pset1<P>(task.hi);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
+      for (int p = 0; p < Packets; ++p) sums[r][p] = clamp(sums[r][p], lo, hi);
+    }
+  }
+  float* y = task.y + at;
+  if (columns >= Packets * Size) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r, y += task.y_stride) {
+#pragma GCC unroll 2
+      for (int p = 0; p < Packets; ++p) pstoreu(y + p * Size, sums[r][p]);
+    }
+    return;
+  }
+  for (int r = 0; r < Rows; ++r, y += task.y_stride) {
+    for (int p = 0; p < Packets; ++p) store_columns<P, Size>(sums[r][p], y + p * Size, columns - p * Size);
   }
 }
 
-template <int MaxRows, int Packets>
-void gemm_rows(const GemmTask& task, std::int64_t row, std::int64_t rows, std::int64_t panel) {
-  if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<MaxRows - 1, Packets>(task, row, rows, panel);
+// Rows x (Packets * Size) outputs, held in registers while a part of k passes.
+template <class P, int Size, int Packets, int Rows>
+void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
+  P sums[Rows][Packets];
+  begin_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
+  const std::int64_t panel_stride = task.panel;
+  const float* w =
+      task.packed + panel_stride * (panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
+  for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
+    const float* x[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
+    for (std::int64_t channel = k.first_channel; channel < k.last_channel; ++channel, w += panel_stride) {
+      P weights[Packets];
+#pragma GCC unroll 2
+      for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) {
+        const P value = pset1<P>(x[r][channel]);
+#pragma GCC unroll 2
+        for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+      }
+    }
   }
-  gemm_tile<MaxRows, Packets>(task, row, panel);
+  end_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
+}
+
+template <class P, int Size, int Packets, int MaxRows>
+void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t rows, std::int64_t panel) {
+  if constexpr (MaxRows > 1) {
+    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, row, rows, panel);
+  }
+  gemm_tile<P, Size, Packets, MaxRows>(task, k, row, panel);
+}
+
+template <class P, int Size, int Packets, int MaxRows>
+void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
+  // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
+  const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const std::int64_t first = tile * task.rows / tiles;
+    gemm_rows<P, Size, Packets, MaxRows>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
+  }
 }
 
 template <int MaxRows>
+void gemm_range(const GemmTask& task, const KRange& k) {
+  for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
+    if (task.n - panel * task.panel > kPacket) {
+      gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
+    } else if (task.panel >= kPacket) {
+      gemm_panel<Packet, kPacket, 1, MaxRows>(task, k, panel);
+    } else if (task.panel >= kHalf) {
+      gemm_panel<HalfPacket, kHalf, 1, MaxRows>(task, k, panel);
+    } else {
+      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows>(task, k, panel);
+    }
+  }
+}
+
+// A panel's weights for this much of k stay in the L1 cache while all rows pass.
+constexpr std::int64_t kKRange = 1024;
+
+// For each part of k all panels, for each of them all rows.
+template <int MaxRows>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
-  // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
-  const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
-  for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
-    const bool narrow = task.n - panel * kPanel <= kPacket;
-    for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      const std::int64_t first = tile * task.rows / tiles;
-      const std::int64_t rows = (tile + 1) * task.rows / tiles - first;
-      if (narrow) {
-        gemm_rows<MaxRows, 1>(task, first, rows, panel);
-      } else {
-        gemm_rows<MaxRows, 2>(task, first, rows, panel);
-      }
+  if (task.channels <= kKRange) {
+    const std::int64_t most = kKRange / task.channels;
+    const std::int64_t ranges = (task.taps + most - 1) / most;
+    for (std::int64_t i = 0; i < ranges; ++i) {
+      gemm_range<MaxRows>(
+          task, {i * task.taps / ranges, (i + 1) * task.taps / ranges, 0, task.channels, i == 0, i == ranges - 1});
+    }
+    return;
+  }
+  const std::int64_t ranges = (task.channels + kKRange - 1) / kKRange;
+  for (std::int64_t tap = 0; tap < task.taps; ++tap) {
+    for (std::int64_t i = 0; i < ranges; ++i) {
+      gemm_range<MaxRows>(task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges,
+                                 tap == 0 && i == 0, tap == task.taps - 1 && i == ranges - 1});
     }
   }
 }
@@ -120,26 +228,90 @@ inline Taps taps_at(std::int64_t o, std::int64_t kernel, std::int64_t stride, st
   return taps;
 }
 
-template <int Packets>
-void depthwise_packets(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
-  Packet sums[Packets];
-#pragma GCC unroll 4
-  for (int p = 0; p < Packets; ++p) sums[p] = ploadu<Packet>(t.bias + c + p * kPacket);
+// Outputs of a row side by side, begun with the bias.
+template <class P, int Pixels>
+struct DepthwiseSums {
+  P sums[Pixels];
+
+  DepthwiseSums(const DepthwiseTask& t, std::int64_t c) {
+    const P bias = ploadu<P>(t.bias + c);
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) sums[i] = bias;
+  }
+
+  void store(const DepthwiseTask& t, std::int64_t ox, std::int64_t c) {
+    const P lo = pset1<P>(t.lo);
+    const P hi = pset1<P>(t.hi);
+    if (t.residual != nullptr) {
+      for (int i = 0; i < Pixels; ++i) sums[i] = padd(sums[i], ploadu<P>(t.residual + (ox + i) * t.c + c));
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) pstoreu(t.y + (ox + i) * t.c + c, clamp(sums[i], lo, hi));
+  }
+};
+
+// Any window; those of all Pixels have the same taps. A weight is loaded once for all.
+template <class P, int Pixels>
+void depthwise_pixels(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
+  DepthwiseSums<P, Pixels> outputs(t, c);
+  const std::int64_t step = t.stride_w * t.c;
   for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
     const float* line = t.x + (rows.start + ky * t.dilation_h) * t.w * t.c + c;
     for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
       const float* pixel = line + (columns.start + kx * t.dilation_w) * t.c;
-      const float* weight = t.packed + (ky * t.kernel_w + kx) * t.c + c;
-#pragma GCC unroll 4
-      for (int p = 0; p < Packets; ++p) {
-        sums[p] = pmadd(ploadu<Packet>(pixel + p * kPacket), ploadu<Packet>(weight + p * kPacket), sums[p]);
+      const P weight = ploadu<P>(t.packed + (ky * t.kernel_w + kx) * t.c + c);
+#pragma GCC unroll 8
+      for (int i = 0; i < Pixels; ++i) {
+        outputs.sums[i] = pmadd(ploadu<P>(pixel + i * step), weight, outputs.sums[i]);
       }
     }
   }
-  const std::int64_t at = ox * t.c + c;
-  for (int p = 0; p < Packets; ++p) {
-    if (t.residual != nullptr) sums[p] = padd(sums[p], ploadu<Packet>(t.residual + at + p * kPacket));
-    pstoreu(t.y + at + p * kPacket, clamp(sums[p], pset1<Packet>(t.lo), pset1<Packet>(t.hi)));
+  outputs.store(t, ox, c);
+}
+
+// Whole windows of Width columns without dilation: an input too is loaded once, for all windows that it lies in.
+template <class P, int Pixels, int Width, int Stride>
+void depthwise_windows(const DepthwiseTask& t, const Taps& rows, std::int64_t start, std::int64_t ox, std::int64_t c) {
+  DepthwiseSums<P, Pixels> outputs(t, c);
+  for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
+    const float* pixel = t.x + ((rows.start + ky * t.dilation_h) * t.w + start) * t.c + c;
+    P weights[Width];
+#pragma GCC unroll 8
+    for (int kx = 0; kx < Width; ++kx) weights[kx] = ploadu<P>(t.packed + (ky * Width + kx) * t.c + c);
+#pragma GCC unroll 24
+    for (int column = 0; column < (Pixels - 1) * Stride + Width; ++column, pixel += t.c) {
+      const P x = ploadu<P>(pixel);
+#pragma GCC unroll 8
+      for (int kx = 0; kx < Width; ++kx) {
+        const int first = column - kx;
+        if (first < 0 || first % Stride != 0 || first / Stride >= Pixels) continue;
+        outputs.sums[first / Stride] = pmadd(x, weights[kx], outputs.sums[first / Stride]);
+      }
+    }
+  }
+  outputs.store(t, ox, c);
+}
+
+template <class P, int Pixels>
+void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
+  if constexpr (Pixels > 1) {  // whole windows: see depthwise_conv()
+    if (t.dilation_w == 1 && t.stride_w == 1) {
+      if (t.kernel_w == 3) return depthwise_windows<P, Pixels, 3, 1>(t, rows, columns.start, ox, c);
+      if (t.kernel_w == 5) return depthwise_windows<P, Pixels, 5, 1>(t, rows, columns.start, ox, c);
+    }
+    if (t.dilation_w == 1 && t.stride_w == 2) {
+      if (t.kernel_w == 3) return depthwise_windows<P, Pixels, 3, 2>(t, rows, columns.start, ox, c);
+      if (t.kernel_w == 5) return depthwise_windows<P, Pixels, 5, 2>(t, rows, columns.start, ox, c);
+    }
+  }
+  depthwise_pixels<P, Pixels>(t, rows, columns, ox, c);
+}
+
+// The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
+template <class P, int Size, int Pixels>
+void depthwise_vectors(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox) {
+  for (std::int64_t c = 0; c < t.c; c += Size) {
+    depthwise_vector<P, Pixels>(t, rows, columns, ox, c + Size <= t.c ? c : t.c - Size);
   }
 }
 
@@ -158,14 +330,92 @@ inline void depthwise_channel(const DepthwiseTask& t, const Taps& rows, const Ta
   t.y[at] = clamp(sum, t.lo, t.hi);
 }
 
+template <int Pixels>
+void depthwise_channels(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox) {
+  if (t.c >= kPacket) return depthwise_vectors<Packet, kPacket, Pixels>(t, rows, columns, ox);
+  if (t.c >= kHalf) return depthwise_vectors<HalfPacket, kHalf, Pixels>(t, rows, columns, ox);
+  if (t.c >= kQuarter) return depthwise_vectors<QuarterPacket, kQuarter, Pixels>(t, rows, columns, ox);
+  for (int i = 0; i < Pixels; ++i) {
+    Taps moved = columns;
+    moved.start += i * t.stride_w;
+    for (std::int64_t c = 0; c < t.c; ++c) depthwise_channel(t, rows, moved, ox + i, c);
+  }
+}
+
 void depthwise_conv(const DepthwiseTask& t) {
+  constexpr int kTogether = 8;
+  const auto taps = [&t](std::int64_t ox) {
+    return taps_at(ox, t.kernel_w, t.stride_w, t.dilation_w, t.pad_left, t.w);
+  };
   const Taps rows = taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h);
-  for (std::int64_t ox = 0; ox < t.out_w; ++ox) {
-    const Taps columns = taps_at(ox, t.kernel_w, t.stride_w, t.dilation_w, t.pad_left, t.w);
-    std::int64_t c = 0;
-    for (; c + 4 * kPacket <= t.c; c += 4 * kPacket) depthwise_packets<4>(t, rows, columns, ox, c);
-    for (; c + kPacket <= t.c; c += kPacket) depthwise_packets<1>(t, rows, columns, ox, c);
-    for (; c < t.c; ++c) depthwise_channel(t, rows, columns, ox, c);
+  std::int64_t ox = 0;
+  while (ox < t.out_w) {
+    const Taps columns = taps(ox);
+    // Taps are lost at the edges alone: a pixel that has them all, and another that has, have neighbours that have.
+    const auto as_last = [&](int pixels) {
+      if (ox + pixels > t.out_w) return false;
+      const Taps last = taps(ox + pixels - 1);
+      return columns.first == 0 && columns.last == t.kernel_w && last.first == 0 && last.last == t.kernel_w;
+    };
+    if (as_last(kTogether)) {
+      depthwise_channels<kTogether>(t, rows, columns, ox);
+      ox += kTogether;
+    } else if (as_last(kTogether / 2)) {
+      depthwise_channels<kTogether / 2>(t, rows, columns, ox);
+      ox += kTogether / 2;
+    } else {
+      depthwise_channels<1>(t, rows, columns, ox);
+      ++ox;
+    }
+  }
+}
+
+// NaN stays, wherever it comes in.
+template <class P>
+P larger(P best, P x) {
+  return pmax<Eigen::PropagateNaN>(best, x);
+}
+
+inline float larger(float best, float x) { return x > best || x != x ? x : best; }
+
+template <class P, bool kLargest>
+P pooled(const PoolTask& t, const float* x, P begin) {
+  P result = begin;
+  for (std::int64_t row = 0; row < t.rows; ++row, x += t.row_stride) {
+    const float* pixel = x;
+    for (std::int64_t column = 0; column < t.columns; ++column, pixel += t.column_stride) {
+      if constexpr (kLargest) {
+        result = larger(result, ploadu<P>(pixel));
+      } else {
+        result = padd(result, ploadu<P>(pixel));
+      }
+    }
+  }
+  return result;
+}
+
+template <class P, int Size>
+void pool_vectors(const PoolTask& t) {
+  for (std::int64_t c = 0; c < t.c; c += Size) {
+    const std::int64_t at = c + Size <= t.c ? c : t.c - Size;  // the last vector ends with the pixel
+    pstoreu(t.y + at, t.largest ? pooled<P, true>(t, t.x + at, pset1<P>(-__builtin_inff()))
+                                : pdiv(pooled<P, false>(t, t.x + at, pset1<P>(0.0F)), pset1<P>(t.divisor)));
+  }
+}
+
+void pool(const PoolTask& t) {
+  if (t.c >= kPacket) return pool_vectors<Packet, kPacket>(t);
+  if (t.c >= kHalf) return pool_vectors<HalfPacket, kHalf>(t);
+  if (t.c >= kQuarter) return pool_vectors<QuarterPacket, kQuarter>(t);
+  for (std::int64_t c = 0; c < t.c; ++c) {
+    float result = t.largest ? -__builtin_inff() : 0.0F;
+    for (std::int64_t row = 0; row < t.rows; ++row) {
+      for (std::int64_t column = 0; column < t.columns; ++column) {
+        const float x = t.x[row * t.row_stride + column * t.column_stride + c];
+        result = t.largest ? larger(result, x) : result + x;
+      }
+    }
+    t.y[c] = t.largest ? result : result / t.divisor;
   }
 }
 

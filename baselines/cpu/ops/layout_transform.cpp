@@ -15,6 +15,13 @@ T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
     for (std::int64_t i = 0; i < axis.extent; ++i) y[i] = x[i * axis.x_stride];
     return y + axis.extent;
   }
+  if (depth + 2 == plan.axes.size()) {  // the last axis may be short: three channels
+    const CopyPlan::Axis last = plan.axes.back();
+    for (std::int64_t i = 0; i < axis.extent; ++i, y += last.extent) {
+      for (std::int64_t j = 0; j < last.extent; ++j) y[j] = x[i * axis.x_stride + j * last.x_stride];
+    }
+    return y;
+  }
   for (std::int64_t i = 0; i < axis.extent; ++i) y = copy_axes(plan, depth + 1, x + i * axis.x_stride, y);
   return y;
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 
 #include "baselines/cpu/lower.h"
+#include "baselines/cpu/ops/fp32_kernels.h"
 
 namespace mobicuda::cpu {
 namespace {
@@ -64,6 +66,22 @@ void average_over(const Window& rows, const Window& columns, std::int64_t diviso
   for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] /= static_cast<T>(divisor);
 }
 
+// The inner loops of fp32_kernels.h, where channels lie side by side.
+void pool_pixel(const PoolKind kind, const Window& rows, const Window& columns, std::int64_t divisor,
+                std::int64_t channels, const Strides& xs, const float* x, float* y) {
+  PoolTask task;
+  task.x = x + rows.first * xs[2] + columns.first * xs[3];
+  task.row_stride = rows.step * xs[2];
+  task.column_stride = columns.step * xs[3];
+  task.rows = rows.taps;
+  task.columns = columns.taps;
+  task.c = channels;
+  task.largest = kind == PoolKind::Max;
+  task.divisor = static_cast<float>(std::max<std::int64_t>(divisor, 1));
+  task.y = y;
+  fp32_kernels().pool(task);
+}
+
 }  // namespace
 
 template <class T>
@@ -79,12 +97,18 @@ void pool2d(const Pool2d& op, const TensorDesc& x_desc, const TensorDesc& y_desc
     for (std::int64_t ox = 0; ox < y_desc.shape[3]; ++ox) {
       const Window horizontal = window_at(op, 1, ox, x_desc.shape[3]);
       T* out = y + n * ys[0] + oy * ys[2] + ox * ys[3];
+      const std::int64_t divisor =
+          op.count_include_pad ? vertical.padded_taps * horizontal.padded_taps : vertical.taps * horizontal.taps;
+      if constexpr (std::is_same_v<T, float>) {
+        if (xs[1] == 1 && ys[1] == 1) {
+          pool_pixel(op.kind, vertical, horizontal, divisor, channels, xs, x + n * xs[0], out);
+          continue;
+        }
+      }
       if (op.kind == PoolKind::Max) {
         max_over(vertical, horizontal, channels, xs, x + n * xs[0], ys[1], out);
         continue;
       }
-      const std::int64_t divisor =
-          op.count_include_pad ? vertical.padded_taps * horizontal.padded_taps : vertical.taps * horizontal.taps;
       average_over(vertical, horizontal, divisor, channels, xs, x + n * xs[0], ys[1], out);
     }
   }
