@@ -27,8 +27,6 @@ namespace {
 
 constexpr std::int64_t kUsualPixelBytes = 768 << 10;  // of a picture; a batch of larger ones makes the arena grow
 
-constexpr Sampling kWarmUpSampling = Sampling::S420;
-
 std::int64_t rounded_up(std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; }
 
 // Records, and waits without taking a core where that is asked for.
@@ -117,8 +115,8 @@ struct UnitsWork {
 
 // What decodes a batch by the JPEG units, and is not used again before that is over.
 struct UnitsDecoders {
-  explicit UnitsDecoders(const std::shared_ptr<const Nvjpeg>& nvjpeg)
-      : planes(nvjpeg, NvjpegOutput::Planes), rgb(nvjpeg, NvjpegOutput::Rgb) {}
+  UnitsDecoders(const std::shared_ptr<const Nvjpeg>& nvjpeg, bool in_turns)
+      : planes(nvjpeg, NvjpegOutput::Planes, in_turns), rgb(nvjpeg, NvjpegOutput::Rgb, in_turns) {}
 
   UnitsDecoder& of(NvjpegOutput output) { return output == NvjpegOutput::Planes ? planes : rgb; }
 
@@ -128,9 +126,11 @@ struct UnitsDecoders {
 
 // What a worker has: a session, and decoders for each batch in flight, in turns.
 struct GpuWorker {
-  GpuWorker(const Engine& engine, const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t in_flight)
+  GpuWorker(const Engine& engine, const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t in_flight, bool in_turns)
       : session(engine.create_session()) {
-    for (std::size_t i = 0; i < in_flight && nvjpeg; ++i) decoders.push_back(std::make_unique<UnitsDecoders>(nvjpeg));
+    for (std::size_t i = 0; i < in_flight && nvjpeg; ++i) {
+      decoders.push_back(std::make_unique<UnitsDecoders>(nvjpeg, in_turns));
+    }
   }
 
   UnitsDecoders& next_decoders() { return *decoders[turn++ % decoders.size()]; }
@@ -217,7 +217,7 @@ class GpuClassifier final : public BatchClassifier {
             std::make_unique<Slot>(*engine_, layout_, how_, settings, options.max_pixel_bytes, nvjpeg_ != nullptr));
       }
       for (std::size_t i = 0; i < settings.workers; ++i) {
-        workers_.push_back(std::make_unique<GpuWorker>(*engine_, nvjpeg_, settings.in_flight));
+        workers_.push_back(std::make_unique<GpuWorker>(*engine_, nvjpeg_, settings.in_flight, options.nvjpeg_in_turns));
       }
       for (std::size_t i = 0; i < settings.threads && nvjpeg_; ++i) {
         parsers_.push_back(std::make_unique<NvjpegParser>(nvjpeg_));
@@ -360,7 +360,8 @@ class GpuClassifier final : public BatchClassifier {
   }
 
   bool takes_planes(NvjpegPart part, Sampling sampling) const {
-    return options_.colours == Colours::Exact && nvjpeg_->gives_planes(part, sampling);
+    return nvjpeg_->gives_planes(part, sampling) &&
+           (options_.colours == Colours::Exact || !nvjpeg_->gives_rgb(part, sampling));
   }
 
   // What nvJPEG left undone. False where the picture failed.
@@ -423,14 +424,14 @@ class GpuClassifier final : public BatchClassifier {
   // waits for.
   void warm_up() {
     if (!nvjpeg_ || !nvjpeg_->has_units()) return;
-    const bool planar = takes_planes(NvjpegPart::Units, kWarmUpSampling);
-    const std::vector<std::uint8_t> file = sample_file(kWarmUpSampling);
+    const std::vector<std::uint8_t> file = usual_file();
     const auto header = read_jpeg_header(file);
     if (!header || !fit_for_nvjpeg(*header)) return;
+    const Sampling sampling = sampling_of(*header);
     Place place;
     place.width = header->width;
     place.height = header->height;
-    if (planar) place.planes.emplace(place.width, place.height, kWarmUpSampling);
+    if (takes_planes(NvjpegPart::Units, sampling)) place.planes.emplace(place.width, place.height, sampling);
     Slot& slot = *slots_.front();
     slot.arena.wait_until_filled();
     std::vector<NvjpegPicture> pictures;
@@ -580,13 +581,13 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
     const NvjpegPart part = nvjpeg->has_units() ? NvjpegPart::Units : NvjpegPart::Sms;
     std::string without;
     for (const Sampling sampling : kAllSamplings) {
-      if (nvjpeg->gives_planes(part, sampling)) continue;
+      const bool rgb = options.colours == Colours::Nvjpeg && nvjpeg->gives_rgb(part, sampling);
+      if (rgb || nvjpeg->gives_planes(part, sampling)) continue;
       without += (without.empty() ? "" : ", ") + std::string(to_string(sampling));
     }
-    if (!without.empty() && options.colours == Colours::Exact) {
+    if (!without.empty()) {
       log(options, LogLevel::Info,
-          "nvJPEG " + nvjpeg->version() +
-              " gives no planes of these pictures, whose colours are then its own: " + without);
+          "nvJPEG " + nvjpeg->version() + " has its own ways with the colours of these pictures: " + without);
     }
     return nvjpeg;
   } catch (const Error& error) {

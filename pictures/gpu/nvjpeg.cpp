@@ -76,7 +76,7 @@ int code_of(NvjpegOutput output) {
 std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
   struct Known {
     std::weak_ptr<const Nvjpeg> nvjpeg;  // where it is in use
-    std::optional<PlanesGiven> planes;   // tried once in a process
+    std::optional<Given> given;          // tried once in a process
   };
   static std::mutex mutex;
   static std::map<std::pair<std::filesystem::path, int>, Known> all;
@@ -84,12 +84,17 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
   Known& known = all[{library, device.index}];
   if (auto nvjpeg = known.nvjpeg.lock()) return nvjpeg;
   const std::shared_ptr<Nvjpeg> nvjpeg = load_anew(library, device);
-  if (!known.planes) {
-    known.planes.emplace();
-    if (nvjpeg->has_units()) known.planes->by_units = try_planes(nvjpeg, NvjpegPart::Units);
-    known.planes->by_sms = try_planes(nvjpeg, NvjpegPart::Sms);
+  if (!known.given) {
+    Given given;
+    if (nvjpeg->has_units()) {
+      given.planes_by_units = try_output(nvjpeg, NvjpegPart::Units, NvjpegOutput::Planes);
+      given.rgb_by_units = try_output(nvjpeg, NvjpegPart::Units, NvjpegOutput::Rgb);
+    }
+    given.planes_by_sms = try_output(nvjpeg, NvjpegPart::Sms, NvjpegOutput::Planes);
+    given.rgb_by_sms = try_output(nvjpeg, NvjpegPart::Sms, NvjpegOutput::Rgb);
+    known.given = given;
   }
-  nvjpeg->planes_ = *known.planes;
+  nvjpeg->given_ = *known.given;
   known.nvjpeg = nvjpeg;
   return nvjpeg;
 }
@@ -184,6 +189,9 @@ std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaSt
   }
   if (status == nvjpeg::kSuccess) {
     batch_ = batch;
+    // Threads that hand over batches at the same time wait for each other in the driver, without sleeping.
+    std::unique_lock turn(nvjpeg_->turn(), std::defer_lock);
+    if (in_turns_) turn.lock();
     status = api.batch_decode(handle, state_, data_.data(), lengths_.data(), images_.data(), stream);
   }
   if (status == nvjpeg::kSuccess) return {};

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,21 +44,28 @@ class Nvjpeg {
   Nvjpeg& operator=(const Nvjpeg&) = delete;
 
   bool has_units() const noexcept { return units_ != nullptr; }
+  /// Whether pictures of this kind come as RGB that is a few levels from libjpeg-turbo's at most: tried likewise.
+  bool gives_rgb(NvjpegPart part, Sampling sampling) const noexcept {
+    return (part == NvjpegPart::Units ? given_.rgb_by_units : given_.rgb_by_sms)
+        .test(static_cast<std::size_t>(sampling));
+  }
   /// Whether pictures of this kind come as planes that are those of libjpeg-turbo but for the DCT: each kind was tried
   /// once, on a picture.
   bool gives_planes(NvjpegPart part, Sampling sampling) const noexcept {
-    return (part == NvjpegPart::Units ? planes_.by_units : planes_.by_sms).test(static_cast<std::size_t>(sampling));
+    return (part == NvjpegPart::Units ? given_.planes_by_units : given_.planes_by_sms)
+        .test(static_cast<std::size_t>(sampling));
   }
   std::string version() const;
 
   const nvjpeg::Api& api() const noexcept { return api_; }
   nvjpeg::Handle units() const noexcept { return units_; }
   nvjpeg::Handle sms() const noexcept { return sms_; }
+  std::mutex& turn() const noexcept { return turn_; }
 
  private:
-  struct PlanesGiven {
-    std::bitset<kSamplings> by_units;
-    std::bitset<kSamplings> by_sms;
+  struct Given {
+    std::bitset<kSamplings> planes_by_units, planes_by_sms;
+    std::bitset<kSamplings> rgb_by_units, rgb_by_sms;
   };
 
   explicit Nvjpeg(const Device& device) : device_(device) {}
@@ -69,7 +77,8 @@ class Nvjpeg {
   nvjpeg::Api api_{};
   nvjpeg::Handle units_ = nullptr;
   nvjpeg::Handle sms_ = nullptr;
-  PlanesGiven planes_;
+  Given given_;
+  mutable std::mutex turn_;
 };
 
 /// Asks which pictures the JPEG units take.
@@ -91,8 +100,9 @@ class NvjpegParser {
 /// Decodes with the JPEG units, a batch at a time, to one kind of output.
 class UnitsDecoder {
  public:
-  UnitsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg, NvjpegOutput output)
-      : nvjpeg_(std::move(nvjpeg)), output_(output) {}
+  /// in_turns: not while another decoder of this nvJPEG that is so made decodes.
+  UnitsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg, NvjpegOutput output, bool in_turns)
+      : nvjpeg_(std::move(nvjpeg)), output_(output), in_turns_(in_turns) {}
   ~UnitsDecoder();
   UnitsDecoder(const UnitsDecoder&) = delete;
   UnitsDecoder& operator=(const UnitsDecoder&) = delete;
@@ -107,6 +117,7 @@ class UnitsDecoder {
 
   std::shared_ptr<const Nvjpeg> nvjpeg_;
   const NvjpegOutput output_;
+  const bool in_turns_;
   nvjpeg::State state_ = nullptr;
   int batch_ = 0;  ///< that the state is made for
   std::vector<const unsigned char*> data_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pictures/gpu/plane_layout.h"
+#include "pictures/prepare/channels.h"
 #include "runtime/cuda_check.h"
 #include "runtime/device_buffer.h"
 
@@ -19,6 +20,9 @@ namespace {
 constexpr int kWidth = 149;  // odd, and no multiple of a block
 constexpr int kHeight = 107;
 constexpr int kMostDifference = 4;  // of a sample: decoders round the DCT in their own ways
+constexpr int kMostLevels = 8;      // of a pixel of RGB; chroma that is not interpolated is wrong by many times that
+constexpr int kUsualWidth = 512;
+constexpr int kUsualHeight = 384;
 constexpr int kQuality = 95;
 
 int subsampling_of(Sampling sampling) {
@@ -46,6 +50,7 @@ struct Plane {
 struct Trial {
   std::vector<std::uint8_t> file;
   std::vector<Plane> planes;  // libjpeg-turbo's
+  Plane rgb;                  // likewise, a row of interleaved pixels being a row
 };
 
 struct Destroy {
@@ -53,17 +58,34 @@ struct Destroy {
 };
 using Handle = std::unique_ptr<void, Destroy>;
 
-// Smooth, and in each channel different along each axis.
+// Different along each axis in each channel; colours change within a few pixels, which tells ways to interpolate chroma
+// apart.
 std::vector<std::uint8_t> pattern() {
+  constexpr int kStripe = 5;
   std::vector<std::uint8_t> rgb;
   for (int y = 0; y < kHeight; ++y) {
     for (int x = 0; x < kWidth; ++x) {
-      rgb.push_back(static_cast<std::uint8_t>(50 + x));
-      rgb.push_back(static_cast<std::uint8_t>(220 - y));
-      rgb.push_back(static_cast<std::uint8_t>(40 + x / 2 + y));
+      const int across = x / kStripe % 2;
+      const int down = y / kStripe % 2;
+      rgb.push_back(static_cast<std::uint8_t>(50 + x / 2 + 60 * across));
+      rgb.push_back(static_cast<std::uint8_t>(200 - y));
+      rgb.push_back(static_cast<std::uint8_t>(40 + x / 4 + y / 2 + 60 * down));
     }
   }
   return rgb;
+}
+
+// Empty where libjpeg-turbo fails.
+std::vector<std::uint8_t> jpeg_file(const std::vector<std::uint8_t>& rgb, int width, int height, int subsampling) {
+  const Handle compressor(tjInitCompress());
+  if (!compressor) return {};
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  const int status =
+      tjCompress2(compressor.get(), rgb.data(), width, 0, height, TJPF_RGB, &bytes, &size, subsampling, kQuality, 0);
+  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, &tjFree);
+  if (status != 0) return {};
+  return {bytes, bytes + size};
 }
 
 // Nothing where libjpeg-turbo fails, which leaves a kind untried.
@@ -71,7 +93,7 @@ std::optional<Trial> trial_of(Sampling sampling) {
   const int subsampling = subsampling_of(sampling);
   const Handle decoder(tjInitDecompress());
   Trial trial;
-  trial.file = sample_file(sampling);
+  trial.file = jpeg_file(pattern(), kWidth, kHeight, subsampling);
   if (!decoder || trial.file.empty()) return std::nullopt;
   const auto size = static_cast<unsigned long>(trial.file.size());
   std::array<unsigned char*, 3> planes{};
@@ -89,24 +111,29 @@ std::optional<Trial> trial_of(Sampling sampling) {
                               TJFLAG_ACCURATEDCT) != 0) {
     return std::nullopt;
   }
+  trial.rgb = {kWidth * kChannels, kHeight, std::vector<std::uint8_t>(std::size_t{kWidth} * kHeight * kChannels)};
+  if (tjDecompress2(decoder.get(), trial.file.data(), size, trial.rgb.samples.data(), kWidth, 0, kHeight, TJPF_RGB,
+                    TJFLAG_ACCURATEDCT) != 0) {
+    return std::nullopt;
+  }
   return trial;
 }
 
 // Whether `decoded` has the samples of the plane; beyond the picture's border there may be anything.
-bool alike(const Plane& plane, int columns, int rows, const std::uint8_t* decoded, int pitch) {
+bool alike(const Plane& plane, int columns, int rows, const std::uint8_t* decoded, int pitch, int most) {
   for (int y = 0; y < rows; ++y) {
     for (int x = 0; x < columns; ++x) {
       const int expected = plane.samples[static_cast<std::size_t>(y * plane.columns + x)];
-      if (std::abs(expected - decoded[y * pitch + x]) > kMostDifference) return false;
+      if (std::abs(expected - decoded[y * pitch + x]) > most) return false;
     }
   }
   return true;
 }
 
-// Decodes to planes; false where nvJPEG refuses.
+// False where nvJPEG refuses.
 using Decode = std::function<bool(const NvjpegPicture& picture, cudaStream_t stream)>;
 
-bool gives_planes(Sampling sampling, const Decode& decode) {
+bool gives(NvjpegOutput output, Sampling sampling, const Decode& decode) {
   const std::optional<Trial> trial = trial_of(sampling);
   if (!trial) return false;
   const PlaneLayout layout(kWidth, kHeight, sampling);
@@ -117,45 +144,53 @@ bool gives_planes(Sampling sampling, const Decode& decode) {
              "trying nvJPEG");
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
   auto* const pixels = static_cast<std::uint8_t*>(memory.data());
-  if (!decode({trial->file, layout.image(pixels)}, stream.get())) return false;
+  nvjpeg::Image image = layout.image(pixels);
+  if (output == NvjpegOutput::Rgb) {
+    image = {};
+    image.channel[0] = pixels;
+    image.pitch[0] = static_cast<std::size_t>(kWidth) * kChannels;
+  }
+  if (!decode({trial->file, image}, stream.get())) return false;
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
-  std::vector<std::uint8_t> decoded(static_cast<std::size_t>(layout.bytes()));
+  std::vector<std::uint8_t> decoded(static_cast<std::size_t>(memory.bytes()));
   memory.download(std::as_writable_bytes(std::span(decoded)));
+  if (output == NvjpegOutput::Rgb) {
+    return alike(trial->rgb, trial->rgb.columns, trial->rgb.rows, decoded.data(), trial->rgb.columns, kMostLevels);
+  }
   const Planes planes = layout.planes(decoded.data());
   const int columns = (kWidth + planes.across - 1) / planes.across;
   const int rows = (kHeight + planes.down - 1) / planes.down;
-  return alike(trial->planes[0], kWidth, kHeight, planes.luma, planes.luma_pitch) &&
-         (planes.cb == nullptr || (alike(trial->planes[1], columns, rows, planes.cb, planes.chroma_pitch) &&
-                                   alike(trial->planes[2], columns, rows, planes.cr, planes.chroma_pitch)));
+  const auto plane = [&](std::size_t i, const std::uint8_t* samples) {
+    return alike(trial->planes[i], columns, rows, samples, planes.chroma_pitch, kMostDifference);
+  };
+  return alike(trial->planes[0], kWidth, kHeight, planes.luma, planes.luma_pitch, kMostDifference) &&
+         (planes.cb == nullptr || (plane(1, planes.cb) && plane(2, planes.cr)));
 }
 
 }  // namespace
 
-std::vector<std::uint8_t> sample_file(Sampling sampling) {
-  const Handle compressor(tjInitCompress());
-  if (!compressor) return {};
-  const std::vector<std::uint8_t> rgb = pattern();
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
-  const int status = tjCompress2(compressor.get(), rgb.data(), kWidth, 0, kHeight, TJPF_RGB, &bytes, &size,
-                                 subsampling_of(sampling), kQuality, 0);
-  const std::unique_ptr<unsigned char, decltype(&tjFree)> owner(bytes, &tjFree);
-  if (status != 0) return {};
-  return {bytes, bytes + size};
+std::vector<std::uint8_t> usual_file() {
+  std::vector<std::uint8_t> rgb(std::size_t{kUsualWidth} * kUsualHeight * kChannels);
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < rgb.size(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    rgb[i] = static_cast<std::uint8_t>(96 + (state >> 26U));
+  }
+  return jpeg_file(rgb, kUsualWidth, kUsualHeight, TJSAMP_420);
 }
 
-std::bitset<kSamplings> try_planes(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part) {
+std::bitset<kSamplings> try_output(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, NvjpegOutput output) {
   // One decoder for all: to make one takes nvJPEG a tenth of a second.
   NvjpegParser parser(nvjpeg);
-  UnitsDecoder units(nvjpeg, NvjpegOutput::Planes);
+  UnitsDecoder units(nvjpeg, output, false);
   SmsDecoder sms(nvjpeg);
   const Decode decode = [&](const NvjpegPicture& picture, cudaStream_t stream) {
-    if (part == NvjpegPart::Sms) return sms.decode(picture, NvjpegOutput::Planes).empty();
+    if (part == NvjpegPart::Sms) return sms.decode(picture, output).empty();
     return parser.units_take(picture.encoded) && units.decode({&picture, 1}, stream).empty();
   };
   std::bitset<kSamplings> given;
   for (const Sampling sampling : kAllSamplings) {
-    given.set(static_cast<std::size_t>(sampling), gives_planes(sampling, decode));
+    given.set(static_cast<std::size_t>(sampling), gives(output, sampling, decode));
   }
   return given;
 }

@@ -55,6 +55,7 @@ ClassifierOptions options_of(DecodeOn decode, int batch = 16) {
   options.top = 2;
   options.resize_to = 40;
   options.outputs = true;
+  options.colours = Colours::Exact;
   return options;
 }
 

@@ -1,13 +1,14 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours exact|nvjpeg] [--blocking-sync]
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact] [--at-once]
+//   [--blocking-sync]
 //   [--parts
 //   nvjpeg,memory,...]
 //
-//   planes            of which pictures nvJPEG gives planes, whose colours are converted here
-//   nvjpeg            nvJPEG alone on the same files in memory, to planes and to RGB, with one and two host threads,
-//   each
+//   planes, rgb       of which pictures nvJPEG gives planes, whose colours are converted here, and RGB that is near
+//   enough nvjpeg            nvJPEG alone on the same files in memory, to planes and to RGB, with one and two host
+//   threads, each
 //                     with batches under way: img/s, cores; the most of all is what `againstNvjpeg` of the others is of
 //   resizeUs          the resizing kernel alone, a picture, in planes and interleaved
 //   memory, files     encoded pictures in memory, or in files that were read before, to the best classes: img/s, cores
@@ -84,7 +85,8 @@ struct Options {
   int threads = 2;
   int gpu_threads = 0;
   bool blocking_sync = false;
-  std::string colours = "exact";
+  std::string colours = "nvjpeg";
+  bool at_once = false;
   double seconds = 5;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
@@ -219,7 +221,11 @@ Json measure_run(Classifier& classifier, const Source& source, std::size_t set, 
   Report report;
   run(set, report);
   const double once = run(set, report);
-  const auto count = std::max(set, static_cast<std::size_t>(static_cast<double>(set) * seconds / once));
+  const auto count_of = [&](double of_seconds) {
+    return std::max(set, static_cast<std::size_t>(static_cast<double>(set) * of_seconds / once));
+  };
+  run(count_of(seconds / 4), report);  // until what nvJPEG has of memory grows no more
+  const std::size_t count = count_of(seconds);
   const double cpu_before = cpu_seconds();
   const double wall = run(count, report);
   const double cpu = cpu_seconds() - cpu_before;
@@ -265,7 +271,7 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   struct InFlight {
     InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegOutput output, std::size_t batch, std::int64_t bytes)
         : memory(static_cast<std::int64_t>(batch) * bytes, "decoded pictures"),
-          decoder(nvjpeg, output),
+          decoder(nvjpeg, output, false),
           pictures(batch) {}
     DeviceBuffer memory;
     Stream stream;
@@ -579,6 +585,7 @@ void run(const Options& options) {
   classifier_options.batch = options.batch;
   classifier_options.threads = options.threads;
   classifier_options.gpu_threads = options.gpu_threads;
+  classifier_options.nvjpeg_in_turns = !options.at_once;
   classifier_options.colours = options.colours == "nvjpeg" ? Colours::Nvjpeg : Colours::Exact;
   classifier_options.nvjpeg_library = options.nvjpeg;
   Json log = Json::array();
@@ -596,6 +603,7 @@ void run(const Options& options) {
   json["threads"] = options.threads;
   json["gpuThreads"] = options.gpu_threads;
   json["colours"] = options.colours;
+  json["nvjpegInTurns"] = !options.at_once;
   json["blockingSync"] = options.blocking_sync;
   json["decoder"] = std::string(to_string(classifier.decoder()));
   json["log"] = log;
@@ -608,6 +616,7 @@ void run(const Options& options) {
     json["nvjpegVersion"] = nvjpeg->version();
     for (const Sampling sampling : kAllSamplings) {
       json["planes"][std::string(to_string(sampling))] = nvjpeg->gives_planes(NvjpegPart::Units, sampling);
+      json["rgb"][std::string(to_string(sampling))] = nvjpeg->gives_rgb(NvjpegPart::Units, sampling);
     }
     if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device);
   }
@@ -662,6 +671,7 @@ int main(int argc, char** argv) {
   app.add_option("--gpu-threads", options.gpu_threads, "that hand batches to the GPU, 0: as the library chooses")
       ->check(CLI::Range(0, 8));
   app.add_option("--colours", options.colours, "who converts them")->check(CLI::IsMember({"exact", "nvjpeg"}));
+  app.add_flag("--at-once", options.at_once, "threads hand batches to the JPEG units at the same time");
   app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")

@@ -46,8 +46,9 @@ enum class DecodeOn : std::uint8_t {
 
 /// Who converts the colours of JPEG pictures that the GPU decodes.
 enum class Colours : std::uint8_t {
-  Exact,   ///< the library, as libjpeg-turbo does: the GPU sees what the CPU sees but for the rounding of the DCT
-  Nvjpeg,  ///< nvJPEG, which takes less of the host, and whose pixels differ a little
+  Nvjpeg,  ///< nvJPEG, where its pixels are a few levels from libjpeg-turbo's at most, which is tried; else as Exact
+  Exact,   ///< the library, as libjpeg-turbo does: the CPU's pixels but for the rounding of the DCT; takes more of the
+           ///< host
 };
 
 struct ClassScore {
@@ -81,7 +82,7 @@ struct ClassifierOptions {
   std::optional<int> resize_to;  ///< length of the short side before the crop; nothing: Preprocessing::for_input()
   DecodeOptions decode;
   DecodeOn decode_on = DecodeOn::Auto;
-  Colours colours = Colours::Exact;
+  Colours colours = Colours::Nvjpeg;
   int top = 5;           ///< classes of a result, at least 1
   bool outputs = false;  ///< results have the scores of all classes too
   int batch = 64;        ///< pictures that are decoded and classified together, 1 to 1024
@@ -89,6 +90,9 @@ struct ClassifierOptions {
   /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
   /// does not always keep all JPEG units busy.
   int gpu_threads = 0;
+  /// One thread at a time hands a GPU's JPEG units a batch, which takes less of the host; false: the most
+  /// pictures a second, where two cores and more are free for it.
+  bool nvjpeg_in_turns = true;
   /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others
   /// of their batch are decoded on the CPU.
   std::int64_t max_pixel_bytes = std::int64_t{256} << 20;
