@@ -17,7 +17,7 @@ BENCH, STREAM, TESTS = "tests/pictures/pictures_bench", "stream/mobicuda_stream"
 LARGE = "500x375"
 SECONDS = 5           # of a measurement
 # What pictures_bench is run with, beside everything by default: how many threads, and how they wait.
-WAYS = {"exact colours": ["--colours", "exact"], "at once": ["--at-once"], "exact colours, at once": ["--colours", "exact", "--at-once"],
+WAYS = {"exact colours": ["--colours", "exact"], "in turns": ["--in-turns"], "exact colours, in turns": ["--colours", "exact", "--in-turns"],
         "one GPU thread": ["--gpu-threads", "1"], "three GPU threads": ["--gpu-threads", "3"], "sleeping": ["--blocking-sync"]}
 MIXED, BROKEN_EVERY = 10000, 20
 KILLS = 20

@@ -1,7 +1,7 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact] [--at-once]
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact] [--in-turns]
 //   [--blocking-sync]
 //   [--parts
 //   nvjpeg,memory,...]
@@ -86,7 +86,7 @@ struct Options {
   int gpu_threads = 0;
   bool blocking_sync = false;
   std::string colours = "nvjpeg";
-  bool at_once = false;
+  bool in_turns = false;
   double seconds = 5;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
@@ -585,7 +585,7 @@ void run(const Options& options) {
   classifier_options.batch = options.batch;
   classifier_options.threads = options.threads;
   classifier_options.gpu_threads = options.gpu_threads;
-  classifier_options.nvjpeg_in_turns = !options.at_once;
+  classifier_options.nvjpeg_in_turns = options.in_turns;
   classifier_options.colours = options.colours == "nvjpeg" ? Colours::Nvjpeg : Colours::Exact;
   classifier_options.nvjpeg_library = options.nvjpeg;
   Json log = Json::array();
@@ -603,7 +603,7 @@ void run(const Options& options) {
   json["threads"] = options.threads;
   json["gpuThreads"] = options.gpu_threads;
   json["colours"] = options.colours;
-  json["nvjpegInTurns"] = !options.at_once;
+  json["nvjpegInTurns"] = options.in_turns;
   json["blockingSync"] = options.blocking_sync;
   json["decoder"] = std::string(to_string(classifier.decoder()));
   json["log"] = log;
@@ -671,7 +671,7 @@ int main(int argc, char** argv) {
   app.add_option("--gpu-threads", options.gpu_threads, "that hand batches to the GPU, 0: as the library chooses")
       ->check(CLI::Range(0, 8));
   app.add_option("--colours", options.colours, "who converts them")->check(CLI::IsMember({"exact", "nvjpeg"}));
-  app.add_flag("--at-once", options.at_once, "threads hand batches to the JPEG units at the same time");
+  app.add_flag("--in-turns", options.in_turns, "one thread at a time hands the JPEG units a batch");
   app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")
