@@ -247,6 +247,9 @@ def check_readme_tables(tree):
     record["repeat"] = {"custom": {"processes": 2, "cases": {
         "custom fp16 batch 8": [custom, 1.2 * cudnn], "custom fp16 batch 1": [0.9 * first], "custom fp16 batch 256": [last]}},
                         "cudnn": {"processes": 2, "cases": {"cudnn fp16 batch 8": [cudnn, 1.1 * cudnn]}}}
+    record["labels"] = {"bench": {"files": {"imagesPerSecond": 47576.4, "coresBusy": 3.07}}}
+    case = {"case": "one JPEG a request", "clients": 64, "latencyUs": {"p99": 7620}}
+    record["serving"] = {"rates": {"cases": [{**case, "imagesPerSecond": 11969.6}, {**case, "imagesPerSecond": 14313.9}]}}
     record["timedInput"] = "real pictures"
     record["randomNumbers"] = [{**latency["custom", "fp16", batch], "deviceMs": {"median": share * alone / 1e3}}
                                for batch, share, alone in ((1, 0.99, 0.9 * first), (256, 1.03, last))]
@@ -261,6 +264,8 @@ def check_readme_tables(tree):
                f"{cells}\n{written}")
     expect("| custom fp16, batch 8 | 82,000 | 79,001 | 7.00 mJ | 700 W | 1,700 to 1,980 MHz | power cap |" in written, written)
     expect("| cudnn fp32 | 300 µs | 310 µs | 330 µs | 320 µs | 400 µs |" in written, written)
+    expect("from files to the five best classes: **47,576 img/s**, 3.1 cores busy" in written, written)
+    expect("fp16: one JPEG a request: **14,314 img/s** (64 clients, p99 7.6 ms) ([docs/serving.md]" in written, written)
     expect("From JPEG files to logits: **" in written and "its times by -1.0 to +3.0 %" in written, written)
     expect(f"| {cudnn:,.0f} µs (tie) |" in written and "| custom without cuDNN, 2 processes |" in written, written)
     expect(f"beside the other: custom fp16 batch 1 {first:.1f} instead of {0.9 * first:.1f} µs." in written, written)
