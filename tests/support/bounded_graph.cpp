@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace mobicuda::test {
@@ -264,7 +267,17 @@ class Run {
     }
   }
 
-  void compute(const Unary& op, const Node& node) { activate(activation_of(op), node); }
+  // Of operations and functions that random_graph() does not draw there are no bounds.
+  template <class T>
+  void compute(const T&, const Node& node) {
+    throw std::invalid_argument("run_bounded: no bounds of " + std::string(op_name(node.op)));
+  }
+
+  void compute(const Unary& op, const Node& node) {
+    const std::optional<Activation> activation = activation_of(op);
+    if (!activation) throw std::invalid_argument("run_bounded: no bounds of " + std::string(op_name(node.op)));
+    activate(*activation, node);
+  }
   void compute(const Clip& op, const Node& node) { activate(op.activation, node); }
 
   void activate(const Activation& activation, const Node& node) {
