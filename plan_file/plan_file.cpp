@@ -75,15 +75,17 @@ SavedEngine read_open_file(const fs::path& path, const Limits& limits, ReadTimes
   if (!fs::is_regular_file(path, failure)) {
     throw Error(ErrorCode::io, "", fs::exists(path, failure) ? "is not a regular file" : "there is no such file");
   }
-  const std::uintmax_t bytes = fs::file_size(path, failure);
-  std::ifstream in(path, std::ios::binary);
-  if (failure || !in) throw Error(ErrorCode::io, "", "cannot be opened for reading");
+  // Of what is open: another process may put a new file in its place meanwhile.
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  const std::streamoff bytes = in.tellg();
+  in.seekg(0);
+  if (!in) throw Error(ErrorCode::io, "", "cannot be opened for reading");
   times.read_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const auto next = [&](std::span<std::byte> target) {
     if (in.read(reinterpret_cast<char*>(target.data()), static_cast<std::streamsize>(target.size()))) return;
     throw Error(ErrorCode::io, "", "cannot be read to its end");
   };
-  return make_engine(read_parts(next, static_cast<std::int64_t>(bytes), limits, times), limits, times);
+  return make_engine(read_parts(next, bytes, limits, times), limits, times);
 }
 
 }  // namespace

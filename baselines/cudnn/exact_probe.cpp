@@ -13,10 +13,12 @@ namespace {
 constexpr float kFine = 1.0F + 0x1p-18F;
 constexpr float kCoarse = 0x1p-6F;
 
-void fill(void* target, std::int64_t elements, float value) {
+// On the layer's stream: to wait for the whole device would break off what other threads capture.
+void fill(void* target, std::int64_t elements, float value, cudaStream_t stream) {
   const std::vector<float> values(static_cast<std::size_t>(elements), value);
-  cuda_check(cudaMemcpy(target, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
+  cuda_check(cudaMemcpyAsync(target, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice, stream),
              "filling a probe's input");
+  cuda_check(cudaStreamSynchronize(stream), "filling a probe's input");
 }
 
 bool is_exact(float sum) {
@@ -27,9 +29,8 @@ bool is_exact(float sum) {
 
 bool try_inputs(const ProbeTensors& t, float x, float w, const std::function<cudaError_t()>& layer,
                 cudaStream_t stream) {
-  fill(t.x, t.x_elements, x);
-  fill(t.w, t.w_elements, w);
-  cuda_check(cudaDeviceSynchronize(), "filling a probe's input");
+  fill(t.x, t.x_elements, x, stream);
+  fill(t.w, t.w_elements, w, stream);
   if (layer() != cudaSuccess || cudaStreamSynchronize(stream) != cudaSuccess) return false;
   std::vector<float> y(static_cast<std::size_t>(t.y_elements));
   cuda_check(cudaMemcpy(y.data(), t.y, y.size() * sizeof(float), cudaMemcpyDeviceToHost), "reading a probe's output");

@@ -27,23 +27,33 @@ class LayoutChooser {
         continue;
       }
       std::vector<ValueId> inputs = rewriter_.mapped_inputs(node);
+      const Layout wanted = wanted_layout(node.op);
       for (ValueId& id : inputs) {
-        if (id != kNoValue) id = in_layout(id, wanted_layout(node.op), node.origin);
+        if (id == kNoValue || is_told_as(id, wanted)) continue;
+        // A Transpose may make an order matter that did not: its result has its input's layout.
+        const bool same_bytes = wanted == Layout::NCHW && !order_matters(desc_of(id).shape);
+        if (!same_bytes || std::holds_alternative<Transpose>(node.op)) id = in_layout(id, wanted, node.origin);
       }
       rewriter_.replace(node, node.op, std::move(inputs), node.origin);
     }
     const ValueId output = rewriter_.mapped(graph_.output());
-    if (order_matters(rewriter_.builder().value(output).desc.shape)) {
-      rewriter_.map(graph_.output(), in_layout(output, graph_.output_desc().layout, {}));
+    const Layout wanted = graph_.output_desc().layout;
+    if (order_matters(desc_of(output).shape) && !is_told_as(output, wanted)) {
+      rewriter_.map(graph_.output(), in_layout(output, wanted, {}));
     }
     return rewriter_.finish();
   }
 
  private:
+  const TensorDesc& desc_of(ValueId id) { return rewriter_.builder().value(id).desc; }
+
+  // Constants have an order of their own, and what is no image has one only.
+  bool is_told_as(ValueId id, Layout layout) {
+    return rewriter_.builder().value(id).constant || desc_of(id).shape.rank() != 4 || desc_of(id).layout == layout;
+  }
+
   ValueId in_layout(ValueId id, Layout layout, const Origin& reader) {
     const Value& value = rewriter_.builder().value(id);
-    if (value.constant || value.desc.shape.rank() != 4 || value.desc.layout == layout) return id;
-    if (layout == Layout::NCHW && !order_matters(value.desc.shape)) return id;
     const auto [entry, is_new] = transformed_.try_emplace({id, layout}, kNoValue);
     if (is_new) {
       Origin origin;

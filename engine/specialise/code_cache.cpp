@@ -49,9 +49,12 @@ std::string hex(std::uint64_t number) {
 
 std::optional<std::string> read(const fs::path& file) {
   std::error_code error;
-  const std::uintmax_t bytes = fs::file_size(file, error);
-  if (error || bytes < sizeof(Head) || bytes > static_cast<std::uintmax_t>(kMostFileBytes)) return std::nullopt;
-  std::ifstream stream(file, std::ios::binary);
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
+  // The size of what is open: another process may put a new file in its place meanwhile.
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  const std::streamoff bytes = stream.tellg();
+  if (!stream || bytes < static_cast<std::streamoff>(sizeof(Head)) || bytes > kMostFileBytes) return std::nullopt;
+  stream.seekg(0);
   std::string text(static_cast<std::size_t>(bytes), '\0');
   if (!stream.read(text.data(), static_cast<std::streamsize>(text.size()))) return std::nullopt;
   return text;

@@ -124,7 +124,7 @@ TEST_CASE("mistakes end in exit code 2 with a message", "[options]") {
     CHECK_THAT(parsed.err, contains(message));
   };
   mistake({"--noSuchFlag"}, "--noSuchFlag");
-  mistake({"--generatedElements", "0"}, "--generatedElements: must be at least 1");
+  mistake({"--generatedElements", "0"}, "--generatedElements: must be a number of at least 1, got '0'");
   mistake({"--batch", "0"}, "at least 1");
   mistake({"--threads", "-1"}, "--threads: must be at least 0");
   mistake({"--threads", "5000"}, "at most 4096");

@@ -221,7 +221,7 @@ TEST_CASE("kinds that do not exist are refused by number, and have a name all th
   };
   const Unary unary{static_cast<UnaryKind>(99)};
   CHECK(op_name(unary) == "Unary");
-  CHECK(contains(refused(unary, {x}), "have a choice that does not exist, number 99 of those from 0 to 5"));
+  CHECK(contains(refused(unary, {x}), "have a choice that does not exist, number 99 of those from 0 to 12"));
   Pool2d pool;
   pool.kind = static_cast<PoolKind>(2);
   CHECK(contains(refused(pool, {x}), "number 2 of those from 0 to 1"));

@@ -444,6 +444,16 @@ TEST_CASE("a 4-D output of a network with NHWC input comes out in the order of t
   CHECK(graph.output_desc() == TensorDesc{DType::F32, Shape{1, 8, 4, 5}, Layout::NCHW});
 }
 
+// Of a map of one channel the order does not matter, of what a Transpose makes of it it does.
+TEST_CASE("a Transpose of one channel comes out in the order that it is told in") {
+  TestNetwork network(Shape{1, 3, 12, 5});
+  network.conv(1, 1);
+  network.add(Transpose{{0, 3, 1, 2}}, {network.last()});
+  const Graph graph = optimize(std::move(network).build());
+  CHECK(graph.output_desc() == TensorDesc{DType::F32, Shape{1, 5, 1, 12}, Layout::NCHW});
+  CHECK(std::holds_alternative<Transpose>(graph.nodes().back().op));
+}
+
 TEST_CASE("passes run in the documented order") {
   std::string names;
   for (const Pass& pass : standard_passes()) names += std::string(pass.name) + " ";

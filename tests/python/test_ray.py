@@ -306,5 +306,6 @@ def test_each_actor_has_a_gpu_and_one_is_lost(config, tmp_path, monkeypatch):
     assert sorted(os.listdir(tmp_path / "gate")) == [str(i) for i in range(GPUS)]
     # One is lost at its second unit: others take it over, and what was in its queue.
     assert list(summary["lost"].values()) == ["device_lost: GPU: it is gone"]
-    assert [one["pictures"] for one in summary["processors"] if one["gpu"] == LOST_GPU] == [1]
+    done = [one["pictures"] for one in summary["processors"] if one["gpu"] == LOST_GPU]
+    assert len(done) == 1 and 0 < done[0] < PICTURES  # its first unit, as large as the schedule made it
     assert (summary["done"], summary["complete"]) == (PICTURES, True)

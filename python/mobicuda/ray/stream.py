@@ -7,12 +7,15 @@ import bisect
 import contextlib
 import fcntl
 import json
+import math
 import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TextIO
+
+import numpy as np
 
 from mobicuda.errors import Error, FileError, InvalidArgumentError
 from mobicuda.ray.classifier import Outcome
@@ -149,14 +152,16 @@ def result_line(
             {
                 "class": index,
                 **({"label": labels[index]} if index < len(labels) else {}),
-                "score": score if abs(score) <= _LARGEST else None,
+                "score": _shortest(score),
             }
             for index, score in zip(outcome.classes, outcome.scores, strict=True)
         ]
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-_LARGEST = 3.5e38  # above every float32; no NaN is below it
+def _shortest(score: float) -> float | None:
+    """Of the numbers that are read back as the same float32 that of the fewest digits; None where it is not finite."""
+    return float(str(np.float32(score))) if math.isfinite(score) else None
 
 
 class Where(NamedTuple):
