@@ -2,7 +2,11 @@
 
 namespace mobicuda::test {
 
+namespace {
+
 __global__ void trap() { __trap(); }
+
+}  // namespace
 
 cudaError_t lose_device() {
   trap<<<1, 1>>>();
