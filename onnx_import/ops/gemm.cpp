@@ -92,7 +92,7 @@ void import_fused_gemm(NodeImporter& node) {
 }
 
 // Matrices that are activations, one pair for each extent of the axes in front.
-void multiply_activations(NodeImporter& node) {
+void multiply_matrices(NodeImporter& node) {
   const Shape& a = node.shape(0);
   const Shape& b = node.shape(1);
   bool fits = a.rank() == b.rank() && a.rank() >= 3;
@@ -112,7 +112,7 @@ void multiply_activations(NodeImporter& node) {
 
 void import_matmul(NodeImporter& node) {
   if (!node.is_constant(0) && !node.is_constant(1)) {
-    multiply_activations(node);
+    multiply_matrices(node);
     return;
   }
   const Shape shape = node.shape(0);

@@ -53,7 +53,7 @@ bool import_product(NodeImporter& node) {
   return is_at(left, Step::Deviation) && is_at(right, Step::Inverse) && finish(node, *left, *right);
 }
 
-bool import_sum(NodeImporter& node) {
+bool import_epsilon(NodeImporter& node) {
   const std::size_t position = node.moment(0) != nullptr ? 0 : 1;
   const Moment* variance = node.moment(position);
   const std::size_t other = 1 - position;
@@ -72,7 +72,7 @@ bool import_moment(NodeImporter& node) {
   if (type == "Sub") return import_deviation(node);
   const Moment* first = node.moment(0);
   if (type == "Mul") return import_product(node);
-  if (type == "Add") return import_sum(node);
+  if (type == "Add") return import_epsilon(node);
   if (type == "Pow") {
     const bool squares = is_at(first, Step::Deviation) && node.is_constant(1) && node.constant(1)->elements() == 1 &&
                          node.number(1) == 2.0F;

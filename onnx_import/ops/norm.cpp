@@ -218,7 +218,8 @@ std::vector<float> for_channels(const std::vector<float>& of_groups, std::int64_
 }
 
 // Of each group of channels.
-void normalize_groups(NodeImporter& node, std::int64_t groups, std::vector<float> scale, std::vector<float> shift) {
+void normalize_groups(NodeImporter& node, std::int64_t groups, const std::vector<float>& scale,
+                      const std::vector<float>& shift) {
   Normalize op;
   op.over = NormalizedOver::Groups;
   op.groups = groups;

@@ -54,5 +54,5 @@ bool StbMemoryLimit::exceeded() const noexcept { return refused_bytes; }
 #define STBI_MALLOC(bytes) mobicuda::pictures::limited_malloc(bytes)
 #define STBI_REALLOC(memory, bytes) mobicuda::pictures::limited_realloc(memory, bytes)
 #define STBI_FREE(memory) std::free(memory)
-#define memcpy(to, from, bytes) mobicuda::pictures::copy_bytes(to, from, bytes)
+#define memcpy(to, from, bytes) mobicuda::pictures::copy_bytes(to, from, bytes)  // NOLINT: as stb_image calls it
 #include <stb_image.h>
