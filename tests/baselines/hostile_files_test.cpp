@@ -80,9 +80,9 @@ std::string nested(std::initializer_list<int> path, const std::string& field, in
   return content;
 }
 
-OnnxBuilder network(Dims input) {
+OnnxBuilder network(const Dims& input) {
   OnnxBuilder builder(13);
-  builder.input("x", std::move(input)).output("y");
+  builder.input("x", input).output("y");
   return builder;
 }
 

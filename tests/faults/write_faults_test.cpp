@@ -115,6 +115,7 @@ int outcome(const std::function<void()>& before, const std::function<void()>& wr
     } catch (const Error& error) {
       code = error.code() == ErrorCode::io ? kRefused : kOtherwise;
     } catch (...) {
+      code = kOtherwise;
     }
     _exit(code);
   }
@@ -226,6 +227,7 @@ TEST_CASE("processes that add to one timing cache lose nothing of each other's")
         }
         code = 0;
       } catch (...) {
+        code = 2;
       }
       _exit(code);
     }

@@ -26,7 +26,7 @@ enum Place : std::uint8_t {
 };
 
 fs::path put(Place place, Bytes content) {
-  const fs::path path = scratch_folder() / "net.plan";
+  fs::path path = scratch_folder() / "net.plan";
   fs::permissions(scratch_folder(), fs::perms::owner_all);
   fs::remove_all(path);
   switch (place) {
