@@ -111,7 +111,10 @@ TEST_CASE("resize finds pixels exactly where a quotient of floats would not", "[
   std::vector<float> x;
   for (int i = 0; i < p.rows.in; ++i) x.push_back(static_cast<float>(i));
   const std::vector<float> y = run_resize(p, x);
-  for (int i = 0; i < p.rows.out; ++i) REQUIRE(y[static_cast<std::size_t>(i)] == static_cast<float>(i / 3));
+  for (int i = 0; i < p.rows.out; ++i) {
+    const int whole = i / 3;
+    REQUIRE(y[static_cast<std::size_t>(i)] == static_cast<float>(whole));
+  }
 }
 
 TEST_CASE("resize copies NaN and infinity to the pixels that read them", "[sanitize]") {
