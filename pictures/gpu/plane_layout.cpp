@@ -3,10 +3,10 @@
 namespace mobicuda::pictures {
 namespace {
 
-constexpr int kBlock = 8;   // samples of a DCT block along one axis
-constexpr int kLine = 256;  // bytes: as cudaMallocPitch() has it
+constexpr int kDctBlock = 8;  // samples of a DCT block along one axis
+constexpr int kLine = 256;    // bytes: as cudaMallocPitch() has it
 
-int rounded_up(int number, int to) { return (number + to - 1) / to * to; }
+int whole_blocks(int number, int to) { return (number + to - 1) / to * to; }
 
 }  // namespace
 
@@ -14,9 +14,9 @@ PlaneLayout::PlaneLayout(int width, int height, Sampling sampling) noexcept
     : width_(width), height_(height), sampling_(sampling) {
   const int across = luma_across(sampling);
   const int down = luma_down(sampling);
-  luma_pitch_ = rounded_up(width, kLine * across);
+  luma_pitch_ = whole_blocks(width, kLine * across);
   chroma_pitch_ = luma_pitch_ / across;
-  const int rows = rounded_up(height, kBlock * down);
+  const int rows = whole_blocks(height, kDctBlock * down);
   chroma_ = std::int64_t{luma_pitch_} * rows;
   chroma_bytes_ = std::int64_t{chroma_pitch_} * (rows / down);
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr int kWidth = 149;  // odd, and no multiple of a block
 constexpr int kHeight = 107;
 constexpr int kMostDifference = 4;  // of a sample: decoders round the DCT in their own ways
-constexpr int kMostLevels = 8;      // of a pixel of RGB; chroma that is not interpolated is wrong by many times that
+constexpr int kMostLevelsOff = 8;   // of a pixel of RGB; chroma that is not interpolated is wrong by many times that
 constexpr int kUsualWidth = 512;
 constexpr int kUsualHeight = 384;
 constexpr int kQuality = 95;
@@ -155,7 +155,7 @@ bool gives(NvjpegOutput output, Sampling sampling, const Decode& decode) {
   std::vector<std::uint8_t> decoded(static_cast<std::size_t>(memory.bytes()));
   memory.download(std::as_writable_bytes(std::span(decoded)));
   if (output == NvjpegOutput::Rgb) {
-    return alike(trial->rgb, trial->rgb.columns, trial->rgb.rows, decoded.data(), trial->rgb.columns, kMostLevels);
+    return alike(trial->rgb, trial->rgb.columns, trial->rgb.rows, decoded.data(), trial->rgb.columns, kMostLevelsOff);
   }
   const Planes planes = layout.planes(decoded.data());
   const int columns = (kWidth + planes.across - 1) / planes.across;

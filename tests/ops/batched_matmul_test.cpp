@@ -62,7 +62,8 @@ Graph product_of(const Shape& left, const Shape& right) {
   const Origin origin{{{0, "op", "BatchedMatMul"}}};
   const ValueId a = builder.add_node(Reshape{left}, {x}, origin, "a");
   const ValueId b = builder.add_node(Reshape{right}, {x}, origin, "b");
-  return std::move(builder).build(builder.add_node(BatchedMatMul{}, {a, b}, origin, "y"));
+  const ValueId y = builder.add_node(BatchedMatMul{}, {a, b}, origin, "y");
+  return std::move(builder).build(y);
 }
 
 TEST_CASE("BatchedMatMul refuses matrices that do not fit") {

@@ -80,7 +80,7 @@ TEST_CASE("Resize takes sizes that begin with the batch") {
 
 TEST_CASE("Resize is refused where it asks for what is not supported, or makes no sense") {
   const auto refused = [](ErrorCode code, const std::vector<std::string>& words, auto spoil,
-                          std::vector<std::int64_t> sizes = {1, 2, 8, 8}) {
+                          const std::vector<std::int64_t>& sizes = {1, 2, 8, 8}) {
     OnnxBuilder builder = network(18, {1, 2, 4, 4});
     builder.ints("sizes", {static_cast<std::int64_t>(sizes.size())}, sizes);
     spoil(builder.node("Resize", {"x", "", "", "sizes"}, {"y"}, "up"));

@@ -168,7 +168,7 @@ class Check {
   }
 
   void tell(const std::string& text) {
-    const std::lock_guard lock(output_);
+    const std::scoped_lock lock(output_);
     std::printf("%s\n", text.c_str());
     std::fflush(stdout);
   }
