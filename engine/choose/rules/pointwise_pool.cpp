@@ -18,7 +18,7 @@ constexpr HeadRow kPays[] = {
 constexpr HeadRow kRows[] = {
     {MOBICUDA_WHEN(s.n >= 2), {WgmmaN128, WgmmaPaddedN128}, "wgmma, whole images"},
     {MOBICUDA_WHEN(s.n >= 16), {Pictures2N128, Slice32}, "many images: wide slices"},
-    {MOBICUDA_WHEN(s.n < 2 && s.c_in > 320), {WgmmaN128}, "one image of many channels"},
+    {MOBICUDA_WHEN(s.n < 2 && s.c_in > 320), {WgmmaPaddedN128, WgmmaN128}, "one image of many channels"},
     {MOBICUDA_WHEN(s.n < 2 && (s.c > 1280 || s.pixels <= 9)), {Slice8}, "one image: narrow slices of many channels"},
     {MOBICUDA_ALWAYS, {Slice16, Slice8}, "few images: narrow slices"},
     {MOBICUDA_ALWAYS, {SimtSlice16, SimtSlice8}, "exact float"},

@@ -12,12 +12,12 @@ namespace {
 
 // Fitted to measurements: README.md.
 constexpr double kCyclesPerMicrosecond = 1755;
-constexpr double kMmaCycles = 7.4;             // of a scheduler, for 16x8x16
-constexpr double kBarrierCycles = 550;         // between two chunks, for each 4 warps; other blocks of the SM fill them
-constexpr double kStartMicroseconds = 0.2;     // of a block, with its end
-constexpr double kBytesPerMicrosecond = 28e3;  // of x and y, to or from an SM
-constexpr double kWeightBytesPerMicrosecond = 140e3;  // into an SM
-constexpr double kSendMicroseconds = 0.45;            // sums to one other block of a cluster
+constexpr double kMmaCycles = 7.28;           // of a scheduler, for 16x8x16
+constexpr double kBarrierCycles = 586;        // between two chunks, for each 4 warps; other blocks of the SM fill them
+constexpr double kStartMicroseconds = 0.143;  // of a block, with its end
+constexpr double kBytesPerMicrosecond = 24.4e3;         // of x and y, to or from an SM
+constexpr double kWeightBytesPerMicrosecond = 126.8e3;  // into an SM
+constexpr double kSendMicroseconds = 0.285;             // sums to one other block of a cluster
 // Share of the SMs that clusters of 1, 2, 4 and 8 blocks find beside each other.
 constexpr double kSmsOfClusters[] = {1, 1, 0.91, 0.85};
 // Registers of a thread for 16 hidden channels of a chunk, and beside x, sums and these, where the stride is 1 and 2.
