@@ -1,5 +1,6 @@
 #include "initializer.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -224,6 +225,21 @@ ConstantPtr decode_integers(const TensorProto& tensor, const Shape& shape, std::
   return make_integers(shape, std::move(values));
 }
 
+Shape shape_of(const TensorProto& tensor) {
+  return Shape(std::span<const std::int64_t>(tensor.dims().data(), static_cast<std::size_t>(tensor.dims_size())));
+}
+
+// The bytes of elements that are not in a typed field: those of the file, or of another, which `outside` then holds.
+std::span<const std::byte> raw_bytes(const TensorProto& tensor, const ExternalData& external, std::int64_t bytes,
+                                     std::vector<std::byte>& outside) {
+  if (!is_external(tensor)) return std::as_bytes(std::span(tensor.raw_data()));
+  outside.resize(static_cast<std::size_t>(bytes));
+  external.read(external_location(tensor), outside);
+  return outside;
+}
+
+bool has_typed_field(const TensorProto& tensor) { return !is_external(tensor) && !tensor.has_raw_data(); }
+
 }  // namespace
 
 std::string data_type_name(std::int32_t data_type) {
@@ -272,22 +288,34 @@ std::int64_t validate_tensor(const TensorProto& tensor, const ImportLimits& limi
   return bytes;
 }
 
+bool is_byte_type(std::int32_t data_type) { return data_type == TensorProto::INT8 || data_type == TensorProto::UINT8; }
+
 ConstantPtr decode_tensor(const TensorProto& tensor, const ExternalData& external, const LogCallback& log) {
-  const ElementType& type = element_type(tensor);
-  const Shape shape(std::span<const std::int64_t>(tensor.dims().data(), static_cast<std::size_t>(tensor.dims_size())));
+  const Shape shape = shape_of(tensor);
   std::vector<std::byte> outside;
-  std::span<const std::byte> raw = std::as_bytes(std::span(tensor.raw_data()));
-  if (is_external(tensor)) {
-    outside.resize(static_cast<std::size_t>(checked_multiply(shape.elements(), type.bytes)));
-    external.read(external_location(tensor), outside);
-    raw = outside;
-  }
+  const std::span<const std::byte> raw =
+      raw_bytes(tensor, external, checked_multiply(shape.elements(), element_type(tensor).bytes), outside);
   if (tensor.data_type() == TensorProto::DOUBLE && log) {
     log(LogLevel::Warning, "tensor " + in_quotes(tensor.name()) + ": DOUBLE elements are rounded to float32");
   }
-  const bool typed = !is_external(tensor) && !tensor.has_raw_data();
+  const bool typed = has_typed_field(tensor);
   return is_float_type(tensor.data_type()) ? decode_floats(tensor, shape, raw, typed)
                                            : decode_integers(tensor, shape, raw, typed);
+}
+
+IntegersPtr decode_bytes(const TensorProto& tensor, const ExternalData& external) {
+  auto result =
+      std::make_shared<HostTensor>(tensor.data_type() == TensorProto::UINT8 ? DType::U8 : DType::I8, shape_of(tensor));
+  if (has_typed_field(tensor)) {
+    const std::span<std::byte> out = result->bytes();
+    each_typed(tensor.int32_data(), [&](std::size_t i, std::int32_t value) {
+      out[i] = static_cast<std::byte>(static_cast<std::uint8_t>(value));
+    });
+    return result;
+  }
+  std::vector<std::byte> outside;
+  std::ranges::copy(raw_bytes(tensor, external, result->elements(), outside), result->bytes().begin());
+  return result;
 }
 
 }  // namespace mobicuda::onnx_import

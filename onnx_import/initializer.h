@@ -20,6 +20,12 @@ std::int64_t validate_tensor(const schema::TensorProto& tensor, const ImportLimi
 /// BFLOAT16 exactly, DOUBLE rounded, which `log` is told of.
 ConstantPtr decode_tensor(const schema::TensorProto& tensor, const ExternalData& external, const LogCallback& log);
 
+/// INT8 and UINT8.
+bool is_byte_type(std::int32_t data_type);
+
+/// The elements of a tensor of such a type that validate_tensor() has passed.
+IntegersPtr decode_bytes(const schema::TensorProto& tensor, const ExternalData& external);
+
 /// ONNX's name of a tensor element type, e.g. "FLOAT16"; "type 77" for one that ONNX does not know.
 std::string data_type_name(std::int32_t data_type);
 

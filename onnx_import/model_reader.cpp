@@ -94,10 +94,12 @@ Error domain_error(int index, const NodeProto& node, const ModelProto& model) {
   const bool of_runtime = node.domain().starts_with(kMicrosoftDomain);
   std::string hint;
   if (of_runtime) {
-    hint = node.op_type().starts_with("QLinear")
-               ? "int8 models are not supported yet; use the floating-point model"
-               : "ONNX Runtime wrote the operator when it optimised the model: use the original one, or have it saved "
-                 "with ORT_ENABLE_BASIC";
+    hint = remedy_for(node.op_type());
+  }
+  if (of_runtime && hint.empty()) {
+    hint =
+        "ONNX Runtime wrote the operator when it optimised the model: use the original one, or have it saved "
+        "with ORT_ENABLE_BASIC";
   }
   return {ErrorCode::unsupported, place(index, node),
           (of_runtime ? "the operator of the domain " : "operators of the domain ") + in_quotes(node.domain()) +

@@ -33,10 +33,14 @@ void ImportState::read_once(const std::string& name) {
   const auto left = readers_left.find(name);
   if (left == readers_left.end() || --left->second > 0) return;
   const auto found = values.find(name);
-  const auto* constant = found == values.end() ? nullptr : std::get_if<ConstantPtr>(&found->second);
-  if (constant == nullptr) return;
+  if (found == values.end()) return;
+  const auto* constant = std::get_if<ConstantPtr>(&found->second);
+  const auto* integers = std::get_if<IntegersPtr>(&found->second);
+  if (constant == nullptr && integers == nullptr) return;
   // Another name or the graph may have the elements, too.
-  const bool goes = constant->use_count() == 1 && (!(*constant)->is_float() || (*constant)->tensor().use_count() == 1);
+  const bool goes = constant == nullptr ? integers->use_count() == 1
+                                        : constant->use_count() == 1 &&
+                                              (!(*constant)->is_float() || (*constant)->tensor().use_count() == 1);
   if (const auto bytes = bytes_of.find(name); goes && bytes != bytes_of.end()) constant_bytes -= bytes->second;
   values.erase(found);
 }
@@ -57,7 +61,9 @@ std::string_view NodeImporter::domain() const noexcept {
 std::int64_t NodeImporter::opset() const noexcept { return domain().empty() ? state_.opset : state_.microsoft_opset; }
 
 std::int64_t memory_of(const schema::TensorProto& tensor) {
-  std::int64_t bytes = is_float_type(tensor.data_type()) ? sizeof(float) : sizeof(DimValue);
+  std::int64_t bytes = is_byte_type(tensor.data_type())    ? 1
+                       : is_float_type(tensor.data_type()) ? static_cast<std::int64_t>(sizeof(float))
+                                                           : static_cast<std::int64_t>(sizeof(DimValue));
   for (const std::int64_t extent : tensor.dims()) bytes = checked_multiply(bytes, extent);
   return bytes;
 }
@@ -70,7 +76,11 @@ const NamedValue& NodeImporter::value(std::size_t position) const {
     take_memory(memory_of(**tensor));
     state_.bytes_of[name] = memory_of(**tensor);
     try {
-      named = decode_tensor(**tensor, state_.external, state_.options.log);
+      if (is_byte_type((**tensor).data_type())) {
+        named = decode_bytes(**tensor, state_.external);
+      } else {
+        named = decode_tensor(**tensor, state_.external, state_.options.log);
+      }
     } catch (const Error& error) {
       throw error.inside(input_place(position));
     }
@@ -80,7 +90,8 @@ const NamedValue& NodeImporter::value(std::size_t position) const {
 
 bool NodeImporter::is_constant(std::size_t position) const {
   const NamedValue& named = state_.values.at(node_.input(static_cast<int>(position)));
-  return std::holds_alternative<const schema::TensorProto*>(named) || std::holds_alternative<ConstantPtr>(named);
+  return std::holds_alternative<const schema::TensorProto*>(named) || std::holds_alternative<ConstantPtr>(named) ||
+         std::holds_alternative<IntegersPtr>(named);
 }
 
 bool NodeImporter::all_inputs_constant() const {
@@ -138,9 +149,44 @@ const Expanded* NodeImporter::expanded(std::size_t position) const { return std:
 const Shape& NodeImporter::shape(std::size_t position) const { return shape_of(activation(position)); }
 
 ConstantPtr NodeImporter::constant(std::size_t position) const {
-  if (const auto* found = std::get_if<ConstantPtr>(&value(position))) return *found;
+  const NamedValue& named = value(position);
+  if (const auto* found = std::get_if<ConstantPtr>(&named)) return *found;
+  if (const auto* found = std::get_if<IntegersPtr>(&named)) return as_dim_values(position, **found);
   throw unsupported_input(position, "must be a constant (an initializer)",
                           "weights and parameters that are computed or fed at run time are not supported");
+}
+
+ConstantPtr NodeImporter::as_dim_values(std::size_t position, const HostTensor& integers) const {
+  if (integers.elements() > kMaxIntegerElements) {
+    throw unsupported_input(position,
+                            "has " + std::to_string(integers.elements()) + " integer elements, the limit is " +
+                                std::to_string(kMaxIntegerElements),
+                            "integer weights are read by DequantizeLinear and quantised operators only");
+  }
+  count_work(integers.elements() * static_cast<std::int64_t>(sizeof(DimValue)));
+  std::vector<DimValue> values;
+  values.reserve(static_cast<std::size_t>(integers.elements()));
+  if (integers.dtype() == DType::U8) {
+    for (const std::uint8_t value : integers.data<std::uint8_t>()) values.push_back({value, false});
+  } else {
+    for (const std::int8_t value : integers.data<std::int8_t>()) values.push_back({std::int64_t{0} + value, false});
+  }
+  return make_integers(integers.shape(), std::move(values));
+}
+
+bool NodeImporter::is_of_bytes(std::size_t position) const {
+  return std::holds_alternative<IntegersPtr>(value(position));
+}
+
+IntegersPtr NodeImporter::bytes(std::size_t position) const {
+  if (const auto* found = std::get_if<IntegersPtr>(&value(position))) return *found;
+  if (!is_constant(position)) {
+    throw unsupported_input(
+        position, "must be a constant (an initializer)",
+        "quantise statically: scales and zero points that are computed at run time are not supported");
+  }
+  throw unsupported_input(position, "must be of type INT8 or UINT8",
+                          "16-bit and 4-bit integers and 8-bit floating point are not supported: quantise to 8 bits");
 }
 
 ConstantPtr NodeImporter::floats(std::size_t position) const {
@@ -272,11 +318,12 @@ ValueId NodeImporter::add(Op op, std::vector<ValueId> inputs, Origin origin) {
   return id;
 }
 
-ValueId NodeImporter::add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor) {
+ValueId NodeImporter::add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor,
+                                   std::shared_ptr<const QuantizedConstant> quantized) {
   const auto known = state_.graph_constants.find(tensor.get());
   if (known != state_.graph_constants.end()) return known->second;
   const HostTensor* key = tensor.get();
-  const ValueId id = state_.builder.add_constant(printable(name), std::move(tensor));
+  const ValueId id = state_.builder.add_constant(printable(name), std::move(tensor), std::move(quantized));
   state_.graph_constants.emplace(key, id);
   return id;
 }
@@ -286,7 +333,8 @@ ValueId NodeImporter::add_constant(const std::string& name, const Shape& shape, 
 }
 
 ValueId NodeImporter::add_input_constant(std::size_t position) {
-  return add_constant(node_.input(static_cast<int>(position)), floats(position)->tensor());
+  const ConstantPtr constant = floats(position);
+  return add_constant(node_.input(static_cast<int>(position)), constant->tensor(), constant->quantized());
 }
 
 void NodeImporter::set_output(std::size_t position, ValueId value) {
@@ -302,6 +350,11 @@ bool NodeImporter::output_is_set(std::size_t position) const {
 void NodeImporter::set_output(ConstantPtr constant) {
   state_.bytes_of[node_.output(0)] = counted_bytes_;
   state_.values.emplace(node_.output(0), std::move(constant));
+}
+
+void NodeImporter::set_output(IntegersPtr integers) {
+  state_.bytes_of[node_.output(0)] = counted_bytes_;
+  state_.values.emplace(node_.output(0), std::move(integers));
 }
 
 void NodeImporter::set_output(Sequence sequence) { state_.values.emplace(node_.output(0), std::move(sequence)); }
@@ -409,8 +462,8 @@ Error NodeImporter::unsupported_attribute(std::string_view name, const std::stri
   return {ErrorCode::unsupported, attribute_place(name), message, hint};
 }
 
-Error NodeImporter::invalid_input(std::size_t position, const std::string& message) const {
-  return {ErrorCode::invalid_model, input_place(position), message};
+Error NodeImporter::invalid_input(std::size_t position, const std::string& message, const std::string& hint) const {
+  return {ErrorCode::invalid_model, input_place(position), message, hint};
 }
 
 Error NodeImporter::unsupported_input(std::size_t position, const std::string& message, const std::string& hint) const {

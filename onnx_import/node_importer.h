@@ -56,7 +56,7 @@ struct Moment {
 /// What a value name of the file stands for: an initializer not yet decoded, a constant, a value of the graph, or
 /// something that only certain operators read.
 using NamedValue =
-    std::variant<const schema::TensorProto*, ConstantPtr, ValueId, Sequence, Expanded, Moment, MovedBatch>;
+    std::variant<const schema::TensorProto*, ConstantPtr, IntegersPtr, ValueId, Sequence, Expanded, Moment, MovedBatch>;
 
 /// A MatMul that was imported as a Gemm without bias; an Add behind it may give it one.
 struct MatMul {
@@ -124,6 +124,8 @@ class NodeImporter {
   const Shape& shape(std::size_t position) const;                  ///< of an activation, with N = 1
   ConstantPtr constant(std::size_t position) const;                ///< refuses activations
   ConstantPtr floats(std::size_t position) const;                  ///< refuses activations and integers
+  IntegersPtr bytes(std::size_t position) const;                   ///< of type INT8 or UINT8; refuses all else
+  bool is_of_bytes(std::size_t position) const;                    ///< a constant of type INT8 or UINT8
   std::vector<DimValue> dims(std::size_t position) const;          ///< a list of integers, maybe times the batch
   std::vector<std::int64_t> integers(std::size_t position) const;  ///< a list of integers
   std::int64_t integer(std::size_t position) const;                ///< a single one
@@ -145,18 +147,21 @@ class NodeImporter {
   bool output_is_used(std::size_t position) const;
   ValueId add(Op op, std::vector<ValueId> inputs) { return add(std::move(op), std::move(inputs), origin_); }
   ValueId add(Op op, std::vector<ValueId> inputs, Origin origin);
-  ValueId add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor);
+  ValueId add_constant(const std::string& name, std::shared_ptr<const HostTensor> tensor,
+                       std::shared_ptr<const QuantizedConstant> quantized = nullptr);
   ValueId add_constant(const std::string& name, const Shape& shape, std::span<const float> values);
   ValueId add_input_constant(std::size_t position);  ///< an input's floats as a value of the graph
   void set_output(ValueId value) { set_output(0, value); }
   void set_output(std::size_t position, ValueId value);
   bool output_is_set(std::size_t position) const;
   void set_output(ConstantPtr constant);
+  void set_output(IntegersPtr integers);
   void set_output(Sequence sequence);
   void set_output(const Expanded& expanded);
   void set_output(Moment moment);
   void set_output(std::size_t position, const MovedBatch& value);
-  const Shape& shape_of(ValueId value) const { return state_.builder.value(value).desc.shape; }
+  const Shape& shape_of(ValueId value) const { return desc_of(value).shape; }
+  const TensorDesc& desc_of(ValueId value) const { return state_.builder.value(value).desc; }
   /// Counts elements of a constant about to be made that no bytes of the file stand for, and refuses too many.
   void count_generated(std::int64_t elements, bool integers, const std::string& hint = {});
   /// Counts elements of a constant about to be made out of those of others, and refuses too many.
@@ -181,11 +186,12 @@ class NodeImporter {
   Error error(ErrorCode code, const std::string& message, const std::string& hint = {}) const;
   Error invalid_attribute(std::string_view name, const std::string& message) const;
   Error unsupported_attribute(std::string_view name, const std::string& message, const std::string& hint = {}) const;
-  Error invalid_input(std::size_t position, const std::string& message) const;
+  Error invalid_input(std::size_t position, const std::string& message, const std::string& hint = {}) const;
   Error unsupported_input(std::size_t position, const std::string& message, const std::string& hint = {}) const;
 
  private:
   const NamedValue& value(std::size_t position) const;
+  ConstantPtr as_dim_values(std::size_t position, const HostTensor& integers) const;
   void take_memory(std::int64_t bytes) const;
   const schema::AttributeProto* find(std::string_view name, schema::AttributeProto::AttributeType type) const;
   void check_entries(std::string_view name, int entries) const;

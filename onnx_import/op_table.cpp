@@ -19,21 +19,32 @@ struct Refusal {
   std::string_view reason;
 };
 
-constexpr std::string_view kInt8 = "int8 models are not supported yet; use the floating-point model";
+constexpr std::string_view kStatic =
+    "its scales are computed at run time: quantise statically, with QuantizeLinear and DequantizeLinear around "
+    "operators "
+    "(scripts/quantize)";
+constexpr std::string_view kSumsOfIntegers =
+    "it gives sums of integers: quantise with QuantizeLinear and DequantizeLinear around operators (scripts/quantize)";
+constexpr std::string_view kTables =
+    "leave it in floating point, between DequantizeLinear and QuantizeLinear: quantise in the QDQ format "
+    "(scripts/quantize)";
 constexpr std::string_view kControlFlow = "control flow is not supported";
 
 constexpr std::string_view kLogits = "export the logits (or probabilities), and find the best classes in the program";
 
 constexpr Refusal kRefusals[] = {{"ArgMax", kLogits},
-                                 {"ConvInteger", kInt8},
-                                 {"DequantizeLinear", kInt8},
-                                 {"DynamicQuantizeLinear", kInt8},
+                                 {"ConvInteger", kSumsOfIntegers},
+                                 {"DynamicQuantizeLinear", kStatic},
+                                 {"DynamicQuantizeMatMul", kStatic},
                                  {"If", kControlFlow},
                                  {"Loop", kControlFlow},
-                                 {"MatMulInteger", kInt8},
-                                 {"QLinearConv", kInt8},
-                                 {"QLinearMatMul", kInt8},
-                                 {"QuantizeLinear", kInt8},
+                                 {"MatMulInteger", kSumsOfIntegers},
+                                 {"MatMulIntegerToFloat", kStatic},
+                                 {"QLinearLeakyRelu", kTables},
+                                 {"QLinearMul", kTables},
+                                 {"QLinearReduceMean", kTables},
+                                 {"QLinearSigmoid", kTables},
+                                 {"QLinearSoftmax", kTables},
                                  {"Scan", kControlFlow},
                                  {"TopK", kLogits},
                                  {"LogSoftmax", "export the logits, or a Softmax, instead"}};
@@ -49,11 +60,8 @@ bool lists(std::string_view names, std::string_view name) {
 
 Error unknown_operator(const NodeImporter& node, bool known_at_other_opsets) {
   const std::string opset = "opset " + std::to_string(node.opset());
-  for (const Refusal& refusal : kRefusals) {
-    if (refusal.name == node.op_type()) {
-      return node.error(ErrorCode::unsupported, "the operator is not supported (" + opset + ")",
-                        std::string(refusal.reason));
-    }
+  if (const std::string_view remedy = remedy_for(node.op_type()); !remedy.empty()) {
+    return node.error(ErrorCode::unsupported, "the operator is not supported (" + opset + ")", std::string(remedy));
   }
   if (known_at_other_opsets && node.opset() == 0) {
     return node.error(ErrorCode::invalid_model, "its domain " + in_quotes(node.domain()) + " is not imported");
@@ -133,6 +141,13 @@ std::span<const OperatorForm> operator_forms() {
 bool is_read(std::string_view domain, std::string_view name) {
   return std::ranges::any_of(operator_forms(),
                              [&](const OperatorForm& form) { return form.domain == domain && form.name == name; });
+}
+
+std::string_view remedy_for(std::string_view name) {
+  for (const Refusal& refusal : kRefusals) {
+    if (refusal.name == name) return refusal.reason;
+  }
+  return {};
 }
 
 void import_node(NodeImporter& node) {

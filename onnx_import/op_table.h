@@ -42,6 +42,9 @@ std::span<const OperatorForm> operator_forms();
 /// Whether the operator of another domain than ONNX's is read.
 bool is_read(std::string_view domain, std::string_view name);
 
+/// What to do instead of an operator that is known and not supported; empty for others.
+std::string_view remedy_for(std::string_view name);
+
 /// Imports the node by its form. Throws Error, naming the node.
 void import_node(NodeImporter& node);
 

@@ -110,7 +110,7 @@ class GraphDecoder {
         break;
       }
       case plan_schema::Value::CONSTANT:
-        builder_.add_constant(name, HostTensor::shape_only(DType::F32, shape_of(value)));
+        builder_.add_constant(name, HostTensor::shape_only(dtype_of_constant(value), shape_of(value)));
         break;
       default:
         require_range(value.kind(), 0, plan_schema::Value::CONSTANT, "kind of a value");
@@ -131,6 +131,11 @@ class GraphDecoder {
         builder_.add_node(decode_op(node, limits_), std::move(inputs), decode_origin(node, limits_), name);
     require_range(builder_.value(made).desc.shape.elements(), 0, limits_.elements_per_tensor, "elements of a tensor");
     ++values_;
+  }
+
+  static DType dtype_of_constant(const plan_schema::Value& value) {
+    require_range(value.dtype(), 0, static_cast<std::int64_t>(DType::Bool), "type of a constant");
+    return static_cast<DType>(value.dtype());
   }
 
   Shape shape_of(const plan_schema::Value& value) const {

@@ -50,6 +50,7 @@ void encode_graph(const Graph& from, plan_schema::Graph& to) {
     if (one.kind() == plan_schema::Value::NODE) continue;
     for (const std::int64_t extent : value.desc.shape.dims()) one.add_dims(extent);
     one.set_layout(static_cast<std::uint32_t>(value.desc.layout));
+    if (value.constant) one.set_dtype(static_cast<std::uint32_t>(value.desc.dtype));
   }
   for (const Node& node : from.nodes()) encode_node(node, *to.add_nodes());
   to.set_output(from.output());

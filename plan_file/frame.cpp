@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::array<char, 8> kMagic{'M', 'O', 'B', 'I', 'P', 'L', 'A', 'N'};
-constexpr std::uint32_t kFormatVersion = 3;
+constexpr std::uint32_t kFormatVersion = 4;
 constexpr std::uint32_t kByteOrder = 0x01020304;
 constexpr std::int64_t kChunkBytes = 256 << 10;  // hashed while it is still in the cache
 constexpr const char* kRemedy = "make it again from the model";

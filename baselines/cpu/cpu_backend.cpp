@@ -31,10 +31,7 @@ class PlanMaker {
  public:
   /// Packs the graph's weights, or takes those of `saved`.
   PlanMaker(const Graph& graph, const EngineOptions& options, const SavedEngine* saved)
-      : graph_(graph),
-        options_(options),
-        element_bytes_(options.precision == Precision::Fp64 ? 8 : 4),
-        weights_(saved) {
+      : graph_(graph), options_(options), real_bytes_(options.precision == Precision::Fp64 ? 8 : 4), weights_(saved) {
     plan_.threads = thread_count(options);
   }
 
@@ -76,10 +73,16 @@ class PlanMaker {
 
   int add_buffer(ValueId value, Buffer::Place place) {
     const std::int64_t elements = checked_multiply(graph_.value(value).desc.shape.elements(), options_.max_batch);
-    plan_.buffers.push_back({place, 0, checked_multiply(elements, element_bytes_)});
+    plan_.buffers.push_back({place, 0, checked_multiply(elements, element_bytes(value))});
     const int index = static_cast<int>(plan_.buffers.size()) - 1;
     buffer_of_[static_cast<std::size_t>(value)] = index;
     return index;
+  }
+
+  // Integers are stored as they are, real numbers in the engine's precision.
+  std::int64_t element_bytes(ValueId value) const {
+    const DType dtype = graph_.value(value).desc.dtype;
+    return is_quantized(dtype) ? size_of(dtype) : real_bytes_;
   }
 
   int buffer_of(ValueId value) const {
@@ -88,10 +91,13 @@ class PlanMaker {
 
   void add_step(const Node& node) {
     cpu::NodeView view{{}, graph_, node, weights_, options_.precision == Precision::Fp64, {}, buffer_of(node.output)};
-    std::int64_t elements = graph_.value(node.output).desc.shape.elements();
+    const auto bytes = [&](ValueId value) {
+      return checked_multiply(graph_.value(value).desc.shape.elements(), element_bytes(value));
+    };
+    std::int64_t activation_bytes = bytes(node.output);
     for (const ValueId input : node.inputs) {
       view.inputs.push_back(buffer_of(input));
-      if (view.inputs.back() != cpu::kNoBuffer) elements += graph_.value(input).desc.shape.elements();
+      if (view.inputs.back() != cpu::kNoBuffer) activation_bytes += bytes(input);
     }
     cpu::LoweredNode lowered = cpu::lower(view);
     LayerInfo info;
@@ -99,18 +105,19 @@ class PlanMaker {
     info.kernel = std::move(lowered.kernel);
     info.output = graph_.value(node.output).desc.shape;
     info.flops = flops_per_picture(graph_, node);
-    info.activation_bytes = elements * element_bytes_;
+    info.activation_bytes = activation_bytes;
     info.weight_bytes = lowered.weight_bytes;
     info.value = graph_.value(node.output).name;
     plan_.weight_bytes += lowered.weight_bytes;
     plan_.workspace_bytes = std::max(plan_.workspace_bytes, lowered.workspace_bytes);
-    plan_.steps.push_back(
-        {std::move(info), std::move(lowered.run), view.output, graph_.value(node.output).desc.layout});
+    TensorDesc stored = graph_.value(node.output).desc;
+    if (!is_quantized(stored.dtype)) stored.dtype = options_.precision == Precision::Fp64 ? DType::F64 : DType::F32;
+    plan_.steps.push_back({std::move(info), std::move(lowered.run), view.output, stored});
   }
 
   const Graph& graph_;
   const EngineOptions& options_;
-  std::int64_t element_bytes_;
+  std::int64_t real_bytes_;
   cpu::WeightPacker weights_;
   std::vector<int> buffer_of_;
   Plan plan_;

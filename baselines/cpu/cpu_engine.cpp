@@ -157,8 +157,8 @@ class CpuSession final : public Session {
 
   void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override {
     const Step& step = plan_.steps[layer];
-    const std::span stored(buffers_[index(step.output)], output.size() * sizeof(T));
-    to_logical_floats(stored, {dtype_of<T>(), step.info.output, step.output_layout}, n, output);
+    const auto bytes = output.size() * static_cast<std::size_t>(size_of(step.output_desc.dtype));
+    to_logical_floats({buffers_[index(step.output)], bytes}, step.output_desc, n, output);
   }
 
   static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }

@@ -41,7 +41,11 @@ class PackedWeights {
   PackedWeights(std::shared_ptr<const std::byte> storage, std::int64_t bytes)
       : storage_(std::move(storage)), bytes_(bytes) {}
 
-  const float* data() const noexcept { return reinterpret_cast<const float*>(storage_.get()); }
+  const float* data() const noexcept { return as<float>(); }
+  template <class T>
+  const T* as() const noexcept {
+    return reinterpret_cast<const T*>(storage_.get());
+  }
   std::int64_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -53,7 +57,7 @@ struct Step {
   LayerInfo info;
   std::function<void(const StepContext&)> run;
   int output = kNoBuffer;
-  Layout output_layout = Layout::NCHW;
+  TensorDesc output_desc{};  ///< as it is stored
 };
 
 /// A tensor of a plan, for max_batch images.

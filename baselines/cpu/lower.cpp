@@ -11,28 +11,20 @@ WeightPacker::WeightPacker(const SavedEngine* saved) : saved_(saved) {
   if (saved != nullptr) replay_.emplace(*saved);
 }
 
-float* WeightPacker::add(std::int64_t elements) {
-  const std::int64_t bytes = checked_multiply(elements, sizeof(float));
+std::byte* WeightPacker::add(std::int64_t bytes) {
   WeightBytes memory(bytes);
   std::ranges::fill(memory.span(), std::byte{0});
   packed_.emplace_back(memory.at(0), bytes);
-  return reinterpret_cast<float*>(memory.span().data());
+  return memory.span().data();
 }
 
-PackedWeights WeightPacker::replayed(std::int64_t elements) {
-  const std::int64_t bytes = checked_multiply(elements, sizeof(float));
+PackedWeights WeightPacker::replayed(std::int64_t bytes) {
   return packed_.emplace_back(saved_->weights.at(replay_->next(bytes)), bytes);
 }
 
 std::vector<PackedWeights> WeightPacker::finish() && {
   if (replay_) replay_->finish();
   return std::move(packed_);
-}
-
-std::span<const float> NodeView::constant(std::size_t input) const {
-  const ValueId id = node.inputs[input];
-  if (id == kNoValue) return {};
-  return graph.value(id).constant->data<float>();
 }
 
 PackedWeights NodeView::copy_of(std::size_t input) const {
@@ -48,6 +40,9 @@ std::string why_not_lowered(const Graph& graph, const Node& node) {
     if (x.layout != Layout::NHWC) return "the input must be NHWC: run optimize() on the graph";
     const ValueId residual = node.inputs[Conv2d::kResidual];
     if (residual != kNoValue && graph.value(residual).desc.layout != y.layout) return "the residual must be NHWC";
+  }
+  if (std::holds_alternative<QuantizedConv2d>(node.op) && x.layout != Layout::NHWC) {
+    return "the input must be NHWC: run optimize() on the graph";
   }
   if (std::holds_alternative<Concat>(node.op)) {
     for (const ValueId id : node.inputs) {

@@ -24,20 +24,20 @@ class WeightPacker {
   /// Packs where `saved` is null.
   explicit WeightPacker(const SavedEngine* saved);
 
-  /// `elements` floats that `fill` writes, zero before; or the saved ones.
-  template <class Fill>
+  /// `elements` floats, or others, that `fill` writes, zero before; or the saved ones.
+  template <class T = float, class Fill>
   PackedWeights pack(std::int64_t elements, Fill&& fill) {
-    if (replay_) return replayed(elements);
-    float* data = add(elements);
-    fill(data);
+    const std::int64_t bytes = checked_multiply(elements, static_cast<std::int64_t>(sizeof(T)));
+    if (replay_) return replayed(bytes);
+    fill(reinterpret_cast<T*>(add(bytes)));
     return packed_.back();
   }
   /// Everything that was packed; throws Error(invalid_model) where a saved engine has more.
   std::vector<PackedWeights> finish() &&;
 
  private:
-  float* add(std::int64_t elements);
-  PackedWeights replayed(std::int64_t elements);
+  std::byte* add(std::int64_t bytes);
+  PackedWeights replayed(std::int64_t bytes);
 
   const SavedEngine* saved_;
   std::optional<WeightReplay> replay_;
@@ -72,7 +72,12 @@ struct NodeView : OpFunctions<CpuOp> {
   const TensorDesc& desc(std::size_t input) const { return graph.value(node.inputs[input]).desc; }
   const TensorDesc& output_desc() const { return graph.value(node.output).desc; }
   /// A constant input's elements; empty where absent.
-  std::span<const float> constant(std::size_t input) const;
+  template <class T = float>
+  std::span<const T> constant(std::size_t input) const {
+    const ValueId id = node.inputs[input];
+    if (id == kNoValue) return {};
+    return graph.value(id).constant->data<T>();
+  }
   /// A constant input as it is.
   PackedWeights copy_of(std::size_t input) const;
 };
@@ -106,22 +111,44 @@ struct Operands {
 
 inline constexpr std::int64_t kElementGrain = 16384;  ///< enough work to be worth handing to a thread
 
-/// Calls body(Operands<T>, Range) for the n * per_picture items of a run. `kernel` is without its precision.
+/// Calls body(Operands<T>, Range) for the n * per_picture items of a run.
+template <class T, class Body>
+LoweredNode loop_of(const NodeView& view, const std::string& kernel, std::int64_t per_picture, std::int64_t grain,
+                    Body body) {
+  LoweredNode lowered;
+  lowered.kernel = kernel;
+  lowered.run = [per_picture, grain = std::max<std::int64_t>(grain, 1), inputs = view.inputs, output = view.output,
+                 body = std::move(body)](const StepContext& context) {
+    context.pool.for_ranges(context.n * per_picture, grain, [&](std::int64_t first, std::int64_t last, int) {
+      body(Operands<T>{context, inputs, output}, Range{first, last});
+    });
+  };
+  return lowered;
+}
+
+/// The same in the engine's precision, which `kernel` is without.
 template <class Body>
 LoweredNode loop(const NodeView& view, const std::string& kernel, std::int64_t per_picture, std::int64_t grain,
                  Body body) {
-  const auto in = [&]<class T>(T) -> std::function<void(const StepContext&)> {
-    return [per_picture, grain = std::max<std::int64_t>(grain, 1), inputs = view.inputs, output = view.output,
-            body](const StepContext& context) {
-      context.pool.for_ranges(context.n * per_picture, grain, [&](std::int64_t first, std::int64_t last, int) {
-        body(Operands<T>{context, inputs, output}, Range{first, last});
-      });
-    };
-  };
-  LoweredNode lowered;
-  lowered.kernel = kernel + (view.fp64 ? "/fp64" : "/fp32");
-  lowered.run = view.fp64 ? in(double{}) : in(float{});
-  return lowered;
+  return view.fp64 ? loop_of<double>(view, kernel + "/fp64", per_picture, grain, std::move(body))
+                   : loop_of<float>(view, kernel + "/fp32", per_picture, grain, std::move(body));
+}
+
+/// The same for an operation that moves elements: Operands<std::int8_t> and <std::uint8_t> too.
+template <class Body>
+LoweredNode loop_of_any(const NodeView& view, const std::string& kernel, std::int64_t per_picture, std::int64_t grain,
+                        Body body) {
+  const DType dtype = view.output_desc().dtype;
+  if (!is_quantized(dtype)) return loop(view, kernel, per_picture, grain, std::move(body));
+  return dtype == DType::U8 ? loop_of<std::uint8_t>(view, kernel + "/int8", per_picture, grain, std::move(body))
+                            : loop_of<std::int8_t>(view, kernel + "/int8", per_picture, grain, std::move(body));
+}
+
+/// loop_rows() for such an operation.
+template <class Body>
+LoweredNode move_rows(const NodeView& view, const std::string& kernel, std::int64_t rows, std::int64_t row_elements,
+                      Body body) {
+  return loop_of_any(view, kernel, rows, kElementGrain / std::max<std::int64_t>(row_elements, 1), std::move(body));
 }
 
 /// The same for rows of `row_elements` values, several together where they are short.

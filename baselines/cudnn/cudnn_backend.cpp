@@ -1,5 +1,6 @@
 #include <mobicuda/cudnn_backend.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -86,7 +87,13 @@ class CudnnBackend final : public Backend {
  public:
   std::string_view name() const noexcept override { return "cudnn"; }
 
-  std::optional<std::string> why_unsupported(const Graph&, const Node&, const EngineOptions&) const override {
+  std::optional<std::string> why_unsupported(const Graph& graph, const Node& node,
+                                             const EngineOptions&) const override {
+    const auto of_integers = [&](ValueId id) { return id != kNoValue && is_quantized(graph.value(id).desc.dtype); };
+    if (of_integers(node.output) || std::ranges::any_of(node.inputs, of_integers)) {
+      return "it is quantised, and int8 is not supported by this engine yet: run it on the CPU engine, or take the "
+             "floating-point model";
+    }
     return std::nullopt;
   }
 

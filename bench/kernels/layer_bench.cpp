@@ -7,7 +7,8 @@
 namespace mobicuda::bench {
 
 std::string name_of(const LayerCase& at) {
-  return to_string(at.layer.shape) + at.suffix + "/" + to_string(at.elem) + "/b" + std::to_string(at.batch);
+  const std::string type(at.type.empty() ? std::string_view(to_string(at.elem)) : at.type);
+  return to_string(at.layer.shape) + at.suffix + "/" + type + "/b" + std::to_string(at.batch);
 }
 
 std::int64_t input_bytes(const LayerCase& at) {

@@ -18,7 +18,8 @@ struct LayerCase {
   kernels::Elem elem;
   int batch;
   Registry& registry;
-  std::string suffix{};  ///< of the shape's name: what the network leaves open
+  std::string suffix{};     ///< of the shape's name: what the network leaves open
+  std::string_view type{};  ///< what names say instead of elem: int8
 };
 
 /// "m49_n320_k960/fp16/b1"
@@ -60,6 +61,16 @@ void for_each_case(const Selection& selection, const LayerKind& kind, Body&& bod
       for (const int batch : selection.batches) body(LayerCase{layer, elem, batch, *selection.registry});
     }
   }
+}
+
+/// The same in int8, once for each batch size: beside the cases in half.
+template <class Body>
+void for_each_int8_case(const Selection& selection, const LayerKind& kind, Body&& body) {
+  for_each_case(selection, kind, [&](LayerCase at) {
+    if (at.elem != kernels::Elem::F16) return;
+    at.type = "int8";
+    body(at);
+  });
 }
 
 /// Registers all variants that the newest GPUs support of the kernel that takes `params`. `rule(rules, params)` is the

@@ -14,6 +14,9 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/int8_conv2d/int8_conv2d.h"
+#include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
+#include "kernels/int8_inverted_residual/int8_inverted_residual.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -32,6 +35,9 @@ void for_each_kernel(Visit&& visit) {
   visit(kernels::kernel_of(kernels::PointwisePoolParams{}));
   visit(kernels::kernel_of(kernels::StemBlockParams{}));
   visit(kernels::kernel_of(kernels::SqueezeExciteParams{}));
+  visit(kernels::kernel_of(kernels::Int8Conv2dParams{}));
+  visit(kernels::kernel_of(kernels::Int8DepthwiseConvParams{}));
+  visit(kernels::kernel_of(kernels::Int8InvertedResidualParams{}));
 }
 
 /// Variants in the order in which the rule takes them; the first that supports the parameters runs the layer.
@@ -49,6 +55,12 @@ Preferences<kernels::StemBlockVariant> preferences(const kernels::StemBlockParam
                                                    const kernels::DeviceTraits& gpu);
 Preferences<kernels::SqueezeExciteVariant> preferences(const kernels::SqueezeExciteParams& params,
                                                        const kernels::DeviceTraits& gpu);
+Preferences<kernels::Int8Conv2dVariant> preferences(const kernels::Int8Conv2dParams& params,
+                                                    const kernels::DeviceTraits& gpu);
+Preferences<kernels::Int8DepthwiseConvVariant> preferences(const kernels::Int8DepthwiseConvParams& params,
+                                                           const kernels::DeviceTraits& gpu);
+Preferences<kernels::Int8InvertedResidualVariant> preferences(const kernels::Int8InvertedResidualParams& params,
+                                                              const kernels::DeviceTraits& gpu);
 
 /// Why the kernel of several layers is faster than theirs; empty where it is not. One of its variants runs the shape.
 std::string_view why_fused(const kernels::InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
@@ -56,6 +68,7 @@ std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const k
 std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::Int8InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
 
 /// How a kernel of several layers is asked for: form_options().
 struct FusedOption {
@@ -65,14 +78,16 @@ struct FusedOption {
 FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
+FusedOption fused_option(const kernels::Int8InvertedResidualParams&);
 
 /// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block among them,
 /// or one whose kernel has no variants.
-using LayerApart =
-    std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams, TimedKernel>;
+using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams,
+                                kernels::Int8Conv2dParams, kernels::Int8DepthwiseConvParams, TimedKernel>;
 std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
+std::vector<LayerApart> layers_apart(const kernels::Int8InvertedResidualParams& params);
 
 /// The rows of a kernel's rule, as its page has them. The arguments tell kernels apart only.
 std::vector<RuleText> rule_texts(const kernels::GemmParams&);
@@ -83,5 +98,8 @@ std::vector<RuleText> rule_texts(const kernels::ExpandDepthwiseParams&);
 std::vector<RuleText> rule_texts(const kernels::PointwisePoolParams&);
 std::vector<RuleText> rule_texts(const kernels::StemBlockParams&);
 std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
+std::vector<RuleText> rule_texts(const kernels::Int8Conv2dParams&);
+std::vector<RuleText> rule_texts(const kernels::Int8DepthwiseConvParams&);
+std::vector<RuleText> rule_texts(const kernels::Int8InvertedResidualParams&);
 
 }  // namespace mobicuda

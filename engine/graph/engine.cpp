@@ -336,13 +336,17 @@ std::shared_ptr<const Engine> Backend::restore(const SavedEngine&, const EngineO
 }
 
 void require_supported(const Backend& backend, const Graph& graph, const EngineOptions& options) {
+  constexpr std::size_t kMostNamed = 5;  // of a network that is quantised throughout
   std::string reasons;
+  std::size_t refused = 0;
   for (const Node& node : graph.nodes()) {
-    if (const auto why = backend.why_unsupported(graph, node, options)) {
+    const auto why = backend.why_unsupported(graph, node, options);
+    if (why && ++refused <= kMostNamed) {
       reasons += (reasons.empty() ? "" : "; ") + node.origin.describe() + ": " + *why;
     }
   }
-  if (reasons.empty()) return;
+  if (refused == 0) return;
+  if (refused > kMostNamed) reasons += "; and " + std::to_string(refused - kMostNamed) + " nodes more";
   throw Error(ErrorCode::unsupported, "graph '" + graph.name() + "'",
               "the " + std::string(backend.name()) + " engine at " + std::string(to_string(options.precision)) +
                   " cannot run " + reasons,

@@ -47,7 +47,7 @@ ValueId GraphBuilder::set_input(std::string name, TensorDesc desc) {
       throw Error(ErrorCode::invalid_model, "input '" + name + "'", "has no elements: " + to_string(desc.shape));
     }
     require_elements(desc.shape, "input '" + name + "'");
-    graph_.values_.push_back({std::move(name), desc, nullptr});
+    graph_.values_.push_back({std::move(name), desc, nullptr, nullptr});
     graph_.producer_.push_back(-1);
     graph_.input_ = static_cast<ValueId>(graph_.values_.size() - 1);
     return graph_.input_;
@@ -58,12 +58,22 @@ ValueId GraphBuilder::add_constant(std::string name, HostTensor tensor) {
   return add_constant(std::move(name), std::make_shared<const HostTensor>(std::move(tensor)));
 }
 
-ValueId GraphBuilder::add_constant(std::string name, std::shared_ptr<const HostTensor> tensor) {
+ValueId GraphBuilder::add_constant(std::string name, std::shared_ptr<const HostTensor> tensor,
+                                   std::shared_ptr<const QuantizedConstant> quantized) {
   return with_memory_errors("graph", [&] {
-    if (!tensor || tensor->dtype() != DType::F32) {
-      throw Error(ErrorCode::invalid_argument, "constant '" + name + "'", "must be float32");
+    const std::string where = "constant '" + name + "'";
+    if (!tensor || (tensor->dtype() != DType::F32 && tensor->dtype() != DType::I32 && !is_quantized(tensor->dtype()))) {
+      throw Error(ErrorCode::invalid_argument, where, "must be float32, int32, int8 or uint8");
     }
-    graph_.values_.push_back({std::move(name), {DType::F32, tensor->shape(), Layout::NCHW}, std::move(tensor)});
+    if (quantized) {
+      try {
+        require_quantized(*quantized, *tensor);
+      } catch (const Error& error) {
+        throw error.inside(where);
+      }
+    }
+    graph_.values_.push_back(
+        {std::move(name), {tensor->dtype(), tensor->shape(), Layout::NCHW}, std::move(tensor), std::move(quantized)});
     graph_.producer_.push_back(-1);
     return static_cast<ValueId>(graph_.values_.size() - 1);
   });
@@ -78,7 +88,7 @@ ValueId GraphBuilder::add_node(Op op, std::vector<ValueId> inputs, Origin origin
     } catch (const Error& error) {
       throw error.inside(node.origin.describe());
     }
-    graph_.values_.push_back({std::move(output_name), desc, nullptr});
+    graph_.values_.push_back({std::move(output_name), desc, nullptr, nullptr});
     graph_.producer_.push_back(static_cast<std::int32_t>(graph_.nodes_.size()));
     node.output = static_cast<ValueId>(graph_.values_.size() - 1);
     graph_.nodes_.push_back(std::move(node));
@@ -124,6 +134,11 @@ Graph GraphBuilder::build(ValueId output) && {
     if (graph_.value(output).constant) {
       throw Error(ErrorCode::invalid_model, "output '" + graph_.value(output).name + "'",
                   "is a constant: the network computes nothing");
+    }
+    if (const TensorDesc& desc = graph_.value(output).desc; desc.dtype != DType::F32) {
+      throw Error(ErrorCode::unsupported, "output '" + graph_.value(output).name + "'",
+                  "is of integers (" + std::string(to_string(desc.dtype)) + ")",
+                  "a network gives real numbers: put a DequantizeLinear behind it");
     }
     // Keep what the output needs. Nodes are in topological order, since add_node takes existing values only.
     std::vector<bool> needed(graph_.values_.size(), false);

@@ -6,6 +6,7 @@
 #include <mobicuda/error.h>
 
 #include "graph/half.h"
+#include "graph/integer_arithmetic.h"
 
 namespace mobicuda {
 namespace {
@@ -51,6 +52,14 @@ void to_logical_floats(std::span<const std::byte> stored, const TensorDesc& pict
     case DType::F64:
       return in_logical_order(picture, n, floats,
                               [data](std::size_t i) { return static_cast<float>(load<double>(data, i)); });
+    case DType::I8:
+      return in_logical_order(picture, n, floats, [&](std::size_t i) {
+        return dequantized(load<std::int8_t>(data, i) - picture.quantization.zero_point, picture.quantization.scale);
+      });
+    case DType::U8:
+      return in_logical_order(picture, n, floats, [&](std::size_t i) {
+        return dequantized(load<std::uint8_t>(data, i) - picture.quantization.zero_point, picture.quantization.scale);
+      });
     default:
       throw Error(ErrorCode::internal, "layer output", "is " + std::string(to_string(picture.dtype)));
   }

@@ -81,6 +81,20 @@ class Members : OpFunctions<GraphOp> {
   void padding(Padding& value) {
     for (auto* side : {&value.top, &value.left, &value.bottom, &value.right}) size(*side);
   }
+  /// From -128 to 255.
+  virtual void small(std::int32_t& value) {
+    constexpr std::int64_t kLowest = -128;
+    std::int64_t above = value - kLowest;
+    number(above, 255 - kLowest);
+    value = static_cast<std::int32_t>(above + kLowest);
+  }
+  void result(QuantizedResult& value) {
+    choice(value.dtype, DType::Bool);
+    fraction(value.quantization.scale);
+    small(value.quantization.zero_point);
+    small(value.range.low);
+    small(value.range.high);
+  }
   void activation(Activation& value) {
     fraction(value.lo);
     fraction(value.hi);

@@ -10,6 +10,7 @@ std::string value_text(const Graph& graph, ValueId id) {
   if (id == kNoValue) return "-";
   const Value& value = graph.value(id);
   std::string text = "%" + std::to_string(id) + ":" + to_string(value.desc.shape);
+  if (value.desc.dtype != DType::F32) text += " " + std::string(to_string(value.desc.dtype));
   if (!value.constant && value.desc.shape.rank() == 4) text += " " + std::string(to_string(value.desc.layout));
   return text;
 }

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "graph/ops.h"
 #include "graph/ops/checks.h"
+#include "graph/ops/quantized.h"
 #include "graph/verify.h"
 
 namespace mobicuda {
@@ -26,11 +28,29 @@ bool must_be_constant(const Op& op, std::size_t position) {
       op);
 }
 
+// Refuses an input whose type the op does not take. Quantised operations look at theirs themselves.
+template <class T>
+void check_types(const T& op, std::span<const TensorDesc* const> inputs) {
+  if constexpr (!requires { op.result; } && !std::is_same_v<T, Dequantize>) {
+    for (std::size_t position = 0; position < inputs.size(); ++position) {
+      if (inputs[position] == nullptr || inputs[position]->dtype == DType::F32) continue;
+      if constexpr (requires { T::kMovesElements; }) {
+        if (is_quantized(inputs[position]->dtype)) continue;
+      }
+      reject("input '" + std::to_string(position) + "'",
+             "must be float32, is " + std::string(to_string(inputs[position]->dtype)) + ": " +
+                 std::string(op_name(op)) +
+                 " computes with real numbers, put a Dequantize (DequantizeLinear) in front");
+    }
+  }
+}
+
 // Refuses enumerators that do not exist, which a cast can make.
 class KnownChoices final : public Members {
  public:
   void size(std::int64_t&) override {}
   void fraction(float&) override {}
+  void small(std::int32_t&) override {}
   void shape(Shape&) override {}
   void list(std::vector<std::int64_t>&) override {}
 
@@ -64,6 +84,7 @@ TensorDesc infer_output(const Op& op, std::span<const TensorDesc* const> inputs)
             require_elements(inputs[position]->shape, "input '" + std::to_string(position) + "'");
           }
         }
+        check_types(o, inputs);
         if constexpr (requires { o.activation; }) require_finite_alpha(o.activation.alpha);
         return infer(o, Inputs(inputs));
       },
@@ -92,7 +113,9 @@ TensorDesc infer_node_output(const Node& node, std::span<const Value> values) {
     }
     descs.push_back(&value.desc);
   }
-  return infer_output(node.op, descs);
+  const TensorDesc output = infer_output(node.op, descs);
+  check_quantized_constants(node, values);
+  return output;
 }
 
 }  // namespace mobicuda

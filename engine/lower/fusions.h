@@ -58,15 +58,19 @@ std::unique_ptr<Fusion> make_stem_block_fusion();
 std::unique_ptr<Fusion> make_inverted_residual_fusion();
 std::unique_ptr<Fusion> make_pointwise_pool_fusion();
 std::unique_ptr<Fusion> make_squeeze_excite_fusion();
+std::unique_ptr<Fusion> make_int8_block_fusion();
+std::unique_ptr<Fusion> make_int8_sum_fusion();
 
 /// All, in the order in which they look for nodes: the stem comes before the blocks, because the block behind the first
-/// convolution is one of theirs too; heads and gates take convolutions that are in no block.
+/// convolution is one of theirs too; heads, gates and sums take convolutions that are in no block.
 inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   std::vector<std::unique_ptr<Fusion>> fusions;
   fusions.push_back(make_stem_block_fusion());
   fusions.push_back(make_inverted_residual_fusion());
   fusions.push_back(make_pointwise_pool_fusion());
   fusions.push_back(make_squeeze_excite_fusion());
+  fusions.push_back(make_int8_block_fusion());
+  fusions.push_back(make_int8_sum_fusion());
   return fusions;
 }
 

@@ -1,5 +1,6 @@
 #include "lower/lower.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -16,6 +17,10 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
     if (graph.value(id).constant || shape.rank() < 4) return true;
     return shape[2] * shape[3] <= kMaxInt / options.max_batch && shape.elements() <= kMaxInt;
   };
+  const auto of_integers = [&](ValueId id) { return id != kNoValue && is_quantized(graph.value(id).desc.dtype); };
+  if (of_integers(node.output) || std::ranges::any_of(node.inputs, of_integers)) {
+    if (auto why = why_no_int8_kernel(graph, node)) return why;
+  }
   for (const ValueId id : node.inputs) {
     if (id != kNoValue && !fits_int(id))
       return "the input is too large for a batch of " + std::to_string(options.max_batch);

@@ -145,6 +145,30 @@ Storage Lowering::read_rows(ValueId id) {
   return converted;
 }
 
+Storage Lowering::read_floats(ValueId id) {
+  const Storage storage = storage_of(id);
+  if (storage.elem == Elem::F32) return storage;
+  const Storage numbers = read_input(id);
+  const Storage converted{add_buffer(CudaBuffer::Place::Arena, picture_bytes(id, Elem::F32)), Elem::F32};
+  add_conversion("to_fp32(" + graph_.value(id).name + ")", shape(id), numbers, converted);
+  return converted;
+}
+
+Storage Lowering::make_floats(const Node& node) {
+  const auto place = is_final(node.output) ? CudaBuffer::Place::Output : CudaBuffer::Place::Arena;
+  return storage_of(node.output) = {add_buffer(place, picture_bytes(node.output, Elem::F32)), Elem::F32};
+}
+
+Storage Lowering::make_bytes(const Node& node) {
+  const Shape& picture = shape(node.output);
+  Storage storage;
+  storage.byte_pitch = byte_pitch_of(*this, node.output);
+  const std::int64_t pixels = picture.elements() / picture[1];
+  storage.buffer = add_buffer(CudaBuffer::Place::Arena, checked_multiply(pixels, storage.byte_pitch));
+  storage_of(node.output) = storage;
+  return storage;
+}
+
 void Lowering::convert_pictures() {
   const auto all_read_pictures = [&](ValueId id) {
     const auto readers = graph_.consumers(id);
@@ -216,9 +240,15 @@ void Lowering::show(ValueId id) {
   const Storage& storage = storage_of(id);
   const Value& value = graph_.value(id);
   if (storage.buffer == kNoBuffer || step.info.output != value.desc.shape) return;
+  if (storage.byte_pitch != 0) {
+    const ByteQuantization bytes = byte_quantization(value.desc);
+    step.info.value = value.name;
+    step.result = {storage.buffer, 0, DType::I8, Layout::NHWC, storage.byte_pitch, {bytes.scale, bytes.zero_point}};
+    return;
+  }
   const DType dtype = storage.elem == Elem::F64 ? DType::F64 : storage.elem == Elem::F16 ? DType::F16 : DType::F32;
   step.info.value = value.name;
-  step.result = {storage.buffer, storage.first * size_of(dtype), dtype, value.desc.layout, storage.pitch};
+  step.result = {storage.buffer, storage.first * size_of(dtype), dtype, value.desc.layout, storage.pitch, {}};
 }
 
 LayerInfo Lowering::describe(const Node& node, std::string kernel, std::string reason) const {

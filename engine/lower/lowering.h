@@ -55,6 +55,9 @@ struct Storage {
   Elem elem = Elem::F32;
   int first = 0;  ///< channel of a wider value's pixels, of which this is a slice
   int pitch = 0;  ///< that value's channels; 0: dense
+  /// Of a quantised value, which is int8 and NHWC whatever its layout: bytes from pixel to pixel. What is uint8 in the
+  /// graph is less by 128, as is its zero point. 0: numbers in elem.
+  int byte_pitch = 0;
 
   void* in(const CudaStepContext& context) const {
     if (buffer == kNoBuffer) return nullptr;
@@ -159,6 +162,12 @@ class Lowering : OpFunctions<CustomOp> {
   Storage read_input(ValueId id);
   /// The same for kernels that read pixels apart.
   Storage read_rows(ValueId id);
+  /// A dense value as floats; converts one in elem().
+  Storage read_floats(ValueId id);
+  /// For kernels that write floats at every precision.
+  Storage make_floats(const Node& node);
+  /// For kernels that write quantised values.
+  Storage make_bytes(const Node& node);
   /// The pitch of the wider value of which this one is to be a slice; 0: none.
   int pitch_of(ValueId id) const;
 

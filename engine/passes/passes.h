@@ -16,6 +16,10 @@ Graph fold_scale_shift(const Graph& graph);
 Graph recognise_activation(const Graph& graph);
 /// Clip or Unary goes into the op that feeds it.
 Graph fuse_activation(const Graph& graph);
+/// What lies between Dequantize and Quantize becomes an operation on integers: Conv2d, Gemm, Add and average pools by
+/// their quantised forms, with a Clip as a clamp of integers, and what moves elements as it is. A Conv2d or Gemm
+/// without Quantize behind gives real numbers. What cannot stays between the two.
+Graph use_integers(const Graph& graph);
 /// Add of a convolution's result and another value becomes the convolution's residual input.
 Graph fuse_residual(const Graph& graph);
 /// Makes every 4-D activation NHWC, with LayoutTransform where the order of elements matters outside.

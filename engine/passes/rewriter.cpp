@@ -18,7 +18,7 @@ ValueId Rewriter::mapped(ValueId old) {
     const Value& value = source_.value(old);
     if (!value.constant)
       throw Error(ErrorCode::internal, "pass", "value '" + value.name + "' is read before it is made");
-    entry = builder_.add_constant(value.name, value.constant);
+    entry = builder_.add_constant(value.name, value.constant, value.quantized);
   }
   return entry;
 }

@@ -35,7 +35,8 @@ struct CudaStepResult {
   std::int64_t offset = 0;  ///< bytes into it
   DType dtype = DType::F32;
   Layout layout = Layout::NCHW;
-  std::int64_t pitch = 0;  ///< NHWC: elements from pixel to pixel of the wider value it is a slice of; 0: dense
+  std::int64_t pitch = 0;  ///< elements from pixel to pixel, where it is a slice of a wider value or padded; 0: dense
+  Quantization quantization{};  ///< of I8
 };
 
 /// One kernel (or library call) of a compiled network. `enqueue` must only enqueue: it runs during stream

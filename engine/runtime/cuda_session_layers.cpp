@@ -39,7 +39,7 @@ void CudaSession::do_get_layer_output(std::int64_t n, std::size_t layer, std::sp
                what);
   }
   cuda_check(cudaStreamSynchronize(stream_.get()), what);
-  to_logical_floats(stored, {result.dtype, shape, result.layout}, n, output);
+  to_logical_floats(stored, {result.dtype, shape, result.layout, result.quantization}, n, output);
 }
 
 }  // namespace mobicuda

@@ -21,6 +21,7 @@ namespace std {
 using size_t = decltype(sizeof 0);
 using ptrdiff_t = long;
 using uintptr_t = unsigned long;
+using int8_t = signed char;
 using int32_t = int;
 using int64_t = long;
 using uint8_t = unsigned char;

@@ -15,7 +15,9 @@
 namespace mobicuda::onnx_import {
 namespace {
 
-ConstantPtr tensor_attribute(NodeImporter& node, std::string_view name) {
+// decode(tensor) gives its elements.
+template <class Decode>
+auto decoded_attribute(NodeImporter& node, std::string_view name, const Decode& decode) {
   const schema::AttributeProto* attribute = node.find(name);
   if (attribute->type() != schema::AttributeProto::TENSOR || !attribute->has_t()) {
     throw node.invalid_attribute(name, "must be a tensor");
@@ -23,10 +25,16 @@ ConstantPtr tensor_attribute(NodeImporter& node, std::string_view name) {
   try {
     validate_tensor(attribute->t(), node.state().options.limits, node.state().external);
     node.count_memory(memory_of(attribute->t()));
-    return decode_tensor(attribute->t(), node.state().external, node.state().options.log);
+    return decode(attribute->t());
   } catch (const Error& error) {
     throw error.inside(node.origin().describe() + ", attribute '" + std::string(name) + "'");
   }
+}
+
+ConstantPtr tensor_attribute(NodeImporter& node, std::string_view name) {
+  return decoded_attribute(node, name, [&](const schema::TensorProto& tensor) {
+    return decode_tensor(tensor, node.state().external, node.state().options.log);
+  });
 }
 
 ConstantPtr filled(const Shape& shape, const Constant& value) {
@@ -45,7 +53,10 @@ void fold_constant(NodeImporter& node) {
                      "must have exactly one value attribute, has " + std::to_string(node.proto().attribute_size()));
   }
   const std::string& name = node.proto().attribute(0).name();
-  if (name == "value") {
+  if (name == "value" && is_byte_type(node.proto().attribute(0).t().data_type())) {
+    node.set_output(decoded_attribute(
+        node, name, [&](const schema::TensorProto& tensor) { return decode_bytes(tensor, node.state().external); }));
+  } else if (name == "value") {
     node.set_output(tensor_attribute(node, name));
   } else if (name == "value_int") {
     node.set_output(make_integers(Shape{}, {{node.attribute(name, 0), false}}));

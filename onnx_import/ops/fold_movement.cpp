@@ -32,8 +32,11 @@ ConstantPtr reshaped(NodeImporter& node, const Shape& shape) {
   const ConstantPtr constant = node.constant(0);
   const Constant& source = *constant;
   node.count_elements(source.elements(), !source.is_float());
-  if (source.is_float()) return make_floats(shape, source.floats());
-  return make_integers(shape, source.integers());
+  if (!source.is_float()) return make_integers(shape, source.integers());
+  const auto floats = std::make_shared<const HostTensor>(HostTensor::of<float>(shape, source.floats()));
+  if (source.quantized() == nullptr) return std::make_shared<const Constant>(floats);
+  node.count_elements(source.elements(), false);  // of its integers, at most
+  return std::make_shared<const Constant>(floats, in_shape(*source.quantized(), shape));
 }
 
 // Walks an output shape in row-major order; along each axis, one step moves `strides[axis]` in the source.
@@ -119,7 +122,15 @@ void fold_transpose(NodeImporter& node) {
   }
   const Shape result{std::span<const std::int64_t>(dims)};
   node.count_elements(result.elements(), !source->is_float());
-  node.set_output(take(*source, result, strided_positions(result, 0, permuted)));
+  const std::vector<std::size_t> positions = strided_positions(result, 0, permuted);
+  const ConstantPtr transposed = take(*source, result, positions);
+  if (source->quantized() == nullptr) return node.set_output(transposed);
+  node.count_elements(result.elements(), false);  // of its integers, at most
+  const std::vector<std::int64_t> permutation = transpose_permutation(node);
+  const auto axis = std::ranges::find(permutation, static_cast<std::int64_t>(source->quantized()->axis));
+  node.set_output(std::make_shared<const Constant>(
+      transposed->tensor(),
+      moved(*source->quantized(), result, static_cast<std::size_t>(axis - permutation.begin()), positions)));
 }
 
 void fold_slice_attributes(NodeImporter& node) {

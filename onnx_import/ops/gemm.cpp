@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,15 +8,13 @@
 
 #include "channels_last.h"
 #include "elementwise.h"
+#include "gemm.h"
 #include "ops.h"
 
 namespace mobicuda::onnx_import {
-namespace {
 
-// factor * matrix, transposed to (O, I) when it is (I, O). The file's own tensor when nothing changes.
-std::shared_ptr<const HostTensor> gemm_weight(NodeImporter& node, const ConstantPtr& matrix, bool transpose,
-                                              float factor) {
-  if (!transpose && factor == 1.0F) return matrix->tensor();
+Constant gemm_weight(NodeImporter& node, const ConstantPtr& matrix, bool transpose, float factor) {
+  if (!transpose && factor == 1.0F) return *matrix;
   node.count_memory(matrix->elements() * static_cast<std::int64_t>(sizeof(float)));
   const std::int64_t rows = matrix->shape()[0];
   const std::int64_t columns = matrix->shape()[1];
@@ -28,8 +27,19 @@ std::shared_ptr<const HostTensor> gemm_weight(NodeImporter& node, const Constant
       out[static_cast<std::size_t>(to)] = factor * in[static_cast<std::size_t>(row * columns + column)];
     }
   }
-  return result;
+  if (matrix->quantized() == nullptr || factor != 1.0F) return Constant(std::move(result));
+  node.count_memory(matrix->elements());
+  std::vector<std::size_t> positions(out.size());
+  for (std::size_t to = 0; to < positions.size(); ++to) {
+    const auto of_rows = static_cast<std::size_t>(rows);
+    positions[to] = to % of_rows * static_cast<std::size_t>(columns) + to / of_rows;
+  }
+  const std::size_t axis = 1 - std::min<std::size_t>(matrix->quantized()->axis, 1);
+  const Shape shape = result->shape();
+  return Constant(std::move(result), moved(*matrix->quantized(), shape, axis, positions));
 }
+
+namespace {
 
 void require_matrix(const NodeImporter& node, std::size_t position, const Shape& shape) {
   if (shape.rank() != 2) {
@@ -71,8 +81,8 @@ ValueId multiply(NodeImporter& node) {
     throw node.invalid_input(
         1, "takes " + std::to_string(features) + " features, but the input has " + std::to_string(node.shape(0)[1]));
   }
-  const ValueId weight = node.add_constant(node.proto().input(1),
-                                           gemm_weight(node, matrix, !transposed, node.float_attribute("alpha", 1.0F)));
+  const Constant packed = gemm_weight(node, matrix, !transposed, node.float_attribute("alpha", 1.0F));
+  const ValueId weight = node.add_constant(node.proto().input(1), packed.tensor(), packed.quantized());
   const float beta = node.float_attribute("beta", 1.0F);
   const ValueId bias = node.has_input(2) && beta != 0.0F ? gemm_bias(node, outputs, beta) : kNoValue;
   return node.add(Gemm{}, {node.activation(0), weight, bias});
@@ -124,11 +134,14 @@ void import_matmul(NodeImporter& node) {
     throw node.invalid_input(
         1, "takes " + std::to_string(matrix->shape()[0]) + " features, but the input has " + std::to_string(features));
   }
-  const std::shared_ptr<const HostTensor> transposed = gemm_weight(node, matrix, true, 1.0F);
+  const Constant transposed = gemm_weight(node, matrix, true, 1.0F);
   if (shape.rank() > 2) {  // a pointwise convolution, with the last axis as channels
     const std::int64_t outputs = matrix->shape()[1];
-    const ValueId filter =
-        node.add_constant(node.proto().input(1), Shape{outputs, features, 1, 1}, transposed->data<float>());
+    const Shape shape_of_filter{outputs, features, 1, 1};
+    const ValueId filter = node.add_constant(
+        node.proto().input(1),
+        std::make_shared<const HostTensor>(HostTensor::of<float>(shape_of_filter, transposed.floats())),
+        transposed.quantized() == nullptr ? nullptr : in_shape(*transposed.quantized(), shape_of_filter));
     const ValueId image =
         node.add(Conv2d{}, {image_of_channels_last(node, node.activation(0)), filter, kNoValue, kNoValue});
     std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
@@ -136,7 +149,7 @@ void import_matmul(NodeImporter& node) {
     node.set_output(to_channels_last(node, image, Shape(std::span<const std::int64_t>(dims))));
     return;
   }
-  const ValueId weight = node.add_constant(node.proto().input(1), transposed);
+  const ValueId weight = node.add_constant(node.proto().input(1), transposed.tensor(), transposed.quantized());
   const std::vector<ValueId> inputs{node.activation(0), weight, kNoValue};
   const ValueId output = node.add(Gemm{}, inputs);
   node.remember_matmul(output, inputs);

@@ -16,6 +16,8 @@ Forms elementwise_forms();
 Forms gemm_forms();
 Forms norm_forms();
 Forms pool_forms();
+Forms qoperator_forms();
+Forms quantize_forms();
 Forms reduce_forms();
 Forms resize_forms();
 Forms shape_forms();
@@ -23,9 +25,10 @@ Forms slice_forms();
 Forms fold_arithmetic_forms();
 Forms fold_generate_forms();
 
-inline constexpr Forms (*kFamilies[])() = {conv_forms,  elementwise_forms,     gemm_forms,         norm_forms,
-                                           pool_forms,  reduce_forms,          resize_forms,       shape_forms,
-                                           slice_forms, fold_arithmetic_forms, fold_generate_forms};
+inline constexpr Forms (*kFamilies[])() = {conv_forms,         elementwise_forms, gemm_forms,     norm_forms,
+                                           pool_forms,         qoperator_forms,   quantize_forms, reduce_forms,
+                                           resize_forms,       shape_forms,       slice_forms,    fold_arithmetic_forms,
+                                           fold_generate_forms};
 
 // Between constants, for forms of other files.
 void fold_identity(NodeImporter& node);

@@ -6,7 +6,6 @@
 #include "window.h"
 
 namespace mobicuda::onnx_import {
-namespace {
 
 Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
   const Shape image = image_shape(node);
@@ -23,6 +22,8 @@ Pool2d read_pool(const NodeImporter& node, PoolKind kind) {
   op.count_include_pad = node.flag_attribute("count_include_pad", false);
   return op;
 }
+
+namespace {
 
 void import_average_pool(NodeImporter& node) {
   const Pool2d op = read_pool(node, PoolKind::Average);

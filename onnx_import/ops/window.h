@@ -22,6 +22,9 @@ std::optional<std::array<std::int64_t, 2>> read_kernel_shape(const NodeImporter&
 /// positive, within ImportLimits::window, and to fit the padded image.
 Window read_window(const NodeImporter& node, const std::array<std::int64_t, 2>& kernel, const Shape& image);
 
+/// A pool over the first input: its attributes. Throws Error.
+Pool2d read_pool(const NodeImporter& node, PoolKind kind);
+
 /// Refuses anything but an image (N, C, H, W).
 void require_image(const NodeImporter& node, const Shape& shape);
 

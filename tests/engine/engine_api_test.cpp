@@ -396,7 +396,18 @@ TEST_CASE("what an engine stores becomes floats in logical order") {
   to_logical_floats(std::as_bytes(std::span(doubles)), {DType::F64, Shape{1, 6}, Layout::NCHW}, 1,
                     std::span(floats).first(6));
   CHECK(floats[1] == 2);
-  CHECK_THROWS_AS(to_logical_floats({}, {DType::I8, Shape{1, 6}, Layout::NCHW}, 0, {}), Error);
+
+  // Integers are shown as the numbers that they stand for.
+  const std::array<std::int8_t, 6> integers{-128, -1, 0, 1, 2, 127};
+  const TensorDesc quantized{DType::I8, nhwc.shape, Layout::NHWC, {0.5F, 2}};
+  to_logical_floats(std::as_bytes(std::span(integers)), quantized, 1, std::span(floats).first(6));
+  CHECK(std::vector<float>(floats.begin(), floats.begin() + 6) == std::vector<float>{-65, -1, 0, -1.5F, -0.5F, 62.5F});
+  TensorDesc bytes = quantized;
+  bytes.dtype = DType::U8;
+  to_logical_floats(std::as_bytes(std::span(integers)), bytes, 1, std::span(floats).first(6));
+  CHECK(floats[0] == 63);
+  CHECK(floats[3] == 126.5F);
+  CHECK_THROWS_AS(to_logical_floats({}, {DType::I32, Shape{1, 6}, Layout::NCHW}, 0, {}), Error);
 }
 
 TEST_CASE("picture_input is refused where it makes no sense") {

@@ -458,7 +458,8 @@ TEST_CASE("passes run in the documented order") {
   std::string names;
   for (const Pass& pass : standard_passes()) names += std::string(pass.name) + " ";
   CHECK(names ==
-        "remove_noops fold_pad recognise_activation fold_scale_shift fuse_activation fuse_residual choose_layout ");
+        "remove_noops fold_pad recognise_activation fold_scale_shift fuse_activation use_integers fuse_residual "
+        "choose_layout ");
 }
 
 }  // namespace

@@ -170,9 +170,10 @@ void add_networks(Seeds& seeds) {
 }
 
 void add_malformed(Seeds& seeds) {
-  for (const auto& list : {malformed_bytes(), malformed_headers(), malformed_topologies(), malformed_tensors(),
-                           malformed_convolutions(), malformed_norms(), malformed_pools(), malformed_matrices(),
-                           malformed_shape_operators(), malformed_elementwise(), malformed_reductions()}) {
+  for (const auto& list :
+       {malformed_bytes(), malformed_headers(), malformed_topologies(), malformed_tensors(), malformed_convolutions(),
+        malformed_norms(), malformed_pools(), malformed_matrices(), malformed_shape_operators(),
+        malformed_elementwise(), malformed_reductions(), malformed_quantization()}) {
     for (const Malformed& one : list) {
       constexpr std::size_t kMost = 4096;
       if (one.bytes.size() <= kMost) seeds.add("onnx_model", one.bytes);

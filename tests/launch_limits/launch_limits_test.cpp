@@ -16,6 +16,9 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/int8_conv2d/int8_conv2d.h"
+#include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
+#include "kernels/int8_inverted_residual/int8_inverted_residual.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -383,6 +386,78 @@ TEST_CASE("supports() of squeeze_excite means that the launch fits") {
           shapes.push_back(p);
         }
       }
+    }
+  }
+  walk(shapes);
+}
+
+TEST_CASE("supports() of int8_conv2d means that the launch fits") {
+  std::vector<kernels::Int8Conv2dParams> shapes;
+  for (const int n : {1, 32}) {
+    for (const int side : {1, 7, 56}) {
+      for (const auto& [c_in, c_out] :
+           {std::pair{3, 32}, std::pair{16, 96}, std::pair{960, 320}, std::pair{1280, 1000}}) {
+        for (const int window : {1, 3}) {
+          for (const int stride : {1, 2}) {
+            kernels::Int8Conv2dParams p;
+            p.n = n;
+            p.h = p.w = side;
+            p.c_in = c_in;
+            p.c_out = c_out;
+            p.out_h = p.out_w = (side + stride - 1) / stride;
+            p.kernel_h = p.kernel_w = window;
+            p.stride_h = p.stride_w = stride;
+            p.pad_top = p.pad_left = window / 2;
+            p.x_pitch = c_in <= 4 ? 4 : 0;
+            shapes.push_back(p);
+          }
+        }
+      }
+    }
+  }
+  walk(shapes);
+}
+
+TEST_CASE("supports() of int8_depthwise_conv means that the launch fits") {
+  std::vector<kernels::Int8DepthwiseConvParams> shapes;
+  for (const int n : {1, 64}) {
+    for (const int side : {7, 14, 112}) {
+      for (const int c : {8, 32, 144, 960}) {
+        for (const int window : {3, 5, 7}) {
+          for (const int stride : {1, 2}) {
+            kernels::Int8DepthwiseConvParams p;
+            p.n = n;
+            p.h = p.w = side;
+            p.c = c;
+            p.out_h = p.out_w = (side + stride - 1) / stride;
+            p.kernel_h = p.kernel_w = window;
+            p.stride_h = p.stride_w = stride;
+            p.pad_top = p.pad_left = window / 2;
+            shapes.push_back(p);
+          }
+        }
+      }
+    }
+  }
+  walk(shapes);
+}
+
+TEST_CASE("supports() of int8_inverted_residual means that the launch fits") {
+  std::vector<kernels::Int8InvertedResidualParams> shapes;
+  for (const int n : {1, 64}) {
+    for (const test::InvertedResidualLayer& block : test::kMobileNetV2Blocks) {
+      if (!block.expands()) continue;
+      kernels::Int8InvertedResidualParams p;
+      p.n = n;
+      p.h = p.w = block.size;
+      p.c_in = block.c_in;
+      p.c_hidden = block.c_hidden;
+      p.c_out = block.c_out;
+      p.stride = block.stride;
+      p.out_h = p.out_w = block.out_size();
+      p.pad_top = p.pad_left = 1;
+      p.residual = block.has_residual();
+      shapes.push_back(p);
     }
   }
   walk(shapes);

@@ -29,6 +29,7 @@ std::vector<Malformed> malformed_matrices();
 std::vector<Malformed> malformed_shape_operators();
 std::vector<Malformed> malformed_elementwise();
 std::vector<Malformed> malformed_reductions();
+std::vector<Malformed> malformed_quantization();
 
 /// Collects cases of one class; each starts from a sound model, which `spoil` makes unsound.
 class MalformedList {

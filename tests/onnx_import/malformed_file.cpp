@@ -102,9 +102,9 @@ std::vector<Malformed> malformed_headers() {
       [](auto& b) { b.graph().mutable_node(0)->set_op_type("FusedConv"); });
   add("ONNX Runtime's own layout", kUnsupported, {"'com.microsoft.nchwc'", "ORT_ENABLE_BASIC"},
       [](auto& b) { b.graph().mutable_node(0)->set_domain("com.microsoft.nchwc"); });
-  add("ONNX Runtime's own int8 operators", kUnsupported, {"(QLinearAdd)", "int8"}, [](auto& b) {
+  add("ONNX Runtime's int8 operators by tables", kUnsupported, {"(QLinearMul)", "QDQ"}, [](auto& b) {
     b.graph().mutable_node(0)->set_domain("com.microsoft");
-    b.graph().mutable_node(0)->set_op_type("QLinearAdd");
+    b.graph().mutable_node(0)->set_op_type("QLinearMul");
   });
   add("ONNX Runtime's domain twice", kInvalid, {"opset_import", "'com.microsoft'", "twice"}, [](auto& b) {
     for (int i = 0; i < 2; ++i) {

@@ -49,3 +49,4 @@ TEST_CASE("malformed Gemm and MatMul are refused") { check(malformed_matrices(),
 TEST_CASE("malformed shape operators are refused") { check(malformed_shape_operators(), 30); }
 TEST_CASE("malformed elementwise operators are refused") { check(malformed_elementwise(), 8); }
 TEST_CASE("malformed reductions, softmax and pads are refused") { check(malformed_reductions(), 14); }
+TEST_CASE("malformed quantisation is refused") { check(malformed_quantization(), 40); }

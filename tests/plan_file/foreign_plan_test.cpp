@@ -116,7 +116,7 @@ TEST_CASE("files of another format, byte order or kind are refused") {
   bytes[kFormat] = std::byte{1};
   auto [code, text] = refusal(read);
   CHECK(code == ErrorCode::unsupported);
-  CHECK(contains(text, "net.plan: has plan format 1, this version reads format 3"));
+  CHECK(contains(text, "net.plan: has plan format 1, this version reads format 4"));
   bytes[kFormat] = std::byte{3};
   std::reverse(bytes.begin() + kByteOrder, bytes.begin() + kByteOrder + 4);
   std::tie(code, text) = refusal(read);

@@ -1164,6 +1164,34 @@ def check_hash_of_sources(tree):
         before = after
 
 
+def check_quantize(tree):
+    """What it refuses before it quantises anything, without the packages that quantise."""
+    os.environ["PYTHONPATH"] = str(tree.root / "modules")
+    write(tree.root / "modules/onnx.py", "raise ImportError('not here')\n")
+    model, pictures = tree.root / "m.onnx", tree.root / "pictures"
+    write(model, "no protobuf")
+    pictures.mkdir()
+    code, text = tree.run("quantize", "--help")
+    expect(code == 0 and text.startswith("usage: quantize ") and "pip install onnxruntime" in text, text)
+    for arguments in ([], [model], [model, pictures, "--calibrate", "0"], [model, pictures, "--evaluate", "-1"],
+                      [model, pictures, "--method", "guess"], [model, pictures, "--percentile", "101"]):
+        code, text = tree.run("quantize", *arguments)
+        expect(code == 2 and "usage: quantize " in text, text)
+    refused = [([tree.root / "none.onnx", pictures], "none.onnx' is no file"),
+               ([model, tree.root / "none"], "none' is no folder"),
+               ([model, pictures], "has no pictures (.bmp, "),
+               ([model, pictures, "-o", model], "--output must be another file")]
+    for arguments, words in refused:
+        code, text = tree.run("quantize", *arguments)
+        expect(code == 1 and text.startswith("quantize: ") and words in text and "Traceback" not in text, text)
+    write(pictures / "class/one.JPG", "no picture")
+    code, text = tree.run("quantize", model, pictures, "--labels", tree.root / "none.txt")
+    expect(code == 1 and "--labels: " in text, text)
+    code, text = tree.run("quantize", model, pictures)
+    expect(code == 1 and "needs the Python package 'onnx' (not here): pip install" in text, text)
+    expect(sorted(file.name for file in tree.root.glob("*.onnx")) == ["m.onnx"], "files are left behind")
+
+
 def check_zoo(program):
     sys.path.insert(0, str(SOURCE / "scripts/lib"))
     sys.dont_write_bytecode = True

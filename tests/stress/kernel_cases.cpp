@@ -16,6 +16,9 @@
 #include "kernels/depthwise_conv_case.h"
 #include "kernels/expand_depthwise_case.h"
 #include "kernels/gemm_case.h"
+#include "kernels/int8_conv2d_case.h"
+#include "kernels/int8_depthwise_conv_case.h"
+#include "kernels/int8_inverted_residual_case.h"
 #include "kernels/inverted_residual_case.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -80,7 +83,7 @@ KernelCase make_case(const std::string& name, const Params& p, std::size_t input
   made.pictures = p.n;
   made.output_bytes = output_bytes;
   made.aligned = static_cast<int>(kAlignment / std::gcd(kAlignment, input_bytes));
-  made.enqueue = [p, memory = std::move(memory), run](int n, int first, void* y, const Launch& where) {
+  made.enqueue = [p, memory = std::move(memory), run = std::move(run)](int n, int first, void* y, const Launch& where) {
     Params some = p;
     some.n = n;
     return run(some, first, y, where);
@@ -407,6 +410,80 @@ std::vector<KernelCase> gemm_cases() {
   return cases;
 }
 
+std::vector<KernelCase> int8_conv2d_cases() {
+  using namespace test::int8_conv2d_case;
+  std::vector<KernelCase> cases;
+  FirstOnly<Int8Conv2dVariant> first_only;
+  Int8Conv2dParams first_layer = window(kPictures, 56, 56, 3, 32, 3, 2);
+  first_layer.x_pitch = 4;
+  for (const Int8Conv2dParams& p :
+       {with_residual(window(kPictures, 7, 7, 320, 96, 3, 1)), window(kPictures, 1, 1, 320, 96, 1, 1), first_layer}) {
+    const Data data = make_data(p, test::ByteData::Random, kSeed);
+    const auto device = std::make_shared<const Device>(p, data);
+    const std::size_t input_bytes = product(1, p.h, p.w, x_pitch_of(p));
+    const std::size_t output_bytes = product(1, p.out_h, p.out_w, y_pitch_of(p));
+    for_each_variant(kernels::int8_conv2d_variants(), p, [&](Int8Conv2dVariant variant) {
+      if (!first_only.take(variant)) return;
+      cases.push_back(make_case(label("int8_conv2d", name(variant)), p, input_bytes, output_bytes, nullptr,
+                                [=](const Int8Conv2dParams& some, int first, void* y, const Launch& where) {
+                                  return kernels::int8_conv2d(
+                                      variant, some, behind(device->x(), first, input_bytes), device->weights(),
+                                      behind(device->residual(), first, output_bytes), y, where);
+                                }));
+    });
+  }
+  return cases;
+}
+
+std::vector<KernelCase> int8_depthwise_conv_cases() {
+  using namespace test::int8_depthwise_conv_case;
+  constexpr int kFive = 5;
+  std::vector<KernelCase> cases;
+  FirstOnly<Int8DepthwiseConvVariant> first_only;
+  for (const Int8DepthwiseConvParams& p :
+       {same_padded(kPictures, 14, 14, 96, 3, 2), same_padded(kPictures, 14, 14, 96, kFive, 1)}) {
+    const Data data = make_data(p, test::ByteData::Random, kSeed);
+    const auto device = std::make_shared<const Device>(p, data);
+    const std::size_t input_bytes = product(1, p.h, p.w, p.c);
+    for_each_variant(kernels::int8_depthwise_conv_variants(), p, [&](Int8DepthwiseConvVariant variant) {
+      if (!first_only.take(variant)) return;
+      cases.push_back(
+          make_case(label("int8_depthwise_conv", name(variant)), p, input_bytes, product(1, p.out_h, p.out_w, p.c),
+                    nullptr, [=](const Int8DepthwiseConvParams& some, int first, void* y, const Launch& where) {
+                      return kernels::int8_depthwise_conv(variant, some, behind(device->x(), first, input_bytes),
+                                                          device->weights(), y, where);
+                    }));
+    });
+  }
+  return cases;
+}
+
+std::vector<KernelCase> int8_inverted_residual_cases() {
+  using namespace test::int8_inverted_residual_case;
+  std::vector<KernelCase> cases;
+  for (const test::InvertedResidualLayer& layer : test::kMobileNetV2Blocks) {
+    if (!layer.expands()) continue;
+    constexpr int kSize = 14;
+    const Int8InvertedResidualParams p =
+        block(kPictures, kSize, kSize, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+    auto memory = std::make_shared<Memory>();
+    const Data data = make_data(p, test::ByteData::Random, kSeed);
+    const void* const x = memory->bytes(std::as_bytes(std::span(data.x))).data();
+    const std::size_t bytes = data.x.size() / static_cast<std::size_t>(p.n);
+    for_each_variant(kernels::int8_inverted_residual_variants(), p, [&](Int8InvertedResidualVariant variant) {
+      std::vector<std::byte> packed(kernels::int8_inverted_residual_packed_bytes(variant, p));
+      kernels::int8_inverted_residual_pack(variant, p, data.layers(), packed.data());
+      const void* const weights = memory->bytes(packed).data();
+      cases.push_back(make_case(label("int8_inverted_residual", name(variant)), p, bytes, bytes, memory,
+                                [=](const Int8InvertedResidualParams& some, int first, void* y, const Launch& where) {
+                                  return kernels::int8_inverted_residual(variant, some, behind(x, first, bytes),
+                                                                         weights, y, where);
+                                }));
+    });
+  }
+  return cases;
+}
+
 template <class Params, class Variant>
 KernelFamily family(const kernels::KernelTable<Params, Variant>& kernel, std::vector<KernelCase> cases,
                     int oldest = 0) {
@@ -426,7 +503,10 @@ std::vector<KernelFamily> kernel_families() {
           family(kernel_of(StemBlockParams{}), stem_block_cases(), 80),
           family(kernel_of(ExpandDepthwiseParams{}), expand_depthwise_cases(), 80),
           family(kernel_of(DepthwiseConvParams{}), depthwise_conv_cases()),
-          family(kernel_of(GemmParams{}), gemm_cases())};
+          family(kernel_of(GemmParams{}), gemm_cases()),
+          family(kernel_of(Int8Conv2dParams{}), int8_conv2d_cases(), 80),
+          family(kernel_of(Int8DepthwiseConvParams{}), int8_depthwise_conv_cases()),
+          family(kernel_of(Int8InvertedResidualParams{}), int8_inverted_residual_cases(), 80)};
 }
 
 }  // namespace mobicuda::stress

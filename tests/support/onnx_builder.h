@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -93,6 +94,19 @@ inline schema::TensorProto tensor(const std::string& name, const Dims& dims, con
   return proto;
 }
 
+/// Of T std::int8_t, std::uint8_t or std::int32_t.
+template <class T>
+schema::TensorProto integer_tensor(const std::string& name, const Dims& dims, const std::vector<T>& values) {
+  schema::TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(std::is_same_v<T, std::int8_t>    ? schema::TensorProto::INT8
+                      : std::is_same_v<T, std::uint8_t> ? schema::TensorProto::UINT8
+                                                        : schema::TensorProto::INT32);
+  for (const std::int64_t dim : dims) proto.add_dims(dim);
+  proto.set_raw_data(raw_bytes(values));
+  return proto;
+}
+
 /// One model: nodes in the order they are added, IR 8 and the default domain unless told otherwise.
 class OnnxBuilder {
  public:
@@ -122,6 +136,18 @@ class OnnxBuilder {
   }
   OnnxBuilder& ints(const std::string& name, const Dims& dims, const std::vector<std::int64_t>& values) {
     *graph().add_initializer() = tensor(name, dims, values);
+    return *this;
+  }
+  template <class T>
+  OnnxBuilder& integers(const std::string& name, const Dims& dims, const std::vector<T>& values) {
+    *graph().add_initializer() = integer_tensor(name, dims, values);
+    return *this;
+  }
+  /// The version of another domain.
+  OnnxBuilder& import_domain(const std::string& domain, std::int64_t version) {
+    auto& import = *model_.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(version);
     return *this;
   }
   OnnxNode node(const std::string& op_type, const std::vector<std::string>& inputs,

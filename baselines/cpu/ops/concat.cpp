@@ -60,21 +60,25 @@ void slice(const SlicePlan& plan, const T* x, T* y, Range rows) {
 
 template void slice(const SlicePlan&, const float*, float*, Range);
 template void slice(const SlicePlan&, const double*, double*, Range);
+template void slice(const SlicePlan&, const std::int8_t*, std::int8_t*, Range);
+template void slice(const SlicePlan&, const std::uint8_t*, std::uint8_t*, Range);
 template void concat(const ConcatPlan&, std::size_t, const float*, float*, Range);
 template void concat(const ConcatPlan&, std::size_t, const double*, double*, Range);
+template void concat(const ConcatPlan&, std::size_t, const std::int8_t*, std::int8_t*, Range);
+template void concat(const ConcatPlan&, std::size_t, const std::uint8_t*, std::uint8_t*, Range);
 
 LoweredNode lower(const Concat& op, const NodeView& view) {
   std::vector<TensorDesc> descs;
   for (std::size_t input = 0; input < view.inputs.size(); ++input) descs.push_back(view.desc(input));
   const ConcatPlan plan = plan_concat(op, view.output_desc(), descs);
-  return loop_rows(view, "concat", plan.rows, plan.y_row, [plan](auto at, Range rows) {
+  return move_rows(view, "concat", plan.rows, plan.y_row, [plan](auto at, Range rows) {
     for (std::size_t i = 0; i < plan.chunks.size(); ++i) concat(plan, i, at.input(i), at.output(), rows);
   });
 }
 
 LoweredNode lower(const Slice& op, const NodeView& view) {
   const SlicePlan plan = plan_slice(op, view.desc(Slice::kInput));
-  return loop_rows(view, "concat", plan.rows, plan.chunk,
+  return move_rows(view, "concat", plan.rows, plan.chunk,
                    [plan](auto at, Range rows) { slice(plan, at.input(Slice::kInput), at.output(), rows); });
 }
 

@@ -120,16 +120,22 @@ void pad(const Pad& op, const TensorDesc& x_desc, const TensorDesc& y_desc, cons
 
 template void copy_permuted(const CopyPlan&, const float*, float*, Range);
 template void copy_permuted(const CopyPlan&, const double*, double*, Range);
+template void copy_permuted(const CopyPlan&, const std::int8_t*, std::int8_t*, Range);
+template void copy_permuted(const CopyPlan&, const std::uint8_t*, std::uint8_t*, Range);
 template void reshape(const TensorDesc&, const TensorDesc&, const float*, float*, Range);
 template void reshape(const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+template void reshape(const TensorDesc&, const TensorDesc&, const std::int8_t*, std::int8_t*, Range);
+template void reshape(const TensorDesc&, const TensorDesc&, const std::uint8_t*, std::uint8_t*, Range);
 template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const float*, float*, Range);
 template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const std::int8_t*, std::int8_t*, Range);
+template void pad(const Pad&, const TensorDesc&, const TensorDesc&, const std::uint8_t*, std::uint8_t*, Range);
 
 namespace {
 
 LoweredNode copy_in_logical_order(const NodeView& view) {
   const TensorDesc& x_desc = view.desc(0);
-  return loop_rows(view, "layout_transform", 1, x_desc.shape.elements(),
+  return move_rows(view, "layout_transform", 1, x_desc.shape.elements(),
                    [x_desc, y_desc = view.output_desc()](auto at, Range pictures) {
                      reshape(x_desc, y_desc, at.input(0), at.output(), pictures);
                    });
@@ -137,7 +143,7 @@ LoweredNode copy_in_logical_order(const NodeView& view) {
 
 LoweredNode copy_by(const CopyPlan& plan, const NodeView& view) {
   const std::int64_t rows = plan.axes[1].extent;
-  return loop_rows(view, "layout_transform", rows, view.output_desc().shape.elements() / rows,
+  return move_rows(view, "layout_transform", rows, view.output_desc().shape.elements() / rows,
                    [plan](auto at, Range range) { copy_permuted(plan, at.input(0), at.output(), range); });
 }
 
@@ -156,7 +162,7 @@ LoweredNode lower(const LayoutTransform&, const NodeView& view) {
 
 LoweredNode lower(const Pad& op, const NodeView& view) {
   const Shape& y = view.output_desc().shape;
-  return loop_rows(view, "layout_transform", y[2], y[3] * y[1],
+  return move_rows(view, "layout_transform", y[2], y[3] * y[1],
                    [op, x_desc = view.desc(Pad::kInput), y_desc = view.output_desc()](auto at, Range rows) {
                      pad(op, x_desc, y_desc, at.input(Pad::kInput), at.output(), rows);
                    });

@@ -6,33 +6,10 @@
 
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
+#include "baselines/cpu/ops/pool_window.h"
 
 namespace mobicuda::cpu {
 namespace {
-
-// The taps of a window along one axis that lie in the image, and how many lie in the padded image.
-struct Window {
-  std::int64_t first = 0, last = 0, step = 1;  // last is excluded
-  std::int64_t taps = 0;
-  std::int64_t padded_taps = 0;
-};
-
-Window window_at(const Pool2d& op, std::size_t axis, std::int64_t o, std::int64_t extent) {
-  const std::int64_t before = axis == 0 ? op.pads.top : op.pads.left;
-  const std::int64_t after = axis == 0 ? op.pads.bottom : op.pads.right;
-  const std::int64_t step = op.dilations[axis];
-  const std::int64_t start = o * op.strides[axis] - before;
-  const auto taps_before = [&](std::int64_t end) {
-    return end <= start ? 0 : std::min(op.kernel[axis], (end - start + step - 1) / step);
-  };
-  Window window;
-  window.step = step;
-  window.first = start + taps_before(0) * step;
-  window.last = std::min(start + op.kernel[axis] * step, extent);
-  window.taps = taps_before(extent) - taps_before(0);
-  window.padded_taps = taps_before(extent + after);
-  return window;
-}
 
 // NaN wins over numbers, wherever it stands in the window.
 template <class T>
@@ -41,9 +18,11 @@ T larger_or_nan(T best, T x) {
 }
 
 template <class T>
-void max_over(const Window& rows, const Window& columns, std::int64_t channels, const Strides& xs, const T* x,
+void max_over(const PoolWindow& rows, const PoolWindow& columns, std::int64_t channels, const Strides& xs, const T* x,
               std::int64_t y_stride, T* y) {
-  for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = -std::numeric_limits<T>::infinity();
+  using Limits = std::numeric_limits<T>;
+  const T least = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+  for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = least;
   for (std::int64_t iy = rows.first; iy < rows.last; iy += rows.step) {
     for (std::int64_t ix = columns.first; ix < columns.last; ix += columns.step) {
       const T* pixel = x + iy * xs[2] + ix * xs[3];
@@ -53,7 +32,7 @@ void max_over(const Window& rows, const Window& columns, std::int64_t channels, 
 }
 
 template <class T>
-void average_over(const Window& rows, const Window& columns, std::int64_t divisor, std::int64_t channels,
+void average_over(const PoolWindow& rows, const PoolWindow& columns, std::int64_t divisor, std::int64_t channels,
                   const Strides& xs, const T* x, std::int64_t y_stride, T* y) {
   for (std::int64_t c = 0; c < channels; ++c) y[c * y_stride] = T{0};
   for (std::int64_t iy = rows.first; iy < rows.last; iy += rows.step) {
@@ -67,7 +46,7 @@ void average_over(const Window& rows, const Window& columns, std::int64_t diviso
 }
 
 // The inner loops of fp32_kernels.h, where channels lie side by side.
-void pool_pixel(const PoolKind kind, const Window& rows, const Window& columns, std::int64_t divisor,
+void pool_pixel(const PoolKind kind, const PoolWindow& rows, const PoolWindow& columns, std::int64_t divisor,
                 std::int64_t channels, const Strides& xs, const float* x, float* y) {
   PoolTask task;
   task.x = x + rows.first * xs[2] + columns.first * xs[3];
@@ -93,12 +72,11 @@ void pool2d(const Pool2d& op, const TensorDesc& x_desc, const TensorDesc& y_desc
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const std::int64_t n = row / out_h;
     const std::int64_t oy = row % out_h;
-    const Window vertical = window_at(op, 0, oy, x_desc.shape[2]);
+    const PoolWindow vertical = pool_window_at(op, 0, oy, x_desc.shape[2]);
     for (std::int64_t ox = 0; ox < y_desc.shape[3]; ++ox) {
-      const Window horizontal = window_at(op, 1, ox, x_desc.shape[3]);
+      const PoolWindow horizontal = pool_window_at(op, 1, ox, x_desc.shape[3]);
       T* out = y + n * ys[0] + oy * ys[2] + ox * ys[3];
-      const std::int64_t divisor =
-          op.count_include_pad ? vertical.padded_taps * horizontal.padded_taps : vertical.taps * horizontal.taps;
+      const std::int64_t divisor = pool_divisor(op, vertical, horizontal);
       if constexpr (std::is_same_v<T, float>) {
         if (xs[1] == 1 && ys[1] == 1) {
           pool_pixel(op.kind, vertical, horizontal, divisor, channels, xs, x + n * xs[0], out);
@@ -109,7 +87,9 @@ void pool2d(const Pool2d& op, const TensorDesc& x_desc, const TensorDesc& y_desc
         max_over(vertical, horizontal, channels, xs, x + n * xs[0], ys[1], out);
         continue;
       }
-      average_over(vertical, horizontal, divisor, channels, xs, x + n * xs[0], ys[1], out);
+      if constexpr (std::is_floating_point_v<T>) {  // the average of integers is a QuantizedAveragePool
+        average_over(vertical, horizontal, divisor, channels, xs, x + n * xs[0], ys[1], out);
+      }
     }
   }
 }
@@ -137,12 +117,14 @@ void global_average_pool(const TensorDesc& x_desc, const T* x, T* y, Range chann
 
 template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const float*, float*, Range);
 template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const double*, double*, Range);
+template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const std::int8_t*, std::int8_t*, Range);
+template void pool2d(const Pool2d&, const TensorDesc&, const TensorDesc&, const std::uint8_t*, std::uint8_t*, Range);
 template void global_average_pool(const TensorDesc&, const float*, float*, Range);
 template void global_average_pool(const TensorDesc&, const double*, double*, Range);
 
 LoweredNode lower(const Pool2d& op, const NodeView& view) {
   const Shape& y = view.output_desc().shape;
-  return loop_rows(view, "pooling", y[2], y[3] * y[1] * op.kernel[0] * op.kernel[1],
+  return move_rows(view, "pooling", y[2], y[3] * y[1] * op.kernel[0] * op.kernel[1],
                    [op, x_desc = view.desc(Pool2d::kInput), y_desc = view.output_desc()](auto at, Range rows) {
                      pool2d(op, x_desc, y_desc, at.input(Pool2d::kInput), at.output(), rows);
                    });

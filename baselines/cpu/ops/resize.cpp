@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "baselines/cpu/lower.h"
@@ -51,13 +52,15 @@ void resize(const ResizePlan& plan, const T* x, T* y, Range rows) {
       for (std::int64_t c = 0; c < plan.channels; ++c) {
         const std::int64_t left = horizontal.first * xs[3] + c * xs[1];
         T value = upper[left];
-        if (plan.mode == ResizeMode::Linear) {
-          const std::int64_t right = horizontal.second * xs[3] + c * xs[1];
-          const T across = static_cast<T>(horizontal.weight);
-          const T down = static_cast<T>(vertical.weight);
-          const T above = value * (T{1} - across) + upper[right] * across;
-          const T below = lower[left] * (T{1} - across) + lower[right] * across;
-          value = above * (T{1} - down) + below * down;
+        if constexpr (std::is_floating_point_v<T>) {  // of integers there is none but Nearest
+          if (plan.mode == ResizeMode::Linear) {
+            const std::int64_t right = horizontal.second * xs[3] + c * xs[1];
+            const T across = static_cast<T>(horizontal.weight);
+            const T down = static_cast<T>(vertical.weight);
+            const T above = value * (T{1} - across) + upper[right] * across;
+            const T below = lower[left] * (T{1} - across) + lower[right] * across;
+            value = above * (T{1} - down) + below * down;
+          }
         }
         to[c * plan.y_strides[1]] = value;
       }
@@ -77,7 +80,7 @@ LoweredNode lower(const Resize& op, const NodeView& view) {
   plan.x_strides = strides_of(x);
   plan.y_strides = strides_of(view.output_desc());
   plan.channels = x.shape[1];
-  return loop_rows(view, "resize", op.extents[0], op.extents[1] * x.shape[1],
+  return move_rows(view, "resize", op.extents[0], op.extents[1] * x.shape[1],
                    [plan](auto at, Range rows) { resize(plan, at.input(Resize::kInput), at.output(), rows); });
 }
 

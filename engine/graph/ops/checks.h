@@ -71,6 +71,11 @@ inline void require_padding(const Padding& pads) {
   }
 }
 
+/// x's type and quantisation in another shape and layout.
+inline TensorDesc moved(const TensorDesc& x, const Shape& shape, Layout layout) {
+  return {x.dtype, shape, layout, x.quantization};
+}
+
 /// An output that is not too large.
 inline TensorDesc checked(TensorDesc desc) {
   require_elements(desc.shape, "output");
@@ -93,6 +98,16 @@ inline void require_finite_alpha(float alpha) {
 }
 
 // ---- text
+
+/// "int8 (scale 0.5, zero point -3)"; "float32".
+inline std::string quantization_text(const TensorDesc& desc) {
+  std::ostringstream text;
+  text << to_string(desc.dtype);
+  if (is_quantized(desc.dtype)) {
+    text << " (scale " << desc.quantization.scale << ", zero point " << desc.quantization.zero_point << ')';
+  }
+  return text.str();
+}
 
 inline std::string pads_text(const Padding& pads) {
   std::ostringstream text;

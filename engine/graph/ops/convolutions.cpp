@@ -1,35 +1,40 @@
 #include "graph/ops.h"
 #include "graph/ops/checks.h"
+#include "graph/ops/windows.h"
 
 namespace mobicuda {
+
+Shape convolved_shape(const std::array<std::int64_t, 2>& strides, const std::array<std::int64_t, 2>& dilations,
+                      const Padding& pads, std::int64_t groups, const Shape& x, const Shape& w) {
+  require_window(strides, "strides");
+  require_window(dilations, "dilations");
+  require_positive(groups, "group");
+  require_padding(pads);
+  if (w.rank() != 4 || w.elements() == 0) {
+    reject("input 'W'", "must have rank 4 (O, I/group, kH, kW) and elements, got " + to_string(w));
+  }
+  require_window(w.dims().last(2), "kernel_shape");
+  const std::int64_t channels = x[1];
+  if (channels % groups != 0 || w[0] % groups != 0) {
+    reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " + std::to_string(w[0]) +
+                                    " output channels, got " + std::to_string(groups));
+  }
+  if (w[1] != channels / groups) {
+    reject("input 'W'",
+           "has " + std::to_string(w[1]) + " channels a group, but the input has " + std::to_string(channels / groups));
+  }
+  const std::int64_t span_h = (w[2] - 1) * dilations[0] + 1;
+  const std::int64_t span_w = (w[3] - 1) * dilations[1] + 1;
+  return {x[0], w[0], window_extent(x[2], span_h, strides[0], pads.top, pads.bottom, "height"),
+          window_extent(x[3], span_w, strides[1], pads.left, pads.right, "width")};
+}
 
 // ---- Conv2d
 
 TensorDesc infer(const Conv2d& op, const Inputs& inputs) {
   const TensorDesc& x = image(inputs, Conv2d::kInput);
   const TensorDesc& w = required(inputs, Conv2d::kWeight, "W");
-  require_window(op.strides, "strides");
-  require_window(op.dilations, "dilations");
-  require_positive(op.groups, "group");
-  require_padding(op.pads);
-  if (w.shape.rank() != 4 || w.shape.elements() == 0) {
-    reject("input 'W'", "must have rank 4 (O, I/group, kH, kW) and elements, got " + to_string(w.shape));
-  }
-  require_window(w.shape.dims().last(2), "kernel_shape");
-  const std::int64_t channels = x.shape[1];
-  if (channels % op.groups != 0 || w.shape[0] % op.groups != 0) {
-    reject("attribute 'group'", "must divide " + std::to_string(channels) + " input and " + std::to_string(w.shape[0]) +
-                                    " output channels, got " + std::to_string(op.groups));
-  }
-  if (w.shape[1] != channels / op.groups) {
-    reject("input 'W'", "has " + std::to_string(w.shape[1]) + " channels a group, but the input has " +
-                            std::to_string(channels / op.groups));
-  }
-  const std::int64_t span_h = (w.shape[2] - 1) * op.dilations[0] + 1;
-  const std::int64_t span_w = (w.shape[3] - 1) * op.dilations[1] + 1;
-  const Shape out{x.shape[0], w.shape[0],
-                  window_extent(x.shape[2], span_h, op.strides[0], op.pads.top, op.pads.bottom, "height"),
-                  window_extent(x.shape[3], span_w, op.strides[1], op.pads.left, op.pads.right, "width")};
+  const Shape out = convolved_shape(op.strides, op.dilations, op.pads, op.groups, x.shape, w.shape);
   if (inputs[Conv2d::kBias] != nullptr) require_shape(*inputs[Conv2d::kBias], "B", Shape{w.shape[0]});
   TensorDesc desc{DType::F32, out, x.layout};
   if (inputs[Conv2d::kResidual] != nullptr) require_shape(*inputs[Conv2d::kResidual], "residual", out);

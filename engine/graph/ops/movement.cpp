@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "graph/ops.h"
 #include "graph/ops/checks.h"
 
@@ -23,7 +25,13 @@ TensorDesc infer(const Concat& op, const Inputs& inputs) {
   const std::size_t joined = axis_of(op.axis, first.shape);
   std::vector<std::int64_t> dims(first.shape.dims().begin(), first.shape.dims().end());
   for (std::size_t position = 1; position < inputs.size(); ++position) {
-    const Shape& shape = required(inputs, position, std::to_string(position).c_str()).shape;
+    const TensorDesc& part = required(inputs, position, std::to_string(position).c_str());
+    if (part.dtype != first.dtype || part.quantization != first.quantization) {
+      reject("input '" + std::to_string(position) + "'", "must have the type and quantisation of the first, " +
+                                                             quantization_text(first) + ", has " +
+                                                             quantization_text(part));
+    }
+    const Shape& shape = part.shape;
     bool fits = shape.rank() == first.shape.rank();
     for (std::size_t axis = 0; fits && axis < shape.rank(); ++axis) {
       fits = axis == joined || shape[axis] == first.shape[axis];
@@ -38,7 +46,7 @@ TensorDesc infer(const Concat& op, const Inputs& inputs) {
       reject("input '" + std::to_string(position) + "'", "of shape " + to_string(shape) + ": the extents overflow");
     }
   }
-  return checked({DType::F32, Shape(std::span<const std::int64_t>(dims)), first.layout});
+  return checked(moved(first, Shape(std::span<const std::int64_t>(dims)), first.layout));
 }
 
 std::int64_t flops(const Concat&, const Inputs&, const Shape&) { return 0; }
@@ -58,7 +66,7 @@ TensorDesc infer(const Slice& op, const Inputs& inputs) {
   }
   std::vector<std::int64_t> dims(x.shape.dims().begin(), x.shape.dims().end());
   dims[axis] = op.extent;
-  return {DType::F32, Shape(std::span<const std::int64_t>(dims)), x.layout};
+  return moved(x, Shape(std::span<const std::int64_t>(dims)), x.layout);
 }
 
 std::int64_t flops(const Slice&, const Inputs&, const Shape&) { return 0; }
@@ -81,7 +89,7 @@ TensorDesc infer(const Reshape& op, const Inputs& inputs) {
     reject("attribute 'shape'",
            "must hold the elements of " + to_string(x.shape) + " and keep axis 0, got " + to_string(op.shape));
   }
-  return {DType::F32, op.shape, Layout::NCHW};
+  return moved(x, op.shape, Layout::NCHW);
 }
 
 std::int64_t flops(const Reshape&, const Inputs&, const Shape&) { return 0; }
@@ -106,7 +114,7 @@ TensorDesc infer(const Transpose& op, const Inputs& inputs) {
   }
   std::vector<std::int64_t> dims;
   for (const std::int64_t axis : op.permutation) dims.push_back(x.shape[static_cast<std::size_t>(axis)]);
-  return {DType::F32, Shape(std::span<const std::int64_t>(dims)), x.layout};
+  return moved(x, Shape(std::span<const std::int64_t>(dims)), x.layout);
 }
 
 std::int64_t flops(const Transpose&, const Inputs&, const Shape&) { return 0; }
@@ -127,10 +135,17 @@ TensorDesc infer(const Pad& op, const Inputs& inputs) {
       (std::max(op.pads.top, op.pads.bottom) >= x.shape[2] || std::max(op.pads.left, op.pads.right) >= x.shape[3])) {
     reject("attribute 'pads'", "must be smaller than the picture that they mirror, " + to_string(x.shape));
   }
-  return checked({DType::F32,
-                  Shape{x.shape[0], x.shape[1], x.shape[2] + op.pads.top + op.pads.bottom,
-                        x.shape[3] + op.pads.left + op.pads.right},
-                  x.layout});
+  if (const IntegerRange range = range_of(x.dtype);
+      is_quantized(x.dtype) && !(op.value >= static_cast<float>(range.low) &&
+                                 op.value <= static_cast<float>(range.high) && op.value == std::nearbyint(op.value))) {
+    reject("attribute 'value'", "must be a whole number from " + std::to_string(range.low) + " to " +
+                                    std::to_string(range.high) + " for " + quantization_text(x) + ", got " +
+                                    std::to_string(op.value));
+  }
+  return checked(moved(x,
+                       Shape{x.shape[0], x.shape[1], x.shape[2] + op.pads.top + op.pads.bottom,
+                             x.shape[3] + op.pads.left + op.pads.right},
+                       x.layout));
 }
 
 std::int64_t flops(const Pad&, const Inputs&, const Shape&) { return 0; }
@@ -170,7 +185,10 @@ TensorDesc infer(const Resize& op, const Inputs& inputs) {
   const TensorDesc& x = image(inputs, Resize::kInput);
   require_window(op.extents, "sizes");
   require_window(x.shape.dims().last(2), "input 'x'");
-  return checked({DType::F32, Shape{x.shape[0], x.shape[1], op.extents[0], op.extents[1]}, x.layout});
+  if (is_quantized(x.dtype) && op.mode == ResizeMode::Linear) {
+    reject("attribute 'mode'", "linear computes, which is of real numbers only: put a Dequantize in front");
+  }
+  return checked(moved(x, Shape{x.shape[0], x.shape[1], op.extents[0], op.extents[1]}, x.layout));
 }
 
 std::int64_t flops(const Resize& op, const Inputs&, const Shape& y) {

@@ -1,5 +1,6 @@
 #include "graph/ops.h"
 #include "graph/ops/checks.h"
+#include "graph/ops/windows.h"
 
 namespace mobicuda {
 namespace {
@@ -22,18 +23,23 @@ std::int64_t pool_extent(const Pool2d& op, std::int64_t extent, std::size_t axis
 
 }  // namespace
 
-// ---- Pool2d
-
-TensorDesc infer(const Pool2d& op, const Inputs& inputs) {
-  const TensorDesc& x = image(inputs, Pool2d::kInput);
+Shape pooled_shape(const Pool2d& op, const Shape& x) {
   require_window(op.kernel, "kernel_shape");
   require_window(op.strides, "strides");
   require_window(op.dilations, "dilations");
   require_padding(op.pads);
-  return checked({DType::F32,
-                  Shape{x.shape[0], x.shape[1], pool_extent(op, x.shape[2], 0, op.pads.top, op.pads.bottom),
-                        pool_extent(op, x.shape[3], 1, op.pads.left, op.pads.right)},
-                  x.layout});
+  return {x[0], x[1], pool_extent(op, x[2], 0, op.pads.top, op.pads.bottom),
+          pool_extent(op, x[3], 1, op.pads.left, op.pads.right)};
+}
+
+// ---- Pool2d
+
+TensorDesc infer(const Pool2d& op, const Inputs& inputs) {
+  const TensorDesc& x = image(inputs, Pool2d::kInput);
+  if (is_quantized(x.dtype) && op.kind == PoolKind::Average) {
+    reject("input 'x'", "is of integers, whose average is a QuantizedAveragePool");
+  }
+  return checked(moved(x, pooled_shape(op, x.shape), x.layout));
 }
 
 std::int64_t flops(const Pool2d& op, const Inputs&, const Shape& y) {

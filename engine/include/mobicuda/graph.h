@@ -24,7 +24,9 @@ inline constexpr ValueId kNoValue = -1;  ///< an absent optional input
 // Shapes are logical (N, C, H, W) and *per image*: N is 1 in a graph, and every operation treats
 // the images of a batch independently, so that an engine may run any batch. Inputs are positional;
 // each struct names its positions, and in kConstants those that must be constants, so that engines can pack them. An
-// input that may be kNoValue is marked optional. Constants are F32.
+// input that may be kNoValue is marked optional. Activations and constants are F32 unless it says otherwise; what only
+// moves elements, or picks some of them (kMovesElements), takes activations of type I8 and U8 too, whose quantisation
+// the result has.
 
 /// y = act(conv(x, w) + bias + residual). Weight (O, I / groups, kh, kw), bias (O), residual like y.
 /// kh and kw are at most kMaxWindow. Depthwise is groups == I == O; pointwise is a 1x1 kernel with stride 1 and no
@@ -109,10 +111,11 @@ struct Clip {
 
 enum class PoolKind : std::uint8_t { Max, Average };
 
-/// Window over H and W. Average divides by the window's size without padding, unless
-/// count_include_pad. Output extents follow ONNX, ceil_mode included.
+/// Window over H and W; an average is of F32 only, see QuantizedAveragePool. Average divides by the window's size
+/// without padding, unless count_include_pad. Output extents follow ONNX, ceil_mode included.
 struct Pool2d {
   static constexpr std::string_view kName = "Pool2d";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   PoolKind kind = PoolKind::Max;
   std::array<std::int64_t, 2> kernel{1, 1};   ///< 1 to kMaxWindow
@@ -162,13 +165,15 @@ struct Softmax {
 /// The same elements in another shape with the same N; the order is that of the NCHW layout.
 struct Reshape {
   static constexpr std::string_view kName = "Reshape";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   Shape shape;  ///< the output's, with N = 1
 };
 
-/// One or more values of equal rank, joined along an axis; the other extents are equal.
+/// One or more values of equal rank, type and quantisation, joined along an axis; the other extents are equal.
 struct Concat {
   static constexpr std::string_view kName = "Concat";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kFirst, kInputs };
   static constexpr bool kMoreInputs =
       true;               ///< kInputs is the least: every further position is an input like the first
@@ -178,6 +183,7 @@ struct Concat {
 /// The elements first to first + extent along an axis.
 struct Slice {
   static constexpr std::string_view kName = "Slice";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   std::int64_t axis = 1;    ///< > 0
   std::int64_t first = 0;   ///< >= 0
@@ -187,15 +193,18 @@ struct Slice {
 /// Permutes the axes of a value; axis 0 stays.
 struct Transpose {
   static constexpr std::string_view kName = "Transpose";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   std::vector<std::int64_t> permutation;
 };
 
 enum class PadMode : std::uint8_t { Constant, Edge, Reflect };
 
-/// Surrounds H and W: with `value`, with the border's pixels, or with the image mirrored at its border's pixels.
+/// Surrounds H and W: with `value`, with the border's pixels, or with the image mirrored at its border's pixels. Of
+/// quantised images `value` is a whole number of their type: their zero point stands for 0.
 struct Pad {
   static constexpr std::string_view kName = "Pad";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   Padding pads;  ///< each 0 to kMaxWindow; Reflect: less than the extent
   float value = 0.0F;
@@ -210,8 +219,10 @@ enum class NearestPixel : std::uint8_t { RoundDown, RoundUp, Floor, Ceil };
 /// (i + 1/2) in / out - 1/2 (HalfPixel), i in / out (Asymmetric) or i (in - 1) / (out - 1) (AlignCorners; 0 where out
 /// is 1); columns alike. Linear: between the two rows and columns around it by distance. Nearest: the row that
 /// NearestPixel says, where RoundDown and RoundUp are about halves. What lies outside is the border's. No antialiasing.
+/// Linear is of F32 only.
 struct Resize {
   static constexpr std::string_view kName = "Resize";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   std::array<std::int64_t, 2> extents{1, 1};  ///< (height, width) of the output, 1 to kMaxWindow, as the input's
   ResizeMode mode = ResizeMode::Nearest;
@@ -240,6 +251,7 @@ struct BatchedMatMul {
 /// Changes the memory order of a 4-D value; the logical shape stays. Inserted by choose_layout.
 struct LayoutTransform {
   static constexpr std::string_view kName = "LayoutTransform";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
   Layout to = Layout::NHWC;
 };
@@ -247,12 +259,93 @@ struct LayoutTransform {
 /// y = x. Removed by a pass; importers make it for Identity, Dropout and no-op casts.
 struct Identity {
   static constexpr std::string_view kName = "Identity";
+  static constexpr bool kMovesElements = true;
   enum : std::size_t { kInput, kInputs };
+};
+
+// ---- operations on integers that stand for real numbers ---------------------------------------
+// Activations are I8 or U8, each with the one Quantization of its TensorDesc; x0 is x's zero point, sx its scale, and
+// so on. All arithmetic beside the exact sums of integers is IEEE float32, one rounding an operation and none
+// contracted, at every precision of an engine, so that all engines give the same bits. rint rounds halves to even.
+// docs/int8.md has the whole definition.
+
+/// What a quantised operation makes: integers of type I8 or U8, clamped to `range`; or F32, real numbers, where it can.
+struct QuantizedResult {
+  DType dtype = DType::I8;
+  Quantization quantization;      ///< of I8 and U8; elsewhere as it is by default
+  IntegerRange range{-128, 127};  ///< of I8 and U8: within the type, low <= high; elsewhere as it is by default
+
+  /// The type's whole range.
+  static constexpr QuantizedResult of(DType dtype, const Quantization& quantization) noexcept {
+    return {dtype, quantization, range_of(dtype)};
+  }
+  static constexpr QuantizedResult real() noexcept { return {DType::F32, {}, {-128, 127}}; }
+  friend bool operator==(const QuantizedResult&, const QuantizedResult&) = default;
+};
+
+/// y = clamp(rint(x / sy) + y0). x F32, rounded to float32 where an engine has more bits; NaN becomes the range's
+/// lowest number.
+struct Quantize {
+  static constexpr std::string_view kName = "Quantize";
+  enum : std::size_t { kInput, kInputs };
+  QuantizedResult result;  ///< I8 or U8
+};
+
+/// y = sx * (x - x0), F32.
+struct Dequantize {
+  static constexpr std::string_view kName = "Dequantize";
+  enum : std::size_t { kInput, kInputs };
+};
+
+/// y = clamp(rint((x - x0) * m) + y0) with m = sx / sy: another scale, zero point or type, or a clamp of integers.
+struct Requantize {
+  static constexpr std::string_view kName = "Requantize";
+  enum : std::size_t { kInput, kInputs };
+  QuantizedResult result;  ///< I8 or U8
+};
+
+/// sum = conv(x - x0, w - w0) + bias, exact: a sum that might leave int32 is refused. y = clamp(rint(sum * m[o]) + y0)
+/// with m[o] = (sx * sw[o]) / sy, finite; of F32, y = sum * (sx * sw[o]). Padding is x0. Weight (O, I / groups, kh, kw)
+/// of I8 or U8, its scales (O) of F32, finite and > 0, its zero points (O) and bias (O) of I32; else as Conv2d.
+struct QuantizedConv2d {
+  static constexpr std::string_view kName = "QuantizedConv2d";
+  enum : std::size_t { kInput, kWeight, kWeightScale, kWeightZeroPoint /*optional: 0*/, kBias /*optional*/, kInputs };
+  static constexpr std::size_t kConstants[] = {kWeight, kWeightScale, kWeightZeroPoint, kBias};
+  std::array<std::int64_t, 2> strides{1, 1};    ///< (vertical, horizontal), 1 to kMaxWindow
+  std::array<std::int64_t, 2> dilations{1, 1};  ///< (vertical, horizontal), 1 to kMaxWindow
+  Padding pads;                                 ///< each 0 to kMaxWindow
+  std::int64_t groups = 1;                      ///< > 0, divides I and O
+  QuantizedResult result;
+};
+
+/// The same of x (N, I) and weight (O, I): sum = (x - x0) * (w - w0)^T + bias.
+struct QuantizedGemm {
+  static constexpr std::string_view kName = "QuantizedGemm";
+  enum : std::size_t { kInput, kWeight, kWeightScale, kWeightZeroPoint /*optional: 0*/, kBias /*optional*/, kInputs };
+  static constexpr std::size_t kConstants[] = {kWeight, kWeightScale, kWeightZeroPoint, kBias};
+  QuantizedResult result;
+};
+
+/// y = clamp(rint(fa * (a - a0) + fb * (b - b0)) + y0) with fa = sa / sy, fb = sb / sy; equal shapes.
+struct QuantizedAdd {
+  static constexpr std::string_view kName = "QuantizedAdd";
+  enum : std::size_t { kLeft, kRight, kInputs };
+  QuantizedResult result;  ///< I8 or U8
+};
+
+/// y = clamp(rint(sum * m) + y0) of the sum of x - x0 over a window, with m = sx / (sy * count); `count` is what the
+/// Pool2d divides by. 0 pixels: y0.
+struct QuantizedAveragePool {
+  static constexpr std::string_view kName = "QuantizedAveragePool";
+  enum : std::size_t { kInput, kInputs };
+  Pool2d window;           ///< of PoolKind::Average
+  QuantizedResult result;  ///< I8 or U8
 };
 
 using Op =
     std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm, Softmax,
-                 Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize, BatchedMatMul>;
+                 Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize, BatchedMatMul,
+                 Quantize, Dequantize, Requantize, QuantizedConv2d, QuantizedGemm, QuantizedAdd, QuantizedAveragePool>;
 
 MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 
@@ -281,11 +374,21 @@ struct Node {
   Origin origin;
 };
 
+/// The integers that an F32 constant was made of: its elements are scale * (integer - zero point), with one scale and
+/// zero point for all, or one for each index of an axis.
+struct QuantizedConstant {
+  HostTensor integers;                    ///< I8, U8 or I32, in the constant's shape
+  std::vector<float> scales;              ///< finite, > 0
+  std::vector<std::int32_t> zero_points;  ///< as many as scales, numbers of the type; 0 for I32
+  std::size_t axis = 0;                   ///< of more scales than one
+};
+
 /// A tensor in the graph: an input, a constant, or a node's output.
 struct Value {
   std::string name;
   TensorDesc desc;
-  std::shared_ptr<const HostTensor> constant;  ///< null for activations
+  std::shared_ptr<const HostTensor> constant;          ///< null for activations
+  std::shared_ptr<const QuantizedConstant> quantized;  ///< of a constant that was made of integers; else null
 };
 
 /// An immutable, verified network in topological order with one input and one output.
@@ -330,9 +433,12 @@ class MOBICUDA_API GraphBuilder {
 
   /// The network's input: F32, N = 1. Call once.
   ValueId set_input(std::string name, TensorDesc desc);
-  /// An F32 constant.
+  /// An F32 constant, or one of I8, U8 or I32 where an operation takes those.
   ValueId add_constant(std::string name, HostTensor tensor);
-  ValueId add_constant(std::string name, std::shared_ptr<const HostTensor> tensor);
+  /// `quantized`: the integers that an F32 constant was made of. Throws Error(invalid_model) where its scales, zero
+  /// points, axis or shape do not fit.
+  ValueId add_constant(std::string name, std::shared_ptr<const HostTensor> tensor,
+                       std::shared_ptr<const QuantizedConstant> quantized = nullptr);
   /// Appends a node; infers and returns its output. Throws Error(invalid_model) that names the origin
   /// and the attribute when the op does not fit its inputs.
   ValueId add_node(Op op, std::vector<ValueId> inputs, Origin origin, std::string output_name);
@@ -340,7 +446,7 @@ class MOBICUDA_API GraphBuilder {
   /// Renames a value, so that a rewrite keeps the file's names.
   void rename(ValueId id, std::string name);
 
-  /// Ends the building: drops nodes and constants that the output does not need, and verifies.
+  /// Ends the building: drops nodes and constants that the output does not need, and verifies. The output is F32.
   Graph build(ValueId output) &&;
 
  private:
@@ -366,7 +472,7 @@ struct Pass {
 };
 
 /// The passes every engine runs, in order: remove_noops, fold_pad, recognise_activation, fold_scale_shift,
-/// fuse_activation, fuse_residual, choose_layout.
+/// fuse_activation, use_integers, fuse_residual, choose_layout.
 MOBICUDA_API std::span<const Pass> standard_passes();
 
 /// Runs standard_passes().

@@ -63,14 +63,39 @@ MOBICUDA_API std::string to_string(const Shape& shape);  ///< "1x3x224x224"; "sc
 /// Product of two non-negative numbers. Throws Error(invalid_argument) on overflow.
 MOBICUDA_API std::int64_t checked_multiply(std::int64_t a, std::int64_t b);
 
+/// How integers q stand for real numbers: scale * (q - zero_point).
+struct Quantization {
+  float scale = 1.0F;           ///< finite, > 0
+  std::int32_t zero_point = 0;  ///< a number of the type
+
+  friend bool operator==(const Quantization&, const Quantization&) = default;
+};
+
 /// Type, shape and memory order of a tensor; no data.
 struct TensorDesc {
   DType dtype = DType::F32;
   Shape shape;
   Layout layout = Layout::NCHW;  ///< only meaningful for rank 4
+  Quantization quantization{};   ///< only meaningful for activations of type I8 and U8
 
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
 };
+
+/// Whether activations of that type are integers that stand for real numbers: I8 and U8.
+constexpr bool is_quantized(DType dtype) noexcept { return dtype == DType::I8 || dtype == DType::U8; }
+
+/// The integers from `low` to `high`, both included.
+struct IntegerRange {
+  std::int32_t low = 0;
+  std::int32_t high = 0;
+
+  friend bool operator==(const IntegerRange&, const IntegerRange&) = default;
+};
+
+/// All numbers of a quantised type.
+constexpr IntegerRange range_of(DType dtype) noexcept {
+  return dtype == DType::U8 ? IntegerRange{0, 255} : IntegerRange{-128, 127};
+}
 
 /// Most that a window's kernel, stride, dilation or padding may be along an axis, in pixels: a graph has no more, and
 /// the importer and the plan reader admit no more unless told otherwise. Sums and products of them cannot overflow.

@@ -10,10 +10,12 @@
 namespace mobicuda {
 namespace {
 
-bool read_by_conv2d_only(const Lowering& to, ValueId id) {
+/// By kernels that read the network's own input where it is in either layout.
+bool read_in_any_layout(const Lowering& to, ValueId id) {
   const auto readers = to.graph().consumers(id);
   return id != to.graph().output() && std::all_of(readers.begin(), readers.end(), [&](std::size_t i) {
            const Node& reader = to.graph().nodes()[i];
+           if (std::holds_alternative<Quantize>(reader.op)) return true;
            const auto* conv = std::get_if<Conv2d>(&reader.op);
            if (conv == nullptr || reader.inputs[Conv2d::kResidual] == id) return false;
            const Shape& weight = to.shape(reader.inputs[Conv2d::kWeight]);
@@ -25,7 +27,11 @@ bool read_by_conv2d_only(const Lowering& to, ValueId id) {
 
 void lower(Lowering& to, const Node& node, const LayoutTransform& op) {
   const ValueId source = node.inputs[0];
-  if (source == to.graph().input() && op.to == Layout::NHWC && read_by_conv2d_only(to, node.output)) return;
+  if (to.storage_of(source).byte_pitch != 0) {  // NHWC in every layout
+    to.storage_of(node.output) = to.storage_of(source);
+    return;
+  }
+  if (source == to.graph().input() && op.to == Layout::NHWC && read_in_any_layout(to, node.output)) return;
   const Storage x = to.storage_of(source);
   const Storage y = to.make_output(node, true);
   const Shape& in = to.shape(source);
@@ -90,6 +96,10 @@ void lower(Lowering& to, const Node& node, const ScaleShift& op) {
 }
 
 void lower(Lowering& to, const Node& node, const Pool2d& op) {
+  if (to.storage_of(node.inputs[0]).byte_pitch != 0) {
+    lower_int8_pooling(to, node, op);
+    return;
+  }
   const Storage x = to.read_rows(node.inputs[0]);
   const Storage y = to.make_rows(node, false);
   const Shape& in = to.shape(node.inputs[0]);

@@ -1,5 +1,6 @@
 // Graphs made by calls of GraphBuilder. An input is read choice by choice. The first byte says whether the graph is
 // valid, made as those of the differential tests, or of any operations with any attributes.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -103,6 +104,11 @@ class Wild {
   std::shared_ptr<const HostTensor> constant() {
     const Shape of = shape();
     if (of.elements() > 4096) return nullptr;
+    if (choices_.one_in(4)) {
+      HostTensor integers(choices_.one_in(2) ? DType::I8 : choices_.one_in(2) ? DType::U8 : DType::I32, of);
+      std::ranges::fill(integers.bytes(), static_cast<std::byte>(choices_.below(256)));
+      return std::make_shared<const HostTensor>(std::move(integers));
+    }
     const std::vector<float> values(static_cast<std::size_t>(of.elements()), fraction());
     return std::make_shared<const HostTensor>(HostTensor::of<float>(of, values));
   }
@@ -169,7 +175,39 @@ class Wild {
       case 16:
         return LayoutTransform{layout()};
       default:
-        return Identity{};
+        return choices_.one_in(2) ? integer_op() : Op{Identity{}};
+    }
+  }
+
+  std::int32_t small() { return choices_.one_in(4) ? static_cast<std::int32_t>(choices_.below(600)) - 300 : 0; }
+  QuantizedResult result() {
+    const DType dtype = choices_.one_in(8) ? static_cast<DType>(choices_.below(9)) : DType::I8;
+    if (choices_.one_in(4)) return QuantizedResult::real();
+    return {dtype, {choices_.one_in(4) ? fraction() : 0.5F, small()}, {small(), small()}};
+  }
+  Op integer_op() {
+    switch (choices_.below(7)) {
+      case 0:
+        return Quantize{result()};
+      case 1:
+        return Dequantize{};
+      case 2:
+        return Requantize{result()};
+      case 3:
+        return QuantizedConv2d{pair(), pair(), padding(), window(), result()};
+      case 4:
+        return QuantizedGemm{result()};
+      case 5:
+        return QuantizedAdd{result()};
+      default: {
+        QuantizedAveragePool pool;
+        pool.window.kind = static_cast<PoolKind>(choices_.below(3));
+        pool.window.kernel = pair();
+        pool.window.strides = pair();
+        pool.window.pads = padding();
+        pool.result = result();
+        return pool;
+      }
     }
   }
 

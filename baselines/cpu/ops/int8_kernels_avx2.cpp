@@ -1,0 +1,8 @@
+// Compiled with -mavx2.
+#include "baselines/cpu/ops/int8_kernels_impl.h"
+
+namespace mobicuda::cpu {
+
+const Int8Kernels& int8_kernels_avx2() { return kInt8Kernels; }
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,7 @@
+#include "baselines/cpu/ops/int8_kernels_impl.h"
+
+namespace mobicuda::cpu {
+
+const Int8Kernels& int8_kernels_generic() { return kInt8Kernels; }
+
+}  // namespace mobicuda::cpu

@@ -1,0 +1,476 @@
+// Inverted residual blocks of quantised values: variants, limits, packing, launch. The kernel: kernel.cuh.
+
+#include "kernels/int8_inverted_residual/int8_inverted_residual.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/specialised_variants.h"
+#include "kernels/common/table_parts.h"
+#include "kernels/common/variant_table.h"
+#include "kernels/int8_inverted_residual/kernel.cuh"
+
+namespace mobicuda::kernels {
+namespace {
+
+using int8_block::Arguments;
+using int8_block::Config;
+using int8_block::kFlagBytes;
+using int8_block::kSlice;
+using int8_block::kTapsPitch;
+using int8_block::Shape;
+using int8_block::Sizes;
+using int8_block::sizes_of;
+using Params = Int8InvertedResidualParams;
+using Variant = Int8InvertedResidualVariant;
+using Layers = Int8BlockLayers;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+constexpr int kTaps = 9;
+constexpr int kLanes = 32;
+constexpr std::string_view kName = "int8_inverted_residual";
+
+using Kernel = void (*)(Arguments, const unsigned char* x, const unsigned char* packed, unsigned char* y);
+
+struct Entry {
+  Variant variant;
+  std::string_view name;
+  Config config;
+  Kernel kernel;
+};
+
+template <Config kConfig>
+constexpr Entry entry(Variant variant, std::string_view name) {
+  return {variant, name, kConfig, int8_block::block_kernel<Shape<kConfig>>};
+}
+
+// clang-format off
+constexpr Entry kEntries[] = {
+    //     stride  channels      tile   warps parts min_blocks
+    entry<Config{2,  16,  96,  24,   4, 14,   4, 1, 4}>(Variant::S2Tile4x14K16C96N24, "s2_4x14_k16_c96_n24"),
+    entry<Config{1,  24, 144,  24,  14, 14,   5, 1, 4}>(Variant::S1Tile14x14K24C144N24, "s1_14x14_k24_c144_n24"),
+    entry<Config{2,  24, 144,  32,   4,  8,   4, 2, 4}>(Variant::S2Tile4x8K24C144N32, "s2_4x8_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,   4, 14,   4, 1, 4}>(Variant::S2Tile4x14K24C144N32, "s2_4x14_k24_c144_n32"),
+    entry<Config{1,  32, 192,  32,   4,  8,   4, 2, 4}>(Variant::S1Tile4x8K32C192N32, "s1_4x8_k32_c192_n32"),
+    entry<Config{1,  32, 192,  32,   7, 14,   4, 1, 4}>(Variant::S1Tile7x14K32C192N32, "s1_7x14_k32_c192_n32"),
+    entry<Config{2,  32, 192,  64,   4,  8,   4, 2, 4}>(Variant::S2Tile4x8K32C192N64, "s2_4x8_k32_c192_n64"),
+    entry<Config{2,  32, 192,  64,   7, 14,   7, 1, 2}>(Variant::S2Tile7x14K32C192N64, "s2_7x14_k32_c192_n64"),
+    entry<Config{1,  64, 384,  64,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K64C384N64, "s1_7x7_k64_c384_n64"),
+    entry<Config{1,  64, 384,  64,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K64C384N64, "s1_14x14_k64_c384_n64"),
+    entry<Config{1,  64, 384,  96,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K64C384N96, "s1_7x7_k64_c384_n96"),
+    entry<Config{1,  64, 384,  96,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K64C384N96, "s1_14x14_k64_c384_n96"),
+    entry<Config{1,  96, 576,  96,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K96C576N96, "s1_7x7_k96_c576_n96"),
+    entry<Config{1,  96, 576,  96,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K96C576N96, "s1_14x14_k96_c576_n96"),
+    entry<Config{2,  96, 576, 160,   7,  7,   4, 1, 2}>(Variant::S2Tile7x7K96C576N160, "s2_7x7_k96_c576_n160"),
+    entry<Config{1, 160, 960, 160,   7,  7,   4, 1, 2}>(Variant::S1Tile7x7K160C960N160, "s1_7x7_k160_c960_n160"),
+};
+// clang-format on
+static_assert(in_order_of_variants(kEntries));
+
+constexpr std::array kVariants = variants_of(kEntries);
+
+// Specialised variants.
+constexpr std::string_view kSpecialisedName = "int8_block";
+constexpr std::string_view kHeader = "kernels/int8_inverted_residual/kernel.cuh";
+constexpr std::size_t kConfigValues = sizeof(Config) / sizeof(int);
+constexpr auto kFirstSpecialised = static_cast<std::size_t>(Variant::FirstSpecialised);
+constexpr std::size_t kMostSpecialised =
+    std::numeric_limits<std::underlying_type_t<Variant>>::max() - kFirstSpecialised;
+
+SpecialisedVariants& specialised_variants() {
+  static SpecialisedVariants variants(kMostSpecialised);
+  return variants;
+}
+
+Config config_of(const ConfigValues& values) {
+  std::array<int, kConfigValues> own{};
+  std::copy_n(values.begin(), own.size(), own.begin());
+  return std::bit_cast<Config>(own);
+}
+
+ConfigValues values_of(const Config& config) {
+  const auto own = std::bit_cast<std::array<int, kConfigValues>>(config);
+  ConfigValues values{};
+  std::copy(own.begin(), own.end(), values.begin());
+  return values;
+}
+
+bool is_specialised(Variant variant) { return static_cast<std::size_t>(variant) >= kFirstSpecialised; }
+bool is_compiled(Variant variant) { return static_cast<std::size_t>(variant) < std::size(kEntries); }
+std::size_t index_of(Variant variant) { return static_cast<std::size_t>(variant) - kFirstSpecialised; }
+
+std::optional<Variant> intern(const ConfigValues& values) {
+  const auto index =
+      specialised_variants().intern(0, values, specialised_name(kSpecialisedName, values, kConfigValues));
+  if (!index) return std::nullopt;
+  return static_cast<Variant>(kFirstSpecialised + *index);
+}
+
+/// Of a variant with a kernel of its own.
+Config config_of(Variant variant) {
+  return is_specialised(variant) ? config_of(specialised_variants().at(index_of(variant)).values)
+                                 : kEntries[static_cast<std::size_t>(variant)].config;
+}
+
+bool is_sane(const Params& p) {
+  constexpr int kMostPadding = 2;
+  constexpr int kMostStride = 2;
+  for (const int extent : {p.h, p.w, p.out_h, p.out_w, p.c_in, p.c_hidden, p.c_out, p.stride}) {
+    if (extent <= 0 || extent > kMaxInt / 4) return false;
+  }
+  if (p.n < 0 || p.stride > kMostStride) return false;
+  if (p.pad_top < 0 || p.pad_left < 0 || p.pad_top > kMostPadding || p.pad_left > kMostPadding) return false;
+  if (p.residual && (p.c_in != p.c_out || p.out_h != p.h || p.out_w != p.w || p.stride != 1)) return false;
+  if (!is_byte(p.x_zero) || !is_valid(p.expand_result) || !is_valid(p.depthwise_result) || !is_valid(p.result))
+    return false;
+  if (p.residual && (!is_valid(p.sum) || p.sum.a_zero != p.result.zero_point || p.sum.b_zero != p.x_zero)) return false;
+  return std::int64_t{p.h} * p.w <= kMaxInt / round_up(p.c_in, kChannelStep) &&
+         std::int64_t{p.out_h} * p.out_w <= kMaxInt / round_up(p.c_out, kChannelStep);
+}
+
+std::int64_t tiles_of(const Config& config, const Params& p) {
+  return std::int64_t{std::max(p.n, 1)} * ceil_div(p.out_h, config.tile_h) * ceil_div(p.out_w, config.tile_w);
+}
+
+bool supports_config(const Config& config, const Params& p, const DeviceTraits& gpu) {
+  constexpr int kOldest = 80;
+  return gpu.code >= kOldest && static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
+         config.stride == p.stride && config.c_in == p.c_in && config.c_hidden == p.c_hidden &&
+         config.c_out == p.c_out && tiles_of(config, p) <= kMaxInt;
+}
+
+/// The zero point of hidden values as the kernel has them: Unsigned.
+int stored_zero(const ByteRange& range) { return range.zero_point - range.low; }
+
+/// All sums of a channel's products lie between these.
+struct SumRange {
+  std::int64_t least, most;
+};
+
+/// Of products with bytes from `low` to `high`.
+SumRange sums_of(const std::int8_t* weights, int count, int low, int high) {
+  SumRange range{0, 0};
+  for (int k = 0; k < count; ++k) {
+    range.least += std::min(weights[k] * low, weights[k] * high);
+    range.most += std::max(weights[k] * low, weights[k] * high);
+  }
+  return range;
+}
+
+/// Whether the sums of one channel are small, for x of bytes from `low` to `high`.
+bool has_small_sums(const Int8Layer& w, int channel, int count, int x_zero, int low, int high) {
+  constexpr std::int64_t kLimit = std::int64_t{1} << 22U;  // sums stay in the binade of kRoundToWhole
+  constexpr float kMost = 30000.0F;                        // results of 16 bits, with a zero point
+  const std::int8_t* const weights = w.weight + std::int64_t{channel} * count;
+  std::int64_t bias = w.bias != nullptr ? w.bias[channel] : 0;
+  for (int k = 0; k < count; ++k) bias -= std::int64_t{x_zero} * weights[k];
+  const SumRange products = sums_of(weights, count, low, high);
+  if (products.least <= -kLimit || products.most >= kLimit || std::abs(bias) >= kLimit) return false;
+  const auto largest = static_cast<float>(std::max(std::abs(products.least + bias), std::abs(products.most + bias)));
+  return largest * w.multiplier[channel] < kMost;
+}
+
+/// Of all channels of expand and depthwise.
+bool has_small_sums(const Params& p, const Layers& layers) {
+  for (int channel = 0; channel < p.c_hidden; ++channel) {
+    if (!has_small_sums(layers.expand, channel, p.c_in, p.x_zero, kLowestByte, kHighestByte)) return false;
+    const int most = p.expand_result.high - p.expand_result.low;
+    if (!has_small_sums(layers.depthwise, channel, kTaps, stored_zero(p.expand_result), 0, most)) return false;
+  }
+  return true;
+}
+
+// Packing.
+
+void put(unsigned char* to, const auto& value) { std::memcpy(to, &value, sizeof value); }
+
+/// Weights of one output channel: k-th, 0 beyond those that there are.
+struct Row {
+  const std::int8_t* from = nullptr;
+  int count = 0;
+
+  std::int8_t at(int k) const { return k < count ? from[k] : std::int8_t{0}; }
+  std::int64_t sum() const {
+    std::int64_t total = 0;
+    for (int k = 0; k < count; ++k) total += from[k];
+    return total;
+  }
+};
+
+Row row_of(const Int8Layer& w, int channels, int count, int channel) {
+  return channel < channels ? Row{w.weight + std::int64_t{channel} * count, count} : Row{};
+}
+
+/// A channel's bias, less what x's zero point adds to each sum, modulo 2^32.
+std::int32_t bias_of(const Int8Layer& w, const Row& row, int channel, int x_zero) {
+  const std::int64_t own = row.from != nullptr && w.bias != nullptr ? w.bias[channel] : 0;
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(own - x_zero * row.sum()));
+}
+
+/// The channel, of 32, that column `column` of n-tile `tile` has: so a lane's columns of four n-tiles are 8 neighbours.
+int channel_of_column(int tile, int column) { return column / 2 * 8 + tile * 2 + column % 2; }
+
+/// The hidden channel, of a slice's 32, that byte `byte` of word `word` of a lane's fragment multiplies in project:
+/// what the lane has of four groups' sums in depthwise.
+int hidden_of_word(int lane, int word, int byte) { return (word * 2 + byte / 2) * 8 + lane % 4 * 2 + byte % 2; }
+
+class Packer {
+ public:
+  Packer(const Config& config, const Params& params, const Layers& layers)
+      : config_(config),
+        params_(params),
+        layers_(layers),
+        sizes_(sizes_of(config)),
+        small_sums_(has_small_sums(params, layers)) {}
+
+  void pack(unsigned char* to) const {
+    std::memset(to, 0, static_cast<std::size_t>(sizes_.packed_bytes));
+    put(to, std::int32_t{small_sums_ ? 1 : 0});
+    unsigned char* const head = to + kFlagBytes;
+    for (int c = 0; c < sizes_.n_groups * kSlice; ++c) {
+      const Row row = project_row(c);
+      put(head + c * 4, bias_of(layers_.project, row, c, stored_zero(params_.depthwise_result)));
+      put(head + (sizes_.n_groups * kSlice + c) * 4, row.from != nullptr ? layers_.project.multiplier[c] : 0.0F);
+    }
+    to += sizes_.head_bytes;
+    for (int slice = 0; slice < sizes_.chunks * config_.parts; ++slice) {
+      pack_slice(slice * kSlice, to + slice * sizes_.slice.bytes);
+    }
+  }
+
+ private:
+  Row project_row(int channel) const { return row_of(layers_.project, config_.c_out, config_.c_hidden, channel); }
+
+  /// Of a channel of hidden values.
+  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* bias,
+                 unsigned char* scale) const {
+    const std::int32_t own = bias_of(w, row, channel, x_zero);
+    if (small_sums_) {
+      put(bias, static_cast<float>(own) - kRoundToWhole);
+    } else {
+      put(bias, own);
+    }
+    put(scale, row.from != nullptr ? w.multiplier[channel] : 0.0F);
+  }
+
+  void pack_slice(int first, unsigned char* to) const {
+    pack_expand(first, to);
+    for (int i = 0; i < kSlice; ++i) {
+      const Row row = row_of(layers_.depthwise, config_.c_hidden, kTaps, first + i);
+      for (int tap = 0; tap < row.count; ++tap) {
+        put(to + sizes_.slice.taps + i * kTapsPitch + tap / 3 * 4 + tap % 3, row.at(tap));
+      }
+      // (lane % 4, group, two channels)
+      const int at = (i % 8 / 2 * 8 + i / 8 * 2 + i % 2) * 4;
+      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result),
+                to + sizes_.slice.depthwise_bias + at, to + sizes_.slice.depthwise_scale + at);
+    }
+    for (int tile = 0; tile < sizes_.n_groups * 4; ++tile) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const Row row = project_row(tile / 4 * kSlice + channel_of_column(tile % 4, lane / 4));
+        unsigned char* const at = to + sizes_.slice.project + (tile / 2 * kLanes + lane) * 16 + tile % 2 * 8;
+        for (int i = 0; i < 8; ++i) put(at + i, row.at(first + hidden_of_word(lane, i / 4, i % 4)));
+      }
+    }
+  }
+
+  void pack_expand(int first, unsigned char* to) const {
+    const auto row_at = [&](int channel) {
+      return row_of(layers_.expand, config_.c_hidden, config_.c_in, first + channel);
+    };
+    for (int step = 0; step < sizes_.k_steps; ++step) {
+      for (int tile = 0; tile < 4; ++tile) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const Row row = row_at(channel_of_column(tile, lane / 4));
+          unsigned char* const at = to + ((step * 2 + tile / 2) * kLanes + lane) * 16 + tile % 2 * 8;
+          for (int i = 0; i < 8; ++i) put(at + i, row.at(step * kSlice + i / 4 * 16 + lane % 4 * 4 + i % 4));
+        }
+      }
+    }
+    for (int i = 0; i < kSlice; ++i) {
+      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.expand_bias + i * 4,
+                to + sizes_.slice.expand_scale + i * 4);
+    }
+  }
+
+  const Config& config_;
+  const Params& params_;
+  const Layers& layers_;
+  Sizes sizes_;
+  bool small_sums_;
+};
+
+Arguments arguments(const Config& config, const Params& p) {
+  Arguments a{};
+  a.h = p.h;
+  a.w = p.w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.pad_top;
+  a.pad_left = p.pad_left;
+  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.tile_w)));
+  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, config.tile_h)));
+  a.residual = p.residual;
+  a.padding = four_bytes(stored_zero(p.expand_result));
+  a.hidden = int8_block::unsigned_of(p.expand_result);
+  a.filtered = int8_block::unsigned_of(p.depthwise_result);
+  a.output = requantize_to(p.result);
+  a.sum = add_bytes_of(p.sum);
+  return a;
+}
+
+/// Tiles and warps for a shape: whole maps where they are small, else tiles whose patches fit an SM several times.
+std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
+  constexpr int kMostTilePixels = 208;
+  constexpr int kMostRegisterSums = 96;  // of a lane, for all tiles of a warp
+  std::vector<Config> found;
+  const int n_tiles = ceil_div(p.c_out, kSlice) * 4;
+  const int tile_w = std::min(p.out_w, 14);
+  for (const int rows : {14, 7}) {
+    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, rows), tile_w, 0, 1, 1};
+    if (config.tile_h * config.tile_w > kMostTilePixels || (p.stride == 2 && rows > 7)) continue;
+    const int tiles = ceil_div(config.tile_h * config.tile_w, int8_block::kTile);
+    const int of_warp = std::clamp(kMostRegisterSums / (n_tiles * 4), 1, tiles);
+    config.warps = ceil_div(tiles, of_warp);
+    while (config.warps * 2 <= 8) {
+      config.warps *= 2;
+      config.parts *= 2;
+    }
+    constexpr int kRegistersOfSm = 65536;
+    constexpr int kOtherRegisters = 96;
+    const int registers = std::min(255, ceil_div(tiles * config.parts, config.warps) * n_tiles * 4 + kOtherRegisters);
+    const int by_registers = kRegistersOfSm / (config.warps * 32 * registers);
+    const int by_shared = static_cast<int>(gpu.shared_bytes_per_block /
+                                           static_cast<std::size_t>(std::max(sizes_of(config).shared_bytes, 1)));
+    config.min_blocks = std::clamp(std::min(by_registers, by_shared), 1, 4);
+    if (is_valid(config) && supports_config(config, p, gpu)) found.push_back(config);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::span<const Variant> int8_inverted_residual_variants() { return kVariants; }
+
+std::string_view name(Variant variant) {
+  if (is_specialised(variant)) return specialised_variants().at(index_of(variant)).name;
+  return kEntries[static_cast<std::size_t>(variant)].name;
+}
+
+bool supports(Variant variant, const Params& params, const DeviceTraits& gpu) {
+  if (!is_sane(params) || !(is_specialised(variant) || is_compiled(variant))) return false;
+  return supports_config(config_of(variant), params, gpu);
+}
+
+std::vector<Variant> int8_inverted_residual_specialised(const Params& params, const DeviceTraits& gpu) {
+  std::vector<Variant> found;
+  if (!gpu.compiles || !is_sane(params)) return found;
+  for (const Config& config : configurations(params, gpu)) {
+    if (const auto variant = intern(values_of(config))) found.push_back(*variant);
+  }
+  return found;
+}
+
+std::size_t int8_inverted_residual_packed_bytes(Variant variant, const Params& /*params*/) {
+  return static_cast<std::size_t>(sizes_of(config_of(variant)).packed_bytes);
+}
+
+void int8_inverted_residual_pack(Variant variant, const Params& params, const Layers& layers, void* packed) {
+  const Config config = config_of(variant);
+  Packer(config, params, layers).pack(static_cast<unsigned char*>(packed));
+}
+
+cudaError_t int8_inverted_residual(Variant variant, const Params& params, const void* x, const void* packed, void* y,
+                                   const Launch& where) {
+  DeviceTraits gpu;
+  if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
+  if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
+  if (params.n == 0) return cudaSuccess;
+  const auto kernel = is_specialised(variant) ? reinterpret_cast<Kernel>(const_cast<void*>(
+                                                    specialised_variants().kernel(index_of(variant), gpu.capability)))
+                                              : kEntries[static_cast<std::size_t>(variant)].kernel;
+  if (kernel == nullptr) return cudaErrorInvalidDeviceFunction;
+  const Config config = config_of(variant);
+  const Sizes sizes = sizes_of(config);
+  const auto shared_bytes = static_cast<std::size_t>(sizes.shared_bytes);
+  if (const cudaError_t status = allow_shared_memory(kernel, shared_bytes); status != cudaSuccess) return status;
+  return launch(kernel, dim3(static_cast<unsigned>(tiles_of(config, params))),
+                dim3(static_cast<unsigned>(sizes.threads)), shared_bytes, where, arguments(config, params),
+                static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
+                static_cast<unsigned char*>(y));
+}
+
+// The kernel's table.
+namespace {
+
+OperandBytes operands(Variant variant, const Params& p) {
+  OperandBytes bytes;
+  bytes.x = table::bytes(1, p.n, p.h, p.w, round_up(p.c_in, kChannelStep));
+  bytes.weights[0] = table::as_bytes(int8_inverted_residual_packed_bytes(variant, p));
+  bytes.y = table::bytes(1, p.n, p.out_h, p.out_w, round_up(p.c_out, kChannelStep));
+  return bytes;
+}
+
+std::optional<Variant> specialised_by_name(std::string_view text) {
+  const auto values = specialised_values(text, kSpecialisedName, kConfigValues);
+  if (!values || !is_valid(config_of(*values))) return std::nullopt;
+  return intern(*values);
+}
+
+std::optional<CodeName> code(Variant variant) {
+  if (!is_specialised(variant)) return std::nullopt;
+  std::string expression =
+      "mobicuda::kernels::int8_block::block_kernel<mobicuda::kernels::int8_block::Shape<"
+      "mobicuda::kernels::int8_block::Config{";
+  const ConfigValues values = values_of(config_of(variant));
+  for (std::size_t i = 0; i < kConfigValues; ++i)
+    expression.append(i == 0 ? "" : ",").append(std::to_string(values[i]));
+  return CodeName{std::string(kHeader), expression.append("}>>"), false};
+}
+
+void provide(Variant variant, int capability, const void* kernel) {
+  specialised_variants().provide(index_of(variant), capability, kernel);
+}
+
+cudaError_t launch_on(Variant variant, const Params& p, const Operands& at, const Launch& where) {
+  return int8_inverted_residual(variant, p, at.x, at.weights[0], at.y, where);
+}
+
+std::string shape(const Params& p) {
+  table::ShapeText text(kName);
+  text.with("n", p.n).with("h", p.h).with("w", p.w).with("c_in", p.c_in).with("c_hidden", p.c_hidden);
+  text.with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with("stride", p.stride);
+  text.with("pad_top", p.pad_top).with("pad_left", p.pad_left);
+  return text.with("residual", p.residual).take();
+}
+
+}  // namespace
+
+const KernelTable<Params, Variant>& kernel_of(const Params&) {
+  static const KernelTable<Params, Variant> kTable{
+      .name = kName,
+      .variants = kVariants,
+      .variant_name = kernels::name,
+      .supports = kernels::supports,
+      .packing = kernels::name,  // configurations order weights differently
+      .operands = operands,
+      .launch = launch_on,
+      .with_batch = with_images<Params>,
+      .shape = shape,
+      .specialised = int8_inverted_residual_specialised,
+      .specialised_by_name = specialised_by_name,
+      .code = code,
+      .provide = provide,
+  };
+  return kTable;
+}
+
+}  // namespace mobicuda::kernels

@@ -1,0 +1,60 @@
+// Bytes: products of int8 whose sums are exact in 32 bits, and loads of four at once.
+#pragma once
+
+#include "kernels/common/std.h"
+
+namespace mobicuda::kernels::ptx {
+
+/// d (16 x 8) += a (16 x 32, a row's bytes in a row) * b (32 x 8, a column's bytes in a row), a warp together.
+/// Fragments are those of a half product of 16 of k, with two bytes in the place of a half: ldmatrix reads both. Does
+/// nothing below sm_80, where no launcher chooses it.
+__device__ __forceinline__ void mma_s8_16x8x32([[maybe_unused]] std::int32_t (&d)[4],
+                                               [[maybe_unused]] const std::uint32_t (&a)[4],
+                                               [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+/// The same with uint8 in a.
+__device__ __forceinline__ void mma_u8s8_16x8x32([[maybe_unused]] std::int32_t (&d)[4],
+                                                 [[maybe_unused]] const std::uint32_t (&a)[4],
+                                                 [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+}
+
+/// Of both 16 bits: a + b, but not more than `most` nor less than 0. One instruction on sm_90.
+__device__ __forceinline__ std::uint32_t add_clipped_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t most) {
+  return __viaddmin_s16x2_relu(a, b, most);
+}
+
+/// sum + the products of four int8 of a by those of b.
+__device__ __forceinline__ std::int32_t dp4a(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
+  std::int32_t result;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(sum));
+  return result;
+}
+
+/// Four bytes by a predicate, `otherwise` where not `present`. In the order of load_global() (memory.cuh).
+__device__ __forceinline__ std::uint32_t load_global_or(const void* from, bool present, std::uint32_t otherwise) {
+  std::uint32_t word = otherwise;
+  asm volatile(
+      "{\n"
+      "  .reg .pred inside;\n"
+      "  setp.ne.u32 inside, %2, 0;\n"
+      "  @inside ld.global.u32 %0, [%1];\n"
+      "}\n"
+      : "+r"(word)
+      : "l"(from), "r"(static_cast<unsigned>(present)));
+  return word;
+}
+
+}  // namespace mobicuda::kernels::ptx

@@ -1,0 +1,85 @@
+// kernels/ptx/int8.cuh for the emulator.
+#pragma once
+
+#include "kernels/common/std.h"
+
+namespace mobicuda::kernels::ptx {
+
+inline std::int32_t byte_of(std::uint32_t word, int at) { return static_cast<std::int8_t>(word >> 8 * at); }
+
+/// Sums wrap, as the GPU's do.
+inline std::int32_t dp4a(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
+  auto total = static_cast<std::uint32_t>(sum);
+  for (int i = 0; i < 4; ++i) total += static_cast<std::uint32_t>(byte_of(a, i) * byte_of(b, i));
+  return static_cast<std::int32_t>(total);
+}
+
+struct ByteFragments {
+  std::uint32_t a[4];
+  std::uint32_t b[2];
+  std::int32_t d[4];
+};
+
+/// sum + the products of four bytes, of which a's are unsigned where kUnsigned.
+template <bool kUnsigned>
+std::int32_t add_products(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
+  if (!kUnsigned) return dp4a(a, b, sum);
+  auto total = static_cast<std::uint32_t>(sum);
+  for (int i = 0; i < 4; ++i) {
+    total += static_cast<std::uint32_t>(static_cast<std::int32_t>(a >> 8 * i & 0xFFU) * byte_of(b, i));
+  }
+  return static_cast<std::int32_t>(total);
+}
+
+template <bool kUnsigned>
+void multiply_bytes(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  ByteFragments own{{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
+  emulator::meet_in_warp(
+      [](void* const* operands) {
+        for (int lane = 0; lane < 32; ++lane) {
+          if (operands[lane] == nullptr) emulator::fail("an mma without all lanes of the warp");
+        }
+        const auto of = [&](int lane) -> ByteFragments& { return *static_cast<ByteFragments*>(operands[lane]); };
+        // Lane t of a quad has bytes 4t to 4t + 3 of its row's (of b: column's) first and second 16.
+        for (int row = 0; row < 16; ++row) {
+          for (int column = 0; column < 8; ++column) {
+            std::int32_t& sum = of(row % 8 * 4 + column / 2).d[row / 8 * 2 + column % 2];
+            for (int part = 0; part < 8; ++part) {
+              sum = add_products<kUnsigned>(of(row % 8 * 4 + part % 4).a[row / 8 + part / 4 * 2],
+                                            of(column * 4 + part % 4).b[part / 4], sum);
+            }
+          }
+        }
+      },
+      &own);
+  for (int i = 0; i < 4; ++i) d[i] = own.d[i];
+}
+
+inline void mma_s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  multiply_bytes<false>(d, a, b0, b1);
+}
+inline void mma_u8s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  multiply_bytes<true>(d, a, b0, b1);
+}
+
+inline std::uint32_t add_clipped_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t most) {
+  std::uint32_t result = 0;
+  for (unsigned shift = 0; shift < 32; shift += 16) {
+    const auto of = [&](std::uint32_t word) {
+      return static_cast<std::int32_t>(static_cast<std::int16_t>(word >> shift));
+    };
+    const auto sum = static_cast<std::int32_t>(static_cast<std::int16_t>(of(a) + of(b)));
+    result |= static_cast<std::uint32_t>(std::max(std::min(sum, of(most)), 0)) << shift;
+  }
+  return result;
+}
+
+inline std::uint32_t load_global_or(const void* from, bool present, std::uint32_t otherwise) {
+  if (!present) return otherwise;
+  if (reinterpret_cast<std::uintptr_t>(from) % 4 != 0) emulator::fail("an access to memory that is not aligned");
+  std::uint32_t word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
+
+}  // namespace mobicuda::kernels::ptx
