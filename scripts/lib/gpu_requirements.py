@@ -2,6 +2,7 @@
 import statistics
 
 import gpu_floors
+import gpu_int8
 import gpu_pictures
 import gpu_python
 import gpu_serving
@@ -52,6 +53,7 @@ def rows(record, batches):
     gpu_floors.requirements(record, batches, add)
     gpu_sustained.requirements(record, add)
     gpu_shapes.requirements(record, add)
+    gpu_int8.requirements(record, add)
     gpu_pictures.requirements(record, add)
     gpu_serving.requirements(record, add)
     gpu_python.requirements(record, add)

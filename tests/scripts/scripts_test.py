@@ -297,6 +297,7 @@ def check_gpu_check(tree):
     expect(record["model"] == {**report["model"], "file": "m.onnx"}, record)
     check_parts(gpu_check, check)
     check_sustained(check)
+    check_int8(check)
     check_shapes(check)
     check_pictures(check)
     check_repeat(gpu_check, check)
@@ -404,6 +405,50 @@ def check_sustained(check):
     cases[0]["seconds"], cases[1]["energySource"] = 59, "power"
     expect([row[3] for row in rows()][:3] == [False, False, True], rows())
     del check.record["sustained"]
+    check.bench_engine = earlier
+
+
+def check_int8(check):
+    """What is left out without the real model, and what must hold of its times and pictures."""
+    gpu_int8 = importlib.import_module("gpu_int8")
+    timed_input = check.record.pop("timedInput", None)
+    gpu_int8.run(check)
+    expect(check.record["int8"] is None, check.record["int8"])
+    for file in (check.shared / gpu_int8.MODEL, check.real_model()):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+    check.picture_folder().mkdir(parents=True, exist_ok=True)
+    int8_ms, agreement, apart = 0.02, 0.996, 0.0
+
+    def bench_engine(name, *options):
+        if "--referenceLogits" in options:
+            with_logits = {"pictures": 500, "top1Equal": round(500 * agreement), "top1Agreement": agreement}
+            return {"images": {"results": [{"impl": "cpu", "top1": 0.8, "withReferenceLogits": with_logits},
+                                           {"impl": "custom", "top1": 0.8, "withReferenceLogits": with_logits,
+                                            "withReference": {"pictures": 500, "maxAbs": apart}}]}}
+        ms = int8_ms if options[options.index("--model") + 1] == check.shared / gpu_int8.MODEL else 0.04
+        return {"results": [{"batch": batch, "deviceMs": {"median": ms}} for batch in gpu_int8.BATCHES]}
+
+    def missed():
+        gpu_int8.run(check)
+        found = []
+        gpu_int8.requirements(check.record, lambda *row: found.append(row))
+        expect(len(found) == len(gpu_int8.MOST_US) + len(gpu_int8.BATCHES) + 3, found)
+        return [row[0] for row in found if not row[3]]
+
+    check.bench_engine, earlier = bench_engine, check.bench_engine
+    expect(not missed(), missed())
+    int8_ms = 0.05
+    expect(missed() == ["int8: MobileNetV2, batch 1"] + [f"int8: against fp16, batch {batch}" for batch in gpu_int8.BATCHES], missed())
+    int8_ms, agreement, apart = 0.04, 0.98, 1e-3
+    expect(missed() == [f"int8: {engine} against ONNX Runtime's logits" for engine in ("cpu", "custom")]
+           + ["int8: custom against the CPU engine, real pictures"], missed())
+    for file in (check.shared / gpu_int8.MODEL, check.real_model()):
+        file.unlink()
+    check.record.pop("int8")
+    check.record.pop("timedInput")
+    if timed_input:
+        check.record["timedInput"] = timed_input
     check.bench_engine = earlier
 
 
