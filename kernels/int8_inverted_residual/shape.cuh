@@ -123,7 +123,10 @@ constexpr bool is_valid(const Config& c) {
   const bool channels =
       c.c_in > 0 && c.c_in % 8 == 0 && c.c_hidden > 0 && c.c_hidden % 8 == 0 && c.c_out > 0 && c.c_out % 8 == 0;
   if (!extents || !work || !channels) return false;
-  return sizes_of(c).slots < kNoSlot;
+  // Sums of a lane are in registers; this bounds the products in sizes_of(), too.
+  constexpr int kMostSums = 512;
+  const int tiles = ceil_div(ceil_div(c.tile_h * c.tile_w, kTile), c.warps / c.parts);
+  return tiles * ceil_div(c.c_out, kSlice) * 16 <= kMostSums && sizes_of(c).slots < kNoSlot;
 }
 
 /// Hidden values are stored as uint8, less the lower end of their range: 0 is `low`.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "choose/timed_kernel.h"
+#include "kernels/int8_inverted_residual_case.h"
 #include "kernels/inverted_residual_case.h"
 #include "specialise/specialiser.h"
 #include "support/catch.h"
@@ -72,6 +73,36 @@ TEST_CASE("specialised kernels equal the oracle") {
     checked += check_against_oracle(p, data, made_for(p));
   }
   if (gpu_traits().code >= 90) CHECK(checked > 200);
+}
+
+TEST_CASE("specialised kernels of bytes equal the integer oracle") {
+  namespace int8 = int8_inverted_residual_case;
+  EngineOptions options;
+  options.code_cache.emplace();
+  Specialiser specialiser(options, gpu_traits());
+  if (const std::string why = specialiser.why_not(); !why.empty()) MOBICUDA_SKIP(why);
+  const auto& kernel = kernels::kernel_of(int8::Int8InvertedResidualParams{});
+  std::vector<int8::Int8InvertedResidualParams> blocks;
+  for (const int size : {5, 14, 21}) {
+    blocks.push_back(int8::block(2, size, size + 3, 8, 48, 16, 2));
+    blocks.push_back(int8::block(2, size, size + 3, 48, 288, 48, 1));
+    blocks.push_back(int8::block(1, size, size, 88, 528, 136, 1));
+  }
+  std::vector<WantedKernel> wanted;
+  for (const auto& p : blocks) {
+    for (const auto variant : kernel.specialised(p, gpu_that_compiles()))
+      wanted.push_back(*wanted_kernel(kernel, variant));
+  }
+  CHECK_FALSE((wanted.empty() && gpu_traits().code >= 80));
+  specialiser.provide(wanted);
+  for (const auto& p : blocks) {
+    const int8::Data data = int8::make_data(p, ByteData::Random, 1);
+    const Bytes expected = int8::oracle(p, data);
+    for (const auto variant : kernel.specialised(p, gpu_that_compiles())) {
+      CAPTURE(p, kernel.variant_name(variant));
+      CHECK(int8::run(p, data, variant) == expected);
+    }
+  }
 }
 
 TEST_CASE("specialised kernels: without code a launch is refused") {

@@ -1,4 +1,5 @@
 // Specialised variants: names and values, what families make for the blocks of MobileNetV2, and what the rule takes.
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <random>
@@ -10,6 +11,7 @@
 #include "choose/rules.h"
 #include "inverted_residual_case.h"
 #include "kernels/common/specialised_variants.h"
+#include "kernels/int8_inverted_residual/int8_inverted_residual.h"
 #include "support/catch.h"
 
 namespace mobicuda {
@@ -152,6 +154,42 @@ TEST_CASE("specialised variants: names with any numbers are refused or give a va
   }
   CAPTURE(valid);
   CHECK(valid > kNames / 100);
+}
+
+TEST_CASE("specialised variants: names of int8 blocks with any numbers are refused or give a variant of that size") {
+  constexpr int kNumbers[] = {0, 1, 2, 3, 4, 7, 8, 14, 16, 24, 32, 64, 96, 384, 1024, 4096, 8184, 8192};
+  constexpr int kNames = 20'000;
+  constexpr std::size_t kValues = 9;
+  const auto& kernel = kernel_of(Int8InvertedResidualParams{});
+  const DeviceTraits gpu = gpu_that_compiles(90, 132);
+  std::mt19937 random(1);
+  int valid = 0;
+  for (int i = 0; i < kNames; ++i) {
+    // Stride, channels, tile, warps, parts, blocks of an SM.
+    std::array<int, kValues> values{1, 64, 384, 64, 7, 7, 8, 2, 2};
+    for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
+      values[random() % kValues] = kNumbers[random() % std::size(kNumbers)];
+    }
+    std::string name = "int8_block";
+    for (const int value : values) name += "_" + std::to_string(value);
+    const auto variant = kernel.specialised_by_name(name);
+    if (!variant) continue;
+    ++valid;
+    INFO(name);
+    Int8InvertedResidualParams p;
+    p.n = 1;
+    p.h = p.w = p.out_h = p.out_w = 14;
+    p.pad_top = p.pad_left = 1;
+    p.c_in = p.c_out = 64;
+    p.c_hidden = 384;
+    CHECK(kernel.operands(*variant, p).weights[0] > 0);
+    kernel.supports(*variant, p, gpu);
+    CHECK(kernel.code(*variant)->expression.find("Config{") != std::string::npos);
+  }
+  CAPTURE(valid);
+  CHECK(valid > kNames / 100);
+  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_64_7_7_8_2"));
+  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_8192_64_64_32_32_1"));
 }
 
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {
