@@ -51,7 +51,7 @@ kernels::Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& nod
 bool is_int8_depthwise(const Lowering& to, const Node& node);
 /// Weights, bias and multipliers of a QuantizedConv2d or QuantizedGemm, as int8_conv2d has them.
 std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const kernels::Int8Conv2dParams& params);
-/// The three convolutions of a block, the first of which may be null, as int8_inverted_residual has them.
+/// The three convolutions of a block, as int8_inverted_residual has them.
 Packed pack_int8_block(Lowering& to, const std::array<const Node*, 3>& convolutions,
                        kernels::Int8InvertedResidualVariant variant, const kernels::Int8InvertedResidualParams& params);
 /// A window over quantised values: Pool2d's largest, or QuantizedAveragePool's.

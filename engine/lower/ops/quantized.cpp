@@ -330,7 +330,6 @@ Packed pack_int8_block(Lowering& to, const std::array<const Node*, 3>& convoluti
   std::string packing = Lowering::packing_of(variant, params);
   std::vector<ValueId> constants;
   for (const Node* node : convolutions) {
-    if (node == nullptr) continue;
     packing += zero_key(to, *node) + scales_key(to, *node, convolution_of(to.graph(), *node)->op.result);
     constants.insert(constants.end(), node->inputs.begin() + QuantizedConv2d::kWeight, node->inputs.end());
   }
@@ -339,7 +338,6 @@ Packed pack_int8_block(Lowering& to, const std::array<const Node*, 3>& convoluti
     std::array<ConvolutionConstants, 3> held;
     std::array<kernels::Int8Layer, 3> layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      if (convolutions[i] == nullptr) continue;
       held[i] = constants_of(to, *convolutions[i]);
       layers[i] = {held[i].weight.data(), held[i].bias, held[i].multiplier.data()};
     }
