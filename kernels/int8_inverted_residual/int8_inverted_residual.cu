@@ -26,6 +26,7 @@ using int8_block::Config;
 using int8_block::kFlagBytes;
 using int8_block::kSlice;
 using int8_block::kTapsPitch;
+using int8_block::Rounding;
 using int8_block::Shape;
 using int8_block::Sizes;
 using int8_block::sizes_of;
@@ -167,7 +168,7 @@ SumRange sums_of(const std::int8_t* weights, int count, int low, int high) {
 
 /// Whether the sums of one channel are small, for x of bytes from `low` to `high`.
 bool has_small_sums(const Int8Layer& w, int channel, int count, int x_zero, int low, int high) {
-  constexpr std::int64_t kLimit = std::int64_t{1} << 22U;  // sums stay in the binade of kRoundToWhole
+  constexpr std::int64_t kLimit = std::int64_t{1} << 22U;  // added to the bits of 2^23 they leave its binade downwards only
   constexpr float kMost = 30000.0F;                        // results of 16 bits, with a zero point
   const std::int8_t* const weights = w.weight + std::int64_t{channel} * count;
   std::int64_t bias = w.bias != nullptr ? w.bias[channel] : 0;
@@ -178,14 +179,19 @@ bool has_small_sums(const Int8Layer& w, int channel, int count, int x_zero, int 
   return largest * w.multiplier[channel] < kMost;
 }
 
-/// Of all channels of expand and depthwise.
-bool has_small_sums(const Params& p, const Layers& layers) {
+/// For all channels of expand and depthwise.
+Rounding rounding_of(const Params& p, const Layers& layers) {
+  const int most = p.expand_result.high - p.expand_result.low;
+  if (stored_zero(p.expand_result) != 0 || stored_zero(p.depthwise_result) != 0) return Rounding::Any;
   for (int channel = 0; channel < p.c_hidden; ++channel) {
-    if (!has_small_sums(layers.expand, channel, p.c_in, p.x_zero, kLowestByte, kHighestByte)) return false;
-    const int most = p.expand_result.high - p.expand_result.low;
-    if (!has_small_sums(layers.depthwise, channel, kTaps, stored_zero(p.expand_result), 0, most)) return false;
+    if (!has_small_sums(layers.expand, channel, p.c_in, p.x_zero, kLowestByte, kHighestByte) ||
+        !has_small_sums(layers.depthwise, channel, kTaps, 0, 0, most)) {
+      return Rounding::Any;
+    }
   }
-  return true;
+  constexpr int kWhole = kHighestByte - kLowestByte;
+  const bool whole = most == kWhole && p.depthwise_result.high - p.depthwise_result.low == kWhole;
+  return whole ? Rounding::Bytes : Rounding::Pairs;
 }
 
 // Packing.
@@ -229,11 +235,11 @@ class Packer {
         params_(params),
         layers_(layers),
         sizes_(sizes_of(config)),
-        small_sums_(has_small_sums(params, layers)) {}
+        rounding_(rounding_of(params, layers)) {}
 
   void pack(unsigned char* to) const {
     std::memset(to, 0, static_cast<std::size_t>(sizes_.packed_bytes));
-    put(to, std::int32_t{small_sums_ ? 1 : 0});
+    put(to, rounding_);
     unsigned char* const head = to + kFlagBytes;
     for (int c = 0; c < sizes_.n_groups * kSlice; ++c) {
       const Row row = project_row(c);
@@ -249,16 +255,15 @@ class Packer {
  private:
   Row project_row(int channel) const { return row_of(layers_.project, config_.c_out, config_.c_hidden, channel); }
 
-  /// Of a channel of hidden values.
-  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* bias,
-                 unsigned char* scale) const {
-    const std::int32_t own = bias_of(w, row, channel, x_zero);
-    if (small_sums_) {
-      put(bias, static_cast<float>(own) - kRoundToWhole);
-    } else {
-      put(bias, own);
-    }
-    put(scale, row.from != nullptr ? w.multiplier[channel] : 0.0F);
+  /// Of hidden channel `channel`, which is the `at`-th of all lanes' of a slice.
+  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* to, int at) const {
+    constexpr std::uint32_t kBitsOfBinade = 0x4B000000;  // of 2^23: small sums become floats by being added to them
+    const auto bias = static_cast<std::uint32_t>(bias_of(w, row, channel, x_zero));
+    const std::uint32_t begin = rounding_ == Rounding::Any ? bias : bias + kBitsOfBinade;
+    for (const int result_row : {0, 1}) put(to + (at % 8 / 2 * 4 + at / 8) * 16 + result_row * 8 + at % 2 * 4, begin);
+    const float multiplier = row.from != nullptr ? w.multiplier[channel] : 0.0F;
+    put(to + kSlice * 8 + at * 4, multiplier);
+    put(to + kSlice * 12 + at * 4, multiplier * -8388608.0F);  // exact: a power of two
   }
 
   void pack_slice(int first, unsigned char* to) const {
@@ -269,9 +274,8 @@ class Packer {
         put(to + sizes_.slice.taps + i * kTapsPitch + tap / 3 * 4 + tap % 3, row.at(tap));
       }
       // (lane % 4, group, two channels)
-      const int at = (i % 8 / 2 * 8 + i / 8 * 2 + i % 2) * 4;
-      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result),
-                to + sizes_.slice.depthwise_bias + at, to + sizes_.slice.depthwise_scale + at);
+      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result), to + sizes_.slice.of_depthwise,
+                i % 8 / 2 * 8 + i / 8 * 2 + i % 2);
     }
     for (int tile = 0; tile < sizes_.n_groups * 4; ++tile) {
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -296,8 +300,7 @@ class Packer {
       }
     }
     for (int i = 0; i < kSlice; ++i) {
-      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.expand_bias + i * 4,
-                to + sizes_.slice.expand_scale + i * 4);
+      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.of_expand, i);
     }
   }
 
@@ -305,7 +308,7 @@ class Packer {
   const Params& params_;
   const Layers& layers_;
   Sizes sizes_;
-  bool small_sums_;
+  Rounding rounding_;
 };
 
 Arguments arguments(const Config& config, const Params& p) {
@@ -337,7 +340,7 @@ std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
   for (const int rows : {14, 7}) {
     Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, rows), tile_w, 0, 1, 1};
     if (config.tile_h * config.tile_w > kMostTilePixels || (p.stride == 2 && rows > 7)) continue;
-    const int tiles = ceil_div(config.tile_h * config.tile_w, int8_block::kTile);
+    const int tiles = ceil_div(config.tile_h * round_up(config.tile_w, 8), int8_block::kTile);
     const int of_warp = std::clamp(kMostRegisterSums / (n_tiles * 4), 1, tiles);
     config.warps = ceil_div(tiles, of_warp);
     while (config.warps * 2 <= 8) {

@@ -9,18 +9,18 @@
 
 namespace mobicuda::kernels::int8_block {
 
-template <class S, bool kSmall>
+template <class S, Rounding kHow>
 __device__ __forceinline__ void run_chunks(const Arguments& a, int pixels, const unsigned char* packed,
                                            unsigned char* shared, Project<S>& project) {
 #pragma unroll 1
   for (int chunk = 0; chunk < S::kChunks; ++chunk) {
     const unsigned char* const weights = shared + S::kStagesAt + chunk % kStages * S::kSizes.stage_bytes;
-    expand<S, kSmall>(a, pixels, weights, chunk, shared);
+    expand<S, kHow>(a, pixels, weights, chunk, shared);
     ptx::copy_async_wait<0>();  // the next chunk's weights
     __syncthreads();
     if (chunk + 2 < S::kChunks) copy_stage<S>(packed, chunk + 2, shared);
     ptx::copy_async_commit();
-    project.template run<kSmall>(a, weights, chunk, shared);
+    project.template run<kHow>(a, weights, chunk, shared);
   }
 }
 
@@ -34,15 +34,15 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   write_slots<S>(place, shared);
   if (place.pixels() < S::kPatchH * S::kPatchW) fill_hidden<S>(a, shared);
   Project<S> project;
-  const bool small_sums = ptx::load_global_nc<uint4>(packed).x != 0;
+  const auto rounding = static_cast<Rounding>(ptx::load_global_nc<uint4>(packed).x);
   wait_for_predecessor();
   copy_patch<S>(a, place, x, shared);
   ptx::copy_async_wait_all();
   __syncthreads();
-  if (small_sums) {
-    run_chunks<S, true>(a, place.pixels(), packed, shared, project);
-  } else {
-    run_chunks<S, false>(a, place.pixels(), packed, shared, project);
+  switch (rounding) {
+    case Rounding::Bytes: run_chunks<S, Rounding::Bytes>(a, place.pixels(), packed, shared, project); break;
+    case Rounding::Pairs: run_chunks<S, Rounding::Pairs>(a, place.pixels(), packed, shared, project); break;
+    case Rounding::Any: run_chunks<S, Rounding::Any>(a, place.pixels(), packed, shared, project); break;
   }
   project.finish(a, place, packed, shared, y);
 }

@@ -14,6 +14,7 @@ inline constexpr int kTile = 16;       // pixels of an mma's rows
 inline constexpr int kNoSlot = 65535;  // of a pixel of x
 inline constexpr int kStages = 3;      // slices of weights in shared memory
 inline constexpr int kFlagBytes = 16;
+inline constexpr int kToBytes = kSlice * 16;
 inline constexpr int kTapsPitch = 16;  // bytes of a channel's taps: three of each row of the window, and a zero
 
 /// The compile-time side of a kernel.
@@ -26,14 +27,25 @@ struct Config {
   int min_blocks;      ///< per SM, for the register budget
 };
 
-/// Packed weights are kFlagBytes, of which the first word tells whether sums are small, the projection's biases and
-/// multipliers, then slices; offsets in bytes within a slice.
+/// How sums of hidden values become bytes. Packing finds out what is right for all inputs: README.md.
+enum class Rounding : std::uint32_t {
+  Any,
+  Pairs,  ///< small sums, and the zero point is the lower end of the range
+  Bytes,  ///< and the upper end 255 above
+};
+
+/// Packed weights are kFlagBytes, of which the first word is the Rounding, the projection's biases and multipliers, then
+/// slices; offsets in bytes within a slice. Arguments that make bytes of sums (kToBytes) are
+///   (n-tile or group, lane % 4, the result's two rows, two channels) int32, what sums begin at: twice the same, as an
+///     mma takes them;
+///   (lane % 4, 8 channels) float, multipliers;
+///   (lane % 4, 8 channels) float, multipliers times -2^23.
 struct SliceLayout {
-  int expand_bias, expand_scale;        ///< (lane % 4, 8 neighbouring channels); before them expand: (32 of c_in, two
-                                        ///< n-tiles, lane, 16 bytes)
-  int taps;                             ///< (channel, row of the window, three taps and a zero), and 4 zeros
-  int depthwise_bias, depthwise_scale;  ///< (lane % 4, group of 8 channels, two neighbouring ones)
-  int project;                          ///< (two n-tiles, lane, 16 bytes)
+  int of_expand;     ///< arguments, of 8 neighbouring channels; before them expand: (32 of c_in, two n-tiles, lane, 16
+                     ///< bytes)
+  int taps;          ///< (channel, row of the window, three taps and a zero), and 4 zeros
+  int of_depthwise;  ///< arguments, of two neighbouring channels of each group
+  int project;       ///< (two n-tiles, lane, 16 bytes)
   int bytes;
 };
 
@@ -51,6 +63,7 @@ struct Sizes {
   int plane_bytes;  ///< of a group of channels of all hidden pixels
   int shifted;      ///< offset of the second copy of a slice's hidden pixels: with stride 1
   int pixel_warps;  ///< warps / parts
+  int columns;      ///< of a tile of outputs with those beside it that fill rows of an mma
   int out_tiles, my_out_tiles;
 
   SliceLayout slice;
@@ -83,18 +96,15 @@ constexpr Sizes sizes_of(const Config& c) {
   const int copy_bytes = kSlice / kGroup * s.plane_bytes;
   s.shifted = copy_bytes + kBanks / 2 - kGroup;
   s.pixel_warps = c.warps / c.parts;
-  s.out_tiles = ceil_div(c.tile_h * c.tile_w, kTile);
+  s.columns = round_up(c.tile_w, 8);
+  s.out_tiles = ceil_div(c.tile_h * s.columns, kTile);
   s.my_out_tiles = ceil_div(s.out_tiles, s.pixel_warps);
 
-  int at = s.k_steps * kSlice * kSlice;
-  const int floats = kSlice * 4;
-  s.slice.expand_bias = at;
-  s.slice.expand_scale = at + floats;
-  at += 2 * floats;
-  s.slice.taps = at;
-  s.slice.depthwise_bias = at + kSlice * kTapsPitch;
-  s.slice.depthwise_scale = s.slice.depthwise_bias + floats;
-  s.slice.project = s.slice.depthwise_scale + floats;
+  const int at = s.k_steps * kSlice * kSlice;
+  s.slice.of_expand = at;
+  s.slice.taps = at + kToBytes;
+  s.slice.of_depthwise = s.slice.taps + kSlice * kTapsPitch;
+  s.slice.project = s.slice.of_depthwise + kToBytes;
   s.slice.bytes = s.slice.project + s.n_groups * kSlice * kSlice;
   s.head_bytes = kFlagBytes + s.n_groups * kSlice * 8;
   s.packed_bytes = s.head_bytes + s.chunks * c.parts * s.slice.bytes;
@@ -125,7 +135,7 @@ constexpr bool is_valid(const Config& c) {
   if (!extents || !work || !channels) return false;
   // Sums of a lane are in registers; this bounds the products in sizes_of(), too.
   constexpr int kMostSums = 512;
-  const int tiles = ceil_div(ceil_div(c.tile_h * c.tile_w, kTile), c.warps / c.parts);
+  const int tiles = ceil_div(ceil_div(c.tile_h * round_up(c.tile_w, 8), kTile), c.warps / c.parts);
   return tiles * ceil_div(c.c_out, kSlice) * 16 <= kMostSums && sizes_of(c).slots < kNoSlot;
 }
 
@@ -160,6 +170,7 @@ struct Shape {
   static constexpr int kStride = kConfig.stride;
   static constexpr int kTileH = kConfig.tile_h;
   static constexpr int kTileW = kConfig.tile_w;
+  static constexpr int kColumns = kSizes.columns;
   static constexpr int kWarps = kConfig.warps;
   static constexpr int kParts = kConfig.parts;
   static constexpr int kThreads = kSizes.threads;

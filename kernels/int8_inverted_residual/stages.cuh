@@ -107,64 +107,82 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
   }
 }
 
-/// What sums of hidden values begin at. The bits of a small sum are then those of a float, kRoundToWhole + the sum,
-/// since they stay in its binade.
-template <bool kSmall>
-inline constexpr std::int32_t kSumBegin = kSmall ? static_cast<std::int32_t>(kBitsOfRoundToWhole) : 0;
+inline constexpr float kBinade = 8388608.0F;
+inline constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
-/// kRoundToWhole + rint((sum + bias) * scale): an int of 16 bits in the lower half. The bias of small sums is a float,
-/// less kRoundToWhole.
-template <bool kSmall>
-__device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, std::uint32_t bias, float scale) {
-  if constexpr (kSmall) {
-    const float value = ptx::add_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), __uint_as_float(bias));
-    return __float_as_uint(ptx::add_rounded(ptx::multiply_rounded(value, scale), kRoundToWhole));
+/// From a sum of a hidden value, its bias included, to what stored() takes. README.md, "From a sum to a byte".
+template <Rounding kHow>
+__device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, float shift) {
+  if constexpr (kHow == Rounding::Any) {
+    constexpr float kMost = 1024.0F;  // any that all ranges lie within
+    const float value = ptx::multiply_rounded(ptx::float_of(sum), scale);
+    return __float_as_uint(ptx::add_rounded(fminf(fmaxf(value, -kMost), kMost), kRoundToWhole));
+  } else {
+    const float value =
+        ptx::multiply_add_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
+    return __float_as_uint(kHow == Rounding::Bytes ? ptx::multiply_rounded(value, kLeast)
+                                                   : ptx::add_rounded(value, kRoundToWhole));
   }
-  constexpr float kMost = 1024.0F;  // any that all ranges lie within
-  const float value = ptx::multiply_rounded(ptx::float_of(add_wrapping(sum, static_cast<std::int32_t>(bias))), scale);
-  return __float_as_uint(ptx::add_rounded(fminf(fmaxf(value, -kMost), kMost), kRoundToWhole));
 }
 
 /// Four rounded() values as they are stored.
+template <Rounding kHow>
 __device__ __forceinline__ std::uint32_t stored(const Unsigned& to, std::uint32_t first, std::uint32_t second,
                                                 std::uint32_t third, std::uint32_t fourth) {
+  if constexpr (kHow == Rounding::Bytes) return ptx::clipped_bytes(first, second, third, fourth);
   constexpr unsigned kLowerHalves = 0x5410;
   constexpr unsigned kBytes = 0x6420;
   return __byte_perm(ptx::add_clipped_pairs(__byte_perm(first, second, kLowerHalves), to.add, to.most),
                      ptx::add_clipped_pairs(__byte_perm(third, fourth, kLowerHalves), to.add, to.most), kBytes);
 }
 
-/// A lane's biases and multipliers of 8 hidden channels.
+/// Of a lane's 8 hidden channels, two of a tile: what sums begin at, and arguments of rounded(). From SliceLayout's
+/// ToBytes.
 struct Scales {
-  std::uint32_t bias[8];
+  std::int32_t begin[4][4];
   float scale[8];
+  float shift[8];
 
-  __device__ __forceinline__ Scales(const unsigned char* biases, const unsigned char* scales) {
+  __device__ __forceinline__ explicit Scales(const unsigned char* from) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const auto words = *reinterpret_cast<const int4*>(from + (i * 4 + quarter()) * 16);
+      begin[i][0] = words.x;
+      begin[i][1] = words.y;
+      begin[i][2] = words.z;
+      begin[i][3] = words.w;
+    }
+    load(scale, from + kSlice * 8);
+    load(shift, from + kSlice * 12);
+  }
+
+ private:
+  __device__ __forceinline__ static void load(float (&to)[8], const unsigned char* from) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const auto words = *reinterpret_cast<const uint4*>(biases + quarter() * 32 + i * 16);
-      bias[4 * i] = words.x;
-      bias[4 * i + 1] = words.y;
-      bias[4 * i + 2] = words.z;
-      bias[4 * i + 3] = words.w;
-      const auto floats = *reinterpret_cast<const float4*>(scales + quarter() * 32 + i * 16);
-      scale[4 * i] = floats.x;
-      scale[4 * i + 1] = floats.y;
-      scale[4 * i + 2] = floats.z;
-      scale[4 * i + 3] = floats.w;
+      const auto floats = *reinterpret_cast<const float4*>(from + quarter() * 32 + i * 16);
+      to[4 * i] = floats.x;
+      to[4 * i + 1] = floats.y;
+      to[4 * i + 2] = floats.z;
+      to[4 * i + 3] = floats.w;
     }
   }
 };
 
+__device__ __forceinline__ void copy(std::int32_t (&to)[4], const std::int32_t (&from)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) to[i] = from[i];
+}
+
 /// hidden = expand x, for the warp's share of the pixels and its slice of the chunk.
-template <class S, bool kSmall>
+template <class S, Rounding kHow>
 __device__ __forceinline__ void expand(const Arguments& a, int pixels, const unsigned char* weights, int chunk,
                                        unsigned char* shared) {
   constexpr int kMostKept = 2;  // steps of weights in registers
   constexpr bool kKept = S::kStepsK <= kMostKept;
   const int part = warp() % S::kParts;
   const unsigned char* const slice = weights + part * S::kLayout.bytes;
-  const Scales scales(slice + S::kLayout.expand_bias, slice + S::kLayout.expand_scale);
+  const Scales scales(slice + S::kLayout.of_expand);
   const auto weights_at = [&](int step, int pair) {
     return *reinterpret_cast<const uint4*>(slice + ((step * 2 + pair) * 32 + lane()) * 16);
   };
@@ -183,10 +201,7 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
   for (int first = warp() / S::kParts * kTile; first < pixels; first += S::kPixelWarps * kTile) {
     std::int32_t sums[4][4];
 #pragma unroll
-    for (auto& sum : sums) {
-#pragma unroll
-      for (std::int32_t& one : sum) one = kSumBegin<kSmall>;
-    }
+    for (int i = 0; i < 4; ++i) copy(sums[i], scales.begin[i]);
 #pragma unroll
     for (int step = 0; step < S::kStepsK; ++step) {
       std::uint32_t pixel[4];
@@ -203,10 +218,10 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
       std::uint32_t v[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        v[i] = rounded<kSmall>(sums[i / 2][half * 2 + i % 2], scales.bias[i], scales.scale[i]);
+        v[i] = rounded<kHow>(sums[i / 2][half * 2 + i % 2], scales.scale[i], scales.shift[i]);
       }
       const int slot = slots[first + half * 8];
-      const uint2 bytes{stored(a.hidden, v[0], v[1], v[2], v[3]), stored(a.hidden, v[4], v[5], v[6], v[7])};
+      const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]), stored<kHow>(a.hidden, v[4], v[5], v[6], v[7])};
       if (slot != kNoSlot) store_hidden<S>(plane, slot, bytes);
     }
   }
@@ -219,9 +234,10 @@ class Project {
   __device__ __forceinline__ Project() {
 #pragma unroll
     for (int i = 0; i < S::kMyOutTiles; ++i) {
-      const int pixel = first_pixel(i) + lane() % kTile;
-      const int slot =
-          pixel < S::kTileH * S::kTileW ? (pixel / S::kTileW * S::kRowPitch + pixel % S::kTileW) * S::kStride : 0;
+      const int row = min(row_of(first_pixel(i) + lane() % kTile), S::kTileH - 1);
+      const int column = column_of(first_pixel(i) + lane() % kTile);
+      // What has no place in the tile meets what a neighbour does: ldmatrix reads that at once.
+      const int slot = (row * S::kRowPitch + (column < S::kTileW ? column : column / 8 * 8)) * S::kStride;
       from_[i] = slot * kGroup + lane() / kTile * 16 + (slot % 2 != 0 ? S::kSizes.shifted : 0);
 #pragma unroll
       for (int j = 0; j < S::kGroups * 4; ++j) {
@@ -241,7 +257,7 @@ class Project {
     }
   }
 
-  template <bool kSmall>
+  template <Rounding kHow>
   __device__ __forceinline__ void run(const Arguments& a, const unsigned char* weights, int chunk,
                                       unsigned char* shared) {
     const int part = warp() % S::kParts;
@@ -249,7 +265,7 @@ class Project {
     const std::uint32_t hidden = ptx::shared_address(hidden_of<S>(shared, chunk, part));
     std::uint32_t filtered[S::kMyOutTiles][4];
     {
-      const Scales scales(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale);
+      const Scales scales(slice + S::kLayout.of_depthwise);
 #pragma unroll
       for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
         std::uint32_t taps[2][3][2];
@@ -270,7 +286,8 @@ class Project {
 #pragma unroll
           for (int i = 0; i < 2; ++i) {
             const int group = pair * 2 + i;
-            std::int32_t sums[4] = {kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>};
+            std::int32_t sums[4];
+            copy(sums, scales.begin[group]);
 #pragma unroll
             for (int row = 0; row < 3; ++row) {  // of the window; k is four pixels of 8 channels
               std::uint32_t pixels[4];
@@ -280,11 +297,11 @@ class Project {
             }
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
-              v[i][k] = rounded<kSmall>(sums[k], scales.bias[group * 2 + k % 2], scales.scale[group * 2 + k % 2]);
+              v[i][k] = rounded<kHow>(sums[k], scales.scale[group * 2 + k % 2], scales.shift[group * 2 + k % 2]);
             }
           }
-          filtered[tile][pair * 2] = stored(a.filtered, v[0][0], v[0][1], v[1][0], v[1][1]);
-          filtered[tile][pair * 2 + 1] = stored(a.filtered, v[0][2], v[0][3], v[1][2], v[1][3]);
+          filtered[tile][pair * 2] = stored<kHow>(a.filtered, v[0][0], v[0][1], v[1][0], v[1][1]);
+          filtered[tile][pair * 2 + 1] = stored<kHow>(a.filtered, v[0][2], v[0][3], v[1][2], v[1][3]);
         }
       }
     }
@@ -343,6 +360,11 @@ class Project {
     return (warp() / S::kParts + tile * S::kPixelWarps) * kTile;
   }
 
+  /// Where that is in the tile, whose rows begin at multiples of 8: so the 8 rows of each of ldmatrix's matrices are
+  /// neighbours in one row of hidden pixels, and all banks have one.
+  __device__ __forceinline__ static int row_of(int pixel) { return pixel / S::kColumns; }
+  __device__ __forceinline__ static int column_of(int pixel) { return pixel % S::kColumns; }
+
   __device__ __forceinline__ static unsigned char* sums_at(unsigned char* shared, int tile, int group, int other) {
     const int at = (warp() / S::kParts * S::kMyOutTiles + tile) * S::kGroups + group;
     return shared + S::kStagesAt + (at * (S::kParts - 1) + other) * (kTile * kSlice * 4) + lane() * 16;
@@ -378,9 +400,10 @@ class Project {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int pixel = first_pixel(tile) + half * 8 + row_of_lane();
-      const int oy = place.oy + pixel / S::kTileW;
-      const int ox = place.ox + pixel % S::kTileW;
-      const bool present = pixel < S::kTileH * S::kTileW && oy < a.out_h && ox < a.out_w && channel < S::kOutPitch;
+      const int oy = place.oy + row_of(pixel);
+      const int ox = place.ox + column_of(pixel);
+      const bool present = row_of(pixel) < S::kTileH && column_of(pixel) < S::kTileW && oy < a.out_h && ox < a.out_w &&
+                           channel < S::kOutPitch;
       float v[8];
 #pragma unroll
       for (int i = 0; i < 8; ++i) {

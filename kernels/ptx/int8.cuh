@@ -36,6 +36,16 @@ __device__ __forceinline__ std::uint32_t add_clipped_pairs(std::uint32_t a, std:
   return __viaddmin_s16x2_relu(a, b, most);
 }
 
+/// Bytes of four int32, each clipped to 0 .. 255; the first is the lowest. Two instructions; for sm_75 and newer.
+__device__ __forceinline__ std::uint32_t clipped_bytes(std::uint32_t first, std::uint32_t second, std::uint32_t third,
+                                                       std::uint32_t fourth) {
+  std::uint32_t upper;
+  std::uint32_t word;
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(upper) : "r"(fourth), "r"(third), "r"(0));
+  asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(second), "r"(first), "r"(upper));
+  return word;
+}
+
 /// sum + the products of four int8 of a by those of b.
 __device__ __forceinline__ std::int32_t dp4a(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
   std::int32_t result;

@@ -62,6 +62,14 @@ inline void mma_u8s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], 
   multiply_bytes<true>(d, a, b0, b1);
 }
 
+inline std::uint32_t clipped_bytes(std::uint32_t first, std::uint32_t second, std::uint32_t third,
+                                   std::uint32_t fourth) {
+  const auto clipped = [](std::uint32_t word) {
+    return static_cast<std::uint32_t>(std::clamp(static_cast<std::int32_t>(word), 0, 255));
+  };
+  return clipped(first) | clipped(second) << 8 | clipped(third) << 16 | clipped(fourth) << 24;
+}
+
 inline std::uint32_t add_clipped_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t most) {
   std::uint32_t result = 0;
   for (unsigned shift = 0; shift < 32; shift += 16) {
