@@ -2,19 +2,25 @@
 #pragma once
 
 #include "kernels/common/fast_division.cuh"
+#include "kernels/common/hardware_limits.h"
 #include "kernels/common/quantization.h"
 #include "kernels/common/requantize.cuh"
 #include "kernels/common/types.h"
 
 namespace mobicuda::kernels::int8_block {
 
+inline constexpr int kOldestWithClusters = 90;
 inline constexpr int kSlice = 32;      // hidden channels that a warp takes through the block at once
 inline constexpr int kGroup = 8;       // neighbouring channels of a hidden pixel that lie together
 inline constexpr int kTile = 16;       // pixels of an mma's rows
 inline constexpr int kNoSlot = 65535;  // of a pixel of x
-inline constexpr int kStages = 3;      // slices of weights in shared memory
+inline constexpr int kMostStages = 3;  // chunks of weights in shared memory
+inline constexpr int kOctet = 8;       // pixels of a piece of sums
 inline constexpr int kFlagBytes = 16;
+inline constexpr int kBarrierBytes = 16;
 inline constexpr int kTapsPitch = 16;  // bytes of a channel's taps: three of each row of the window, and a zero
+inline constexpr int kFragmentBytes = kTile * kSlice;    // of a left operand of project
+inline constexpr int kPieceBytes = kOctet * kSlice * 4;  // of sums that blocks of a cluster exchange
 
 /// The compile-time side of a kernel.
 struct Config {
@@ -24,6 +30,7 @@ struct Config {
   int warps;           ///< of a block
   int parts;           ///< warps that share the same output pixels, each with its own hidden channels
   int min_blocks;      ///< per SM, for the register budget
+  int cluster;         ///< blocks that share a tile, each with its own hidden channels
 };
 
 /// Packed weights are kFlagBytes, of which the first word tells whether sums are small, the projection's biases and
@@ -43,22 +50,29 @@ struct Sizes {
   int in_pitch, out_pitch;  ///< bytes of a pixel of x and y
   int k_steps;              ///< of 32 input channels
   int n_groups;             ///< of 32 output channels
-  int chunks;               ///< of parts * kSlice hidden channels
+  int chunks;               ///< of a block, of parts * kSlice hidden channels
+  int stages;               ///< chunks of weights in shared memory
 
   int patch_h, patch_w;
-  int row_pitch;    ///< hidden pixels from a row to the next, an even number
-  int slots;        ///< hidden pixels of a patch
-  int plane_bytes;  ///< of a group of channels of all hidden pixels
-  int shifted;      ///< offset of the second copy of a slice's hidden pixels: with stride 1
-  int pixel_warps;  ///< warps / parts
+  int row_pitch;       ///< hidden pixels from a row to the next, an even number
+  int slots;           ///< hidden pixels of a patch
+  int plane_bytes;     ///< of a group of channels of all hidden pixels
+  int shifted;         ///< offset of the second copy of a slice's hidden pixels: with stride 1
+  int hidden_buffers;  ///< chunks of hidden pixels in shared memory
+  int pixel_warps;     ///< warps / parts
   int out_tiles, my_out_tiles;
+  int my_units;           ///< of a warp: 16 pixels and 32 channels of project
+  int octets;             ///< of a tile's output pixels
+  int pieces, my_pieces;  ///< of a tile's sums, an octet of pixels and 32 channels each; of a block, at most
 
   SliceLayout slice;
+  int output_bytes;              ///< of project's biases and multipliers
   int head_bytes, packed_bytes;  ///< of the weights before the slices; of all
 
-  // Shared memory, in bytes: x | slots of its pixels | stages of weights | hidden pixels, twice. The sums that warps
-  // exchange in the end take the place of the last two.
-  int x_pitch, x_bytes, slots_bytes, stage_bytes, hidden_slice_bytes, hidden_bytes, sums_bytes, shared_bytes;
+  // Shared memory, in bytes: x | slots of its pixels | project's biases and multipliers | the cluster's barrier |
+  // stages of weights | hidden pixels | filtered ones | pieces of sums of the cluster's blocks.
+  int x_pitch, x_bytes, slots_bytes, stage_bytes, hidden_slice_bytes, hidden_bytes, filtered_bytes, received_bytes;
+  int shared_bytes;
 };
 
 constexpr Sizes sizes_of(const Config& c) {
@@ -68,7 +82,8 @@ constexpr Sizes sizes_of(const Config& c) {
   s.out_pitch = round_up(c.c_out, kChannelStep);
   s.k_steps = ceil_div(c.c_in, kSlice);
   s.n_groups = ceil_div(c.c_out, kSlice);
-  s.chunks = ceil_div(c.c_hidden, c.parts * kSlice);
+  s.chunks = ceil_div(c.c_hidden, c.cluster * c.parts * kSlice);
+  s.stages = std::min(s.chunks, kMostStages);
 
   s.patch_h = (c.tile_h - 1) * c.stride + 3;
   s.patch_w = (c.tile_w - 1) * c.stride + 3;
@@ -85,6 +100,11 @@ constexpr Sizes sizes_of(const Config& c) {
   s.pixel_warps = c.warps / c.parts;
   s.out_tiles = ceil_div(c.tile_h * c.tile_w, kTile);
   s.my_out_tiles = ceil_div(s.out_tiles, s.pixel_warps);
+  // With one part a warp projects what it filtered; else units are dealt to all warps.
+  s.my_units = c.parts == 1 ? s.my_out_tiles * s.n_groups : ceil_div(s.out_tiles * s.n_groups, c.warps);
+  s.octets = ceil_div(c.tile_h * c.tile_w, kOctet);
+  s.pieces = s.octets * s.n_groups;
+  s.my_pieces = ceil_div(s.pieces, c.cluster);
 
   int at = s.k_steps * kSlice * kSlice;
   const int floats = kSlice * 4;
@@ -96,8 +116,9 @@ constexpr Sizes sizes_of(const Config& c) {
   s.slice.depthwise_scale = s.slice.depthwise_bias + floats;
   s.slice.project = s.slice.depthwise_scale + floats;
   s.slice.bytes = s.slice.project + s.n_groups * kSlice * kSlice;
-  s.head_bytes = kFlagBytes + s.n_groups * kSlice * 8;
-  s.packed_bytes = s.head_bytes + s.chunks * c.parts * s.slice.bytes;
+  s.output_bytes = s.n_groups * kSlice * 8;
+  s.head_bytes = kFlagBytes + s.output_bytes;
+  s.packed_bytes = s.head_bytes + c.cluster * s.chunks * c.parts * s.slice.bytes;
 
   s.x_pitch = s.k_steps * kSlice + 16;
   const int x_pixels = round_up(s.patch_h * s.patch_w, kTile);
@@ -105,9 +126,13 @@ constexpr Sizes sizes_of(const Config& c) {
   s.slots_bytes = round_up(x_pixels * 2, 16);
   s.stage_bytes = c.parts * s.slice.bytes;
   s.hidden_slice_bytes = c.stride == 1 ? round_up(s.shifted + copy_bytes, kBanks) : copy_bytes;
-  s.hidden_bytes = 2 * c.parts * s.hidden_slice_bytes;
-  s.sums_bytes = c.parts > 1 ? s.pixel_warps * s.my_out_tiles * s.n_groups * (c.parts - 1) * kTile * kSlice * 4 : 0;
-  s.shared_bytes = s.x_bytes + s.slots_bytes + std::max(kStages * s.stage_bytes + s.hidden_bytes, s.sums_bytes);
+  // With one part there is one barrier a chunk: some warps expand the next one while others filter this one.
+  s.hidden_buffers = c.parts == 1 ? std::min(s.chunks, 2) : 1;
+  s.hidden_bytes = s.hidden_buffers * c.parts * s.hidden_slice_bytes;
+  s.filtered_bytes = c.parts == 1 ? 0 : s.pixel_warps * s.my_out_tiles * c.parts * kFragmentBytes;
+  s.received_bytes = c.cluster == 1 ? 0 : s.my_pieces * c.cluster * kPieceBytes;
+  s.shared_bytes = s.x_bytes + s.slots_bytes + s.output_bytes + (c.cluster == 1 ? 0 : kBarrierBytes) +
+                   s.stages * s.stage_bytes + s.hidden_bytes + s.filtered_bytes + s.received_bytes;
   return s;
 }
 
@@ -119,7 +144,8 @@ constexpr bool is_valid(const Config& c) {
   const bool extents = (c.stride == 1 || c.stride == 2) && c.tile_h > 0 && c.tile_w > 0 && c.tile_h <= kMostPixels &&
                        c.tile_w <= kMostPixels && c.tile_h * c.tile_w <= kMostPixels && c.min_blocks > 0;
   const bool work = c.warps > 0 && c.warps <= kMostWarps && c.parts > 0 && c.warps % c.parts == 0 &&
-                    c.warps * 32 * c.min_blocks <= kMostThreadsOfSm;
+                    c.warps * 32 * c.min_blocks <= kMostThreadsOfSm && c.cluster > 0 &&
+                    c.cluster <= limits_of(kOldestWithClusters).large_cluster_blocks;
   const bool channels =
       c.c_in > 0 && c.c_in % 8 == 0 && c.c_hidden > 0 && c.c_hidden % 8 == 0 && c.c_out > 0 && c.c_out % 8 == 0;
   if (!extents || !work || !channels) return false;
@@ -168,17 +194,27 @@ struct Shape {
   static constexpr int kStepsK = kSizes.k_steps;
   static constexpr int kGroups = kSizes.n_groups;
   static constexpr int kChunks = kSizes.chunks;
+  static constexpr int kStages = kSizes.stages;
+  static constexpr int kCluster = kConfig.cluster;
   static constexpr int kPatchH = kSizes.patch_h;
   static constexpr int kPatchW = kSizes.patch_w;
   static constexpr int kRowPitch = kSizes.row_pitch;
   static constexpr int kPlaneBytes = kSizes.plane_bytes;
   static constexpr int kPixelWarps = kSizes.pixel_warps;
+  static constexpr int kOutTiles = kSizes.out_tiles;
   static constexpr int kMyOutTiles = kSizes.my_out_tiles;
+  static constexpr int kMyUnits = kSizes.my_units;
+  static constexpr int kOctets = kSizes.octets;
+  static constexpr int kPieces = kSizes.pieces;
   static constexpr bool kMayAdd = kStride == 1 && kConfig.c_in == kConfig.c_out;
 
   static constexpr int kSlotsAt = kSizes.x_bytes;
-  static constexpr int kStagesAt = kSlotsAt + kSizes.slots_bytes;
+  static constexpr int kOutputAt = kSlotsAt + kSizes.slots_bytes;
+  static constexpr int kBarrierAt = kOutputAt + kSizes.output_bytes;
+  static constexpr int kStagesAt = kBarrierAt + (kCluster == 1 ? 0 : kBarrierBytes);
   static constexpr int kHiddenAt = kStagesAt + kStages * kSizes.stage_bytes;
+  static constexpr int kFilteredAt = kHiddenAt + kSizes.hidden_bytes;
+  static constexpr int kReceivedAt = kFilteredAt + kSizes.filtered_bytes;
 };
 
 }  // namespace mobicuda::kernels::int8_block

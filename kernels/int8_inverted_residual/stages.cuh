@@ -46,20 +46,29 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
   return place;
 }
 
-/// Begins to copy the weights of a chunk of hidden channels.
-template <class S>
-__device__ __forceinline__ void copy_stage(const unsigned char* packed, int chunk, unsigned char* shared) {
-  constexpr int kBytes = S::kSizes.stage_bytes;
-  const unsigned char* const from = packed + S::kSizes.head_bytes + chunk * kBytes;
-  const std::uint32_t to = ptx::shared_address(shared + S::kStagesAt + chunk % kStages * kBytes);
+/// Begins to copy kBytes, a multiple of 16.
+template <class S, int kBytes>
+__device__ __forceinline__ void copy_bytes(const unsigned char* from, unsigned char* to) {
+  const std::uint32_t at = ptx::shared_address(to);
   for (int i = thread() * 16; i < kBytes; i += S::kThreads * 16) {
-    ptx::copy_async_cg(to + static_cast<std::uint32_t>(i), from + i);
+    ptx::copy_async_cg(at + static_cast<std::uint32_t>(i), from + i);
   }
 }
 
 template <class S>
+__device__ __forceinline__ unsigned char* stage_of(unsigned char* shared, int chunk) {
+  return shared + S::kStagesAt + chunk % S::kStages * S::kSizes.stage_bytes;
+}
+
+/// Begins to copy the weights of a chunk of the hidden channels whose weights begin at `slices`.
+template <class S>
+__device__ __forceinline__ void copy_stage(const unsigned char* slices, int chunk, unsigned char* shared) {
+  copy_bytes<S, S::kSizes.stage_bytes>(slices + chunk * S::kSizes.stage_bytes, stage_of<S>(shared, chunk));
+}
+
+template <class S>
 __device__ __forceinline__ unsigned char* hidden_of(unsigned char* shared, int chunk, int part) {
-  return shared + S::kHiddenAt + (chunk % 2 * S::kParts + part) * S::kSizes.hidden_slice_bytes;
+  return shared + S::kHiddenAt + (chunk % S::kSizes.hidden_buffers * S::kParts + part) * S::kSizes.hidden_slice_bytes;
 }
 
 /// Hidden pixels become the padding.
@@ -134,7 +143,7 @@ __device__ __forceinline__ std::uint32_t stored(const Unsigned& to, std::uint32_
                      ptx::add_clipped_pairs(__byte_perm(third, fourth, kLowerHalves), to.add, to.most), kBytes);
 }
 
-/// A lane's biases and multipliers of 8 hidden channels.
+/// A lane's biases and multipliers of 8 channels.
 struct Scales {
   std::uint32_t bias[8];
   float scale[8];
@@ -212,22 +221,23 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
   }
 }
 
-/// Depthwise and project of the warp's output pixels, over its slice of each chunk.
+/// Of the tile of outputs, the i-th 16 pixels that the warp filters.
 template <class S>
-class Project {
+__device__ __forceinline__ int tile_of_warp(int i) {
+  return warp() / S::kParts + i * S::kPixelWarps;
+}
+
+/// Depthwise of the warp's output pixels, over its slice of each chunk.
+template <class S>
+class Depthwise {
  public:
-  __device__ __forceinline__ Project() {
+  __device__ __forceinline__ Depthwise() {
 #pragma unroll
     for (int i = 0; i < S::kMyOutTiles; ++i) {
-      const int pixel = first_pixel(i) + lane() % kTile;
+      const int pixel = tile_of_warp<S>(i) * kTile + lane() % kTile;
       const int slot =
           pixel < S::kTileH * S::kTileW ? (pixel / S::kTileW * S::kRowPitch + pixel % S::kTileW) * S::kStride : 0;
       from_[i] = slot * kGroup + lane() / kTile * 16 + (slot % 2 != 0 ? S::kSizes.shifted : 0);
-#pragma unroll
-      for (int j = 0; j < S::kGroups * 4; ++j) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) sums_[i][j][k] = 0;
-      }
     }
     // A column of the diagonal: the channel's byte in its place of the word that has it.
     const int channel = row_of_lane();
@@ -241,167 +251,204 @@ class Project {
     }
   }
 
+  /// filtered: left operands of project.
   template <bool kSmall>
   __device__ __forceinline__ void run(const Arguments& a, const unsigned char* weights, int chunk,
-                                      unsigned char* shared) {
+                                      unsigned char* shared, std::uint32_t (&filtered)[S::kMyOutTiles][4]) const {
     const int part = warp() % S::kParts;
     const unsigned char* const slice = weights + part * S::kLayout.bytes;
     const std::uint32_t hidden = ptx::shared_address(hidden_of<S>(shared, chunk, part));
-    std::uint32_t filtered[S::kMyOutTiles][4];
-    {
-      const Scales scales(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale);
+    const Scales scales(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale);
 #pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
-        std::uint32_t taps[2][3][2];
+    for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
+      std::uint32_t taps[2][3][2];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.taps +
-                                                             ((pair * 2 + i) * kGroup + row_of_lane()) * kTapsPitch);
-          const std::uint32_t rows[3] = {words.x, words.y, words.z};
+      for (int i = 0; i < 2; ++i) {
+        const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.taps +
+                                                           ((pair * 2 + i) * kGroup + row_of_lane()) * kTapsPitch);
+        const std::uint32_t rows[3] = {words.x, words.y, words.z};
 #pragma unroll
-          for (int row = 0; row < 3; ++row) {
-            taps[i][row][0] = __byte_perm(rows[row], 0, diagonal_[0]);
-            taps[i][row][1] = __byte_perm(rows[row], 0, diagonal_[1]);
-          }
-        }
-#pragma unroll
-        for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
-          std::uint32_t v[2][4];
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const int group = pair * 2 + i;
-            std::int32_t sums[4] = {kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>};
-#pragma unroll
-            for (int row = 0; row < 3; ++row) {  // of the window; k is four pixels of 8 channels
-              std::uint32_t pixels[4];
-              ptx::ldmatrix_x4(pixels, hidden + static_cast<std::uint32_t>(from_[tile] + group * S::kPlaneBytes +
-                                                                           row * S::kRowPitch * kGroup));
-              ptx::mma_u8s8_16x8x32(sums, pixels, taps[i][row][0], taps[i][row][1]);
-            }
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-              v[i][k] = rounded<kSmall>(sums[k], scales.bias[group * 2 + k % 2], scales.scale[group * 2 + k % 2]);
-            }
-          }
-          filtered[tile][pair * 2] = stored(a.filtered, v[0][0], v[0][1], v[1][0], v[1][1]);
-          filtered[tile][pair * 2 + 1] = stored(a.filtered, v[0][2], v[0][3], v[1][2], v[1][3]);
+        for (int row = 0; row < 3; ++row) {
+          taps[i][row][0] = __byte_perm(rows[row], 0, diagonal_[0]);
+          taps[i][row][1] = __byte_perm(rows[row], 0, diagonal_[1]);
         }
       }
-    }
-#pragma unroll
-    for (int pair = 0; pair < S::kGroups * 2; ++pair) {
-      const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.project + (pair * 32 + lane()) * 16);
 #pragma unroll
       for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
-        ptx::mma_u8s8_16x8x32(sums_[tile][pair * 2], filtered[tile], words.x, words.y);
-        ptx::mma_u8s8_16x8x32(sums_[tile][pair * 2 + 1], filtered[tile], words.z, words.w);
-      }
-    }
-  }
-
-  /// Adds what the warps of other parts have, and stores the bytes.
-  __device__ __forceinline__ void finish(const Arguments& a, const Place& place, const unsigned char* packed,
-                                         unsigned char* shared, unsigned char* y) {
-    const int part = warp() % S::kParts;
-    if constexpr (S::kParts > 1) {
-      __syncthreads();  // the sums take the place of what others may still read
-      for_each_group([&](int tile, int group) {
-        const int owner = group % S::kParts;
-        if (owner == part) return;
-        unsigned char* const to = sums_at(shared, tile, group, part < owner ? part : part - 1);
+        std::uint32_t v[2][4];
 #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const std::int32_t(&sums)[4] = sums_[tile][group * 4 + j];
-          *reinterpret_cast<int4*>(to + j * 512) = int4{sums[0], sums[1], sums[2], sums[3]};
-        }
-      });
-      __syncthreads();
-    }
-    for_each_group([&](int tile, int group) {
-      if constexpr (S::kParts > 1) {
-        if (group % S::kParts != part) return;
+        for (int i = 0; i < 2; ++i) {
+          const int group = pair * 2 + i;
+          std::int32_t sums[4] = {kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>, kSumBegin<kSmall>};
 #pragma unroll
-        for (int other = 0; other < S::kParts - 1; ++other) {
-          const unsigned char* const from = sums_at(shared, tile, group, other);
+          for (int row = 0; row < 3; ++row) {  // of the window; k is four pixels of 8 channels
+            std::uint32_t pixels[4];
+            ptx::ldmatrix_x4(pixels, hidden + static_cast<std::uint32_t>(from_[tile] + group * S::kPlaneBytes +
+                                                                         row * S::kRowPitch * kGroup));
+            ptx::mma_u8s8_16x8x32(sums, pixels, taps[i][row][0], taps[i][row][1]);
+          }
 #pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int4 sums = *reinterpret_cast<const int4*>(from + j * 512);
-            sums_[tile][group * 4 + j][0] = add_wrapping(sums_[tile][group * 4 + j][0], sums.x);
-            sums_[tile][group * 4 + j][1] = add_wrapping(sums_[tile][group * 4 + j][1], sums.y);
-            sums_[tile][group * 4 + j][2] = add_wrapping(sums_[tile][group * 4 + j][2], sums.z);
-            sums_[tile][group * 4 + j][3] = add_wrapping(sums_[tile][group * 4 + j][3], sums.w);
+          for (int k = 0; k < 4; ++k) {
+            v[i][k] = rounded<kSmall>(sums[k], scales.bias[group * 2 + k % 2], scales.scale[group * 2 + k % 2]);
           }
         }
+        filtered[tile][pair * 2] = stored(a.filtered, v[0][0], v[0][1], v[1][0], v[1][1]);
+        filtered[tile][pair * 2 + 1] = stored(a.filtered, v[0][2], v[0][3], v[1][2], v[1][3]);
       }
-      store(a, place, tile, group, packed, shared, y);
-    });
+    }
   }
 
  private:
-  /// Of the tile of outputs, the first pixel of an mma's rows.
-  __device__ __forceinline__ static int first_pixel(int tile) {
-    return (warp() / S::kParts + tile * S::kPixelWarps) * kTile;
+  int from_[S::kMyOutTiles];  ///< the lane's rows of ldmatrix, within a plane of hidden pixels
+  unsigned diagonal_[2];      ///< of a __byte_perm
+};
+
+/// The lane's words of a left operand of project.
+template <class S>
+__device__ __forceinline__ uint4* filtered_at(unsigned char* shared, int tile, int part) {
+  return reinterpret_cast<uint4*>(shared + S::kFilteredAt + (tile * S::kParts + part) * kFragmentBytes) + lane();
+}
+
+/// Leaves what the warp filtered to those that project it.
+template <class S>
+__device__ __forceinline__ void store_filtered(const std::uint32_t (&filtered)[S::kMyOutTiles][4],
+                                               unsigned char* shared) {
+#pragma unroll
+  for (int i = 0; i < S::kMyOutTiles; ++i) {
+    *filtered_at<S>(shared, tile_of_warp<S>(i), warp() % S::kParts) =
+        uint4{filtered[i][0], filtered[i][1], filtered[i][2], filtered[i][3]};
+  }
+}
+
+/// Sums of 8 neighbouring pixels, counted through the tile of outputs, and 32 channels. A lane has 8 channels of one.
+struct Piece {
+  int octet, group;
+};
+
+/// Sums of project. A unit is 16 pixels and 32 channels.
+template <class S>
+class Project {
+ public:
+  __device__ __forceinline__ Project() {
+#pragma unroll
+    for (auto& unit : sums_) {
+#pragma unroll
+      for (auto& sums : unit) {
+#pragma unroll
+        for (std::int32_t& sum : sums) sum = 0;
+      }
+    }
   }
 
-  __device__ __forceinline__ static unsigned char* sums_at(unsigned char* shared, int tile, int group, int other) {
-    const int at = (warp() / S::kParts * S::kMyOutTiles + tile) * S::kGroups + group;
-    return shared + S::kStagesAt + (at * (S::kParts - 1) + other) * (kTile * kSlice * 4) + lane() * 16;
+  /// Adds a chunk of one part, of the pixels that the warp filtered.
+  __device__ __forceinline__ void add(const unsigned char* weights,
+                                      const std::uint32_t (&filtered)[S::kMyOutTiles][4]) {
+#pragma unroll
+    for (int pair = 0; pair < S::kGroups * 2; ++pair) {
+      const uint4 words = weights_at(weights, pair);
+#pragma unroll
+      for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+        add_pair(tile * S::kGroups + pair / 2, pair % 2, filtered[tile], words);
+      }
+    }
   }
 
+  /// Adds a chunk of several parts, of the pixels that all warps filtered.
+  __device__ __forceinline__ void add(const unsigned char* weights, unsigned char* shared) {
+#pragma unroll
+    for (int i = 0; i < S::kMyUnits; ++i) {
+      const Unit unit(i);
+      if (!unit.present()) break;
+#pragma unroll
+      for (int part = 0; part < S::kParts; ++part) {
+        const uint4 operand = *filtered_at<S>(shared, unit.tile, part);
+        const std::uint32_t filtered[4] = {operand.x, operand.y, operand.z, operand.w};
+        const unsigned char* const slice = weights + part * S::kLayout.bytes;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) add_pair(i, half, filtered, weights_at(slice, unit.group * 2 + half));
+      }
+    }
+  }
+
+  /// body(piece, sums): the sums of each of the warp's pieces.
   template <class Body>
-  __device__ __forceinline__ static void for_each_group(const Body& body) {
+  __device__ __forceinline__ void for_each_piece(const Body& body) const {
 #pragma unroll
-    for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+    for (int i = 0; i < S::kMyUnits; ++i) {
+      const Unit unit(i);
 #pragma unroll
-      for (int group = 0; group < S::kGroups; ++group) body(tile, group);
+      for (int half = 0; half < 2; ++half) {
+        const Piece piece{unit.tile * 2 + half, unit.group};
+        if (piece.octet >= S::kOctets) break;
+        std::int32_t sums[8];
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sums[k] = sums_[i][k / 2][half * 2 + k % 2];
+        body(piece, sums);
+      }
     }
   }
 
-  __device__ __forceinline__ void store(const Arguments& a, const Place& place, int tile, int group,
-                                        const unsigned char* packed, const unsigned char* shared,
-                                        unsigned char* y) const {
-    const unsigned char* const head = packed + kFlagBytes + (group * 4 + quarter()) * 32;
-    uint4 bias[2];
-    float4 scale[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      bias[i] = ptx::load_global_nc<uint4>(head + i * 16);
-      scale[i] = ptx::load_global_nc<float4>(head + S::kGroups * 128 + i * 16);
-    }
-    const std::int32_t biases[8] = {static_cast<std::int32_t>(bias[0].x), static_cast<std::int32_t>(bias[0].y),
-                                    static_cast<std::int32_t>(bias[0].z), static_cast<std::int32_t>(bias[0].w),
-                                    static_cast<std::int32_t>(bias[1].x), static_cast<std::int32_t>(bias[1].y),
-                                    static_cast<std::int32_t>(bias[1].z), static_cast<std::int32_t>(bias[1].w)};
-    const float scales[8] = {scale[0].x, scale[0].y, scale[0].z, scale[0].w,
-                             scale[1].x, scale[1].y, scale[1].z, scale[1].w};
-    const int channel = group * kSlice + quarter() * 8;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int pixel = first_pixel(tile) + half * 8 + row_of_lane();
-      const int oy = place.oy + pixel / S::kTileW;
-      const int ox = place.ox + pixel % S::kTileW;
-      const bool present = pixel < S::kTileH * S::kTileW && oy < a.out_h && ox < a.out_w && channel < S::kOutPitch;
-      float v[8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const std::int32_t sum = add_wrapping(sums_[tile][group * 4 + i / 2][half * 2 + i % 2], biases[i]);
-        v[i] = round_clipped(a.output, ptx::multiply_rounded(ptx::float_of(sum), scales[i]));
-      }
-      std::uint32_t words[2];
-      if (S::kMayAdd && a.residual) {
-        const int at = present ? (oy - place.top) * place.columns + ox - place.left : 0;
-        const uint2 x = *reinterpret_cast<const uint2*>(shared + at * S::kSizes.x_pitch + channel);
-        words[0] = added(a.sum, v, x.x);
-        words[1] = added(a.sum, v + 4, x.y);
-      } else {
-        words[0] = pack_bytes(a.output, v[0], v[1], v[2], v[3]);
-        words[1] = pack_bytes(a.output, v[4], v[5], v[6], v[7]);
-      }
-      const std::size_t at = (static_cast<std::size_t>(place.n) * a.out_h + oy) * a.out_w + ox;
-      if (present) ptx::store_global<2>(y + at * S::kOutPitch + channel, words);
-    }
+ private:
+  struct Unit {
+    int tile, group;
+
+    __device__ __forceinline__ explicit Unit(int i)
+        : tile(S::kParts == 1 ? tile_of_warp<S>(i / S::kGroups) : (warp() + i * S::kWarps) / S::kGroups),
+          group(S::kParts == 1 ? i % S::kGroups : (warp() + i * S::kWarps) % S::kGroups) {}
+
+    __device__ __forceinline__ bool present() const { return tile < S::kOutTiles; }
+  };
+
+  __device__ __forceinline__ static uint4 weights_at(const unsigned char* slice, int pair) {
+    return *reinterpret_cast<const uint4*>(slice + S::kLayout.project + (pair * 32 + lane()) * 16);
   }
 
+  __device__ __forceinline__ void add_pair(int unit, int half, const std::uint32_t (&filtered)[4], const uint4& words) {
+    ptx::mma_u8s8_16x8x32(sums_[unit][half * 2], filtered, words.x, words.y);
+    ptx::mma_u8s8_16x8x32(sums_[unit][half * 2 + 1], filtered, words.z, words.w);
+  }
+
+  std::int32_t sums_[S::kMyUnits][4][4];
+};
+
+/// Stores bytes of outputs.
+template <class S>
+class Store {
+ public:
+  __device__ __forceinline__ Store(const Arguments& a, const Place& place, const unsigned char* shared,
+                                   unsigned char* y)
+      : a_(a), place_(place), shared_(shared), y_(y) {}
+
+  /// `sums`: of the lane's pixel and channels of the piece.
+  __device__ __forceinline__ void operator()(const Piece& piece, const std::int32_t (&sums)[8]) const {
+    const int channel = piece.group * kSlice + quarter() * 8;
+    const unsigned char* const biases = shared_ + S::kOutputAt + piece.group * (kSlice * 4);
+    const Scales of(biases, biases + S::kGroups * (kSlice * 4));
+    const int pixel = piece.octet * kOctet + row_of_lane();
+    const int oy = place_.oy + pixel / S::kTileW;
+    const int ox = place_.ox + pixel % S::kTileW;
+    const bool present = pixel < S::kTileH * S::kTileW && oy < a_.out_h && ox < a_.out_w && channel < S::kOutPitch;
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(of.bias[i]));
+      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), of.scale[i]));
+    }
+    std::uint32_t words[2];
+    if (S::kMayAdd && a_.residual) {
+      const int at = present ? (oy - place_.top) * place_.columns + ox - place_.left : 0;
+      const uint2 x = *reinterpret_cast<const uint2*>(shared_ + at * S::kSizes.x_pitch + channel);
+      words[0] = added(a_.sum, v, x.x);
+      words[1] = added(a_.sum, v + 4, x.y);
+    } else {
+      words[0] = pack_bytes(a_.output, v[0], v[1], v[2], v[3]);
+      words[1] = pack_bytes(a_.output, v[4], v[5], v[6], v[7]);
+    }
+    const std::size_t at = (static_cast<std::size_t>(place_.n) * a_.out_h + oy) * a_.out_w + ox;
+    if (present) ptx::store_global<2>(y_ + at * S::kOutPitch + channel, words);
+  }
+
+ private:
   /// Four bytes of round_clipped() values plus bytes of x.
   __device__ __forceinline__ static std::uint32_t added(const AddBytes& add, const float* v, std::uint32_t x) {
     const std::uint32_t biased = x ^ kSignsOfBytes;
@@ -412,9 +459,10 @@ class Project {
                       add_wholes(add, whole(3), whole_of_byte<3>(biased, add.b_offset)));
   }
 
-  std::int32_t sums_[S::kMyOutTiles][S::kGroups * 4][4];
-  int from_[S::kMyOutTiles];  ///< the lane's rows of ldmatrix, within a plane of hidden pixels
-  unsigned diagonal_[2];      ///< of a __byte_perm
+  const Arguments& a_;
+  const Place& place_;
+  const unsigned char* shared_;
+  unsigned char* y_;
 };
 
 }  // namespace mobicuda::kernels::int8_block

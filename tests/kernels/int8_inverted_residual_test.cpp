@@ -15,8 +15,7 @@ using namespace int8_inverted_residual_case;
 std::vector<Int8InvertedResidualParams> blocks(int n, int h, int w) {
   std::vector<Int8InvertedResidualParams> found;
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
-    constexpr int kMostOutputs = 160;
-    if (!layer.expands() || layer.c_out > kMostOutputs) continue;
+    if (!layer.expands()) continue;
     found.push_back(block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride));
   }
   return found;
