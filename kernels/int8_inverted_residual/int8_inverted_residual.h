@@ -21,7 +21,8 @@ namespace mobicuda::kernels {
 // time; sizes are any.
 
 enum class Int8InvertedResidualVariant : std::uint16_t {
-  // Stride, output tile (rows x columns), input, hidden and output channels, blocks of a cluster.
+  // Stride, output tile (rows x columns), input, hidden and output channels; warps of a block where another variant has
+  // fewer, blocks of a cluster.
   S2Tile4x8K16C96N24,
   S2Tile4x14K16C96N24,
   S1Tile4x8K24C144N24,
@@ -36,26 +37,32 @@ enum class Int8InvertedResidualVariant : std::uint16_t {
   S2Tile7x14K32C192N64,
   S2Tile2x7K32C192N64Cluster2,
   S1Tile7x7K64C384N64,
+  S1Tile7x7K64C384N64Warps24,
   S1Tile14x14K64C384N64,
   S1Tile7x7K64C384N64Cluster2,
   S1Tile7x7K64C384N64Cluster4,
   S1Tile7x7K64C384N96,
+  S1Tile7x7K64C384N96Warps24,
   S1Tile14x14K64C384N96,
   S1Tile7x7K64C384N96Cluster2,
   S1Tile7x7K64C384N96Cluster4,
   S1Tile7x7K96C576N96,
+  S1Tile7x7K96C576N96Warps24,
   S1Tile14x14K96C576N96,
   S1Tile7x7K96C576N96Cluster2,
   S1Tile7x7K96C576N96Cluster6,
   S2Tile4x4K96C576N160,
   S2Tile7x7K96C576N160,
+  S2Tile7x7K96C576N160Warps21,
   S2Tile4x4K96C576N160Cluster2,
   S2Tile4x4K96C576N160Cluster6,
   S1Tile7x7K160C960N160,
+  S1Tile7x7K160C960N160Warps16,
   S1Tile7x7K160C960N160Cluster4,
   S1Tile4x7K160C960N160Cluster8,
   S1Tile7x7K160C960N160Cluster8,
   S1Tile7x7K160C960N320,
+  S1Tile7x7K160C960N320Warps12,
   S1Tile7x7K160C960N320Cluster4,
   S1Tile4x7K160C960N320Cluster8,
   S1Tile7x7K160C960N320Cluster8,

@@ -115,6 +115,20 @@ TEST_CASE("int8_inverted_residual says what it supports, and refuses the rest") 
         (gpu_traits().code >= 80 ? cudaSuccess : cudaErrorInvalidValue));
 }
 
+TEST_CASE("int8_inverted_residual runs clusters where the GPU and its code have them") {
+  const auto supported = [](const kernels::DeviceTraits& gpu) {
+    return kernels::supports(Int8InvertedResidualVariant::S1Tile7x7K64C384N64Cluster4, block(1, 14, 14, 64, 384, 64, 1),
+                             gpu);
+  };
+  CHECK(supported(kernels::traits_of(90, 132)));
+  CHECK(supported(kernels::traits_of(100, 148)));
+  CHECK_FALSE(supported(kernels::traits_of(89, 128)));
+  CHECK_FALSE(supported(kernels::traits_of(90, 132, 80)));
+  kernels::DeviceTraits few = kernels::traits_of(90, 132);
+  few.cluster_blocks = few.large_cluster_blocks = 2;
+  CHECK_FALSE(supported(few));
+}
+
 TEST_CASE("int8_inverted_residual: every variant once", "[race]") {
   race_case::EachOnce<Int8InvertedResidualVariant> each(kernels::int8_inverted_residual_variants());
   for (const Int8InvertedResidualVariant variant : each.variants()) {
