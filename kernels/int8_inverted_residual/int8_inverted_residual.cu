@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/launch_cluster.h"
 #include "kernels/common/specialised_variants.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
@@ -24,7 +25,9 @@ namespace {
 using int8_block::Arguments;
 using int8_block::Config;
 using int8_block::kFlagBytes;
+using int8_block::kOldestWithClusters;
 using int8_block::kSlice;
+using int8_block::kSmallSums;
 using int8_block::kTapsPitch;
 using int8_block::Rounding;
 using int8_block::Shape;
@@ -37,6 +40,7 @@ using Layers = Int8BlockLayers;
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 constexpr int kTaps = 9;
 constexpr int kLanes = 32;
+constexpr int kPortableCluster = limits_of(kOldestWithClusters).cluster_blocks;
 constexpr std::string_view kName = "int8_inverted_residual";
 
 using Kernel = void (*)(Arguments, const unsigned char* x, const unsigned char* packed, unsigned char* y);
@@ -55,23 +59,50 @@ constexpr Entry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr Entry kEntries[] = {
-    //     stride  channels      tile   warps parts min_blocks
-    entry<Config{2,  16,  96,  24,   4, 14,   4, 1, 4}>(Variant::S2Tile4x14K16C96N24, "s2_4x14_k16_c96_n24"),
-    entry<Config{1,  24, 144,  24,  14, 14,   5, 1, 4}>(Variant::S1Tile14x14K24C144N24, "s1_14x14_k24_c144_n24"),
-    entry<Config{2,  24, 144,  32,   4,  8,   4, 2, 4}>(Variant::S2Tile4x8K24C144N32, "s2_4x8_k24_c144_n32"),
-    entry<Config{2,  24, 144,  32,   4, 14,   4, 1, 4}>(Variant::S2Tile4x14K24C144N32, "s2_4x14_k24_c144_n32"),
-    entry<Config{1,  32, 192,  32,   4,  8,   4, 2, 4}>(Variant::S1Tile4x8K32C192N32, "s1_4x8_k32_c192_n32"),
-    entry<Config{1,  32, 192,  32,   7, 14,   4, 1, 4}>(Variant::S1Tile7x14K32C192N32, "s1_7x14_k32_c192_n32"),
-    entry<Config{2,  32, 192,  64,   4,  8,   4, 2, 4}>(Variant::S2Tile4x8K32C192N64, "s2_4x8_k32_c192_n64"),
-    entry<Config{2,  32, 192,  64,   7, 14,   7, 1, 2}>(Variant::S2Tile7x14K32C192N64, "s2_7x14_k32_c192_n64"),
-    entry<Config{1,  64, 384,  64,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K64C384N64, "s1_7x7_k64_c384_n64"),
-    entry<Config{1,  64, 384,  64,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K64C384N64, "s1_14x14_k64_c384_n64"),
-    entry<Config{1,  64, 384,  96,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K64C384N96, "s1_7x7_k64_c384_n96"),
-    entry<Config{1,  64, 384,  96,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K64C384N96, "s1_14x14_k64_c384_n96"),
-    entry<Config{1,  96, 576,  96,   7,  7,   8, 2, 2}>(Variant::S1Tile7x7K96C576N96, "s1_7x7_k96_c576_n96"),
-    entry<Config{1,  96, 576,  96,  14, 14,   7, 1, 2}>(Variant::S1Tile14x14K96C576N96, "s1_14x14_k96_c576_n96"),
-    entry<Config{2,  96, 576, 160,   7,  7,   4, 1, 2}>(Variant::S2Tile7x7K96C576N160, "s2_7x7_k96_c576_n160"),
-    entry<Config{1, 160, 960, 160,   7,  7,   4, 1, 2}>(Variant::S1Tile7x7K160C960N160, "s1_7x7_k160_c960_n160"),
+    //     stride  channels      tile   warps parts min_blocks cluster
+    entry<Config{2,  16,  96,  24,   4,  8,  12, 3, 2, 1}>(Variant::S2Tile4x8K16C96N24, "s2_4x8_k16_c96_n24"),
+    entry<Config{2,  16,  96,  24,   4, 14,   4, 1, 4, 1}>(Variant::S2Tile4x14K16C96N24, "s2_4x14_k16_c96_n24"),
+    entry<Config{1,  24, 144,  24,   4,  8,  10, 5, 2, 1}>(Variant::S1Tile4x8K24C144N24, "s1_4x8_k24_c144_n24"),
+    entry<Config{1,  24, 144,  24,  14, 14,   5, 1, 4, 1}>(Variant::S1Tile14x14K24C144N24, "s1_14x14_k24_c144_n24"),
+    entry<Config{2,  24, 144,  32,   4,  4,  15, 5, 2, 1}>(Variant::S2Tile4x4K24C144N32, "s2_4x4_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,   4,  8,   4, 2, 4, 1}>(Variant::S2Tile4x8K24C144N32, "s2_4x8_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,   4, 14,   4, 1, 4, 1}>(Variant::S2Tile4x14K24C144N32, "s2_4x14_k24_c144_n32"),
+    entry<Config{1,  32, 192,  32,   4,  4,  12, 6, 2, 1}>(Variant::S1Tile4x4K32C192N32, "s1_4x4_k32_c192_n32"),
+    entry<Config{1,  32, 192,  32,   4,  8,   4, 2, 4, 1}>(Variant::S1Tile4x8K32C192N32, "s1_4x8_k32_c192_n32"),
+    entry<Config{1,  32, 192,  32,   7, 14,   4, 1, 4, 1}>(Variant::S1Tile7x14K32C192N32, "s1_7x14_k32_c192_n32"),
+    entry<Config{2,  32, 192,  64,   4,  8,   4, 2, 4, 1}>(Variant::S2Tile4x8K32C192N64, "s2_4x8_k32_c192_n64"),
+    entry<Config{2,  32, 192,  64,   7, 14,   7, 1, 2, 1}>(Variant::S2Tile7x14K32C192N64, "s2_7x14_k32_c192_n64"),
+    entry<Config{2,  32, 192,  64,   2,  7,  15, 3, 2, 2}>(Variant::S2Tile2x7K32C192N64Cluster2, "s2_2x7_k32_c192_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K64C384N64, "s1_7x7_k64_c384_n64"),
+    entry<Config{1,  64, 384,  64,   7,  7,  24, 6, 1, 1}>(Variant::S1Tile7x7K64C384N64Warps24, "s1_7x7_k64_c384_n64_warps24"),
+    entry<Config{1,  64, 384,  64,  14, 14,   7, 1, 2, 1}>(Variant::S1Tile14x14K64C384N64, "s1_14x14_k64_c384_n64"),
+    entry<Config{1,  64, 384,  64,   7,  7,  24, 6, 1, 2}>(Variant::S1Tile7x7K64C384N64Cluster2, "s1_7x7_k64_c384_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,   7,  7,  12, 3, 2, 4}>(Variant::S1Tile7x7K64C384N64Cluster4, "s1_7x7_k64_c384_n64_cluster4"),
+    entry<Config{1,  64, 384,  96,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K64C384N96, "s1_7x7_k64_c384_n96"),
+    entry<Config{1,  64, 384,  96,   7,  7,  24, 6, 1, 1}>(Variant::S1Tile7x7K64C384N96Warps24, "s1_7x7_k64_c384_n96_warps24"),
+    entry<Config{1,  64, 384,  96,  14, 14,   7, 1, 2, 1}>(Variant::S1Tile14x14K64C384N96, "s1_14x14_k64_c384_n96"),
+    entry<Config{1,  64, 384,  96,   7,  7,  24, 6, 1, 2}>(Variant::S1Tile7x7K64C384N96Cluster2, "s1_7x7_k64_c384_n96_cluster2"),
+    entry<Config{1,  64, 384,  96,   7,  7,  12, 3, 2, 4}>(Variant::S1Tile7x7K64C384N96Cluster4, "s1_7x7_k64_c384_n96_cluster4"),
+    entry<Config{1,  96, 576,  96,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K96C576N96, "s1_7x7_k96_c576_n96"),
+    entry<Config{1,  96, 576,  96,   7,  7,  24, 6, 1, 1}>(Variant::S1Tile7x7K96C576N96Warps24, "s1_7x7_k96_c576_n96_warps24"),
+    entry<Config{1,  96, 576,  96,  14, 14,   7, 1, 2, 1}>(Variant::S1Tile14x14K96C576N96, "s1_14x14_k96_c576_n96"),
+    entry<Config{1,  96, 576,  96,   7,  7,  20, 5, 1, 2}>(Variant::S1Tile7x7K96C576N96Cluster2, "s1_7x7_k96_c576_n96_cluster2"),
+    entry<Config{1,  96, 576,  96,   7,  7,  12, 3, 2, 6}>(Variant::S1Tile7x7K96C576N96Cluster6, "s1_7x7_k96_c576_n96_cluster6"),
+    entry<Config{2,  96, 576, 160,   4,  4,  24, 6, 1, 1}>(Variant::S2Tile4x4K96C576N160, "s2_4x4_k96_c576_n160"),
+    entry<Config{2,  96, 576, 160,   7,  7,   4, 1, 2, 1}>(Variant::S2Tile7x7K96C576N160, "s2_7x7_k96_c576_n160"),
+    entry<Config{2,  96, 576, 160,   7,  7,  21, 3, 1, 1}>(Variant::S2Tile7x7K96C576N160Warps21, "s2_7x7_k96_c576_n160_warps21"),
+    entry<Config{2,  96, 576, 160,   4,  4,  20, 5, 1, 2}>(Variant::S2Tile4x4K96C576N160Cluster2, "s2_4x4_k96_c576_n160_cluster2"),
+    entry<Config{2,  96, 576, 160,   4,  4,  12, 3, 2, 6}>(Variant::S2Tile4x4K96C576N160Cluster6, "s2_4x4_k96_c576_n160_cluster6"),
+    entry<Config{1, 160, 960, 160,   7,  7,   4, 1, 2, 1}>(Variant::S1Tile7x7K160C960N160, "s1_7x7_k160_c960_n160"),
+    entry<Config{1, 160, 960, 160,   7,  7,  16, 4, 1, 1}>(Variant::S1Tile7x7K160C960N160Warps16, "s1_7x7_k160_c960_n160_warps16"),
+    entry<Config{1, 160, 960, 160,   7,  7,  16, 4, 1, 4}>(Variant::S1Tile7x7K160C960N160Cluster4, "s1_7x7_k160_c960_n160_cluster4"),
+    entry<Config{1, 160, 960, 160,   4,  7,  12, 4, 1, 8}>(Variant::S1Tile4x7K160C960N160Cluster8, "s1_4x7_k160_c960_n160_cluster8"),
+    entry<Config{1, 160, 960, 160,   7,  7,  16, 4, 1, 8}>(Variant::S1Tile7x7K160C960N160Cluster8, "s1_7x7_k160_c960_n160_cluster8"),
+    entry<Config{1, 160, 960, 320,   7,  7,   4, 1, 2, 1}>(Variant::S1Tile7x7K160C960N320, "s1_7x7_k160_c960_n320"),
+    entry<Config{1, 160, 960, 320,   7,  7,  12, 3, 1, 1}>(Variant::S1Tile7x7K160C960N320Warps12, "s1_7x7_k160_c960_n320_warps12"),
+    entry<Config{1, 160, 960, 320,   7,  7,   8, 2, 1, 4}>(Variant::S1Tile7x7K160C960N320Cluster4, "s1_7x7_k160_c960_n320_cluster4"),
+    entry<Config{1, 160, 960, 320,   4,  7,  12, 4, 1, 8}>(Variant::S1Tile4x7K160C960N320Cluster8, "s1_4x7_k160_c960_n320_cluster8"),
+    entry<Config{1, 160, 960, 320,   7,  7,  16, 4, 1, 8}>(Variant::S1Tile7x7K160C960N320Cluster8, "s1_7x7_k160_c960_n320_cluster8"),
 };
 // clang-format on
 static_assert(in_order_of_variants(kEntries));
@@ -143,9 +174,11 @@ std::int64_t tiles_of(const Config& config, const Params& p) {
 
 bool supports_config(const Config& config, const Params& p, const DeviceTraits& gpu) {
   constexpr int kOldest = 80;
-  return gpu.code >= kOldest && static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
+  return gpu.code >= (config.cluster == 1 ? kOldest : kOldestWithClusters) &&
+         config.cluster <= gpu.large_cluster_blocks &&
+         static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
          config.stride == p.stride && config.c_in == p.c_in && config.c_hidden == p.c_hidden &&
-         config.c_out == p.c_out && tiles_of(config, p) <= kMaxInt;
+         config.c_out == p.c_out && tiles_of(config, p) * config.cluster <= kMaxInt;
 }
 
 /// The zero point of hidden values as the kernel has them: Unsigned.
@@ -247,7 +280,7 @@ class Packer {
       put(head + (sizes_.n_groups * kSlice + c) * 4, row.from != nullptr ? layers_.project.multiplier[c] : 0.0F);
     }
     to += sizes_.head_bytes;
-    for (int slice = 0; slice < sizes_.chunks * config_.parts; ++slice) {
+    for (int slice = 0; slice < config_.cluster * sizes_.chunks * config_.parts; ++slice) {
       pack_slice(slice * kSlice, to + slice * sizes_.slice.bytes);
     }
   }
@@ -255,15 +288,12 @@ class Packer {
  private:
   Row project_row(int channel) const { return row_of(layers_.project, config_.c_out, config_.c_hidden, channel); }
 
-  /// Of hidden channel `channel`, which is the `at`-th of all lanes' of a slice.
-  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* to, int at) const {
-    constexpr std::uint32_t kBitsOfBinade = 0x4B000000;  // of 2^23: small sums become floats by being added to them
-    const auto bias = static_cast<std::uint32_t>(bias_of(w, row, channel, x_zero));
-    const std::uint32_t begin = rounding_ == Rounding::Any ? bias : bias + kBitsOfBinade;
-    for (const int result_row : {0, 1}) put(to + (at % 8 / 2 * 4 + at / 8) * 16 + result_row * 8 + at % 2 * 4, begin);
-    const float multiplier = row.from != nullptr ? w.multiplier[channel] : 0.0F;
-    put(to + kSlice * 8 + at * 4, multiplier);
-    put(to + kSlice * 12 + at * 4, multiplier * -8388608.0F);  // exact: a power of two
+  /// Of a channel of hidden values.
+  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* bias,
+                 unsigned char* scale) const {
+    const auto own = static_cast<std::uint32_t>(bias_of(w, row, channel, x_zero));
+    put(bias, rounding_ == Rounding::Any ? own : own + std::bit_cast<std::uint32_t>(kSmallSums));
+    put(scale, row.from != nullptr ? w.multiplier[channel] : 0.0F);
   }
 
   void pack_slice(int first, unsigned char* to) const {
@@ -274,8 +304,9 @@ class Packer {
         put(to + sizes_.slice.taps + i * kTapsPitch + tap / 3 * 4 + tap % 3, row.at(tap));
       }
       // (lane % 4, group, two channels)
-      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result), to + sizes_.slice.of_depthwise,
-                i % 8 / 2 * 8 + i / 8 * 2 + i % 2);
+      const int at = (i % 8 / 2 * 8 + i / 8 * 2 + i % 2) * 4;
+      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result),
+                to + sizes_.slice.depthwise_bias + at, to + sizes_.slice.depthwise_scale + at);
     }
     for (int tile = 0; tile < sizes_.n_groups * 4; ++tile) {
       for (int lane = 0; lane < kLanes; ++lane) {
@@ -300,7 +331,8 @@ class Packer {
       }
     }
     for (int i = 0; i < kSlice; ++i) {
-      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.of_expand, i);
+      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.expand_bias + i * 4,
+                to + sizes_.slice.expand_scale + i * 4);
     }
   }
 
@@ -330,15 +362,14 @@ Arguments arguments(const Config& config, const Params& p) {
   return a;
 }
 
-/// Tiles and warps for a shape: whole maps where they are small, else tiles whose patches fit an SM several times.
-std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
+/// Tiles and warps for many images: whole maps where they are small, else tiles whose patches fit an SM several times.
+void add_large_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Config>& found) {
   constexpr int kMostTilePixels = 208;
   constexpr int kMostRegisterSums = 96;  // of a lane, for all tiles of a warp
-  std::vector<Config> found;
   const int n_tiles = ceil_div(p.c_out, kSlice) * 4;
   const int tile_w = std::min(p.out_w, 14);
   for (const int rows : {14, 7}) {
-    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, rows), tile_w, 0, 1, 1};
+    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, rows), tile_w, 0, 1, 1, 1};
     if (config.tile_h * config.tile_w > kMostTilePixels || (p.stride == 2 && rows > 7)) continue;
     const int tiles = ceil_div(config.tile_h * round_up(config.tile_w, 8), int8_block::kTile);
     const int of_warp = std::clamp(kMostRegisterSums / (n_tiles * 4), 1, tiles);
@@ -354,8 +385,35 @@ std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
     const int by_shared = static_cast<int>(gpu.shared_bytes_per_block /
                                            static_cast<std::size_t>(std::max(sizes_of(config).shared_bytes, 1)));
     config.min_blocks = std::clamp(std::min(by_registers, by_shared), 1, 4);
-    if (is_valid(config) && supports_config(config, p, gpu)) found.push_back(config);
+    found.push_back(config);
   }
+}
+
+/// Tiles and warps for few images: as many warps as have work at once, and clusters as long as a smaller one leaves SMs
+/// without a block.
+void add_small_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Config>& found) {
+  constexpr int kMostWarps = 24;
+  const int side = p.stride == 1 ? 7 : 4;
+  Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, side), std::min(p.out_w, side), 0, 1, 1, 1};
+  const std::int64_t tiles = tiles_of(config, p);
+  const int slices = ceil_div(p.c_hidden, kSlice);
+  const int pixel_warps = ceil_div(config.tile_h * p.stride * config.tile_w * p.stride, int8_block::kTile);
+  for (; config.cluster <= gpu.cluster_blocks; config.cluster *= 2) {
+    if (config.cluster > 1 && tiles * (config.cluster / 2) >= gpu.multiprocessors) break;
+    const int of_block = ceil_div(slices, config.cluster);
+    const int chunks = ceil_div(of_block * pixel_warps, kMostWarps);
+    config.parts = ceil_div(of_block, chunks);
+    config.warps = config.parts * pixel_warps;
+    found.push_back(config);
+  }
+}
+
+/// What may be compiled for a shape.
+std::vector<Config> configurations(const Params& p, const DeviceTraits& gpu) {
+  std::vector<Config> found;
+  add_large_tiles(p, gpu, found);
+  add_small_tiles(p, gpu, found);
+  std::erase_if(found, [&](const Config& config) { return !is_valid(config) || !supports_config(config, p, gpu); });
   return found;
 }
 
@@ -404,11 +462,14 @@ cudaError_t int8_inverted_residual(Variant variant, const Params& params, const 
   const Config config = config_of(variant);
   const Sizes sizes = sizes_of(config);
   const auto shared_bytes = static_cast<std::size_t>(sizes.shared_bytes);
-  if (const cudaError_t status = allow_shared_memory(kernel, shared_bytes); status != cudaSuccess) return status;
-  return launch(kernel, dim3(static_cast<unsigned>(tiles_of(config, params))),
-                dim3(static_cast<unsigned>(sizes.threads)), shared_bytes, where, arguments(config, params),
-                static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
-                static_cast<unsigned char*>(y));
+  cudaError_t status = allow_shared_memory(kernel, shared_bytes);
+  if (status == cudaSuccess && config.cluster > kPortableCluster) status = allow_large_clusters(kernel);
+  if (status != cudaSuccess) return status;
+  return launch_clusters(kernel, dim3(static_cast<unsigned>(tiles_of(config, params) * config.cluster)),
+                         dim3(static_cast<unsigned>(sizes.threads)), shared_bytes,
+                         static_cast<unsigned>(config.cluster), where, arguments(config, params),
+                         static_cast<const unsigned char*>(x), static_cast<const unsigned char*>(packed),
+                         static_cast<unsigned char*>(y));
 }
 
 // The kernel's table.

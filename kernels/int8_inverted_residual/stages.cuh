@@ -46,20 +46,29 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
   return place;
 }
 
-/// Begins to copy the weights of a chunk of hidden channels.
-template <class S>
-__device__ __forceinline__ void copy_stage(const unsigned char* packed, int chunk, unsigned char* shared) {
-  constexpr int kBytes = S::kSizes.stage_bytes;
-  const unsigned char* const from = packed + S::kSizes.head_bytes + chunk * kBytes;
-  const std::uint32_t to = ptx::shared_address(shared + S::kStagesAt + chunk % kStages * kBytes);
+/// Begins to copy kBytes, a multiple of 16.
+template <class S, int kBytes>
+__device__ __forceinline__ void copy_bytes(const unsigned char* from, unsigned char* to) {
+  const std::uint32_t at = ptx::shared_address(to);
   for (int i = thread() * 16; i < kBytes; i += S::kThreads * 16) {
-    ptx::copy_async_cg(to + static_cast<std::uint32_t>(i), from + i);
+    ptx::copy_async_cg(at + static_cast<std::uint32_t>(i), from + i);
   }
 }
 
 template <class S>
+__device__ __forceinline__ unsigned char* stage_of(unsigned char* shared, int chunk) {
+  return shared + S::kStagesAt + chunk % S::kStages * S::kSizes.stage_bytes;
+}
+
+/// Begins to copy the weights of a chunk of the hidden channels whose weights begin at `slices`.
+template <class S>
+__device__ __forceinline__ void copy_stage(const unsigned char* slices, int chunk, unsigned char* shared) {
+  copy_bytes<S, S::kSizes.stage_bytes>(slices + chunk * S::kSizes.stage_bytes, stage_of<S>(shared, chunk));
+}
+
+template <class S>
 __device__ __forceinline__ unsigned char* hidden_of(unsigned char* shared, int chunk, int part) {
-  return shared + S::kHiddenAt + (chunk % 2 * S::kParts + part) * S::kSizes.hidden_slice_bytes;
+  return shared + S::kHiddenAt + (chunk % S::kSizes.hidden_buffers * S::kParts + part) * S::kSizes.hidden_slice_bytes;
 }
 
 /// Hidden pixels become the padding.
@@ -107,9 +116,6 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
   }
 }
 
-inline constexpr float kBinade = 8388608.0F;
-inline constexpr float kLeast = std::numeric_limits<float>::denorm_min();
-
 /// From a sum of a hidden value, its bias included, to what stored() takes. README.md, "From a sum to a byte".
 template <Rounding kHow>
 __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, float shift) {
@@ -120,8 +126,9 @@ __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, 
   } else {
     const float value =
         ptx::multiply_add_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
-    return __float_as_uint(kHow == Rounding::Bytes ? ptx::multiply_rounded(value, kLeast)
-                                                   : ptx::add_rounded(value, kRoundToWhole));
+    return __float_as_uint(kHow == Rounding::Bytes
+                               ? ptx::multiply_rounded(value, std::numeric_limits<float>::denorm_min())
+                               : ptx::add_rounded(value, kRoundToWhole));
   }
 }
 
@@ -136,42 +143,50 @@ __device__ __forceinline__ std::uint32_t stored(const Unsigned& to, std::uint32_
                      ptx::add_clipped_pairs(__byte_perm(third, fourth, kLowerHalves), to.add, to.most), kBytes);
 }
 
-/// Of a lane's 8 hidden channels, two of a tile: what sums begin at, and arguments of rounded(). From SliceLayout's
-/// ToBytes.
+/// A lane's biases and multipliers of 8 channels.
 struct Scales {
-  std::int32_t begin[4][4];
+  std::uint32_t bias[8];
   float scale[8];
-  float shift[8];
 
-  __device__ __forceinline__ explicit Scales(const unsigned char* from) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const auto words = *reinterpret_cast<const int4*>(from + (i * 4 + quarter()) * 16);
-      begin[i][0] = words.x;
-      begin[i][1] = words.y;
-      begin[i][2] = words.z;
-      begin[i][3] = words.w;
-    }
-    load(scale, from + kSlice * 8);
-    load(shift, from + kSlice * 12);
-  }
-
- private:
-  __device__ __forceinline__ static void load(float (&to)[8], const unsigned char* from) {
+  __device__ __forceinline__ Scales(const unsigned char* biases, const unsigned char* scales) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const auto floats = *reinterpret_cast<const float4*>(from + quarter() * 32 + i * 16);
-      to[4 * i] = floats.x;
-      to[4 * i + 1] = floats.y;
-      to[4 * i + 2] = floats.z;
-      to[4 * i + 3] = floats.w;
+      const auto words = *reinterpret_cast<const uint4*>(biases + quarter() * 32 + i * 16);
+      bias[4 * i] = words.x;
+      bias[4 * i + 1] = words.y;
+      bias[4 * i + 2] = words.z;
+      bias[4 * i + 3] = words.w;
+      const auto floats = *reinterpret_cast<const float4*>(scales + quarter() * 32 + i * 16);
+      scale[4 * i] = floats.x;
+      scale[4 * i + 1] = floats.y;
+      scale[4 * i + 2] = floats.z;
+      scale[4 * i + 3] = floats.w;
     }
   }
 };
 
-__device__ __forceinline__ void copy(std::int32_t (&to)[4], const std::int32_t (&from)[4]) {
+/// Of a lane's 8 hidden channels: what sums begin at, of two channels and both rows of an mma's result, and arguments of
+/// rounded(). `zero` is 0, and the compiler does not know it: of two registers that it knows to be equal it makes copies
+/// for each mma that begins from them.
+struct HiddenScales {
+  std::int32_t begin[4][4];
+  float scale[8];
+  float shift[8];
+
+  __device__ __forceinline__ HiddenScales(const Scales& of, std::int32_t zero) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) to[i] = from[i];
+    for (int i = 0; i < 8; ++i) {
+      scale[i] = of.scale[i];
+      shift[i] = ptx::multiply_rounded(scale[i], -kSmallSums);  // exact: a power of two
+      begin[i / 2][i % 2] = static_cast<std::int32_t>(of.bias[i]);
+      begin[i / 2][2 + i % 2] = add_wrapping(begin[i / 2][i % 2], zero);
+    }
+  }
+};
+
+__device__ __forceinline__ void begin_sums(std::int32_t (&sums)[4], const std::int32_t (&from)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sums[i] = from[i];
 }
 
 /// hidden = expand x, for the warp's share of the pixels and its slice of the chunk.
@@ -182,7 +197,7 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
   constexpr bool kKept = S::kStepsK <= kMostKept;
   const int part = warp() % S::kParts;
   const unsigned char* const slice = weights + part * S::kLayout.bytes;
-  const Scales scales(slice + S::kLayout.of_expand);
+  const HiddenScales scales(Scales(slice + S::kLayout.expand_bias, slice + S::kLayout.expand_scale), a.zero);
   const auto weights_at = [&](int step, int pair) {
     return *reinterpret_cast<const uint4*>(slice + ((step * 2 + pair) * 32 + lane()) * 16);
   };
@@ -201,7 +216,7 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
   for (int first = warp() / S::kParts * kTile; first < pixels; first += S::kPixelWarps * kTile) {
     std::int32_t sums[4][4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) copy(sums[i], scales.begin[i]);
+    for (int i = 0; i < 4; ++i) begin_sums(sums[i], scales.begin[i]);
 #pragma unroll
     for (int step = 0; step < S::kStepsK; ++step) {
       std::uint32_t pixel[4];
@@ -227,24 +242,25 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
   }
 }
 
-/// Depthwise and project of the warp's output pixels, over its slice of each chunk.
+/// Of the tile of outputs, the i-th 16 pixels that the warp filters: neighbours, which share rows of hidden pixels.
 template <class S>
-class Project {
+__device__ __forceinline__ int tile_of_warp(int i) {
+  return warp() / S::kParts * S::kMyOutTiles + i;
+}
+
+/// Depthwise of the warp's output pixels, over its slice of each chunk.
+template <class S>
+class Depthwise {
  public:
-  __device__ __forceinline__ Project() {
-#pragma unroll
-    for (int i = 0; i < S::kMyOutTiles; ++i) {
-      const int row = min(row_of(first_pixel(i) + lane() % kTile), S::kTileH - 1);
-      const int column = column_of(first_pixel(i) + lane() % kTile);
-      // What has no place in the tile meets what a neighbour does: ldmatrix reads that at once.
-      const int slot = (row * S::kRowPitch + (column < S::kTileW ? column : column / 8 * 8)) * S::kStride;
-      from_[i] = slot * kGroup + lane() / kTile * 16 + (slot % 2 != 0 ? S::kSizes.shifted : 0);
-#pragma unroll
-      for (int j = 0; j < S::kGroups * 4; ++j) {
-#pragma unroll
-        for (int k = 0; k < 4; ++k) sums_[i][j][k] = 0;
-      }
-    }
+  __device__ __forceinline__ Depthwise() {
+    // The 8 rows of each of ldmatrix's matrices are neighbours in one row of hidden pixels, unless the tile is narrower
+    // than 8, so that all banks have one. Those beside the tile are the first of them once more, which is read at once.
+    const int pixel = lane() % kTile;
+    const int column = pixel % S::kColumns;
+    const int slot = ((tile_of_warp<S>(0) * S::kRows + pixel / S::kColumns) * S::kRowPitch +
+                      (column < S::kTileW ? column : column / 8 * 8)) *
+                     S::kStride;
+    from_ = slot * kGroup + lane() / kTile * 16 + (slot % 2 != 0 ? S::kSizes.shifted : 0);
     // A column of the diagonal: the channel's byte in its place of the word that has it.
     const int channel = row_of_lane();
     const bool mine = channel / 4 == quarter() % 2;
@@ -257,174 +273,217 @@ class Project {
     }
   }
 
+  /// filtered: left operands of project.
   template <Rounding kHow>
   __device__ __forceinline__ void run(const Arguments& a, const unsigned char* weights, int chunk,
-                                      unsigned char* shared) {
+                                      unsigned char* shared, std::uint32_t (&filtered)[S::kMyOutTiles][4]) const {
     const int part = warp() % S::kParts;
     const unsigned char* const slice = weights + part * S::kLayout.bytes;
     const std::uint32_t hidden = ptx::shared_address(hidden_of<S>(shared, chunk, part));
-    std::uint32_t filtered[S::kMyOutTiles][4];
-    {
-      const Scales scales(slice + S::kLayout.of_depthwise);
+    const HiddenScales scales(Scales(slice + S::kLayout.depthwise_bias, slice + S::kLayout.depthwise_scale), a.zero);
 #pragma unroll
-      for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
-        std::uint32_t taps[2][3][2];
+    for (int pair = 0; pair < 2; ++pair) {  // of groups of channels
+      std::uint32_t v[S::kMyOutTiles][2][4];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.taps +
-                                                             ((pair * 2 + i) * kGroup + row_of_lane()) * kTapsPitch);
-          const std::uint32_t rows[3] = {words.x, words.y, words.z};
+      for (int i = 0; i < 2; ++i) {
+        const int group = pair * 2 + i;
+        std::uint32_t taps[3][2];
+        const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.taps +
+                                                           (group * kGroup + row_of_lane()) * kTapsPitch);
+        const std::uint32_t rows[3] = {words.x, words.y, words.z};
 #pragma unroll
-          for (int row = 0; row < 3; ++row) {
-            taps[i][row][0] = __byte_perm(rows[row], 0, diagonal_[0]);
-            taps[i][row][1] = __byte_perm(rows[row], 0, diagonal_[1]);
+        for (int row = 0; row < 3; ++row) {
+          taps[row][0] = __byte_perm(rows[row], 0, diagonal_[0]);
+          taps[row][1] = __byte_perm(rows[row], 0, diagonal_[1]);
+        }
+        std::int32_t sums[S::kMyOutTiles][4];
+#pragma unroll
+        for (auto& of_tile : sums) begin_sums(of_tile, scales.begin[group]);
+        // Rows of hidden pixels, each for all windows that have it; k is four pixels of 8 channels.
+        constexpr int kAdvance = S::kRows * S::kStride;
+#pragma unroll
+        for (int hidden_row = 0; hidden_row < (S::kMyOutTiles - 1) * kAdvance + 3; ++hidden_row) {
+          if (hidden_row % kAdvance > 2) continue;  // no window's
+          std::uint32_t pixels[4];
+          ptx::ldmatrix_x4(pixels, hidden + static_cast<std::uint32_t>(from_ + group * S::kPlaneBytes +
+                                                                       hidden_row * S::kRowPitch * kGroup));
+#pragma unroll
+          for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+            const int row = hidden_row - tile * kAdvance;
+            if (row >= 0 && row < 3) ptx::mma_u8s8_16x8x32(sums[tile], pixels, taps[row][0], taps[row][1]);
           }
         }
 #pragma unroll
         for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
-          std::uint32_t v[2][4];
 #pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const int group = pair * 2 + i;
-            std::int32_t sums[4];
-            copy(sums, scales.begin[group]);
-#pragma unroll
-            for (int row = 0; row < 3; ++row) {  // of the window; k is four pixels of 8 channels
-              std::uint32_t pixels[4];
-              ptx::ldmatrix_x4(pixels, hidden + static_cast<std::uint32_t>(from_[tile] + group * S::kPlaneBytes +
-                                                                           row * S::kRowPitch * kGroup));
-              ptx::mma_u8s8_16x8x32(sums, pixels, taps[i][row][0], taps[i][row][1]);
-            }
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-              v[i][k] = rounded<kHow>(sums[k], scales.scale[group * 2 + k % 2], scales.shift[group * 2 + k % 2]);
-            }
+          for (int k = 0; k < 4; ++k) {
+            v[tile][i][k] =
+                rounded<kHow>(sums[tile][k], scales.scale[group * 2 + k % 2], scales.shift[group * 2 + k % 2]);
           }
-          filtered[tile][pair * 2] = stored<kHow>(a.filtered, v[0][0], v[0][1], v[1][0], v[1][1]);
-          filtered[tile][pair * 2 + 1] = stored<kHow>(a.filtered, v[0][2], v[0][3], v[1][2], v[1][3]);
         }
       }
-    }
-#pragma unroll
-    for (int pair = 0; pair < S::kGroups * 2; ++pair) {
-      const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.project + (pair * 32 + lane()) * 16);
 #pragma unroll
       for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
-        ptx::mma_u8s8_16x8x32(sums_[tile][pair * 2], filtered[tile], words.x, words.y);
-        ptx::mma_u8s8_16x8x32(sums_[tile][pair * 2 + 1], filtered[tile], words.z, words.w);
+        const auto& of = v[tile];
+        filtered[tile][pair * 2] = stored<kHow>(a.filtered, of[0][0], of[0][1], of[1][0], of[1][1]);
+        filtered[tile][pair * 2 + 1] = stored<kHow>(a.filtered, of[0][2], of[0][3], of[1][2], of[1][3]);
       }
     }
-  }
-
-  /// Adds what the warps of other parts have, and stores the bytes.
-  __device__ __forceinline__ void finish(const Arguments& a, const Place& place, const unsigned char* packed,
-                                         unsigned char* shared, unsigned char* y) {
-    const int part = warp() % S::kParts;
-    if constexpr (S::kParts > 1) {
-      __syncthreads();  // the sums take the place of what others may still read
-      for_each_group([&](int tile, int group) {
-        const int owner = group % S::kParts;
-        if (owner == part) return;
-        unsigned char* const to = sums_at(shared, tile, group, part < owner ? part : part - 1);
-#pragma unroll
-        for (int j = 0; j < 4; ++j) {
-          const std::int32_t(&sums)[4] = sums_[tile][group * 4 + j];
-          *reinterpret_cast<int4*>(to + j * 512) = int4{sums[0], sums[1], sums[2], sums[3]};
-        }
-      });
-      __syncthreads();
-    }
-    for_each_group([&](int tile, int group) {
-      if constexpr (S::kParts > 1) {
-        if (group % S::kParts != part) return;
-#pragma unroll
-        for (int other = 0; other < S::kParts - 1; ++other) {
-          const unsigned char* const from = sums_at(shared, tile, group, other);
-#pragma unroll
-          for (int j = 0; j < 4; ++j) {
-            const int4 sums = *reinterpret_cast<const int4*>(from + j * 512);
-            sums_[tile][group * 4 + j][0] = add_wrapping(sums_[tile][group * 4 + j][0], sums.x);
-            sums_[tile][group * 4 + j][1] = add_wrapping(sums_[tile][group * 4 + j][1], sums.y);
-            sums_[tile][group * 4 + j][2] = add_wrapping(sums_[tile][group * 4 + j][2], sums.z);
-            sums_[tile][group * 4 + j][3] = add_wrapping(sums_[tile][group * 4 + j][3], sums.w);
-          }
-        }
-      }
-      store(a, place, tile, group, packed, shared, y);
-    });
   }
 
  private:
-  /// Of the tile of outputs, the first pixel of an mma's rows.
-  __device__ __forceinline__ static int first_pixel(int tile) {
-    return (warp() / S::kParts + tile * S::kPixelWarps) * kTile;
+  int from_;              ///< the lane's row of ldmatrix, within a plane of hidden pixels
+  unsigned diagonal_[2];  ///< of a __byte_perm
+};
+
+/// The lane's words of a left operand of project.
+template <class S>
+__device__ __forceinline__ uint4* filtered_at(unsigned char* shared, int tile, int part) {
+  return reinterpret_cast<uint4*>(shared + S::kFilteredAt + (tile * S::kParts + part) * kFragmentBytes) + lane();
+}
+
+/// Leaves what the warp filtered to those that project it.
+template <class S>
+__device__ __forceinline__ void store_filtered(const std::uint32_t (&filtered)[S::kMyOutTiles][4],
+                                               unsigned char* shared) {
+#pragma unroll
+  for (int i = 0; i < S::kMyOutTiles; ++i) {
+    *filtered_at<S>(shared, tile_of_warp<S>(i), warp() % S::kParts) =
+        uint4{filtered[i][0], filtered[i][1], filtered[i][2], filtered[i][3]};
+  }
+}
+
+/// Sums of 8 neighbouring pixels, counted through the tile of outputs, and 32 channels. A lane has 8 channels of one.
+struct Piece {
+  int octet, group;
+};
+
+/// Sums of project. A unit is 16 pixels and 32 channels.
+template <class S>
+class Project {
+ public:
+  __device__ __forceinline__ Project() {
+#pragma unroll
+    for (auto& unit : sums_) {
+#pragma unroll
+      for (auto& sums : unit) {
+#pragma unroll
+        for (std::int32_t& sum : sums) sum = 0;
+      }
+    }
   }
 
-  /// Where that is in the tile, whose rows begin at multiples of 8: so the 8 rows of each of ldmatrix's matrices are
-  /// neighbours in one row of hidden pixels, and all banks have one.
-  __device__ __forceinline__ static int row_of(int pixel) { return pixel / S::kColumns; }
-  __device__ __forceinline__ static int column_of(int pixel) { return pixel % S::kColumns; }
-
-  __device__ __forceinline__ static unsigned char* sums_at(unsigned char* shared, int tile, int group, int other) {
-    const int at = (warp() / S::kParts * S::kMyOutTiles + tile) * S::kGroups + group;
-    return shared + S::kStagesAt + (at * (S::kParts - 1) + other) * (kTile * kSlice * 4) + lane() * 16;
+  /// Adds a chunk of one part, of the pixels that the warp filtered.
+  __device__ __forceinline__ void add(const unsigned char* weights,
+                                      const std::uint32_t (&filtered)[S::kMyOutTiles][4]) {
+#pragma unroll
+    for (int pair = 0; pair < S::kGroups * 2; ++pair) {
+      const uint4 words = weights_at(weights, pair);
+#pragma unroll
+      for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+        add_pair(tile * S::kGroups + pair / 2, pair % 2, filtered[tile], words);
+      }
+    }
   }
 
+  /// Adds a chunk of several parts, of the pixels that all warps filtered.
+  __device__ __forceinline__ void add(const unsigned char* weights, unsigned char* shared) {
+#pragma unroll
+    for (int i = 0; i < S::kMyUnits; ++i) {
+      const Unit unit(i);
+      if (!unit.present()) break;
+#pragma unroll
+      for (int part = 0; part < S::kParts; ++part) {
+        const uint4 operand = *filtered_at<S>(shared, unit.tile, part);
+        const std::uint32_t filtered[4] = {operand.x, operand.y, operand.z, operand.w};
+        const unsigned char* const slice = weights + part * S::kLayout.bytes;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) add_pair(i, half, filtered, weights_at(slice, unit.group * 2 + half));
+      }
+    }
+  }
+
+  /// body(piece, sums): the sums of each of the warp's pieces.
   template <class Body>
-  __device__ __forceinline__ static void for_each_group(const Body& body) {
+  __device__ __forceinline__ void for_each_piece(const Body& body) const {
 #pragma unroll
-    for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
+    for (int i = 0; i < S::kMyUnits; ++i) {
+      const Unit unit(i);
 #pragma unroll
-      for (int group = 0; group < S::kGroups; ++group) body(tile, group);
+      for (int half = 0; half < 2; ++half) {
+        const Piece piece{unit.tile * 2 + half, unit.group};
+        if (piece.octet >= S::kOctets) break;
+        std::int32_t sums[8];
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sums[k] = sums_[i][k / 2][half * 2 + k % 2];
+        body(piece, sums);
+      }
     }
   }
 
-  __device__ __forceinline__ void store(const Arguments& a, const Place& place, int tile, int group,
-                                        const unsigned char* packed, const unsigned char* shared,
-                                        unsigned char* y) const {
-    const unsigned char* const head = packed + kFlagBytes + (group * 4 + quarter()) * 32;
-    uint4 bias[2];
-    float4 scale[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      bias[i] = ptx::load_global_nc<uint4>(head + i * 16);
-      scale[i] = ptx::load_global_nc<float4>(head + S::kGroups * 128 + i * 16);
-    }
-    const std::int32_t biases[8] = {static_cast<std::int32_t>(bias[0].x), static_cast<std::int32_t>(bias[0].y),
-                                    static_cast<std::int32_t>(bias[0].z), static_cast<std::int32_t>(bias[0].w),
-                                    static_cast<std::int32_t>(bias[1].x), static_cast<std::int32_t>(bias[1].y),
-                                    static_cast<std::int32_t>(bias[1].z), static_cast<std::int32_t>(bias[1].w)};
-    const float scales[8] = {scale[0].x, scale[0].y, scale[0].z, scale[0].w,
-                             scale[1].x, scale[1].y, scale[1].z, scale[1].w};
-    const int channel = group * kSlice + quarter() * 8;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int pixel = first_pixel(tile) + half * 8 + row_of_lane();
-      const int oy = place.oy + row_of(pixel);
-      const int ox = place.ox + column_of(pixel);
-      const bool present = row_of(pixel) < S::kTileH && column_of(pixel) < S::kTileW && oy < a.out_h && ox < a.out_w &&
-                           channel < S::kOutPitch;
-      float v[8];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        const std::int32_t sum = add_wrapping(sums_[tile][group * 4 + i / 2][half * 2 + i % 2], biases[i]);
-        v[i] = round_clipped(a.output, ptx::multiply_rounded(ptx::float_of(sum), scales[i]));
-      }
-      std::uint32_t words[2];
-      if (S::kMayAdd && a.residual) {
-        const int at = present ? (oy - place.top) * place.columns + ox - place.left : 0;
-        const uint2 x = *reinterpret_cast<const uint2*>(shared + at * S::kSizes.x_pitch + channel);
-        words[0] = added(a.sum, v, x.x);
-        words[1] = added(a.sum, v + 4, x.y);
-      } else {
-        words[0] = pack_bytes(a.output, v[0], v[1], v[2], v[3]);
-        words[1] = pack_bytes(a.output, v[4], v[5], v[6], v[7]);
-      }
-      const std::size_t at = (static_cast<std::size_t>(place.n) * a.out_h + oy) * a.out_w + ox;
-      if (present) ptx::store_global<2>(y + at * S::kOutPitch + channel, words);
-    }
+ private:
+  struct Unit {
+    int tile, group;
+
+    __device__ __forceinline__ explicit Unit(int i)
+        : tile(S::kParts == 1 ? tile_of_warp<S>(i / S::kGroups) : (warp() + i * S::kWarps) / S::kGroups),
+          group(S::kParts == 1 ? i % S::kGroups : (warp() + i * S::kWarps) % S::kGroups) {}
+
+    __device__ __forceinline__ bool present() const { return tile < S::kOutTiles; }
+  };
+
+  __device__ __forceinline__ static uint4 weights_at(const unsigned char* slice, int pair) {
+    return *reinterpret_cast<const uint4*>(slice + S::kLayout.project + (pair * 32 + lane()) * 16);
   }
 
+  __device__ __forceinline__ void add_pair(int unit, int half, const std::uint32_t (&filtered)[4], const uint4& words) {
+    ptx::mma_u8s8_16x8x32(sums_[unit][half * 2], filtered, words.x, words.y);
+    ptx::mma_u8s8_16x8x32(sums_[unit][half * 2 + 1], filtered, words.z, words.w);
+  }
+
+  std::int32_t sums_[S::kMyUnits][4][4];
+};
+
+/// Stores bytes of outputs.
+template <class S>
+class Store {
+ public:
+  __device__ __forceinline__ Store(const Arguments& a, const Place& place, const unsigned char* shared,
+                                   unsigned char* y)
+      : a_(a), place_(place), shared_(shared), y_(y) {}
+
+  /// `sums`: of the lane's pixel and channels of the piece.
+  __device__ __forceinline__ void operator()(const Piece& piece, const std::int32_t (&sums)[8]) const {
+    const int channel = piece.group * kSlice + quarter() * 8;
+    const unsigned char* const biases = shared_ + S::kOutputAt + piece.group * (kSlice * 4);
+    const Scales of(biases, biases + S::kGroups * (kSlice * 4));
+    const int row = (piece.octet * kOctet + row_of_lane()) / S::kColumns;
+    const int column = (piece.octet * kOctet + row_of_lane()) % S::kColumns;
+    const int oy = place_.oy + row;
+    const int ox = place_.ox + column;
+    const bool present =
+        row < S::kTileH && column < S::kTileW && oy < a_.out_h && ox < a_.out_w && channel < S::kOutPitch;
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(of.bias[i]));
+      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), of.scale[i]));
+    }
+    std::uint32_t words[2];
+    if (S::kMayAdd && a_.residual) {
+      const int at = present ? (oy - place_.top) * place_.columns + ox - place_.left : 0;
+      const uint2 x = *reinterpret_cast<const uint2*>(shared_ + at * S::kSizes.x_pitch + channel);
+      words[0] = added(a_.sum, v, x.x);
+      words[1] = added(a_.sum, v + 4, x.y);
+    } else {
+      words[0] = pack_bytes(a_.output, v[0], v[1], v[2], v[3]);
+      words[1] = pack_bytes(a_.output, v[4], v[5], v[6], v[7]);
+    }
+    const std::size_t at = (static_cast<std::size_t>(place_.n) * a_.out_h + oy) * a_.out_w + ox;
+    if (present) ptx::store_global<2>(y_ + at * S::kOutPitch + channel, words);
+  }
+
+ private:
   /// Four bytes of round_clipped() values plus bytes of x.
   __device__ __forceinline__ static std::uint32_t added(const AddBytes& add, const float* v, std::uint32_t x) {
     const std::uint32_t biased = x ^ kSignsOfBytes;
@@ -435,9 +494,10 @@ class Project {
                       add_wholes(add, whole(3), whole_of_byte<3>(biased, add.b_offset)));
   }
 
-  std::int32_t sums_[S::kMyOutTiles][S::kGroups * 4][4];
-  int from_[S::kMyOutTiles];  ///< the lane's rows of ldmatrix, within a plane of hidden pixels
-  unsigned diagonal_[2];      ///< of a __byte_perm
+  const Arguments& a_;
+  const Place& place_;
+  const unsigned char* shared_;
+  unsigned char* y_;
 };
 
 }  // namespace mobicuda::kernels::int8_block

@@ -83,4 +83,17 @@ __device__ __forceinline__ void send(std::uint32_t to, float4 value, std::uint32
       : "memory");
 }
 
+/// send() of four integers.
+__device__ __forceinline__ void send_integers(std::uint32_t to, int4 value, std::uint32_t barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, told;\n"
+      "mapa.shared::cluster.u32 there, %0, %6;\n"
+      "mapa.shared::cluster.u32 told, %1, %6;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.s32 [there], {%2, %3, %4, %5}, [told];\n"
+      "}\n" ::"r"(to),
+      "r"(barrier), "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(rank)
+      : "memory");
+}
+
 }  // namespace mobicuda::kernels::ptx

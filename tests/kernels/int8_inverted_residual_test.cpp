@@ -15,8 +15,7 @@ using namespace int8_inverted_residual_case;
 std::vector<Int8InvertedResidualParams> blocks(int n, int h, int w) {
   std::vector<Int8InvertedResidualParams> found;
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
-    constexpr int kMostOutputs = 160;
-    if (!layer.expands() || layer.c_out > kMostOutputs) continue;
+    if (!layer.expands()) continue;
     found.push_back(block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride));
   }
   return found;
@@ -114,6 +113,20 @@ TEST_CASE("int8_inverted_residual says what it supports, and refuses the rest") 
   CHECK_FALSE(supported([](P&, G& gpu) { gpu = kernels::traits_of(75, 132); }));
   CHECK(kernels::int8_inverted_residual(variant, block(0, 14, 14, 64, 384, 64, 1), nullptr, nullptr, nullptr, {}) ==
         (gpu_traits().code >= 80 ? cudaSuccess : cudaErrorInvalidValue));
+}
+
+TEST_CASE("int8_inverted_residual runs clusters where the GPU and its code have them") {
+  const auto supported = [](const kernels::DeviceTraits& gpu) {
+    return kernels::supports(Int8InvertedResidualVariant::S1Tile7x7K64C384N64Cluster4, block(1, 14, 14, 64, 384, 64, 1),
+                             gpu);
+  };
+  CHECK(supported(kernels::traits_of(90, 132)));
+  CHECK(supported(kernels::traits_of(100, 148)));
+  CHECK_FALSE(supported(kernels::traits_of(89, 128)));
+  CHECK_FALSE(supported(kernels::traits_of(90, 132, 80)));
+  kernels::DeviceTraits few = kernels::traits_of(90, 132);
+  few.cluster_blocks = few.large_cluster_blocks = 2;
+  CHECK_FALSE(supported(few));
 }
 
 TEST_CASE("int8_inverted_residual: every variant once", "[race]") {

@@ -123,6 +123,35 @@ void walk(const std::vector<Params>& shapes) {
   CHECK(launched > 0);
 }
 
+/// Launches what is made for each of `shapes`, on every GPU; met(name).
+template <class Params, class Met>
+void walk_specialised(const std::vector<Params>& shapes, const Met& met) {
+  const auto& kernel = kernels::kernel_of(shapes.front());
+  const kernels::Operands operands{input(1), {input(2)}, nullptr, output()};
+  int device = 0;
+  for (const DeviceTraits& gpu : gpus()) {
+    test::play_gpu(device++, gpu);
+    DeviceTraits compiles;
+    REQUIRE(kernels::current_device_traits(compiles) == cudaSuccess);
+    compiles.compiles = true;
+    for (const Params& p : shapes) {
+      for (const auto variant : kernel.specialised(p, compiles)) {
+        const std::string_view name = kernel.variant_name(variant);
+        INFO(name << " on " << told(gpu) << ", " << kernel.shape(p));
+        // A handle of its own for each kernel: its name's address.
+        test::play_kernel(name.data(), kernel.code(variant)->expression);
+        kernel.provide(variant, gpu.capability, name.data());
+        REQUIRE(kernel.launch(variant, p, operands, Launch{nullptr, gpu.programmatic_launch()}) == cudaSuccess);
+        const test::PlayedLaunches launches = test::take_launches();
+        for (const std::string& fault : launches.faults) UNSCOPED_INFO(fault);
+        REQUIRE(launches.faults.empty());
+        REQUIRE(launches.count == 1);
+        met(name);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("supports() of gemm means that the launch fits") {
@@ -281,46 +310,27 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
   constexpr Channels kBlocks[] = {{8, 48, 8, 2},      {16, 96, 16, 1},   {24, 144, 32, 1},    {32, 192, 48, 2},
                                   {48, 288, 48, 1},   {48, 288, 88, 2},  {88, 528, 136, 1},   {136, 816, 136, 1},
                                   {136, 816, 224, 2}, {80, 480, 160, 1}, {224, 1344, 448, 1}, {56, 336, 112, 1}};
-  const auto& kernel = kernels::kernel_of(kernels::InvertedResidualParams{});
-  const kernels::Operands operands{input(1), {input(2)}, nullptr, output()};
-  std::set<std::string_view> families;
-  int device = 0;
-  for (const DeviceTraits& gpu : gpus()) {
-    test::play_gpu(device++, gpu);
-    DeviceTraits compiles;
-    REQUIRE(kernels::current_device_traits(compiles) == cudaSuccess);
-    compiles.compiles = true;
-    for (const Channels& channels : kBlocks) {
-      for (const int size : {7, 10, 14, 33}) {
-        for (const int n : {1, 6, 128}) {
-          kernels::InvertedResidualParams p;
-          p.n = n;
-          p.h = p.w = size;
-          p.c_in = channels.c_in;
-          p.c_hidden = channels.c_hidden;
-          p.c_out = channels.c_out;
-          p.stride = channels.stride;
-          p.out_h = p.out_w = (size - 1) / p.stride + 1;
-          p.pad_top = p.pad_left = 1;
-          p.expand_clip = p.depthwise_clip = kRelu6;
-          p.project_clip = {-65504.0F, 65504.0F};
-          for (const auto variant : kernel.specialised(p, compiles)) {
-            const std::string_view name = kernel.variant_name(variant);
-            INFO(name << " on " << told(gpu) << ", " << kernel.shape(p));
-            // A handle of its own for each kernel: its name's address.
-            test::play_kernel(name.data(), kernel.code(variant)->expression);
-            kernel.provide(variant, gpu.capability, name.data());
-            REQUIRE(kernel.launch(variant, p, operands, Launch{nullptr, gpu.programmatic_launch()}) == cudaSuccess);
-            const test::PlayedLaunches launches = test::take_launches();
-            for (const std::string& fault : launches.faults) UNSCOPED_INFO(fault);
-            REQUIRE(launches.faults.empty());
-            REQUIRE(launches.count == 1);
-            families.insert(name.substr(0, name.find('_')));
-          }
-        }
+  std::vector<kernels::InvertedResidualParams> shapes;
+  for (const Channels& channels : kBlocks) {
+    for (const int size : {7, 10, 14, 33}) {
+      for (const int n : {1, 6, 128}) {
+        kernels::InvertedResidualParams p;
+        p.n = n;
+        p.h = p.w = size;
+        p.c_in = channels.c_in;
+        p.c_hidden = channels.c_hidden;
+        p.c_out = channels.c_out;
+        p.stride = channels.stride;
+        p.out_h = p.out_w = (size - 1) / p.stride + 1;
+        p.pad_top = p.pad_left = 1;
+        p.expand_clip = p.depthwise_clip = kRelu6;
+        p.project_clip = {-65504.0F, 65504.0F};
+        shapes.push_back(p);
       }
     }
   }
+  std::set<std::string_view> families;
+  walk_specialised(shapes, [&](std::string_view name) { families.insert(name.substr(0, name.find('_'))); });
   CHECK(families.size() >= 4);  // image7 only where the build has code for sm_90a
 }
 
@@ -442,9 +452,9 @@ TEST_CASE("supports() of int8_depthwise_conv means that the launch fits") {
   walk(shapes);
 }
 
-TEST_CASE("supports() of int8_inverted_residual means that the launch fits") {
+std::vector<kernels::Int8InvertedResidualParams> int8_blocks(const std::vector<int>& batches) {
   std::vector<kernels::Int8InvertedResidualParams> shapes;
-  for (const int n : {1, 64}) {
+  for (const int n : batches) {
     for (const test::InvertedResidualLayer& block : test::kMobileNetV2Blocks) {
       if (!block.expands()) continue;
       kernels::Int8InvertedResidualParams p;
@@ -460,7 +470,16 @@ TEST_CASE("supports() of int8_inverted_residual means that the launch fits") {
       shapes.push_back(p);
     }
   }
-  walk(shapes);
+  return shapes;
+}
+
+TEST_CASE("supports() of int8_inverted_residual means that the launch fits") { walk(int8_blocks({1, 64})); }
+
+TEST_CASE("specialised int8 blocks fit the GPU that they are made for") {
+  bool clusters = false;
+  walk_specialised(int8_blocks({1, 6, 128}),
+                   [&](std::string_view name) { clusters = clusters || !name.ends_with("_1"); });
+  CHECK(clusters);
 }
 
 TEST_CASE("the table of limits is in order, and a capability that it lacks has those of the one before") {

@@ -55,9 +55,12 @@ TEST_CASE("code compiler: a kernel of any configuration becomes machine code") {
   CHECK(code.kernel.find("cluster_kernel") != std::string::npos);
   CHECK(code.image.find(code.kernel) != std::string::npos);
   const auto& int8 = kernels::kernel_of(kernels::Int8InvertedResidualParams{});
-  const auto block = int8.specialised_by_name("int8_block_1_48_288_48_7_14_4_1_2");
-  REQUIRE(block);
-  CHECK(nvrtc->compile(int8.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
+  for (const char* name : {"int8_block_1_48_288_48_7_14_4_1_2_1", "int8_block_1_48_288_48_7_7_12_3_2_3"}) {
+    const auto block = int8.specialised_by_name(name);
+    REQUIRE(block);
+    CHECK(nvrtc->compile(int8.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
+    CHECK(nvrtc->compile(int8.code(*block).value(), "sm_80").image.substr(1, 3) == "ELF");
+  }
   const DeviceCode text = nvrtc->compile(cluster("1, 24, 144, 24, 4, 2, 5, 2, 1, 2"), "compute_90");
   CHECK(text.image.find(".target sm_90") != std::string::npos);
 }

@@ -159,14 +159,14 @@ TEST_CASE("specialised variants: names with any numbers are refused or give a va
 TEST_CASE("specialised variants: names of int8 blocks with any numbers are refused or give a variant of that size") {
   constexpr int kNumbers[] = {0, 1, 2, 3, 4, 7, 8, 14, 16, 24, 32, 64, 96, 384, 1024, 4096, 8184, 8192};
   constexpr int kNames = 20'000;
-  constexpr std::size_t kValues = 9;
+  constexpr std::size_t kValues = 10;
   const auto& kernel = kernel_of(Int8InvertedResidualParams{});
   const DeviceTraits gpu = gpu_that_compiles(90, 132);
   std::mt19937 random(1);
   int valid = 0;
   for (int i = 0; i < kNames; ++i) {
-    // Stride, channels, tile, warps, parts, blocks of an SM.
-    std::array<int, kValues> values{1, 64, 384, 64, 7, 7, 8, 2, 2};
+    // Stride, channels, tile, warps, parts, blocks of an SM, blocks of a cluster.
+    std::array<int, kValues> values{1, 64, 384, 64, 7, 7, 8, 2, 2, 4};
     for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
       values[random() % kValues] = kNumbers[random() % std::size(kNumbers)];
     }
@@ -188,8 +188,10 @@ TEST_CASE("specialised variants: names of int8 blocks with any numbers are refus
   }
   CAPTURE(valid);
   CHECK(valid > kNames / 100);
-  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_64_7_7_8_2"));
-  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_8192_64_64_32_32_1"));
+  CHECK(kernel.specialised_by_name("int8_block_1_64_384_64_7_7_8_2_2_16"));
+  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_64_7_7_8_2_2_17"));
+  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_64_7_7_8_2_2"));
+  CHECK_FALSE(kernel.specialised_by_name("int8_block_1_64_384_8192_64_64_32_32_1_1"));
 }
 
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {
