@@ -1,5 +1,5 @@
 // Float arithmetic of which each operation is rounded, to nearest and ties to even: the compiler makes no fused
-// multiply-add of them, nor an approximation of the division.
+// multiply-add of them, nor an approximation of the division. fused_rounded() is one operation.
 #pragma once
 
 #include "kernels/common/std.h"
@@ -14,6 +14,12 @@ __device__ __forceinline__ float multiply_rounded(float a, float b) {
 __device__ __forceinline__ float add_rounded(float a, float b) {
   float result;
   asm("add.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+/// a * b + c, rounded once.
+__device__ __forceinline__ float fused_rounded(float a, float b, float c) {
+  float result;
+  asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
   return result;
 }
 __device__ __forceinline__ float divide_rounded(float a, float b) {
