@@ -63,8 +63,8 @@ constexpr Entry entry(Variant variant, std::string_view name) {
 constexpr Entry kEntries[] = {
     //    channels     tile  warps min_blocks
     entry<Config{32, 16,   8, 14,   4, 6}>(Variant::Tile8x14K32N16, "8x14_k32_n16"),
-    entry<Config{32, 16,  16, 14,   4, 6}>(Variant::Tile16x14K32N16, "16x14_k32_n16"),
-    entry<Config{32, 16,  16, 28,   8, 3}>(Variant::Tile16x28K32N16, "16x28_k32_n16"),
+    entry<Config{32, 16,  16, 14,   4, 5}>(Variant::Tile16x14K32N16, "16x14_k32_n16"),
+    entry<Config{32, 16,  16, 28,   4, 4}>(Variant::Tile16x28K32N16, "16x28_k32_n16"),
     entry<Config{64, 32,   8, 14,   4, 4}>(Variant::Tile8x14K64N32, "8x14_k64_n32"),
 };
 // clang-format on
@@ -90,8 +90,10 @@ bool is_sane(const Params& p) {
   }
   if (!is_valid(p.x) || !is_valid(p.stem_result) || !is_valid(p.depthwise_result) || !is_valid(p.result)) return false;
   if (p.input == Input::Words && (p.x.low != kLowestByte || p.x.high != kHighestByte)) return false;
-  // What is outside of the image is made as 0.
-  return is_scale(p.x_scale) && p.x.zero_point >= p.x.low && p.x.zero_point <= p.x.high;
+  // What is outside of the image is the zero point. Offsets in a channel and in an image of y are 32 bits.
+  return is_scale(p.x_scale) && p.x.zero_point >= p.x.low && p.x.zero_point <= p.x.high &&
+         std::int64_t{p.h} * p.w <= kMaxInt / 4 &&
+         std::int64_t{p.out_h} * p.out_w <= kMaxInt / round_up(p.c_out, kChannelStep);
 }
 
 std::int64_t tiles_of(const Config& config, const Params& p) {
@@ -147,7 +149,7 @@ Quantizer quantizer_of(const Params& p) {
   // Within these, nothing is subnormal or infinite on the way.
   constexpr float kLeastScale = 1e-20F;
   constexpr float kMostScale = 1e20F;
-  q.exact = p.x_scale > kLeastScale && p.x_scale < kMostScale && are_equal(q, least, most) ? 1 : 0;
+  q.divides = p.x_scale > kLeastScale && p.x_scale < kMostScale && are_equal(q, least, most) ? 0 : 1;
   return q;
 }
 
@@ -173,11 +175,11 @@ class Packer {
 
   void pack(unsigned char* to) const {
     std::memset(to, 0, static_cast<std::size_t>(sizes_.layout.bytes));
-    put(to, Head{small_sums_ ? 1 : 0, quantizer_of(params_), 0});
+    put(to, Head{small_sums_ ? 0 : 1, quantizer_of(params_), 0});
     for (int c = 0; c < config_.c_out; ++c) {
       const bool present = c < params_.c_out;
       const std::int64_t bias = present ? project(c).bias() : 0;
-      put(to + sizes_.layout.project_bias + c * 4, begin_of(bias, kBitsOfSmallSum));
+      put_begin(to + sizes_.layout.project_begin, c, begin_of(bias, kBitsOfSmallSum));
       put(to + sizes_.layout.project_scale + c * 4, present ? layers_.project.multiplier[c] : 0.0F);
     }
     for (int slice = 0; slice < sizes_.slices; ++slice) {
@@ -222,6 +224,12 @@ class Packer {
     return static_cast<std::uint32_t>(bias + (small_sums_ ? small_bits : 0));
   }
 
+  /// Of the i-th of channels that lie in the order of lanes.
+  static void put_begin(unsigned char* to, int i, std::uint32_t begin) {
+    put(to + i / 2 * 16 + i % 2 * 4, begin);
+    put(to + i / 2 * 16 + i % 2 * 4 + 8, begin);
+  }
+
   /// Bias, multiplier and offset of a channel of s or d.
   struct Scale {
     std::uint32_t begin;
@@ -240,23 +248,20 @@ class Packer {
     for (int tile = 0; tile < 4; ++tile) {
       for (int lane = 0; lane < kLanes; ++lane) {
         const int channel = channel_of_column(4, tile, lane / 4);
-        // The kernel's stem() has the order of pixels.
-        const int quarter = lane % 4;
-        const int ky = quarter < kWindow ? quarter : 1;
-        const int kx = quarter < kWindow ? 0 : 2;
+        const int kx = lane % 4;  // a lane's words are a pixel each
         unsigned char* const two = to + (tile / 2 * kLanes + lane) * 16 + tile % 2 * 8;
         unsigned char* const last = to + sizes_.layout.stem_last + lane * 16 + tile * 4;
         for (int byte = 0; byte < 4; ++byte) {
-          put(two + byte, weight(channel, byte, ky, kx));
-          put(two + 4 + byte, weight(channel, byte, ky, kx + 1));
-          if (quarter < 2) put(last + byte, weight(channel, byte, quarter * 2, 2));
+          put(two + byte, weight(channel, byte, 0, kx));
+          put(two + 4 + byte, weight(channel, byte, 1, kx));
+          put(last + byte, weight(channel, byte, 2, kx));
         }
       }
     }
     for (int i = 0; i < kSlice; ++i) {
       const int c = first + i;
       const Scale scale = c < params_.c_stem ? scale_of(stem(c), layers_.stem.multiplier[c]) : no_channel();
-      put(to + sizes_.layout.stem_bias + i * 4, scale.begin);
+      put_begin(to + sizes_.layout.stem_begin, i, scale.begin);
       put(to + sizes_.layout.stem_scale + i * 4, scale.scale);
       put(to + sizes_.layout.stem_offset + i * 4, scale.offset);
     }
@@ -270,7 +275,7 @@ class Packer {
         put(to + sizes_.layout.taps + i * kTapsPitch + tap / kWindow * 4 + tap % kWindow, depthwise(c).weight(tap));
       }
       const Scale scale = present ? scale_of(depthwise(c), layers_.depthwise.multiplier[c]) : no_channel();
-      put(to + sizes_.layout.depthwise_bias + i * 4, scale.begin);
+      put_begin(to + sizes_.layout.depthwise_begin, i, scale.begin);
       unsigned char* const at = to + sizes_.layout.depthwise_scale + i / 2 * 16 + i % 2 * 4;
       put(at, scale.scale);
       put(at + 8, scale.offset);
@@ -313,7 +318,9 @@ Arguments arguments(const Config& config, const Params& p) {
   a.input_left = kStride * p.depthwise_pad_left + p.stem_pad_left;
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.tile_w)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, config.tile_h)));
-  a.input_padding = four_bytes(p.x.zero_point);
+  a.row_bytes = static_cast<std::uint32_t>(p.w) * 4U;  // floats, or words
+  a.plane_bytes = static_cast<std::uint32_t>(p.h) * a.row_bytes;
+  a.input_padding = four_bytes(stored_zero_point(p.x));
   a.input_offset = 0x010101U * static_cast<std::uint32_t>(stored_zero_point(p.x)) - kThreeConstants;
   a.input_low = static_cast<float>(p.x.low - p.x.zero_point);
   a.input_high = static_cast<float>(p.x.high - p.x.zero_point);

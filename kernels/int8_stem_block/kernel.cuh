@@ -32,13 +32,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   __syncthreads();
   const auto head = at<Head>(shared);
   wait_for_predecessor();
-  if (kForm == InputForm::Words || head.quantizer.exact != 0) {
-    read_patch<S, kForm, true>(a, place, head.quantizer, x, shared);
-  } else {
+  if (kForm == InputForm::Words || head.quantizer.divides == 0) {
     read_patch<S, kForm, false>(a, place, head.quantizer, x, shared);
+  } else {
+    read_patch<S, kForm, true>(a, place, head.quantizer, x, shared);
   }
   __syncthreads();
-  if (head.small_sums != 0) {
+  if (head.large_sums == 0) {
     compute<S, true>(a, place, shared, y);
   } else {
     compute<S, false>(a, place, shared, y);

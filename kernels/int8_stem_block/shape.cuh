@@ -26,36 +26,39 @@ struct Config {
   int min_blocks;      ///< per SM, for the register budget
 };
 
-/// How floats become bytes. `exact`: x / scale, rounded, and x * factor + x * rest, each rounded, are the same number
-/// once they are rounded to whole ones, for all x from `least` to `most`, beyond which all are clipped.
+/// How floats become bytes. Unless `divides`, x / scale, rounded, and x * factor + x * rest, each rounded, are the same
+/// number once they are rounded to whole ones, for all x from `least` to `most`, beyond which all are clipped.
 struct Quantizer {
-  std::int32_t exact;
+  std::int32_t divides;
   float scale;
   float factor, rest;
   float least, most;
 };
 
-/// What packed weights begin with.
+/// What packed weights begin with. Zeros, which kernels are timed with, are what is usual.
 struct Head {
-  std::int32_t small_sums;  ///< of all channels, see small_sums() of the launcher
+  std::int32_t large_sums;  ///< of some channel, see small_sums() of the launcher
   Quantizer quantizer;
   std::int32_t zero;
 };
 static_assert(sizeof(Head) == 32);
 
-/// Packed weights: Head, biases and scales of the projection (lane % 4, neighbouring channels), then slices. Offsets in
-/// bytes; of a slice's parts within a slice. Biases are what sums begin at. offset: rounded_clipped_sum()'s.
+/// Packed weights: Head, beginnings and scales of the projection, then slices. Offsets in bytes; of a slice's parts
+/// within a slice. A beginning is the four numbers that the sums of an mma begin at: two neighbouring channels, twice.
+/// offset: rounded_clipped_sum()'s.
 struct Layout {
-  int project_bias, project_scale;
+  int project_begin;  ///< (lane % 4, n-tile)
+  int project_scale;  ///< (lane % 4, neighbouring channels)
   int slices, slice_bytes;
   int bytes;
-  // stem: two words of k (two n-tiles, lane, 16 bytes), the last one (lane, four n-tiles, 4 bytes).
+  // stem: two rows of the window (two n-tiles, lane, 16 bytes), the last one (lane, four n-tiles, 4 bytes).
   int stem_last;
-  int stem_bias, stem_scale, stem_offset;  ///< (lane % 4, 8 neighbouring channels)
-  int taps;                                ///< (channel, row of the window, three taps and a zero), and 4 zeros
-  int depthwise_bias;                      ///< (group of 8 channels, lane % 4, two neighbouring ones)
-  int depthwise_scale;                     ///< the same, two scales and two offsets
-  int project;                             ///< (two n-tiles, lane, 16 bytes)
+  int stem_begin;               ///< (lane % 4, n-tile)
+  int stem_scale, stem_offset;  ///< (lane % 4, 8 neighbouring channels)
+  int taps;                     ///< (channel, row of the window, three taps and a zero), and 4 zeros
+  int depthwise_begin;          ///< (group of 8 channels, lane % 4)
+  int depthwise_scale;          ///< the same, two neighbouring channels' scales and their offsets
+  int project;                  ///< (two n-tiles, lane, 16 bytes)
 };
 
 /// What follows from a Config.
@@ -72,6 +75,9 @@ struct Sizes {
   // Of the image.
   int patch_h, patch_pairs;  ///< rows, and pairs of columns that are read
   int patch_pitch;           ///< bytes from a row to the next
+  int patch_bytes;
+  int rows_together;  ///< of a warp, whose loads are under way together
+  int patch_shifted;  ///< offset of the second copy
 
   int pair_tiles, my_pair_tiles;  ///< 16 pairs of neighbouring outputs; those of a warp
 
@@ -98,31 +104,37 @@ constexpr Sizes sizes_of(const Config& c) {
 
   s.patch_h = 2 * s.hidden_h + 1;
   s.patch_pairs = c.tile_w + kWindow;
-  // Three rows' words of four windows are in different banks.
-  constexpr int kApart = 40;
-  s.patch_pitch = round_up((s.hidden_w + 1) * 2 * kPixelBytes - kApart, kBanks) + kApart;
+  // A row of an ldmatrix is four neighbouring pixels, from every second one on. Rows are aligned to 16 bytes: those of
+  // even pixels of s lie so in the first copy, those of odd ones in the second, 8 bytes off and in other banks.
+  s.patch_pitch = (s.hidden_w + 2) * 2 * kPixelBytes;
+  s.patch_shifted = round_up(s.patch_h * s.patch_pitch, kBanks) + kBanks / 2 - 2 * kPixelBytes;
+  s.patch_bytes = s.patch_shifted + s.patch_h * s.patch_pitch;
+
+  constexpr int kMostTogether = 5;
+  const int my_rows = ceil_div(s.patch_h, c.warps);
+  s.rows_together = ceil_div(my_rows, ceil_div(my_rows, kMostTogether));
 
   s.pair_tiles = ceil_div(c.tile_h * pairs, kTile);
   s.my_pair_tiles = ceil_div(s.pair_tiles, c.warps);
 
   const int words = kSlice * 4;
-  s.layout.project_bias = static_cast<int>(sizeof(Head));
-  s.layout.project_scale = s.layout.project_bias + c.c_out * 4;
+  s.layout.project_begin = static_cast<int>(sizeof(Head));
+  s.layout.project_scale = s.layout.project_begin + c.c_out * 8;
   s.layout.slices = s.layout.project_scale + c.c_out * 4;
   int at = 2 * 32 * 16;
   s.layout.stem_last = at;
-  s.layout.stem_bias = at + 32 * 16;
-  s.layout.stem_scale = s.layout.stem_bias + words;
+  s.layout.stem_begin = at + 32 * 16;
+  s.layout.stem_scale = s.layout.stem_begin + 2 * words;
   s.layout.stem_offset = s.layout.stem_scale + words;
   s.layout.taps = s.layout.stem_offset + words;
-  s.layout.depthwise_bias = s.layout.taps + kSlice * kTapsPitch;
-  s.layout.depthwise_scale = s.layout.depthwise_bias + words;
+  s.layout.depthwise_begin = s.layout.taps + kSlice * kTapsPitch;
+  s.layout.depthwise_scale = s.layout.depthwise_begin + 2 * words;
   s.layout.project = s.layout.depthwise_scale + 2 * words;
   s.layout.slice_bytes = s.layout.project + s.out_tiles / 2 * 32 * 16;
   s.layout.bytes = s.layout.slices + s.slices * s.layout.slice_bytes;
 
   s.patch_at = round_up(s.layout.bytes, kBanks);
-  s.hidden_at = round_up(s.patch_at + s.patch_h * s.patch_pitch, kBanks);
+  s.hidden_at = round_up(s.patch_at + s.patch_bytes, kBanks);
   s.hidden_bytes = s.slices * kSlice / kGroup * s.plane_bytes;
   s.shared_bytes = s.hidden_at + s.hidden_bytes;
   return s;
@@ -137,7 +149,8 @@ constexpr bool is_valid(const Config& c) {
   const bool channels =
       c.c_stem > 0 && c.c_stem % kSlice == 0 && c.c_stem <= 2 * kSlice && (c.c_out == 16 || c.c_out == 32);
   if (!tile || !channels || c.warps <= 0 || c.warps > 32 || c.min_blocks <= 0) return false;
-  return c.warps * 32 * c.min_blocks <= kMostThreadsOfSm && c.warps % (sizes_of(c).hidden_w / kTile) == 0;
+  const Sizes s = sizes_of(c);
+  return c.warps * 32 * c.min_blocks <= kMostThreadsOfSm && c.warps % (s.hidden_w / kTile) == 0 && s.patch_pairs <= 32;
 }
 
 struct Arguments {
@@ -145,10 +158,11 @@ struct Arguments {
   int stem_top, stem_left;    ///< padding of the depthwise: s's pixel for output (0, 0) is (-top, -left)
   int input_top, input_left;  ///< of both: the image's first for output (0, 0)
   FastDivision tiles_x, tiles_y;
-  std::uint32_t input_padding;  ///< four times the zero point, as it is stored
-  std::uint32_t input_offset;   ///< of three bytes of rounded values
-  float input_low, input_high;  ///< less the zero point
-  std::uint32_t padding;        ///< of s
+  std::uint32_t row_bytes, plane_bytes;  ///< of the image, or of one of its channels
+  std::uint32_t input_padding;           ///< four times the zero point, as it is stored
+  std::uint32_t input_offset;            ///< of three bytes of rounded values
+  float input_low, input_high;           ///< less the zero point
+  std::uint32_t padding;                 ///< of s
   UnsignedPair hidden, filtered, output;
   std::uint32_t output_low;  ///< of two 16 bits
 };

@@ -43,6 +43,7 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
 template <class S>
 __device__ __forceinline__ void copy_weights(const unsigned char* packed, unsigned char* shared) {
   const std::uint32_t to = ptx::shared_address(shared);
+#pragma unroll 1
   for (int i = thread() * 16; i < S::kLayout.bytes; i += S::kThreads * 16) {
     ptx::copy_async_cg(to + static_cast<std::uint32_t>(i), packed + i);
   }
@@ -55,6 +56,7 @@ __device__ __forceinline__ void fill_hidden(const Arguments& a, const Place& pla
                       place.sx + S::kSizes.hidden_w <= a.stem_w;
   if (inside) return;
   const uint4 words{a.padding, a.padding, a.padding, a.padding};
+#pragma unroll 1
   for (int i = thread() * 16; i < S::kSizes.hidden_bytes; i += S::kThreads * 16) {
     *reinterpret_cast<uint4*>(shared + S::kSizes.hidden_at + i) = words;
   }
@@ -66,11 +68,11 @@ __device__ __forceinline__ T at(const unsigned char* from) {
 }
 
 /// Rounded values of a pixel's channels, less q's zero point, in the lower bits.
-template <bool kExact>
+template <bool kDivides>
 __device__ __forceinline__ std::uint32_t rounded_input(const Arguments& a, const Quantizer& q, std::uint32_t bits) {
   const float x = __uint_as_float(bits);
   float value;
-  if constexpr (kExact) {  // NaN becomes the least
+  if constexpr (!kDivides) {  // NaN becomes the least
     const float clipped = fminf(fmaxf(x, q.least), q.most);
     value = ptx::fused_rounded(clipped, q.factor, ptx::multiply_rounded(clipped, q.rest));
   } else {
@@ -80,76 +82,87 @@ __device__ __forceinline__ std::uint32_t rounded_input(const Arguments& a, const
 }
 
 /// The bytes of three channels; the fourth is any, and meets zeros.
-template <bool kExact>
+template <bool kDivides>
 __device__ __forceinline__ std::uint32_t pixel_of(const Arguments& a, const Quantizer& q, std::uint32_t first,
                                                   std::uint32_t second, std::uint32_t third) {
-  return rounded_input<kExact>(a, q, first) + (rounded_input<kExact>(a, q, second) << 8U) +
-         (rounded_input<kExact>(a, q, third) << 16U) + a.input_offset;
+  return rounded_input<kDivides>(a, q, first) + (rounded_input<kDivides>(a, q, second) << 8U) +
+         (rounded_input<kDivides>(a, q, third) << 16U) + a.input_offset;
 }
 
-/// Two neighbouring pixels of the image as they come.
+/// Two neighbouring pixels of the image as they come. FloatPairs: both at once.
 template <InputForm kForm>
 struct InputPair {
   static constexpr int kChannels = 3;
   uint2 channels[kForm == InputForm::Words ? 1 : kChannels];
 
-  /// Row and column may lie outside; nothing is read where not `wanted`.
-  __device__ __forceinline__ void load(const Arguments& a, const unsigned char* image, int row, int column,
-                                       bool wanted) {
-    const bool is_row = wanted && static_cast<unsigned>(row) < static_cast<unsigned>(a.h);
-    const bool first = is_row && static_cast<unsigned>(column) < static_cast<unsigned>(a.w);
-    const bool second = is_row && static_cast<unsigned>(column + 1) < static_cast<unsigned>(a.w);
-    const unsigned char* const from = image + (std::int64_t{row} * a.w + column) * 4;
+  /// `image`: its first byte. `row`, `first`, `second`: offsets of a row and of two columns in it, in bytes.
+  __device__ __forceinline__ void load(const Arguments& a, const unsigned char* image, std::uint32_t row,
+                                       std::uint32_t first, std::uint32_t second) {
     if constexpr (kForm == InputForm::Words) {
-      channels[0] = {ptx::load_global_or(from, first, a.input_padding),
-                     ptx::load_global_or(from + 4, second, a.input_padding)};
+      channels[0] = {ptx::load_global<std::uint32_t>(image + (row + first)),
+                     ptx::load_global<std::uint32_t>(image + (row + second))};
     } else {
 #pragma unroll
       for (int c = 0; c < kChannels; ++c) {
-        const unsigned char* const plane = from + std::int64_t{c} * a.h * a.w * 4;
+        const unsigned char* const plane = image + std::size_t{a.plane_bytes} * static_cast<unsigned>(c);
         if constexpr (kForm == InputForm::FloatPairs) {
-          ptx::load_global_or_zero(plane, static_cast<unsigned>(first), channels[c]);
+          channels[c] = ptx::load_global<uint2>(plane + (row + first));
         } else {
-          channels[c] = {ptx::load_global_or(plane, first, 0), ptx::load_global_or(plane + 4, second, 0)};
+          channels[c] = {ptx::load_global<std::uint32_t>(plane + (row + first)),
+                         ptx::load_global<std::uint32_t>(plane + (row + second))};
         }
       }
     }
   }
 
-  template <bool kExact>
+  template <bool kDivides>
   __device__ __forceinline__ uint2 bytes(const Arguments& a, const Quantizer& q) const {
     if constexpr (kForm == InputForm::Words) {
       return {channels[0].x ^ kSignsOfBytes, channels[0].y ^ kSignsOfBytes};
     } else {
-      return {pixel_of<kExact>(a, q, channels[0].x, channels[1].x, channels[2].x),
-              pixel_of<kExact>(a, q, channels[0].y, channels[1].y, channels[2].y)};
+      return {pixel_of<kDivides>(a, q, channels[0].x, channels[1].x, channels[2].x),
+              pixel_of<kDivides>(a, q, channels[0].y, channels[1].y, channels[2].y)};
     }
   }
 };
 
-/// The patch of the image as bytes, pixels outside as the zero point.
-template <class S, InputForm kForm, bool kExact>
+/// The patch of the image as bytes, twice, pixels outside as the zero point: what is read instead of them is the
+/// nearest inside. A lane has a pair of columns, a warp every kWarps-th row.
+template <class S, InputForm kForm, bool kDivides>
 __device__ __forceinline__ void read_patch(const Arguments& a, const Place& place, const Quantizer& q,
                                            const unsigned char* x, unsigned char* shared) {
   constexpr int kPairs = S::kSizes.patch_pairs;
-  constexpr int kCount = S::kSizes.patch_h * kPairs;
-  constexpr int kBatch = 4;  // pairs of a thread whose loads are under way together
-  const std::int64_t image_bytes = std::int64_t{a.h} * a.w * (kForm == InputForm::Words ? 4 : 12);
-  const unsigned char* const image = x + place.n * image_bytes;
+  constexpr int kRows = S::kSizes.patch_h;
+  constexpr int kTogether = S::kSizes.rows_together;
+  const std::size_t image_bytes = std::size_t{a.plane_bytes} * (kForm == InputForm::Words ? 1 : 3);
+  const unsigned char* const image = x + static_cast<std::size_t>(place.n) * image_bytes;
+  const int column = place.ix + 2 * lane();
+  // Of FloatPairs, columns and a.w are even.
+  const int last = kForm == InputForm::FloatPairs ? a.w - 2 : a.w - 1;
+  const auto first = static_cast<std::uint32_t>(min(max(column, 0), last)) * 4U;
+  const auto second = static_cast<std::uint32_t>(min(max(column + 1, 0), last)) * 4U;
+  const bool first_inside = static_cast<unsigned>(column) < static_cast<unsigned>(a.w);
+  const bool second_inside = static_cast<unsigned>(column + 1) < static_cast<unsigned>(a.w);
+  const std::uint32_t to = ptx::shared_address(shared + S::kSizes.patch_at + lane() * 2 * kPixelBytes);
 #pragma unroll 1
-  for (int first = thread(); first < kCount; first += kBatch * S::kThreads) {
-    InputPair<kForm> pairs[kBatch];
+  for (int begin = warp(); begin < kRows; begin += kTogether * S::kWarps) {
+    InputPair<kForm> pairs[kTogether];
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const int index = first + i * S::kThreads;
-      pairs[i].load(a, image, place.iy + index / kPairs, place.ix + index % kPairs * 2, index < kCount);
+    for (int i = 0; i < kTogether; ++i) {
+      const int row = min(max(place.iy + begin + i * S::kWarps, 0), a.h - 1);
+      pairs[i].load(a, image, static_cast<std::uint32_t>(row) * a.row_bytes, first, second);
     }
 #pragma unroll
-    for (int i = 0; i < kBatch; ++i) {
-      const int index = first + i * S::kThreads;
-      if (index >= kCount) break;
-      unsigned char* const to = shared + S::kSizes.patch_at + index / kPairs * S::kPatchPitch;
-      *reinterpret_cast<uint2*>(to + index % kPairs * 2 * kPixelBytes) = pairs[i].template bytes<kExact>(a, q);
+    for (int i = 0; i < kTogether; ++i) {
+      const int row = begin + i * S::kWarps;
+      const bool row_inside = static_cast<unsigned>(place.iy + row) < static_cast<unsigned>(a.h);
+      uint2 bytes = pairs[i].template bytes<kDivides>(a, q);
+      if (!row_inside || !first_inside) bytes.x = a.input_padding;
+      if (!row_inside || !second_inside) bytes.y = a.input_padding;
+      if (row < kRows && lane() < kPairs) {
+        ptx::store_shared(to + static_cast<std::uint32_t>(row * S::kPatchPitch), bytes);
+        ptx::store_shared(to + static_cast<std::uint32_t>(row * S::kPatchPitch + S::kSizes.patch_shifted), bytes);
+      }
     }
   }
 }
@@ -164,30 +177,32 @@ __device__ __forceinline__ std::uint32_t rounded_output(std::int32_t sum, float 
   return kFast ? rounded_small_sum(sum, scale) : rounded_any_sum(sum, scale);
 }
 
-/// Four words as 8 floats or ints: a lane's 8 neighbouring channels.
-template <class T>
+/// A lane's 8 neighbouring channels.
 struct EightChannels {
-  T of[8];
+  float of[8];
 
   __device__ __forceinline__ explicit EightChannels(const unsigned char* from) {
-    const auto low = at<uint4>(from + quarter() * 32);
-    const auto high = at<uint4>(from + quarter() * 32 + 16);
-    const std::uint32_t words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    const auto low = at<float4>(from + quarter() * 32);
+    const auto high = at<float4>(from + quarter() * 32 + 16);
+    const float words[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        of[i] = __uint_as_float(words[i]);
-      } else {
-        of[i] = static_cast<T>(words[i]);
-      }
-    }
+    for (int i = 0; i < 8; ++i) of[i] = words[i];
   }
 };
 
-/// s, for 32 of its channels. An mma has 16 neighbouring pixels of a row. k are bytes of pixels of four: a lane's words
-/// are two neighbours of the first, second or third row of the window (quarters 0 to 2), the third of the second row
-/// and what lies behind it, which meets zeros (quarter 3); in a product of half the depth the third of the first and of
-/// the third row.
+/// What the sums of an mma begin at. Two channels lie there twice: so the compiler, which does not know that, keeps
+/// them in the four registers that an mma reads.
+__device__ __forceinline__ void load_begin(const unsigned char* from, std::int32_t (&begin)[4]) {
+  const auto words = at<int4>(from);
+  begin[0] = words.x;
+  begin[1] = words.y;
+  begin[2] = words.z;
+  begin[3] = words.w;
+}
+
+/// s, for 32 of its channels. An mma has 16 neighbouring pixels of a row. k are four neighbouring pixels of four bytes,
+/// of which the fourth meets zeros, of the first and the second row of the window; in a product of half the depth those
+/// of the third row.
 template <class S, bool kFast>
 __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int slice, unsigned char* shared) {
   const unsigned char* const weights = shared + S::kLayout.slices + slice * S::kLayout.slice_bytes;
@@ -196,9 +211,12 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int
   const auto last = at<uint4>(weights + S::kLayout.stem_last + lane() * 16);
   const std::uint32_t two_words[4][2] = {{low.x, low.y}, {low.z, low.w}, {high.x, high.y}, {high.z, high.w}};
   const std::uint32_t last_word[4] = {last.x, last.y, last.z, last.w};
-  const EightChannels<std::int32_t> bias(weights + S::kLayout.stem_bias);
-  const EightChannels<float> scale(weights + S::kLayout.stem_scale);
-  const EightChannels<float> offset(weights + S::kLayout.stem_offset);
+  const EightChannels scale(weights + S::kLayout.stem_scale);
+  const EightChannels offset(weights + S::kLayout.stem_offset);
+
+  std::int32_t begin[4][4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) load_begin(weights + S::kLayout.stem_begin + (quarter() * 4 + i) * 16, begin[i]);
 
   const int first_column = warp() % S::kRowTiles * kTile + row_of_lane();
   bool present[2];
@@ -206,25 +224,27 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int
   for (int half = 0; half < 2; ++half) {
     present[half] = static_cast<unsigned>(place.sx + first_column + half * 8) < static_cast<unsigned>(a.stem_w);
   }
-  const unsigned char* const window = shared + S::kSizes.patch_at + first_column * 2 * kPixelBytes;
-  const unsigned char* const pairs = window + (quarter() < kWindow ? quarter() * S::kPatchPitch : S::kPatchPitch + 8);
-  const unsigned char* const thirds = window + quarter() % 2 * 2 * S::kPatchPitch + 8;
-  unsigned char* const plane =
-      shared + S::kSizes.hidden_at + (slice * 4 + quarter()) * S::kPlaneBytes + first_column * kGroup;
+  int row = warp() / S::kRowTiles;
+  constexpr int kRowStep = S::kWarps / S::kRowTiles;
+  // The lane's row of ldmatrix: pixel lane % 16, of lanes from 16 on in the second row of the window.
+  const int pixel = warp() % S::kRowTiles * kTile + lane() % kTile;
+  std::uint32_t from = ptx::shared_address(shared + S::kSizes.patch_at) +
+                       static_cast<std::uint32_t>(pixel / 2 * 16 + pixel % 2 * (S::kSizes.patch_shifted + 8) +
+                                                  (row * 2 + lane() / kTile) * S::kPatchPitch);
+  std::uint32_t to = ptx::shared_address(shared + S::kSizes.hidden_at + (slice * 4 + quarter()) * S::kPlaneBytes +
+                                         (row * S::kSizes.row_pitch + first_column) * kGroup);
 #pragma unroll 1
-  for (int row = warp() / S::kRowTiles; row < S::kSizes.hidden_h; row += S::kWarps / S::kRowTiles) {
+  for (; row < S::kSizes.hidden_h;
+       row += kRowStep, from += kRowStep * 2 * S::kPatchPitch, to += kRowStep * S::kSizes.row_pitch * kGroup) {
     if (static_cast<unsigned>(place.sy + row) >= static_cast<unsigned>(a.stem_h)) continue;
-    constexpr int kNext = 8 * 2 * kPixelBytes;  // to the window 8 pixels further
-    const int from = row * 2 * S::kPatchPitch;
-    const auto one = at<uint2>(pairs + from);
-    const auto other = at<uint2>(pairs + from + kNext);
-    const std::uint32_t pixels[4] = {one.x, other.x, one.y, other.y};
-    const std::uint32_t third[2] = {at<std::uint32_t>(thirds + from), at<std::uint32_t>(thirds + from + kNext)};
+    std::uint32_t pixels[4];
+    std::uint32_t third[2];
+    ptx::ldmatrix_x4(pixels, from);
+    ptx::ldmatrix_x2(third, from + 2 * S::kPatchPitch);
     std::int32_t sums[4][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const std::int32_t begin[4] = {bias.of[2 * i], bias.of[2 * i + 1], bias.of[2 * i], bias.of[2 * i + 1]};
-      ptx::mma_u8s8_16x8x32(sums[i], pixels, two_words[i][0], two_words[i][1], begin);
+      ptx::mma_u8s8_16x8x32(sums[i], pixels, two_words[i][0], two_words[i][1], begin[i]);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) ptx::mma_u8s8_16x8x16(sums[i], third, last_word[i]);
@@ -237,9 +257,7 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int
                               rounded_hidden<kFast>(sums[i][half * 2 + 1], scale.of[2 * i + 1], offset.of[2 * i + 1]));
       }
       const uint2 bytes{join_pairs(two[0], two[1]), join_pairs(two[2], two[3])};
-      if (present[half]) {
-        *reinterpret_cast<uint2*>(plane + row * S::kSizes.row_pitch * kGroup + half * 8 * kGroup) = bytes;
-      }
+      if (present[half]) ptx::store_shared(to + static_cast<std::uint32_t>(half * 8 * kGroup), bytes);
     }
   }
 }
@@ -294,11 +312,9 @@ class Filter {
         }
       }
       const int channels = group * 4 + quarter();
-      const auto bias = at<uint2>(weights + S::kLayout.depthwise_bias + channels * 8);
       const auto scale = at<float4>(weights + S::kLayout.depthwise_scale + channels * 16);
-      const auto first = static_cast<std::int32_t>(bias.x);
-      const auto second = static_cast<std::int32_t>(bias.y);
-      const std::int32_t begin[4] = {first, second, first, second};
+      std::int32_t begin[4];
+      load_begin(weights + S::kLayout.depthwise_begin + channels * 16, begin);
 #pragma unroll
       for (int tile = 0; tile < S::kMyPairTiles; ++tile) {
         if (!is_there(tile)) continue;
@@ -335,6 +351,7 @@ class Filter {
 
   __device__ __forceinline__ void store(const Arguments& a, const Place& place, const unsigned char* shared,
                                         unsigned char* y) const {
+    unsigned char* const image = y + static_cast<std::size_t>(place.n) * a.out_h * a.out_w * S::kConfig.c_out;
     float scale[S::kRun];
 #pragma unroll
     for (int i = 0; i < S::kRun; ++i) {
@@ -349,8 +366,8 @@ class Filter {
         const int oy = place.oy + pair / kRowPairs;
         const int ox = place.ox + pair % kRowPairs * 2;
         const bool is_row = pair < kPairs && oy < a.out_h;
-        const std::size_t pixel = (static_cast<std::size_t>(place.n) * a.out_h + oy) * a.out_w + ox;
-        unsigned char* const to = y + pixel * S::kConfig.c_out + quarter() * S::kRun;
+        const auto pixel = static_cast<std::uint32_t>(oy * a.out_w + ox);
+        unsigned char* const to = image + (pixel * S::kConfig.c_out + static_cast<unsigned>(quarter() * S::kRun));
 #pragma unroll
         for (int parity = 0; parity < 2; ++parity) {
           std::uint32_t words[S::kRun / 4];
@@ -390,8 +407,8 @@ class Filter {
 #pragma unroll
     for (int n = 0; n < S::kOutTiles; ++n) {
       const auto words = at<uint2>(weights + S::kLayout.project + (n / 2 * 32 + lane()) * 16 + n % 2 * 8);
-      const auto bias = at<int2>(shared + S::kLayout.project_bias + (quarter() * S::kRun + n * 2) * 4);
-      const std::int32_t begin[4] = {bias.x, bias.y, bias.x, bias.y};
+      std::int32_t begin[4];
+      load_begin(shared + S::kLayout.project_begin + (quarter() * S::kOutTiles + n) * 16, begin);
 #pragma unroll
       for (int tile = 0; tile < S::kMyPairTiles; ++tile) {
         if (!is_there(tile)) continue;
