@@ -17,6 +17,7 @@
 #include "kernels/int8_conv2d/int8_conv2d.h"
 #include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
 #include "kernels/int8_inverted_residual/int8_inverted_residual.h"
+#include "kernels/int8_stem_block/int8_stem_block.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -38,6 +39,7 @@ void for_each_kernel(Visit&& visit) {
   visit(kernels::kernel_of(kernels::Int8Conv2dParams{}));
   visit(kernels::kernel_of(kernels::Int8DepthwiseConvParams{}));
   visit(kernels::kernel_of(kernels::Int8InvertedResidualParams{}));
+  visit(kernels::kernel_of(kernels::Int8StemBlockParams{}));
 }
 
 /// Variants in the order in which the rule takes them; the first that supports the parameters runs the layer.
@@ -61,6 +63,8 @@ Preferences<kernels::Int8DepthwiseConvVariant> preferences(const kernels::Int8De
                                                            const kernels::DeviceTraits& gpu);
 Preferences<kernels::Int8InvertedResidualVariant> preferences(const kernels::Int8InvertedResidualParams& params,
                                                               const kernels::DeviceTraits& gpu);
+Preferences<kernels::Int8StemBlockVariant> preferences(const kernels::Int8StemBlockParams& params,
+                                                       const kernels::DeviceTraits& gpu);
 
 /// Why the kernel of several layers is faster than theirs; empty where it is not. One of its variants runs the shape.
 std::string_view why_fused(const kernels::InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
@@ -69,6 +73,7 @@ std::string_view why_fused(const kernels::PointwisePoolParams& params, const ker
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::Int8InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::Int8StemBlockParams& params, const kernels::DeviceTraits& gpu);
 
 /// How a kernel of several layers is asked for: form_options().
 struct FusedOption {
@@ -79,6 +84,7 @@ FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
 FusedOption fused_option(const kernels::Int8InvertedResidualParams&);
+FusedOption fused_option(const kernels::Int8StemBlockParams&);
 
 /// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block among them,
 /// or one whose kernel has no variants.
@@ -88,6 +94,7 @@ std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params)
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Int8InvertedResidualParams& params);
+std::vector<LayerApart> layers_apart(const kernels::Int8StemBlockParams& params);
 
 /// The rows of a kernel's rule, as its page has them. The arguments tell kernels apart only.
 std::vector<RuleText> rule_texts(const kernels::GemmParams&);
@@ -101,5 +108,6 @@ std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8Conv2dParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8DepthwiseConvParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8InvertedResidualParams&);
+std::vector<RuleText> rule_texts(const kernels::Int8StemBlockParams&);
 
 }  // namespace mobicuda

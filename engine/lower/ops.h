@@ -2,13 +2,17 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "kernels/common/int8_layer.h"
 #include "kernels/common/quantization.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/int8_conv2d/int8_conv2d.h"
-#include "kernels/int8_inverted_residual/int8_inverted_residual.h"
 #include "kernels/streaming/layout_transform.h"
 #include "kernels/streaming/multiply.h"
 #include "lower/lowering.h"
@@ -49,11 +53,15 @@ std::optional<std::string> why_no_int8_kernel(const Graph& graph, const Node& no
 kernels::Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& node);
 /// Whether int8_depthwise_conv runs it.
 bool is_int8_depthwise(const Lowering& to, const Node& node);
+/// Whether it is a QuantizedConv2d of single pixels with a result of integers.
+bool is_int8_pointwise(const Lowering& to, const Node& node);
 /// Weights, bias and multipliers of a QuantizedConv2d or QuantizedGemm, as int8_conv2d has them.
 std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const kernels::Int8Conv2dParams& params);
-/// The three convolutions of a block, as int8_inverted_residual has them.
-Packed pack_int8_block(Lowering& to, const std::array<const Node*, 3>& convolutions,
-                       kernels::Int8InvertedResidualVariant variant, const kernels::Int8InvertedResidualParams& params);
+/// Three convolutions of a kernel of several layers, as `pack` makes `bytes` of them, which follow from `packing`,
+/// their constants, and their inputs' and results' quantisations.
+Packed pack_int8_layers(Lowering& to, const std::array<const Node*, 3>& convolutions, std::string packing,
+                        std::size_t bytes,
+                        const std::function<void(const std::array<kernels::Int8Layer, 3>&, std::byte*)>& pack);
 /// A window over quantised values: Pool2d's largest, or QuantizedAveragePool's.
 void lower_int8_pooling(Lowering& to, const Node& node, const Pool2d& window);
 /// The factor of an input of a QuantizedAdd.

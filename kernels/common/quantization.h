@@ -42,6 +42,9 @@ constexpr bool is_valid(const ByteSum& sum) {
 /// well, and multiply them by zero.
 inline constexpr int kChannelStep = 16;
 
+/// Bytes of a pixel of up to four channels that a first layer reads.
+inline constexpr int kSmallBytePitch = 4;
+
 /// int8 quantisation of four bytes at once.
 constexpr std::uint32_t four_bytes(int value) { return 0x01010101U * (static_cast<std::uint32_t>(value) & 0xFFU); }
 

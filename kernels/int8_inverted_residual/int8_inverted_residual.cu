@@ -201,8 +201,9 @@ SumRange sums_of(const std::int8_t* weights, int count, int low, int high) {
 
 /// Whether the sums of one channel are small, for x of bytes from `low` to `high`.
 bool has_small_sums(const Int8Layer& w, int channel, int count, int x_zero, int low, int high) {
-  constexpr std::int64_t kLimit = std::int64_t{1} << 22U;  // added to the bits of 2^23 they leave its binade downwards only
-  constexpr float kMost = 30000.0F;                        // results of 16 bits, with a zero point
+  constexpr std::int64_t kLimit = std::int64_t{1}
+                                  << 22U;  // added to the bits of 2^23 they leave its binade downwards only
+  constexpr float kMost = 30000.0F;        // results of 16 bits, with a zero point
   const std::int8_t* const weights = w.weight + std::int64_t{channel} * count;
   std::int64_t bias = w.bias != nullptr ? w.bias[channel] : 0;
   for (int k = 0; k < count; ++k) bias -= std::int64_t{x_zero} * weights[k];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/int8_layer.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/launch.h"
 #include "kernels/common/quantization.h"
@@ -94,12 +95,6 @@ bool supports(Int8InvertedResidualVariant variant, const Int8InvertedResidualPar
 std::vector<Int8InvertedResidualVariant> int8_inverted_residual_specialised(const Int8InvertedResidualParams& params,
                                                                             const DeviceTraits& gpu);
 
-/// One convolution's constants: weight (c_out, c_in, 1, 1) or (c, 1, 3, 3), bias (c_out) or null, multiplier (c_out).
-struct Int8Layer {
-  const std::int8_t* weight = nullptr;
-  const std::int32_t* bias = nullptr;
-  const float* multiplier = nullptr;
-};
 struct Int8BlockLayers {
   Int8Layer expand, depthwise, project;
 };

@@ -60,13 +60,17 @@ __device__ __forceinline__ void run_block(const Arguments& a, const unsigned cha
   exchange.meet();
   ptx::copy_async_wait_all();
   __syncthreads();
-  const auto run = [&]<Rounding kHow>() {
-    run_chunks<S, kHow>(a, place.pixels(), slices, shared, depthwise, project);
-  };
+  const auto run = [&]<Rounding kHow>() { run_chunks<S, kHow>(a, place.pixels(), slices, shared, depthwise, project); };
   switch (rounding) {
-    case Rounding::Bytes: run.template operator()<Rounding::Bytes>(); break;
-    case Rounding::Pairs: run.template operator()<Rounding::Pairs>(); break;
-    case Rounding::Any: run.template operator()<Rounding::Any>(); break;
+    case Rounding::Bytes:
+      run.template operator()<Rounding::Bytes>();
+      break;
+    case Rounding::Pairs:
+      run.template operator()<Rounding::Pairs>();
+      break;
+    case Rounding::Any:
+      run.template operator()<Rounding::Any>();
+      break;
   }
   exchange.finish(project, Store<S>(a, place, shared, y));
 }

@@ -42,8 +42,8 @@ enum class Rounding : std::uint32_t {
 /// Small sums are less, either way, and added to the bits of this float.
 inline constexpr float kSmallSums = 8388608.0F;  // 2^23
 
-/// Packed weights are kFlagBytes, of which the first word is the Rounding, the projection's biases and multipliers, then
-/// slices; offsets in bytes within a slice. A hidden channel's bias is what its sums begin at.
+/// Packed weights are kFlagBytes, of which the first word is the Rounding, the projection's biases and multipliers,
+/// then slices; offsets in bytes within a slice. A hidden channel's bias is what its sums begin at.
 struct SliceLayout {
   int expand_bias, expand_scale;        ///< (lane % 4, 8 neighbouring channels); before them expand: (32 of c_in, two
                                         ///< n-tiles, lane, 16 bytes)

@@ -125,7 +125,7 @@ __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, 
     return __float_as_uint(ptx::add_rounded(fminf(fmaxf(value, -kMost), kMost), kRoundToWhole));
   } else {
     const float value =
-        ptx::multiply_add_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
+        ptx::fused_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
     return __float_as_uint(kHow == Rounding::Bytes
                                ? ptx::multiply_rounded(value, std::numeric_limits<float>::denorm_min())
                                : ptx::add_rounded(value, kRoundToWhole));
@@ -165,9 +165,9 @@ struct Scales {
   }
 };
 
-/// Of a lane's 8 hidden channels: what sums begin at, of two channels and both rows of an mma's result, and arguments of
-/// rounded(). `zero` is 0, and the compiler does not know it: of two registers that it knows to be equal it makes copies
-/// for each mma that begins from them.
+/// Of a lane's 8 hidden channels: what sums begin at, of two channels and both rows of an mma's result, and arguments
+/// of rounded(). `zero` is 0, and the compiler does not know it: of two registers that it knows to be equal it makes
+/// copies for each mma that begins from them.
 struct HiddenScales {
   std::int32_t begin[4][4];
   float scale[8];
@@ -288,8 +288,8 @@ class Depthwise {
       for (int i = 0; i < 2; ++i) {
         const int group = pair * 2 + i;
         std::uint32_t taps[3][2];
-        const auto words = *reinterpret_cast<const uint4*>(slice + S::kLayout.taps +
-                                                           (group * kGroup + row_of_lane()) * kTapsPitch);
+        const auto words =
+            *reinterpret_cast<const uint4*>(slice + S::kLayout.taps + (group * kGroup + row_of_lane()) * kTapsPitch);
         const std::uint32_t rows[3] = {words.x, words.y, words.z};
 #pragma unroll
         for (int row = 0; row < 3; ++row) {

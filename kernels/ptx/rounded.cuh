@@ -1,5 +1,5 @@
-// Float arithmetic of which each operation is rounded once, to nearest and ties to even, denormal numbers included: the
-// compiler fuses no multiplication and addition by itself, nor approximates the division.
+// Float arithmetic of which each operation is rounded, to nearest and ties to even: the compiler makes no fused
+// multiply-add of them, nor an approximation of the division. fused_rounded() is one operation.
 #pragma once
 
 #include "kernels/common/std.h"
@@ -17,7 +17,7 @@ __device__ __forceinline__ float add_rounded(float a, float b) {
   return result;
 }
 /// a * b + c, rounded once.
-__device__ __forceinline__ float multiply_add_rounded(float a, float b, float c) {
+__device__ __forceinline__ float fused_rounded(float a, float b, float c) {
   float result;
   asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
   return result;

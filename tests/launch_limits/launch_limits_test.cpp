@@ -19,6 +19,7 @@
 #include "kernels/int8_conv2d/int8_conv2d.h"
 #include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
 #include "kernels/int8_inverted_residual/int8_inverted_residual.h"
+#include "kernels/int8_stem_block/int8_stem_block.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -480,6 +481,28 @@ TEST_CASE("specialised int8 blocks fit the GPU that they are made for") {
   walk_specialised(int8_blocks({1, 6, 128}),
                    [&](std::string_view name) { clusters = clusters || !name.ends_with("_1"); });
   CHECK(clusters);
+}
+
+TEST_CASE("supports() of int8_stem_block means that the launch fits") {
+  std::vector<kernels::Int8StemBlockParams> shapes;
+  for (const auto in : {kernels::Int8StemInput::NchwFloat, kernels::Int8StemInput::Words}) {
+    for (const int n : {1, 8, 256}) {
+      for (const int side : {96, 224}) {
+        for (const auto& [c_stem, c_out] : {std::pair{32, 16}, std::pair{48, 24}}) {
+          kernels::Int8StemBlockParams p;
+          p.input = in;
+          p.n = n;
+          p.h = p.w = side;
+          p.stem_h = p.stem_w = p.out_h = p.out_w = side / 2;
+          p.c_stem = c_stem;
+          p.c_out = c_out;
+          p.stem_pad_top = p.stem_pad_left = p.depthwise_pad_top = p.depthwise_pad_left = 1;
+          shapes.push_back(p);
+        }
+      }
+    }
+  }
+  walk(shapes);
 }
 
 TEST_CASE("the table of limits is in order, and a capability that it lacks has those of the one before") {

@@ -19,6 +19,7 @@
 #include "kernels/int8_conv2d_case.h"
 #include "kernels/int8_depthwise_conv_case.h"
 #include "kernels/int8_inverted_residual_case.h"
+#include "kernels/int8_stem_block_case.h"
 #include "kernels/inverted_residual_case.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
@@ -484,6 +485,32 @@ std::vector<KernelCase> int8_inverted_residual_cases() {
   return cases;
 }
 
+std::vector<KernelCase> int8_stem_block_cases() {
+  using namespace test::int8_stem_block_case;
+  constexpr int kSize = 96;
+  constexpr int kChannelsOf[][2] = {{32, 16}, {48, 24}};
+  std::vector<KernelCase> cases;
+  for (const auto& [c_stem, c_out] : kChannelsOf) {
+    const Int8StemBlockParams p = block(kPicturesOfLargeMaps, kSize, kSize, c_stem, c_out);
+    auto memory = std::make_shared<Memory>();
+    const Data data = make_data(p, test::ByteData::Random, kSeed);
+    const void* const x = memory->bytes(std::as_bytes(std::span(data.x))).data();
+    const std::size_t in = data.x.size() * sizeof(float) / static_cast<std::size_t>(p.n);
+    const std::size_t out = product(1, p.out_h, p.out_w, kernels::round_up(p.c_out, kernels::kChannelStep));
+    for_each_variant(kernels::int8_stem_block_variants(), p, [&](Int8StemBlockVariant variant) {
+      std::vector<std::byte> packed(kernels::int8_stem_block_packed_bytes(variant, p));
+      kernels::int8_stem_block_pack(variant, p, data.layers(), packed.data());
+      const void* const weights = memory->bytes(packed).data();
+      cases.push_back(make_case(label("int8_stem_block", name(variant)), p, in, out, memory,
+                                [=](const Int8StemBlockParams& some, int first, void* y, const Launch& where) {
+                                  return kernels::int8_stem_block(variant, some, behind(x, first, in), weights, y,
+                                                                  where);
+                                }));
+    });
+  }
+  return cases;
+}
+
 template <class Params, class Variant>
 KernelFamily family(const kernels::KernelTable<Params, Variant>& kernel, std::vector<KernelCase> cases,
                     int oldest = 0) {
@@ -506,7 +533,8 @@ std::vector<KernelFamily> kernel_families() {
           family(kernel_of(GemmParams{}), gemm_cases()),
           family(kernel_of(Int8Conv2dParams{}), int8_conv2d_cases(), 80),
           family(kernel_of(Int8DepthwiseConvParams{}), int8_depthwise_conv_cases()),
-          family(kernel_of(Int8InvertedResidualParams{}), int8_inverted_residual_cases(), 80)};
+          family(kernel_of(Int8InvertedResidualParams{}), int8_inverted_residual_cases(), 80),
+          family(kernel_of(Int8StemBlockParams{}), int8_stem_block_cases(), 80)};
 }
 
 }  // namespace mobicuda::stress

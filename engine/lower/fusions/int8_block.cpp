@@ -19,12 +19,8 @@ struct Int8Block {
 
 const QuantizedConv2d& conv_of(const Node& node) { return std::get<QuantizedConv2d>(node.op); }
 
-bool is_int8_pointwise(const Lowering& to, const Node* node) {
-  const auto* op = node == nullptr ? nullptr : std::get_if<QuantizedConv2d>(&node->op);
-  if (op == nullptr || to.is_claimed(node) || op->result.dtype == DType::F32) return false;
-  const Shape& weight = to.shape(node->inputs[QuantizedConv2d::kWeight]);
-  return weight[2] == 1 && weight[3] == 1 && op->strides == std::array<std::int64_t, 2>{1, 1} && !op->pads.any() &&
-         op->groups == 1;
+bool is_block_pointwise(const Lowering& to, const Node* node) {
+  return node != nullptr && !to.is_claimed(node) && is_int8_pointwise(to, *node);
 }
 
 bool is_block_depthwise(const Lowering& to, const Node& node) {
@@ -41,9 +37,9 @@ class Int8BlockFusion final : public FusionOf<Int8Block> {
     Int8Block found;
     found.depthwise = &depthwise;
     found.project = to.sole_reader(depthwise.output);
-    if (!is_int8_pointwise(to, found.project)) return std::nullopt;
+    if (!is_block_pointwise(to, found.project)) return std::nullopt;
     const Node* before = to.producer(depthwise.inputs[QuantizedConv2d::kInput]);
-    if (!is_int8_pointwise(to, before) || to.sole_reader(before->output) != &depthwise) return std::nullopt;
+    if (!is_block_pointwise(to, before) || to.sole_reader(before->output) != &depthwise) return std::nullopt;
     found.expand = before;
     found.nodes = {found.expand, found.depthwise, found.project};
     const ValueId x = found.nodes.front()->inputs[QuantizedConv2d::kInput];
@@ -103,8 +99,12 @@ class Int8BlockFusion final : public FusionOf<Int8Block> {
 
   void emit(Lowering& to, const Int8Block& found) const override {
     const Storage x = to.storage_of(found.nodes.front()->inputs[QuantizedConv2d::kInput]);
-    const Packed packed =
-        pack_int8_block(to, {found.expand, found.depthwise, found.project}, found.variant, found.params);
+    const Packed packed = pack_int8_layers(
+        to, {found.expand, found.depthwise, found.project}, Lowering::packing_of(found.variant, found.params),
+        int8_inverted_residual_packed_bytes(found.variant, found.params),
+        [&](const std::array<kernels::Int8Layer, 3>& layers, std::byte* host) {
+          int8_inverted_residual_pack(found.variant, found.params, {layers[0], layers[1], layers[2]}, host);
+        });
     const Storage y = to.make_bytes(*found.nodes.back());
     to.add_kernel({.info = describe_int8(to, found.nodes, kernel_name(found.variant, found.params), found.reason),
                    .x = x,

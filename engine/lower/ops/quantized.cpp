@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include <mobicuda/error.h>
@@ -20,8 +21,6 @@ using kernels::ByteRange;
 using kernels::Int8Conv2dParams;
 using kernels::Int8DepthwiseConvParams;
 using kernels::kChannelStep;
-
-constexpr int kSmallPitch = 4;  // of first layers
 
 int shift_of(DType dtype) { return dtype == DType::U8 ? 128 : 0; }  // what uint8 is more by
 
@@ -234,12 +233,13 @@ int byte_pitch_of(const Lowering& to, ValueId id) {
   const Shape& picture = to.shape(id);
   const auto readers = to.graph().consumers(id);
   const Node* maker = to.producer(id);
-  const bool is_first = maker != nullptr && std::holds_alternative<Quantize>(maker->op) && picture[1] <= kSmallPitch;
+  const bool is_first =
+      maker != nullptr && std::holds_alternative<Quantize>(maker->op) && picture[1] <= kernels::kSmallBytePitch;
   const bool small = is_first && std::all_of(readers.begin(), readers.end(), [&](std::size_t reader) {
                        const auto* conv = std::get_if<QuantizedConv2d>(&to.graph().nodes()[reader].op);
                        return conv != nullptr && conv->groups == 1;
                      });
-  return small ? kSmallPitch : kernels::round_up(as_int(picture[1]), kChannelStep);
+  return small ? kernels::kSmallBytePitch : kernels::round_up(as_int(picture[1]), kChannelStep);
 }
 
 std::optional<std::string> why_no_int8_kernel(const Graph& graph, const Node& node) {
@@ -303,6 +303,14 @@ bool is_int8_depthwise(const Lowering& to, const Node& node) {
          op->groups == to.shape(node.inputs[QuantizedConv2d::kInput])[1];
 }
 
+bool is_int8_pointwise(const Lowering& to, const Node& node) {
+  const auto* op = std::get_if<QuantizedConv2d>(&node.op);
+  if (op == nullptr || op->result.dtype == DType::F32) return false;
+  const Shape& weight = to.shape(node.inputs[QuantizedConv2d::kWeight]);
+  return weight[2] == 1 && weight[3] == 1 && op->strides == std::array<std::int64_t, 2>{1, 1} && !op->pads.any() &&
+         op->groups == 1;
+}
+
 Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& node) {
   const Convolution conv = convolution_of(to.graph(), node).value();
   auto p = window_params<Int8Conv2dParams>(to, node);
@@ -314,7 +322,7 @@ Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& node) {
 }
 
 std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const Int8Conv2dParams& params) {
-  const std::string packing = params.x_pitch == kSmallPitch ? "int8_conv2d/words" : "int8_conv2d";
+  const std::string packing = params.x_pitch == kernels::kSmallBytePitch ? "int8_conv2d/words" : "int8_conv2d";
   return pack_pieces(
       to, node, convolution_of(to.graph(), node)->op.result, packing + " groups " + std::to_string(params.groups),
       kernels::int8_conv2d_packed_bytes(params), kernels::int8_conv2d_packed_channels(params),
@@ -324,24 +332,22 @@ std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const Int8C
       });
 }
 
-Packed pack_int8_block(Lowering& to, const std::array<const Node*, 3>& convolutions,
-                       kernels::Int8InvertedResidualVariant variant,
-                       const kernels::Int8InvertedResidualParams& params) {
-  std::string packing = Lowering::packing_of(variant, params);
+Packed pack_int8_layers(Lowering& to, const std::array<const Node*, 3>& convolutions, std::string packing,
+                        std::size_t bytes,
+                        const std::function<void(const std::array<kernels::Int8Layer, 3>&, std::byte*)>& pack) {
   std::vector<ValueId> constants;
   for (const Node* node : convolutions) {
     packing += zero_key(to, *node) + scales_key(to, *node, convolution_of(to.graph(), *node)->op.result);
     constants.insert(constants.end(), node->inputs.begin() + QuantizedConv2d::kWeight, node->inputs.end());
   }
-  const auto bytes = static_cast<std::int64_t>(kernels::int8_inverted_residual_packed_bytes(variant, params));
-  return to.pack_bytes(packing, constants, bytes, [&](std::byte* host) {
+  return to.pack_bytes(packing, constants, static_cast<std::int64_t>(bytes), [&](std::byte* host) {
     std::array<ConvolutionConstants, 3> held;
     std::array<kernels::Int8Layer, 3> layers;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       held[i] = constants_of(to, *convolutions[i]);
       layers[i] = {held[i].weight.data(), held[i].bias, held[i].multiplier.data()};
     }
-    kernels::int8_inverted_residual_pack(variant, params, {layers[0], layers[1], layers[2]}, host);
+    pack(layers, host);
   });
 }
 

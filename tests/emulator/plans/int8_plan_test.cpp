@@ -103,6 +103,8 @@ TEST_CASE("plans: a quantised MobileNetV2, its blocks in one launch, has the CPU
       CAPTURE(static_cast<int>(dtype), to_string(precision));
       const auto kernels = check(test::int8_mobilenet(dtype), precision, {{"int8_block", "fused"}});
       CHECK(std::ranges::count(kernels, "int8_inverted_residual") == 4);  // all that expand
+      CHECK(kernels.front() == "int8_stem_block");                        // from the network's floats
+      CHECK(std::ranges::count(kernels, "quantize") == 0);
     }
   }
 }
@@ -112,8 +114,27 @@ TEST_CASE("plans: a quantised MobileNetV2, layer by layer, has the CPU engine's 
     CAPTURE(static_cast<int>(dtype));
     const auto kernels = check(test::int8_mobilenet(dtype), Precision::Fp32, {{"int8_block", "layers"}});
     CHECK(std::ranges::count(kernels, "int8_inverted_residual") == 0);
+    CHECK(std::ranges::count(kernels, "int8_stem_block") == 0);
     CHECK(std::ranges::count(kernels, "int8_depthwise_conv") == 5);
     CHECK(std::ranges::count(kernels, "int8_add") == 0);  // sums are the convolutions'
+  }
+}
+
+TEST_CASE("plans: a first block of whose quantised image others read too has the CPU engine's bits") {
+  for (const DType dtype : kTypes) {
+    CAPTURE(static_cast<int>(dtype));
+    test::Int8Network network(Shape{1, 3, 30, 26}, dtype);
+    const ValueId image = network.last();
+    network.conv(24, 3, 2);
+    network.block(24, 16, 1);
+    const ValueId first = network.last();
+    network.continue_from(image);
+    network.conv(16, 3, 2, 1, false);
+    network.sum(first);
+    network.dequantize();
+    const auto kernels = check(std::move(network).build(), Precision::Fp32);
+    CHECK(std::ranges::count(kernels, "quantize") == 2);  // and dequantize
+    CHECK(std::ranges::count(kernels, "int8_stem_block") == 1);
   }
 }
 

@@ -61,6 +61,14 @@ inline void mma_s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], st
 inline void mma_u8s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   multiply_bytes<true>(d, a, b0, b1);
 }
+inline void mma_u8s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                             const std::int32_t (&c)[4]) {
+  for (int i = 0; i < 4; ++i) d[i] = c[i];
+  mma_u8s8_16x8x32(d, a, b0, b1);
+}
+inline void mma_u8s8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
+  mma_u8s8_16x8x32(d, {a[0], a[1], 0, 0}, b, 0);
+}
 
 inline std::uint32_t clipped_bytes(std::uint32_t first, std::uint32_t second, std::uint32_t third,
                                    std::uint32_t fourth) {
