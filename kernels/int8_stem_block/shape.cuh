@@ -73,11 +73,12 @@ struct Sizes {
   int plane_bytes;  ///< of a group of channels of all pixels of s
 
   // Of the image.
-  int patch_h, patch_pairs;  ///< rows, and pairs of columns that are read
-  int patch_pitch;           ///< bytes from a row to the next
-  int patch_bytes;
+  int patch_pairs;    ///< of columns
+  int patch_rows;     ///< with those that make the warps' rows equally many
   int rows_together;  ///< of a warp, whose loads are under way together
+  int patch_pitch;    ///< bytes from a row to the next
   int patch_shifted;  ///< offset of the second copy
+  int patch_bytes;
 
   int pair_tiles, my_pair_tiles;  ///< 16 pairs of neighbouring outputs; those of a warp
 
@@ -102,17 +103,17 @@ constexpr Sizes sizes_of(const Config& c) {
   // Four planes are written to different banks, and an ldmatrix reads 2 pixels beyond the last.
   s.plane_bytes = round_up((s.hidden_h * s.row_pitch + 2) * kGroup - kBanks / 4, kBanks) + kBanks / 4;
 
-  s.patch_h = 2 * s.hidden_h + 1;
+  constexpr int kMostTogether = 5;
+  const int my_rows = ceil_div(2 * s.hidden_h + 1, c.warps);
+  const int passes = ceil_div(my_rows, kMostTogether);
+  s.rows_together = ceil_div(my_rows, passes);
+  s.patch_rows = passes * s.rows_together * c.warps;
   s.patch_pairs = c.tile_w + kWindow;
   // A row of an ldmatrix is four neighbouring pixels, from every second one on. Rows are aligned to 16 bytes: those of
   // even pixels of s lie so in the first copy, those of odd ones in the second, 8 bytes off and in other banks.
   s.patch_pitch = (s.hidden_w + 2) * 2 * kPixelBytes;
-  s.patch_shifted = round_up(s.patch_h * s.patch_pitch, kBanks) + kBanks / 2 - 2 * kPixelBytes;
-  s.patch_bytes = s.patch_shifted + s.patch_h * s.patch_pitch;
-
-  constexpr int kMostTogether = 5;
-  const int my_rows = ceil_div(s.patch_h, c.warps);
-  s.rows_together = ceil_div(my_rows, ceil_div(my_rows, kMostTogether));
+  s.patch_shifted = round_up(s.patch_rows * s.patch_pitch, kBanks) + kBanks / 2 - 2 * kPixelBytes;
+  s.patch_bytes = s.patch_shifted + s.patch_rows * s.patch_pitch;
 
   s.pair_tiles = ceil_div(c.tile_h * pairs, kTile);
   s.my_pair_tiles = ceil_div(s.pair_tiles, c.warps);

@@ -132,7 +132,6 @@ template <class S, InputForm kForm, bool kDivides>
 __device__ __forceinline__ void read_patch(const Arguments& a, const Place& place, const Quantizer& q,
                                            const unsigned char* x, unsigned char* shared) {
   constexpr int kPairs = S::kSizes.patch_pairs;
-  constexpr int kRows = S::kSizes.patch_h;
   constexpr int kTogether = S::kSizes.rows_together;
   const std::size_t image_bytes = std::size_t{a.plane_bytes} * (kForm == InputForm::Words ? 1 : 3);
   const unsigned char* const image = x + static_cast<std::size_t>(place.n) * image_bytes;
@@ -143,9 +142,9 @@ __device__ __forceinline__ void read_patch(const Arguments& a, const Place& plac
   const auto second = static_cast<std::uint32_t>(min(max(column + 1, 0), last)) * 4U;
   const bool first_inside = static_cast<unsigned>(column) < static_cast<unsigned>(a.w);
   const bool second_inside = static_cast<unsigned>(column + 1) < static_cast<unsigned>(a.w);
-  const std::uint32_t to = ptx::shared_address(shared + S::kSizes.patch_at + lane() * 2 * kPixelBytes);
+  unsigned char* const to = shared + S::kSizes.patch_at + lane() * 2 * kPixelBytes;
 #pragma unroll 1
-  for (int begin = warp(); begin < kRows; begin += kTogether * S::kWarps) {
+  for (int begin = warp(); begin < S::kSizes.patch_rows; begin += kTogether * S::kWarps) {
     InputPair<kForm> pairs[kTogether];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
@@ -159,9 +158,9 @@ __device__ __forceinline__ void read_patch(const Arguments& a, const Place& plac
       uint2 bytes = pairs[i].template bytes<kDivides>(a, q);
       if (!row_inside || !first_inside) bytes.x = a.input_padding;
       if (!row_inside || !second_inside) bytes.y = a.input_padding;
-      if (row < kRows && lane() < kPairs) {
-        ptx::store_shared(to + static_cast<std::uint32_t>(row * S::kPatchPitch), bytes);
-        ptx::store_shared(to + static_cast<std::uint32_t>(row * S::kPatchPitch + S::kSizes.patch_shifted), bytes);
+      if (lane() < kPairs) {
+        *reinterpret_cast<uint2*>(to + row * S::kPatchPitch) = bytes;
+        *reinterpret_cast<uint2*>(to + row * S::kPatchPitch + S::kSizes.patch_shifted) = bytes;
       }
     }
   }
@@ -231,8 +230,8 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int
   std::uint32_t from = ptx::shared_address(shared + S::kSizes.patch_at) +
                        static_cast<std::uint32_t>(pixel / 2 * 16 + pixel % 2 * (S::kSizes.patch_shifted + 8) +
                                                   (row * 2 + lane() / kTile) * S::kPatchPitch);
-  std::uint32_t to = ptx::shared_address(shared + S::kSizes.hidden_at + (slice * 4 + quarter()) * S::kPlaneBytes +
-                                         (row * S::kSizes.row_pitch + first_column) * kGroup);
+  unsigned char* to = shared + S::kSizes.hidden_at + (slice * 4 + quarter()) * S::kPlaneBytes +
+                      (row * S::kSizes.row_pitch + first_column) * kGroup;
 #pragma unroll 1
   for (; row < S::kSizes.hidden_h;
        row += kRowStep, from += kRowStep * 2 * S::kPatchPitch, to += kRowStep * S::kSizes.row_pitch * kGroup) {
@@ -257,7 +256,7 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, int
                               rounded_hidden<kFast>(sums[i][half * 2 + 1], scale.of[2 * i + 1], offset.of[2 * i + 1]));
       }
       const uint2 bytes{join_pairs(two[0], two[1]), join_pairs(two[2], two[3])};
-      if (present[half]) ptx::store_shared(to + static_cast<std::uint32_t>(half * 8 * kGroup), bytes);
+      if (present[half]) *reinterpret_cast<uint2*>(to + half * 8 * kGroup) = bytes;
     }
   }
 }

@@ -223,9 +223,6 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, const std::uint32
                "r"(words[3])
                : "memory");
 }
-__device__ __forceinline__ void store_shared(std::uint32_t to, uint2 pair) {
-  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(pair.x), "r"(pair.y) : "memory");
-}
 __device__ __forceinline__ void store_shared(std::uint32_t to, float2 pair) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(pair.x), "f"(pair.y) : "memory");
 }

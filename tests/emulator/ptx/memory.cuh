@@ -81,7 +81,6 @@ void store_shared_bytes(std::uint32_t to, const T& value) {
 }
 inline void store_shared(std::uint32_t to, std::uint32_t word) { store_shared_bytes(to, word); }
 inline void store_shared(std::uint32_t to, const std::uint32_t (&words)[4]) { store_shared_bytes(to, words); }
-inline void store_shared(std::uint32_t to, uint2 pair) { store_shared_bytes(to, pair); }
 inline void store_shared(std::uint32_t to, float2 pair) { store_shared_bytes(to, pair); }
 inline void store_shared(std::uint32_t to, float4 v) { store_shared_bytes(to, v); }
 inline void store_shared(std::uint32_t to, const unsigned char* pointer) { store_shared_bytes(to, pointer); }
