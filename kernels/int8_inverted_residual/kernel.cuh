@@ -41,46 +41,43 @@ __device__ __forceinline__ void run_chunks(const Arguments& a, int pixels, const
 }
 
 template <class S>
-__device__ __forceinline__ void run_block(const Arguments& a, const unsigned char* x, const unsigned char* packed,
-                                          unsigned char* y, unsigned char* shared) {
-  const int rank = static_cast<int>(blockIdx.x % S::kCluster);
-  const Place place = locate<S>(a, blockIdx.x / S::kCluster);
-  const unsigned char* const slices = packed + S::kSizes.head_bytes + rank * (S::kChunks * S::kSizes.stage_bytes);
-#pragma unroll
-  for (int chunk = 0; chunk < 2 && chunk < S::kChunks; ++chunk) copy_stage<S>(slices, chunk, shared);
-  copy_bytes<S, S::kSizes.output_bytes>(packed + kFlagBytes, shared + S::kOutputAt);
-  const Exchange<S> exchange(shared, rank);
-  write_slots<S>(place, shared);
-  if (place.pixels() < S::kPatchH * S::kPatchW) fill_hidden<S>(a, shared);
-  const Depthwise<S> depthwise;
-  Project<S> project;
-  const auto rounding = static_cast<Rounding>(ptx::load_global_nc<uint4>(packed).x);
-  wait_for_predecessor();
-  copy_patch<S>(a, place, x, shared);
-  exchange.meet();
-  ptx::copy_async_wait_all();
-  __syncthreads();
-  const auto run = [&]<Rounding kHow>() { run_chunks<S, kHow>(a, place.pixels(), slices, shared, depthwise, project); };
-  switch (rounding) {
-    case Rounding::Bytes:
-      run.template operator()<Rounding::Bytes>();
-      break;
-    case Rounding::Pairs:
-      run.template operator()<Rounding::Pairs>();
-      break;
-    case Rounding::Any:
-      run.template operator()<Rounding::Any>();
-      break;
-  }
-  exchange.finish(project, Store<S>(a, place, shared, y));
-}
-
-template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
+    // NOLINTNEXTLINE(readability-non-const-parameter): Store writes there
     block_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
   if constexpr (S::kCluster == 1 || kHasClusters) {
     MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
-    run_block<S>(a, x, packed, y, shared);
+    const int rank = static_cast<int>(blockIdx.x % S::kCluster);
+    const Place place = locate<S>(a, blockIdx.x / S::kCluster);
+    const unsigned char* const slices = packed + S::kSizes.head_bytes + rank * (S::kChunks * S::kSizes.stage_bytes);
+#pragma unroll
+    for (int chunk = 0; chunk < 2 && chunk < S::kChunks; ++chunk) copy_stage<S>(slices, chunk, shared);
+    copy_bytes<S, S::kSizes.output_bytes>(packed + kFlagBytes, shared + S::kOutputAt);
+    const Exchange<S> exchange(shared, rank);
+    write_slots<S>(place, shared);
+    if (place.pixels() < S::kPatchH * S::kPatchW) fill_hidden<S>(a, shared);
+    const Depthwise<S> depthwise;
+    Project<S> project;
+    const auto rounding = static_cast<Rounding>(ptx::load_global_nc<uint4>(packed).x);
+    wait_for_predecessor();
+    copy_patch<S>(a, place, x, shared);
+    exchange.meet();
+    ptx::copy_async_wait_all();
+    __syncthreads();
+    const auto run = [&]<Rounding kHow>() {
+      run_chunks<S, kHow>(a, place.pixels(), slices, shared, depthwise, project);
+    };
+    switch (rounding) {
+      case Rounding::Bytes:
+        run.template operator()<Rounding::Bytes>();
+        break;
+      case Rounding::Pairs:
+        run.template operator()<Rounding::Pairs>();
+        break;
+      case Rounding::Any:
+        run.template operator()<Rounding::Any>();
+        break;
+    }
+    exchange.finish(project, Store<S>(a, place, shared, y));
   }
 }
 

@@ -142,7 +142,8 @@ constexpr Sizes sizes_of(const Config& c) {
   s.head_bytes = kFlagBytes + s.output_bytes;
   s.packed_bytes = s.head_bytes + c.cluster * s.chunks * c.parts * s.slice.bytes;
 
-  s.x_pitch = s.k_steps * kSlice + 16;
+  // 16 bytes of each pixel from banks of their own.
+  s.x_pitch = c.c_in <= kSlice / 2 ? kSlice / 2 : s.k_steps * kSlice + 16;
   const int x_pixels = round_up(s.patch_h * s.patch_w, kTile);
   s.x_bytes = x_pixels * s.x_pitch;
   s.slots_bytes = round_up(x_pixels * 2, 16);
@@ -217,12 +218,14 @@ struct Shape {
   static constexpr int kInPitch = kSizes.in_pitch;
   static constexpr int kOutPitch = kSizes.out_pitch;
   static constexpr int kStepsK = kSizes.k_steps;
+  static constexpr bool kHalfStep = kConfig.c_in <= kSlice / 2;  ///< the one step is of 16 input channels
   static constexpr int kGroups = kSizes.n_groups;
   static constexpr int kChunks = kSizes.chunks;
   static constexpr int kStages = kSizes.stages;
   static constexpr int kCluster = kConfig.cluster;
   static constexpr int kPatchH = kSizes.patch_h;
   static constexpr int kPatchW = kSizes.patch_w;
+  static constexpr int kPatchTiles = ceil_div(kPatchH * kPatchW, kTile);
   static constexpr int kRowPitch = kSizes.row_pitch;
   static constexpr int kPlaneBytes = kSizes.plane_bytes;
   static constexpr int kPixelWarps = kSizes.pixel_warps;

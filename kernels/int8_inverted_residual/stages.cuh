@@ -94,11 +94,12 @@ __device__ __forceinline__ void write_slots(const Place& place, unsigned char* s
   if (thread() < (kTile - pixels % kTile) % kTile) slots[pixels + thread()] = static_cast<std::uint16_t>(kNoSlot);
 }
 
-/// Stores 8 neighbouring channels of a hidden pixel. `plane`: of these channels.
+/// Stores 8 neighbouring channels of a hidden pixel, if there is one. `plane`: of these channels.
 template <class S>
-__device__ __forceinline__ void store_hidden(unsigned char* plane, int slot, uint2 bytes) {
-  *reinterpret_cast<uint2*>(plane + slot * kGroup) = bytes;
-  if constexpr (S::kStride == 1) *reinterpret_cast<uint2*>(plane + S::kSizes.shifted + slot * kGroup) = bytes;
+__device__ __forceinline__ void store_hidden(std::uint32_t plane, int slot, uint2 bytes) {
+  const std::uint32_t to = plane + static_cast<std::uint32_t>(slot * kGroup);
+  ptx::store_shared_if(slot != kNoSlot, to, bytes);
+  if constexpr (S::kStride == 1) ptx::store_shared_if(slot != kNoSlot, to + S::kSizes.shifted, bytes);
 }
 
 /// Begins to copy the pixels of x inside the image, side by side.
@@ -116,6 +117,8 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
   }
 }
 
+inline constexpr float kLeastFloat = std::numeric_limits<float>::denorm_min();  // whose bits are 1
+
 /// From a sum of a hidden value, its bias included, to what stored() takes. README.md, "From a sum to a byte".
 template <Rounding kHow>
 __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, float shift) {
@@ -127,7 +130,7 @@ __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, 
     const float value =
         ptx::fused_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
     return __float_as_uint(kHow == Rounding::Bytes
-                               ? ptx::multiply_rounded(value, std::numeric_limits<float>::denorm_min())
+                               ? ptx::multiply_rounded(value, kLeastFloat)
                                : ptx::add_rounded(value, kRoundToWhole));
   }
 }
@@ -178,16 +181,11 @@ struct HiddenScales {
     for (int i = 0; i < 8; ++i) {
       scale[i] = of.scale[i];
       shift[i] = ptx::multiply_rounded(scale[i], -kSmallSums);  // exact: a power of two
-      begin[i / 2][i % 2] = static_cast<std::int32_t>(of.bias[i]);
+      begin[i / 2][i % 2] = add_wrapping(static_cast<std::int32_t>(of.bias[i]), zero);
       begin[i / 2][2 + i % 2] = add_wrapping(begin[i / 2][i % 2], zero);
     }
   }
 };
-
-__device__ __forceinline__ void begin_sums(std::int32_t (&sums)[4], const std::int32_t (&from)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] = from[i];
-}
 
 /// hidden = expand x, for the warp's share of the pixels and its slice of the chunk.
 template <class S, Rounding kHow>
@@ -210,34 +208,57 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
     }
   }
   const auto* const slots = reinterpret_cast<const std::uint16_t*>(shared + S::kSlotsAt) + row_of_lane();
-  unsigned char* const plane = hidden_of<S>(shared, chunk, part) + quarter() * S::kPlaneBytes;
+  const std::uint32_t plane = ptx::shared_address(hidden_of<S>(shared, chunk, part) + quarter() * S::kPlaneBytes);
   const std::uint32_t x = ptx::shared_address(shared + lane() % 16 * S::kSizes.x_pitch + lane() / 16 * 16);
+  // Tiles together hide each other's latencies: a scheduler has 2 to 4 warps.
+  constexpr int kTogether = S::kPatchTiles > 2 * S::kPixelWarps ? 2 : 1;
+  constexpr int kNext = S::kPixelWarps * kTile;
 #pragma unroll 1
-  for (int first = warp() / S::kParts * kTile; first < pixels; first += S::kPixelWarps * kTile) {
-    std::int32_t sums[4][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) begin_sums(sums[i], scales.begin[i]);
+  for (int first = warp() / S::kParts * kTile; first < pixels; first += kTogether * kNext) {
+    std::int32_t sums[kTogether][4][4];
+    const bool both = kTogether > 1 && first + kNext < pixels;
 #pragma unroll
     for (int step = 0; step < S::kStepsK; ++step) {
-      std::uint32_t pixel[4];
-      ptx::ldmatrix_x4(pixel, x + static_cast<std::uint32_t>(first * S::kSizes.x_pitch + step * kSlice));
       const uint4 low = kKept ? kept[kKept ? step : 0][0] : weights_at(step, 0);
       const uint4 high = kKept ? kept[kKept ? step : 0][1] : weights_at(step, 1);
-      ptx::mma_s8_16x8x32(sums[0], pixel, low.x, low.y);
-      ptx::mma_s8_16x8x32(sums[1], pixel, low.z, low.w);
-      ptx::mma_s8_16x8x32(sums[2], pixel, high.x, high.y);
-      ptx::mma_s8_16x8x32(sums[3], pixel, high.z, high.w);
+#pragma unroll
+      for (int tile = 0; tile < kTogether; ++tile) {
+        const int at = tile > 0 && both ? first + kNext : first;
+        const std::uint32_t from = x + static_cast<std::uint32_t>(at * S::kSizes.x_pitch + step * kSlice);
+        const std::uint32_t columns[4][2] = {{low.x, low.y}, {low.z, low.w}, {high.x, high.y}, {high.z, high.w}};
+        if constexpr (S::kHalfStep) {
+          std::uint32_t pixel[2];
+          ptx::ldmatrix_x2(pixel, from);
+#pragma unroll
+          for (int i = 0; i < 4; ++i) ptx::mma_s8_16x8x16(sums[tile][i], pixel, columns[i][0], scales.begin[i]);
+          continue;
+        }
+        std::uint32_t pixel[4];
+        ptx::ldmatrix_x4(pixel, from);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          if (step == 0) {
+            ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1], scales.begin[i]);
+          } else {
+            ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1]);
+          }
+        }
+      }
     }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      std::uint32_t v[8];
+    for (int tile = 0; tile < kTogether; ++tile) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        v[i] = rounded<kHow>(sums[i / 2][half * 2 + i % 2], scales.scale[i], scales.shift[i]);
+      for (int half = 0; half < 2; ++half) {
+        std::uint32_t v[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          v[i] = rounded<kHow>(sums[tile][i / 2][half * 2 + i % 2], scales.scale[i], scales.shift[i]);
+        }
+        const int slot = tile == 0 || both ? slots[first + tile * kNext + half * 8] : kNoSlot;
+        const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]),
+                          stored<kHow>(a.hidden, v[4], v[5], v[6], v[7])};
+        store_hidden<S>(plane, slot, bytes);
       }
-      const int slot = slots[first + half * 8];
-      const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]), stored<kHow>(a.hidden, v[4], v[5], v[6], v[7])};
-      if (slot != kNoSlot) store_hidden<S>(plane, slot, bytes);
     }
   }
 }
@@ -297,8 +318,6 @@ class Depthwise {
           taps[row][1] = __byte_perm(rows[row], 0, diagonal_[1]);
         }
         std::int32_t sums[S::kMyOutTiles][4];
-#pragma unroll
-        for (auto& of_tile : sums) begin_sums(of_tile, scales.begin[group]);
         // Rows of hidden pixels, each for all windows that have it; k is four pixels of 8 channels.
         constexpr int kAdvance = S::kRows * S::kStride;
 #pragma unroll
@@ -310,7 +329,8 @@ class Depthwise {
 #pragma unroll
           for (int tile = 0; tile < S::kMyOutTiles; ++tile) {
             const int row = hidden_row - tile * kAdvance;
-            if (row >= 0 && row < 3) ptx::mma_u8s8_16x8x32(sums[tile], pixels, taps[row][0], taps[row][1]);
+            if (row == 0) ptx::mma_u8s8_16x8x32(sums[tile], pixels, taps[0][0], taps[0][1], scales.begin[group]);
+            if (row == 1 || row == 2) ptx::mma_u8s8_16x8x32(sums[tile], pixels, taps[row][0], taps[row][1]);
           }
         }
 #pragma unroll

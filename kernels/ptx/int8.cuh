@@ -19,7 +19,32 @@ __device__ __forceinline__ void mma_s8_16x8x32([[maybe_unused]] std::int32_t (&d
 #endif
 }
 
-/// The same with uint8 in a.
+/// d = c + a * b: a c that several products begin with stays in its registers.
+__device__ __forceinline__ void mma_s8_16x8x32([[maybe_unused]] std::int32_t (&d)[4],
+                                               [[maybe_unused]] const std::uint32_t (&a)[4],
+                                               [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1,
+                                               [[maybe_unused]] const std::int32_t (&c)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %11, %12, %13};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+#endif
+}
+
+/// The same of 16 of k: the first halves of a, rows lane / 4 and 8 more, and of b.
+__device__ __forceinline__ void mma_s8_16x8x16([[maybe_unused]] std::int32_t (&d)[4],
+                                               [[maybe_unused]] const std::uint32_t (&a)[2],
+                                               [[maybe_unused]] std::uint32_t b,
+                                               [[maybe_unused]] const std::int32_t (&c)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+#endif
+}
+
+/// d += a * b, of uint8 by int8.
 __device__ __forceinline__ void mma_u8s8_16x8x32([[maybe_unused]] std::int32_t (&d)[4],
                                                  [[maybe_unused]] const std::uint32_t (&a)[4],
                                                  [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1) {
@@ -31,7 +56,7 @@ __device__ __forceinline__ void mma_u8s8_16x8x32([[maybe_unused]] std::int32_t (
 #endif
 }
 
-/// d = c + a * b, of uint8 by int8: a c that several products begin with stays in its registers.
+/// d = c + a * b, of uint8 by int8.
 __device__ __forceinline__ void mma_u8s8_16x8x32([[maybe_unused]] std::int32_t (&d)[4],
                                                  [[maybe_unused]] const std::uint32_t (&a)[4],
                                                  [[maybe_unused]] std::uint32_t b0, [[maybe_unused]] std::uint32_t b1,

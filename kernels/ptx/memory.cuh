@@ -233,6 +233,18 @@ __device__ __forceinline__ void store_shared(std::uint32_t to, const unsigned ch
   asm volatile("st.shared.u64 [%0], %1;" ::"r"(to), "l"(pointer) : "memory");
 }
 
+/// By a predicate: the compiler computes `to` where it does so best, not behind a branch.
+__device__ __forceinline__ void store_shared_if(bool present, std::uint32_t to, uint2 words) {
+  asm volatile(
+      "{\n"
+      "  .reg .pred present;\n"
+      "  setp.ne.u32 present, %0, 0;\n"
+      "  @present st.shared.v2.u32 [%1], {%2, %3};\n"
+      "}\n" ::"r"(static_cast<unsigned>(present)),
+      "r"(to), "r"(words.x), "r"(words.y)
+      : "memory");
+}
+
 /// The lower half of `word`.
 __device__ __forceinline__ void store_shared_half(std::uint32_t to, std::uint32_t word) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(static_cast<std::uint16_t>(word)) : "memory");

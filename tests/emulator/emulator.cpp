@@ -11,6 +11,7 @@
 #include <new>
 #include <numeric>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -169,6 +170,7 @@ struct Machine {
   Barrier cluster;
   unsigned living = 0;
   std::vector<std::function<void()>> deliveries;
+  std::set<const MBarrier*> mbarriers;  // that were initialised
   Fiber scheduler;
   Thread* current = nullptr;
   const std::function<void()>* kernel = nullptr;
@@ -302,7 +304,12 @@ void schedule() {
       m.fault = std::to_string(m.living) + " threads wait for what never comes";
     }
   }
-  if (m.fault.empty()) deliver(true);
+  if (!m.fault.empty()) return;
+  deliver(true);
+  const auto is_whole = [](const MBarrier* barrier) { return barrier->bytes == 0; };
+  if (!std::all_of(m.mbarriers.begin(), m.mbarriers.end(), is_whole)) {
+    m.fault = "a barrier was told of other bytes than came";
+  }
 }
 
 void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned threads) {
@@ -380,6 +387,7 @@ bool run(const Configuration& c, const std::function<void()>& kernel) {
   for (const unsigned cluster : order) {
     m.cluster = {};
     m.deliveries.clear();
+    m.mbarriers.clear();
     for (unsigned rank = 0; rank < c.cluster_blocks; ++rank) {
       const unsigned number = cluster * c.cluster_blocks + rank;
       prepare_block(c, {number % c.grid.x, number / c.grid.x % c.grid.y, number / c.grid.x / c.grid.y}, rank, threads);
@@ -594,7 +602,9 @@ void complete_phase(MBarrier& barrier) {
 
 void mbarrier_init(std::uint32_t barrier, int arrivals) {
   const auto count = static_cast<std::uint32_t>(arrivals);
-  mbarrier_at(barrier) = {0, count & 0x7FFFU, count & 0xFFFFU, 0};
+  MBarrier& at = mbarrier_at(barrier);
+  at = {0, count & 0x7FFFU, count & 0xFFFFU, 0};
+  machine().mbarriers.insert(&at);
 }
 
 void mbarrier_arrive(std::uint32_t barrier, int announced_bytes) {

@@ -139,9 +139,9 @@ void walk_specialised(const std::vector<Params>& shapes, const Met& met) {
       for (const auto variant : kernel.specialised(p, compiles)) {
         const std::string_view name = kernel.variant_name(variant);
         INFO(name << " on " << told(gpu) << ", " << kernel.shape(p));
-        // A handle of its own for each kernel: its name's address.
-        test::play_kernel(name.data(), kernel.code(variant)->expression);
-        kernel.provide(variant, gpu.capability, name.data());
+        const void* const handle = name.data();  // of its own for each kernel: its name's address
+        test::play_kernel(handle, kernel.code(variant)->expression);
+        kernel.provide(variant, gpu.capability, handle);
         REQUIRE(kernel.launch(variant, p, operands, Launch{nullptr, gpu.programmatic_launch()}) == cudaSuccess);
         const test::PlayedLaunches launches = test::take_launches();
         for (const std::string& fault : launches.faults) UNSCOPED_INFO(fault);
@@ -151,6 +151,28 @@ void walk_specialised(const std::vector<Params>& shapes, const Met& met) {
       }
     }
   }
+}
+
+/// The blocks of MobileNetV2 that expand.
+std::vector<kernels::Int8InvertedResidualParams> int8_blocks(const std::vector<int>& batches) {
+  std::vector<kernels::Int8InvertedResidualParams> shapes;
+  for (const int n : batches) {
+    for (const test::InvertedResidualLayer& block : test::kMobileNetV2Blocks) {
+      if (!block.expands()) continue;
+      kernels::Int8InvertedResidualParams p;
+      p.n = n;
+      p.h = p.w = block.size;
+      p.c_in = block.c_in;
+      p.c_hidden = block.c_hidden;
+      p.c_out = block.c_out;
+      p.stride = block.stride;
+      p.out_h = p.out_w = block.out_size();
+      p.pad_top = p.pad_left = 1;
+      p.residual = block.has_residual();
+      shapes.push_back(p);
+    }
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -451,27 +473,6 @@ TEST_CASE("supports() of int8_depthwise_conv means that the launch fits") {
     }
   }
   walk(shapes);
-}
-
-std::vector<kernels::Int8InvertedResidualParams> int8_blocks(const std::vector<int>& batches) {
-  std::vector<kernels::Int8InvertedResidualParams> shapes;
-  for (const int n : batches) {
-    for (const test::InvertedResidualLayer& block : test::kMobileNetV2Blocks) {
-      if (!block.expands()) continue;
-      kernels::Int8InvertedResidualParams p;
-      p.n = n;
-      p.h = p.w = block.size;
-      p.c_in = block.c_in;
-      p.c_hidden = block.c_hidden;
-      p.c_out = block.c_out;
-      p.stride = block.stride;
-      p.out_h = p.out_w = block.out_size();
-      p.pad_top = p.pad_left = 1;
-      p.residual = block.has_residual();
-      shapes.push_back(p);
-    }
-  }
-  return shapes;
 }
 
 TEST_CASE("supports() of int8_inverted_residual means that the launch fits") { walk(int8_blocks({1, 64})); }

@@ -58,6 +58,15 @@ void multiply_bytes(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint
 inline void mma_s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   multiply_bytes<false>(d, a, b0, b1);
 }
+inline void mma_s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                           const std::int32_t (&c)[4]) {
+  std::copy(std::begin(c), std::end(c), d);
+  mma_s8_16x8x32(d, a, b0, b1);
+}
+inline void mma_s8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2], std::uint32_t b,
+                           const std::int32_t (&c)[4]) {
+  mma_s8_16x8x32(d, {a[0], a[1], 0, 0}, b, 0, c);
+}
 inline void mma_u8s8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   multiply_bytes<true>(d, a, b0, b1);
 }

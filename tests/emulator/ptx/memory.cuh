@@ -84,6 +84,9 @@ inline void store_shared(std::uint32_t to, const std::uint32_t (&words)[4]) { st
 inline void store_shared(std::uint32_t to, float2 pair) { store_shared_bytes(to, pair); }
 inline void store_shared(std::uint32_t to, float4 v) { store_shared_bytes(to, v); }
 inline void store_shared(std::uint32_t to, const unsigned char* pointer) { store_shared_bytes(to, pointer); }
+inline void store_shared_if(bool present, std::uint32_t to, uint2 words) {
+  if (present) store_shared_bytes(to, words);
+}
 inline void store_shared_half(std::uint32_t to, std::uint32_t word) {
   store_shared_bytes(to, static_cast<std::uint16_t>(word));
 }
