@@ -79,6 +79,14 @@ TEST_CASE("int8_stem_block equals the integer oracle where sums are large", "[sa
   check_changed([](Data& d) { d.stem.bias[7] = 1 << 23; });
   check_changed([](Data& d) { d.depthwise.bias[9] = -(1 << 30); });
   check_changed([](Data& d) { d.project.bias[15] = 1 << 22; });
+  const auto set = [](auto& layer, std::size_t channel, std::int32_t bias) {
+    layer.bias[channel] = bias;
+    layer.multiplier[channel] = 1e-5F;  // results within the range
+  };
+  check_changed([&](Data& d) { set(d.stem, 7, 1 << 23); });
+  check_changed([&](Data& d) { set(d.depthwise, 9, 1 << 23); });
+  check_changed([&](Data& d) { set(d.project, 15, 1 << 22); });
+  check_changed([&](Data& d) { set(d.project, 0, -(1 << 22) - 50000); });
   check_changed([](Data& d) { d.stem.multiplier[11] = 100.0F; });
   check_changed([](Data& d) { d.project.multiplier[0] = 1.0F; });
   // Just below.
