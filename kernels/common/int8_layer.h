@@ -3,7 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
+
+#include "kernels/common/quantization.h"
 
 namespace mobicuda::kernels {
 
@@ -21,33 +25,52 @@ struct Int8SumRange {
   std::int64_t most = 0;
 };
 
-/// One output channel of a convolution for inputs that are stored as uint8: `zero` stands for 0, none is above `most`.
+/// How one output channel of a convolution is computed from inputs that are stored as uint8. A channel whose result is
+/// the same for all inputs, as real networks have them, with sums of any size, is that number: without weights,
+/// times 1.
 class Int8Channel {
  public:
-  /// Of `products` weights.
-  Int8Channel(const Int8Layer& layer, int channel, int products, int zero)
-      : weight_(layer.weight + std::int64_t{channel} * products),
-        products_(products),
-        bias_(layer.bias != nullptr ? layer.bias[channel] : 0) {
-    for (int k = 0; k < products; ++k) bias_ -= std::int64_t{zero} * weight_[k];
+  /// Of `products` weights. Of inputs `zero` stands for 0, and none is above `most`.
+  Int8Channel(const Int8Layer& layer, int channel, int products, int zero, int most, const ByteRange& result)
+      : weight_(layer.weight + std::int64_t{channel} * products), multiplier_(layer.multiplier[channel]) {
+    std::int64_t bias = layer.bias != nullptr ? layer.bias[channel] : 0;
+    for (int k = 0; k < products; ++k) bias -= std::int64_t{zero} * weight_[k];
+    sums_ = {bias, bias};
+    for (int k = 0; k < products; ++k) {
+      sums_.least += std::min(weight_[k] * most, 0);
+      sums_.most += std::max(weight_[k] * most, 0);
+    }
+    bias_ = bias;
+    const float least = result_of(sums_.least, result);
+    if (!fits_int32(sums_.least) || !fits_int32(sums_.most) || least != result_of(sums_.most, result)) return;
+    weight_ = nullptr;
+    bias_ = static_cast<std::int64_t>(least);
+    multiplier_ = 1.0F;
+    sums_ = {bias_, bias_};
   }
 
-  std::int8_t weight(int k) const { return weight_[k]; }
+  std::int8_t weight(int k) const { return weight_ != nullptr ? weight_[k] : std::int8_t{0}; }
   /// What is added to the products of stored bytes, before it is taken modulo 2^32.
   std::int64_t bias() const { return bias_; }
-  Int8SumRange sums(int most) const {
-    Int8SumRange range{bias_, bias_};
-    for (int k = 0; k < products_; ++k) {
-      range.least += std::min(weight_[k] * most, 0);
-      range.most += std::max(weight_[k] * most, 0);
-    }
-    return range;
-  }
+  float multiplier() const { return multiplier_; }
+  /// With the bias.
+  const Int8SumRange& sums() const { return sums_; }
 
  private:
-  const std::int8_t* weight_;
-  int products_;
-  std::int64_t bias_;
+  static bool fits_int32(std::int64_t sum) {
+    return sum >= std::numeric_limits<std::int32_t>::min() && sum <= std::numeric_limits<std::int32_t>::max();
+  }
+  /// Less the zero point.
+  float result_of(std::int64_t sum, const ByteRange& range) const {
+    return std::clamp(std::nearbyint(static_cast<float>(sum) * multiplier_),
+                      static_cast<float>(range.low - range.zero_point),
+                      static_cast<float>(range.high - range.zero_point));
+  }
+
+  const std::int8_t* weight_;  ///< null: none
+  float multiplier_;
+  std::int64_t bias_ = 0;
+  Int8SumRange sums_;
 };
 
 }  // namespace mobicuda::kernels

@@ -178,9 +178,8 @@ class Packer {
     put(to, Head{small_sums_ ? 0 : 1, quantizer_of(params_), 0});
     for (int c = 0; c < config_.c_out; ++c) {
       const bool present = c < params_.c_out;
-      const std::int64_t bias = present ? project(c).bias() : 0;
-      put_begin(to + sizes_.layout.project_begin, c, begin_of(bias, kBitsOfSmallSum));
-      put(to + sizes_.layout.project_scale + c * 4, present ? layers_.project.multiplier[c] : 0.0F);
+      put_begin(to + sizes_.layout.project_begin, c, begin_of(present ? project(c).bias() : 0, kBitsOfSmallSum));
+      put(to + sizes_.layout.project_scale + c * 4, present ? project(c).multiplier() : 0.0F);
     }
     for (int slice = 0; slice < sizes_.slices; ++slice) {
       unsigned char* const at = to + sizes_.layout.slices + slice * sizes_.layout.slice_bytes;
@@ -191,30 +190,32 @@ class Packer {
   }
 
  private:
-  Int8Channel stem(int c) const { return {layers_.stem, c, kChannels * kTaps, stored_zero_point(params_.x)}; }
-  Int8Channel depthwise(int c) const { return {layers_.depthwise, c, kTaps, stored_zero_point(params_.stem_result)}; }
+  Int8Channel stem(int c) const { return channel(layers_.stem, c, kChannels * kTaps, params_.x, params_.stem_result); }
+  Int8Channel depthwise(int c) const {
+    return channel(layers_.depthwise, c, kTaps, params_.stem_result, params_.depthwise_result);
+  }
   Int8Channel project(int c) const {
-    return {layers_.project, c, params_.c_stem, stored_zero_point(params_.depthwise_result)};
+    return channel(layers_.project, c, params_.c_stem, params_.depthwise_result, params_.result);
+  }
+  static Int8Channel channel(const Int8Layer& layer, int c, int products, const ByteRange& x, const ByteRange& result) {
+    return {layer, c, products, stored_zero_point(x), x.high - x.low, result};
   }
 
   /// Whether rounded_clipped_sum() is right for s and d, and rounded_small_sum() for y.
   bool small_sums() const {
     constexpr std::int64_t kLimit = std::int64_t{1} << 22U;
-    const auto is_small = [](const Int8Channel& channel, const ByteRange& input, float multiplier) {
-      const Int8SumRange sums = channel.sums(input.high - input.low);
+    const auto is_small = [](const Int8Channel& channel) {
+      const Int8SumRange& sums = channel.sums();
       if (sums.least <= -kLimit || sums.most >= kLimit) return false;
       const auto largest = static_cast<float>(std::max(std::abs(sums.least), std::abs(sums.most)));
-      return largest * multiplier < kMostUnclipped;
+      return largest * channel.multiplier() < kMostUnclipped;
     };
     if (stored_zero_point(params_.stem_result) != 0 || stored_zero_point(params_.depthwise_result) != 0) return false;
     for (int c = 0; c < params_.c_stem; ++c) {
-      if (!is_small(stem(c), params_.x, layers_.stem.multiplier[c]) ||
-          !is_small(depthwise(c), params_.stem_result, layers_.depthwise.multiplier[c])) {
-        return false;
-      }
+      if (!is_small(stem(c)) || !is_small(depthwise(c))) return false;
     }
     for (int c = 0; c < params_.c_out; ++c) {
-      if (!is_small(project(c), params_.depthwise_result, layers_.project.multiplier[c])) return false;
+      if (!is_small(project(c))) return false;
     }
     return true;
   }
@@ -235,8 +236,9 @@ class Packer {
     std::uint32_t begin;
     float scale, offset;
   };
-  Scale scale_of(const Int8Channel& channel, float multiplier) const {
-    return {begin_of(channel.bias(), kBitsOfClippedSum), multiplier, multiplier * kClippedSumOffset};
+  Scale scale_of(const Int8Channel& channel) const {
+    return {begin_of(channel.bias(), kBitsOfClippedSum), channel.multiplier(),
+            channel.multiplier() * kClippedSumOffset};
   }
   Scale no_channel() const { return {begin_of(0, kBitsOfClippedSum), 0.0F, 0.0F}; }
 
@@ -260,7 +262,7 @@ class Packer {
     }
     for (int i = 0; i < kSlice; ++i) {
       const int c = first + i;
-      const Scale scale = c < params_.c_stem ? scale_of(stem(c), layers_.stem.multiplier[c]) : no_channel();
+      const Scale scale = c < params_.c_stem ? scale_of(stem(c)) : no_channel();
       put_begin(to + sizes_.layout.stem_begin, i, scale.begin);
       put(to + sizes_.layout.stem_scale + i * 4, scale.scale);
       put(to + sizes_.layout.stem_offset + i * 4, scale.offset);
@@ -274,7 +276,7 @@ class Packer {
       for (int tap = 0; present && tap < kTaps; ++tap) {
         put(to + sizes_.layout.taps + i * kTapsPitch + tap / kWindow * 4 + tap % kWindow, depthwise(c).weight(tap));
       }
-      const Scale scale = present ? scale_of(depthwise(c), layers_.depthwise.multiplier[c]) : no_channel();
+      const Scale scale = present ? scale_of(depthwise(c)) : no_channel();
       put_begin(to + sizes_.layout.depthwise_begin, i, scale.begin);
       unsigned char* const at = to + sizes_.layout.depthwise_scale + i / 2 * 16 + i % 2 * 4;
       put(at, scale.scale);

@@ -111,8 +111,8 @@ inline Data make_data(const Int8StemBlockParams& p, ByteData bytes, std::uint32_
   for (std::size_t i = 0; i < data.x.size(); ++i) {
     const std::size_t plane = i / pixels;
     const std::size_t pixel = plane / kChannels * pixels + i % pixels;
-    const int byte = data.stem.x[pixel * kWordBytes + plane % kChannels];
-    data.x[i] = (static_cast<float>(byte - p.x.zero_point) + off[i]) * p.x_scale;
+    const auto byte = static_cast<float>(data.stem.x[pixel * kWordBytes + plane % kChannels]);
+    data.x[i] = (byte - static_cast<float>(p.x.zero_point) + off[i]) * p.x_scale;
   }
   quantize_image(p, data);
   return data;

@@ -79,11 +79,42 @@ TEST_CASE("int8_stem_block equals the integer oracle where sums are large", "[sa
   check_changed([](Data& d) { d.stem.bias[7] = 1 << 23; });
   check_changed([](Data& d) { d.depthwise.bias[9] = -(1 << 30); });
   check_changed([](Data& d) { d.project.bias[15] = 1 << 22; });
+  const auto set = [](auto& layer, std::size_t channel, std::int32_t bias) {
+    layer.bias[channel] = bias;
+    layer.multiplier[channel] = 1e-5F;  // results within the range
+  };
+  check_changed([&](Data& d) { set(d.stem, 7, 1 << 23); });
+  check_changed([&](Data& d) { set(d.depthwise, 9, 1 << 23); });
+  check_changed([&](Data& d) { set(d.project, 15, 1 << 22); });
+  check_changed([&](Data& d) { set(d.project, 0, -(1 << 22) - 50000); });
   check_changed([](Data& d) { d.stem.multiplier[11] = 100.0F; });
   check_changed([](Data& d) { d.project.multiplier[0] = 1.0F; });
   // Just below.
   check_changed([](Data& d) { d.stem.bias[7] = 4000000; });
   check_changed([](Data& d) { d.depthwise.bias[9] = -4000000; });
+}
+
+/// As channels that training left without weights.
+TEST_CASE("int8_stem_block equals the integer oracle where channels are always the same", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  const Int8StemBlockParams p = block(1, 7, 10);
+  Data data = make_data(p, ByteData::Random, 60);
+  const auto freeze = [](auto& layer, std::size_t channels, std::size_t channel, std::int32_t bias) {
+    const std::size_t products = layer.weight.size() / channels;
+    std::fill_n(layer.weight.begin() + static_cast<std::ptrdiff_t>(channel * products), products, std::int8_t{0});
+    layer.bias[channel] = bias;
+    layer.multiplier[channel] = 3e-7F;
+  };
+  freeze(data.stem, 32, 0, -324204896);
+  freeze(data.stem, 32, 5, 324204896);
+  freeze(data.stem, 32, 31, 1 << 30);
+  freeze(data.depthwise, 32, 6, 200000000);
+  freeze(data.depthwise, 32, 7, -200000000);
+  freeze(data.project, 16, 3, 200000000);
+  freeze(data.project, 16, 4, -200000000);
+  CHECK(check(p, data) >= kBothInputs);
+  const kernels::Int8Channel channel(data.layers().stem, 5, 27, 127, 255, p.stem_result);
+  CHECK(channel.sums().most == 97);  // which the fast way is right for
 }
 
 /// Each number between two whole ones, and its neighbours, at which quantize rounds the other way.
