@@ -25,8 +25,6 @@ class Exchange<S, false> {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-inline constexpr bool kHasClusters = true;
-
 /// Of a block of a cluster. The block may end when finish() has: all bytes that others send it have arrived.
 template <class S>
 class Exchange<S, true> {
@@ -98,10 +96,6 @@ class Exchange<S, true> {
   std::uint32_t received_, barrier_;
   int rank_;
 };
-
-#else
-
-inline constexpr bool kHasClusters = false;
 
 #endif
 

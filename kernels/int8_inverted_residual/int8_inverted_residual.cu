@@ -171,9 +171,7 @@ std::int64_t tiles_of(const Config& config, const Params& p) {
 }
 
 bool supports_config(const Config& config, const Params& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 80;
-  return gpu.code >= (config.cluster == 1 ? kOldest : kOldestWithClusters) &&
-         config.cluster <= gpu.large_cluster_blocks &&
+  return gpu.code >= oldest_of(config) && config.cluster <= gpu.large_cluster_blocks &&
          static_cast<std::size_t>(sizes_of(config).shared_bytes) <= gpu.shared_bytes_per_block &&
          config.stride == p.stride && config.c_in == p.c_in && config.c_hidden == p.c_hidden &&
          config.c_out == p.c_out && tiles_of(config, p) * config.cluster <= kMaxInt;

@@ -10,6 +10,13 @@
 
 namespace mobicuda::kernels::int8_block {
 
+/// That is compiled for. The host's compiler reads kernels as well.
+#if defined(__CUDA_ARCH__)
+inline constexpr int kArchitecture = __CUDA_ARCH__ / 10;
+#else
+inline constexpr int kArchitecture = kOldestWithClusters;
+#endif
+
 /// `slices`: of the block.
 template <class S, Rounding kHow>
 __device__ __forceinline__ void run_chunks(const Arguments& a, int pixels, const unsigned char* slices,
@@ -44,7 +51,7 @@ template <class S>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     // NOLINTNEXTLINE(readability-non-const-parameter): Store writes there
     block_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
-  if constexpr (S::kCluster == 1 || kHasClusters) {
+  if constexpr (kArchitecture >= S::kOldest) {
     MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
     const int rank = static_cast<int>(blockIdx.x % S::kCluster);
     const Place place = locate<S>(a, blockIdx.x / S::kCluster);

@@ -9,6 +9,7 @@
 
 namespace mobicuda::kernels::int8_block {
 
+inline constexpr int kOldest = 80;  // architectures that run it
 inline constexpr int kOldestWithClusters = 90;
 inline constexpr int kSlice = 32;      // hidden channels that a warp takes through the block at once
 inline constexpr int kGroup = 8;       // neighbouring channels of a hidden pixel that lie together
@@ -52,6 +53,8 @@ struct SliceLayout {
   int project;                          ///< (two n-tiles, lane, 16 bytes)
   int bytes;
 };
+
+constexpr int oldest_of(const Config& c) { return c.cluster == 1 ? kOldest : kOldestWithClusters; }
 
 /// What follows from a Config.
 struct Sizes {
@@ -205,6 +208,7 @@ template <Config kTheConfig>
 struct Shape {
   static constexpr Config kConfig = kTheConfig;
   static_assert(is_valid(kConfig));
+  static constexpr int kOldest = oldest_of(kConfig);
   static constexpr Sizes kSizes = sizes_of(kConfig);
   static constexpr SliceLayout kLayout = kSizes.slice;
   static constexpr int kStride = kConfig.stride;
