@@ -25,20 +25,20 @@ struct Int8SumRange {
   std::int64_t most = 0;
 };
 
-/// How one output channel of a convolution is computed from inputs that are stored as uint8. A channel whose result is
+/// How one output channel of a convolution is computed from bytes as they are stored, int8 or uint8. A channel whose result is
 /// the same for all inputs, as real networks have them, with sums of any size, is that number: without weights,
 /// times 1.
 class Int8Channel {
  public:
-  /// Of `products` weights. Of inputs `zero` stands for 0, and none is above `most`.
-  Int8Channel(const Int8Layer& layer, int channel, int products, int zero, int most, const ByteRange& result)
+  /// Of `products` weights. Of inputs, from `low` to `high`, `zero` stands for 0.
+  Int8Channel(const Int8Layer& layer, int channel, int products, int zero, int low, int high, const ByteRange& result)
       : weight_(layer.weight + std::int64_t{channel} * products), multiplier_(layer.multiplier[channel]) {
     std::int64_t bias = layer.bias != nullptr ? layer.bias[channel] : 0;
     for (int k = 0; k < products; ++k) bias -= std::int64_t{zero} * weight_[k];
     sums_ = {bias, bias};
     for (int k = 0; k < products; ++k) {
-      sums_.least += std::min(weight_[k] * most, 0);
-      sums_.most += std::max(weight_[k] * most, 0);
+      sums_.least += std::min(weight_[k] * low, weight_[k] * high);
+      sums_.most += std::max(weight_[k] * low, weight_[k] * high);
     }
     bias_ = bias;
     const float least = result_of(sums_.least, result);

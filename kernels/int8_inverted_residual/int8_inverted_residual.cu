@@ -27,7 +27,6 @@ using int8_block::Config;
 using int8_block::kFlagBytes;
 using int8_block::kOldestWithClusters;
 using int8_block::kSlice;
-using int8_block::kSmallSums;
 using int8_block::kTapsPitch;
 using int8_block::Rounding;
 using int8_block::Shape;
@@ -180,76 +179,39 @@ bool supports_config(const Config& config, const Params& p, const DeviceTraits& 
 /// The zero point of hidden values as the kernel has them: Unsigned.
 int stored_zero(const ByteRange& range) { return range.zero_point - range.low; }
 
-/// All sums of a channel's products lie between these.
-struct SumRange {
-  std::int64_t least, most;
-};
+/// The hidden channels of both convolutions.
+struct HiddenChannels {
+  std::vector<Int8Channel> expand, depthwise;
 
-/// Of products with bytes from `low` to `high`.
-SumRange sums_of(const std::int8_t* weights, int count, int low, int high) {
-  SumRange range{0, 0};
-  for (int k = 0; k < count; ++k) {
-    range.least += std::min(weights[k] * low, weights[k] * high);
-    range.most += std::max(weights[k] * low, weights[k] * high);
-  }
-  return range;
-}
-
-/// Whether the sums of one channel are small, for x of bytes from `low` to `high`.
-bool has_small_sums(const Int8Layer& w, int channel, int count, int x_zero, int low, int high) {
-  constexpr std::int64_t kLimit = std::int64_t{1}
-                                  << 22U;  // added to the bits of 2^23 they leave its binade downwards only
-  constexpr float kMost = 30000.0F;        // results of 16 bits, with a zero point
-  const std::int8_t* const weights = w.weight + std::int64_t{channel} * count;
-  std::int64_t bias = w.bias != nullptr ? w.bias[channel] : 0;
-  for (int k = 0; k < count; ++k) bias -= std::int64_t{x_zero} * weights[k];
-  const SumRange products = sums_of(weights, count, low, high);
-  if (products.least <= -kLimit || products.most >= kLimit || std::abs(bias) >= kLimit) return false;
-  const auto largest = static_cast<float>(std::max(std::abs(products.least + bias), std::abs(products.most + bias)));
-  return largest * w.multiplier[channel] < kMost;
-}
-
-/// For all channels of expand and depthwise.
-Rounding rounding_of(const Params& p, const Layers& layers) {
-  const int most = p.expand_result.high - p.expand_result.low;
-  if (stored_zero(p.expand_result) != 0 || stored_zero(p.depthwise_result) != 0) return Rounding::Any;
-  for (int channel = 0; channel < p.c_hidden; ++channel) {
-    if (!has_small_sums(layers.expand, channel, p.c_in, p.x_zero, kLowestByte, kHighestByte) ||
-        !has_small_sums(layers.depthwise, channel, kTaps, 0, 0, most)) {
-      return Rounding::Any;
+  HiddenChannels(const Params& p, const Layers& layers) {
+    const int most = p.expand_result.high - p.expand_result.low;
+    for (int c = 0; c < p.c_hidden; ++c) {
+      expand.emplace_back(layers.expand, c, p.c_in, p.x_zero, kLowestByte, kHighestByte, p.expand_result);
+      depthwise.emplace_back(layers.depthwise, c, kTaps, stored_zero(p.expand_result), 0, most, p.depthwise_result);
     }
   }
-  constexpr int kWhole = kHighestByte - kLowestByte;
-  const bool whole = most == kWhole && p.depthwise_result.high - p.depthwise_result.low == kWhole;
-  return whole ? Rounding::Bytes : Rounding::Pairs;
+};
+
+Rounding rounding_of(const Params& p, const HiddenChannels& hidden) {
+  const auto is_small = [](const Int8Channel& channel) {
+    constexpr auto kLimit = static_cast<std::int64_t>(int8_block::kSmallSums);
+    constexpr float kMost = 30000.0F;  // results are of 16 bits
+    const Int8SumRange& sums = channel.sums();
+    const auto largest = std::max(std::abs(sums.least), std::abs(sums.most));
+    return largest < kLimit && static_cast<float>(largest) * channel.multiplier() < kMost;
+  };
+  if (stored_zero(p.expand_result) != 0 || stored_zero(p.depthwise_result) != 0 ||
+      !std::all_of(hidden.expand.begin(), hidden.expand.end(), is_small) ||
+      !std::all_of(hidden.depthwise.begin(), hidden.depthwise.end(), is_small)) {
+    return Rounding::Any;
+  }
+  const auto is_whole = [](const ByteRange& range) { return range.high - range.low == kHighestByte - kLowestByte; };
+  return is_whole(p.expand_result) && is_whole(p.depthwise_result) ? Rounding::Bytes : Rounding::Pairs;
 }
 
 // Packing.
 
 void put(unsigned char* to, const auto& value) { std::memcpy(to, &value, sizeof value); }
-
-/// Weights of one output channel: k-th, 0 beyond those that there are.
-struct Row {
-  const std::int8_t* from = nullptr;
-  int count = 0;
-
-  std::int8_t at(int k) const { return k < count ? from[k] : std::int8_t{0}; }
-  std::int64_t sum() const {
-    std::int64_t total = 0;
-    for (int k = 0; k < count; ++k) total += from[k];
-    return total;
-  }
-};
-
-Row row_of(const Int8Layer& w, int channels, int count, int channel) {
-  return channel < channels ? Row{w.weight + std::int64_t{channel} * count, count} : Row{};
-}
-
-/// A channel's bias, less what x's zero point adds to each sum, modulo 2^32.
-std::int32_t bias_of(const Int8Layer& w, const Row& row, int channel, int x_zero) {
-  const std::int64_t own = row.from != nullptr && w.bias != nullptr ? w.bias[channel] : 0;
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(own - x_zero * row.sum()));
-}
 
 /// The channel, of 32, that column `column` of n-tile `tile` has: so a lane's columns of four n-tiles are 8 neighbours.
 int channel_of_column(int tile, int column) { return column / 2 * 8 + tile * 2 + column % 2; }
@@ -265,16 +227,19 @@ class Packer {
         params_(params),
         layers_(layers),
         sizes_(sizes_of(config)),
-        rounding_(rounding_of(params, layers)) {}
+        hidden_(params, layers),
+        rounding_(rounding_of(params, hidden_)) {}
 
   void pack(unsigned char* to) const {
     std::memset(to, 0, static_cast<std::size_t>(sizes_.packed_bytes));
     put(to, rounding_);
     unsigned char* const head = to + kFlagBytes;
     for (int c = 0; c < sizes_.n_groups * kSlice; ++c) {
-      const Row row = project_row(c);
-      put(head + c * 4, bias_of(layers_.project, row, c, stored_zero(params_.depthwise_result)));
-      put(head + (sizes_.n_groups * kSlice + c) * 4, row.from != nullptr ? layers_.project.multiplier[c] : 0.0F);
+      if (c >= config_.c_out) break;
+      std::int64_t bias = layers_.project.bias != nullptr ? layers_.project.bias[c] : 0;
+      for (int k = 0; k < config_.c_hidden; ++k) bias -= stored_zero(params_.depthwise_result) * project_weight(c, k);
+      put(head + c * 4, static_cast<std::uint32_t>(bias));  // sums are modulo 2^32
+      put(head + (sizes_.n_groups * kSlice + c) * 4, layers_.project.multiplier[c]);
     }
     to += sizes_.head_bytes;
     for (int slice = 0; slice < config_.cluster * sizes_.chunks * config_.parts; ++slice) {
@@ -283,60 +248,65 @@ class Packer {
   }
 
  private:
-  Row project_row(int channel) const { return row_of(layers_.project, config_.c_out, config_.c_hidden, channel); }
+  std::int8_t project_weight(int channel, int k) const {
+    if (channel >= config_.c_out || k >= config_.c_hidden) return 0;
+    return layers_.project.weight[std::int64_t{channel} * config_.c_hidden + k];
+  }
 
-  /// Of a channel of hidden values.
-  void put_scale(const Int8Layer& w, const Row& row, int channel, int x_zero, unsigned char* bias,
-                 unsigned char* scale) const {
-    const auto own = static_cast<std::uint32_t>(bias_of(w, row, channel, x_zero));
-    put(bias, rounding_ == Rounding::Any ? own : own + std::bit_cast<std::uint32_t>(kSmallSums));
-    put(scale, row.from != nullptr ? w.multiplier[channel] : 0.0F);
+  /// Of a hidden channel.
+  void put_scale(const Int8Channel& channel, unsigned char* bias, unsigned char* scale) const {
+    const auto own = static_cast<std::uint32_t>(channel.bias());
+    put(bias, rounding_ == Rounding::Any ? own : own + std::bit_cast<std::uint32_t>(int8_block::kSmallSums));
+    put(scale, channel.multiplier());
   }
 
   void pack_slice(int first, unsigned char* to) const {
     pack_expand(first, to);
     for (int i = 0; i < kSlice; ++i) {
-      const Row row = row_of(layers_.depthwise, config_.c_hidden, kTaps, first + i);
-      for (int tap = 0; tap < row.count; ++tap) {
-        put(to + sizes_.slice.taps + i * kTapsPitch + tap / 3 * 4 + tap % 3, row.at(tap));
+      if (first + i >= config_.c_hidden) break;
+      const Int8Channel& channel = hidden_.depthwise[static_cast<std::size_t>(first + i)];
+      for (int tap = 0; tap < kTaps; ++tap) {
+        put(to + sizes_.slice.taps + i * kTapsPitch + tap / 3 * 4 + tap % 3, channel.weight(tap));
       }
       // (lane % 4, group, two channels)
       const int at = (i % 8 / 2 * 8 + i / 8 * 2 + i % 2) * 4;
-      put_scale(layers_.depthwise, row, first + i, stored_zero(params_.expand_result),
-                to + sizes_.slice.depthwise_bias + at, to + sizes_.slice.depthwise_scale + at);
+      put_scale(channel, to + sizes_.slice.depthwise_bias + at, to + sizes_.slice.depthwise_scale + at);
     }
     for (int tile = 0; tile < sizes_.n_groups * 4; ++tile) {
       for (int lane = 0; lane < kLanes; ++lane) {
-        const Row row = project_row(tile / 4 * kSlice + channel_of_column(tile % 4, lane / 4));
+        const int channel = tile / 4 * kSlice + channel_of_column(tile % 4, lane / 4);
         unsigned char* const at = to + sizes_.slice.project + (tile / 2 * kLanes + lane) * 16 + tile % 2 * 8;
-        for (int i = 0; i < 8; ++i) put(at + i, row.at(first + hidden_of_word(lane, i / 4, i % 4)));
+        for (int i = 0; i < 8; ++i) put(at + i, project_weight(channel, first + hidden_of_word(lane, i / 4, i % 4)));
       }
     }
   }
 
   void pack_expand(int first, unsigned char* to) const {
-    const auto row_at = [&](int channel) {
-      return row_of(layers_.expand, config_.c_hidden, config_.c_in, first + channel);
-    };
     for (int step = 0; step < sizes_.k_steps; ++step) {
       for (int tile = 0; tile < 4; ++tile) {
         for (int lane = 0; lane < kLanes; ++lane) {
-          const Row row = row_at(channel_of_column(tile, lane / 4));
+          const int channel = first + channel_of_column(tile, lane / 4);
           unsigned char* const at = to + ((step * 2 + tile / 2) * kLanes + lane) * 16 + tile % 2 * 8;
-          for (int i = 0; i < 8; ++i) put(at + i, row.at(step * kSlice + i / 4 * 16 + lane % 4 * 4 + i % 4));
+          for (int i = 0; i < 8; ++i) put(at + i, expand_weight(channel, step * kSlice + i / 4 * 16 + lane % 4 * 4 + i % 4));
         }
       }
     }
-    for (int i = 0; i < kSlice; ++i) {
-      put_scale(layers_.expand, row_at(i), first + i, params_.x_zero, to + sizes_.slice.expand_bias + i * 4,
+    for (int i = 0; i < kSlice && first + i < config_.c_hidden; ++i) {
+      put_scale(hidden_.expand[static_cast<std::size_t>(first + i)], to + sizes_.slice.expand_bias + i * 4,
                 to + sizes_.slice.expand_scale + i * 4);
     }
+  }
+
+  std::int8_t expand_weight(int channel, int k) const {
+    if (channel >= config_.c_hidden || k >= config_.c_in) return 0;
+    return hidden_.expand[static_cast<std::size_t>(channel)].weight(k);
   }
 
   const Config& config_;
   const Params& params_;
   const Layers& layers_;
   Sizes sizes_;
+  HiddenChannels hidden_;
   Rounding rounding_;
 };
 

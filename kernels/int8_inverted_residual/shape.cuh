@@ -36,9 +36,9 @@ struct Config {
 
 /// How sums of hidden values become bytes. Packing finds out what is right for all inputs: README.md.
 enum class Rounding : std::uint32_t {
+  Bytes,  ///< small sums, the zero point is the lower end of the range, and the upper end is 255 above
+  Pairs,  ///< small sums, and the zero point is the lower end
   Any,
-  Pairs,  ///< small sums, and the zero point is the lower end of the range
-  Bytes,  ///< and the upper end 255 above
 };
 /// Small sums are less, either way, and added to the bits of this float.
 inline constexpr float kSmallSums = 8388608.0F;  // 2^23

@@ -198,7 +198,7 @@ class Packer {
     return channel(layers_.project, c, params_.c_stem, params_.depthwise_result, params_.result);
   }
   static Int8Channel channel(const Int8Layer& layer, int c, int products, const ByteRange& x, const ByteRange& result) {
-    return {layer, c, products, stored_zero_point(x), x.high - x.low, result};
+    return {layer, c, products, stored_zero_point(x), 0, x.high - x.low, result};
   }
 
   /// Whether rounded_clipped_sum() is right for s and d, and rounded_small_sum() for y.
