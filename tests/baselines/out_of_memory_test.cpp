@@ -13,6 +13,13 @@
 #include "support/random.h"
 #include "support/temporary_folder.h"
 
+// What protobuf loses (below) is no finding of LeakSanitizer's, which asks for this function where it is linked.
+extern "C" [[gnu::visibility("default")]] const char*
+__lsan_default_suppressions();                          // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
+  return "leak:google::protobuf::RepeatedPtrField";
+}
+
 namespace mobicuda::test {
 namespace {
 
