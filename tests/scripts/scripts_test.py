@@ -1276,7 +1276,7 @@ def check_sanitize(tree):
     built = [line for line in text.splitlines() if line.startswith(("cmake", "ctest"))]
     expect(code == 0 and len(built) == 4, text)
     expect("build-asan --target" in built[0] and built[1].startswith("ctest --preset asan --parallel "), text)
-    expect("build-tsan --target" in built[2] and "ctest --preset tsan" in built[3] and "cpu_tests|" in built[3], text)
+    expect("build-tsan --target" in built[2] and "ctest --preset tsan" in built[3] and "stream_tests:" in built[3], text)
     code, text = tree.run("sanitize", "--all", "thread")
     expect(code == 0 and "asan" not in text and "--target" not in text and " -R " not in text, text)
     write(tree.stubs / "ctest", "#!/bin/sh\nexit 8\n", executable=True)
