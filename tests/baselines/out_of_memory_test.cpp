@@ -14,11 +14,10 @@
 #include "support/temporary_folder.h"
 
 // What protobuf loses (below) is no finding of LeakSanitizer's, which asks for this function where it is linked.
-extern "C" [[gnu::visibility("default")]] const char*
-__lsan_default_suppressions();                          // NOLINT(bugprone-reserved-identifier)
-extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
-  return "leak:google::protobuf::RepeatedPtrField";
-}
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:google::protobuf::RepeatedPtrField"; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace mobicuda::test {
 namespace {

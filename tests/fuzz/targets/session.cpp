@@ -1,7 +1,7 @@
 // Calls of a session in any order, with any sizes. The first byte chooses the engine, each two of the rest a call and
 // its batch. A run that succeeds gives the answer that a session of its own gives.
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -93,7 +93,7 @@ class Calls {
   void run_on(std::int64_t n, std::vector<float>& output) {
     session_->run(pictures_of<T>(n), output);
     for (std::size_t i = 0; i < output.size(); ++i) {
-      if (std::memcmp(&output[i], &expected_[i % expected_.size()], sizeof(float)) != 0) {
+      if (std::bit_cast<std::uint32_t>(output[i]) != std::bit_cast<std::uint32_t>(expected_[i % expected_.size()])) {
         fail("an image's answer depends on the calls before");
       }
     }
