@@ -13,6 +13,12 @@
 #include "support/random.h"
 #include "support/temporary_folder.h"
 
+// What protobuf loses (below) is no finding of LeakSanitizer's, which asks for this function where it is linked.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+extern "C" [[gnu::visibility("default")]] const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:google::protobuf::RepeatedPtrField"; }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
 namespace mobicuda::test {
 namespace {
 

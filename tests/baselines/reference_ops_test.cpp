@@ -243,6 +243,7 @@ TEST_CASE("average pooling divides by the pixels inside, or by all that count_in
   const Doubles padded = pool(op, nchw(Shape{1, 1, 5, 5}), one_to(25));
   CHECK(padded[0] == 63.0 / 25.0);
   CHECK(padded[1] == 90.0 / 25.0);
+  CHECK(padded[24] == 171.0 / 25.0);
 }
 
 TEST_CASE("ceil_mode keeps a last partial window and counts only what is there") {

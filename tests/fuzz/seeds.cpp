@@ -14,6 +14,7 @@
 #include "onnx_import/malformed.h"
 #include "pictures/picture_support.h"
 #include "plan_file/plan_networks.h"
+#include "support/int8_network.h"
 #include "support/onnx_builder.h"
 
 namespace mobicuda::test {
@@ -231,6 +232,19 @@ void add_plans(Seeds& seeds) {
   TestNetwork tiny(Shape{1, 4});
   tiny.gemm(2, "fc");
   add(std::move(tiny).build(), cpu_options());
+  for (const DType dtype : {DType::I8, DType::U8}) {
+    Int8Network integers(Shape{1, 3, 8, 8}, dtype);
+    integers.conv(8, 3, 2);
+    integers.block(12, 8, 1);
+    integers.conv(8, 3, 1, 2, false, DType::U8, 120);
+    integers.requantize(1.5F);
+    integers.max_pool(3, 2);
+    integers.average_pool(2, 1);
+    integers.flatten_mean();
+    integers.gemm(5, dtype == DType::U8);
+    if (dtype == DType::I8) integers.dequantize();
+    add(std::move(integers).build(), cpu_options());
+  }
 }
 
 // Choices of graphs, which the fuzzer goes on from; those that are used up are all 0.
@@ -241,6 +255,16 @@ void add_graphs(Seeds& seeds) {
     std::string choices(16 + seed % 100, '\0');
     for (char& choice : choices) choice = static_cast<char>(engine());
     seeds.add("graph", choices);
+  }
+}
+
+void add_calls(Seeds& seeds) {
+  constexpr std::uint32_t kSeeds = 256;
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    std::mt19937 engine(seed);
+    std::string choices(8 + seed % 64, '\0');
+    for (char& choice : choices) choice = static_cast<char>(engine());
+    seeds.add("session", choices);
   }
 }
 
@@ -340,6 +364,7 @@ int write_all(const fs::path& folder) {
   add_external(seeds);
   add_plans(seeds);
   add_graphs(seeds);
+  add_calls(seeds);
   add_pictures(seeds);
   add_texts(seeds);
   add_documents(seeds);

@@ -31,6 +31,7 @@ Target onnx_model();      ///< an ONNX file in memory, imported
 Target onnx_external();   ///< a model with files of external data
 Target onnx_compile();    ///< an ONNX file, compiled and run on the CPU, also after a plan file
 Target graph();           ///< a graph made by calls, compiled and held against bounds
+Target session();         ///< calls of a session, in any order
 Target plan();            ///< a plan file, with the checksum put right
 Target plan_disk();       ///< a plan file on disk, or what stands in its place
 Target picture();         ///< an encoded picture

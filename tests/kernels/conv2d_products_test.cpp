@@ -140,7 +140,8 @@ TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
   MOBICUDA_SKIP_BELOW(80);
   for (const int channels : {4, 8, 16, 32}) {
     for (const int stride : {1, 2}) {
-      Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 11, 15, 8, stride);
+      const int h = channels == 8 ? 29 : 11;  // several tiles, one below the other
+      Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, h, 15, 8, stride);
       p.groups = channels == 4 ? 22 : 3;
       p.c_in = p.c_out = channels * p.groups;
       p.residual = true;
@@ -150,6 +151,18 @@ TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
       const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
       REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::Grouped3x3), oracle.value, shape));
     }
+  }
+}
+
+TEST_CASE("conv2d of a network's input is exact where blocks walk over tiles", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  for (const Input input : {Input::NchwFloat, Input::NhwcFloat}) {
+    Conv2dParams p = stem(Elem::F16, input, 3, 81, 77, 8, 1);  // more tiles than tests/emulator runs at once
+    Data data = integer_data(p, 58);
+    for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
+    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::First32), oracle.value, shape));
   }
 }
 

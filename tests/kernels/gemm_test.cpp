@@ -118,6 +118,18 @@ TEST_CASE("gemm: every variant takes every combination of bias, residual, clip a
   }
 }
 
+TEST_CASE("gemm: blocks that walk over row tiles are exact on few multiprocessors", "[gemm][sanitize]") {
+  constexpr int kRows = 16 * 200;  // more tiles than the multiprocessors of tests/emulator run at once
+  for (const auto& [variant, elem] : {std::pair{GemmVariant::Mma16x32x128K4, Elem::F16},
+                                      {GemmVariant::Simt16x32x64K8, Elem::F32},
+                                      {GemmVariant::Dmma16x32x64K4, Elem::F64}}) {
+    const GemmTile tile = kernels::gemm_tile(variant);
+    GemmParams p = with_epilogue(make_params(elem, kRows + 5, 24, tile.bk + 8), 3);
+    p.output = Elem::F32;
+    if (supports(variant, p, gpu_traits())) Problem::whole(p, 12).check(variant, true);
+  }
+}
+
 TEST_CASE("gemm: blocks walk over many row tiles without mixing them up", "[gemm][large]") {
   for (const Elem elem : kAllElems) {
     const GemmParams p = with_epilogue(make_params(elem, 300007, 24, 40), 3);

@@ -199,6 +199,30 @@ TEST_CASE("inverted_residual is exact on small whole numbers", "[sanitize]") {
   }
 }
 
+TEST_CASE("inverted_residual adds its input exactly", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  constexpr Clip kExactInHalf{-2048.0F, 2048.0F};
+  std::uint32_t seed = 300;
+  int variants = 0;
+  for (const Elem elem : kElems) {
+    for (InvertedResidualParams p : {block(2, 9, 11, 16, 48, 16, 1), small_block(1, 14, 13, true, 1)}) {
+      REQUIRE(p.residual);
+      p.elem = elem;
+      p.expand_clip = kRelu6;
+      p.depthwise_clip = kRelu6;
+      p.project_clip = kExactInHalf;
+      const Data data = integer_data(p, seed += 10);
+      const Tensor oracle = oracle_of(p, data);
+      const Device device(p, data);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      variants += for_each_variant(p, [&](InvertedResidualVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
+    }
+  }
+  CHECK(variants > 0);
+}
+
 TEST_CASE("inverted_residual says what it supports, and refuses the rest") {
   MOBICUDA_SKIP_BELOW(80);
   const InvertedResidualParams good = block(1, 14, 14, 16, 48, 16, 1);

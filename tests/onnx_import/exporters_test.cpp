@@ -237,7 +237,8 @@ TEST_CASE("a network exported without eval() is refused with that hint") {
 TEST_CASE("a network whose activations alone are quantised computes with real numbers") {
   Model model = build_mobilenet_v2(small_network());
   write_quantized_activations(model);
-  for (const Node& node : optimize(import(model)).nodes()) {
+  const Graph optimized = optimize(import(model));
+  for (const Node& node : optimized.nodes()) {
     CHECK_FALSE(std::holds_alternative<QuantizedConv2d>(node.op));
   }
 }

@@ -21,7 +21,7 @@ OnnxBuilder batch_norm(std::int64_t opset, const std::vector<std::pair<std::stri
   builder.floats("scale", {2}, {2, 3})
       .floats("b", {2}, {0.5F, -1})
       .floats("mean", {2}, {1, 2})
-      .floats("var", {2}, {3, 8});
+      .floats("var", {2}, {0, 8});
   OnnxNode node = builder.node("BatchNormalization", {"x", "scale", "b", "mean", "var"}, {"y"});
   node.attr("epsilon", 1.0F).attr("momentum", 0.9F);
   for (const auto& [name, value] : attributes) node.attr(name, value);
@@ -92,8 +92,8 @@ TEST_CASE("BatchNormalization becomes scale and shift at every opset") {
     CAPTURE(opset);
     const Graph graph = import(batch_norm(opset, attributes));
     REQUIRE(ops(graph) == "ScaleShift");
-    CHECK(constant_of(graph, 0, ScaleShift::kScale) == std::vector<float>{1, 1});  // 2 / sqrt(3 + 1), 3 / sqrt(8 + 1)
-    CHECK(constant_of(graph, 0, ScaleShift::kShift) == std::vector<float>{-0.5F, -3});
+    CHECK(constant_of(graph, 0, ScaleShift::kScale) == std::vector<float>{2, 1});  // 2 / sqrt(0 + 1), 3 / sqrt(8 + 1)
+    CHECK(constant_of(graph, 0, ScaleShift::kShift) == std::vector<float>{-1.5F, -3});
   }
 }
 
@@ -222,6 +222,9 @@ TEST_CASE("AveragePool and MaxPool keep their window") {
   max.node("MaxPool", {"x"}, {"y", "unused"}).ints("kernel_shape", {2, 2}).attr("auto_pad", "SAME_UPPER");
   CHECK(op_at<Pool2d>(import(max)).kind == PoolKind::Max);
   CHECK(op_at<Pool2d>(import(max)).pads == Padding{0, 0, 1, 1});
+  OnnxBuilder padded = network(13);  // as large as the image, and yet not its mean
+  padded.node("AveragePool", {"x"}, {"y"}).ints("kernel_shape", {4, 4}).ints("pads", {1, 1, 1, 1});
+  CHECK(ops(import(padded)) == "Pool2d");
 }
 
 TEST_CASE("Gemm in all its forms is x * w^T + bias") {

@@ -3,6 +3,8 @@
 // What the importer's tests share: small models of one operator, and looks into the graph made of them.
 
 #include <cstddef>
+#include <cstdlib>
+#include <functional>
 #include <span>
 #include <string>
 #include <variant>
@@ -26,7 +28,11 @@ inline OnnxBuilder network(std::int64_t opset, const Dims& input = {kDynamic, 2,
 }
 
 inline Graph import(const OnnxBuilder& builder, const onnx_import::ImportOptions& options = {}) {
-  return onnx_import::load_from_memory(as_bytes(builder.bytes()), "test.onnx", options);
+  const std::string bytes = builder.bytes();
+  if (const char* folder = std::getenv("MOBICUDA_SAVE_MODELS")) {  // scripts/fuzz begins with them
+    builder.write(std::string(folder) + "/" + std::to_string(std::hash<std::string>{}(bytes)));
+  }
+  return onnx_import::load_from_memory(as_bytes(bytes), "test.onnx", options);
 }
 
 /// The node at that position as a T; fails the test when it is another op.

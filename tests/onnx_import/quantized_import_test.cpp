@@ -258,6 +258,20 @@ TEST_CASE("QDQ is read at every opset that has it") {
   }
 }
 
+TEST_CASE("a constant is dequantised with the scale and the zero point of its channel, along axis 1 by default") {
+  const auto weights = [](std::int64_t axis) {
+    OnnxBuilder builder = network(13);
+    builder.integers<std::int8_t>("q", {2, 2, 1, 1}, {1, 2, 3, 4}).floats("s", {2}, {1, 10});
+    builder.integers<std::int8_t>("z", {2}, {1, -1});
+    OnnxNode node = builder.node("DequantizeLinear", {"q", "s", "z"}, {"w"});
+    if (axis != 1) node.attr("axis", axis);
+    builder.node("Conv", {"x", "w"}, {"y"});
+    return constant_of(import(builder), 0, Conv2d::kWeight);
+  };
+  CHECK(weights(0) == Floats{0, 1, 40, 50});
+  CHECK(weights(1) == Floats{0, 30, 2, 50});
+}
+
 TEST_CASE("QDQ of opset 10 has one scale for all channels") {
   OnnxBuilder b(10);
   b.input("x", {kDynamic, 2, 4, 4}).output("y");

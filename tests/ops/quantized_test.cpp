@@ -318,7 +318,8 @@ TEST_CASE("integers move through what moves elements") {
       return net.quantize(add_op(net, net.quantize(net.input(), DType::U8, {0.5F, 60})), DType::U8, {0.5F, 60});
     });
     std::size_t conversions = 0;
-    for (const Node& node : optimize(integer).nodes()) {
+    const Graph optimized = optimize(integer);
+    for (const Node& node : optimized.nodes()) {
       conversions += std::holds_alternative<Quantize>(node.op) || std::holds_alternative<Dequantize>(node.op) ? 1 : 0;
     }
     CHECK(conversions == 2);

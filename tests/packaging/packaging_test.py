@@ -81,6 +81,22 @@ def sbom(build):
     check(len(linked) <= soname.count("(NEEDED)"), f"no more is linked than readelf knows: {linked}")
 
 
+def supply():
+    """Python packages that tests install are of one version each; the library's sources open no connection."""
+    lists = [*ROOT.glob("tests/*/*requirements.txt"), ROOT / "tests/serving/server.txt"]
+    check(len(lists) >= 4, f"lists of packages are found: {lists}")
+    for file in lists:
+        for line in file.read_text().splitlines():
+            pinned = line.startswith("#") or re.fullmatch(r"[\w.,\[\]-]+==[\w.]+( --hash=sha256:[0-9a-f]{64})?", line)
+            check(pinned, f"{file.name} has one version of each package: {line}")
+    network = re.compile(r"#include <(sys/socket|netdb|netinet/|arpa/inet|curl/)")
+    sources = [file for box in ("engine", "wire_format", "onnx_import", "plan_file", "baselines", "version", "c_api", "kernels", "pictures")
+               for file in (ROOT / box).rglob("*") if file.suffix in (".h", ".cpp", ".cu", ".cuh")]
+    check(len(sources) > 300, f"the library's sources are found: {len(sources)}")
+    for file in sources:
+        check(not network.search(file.read_text()), f"{file.relative_to(ROOT)} opens no connection")
+
+
 def man(program, page):
     """Every option of bench_engine is in the page, and groff has nothing to say of it."""
     text = gzip.decompress(pathlib.Path(page).read_bytes()).decode()
@@ -99,4 +115,4 @@ def man(program, page):
 
 
 if __name__ == "__main__":
-    {"versions": versions, "vcpkg": vcpkg, "sbom": sbom, "man": man}[sys.argv[2]](*sys.argv[3:])
+    {"versions": versions, "vcpkg": vcpkg, "sbom": sbom, "man": man, "supply": supply}[sys.argv[2]](*sys.argv[3:])

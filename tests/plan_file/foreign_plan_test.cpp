@@ -117,6 +117,10 @@ TEST_CASE("files of another format, byte order or kind are refused") {
   auto [code, text] = refusal(read);
   CHECK(code == ErrorCode::unsupported);
   CHECK(contains(text, "net.plan: has plan format 1, this version reads format 4"));
+  bytes[kFormat] = std::byte{5};
+  std::tie(code, text) = refusal(read);
+  CHECK(code == ErrorCode::unsupported);
+  CHECK(contains(text, "net.plan: has plan format 5, this version reads format 4"));
   bytes[kFormat] = std::byte{3};
   std::reverse(bytes.begin() + kByteOrder, bytes.begin() + kByteOrder + 4);
   std::tie(code, text) = refusal(read);

@@ -1237,6 +1237,54 @@ def check_quantize(tree):
     expect(sorted(file.name for file in tree.root.glob("*.onnx")) == ["m.onnx"], "files are left behind")
 
 
+MUTANT = """\
+# the sum is a difference
+file.cpp
+- return a + b;
++ return a - b;
+file_tests "sums*"
+"""
+
+
+def check_mutants(tree):
+    """Each mutant of this tree applies; what does not is told with its file. Nothing is built."""
+    done = subprocess.run([SOURCE / "scripts/mutants", "--check"], capture_output=True, text=True, check=False)
+    expect(done.returncode == 0 and re.fullmatch(r"(\d+) mutants apply\n", done.stdout), done.stdout + done.stderr)
+    expect(int(done.stdout.split()[0]) >= 60, "docs/reliability.md asks for 60 mutants:\n" + done.stdout)
+    mutants = tree.root / "tests/mutants/all.txt"
+    source = "int sum(int a, int b) {\n  return a + b;\n}\n"
+    for text, in_file, words in ((MUTANT, source, "1 mutants apply"),
+                                 (MUTANT, source.replace("+", "*"), "file.cpp: has the text of 'the sum is a difference' 0 times"),
+                                 (MUTANT, source + source, "2 times, not once"),
+                                 (MUTANT.replace("a - b", "a + b"), source, "changes nothing"),
+                                 (MUTANT + "\n" + MUTANT, source, "two mutants are named 'the sum is a difference'"),
+                                 (MUTANT.replace("- return", "return"), source, "a mutant has five lines")):
+        write(mutants, text)
+        write(tree.root / "file.cpp", in_file)
+        code, output = tree.run("mutants", "--check")
+        expect((code == 0) == ("apply" in words) and words in output and "Traceback" not in output, f"{words}:\n{output}")
+    code, output = tree.run("mutants", "--check", "nothing of this name")
+    expect(code == 1 and "two mutants" not in output, output)
+    code, output = tree.run("mutants", "--nonsense")
+    expect(code == 2 and "unknown option --nonsense" in output, output)
+
+
+def check_sanitize(tree):
+    write(tree.stubs / "cmake", '#!/bin/sh\necho "cmake $*"\n', executable=True)
+    write(tree.stubs / "ctest", '#!/bin/sh\necho "ctest $*"\n', executable=True)
+    code, text = tree.run("sanitize")
+    built = [line for line in text.splitlines() if line.startswith(("cmake", "ctest"))]
+    expect(code == 0 and len(built) == 4, text)
+    expect("build-asan --target" in built[0] and built[1].startswith("ctest --preset asan --parallel "), text)
+    expect("build-tsan --target" in built[2] and "ctest --preset tsan" in built[3] and "stream_tests:" in built[3], text)
+    code, text = tree.run("sanitize", "--all", "thread")
+    expect(code == 0 and "asan" not in text and "--target" not in text and " -R " not in text, text)
+    write(tree.stubs / "ctest", "#!/bin/sh\nexit 8\n", executable=True)
+    expect(tree.run("sanitize")[0] == 1, "a failing test is no failure")
+    code, text = tree.run("sanitize", "memory")
+    expect(code == 2 and "unknown option memory" in text, text)
+
+
 def check_zoo(program):
     sys.path.insert(0, str(SOURCE / "scripts/lib"))
     sys.dont_write_bytecode = True
