@@ -63,7 +63,6 @@ constexpr Entry entry(Variant variant, std::string_view name) {
 constexpr Entry kEntries[] = {
     //    channels     tile  warps min_blocks
     entry<Config{32, 16,   8, 14,   4, 6}>(Variant::Tile8x14K32N16, "8x14_k32_n16"),
-    entry<Config{32, 16,  16, 14,   4, 5}>(Variant::Tile16x14K32N16, "16x14_k32_n16"),
     entry<Config{32, 16,  16, 28,   4, 4}>(Variant::Tile16x28K32N16, "16x28_k32_n16"),
     entry<Config{64, 32,   8, 14,   4, 4}>(Variant::Tile8x14K64N32, "8x14_k64_n32"),
 };

@@ -26,7 +26,6 @@ enum class Int8StemInput : std::uint8_t { NchwFloat, Words };
 enum class Int8StemBlockVariant : std::uint8_t {
   // Output tile (rows x columns), most channels of s and of y.
   Tile8x14K32N16,
-  Tile16x14K32N16,
   Tile16x28K32N16,
   Tile8x14K64N32,
 };

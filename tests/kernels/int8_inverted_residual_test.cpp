@@ -75,6 +75,33 @@ TEST_CASE("int8_inverted_residual equals the integer oracle where sums are large
   check_changed([](Data& d) { d.expand.multiplier[11] = 100.0F; });
 }
 
+TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are clipped at zero points", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  // Bytes of the whole range and of a part of it; in channels whose result is always the same sums have any size.
+  for (const kernels::ByteRange& range : {kernels::ByteRange{-128, -128, 127}, kernels::ByteRange{0, 0, 127}}) {
+    for (Int8InvertedResidualParams p : blocks(1, 9, 15)) {
+      p.expand_result = p.depthwise_result = range;
+      Data data = make_data(p, ByteData::Random, 60);
+      for (const bool large : {false, true}) {
+        CAPTURE(p, range.low, large);
+        if (large) {
+          const auto clear = [](auto& weights, int channel, int count) {
+            std::fill_n(weights.begin() + std::ptrdiff_t{channel} * count, count, std::int8_t{0});
+          };
+          clear(data.expand.weight, 3, p.c_in);
+          data.expand.bias[3] = 300'000'000;
+          clear(data.depthwise.weight, 5, 9);
+          data.depthwise.bias[5] = -300'000'000;
+        }
+        const Bytes expected = oracle(p, data);
+        CHECK(for_each_supported(kernels::int8_inverted_residual_variants(), p,
+                                 [&](Int8InvertedResidualVariant variant) { CHECK(run(p, data, variant) == expected); }) >=
+              1);
+      }
+    }
+  }
+}
+
 TEST_CASE("int8_inverted_residual equals the integer oracle on the blocks of MobileNetV2") {
   MOBICUDA_SKIP_BELOW(80);
   std::uint32_t seed = 5000;

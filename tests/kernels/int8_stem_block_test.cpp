@@ -113,7 +113,7 @@ TEST_CASE("int8_stem_block equals the integer oracle where channels are always t
   freeze(data.project, 16, 3, 200000000);
   freeze(data.project, 16, 4, -200000000);
   CHECK(check(p, data) >= kBothInputs);
-  const kernels::Int8Channel channel(data.layers().stem, 5, 27, 127, 255, p.stem_result);
+  const kernels::Int8Channel channel(data.layers().stem, 5, 27, 127, 0, 255, p.stem_result);
   CHECK(channel.sums().most == 97);  // which the fast way is right for
 }
 

@@ -20,8 +20,7 @@ struct Int8StemShape {
 
 // clang-format off
 constexpr Row<Int8StemShape, Int8StemBlockVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.waves(16, 14) < 4), {Tile8x14K32N16}, "small tiles keep the GPU busy"},
-    {MOBICUDA_WHEN(s.waves(16, 28) < 8), {Tile16x14K32N16}, "fewer than two rounds of larger tiles"},
+    {MOBICUDA_WHEN(s.waves(8, 14) <= 4), {Tile8x14K32N16}, "small tiles keep the GPU busy"},
     {MOBICUDA_ALWAYS, {Tile16x28K32N16}, "large tiles compute fewer pixels twice"},
     {MOBICUDA_ALWAYS, {Tile8x14K64N32}, "more channels"},
 };
