@@ -25,9 +25,9 @@ struct Int8SumRange {
   std::int64_t most = 0;
 };
 
-/// How one output channel of a convolution is computed from bytes as they are stored, int8 or uint8. A channel whose result is
-/// the same for all inputs, as real networks have them, with sums of any size, is that number: without weights,
-/// times 1.
+/// How one output channel of a convolution is computed from bytes as they are stored, int8 or uint8. A channel whose
+/// result is the same for all inputs, as real networks have them, with sums of any size, is that number: without
+/// weights, times 1.
 class Int8Channel {
  public:
   /// Of `products` weights. Of inputs, from `low` to `high`, `zero` stands for 0.

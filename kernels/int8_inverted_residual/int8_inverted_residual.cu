@@ -287,7 +287,8 @@ class Packer {
         for (int lane = 0; lane < kLanes; ++lane) {
           const int channel = first + channel_of_column(tile, lane / 4);
           unsigned char* const at = to + ((step * 2 + tile / 2) * kLanes + lane) * 16 + tile % 2 * 8;
-          for (int i = 0; i < 8; ++i) put(at + i, expand_weight(channel, step * kSlice + i / 4 * 16 + lane % 4 * 4 + i % 4));
+          for (int i = 0; i < 8; ++i)
+            put(at + i, expand_weight(channel, step * kSlice + i / 4 * 16 + lane % 4 * 4 + i % 4));
         }
       }
     }

@@ -117,7 +117,7 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
   }
 }
 
-inline constexpr float kLeastFloat = std::numeric_limits<float>::denorm_min();  // whose bits are 1
+inline constexpr float kLeastFloat = 0x1p-149F;  // whose bits are 1
 
 /// From a sum of a hidden value, its bias included, to what stored() takes. README.md, "From a sum to a byte".
 template <Rounding kHow>
@@ -129,9 +129,8 @@ __device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, 
   } else {
     const float value =
         ptx::fused_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
-    return __float_as_uint(kHow == Rounding::Bytes
-                               ? ptx::multiply_rounded(value, kLeastFloat)
-                               : ptx::add_rounded(value, kRoundToWhole));
+    return __float_as_uint(kHow == Rounding::Bytes ? ptx::multiply_rounded(value, kLeastFloat)
+                                                   : ptx::add_rounded(value, kRoundToWhole));
   }
 }
 

@@ -75,7 +75,8 @@ TEST_CASE("int8_inverted_residual equals the integer oracle where sums are large
   check_changed([](Data& d) { d.expand.multiplier[11] = 100.0F; });
 }
 
-TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are clipped at zero points", "[sanitize]") {
+TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are clipped at zero points",
+          "[sanitize]") {
   MOBICUDA_SKIP_BELOW(80);
   // Bytes of the whole range and of a part of it; in channels whose result is always the same sums have any size.
   for (const kernels::ByteRange& range : {kernels::ByteRange{-128, -128, 127}, kernels::ByteRange{0, 0, 127}}) {
@@ -94,9 +95,9 @@ TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are
           data.depthwise.bias[5] = -300'000'000;
         }
         const Bytes expected = oracle(p, data);
-        CHECK(for_each_supported(kernels::int8_inverted_residual_variants(), p,
-                                 [&](Int8InvertedResidualVariant variant) { CHECK(run(p, data, variant) == expected); }) >=
-              1);
+        CHECK(for_each_supported(
+                  kernels::int8_inverted_residual_variants(), p,
+                  [&](Int8InvertedResidualVariant variant) { CHECK(run(p, data, variant) == expected); }) >= 1);
       }
     }
   }
