@@ -73,6 +73,15 @@ TEST_CASE("int8_inverted_residual equals the integer oracle where sums are large
   check_changed([](Data& d) { d.expand.bias[7] = 1 << 23; });
   check_changed([](Data& d) { d.depthwise.bias[9] = -(1 << 30); });
   check_changed([](Data& d) { d.expand.multiplier[11] = 100.0F; });
+  // Results in the middle of their range, of sums beyond 2^23.
+  check_changed([](Data& d) {
+    d.expand.bias[7] = 1 << 24;
+    d.expand.multiplier[7] = 6e-6F;
+  });
+  check_changed([](Data& d) {
+    d.depthwise.bias[9] = 1 << 24;
+    d.depthwise.multiplier[9] = 6e-6F;
+  });
 }
 
 TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are clipped at zero points",
