@@ -49,6 +49,9 @@ int byte_pitch_of(const Lowering& to, ValueId id);
 /// Why no kernel runs this node, whose output or an input is quantised; nothing where one does.
 std::optional<std::string> why_no_int8_kernel(const Graph& graph, const Node& node);
 
+/// Of a node that is one.
+inline const QuantizedConv2d& quantized_conv_of(const Node& node) { return std::get<QuantizedConv2d>(node.op); }
+
 /// A QuantizedConv2d that int8_conv2d runs, or a QuantizedGemm.
 kernels::Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& node);
 /// Whether int8_depthwise_conv runs it.

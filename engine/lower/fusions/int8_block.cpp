@@ -17,15 +17,13 @@ struct Int8Block {
   std::string reason;
 };
 
-const QuantizedConv2d& conv_of(const Node& node) { return std::get<QuantizedConv2d>(node.op); }
-
 bool is_block_pointwise(const Lowering& to, const Node* node) {
   return node != nullptr && !to.is_claimed(node) && is_int8_pointwise(to, *node);
 }
 
 bool is_block_depthwise(const Lowering& to, const Node& node) {
   if (to.is_claimed(&node) || !is_int8_depthwise(to, node)) return false;
-  const QuantizedConv2d& op = conv_of(node);
+  const QuantizedConv2d& op = quantized_conv_of(node);
   const Shape& weight = to.shape(node.inputs[QuantizedConv2d::kWeight]);
   return weight[2] == 3 && weight[3] == 3 && op.strides[0] == op.strides[1] && op.strides[0] <= 2 &&
          op.dilations == std::array<std::int64_t, 2>{1, 1};
@@ -51,7 +49,7 @@ class Int8BlockFusion final : public FusionOf<Int8Block> {
   static kernels::Int8InvertedResidualParams params_of(const Lowering& to, const Int8Block& block, ValueId x) {
     const Shape& in = to.shape(x);
     const Shape& out = to.shape(block.project->output);
-    const QuantizedConv2d& depthwise = conv_of(*block.depthwise);
+    const QuantizedConv2d& depthwise = quantized_conv_of(*block.depthwise);
     kernels::Int8InvertedResidualParams p;
     p.n = to.max_batch();
     p.h = as_int(in[2]);
@@ -65,9 +63,9 @@ class Int8BlockFusion final : public FusionOf<Int8Block> {
     p.pad_top = as_int(depthwise.pads.top);
     p.pad_left = as_int(depthwise.pads.left);
     p.x_zero = byte_quantization(to.graph().value(x).desc).zero_point;
-    p.expand_result = byte_range(conv_of(*block.expand).result);
+    p.expand_result = byte_range(quantized_conv_of(*block.expand).result);
     p.depthwise_result = byte_range(depthwise.result);
-    p.result = byte_range(conv_of(*block.project).result);
+    p.result = byte_range(quantized_conv_of(*block.project).result);
     return p;
   }
 

@@ -22,11 +22,9 @@ struct Int8Stem {
   std::string reason;
 };
 
-const QuantizedConv2d& conv_of(const Node& node) { return std::get<QuantizedConv2d>(node.op); }
-
 bool has_window(const Lowering& to, const Node& node, std::int64_t stride) {
   const Shape& weight = to.shape(node.inputs[QuantizedConv2d::kWeight]);
-  const QuantizedConv2d& op = conv_of(node);
+  const QuantizedConv2d& op = quantized_conv_of(node);
   return weight[2] == 3 && weight[3] == 3 && op.strides == Pair{stride, stride} && op.dilations == Pair{1, 1};
 }
 
@@ -77,8 +75,8 @@ class Int8StemBlockFusion final : public FusionOf<Int8Stem> {
     const Shape& in = to.shape(x);
     const Shape& middle = to.shape(block.stem->output);
     const Shape& out = to.shape(block.project->output);
-    const QuantizedConv2d& stem = conv_of(*block.stem);
-    const QuantizedConv2d& depthwise = conv_of(*block.depthwise);
+    const QuantizedConv2d& stem = quantized_conv_of(*block.stem);
+    const QuantizedConv2d& depthwise = quantized_conv_of(*block.depthwise);
     const ByteQuantization quantization = byte_quantization(to.graph().value(x).desc);
     Int8StemBlockParams p;
     p.n = to.max_batch();
@@ -103,7 +101,7 @@ class Int8StemBlockFusion final : public FusionOf<Int8Stem> {
     }
     p.stem_result = byte_range(stem.result);
     p.depthwise_result = byte_range(depthwise.result);
-    p.result = byte_range(conv_of(*block.project).result);
+    p.result = byte_range(quantized_conv_of(*block.project).result);
     return p;
   }
 
