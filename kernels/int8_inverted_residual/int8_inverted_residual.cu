@@ -176,9 +176,6 @@ bool supports_config(const Config& config, const Params& p, const DeviceTraits& 
          config.c_out == p.c_out && tiles_of(config, p) * config.cluster <= kMaxInt;
 }
 
-/// The zero point of hidden values as the kernel has them: Unsigned.
-int stored_zero(const ByteRange& range) { return range.zero_point - range.low; }
-
 /// The hidden channels of both convolutions.
 struct HiddenChannels {
   std::vector<Int8Channel> expand, depthwise;
@@ -187,20 +184,20 @@ struct HiddenChannels {
     const int most = p.expand_result.high - p.expand_result.low;
     for (int c = 0; c < p.c_hidden; ++c) {
       expand.emplace_back(layers.expand, c, p.c_in, p.x_zero, kLowestByte, kHighestByte, p.expand_result);
-      depthwise.emplace_back(layers.depthwise, c, kTaps, stored_zero(p.expand_result), 0, most, p.depthwise_result);
+      depthwise.emplace_back(layers.depthwise, c, kTaps, stored_zero_point(p.expand_result), 0, most,
+                             p.depthwise_result);
     }
   }
 };
 
 Rounding rounding_of(const Params& p, const HiddenChannels& hidden) {
   const auto is_small = [](const Int8Channel& channel) {
-    constexpr auto kLimit = static_cast<std::int64_t>(int8_block::kSmallSums);
-    constexpr float kMost = 30000.0F;  // results are of 16 bits
+    constexpr auto kLimit = static_cast<std::int64_t>(-kClippedSumOffset);
     const Int8SumRange& sums = channel.sums();
     const auto largest = std::max(std::abs(sums.least), std::abs(sums.most));
-    return largest < kLimit && static_cast<float>(largest) * channel.multiplier() < kMost;
+    return largest < kLimit && static_cast<float>(largest) * channel.multiplier() < kMostUnclipped;
   };
-  if (stored_zero(p.expand_result) != 0 || stored_zero(p.depthwise_result) != 0 ||
+  if (stored_zero_point(p.expand_result) != 0 || stored_zero_point(p.depthwise_result) != 0 ||
       !std::all_of(hidden.expand.begin(), hidden.expand.end(), is_small) ||
       !std::all_of(hidden.depthwise.begin(), hidden.depthwise.end(), is_small)) {
     return Rounding::Any;
@@ -237,7 +234,8 @@ class Packer {
     for (int c = 0; c < sizes_.n_groups * kSlice; ++c) {
       if (c >= config_.c_out) break;
       std::int64_t bias = layers_.project.bias != nullptr ? layers_.project.bias[c] : 0;
-      for (int k = 0; k < config_.c_hidden; ++k) bias -= stored_zero(params_.depthwise_result) * project_weight(c, k);
+      for (int k = 0; k < config_.c_hidden; ++k)
+        bias -= stored_zero_point(params_.depthwise_result) * project_weight(c, k);
       put(head + c * 4, static_cast<std::uint32_t>(bias));  // sums are modulo 2^32
       put(head + (sizes_.n_groups * kSlice + c) * 4, layers_.project.multiplier[c]);
     }
@@ -256,7 +254,7 @@ class Packer {
   /// Of a hidden channel.
   void put_scale(const Int8Channel& channel, unsigned char* bias, unsigned char* scale) const {
     const auto own = static_cast<std::uint32_t>(channel.bias());
-    put(bias, rounding_ == Rounding::Any ? own : own + std::bit_cast<std::uint32_t>(int8_block::kSmallSums));
+    put(bias, rounding_ == Rounding::Any ? own : own + static_cast<std::uint32_t>(kBitsOfClippedSum));
     put(scale, channel.multiplier());
   }
 
@@ -322,9 +320,9 @@ Arguments arguments(const Config& config, const Params& p) {
   a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, config.tile_w)));
   a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, config.tile_h)));
   a.residual = p.residual;
-  a.padding = four_bytes(stored_zero(p.expand_result));
-  a.hidden = int8_block::unsigned_of(p.expand_result);
-  a.filtered = int8_block::unsigned_of(p.depthwise_result);
+  a.padding = four_bytes(stored_zero_point(p.expand_result));
+  a.hidden = unsigned_pair_of(p.expand_result);
+  a.filtered = unsigned_pair_of(p.depthwise_result);
   a.output = requantize_to(p.result);
   a.sum = add_bytes_of(p.sum);
   return a;

@@ -6,6 +6,7 @@
 #include "kernels/common/quantization.h"
 #include "kernels/common/requantize.cuh"
 #include "kernels/common/types.h"
+#include "kernels/common/unsigned_bytes.cuh"
 
 namespace mobicuda::kernels::int8_block {
 
@@ -40,8 +41,6 @@ enum class Rounding : std::uint32_t {
   Pairs,  ///< small sums, and the zero point is the lower end
   Any,
 };
-/// Small sums are less, either way, and added to the bits of this float.
-inline constexpr float kSmallSums = 8388608.0F;  // 2^23
 
 /// Packed weights are kFlagBytes, of which the first word is the Rounding, the projection's biases and multipliers,
 /// then slices; offsets in bytes within a slice. A hidden channel's bias is what its sums begin at.
@@ -181,24 +180,13 @@ constexpr bool is_valid(const Config& c) {
   return tiles * ceil_div(c.c_out, kSlice) * 16 <= kMostSums && sizes_of(c).slots < kNoSlot;
 }
 
-/// Hidden values are stored as uint8, less the lower end of their range: 0 is `low`.
-struct Unsigned {
-  std::uint32_t add;   ///< zero_point - low, of two 16 bits
-  std::uint32_t most;  ///< high - low, likewise
-};
-
-constexpr std::uint32_t two_values(int value) { return 0x10001U * (static_cast<std::uint32_t>(value) & 0xFFFFU); }
-constexpr Unsigned unsigned_of(const ByteRange& range) {
-  return {two_values(range.zero_point - range.low), two_values(range.high - range.low)};
-}
-
 struct Arguments {
   int h, w, out_h, out_w;
   int pad_top, pad_left;
   FastDivision tiles_x, tiles_y;
   bool residual;
   std::uint32_t padding;  ///< four times the hidden tensor's zero point, as it is stored
-  Unsigned hidden, filtered;
+  UnsignedPair hidden, filtered;
   Requantize output;
   AddBytes sum;
   std::int32_t zero;  ///< HiddenScales

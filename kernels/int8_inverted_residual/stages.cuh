@@ -121,28 +121,19 @@ inline constexpr float kLeastFloat = 0x1p-149F;  // whose bits are 1
 
 /// From a sum of a hidden value, its bias included, to what stored() takes. README.md, "From a sum to a byte".
 template <Rounding kHow>
-__device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, float shift) {
-  if constexpr (kHow == Rounding::Any) {
-    constexpr float kMost = 1024.0F;  // any that all ranges lie within
-    const float value = ptx::multiply_rounded(ptx::float_of(sum), scale);
-    return __float_as_uint(ptx::add_rounded(fminf(fmaxf(value, -kMost), kMost), kRoundToWhole));
-  } else {
-    const float value =
-        ptx::fused_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, shift);  // sum * scale
-    return __float_as_uint(kHow == Rounding::Bytes ? ptx::multiply_rounded(value, kLeastFloat)
-                                                   : ptx::add_rounded(value, kRoundToWhole));
-  }
+__device__ __forceinline__ std::uint32_t rounded(std::int32_t sum, float scale, float offset) {
+  if constexpr (kHow == Rounding::Any) return rounded_any_sum(sum, scale);
+  if constexpr (kHow == Rounding::Pairs) return rounded_clipped_sum(sum, scale, offset);
+  const float value = ptx::fused_rounded(__uint_as_float(static_cast<std::uint32_t>(sum)), scale, offset);
+  return __float_as_uint(ptx::multiply_rounded(value, kLeastFloat));
 }
 
 /// Four rounded() values as they are stored.
 template <Rounding kHow>
-__device__ __forceinline__ std::uint32_t stored(const Unsigned& to, std::uint32_t first, std::uint32_t second,
+__device__ __forceinline__ std::uint32_t stored(const UnsignedPair& to, std::uint32_t first, std::uint32_t second,
                                                 std::uint32_t third, std::uint32_t fourth) {
   if constexpr (kHow == Rounding::Bytes) return ptx::clipped_bytes(first, second, third, fourth);
-  constexpr unsigned kLowerHalves = 0x5410;
-  constexpr unsigned kBytes = 0x6420;
-  return __byte_perm(ptx::add_clipped_pairs(__byte_perm(first, second, kLowerHalves), to.add, to.most),
-                     ptx::add_clipped_pairs(__byte_perm(third, fourth, kLowerHalves), to.add, to.most), kBytes);
+  return join_pairs(clipped_pair(to, first, second), clipped_pair(to, third, fourth));
 }
 
 /// A lane's biases and multipliers of 8 channels.
@@ -173,13 +164,13 @@ struct Scales {
 struct HiddenScales {
   std::int32_t begin[4][4];
   float scale[8];
-  float shift[8];
+  float offset[8];
 
   __device__ __forceinline__ HiddenScales(const Scales& of, std::int32_t zero) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       scale[i] = of.scale[i];
-      shift[i] = ptx::multiply_rounded(scale[i], -kSmallSums);  // exact: a power of two
+      offset[i] = ptx::multiply_rounded(scale[i], kClippedSumOffset);  // exact: a power of two
       begin[i / 2][i % 2] = add_wrapping(static_cast<std::int32_t>(of.bias[i]), zero);
       begin[i / 2][2 + i % 2] = add_wrapping(begin[i / 2][i % 2], zero);
     }
@@ -251,7 +242,7 @@ __device__ __forceinline__ void expand(const Arguments& a, int pixels, const uns
         std::uint32_t v[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
-          v[i] = rounded<kHow>(sums[tile][i / 2][half * 2 + i % 2], scales.scale[i], scales.shift[i]);
+          v[i] = rounded<kHow>(sums[tile][i / 2][half * 2 + i % 2], scales.scale[i], scales.offset[i]);
         }
         const int slot = tile == 0 || both ? slots[first + tile * kNext + half * 8] : kNoSlot;
         const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]),
@@ -337,7 +328,7 @@ class Depthwise {
 #pragma unroll
           for (int k = 0; k < 4; ++k) {
             v[tile][i][k] =
-                rounded<kHow>(sums[tile][k], scales.scale[group * 2 + k % 2], scales.shift[group * 2 + k % 2]);
+                rounded<kHow>(sums[tile][k], scales.scale[group * 2 + k % 2], scales.offset[group * 2 + k % 2]);
           }
         }
       }
