@@ -37,13 +37,15 @@ class Exchange<S, true> {
     if (thread() == 0) {
       ptx::mbarrier_init(barrier_, 1);
       ptx::fence_mbarrier_init();
-      ptx::mbarrier_arrive_expect(barrier_, owned() * S::kCluster * kPieceBytes);
     }
     arrive_at_cluster_begin();
   }
 
-  /// Until all blocks run; before finish().
-  __device__ __forceinline__ void meet() const { wait_for_cluster_begin(); }
+  /// Until all blocks run; before finish(). The barrier's one arrival keeps its phase open, whenever sums come.
+  __device__ __forceinline__ void meet() const {
+    wait_for_cluster_begin();
+    if (thread() == 0) ptx::mbarrier_arrive_expect(barrier_, owned() * S::kCluster * kPieceBytes);
+  }
 
   /// Sends the sums of this block, waits for those of all, and stores the block's own pieces, which its warps share.
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
