@@ -85,12 +85,6 @@ Descriptor make_relu(double upper, double slope = 0.0) {
   return finished(std::move(relu));
 }
 
-Descriptor make_elu(double alpha) {
-  Descriptor elu = make_pointwise(CUDNN_POINTWISE_ELU_FWD);
-  elu.set(CUDNN_ATTR_POINTWISE_ELU_ALPHA, CUDNN_TYPE_DOUBLE, alpha);
-  return finished(std::move(elu));
-}
-
 Descriptor make_swish() {
   Descriptor swish = make_pointwise(CUDNN_POINTWISE_SWISH_FWD);
   swish.set(CUDNN_ATTR_POINTWISE_SWISH_BETA, CUDNN_TYPE_DOUBLE, 1.0);
@@ -113,6 +107,8 @@ std::vector<GraphForm> graph_forms(const ConvProblem& problem) {
       return {GraphForm::Composed, GraphForm::Native, GraphForm::Bare};
     case ActivationKind::HardSwish:
       return {GraphForm::Composed, GraphForm::Bare};
+    case ActivationKind::Elu:
+      return {GraphForm::Bare};  // cuDNN's subtracts 1 from the exponential: near 0 no digit is left
     default:
       break;
   }
@@ -166,8 +162,7 @@ void GraphWriter::add_activation(std::size_t x) {
       add_pointwise(make_relu(std::numeric_limits<double>::infinity(), static_cast<double>(act.alpha)), x, nullptr);
       return;
     case ActivationKind::Elu:
-      add_pointwise(make_elu(static_cast<double>(act.alpha)), x, nullptr);
-      return;
+      return;  // graph_forms() has it computed behind the convolution
     case ActivationKind::Silu: {
       if (!composed) return void(add_pointwise(make_swish(), x, nullptr));
       const std::size_t gate = add_pointwise(finished(make_pointwise(CUDNN_POINTWISE_SIGMOID_FWD)), x, nullptr);
