@@ -28,6 +28,11 @@ int reading_threads(std::size_t workers) {
   return static_cast<int>(std::max(kLeast, cores / workers));
 }
 
+// Each core of the CPU runs pictures of its own, which needs no barriers between threads; a few at a time, as each core has
+// memory for its own.
+constexpr int kThreadsOfCpuEngine = 1;
+constexpr std::int64_t kMostOfCpuEngine = 8;
+
 pictures::Normalization normalization_of(const ModelConfig& model) {
   return model.zero_centred ? pictures::Normalization::Tf : pictures::Normalization::Torch;
 }
@@ -42,9 +47,10 @@ class Loader {
     EngineOptions options;
     options.device = gpu_.value_or(0);
     options.log = log_;
+    if (!gpu_) options.threads = kThreadsOfCpuEngine;
     if (model.file.extension() == ".plan") return restore(model, options);
     options.precision = config_.precision.value_or(gpu_ ? Precision::Fp16 : Precision::Fp32);
-    options.max_batch = config_.batchsize;
+    options.max_batch = gpu_ ? config_.batchsize : std::min<std::int64_t>(config_.batchsize, kMostOfCpuEngine);
     options.picture_input = pictures::picture_input(normalization_of(model));
     onnx_import::ImportOptions import;
     import.log = log_;

@@ -33,7 +33,12 @@ struct Workers {
   std::size_t in_flight;
 };
 constexpr Workers kGpuWorkers{2, 2};  // one thread cannot keep all JPEG units busy
-constexpr Workers kCpuWorkers{1, 1};  // the session has threads of its own
+
+// One for each core; sessions with threads of their own share the cores.
+Workers cpu_workers(const EngineOptions& options) {
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return {options.threads == 0 ? 1 : std::max<std::size_t>(1, cores / static_cast<std::size_t>(options.threads)), 1};
+}
 
 void check(const ClassifierOptions& options) {
   constexpr int kMostBatch = 1024;
@@ -94,7 +99,7 @@ class Classifier::Impl {
     }
     settings_.batch = static_cast<std::size_t>(options_.batch);
     settings_.threads = decoding_threads(options_.threads);
-    const Workers workers = on_gpu() ? kGpuWorkers : kCpuWorkers;
+    const Workers workers = on_gpu() ? kGpuWorkers : cpu_workers(engine_->options());
     settings_.workers =
         on_gpu() && options_.gpu_threads > 0 ? static_cast<std::size_t>(options_.gpu_threads) : workers.count;
     settings_.in_flight = workers.in_flight;

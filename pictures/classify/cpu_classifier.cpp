@@ -18,11 +18,12 @@ class CpuClassifier final : public BatchClassifier {
         engine_(std::move(engine)),
         options_(options),
         how_(how),
-        session_(engine_->create_session()),
         batch_(settings.batch),
         classes_(static_cast<std::size_t>(engine_->output().shape.elements())),
         inputs_(settings.slots, std::vector<T>(settings.batch * how.elements())),
-        scores_(settings.batch * classes_) {}
+        workers_(settings.workers) {
+    for (Worker& worker : workers_) worker = {engine_->create_session(), std::vector<float>(batch_ * classes_)};
+  }
 
   void load(BatchLoader::Batch& batch, std::size_t place, std::size_t /*thread*/, StageTimes& times) override {
     Outcome& result = outcome(batch.slot, place);
@@ -33,7 +34,8 @@ class CpuClassifier final : public BatchClassifier {
 
   void start(BatchLoader::Batch& /*batch*/, std::size_t /*worker*/, StageTimes& /*times*/) override {}
 
-  void finish(BatchLoader::Batch& batch, std::size_t /*worker*/, StageTimes& times) override {
+  void finish(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
+    auto& [session, scores] = workers_[worker];
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < batch.size; ++i) {
       if (!outcome(batch.slot, i).failure.empty()) continue;
@@ -45,12 +47,12 @@ class CpuClassifier final : public BatchClassifier {
       const auto most = static_cast<std::size_t>(engine_->options().max_batch);
       for (std::size_t from = 0; from < places.size(); from += most) {
         const std::size_t n = std::min(most, places.size() - from);
-        session_->run(std::span<const T>(inputs_[batch.slot]).subspan(from * how_.elements(), n * how_.elements()),
-                      std::span(scores_).subspan(from * classes_, n * classes_));
+        session->run(std::span<const T>(inputs_[batch.slot]).subspan(from * how_.elements(), n * how_.elements()),
+                     std::span(scores).subspan(from * classes_, n * classes_));
       }
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
-      take_scores(std::span<const float>(scores_).subspan(i * classes_, classes_), options_,
+      take_scores(std::span<const float>(scores).subspan(i * classes_, classes_), options_,
                   outcome(batch.slot, places[i]));
     }
   }
@@ -64,13 +66,18 @@ class CpuClassifier final : public BatchClassifier {
     ClassifierMemory memory;
     const MemoryReport session = engine_->memory();
     memory.host_bytes = static_cast<std::int64_t>(inputs_.size() * batch_ * how_.elements() * sizeof(T) +
-                                                  scores_.size() * sizeof(float));
+                                                  workers_.size() * batch_ * classes_ * sizeof(float));
     memory.encoded_bytes = static_cast<std::int64_t>(inputs_.size() * batch_) * options_.decode.max_bytes;
-    memory.session_bytes = session.total() - session.weight_bytes;
+    memory.session_bytes = static_cast<std::int64_t>(workers_.size()) * (session.total() - session.weight_bytes);
     return memory;
   }
 
  private:
+  struct Worker {
+    std::unique_ptr<Session> session;
+    std::vector<float> scores;  // of the one batch that it finishes
+  };
+
   std::span<T> picture(std::size_t slot, std::size_t place) {
     return std::span(inputs_[slot]).subspan(place * how_.elements(), how_.elements());
   }
@@ -78,11 +85,10 @@ class CpuClassifier final : public BatchClassifier {
   std::shared_ptr<const Engine> engine_;
   const ClassifierOptions& options_;
   const Preprocessing how_;
-  std::unique_ptr<Session> session_;
   const std::size_t batch_;
   const std::size_t classes_;
   std::vector<std::vector<T>> inputs_;  // by slot
-  std::vector<float> scores_;           // of the one batch that is being finished
+  std::vector<Worker> workers_;
 };
 
 }  // namespace

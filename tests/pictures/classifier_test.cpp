@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::int64_t kExtent = 4;
 
-std::shared_ptr<const Engine> engine_for(std::int64_t max_batch, bool bytes = false) {
+std::shared_ptr<const Engine> engine_for(std::int64_t max_batch, bool bytes = false, int threads = 1) {
   EngineOptions options;
   options.max_batch = max_batch;
-  options.threads = 1;
+  options.threads = threads;
   if (bytes) options.picture_input = picture_input(Normalization::Tf);
   return make_cpu_backend()->compile(test::colour_network(kExtent), options);
 }
@@ -86,6 +86,21 @@ TEST_CASE("results come in order, with names, best classes and reasons", "[class
         }
       }
     }
+  }
+}
+
+TEST_CASE("sessions of a CPU engine share the cores, and results do not depend on how", "[classifier]") {
+  const Mixed mixed(60);
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  for (const auto& [threads, sessions] : {std::pair{0, 1}, {1, cores}, {2, std::max(1, cores / 2)}, {cores + 1, 1}}) {
+    CAPTURE(threads);
+    const auto engine = engine_for(8, false, threads);
+    Classifier classifier(engine, options_of(8));
+    std::size_t next = 0;
+    for (const Result& result : classifier.classify(mixed.source())) check_result(result, next++);
+    CHECK(next == mixed.size());
+    const MemoryReport session = engine->memory();
+    CHECK(classifier.memory().session_bytes == sessions * (session.total() - session.weight_bytes));
   }
 }
 
@@ -247,7 +262,7 @@ TEST_CASE("no more is read ahead than the batches in memory hold", "[classifier]
   };
   const std::string file = test::ppm_file(test::plain_picture(8, 8, 200, 1, 2));
   constexpr int kBatch = 4;
-  Classifier classifier(engine_for(2), options_of(kBatch, 2));
+  Classifier classifier(engine_for(2, false, 0), options_of(kBatch, 2));
   std::atomic<std::size_t> taken{0};
   Run run = classifier.classify(PictureSource(std::make_unique<Counting>(test::span_of(file), taken)));
   constexpr std::size_t kSlots = 3;

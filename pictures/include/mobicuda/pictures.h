@@ -85,8 +85,10 @@ struct ClassifierOptions {
   Colours colours = Colours::Nvjpeg;
   int top = 5;           ///< classes of a result, at least 1
   bool outputs = false;  ///< results have the scores of all classes too
-  int batch = 64;        ///< pictures that are decoded and classified together, 1 to 1024
-  int threads = 0;       ///< that read files and decode on the CPU, 0: one for each core
+  /// Pictures that are decoded and classified together, 1 to 1024. The CPU's engines classify as many batches at a time
+  /// as EngineOptions::threads leave cores for.
+  int batch = 64;
+  int threads = 0;  ///< that read files and decode on the CPU, 0: one for each core
   /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
   /// does not always keep all JPEG units busy.
   int gpu_threads = 0;
