@@ -13,6 +13,8 @@ import subprocess
 import time
 import zlib
 
+import gpu_programs
+
 BENCH, STREAM, TESTS = "tests/pictures/pictures_bench", "stream/mobicuda_stream", "tests/pictures/pictures_gpu_tests"
 LARGE = "500x375"
 SECONDS = 5           # of a measurement
@@ -22,7 +24,7 @@ WAYS = {"exact colours": ["--colours", "exact"], "in turns": ["--in-turns"], "ex
 MIXED, BROKEN_EVERY = 10000, 20
 KILLS = 20
 KILLED_TIMES = 800    # how often each picture comes in the stream that is killed
-STREAM_TIMES = 400
+STREAM_TIMES = 1000
 MEMCHECK_SECONDS = 150
 # Parts, and seconds that each may take: one that does not fit into --time-limit is left to a later call.
 PARTS = {"bench": 150, "ways": 140, "stream": 60, "mixed": 60, "killed": 150, "noGpu": 60, "peers": 170, "memcheck": MEMCHECK_SECONDS}
@@ -125,12 +127,6 @@ def stream_row(folder):
     return {key: summary[key] for key in ("done", "failed", "seconds", "picturesPerSecond", "loadSeconds") if key in summary}
 
 
-def gpus():
-    listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False).stdout
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return len(listed.splitlines()) if visible is None else len([one for one in visible.split(",") if one.strip()])
-
-
 def run_stream(check):
     half = check.out / "mobilenet_v2_half.onnx"
     if check.run([check.program("models/mobicuda_write_model"), "--output", half, "--width", "0.5"], check.log("pictures"))[0] != 0:
@@ -138,7 +134,7 @@ def run_stream(check):
     models = [{"file": str(check.real_model()), "share": 3}, {"file": str(half), "share": 1}]
     rows = {}
     for name, keys in {"one model": {}, "two models": {"models": models}}.items():
-        for count in (1, 2) if gpus() > 1 else (1,):
+        for count in (1, 2) if gpu_programs.gpus() > 1 else (1,):
             config, folder = config_of(check, "rate", times=STREAM_TIMES * count, gpu_num=count, **keys)
             if stream(check, config)[0] != 0:
                 return None

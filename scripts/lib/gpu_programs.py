@@ -68,6 +68,13 @@ def absent_programs(stages, build_dir):
     return [name for name in programs_of(stages) if name not in OPTIONAL and not file_of(build_dir, name)]
 
 
+def gpus():
+    """How many GPUs CUDA_VISIBLE_DEVICES leaves."""
+    listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False).stdout
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return len(listed.splitlines()) if visible is None else len([one for one in visible.split(",") if one.strip()])
+
+
 def source_hash():
     return subprocess.run([ROOT / "scripts/source_hash"], capture_output=True, text=True, check=True).stdout.strip()
 

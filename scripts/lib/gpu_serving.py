@@ -6,6 +6,7 @@ Parts, each with servers of its own:
   overload  more requests than are served: which code, how long the accepted ones take, what is left of it
   kills     one of two servers is killed, again and again, under a client that asks again
   models    models come, change and go while another one is under load
+  gpus      requests of many images on one GPU and on two, where there are two
 """
 import dataclasses
 import json
@@ -25,8 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 LOAD = "bench/serving/serving_load"
 BACKEND = "serving/backends/mobicuda/libtriton_mobicuda.so"
-PARTS = ("rates", "overload", "kills", "models")
-PART_SECONDS = {"rates": 60, "overload": 40, "kills": 40, "models": 40}  # with the start of servers
+PARTS = ("rates", "overload", "kills", "models", "gpus")
+PART_SECONDS = {"rates": 60, "overload": 40, "kills": 40, "models": 40, "gpus": 40}  # with the start of servers
 
 CLIENTS = 64          # of requests of one image
 IMAGES = 64           # of a large request
@@ -36,6 +37,7 @@ OVERLOAD_IMAGES = 8   # of a request: the network is the limit then, not what is
 OVERLOAD_QUEUE = 8    # requests
 OVERLOAD_INSTANCES = 2
 OVERLOAD_CLIENTS = OVERLOAD_QUEUE  # that are never refused
+LEAST_TWO_GPUS = 1.9  # times the rate of one
 GROWTH = 64 << 20     # bytes that a server may grow by under a load that goes on
 MIB = 1 << 20
 
@@ -90,12 +92,14 @@ class Stage:
                 raise RuntimeError(f"mobicuda_write_model: {output[-300:]}")
         return file
 
-    def add_model(self, repository, name, data_type, most, instances, precision, more="", seed=1):
+    def add_model(self, repository, name, data_type, most, instances, precision, more="", seed=1, gpus=None):
+        """`instances` of each of the GPUs; by default of the first one alone."""
+        placed = f" gpus: {list(gpus or (0,))}" if self.kind == "KIND_GPU" else ""
         (repository / name / "1").mkdir(parents=True)
         shutil.copy(self.network(seed), repository / name / "1" / "model.onnx")
         (repository / name / "config.pbtxt").write_text(
             f'backend: "mobicuda"\nmax_batch_size: {most}\ninput [ {{ data_type: {data_type} }} ]\n'
-            f"instance_group [ {{ kind: {self.kind} count: {instances} }} ]\n"
+            f"instance_group [ {{ kind: {self.kind} count: {instances}{placed} }} ]\n"
             f'parameters {{ key: "precision" value {{ string_value: "{precision}" }} }}\n'
             f"{more}\n", encoding="utf-8")
 
@@ -258,6 +262,27 @@ class Stage:
         return {"turns": turns, "failed": failed[:3], "load": result, "grownBytes": last[0] - first[0],
                 "grownGpuBytes": last[1] - first[1]}
 
+    # ---- two GPUs ---------------------------------------------------------------------------------
+
+    def gpus(self):
+        """The same requests to a server of one GPU and to one of two, each with the same instances and clients for each GPU."""
+        if not self.scale.gpu or gpu_programs.gpus() < 2 or self.kind != "KIND_GPU":
+            print("   gpus: there are no two of them: left out", flush=True)
+            return None
+        rows = []
+        for placed in ((0,), (0, 1)):
+            repository = self.repository(f"gpus_{len(placed)}")
+            name, instances = f"on_{len(placed)}", self.scale.large_instances[0]
+            self.add_model(repository, name, "TYPE_UINT8", MOST_BATCH, instances, self.scale.precisions[0], gpus=placed)
+            with self.server(repository, f"gpus_{len(placed)}") as server:
+                cpu = server.cpu_seconds()
+                result = self.load(server, name, clients=LARGE_CLIENTS * len(placed), sets=4, images=IMAGES, threads=4 * len(placed))
+                if result is None:
+                    raise RuntimeError(f"{name} failed")
+                rows.append({"gpus": len(placed), "instances": instances * len(placed), "serverCores": (server.cpu_seconds() - cpu) /
+                             (self.scale.seconds + self.scale.warm_up), **result})
+        return rows
+
     def turn(self, server, repository, names, number):
         """Each model is loaded, asked, changed and loaded again while it is there, asked, and unloaded."""
         for name in names:
@@ -321,7 +346,9 @@ def run(check, scale=None):
             continue
         start = time.monotonic()
         try:
-            stage.results[part] = getattr(stage, part)()
+            result = getattr(stage, part)()
+            if result is not None:
+                stage.results[part] = result
         except (OSError, RuntimeError, subprocess.SubprocessError, TypeError) as error:  # the other parts still say something
             check.fail(f"serving: {part}: {error}")
         print(f"   {part}: {time.monotonic() - start:.0f} s", flush=True)
@@ -340,6 +367,13 @@ def requirements(record, add):
         add("serving: kill -9 of one of two servers under load", "0 requests lost, 0 wrong",
             f"{kills['kills']} kills, {kills['answers']:,} answers, {kills['retries']} asked again, {kills['lost']} lost, "
             f"{kills['wrong']} wrong", kills["kills"] > 0 and kills["lost"] == 0 and kills["wrong"] == 0)
+    if serving.get("gpus"):
+        one, two = serving["gpus"]
+        ratio = two["imagesPerSecond"] / one["imagesPerSecond"]
+        add(f"serving: two GPUs against one, {IMAGES} UINT8 images a request", f">= {LEAST_TWO_GPUS}x",
+            f"{ratio:.2f}x ({two['imagesPerSecond']:,.0f} / {one['imagesPerSecond']:,.0f} img/s, {two['serverCores']:.1f} + "
+            f"{two['coresBusy']:.1f} cores), {one['wrong'] + two['wrong']} wrong",
+            ratio >= LEAST_TWO_GPUS and one["wrong"] == two["wrong"] == 0)
     if "models" in serving:
         models = serving["models"]
         load = models["load"] or {"wrong": -1, "statuses": {}}
