@@ -46,8 +46,7 @@ constexpr Refusal kRefusals[] = {{"ArgMax", kLogits},
                                  {"QLinearSigmoid", kTables},
                                  {"QLinearSoftmax", kTables},
                                  {"Scan", kControlFlow},
-                                 {"TopK", kLogits},
-                                 {"LogSoftmax", "export the logits, or a Softmax, instead"}};
+                                 {"TopK", kLogits}};
 
 bool lists(std::string_view names, std::string_view name) {
   while (!names.empty()) {

@@ -180,7 +180,9 @@ void emit(PlanBuilder& plan, const Node& node, const Conv2d& op) {
 bool PlanBuilder::wants_float(ValueId id) const {
   if (id == graph_.output()) return true;
   const auto readers = graph_.consumers(id);
-  return readers.size() == 1 && std::holds_alternative<Softmax>(graph_.nodes()[readers[0]].op);
+  if (readers.size() != 1) return false;
+  const Op& reader = graph_.nodes()[readers[0]].op;
+  return std::holds_alternative<Softmax>(reader) || std::holds_alternative<LogSoftmax>(reader);
 }
 
 void emit(PlanBuilder& plan, const Node& node, const Gemm& op) {

@@ -94,6 +94,24 @@ void emit_fastest(PlanBuilder& plan, const Node& node, const Stored& x, const St
                 });
 }
 
+void emit_softmax(PlanBuilder& plan, const Node& node, const char* name, cudnnSoftmaxAlgorithm_t algorithm) {
+  Stored x = plan.stored(node.inputs[0]);
+  if (x.pitch != 0) x = plan.in_plan_format(x, label_of_input(node));
+  const Stored y = plan.new_output(node, x.dtype);
+  x = plan.convert(x, x.dtype, y.layout, x.shape[1], label_of_input(node));
+  TensorShape shape = tensor_shape(x.shape, x.layout, x.dtype);
+  shape.channels_last = shape.channels_last && shape.h * shape.w > 1;
+  LayerInfo info = plan.layer_info(node, name);
+  info.flops = flops_per_picture(plan.graph(), node);
+  info.activation_bytes = 2 * shape.elements() * size_of(x.dtype) / shape.n;
+  plan.add_step(std::move(info), {x.place.buffer, y.place.buffer},
+                [=, by = factors_of(x.dtype == DType::F64), desc = tensor_descriptor(shape), from = x.place,
+                 to = y.place](const CudaStepContext& c, const Handles& handles) {
+                  return to_cuda(cudnnSoftmaxForward(handles.cudnn(), algorithm, CUDNN_SOFTMAX_MODE_CHANNEL, by.one,
+                                                     desc.get(), from.in(c), by.zero, desc.get(), to.in(c)));
+                });
+}
+
 }  // namespace
 
 // ---- elementwise ---------------------------------------------------------------------------------
@@ -206,22 +224,11 @@ void emit(PlanBuilder& plan, const Node& node, const LocalResponseNorm& op) {
 }
 
 void emit(PlanBuilder& plan, const Node& node, const Softmax&) {
-  Stored x = plan.stored(node.inputs[Softmax::kInput]);
-  if (x.pitch != 0) x = plan.in_plan_format(x, label_of_input(node));
-  const Stored y = plan.new_output(node, x.dtype);
-  x = plan.convert(x, x.dtype, y.layout, x.shape[1], label_of_input(node));
-  TensorShape shape = tensor_shape(x.shape, x.layout, x.dtype);
-  shape.channels_last = shape.channels_last && shape.h * shape.w > 1;
-  LayerInfo info = plan.layer_info(node, "cudnn/softmax");
-  info.flops = flops_per_picture(plan.graph(), node);
-  info.activation_bytes = 2 * shape.elements() * size_of(x.dtype) / shape.n;
-  plan.add_step(
-      std::move(info), {x.place.buffer, y.place.buffer},
-      [=, by = factors_of(x.dtype == DType::F64), desc = tensor_descriptor(shape), from = x.place, to = y.place](
-          const CudaStepContext& c, const Handles& handles) {
-        return to_cuda(cudnnSoftmaxForward(handles.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, by.one,
-                                           desc.get(), from.in(c), by.zero, desc.get(), to.in(c)));
-      });
+  emit_softmax(plan, node, "cudnn/softmax", CUDNN_SOFTMAX_ACCURATE);
+}
+
+void emit(PlanBuilder& plan, const Node& node, const LogSoftmax&) {
+  emit_softmax(plan, node, "cudnn/log_softmax", CUDNN_SOFTMAX_LOG);
 }
 
 }  // namespace mobicuda::cudnn

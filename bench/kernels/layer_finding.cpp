@@ -26,7 +26,8 @@ bool Network::reads_input(ValueId id) const {
 bool Network::makes_output(ValueId id) const {
   if (id == graph_.output()) return true;
   const Node* reader = sole_reader(id);
-  return as<Softmax>(reader) != nullptr || (as<Reshape>(reader) != nullptr && makes_output(reader->output));
+  return as<Softmax>(reader) != nullptr || as<LogSoftmax>(reader) != nullptr ||
+         (as<Reshape>(reader) != nullptr && makes_output(reader->output));
 }
 
 LayerShape Network::between(ValueId x, ValueId y) const {

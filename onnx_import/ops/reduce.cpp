@@ -221,15 +221,16 @@ void import_reduce_max(NodeImporter& node) {
   node.set_output(reshape_to(node, most, remaining_extents(node, shape, reduced.axes)));
 }
 
-// Softmax over the last of three axes: (N, rows, columns).
+// Softmax or LogSoftmax over the last of three axes: (N, rows, columns).
+template <class SoftmaxOp>
 void softmax_of_rows(NodeImporter& node, std::int64_t rows, std::int64_t columns) {
   const Shape shape = node.shape(0);
   ValueId value = node.activation(0);
   if (rows == 1) {
-    value = node.add(Softmax{}, {reshape_to(node, value, std::vector<std::int64_t>{shape[0], columns})});
+    value = node.add(SoftmaxOp{}, {reshape_to(node, value, std::vector<std::int64_t>{shape[0], columns})});
   } else {
     value = reshape_to(node, value, std::vector<std::int64_t>{shape[0], rows, columns});
-    value = node.add(Softmax{}, {node.add(Transpose{{0, 2, 1}}, {value})});
+    value = node.add(SoftmaxOp{}, {node.add(Transpose{{0, 2, 1}}, {value})});
     value = node.add(Transpose{{0, 2, 1}}, {value});
   }
   node.set_output(reshape_to(node, value, shape.dims()));
@@ -247,30 +248,32 @@ std::size_t softmax_axis(const NodeImporter& node, std::int64_t fallback) {
 }
 
 // Before opset 13: the input is flattened to two axes, cut before `axis`, and the second one normalised.
+template <class SoftmaxOp>
 void import_softmax_flattened(NodeImporter& node) {
   const Shape shape = node.shape(0);
   const std::size_t axis = softmax_axis(node, 1);
   std::int64_t rows = 1;
   for (std::size_t i = 1; i < axis; ++i) rows *= shape[i];
-  softmax_of_rows(node, rows, shape.elements() / rows);
+  softmax_of_rows<SoftmaxOp>(node, rows, shape.elements() / rows);
 }
 
+template <class SoftmaxOp>
 void import_softmax_axis(NodeImporter& node) {
   const Shape shape = node.shape(0);
   const std::size_t axis = softmax_axis(node, -1);
   if (axis + 1 == shape.rank() || shape[axis] == shape.elements()) {
-    softmax_of_rows(node, shape.elements() / shape[axis], shape[axis]);
+    softmax_of_rows<SoftmaxOp>(node, shape.elements() / shape[axis], shape[axis]);
     return;
   }
   if (axis == 1) {
-    node.set_output(node.add(Softmax{}, {node.activation(0)}));
+    node.set_output(node.add(SoftmaxOp{}, {node.activation(0)}));
     return;
   }
   Transpose swap;
   for (std::size_t i = 0; i < shape.rank(); ++i) swap.permutation.push_back(static_cast<std::int64_t>(i));
   std::swap(swap.permutation[1], swap.permutation[axis]);
-  const ValueId probabilities = node.add(Softmax{}, {node.add(swap, {node.activation(0)})});
-  node.set_output(node.add(swap, {probabilities}));
+  const ValueId normalised = node.add(SoftmaxOp{}, {node.add(swap, {node.activation(0)})});
+  node.set_output(node.add(swap, {normalised}));
 }
 
 // A reduction between constants, in double precision: start, what each element adds, and what becomes of the result of
@@ -374,6 +377,8 @@ std::vector<bool> reduced_axes(const NodeImporter& node, const Shape& shape) { r
 
 Forms reduce_forms() {
   static constexpr OperatorForm kForms[] = {
+      {"LogSoftmax", 6, 12, 1, 1, "axis", import_softmax_flattened<LogSoftmax>},
+      {"LogSoftmax", 13, kNewestOpset, 1, 1, "axis", import_softmax_axis<LogSoftmax>},
       {"ReduceL1", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceL1>},
       {"ReduceL1", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr, fold_reduce<kReduceL1>},
       {"ReduceL2", 6, 17, 1, 1, "axes keepdims", import_reduce_l2, fold_reduce<kReduceL2>},
@@ -394,8 +399,8 @@ Forms reduce_forms() {
       {"ReduceSumSquare", 6, 17, 1, 1, "axes keepdims", nullptr, fold_reduce<kReduceSumSquare>},
       {"ReduceSumSquare", 18, kNewestOpset, 1, 2, "keepdims noop_with_empty_axes", nullptr,
        fold_reduce<kReduceSumSquare>},
-      {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened},
-      {"Softmax", 13, kNewestOpset, 1, 1, "axis", import_softmax_axis},
+      {"Softmax", 6, 12, 1, 1, "axis", import_softmax_flattened<Softmax>},
+      {"Softmax", 13, kNewestOpset, 1, 1, "axis", import_softmax_axis<Softmax>},
   };
   return kForms;
 }

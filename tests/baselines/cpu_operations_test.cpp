@@ -314,6 +314,18 @@ TEST_CASE("softmax in fp32 stays within its derived error") {
   CHECK(compare_elements(actual, std::vector<double>(expected.begin(), expected.end()), allowed));
 }
 
+TEST_CASE("the logarithm of a softmax in fp32 stays within its derived error") {
+  constexpr std::int64_t kColumns = 1000;
+  TestGraph net({DType::F32, Shape{1, kColumns}, Layout::NCHW}, 1);
+  const Graph graph = net.add(LogSoftmax{}, {net.last()}).build();
+  const Floats input = random_uniform(3, 2 * kColumns, -200.0F, 200.0F);
+  const Floats actual = run(*compile(graph, Precision::Fp32, 2), input);
+  const Floats expected = run(*compile(graph, Precision::Fp64, 2), input);
+  std::vector<double> allowed;
+  for (const float y : expected) allowed.push_back(log_softmax_error(static_cast<double>(y)));
+  CHECK(compare_elements(actual, std::vector<double>(expected.begin(), expected.end()), allowed));
+}
+
 TEST_CASE("a layer of float applies its activation to what it gives without one") {
   const Activation activation =
       GENERATE(Activation::of(ActivationKind::Sigmoid), Activation::of(ActivationKind::Silu),

@@ -151,6 +151,18 @@ TEST_CASE("cudnn: softmax stays within its derived error") {
   CHECK(compare_rel_l2(run_cudnn(graph, Precision::Fp64, input), expected, 2 * kUnitF32));
 }
 
+TEST_CASE("cudnn: the logarithm of a softmax stays within its derived error") {
+  constexpr std::int64_t kColumns = 1000;
+  TestGraph net({DType::F32, Shape{1, kColumns}, Layout::NCHW}, 1);
+  const Graph graph = net.add(LogSoftmax{}, {net.last()}).build();
+  const Floats input = random_uniform(3, 2 * kColumns, -200.0F, 200.0F);
+  const std::vector<double> expected = as_doubles(run_oracle(graph, input));
+  std::vector<double> allowed;
+  for (const double y : expected) allowed.push_back(log_softmax_error(y));
+  CHECK(compare_elements(run_cudnn(graph, Precision::Fp32, input), expected, allowed));
+  CHECK(compare_rel_l2(run_cudnn(graph, Precision::Fp64, input), expected, 2 * kUnitF32));
+}
+
 // ---- networks ------------------------------------------------------------------------------------
 
 TEST_CASE("cudnn: a small MobileNetV2 agrees with the oracle") {

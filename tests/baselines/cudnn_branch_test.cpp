@@ -270,19 +270,23 @@ TEST_CASE("cudnn: normalisation over channels stays within the bound of its sum 
   }
 }
 
-TEST_CASE("cudnn: softmax over the channels of each pixel stays within its derived error") {
+TEST_CASE("cudnn: softmax over the channels of each pixel and its logarithm stay within their derived error") {
   constexpr double kLargest = 8.0;
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const bool logarithm = GENERATE(false, true);
+  CAPTURE(to_string(precision), logarithm);
   TestGraph net = picture(19, 6, 5);
-  const Graph graph = net.add(Clip{{-8.0F, 8.0F}}, {net.last()}).add(Softmax{}, {net.last()}).build();
+  net.add(Clip{{-8.0F, 8.0F}}, {net.last()});
+  const Graph graph = net.add(logarithm ? Op(LogSoftmax{}) : Op(Softmax{}), {net.last()}).build();
   Floats input = random_integers(3, kPictures * 19 * 30);
   for (float& value : input) value *= 1.5F;
   const std::vector<double> expected = as_doubles(run_oracle(graph, input));
   std::vector<double> allowed;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double half = precision == Precision::Fp16 ? kUnitF16 : 0.0;
-    allowed.push_back(expected[i] * (softmax_relative_error(kLargest - static_cast<double>(input[i])) + half) +
-                      (half > 0 ? kStoreF16.underflow : 0.0));
+    const double error = logarithm ? log_softmax_error(expected[i])
+                                   : expected[i] * softmax_relative_error(kLargest - static_cast<double>(input[i]));
+    allowed.push_back(error + std::abs(expected[i]) * half + (half > 0 ? kStoreF16.underflow : 0.0));
   }
   CHECK(compare_elements(run_cudnn(graph, precision, input), expected, allowed));
 }

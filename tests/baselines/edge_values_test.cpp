@@ -90,6 +90,7 @@ std::vector<Case> cases() {
   all.push_back(of_image("Normalize", Normalize{NormalizedOver::Channels, 1, 1e-3F}));
   all.push_back(of_image("Normalize", Normalize{NormalizedOver::Groups, 2, 1e-3F}));
   all.push_back(case_of("Softmax", Shape{1, 12}, [](TestNetwork& net) { net.add(Softmax{}, {net.last()}); }));
+  all.push_back(case_of("LogSoftmax", Shape{1, 12}, [](TestNetwork& net) { net.add(LogSoftmax{}, {net.last()}); }));
   all.push_back(of_image("Reshape", Reshape{Shape{1, 80}}, true));
   all.push_back(case_of(
       "Concat", kImage,

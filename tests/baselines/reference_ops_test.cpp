@@ -316,6 +316,20 @@ TEST_CASE("softmax gives the values worked out by hand, far from zero as well") 
   CHECK(y[5] == 0.0);
 }
 
+TEST_CASE("the logarithm of a softmax is finite where the softmax is 0") {
+  constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+  // Two rows, interleaved.
+  const Doubles x{0, 1000, std::log(3.0), 0, -kInf, -1000};
+  Doubles y(6, kNaN);
+  log_softmax(3, 2, x.data(), y.data(), {0, 2});
+  CHECK(std::abs(y[0] - std::log(0.25)) <= kRounding);
+  CHECK(std::abs(y[2] - std::log(0.75)) <= kRounding);
+  CHECK(y[4] == -kInf);
+  CHECK(y[1] == 0.0);
+  CHECK(y[3] == -1000.0);
+  CHECK(y[5] == -2000.0);
+}
+
 TEST_CASE("softmax finds interleaved rows") {
   // Two blocks of two rows of three columns: each row is whole where the others are far away.
   const Doubles x{5, 1, 5, 1, 5, 1, -kInf, 0, 0, 0, 0, -kInf};

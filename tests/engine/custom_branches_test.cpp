@@ -265,7 +265,7 @@ TEST_CASE("custom: products of equal values, of a map of pixels and of rows equa
   }
 }
 
-TEST_CASE("custom: every unary function, norms and a softmax of each pixel equal the oracle", "[sanitize]") {
+TEST_CASE("custom: every unary function, norms and softmaxes of each pixel equal the oracle", "[sanitize]") {
   for (const Precision precision : kPrecisions) {
     CAPTURE(to_string(precision));
     TestNetwork network(Shape{1, 6, 9, 8});
@@ -276,6 +276,7 @@ TEST_CASE("custom: every unary function, norms and a softmax of each pixel equal
     }
     network.add(LocalResponseNorm{5, 1.0F, 0.75F, 2.0F}, {network.last()});
     network.conv(21, 1);
+    network.add(LogSoftmax{}, {network.last()});
     network.add(LocalResponseNorm{4, 1.0F, 0.5F, 1.0F}, {network.last()});
     network.add(Softmax{}, {network.last()});
     check(std::move(network).build(), precision);

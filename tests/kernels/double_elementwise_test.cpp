@@ -132,14 +132,17 @@ TEST_CASE("softmax in double keeps the bits of double", "[sanitize]") {
     const Doubles x = random_doubles(31, static_cast<std::size_t>(columns));
     double sum = 0.0;
     for (const double value : x) sum += std::exp(value);
-    Doubles expected;
-    for (const double value : x) expected.push_back(std::exp(value) / sum);
     const DeviceTensor in = on_device(x);
-    const Doubles y = run_doubles(x.size(), [&](void* out, const kernels::Launch& where) {
-      return kernels::softmax({Elem::F64, Elem::F64, 1, columns}, in.data(), out, where);
-    });
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      REQUIRE(std::abs(y[i] - expected[i]) <= softmax_relative_error(columns, kUnitF64) * expected[i]);
+    for (const bool logarithm : {false, true}) {
+      const Doubles y = run_doubles(x.size(), [&](void* out, const kernels::Launch& where) {
+        return kernels::softmax({Elem::F64, Elem::F64, 1, columns, 1, logarithm}, in.data(), out, where);
+      });
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const double expected = logarithm ? x[i] - std::log(sum) : std::exp(x[i]) / sum;
+        const double allowed =
+            logarithm ? log_softmax_error(columns, kUnitF64) : softmax_relative_error(columns, kUnitF64) * expected;
+        REQUIRE(std::abs(y[i] - expected) <= allowed);
+      }
     }
   }
 }

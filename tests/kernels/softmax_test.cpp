@@ -42,9 +42,16 @@ std::vector<float> run_softmax(const SoftmaxParams& p, const std::vector<float>&
   return y;
 }
 
+/// What an element y may be off before it is stored; `distance` is its input's from the largest of its row.
+double error_of(const SoftmaxParams& p, double y, double distance) {
+  const double unit = unit_of(p.elem);
+  return p.logarithm ? log_softmax_error(y, unit) : softmax_relative_error(distance, unit) * y + kDenormal;
+}
+
 /// Checks every element against fp64, and the sum of every row.
-void check_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::size_t misalign = 0) {
-  CAPTURE(to_string(p.elem), to_string(p.output), p.rows, p.columns, misalign);
+void check_form(const SoftmaxParams& p, const std::vector<float>& x, std::size_t misalign) {
+  CAPTURE(to_string(p.elem), to_string(p.output), p.rows, p.columns, p.logarithm, misalign);
+  const double lowest = p.output == Elem::F16 ? -65504.0 : double{std::numeric_limits<float>::lowest()};
   const auto columns = static_cast<std::size_t>(p.columns);
   std::vector<double> expected(x.size());
   std::vector<double> allowed(x.size());
@@ -55,19 +62,30 @@ void check_softmax(const SoftmaxParams& p, const std::vector<float>& x, std::siz
     for (std::size_t i = row * columns; i < (row + 1) * columns; ++i)
       sum += std::exp(static_cast<double>(x[i]) - largest);
     for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) {
-      const double distance = std::isinf(x[i]) ? 0.0 : static_cast<double>(x[i]) - largest;
-      expected[i] = std::exp(static_cast<double>(x[i]) - largest) / sum;
-      const double relative = softmax_relative_error(distance, unit_of(p.elem));
-      allowed[i] = hard_bound(relative, expected[i], expected[i], store_of(p.output)) + kDenormal;
+      const double distance = static_cast<double>(x[i]) - largest;
+      expected[i] = p.logarithm ? distance - std::log(sum) : std::exp(distance) / sum;
+      if (expected[i] < lowest) expected[i] = -std::numeric_limits<double>::infinity();
+      const double error = std::isinf(distance) || std::isinf(expected[i]) ? 0.0 : error_of(p, expected[i], distance);
+      allowed[i] = hard_bound(1.0, error, expected[i], store_of(p.output));
     }
   }
   const int shape[] = {p.rows, p.columns};
   const std::vector<float> y = run_softmax(p, x, misalign);
   CHECK(compare_elements(y, expected, allowed, shape));
-  if (p.output == Elem::F16) return;  // a thousand roundings to half move the sum by more
+  if (p.logarithm || p.output == Elem::F16) return;  // a thousand roundings to half move the sum by more
   for (std::size_t row = 0; row < static_cast<std::size_t>(p.rows); ++row) {
     const auto first = y.begin() + static_cast<std::ptrdiff_t>(row * columns);
     CHECK(std::abs(std::accumulate(first, first + p.columns, 0.0) - 1.0) <= kSoftmaxRowSum);
+  }
+}
+
+constexpr bool kLogarithms[] = {false, true};
+
+/// The softmax and its logarithm.
+void check_softmax(SoftmaxParams p, const std::vector<float>& x, std::size_t misalign = 0) {
+  for (const bool logarithm : kLogarithms) {
+    p.logarithm = logarithm;
+    check_form(p, x, misalign);
   }
 }
 
@@ -105,7 +123,7 @@ TEST_CASE("softmax does not overflow, and underflows to denormals and zero") {
   check_softmax({Elem::F32, Elem::F32, 1, 3}, {largest, 0.0F, -largest});
 }
 
-TEST_CASE("softmax gives minus infinity no weight") {
+TEST_CASE("softmax gives minus infinity no weight, whose logarithm is minus infinity") {
   for (const int columns : {5, 1100}) {
     std::vector<float> x(static_cast<std::size_t>(columns), -kInfinity);
     x[3] = 2.0F;
@@ -119,14 +137,20 @@ TEST_CASE("softmax makes the whole row NaN from a NaN, plus infinity or nothing 
     for (const float bad : {kNan, kInfinity}) {
       std::vector<float> x = random_uniform(3, elements(3, columns));
       x[static_cast<std::size_t>(columns) + 2] = bad;
-      const std::vector<float> y = run_softmax({Elem::F32, Elem::F32, 3, columns}, x);
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        const bool in_row = i / static_cast<std::size_t>(columns) == 1;
-        REQUIRE(std::isnan(y[i]) == in_row);
+      for (const bool logarithm : kLogarithms) {
+        const std::vector<float> y = run_softmax({Elem::F32, Elem::F32, 3, columns, 1, logarithm}, x);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const bool in_row = i / static_cast<std::size_t>(columns) == 1;
+          REQUIRE(std::isnan(y[i]) == in_row);
+        }
       }
     }
     const std::vector<float> nothing(static_cast<std::size_t>(columns), -kInfinity);
-    for (const float value : run_softmax({Elem::F32, Elem::F32, 1, columns}, nothing)) REQUIRE(std::isnan(value));
+    for (const bool logarithm : kLogarithms) {
+      for (const float value : run_softmax({Elem::F32, Elem::F32, 1, columns, 1, logarithm}, nothing)) {
+        REQUIRE(std::isnan(value));
+      }
+    }
   }
 }
 
@@ -153,19 +177,26 @@ TEST_CASE("softmax of columns that lie apart stays within its bound of the oracl
                c;
       };
       for (std::size_t i = 0; i < x.size(); ++i) rows[place(i)] = x[i];
-      const auto y = run_softmax({types.elem, types.output, outer * inner, columns, inner}, x);
-      const auto expected = run_softmax({types.elem, types.output, outer * inner, columns}, rows);
-      // Two correct results, each within the bound of the oracle; a row's sum is one chain here.
-      constexpr double kTwo = 2.0;
-      std::vector<double> value(x.size());
-      std::vector<double> allowed(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        value[i] = static_cast<double>(expected[place(i)]);
-        const double relative = kTwo * softmax_relative_error(24.0) + gamma(columns);
-        allowed[i] = hard_bound(relative, value[i], value[i], store_of(types.output)) +
-                     store_of(types.output).unit * value[i] + kDenormal + store_of(types.output).underflow;
+      for (const bool logarithm : kLogarithms) {
+        CAPTURE(logarithm);
+        const SoftmaxParams together{types.elem, types.output, outer * inner, columns, 1, logarithm};
+        SoftmaxParams apart = together;
+        apart.inner = inner;
+        const auto y = run_softmax(apart, x);
+        const auto expected = run_softmax(together, rows);
+        // Two correct results, each within the bound of the oracle; a row's sum is one chain here.
+        constexpr double kTwo = 2.0;
+        const Store store = store_of(types.output);
+        std::vector<double> value(x.size());
+        std::vector<double> allowed(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          value[i] = static_cast<double>(expected[place(i)]);
+          const double chain = gamma(columns) * (logarithm ? 1.0 : value[i]);
+          allowed[i] = hard_bound(1.0, kTwo * error_of(together, value[i], 24.0) + chain, value[i], store) +
+                       store.unit * std::abs(value[i]) + store.underflow;
+        }
+        CHECK(compare_elements(y, value, allowed));
       }
-      CHECK(compare_elements(y, value, allowed));
     }
   }
 }
@@ -195,7 +226,10 @@ TEST_CASE("softmax of rows of every kind once", "[race]") {
                     rounded(types.elem, random_uniform(6, elements(rows, columns), -12.0F, 12.0F)));
     }
     // Columns that lie apart: run_kernel compares two runs.
-    run_softmax({types.elem, types.output, 2 * 7, 130, 7}, rounded(types.elem, random_uniform(7, elements(14, 130))));
+    for (const bool logarithm : kLogarithms) {
+      run_softmax({types.elem, types.output, 2 * 7, 130, 7, logarithm},
+                  rounded(types.elem, random_uniform(7, elements(14, 130))));
+    }
   }
 }
 

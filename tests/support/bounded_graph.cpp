@@ -379,8 +379,9 @@ class Run {
     }
   }
 
-  void compute(const Softmax&, const Node& node) {
-    const Tensor& x = input(node, Softmax::kInput);
+  // For each element, set(place, x - max, sum of exp(x - max), the largest error of an element of its row).
+  template <class Set>
+  void over_channels(const Tensor& x, Set set) {
     const std::int64_t channels = x.shape[1];
     const std::int64_t pixels = x.shape.elements() / channels;
     for (std::int64_t p = 0; p < pixels; ++p) {
@@ -393,13 +394,24 @@ class Run {
         error = std::max(error, x.error[at(c)]);
       }
       for (std::int64_t c = 0; c < channels; ++c) sum += std::exp(x.value[at(c)] - most);
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const double share = std::exp(x.value[at(c)] - most) / sum;
-        const double relative =
-            std::expm1(2 * error) + softmax_relative_error(most - x.value[at(c)] + 2 * error, arithmetic_.unit);
-        finish(at(c), {}, share, share * relative * (1 + relative));
-      }
+      for (std::int64_t c = 0; c < channels; ++c) set(at(c), x.value[at(c)] - most, sum, error);
     }
+  }
+
+  void compute(const Softmax&, const Node& node) {
+    over_channels(input(node, Softmax::kInput), [&](std::size_t at, double distance, double sum, double error) {
+      const double share = std::exp(distance) / sum;
+      const double relative = std::expm1(2 * error) + softmax_relative_error(2 * error - distance, arithmetic_.unit);
+      finish(at, {}, share, share * relative * (1 + relative));
+    });
+  }
+
+  void compute(const LogSoftmax&, const Node& node) {
+    over_channels(input(node, LogSoftmax::kInput), [&](std::size_t at, double distance, double sum, double error) {
+      const double exact = distance - std::log(sum);
+      const double moved = 2 * error;
+      finish(at, {}, exact, moved + log_softmax_error(std::abs(exact) + moved, arithmetic_.unit));
+    });
   }
 
   // Movement: `from` gives the element that a place of the output has, or a negative number for `fill`.

@@ -168,7 +168,8 @@ class Maker {
       case 4:
         return add(Clip{choices_.one_in(2) ? Activation::relu() : Activation::relu6()}, {x});
       case 5:
-        return add(choices_.one_in(4) ? Op(Softmax{}) : Op(Identity{}), {x});
+        if (!choices_.one_in(4)) return add(Identity{}, {x});
+        return add(choices_.one_in(2) ? Op(Softmax{}) : Op(LogSoftmax{}), {x});
       case 6:
         return join(x, shape);
       case 7:

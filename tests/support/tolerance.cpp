@@ -70,6 +70,8 @@ double rel_l2_alarm(std::int64_t products, Store store) {
 
 double softmax_relative_error(double distance_to_max, double unit) { return (48.0 + std::abs(distance_to_max)) * unit; }
 
+double log_softmax_error(double y, double unit) { return (48.0 + 3.0 * std::abs(y)) * unit; }
+
 std::ostream& operator<<(std::ostream& out, const Comparison& comparison) {
   return out << (comparison.ok ? "equal within bounds" : comparison.reason) << " (worst " << comparison.worst << ")";
 }

@@ -48,6 +48,9 @@ double softmax_relative_error(double distance_to_max, double unit = kUnitF32);
 inline constexpr std::int64_t kSoftmaxColumns = 1024;
 inline constexpr double kSoftmaxRowSum = 1e-5;  ///< allowed distance of a row's sum from 1
 
+/// Error of one output y of a softmax's logarithm: (48 + 3 |y|) u, for rows as long.
+double log_softmax_error(double y, double unit = kUnitF32);
+
 /// A comparator's verdict; converts to bool and prints the reason.
 struct Comparison {
   bool ok = true;

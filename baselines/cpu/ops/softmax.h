@@ -11,4 +11,8 @@ namespace mobicuda::cpu {
 template <class T>
 void softmax(std::int64_t columns, std::int64_t stride, const T* x, T* y, Range rows);
 
+/// The same of y[c] = x[c] - max x - log(sum exp(...)).
+template <class T>
+void log_softmax(std::int64_t columns, std::int64_t stride, const T* x, T* y, Range rows);
+
 }  // namespace mobicuda::cpu

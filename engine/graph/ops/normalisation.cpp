@@ -10,6 +10,12 @@ void require_not_negative(float value, const char* attribute) {
   }
 }
 
+TensorDesc with_channels(const Inputs& inputs, std::size_t position) {
+  const TensorDesc& x = required(inputs, position, "x");
+  if (x.shape.rank() < 2) reject("input 'x'", "must have channels on axis 1, got " + to_string(x.shape));
+  return x;
+}
+
 }  // namespace
 
 // ---- LocalResponseNorm
@@ -72,16 +78,22 @@ void members(Normalize& op, Members& io) {
 
 // ---- Softmax
 
-TensorDesc infer(const Softmax&, const Inputs& inputs) {
-  const TensorDesc& x = required(inputs, Softmax::kInput, "x");
-  if (x.shape.rank() < 2) reject("input 'x'", "must have channels on axis 1, got " + to_string(x.shape));
-  return x;
-}
+TensorDesc infer(const Softmax&, const Inputs& inputs) { return with_channels(inputs, Softmax::kInput); }
 
 std::int64_t flops(const Softmax&, const Inputs&, const Shape& y) { return 4 * y.elements(); }
 
 void attributes(const Softmax&, AttributeText&) {}
 
 void members(Softmax&, Members&) {}
+
+// ---- LogSoftmax
+
+TensorDesc infer(const LogSoftmax&, const Inputs& inputs) { return with_channels(inputs, LogSoftmax::kInput); }
+
+std::int64_t flops(const LogSoftmax&, const Inputs&, const Shape& y) { return 4 * y.elements(); }
+
+void attributes(const LogSoftmax&, AttributeText&) {}
+
+void members(LogSoftmax&, Members&) {}
 
 }  // namespace mobicuda

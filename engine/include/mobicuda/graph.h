@@ -162,6 +162,13 @@ struct Softmax {
   enum : std::size_t { kInput, kInputs };
 };
 
+/// x - max - log(sum of exp(x - max)) over axis 1, for rank >= 2: the logarithm of Softmax, finite where that is too
+/// small for its type.
+struct LogSoftmax {
+  static constexpr std::string_view kName = "LogSoftmax";
+  enum : std::size_t { kInput, kInputs };
+};
+
 /// The same elements in another shape with the same N; the order is that of the NCHW layout.
 struct Reshape {
   static constexpr std::string_view kName = "Reshape";
@@ -342,10 +349,10 @@ struct QuantizedAveragePool {
   QuantizedResult result;  ///< I8 or U8
 };
 
-using Op =
-    std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm, Softmax,
-                 Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize, BatchedMatMul,
-                 Quantize, Dequantize, Requantize, QuantizedConv2d, QuantizedGemm, QuantizedAdd, QuantizedAveragePool>;
+using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
+                        Softmax, Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize,
+                        BatchedMatMul, Quantize, Dequantize, Requantize, QuantizedConv2d, QuantizedGemm, QuantizedAdd,
+                        QuantizedAveragePool, LogSoftmax>;
 
 MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
 

@@ -23,6 +23,26 @@ bool read_in_any_layout(const Lowering& to, ValueId id) {
          });
 }
 
+void lower_softmax(Lowering& to, const Node& node, bool logarithm) {
+  const Storage x = to.read_input(node.inputs[0]);
+  const Storage y = to.make_output(node, true);
+  kernels::SoftmaxParams params;
+  params.elem = to.elem();
+  params.output = y.elem;
+  params.logarithm = logarithm;
+  const TensorDesc& desc = to.graph().value(node.output).desc;
+  params.columns = as_int(desc.shape[1]);
+  const std::int64_t rows = desc.shape.elements() / desc.shape[1];
+  const bool channels_last = desc.shape.rank() == 4 && desc.layout == Layout::NHWC;
+  params.inner = channels_last ? 1 : as_int(rows);
+  to.add_step(to.describe(node, logarithm ? "softmax/logarithm" : "softmax"), {x.buffer, y.buffer},
+              [params, rows, x, y](const CudaStepContext& context) {
+                auto p = params;
+                p.rows = as_int(context.n * rows);
+                return kernels::softmax(p, x.in(context), y.in(context), launch_of(context));
+              });
+}
+
 }  // namespace
 
 void lower(Lowering& to, const Node& node, const LayoutTransform& op) {
@@ -141,23 +161,9 @@ void lower(Lowering& to, const Node& node, const GlobalAveragePool&) {
   to.add_streaming(to.describe(node, "pooling/global_average"), x, y, params, kernels::global_average_pool);
 }
 
-void lower(Lowering& to, const Node& node, const Softmax&) {
-  const Storage x = to.read_input(node.inputs[0]);
-  const Storage y = to.make_output(node, true);
-  kernels::SoftmaxParams params;
-  params.elem = to.elem();
-  params.output = y.elem;
-  const TensorDesc& desc = to.graph().value(node.output).desc;
-  params.columns = as_int(desc.shape[1]);
-  const std::int64_t rows = desc.shape.elements() / desc.shape[1];
-  const bool channels_last = desc.shape.rank() == 4 && desc.layout == Layout::NHWC;
-  params.inner = channels_last ? 1 : as_int(rows);
-  to.add_step(to.describe(node, "softmax"), {x.buffer, y.buffer}, [params, rows, x, y](const CudaStepContext& context) {
-    auto p = params;
-    p.rows = as_int(context.n * rows);
-    return kernels::softmax(p, x.in(context), y.in(context), launch_of(context));
-  });
-}
+void lower(Lowering& to, const Node& node, const Softmax&) { lower_softmax(to, node, false); }
+
+void lower(Lowering& to, const Node& node, const LogSoftmax&) { lower_softmax(to, node, true); }
 
 // choose_layout put the input in the order that the reshape speaks of: the same bytes under another shape.
 void lower(Lowering& to, const Node& node, const Reshape&) {

@@ -156,7 +156,7 @@ class Wild {
       case 9:
         return LocalResponseNorm{window(), fraction(), fraction(), fraction()};
       case 10:
-        return Softmax{};
+        return choices_.one_in(2) ? Op{Softmax{}} : Op{LogSoftmax{}};
       case 11:
         return Concat{window()};
       case 12:
