@@ -28,8 +28,8 @@ int reading_threads(std::size_t workers) {
   return static_cast<int>(std::max(kLeast, cores / workers));
 }
 
-// Each core of the CPU runs pictures of its own, which needs no barriers between threads; a few at a time, as each core has
-// memory for its own.
+// Each core of the CPU runs pictures of its own, which needs no barriers between threads; a few at a time, as each core
+// has memory for its own.
 constexpr int kThreadsOfCpuEngine = 1;
 constexpr std::int64_t kMostOfCpuEngine = 8;
 

@@ -126,11 +126,12 @@ __global__ void pad_kernel(PadExtents p, const V* x, V* y) {
   y[i] = result;
 }
 
+// y tells the order of both: where x has one pixel, either order is its own.
 template <class V>
 cudaError_t launch_pad(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
   const std::int64_t vectors = shape.y.elements() / V::kSize;
   if (!fits_index(vectors)) return cudaErrorInvalidValue;
-  const std::int64_t inner = shape.x.channels_last ? shape.x.c / V::kSize : 1;
+  const std::int64_t inner = shape.y.channels_last ? shape.x.c / V::kSize : 1;
   const PadExtents extents{static_cast<unsigned>(vectors),
                            static_cast<unsigned>(shape.y.h),
                            static_cast<unsigned>(shape.y.w),
@@ -147,7 +148,7 @@ cudaError_t launch_pad(const PadShape& shape, const void* x, void* y, cudaStream
 
 template <class T>
 cudaError_t pad_of(const PadShape& shape, const void* x, void* y, cudaStream_t stream) {
-  const bool whole = shape.x.channels_last && shape.x.c % Vector16<T>::kSize == 0;
+  const bool whole = shape.y.channels_last && shape.x.c % Vector16<T>::kSize == 0;
   return whole ? launch_pad<Vector16<T>>(shape, x, y, stream) : launch_pad<Vector1<T>>(shape, x, y, stream);
 }
 

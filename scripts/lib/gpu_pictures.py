@@ -244,7 +244,7 @@ def run_killed(check):
 
 
 def run_without_gpu(check):
-    config, folder = config_of(check, "cpu", times=6)
+    config, folder = config_of(check, "cpu", times=20)
     code, used, seconds = stream(check, config, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     if code != 0:
         return None

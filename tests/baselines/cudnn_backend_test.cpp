@@ -99,6 +99,10 @@ TEST_CASE("cudnn: operations without sums are as exact in fp32 as in fp64") {
   });
   check("transpose", [](TestGraph& net) { net.add(Transpose{{0, 3, 1, 2}}, {net.last()}); });
   check("pad", [](TestGraph& net) { net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()}); });
+  check("pad of one pixel", [](TestGraph& net) {
+    net.add(Pool2d{PoolKind::Max, {8, 5}, {1, 1}, {}, false, false}, {net.last()});
+    net.add(Pad{{1, 2, 3, 0}, 0.5F}, {net.last()});
+  });
   check("reshape", [](TestGraph& net) { net.flatten(); });
   check("reshape after work", [](TestGraph& net) {
     net.add(Clip{{-1.0F, 2.0F}}, {net.last()}).flatten().add(Clip{}, {net.last()});
