@@ -4,6 +4,8 @@ Parts, of which a call may run some (--stress):
   mixed    scenarios of two processes with several engines and sessions each, one after the other, on every GPU that there
            is, until --stress-seconds have passed or one had a fault; their times add up over the calls, and with --missing
            those before count
+  soak     with --stress soak: the processes of SOAK on every GPU for --stress-soak-seconds, in which sessions are made anew and
+           engines read anew from their plans: memory and slow runs of the first and the last minute; times add up over the calls
   kernels  each variant of each family of kernels, and each family, by itself and beside all kernels; on one GPU
   reports  what a user saw fail or not fail, as reported: REPORTED. With --time-limit none is started that would not end
            before, and --missing runs the rest
@@ -24,10 +26,14 @@ import time
 ENGINES = "tests/stress/engine_stress"
 KERNELS = "tests/stress/kernel_stress_tests"
 BENCH = "bench/bench_engine"
-PARTS = ("mixed", "kernels", "reports", "before")
+PARTS = ("mixed", "soak", "kernels", "reports", "before")
 
 SCENARIO_SECONDS = 40
 LEAST_SECONDS = 900  # of GPU time under load by engines, over all calls and GPUs
+SOAK_SECONDS = 480
+SOAK_LEAST_SECONDS = 1800  # of GPU time, over all calls and GPUs
+SOAK_WINDOW = 60
+MOST_GROWTH = 1.02  # of memory, from the first minute to the last, in medians
 REPORT_SECONDS = 30
 START_SECONDS = 5  # of a process, at most
 KERNELS_SECONDS = 60  # of the part kernels
@@ -67,6 +73,13 @@ SCENARIOS = (
               "network=resnet50,precision=fp32,max_batch=2,sessions=2,graph=0")))),
 )
 COVERED = ("mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "resnet50")
+
+RENEWED = "calls=any,renew=300,reload=20"
+SOAK = (
+    (0, (f"{V2},input=bytes,max_batch=32,sessions=4,{RENEWED}", f"network=mobilenet_v3_large,sessions=2,{RENEWED}")),
+    (500, (f"{V2},precision=fp32,max_batch=8,sessions=3,{RENEWED}", f"network=efficientnet_b0,max_batch=8,sessions=2,{RENEWED}",
+           f"network=resnet50,max_batch=4,sessions=2,graph=0,{RENEWED}")),
+)
 
 # Of one engine of MobileNetV2, without pauses: what was seen, and what was varied.
 REPORTED = (
@@ -112,13 +125,13 @@ class Stress:
         """An engine as the program takes it."""
         return text.replace(V2, f"model={self.model}" if self.model.exists() else "network=mobilenet_v2")
 
-    def start(self, build_dir, name, gpu, seconds, seed, pause, engines):
+    def start(self, build_dir, name, gpu, seconds, seed, pause, engines, window=0):
         """A process of engine_stress, and the file that it writes."""
         json_file = self.check.out / "stress" / f"{name}.json"
         json_file.parent.mkdir(parents=True, exist_ok=True)
         json_file.unlink(missing_ok=True)
-        command = [build_dir / ENGINES, "--seconds", seconds, "--seed", seed, "--maxPause", pause, "--json", json_file,
-                   *map(self.spec, engines)]
+        command = [build_dir / ENGINES, "--seconds", seconds, "--seed", seed, "--maxPause", pause, "--window", window,
+                   "--json", json_file, *map(self.spec, engines)]
         log = open(json_file.with_suffix(".log"), "w", encoding="utf-8")
         process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=subprocess.STDOUT,
                                    env={**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)})
@@ -198,6 +211,24 @@ class Stress:
                     return  # more of the same says no more, and a program that cannot run would be started for ever
 
         self.on_each(places, work)
+
+    def soak(self):
+        done = self.results.setdefault("soak", [])
+        seconds = min(self.check.arguments.stress_soak_seconds, self.check.time_left() - START_SECONDS)
+        window = min(SOAK_WINDOW, seconds / 4)
+        first_seed = 1 + len(done)
+
+        def work(place):
+            index, gpu = place
+            started = [self.start(self.check.build_dir, f"soak_{first_seed + index}_{i}", gpu, seconds, first_seed + index, pause,
+                                  engines, window) for i, (pause, engines) in enumerate(SOAK)]
+            processes = [self.finish(one, seconds) for one in started]
+            with self.lock:
+                done.append({"gpu": gpu, "seed": first_seed + index, "window": window, "processes": processes})
+                self.tell(f"gpu {gpu}: soak", processes)
+                self.check.save()
+
+        self.on_each(list(enumerate(gpus())), work)
 
     def tell(self, what, results):
         runs = sum(engine["runs"] for one in results for engine in one["engines"])
@@ -335,6 +366,7 @@ def requirements(record, add_row):
         add_row(name + other, *columns)
 
     add_load(stress, add)
+    add_soak(stress.get("soak") or [], add)
     kernels = stress.get("kernels")
     if kernels:
         add("stress: the families of kernels that have variants, each variant by itself and beside all of them",
@@ -382,6 +414,34 @@ def add_load(stress, add):
         f"{times[0]:.0f} s of scenarios ({', '.join(f'{name} {seconds:.0f}' for name, seconds in networks.items())}), "
         f"{times[1]:.0f} s of MobileNetV2 as reported; {runs:,} runs, {faults} faults, {wrong} wrong",
         sum(times) >= LEAST_SECONDS and faults == 0 and wrong == 0 and idle == 0 and all(networks.values()))
+
+
+def add_soak(done, add):
+    processes = [process for run in done for process in run["processes"]]
+    if not processes:
+        return
+    seconds = sum(min(process["seconds"] for process in run["processes"]) for run in done)
+    engines = [engine for process in processes for engine in process["engines"]]
+    faults = sum(bool(process["fault"]) for process in processes)
+    wrong = sum(engine["wrong"] for engine in engines)
+    add("stress: soak: several processes, engines and sessions at a time, sessions made anew, engines read anew from their plans",
+        f">= {SOAK_LEAST_SECONDS} s of GPU time in all, 0 faults, 0 wrong outputs",
+        f"{seconds:.0f} s, {sum(engine['runs'] for engine in engines):,} runs, {sum(engine['sessions'] for engine in engines):,} "
+        f"sessions, {sum(engine['reloads'] for engine in engines):,} engines read, {faults} faults, {wrong} wrong",
+        seconds >= SOAK_LEAST_SECONDS and faults == 0 and wrong == 0 and all(engine["reloads"] for engine in engines))
+    watched = [process["memory"] for process in processes if "memory" in process]
+    for kind in ("hostBytes", "deviceBytes"):
+        growth = max((memory["last"][kind] / memory["first"][kind] for memory in watched if memory["first"][kind]), default=None)
+        if growth is not None:
+            add(f"stress: soak: memory of the last minute against the first, {kind.removesuffix('Bytes')}, the worst of "
+                f"{len(watched)} processes", f"<= +{100 * (MOST_GROWTH - 1):.0f} %", f"{100 * (growth - 1):+.2f} %",
+                growth <= MOST_GROWTH)
+    slow = [(engine["last"]["p999Us"] / engine["first"]["p999Us"], engine) for engine in engines
+            if engine.get("first") and engine.get("last")]
+    if slow:
+        ratio, engine = max(slow, key=lambda one: one[0])
+        add(f"stress: soak: 99.9th percentile of runs in the last minute and in the first, the worst of {len(slow)} engines", "told",
+            f"{ratio:.2f}x ({engine['last']['p999Us']:.0f} / {engine['first']['p999Us']:.0f} us, {engine['engine']})", True)
 
 
 def network_seconds(mixed, network, precision):

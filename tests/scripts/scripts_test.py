@@ -632,7 +632,10 @@ if not faulty and "faulty" in sys.argv[0]:
 if "absent" in sys.argv[0]:
     sys.exit(127)
 result = dict(seconds=float(seconds), fault="device_lost" if faulty else "",
-              engines=[dict(engine=engine, runs=5, pictures=9, wrong=0) for engine in engines])
+              engines=[dict(engine=engine, sessions=3, reloads=1, runs=5, pictures=9, wrong=0,
+                            first=dict(p999Us=100), last=dict(p999Us=130 + len(engines))) for engine in engines])
+if float(sys.argv[sys.argv.index("--window") + 1]):
+    result["memory"] = dict(first=dict(hostBytes=1000, deviceBytes=1000), last=dict(hostBytes=1010, deviceBytes=1030))
 pathlib.Path(json_file).write_text(json.dumps(result))
 sys.exit(1 if faulty else 0)
 """
@@ -668,6 +671,14 @@ def check_stress(tree, check):
     expect(next(iter(rows().values()))[1], rows())
     check.record["stress"]["mixed"][0]["processes"][0]["engines"][0]["wrong"] = 1
     expect(not next(iter(rows().values()))[1], "a wrong output counts as right")
+    check.arguments.stress_soak_seconds = 1
+    stress.soak()
+    soak = {name: row for name, row in rows().items() if name.startswith("stress: soak")}
+    expect([met for _, met in soak.values()] == [False, True, False, True] and "2 s, 50 runs, 30 sessions, 10 engines read" in
+           str(soak) and "+3.00 %" in str(soak) and "1.33x (133 / 100 us" in str(soak), soak)
+    gpu_stress.SOAK_LEAST_SECONDS = 2
+    expect(next(met for name, (_, met) in rows().items() if name.startswith("stress: soak")), rows())
+    check.record["stress"].pop("soak")
     stress.kernels()
     stress.reports()
     check.arguments.time_limit = 1

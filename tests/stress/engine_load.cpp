@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <random>
 #include <span>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include <mobicuda/custom_backend.h>
 #include <mobicuda/error.h>
 #include <mobicuda/onnx_import.h>
+#include <mobicuda/plan_file.h>
 
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
@@ -70,7 +72,7 @@ Graph load_graph(const EngineSpec& spec) {
   return onnx_import::load_from_memory(std::as_bytes(std::span(bytes)), spec.network);
 }
 
-std::shared_ptr<const Engine> compile(const EngineSpec& spec) {
+EngineOptions options_of(const EngineSpec& spec) {
   EngineOptions options;
   options.precision = spec.precision;
   options.max_batch = spec.max_batch;
@@ -79,7 +81,7 @@ std::shared_ptr<const Engine> compile(const EngineSpec& spec) {
   options.programmatic_launch = spec.programmatic_launch;
   options.kernel_variants = spec.kernel_variants;
   if (spec.bytes) options.picture_input = PictureInput{{1 / 127.5F, 1 / 127.5F, 1 / 127.5F}, {-1, -1, -1}};
-  return make_backend(spec.implementation)->compile(load_graph(spec), options);
+  return options;
 }
 
 std::vector<std::int64_t> batches_of(const EngineSpec& spec) {
@@ -238,22 +240,53 @@ std::string Expected::compare(std::int64_t n, std::int64_t first, const float* o
 EngineLoad::EngineLoad(const EngineSpec& spec, const Conditions& conditions)
     : spec_(spec),
       conditions_(conditions),
-      engine_(compile(spec)),
-      expected_(std::make_unique<Expected>(*engine_, spec, conditions.seed)) {}
+      backend_(make_backend(spec.implementation)),
+      options_(options_of(spec)),
+      engine_(backend_->compile(load_graph(spec), options_)),
+      expected_(std::make_unique<Expected>(*engine_, spec, conditions.seed)) {
+  if (spec.reload != 0) plan_ = plan_file::save_to_memory(engine_->saved());
+}
+
+std::shared_ptr<const Engine> EngineLoad::engine() const {
+  const std::scoped_lock lock(mutex_);
+  return engine_;
+}
+
+void EngineLoad::reload() {
+  std::shared_ptr<const Engine> engine = backend_->restore(plan_file::read_from_memory(plan_, "plan"), options_);
+  ++tally_.reloads;
+  const std::scoped_lock lock(mutex_);
+  engine_.swap(engine);
+}
 
 void EngineLoad::run(int thread, Clock::time_point end, Alarm& alarm) {
   std::int64_t n = 0;
+  RunTimes times;
   try {
+    const auto window = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(conditions_.window));
+    const auto end_of_first = Clock::now() + window;
     Random random(conditions_.seed * 1000 + static_cast<std::uint32_t>(thread));
     Pauses pauses(random, conditions_.max_pause_us);
-    Caller caller(*engine_, *expected_, spec_, pauses);
+    std::optional<Caller> caller;
     while (!alarm.raised() && Clock::now() < end) {
+      if (!caller || (spec_.renew != 0 && below(random, spec_.renew) == 0)) {
+        caller.reset();
+        if (spec_.reload != 0 && below(random, spec_.reload) == 0) reload();
+        caller.emplace(*engine(), *expected_, spec_, pauses);
+        ++tally_.sessions;
+      }
       const auto& batches = expected_->batches();
       n = batches[static_cast<std::size_t>(below(random, std::ssize(batches)))];
       const std::int64_t first = below(random, expected_->pictures() - n + 1);
-      const Calls calls = spec_.calls == Calls::Any ? caller.any(random) : spec_.calls;
+      const Calls calls = spec_.calls == Calls::Any ? caller->any(random) : spec_.calls;
       pauses.next();
-      const std::string wrong = expected_->compare(n, first, caller.run(calls, n, first));
+      const auto begun = Clock::now();
+      const float* const outputs = caller->run(calls, n, first);
+      const auto ended = Clock::now();
+      const float microseconds = std::chrono::duration<float, std::micro>(ended - begun).count();
+      if (ended < end_of_first) times.first.push_back(microseconds);
+      if (begun >= end - window) times.last.push_back(microseconds);
+      const std::string wrong = expected_->compare(n, first, outputs);
       ++tally_.runs;
       tally_.pictures += n;
       if (!wrong.empty()) {
@@ -265,6 +298,9 @@ void EngineLoad::run(int thread, Clock::time_point end, Alarm& alarm) {
     const std::string when = n == 0 ? "before its first call" : "in a call of " + std::to_string(n) + " pictures";
     alarm.raise(std::string(error.what()) + " (" + spec_.text + ", " + when + ")");
   }
+  const std::scoped_lock lock(mutex_);
+  times_.first.insert(times_.first.end(), times.first.begin(), times.first.end());
+  times_.last.insert(times_.last.end(), times.last.begin(), times.last.end());
 }
 
 }  // namespace mobicuda::stress

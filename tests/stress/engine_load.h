@@ -21,6 +21,7 @@ struct Conditions {
   double seconds = 10;
   std::uint32_t seed = 1;
   int max_pause_us = 200;  ///< between host calls, at random; 0: none
+  double window = 0;       ///< at the beginning and at the end, seconds in which each run is timed; 0: none
 };
 
 /// The first thing that went wrong, and whether all are to end.
@@ -68,9 +69,16 @@ class Expected {
 
 /// What the threads of one engine have done.
 struct Tally {
+  std::atomic<std::int64_t> sessions{0};  ///< made
+  std::atomic<std::int64_t> reloads{0};   ///< of the engine
   std::atomic<std::int64_t> runs{0};
   std::atomic<std::int64_t> pictures{0};
   std::atomic<std::int64_t> wrong{0};  ///< runs
+};
+
+/// How long runs took, in microseconds, in the first and in the last window.
+struct RunTimes {
+  std::vector<float> first, last;
 };
 
 /// An engine under load.
@@ -81,13 +89,24 @@ class EngineLoad {
 
   const EngineSpec& spec() const noexcept { return spec_; }
   const Tally& tally() const noexcept { return tally_; }
+  /// Of the threads that have ended; not while one ends.
+  const RunTimes& run_times() const noexcept { return times_; }
   /// What one of spec().sessions threads does until `end`, or until the alarm, which it raises on an error.
   void run(int thread, std::chrono::steady_clock::time_point end, Alarm& alarm);
 
  private:
+  std::shared_ptr<const Engine> engine() const;
+  /// Reads the engine anew from its plan; sessions that are there keep the one they have.
+  void reload();
+
   EngineSpec spec_;
   Conditions conditions_;
+  std::unique_ptr<Backend> backend_;
+  EngineOptions options_;
+  mutable std::mutex mutex_;  // of the next two members
   std::shared_ptr<const Engine> engine_;
+  RunTimes times_;
+  std::vector<std::byte> plan_;  // empty where the engine is not read anew
   std::unique_ptr<Expected> expected_;
   Tally tally_;
 };

@@ -15,6 +15,8 @@
 namespace mobicuda::stress {
 namespace {
 
+constexpr std::int64_t kMostTurns = 1'000'000;
+
 template <class T>
 using Names = std::vector<std::pair<std::string_view, T>>;
 
@@ -102,6 +104,10 @@ const std::vector<Key>& keys() {
              key, value,
              {{"staged", Calls::Staged}, {"host", Calls::Host}, {"device", Calls::Device}, {"any", Calls::Any}});
        }},
+      {"renew", "runs, on average, after which a thread makes its session anew, default 0: never",
+       [](EngineSpec& spec, const auto& key, const auto& value) { spec.renew = number(key, value, 0, kMostTurns); }},
+      {"reload", "sessions, on average, after which the engine is read anew from its plan, default 0: never",
+       [](EngineSpec& spec, const auto& key, const auto& value) { spec.reload = number(key, value, 0, kMostTurns); }},
       {"graph", "1 or 0: CUDA graph, default 1",
        [](EngineSpec& spec, const auto& key, const auto& value) { spec.cuda_graph = is_on(key, value); }},
       {"programmatic", "1 or 0: programmatic launch, default 1",
@@ -145,6 +151,8 @@ EngineSpec parse_engine_spec(const std::string& text) {
   if (given.contains("model") && (given.contains("network") || given.contains("resolution"))) {
     refuse("model: a file has its own network and resolution; leave these out");
   }
+  if (spec.reload != 0 && spec.renew == 0)
+    refuse("reload: sessions that are made anew take the engine; give renew too");
   if (spec.implementation == "cpu") {
     if (!given.contains("precision")) spec.precision = Precision::Fp32;
     if (spec.calls == Calls::Device) refuse("calls: cpu has no 'device'; choose from staged, host, any");

@@ -43,6 +43,8 @@ struct EngineSpec {
   int sessions = 4;
   Batches batches = Batches::Random;
   Calls calls = Calls::Staged;
+  std::int64_t renew = 0;   ///< runs between two sessions of a thread, on average; 0: one session for all
+  std::int64_t reload = 0;  ///< sessions between two readings of the engine from its plan, on average; 0: none
   bool cuda_graph = true;
   bool programmatic_launch = true;
   std::map<std::string, std::string> kernel_variants;

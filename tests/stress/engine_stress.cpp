@@ -2,6 +2,7 @@
 // is compared in every bit. What goes wrong ends the process at once: after a fault of the GPU nothing else can run in
 // it.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -23,6 +24,7 @@
 
 #include "stress/engine_load.h"
 #include "stress/engine_spec.h"
+#include "stress/memory_use.h"
 
 namespace {
 
@@ -53,6 +55,9 @@ void define(CLI::App& app, CommandLine& line) {
   app.add_option("--seed", line.conditions.seed, "Of inputs, batches and pauses");
   app.add_option("--maxPause", line.conditions.max_pause_us, "Longest pause between host calls, microseconds, 0: none")
       ->check(CLI::Range(0, 1000000));
+  app.add_option("--window", line.conditions.window,
+                 "Seconds at the beginning and at the end whose memory and slowest runs are told, 0: not")
+      ->check(CLI::Range(0.0, 600.0));
   app.add_option("--json", line.json, "File to write what ran to");
   app.footer(
       "Keys of an ENGINE:\n" + describe_engine_spec() +
@@ -61,27 +66,87 @@ void define(CLI::App& app, CommandLine& line) {
       "Example: engine_stress --seconds 30 input=bytes,sessions=8 precision=fp32,max_batch=64,sessions=2");
 }
 
-Json describe(const EngineLoad& load) {
-  return {{"engine", load.spec().text},
-          {"runs", load.tally().runs.load()},
-          {"pictures", load.tally().pictures.load()},
-          {"wrong", load.tally().wrong.load()}};
+/// Half of the times are not above the first, one in 1,000 above the second.
+Json quantiles(std::vector<float> times) {
+  if (times.empty()) return nullptr;
+  const auto quantile = [&](double share) {
+    const auto place = times.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(times.size() - 1));
+    std::nth_element(times.begin(), place, times.end());
+    return *place;
+  };
+  return {{"runs", times.size()}, {"p50Us", quantile(0.5)}, {"p999Us", quantile(0.999)}};
 }
+
+Json describe(const EngineLoad& load, bool with_times) {
+  const Tally& tally = load.tally();
+  Json json{{"engine", load.spec().text}, {"sessions", tally.sessions.load()}, {"reloads", tally.reloads.load()},
+            {"runs", tally.runs.load()},  {"pictures", tally.pictures.load()}, {"wrong", tally.wrong.load()}};
+  if (with_times) {
+    json["first"] = quantiles(load.run_times().first);
+    json["last"] = quantiles(load.run_times().last);
+  }
+  return json;
+}
+
+/// Medians of what MemoryUse says in the first and in the last window of a load.
+class MemoryWatch {
+ public:
+  void look(double seconds) {
+    if (!samples_.empty() && seconds - samples_.back().seconds < kBetween) return;
+    samples_.push_back({seconds, memory_use()});
+  }
+
+  Json medians(double window) const {
+    const double end = samples_.back().seconds;
+    std::vector<MemoryUse> first;
+    std::vector<MemoryUse> last;
+    for (const Sample& sample : samples_) {
+      if (sample.seconds <= window) first.push_back(sample.use);
+      if (sample.seconds >= end - window) last.push_back(sample.use);
+    }
+    return {{"first", median(first)}, {"last", median(last)}};
+  }
+
+ private:
+  static constexpr double kBetween = 0.25;  // seconds
+
+  struct Sample {
+    double seconds;
+    MemoryUse use;
+  };
+
+  static Json median(const std::vector<MemoryUse>& uses) {
+    const auto of = [&](std::int64_t MemoryUse::*member) {
+      std::vector<std::int64_t> values;
+      for (const MemoryUse& use : uses) values.push_back(use.*member);
+      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    };
+    return {{"hostBytes", of(&MemoryUse::host)}, {"deviceBytes", of(&MemoryUse::device)}};
+  }
+
+  std::vector<Sample> samples_;
+};
 
 /// Says how it ended; in the file as well, if it is open.
 void tell(const CommandLine& line, const std::vector<std::unique_ptr<EngineLoad>>& loads, double seconds,
-          const std::string& fault, std::ofstream& file) {
+          const std::string& fault, const MemoryWatch& memory, std::ofstream& file) {
   Json json{{"seconds", seconds},
             {"seed", line.conditions.seed},
             {"maxPauseUs", line.conditions.max_pause_us},
             {"fault", fault},
             {"engines", Json::array()}};
+  // After a fault threads may still be about to hand in their times.
+  const bool windows = line.conditions.window > 0 && fault.empty();
+  if (windows) json["memory"] = memory.medians(line.conditions.window);
   for (const auto& load : loads) {
-    json["engines"].push_back(describe(*load));
+    json["engines"].push_back(describe(*load, windows));
     std::printf("%s: %lld runs, %lld pictures, %lld wrong\n", load->spec().text.c_str(),
                 static_cast<long long>(load->tally().runs), static_cast<long long>(load->tally().pictures),
                 static_cast<long long>(load->tally().wrong));
   }
+  if (windows) std::printf("memory, first and last %g s: %s\n", line.conditions.window, json["memory"].dump().c_str());
   std::printf("%s after %.1f s, seed %u\n", fault.empty() ? "ok" : ("FAULT: " + fault).c_str(), seconds,
               line.conditions.seed);
   std::fflush(stdout);
@@ -99,6 +164,9 @@ std::int64_t runs_of(const std::vector<std::unique_ptr<EngineLoad>>& loads) {
 int run(const CommandLine& line) {
   std::vector<EngineSpec> specs;
   for (const std::string& text : line.engines) specs.push_back(parse_engine_spec(text));
+  if (2 * line.conditions.window > line.conditions.seconds) {
+    throw UsageError("--window: --seconds must be two windows at least");
+  }
   std::ofstream file;
   if (!line.json.empty()) {
     file.open(line.json);
@@ -127,9 +195,11 @@ int run(const CommandLine& line) {
     }
   }
   std::int64_t runs = 0;
+  MemoryWatch memory;
   auto last_end = start;
   while (running > 0 && !alarm.raised()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (line.conditions.window > 0) memory.look(std::chrono::duration<double>(Clock::now() - start).count());
     if (const std::int64_t now = runs_of(loads); now != runs) {
       runs = now;
       last_end = Clock::now();
@@ -139,14 +209,14 @@ int run(const CommandLine& line) {
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (alarm.raised()) {
-    tell(line, loads, seconds, alarm.what(), file);
+    tell(line, loads, seconds, alarm.what(), memory, file);
     std::_Exit(kExitFault);  // threads may wait for the GPU for ever
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& load : loads) {
     if (load->tally().runs == 0) alarm.raise("no run ended in time (" + load->spec().text + ")");
   }
-  tell(line, loads, seconds, alarm.what(), file);
+  tell(line, loads, seconds, alarm.what(), memory, file);
   return alarm.raised() ? kExitFault : 0;
 }
 

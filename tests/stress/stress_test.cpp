@@ -27,7 +27,7 @@ std::shared_ptr<const Engine> small_engine(const EngineSpec& spec) {
 TEST_CASE("engine specs: all keys are read") {
   const EngineSpec spec = parse_engine_spec(
       "impl=cudnn,network=resnet50,resolution=96,precision=fp64,input=bytes,max_batch=7,sessions=3,batches=eighths,"
-      "calls=any,graph=0,programmatic=0,variants=head:layers+gemm:mma_64x64x64");
+      "calls=any,renew=200,reload=4,graph=0,programmatic=0,variants=head:layers+gemm:mma_64x64x64");
   CHECK(spec.implementation == "cudnn");
   CHECK(spec.network == "resnet50");
   CHECK(spec.resolution == 96);
@@ -37,6 +37,8 @@ TEST_CASE("engine specs: all keys are read") {
   CHECK(spec.sessions == 3);
   CHECK(spec.batches == Batches::Eighths);
   CHECK(spec.calls == Calls::Any);
+  CHECK(spec.renew == 200);
+  CHECK(spec.reload == 4);
   CHECK_FALSE(spec.cuda_graph);
   CHECK_FALSE(spec.programmatic_launch);
   CHECK(spec.kernel_variants == std::map<std::string, std::string>{{"head", "layers"}, {"gemm", "mma_64x64x64"}});
@@ -46,7 +48,7 @@ TEST_CASE("engine specs: all keys are read") {
 TEST_CASE("engine specs: what makes no sense is refused") {
   for (const char* text : {"fast", "speed=1", "max_batch=0", "max_batch=4x", "sessions=65", "graph=yes", "batches=all",
                            "variants=head", "variants=:layers", "precision=", "graph=1,graph=0",
-                           "model=a.onnx,network=resnet50", "impl=cpu,calls=device"}) {
+                           "model=a.onnx,network=resnet50", "reload=2", "impl=cpu,calls=device"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_engine_spec(text), UsageError);
   }
