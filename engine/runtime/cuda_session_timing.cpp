@@ -107,23 +107,24 @@ LayerTimes CudaSession::profile_as_run(std::int64_t n, int iterations) {
   };
   std::vector<std::vector<double>> samples(steps + 1);
   std::vector<double> wholes;
-  const std::vector<Event> events(2 * (steps + 1) + 1);
+  const std::vector<Event> events(3 * (steps + 1));
   // The first round is not counted: the graphs are new to the GPU.
   for (int round = 0; round <= iterations; ++round) {
-    run_first(steps);
     for (std::size_t count = 0; count <= steps; ++count) {
-      // The network goes before each of its parts, so that a part finds the caches as the network does.
-      record(events[2 * count], stream_.get());
+      // The network goes before each of its parts, and before the whole that is timed, so that both find the caches as
+      // the network leaves them: a part that ends early leaves weights there that a larger network displaces.
       run_first(steps);
-      record(events[2 * count + 1], stream_.get());
+      record(events[3 * count], stream_.get());
+      run_first(steps);
+      record(events[3 * count + 1], stream_.get());
       run_first(count);
+      record(events[3 * count + 2], stream_.get());
     }
-    record(events.back(), stream_.get());
     do_synchronize();
     if (round == 0) continue;
     for (std::size_t count = 0; count <= steps; ++count) {
-      wholes.push_back(events[2 * count + 1].since(events[2 * count]));
-      samples[count].push_back(events[2 * count + 2].since(events[2 * count + 1]));
+      wholes.push_back(events[3 * count + 1].since(events[3 * count]));
+      samples[count].push_back(events[3 * count + 2].since(events[3 * count + 1]));
     }
   }
   LayerTimes result;
