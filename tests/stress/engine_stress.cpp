@@ -56,7 +56,7 @@ void define(CLI::App& app, CommandLine& line) {
   app.add_option("--maxPause", line.conditions.max_pause_us, "Longest pause between host calls, microseconds, 0: none")
       ->check(CLI::Range(0, 1000000));
   app.add_option("--window", line.conditions.window,
-                 "Seconds at the beginning and at the end whose memory and slowest runs are told, 0: not")
+                 "Memory is told by so many seconds, slow runs of the first and of the last so many; 0: not")
       ->check(CLI::Range(0.0, 600.0));
   app.add_option("--json", line.json, "File to write what ran to");
   app.footer(
@@ -88,7 +88,7 @@ Json describe(const EngineLoad& load, bool with_times) {
   return json;
 }
 
-/// Medians of what MemoryUse says in the first and in the last window of a load.
+/// Medians of what MemoryUse says in each window of a load.
 class MemoryWatch {
  public:
   void look(double seconds) {
@@ -96,15 +96,9 @@ class MemoryWatch {
     samples_.push_back({seconds, memory_use()});
   }
 
+  /// Of whole windows, and of the part of one that is left at the end where it is more than half.
   Json medians(double window) const {
-    const double end = samples_.back().seconds;
-    std::vector<MemoryUse> first;
-    std::vector<MemoryUse> last;
-    for (const Sample& sample : samples_) {
-      if (sample.seconds <= window) first.push_back(sample.use);
-      if (sample.seconds >= end - window) last.push_back(sample.use);
-    }
-    return {{"first", median(first)}, {"last", median(last)}};
+    return {{"hostBytes", medians(window, &MemoryUse::host)}, {"deviceBytes", medians(window, &MemoryUse::device)}};
   }
 
  private:
@@ -115,15 +109,19 @@ class MemoryWatch {
     MemoryUse use;
   };
 
-  static Json median(const std::vector<MemoryUse>& uses) {
-    const auto of = [&](std::int64_t MemoryUse::*member) {
+  std::vector<std::int64_t> medians(double window, std::int64_t MemoryUse::*member) const {
+    std::vector<std::int64_t> all;
+    auto sample = samples_.begin();
+    for (double begin = 0; begin + window / 2 < samples_.back().seconds; begin += window) {
       std::vector<std::int64_t> values;
-      for (const MemoryUse& use : uses) values.push_back(use.*member);
+      for (; sample != samples_.end() && sample->seconds < begin + window; ++sample)
+        values.push_back(sample->use.*member);
+      if (values.empty()) continue;
       const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
       std::nth_element(values.begin(), middle, values.end());
-      return *middle;
-    };
-    return {{"hostBytes", of(&MemoryUse::host)}, {"deviceBytes", of(&MemoryUse::device)}};
+      all.push_back(*middle);
+    }
+    return all;
   }
 
   std::vector<Sample> samples_;
@@ -146,7 +144,7 @@ void tell(const CommandLine& line, const std::vector<std::unique_ptr<EngineLoad>
                 static_cast<long long>(load->tally().runs), static_cast<long long>(load->tally().pictures),
                 static_cast<long long>(load->tally().wrong));
   }
-  if (windows) std::printf("memory, first and last %g s: %s\n", line.conditions.window, json["memory"].dump().c_str());
+  if (windows) std::printf("memory by %g s: %s\n", line.conditions.window, json["memory"].dump().c_str());
   std::printf("%s after %.1f s, seed %u\n", fault.empty() ? "ok" : ("FAULT: " + fault).c_str(), seconds,
               line.conditions.seed);
   std::fflush(stdout);
