@@ -112,9 +112,9 @@ class MemoryWatch {
   std::vector<std::int64_t> medians(double window, std::int64_t MemoryUse::*member) const {
     std::vector<std::int64_t> all;
     auto sample = samples_.begin();
-    for (double begin = 0; begin + window / 2 < samples_.back().seconds; begin += window) {
+    for (int number = 0; (number + 0.5) * window < samples_.back().seconds; ++number) {
       std::vector<std::int64_t> values;
-      for (; sample != samples_.end() && sample->seconds < begin + window; ++sample)
+      for (; sample != samples_.end() && sample->seconds < (number + 1) * window; ++sample)
         values.push_back(sample->use.*member);
       if (values.empty()) continue;
       const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
