@@ -234,19 +234,18 @@ bool add_matmul_bias(NodeImporter& node, std::size_t activation, const Broadcast
   return true;
 }
 
-// Of two activations, of which one may repeat.
+// Of two activations, of which the second may repeat.
 ValueId extremum_of(NodeImporter& node, ExtremumKind kind, ValueId left, ValueId right) {
   const Shape& a = node.shape_of(left);
   const Shape& b = node.shape_of(right);
   constexpr std::int64_t kFirstThatRepeats = 8;
-  if (a != b && (node.state().opset < kFirstThatRepeats || !(repeats_to(b, a) || repeats_to(a, b)))) {
+  if (a != b && (node.state().opset < kFirstThatRepeats || !repeats_to(b, a))) {
     throw node.error(ErrorCode::unsupported,
                      "activations of shapes " + to_string(a) + " and " + to_string(b) +
                          " cannot be compared in opset " + std::to_string(node.state().opset),
                      "one may have 1 for extents of the other, since opset 8");
   }
-  const bool swap = !repeats_to(b, a);
-  return binary_of(node, Extremum{kind, {}}, swap ? right : left, swap ? left : right);
+  return binary_of(node, Extremum{kind, {}}, left, right);
 }
 
 // A constant as an activation beside x: nothing of x but its NaN, which an extremum of the two has anyway.
@@ -254,15 +253,18 @@ ValueId beside(NodeImporter& node, ValueId x, const Broadcast& constant) {
   return scale_shift(node, add_clip(node, x, 0.0F, 0.0F), constant.axis, {1.0F}, constant.values);
 }
 
-// Activations one after the other; then constants that differ from place to place; then all constants with one value
-// as one clip, which fuses with what is in front of it.
+// The largest activation and the others, which may repeat to it; then constants that differ from place to place; then
+// all constants with one value as one clip, which fuses with what is in front of it.
 void import_extremum(NodeImporter& node, ExtremumKind kind) {
-  std::size_t first = 0;
-  while (node.is_constant(first)) ++first;
-  const ValueId x = node.activation(first);
+  std::vector<ValueId> activations;
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    if (!node.is_constant(position)) activations.push_back(node.activation(position));
+  }
+  const ValueId x =
+      *std::ranges::max_element(activations, {}, [&](ValueId id) { return node.shape_of(id).elements(); });
   ValueId result = x;
-  for (std::size_t position = first + 1; position < node.inputs(); ++position) {
-    if (!node.is_constant(position)) result = extremum_of(node, kind, result, node.activation(position));
+  for (const ValueId other : activations) {
+    if (other != x) result = extremum_of(node, kind, result, other);
   }
   Activation bounds;
   for (std::size_t position = 0; position < node.inputs(); ++position) {

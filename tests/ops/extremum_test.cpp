@@ -23,7 +23,8 @@ const Floats kInput{1, -2, 3, -4, -5, 6, -7, 8};
 OnnxBuilder of(const std::string& op, const std::vector<std::string>& inputs, std::int64_t opset = 13) {
   OnnxBuilder builder = network(opset, kPicture);
   builder.node("Neg", {"x"}, {"negative"});
-  builder.node("ReduceMean", {"x"}, {"means"}).ints("axes", {2, 3});  // -0.5 and 0.5
+  builder.node("ReduceMean", {"x"}, {"means"}).ints("axes", {2, 3});   // -0.5 and 0.5
+  builder.node("ReduceMax", {"x"}, {"largest"}).ints("axes", {1, 2});  // 3 and 8
   builder.floats("zero", {}, {0}).floats("three", {1, 1, 1}, {3}).floats("bounds", {2, 1, 1}, {2, -6});
   builder.floats("columns", {2}, {0, 2}).floats("infinite", {2, 1, 1}, {kInf, -kInf}).floats("unbounded", {}, {-kInf});
   builder.node(op, inputs, {"y"}, "extremum");
@@ -36,7 +37,8 @@ TEST_CASE("Max and Min of one, two and more activations") {
   CHECK(ops(import(of("Max", {"x", "negative"}))) == "ScaleShift Max");
   CHECK(evaluate(import(of("Max", {"x", "negative"})), kInput) == Floats{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(evaluate(import(of("Min", {"x", "negative"})), kInput) == Floats{-1, -2, -3, -4, -5, -6, -7, -8});
-  CHECK(ops(import(of("Min", {"x", "negative", "x"}))) == "ScaleShift Min Min");
+  CHECK(ops(import(of("Min", {"x", "negative", "x"}))) == "ScaleShift Min");
+  CHECK(ops(import(of("Max", {"x", "x"}))) == "Identity");
   CHECK(evaluate(import(of("Max", {"means", "x", "negative"})), kInput) == Floats{1, 2, 3, 4, 5, 6, 7, 8});
 }
 
@@ -47,6 +49,8 @@ TEST_CASE("Max and Min repeat the smaller activation, whichever side it is on") 
   CHECK(evaluate(import(of("Max", {"means", "x"})), kInput) == larger);
   CHECK(evaluate(import(of("Min", {"means", "x"})), kInput) == smaller);
   CHECK(evaluate(import(of("Min", {"x", "means"}, 8)), kInput) == smaller);
+  // Of which neither repeats to the other, but each to x.
+  CHECK(evaluate(import(of("Max", {"means", "largest", "x"})), kInput) == Floats{3, 8, 3, 8, 3, 8, 3, 8});
 }
 
 TEST_CASE("constants of Max and Min with one value are one clip, in whatever place") {
