@@ -1,5 +1,5 @@
-// Products of activations, pooling windows of any kind, normalisation over channels, joined and cut tensors. One
-// thread for each vector or element of the output; windows of neighbours meet in L1.
+// Products and extrema of activations, pooling windows of any kind, normalisation over channels, joined and cut
+// tensors. One thread for each vector or element of the output; windows of neighbours meet in L1.
 
 #include "cudnn/branch_ops.h"
 
@@ -11,89 +11,105 @@
 namespace mobicuda::cudnn {
 namespace {
 
-// ---- multiply ------------------------------------------------------------------------------------
+// ---- binary --------------------------------------------------------------------------------------
 
-enum class Factor : std::uint8_t { Same, ChannelsLast, Planes };
+/// The same branch for a whole grid. Comparisons with NaN are false: b's is taken by itself, x's is asked for.
+template <class R>
+__device__ R evaluate(BinaryFunction function, R x, R b) {
+  switch (function) {
+    case BinaryFunction::Product:
+      return x * b;
+    case BinaryFunction::Max:
+      return x > b || x != x ? x : b;
+    case BinaryFunction::Min:
+      return x < b || x != x ? x : b;
+  }
+  return x;
+}
 
-struct MultiplyExtents {
+enum class Operand : std::uint8_t { Same, ChannelsLast, Planes };
+
+struct BinaryExtents {
   unsigned vectors;  // of y
   unsigned inner;    // ChannelsLast: vectors of a pixel; Planes: vectors of a plane
   unsigned pixels;   // of an image
+  BinaryFunction function;
   Activation activation;
 };
 
-template <class V, class T, Factor kFactor>
-__global__ void multiply_kernel(MultiplyExtents p, const V* x, const void* b, V* y) {
+template <class V, class T, Operand kOperand>
+__global__ void binary_kernel(BinaryExtents p, const V* x, const void* b, V* y) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= p.vectors) return;
   V value = x[i];
-  V factor;
-  if constexpr (kFactor == Factor::Same) factor = static_cast<const V*>(b)[i];
-  if constexpr (kFactor == Factor::ChannelsLast) {
-    factor = static_cast<const V*>(b)[i / p.inner / p.pixels * p.inner + i % p.inner];
+  V operand;
+  if constexpr (kOperand == Operand::Same) operand = static_cast<const V*>(b)[i];
+  if constexpr (kOperand == Operand::ChannelsLast) {
+    operand = static_cast<const V*>(b)[i / p.inner / p.pixels * p.inner + i % p.inner];
   }
-  if constexpr (kFactor == Factor::Planes) {
+  if constexpr (kOperand == Operand::Planes) {
     const T plane = static_cast<const T*>(b)[i / p.inner];
 #pragma unroll
-    for (int lane = 0; lane < V::kSize; ++lane) factor.lane[lane] = plane;
+    for (int lane = 0; lane < V::kSize; ++lane) operand.lane[lane] = plane;
   }
 #pragma unroll
   for (int lane = 0; lane < V::kSize; ++lane) {
-    store(activate(p.activation, to_real(value.lane[lane]) * to_real(factor.lane[lane])), value.lane[lane]);
+    const auto result = evaluate(p.function, to_real(value.lane[lane]), to_real(operand.lane[lane]));
+    store(activate(p.activation, result), value.lane[lane]);
   }
   y[i] = value;
 }
 
 template <class V, class T>
-cudaError_t launch_multiply(const Multiply& op, const void* x, const void* b, void* y, cudaStream_t stream) {
+cudaError_t launch_binary(const Binary& op, const void* x, const void* b, void* y, cudaStream_t stream) {
   const TensorShape& shape = op.shape;
   const std::int64_t vectors = shape.elements() / V::kSize;
   if (!fits_index(vectors)) return cudaErrorInvalidValue;
   const std::int64_t pixels = shape.h * shape.w;
   const std::int64_t inner = (shape.channels_last ? shape.c : pixels) / V::kSize;
-  const MultiplyExtents extents{static_cast<unsigned>(vectors), static_cast<unsigned>(inner),
-                                static_cast<unsigned>(pixels), op.activation};
-  auto kernel = multiply_kernel<V, T, Factor::Same>;
+  const BinaryExtents extents{static_cast<unsigned>(vectors), static_cast<unsigned>(inner),
+                              static_cast<unsigned>(pixels), op.function, op.activation};
+  auto kernel = binary_kernel<V, T, Operand::Same>;
   if (op.by_channel) {
-    kernel = shape.channels_last ? multiply_kernel<V, T, Factor::ChannelsLast> : multiply_kernel<V, T, Factor::Planes>;
+    kernel = shape.channels_last ? binary_kernel<V, T, Operand::ChannelsLast> : binary_kernel<V, T, Operand::Planes>;
   }
   kernel<<<blocks_for(vectors), kThreads, 0, stream>>>(extents, static_cast<const V*>(x), b, static_cast<V*>(y));
   return cudaGetLastError();
 }
 
 template <class T>
-cudaError_t multiply_of(const Multiply& op, const void* x, const void* b, void* y, cudaStream_t stream) {
+cudaError_t binary_of(const Binary& op, const void* x, const void* b, void* y, cudaStream_t stream) {
   const std::int64_t inner = op.shape.channels_last ? op.shape.c : op.shape.h * op.shape.w;
   const std::int64_t unit = op.by_channel ? inner : op.shape.elements();
-  return unit % Vector16<T>::kSize == 0 ? launch_multiply<Vector16<T>, T>(op, x, b, y, stream)
-                                        : launch_multiply<Vector1<T>, T>(op, x, b, y, stream);
+  return unit % Vector16<T>::kSize == 0 ? launch_binary<Vector16<T>, T>(op, x, b, y, stream)
+                                        : launch_binary<Vector1<T>, T>(op, x, b, y, stream);
 }
 
 template <class T>
-__global__ void multiply_strided_kernel(StridedShape p, unsigned elements, Activation activation, const T* x,
-                                        const T* b, T* y) {
+__global__ void binary_strided_kernel(StridedShape p, unsigned elements, BinaryFunction function, Activation activation,
+                                      const T* x, const T* b, T* y) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= elements) return;
   unsigned rest = i;
-  std::int64_t factor = 0;
+  std::int64_t operand = 0;
   for (int axis = p.rank - 1; axis >= 0; --axis) {
     const unsigned extent = static_cast<unsigned>(p.extents[axis]);
-    factor += static_cast<std::int64_t>(rest % extent) * p.x_strides[axis];
+    operand += static_cast<std::int64_t>(rest % extent) * p.x_strides[axis];
     rest /= extent;
   }
-  store(activate(activation, to_real(x[i]) * to_real(b[factor])), y[i]);
+  store(activate(activation, evaluate(function, to_real(x[i]), to_real(b[operand]))), y[i]);
 }
 
 template <class T>
-cudaError_t multiply_strided_of(const StridedShape& shape, const Activation& activation, const void* x, const void* b,
-                                void* y, cudaStream_t stream) {
+cudaError_t binary_strided_of(const StridedShape& shape, const Binary& op, const void* x, const void* b, void* y,
+                              cudaStream_t stream) {
   std::int64_t elements = 1;
   for (int axis = 0; axis < shape.rank; ++axis) elements *= shape.extents[axis];
   if (!fits_index(elements)) return cudaErrorInvalidValue;
   if (elements == 0) return cudaSuccess;
-  multiply_strided_kernel<T><<<blocks_for(elements), kThreads, 0, stream>>>(
-      shape, static_cast<unsigned>(elements), activation, static_cast<const T*>(x), static_cast<const T*>(b),
-      static_cast<T*>(y));
+  binary_strided_kernel<T><<<blocks_for(elements), kThreads, 0, stream>>>(
+      shape, static_cast<unsigned>(elements), op.function, op.activation, static_cast<const T*>(x),
+      static_cast<const T*>(b), static_cast<T*>(y));
   return cudaGetLastError();
 }
 
@@ -284,28 +300,28 @@ cudaError_t launch_copy_rows(const RowCopy& op, const void* x, void* y, cudaStre
 
 // ---- launchers -----------------------------------------------------------------------------------
 
-cudaError_t multiply(const Multiply& op, const void* x, const void* b, void* y, cudaStream_t stream) {
+cudaError_t binary(const Binary& op, const void* x, const void* b, void* y, cudaStream_t stream) {
   if (op.shape.elements() == 0) return cudaSuccess;
   switch (op.shape.element) {
     case Element::F32:
-      return multiply_of<float>(op, x, b, y, stream);
+      return binary_of<float>(op, x, b, y, stream);
     case Element::F16:
-      return multiply_of<__half>(op, x, b, y, stream);
+      return binary_of<__half>(op, x, b, y, stream);
     case Element::F64:
-      return multiply_of<double>(op, x, b, y, stream);
+      return binary_of<double>(op, x, b, y, stream);
   }
   return cudaErrorInvalidValue;
 }
 
-cudaError_t multiply_strided(const StridedShape& b_shape, Element element, const Activation& activation, const void* x,
-                             const void* b, void* y, cudaStream_t stream) {
-  switch (element) {
+cudaError_t binary_strided(const StridedShape& b_shape, const Binary& op, const void* x, const void* b, void* y,
+                           cudaStream_t stream) {
+  switch (op.shape.element) {
     case Element::F32:
-      return multiply_strided_of<float>(b_shape, activation, x, b, y, stream);
+      return binary_strided_of<float>(b_shape, op, x, b, y, stream);
     case Element::F16:
-      return multiply_strided_of<__half>(b_shape, activation, x, b, y, stream);
+      return binary_strided_of<__half>(b_shape, op, x, b, y, stream);
     case Element::F64:
-      return multiply_strided_of<double>(b_shape, activation, x, b, y, stream);
+      return binary_strided_of<double>(b_shape, op, x, b, y, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -12,17 +12,22 @@ namespace mobicuda::cudnn {
 // What networks with branches need and cuDNN has no operation for, or has with limits or slower kernels. The same
 // promises as in elementwise.h.
 
-/// y = act(x * b), b of x's shape or one value for each image and channel.
-struct Multiply {
+/// f(x, b) of Binary. A NaN in either is the result; of two zeros Max and Min give b's.
+enum class BinaryFunction : std::uint8_t { Product, Max, Min };
+
+/// y = act(f(x, b)), b of x's shape or one value for each image and channel.
+struct Binary {
   TensorShape shape;
+  BinaryFunction function = BinaryFunction::Product;
   Activation activation;
   bool by_channel = false;
 };
-cudaError_t multiply(const Multiply& op, const void* x, const void* b, void* y, cudaStream_t stream);
+cudaError_t binary(const Binary& op, const void* x, const void* b, void* y, cudaStream_t stream);
 
-/// y[i, j, ...] = act(x[i, j, ...] * b[i * stride_i + j * stride_j + ...]) with packed x and y; a stride of 0 repeats.
-cudaError_t multiply_strided(const StridedShape& b_shape, Element element, const Activation& activation, const void* x,
-                             const void* b, void* y, cudaStream_t stream);
+/// y[i, j, ...] = act(f(x[i, j, ...], b[i * stride_i + j * stride_j + ...])) with packed x and y; a stride of 0
+/// repeats. Of `op`, the shape's element, the function and the activation.
+cudaError_t binary_strided(const StridedShape& b_shape, const Binary& op, const void* x, const void* b, void* y,
+                           cudaStream_t stream);
 
 /// Maximum or mean of the window's taps that lie in the image; a NaN among them is the result. Of no taps, -inf or 0.
 struct PoolShape {

@@ -112,6 +112,34 @@ void emit_softmax(PlanBuilder& plan, const Node& node, const char* name, cudnnSo
                 });
 }
 
+// Of two activations, of which the second may repeat.
+void emit_binary(PlanBuilder& plan, const Node& node, const char* name, BinaryFunction function,
+                 const Activation& activation) {
+  const std::string label = node.origin.label();
+  const Stored left = plan.in_plan_format(plan.stored(node.inputs[0]), "left input of " + label);
+  const Stored right = plan.in_plan_format(plan.stored(node.inputs[1]), "right input of " + label);
+  const Stored y = plan.new_output(node, plan.element());
+  LayerInfo info = plan.layer_info(node, name);
+  info.flops = flops_per_picture(plan.graph(), node);
+  const std::int64_t elements = 2 * left.shape.elements() + right.shape.elements();
+  info.activation_bytes = elements * size_of(plan.element()) / plan.options().max_batch;
+  Binary fast{tensor_shape(left.shape, left.layout, plan.element()), function, activation};
+  fast.by_channel = left.shape != right.shape;
+  const bool covered = !fast.by_channel ||
+                       (right.shape[1] == left.shape[1] && right.shape.elements() == right.shape[0] * right.shape[1]);
+  StridedShape general;
+  const std::vector<std::int64_t> strides = strides_of(right.shape, right.layout, 0);
+  for (const std::size_t axis : memory_order(left.shape, left.layout)) {
+    general.extents[general.rank] = left.shape[axis];
+    general.x_strides[general.rank++] = right.shape[axis] == left.shape[axis] ? strides[axis] : 0;
+  }
+  plan.add_step(std::move(info), {left.place.buffer, right.place.buffer, y.place.buffer},
+                [=, a = left.place, b = right.place, to = y.place](const CudaStepContext& c, const Handles&) {
+                  if (covered) return binary(fast, a.in(c), b.in(c), to.in(c), c.stream);
+                  return binary_strided(general, fast, a.in(c), b.in(c), to.in(c), c.stream);
+                });
+}
+
 }  // namespace
 
 // ---- elementwise ---------------------------------------------------------------------------------
@@ -145,30 +173,12 @@ void emit(PlanBuilder& plan, const Node& node, const Unary& op) {
 }
 
 void emit(PlanBuilder& plan, const Node& node, const Mul& op) {
-  const std::string label = node.origin.label();
-  const Stored left = plan.in_plan_format(plan.stored(node.inputs[Mul::kLeft]), "left input of " + label);
-  const Stored right = plan.in_plan_format(plan.stored(node.inputs[Mul::kRight]), "right input of " + label);
-  const Stored y = plan.new_output(node, plan.element());
-  LayerInfo info = plan.layer_info(node, "elementwise/multiply");
-  info.flops = flops_per_picture(plan.graph(), node);
-  const std::int64_t elements = 2 * left.shape.elements() + right.shape.elements();
-  info.activation_bytes = elements * size_of(plan.element()) / plan.options().max_batch;
-  Multiply fast{tensor_shape(left.shape, left.layout, plan.element()), op.activation};
-  fast.by_channel = left.shape != right.shape;
-  const bool covered = !fast.by_channel ||
-                       (right.shape[1] == left.shape[1] && right.shape.elements() == right.shape[0] * right.shape[1]);
-  StridedShape general;
-  const std::vector<std::int64_t> strides = strides_of(right.shape, right.layout, 0);
-  for (const std::size_t axis : memory_order(left.shape, left.layout)) {
-    general.extents[general.rank] = left.shape[axis];
-    general.x_strides[general.rank++] = right.shape[axis] == left.shape[axis] ? strides[axis] : 0;
-  }
-  plan.add_step(std::move(info), {left.place.buffer, right.place.buffer, y.place.buffer},
-                [=, a = left.place, b = right.place, to = y.place, element = element_of(plan.element())](
-                    const CudaStepContext& c, const Handles&) {
-                  if (covered) return multiply(fast, a.in(c), b.in(c), to.in(c), c.stream);
-                  return multiply_strided(general, element, fast.activation, a.in(c), b.in(c), to.in(c), c.stream);
-                });
+  emit_binary(plan, node, "elementwise/multiply", BinaryFunction::Product, op.activation);
+}
+
+void emit(PlanBuilder& plan, const Node& node, const Extremum& op) {
+  const BinaryFunction function = op.kind == ExtremumKind::Max ? BinaryFunction::Max : BinaryFunction::Min;
+  emit_binary(plan, node, "elementwise/extremum", function, op.activation);
 }
 
 // ---- pooling -------------------------------------------------------------------------------------

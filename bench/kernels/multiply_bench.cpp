@@ -35,11 +35,8 @@ kernels::MultiplyParams make_params(const LayerCase& at, bool repeats) {
   const LayerShape& shape = at.layer.shape;
   const std::int64_t pixels = std::int64_t{shape.h} * shape.w;
   const std::int64_t c = shape.c_in;
-  return {at.elem,
-          activation_of(shape.activation),
-          3,
-          {at.batch, pixels, c},
-          {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
+  const kernels::Broadcast operands{3, {at.batch, pixels, c}, {repeats ? c : pixels * c, repeats ? 0 : c, 1}};
+  return {operands, at.elem, activation_of(shape.activation)};
 }
 
 void register_kind(const Selection& selection, const LayerKind& kind) {

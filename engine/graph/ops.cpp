@@ -18,6 +18,7 @@ std::string_view op_name(const Op& op) noexcept {
   static constexpr std::array<std::string_view, 13> kUnaryNames{
       "Sigmoid", "HardSwish", "Tanh",     "LeakyRelu", "Elu",        "Silu", "Erf",
       "Gelu",    "GeluTanh",  "Softplus", "Sqrt",      "Reciprocal", "Exp"};
+  if (const auto* extremum = std::get_if<Extremum>(&op)) return extremum->kind == ExtremumKind::Max ? "Max" : "Min";
   const auto* unary = std::get_if<Unary>(&op);
   const auto kind = unary == nullptr ? kUnaryNames.size() : static_cast<std::size_t>(unary->kind);
   if (kind < kUnaryNames.size()) return kUnaryNames[kind];

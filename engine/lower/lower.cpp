@@ -30,10 +30,12 @@ std::optional<std::string> why_not_lowered(const Graph& graph, const Node& node,
       transpose != nullptr && !transpose_params(graph.value(node.inputs[0]).desc.shape, *transpose)) {
     return "Transpose of more than 4 axes that part has no kernel";
   }
-  if (const auto* mul = std::get_if<Mul>(&node.op); mul != nullptr) {
-    kernels::MultiplyParams params = multiply_params(graph, node, *mul);
-    params.extent[0] = options.max_batch;
-    if (!kernels::supports(params)) return "Mul that repeats along alternate axes has no kernel";
+  if (std::holds_alternative<Mul>(node.op) || std::holds_alternative<Extremum>(node.op)) {
+    kernels::Broadcast operands = broadcast_of(graph, node);
+    operands.extent[0] = options.max_batch;
+    if (!kernels::supports(operands)) {
+      return std::string(op_name(node.op)) + " that repeats along alternate axes has no kernel";
+    }
   }
   return std::nullopt;
 }

@@ -13,6 +13,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/int8_conv2d/int8_conv2d.h"
+#include "kernels/streaming/extremum.h"
 #include "kernels/streaming/layout_transform.h"
 #include "kernels/streaming/multiply.h"
 #include "lower/lowering.h"
@@ -73,7 +74,7 @@ float sum_factor(const Lowering& to, ValueId input, const QuantizedResult& resul
 LayerInfo describe_int8(const Lowering& to, const std::vector<const Node*>& nodes, std::string kernel,
                         std::string reason);
 
-/// How `node` multiplies, for one image.
-kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op);
+/// How the two operands of `node` lie, of which the second may repeat; for one image.
+kernels::Broadcast broadcast_of(const Graph& graph, const Node& node);
 
 }  // namespace mobicuda

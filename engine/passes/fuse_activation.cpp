@@ -46,7 +46,8 @@ Graph run_once(const Graph& graph) {
     const auto into = [&]<class T>(std::type_identity<T>) { return fuse_into<T>(graph, rewriter, node, *activation); };
     const bool fused = activation && (into(std::type_identity<Conv2d>{}) || into(std::type_identity<Gemm>{}) ||
                                       into(std::type_identity<Add>{}) || into(std::type_identity<Mul>{}) ||
-                                      into(std::type_identity<ScaleShift>{}) || into(std::type_identity<Clip>{}));
+                                      into(std::type_identity<Extremum>{}) || into(std::type_identity<ScaleShift>{}) ||
+                                      into(std::type_identity<Clip>{}));
     if (!fused) rewriter.copy(node);
   }
   return rewriter.finish();

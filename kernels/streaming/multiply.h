@@ -9,26 +9,16 @@
 // activation that is no clip: bounds of docs/numerics.md. NaN propagates.
 #pragma once
 
-#include <cstdint>
-
+#include "kernels/common/broadcast.h"
 #include "kernels/common/launch.h"
 
 namespace mobicuda::kernels {
 
-inline constexpr int kMostMultiplyAxes = 8;
-
 /// y = act(a * b) where b may repeat along axes.
-struct MultiplyParams {
+struct MultiplyParams : Broadcast {
   Elem elem = Elem::F32;
   Activation activation{};
-  int axes = 0;                                ///< the outermost in memory first
-  std::int64_t extent[kMostMultiplyAxes]{};    ///< of a and y, which are dense
-  std::int64_t b_stride[kMostMultiplyAxes]{};  ///< elements of b; 0 along axes where it repeats
 };
-
-/// Whether at most four axes are left when those that lie in b as they lie in a are joined, and rows of the innermost
-/// of them are fewer than 2^31. Always so for four axes of fewer rows.
-bool supports(const MultiplyParams& params);
 
 cudaError_t multiply(const MultiplyParams& params, const void* a, const void* b, void* y, const Launch& where);
 

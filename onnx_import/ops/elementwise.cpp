@@ -177,16 +177,18 @@ bool repeats_to(const Shape& small, const Shape& large) {
   return true;
 }
 
-// The product of two activations, of which the second may repeat.
-ValueId product_of(NodeImporter& node, ValueId left, ValueId right) {
+// An operation on two activations, of which the second may repeat.
+ValueId binary_of(NodeImporter& node, const Op& op, ValueId left, ValueId right) {
   const Shape shape = node.shape_of(left);
   // Of values with more axes than an image, extents of 1 would not stay where they are.
   const bool as_images = (is_channels_last(node, left) || is_channels_last(node, right)) &&
                          (shape.rank() == 4 || shape == node.shape_of(right));
-  if (!as_images) return node.add(Mul{}, {left, right});
-  const ValueId product = node.add(Mul{}, {image_of_channels_last(node, left), image_of_channels_last(node, right)});
-  return to_channels_last(node, product, shape);
+  if (!as_images) return node.add(op, {left, right});
+  const ValueId image = node.add(op, {image_of_channels_last(node, left), image_of_channels_last(node, right)});
+  return to_channels_last(node, image, shape);
 }
+
+ValueId product_of(NodeImporter& node, ValueId left, ValueId right) { return binary_of(node, Mul{}, left, right); }
 
 // Mul of an activation with one that an Expand repeats to its shape: the op repeats it itself. Whether that was so.
 bool multiply_expanded(NodeImporter& node) {
@@ -232,25 +234,55 @@ bool add_matmul_bias(NodeImporter& node, std::size_t activation, const Broadcast
   return true;
 }
 
-// The one bound of Min and Max: all inputs but one are constants, each with one distinct value.
-void import_bound(NodeImporter& node, bool lower) {
-  float bound = lower ? -kInfinity : kInfinity;
-  ValueId x = kNoValue;
-  for (std::size_t position = 0; position < node.inputs(); ++position) {
-    if (!node.is_constant(position)) {
-      if (x != kNoValue) throw node.error(ErrorCode::unsupported, "all operands but one must be constants");
-      x = node.activation(position);
-    }
+// Of two activations, of which the second may repeat.
+ValueId extremum_of(NodeImporter& node, ExtremumKind kind, ValueId left, ValueId right) {
+  const Shape& a = node.shape_of(left);
+  const Shape& b = node.shape_of(right);
+  constexpr std::int64_t kFirstThatRepeats = 8;
+  if (a != b && (node.state().opset < kFirstThatRepeats || !repeats_to(b, a))) {
+    throw node.error(ErrorCode::unsupported,
+                     "activations of shapes " + to_string(a) + " and " + to_string(b) +
+                         " cannot be compared in opset " + std::to_string(node.state().opset),
+                     "one may have 1 for extents of the other, since opset 8");
   }
+  return binary_of(node, Extremum{kind, {}}, left, right);
+}
+
+// A constant as an activation beside x: nothing of x but its NaN, which an extremum of the two has anyway.
+ValueId beside(NodeImporter& node, ValueId x, const Broadcast& constant) {
+  return scale_shift(node, add_clip(node, x, 0.0F, 0.0F), constant.axis, {1.0F}, constant.values);
+}
+
+// The largest activation and the others, which may repeat to it; then constants that differ from place to place; then
+// all constants with one value as one clip, which fuses with what is in front of it.
+void import_extremum(NodeImporter& node, ExtremumKind kind) {
+  std::vector<ValueId> activations;
+  for (std::size_t position = 0; position < node.inputs(); ++position) {
+    if (!node.is_constant(position)) activations.push_back(node.activation(position));
+  }
+  const ValueId x =
+      *std::ranges::max_element(activations, {}, [&](ValueId id) { return node.shape_of(id).elements(); });
+  ValueId result = x;
+  for (const ValueId other : activations) {
+    if (other != x) result = extremum_of(node, kind, result, other);
+  }
+  Activation bounds;
   for (std::size_t position = 0; position < node.inputs(); ++position) {
     if (!node.is_constant(position)) continue;
-    const Broadcast constant = read_broadcast(node, position, node.shape_of(x));
-    if (constant.values.size() != 1) throw node.unsupported_input(position, "must have the same value everywhere");
-    const float value = constant.values.front();
-    if (std::isnan(value)) throw node.invalid_input(position, "a bound must be a number, is NaN");
-    bound = lower ? std::max(bound, value) : std::min(bound, value);
+    const Broadcast constant = read_broadcast(node, position, node.shape_of(result));
+    for (const float value : constant.values) {
+      if (std::isnan(value)) throw node.invalid_input(position, "a bound must be a number, is NaN");
+    }
+    if (constant.values.size() > 1) {
+      result = extremum_of(node, kind, result, beside(node, result, constant));
+    } else if (kind == ExtremumKind::Max) {
+      bounds.lo = std::max(bounds.lo, constant.values.front());
+    } else {
+      bounds.hi = std::min(bounds.hi, constant.values.front());
+    }
   }
-  node.set_output(lower ? add_clip(node, x, bound, kInfinity) : add_clip(node, x, -kInfinity, bound));
+  if (!bounds.is_none()) result = add_clip(node, result, bounds.lo, bounds.hi);
+  node.set_output(result == x ? node.add(Identity{}, {x}) : result);
 }
 
 float finite_attribute(const NodeImporter& node, std::string_view name, float fallback) {
@@ -367,8 +399,8 @@ void import_clip_inputs(NodeImporter& node) {
   set_clip(node, lo, read_bound(node, 2, kInfinity));
 }
 
-void import_min(NodeImporter& node) { import_bound(node, false); }
-void import_max(NodeImporter& node) { import_bound(node, true); }
+void import_min(NodeImporter& node) { import_extremum(node, ExtremumKind::Min); }
+void import_max(NodeImporter& node) { import_extremum(node, ExtremumKind::Max); }
 
 void import_add(NodeImporter& node) {
   if (import_moment(node)) return;

@@ -20,8 +20,9 @@ struct BinaryOp {
   DimValue (*integers)(const NodeImporter&, const DimValue&, const DimValue&);
 };
 
-constexpr BinaryOp kMin{[](float a, float b) { return std::min(a, b); }, minimum};
-constexpr BinaryOp kMax{[](float a, float b) { return std::max(a, b); }, maximum};
+// Comparisons with NaN are false: b's NaN is taken by itself, a's has to be asked for.
+constexpr BinaryOp kMin{[](float a, float b) { return a < b || std::isnan(a) ? a : b; }, minimum};
+constexpr BinaryOp kMax{[](float a, float b) { return a > b || std::isnan(a) ? a : b; }, maximum};
 
 Dims broadcast_dims(const NodeImporter& node, const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.rank(), b.rank());

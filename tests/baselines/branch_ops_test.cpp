@@ -64,7 +64,7 @@ TEST_CASE("mul repeats its second input along the axes where that has extent 1")
   const Doubles x = one_to(16);  // 2 pictures of (2, 2, 2)
   const auto product = [&](Layout layout, const Shape& shape, const Doubles& b, Activation activation = {}) {
     const TensorDesc x_desc{DType::F32, Shape{1, 2, 2, 2}, layout};
-    const MulPlan plan = plan_mul(x_desc, {DType::F32, shape, Layout::NCHW});
+    const BroadcastPlan plan = plan_broadcast(x_desc, {DType::F32, shape, Layout::NCHW});
     Doubles y(16, kNaN);
     mul(Mul{activation}, plan, x.data(), b.data(), y.data(), {0, plan.rows()});
     mul(Mul{activation}, plan, x.data(), b.data(), y.data(), {plan.rows(), 2 * plan.rows()});
@@ -79,6 +79,34 @@ TEST_CASE("mul repeats its second input along the axes where that has extent 1")
         Doubles{1, 4, 9, 16, 5, 12, 21, 32, 0, 0, 0, 12, 0, 0, 0, 16});
   CHECK(product(Layout::NCHW, Shape{1, 2, 2, 2}, x, {0.0F, 50.0F})[7] == 50);
   CHECK(product(Layout::NCHW, Shape{1, 2, 2, 2}, x)[15] == 256);
+}
+
+TEST_CASE("extremum repeats its second input, takes a NaN of either side and of two zeros the second") {
+  const auto extremum_of = [](ExtremumKind kind, const Shape& shape, const Doubles& a, const Doubles& b,
+                              Activation activation = {}) {
+    const BroadcastPlan plan =
+        plan_broadcast({DType::F32, Shape{1, 2, 2}, Layout::NCHW}, {DType::F32, shape, Layout::NCHW});
+    Doubles y(a.size(), -77);
+    extremum(Extremum{kind, activation}, plan, a.data(), b.data(), y.data(), {0, plan.rows()});
+    extremum(Extremum{kind, activation}, plan, a.data(), b.data(), y.data(), {plan.rows(), 2 * plan.rows()});
+    return y;
+  };
+  const Doubles a{1, 2, 3, 4, 5, 6, 7, 8};
+  CHECK(extremum_of(ExtremumKind::Max, Shape{1, 2, 1}, a, {2, 3, 9, 6}) == Doubles{2, 2, 3, 4, 9, 9, 7, 8});
+  CHECK(extremum_of(ExtremumKind::Min, Shape{1, 2, 1}, a, {2, 3, 9, 6}) == Doubles{1, 2, 3, 3, 5, 6, 6, 6});
+  CHECK(extremum_of(ExtremumKind::Min, Shape{1, 1, 2}, a, {2, 3, 9, 6}, {2.0F, 5.0F}) ==
+        Doubles{2, 2, 2, 3, 5, 5, 5, 5});
+  const Doubles left{kNaN, 1, kNaN, 0.0, -0.0, kInf, -kInf, -kInf};
+  const Doubles right{1, kNaN, kNaN, -0.0, 0.0, 1, 1, kNaN};
+  const Shape whole{1, 2, 2};
+  for (const ExtremumKind kind : {ExtremumKind::Max, ExtremumKind::Min}) {
+    const Doubles y = extremum_of(kind, whole, left, right);
+    for (const std::size_t i : {0U, 1U, 2U, 7U}) CHECK(std::isnan(y[i]));
+    CHECK(std::signbit(y[3]));
+    CHECK(!std::signbit(y[4]));
+    CHECK(y[5] == (kind == ExtremumKind::Max ? kInf : 1));
+    CHECK(y[6] == (kind == ExtremumKind::Max ? 1 : -kInf));
+  }
 }
 
 TEST_CASE("Sigmoid and HardSwish give the values worked out by hand, far from zero as well") {

@@ -80,23 +80,25 @@ TEST_CASE("cudnn: channels that are split and shuffled keep their numbers") {
   check_exact("shuffle", net);
 }
 
-TEST_CASE("cudnn: products repeat the second factor along the axes where it has extent 1") {
+TEST_CASE("cudnn: products and extrema repeat the second operand along the axes where it has extent 1") {
+  const Op op = GENERATE(Op(Mul{{-7.0F, 9.0F}}), Op(Extremum{ExtremumKind::Max, {-7.0F, 2.0F}}),
+                         Op(Extremum{ExtremumKind::Min, {-2.0F, 9.0F}}));
   for (const std::int64_t channels : {5, 8}) {
     for (const Shape& factor : {Shape{1, channels, 6, 4}, Shape{1, channels, 1, 1}, Shape{1, 1, 6, 4},
                                 Shape{1, 1, 1, 4}, Shape{1, 1, 1, 1}}) {
-      CAPTURE(channels, to_string(factor));
+      CAPTURE(op_name(op), channels, to_string(factor));
       TestGraph net = picture(channels, 6, 4);
       const ValueId x = net.last();
       if (factor[1] == 1) net.add(Slice{1, 2, 1}, {x});
       if (factor[2] == 1) net.add(Slice{2, 3, 1}, {net.last()});
       if (factor[3] == 1) net.add(Slice{3, 1, 1}, {net.last()});
-      net.add(Mul{{-7.0F, 9.0F}}, {x, net.last()});
-      check_exact("product", net);
+      net.add(op, {x, net.last()});
+      check_exact("operation", net);
     }
   }
   TestGraph features({DType::F32, Shape{1, 5}, Layout::NCHW}, 1);
   const ValueId x = features.last();
-  features.add(Slice{1, 2, 1}, {x}).add(Mul{}, {x, features.last()});
+  features.add(Slice{1, 2, 1}, {x}).add(op, {x, features.last()});
   check_exact("features", features);
 }
 
@@ -128,7 +130,7 @@ TEST_CASE("cudnn: borders repeat or mirror the picture") {
   }
 }
 
-TEST_CASE("cudnn: NaN passes through pools, products and activations") {
+TEST_CASE("cudnn: NaN passes through pools, products, extrema and activations") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
   const auto check = [&](const char* what, const Op& op, bool two_inputs) {
@@ -152,6 +154,8 @@ TEST_CASE("cudnn: NaN passes through pools, products and activations") {
   check("max, rounded up", pooling(PoolKind::Max, 3, 2, {0, 0, 0, 0}, true), false);
   check("average", pooling(PoolKind::Average, 3, 2, {0, 0, 0, 0}, true), false);
   check("product", Mul{Activation::relu6()}, true);
+  check("max of two", Extremum{ExtremumKind::Max, {}}, true);
+  check("min of two", Extremum{ExtremumKind::Min, {}}, true);
   check("normalisation", LocalResponseNorm{3, 1.0F, 0.75F, 2.0F}, false);
   for (const UnaryKind kind : {UnaryKind::Sigmoid, UnaryKind::HardSwish, UnaryKind::Tanh, UnaryKind::LeakyRelu,
                                UnaryKind::Elu, UnaryKind::Silu}) {

@@ -78,6 +78,16 @@ std::vector<Case> cases() {
   all.push_back(case_of("ScaleShift", kImage, [](TestNetwork& net) { net.scale_shift(); }));
   all.push_back(case_of("Add", kImage, [](TestNetwork& net) { net.add(Add{}, {net.last(), net.last()}); }));
   all.push_back(case_of("Mul", kImage, [](TestNetwork& net) { net.add(Mul{}, {net.last(), net.last()}); }));
+  for (const ExtremumKind kind : {ExtremumKind::Max, ExtremumKind::Min}) {
+    all.push_back(case_of("Extremum", kImage, [&](TestNetwork& net) {
+      const ValueId x = net.last();
+      net.add(Extremum{kind, {}}, {x, net.add(Slice{2, 1, 1}, {x})});
+    }));
+    all.push_back(case_of("Extremum", kImage, [&](TestNetwork& net) {
+      const ValueId x = net.last();
+      net.add(Extremum{kind, {}}, {x, net.add(Slice{1, 2, 1}, {x})});
+    }));
+  }
   for (int kind = 0; kind <= static_cast<int>(UnaryKind::Exp); ++kind) {
     all.push_back(of_image("Unary", Unary{static_cast<UnaryKind>(kind), 0.25F}));
   }

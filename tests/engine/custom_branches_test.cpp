@@ -250,17 +250,21 @@ TEST_CASE("custom: a pointwise convolution runs by gemm and by conv2d, also into
   }
 }
 
-TEST_CASE("custom: products of equal values, of a map of pixels and of rows equal the oracle", "[sanitize]") {
+TEST_CASE("custom: products and extrema of equal values, of a map of pixels and of rows equal the oracle",
+          "[sanitize]") {
+  const Op operations[] = {Mul{}, Extremum{ExtremumKind::Max, {}}, Extremum{ExtremumKind::Min, {}}};
   for (const Precision precision : kPrecisions) {
-    for (const int form : {0, 1, 2}) {
-      CAPTURE(to_string(precision), form);
-      TestNetwork network(Shape{1, 8, 6, 5});
-      const ValueId left = network.conv(16, 1);
-      ValueId right = network.conv(form == 1 ? 1 : 16, 1);
-      if (form == 2) right = network.add(Slice{2, 3, 1}, {right});
-      network.add(Mul{}, {left, right});
-      network.conv(6, 1);
-      check(std::move(network).build(), precision);
+    for (const Op& op : operations) {
+      for (const int form : {0, 1, 2}) {
+        CAPTURE(to_string(precision), op_name(op), form);
+        TestNetwork network(Shape{1, 8, 6, 5});
+        const ValueId left = network.conv(16, 1);
+        ValueId right = network.conv(form == 1 ? 1 : 16, 1);
+        if (form == 2) right = network.add(Slice{2, 3, 1}, {right});
+        network.add(op, {left, right});
+        network.conv(6, 1);
+        check(std::move(network).build(), precision);
+      }
     }
   }
 }
@@ -413,13 +417,15 @@ TEST_CASE("custom: operations without a kernel are named at compile time") {
     }
   };
   const Shape shape{1, 2, 3, 4, 5, 6};
-  TestNetwork mul(shape);
-  const ValueId whole = mul.last();
-  mul.add(Slice{2, 0, 1}, {whole});
-  mul.add(Slice{4, 0, 1}, {mul.last()});
-  mul.add(Mul{}, {whole, mul.last()}, "layer");
-  const std::string of_mul = refusal(std::move(mul));
-  CHECK(of_mul.find("Mul that repeats along alternate axes has no kernel") != std::string::npos);
+  for (const Op& op : {Op(Mul{}), Op(Extremum{})}) {
+    TestNetwork alternate(shape);
+    const ValueId whole = alternate.last();
+    alternate.add(Slice{2, 0, 1}, {whole});
+    alternate.add(Slice{4, 0, 1}, {alternate.last()});
+    alternate.add(op, {whole, alternate.last()}, "layer");
+    const std::string of_op = refusal(std::move(alternate));
+    CHECK(contains(of_op, std::string(op_name(op)) + " that repeats along alternate axes has no kernel"));
+  }
   TestNetwork transpose(shape);
   transpose.add(Transpose{{0, 5, 4, 3, 2, 1}}, {transpose.last()}, "layer");
   const std::string of_transpose = refusal(std::move(transpose));

@@ -278,6 +278,7 @@ TEST_CASE("a Unary goes into the op before it, and nothing goes in behind it") {
     network.conv(6, 3, 1, {1, 1, 1, 1}, 2);
     network.add(Add{}, {activate(), x});
     network.add(Mul{}, {activate(), x});
+    network.add(Extremum{}, {activate(), x});
     activate();
     network.scale_shift();
     activate();
@@ -297,6 +298,7 @@ TEST_CASE("a Unary goes into the op before it, and nothing goes in behind it") {
     CHECK(fused(std::type_identity<Conv2d>{}));
     CHECK(fused(std::type_identity<Add>{}));
     CHECK(fused(std::type_identity<Mul>{}));
+    CHECK(fused(std::type_identity<Extremum>{}));
     CHECK(fused(std::type_identity<ScaleShift>{}));
     CHECK(fused(std::type_identity<Gemm>{}));
     check_same(before, graph);

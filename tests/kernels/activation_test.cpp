@@ -9,6 +9,7 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/streaming/elementwise.h"
+#include "kernels/streaming/extremum.h"
 #include "kernels/streaming/multiply.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
@@ -79,8 +80,9 @@ TEST_CASE("activations of floats small and large", "[sanitize]") {
   }
 }
 
-TEST_CASE("add, multiply and scale_shift apply every activation, 16 bytes at a time and one element at a time",
-          "[sanitize]") {
+TEST_CASE(
+    "add, multiply, extremum and scale_shift apply every activation, 16 bytes at a time and one element at a time",
+    "[sanitize]") {
   constexpr int kChannels = 24;
   constexpr std::size_t kCount = 7 * kChannels;
   for (const Elem elem : kElems) {
@@ -94,6 +96,7 @@ TEST_CASE("add, multiply and scale_shift apply every activation, 16 bytes at a t
         Oracle sum;
         Oracle affine;
         Oracle product;
+        Oracle larger;
         for (std::size_t i = 0; i < kCount; ++i) {
           const auto left = static_cast<double>(a[i]);
           const auto right = static_cast<double>(b[i]);
@@ -101,6 +104,8 @@ TEST_CASE("add, multiply and scale_shift apply every activation, 16 bytes at a t
           sum.magnitude.push_back(std::abs(left) + std::abs(right));
           product.value.push_back(left * right);
           product.magnitude.push_back(std::abs(left * right));
+          larger.value.push_back(std::max(left, right));
+          larger.magnitude.push_back(std::abs(larger.value.back()));
           const double moved = static_cast<double>(scale[i % kChannels]) * left;
           affine.value.push_back(moved + static_cast<double>(shift[i % kChannels]));
           affine.magnitude.push_back(std::abs(moved) + std::abs(static_cast<double>(shift[i % kChannels])));
@@ -125,6 +130,12 @@ TEST_CASE("add, multiply and scale_shift apply every activation, 16 bytes at a t
         });
         const ActivatedOracle of_product(activation, product, gamma(1), store_of(elem));
         CHECK(compare_elements(multiplied, of_product.value, of_product.allowed));
+        const kernels::ExtremumParams operands{factors, elem, true, activation};
+        const auto largest = run_kernel(elem, kCount, misalign, [&](void* y, const kernels::Launch& where) {
+          return kernels::extremum(operands, left.data(), right.data(), y, where);
+        });
+        const ActivatedOracle of_larger(activation, larger, 0.0, store_of(elem));
+        CHECK(compare_elements(largest, of_larger.value, of_larger.allowed));
         const auto moved = run_kernel(elem, kCount, misalign, [&](void* y, const kernels::Launch& where) {
           return kernels::scale_shift(elem, kCount / kChannels, kChannels, activation, left.data(), scales.floats(),
                                       shifts.floats(), y, where);

@@ -8,6 +8,7 @@
 
 #include "kernels/streaming/concat.h"
 #include "kernels/streaming/elementwise.h"
+#include "kernels/streaming/extremum.h"
 #include "kernels/streaming/layout_transform.h"
 #include "kernels/streaming/local_response_norm.h"
 #include "kernels/streaming/multiply.h"
@@ -199,6 +200,16 @@ TEST_CASE("concat moves double as it is, and multiply keeps its bits", "[sanitiz
   CHECK(run_doubles(a.size(), [&](void* out, const kernels::Launch& where) {
           return kernels::multiply(product, left.data(), right.data(), out, where);
         }) == products);
+  kernels::ExtremumParams extremum{product, Elem::F64};
+  for (const bool largest : {true, false}) {
+    extremum.largest = largest;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      products[i] = largest ? std::max(a[i], b[i % 12]) : std::min(a[i], b[i % 12]);
+    }
+    CHECK(run_doubles(a.size(), [&](void* out, const kernels::Launch& where) {
+            return kernels::extremum(extremum, left.data(), right.data(), out, where);
+          }) == products);
+  }
 }
 
 TEST_CASE("unary functions and local_response_norm in double keep the bits of double", "[sanitize]") {

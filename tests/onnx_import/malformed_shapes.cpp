@@ -221,6 +221,16 @@ std::vector<Malformed> malformed_elementwise() {
   list.add("Sum with a gap", kInvalid, {"(Sum)", "input #1", "missing"}, [](auto& b) {
     b.node("Sum", {"x", "", "x"}, {"y"});
   });
+  list.add("Max of nothing", kInvalid, {"(Max)", "1 or more", "has 0"}, [](auto& b) { b.node("Max", {}, {"y"}); });
+  list.add("Min with a gap", kInvalid, {"(Min)", "input #1", "missing"}, [](auto& b) {
+    b.node("Min", {"x", "", "x"}, {"y"});
+  });
+  list.add("Min of a constant that has NaN for a channel", kInvalid, {"(Min)", "input #0 'c'", "NaN"}, [](auto& b) {
+    b.floats("c", {2, 1, 1}, {1, std::numeric_limits<float>::quiet_NaN()}).node("Min", {"c", "x"}, {"y"});
+  });
+  list.add("Min with the attributes of Add before opset 7", kInvalid, {"(Min)", "attribute 'axis'"}, 6, [](auto& b) {
+    b.floats("c", {2}, {1, 2}).node("Min", {"x", "c"}, {"y"}).attr("axis", 1);
+  });
   list.add("Max of integers", kInvalid, {"(Max)", "input #1 'c'"}, [](auto& b) {
     b.ints("c", {}, {1}).node("Max", {"x", "c"}, {"y"});
   });

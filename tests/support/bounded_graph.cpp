@@ -251,19 +251,35 @@ class Run {
     }
   }
 
+  // Where an operand of `shape`, which repeats along axes of extent 1, has element i of the output.
+  std::size_t repeated_at(std::size_t i, const Shape& shape) const {
+    Index at = index_of(static_cast<std::int64_t>(i), y_.shape);
+    for (std::size_t axis = 0; axis < shape.rank(); ++axis) at[axis] = shape[axis] == 1 ? 0 : at[axis];
+    return element_at(at, shape);
+  }
+
   void compute(const Mul& op, const Node& node) {
     const Tensor& a = input(node, Mul::kLeft);
     const Tensor& b = input(node, Mul::kRight);
     for (std::size_t i = 0; i < y_.value.size(); ++i) {
-      Index at = index_of(static_cast<std::int64_t>(i), y_.shape);
-      for (std::size_t axis = 0; axis < b.shape.rank(); ++axis) at[axis] = b.shape[axis] == 1 ? 0 : at[axis];
-      const std::size_t j = element_at(at, b.shape);
+      const std::size_t j = repeated_at(i, b.shape);
       const double product = a.value[i] * b.value[j];
       const double error =
           std::abs(a.value[i]) * b.error[j] + std::abs(b.value[j]) * a.error[i] + a.error[i] * b.error[j];
       // x * Sigmoid(x) may become Silu, and x * HardSigmoid(x) HardSwish, whose evaluation errs by more near 0.
       const double evaluated = 2 + 5 * std::max(a.magnitude[i], b.magnitude[j]);
       finish(i, op.activation, product, error + arithmetic_.unit * evaluated);
+    }
+  }
+
+  // A number next to the one that is taken may be taken instead: no more than either errs.
+  void compute(const Extremum& op, const Node& node) {
+    const Tensor& a = input(node, Extremum::kLeft);
+    const Tensor& b = input(node, Extremum::kRight);
+    for (std::size_t i = 0; i < y_.value.size(); ++i) {
+      const std::size_t j = repeated_at(i, b.shape);
+      const auto [least, most] = std::minmax(a.value[i], b.value[j]);
+      finish(i, op.activation, op.kind == ExtremumKind::Max ? most : least, std::max(a.error[i], b.error[j]));
     }
   }
 

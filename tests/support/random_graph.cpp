@@ -158,7 +158,10 @@ class Maker {
       }
       case 2: {
         const auto other = value_like(shape, x);
-        return other ? add(Mul{activation()}, {x, *other}) : std::nullopt;
+        if (!other) return std::nullopt;
+        if (choices_.one_in(2)) return add(Mul{activation()}, {x, *other});
+        const auto kind = choices_.one_in(2) ? ExtremumKind::Max : ExtremumKind::Min;
+        return add(Extremum{kind, activation()}, {x, *other});
       }
       case 3: {
         static constexpr UnaryKind kKinds[] = {UnaryKind::Sigmoid,   UnaryKind::HardSwish, UnaryKind::Tanh,

@@ -5,13 +5,13 @@
 
 namespace mobicuda::cpu {
 
-std::int64_t MulPlan::rows() const {
+std::int64_t BroadcastPlan::rows() const {
   std::int64_t count = 1;
   for (const Axis& axis : outer) count *= axis.extent;
   return count;
 }
 
-std::int64_t MulPlan::b_offset(std::int64_t row) const {
+std::int64_t BroadcastPlan::b_offset(std::int64_t row) const {
   std::int64_t offset = 0;
   for (std::size_t axis = outer.size(); axis-- > 0;) {
     offset += row % outer[axis].extent * outer[axis].b_stride;
@@ -20,9 +20,9 @@ std::int64_t MulPlan::b_offset(std::int64_t row) const {
   return offset + row * b_picture;
 }
 
-MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc) {
+BroadcastPlan plan_broadcast(const TensorDesc& a_desc, const TensorDesc& b_desc) {
   const Strides bs = strides_of(b_desc);
-  MulPlan plan;
+  BroadcastPlan plan;
   plan.b_picture = b_desc.shape.elements();
   for (const std::size_t axis : memory_order(a_desc)) {
     if (axis != 0) plan.outer.push_back({a_desc.shape[axis], b_desc.shape[axis] == 1 ? 0 : bs[axis]});
@@ -71,7 +71,7 @@ void add(const Add& op, const float* a, const float* b, float* y, Range range) {
 }
 
 template <>
-void mul(const Mul& op, const MulPlan& plan, const float* a, const float* b, float* y, Range rows) {
+void mul(const Mul& op, const BroadcastPlan& plan, const float* a, const float* b, float* y, Range rows) {
   const auto [columns, stride] = plan.last;
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const float* const right = b + plan.b_offset(row);
@@ -139,9 +139,16 @@ LoweredNode lower(const Add& op, const NodeView& view) {
 }
 
 LoweredNode lower(const Mul& op, const NodeView& view) {
-  const MulPlan plan = plan_mul(view.desc(Mul::kLeft), view.desc(Mul::kRight));
+  const BroadcastPlan plan = plan_broadcast(view.desc(Mul::kLeft), view.desc(Mul::kRight));
   return loop_rows(view, "elementwise", plan.rows(), plan.last.extent, [op, plan](auto at, Range rows) {
     mul(op, plan, at.input(Mul::kLeft), at.input(Mul::kRight), at.output(), rows);
+  });
+}
+
+LoweredNode lower(const Extremum& op, const NodeView& view) {
+  const BroadcastPlan plan = plan_broadcast(view.desc(Extremum::kLeft), view.desc(Extremum::kRight));
+  return loop_rows(view, "elementwise", plan.rows(), plan.last.extent, [op, plan](auto at, Range rows) {
+    extremum(op, plan, at.input(Extremum::kLeft), at.input(Extremum::kRight), at.output(), rows);
   });
 }
 

@@ -56,8 +56,8 @@ void add(const Add& op, const T* a, const T* b, T* y, Range range) {
   for (std::int64_t i = range.first; i < range.last; ++i) y[i] = activate(a[i] + b[i], op.activation);
 }
 
-/// The axes of a product but the batch, outermost in the memory of a and y first; b has stride 0 where it repeats.
-struct MulPlan {
+/// The axes of y = f(a, b) but the batch, outermost in the memory of a and y first; b has stride 0 where it repeats.
+struct BroadcastPlan {
   struct Axis {
     std::int64_t extent = 1;
     std::int64_t b_stride = 0;
@@ -70,17 +70,36 @@ struct MulPlan {
   std::int64_t b_offset(std::int64_t row) const;  ///< where b has that row, counted through all images
 };
 
-MulPlan plan_mul(const TensorDesc& a_desc, const TensorDesc& b_desc);
+BroadcastPlan plan_broadcast(const TensorDesc& a_desc, const TensorDesc& b_desc);
 
 /// y = act(a * b) for the rows of the last axis in `rows`, counted through all images.
 template <class T>
-void mul(const Mul& op, const MulPlan& plan, const T* a, const T* b, T* y, Range rows) {
+void mul(const Mul& op, const BroadcastPlan& plan, const T* a, const T* b, T* y, Range rows) {
   const auto [columns, stride] = plan.last;
   for (std::int64_t row = rows.first; row < rows.last; ++row) {
     const T* const right = b + plan.b_offset(row);
     const std::int64_t start = row * columns;
     for (std::int64_t i = 0; i < columns; ++i) {
       y[start + i] = activate(a[start + i] * right[i * stride], op.activation);
+    }
+  }
+}
+
+/// The larger, or the smaller number. Comparisons with NaN are false: b's NaN is taken by itself, a's is asked for.
+template <class T>
+T extremum_of(ExtremumKind kind, T a, T b) {
+  return (kind == ExtremumKind::Max ? a > b : a < b) || std::isnan(a) ? a : b;
+}
+
+/// y = act(max(a, b)) or act(min(a, b)) for the rows of the last axis in `rows`, counted through all images.
+template <class T>
+void extremum(const Extremum& op, const BroadcastPlan& plan, const T* a, const T* b, T* y, Range rows) {
+  const auto [columns, stride] = plan.last;
+  for (std::int64_t row = rows.first; row < rows.last; ++row) {
+    const T* const right = b + plan.b_offset(row);
+    const std::int64_t start = row * columns;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      y[start + i] = activate(extremum_of(op.kind, a[start + i], right[i * stride]), op.activation);
     }
   }
 }
@@ -136,7 +155,7 @@ void scale_shift(const ScaleShift& op, std::int64_t channels, std::int64_t inner
 template <>
 void add(const Add& op, const float* a, const float* b, float* y, Range range);
 template <>
-void mul(const Mul& op, const MulPlan& plan, const float* a, const float* b, float* y, Range rows);
+void mul(const Mul& op, const BroadcastPlan& plan, const float* a, const float* b, float* y, Range rows);
 template <>
 void unary(const Unary& op, const float* x, float* y, Range range);
 template <>

@@ -2,6 +2,24 @@
 #include "graph/ops/checks.h"
 
 namespace mobicuda {
+namespace {
+
+// The shape of 'A', which 'B' repeats to.
+TensorDesc repeated(const Inputs& inputs, std::size_t left_position, std::size_t right_position) {
+  const TensorDesc& left = required(inputs, left_position, "A");
+  const TensorDesc& right = required(inputs, right_position, "B");
+  bool fits = left.shape.rank() == right.shape.rank();
+  for (std::size_t axis = 0; fits && axis < left.shape.rank(); ++axis) {
+    fits = right.shape[axis] == left.shape[axis] || right.shape[axis] == 1;
+  }
+  if (!fits) {
+    reject("input 'B'", "must have the extents of 'A', " + to_string(left.shape) + ", or 1 in their place, got " +
+                            to_string(right.shape));
+  }
+  return left;
+}
+
+}  // namespace
 
 // ---- ScaleShift
 
@@ -39,25 +57,26 @@ void members(Add& op, Members& io) { io.activation(op.activation); }
 
 // ---- Mul
 
-TensorDesc infer(const Mul&, const Inputs& inputs) {
-  const TensorDesc& left = required(inputs, Mul::kLeft, "A");
-  const TensorDesc& right = required(inputs, Mul::kRight, "B");
-  bool fits = left.shape.rank() == right.shape.rank();
-  for (std::size_t axis = 0; fits && axis < left.shape.rank(); ++axis) {
-    fits = right.shape[axis] == left.shape[axis] || right.shape[axis] == 1;
-  }
-  if (!fits) {
-    reject("input 'B'", "must have the extents of 'A', " + to_string(left.shape) + ", or 1 in their place, got " +
-                            to_string(right.shape));
-  }
-  return left;
-}
+TensorDesc infer(const Mul&, const Inputs& inputs) { return repeated(inputs, Mul::kLeft, Mul::kRight); }
 
 std::int64_t flops(const Mul&, const Inputs&, const Shape& y) { return y.elements(); }
 
 void attributes(const Mul& op, AttributeText& text) { text << activation_text(op.activation); }
 
 void members(Mul& op, Members& io) { io.activation(op.activation); }
+
+// ---- Extremum
+
+TensorDesc infer(const Extremum&, const Inputs& inputs) { return repeated(inputs, Extremum::kLeft, Extremum::kRight); }
+
+std::int64_t flops(const Extremum&, const Inputs&, const Shape& y) { return y.elements(); }
+
+void attributes(const Extremum& op, AttributeText& text) { text << activation_text(op.activation); }
+
+void members(Extremum& op, Members& io) {
+  io.choice(op.kind, ExtremumKind::Min);
+  io.activation(op.activation);
+}
 
 // ---- Unary
 

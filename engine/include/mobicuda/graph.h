@@ -73,6 +73,17 @@ struct Mul {
   Activation activation;
 };
 
+enum class ExtremumKind : std::uint8_t { Max, Min };
+
+/// y = act(max(a, b)) or act(min(a, b)). Shapes as in Mul. A NaN in either is the result; of zeros of both signs it is
+/// b's.
+struct Extremum {
+  static constexpr std::string_view kName = "Extremum";
+  enum : std::size_t { kLeft, kRight, kInputs };
+  ExtremumKind kind = ExtremumKind::Max;
+  Activation activation;
+};
+
 enum class UnaryKind : std::uint8_t {
   Sigmoid,
   HardSwish,
@@ -352,9 +363,9 @@ struct QuantizedAveragePool {
 using Op = std::variant<Conv2d, Gemm, ScaleShift, Add, Mul, Unary, Clip, Pool2d, GlobalAveragePool, LocalResponseNorm,
                         Softmax, Concat, Slice, Reshape, Transpose, Pad, LayoutTransform, Identity, Normalize, Resize,
                         BatchedMatMul, Quantize, Dequantize, Requantize, QuantizedConv2d, QuantizedGemm, QuantizedAdd,
-                        QuantizedAveragePool, LogSoftmax>;
+                        QuantizedAveragePool, LogSoftmax, Extremum>;
 
-MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; a Unary has its kind's name
+MOBICUDA_API std::string_view op_name(const Op& op) noexcept;  ///< "Conv2d"; Unary and Extremum have their kind's name
 
 /// A node of the model file, for messages and profiles.
 struct SourceNode {

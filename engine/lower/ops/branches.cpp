@@ -109,9 +109,9 @@ void lower(Lowering& to, const Node& node, const Slice& op) {
               });
 }
 
-kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, const Mul& op) {
-  const TensorDesc& a = graph.value(node.inputs[Mul::kLeft]).desc;
-  const TensorDesc& b = graph.value(node.inputs[Mul::kRight]).desc;
+kernels::Broadcast broadcast_of(const Graph& graph, const Node& node) {
+  const TensorDesc& a = graph.value(node.inputs[0]).desc;
+  const TensorDesc& b = graph.value(node.inputs[1]).desc;
   std::vector<std::int64_t> b_stride(b.shape.rank());
   std::int64_t stride = 1;
   const std::vector<std::size_t> b_order = memory_order(b);
@@ -119,27 +119,46 @@ kernels::MultiplyParams multiply_params(const Graph& graph, const Node& node, co
     b_stride[*axis] = b.shape[*axis] == 1 ? 0 : stride;
     stride *= b.shape[*axis];
   }
-  kernels::MultiplyParams params;
-  params.activation = as_kernel_activation(op.activation);
+  kernels::Broadcast operands;
   for (const std::size_t axis : memory_order(a)) {
-    params.extent[params.axes] = a.shape[axis];
-    params.b_stride[params.axes++] = axis == 0 ? stride : b_stride[axis];
+    operands.extent[operands.axes] = a.shape[axis];
+    operands.b_stride[operands.axes++] = axis == 0 ? stride : b_stride[axis];
   }
-  return params;
+  return operands;
 }
 
-void lower(Lowering& to, const Node& node, const Mul& op) {
-  const Storage a = to.read_input(node.inputs[Mul::kLeft]);
-  const Storage b = to.read_input(node.inputs[Mul::kRight]);
+namespace {
+
+// A step of `kernel`; of its parameters, where the operands lie and their type are filled in.
+template <class Params>
+void lower_broadcast(Lowering& to, const Node& node, Params params, const char* name,
+                     cudaError_t (*kernel)(const Params&, const void*, const void*, void*, const kernels::Launch&)) {
+  const Storage a = to.read_input(node.inputs[0]);
+  const Storage b = to.read_input(node.inputs[1]);
   const Storage y = to.make_output(node, false);
-  kernels::MultiplyParams params = multiply_params(to.graph(), node, op);
+  static_cast<kernels::Broadcast&>(params) = broadcast_of(to.graph(), node);
   params.elem = to.elem();
-  to.add_step(to.describe(node, "multiply"), {a.buffer, b.buffer, y.buffer},
-              [params, a, b, y](const CudaStepContext& context) {
+  to.add_step(to.describe(node, name), {a.buffer, b.buffer, y.buffer},
+              [params, kernel, a, b, y](const CudaStepContext& context) {
                 auto p = params;
                 p.extent[0] = context.n;
-                return kernels::multiply(p, a.in(context), b.in(context), y.in(context), launch_of(context));
+                return kernel(p, a.in(context), b.in(context), y.in(context), launch_of(context));
               });
+}
+
+}  // namespace
+
+void lower(Lowering& to, const Node& node, const Mul& op) {
+  kernels::MultiplyParams params;
+  params.activation = as_kernel_activation(op.activation);
+  lower_broadcast(to, node, params, "multiply", kernels::multiply);
+}
+
+void lower(Lowering& to, const Node& node, const Extremum& op) {
+  kernels::ExtremumParams params;
+  params.largest = op.kind == ExtremumKind::Max;
+  params.activation = as_kernel_activation(op.activation);
+  lower_broadcast(to, node, params, "extremum", kernels::extremum);
 }
 
 void lower(Lowering& to, const Node& node, const Unary& op) {

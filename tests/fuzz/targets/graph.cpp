@@ -136,6 +136,7 @@ class Wild {
       case 3:
         return Add{activation()};
       case 4:
+        if (choices_.one_in(2)) return Extremum{static_cast<ExtremumKind>(choices_.below(3)), activation()};
         return Mul{activation()};
       case 5:
         return Unary{static_cast<UnaryKind>(choices_.below(8)), fraction()};
