@@ -328,7 +328,11 @@ void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& colu
 
 // The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
 template <class P, int Size, int Pixels>
-void depthwise_vectors(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox) {
+void depthwise_vectors(const DepthwiseTask& task, const Taps& task_rows, const Taps& task_columns, std::int64_t ox) {
+  // Copies that no store can change, as vectors may alias anything: else all would be read again for each vector.
+  const DepthwiseTask t = task;
+  const Taps rows = task_rows;
+  const Taps columns = task_columns;
   for (std::int64_t c = 0; c < t.c; c += Size) {
     depthwise_vector<P, Pixels>(t, rows, columns, ox, c + Size <= t.c ? c : t.c - Size);
   }
