@@ -61,7 +61,7 @@ class PlanMaker {
         add_buffer(value, Buffer::Place::Output);
         continue;
       }
-      int last_step = 0;
+      int last_step = static_cast<int>(step);
       for (const std::size_t reader : graph_.consumers(value)) last_step = std::max(last_step, step_of[reader]);
       requested.push_back(add_buffer(value, Buffer::Place::Arena));
       requests.push_back({plan_.buffers.back().bytes, static_cast<int>(step), last_step});
