@@ -15,7 +15,6 @@ constexpr std::int64_t kMostRows = 96;
 constexpr std::int64_t kLeastRows = 24;
 constexpr std::int64_t kBlockSums = 65536;
 constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
-constexpr std::int64_t kFloatBytes = sizeof(float);
 constexpr std::int64_t kPointerFloats = sizeof(const float*) / kFloatBytes;
 
 // The kernels clip; other activations follow on the block that they have just written.

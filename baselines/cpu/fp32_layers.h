@@ -13,6 +13,8 @@
 
 namespace mobicuda::cpu {
 
+inline constexpr std::int64_t kFloatBytes = sizeof(float);
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Part `index` of `parts` nearly equal ones of 0..items.

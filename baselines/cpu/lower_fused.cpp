@@ -14,7 +14,6 @@
 namespace mobicuda::cpu {
 namespace {
 
-constexpr std::int64_t kFloatBytes = sizeof(float);
 // A range begins with input rows that the one before has computed too: long ranges, but some for each thread.
 constexpr std::int64_t kRangesPerThread = 2;
 

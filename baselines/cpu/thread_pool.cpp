@@ -11,7 +11,7 @@ namespace mobicuda::cpu {
 namespace {
 
 // Tells the processor that a loop waits.
-void pause() noexcept {
+void relax() noexcept {
 #ifdef MOBICUDA_CPU_X86
   __builtin_ia32_pause();
 #endif
@@ -23,7 +23,7 @@ template <class Condition>
 bool came_soon(const Condition& condition) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kSoon{100};
-  for (const Clock::time_point start = Clock::now(); Clock::now() - start < kSoon; pause()) {
+  for (const Clock::time_point start = Clock::now(); Clock::now() - start < kSoon; relax()) {
     if (condition()) return true;
   }
   return condition();
