@@ -224,10 +224,16 @@ Depthwise::Depthwise(const Conv2d& op, const NodeView& view) : kernels_(view.ker
 
 Range Depthwise::window_of(Range rows) const noexcept {
   const std::int64_t first = rows.first * shape_.stride_h - shape_.pad_top;
-  const std::int64_t last =
-      (rows.last - 1) * shape_.stride_h - shape_.pad_top + (shape_.kernel_h - 1) * shape_.dilation_h + 1;
+  const std::int64_t last = first + (rows.last - rows.first - 1) * shape_.stride_h + reach();
   return {std::clamp<std::int64_t>(first, 0, shape_.h), std::clamp<std::int64_t>(last, 0, shape_.h)};
 }
+
+std::int64_t Depthwise::most_window_rows(std::int64_t rows) const noexcept {
+  return std::min((rows - 1) * shape_.stride_h + reach(), shape_.h);
+}
+
+// Rows from a window's first to its last.
+std::int64_t Depthwise::reach() const noexcept { return (shape_.kernel_h - 1) * shape_.dilation_h + 1; }
 
 void Depthwise::run_row(std::int64_t oy, const float* x, Range present, const float* residual, float* y) const {
   // The rows that are there are an image of their own, on which the window begins where it begins on the whole one.

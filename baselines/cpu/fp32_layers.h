@@ -90,6 +90,8 @@ class Depthwise {
   std::int64_t x_rows() const noexcept { return shape_.h; }  ///< of an image
   /// Rows of an image's input that the output rows in `rows` read.
   Range window_of(Range rows) const noexcept;
+  /// The most that as many output rows side by side read.
+  std::int64_t most_window_rows(std::int64_t rows) const noexcept;
   std::int64_t weight_bytes() const noexcept { return weight_.bytes() + bias_.bytes(); }
 
   /// Output row `oy` of an image; x begins with the first of its input rows in `present`, residual (may be null) and y
@@ -97,6 +99,8 @@ class Depthwise {
   void run_row(std::int64_t oy, const float* x, Range present, const float* residual, float* y) const;
 
  private:
+  std::int64_t reach() const noexcept;
+
   const Fp32Kernels* kernels_;
   PackedWeights weight_, bias_;
   DepthwiseTask shape_;

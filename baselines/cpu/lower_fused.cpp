@@ -34,16 +34,12 @@ struct FusedConvolutions {
     const std::int64_t bytes = std::max(expand ? expand->scratch_bytes() : 0, project ? project->scratch_bytes() : 0);
     return ceil_div(bytes, kBufferAlignment) * kBufferAlignment / kFloatBytes;
   }
+  std::int64_t most_band_rows() const { return ceil_div(depthwise.out_h(), bands); }
   std::int64_t expanded_elements() const {
-    std::int64_t rows = 0;
-    for (std::int64_t band = 0; expand && band < bands; ++band) {
-      const Range window = depthwise.window_of(band_rows(band));
-      rows = std::max(rows, window.last - window.first);
-    }
-    return checked_multiply(rows, depthwise.x_row_elements());
+    return expand ? checked_multiply(depthwise.most_window_rows(most_band_rows()), depthwise.x_row_elements()) : 0;
   }
   std::int64_t filtered_elements() const {
-    return project ? checked_multiply(ceil_div(depthwise.out_h(), bands), depthwise.row_elements()) : 0;
+    return project ? checked_multiply(most_band_rows(), depthwise.row_elements()) : 0;
   }
   std::int64_t workspace_bytes() const {
     return checked_multiply(product_elements() + expanded_elements() + filtered_elements(), kFloatBytes);
