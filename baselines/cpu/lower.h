@@ -13,6 +13,8 @@
 #include <mobicuda/saved_engine.h>
 
 #include "baselines/cpu/cpu_plan.h"
+#include "baselines/cpu/fusion.h"
+#include "baselines/cpu/ops/fp32_kernels.h"
 #include "baselines/cpu/ops/strides.h"
 #include "graph/op_functions.h"
 
@@ -65,8 +67,9 @@ struct NodeView : OpFunctions<CpuOp> {
   const Graph& graph;
   const Node& node;
   WeightPacker& weights;
-  bool fp64 = false;        ///< else fp32
-  std::vector<int> inputs;  ///< buffers, kNoBuffer where absent or constant
+  bool fp64 = false;                             ///< else fp32
+  const Fp32Kernels* kernels = &fp32_kernels();  ///< of convolutions and Gemm in fp32
+  std::vector<int> inputs;                       ///< buffers, kNoBuffer where absent, constant or within a step
   int output = kNoBuffer;
 
   const TensorDesc& desc(std::size_t input) const { return graph.value(node.inputs[input]).desc; }
@@ -92,6 +95,8 @@ LoweredNode lower(const NodeView& view);
 /// loops of fp32_kernels.h.
 LoweredNode lower_fp32(const Conv2d& op, const NodeView& view);
 LoweredNode lower_fp32(const Gemm& op, const NodeView& view);
+/// The nodes of one of fused_steps(), two or three.
+LoweredNode lower_fused(std::span<const NodeView> views, const FusionLimits& limits);
 /// Double precision: the definitions of ops/*.h.
 LoweredNode lower_fp64(const Conv2d& op, const NodeView& view);
 LoweredNode lower_fp64(const Gemm& op, const NodeView& view);

@@ -1,12 +1,35 @@
 #include "baselines/cpu/thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
 
 #include <mobicuda/error.h>
 
 namespace mobicuda::cpu {
+namespace {
+
+// Tells the processor that a loop waits.
+void relax() noexcept {
+#ifdef MOBICUDA_CPU_X86
+  __builtin_ia32_pause();
+#endif
+}
+
+// Waits a little for what another thread is about to do: to sleep and be woken takes as long as a small layer, and to
+// yield may give the core away for longer. Returns whether it came.
+template <class Condition>
+bool came_soon(const Condition& condition) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kSoon{100};
+  for (const Clock::time_point start = Clock::now(); Clock::now() - start < kSoon; relax()) {
+    if (condition()) return true;
+  }
+  return condition();
+}
+
+}  // namespace
 
 ThreadPool::ThreadPool(int threads) {
   try {
@@ -47,9 +70,14 @@ void ThreadPool::run(const Loop& loop) {
   start_.notify_all();
   work(loop, 0);
   // Nothing is left to begin: wait for the workers that are inside, not for those that are still waking up.
+  {
+    const std::scoped_lock lock(mutex_);
+    open_ = false;
+  }
+  const auto done = [this] { return active_.load(std::memory_order_acquire) == 0; };
+  if (came_soon(done)) return;
   std::unique_lock lock(mutex_);
-  open_ = false;
-  finished_.wait(lock, [this] { return active_ == 0; });
+  finished_.wait(lock, done);
 }
 
 void ThreadPool::work(const Loop& loop, int worker) {
@@ -64,6 +92,7 @@ void ThreadPool::worker_main(int worker) {
   std::uint64_t seen = 0;
   while (true) {
     Loop loop;
+    static_cast<void>(came_soon([&] { return generation_.load(std::memory_order_relaxed) != seen; }));
     {
       std::unique_lock lock(mutex_);
       start_.wait(lock, [&] { return stopping_ || (open_ && generation_ != seen); });
@@ -75,7 +104,7 @@ void ThreadPool::worker_main(int worker) {
     work(loop, worker);
     {
       const std::scoped_lock lock(mutex_);
-      --active_;
+      active_.fetch_sub(1, std::memory_order_release);
     }
     finished_.notify_one();
   }

@@ -11,8 +11,8 @@
 
 namespace mobicuda::cpu {
 
-/// Splits loops over a fixed set of threads, of which the caller is one. Sleeping workers wait on a condition
-/// variable. One caller at a time; for_ranges() allocates nothing and must not be nested.
+/// Splits loops over a fixed set of threads, of which the caller is one. Workers look for the next loop for 100 us,
+/// then sleep on a condition variable. One caller at a time; for_ranges() allocates nothing and must not be nested.
 class ThreadPool {
  public:
   /// `threads` >= 1 counts the caller. Throws Error(out_of_memory) when the system gives no more threads.
@@ -50,11 +50,11 @@ class ThreadPool {
   std::mutex mutex_;
   std::condition_variable start_;
   std::condition_variable finished_;
-  Loop loop_;                     // guarded by mutex_
-  std::uint64_t generation_ = 0;  // guarded by mutex_
-  bool open_ = false;             // guarded by mutex_: loop_ still has work for a worker that wakes up
-  int active_ = 0;                // guarded by mutex_: workers inside loop_
-  bool stopping_ = false;         // guarded by mutex_
+  Loop loop_;                                 // guarded by mutex_
+  std::atomic<std::uint64_t> generation_{0};  // written under mutex_
+  bool open_ = false;                         // guarded by mutex_: loop_ still has work for a worker that wakes up
+  std::atomic<int> active_{0};                // written under mutex_: workers inside loop_
+  bool stopping_ = false;                     // guarded by mutex_
   std::atomic<std::int64_t> next_{0};
   std::vector<std::thread> workers_;
 };

@@ -15,6 +15,12 @@ void conv2d_reference(const Conv2d& op, const TensorDesc& x_desc, const Shape& w
                       const double* x, const float* weight, const float* bias, const double* residual, double* y,
                       Range rows);
 
+/// Whether Conv2d multiplies each pixel by one matrix.
+inline bool is_pointwise(const Conv2d& op, const Shape& weight_shape) {
+  return op.groups == 1 && weight_shape[2] == 1 && weight_shape[3] == 1 && op.strides[0] == 1 && op.strides[1] == 1 &&
+         !op.pads.any();
+}
+
 /// The windows of a convolution as runs of values that lie side by side in x: pixels, or whole rows of a window where
 /// pixels are so short that a run for each would cost more than it computes. NHWC.
 struct WindowGeometry {

@@ -59,51 +59,76 @@ struct KRange {
   bool begins, ends;  ///< the sums
 };
 
-// Columns of y from `column` on: whole vectors, but at the end of a row.
-template <class P, int Size>
-P load_columns(const float* from, std::int64_t columns) {
-  if (columns >= Size) return ploadu<P>(from);
-  float values[Size] = {};
-  for (int i = 0; i < Size && i < columns; ++i) values[i] = from[i];
-  return ploadu<P>(values);
+// Rows of y or of the residual, as a tile reads and writes them.
+struct TileRows {
+  const float* data;
+  std::int64_t stride;
+};
+
+// Out of line: only the last columns of y are copied, and a copy in each tile would be the most of its code.
+[[gnu::noinline]] void copy_columns(TileRows from, std::int64_t rows, std::int64_t columns, float* to,
+                                    std::int64_t to_stride) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) to[r * to_stride + c] = from.data[r * from.stride + c];
+  }
 }
 
-template <class P, int Size>
-void store_columns(P values, float* to, std::int64_t columns) {
-  if (columns >= Size) {
-    pstoreu(to, values);
-    return;
-  }
-  float stored[Size];
-  pstoreu(stored, values);
-  for (int i = 0; i < Size && i < columns; ++i) to[i] = stored[i];
+// The first rows' columns as whole vectors: where y ends sooner, in a copy.
+template <int Columns, int Rows>
+TileRows whole_vectors(TileRows rows, std::int64_t columns, float (&edge)[Rows * Columns]) {
+  if (columns >= Columns) return rows;
+  copy_columns(rows, Rows, columns, edge, Columns);
+  return {edge, Columns};
 }
+
+// The sums of a tile stay in registers only where no loop over them is left: an index that is known at run time would
+// put all of them on the stack, to be read and written again around each tap. Hence every loop over them is unrolled.
 
 // Where sums begin: with the bias, or with what the k before came to.
 template <class P, int Size, int Packets, int Rows>
 void begin_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column,
                 P (&sums)[Rows][Packets]) {
-  for (int p = 0; p < Packets; ++p) {
-    const P bias = ploadu<P>(task.bias + column + p * Size);
+  if (k.begins) {
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) {
+      const P bias = ploadu<P>(task.bias + column + p * Size);
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) sums[r][p] = bias;
+      for (int r = 0; r < Rows; ++r) sums[r][p] = bias;
+    }
+    return;
   }
-  if (k.begins) return;
-  const float* y = task.y + row * task.y_stride + column;
-  for (int r = 0; r < Rows; ++r, y += task.y_stride) {
-    for (int p = 0; p < Packets; ++p) sums[r][p] = load_columns<P, Size>(y + p * Size, task.n - column - p * Size);
+  float edge[Rows * Packets * Size];
+  const TileRows y = whole_vectors<Packets * Size, Rows>({task.y + row * task.y_stride + column, task.y_stride},
+                                                         task.n - column, edge);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) sums[r][p] = ploadu<P>(y.data + r * y.stride + p * Size);
+  }
+}
+
+template <class P, int Size, int Packets, int Rows>
+void store_sums(const P (&sums)[Rows][Packets], float* y, std::int64_t stride) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) pstoreu(y + r * stride + p * Size, sums[r][p]);
   }
 }
 
 template <class P, int Size, int Packets, int Rows>
 void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column, P (&sums)[Rows][Packets]) {
+  constexpr int kColumns = Packets * Size;
   const std::int64_t columns = task.n - column;
   const std::int64_t at = row * task.y_stride + column;
+  float edge[Rows * kColumns];
   if (k.ends && task.residual != nullptr) {
-    const float* residual = task.residual + at;
-    for (int r = 0; r < Rows; ++r, residual += task.y_stride) {
+    const TileRows residual = whole_vectors<kColumns, Rows>({task.residual + at, task.y_stride}, columns, edge);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
       for (int p = 0; p < Packets; ++p) {
-        sums[r][p] = padd(sums[r][p], load_columns<P, Size>(residual + p * Size, columns - p * Size));
+        sums[r][p] = padd(sums[r][p], ploadu<P>(residual.data + r * residual.stride + p * Size));
       }
     }
   }
@@ -116,17 +141,11 @@ void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int6
       for (int p = 0; p < Packets; ++p) sums[r][p] = clamp(sums[r][p], lo, hi);
     }
   }
-  float* y = task.y + at;
-  if (columns >= Packets * Size) {
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r, y += task.y_stride) {
-#pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) pstoreu(y + p * Size, sums[r][p]);
-    }
-    return;
-  }
-  for (int r = 0; r < Rows; ++r, y += task.y_stride) {
-    for (int p = 0; p < Packets; ++p) store_columns<P, Size>(sums[r][p], y + p * Size, columns - p * Size);
+  if (columns >= kColumns) {
+    store_sums<P, Size>(sums, task.y + at, task.y_stride);
+  } else {
+    store_sums<P, Size>(sums, edge, kColumns);
+    copy_columns({edge, kColumns}, Rows, columns, task.y + at, task.y_stride);
   }
 }
 
@@ -309,7 +328,11 @@ void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& colu
 
 // The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
 template <class P, int Size, int Pixels>
-void depthwise_vectors(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox) {
+void depthwise_vectors(const DepthwiseTask& task, const Taps& task_rows, const Taps& task_columns, std::int64_t ox) {
+  // Copies that no store can change, as vectors may alias anything: else all would be read again for each vector.
+  const DepthwiseTask t = task;
+  const Taps rows = task_rows;
+  const Taps columns = task_columns;
   for (std::int64_t c = 0; c < t.c; c += Size) {
     depthwise_vector<P, Pixels>(t, rows, columns, ox, c + Size <= t.c ? c : t.c - Size);
   }

@@ -8,6 +8,18 @@
 namespace mobicuda::cpu {
 namespace {
 
+constexpr std::int64_t kColours = 3;  // the channels of most networks' input
+
+// The two last axes. `Last`, where it is not 0, is the extent of the last one, for a loop that is unrolled.
+template <std::int64_t Last, class T>
+T* copy_pixels(const CopyPlan::Axis& axis, const CopyPlan::Axis& last, const T* x, T* y) {
+  const std::int64_t extent = Last > 0 ? Last : last.extent;
+  for (std::int64_t i = 0; i < axis.extent; ++i, y += extent) {
+    for (std::int64_t j = 0; j < extent; ++j) y[j] = x[i * axis.x_stride + j * last.x_stride];
+  }
+  return y;
+}
+
 template <class T>
 T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
   const CopyPlan::Axis& axis = plan.axes[depth];
@@ -15,12 +27,9 @@ T* copy_axes(const CopyPlan& plan, std::size_t depth, const T* x, T* y) {
     for (std::int64_t i = 0; i < axis.extent; ++i) y[i] = x[i * axis.x_stride];
     return y + axis.extent;
   }
-  if (depth + 2 == plan.axes.size()) {  // the last axis may be short: three channels
-    const CopyPlan::Axis last = plan.axes.back();
-    for (std::int64_t i = 0; i < axis.extent; ++i, y += last.extent) {
-      for (std::int64_t j = 0; j < last.extent; ++j) y[j] = x[i * axis.x_stride + j * last.x_stride];
-    }
-    return y;
+  if (depth + 2 == plan.axes.size()) {
+    const CopyPlan::Axis& last = plan.axes.back();
+    return last.extent == kColours ? copy_pixels<kColours>(axis, last, x, y) : copy_pixels<0>(axis, last, x, y);
   }
   for (std::int64_t i = 0; i < axis.extent; ++i) y = copy_axes(plan, depth + 1, x + i * axis.x_stride, y);
   return y;

@@ -1,0 +1,163 @@
+// A depthwise convolution and the convolutions around it as one step, by bands of output rows: what the first
+// convolution and the depthwise one write for a band stays in the thread's scratch memory, small enough for the L2
+// cache. The loops are those of single layers, and so are the bits.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "baselines/cpu/fp32_layers.h"
+#include "baselines/cpu/lower.h"
+#include "baselines/cpu/ops/depthwise_conv.h"
+#include "graph/memory_planner.h"
+
+namespace mobicuda::cpu {
+namespace {
+
+// A range begins with input rows that the one before has computed too: long ranges, but some for each thread.
+constexpr std::int64_t kRangesPerThread = 2;
+
+struct FusedConvolutions {
+  std::optional<Product> expand;
+  Depthwise depthwise;
+  std::optional<Product> project;
+  int x = kNoBuffer, residual = kNoBuffer, y = kNoBuffer;
+  std::int64_t bands = 1;  // of an image
+
+  Range band_rows(std::int64_t band) const { return part_of(depthwise.out_h(), band, bands); }
+  std::int64_t y_row_elements() const {
+    return project ? project->image_rows() / depthwise.out_h() * project->columns() : depthwise.row_elements();
+  }
+
+  // A thread's scratch memory: that of the products, expanded rows, filtered rows.
+  std::int64_t product_elements() const {
+    const std::int64_t bytes = std::max(expand ? expand->scratch_bytes() : 0, project ? project->scratch_bytes() : 0);
+    return ceil_div(bytes, kBufferAlignment) * kBufferAlignment / kFloatBytes;
+  }
+  std::int64_t most_band_rows() const { return ceil_div(depthwise.out_h(), bands); }
+  std::int64_t expanded_elements() const {
+    return expand ? checked_multiply(depthwise.most_window_rows(most_band_rows()), depthwise.x_row_elements()) : 0;
+  }
+  std::int64_t filtered_elements() const {
+    return project ? checked_multiply(most_band_rows(), depthwise.row_elements()) : 0;
+  }
+  std::int64_t workspace_bytes() const {
+    return checked_multiply(product_elements() + expanded_elements() + filtered_elements(), kFloatBytes);
+  }
+
+  // As few as let a band's rows stay in the cache.
+  void choose_bands(const FusionLimits& limits) {
+    while (bands < depthwise.out_h() && (expanded_elements() + filtered_elements()) * kFloatBytes > limits.band_bytes) {
+      ++bands;
+    }
+  }
+};
+
+// Runs consecutive bands in one thread. Bands of an image share input rows of the depthwise convolution: those are
+// kept.
+class BandRunner {
+ public:
+  BandRunner(const FusedConvolutions& step, const StepContext& context, int worker)
+      : step_(step),
+        x_(context.buffer<const float>(step.x)),
+        residual_(context.buffer<const float>(step.residual)),
+        y_(context.buffer<float>(step.y)),
+        scratch_(context.scratch(worker)),
+        expanded_(scratch_ + step.product_elements()),
+        filtered_(expanded_ + step.expanded_elements()) {}
+
+  void run(std::int64_t image, Range rows) {
+    const Depthwise& depthwise = step_.depthwise;
+    const float* input = x_ + image * depthwise.x_rows() * depthwise.x_row_elements();
+    Range present{0, depthwise.x_rows()};
+    if (step_.expand) {
+      expand(image, depthwise.window_of(rows));
+      input = expanded_;
+      present = held_;
+    }
+    const std::int64_t at = (image * depthwise.out_h() + rows.first) * step_.y_row_elements();
+    const float* const residual = residual_ == nullptr ? nullptr : residual_ + at;
+    float* const filtered = step_.project ? filtered_ : y_ + at;
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
+      const std::int64_t offset = (row - rows.first) * depthwise.row_elements();
+      depthwise.run_row(row, input, present, step_.project || residual == nullptr ? nullptr : residual + offset,
+                        filtered + offset);
+    }
+    if (!step_.project) return;
+    const std::int64_t pixels = step_.project->image_rows() / depthwise.out_h();
+    step_.project->run_rows({0, (rows.last - rows.first) * pixels}, {filtered_, residual, y_ + at}, scratch_);
+  }
+
+ private:
+  // Makes expanded_ the rows of `window`: moves those that are there to the front, and computes the others.
+  void expand(std::int64_t image, Range window) {
+    const std::int64_t row_elements = step_.depthwise.x_row_elements();
+    if (image != image_ || window.first >= held_.last) held_ = {window.first, window.first};
+    image_ = image;
+    float* const kept_end = std::copy(expanded_ + (window.first - held_.first) * row_elements,
+                                      expanded_ + (held_.last - held_.first) * row_elements, expanded_);
+    const std::int64_t rows = step_.depthwise.x_rows();
+    const std::int64_t pixels = step_.expand->image_rows() / rows;
+    step_.expand->run_rows({(image * rows + held_.last) * pixels, (image * rows + window.last) * pixels},
+                           {x_, nullptr, kept_end}, scratch_);
+    held_ = window;
+  }
+
+  const FusedConvolutions& step_;
+  const float* const x_;
+  const float* const residual_;
+  float* const y_;
+  float* const scratch_;
+  float* const expanded_;
+  float* const filtered_;
+  std::int64_t image_ = -1;  // of the rows in expanded_
+  Range held_;               // these rows
+};
+
+void run_bands(const FusedConvolutions& step, const StepContext& context) {
+  const std::int64_t items = context.n * step.bands;
+  const std::int64_t threads = context.pool.threads();
+  const std::int64_t grain = threads == 1 ? items : ceil_div(items, kRangesPerThread * threads);
+  context.pool.for_ranges(items, grain, [&](std::int64_t first, std::int64_t last, int worker) {
+    BandRunner runner(step, context, worker);
+    for (std::int64_t item = first; item < last; ++item) {
+      runner.run(item / step.bands, step.band_rows(item % step.bands));
+    }
+  });
+}
+
+const Conv2d& conv_of(const NodeView& view) { return std::get<Conv2d>(view.node.op); }
+
+bool is_depthwise_node(const NodeView& view) {
+  return is_depthwise(conv_of(view), view.desc(Conv2d::kInput).shape, view.desc(Conv2d::kWeight).shape);
+}
+
+}  // namespace
+
+LoweredNode lower_fused(std::span<const NodeView> views, const FusionLimits& limits) {
+  const NodeView& first = views.front();
+  const NodeView& last = views.back();
+  std::optional<Product> expand;
+  if (!is_depthwise_node(first)) expand.emplace(conv_of(first), first);
+  const NodeView& middle = views[expand ? 1 : 0];
+  FusedConvolutions step{std::move(expand),
+                         Depthwise(conv_of(middle), middle),
+                         std::nullopt,
+                         first.inputs[Conv2d::kInput],
+                         last.inputs[Conv2d::kResidual],
+                         last.output};
+  if (&last != &middle) step.project.emplace(conv_of(last), last);
+  step.choose_bands(limits);
+
+  LoweredNode lowered;
+  lowered.kernel = with_isa((step.expand ? std::string(step.expand->kernel()) + "+" : "") + "depthwise_conv" +
+                                (step.project ? std::string("+") + step.project->kernel() : ""),
+                            first);
+  lowered.weight_bytes = step.depthwise.weight_bytes() + (step.expand ? step.expand->weight_bytes() : 0) +
+                         (step.project ? step.project->weight_bytes() : 0);
+  lowered.workspace_bytes = step.workspace_bytes();
+  lowered.run = [step = std::move(step)](const StepContext& context) { run_bands(step, context); };
+  return lowered;
+}
+
+}  // namespace mobicuda::cpu
