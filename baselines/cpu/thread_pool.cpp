@@ -21,9 +21,9 @@ void relax() noexcept {
 // yield may give the core away for longer. Returns whether it came.
 template <class Condition>
 bool came_soon(const Condition& condition) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kSoon{100};
-  for (const Clock::time_point start = Clock::now(); Clock::now() - start < kSoon; relax()) {
+  const auto now = std::chrono::steady_clock::now;
+  for (const auto start = now(); now() - start < kSoon; relax()) {
     if (condition()) return true;
   }
   return condition();
