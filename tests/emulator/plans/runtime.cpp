@@ -1,4 +1,5 @@
-// Functions of the CUDA runtime that the engine has but plans do not call when their steps are run one by one. The
+// Functions of the CUDA runtime that the engine has but plans do not call when their steps are run one by one: all of
+// them, as a unity build leaves no part of the engine out, and one that were missing would bring the whole runtime. The
 // emulator has no streams, events or graphs.
 #include <cstdio>
 #include <cstdlib>
@@ -29,10 +30,12 @@ MOBICUDA_NEVER_CALLED(cudaHostAlloc)
 MOBICUDA_NEVER_CALLED(cudaLaunchHostFunc)
 MOBICUDA_NEVER_CALLED(cudaMemcpy2DAsync)
 MOBICUDA_NEVER_CALLED(cudaMemsetAsync)
+MOBICUDA_NEVER_CALLED(cudaPointerGetAttributes)
 MOBICUDA_NEVER_CALLED(cudaStreamBeginCapture)
 MOBICUDA_NEVER_CALLED(cudaStreamCreateWithFlags)
 MOBICUDA_NEVER_CALLED(cudaStreamEndCapture)
 MOBICUDA_NEVER_CALLED(cudaStreamGetId)
+MOBICUDA_NEVER_CALLED(cudaStreamIsCapturing)
 MOBICUDA_NEVER_CALLED(cudaStreamQuery)
 MOBICUDA_NEVER_CALLED(cudaStreamSynchronize)
 MOBICUDA_NEVER_CALLED(cudaStreamWaitEvent)
