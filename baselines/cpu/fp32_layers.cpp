@@ -127,11 +127,11 @@ void Product::point(const float* x, Range rows, float* scratch) const {
 
 // Some panels of one group, for the rows that `scratch` points to.
 void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row,
-                        float* scratch) const {
+                        const float* scratch) const {
   const PackedGemm& gemm = groups_[static_cast<std::size_t>(group)];
   const std::int64_t first_column = group * gemm.n;
   GemmTask task;
-  task.x = reinterpret_cast<const float**>(scratch);
+  task.x = reinterpret_cast<const float* const*>(scratch);
   task.x_rows = rows;
   task.x_offset = group * gemm.channels;
   task.taps = gemm.taps;

@@ -70,7 +70,8 @@ class Product {
   std::int64_t most_rows() const noexcept;
   std::int64_t pointer_elements() const noexcept;
   void point(const float* x, Range rows, float* scratch) const;
-  void run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row, float* scratch) const;
+  void run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row,
+                 const float* scratch) const;
 
   const Fp32Kernels* kernels_;
   Activation activation_;

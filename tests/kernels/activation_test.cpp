@@ -130,7 +130,8 @@ TEST_CASE(
         });
         const ActivatedOracle of_product(activation, product, gamma(1), store_of(elem));
         CHECK(compare_elements(multiplied, of_product.value, of_product.allowed));
-        const kernels::ExtremumParams operands{factors, elem, true, activation};
+        const kernels::Broadcast& pair = factors;
+        const kernels::ExtremumParams operands{pair, elem, true, activation};
         const auto largest = run_kernel(elem, kCount, misalign, [&](void* y, const kernels::Launch& where) {
           return kernels::extremum(operands, left.data(), right.data(), y, where);
         });

@@ -200,7 +200,8 @@ TEST_CASE("concat moves double as it is, and multiply keeps its bits", "[sanitiz
   CHECK(run_doubles(a.size(), [&](void* out, const kernels::Launch& where) {
           return kernels::multiply(product, left.data(), right.data(), out, where);
         }) == products);
-  kernels::ExtremumParams extremum{product, Elem::F64};
+  const kernels::Broadcast& operands = product;
+  kernels::ExtremumParams extremum{operands, Elem::F64};
   for (const bool largest : {true, false}) {
     extremum.largest = largest;
     for (std::size_t i = 0; i < a.size(); ++i) {
