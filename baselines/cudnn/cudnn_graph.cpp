@@ -96,7 +96,7 @@ bool may_never_end(std::int64_t engine, const Knobs& knobs) {
          });
 }
 
-// Now and then engine 1 reads or writes what is not its own: of 60 processes that tried it on products of 2 to 4 rows
+// Now and then engine 1 reads or writes what is not its own: of 60 processes that tried it on products of 2 or 3 rows
 // in float, 11 were ended by an illegal address or address space, always in it (cuDNN 9.14, H200). It was the fastest
 // of no layer in any record.
 bool may_fault(std::int64_t engine) {
