@@ -93,7 +93,7 @@ install_linters() {
   [ ${#packages[@]} -eq 0 ] || apt_install "${packages[@]}"
 }
 
-clang_tidy_version=22.1.8 # others find other things; older ones cannot read CUDA 13
+clang_tidy_version=$(<"$root/scripts/lib/clang_tidy_version") # others find other things; older ones cannot read CUDA 13
 clang_tidy_folder=${XDG_CACHE_HOME:-$HOME/.cache}/mobicuda/clang-tidy-$clang_tidy_version
 
 clang_tidy() { # prints the name of the version above

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run_clang_tidy.py CLANG_TIDY BUILD_DIR [--deep] [PATH...]: what scripts/tidy does once everything is installed."""
+"""run_clang_tidy.py CLANG_TIDY BUILD_DIR [--deep] [--since COMMIT] [PATH...]: what scripts/tidy does once everything is
+installed."""
 import argparse
 import functools
 import hashlib
@@ -24,6 +25,8 @@ UNUSED_DAYS = 30  # results that no run asked for in this time are forgotten
 CUDA = ["-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_90a", "-nocudalib", "-Wno-unknown-cuda-version",
         "-Xclang", "-target-sdk-version=12.9", "-D_CG_CLUSTER_INTRINSICS_AVAILABLE", "-Wall", "-Wextra"]
 DEEP = "--checks=clang-analyzer-*,-clang-analyzer-optin.performance.Padding"  # order of members is for readers
+RULES = ("cmake/", "CMakeLists.txt", ".clang-tidy", "scripts/lib/clang_tidy_version", "scripts/lib/run_clang_tidy.py")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 WRITTEN = re.compile(r'^#include "([^"/]+\.inc)"', re.MULTILINE)  # by a program of the build
 INCLUDED = re.compile(r"^\.+ ")  # what -H writes: a dot for each level
 FINDING = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<where>\d+:\d+): (?:warning|error): ")
@@ -66,10 +69,43 @@ def text_digest(*texts):
     return hashlib.sha256("\0".join(texts).replace(str(ROOT), ".").encode()).hexdigest()
 
 
+@functools.cache
+def includes(path):
+    return INCLUDE.findall(pathlib.Path(path).read_text(encoding="utf-8"))
+
+
+@functools.cache
+def included(path, folders):
+    """The project's files that a file includes itself; those that the build writes are not among them."""
+    found = set()
+    for name in includes(path):
+        file = next(filter(os.path.isfile, (os.path.join(folder, name) for folder in (os.path.dirname(path), *folders))), None)
+        if file:
+            found.add(os.path.normpath(file))
+    return found
+
+
+def changed_since(commit):
+    """Names of the files that are not as they were at a commit, or None where that is not known or all may be found otherwise."""
+    def git(*words):
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.split("\0")[:-1] if done.returncode == 0 else None
+    changed, new = git("diff", "--name-only", "--no-renames", "-z", commit, "--"), git("ls-files", "-z", "--others", "--exclude-standard")
+    if changed is None or new is None:
+        print(f"{commit} is not in the history that is here: every source is looked at")
+        return None
+    rules = [name for name in changed if name.startswith(RULES)]
+    if rules:
+        print(f"{rules[0]} has changed since {commit}: every source is looked at")
+        return None
+    return {*changed, *new}
+
+
 class Source:
     def __init__(self, tidy, path, command):
         self.path = path
         self.name = os.path.relpath(path, ROOT)
+        self.folders = tuple(os.path.normpath(word[2:]) for word in shlex.split(command) if word.startswith(f"-I{ROOT}/"))
         self.command = [*tidy.command, path, "--", "-H", *arguments(command)]
         self.identity = text_digest(tidy.identity, *self.command[1:])
         self.headers_file = CACHE / "headers" / self.identity
@@ -80,6 +116,16 @@ class Source:
     def result_file(self, headers):
         """There if nothing was found in this source with what these headers say now."""
         return CACHE / "clean" / text_digest(self.identity, *(f"{file} {digest(file)}" for file in [self.path, *headers]))
+
+    def is_of(self, changed):
+        """Whether it, what it includes, or how its folder is built is among these names."""
+        folders = [str(folder / "CMakeLists.txt") for folder in pathlib.Path(self.name).parents]
+        waiting, seen = [self.path], {self.path}
+        while waiting:
+            new = included(waiting.pop(), self.folders) - seen
+            seen |= new
+            waiting += new
+        return not changed.isdisjoint([*folders, *(os.path.relpath(file, ROOT) for file in seen)])
 
     def is_known(self):
         try:
@@ -161,6 +207,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--deep", action="store_true")
+    parser.add_argument("--since")
     parser.add_argument("paths", nargs="*")
     options = parser.parse_intermixed_args()
     paths = [os.path.relpath(path, ROOT) for path in options.paths]
@@ -172,7 +219,8 @@ def main():
     for source in [source for source in sources if not source.is_whole(build)]:
         print(f"left out until the build has written what it includes: {source.name}")
         sources.remove(source)
-    unknown = [source for source in sources if not source.is_known()]
+    changed = changed_since(options.since) if options.since else None
+    unknown = [source for source in sources if (changed is None or source.is_of(changed)) and not source.is_known()]
     cuda = sum(source.name.endswith(".cu") for source in sources)
     print(f"== clang-tidy {tidy.version}: {len(sources)} sources ({cuda} of CUDA), {len(unknown)} of them to look at", flush=True)
     told, failed = set(), 0

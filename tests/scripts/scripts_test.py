@@ -154,8 +154,60 @@ echo ". {root}/kernels/b.cuh" >&2
           executable=True)
     code, text, _ = look()
     expect(code == 1 and "broken" in text, text)
-    for arguments in (["--nonsense"], ["--build-dir"]):
+    for arguments in (["--nonsense"], ["--build-dir"], ["--since"]):
         expect(tree.run("tidy", *arguments)[0] == 2, arguments)
+
+
+def check_tidy_since(tree):
+    """With --since, what is as it was at a commit is not looked at, unless what it includes or how it is built is not."""
+    root = tree.root
+    with open(root / "scripts/lib/common.sh", "a", encoding="utf-8") as common:
+        common.write(f"\ninstall_clang_tidy() {{ :; }}\nclang_tidy() {{ echo {tree.stubs}/tidy; }}\ngenerate_sources() {{ :; }}\n")
+    for file, text in ((".clang-tidy", ""), (".gitignore", "/build/\n/cache/\n"), ("CMakeLists.txt", ""), ("build/build.ninja", ""),
+                       ("engine/CMakeLists.txt", ""), ("engine/a.cpp", '#include "a.h"\n#include <vector>\n'),
+                       ("engine/a.h", "#include <mobicuda/b.h>\n"), ("engine/include/mobicuda/b.h", ""), ("kernels/c.cpp", "")):
+        write(root / file, text)
+    write(root / "build/compile_commands.json", json.dumps(
+        [{"directory": str(root / "build"), "command": f"c++ -I{root}/engine/include -c {root}/{name} -o x.o", "file": f"{root}/{name}"}
+         for name in ("engine/a.cpp", "kernels/c.cpp")]))
+    write(tree.stubs / "tidy", f"""#!/bin/sh
+[ "$1" = --version ] && echo version 1.2.3 && exit
+echo "$*" >> {tree.stubs}/called
+exit 1
+""", executable=True)
+
+    def git(*words):
+        return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=root, check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    def look(commit):
+        (tree.stubs / "called").unlink(missing_ok=True)
+        text = tree.run("tidy", "--since", commit)[1]
+        called = tree.stubs / "called"
+        lines = called.read_text(encoding="utf-8").splitlines() if called.exists() else []
+        return text, {name for name in ("engine/a.cpp", "kernels/c.cpp") for line in lines if f"{root}/{name}" in line}
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "whole")
+    commit = git("rev-parse", "HEAD")
+    both = {"engine/a.cpp", "kernels/c.cpp"}
+    expect(look(commit)[1] == set(), "nothing has changed")
+    for file, chosen in (("engine/a.cpp", {"engine/a.cpp"}), ("engine/include/mobicuda/b.h", {"engine/a.cpp"}),
+                         ("engine/CMakeLists.txt", {"engine/a.cpp"}), ("kernels/c.cpp", {"kernels/c.cpp"}), ("README.md", set()),
+                         (".clang-tidy", both), ("CMakeLists.txt", both), ("cmake/new.cmake", both)):
+        write(root / file, "changed\n")
+        git("add", file)
+        text, looked = look(commit)
+        expect(looked == chosen, f"{file}: {looked}\n{text}")
+        expect(look("HEAD")[1] == chosen, f"{file}, not committed yet")
+        git("commit", "--quiet", "--message", file)
+        expect(look(commit)[1] == chosen and look("HEAD")[1] == set(), f"{file}, committed")
+        git("reset", "--quiet", "--hard", commit)
+    write(root / "engine/include/mobicuda/b.h", "edited\n")
+    expect(look(commit)[1] == {"engine/a.cpp"}, "edited only")
+    text, looked = look("0" * 40)
+    expect(looked == both and "not in the history" in text, text)
 
 
 def check_readme_tables(tree):
