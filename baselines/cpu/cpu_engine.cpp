@@ -8,6 +8,7 @@
 #include <mobicuda/tensor.h>
 
 #include "baselines/cpu/aligned_buffer.h"
+#include "baselines/cpu/ops/strides.h"
 #include "graph/logical_floats.h"
 #include "graph/memory_errors.h"
 
@@ -50,7 +51,17 @@ class CpuSession final : public Session {
       std::byte* base = buffer.place == Buffer::Place::Input    ? input_.data()
                         : buffer.place == Buffer::Place::Output ? output_.data()
                                                                 : arena_.data();
-      buffers_.push_back(base + buffer.offset);
+      layer_buffers_.push_back(base + buffer.layer_offset);
+      run_buffers_.push_back(base + buffer.run_offset);
+    }
+    slot_buffers_.resize(static_cast<std::size_t>(plan.threads), run_buffers_);
+    for (const Stretch& stretch : plan.stretches) {
+      for (int slot = 0; slot < stretch.slots; ++slot) {
+        std::byte* const base = arena_.data() + stretch.offset + slot * stretch.slot_bytes;
+        for (const int inner : stretch.inner) {
+          slot_buffers_[index(slot)][index(inner)] = base + plan.buffers[index(inner)].run_offset;
+        }
+      }
     }
     // An execute() before any set_input() is legal, and must not read indeterminate values.
     std::fill_n(input_.data(), input_.bytes(), std::byte{0});
@@ -58,7 +69,7 @@ class CpuSession final : public Session {
 
  private:
   void do_set_input(std::span<const std::byte> input, std::int64_t n) override {
-    T* target = reinterpret_cast<T*>(buffers_[index(plan_.input)]);
+    T* target = reinterpret_cast<T*>(run_buffers_[index(plan_.input)]);
     if (plan_.picture) {
       convert_pictures(*plan_.picture, reinterpret_cast<const std::uint8_t*>(input.data()), n, target);
     } else {
@@ -79,13 +90,49 @@ class CpuSession final : public Session {
     }
   }
 
-  void do_execute(std::int64_t n) override {
-    const StepContext context = context_for(n);
-    for (const Step& step : plan_.steps) step.run(context);
+  void do_execute(std::int64_t n) override { execute(n, nullptr); }
+
+  using StepTimes = std::vector<std::vector<double>>;  // of each slot, milliseconds of each step
+
+  void execute(std::int64_t n, StepTimes* times) {
+    for (const Stretch& stretch : plan_.stretches) run_stretch(stretch, n, times);
+  }
+
+  // By parts of as many images as the steps take together. While there is a part for each thread, each runs one by
+  // itself, so that they do not wait for each other after every step; what is left they run together.
+  void run_stretch(const Stretch& stretch, std::int64_t n, StepTimes* times) {
+    const std::int64_t parts = (n + stretch.images - 1) / stretch.images;
+    const std::int64_t apart = stretch.slots == 1 ? 0 : parts / stretch.slots * stretch.slots;
+    const auto images = [&](std::int64_t part) {
+      return Range{part * stretch.images, std::min((part + 1) * stretch.images, n)};
+    };
+    pool_.for_ranges(apart, 1, [&](std::int64_t first, std::int64_t last, int worker) {
+      for (std::int64_t part = first; part < last; ++part) run_images(stretch, images(part), no_pool_, worker, times);
+    });
+    for (std::int64_t part = apart; part < parts; ++part) run_images(stretch, images(part), pool_, 0, times);
+  }
+
+  void run_images(const Stretch& stretch, Range images, ThreadPool& pool, int slot, StepTimes* times) {
+    std::vector<std::byte*>& buffers = slot_buffers_[index(slot)];
+    for (const int i : stretch.crossing) {
+      buffers[index(i)] = run_buffers_[index(i)] + images.first * plan_.buffers[index(i)].image_bytes;
+    }
+    const StepContext context{images.last - images.first, pool, buffers.data(),
+                              workspace_.data() + slot * plan_.workspace_bytes, plan_.workspace_bytes};
+    for (std::size_t step = stretch.first_step; step < stretch.last_step; ++step) {
+      if (times == nullptr) {
+        plan_.steps[step].run(context);
+        continue;
+      }
+      const Clock::time_point start = Clock::now();
+      plan_.steps[step].run(context);
+      // A part of the run's time, where other threads run other images in it.
+      (*times)[index(slot)][step] += milliseconds_since(start) * pool.threads() / plan_.threads;
+    }
   }
 
   void do_get_output(std::span<float> output, std::int64_t) override {
-    const T* source = reinterpret_cast<const T*>(buffers_[index(plan_.output)]);
+    const T* source = reinterpret_cast<const T*>(run_buffers_[index(plan_.output)]);
     std::transform(source, source + output.size(), output.begin(), [](T value) { return static_cast<float>(value); });
   }
 
@@ -134,17 +181,18 @@ class CpuSession final : public Session {
   }
 
   LayerTimes do_profile(std::int64_t n, int iterations, ProfileMode) override {
-    const StepContext context = context_for(n);
     std::vector<std::vector<double>> times(plan_.steps.size());
     std::vector<double> wholes;
     for (int i = 0; i < iterations; ++i) {
       const Clock::time_point whole_start = Clock::now();
       do_execute(n);
       wholes.push_back(milliseconds_since(whole_start));
+      StepTimes of_slots(index(plan_.threads), std::vector<double>(plan_.steps.size()));
+      execute(n, &of_slots);
       for (std::size_t step = 0; step < plan_.steps.size(); ++step) {
-        const Clock::time_point start = Clock::now();
-        plan_.steps[step].run(context);
-        times[step].push_back(milliseconds_since(start));
+        double sum = 0;
+        for (const std::vector<double>& slot : of_slots) sum += slot[step];
+        times[step].push_back(sum);
       }
     }
     LayerTimes result;
@@ -153,29 +201,30 @@ class CpuSession final : public Session {
     return result;
   }
 
-  void do_execute_layer(std::int64_t n, std::size_t layer) override { plan_.steps[layer].run(context_for(n)); }
+  void do_execute_layer(std::int64_t n, std::size_t layer) override {
+    plan_.steps[layer].run({n, pool_, layer_buffers_.data(), workspace_.data(), plan_.workspace_bytes});
+  }
 
   void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override {
     const Step& step = plan_.steps[layer];
     const auto bytes = output.size() * static_cast<std::size_t>(size_of(step.output_desc.dtype));
-    to_logical_floats({buffers_[index(step.output)], bytes}, step.output_desc, n, output);
+    to_logical_floats({layer_buffers_[index(step.output)], bytes}, step.output_desc, n, output);
   }
 
   static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }
 
-  StepContext context_for(std::int64_t n) {
-    return {n, pool_, buffers_.data(), workspace_.data(), plan_.workspace_bytes};
-  }
-
   const Plan& plan_;  // the engine's, which Session keeps alive
   ThreadPool pool_;
+  ThreadPool no_pool_{1};  // for steps that one thread runs by itself
   AlignedBuffer arena_;
   AlignedBuffer input_;
   AlignedBuffer output_;
   AlignedBuffer workspace_;
   AlignedBuffer staged_input_;  // empty until the first staged run
   AlignedBuffer staged_output_;
-  std::vector<std::byte*> buffers_;
+  std::vector<std::byte*> layer_buffers_;              // when layers are executed one by one
+  std::vector<std::byte*> run_buffers_;                // in a run: those between stretches, and input and output
+  std::vector<std::vector<std::byte*>> slot_buffers_;  // in a run: what the steps of a slot use
 };
 
 }  // namespace

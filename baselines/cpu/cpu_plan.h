@@ -63,8 +63,22 @@ struct Step {
 /// A tensor of a plan, for max_batch images.
 struct Buffer {
   enum class Place : std::uint8_t { Arena, Input, Output } place = Place::Arena;
-  std::int64_t offset = 0;
   std::int64_t bytes = 0;
+  std::int64_t image_bytes = 0;
+  std::int64_t layer_offset = 0;  ///< where it lies when layers are executed one by one, each for all images
+  std::int64_t run_offset = 0;    ///< where it lies in a run: in a slot, if it is one of Stretch::inner
+};
+
+/// Steps that run for a few images before they run for the next ones, so that what they pass to each other stays in a
+/// cache. Each of a run's stretches ends for all images before the next one begins.
+struct Stretch {
+  std::size_t first_step = 0, last_step = 0;  ///< without the last one
+  std::int64_t images = 1;                    ///< that the steps take together
+  int slots = 1;                              ///< threads that run them at the same time, each for images of its own
+  std::int64_t offset = 0;                    ///< of the first slot in the arena
+  std::int64_t slot_bytes = 0;
+  std::vector<int> inner{};     ///< buffers that no other stretch uses: in slots, for these images only
+  std::vector<int> crossing{};  ///< the others that its steps use: of all images
 };
 
 /// From the caller's bytes to the input buffer.
@@ -77,6 +91,7 @@ struct PictureConversion {
 /// Everything an engine runs: made once by compile(), immutable afterwards.
 struct Plan {
   std::vector<Step> steps;
+  std::vector<Stretch> stretches;  ///< all steps
   std::vector<Buffer> buffers;
   int input = kNoBuffer;
   int output = kNoBuffer;

@@ -10,8 +10,7 @@ namespace mobicuda::cpu {
 namespace {
 
 constexpr std::int64_t kBlocksPerThread = 4;  // so that a slow thread holds the others up little
-// A block of rows: whole tiles of every instruction set, as many as leave partial sums in the L2 cache.
-constexpr std::int64_t kMostRows = 96;
+// Where partial sums wait in y, as few rows as leave them in the L2 cache.
 constexpr std::int64_t kLeastRows = 24;
 constexpr std::int64_t kBlockSums = 65536;
 constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
@@ -107,7 +106,8 @@ std::int64_t Product::weight_bytes() const noexcept {
 }
 
 std::int64_t Product::most_rows() const noexcept {
-  return std::clamp(kBlockSums / shape().n / kLeastRows * kLeastRows, kLeastRows, kMostRows);
+  if (shape().taps * shape().channels <= kLongestSum) return kMostBlockRows;
+  return std::clamp(kBlockSums / shape().n / kLeastRows * kLeastRows, kLeastRows, kMostBlockRows);
 }
 
 // A thread's scratch memory: GemmTask::x, then what window_runs() needs.

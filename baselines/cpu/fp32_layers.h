@@ -14,6 +14,9 @@
 namespace mobicuda::cpu {
 
 inline constexpr std::int64_t kFloatBytes = sizeof(float);
+/// Rows for which a product's weights are read once: nearly whole tiles of every instruction set, and two images of
+/// 7 x 7.
+inline constexpr std::int64_t kMostBlockRows = 102;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -13,7 +13,7 @@ namespace mobicuda::cpu {
 struct FusionLimits {
   /// Of the tensor between two convolutions, for an image. A smaller one stays in a cache from one layer to the next,
   /// and layers by themselves read their weights less often. Chosen by measurement: docs/cpu_engine.md.
-  std::int64_t least_elements = std::int64_t{1} << 19;
+  std::int64_t least_elements = std::int64_t{1} << 18;
   /// Half of an L2 cache of 512 KiB, which the weights share. At least one row is held.
   std::int64_t band_bytes = std::int64_t{256} << 10;
 

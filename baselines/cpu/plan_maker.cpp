@@ -1,6 +1,8 @@
 #include "baselines/cpu/plan_maker.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,6 +37,8 @@ class PlanMaker {
   Plan make() {
     place_buffers();
     for (const std::vector<std::size_t>& nodes : steps_) add_step(nodes);
+    cut_stretches();
+    place_stretches();
     plan_.weights = std::move(weights_).finish();
     plan_.workspace_bytes = round_up(plan_.workspace_bytes, kBufferAlignment);
     if (options_.picture_input) {
@@ -45,6 +49,12 @@ class PlanMaker {
   }
 
  private:
+  // From the step that writes a buffer to the last one that reads it.
+  struct Life {
+    int buffer;
+    int first_step, last_step;
+  };
+
   // For what a step's last node writes: what passes between nodes of a step is in no buffer.
   void place_buffers() {
     buffer_of_.assign(graph_.values().size(), kNoBuffer);
@@ -53,8 +63,6 @@ class PlanMaker {
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       for (const std::size_t node : steps_[step]) step_of[node] = static_cast<int>(step);
     }
-    std::vector<BufferRequest> requests;
-    std::vector<int> requested;
     for (std::size_t step = 0; step < steps_.size(); ++step) {
       const ValueId value = graph_.nodes()[steps_[step].back()].output;
       if (value == graph_.output()) {
@@ -63,23 +71,111 @@ class PlanMaker {
       }
       int last_step = static_cast<int>(step);
       for (const std::size_t reader : graph_.consumers(value)) last_step = std::max(last_step, step_of[reader]);
-      requested.push_back(add_buffer(value, Buffer::Place::Arena));
-      requests.push_back({plan_.buffers.back().bytes, static_cast<int>(step), last_step});
+      lives_.push_back({add_buffer(value, Buffer::Place::Arena), static_cast<int>(step), last_step});
     }
     plan_.output = buffer_of(graph_.output());
+    std::vector<BufferRequest> requests;
+    for (const Life& life : lives_) requests.push_back({buffer(life.buffer).bytes, life.first_step, life.last_step});
     const MemoryPlan memory = plan_memory(requests);
     plan_.arena_bytes = memory.arena_bytes;
-    for (std::size_t i = 0; i < requested.size(); ++i) {
-      plan_.buffers[static_cast<std::size_t>(requested[i])].offset = memory.offsets[i];
-    }
+    for (std::size_t i = 0; i < lives_.size(); ++i) buffer(lives_[i].buffer).layer_offset = memory.offsets[i];
   }
 
   int add_buffer(ValueId value, Buffer::Place place) {
-    const std::int64_t elements = checked_multiply(graph_.value(value).desc.shape.elements(), options_.max_batch);
-    plan_.buffers.push_back({place, 0, checked_multiply(elements, element_bytes(value))});
+    const std::int64_t image_bytes = checked_multiply(graph_.value(value).desc.shape.elements(), element_bytes(value));
+    plan_.buffers.push_back({place, checked_multiply(image_bytes, options_.max_batch), image_bytes});
     const int index = static_cast<int>(plan_.buffers.size()) - 1;
     buffer_of_[static_cast<std::size_t>(value)] = index;
     return index;
+  }
+
+  Buffer& buffer(int index) { return plan_.buffers[static_cast<std::size_t>(index)]; }
+
+  // How many images a step takes together; 0 for as many as its neighbours.
+  std::int64_t images_of(const LayerInfo& info) const {
+    if (fp64_) return options_.max_batch;
+    if (info.weight_bytes <= choices_.stretches.light_weights) return 0;
+    const std::int64_t pixels = info.output.rank() == 4 ? info.output[2] * info.output[3] : 1;
+    return std::clamp(choices_.stretches.block_rows / std::max<std::int64_t>(pixels, 1), std::int64_t{1},
+                      options_.max_batch);
+  }
+
+  void cut_stretches() {
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      const std::int64_t images = images_of(plan_.steps[i].info);
+      if (plan_.stretches.empty() || (images != 0 && images != plan_.stretches.back().images)) {
+        plan_.stretches.push_back({.first_step = i, .last_step = i, .images = std::max<std::int64_t>(images, 1)});
+      }
+      plan_.stretches.back().last_step = i + 1;
+    }
+    for (Stretch& stretch : plan_.stretches) {
+      if (options_.max_batch / stretch.images >= plan_.threads) stretch.slots = plan_.threads;
+    }
+  }
+
+  // A run's memory plan: of a buffer between stretches all images are there, from the beginning of the stretch that
+  // writes it to the end of the last one that reads it, and of others those in slots.
+  void place_stretches() {
+    std::vector<int> stretch_of;
+    for (const Stretch& stretch : plan_.stretches) {
+      stretch_of.resize(stretch.last_step, static_cast<int>(&stretch - plan_.stretches.data()));
+    }
+    std::vector<std::vector<Life>> inner(plan_.stretches.size());
+    std::vector<Life> crossing;
+    std::vector<BufferRequest> requests;
+    for (const Life& life : lives_) {
+      const int first = stretch_of[static_cast<std::size_t>(life.first_step)];
+      const int last = stretch_of[static_cast<std::size_t>(life.last_step)];
+      if (first == last) {
+        inner[static_cast<std::size_t>(first)].push_back(life);
+        continue;
+      }
+      crossing.push_back({life.buffer, first, last});
+      requests.push_back({buffer(life.buffer).bytes, first, last});
+    }
+    for (std::size_t i = 0; i < inner.size(); ++i) {
+      Stretch& stretch = plan_.stretches[i];
+      place_in_slot(stretch, inner[i]);
+      stretch.crossing = crossing_of(stretch);
+      requests.push_back(
+          {checked_multiply(stretch.slot_bytes, stretch.slots), static_cast<int>(i), static_cast<int>(i)});
+    }
+    const MemoryPlan memory = plan_memory(requests);
+    plan_.arena_bytes = std::max(plan_.arena_bytes, memory.arena_bytes);
+    for (std::size_t i = 0; i < crossing.size(); ++i) buffer(crossing[i].buffer).run_offset = memory.offsets[i];
+    for (std::size_t i = 0; i < inner.size(); ++i) plan_.stretches[i].offset = memory.offsets[crossing.size() + i];
+  }
+
+  void place_in_slot(Stretch& stretch, std::span<const Life> inner) {
+    std::vector<BufferRequest> requests;
+    for (const Life& life : inner) {
+      requests.push_back(
+          {checked_multiply(buffer(life.buffer).image_bytes, stretch.images), life.first_step, life.last_step});
+      stretch.inner.push_back(life.buffer);
+    }
+    const MemoryPlan memory = plan_memory(requests);
+    stretch.slot_bytes = memory.arena_bytes;
+    for (std::size_t i = 0; i < inner.size(); ++i) buffer(inner[i].buffer).run_offset = memory.offsets[i];
+  }
+
+  // What the stretch's steps read and write but for its inner buffers.
+  std::vector<int> crossing_of(const Stretch& stretch) const {
+    std::vector<int> used;
+    for (std::size_t step = stretch.first_step; step < stretch.last_step; ++step) {
+      for (const std::size_t i : steps_[step]) {
+        const Node& node = graph_.nodes()[i];
+        for (const ValueId input : node.inputs) used.push_back(buffer_of(input));
+        used.push_back(buffer_of(node.output));
+      }
+    }
+    std::ranges::sort(used);
+    used.erase(std::ranges::unique(used).begin(), used.end());
+    std::vector<int> inner = stretch.inner;
+    inner.push_back(kNoBuffer);
+    std::ranges::sort(inner);
+    std::vector<int> crossing;
+    std::ranges::set_difference(used, inner, std::back_inserter(crossing));
+    return crossing;
   }
 
   // Integers are stored as they are, real numbers in the engine's precision.
@@ -132,6 +228,7 @@ class PlanMaker {
   std::vector<std::vector<std::size_t>> steps_;  // the nodes of each
   WeightPacker weights_;
   std::vector<int> buffer_of_;
+  std::vector<Life> lives_;  // of all buffers in the arena
   Plan plan_;
 };
 

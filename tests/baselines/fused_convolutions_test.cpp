@@ -106,11 +106,11 @@ TEST_CASE("fused convolutions give the bits of single ones, for every instructio
     const Graph graph = build(test);
     const Floats input = input_for(graph, kPictures);
     for (const cpu::Fp32Kernels* kernels : cpu::supported_fp32_kernels()) {
-      const Floats expected = run(*engine_for(graph, {kernels, cpu::FusionLimits::never()}, 1), input);
+      const Floats expected = run(*engine_for(graph, {kernels, cpu::FusionLimits::never(), {}}, 1), input);
       for (const std::int64_t band_bytes : {0, 6'000, 1'000'000}) {
         for (const int threads : {1, 2}) {
           CAPTURE(kernels->name, test.loops(), test.h, test.w, test.hidden, test.stride, band_bytes, threads);
-          const auto engine = engine_for(graph, {kernels, {0, band_bytes}}, threads);
+          const auto engine = engine_for(graph, {kernels, {0, band_bytes}, {}}, threads);
           REQUIRE(std::ranges::count(engine->layers(), test.loops() + "/" + std::string(kernels->name),
                                      &LayerInfo::kernel) == 1);
           REQUIRE(compare_bits(run(*engine, input), expected));
@@ -127,7 +127,7 @@ TEST_CASE("fused convolutions stay close to the oracle") {
     const Floats expected = run(*compile(graph, Precision::Fp64, kPictures), input);
     for (const cpu::Fp32Kernels* kernels : cpu::supported_fp32_kernels()) {
       CAPTURE(kernels->name, test.loops(), test.h, test.w, test.hidden, test.stride);
-      const Floats actual = run(*engine_for(graph, {kernels, {0, 6'000}}, 2), input);
+      const Floats actual = run(*engine_for(graph, {kernels, {0, 6'000}, {}}, 2), input);
       CHECK(compare_rel_l2(actual, std::vector<double>(expected.begin(), expected.end()),
                            rel_l2_alarm(test.products(), kStoreF32)));
     }
@@ -138,8 +138,8 @@ TEST_CASE("a whole network has the same bits with and without fused steps") {
   const Graph graph = small_mobilenet(61, 45, 3);
   const Floats input = input_for(graph, kPictures);
   for (const cpu::Fp32Kernels* kernels : cpu::supported_fp32_kernels()) {
-    const auto single = engine_for(graph, {kernels, cpu::FusionLimits::never()}, 2);
-    const auto fused = engine_for(graph, {kernels, {0, 4'096}}, 2);
+    const auto single = engine_for(graph, {kernels, cpu::FusionLimits::never(), {}}, 2);
+    const auto fused = engine_for(graph, {kernels, {0, 4'096}, {}}, 2);
     CHECK(fused->layers().size() + 8 == single->layers().size());  // four blocks of three layers
     CHECK(fused->memory().arena_bytes < single->memory().arena_bytes);
     CHECK(compare_bits(run(*fused, input), run(*single, input)));
@@ -148,8 +148,8 @@ TEST_CASE("a whole network has the same bits with and without fused steps") {
 
 TEST_CASE("a fused step tells all that it stands for") {
   const Graph graph = build(kBlocks[1]);
-  const auto single = engine_for(graph, {&cpu::fp32_kernels(), cpu::FusionLimits::never()}, 1);
-  const auto fused = engine_for(graph, {&cpu::fp32_kernels(), {0, 6'000}}, 1);
+  const auto single = engine_for(graph, {&cpu::fp32_kernels(), cpu::FusionLimits::never(), {}}, 1);
+  const auto fused = engine_for(graph, {&cpu::fp32_kernels(), {0, 6'000}, {}}, 1);
   const auto total = [](const Engine& engine, std::int64_t LayerInfo::*member) {
     std::int64_t sum = 0;
     for (const LayerInfo& layer : engine.layers()) sum += layer.*member;
@@ -186,7 +186,8 @@ TEST_CASE("engines fuse large convolutions, with exact memory, no allocation in 
   session->run(input, output);
   CHECK(all_allocations().calls == before_run.calls);
 
-  CHECK(compare_bits(run(*engine_for(graph, {&cpu::fp32_kernels(), cpu::FusionLimits::never()}, 1), input), output));
+  CHECK(
+      compare_bits(run(*engine_for(graph, {&cpu::fp32_kernels(), cpu::FusionLimits::never(), {}}, 1), input), output));
   const auto restored = make_cpu_backend()->restore(engine->saved(), engine->options());
   CHECK(restored->layers().size() == engine->layers().size());
   CHECK(compare_bits(run(*restored, input), output));

@@ -7,6 +7,10 @@
 
 namespace mobicuda::cpu {
 
+/// A longer k is summed in parts, so that a panel's weights for one stay in a cache while all rows pass; the sums wait
+/// in y.
+inline constexpr std::int64_t kLongestSum = 1024;
+
 /// act(x * w^T + bias + residual) for `rows` rows of x and the panels first_panel..last_panel of w. A row of x is
 /// `taps` runs of `channels` values, which lie where x says: the pixels under a window, or one run. Each output is
 /// summed over k = taps * channels in ascending order whatever the tiling, so that results do not depend on how rows

@@ -209,15 +209,12 @@ void gemm_range(const GemmTask& task, const KRange& k) {
   }
 }
 
-// A panel's weights for this much of k stay in the L1 cache while all rows pass.
-constexpr std::int64_t kKRange = 1024;
-
 // For each part of k all panels, for each of them all rows.
 template <int MaxRows>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
-  if (task.channels <= kKRange) {
-    const std::int64_t most = kKRange / task.channels;
+  if (task.channels <= kLongestSum) {
+    const std::int64_t most = kLongestSum / task.channels;
     const std::int64_t ranges = (task.taps + most - 1) / most;
     for (std::int64_t i = 0; i < ranges; ++i) {
       gemm_range<MaxRows>(
@@ -225,7 +222,7 @@ void gemm(const GemmTask& task) {
     }
     return;
   }
-  const std::int64_t ranges = (task.channels + kKRange - 1) / kKRange;
+  const std::int64_t ranges = (task.channels + kLongestSum - 1) / kLongestSum;
   for (std::int64_t tap = 0; tap < task.taps; ++tap) {
     for (std::int64_t i = 0; i < ranges; ++i) {
       gemm_range<MaxRows>(task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges,
