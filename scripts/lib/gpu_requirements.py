@@ -192,6 +192,9 @@ def add_layers(record, add):
         add_worst(f"layers as run, added up, against the latency, {name}", [
             (r["asRunProfile"]["sumMs"] / r["deviceMs"]["median"], f"{r['precision']} batch {r['batch']}")
             for r in of_one if r.get("asRunProfile")], add)
+        add_worst(f"layers as run, added up, against whole runs in between, {name}", [
+            (r["asRunProfile"]["sumMs"] / r["asRunProfile"]["wholeMs"], f"{r['precision']} batch {r['batch']}")
+            for r in of_one if r.get("asRunProfile")], add)
         # The sum is the whole by construction; layers told apart wrongly would show as less than nothing.
         least = [(min(layer["asRunMs"] for layer in r["layers"]) / r["deviceMs"]["median"], f"{r['precision']} batch {r['batch']}")
                  for r in of_one if r.get("asRunProfile")]
