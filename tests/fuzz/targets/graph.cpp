@@ -24,8 +24,8 @@ struct Size {
   std::uint32_t most_nodes;
   int shrink;
 };
-constexpr Size kUsual{4, 32};
-constexpr Size kLarge{8, 4};
+constexpr Size kUsual{3, 32};
+constexpr Size kLarge{8, 16};
 
 // The engine's answer must be within the bounds of the graph as it was written, before any pass.
 void run_valid(ByteChoices& choices, const Size& size) {
