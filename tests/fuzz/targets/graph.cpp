@@ -17,8 +17,8 @@ namespace {
 
 using test::ByteChoices;
 
-// Few nodes and small tensors reach the same branches in a tenth of the time; one kind of these has more and larger
-// ones.
+// Few nodes and small tensors reach the same branches in less time; one kind of these has more nodes and larger
+// tensors.
 constexpr std::uint32_t kKinds = 64;
 struct Size {
   std::uint32_t most_nodes;

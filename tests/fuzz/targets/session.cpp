@@ -64,7 +64,7 @@ void change(EngineOptions& options, ByteChoices& choices) {
   }
 }
 
-// The operations of test::every_operation() on fewer pixels, of which a call takes a tenth of the time.
+// The operations of test::every_operation() on fewer pixels, which take less time.
 Graph few_pixels() {
   test::TestNetwork net(Shape{1, 3, 6, 6});
   net.conv(4, 3, 2, {1, 1, 1, 1}, 1, Activation::relu6());
