@@ -15,17 +15,25 @@ namespace {
 constexpr std::int64_t kMostElements = 1 << 13;
 constexpr std::int64_t kMostProducts = 1 << 12;
 constexpr std::int64_t kMostOperations = 1 << 18;
+constexpr int kMostAttempts = 200;
+// Of an input, of a Gemm's weights, of a block's pointwise convolution: nothing exceeds them, unless they are shrunk.
+constexpr std::int64_t kMostInputs = 40 * 16 * 16;
+constexpr std::int64_t kMostWeights = 1 << 19;
+constexpr std::int64_t kMostBlockOperations = 1 << 20;
 
 class Maker {
  public:
-  Maker(Choices& choices, std::uint32_t most_nodes)
-      : choices_(choices), nodes_left_(1 + choices.below(most_nodes)), network_(first_shape(choices)) {
+  Maker(Choices& choices, std::uint32_t most_nodes, int shrink)
+      : choices_(choices),
+        shrink_(shrink),
+        nodes_left_(1 + choices.below(most_nodes)),
+        network_(first_shape(choices, shrink)) {
     values_.push_back(network_.last());
   }
 
   Graph make() && {
     // An operation that does not fit what was chosen for it makes no node; some always fit.
-    for (int attempts = 0; nodes_left_ > 0 && attempts < 200; ++attempts) {
+    for (int attempts = 0; nodes_left_ > 0 && attempts < kMostAttempts / shrink_; ++attempts) {
       if (const auto made = attempt()) {
         values_.push_back(*made);
         --nodes_left_;
@@ -36,12 +44,16 @@ class Maker {
   }
 
  private:
-  static Shape first_shape(Choices& choices) {
+  static Shape first_shape(Choices& choices, std::int64_t shrink) {
     static constexpr std::int64_t kChannels[] = {3, 8, 1, 2, 4, 5, 7, 9, 16, 17, 24, 32, 40};
     static constexpr std::int64_t kExtents[] = {8, 1, 2, 3, 4, 5, 6, 7, 9, 12, 14, 15, 16};
     const auto channels = choices.any_of(kChannels);
-    const auto height = choices.any_of(kExtents);
-    return {1, channels, height, choices.one_in(2) ? height : choices.any_of(kExtents)};
+    auto height = choices.any_of(kExtents);
+    auto width = choices.one_in(2) ? height : choices.any_of(kExtents);
+    while (height * width > 1 && channels * height * width > kMostInputs / shrink) {
+      (height < width ? width : height) /= 2;
+    }
+    return {1, channels, height, width};
   }
 
   const Shape& shape_of(ValueId id) { return network_.builder().value(id).desc.shape; }
@@ -97,7 +109,7 @@ class Maker {
     for (const ValueId id : inputs) descs.push_back(id == kNoValue ? nullptr : &network_.builder().value(id).desc);
     try {
       const Shape shape = infer_output(op, descs).shape;
-      if (shape.elements() < 1 || shape.elements() > kMostElements) return std::nullopt;
+      if (shape.elements() < 1 || shape.elements() > kMostElements / shrink_) return std::nullopt;
     } catch (const Error&) {
       return std::nullopt;
     }
@@ -185,7 +197,8 @@ class Maker {
   std::optional<ValueId> convolve(ValueId x, const Shape& shape, std::int64_t channels, std::int64_t kernel_h,
                                   std::int64_t kernel_w, Conv2d op) {
     const std::int64_t products = shape[1] / op.groups * kernel_h * kernel_w;
-    if (products > kMostProducts || products * channels * shape[2] * shape[3] > kMostOperations) return std::nullopt;
+    if (products > kMostProducts || products * channels * shape[2] * shape[3] > kMostOperations / shrink_)
+      return std::nullopt;
     const ValueId weight = weights(Shape{channels, shape[1] / op.groups, kernel_h, kernel_w}, products);
     const ValueId bias = choices_.one_in(4) ? kNoValue : network_.constant(Shape{channels});
     op.activation = activation();
@@ -202,6 +215,7 @@ class Maker {
     return add(op, {x, weight, bias, residual});
   }
 
+  static constexpr std::int64_t kMostChannels = 64;  // of those below
   std::int64_t out_channels() {
     static constexpr std::int64_t kChannels[] = {8, 1, 3, 4, 6, 7, 12, 16, 24, 31, 32, 33, 48, 64};
     return choices_.any_of(kChannels);
@@ -255,7 +269,9 @@ class Maker {
   // Expansion, depthwise convolution and projection, with the input added where it fits: what blocks are made of.
   std::optional<ValueId> inverted_residual(ValueId x, const Shape& shape) {
     const std::int64_t hidden = shape[1] * (2 + choices_.below(3));
-    if (hidden * shape[2] * shape[3] > kMostElements || hidden > 160) return std::nullopt;
+    const std::int64_t elements = hidden * shape[2] * shape[3];
+    if (elements > kMostElements / shrink_ || hidden > 160) return std::nullopt;
+    if (elements * std::max(shape[1], kMostChannels) > kMostBlockOperations / shrink_) return std::nullopt;
     const Activation act = choices_.one_in(2) ? Activation::relu6() : activation();
     const std::int64_t stride = choices_.one_in(3) ? 2 : 1;
     const std::int64_t k = choices_.one_in(3) ? 5 : 3;
@@ -335,6 +351,7 @@ class Maker {
     static constexpr std::int64_t kFeatures[] = {10, 1, 2, 5, 16, 17, 64, 100};
     if (shape[1] > kMostProducts) return std::nullopt;
     const std::int64_t features = choices_.any_of(kFeatures);
+    if (features * shape[1] > kMostWeights / shrink_) return std::nullopt;
     const ValueId weight = weights(Shape{features, shape[1]}, shape[1]);
     const ValueId bias = choices_.one_in(4) ? kNoValue : network_.constant(Shape{features});
     return add(Gemm{activation()}, {x, weight, bias});
@@ -372,6 +389,7 @@ class Maker {
   }
 
   Choices& choices_;
+  int shrink_;
   std::uint32_t nodes_left_;
   TestNetwork network_;
   std::vector<ValueId> values_;
@@ -379,6 +397,8 @@ class Maker {
 
 }  // namespace
 
-Graph random_graph(Choices& choices, std::uint32_t most_nodes) { return Maker(choices, most_nodes).make(); }
+Graph random_graph(Choices& choices, std::uint32_t most_nodes, int shrink) {
+  return Maker(choices, most_nodes, shrink).make();
+}
 
 }  // namespace mobicuda::test

@@ -52,6 +52,8 @@ class ByteChoices final : public Choices {
 /// A valid network of 1 to `most_nodes` operations of all kinds, on small tensors: up to 2^13 elements, sums of up to
 /// 2^12 products. Operations read values at random, so that there are branches, and what the output does not need is
 /// left out. Weights are such that values keep the size of the input's.
-Graph random_graph(Choices& choices, std::uint32_t most_nodes);
+/// Elements and products are as many divided by `shrink`, as is the patience for operations that do not fit: for a
+/// fuzzer, which finds the same branches with less. The graphs of seeds that are written down are those of 1.
+Graph random_graph(Choices& choices, std::uint32_t most_nodes, int shrink = 1);
 
 }  // namespace mobicuda::test

@@ -1,5 +1,6 @@
 // Graphs made by calls of GraphBuilder. An input is read choice by choice. The first byte says whether the graph is
-// valid, made as those of the differential tests, or of any operations with any attributes.
+// valid, made as those of the differential tests but for the most part smaller, or of any operations with any
+// attributes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,11 +17,19 @@ namespace {
 
 using test::ByteChoices;
 
-constexpr std::uint32_t kMostNodes = 8;
+// Few nodes and small tensors reach the same branches in less time; one kind of these has more nodes and larger
+// tensors.
+constexpr std::uint32_t kKinds = 64;
+struct Size {
+  std::uint32_t most_nodes;
+  int shrink;
+};
+constexpr Size kUsual{3, 32};
+constexpr Size kLarge{8, 16};
 
 // The engine's answer must be within the bounds of the graph as it was written, before any pass.
-void run_valid(ByteChoices& choices) {
-  const Graph graph = test::random_graph(choices, kMostNodes);
+void run_valid(ByteChoices& choices, const Size& size) {
+  const Graph graph = test::random_graph(choices, size.most_nodes, size.shrink);
   print(graph);
   const Precision precision = choices.one_in(2) ? Precision::Fp64 : Precision::Fp32;
   const auto elements = static_cast<std::size_t>(graph.input_desc().shape.elements());
@@ -218,11 +227,12 @@ class Wild {
 
 bool run(Bytes input) {
   ByteChoices choices(input);
-  if (choices.below(4) == 0) {
+  const std::uint32_t kind = choices.below(kKinds);
+  if (kind % 4 == 0) {
     Wild(choices).run();
     return true;
   }
-  return returns([&] { run_valid(choices); });
+  return returns([&] { run_valid(choices, kind == kKinds - 1 ? kLarge : kUsual); });
 }
 
 }  // namespace
