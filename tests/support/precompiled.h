@@ -1,7 +1,7 @@
 #pragma once
 
-// What most tests include of libraries, for -DMOBICUDA_PRECOMPILED_HEADERS=ON. No file relies on it: scripts/tidy reads
-// each without it.
+// What most tests include of libraries, for -DMOBICUDA_PRECOMPILED_HEADERS=ON. No file relies on it: scripts/tidy reads each
+// without it.
 #include <algorithm>
 #include <array>
 #include <atomic>
