@@ -229,9 +229,9 @@ cuda_architecture() {
 configure() { # BUILD_DIR [cmake options...]
   local dir=$1
   shift
-  local launcher=(-DMOBICUDA_PRECOMPILED_HEADERS=ON)
+  local launcher=()
   if command -v ccache >/dev/null; then
-    launcher=(-DMOBICUDA_PRECOMPILED_HEADERS=OFF -DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
   fi
   mkdir -p "$dir"
   cmake -S "$root" -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \
