@@ -81,7 +81,7 @@ def included(path, folders):
     for name in includes(path):
         file = next(filter(os.path.isfile, (os.path.join(folder, name) for folder in (os.path.dirname(path), *folders))), None)
         if file:
-            found.add(os.path.normpath(file))
+            found.add(os.path.realpath(file))  # boxes see each other through links
     return found
 
 

@@ -165,10 +165,13 @@ def check_tidy_since(tree):
         common.write(f"\ninstall_clang_tidy() {{ :; }}\nclang_tidy() {{ echo {tree.stubs}/tidy; }}\ngenerate_sources() {{ :; }}\n")
     for file, text in ((".clang-tidy", ""), (".gitignore", "/build/\n/cache/\n"), ("CMakeLists.txt", ""), ("build/build.ninja", ""),
                        ("engine/CMakeLists.txt", ""), ("engine/a.cpp", '#include "a.h"\n#include <vector>\n'),
-                       ("engine/a.h", "#include <mobicuda/b.h>\n"), ("engine/include/mobicuda/b.h", ""), ("kernels/c.cpp", "")):
+                       ("engine/a.h", "#include <mobicuda/b.h>\n"), ("engine/include/mobicuda/b.h", ""),
+                       ("kernels/c.cpp", '#include "d/d.h"\n'), ("kernels/box/d.h", "")):
         write(root / file, text)
+    (root / "build/roots").mkdir()
+    (root / "build/roots/d").symlink_to(root / "kernels/box")
     write(root / "build/compile_commands.json", json.dumps(
-        [{"directory": str(root / "build"), "command": f"c++ -I{root}/engine/include -c {root}/{name} -o x.o", "file": f"{root}/{name}"}
+        [{"directory": str(root / "build"), "command": f"c++ -I{root}/engine/include -I{root}/build/roots -c {root}/{name} -o x.o", "file": f"{root}/{name}"}
          for name in ("engine/a.cpp", "kernels/c.cpp")]))
     write(tree.stubs / "tidy", f"""#!/bin/sh
 [ "$1" = --version ] && echo version 1.2.3 && exit
@@ -194,7 +197,7 @@ exit 1
     both = {"engine/a.cpp", "kernels/c.cpp"}
     expect(look(commit)[1] == set(), "nothing has changed")
     for file, chosen in (("engine/a.cpp", {"engine/a.cpp"}), ("engine/include/mobicuda/b.h", {"engine/a.cpp"}),
-                         ("engine/CMakeLists.txt", {"engine/a.cpp"}), ("kernels/c.cpp", {"kernels/c.cpp"}), ("README.md", set()),
+                         ("engine/CMakeLists.txt", {"engine/a.cpp"}), ("kernels/c.cpp", {"kernels/c.cpp"}), ("kernels/box/d.h", {"kernels/c.cpp"}), ("README.md", set()),
                          (".clang-tidy", both), ("CMakeLists.txt", both), ("cmake/new.cmake", both)):
         write(root / file, "changed\n")
         git("add", file)
