@@ -229,9 +229,11 @@ cuda_architecture() {
 configure() { # BUILD_DIR [cmake options...]
   local dir=$1
   shift
-  local launcher=()
+  local launcher=() ccache
   if command -v ccache >/dev/null; then
-    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+    # Without the checkout's own path, so that another checkout finds what this one compiled.
+    ccache="env;CCACHE_BASEDIR=$root;CCACHE_NOHASHDIR=true;ccache"
+    launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=$ccache" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$ccache")
   fi
   mkdir -p "$dir"
   cmake -S "$root" -B "$dir" -G Ninja -DCMAKE_BUILD_TYPE=Release \

@@ -8,6 +8,7 @@
 #include <mobicuda/onnx_import.h>
 
 #include "support/catch.h"
+#include "support/folders.h"
 #include "support/random.h"
 #include "support/tolerance.h"
 
@@ -31,7 +32,7 @@ Floats run(const Graph& graph, Precision precision, int threads, const Floats& i
 }
 
 TEST_CASE("the real MobileNetV2 in fp32 agrees with the oracle and is the same for every number of threads") {
-  const std::filesystem::path model = MOBICUDA_SHARED_DIR "/models/mobilenetv2_imagenet_fp32.onnx";
+  const std::filesystem::path model = test::shared_folder() / "models/mobilenetv2_imagenet_fp32.onnx";
   if (!std::filesystem::exists(model)) MOBICUDA_SKIP("no " + model.string());
   const Graph graph = onnx_import::load(model);
   const auto pictures = static_cast<std::size_t>(kPictures);

@@ -7,6 +7,7 @@
 #include "bench_engine/export/report_json.h"
 #include "bench_report.h"
 #include "support/catch.h"
+#include "support/folders.h"
 
 using namespace mobicuda;
 using namespace mobicuda::bench;
@@ -14,12 +15,12 @@ using nlohmann::json;
 
 namespace {
 
-json read(const char* path) {
-  std::ifstream stream(path);
+json read(const char* path) {  // in the project's folder
+  std::ifstream stream(test::source_folder() / path);
   return json::parse(stream);
 }
 
-json schema() { return read(MOBICUDA_REPORT_SCHEMA); }
+json schema() { return read("docs/bench_engine.schema.json"); }
 
 json written(const Report& report) { return json::parse(json_report(Options(), report)); }
 
@@ -80,7 +81,7 @@ std::string violation(const json& root, const json& schema, const json& value, c
 }  // namespace
 
 TEST_CASE("the document that tests of the report read is one of bench_engine", "[report]") {
-  json document = read(MOBICUDA_RUN_DOCUMENT);
+  json document = read("tests/report/run.json");
   json ours = written(report_of_everything());
   document.erase("version");
   ours.erase("version");

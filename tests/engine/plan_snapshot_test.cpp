@@ -17,6 +17,7 @@
 #include "models/zoo/networks.h"
 #include "models/zoo/onnx_writer.h"
 #include "support/catch.h"
+#include "support/folders.h"
 #include "support/texts.h"
 
 namespace mobicuda {
@@ -120,7 +121,7 @@ void compare(const std::string& name, const Plans& plans) {
     std::ofstream(std::filesystem::path(folder) / (name + ".txt")) << plans.digests;
     std::ofstream(std::filesystem::path(folder) / (name + ".plans")) << plans.texts;
   }
-  const std::string expected = text_of(std::filesystem::path(MOBICUDA_PLAN_SNAPSHOTS) / (name + ".txt"));
+  const std::string expected = text_of(test::source_folder() / "tests/engine/plans" / (name + ".txt"));
   INFO("plans that changed (MOBICUDA_PLANS=FOLDER writes them out):\n" << changed(plans.digests, expected));
   CHECK((plans.digests == expected));
 }

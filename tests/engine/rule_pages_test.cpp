@@ -9,6 +9,7 @@
 
 #include "choose/kernels.h"
 #include "support/catch.h"
+#include "support/folders.h"
 #include "support/texts.h"
 
 namespace mobicuda {
@@ -42,7 +43,7 @@ TEST_CASE("the pages' tables of rules are those of the code") {
   for_each_kernel([](const auto& kernel) {
     using Params = typename std::remove_cvref_t<decltype(kernel)>::Params;
     const std::string name(kernel.name);
-    const std::filesystem::path file = std::filesystem::path(MOBICUDA_SOURCE_DIR) / "kernels" / name / "README.md";
+    const std::filesystem::path file = test::source_folder() / "kernels" / name / "README.md";
     const std::string page = ::text_of(file);
     std::string expected = page;
     for (const RuleText& rule : rule_texts(Params{})) {

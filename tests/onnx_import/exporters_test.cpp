@@ -9,6 +9,7 @@
 
 #include "exporter_row.h"
 #include "support/catch.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -244,8 +245,7 @@ TEST_CASE("a network whose activations alone are quantised computes with real nu
 }
 
 TEST_CASE("the real quantised network becomes operations on integers from its input to its logits") {
-  const std::filesystem::path path =
-      std::filesystem::path(MOBICUDA_SHARED_DIR) / "models" / "mobilenetv2_imagenet_int8_qdq.onnx";
+  const std::filesystem::path path = test::shared_folder() / "models/mobilenetv2_imagenet_int8_qdq.onnx";
   if (!std::filesystem::exists(path)) MOBICUDA_SKIP("no " + path.string());
   const Graph graph = optimize(onnx_import::load(path));
   std::map<std::string_view, int> count;

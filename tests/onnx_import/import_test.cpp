@@ -5,6 +5,7 @@
 
 #include "import_support.h"
 #include "onnx_import/op_table.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;
@@ -184,8 +185,7 @@ TEST_CASE("the list of operators is sorted and has no gaps") {
 }
 
 TEST_CASE("the real MobileNetV2 is read") {
-  const std::filesystem::path path =
-      std::filesystem::path(MOBICUDA_SHARED_DIR) / "models" / "mobilenetv2_imagenet_fp32.onnx";
+  const std::filesystem::path path = test::shared_folder() / "models/mobilenetv2_imagenet_fp32.onnx";
   if (!std::filesystem::exists(path)) MOBICUDA_SKIP("no " + path.string());
   const Graph graph = onnx_import::load(path);
   CHECK(graph.input_desc().shape == Shape{1, 3, 224, 224});

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "import_support.h"
+#include "support/folders.h"
 
 using namespace mobicuda;
 using namespace mobicuda::test;
@@ -61,7 +62,7 @@ void flip(std::string& bytes, std::size_t at, unsigned change, Tally& tally) {
 }
 
 void flip_bytes_of(const char* name) {
-  const std::filesystem::path path = std::filesystem::path(MOBICUDA_SHARED_DIR) / "models" / name;
+  const std::filesystem::path path = test::shared_folder() / "models" / name;
   if (!std::filesystem::exists(path)) MOBICUDA_SKIP("no " + path.string());
   std::string bytes = read_file(path);
   const std::vector<bool> is_weight = weight_bytes(bytes);

@@ -12,6 +12,7 @@
 #include "pictures/picture_support.h"
 #include "support/catch.h"
 #include "support/contains.h"
+#include "support/folders.h"
 
 using namespace mobicuda;
 using namespace mobicuda::pictures;
@@ -26,8 +27,7 @@ using test::bytes_of;
 const Bytes kPpm = bytes_of(std::string("P6\n2 1\n255\n") + "\xFF" + std::string(2, '\0') + "\x01\x02\x03");
 
 Bytes real_jpeg() {
-  std::ifstream file(std::string(MOBICUDA_SHARED_DIR) + "/data/imagenet_sample/n01440764/n01440764.jpg",
-                     std::ios::binary);
+  std::ifstream file(test::shared_folder() / "data/imagenet_sample/n01440764/n01440764.jpg", std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return bytes_of(text);
 }

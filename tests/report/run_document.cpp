@@ -1,4 +1,5 @@
 #include "run_document.h"
+#include "support/folders.h"
 
 #include <fstream>
 
@@ -6,7 +7,7 @@ using namespace mobicuda::bench::report;
 using nlohmann::json;
 
 json run_document() {
-  std::ifstream stream(MOBICUDA_RUN_DOCUMENT);
+  std::ifstream stream(mobicuda::test::source_folder() / "tests/report/run.json");
   return json::parse(stream);
 }
 
