@@ -16,6 +16,8 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr const char* kRegister = "/inference.GRPCInferenceService/SystemSharedMemoryRegister";
 constexpr const char* kUnregister = "/inference.GRPCInferenceService/SystemSharedMemoryUnregister";
+constexpr const char* kCudaRegister = "/inference.GRPCInferenceService/CudaSharedMemoryRegister";
+constexpr const char* kCudaUnregister = "/inference.GRPCInferenceService/CudaSharedMemoryUnregister";
 constexpr const char* kMetadata = "/inference.GRPCInferenceService/ModelMetadata";
 
 void place(google::protobuf::Map<std::string, inference::InferParameter>& parameters, const std::string& region,
@@ -38,7 +40,7 @@ class Load::Worker {
       slot.number = slots[i];
       slot.set = slots[i] % load.inputs_.sets.size();
       slot.stub = &connections[i % connections.size()]->stub();
-      slot.request = packed(load.request(slot.set, slot.number));
+      slot.request = packed(load.request(slot.set, slot.number, load.options_.memory));
     }
   }
 
@@ -143,7 +145,8 @@ class Load::Worker {
       result_.messages.try_emplace(name_of(slot.status.error_code()), slot.status.error_message());
       return;
     }
-    const double difference = load_.answers_->difference(slot.set, load_.output(slot.number, slot.response));
+    const double difference =
+        load_.answers_->difference(slot.set, load_.output(slot.number, slot.response, load_.options_.memory));
     slot.response.Clear();
     if (load_.answers_->wrong(difference)) {
       ++result_.wrong;
@@ -178,6 +181,23 @@ Load::Region::~Region() {
   static_cast<void>(connection.call(kUnregister, request));  // a server that ended knows nothing any more
 }
 
+Load::CudaRegion::CudaRegion(Connection& at, int device, const std::vector<std::string>& sets)
+    : connection(at), memory(device, sets), name(SharedMemory::unused_name("gpu" + std::to_string(device))) {
+  inference::CudaSharedMemoryRegisterRequest request;
+  request.set_name(name);
+  request.set_raw_handle(memory.handle());
+  request.set_device_id(device);
+  request.set_byte_size(memory.bytes());
+  inference::Empty nothing;
+  connection.call(kCudaRegister, request, nothing);
+}
+
+Load::CudaRegion::~CudaRegion() {
+  inference::CudaSharedMemoryUnregisterRequest request;
+  request.set_name(name);
+  static_cast<void>(connection.call(kCudaUnregister, request));
+}
+
 Load::Load(LoadOptions options) : options_(std::move(options)) {
   for (int i = 0; i < options_.clients; ++i) connections_.push_back(std::make_unique<Connection>(options_.url, i));
   Connection& first = *connections_.front();
@@ -195,22 +215,32 @@ Load::Load(LoadOptions options) : options_(std::move(options)) {
     classes *= static_cast<std::size_t>(model.outputs(0).shape(i));
   output_bytes_ = static_cast<std::size_t>(options_.images) * classes * sizeof(float);
 
-  if (options_.shared_memory) {
-    std::size_t bytes = 0;
-    for (const std::string& set : inputs_.sets) bytes += set.size();
-    input_region_.emplace(first, "input", bytes);
-    std::byte* to = input_region_->memory.bytes().data();
-    for (const std::string& set : inputs_.sets) {
-      std::memcpy(to, set.data(), set.size());
-      to += set.size();
+  switch (options_.memory) {
+    case TensorMemory::Message:
+      break;
+    case TensorMemory::System: {
+      std::size_t bytes = 0;
+      for (const std::string& set : inputs_.sets) bytes += set.size();
+      input_region_.emplace(first, "input", bytes);
+      std::byte* to = input_region_->memory.bytes().data();
+      for (const std::string& set : inputs_.sets) {
+        std::memcpy(to, set.data(), set.size());
+        to += set.size();
+      }
+      break;
     }
-    output_region_.emplace(first, "output", slots() * output_bytes_);
+    case TensorMemory::Cuda:
+      for (int gpu = 0; gpu < options_.gpus; ++gpu) {
+        cuda_regions_.push_back(std::make_unique<CudaRegion>(first, gpu, inputs_.sets));
+      }
+      break;
   }
+  if (options_.memory != TensorMemory::Message) output_region_.emplace(first, "output", slots() * output_bytes_);
   std::vector<std::vector<float>> expected;
   for (std::size_t set = 0; set < inputs_.sets.size(); ++set) {
     inference::ModelInferResponse response;
-    first.call(kInfer, request(set, 0), response);
-    expected.push_back(output(0, packed(response)));
+    first.call(kInfer, request(set, 0, TensorMemory::Message), response);
+    expected.push_back(output(0, packed(response), TensorMemory::Message));
   }
   answers_.emplace(std::move(expected), classes);
 }
@@ -221,7 +251,7 @@ std::size_t Load::slots() const {
   return static_cast<std::size_t>(options_.rate > 0 ? options_.outstanding : options_.clients);
 }
 
-inference::ModelInferRequest Load::request(std::size_t set, std::size_t slot) const {
+inference::ModelInferRequest Load::request(std::size_t set, std::size_t slot, TensorMemory memory) const {
   inference::ModelInferRequest request;
   request.set_model_name(options_.model);
   inference::InferInputTensor& input = *request.add_inputs();
@@ -230,20 +260,22 @@ inference::ModelInferRequest Load::request(std::size_t set, std::size_t slot) co
   input.mutable_shape()->Add(inputs_.shape.begin(), inputs_.shape.end());
   inference::InferRequestedOutputTensor& output = *request.add_outputs();
   output.set_name(output_name_);
-  if (!options_.shared_memory) {
+  if (memory == TensorMemory::Message) {
     request.add_raw_input_contents(inputs_.sets[set]);
     return request;
   }
   std::size_t offset = 0;
   for (std::size_t i = 0; i < set; ++i) offset += inputs_.sets[i].size();
-  place(*input.mutable_parameters(), input_region_->memory.key(), offset, inputs_.sets[set].size());
+  const std::string& region =
+      memory == TensorMemory::Cuda ? cuda_regions_[slot % cuda_regions_.size()]->name : input_region_->memory.key();
+  place(*input.mutable_parameters(), region, offset, inputs_.sets[set].size());
   place(*output.mutable_parameters(), output_region_->memory.key(), slot * output_bytes_, output_bytes_);
   return request;
 }
 
-std::vector<float> Load::output(std::size_t slot, const grpc::ByteBuffer& response) const {
+std::vector<float> Load::output(std::size_t slot, const grpc::ByteBuffer& response, TensorMemory memory) const {
   std::vector<float> numbers(output_bytes_ / sizeof(float));
-  if (options_.shared_memory) {
+  if (memory != TensorMemory::Message) {
     std::memcpy(numbers.data(), output_region_->memory.bytes().data() + (slot * output_bytes_), output_bytes_);
     return numbers;
   }

@@ -11,10 +11,18 @@
 
 #include "serving/answers.h"
 #include "serving/connection.h"
+#include "serving/cuda_memory.h"
 #include "serving/inputs.h"
 #include "serving/shared_memory.h"
 
 namespace mobicuda::bench {
+
+/// Where the tensors of requests lie.
+enum class TensorMemory : std::uint8_t {
+  Message,  ///< inputs and outputs in the messages
+  System,   ///< inputs and outputs in system shared memory
+  Cuda,     ///< inputs in CUDA shared memory, outputs in system shared memory
+};
 
 struct LoadOptions {
   std::string url;
@@ -23,9 +31,10 @@ struct LoadOptions {
   int sets = 16;                             ///< of images, that requests carry in turn
   unsigned seed = 1;                         ///< of the images
   std::vector<std::filesystem::path> files;  ///< of a model that takes encoded pictures
-  bool shared_memory = true;                 ///< inputs and outputs in system shared memory, instead of in the messages
-  int clients = 1;                           ///< connections; in the closed loop each has one request under way
-  int threads = 1;                           ///< that drive them
+  TensorMemory memory = TensorMemory::System;
+  int gpus = 1;                ///< with TensorMemory::Cuda: requests have their inputs on each in turn
+  int clients = 1;             ///< connections; in the closed loop each has one request under way
+  int threads = 1;             ///< that drive them
   double rate = 0;             ///< requests a second, sent whether answers come or not; 0: the closed loop
   int outstanding = 2048;      ///< with a rate: most requests under way
   double warm_up_seconds = 1;  ///< not counted
@@ -47,7 +56,8 @@ struct LoadResult {
 /// Requests for a model on one server, with their memory, which the server knows as long as the object lives.
 class Load {
  public:
-  /// Asks for each set of images once, alone. Throws ServerError, std::system_error, std::invalid_argument.
+  /// Asks for each set of images once, alone and in the message. Throws ServerError, std::system_error,
+  /// std::invalid_argument.
   explicit Load(LoadOptions options);
   ~Load();
   Load(const Load&) = delete;
@@ -68,9 +78,18 @@ class Load {
     SharedMemory memory;
   };
 
-  inference::ModelInferRequest request(std::size_t set, std::size_t slot) const;
+  /// A piece of a GPU's memory, likewise.
+  struct CudaRegion {
+    CudaRegion(Connection& connection, int device, const std::vector<std::string>& sets);
+    ~CudaRegion();
+    Connection& connection;
+    CudaMemory memory;
+    std::string name;
+  };
+
+  inference::ModelInferRequest request(std::size_t set, std::size_t slot, TensorMemory memory) const;
   /// What a request was answered with.
-  std::vector<float> output(std::size_t slot, const grpc::ByteBuffer& response) const;
+  std::vector<float> output(std::size_t slot, const grpc::ByteBuffer& response, TensorMemory memory) const;
   std::size_t slots() const;
 
   LoadOptions options_;
@@ -79,6 +98,7 @@ class Load {
   std::string output_name_;
   std::size_t output_bytes_ = 0;  // of a request
   std::optional<Region> input_region_;
+  std::vector<std::unique_ptr<CudaRegion>> cuda_regions_;  // one for each GPU
   std::optional<Region> output_region_;
   std::optional<Answers> answers_;
 };

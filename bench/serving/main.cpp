@@ -6,7 +6,9 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <numeric>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -24,6 +26,13 @@ struct Arguments {
   std::string json;
 };
 
+// By their names on the command line.
+const std::map<std::string, TensorMemory>& memories() {
+  static const std::map<std::string, TensorMemory> all{
+      {"message", TensorMemory::Message}, {"system", TensorMemory::System}, {"cuda", TensorMemory::Cuda}};
+  return all;
+}
+
 void declare(CLI::App& app, Arguments& arguments) {
   LoadOptions& load = arguments.load;
   app.add_option("url", load.url, "HOST:PORT of the server's gRPC endpoint")->required();
@@ -32,8 +41,12 @@ void declare(CLI::App& app, Arguments& arguments) {
   app.add_option("--sets", load.sets, "different requests")->check(CLI::Range(1, 4096))->capture_default_str();
   app.add_option("--seed", load.seed, "of the images")->capture_default_str();
   app.add_option("--files", load.files, "pictures for a model that takes encoded ones")->check(CLI::ExistingFile);
-  app.add_option("--memory", arguments.memory, "where tensors lie")
-      ->check(CLI::IsMember({"system", "message"}))
+  app.add_option("--memory", arguments.memory,
+                 "where tensors lie: in shared memory of the system or of GPUs, or in the messages")
+      ->check(CLI::IsMember(memories()))
+      ->capture_default_str();
+  app.add_option("--gpus", load.gpus, "with --memory cuda: requests have their inputs on each of so many GPUs in turn")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--clients", load.clients, "connections; one request under way each, but with --rate")
       ->check(CLI::Range(1, 4096))
@@ -118,7 +131,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
-  arguments.load.shared_memory = arguments.memory == "system";
+  arguments.load.memory = memories().at(arguments.memory);
   const nlohmann::json result = measure(arguments);
   if (arguments.json.empty()) {
     std::cout << result.dump(1) << '\n';

@@ -16,8 +16,11 @@ namespace {
 
 }  // namespace
 
-SharedMemory::SharedMemory(const std::string& what, std::size_t bytes)
-    : key_("/serving_load_" + std::to_string(getpid()) + "_" + std::to_string(std::random_device()()) + "_" + what) {
+std::string SharedMemory::unused_name(const std::string& what) {
+  return "/serving_load_" + std::to_string(getpid()) + "_" + std::to_string(std::random_device()()) + "_" + what;
+}
+
+SharedMemory::SharedMemory(const std::string& what, std::size_t bytes) : key_(unused_name(what)) {
   const int file = shm_open(key_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) fail(errno, key_);
   void* memory = MAP_FAILED;

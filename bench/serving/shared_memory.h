@@ -9,6 +9,9 @@ namespace mobicuda::bench {
 /// POSIX shared memory under a name that no other process uses; gone with the object.
 class SharedMemory {
  public:
+  /// A name that is in use nowhere, with `what` in it.
+  static std::string unused_name(const std::string& what);
+
   /// Throws std::system_error.
   SharedMemory(const std::string& what, std::size_t bytes);
   ~SharedMemory();

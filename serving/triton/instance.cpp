@@ -11,16 +11,21 @@
 #include <mobicuda/error.h>
 #include <mobicuda/pictures.h>
 
+#include "triton/device_memory.h"
 #include "triton/server_errors.h"
 
 namespace mobicuda::triton {
 namespace {
 
-// Floats and pixels: gathered into the session's staged memory, read from there, and nowhere else in between.
-class StagedRunner final : public Runner {
+// Floats and pixels: gathered into the session's staged memory, read from there, and nowhere else in between. Where
+// some of them lie in GPU memory, and the engine is a GPU's, they are gathered there.
+class TensorRunner final : public Runner {
  public:
-  StagedRunner(const Model& model, const EngineInUse& engine)
-      : floats_(model.input_kind() == InputKind::Floats), session_(engine.engine()->create_session()) {
+  TensorRunner(const Model& model, const Processor& processor, const EngineInUse& engine)
+      : floats_(model.input_kind() == InputKind::Floats),
+        gpu_(processor.gpu.has_value()),
+        engine_(engine.engine()),
+        session_(engine_->create_session()) {
     staged(1);
     session_->staged_output(1);
     if (!model.settings().warm_up) return;
@@ -32,10 +37,20 @@ class StagedRunner final : public Runner {
   Results run(std::span<Request* const> requests) override {
     std::int64_t images = 0;
     for (const Request* request : requests) images += request->images();
+    const bool in_gpu_memory = std::ranges::any_of(requests, [](const Request* r) { return r->device().has_value(); });
+    return gpu_ && in_gpu_memory ? run_gathered(requests, images) : run_staged(requests, images);
+  }
+
+ private:
+  Results run_staged(std::span<Request* const> requests, std::int64_t images) {
     std::byte* to = staged(images).data();
     for (const Request* request : requests) {
       for (const auto piece : request->pieces()) {
-        std::memcpy(to, piece.data(), piece.size());
+        if (request->device()) {
+          copy_any(to, piece.data(), piece.size());
+        } else {
+          std::memcpy(to, piece.data(), piece.size());
+        }
         to += piece.size();
       }
     }
@@ -46,14 +61,29 @@ class StagedRunner final : public Runner {
     return results;
   }
 
- private:
+  Results run_gathered(std::span<Request* const> requests, std::int64_t images) {
+    if (!device_runs_) device_runs_ = make_device_runs(*session_, *engine_);
+    pieces_.clear();
+    for (const Request* request : requests) {
+      for (const auto piece : request->pieces()) pieces_.push_back({piece, request->device()});
+    }
+    Results results;
+    results.compute_start_ns = now_ns();
+    results.logits = device_runs_->run(pieces_, images);
+    return results;
+  }
+
   std::span<std::byte> staged(std::int64_t images) {
     return floats_ ? std::as_writable_bytes(session_->staged_input(images))
                    : std::as_writable_bytes(session_->staged_pictures(images));
   }
 
   bool floats_;
+  bool gpu_;
+  std::shared_ptr<const Engine> engine_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<DeviceRuns> device_runs_;  // once there was a request for it
+  std::vector<Piece> pieces_;                // of the last run there
 };
 
 // Encoded pictures: read where the server has them.
@@ -127,7 +157,7 @@ void log_current() noexcept {
 }  // namespace
 
 std::unique_ptr<Runner> make_runner(const Model& model, const Processor& processor, const EngineInUse& engine) {
-  if (model.input_kind() != InputKind::Encoded) return std::make_unique<StagedRunner>(model, engine);
+  if (model.input_kind() != InputKind::Encoded) return std::make_unique<TensorRunner>(model, processor, engine);
   if (!processor.gpu && model.settings().decode == pictures::DecodeOn::Gpu) {
     throw Error(ErrorCode::invalid_argument, model.where() + ": parameter 'decode'",
                 "is \"gpu\", and the instance is of KIND_CPU");

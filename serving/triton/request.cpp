@@ -8,6 +8,7 @@
 
 #include <mobicuda/error.h>
 
+#include "triton/device_memory.h"
 #include "triton/server_errors.h"
 
 namespace mobicuda::triton {
@@ -70,11 +71,12 @@ class Output {
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
     std::int64_t memory_id = 0;
     check(TRITONBACKEND_OutputBuffer(output_, &buffer, values.size_bytes(), &memory, &memory_id));
+    if (values.empty()) return;
     if (memory == TRITONSERVER_MEMORY_GPU) {
-      throw Error(ErrorCode::unsupported, "output '" + name_ + "'", "is asked for in GPU memory",
-                  "take it in the response, or in system shared memory");
+      copy_any(buffer, values.data(), values.size_bytes());
+    } else {
+      std::memcpy(buffer, values.data(), values.size_bytes());
     }
-    if (!values.empty()) std::memcpy(buffer, values.data(), values.size_bytes());
   }
 
  private:
@@ -101,6 +103,7 @@ Request::Request(Request&& other) noexcept
       answered_(other.answered_),
       images_(other.images_),
       pieces_(std::move(other.pieces_)),
+      device_(other.device_),
       joined_(std::move(other.joined_)),
       encoded_(std::move(other.encoded_)) {}
 
@@ -151,11 +154,16 @@ void Request::read(const Model& model) {
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
     std::int64_t memory_id = 0;
     check(TRITONBACKEND_InputBuffer(input, i, &buffer, &size, &memory, &memory_id));
-    if (memory == TRITONSERVER_MEMORY_GPU) {
-      throw Error(ErrorCode::unsupported, where, "lies in GPU memory",
-                  "send it in the request, or in system shared memory");
+    if (size != 0) {
+      const std::optional<int> device =
+          memory == TRITONSERVER_MEMORY_GPU ? std::optional(device_of(buffer)) : std::nullopt;
+      if (!pieces_.empty() && device != device_) {
+        throw Error(ErrorCode::unsupported, where, "lies in the memory of several processors",
+                    "keep all of a request's images in one memory");
+      }
+      device_ = device;
+      pieces_.emplace_back(static_cast<const std::byte*>(buffer), size);
     }
-    if (size != 0) pieces_.emplace_back(static_cast<const std::byte*>(buffer), size);
     there += size;
   }
   if (model.input_kind() == InputKind::Encoded) return read_encoded(where);
@@ -168,6 +176,10 @@ void Request::read(const Model& model) {
 }
 
 void Request::read_encoded(const std::string& where) {
+  if (device_) {
+    throw Error(ErrorCode::unsupported, where, "lies in GPU memory, and encoded pictures are read by the host",
+                "send them in the request, or in system shared memory");
+  }
   if (pieces_.size() > 1) {
     for (const auto piece : pieces_) joined_.insert(joined_.end(), piece.begin(), piece.end());
     pieces_ = {joined_};

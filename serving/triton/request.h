@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ class Request {
   std::int64_t images() const noexcept { return images_; }
   /// The input's bytes, in as many pieces as the server has them in: floats and pixels.
   std::span<const std::span<const std::byte>> pieces() const noexcept { return pieces_; }
+  /// The GPU in whose memory the pieces lie; nothing: the host's.
+  std::optional<int> device() const noexcept { return device_; }
   /// Encoded pictures, one an image.
   std::span<const std::span<const std::uint8_t>> encoded() const noexcept { return encoded_; }
 
@@ -53,6 +56,7 @@ class Request {
   bool answered_ = false;
   std::int64_t images_ = 0;
   std::vector<std::span<const std::byte>> pieces_;
+  std::optional<int> device_;
   std::vector<std::byte> joined_;  ///< encoded pictures that the server has in several pieces
   std::vector<std::span<const std::uint8_t>> encoded_;
 };

@@ -337,7 +337,7 @@ TRITONSERVER_Error* TRITONBACKEND_InputBuffer(TRITONBACKEND_Input* input, std::u
                                               std::uint64_t* buffer_byte_size, TRITONSERVER_MemoryType* memory_type,
                                               std::int64_t* /*memory_type_id*/) {
   const std::string& bytes = input->input.buffers.at(index);
-  *buffer = bytes.data();
+  *buffer = input->input.elsewhere != nullptr ? input->input.elsewhere : bytes.data();
   *buffer_byte_size = bytes.size();
   *memory_type = input->input.memory;
   return nullptr;

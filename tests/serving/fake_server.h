@@ -22,6 +22,7 @@ struct FakeInput {
   std::vector<std::int64_t> shape;
   std::vector<std::string> buffers;
   TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+  const void* elsewhere = nullptr;  ///< where the bytes of the only buffer lie instead
 };
 
 struct FakeOutput {
