@@ -1,6 +1,8 @@
 #include "triton/device_memory.h"
 
+#include <mutex>
 #include <set>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 
@@ -17,6 +19,25 @@ namespace {
 int choose(int device) {
   cuda_check(cudaSetDevice(device), "choosing the GPU of an instance");
   return device;
+}
+
+// Lets `device`, the thread's own, read another one's memory: what lies there would come through the host's otherwise.
+// Once for each two in a process.
+void open_way(int device, int other) {
+  static std::mutex mutex;
+  static std::set<std::pair<int, int>> open;
+  if (other == device) return;
+  const std::scoped_lock lock(mutex);
+  if (!open.emplace(device, other).second) return;
+  int possible = 0;
+  cuda_check(cudaDeviceCanAccessPeer(&possible, device, other), "looking for a way between GPUs");
+  if (possible == 0) return;
+  const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();  // by somebody else in the process; the next call would tell it again
+  } else {
+    cuda_check(status, "opening the way between GPUs");
+  }
 }
 
 class Runs final : public DeviceRuns {
@@ -49,7 +70,7 @@ class Runs final : public DeviceRuns {
   std::span<const float> run_on(std::span<const Piece> pieces, std::int64_t images) {
     auto* to = static_cast<std::byte*>(input_.data());
     for (const Piece& piece : pieces) {
-      if (piece.device) reach(*piece.device);
+      if (piece.device) open_way(device_, *piece.device);
       cuda_check(cudaMemcpyAsync(to, piece.bytes.data(), piece.bytes.size(), cudaMemcpyDefault, stream_.get()),
                  "gathering images in GPU memory");
       to += piece.bytes.size();
@@ -68,20 +89,6 @@ class Runs final : public DeviceRuns {
     return logits;
   }
 
-  // Without this, what lies on another GPU would come through the host's memory.
-  void reach(int other) {
-    if (other == device_ || !reached_.insert(other).second) return;
-    int possible = 0;
-    cuda_check(cudaDeviceCanAccessPeer(&possible, device_, other), "looking for a way between GPUs");
-    if (possible == 0) return;
-    const cudaError_t status = cudaDeviceEnablePeerAccess(other, 0);
-    if (status == cudaErrorPeerAccessAlreadyEnabled) {
-      cudaGetLastError();  // the next call would tell it again
-    } else {
-      cuda_check(status, "opening the way between GPUs");
-    }
-  }
-
   Session& session_;
   int device_;
   bool floats_;
@@ -91,7 +98,6 @@ class Runs final : public DeviceRuns {
   PinnedBuffer host_;
   Stream stream_;
   Event done_;
-  std::set<int> reached_;
 };
 
 }  // namespace
