@@ -41,7 +41,14 @@ std::string name_of(grpc::StatusCode code) {
   return index < kNames.size() ? kNames[index] : std::to_string(index);
 }
 
-Connection::Connection(const std::string& url, int number) : url_(url), stub_(channel(url, number)) {}
+Connection::Connection(const std::string& url, int number)
+    : url_(url), channel_(channel(url, number)), stub_(channel_) {}
+
+void Connection::wait_until_connected() {
+  if (!channel_->WaitForConnected(std::chrono::system_clock::now() + kCallSeconds)) {
+    throw ServerError(url_ + ": there is no connection after " + std::to_string(kCallSeconds.count()) + " s");
+  }
+}
 
 grpc::Status Connection::wait_for(const std::string& method, const google::protobuf::MessageLite& request,
                                   grpc::ByteBuffer& answer) {

@@ -36,6 +36,9 @@ class Connection {
   /// `number` tells it from others of the process: gRPC shares those that are equal.
   Connection(const std::string& url, int number);
 
+  /// Waits until it is there, so that no request meets a connection that is still being made. Throws ServerError.
+  void wait_until_connected();
+
   /// One call, waited for, whose answer is of no interest.
   grpc::Status call(const std::string& method, const google::protobuf::MessageLite& request);
   /// One call, waited for; throws ServerError.
@@ -49,6 +52,7 @@ class Connection {
                         grpc::ByteBuffer& answer);
 
   std::string url_;
+  std::shared_ptr<grpc::Channel> channel_;
   grpc::GenericStub stub_;
 };
 

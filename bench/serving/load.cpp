@@ -243,6 +243,7 @@ Load::Load(LoadOptions options) : options_(std::move(options)) {
     expected.push_back(output(0, packed(response), TensorMemory::Message));
   }
   answers_.emplace(std::move(expected), classes);
+  for (const auto& connection : connections_) connection->wait_until_connected();
 }
 
 Load::~Load() = default;
