@@ -15,8 +15,8 @@ import triton_server
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STAGES = {
     "test": ("tests/engine/custom_engine_tests", "tests/baselines/cudnn_tests", "tests/ops/op_gpu_tests",
-             "tests/c_api/c_api_gpu_tests", "tests/pictures/pictures_gpu_tests", "tests/specialise/specialised_kernel_tests",
-             "tests/models/network_tests", "tests/kernels/kernel_tests"),
+             "tests/c_api/c_api_gpu_tests", "tests/pictures/pictures_gpu_tests", "tests/serving/triton_memory_tests",
+             "tests/specialise/specialised_kernel_tests", "tests/models/network_tests", "tests/kernels/kernel_tests"),
     "conformance": ("tests/conformance/onnx_conformance",),
     "sanitize": ("tests/kernels/kernel_tests", "tests/engine/custom_engine_tests"),
     "accuracy": ("bench/bench_engine",),
@@ -36,7 +36,7 @@ STAGES = {
     "python": ("python/mobicuda/_native.*.so", "tests/python/call_times", "models/mobicuda_write_model"),
     "peers": ("models/mobicuda_write_model",),
 }
-OPTIONAL = ("tests/baselines/cudnn_tests",)  # a build without cuDNN has none
+OPTIONAL = ("tests/baselines/cudnn_tests", "tests/serving/triton_memory_tests")  # without cuDNN, without MOBICUDA_TRITON
 TESTDATA = pathlib.Path("/usr/share/libonnx-testdata/data")
 TESTDATA_ARCHIVE = "onnx_testdata.tar.xz"
 # Of the stage serving: Triton Inference Server, and its client for the Python of the GPU machine.

@@ -174,14 +174,14 @@ class Stage:
                         sets=4, images=IMAGES, memory="cuda")
             measure("one UINT8 image at a time", f"one_{self.scale.instances[0]}", self.scale.instances[0], clients=1, threads=1)
         if not pictures:
-            print(f"   no pictures in {self.check.pictures()}: JPEG is left out", flush=True)
+            print(f"   no pictures in {self.check.picture_folder()}: JPEG is left out", flush=True)
         report = self.check.bench_engine(
             "serving_alone", "--impl", "custom" if self.scale.gpu else "cpu", "--precision", half, "--batch", "1", "--input", "uint8",
             "--model", self.network(), "--duration", "0.5")
         return {"cases": rows, "runStagedUs": report and 1e3 * report["results"][0]["hostMs"]["median"]}
 
     def pictures(self):
-        folder = self.check.pictures()
+        folder = self.check.picture_folder()
         return sorted(map(str, folder.rglob("*.jp*g")))[:2 * CLIENTS] if folder.is_dir() else []
 
     # ---- overload ---------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Check:
     def log(self, name):
         return self.out / f"{name}.log"
 
-    def pictures(self):
+    def picture_folder(self):
         return self.out / "pictures"
 
     def time_left(self):
