@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -31,6 +30,7 @@ from ray.exceptions import ActorDiedError  # noqa: E402
 from ray.serve.exceptions import BackPressureError  # noqa: E402
 
 from mobicuda.ray import messages, serve  # noqa: E402
+from mobicuda.ray.batches import Closed  # noqa: E402
 from mobicuda.ray.inference_protocol import Refusal, Why  # noqa: E402
 from mobicuda.ray.serve_config import config_of  # noqa: E402
 
@@ -372,7 +372,8 @@ def children():
 
 
 def replicas_of(deployment):
-    return [process for process, title in children().items() if title.startswith(f"ray::ServeReplica:default:{deployment}")]
+    title = f"ray::ServeReplica:default:{deployment}"
+    return [process for process, found in children().items() if found.startswith(title)]
 
 
 def kill_one(address, deployment, count):
@@ -446,6 +447,55 @@ def test_wrong_configurations_end_serve_run(tmp_path, table):
 
 
 # What reads requests, with replicas that fail as they are told to.
+
+
+class Lost:
+    """A model whose runs fail, then do not."""
+
+    def __init__(self, *errors):
+        self.batches, self.errors = self, list(errors)
+
+    def submit(self, images):
+        if self.errors:
+            raise self.errors.pop(0)
+        future = concurrent.futures.Future()
+        future.set_result(images)
+        return future
+
+    def outputs_of(self, scores, names):
+        return [scores for _ in names]
+
+
+def infer_in_a_replica(*errors):
+    replica = object.__new__(serve.Replica)
+    model = Lost(*errors)
+
+    async def load(name):
+        return model
+
+    replica._model = load
+    return asyncio.run(replica.infer("m", GOOD, ["output"]))
+
+
+def test_errors_of_a_replica(monkeypatch):
+    (found,) = infer_in_a_replica(Closed())  # one that another model took the place of is loaded again
+    assert np.array_equal(found, GOOD)
+    for error, why, text in (
+        (mobicuda.OutOfMemoryError("out_of_memory", "/a/path", "there is none left"), Why.UNAVAILABLE, "there is none"),
+        (mobicuda.FileError("io", "/a/path", "is gone"), Why.UNAVAILABLE, "the server's log says why"),
+        (mobicuda.InternalError("internal", "/a/path", "x"), Why.INTERNAL, "its log says why"),
+        (KeyError("/a/path"), Why.INTERNAL, "its log says why"),
+    ):
+        found = infer_in_a_replica(error)
+        assert found.why is why and text in found.text and "/a/path" not in found.text
+
+    def end(status):
+        raise SystemExit(status)
+
+    monkeypatch.setattr(os, "_exit", end)
+    with pytest.raises(SystemExit) as ended:
+        infer_in_a_replica(mobicuda.DeviceLostError("device_lost", "GPU", "it is gone"))
+    assert ended.value.code == serve.EXIT_DEVICE_LOST
 
 
 class Handle:

@@ -1,4 +1,4 @@
-"""Requests that wait together run as one batch: what a replica of `mobicuda.ray.serve` does with a model. Needs no Ray."""
+"""Requests that wait together run as one batch: what a replica of `mobicuda.ray.serve` does with a model. Without Ray."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class _Waiting(NamedTuple):
 
 class Batches:
     """Runs an engine on what several callers ask for. Nothing waits for a batch to fill: a session that is free takes
-    what waits, in its order, up to the engine's max_batch, so that batches grow with the load. An image's outputs do not
-    depend on its batch's other images. Thread-safe.
+    what waits, in its order, up to the engine's max_batch, so that batches grow with the load. An image's outputs do
+    not depend on its batch's other images. Thread-safe.
 
     Raises `OutOfMemoryError` where `sessions` of them do not fit.
     """
@@ -51,8 +51,8 @@ class Batches:
             threading.Thread(target=self._work, args=(session,), name="mobicuda batches", daemon=True).start()
 
     def submit(self, images: np.ndarray[Any, Any]) -> Future[np.ndarray[Any, Any]]:
-        """The network's outputs for 1 to max_batch images of the engine's type and shape, (n, ...). One that is cancelled
-        before its turn is not run. Raises `Closed`."""
+        """The network's outputs for 1 to max_batch images of the engine's type and shape, (n, ...). One that is
+        cancelled before its turn is not run. Raises `Closed`."""
         outputs: Future[np.ndarray[Any, Any]] = Future()
         with self._changed:
             if self._closed:

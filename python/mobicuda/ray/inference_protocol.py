@@ -1,5 +1,5 @@
-"""The Open Inference Protocol (KServe v2) without a network: requests of REST, with JSON or binary tensors, and of gRPC to
-arrays, and arrays to answers. Needs no Ray; gRPC's messages need protobuf."""
+"""The Open Inference Protocol (KServe v2) without a network: requests of REST, with JSON or binary tensors, and of gRPC
+to arrays, and arrays to answers. Needs no Ray; gRPC's messages need protobuf."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The messages of the Open Inference Protocol's gRPC service, as far as `mobicuda.ray.serve` has it, and what adds the
 service to a server. Needs protobuf; a server needs grpcio too.
 
-The classes are made from the table below, not generated: Ray Serve pickles requests, so that their classes must be found
-by their module's name, which those of tritonclient are not, and generated code fits one range of protobuf's versions.
-They have a pool of descriptors of their own, as tritonclient, which names its messages the same, may be in the process.
+The classes are made from the table below, not generated: Ray Serve pickles requests, so that their classes must be
+found by their module's name, which those of tritonclient are not, and generated code fits one range of protobuf's
+versions. They have a pool of descriptors of their own, as tritonclient, which names its messages the same, may be in
+the process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ SERVICE = "inference.GRPCInferenceService"
 METHODS = ("ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer")
 
 _PACKAGE = "inference"
-# Message -> its fields; the first has the number 1, and so on. "list" is repeated, "map" is from string to InferParameter.
+# Message -> its fields; the first has the number 1, and so on. "list" is repeated, "map" from string to
+# InferParameter, "one" of the message's only oneof.
 _MESSAGES: dict[str, tuple[str, ...]] = {
     "ServerLiveRequest": (),
     "ServerLiveResponse": ("bool live",),

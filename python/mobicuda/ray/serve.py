@@ -15,11 +15,11 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mobicuda.errors import DeviceLostError, Error, OutOfMemoryError
+from mobicuda.errors import DeviceLostError, Error, InternalError, OutOfMemoryError
 from mobicuda.ray import messages
 from mobicuda.ray.batches import Closed, Model
 from mobicuda.ray.cluster import require_ray
@@ -40,6 +40,7 @@ INGRESS, REPLICA = "Ingress", "Replica"
 _FIRST_PAUSE_SECONDS = 0.02  # before a request is sent again; each further one twice as long
 _LONGEST_PAUSE_SECONDS = 1.0
 _READY_SECONDS = 5.0
+_HEALTH_SECONDS = 2.0  # between looks at a replica: one that ended is replaced so soon
 _CLIENT_GONE = 499
 # What is no fault of the request: the replica, or what it held for others, is gone.
 _GONE = (_ray_errors.RayActorError, _ray_errors.ObjectLostError, _serve_errors.ReplicaUnavailableError)
@@ -51,13 +52,26 @@ add_to_server = messages.add_to_server
 """What `grpc_servicer_functions` of Ray Serve names: mobicuda.ray.serve.add_to_server."""
 
 
+class Counts(NamedTuple):
+    """What a replica has done."""
+
+    images: int
+    """Of a model, since it was loaded last."""
+    runs: int
+    """Batches that these were in."""
+    loads: int
+    """Of any model."""
+
+
 class Replica:
     """Runs models of the table, `models_per_replica` at a time."""
 
     async def __init__(self, config: ServeConfig) -> None:  # type: ignore[misc]  # Ray Serve awaits it
         self._config = config
+        self._loads = 0
 
         async def load(name: str) -> Model:
+            self._loads += 1
             return await asyncio.to_thread(self._open, name)
 
         # Keeps what it loads, and tells Ray Serve, which sends requests to a replica that has their model.
@@ -102,17 +116,17 @@ class Replica:
     async def ping(self) -> None:
         """Answers."""
 
-    async def counts(self, name: str) -> tuple[int, int]:
-        """How many images of a model this replica has run, in how many batches."""
+    async def counts(self, name: str) -> Counts:
+        """What this replica has done."""
         model: Model = await self._model(name)
-        return model.batches.images, model.batches.runs
+        return Counts(model.batches.images, model.batches.runs, self._loads)
 
 
 def _refusal_of(error: Exception, name: str) -> Refusal:
     _log.error("model %s: %s", name, error)
     if isinstance(error, OutOfMemoryError):
         return Refusal(Why.UNAVAILABLE, f"model {name!r}: {error.message}")
-    if isinstance(error, (Error, OSError, ValueError)):
+    if isinstance(error, (Error, OSError, ValueError)) and not isinstance(error, InternalError):
         return Refusal(Why.UNAVAILABLE, f"model {name!r} cannot be used: the server's log says why")
     return Refusal(Why.INTERNAL, f"model {name!r}: the server failed; its log says why")
 
@@ -270,6 +284,7 @@ def app(arguments: Mapping[str, Any]) -> Any:
         ray_actor_options={"num_cpus": config.cpus, "num_gpus": config.gpus},
         max_ongoing_requests=config.max_ongoing_requests,
         max_queued_requests=config.max_queued_requests,
+        health_check_period_s=_HEALTH_SECONDS,
     )
     ingress = serve.deployment(
         Ingress,
@@ -278,5 +293,6 @@ def app(arguments: Mapping[str, Any]) -> Any:
         ray_actor_options={"num_cpus": 0},  # so that it takes none from those that models have
         max_ongoing_requests=most + _MOST_WAITING_FOR_INGRESS,
         max_queued_requests=config.max_queued_requests,
+        health_check_period_s=_HEALTH_SECONDS,
     )
     return ingress.bind(config, replicas.bind(config))
