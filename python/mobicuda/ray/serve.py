@@ -44,7 +44,7 @@ _HEALTH_SECONDS = 2.0  # between looks at a replica: one that ended is replaced 
 _CLIENT_GONE = 499
 # What is no fault of the request: the replica, or what it held for others, is gone.
 _GONE = (_ray_errors.RayActorError, _ray_errors.ObjectLostError, _serve_errors.ReplicaUnavailableError)
-_MOST_WAITING_FOR_INGRESS = 64  # beside those that replicas and their queues take
+_MOST_REFUSED_AT_A_TIME = 64
 
 _log = logging.getLogger("ray.serve")
 
@@ -276,7 +276,8 @@ def app(arguments: Mapping[str, Any]) -> Any:
     Serve. `arguments`: `config`, a file (docs/ray.md), or what it holds; none: the environment variable
     MOBICUDA_SERVE_CONFIG names the file. Raises `mobicuda.Error` on what it does not take, by name."""
     config = config_of(arguments)
-    most = config.replicas * config.max_ongoing_requests + config.max_queued_requests
+    # More than replicas and their queue take, so that it is `Ingress` that refuses, and says why.
+    most = config.replicas * config.max_ongoing_requests + config.max_queued_requests + _MOST_REFUSED_AT_A_TIME
     replicas = serve.deployment(
         Replica,
         name=REPLICA,
@@ -291,8 +292,8 @@ def app(arguments: Mapping[str, Any]) -> Any:
         name=INGRESS,
         num_replicas=config.ingress_replicas,
         ray_actor_options={"num_cpus": 0},  # so that it takes none from those that models have
-        max_ongoing_requests=most + _MOST_WAITING_FOR_INGRESS,
-        max_queued_requests=config.max_queued_requests,
+        max_ongoing_requests=most,
+        max_queued_requests=most,
         health_check_period_s=_HEALTH_SECONDS,
     )
     return ingress.bind(config, replicas.bind(config))
