@@ -4,9 +4,9 @@
         logits = client.infer(images)["output"]
 
 It speaks the Open Inference Protocol (KServe v2) over gRPC, to Triton Inference Server with libtriton_mobicuda.so
-(docs/serving.md) or to any other server of that protocol. A classification may be asked for again without harm, so what
-a server that ends or is busy leaves unanswered is sent to the next one, until the deadline. Needs tritonclient
-(``pip install "mobicuda[serving]"``), and no GPU.
+(docs/serving.md), to Ray Serve (docs/ray.md) or to any other server of that protocol. A classification may be asked for
+again without harm, so what a server that ends or is busy leaves unanswered is sent to the next one, until the deadline.
+Needs tritonclient (``pip install "mobicuda[serving]"``), and no GPU.
 """
 
 from __future__ import annotations
@@ -32,8 +32,15 @@ _MOST_MESSAGE_BYTES = 2**31 - 1
 # What is no fault of the request: the server ends, has ended, has no room in its queue, or the way to it broke.
 _AGAIN = ("UNAVAILABLE", "CANCELLED", "ABORTED", "DEADLINE_EXCEEDED")
 # And what says so by its text alone: gRPC's UNKNOWN for a connection that ends in mid-answer, Triton's NOT_FOUND while
-# it unloads its models before it ends.
-_AGAIN_BY_TEXT = ("Stream removed", "has no available versions")
+# it unloads its models before it ends, Ray Serve's INTERNAL for a process that ends in mid-request and its
+# RESOURCE_EXHAUSTED for a full queue.
+_AGAIN_BY_TEXT = (
+    "Stream removed",
+    "has no available versions",
+    "The actor died unexpectedly",
+    "The task may or may not have been executed on the actor",
+    "Request dropped due to backpressure",
+)
 
 
 class RequestError(RuntimeError):

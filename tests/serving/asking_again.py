@@ -2,8 +2,8 @@
 """asking_again.py MODEL URL...: loads servers through mobicuda.serving.Client until a line or the end of its input.
 
 MODEL takes UINT8 images. Prints "ready" once it has answers, and at the end one line of JSON: answers, those that were
-wrong (others than to the same images before, but for rounding), requests that were lost, with a text, and how many were
-asked again.
+wrong (others than to the same images before, but for rounding), those that were others in any bit, requests that were
+lost, with a text, and how many were asked again.
 """
 
 import importlib.util
@@ -36,7 +36,7 @@ def images_of(client):
 
 def main():
     model, *urls = sys.argv[1:]
-    counts = {"answers": 0, "wrong": 0, "lost": 0}
+    counts = {"answers": 0, "wrong": 0, "different": 0, "lost": 0}
     told, ended, lock = [], threading.Event(), threading.Lock()
     with load_client().Client(urls, model, timeout=120) as client:
         images = images_of(client)
@@ -55,6 +55,7 @@ def main():
                 with lock:
                     counts["answers"] += 1
                     counts["wrong"] += not off <= MOST_DIFFERENCE
+                    counts["different"] += not np.array_equal(answer, expected[i])
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(THREADS)]
         for thread in threads:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mobicuda.errors import DeviceUnavailableError
 
@@ -12,16 +12,23 @@ RESTARTS = 3
 """How often an actor that was killed, or whose machine went away, comes back: a picture that kills must not do so for
 ever."""
 
+# What is missing where Ray was installed without that part.
+_PARTS = {
+    "data": ("ray", "pyarrow", "pandas"),
+    "serve": ("ray", "fastapi", "starlette", "uvicorn", "grpc", "grpc_reflection", "google"),
+}
 
-def require_ray(module: str = "ray") -> Any:
-    """Ray, or a module of it. Raises ModuleNotFoundError with what to install."""
+
+def require_ray(module: str = "ray", extra: Literal["data", "serve"] = "data") -> Any:
+    """Ray, or a module of it. Raises ModuleNotFoundError with what to install for `extra`, Ray's name for a part."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("ray", "pyarrow", "pandas"):
+        if (error.name or "").split(".")[0] not in _PARTS[extra]:
             raise
+        own = "mobicuda[ray]" if extra == "data" else "mobicuda[serve]"
         raise ModuleNotFoundError(
-            f"mobicuda.ray needs Ray, and {error.name} is not installed: pip install 'mobicuda[ray]', or 'ray[data]'",
+            f"mobicuda.ray needs Ray, and {error.name} is not installed: pip install '{own}', or 'ray[{extra}]'",
             name=error.name,
         ) from None
 

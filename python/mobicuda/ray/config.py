@@ -43,7 +43,7 @@ class Config:
     labels: str | None
 
 
-class _Object:
+class Object:
     """An object of the file: every key is asked for by name, and what nobody asked for is refused."""
 
     def __init__(self, values: Any, source: str, path: str) -> None:
@@ -86,6 +86,14 @@ class _Object:
             raise self.error(key, f"must be a whole number from {least} to {most}, got {json.dumps(value)}")
         return value
 
+    def real(self, key: str, least: float, most: float, otherwise: float) -> float:
+        if not self.has(key):
+            return otherwise
+        value = self._values[key]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+            raise self.error(key, f"must be a number from {least} to {most}, got {json.dumps(value)}")
+        return float(value)
+
     def flag(self, key: str, otherwise: bool) -> bool:
         if not self.has(key):
             return otherwise
@@ -112,6 +120,13 @@ class _Object:
 def load_config(file: str | os.PathLike[str]) -> Config:
     """Reads a configuration. Relative paths are relative to the file's folder. Raises `InvalidArgumentError`, which
     names the key, and `FileError`. Whether folders and models exist is not looked at."""
+    path, text = read_file(file)
+    return parse_config(text, path, os.path.dirname(path))
+
+
+def read_file(file: str | os.PathLike[str]) -> tuple[str, bytes]:
+    """The path and what a configuration file holds. Raises `InvalidArgumentError` where it is too large, and
+    `FileError`."""
     path = os.fspath(file)
     try:
         with open(path, "rb") as opened:
@@ -124,12 +139,12 @@ def load_config(file: str | os.PathLike[str]) -> Config:
         raise InvalidArgumentError(
             "invalid_argument", path, f"is larger than a configuration may be, {_MOST_BYTES} bytes"
         )
-    return parse_config(text, path, os.path.dirname(path))
+    return path, text
 
 
 def parse_config(text: str | bytes, source: str, folder: str) -> Config:
     """The same of a text. `source` stands in errors; paths are relative to `folder`."""
-    top = _Object(_parse(text, source), source, "")
+    top = Object(parse_json(text, source), source, "")
     img_dir = os.path.join(folder, top.text("img_dir"))
     result_dir = os.path.join(folder, top.text("result_dir"))
     model_dir = os.path.join(folder, top.text("model_dir")) if top.has("model_dir") else folder
@@ -168,7 +183,7 @@ def parse_config(text: str | bytes, source: str, folder: str) -> Config:
 
 
 def _parse_model(value: Any, source: str, path: str, model_dir: str, preprocess: str) -> Model:
-    model = _Object({"file": value} if isinstance(value, str) else value, source, path)
+    model = Object({"file": value} if isinstance(value, str) else value, source, path)
     file = model.text("file")
     given = PurePath(file)
     share = model.require("share") if model.has("share") else 1
@@ -184,7 +199,9 @@ def _parse_model(value: Any, source: str, path: str, model_dir: str, preprocess:
     return found
 
 
-def _parse(text: str | bytes, source: str) -> Any:
+def parse_json(text: str | bytes, source: str) -> Any:
+    """What a JSON text holds: no key twice, not nested too deeply. Raises `InvalidArgumentError`."""
+
     def refuse(what: str, key: str | None = None) -> InvalidArgumentError:
         return InvalidArgumentError("invalid_argument", source if key is None else f"{source}: '{key}'", what)
 
