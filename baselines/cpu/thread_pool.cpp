@@ -46,9 +46,9 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() noexcept {
+  stopping_.store(true);
   {
-    const std::scoped_lock lock(mutex_);
-    stopping_ = true;
+    const std::scoped_lock lock(mutex_);  // a worker that has looked at the gate sleeps by now
   }
   start_.notify_all();
   for (std::thread& worker : workers_) worker.join();
@@ -60,27 +60,26 @@ void ThreadPool::run(const Loop& loop) {
     loop.call(loop.body, 0, loop.items, 0);
     return;
   }
-  {
-    const std::scoped_lock lock(mutex_);
-    loop_ = loop;
-    next_.store(0, std::memory_order_relaxed);
-    open_ = true;
-    ++generation_;
+  loop_ = loop;
+  next_.store(0, std::memory_order_relaxed);
+  gate_.store((gate_.load(std::memory_order_relaxed) / kNumber + 1) * kNumber | kOpen);
+  if (sleeping_.load() > 0) {
+    { const std::scoped_lock lock(mutex_); }
+    start_.notify_all();
   }
-  start_.notify_all();
-  work(loop, 0);
+  work(0);
   // Nothing is left to begin: wait for the workers that are inside, not for those that are still waking up.
-  {
-    const std::scoped_lock lock(mutex_);
-    open_ = false;
-  }
-  const auto done = [this] { return active_.load(std::memory_order_acquire) == 0; };
+  gate_.fetch_and(~kOpen);
+  const auto done = [this] { return (gate_.load() & kInside) == 0; };
   if (came_soon(done)) return;
   std::unique_lock lock(mutex_);
+  caller_sleeps_.store(true);
   finished_.wait(lock, done);
+  caller_sleeps_.store(false);
 }
 
-void ThreadPool::work(const Loop& loop, int worker) {
+void ThreadPool::work(int worker) {
+  const Loop loop = loop_;
   while (true) {
     const std::int64_t first = next_.fetch_add(loop.grain, std::memory_order_relaxed);
     if (first >= loop.items) return;
@@ -88,25 +87,44 @@ void ThreadPool::work(const Loop& loop, int worker) {
   }
 }
 
+// Whether there is a loop that a worker which has `seen` one may enter.
+bool ThreadPool::waits_for(std::uint64_t seen) const noexcept {
+  const std::uint64_t gate = gate_.load();
+  return (gate & kOpen) != 0 && gate / kNumber != seen;
+}
+
+// Enters the loop that is open; false where none is, or the one that was seen.
+bool ThreadPool::enter(std::uint64_t& seen) noexcept {
+  std::uint64_t gate = gate_.load();
+  while ((gate & kOpen) != 0 && gate / kNumber != seen) {
+    if (!gate_.compare_exchange_weak(gate, gate + 1)) continue;
+    seen = gate / kNumber;
+    return true;
+  }
+  return false;
+}
+
+void ThreadPool::leave() noexcept {
+  const bool last = (gate_.fetch_sub(1) & kInside) == 1;
+  if (!last || !caller_sleeps_.load()) return;
+  { const std::scoped_lock lock(mutex_); }
+  finished_.notify_one();
+}
+
 void ThreadPool::worker_main(int worker) {
   std::uint64_t seen = 0;
+  const auto wanted = [&] { return stopping_.load() || waits_for(seen); };
   while (true) {
-    Loop loop;
-    static_cast<void>(came_soon([&] { return generation_.load(std::memory_order_relaxed) != seen; }));
-    {
+    if (!came_soon(wanted)) {
       std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stopping_ || (open_ && generation_ != seen); });
-      if (stopping_) return;
-      seen = generation_;
-      ++active_;
-      loop = loop_;
+      sleeping_.fetch_add(1);
+      start_.wait(lock, wanted);
+      sleeping_.fetch_sub(1);
     }
-    work(loop, worker);
-    {
-      const std::scoped_lock lock(mutex_);
-      active_.fetch_sub(1, std::memory_order_release);
-    }
-    finished_.notify_one();
+    if (stopping_.load()) return;
+    if (!enter(seen)) continue;
+    work(worker);
+    leave();
   }
 }
 

@@ -12,7 +12,8 @@
 namespace mobicuda::cpu {
 
 /// Splits loops over a fixed set of threads, of which the caller is one. Workers look for the next loop for 100 us,
-/// then sleep on a condition variable. One caller at a time; for_ranges() allocates nothing and must not be nested.
+/// then sleep on a condition variable; while they look, a loop takes no lock. One caller at a time; for_ranges()
+/// allocates nothing and must not be nested.
 class ThreadPool {
  public:
   /// `threads` >= 1 counts the caller. Throws Error(out_of_memory) when the system gives no more threads.
@@ -42,20 +43,30 @@ class ThreadPool {
     std::int64_t grain = 1;
   };
 
+  // Of gate_: how many workers are inside the loop, whether there may be work for one that comes, and its number.
+  static constexpr std::uint64_t kInside = 0xFFFF;
+  static constexpr std::uint64_t kOpen = kInside + 1;
+  static constexpr std::uint64_t kNumber = kOpen << 1U;
+
   void run(const Loop& loop);
-  void work(const Loop& loop, int worker);
+  void work(int worker);
   void worker_main(int worker);
+  bool waits_for(std::uint64_t seen) const noexcept;
+  bool enter(std::uint64_t& seen) noexcept;
+  void leave() noexcept;
   void stop() noexcept;
 
+  std::atomic<std::uint64_t> gate_{0};
+  Loop loop_;  // written while the gate is shut and nobody is inside
   std::mutex mutex_;
   std::condition_variable start_;
+  std::atomic<std::int64_t> next_{0};  // item of loop_ that nobody has begun; on another cache line than the gate
   std::condition_variable finished_;
-  Loop loop_;                                 // guarded by mutex_
-  std::atomic<std::uint64_t> generation_{0};  // written under mutex_
-  bool open_ = false;                         // guarded by mutex_: loop_ still has work for a worker that wakes up
-  std::atomic<int> active_{0};                // written under mutex_: workers inside loop_
-  bool stopping_ = false;                     // guarded by mutex_
-  std::atomic<std::int64_t> next_{0};
+  // Who sleeps: each is set before the gate is looked at for the last time, and read after the gate was changed, all of
+  // it in one order (seq_cst), so that either the one is seen or the other.
+  std::atomic<int> sleeping_{0};
+  std::atomic<bool> caller_sleeps_{false};
+  std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
 };
 
