@@ -31,7 +31,7 @@ bool came_soon(const Condition& condition) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : sections_(static_cast<std::size_t>(threads)) {
   try {
     workers_.reserve(static_cast<std::size_t>(threads - 1));
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { worker_main(worker); });
@@ -61,7 +61,13 @@ void ThreadPool::run(const Loop& loop) {
     return;
   }
   loop_ = loop;
-  next_.store(0, std::memory_order_relaxed);
+  const std::int64_t ranges = (loop.items + loop.grain - 1) / loop.grain;
+  const std::int64_t count = std::ssize(sections_);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Section& section = sections_[static_cast<std::size_t>(i)];
+    section.next.store(ranges / count * i + std::min(ranges % count, i), std::memory_order_relaxed);
+    section.end = ranges / count * (i + 1) + std::min(ranges % count, i + 1);
+  }
   gate_.store((gate_.load(std::memory_order_relaxed) / kNumber + 1) * kNumber | kOpen);
   if (sleeping_.load() > 0) {
     { const std::scoped_lock lock(mutex_); }
@@ -80,10 +86,15 @@ void ThreadPool::run(const Loop& loop) {
 
 void ThreadPool::work(int worker) {
   const Loop loop = loop_;
-  while (true) {
-    const std::int64_t first = next_.fetch_add(loop.grain, std::memory_order_relaxed);
-    if (first >= loop.items) return;
-    loop.call(loop.body, first, std::min(first + loop.grain, loop.items), worker);
+  const std::size_t count = sections_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Section& section = sections_[(static_cast<std::size_t>(worker) + i) % count];
+    while (section.next.load(std::memory_order_relaxed) < section.end) {
+      const std::int64_t range = section.next.fetch_add(1, std::memory_order_relaxed);
+      if (range >= section.end) break;
+      const std::int64_t first = range * loop.grain;
+      loop.call(loop.body, first, std::min(first + loop.grain, loop.items), worker);
+    }
   }
 }
 

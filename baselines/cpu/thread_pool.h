@@ -25,8 +25,9 @@ class ThreadPool {
   int threads() const noexcept { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(first, last, worker) for consecutive ranges of at most `grain` items that cover 0..items, in no
-  /// particular order, and waits for all of them. 0 <= worker < threads() is unique among concurrent calls. `body`
-  /// must not throw, and its result must not depend on how the ranges are cut.
+  /// particular order, and waits for all of them. A worker begins with those that lie where it lies among the workers.
+  /// 0 <= worker < threads() is unique among concurrent calls. `body` must not throw, and its result must not depend on
+  /// how the ranges are cut.
   template <class Body>
   void for_ranges(std::int64_t items, std::int64_t grain, const Body& body) {
     run({[](const void* object, std::int64_t first, std::int64_t last, int worker) {
@@ -41,6 +42,14 @@ class ThreadPool {
     const void* body = nullptr;
     std::int64_t items = 0;
     std::int64_t grain = 1;
+  };
+
+  // Ranges of a loop that a thread begins with, so that it finds in its own cache what it left there in the loop
+  // before; those who are through take what is left of the others'. On a cache line of its own, more or less.
+  struct Section {
+    std::atomic<std::int64_t> next{0};
+    std::int64_t end = 0;
+    char padding[64 - 2 * sizeof(std::int64_t)];
   };
 
   // Of gate_: how many workers are inside the loop, whether there may be work for one that comes, and its number.
@@ -60,8 +69,8 @@ class ThreadPool {
   Loop loop_;  // written while the gate is shut and nobody is inside
   std::mutex mutex_;
   std::condition_variable start_;
-  std::atomic<std::int64_t> next_{0};  // item of loop_ that nobody has begun; on another cache line than the gate
   std::condition_variable finished_;
+  std::vector<Section> sections_;  // of loop_, one for each thread
   // Who sleeps: each is set before the gate is looked at for the last time, and read after the gate was changed, all of
   // it in one order (seq_cst), so that either the one is seen or the other.
   std::atomic<int> sleeping_{0};
