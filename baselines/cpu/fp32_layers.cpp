@@ -168,12 +168,15 @@ void Product::run_rows(Range rows, const Tensors& tensors, float* scratch) const
   }
 }
 
-// Blocks of rows and groups and, where these are few, of panels.
+// Blocks of rows and groups and, where these are few, of panels; where that is too few still, of fewer rows.
 void Product::run(const StepContext& context, const Tensors& tensors) const {
   const std::int64_t rows = context.n * image_rows_;
-  const std::int64_t row_blocks = ceil_div(rows, most_rows());
   const std::int64_t groups = std::ssize(groups_);
   const std::int64_t wanted = kBlocksPerThread * context.pool.threads();
+  std::int64_t row_blocks = ceil_div(rows, most_rows());
+  if (context.pool.threads() > 1 && row_blocks * groups * shape().panels < wanted) {
+    row_blocks = std::max(row_blocks, std::min(ceil_div(wanted, groups * shape().panels), rows / kLeastRows));
+  }
   const std::int64_t panel_blocks =
       context.pool.threads() == 1 ? 1
                                   : std::clamp<std::int64_t>(ceil_div(wanted, row_blocks * groups), 1, shape().panels);
