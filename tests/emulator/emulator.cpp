@@ -170,7 +170,6 @@ struct Machine {
   unsigned living = 0;
   std::vector<std::function<void()>> deliveries;
   Fiber scheduler;
-  Thread* current = nullptr;
   const std::function<void()>* kernel = nullptr;
   std::string fault;
   std::mt19937 random{1};
@@ -183,11 +182,13 @@ Machine& machine() {
   return only;
 }
 
-Thread& self() { return *machine().current; }
+Thread* current_thread = nullptr;  // not the machine's: it is looked for at every step
+
+Thread& self() { return *current_thread; }
 Warp& own_warp() { return self().block->warps[self().number / kLanes]; }
 
 void switch_to(Fiber& from, Thread& next) {
-  machine().current = &next;
+  current_thread = &next;
   threadIdx = next.index;
   blockIdx = next.block->index;
   next.wait = {};
@@ -512,7 +513,20 @@ void wait_for_copies(int pending) {
   thread.done = 0;
 }
 
-void multiply(int k, const double* a, const double* b, double* d) {
+MOBICUDA_WITH_AVX2 void multiply_bytes(const std::int16_t* a, const std::int16_t* b, std::uint32_t* d) {
+  constexpr int kRows = 16;
+  constexpr int kColumns = 8;
+  constexpr int kK = 32;  // products are below 2^16, 32 of them below 2^31
+  for (int row = 0; row < kRows; ++row) {
+    for (int column = 0; column < kColumns; ++column) {
+      std::int32_t sum = 0;
+      for (int i = 0; i < kK; ++i) sum += a[row * kK + i] * b[column * kK + i];
+      d[row * kColumns + column] += static_cast<std::uint32_t>(sum);
+    }
+  }
+}
+
+MOBICUDA_WITH_AVX2 void multiply(int k, const double* a, const double* b, double* d) {
   constexpr int kRows = 16;
   constexpr int kColumns = 8;
   for (int row = 0; row < kRows; ++row) {

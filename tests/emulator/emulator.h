@@ -25,6 +25,14 @@ unsigned rank_in_cluster();
 
 struct WarpgroupProduct;
 
+/// For loops over products: compiled for AVX2 too, and that is what runs where there is AVX2. Results are the same in
+/// every bit.
+#ifdef __x86_64__
+#define MOBICUDA_WITH_AVX2 __attribute__((target_clones("default", "avx2")))
+#else
+#define MOBICUDA_WITH_AVX2
+#endif
+
 struct Configuration {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
@@ -78,6 +86,9 @@ void wait_for_copies_from_shared();
 
 /// d (16 x 8) += a (16 x k) * b (k x 8), rows one after the other.
 void multiply(int k, const double* a, const double* b, double* d);
+/// d (16 x 8) += a (16 x 32) * b, of which each column's 32 are one after the other; a and b hold bytes of either sign.
+/// Sums wrap, as the GPU's do.
+void multiply_bytes(const std::int16_t* a, const std::int16_t* b, std::uint32_t* d);
 /// The floats of all 65,536 halves.
 const float* floats_of_halves();
 inline float float_of_half(std::uint32_t bits) {

@@ -146,6 +146,13 @@ void WarpProducts::start(void* const* operands, unsigned warp) {
   products_.push_back(std::move(product));
 }
 
+// row (of `columns`) += a * b (kK x columns).
+MOBICUDA_WITH_AVX2 static void add_products(const double* a, const double* b, std::size_t columns, double* row) {
+  for (std::size_t k = 0; k < kK; ++k) {
+    for (std::size_t column = 0; column < columns; ++column) row[column] += a[k] * b[k * columns + column];
+  }
+}
+
 void WarpProducts::finish(const Product& product) {
   std::vector<std::uint16_t> now;
   read_a(product, now);
@@ -164,10 +171,9 @@ void WarpProducts::finish(const Product& product) {
     float* const values = sums.values.data() + r * columns;
     for (std::size_t column = 0; column < columns; ++column)
       row[column] = product.what.adds ? double{values[column]} : 0;
-    for (std::size_t k = 0; k < kK; ++k) {
-      const auto left = double{float_of_half(product.a[r * kK + k])};
-      for (std::size_t column = 0; column < columns; ++column) row[column] += left * b[k * columns + column];
-    }
+    double a[kK];
+    for (std::size_t k = 0; k < kK; ++k) a[k] = double{float_of_half(product.a[r * kK + k])};
+    add_products(a, b.data(), columns, row.data());
     for (std::size_t column = 0; column < columns; ++column) values[column] = static_cast<float>(row[column]);
   }
 

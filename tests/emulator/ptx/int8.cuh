@@ -20,34 +20,37 @@ struct ByteFragments {
   std::int32_t d[4];
 };
 
-/// sum + the products of four bytes, of which a's are unsigned where kUnsigned.
-template <bool kUnsigned>
-std::int32_t add_products(std::uint32_t a, std::uint32_t b, std::int32_t sum) {
-  if (!kUnsigned) return dp4a(a, b, sum);
-  auto total = static_cast<std::uint32_t>(sum);
-  for (int i = 0; i < 4; ++i) {
-    total += static_cast<std::uint32_t>(static_cast<std::int32_t>(a >> 8 * i & 0xFFU) * byte_of(b, i));
-  }
-  return static_cast<std::int32_t>(total);
-}
-
 template <bool kUnsigned>
 void multiply_bytes(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
   ByteFragments own{{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
   emulator::meet_in_warp(
       [](void* const* operands) {
+        // Lane t of a quad has bytes 4t to 4t + 3 of its row's (of b: column's) first and second 16.
+        std::int16_t left[16][32];
+        std::int16_t right[8][32];
+        std::uint32_t sums[16][8];
         for (int lane = 0; lane < 32; ++lane) {
           if (operands[lane] == nullptr) emulator::fail("an mma without all lanes of the warp");
+          const auto& from = *static_cast<const ByteFragments*>(operands[lane]);
+          for (int i = 0; i < 16; ++i) {
+            const int k = i / 8 * 16 + lane % 4 * 4 + i % 4;
+            const std::uint32_t word = from.a[i / 4];
+            left[lane / 4 + i / 4 % 2 * 8][k] = static_cast<std::int16_t>(
+                kUnsigned ? static_cast<std::int32_t>(word >> 8 * (i % 4) & 0xFFU) : byte_of(word, i % 4));
+          }
+          for (int i = 0; i < 8; ++i) {
+            right[lane / 4][i / 4 * 16 + lane % 4 * 4 + i % 4] =
+                static_cast<std::int16_t>(byte_of(from.b[i / 4], i % 4));
+          }
+          for (int i = 0; i < 4; ++i) {
+            sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = static_cast<std::uint32_t>(from.d[i]);
+          }
         }
-        const auto of = [&](int lane) -> ByteFragments& { return *static_cast<ByteFragments*>(operands[lane]); };
-        // Lane t of a quad has bytes 4t to 4t + 3 of its row's (of b: column's) first and second 16.
-        for (int row = 0; row < 16; ++row) {
-          for (int column = 0; column < 8; ++column) {
-            std::int32_t& sum = of(row % 8 * 4 + column / 2).d[row / 8 * 2 + column % 2];
-            for (int part = 0; part < 8; ++part) {
-              sum = add_products<kUnsigned>(of(row % 8 * 4 + part % 4).a[row / 8 + part / 4 * 2],
-                                            of(column * 4 + part % 4).b[part / 4], sum);
-            }
+        emulator::multiply_bytes(left[0], right[0], sums[0]);
+        for (int lane = 0; lane < 32; ++lane) {
+          auto& to = *static_cast<ByteFragments*>(operands[lane]);
+          for (int i = 0; i < 4; ++i) {
+            to.d[i] = static_cast<std::int32_t>(sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2]);
           }
         }
       },
