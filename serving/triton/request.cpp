@@ -59,8 +59,7 @@ std::vector<std::int32_t> top_classes(std::span<const float> scores, std::size_t
 class Output {
  public:
   Output(TRITONBACKEND_Response* response, const std::string& name, TRITONSERVER_DataType type,
-         const std::vector<std::int64_t>& shape)
-      : name_(name) {
+         const std::vector<std::int64_t>& shape) {
     check(TRITONBACKEND_ResponseOutput(response, &output_, name.c_str(), type, shape.data(),
                                        static_cast<std::uint32_t>(shape.size())));
   }
@@ -80,7 +79,6 @@ class Output {
   }
 
  private:
-  const std::string& name_;
   TRITONBACKEND_Output* output_ = nullptr;
 };
 
