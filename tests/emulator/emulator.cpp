@@ -40,7 +40,7 @@ constexpr std::uint32_t kFirstOffset = 1024;
 constexpr std::uint32_t kStatic = 1U << 31U;
 constexpr std::uint32_t kStaticAnchor = 1U << 30U;
 
-char static_anchor;
+alignas(1024) char static_anchor;  // addresses of static shared memory are told from here, with their alignment
 
 /// One stack. Switching saves no signals, unlike swapcontext(), which is for the first entry only.
 class Fiber {
@@ -182,7 +182,9 @@ Machine& machine() {
   return only;
 }
 
-Thread* current_thread = nullptr;  // not the machine's: it is looked for at every step
+// Not the machine's, as it is looked for at every step. Volatile: another one is back from a call that switches between
+// threads, which the compiler does not see.
+Thread* volatile current_thread = nullptr;
 
 Thread& self() { return *current_thread; }
 Warp& own_warp() { return self().block->warps[self().number / kLanes]; }
