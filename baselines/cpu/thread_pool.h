@@ -25,9 +25,9 @@ class ThreadPool {
   int threads() const noexcept { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(first, last, worker) for consecutive ranges of at most `grain` items that cover 0..items, in no
-  /// particular order, and waits for all of them. A worker begins with those that lie where it lies among the workers.
-  /// 0 <= worker < threads() is unique among concurrent calls. `body` must not throw, and its result must not depend on
-  /// how the ranges are cut.
+  /// particular order, and waits for all of them; one thread has them as one range. A worker begins with those that lie
+  /// where it lies among the workers. 0 <= worker < threads() is unique among concurrent calls. `body` must not throw,
+  /// and its result must not depend on how the ranges are cut.
   template <class Body>
   void for_ranges(std::int64_t items, std::int64_t grain, const Body& body) {
     run({[](const void* object, std::int64_t first, std::int64_t last, int worker) {
