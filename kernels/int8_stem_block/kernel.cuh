@@ -24,6 +24,7 @@ __device__ __forceinline__ void compute(const Arguments& a, const Place& place, 
 template <class S, InputForm kForm>
 __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
     stem_block_kernel(const Arguments a, const unsigned char* x, const unsigned char* packed, unsigned char* y) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   const Place place = locate<S>(a, blockIdx.x);
   copy_weights<S>(packed, shared);
@@ -43,6 +44,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   } else {
     compute<S, false>(a, place, shared, y);
   }
+#endif
 }
 
 }  // namespace mobicuda::kernels::int8_stem

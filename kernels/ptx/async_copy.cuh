@@ -15,12 +15,20 @@ namespace mobicuda::kernels::ptx {
 #define MOBICUDA_HAS_CP_ASYNC 0
 #endif
 
-/// 16 bytes past the first-level cache.
+/// 16 bytes past the first-level cache. Below sm_80 the thread copies them itself, as everywhere below.
 __device__ __forceinline__ void copy_async_cg(std::uint32_t to, const void* from) {
+#if MOBICUDA_HAS_CP_ASYNC
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+#else
+  *static_cast<uint4*>(__cvta_shared_to_generic(to)) = *static_cast<const uint4*>(from);
+#endif
 }
 __device__ __forceinline__ void copy_async_cg_or_zero(std::uint32_t to, const void* from, bool present) {
+#if MOBICUDA_HAS_CP_ASYNC
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(present ? 16 : 0) : "memory");
+#else
+  *static_cast<uint4*>(__cvta_shared_to_generic(to)) = present ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
+#endif
 }
 
 /// The same, and has the second-level cache fetch 128 bytes at once.
@@ -45,9 +53,15 @@ __device__ __forceinline__ void copy_async_cg_128_or_zero(void* to, const void* 
 /// kBytes (4, 8 or 16) by way of the first-level cache.
 template <int kBytes>
 __device__ __forceinline__ void copy_async_ca_or_zero(std::uint32_t to, const void* from, bool present) {
+#if MOBICUDA_HAS_CP_ASYNC
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
                "r"(present ? kBytes : 0)
                : "memory");
+#else
+  auto* words = static_cast<std::uint32_t*>(__cvta_shared_to_generic(to));
+#pragma unroll
+  for (int i = 0; i < kBytes / 4; ++i) words[i] = present ? static_cast<const std::uint32_t*>(from)[i] : 0;
+#endif
 }
 /// A float.
 __device__ __forceinline__ void copy_async_ca_or_zero(float* to, const float* from, bool present) {
@@ -74,7 +88,11 @@ __device__ __forceinline__ void copy_async_wait() {
 }
 
 /// Waits for all of the thread's copies, in closed groups or not.
-__device__ __forceinline__ void copy_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ __forceinline__ void copy_async_wait_all() {
+#if MOBICUDA_HAS_CP_ASYNC
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
 
 #undef MOBICUDA_HAS_CP_ASYNC
 
