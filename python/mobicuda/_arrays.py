@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,6 +16,10 @@ CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 _DEVICES = (CUDA, CUDA_MANAGED)
 _NO_ORDER = -1
 _LEGACY_STREAM = 1  # what DLPack calls CUDA's legacy default stream, whose handle is 0
+
+
+# PyTorch's class of tensors, the dtypes of an engine's input and output, torch.strided, and what tells a device's stream.
+_OfTorch = tuple[Any, Any, Any, Any, Callable[[int], int]]
 
 
 class DLPackTensor(Protocol):
@@ -105,7 +110,7 @@ class TorchRun:
     on PyTorch's current stream. There DLPack has nothing to order, and would take longer than the call. All else,
     whatever is wrong with it too, is left to DLPack's way."""
 
-    __slots__ = ("_device", "_dtype", "_image", "_most", "_output_image")
+    __slots__ = ("_device", "_dtype", "_image", "_most", "_of_torch", "_output_image", "_outputs")
 
     def __init__(self, engine: Engine) -> None:
         self._device = engine.device
@@ -113,41 +118,57 @@ class TorchRun:
         self._image = engine.input.image_shape
         self._output_image = engine.output.image_shape
         self._most = engine.max_batch
+        # Both are looked up once: a question takes tens of nanoseconds, and there is one for each property of a tensor.
+        self._outputs: dict[tuple[int, ...], tuple[int, ...]] = {}  # the output's shape by the input's
+        self._of_torch: _OfTorch | None = None
 
     def accepts(self, input: Any, out: Any) -> tuple[int, int, int, int] | None:
         """(address of the input, address of the output, images, stream), or None."""
-        torch = sys.modules.get("torch")
-        tensor = getattr(torch, "Tensor", None)
-        if tensor is None or type(input) is not tensor or type(out) is not tensor:
+        known = self._of_torch
+        if known is None:
+            known = self._look_up()
+            if known is None:
+                return None
+        tensor, dtype, float32, strided, current_stream = known
+        if type(input) is not tensor or type(out) is not tensor:
             return None
         shape = input.shape
-        if not (
-            input.get_device() == self._device == out.get_device()
-            and len(shape) > 0
-            and 1 <= shape[0] <= self._most
-            and shape[1:] == self._image
-            and out.shape == (shape[0], *self._output_image)
-            and input.dtype is getattr(torch, self._dtype)
-            and out.dtype is getattr(torch, "float32")
-            and _is_plain(torch, input)
-            and _is_plain(torch, out)
+        output_shape = self._outputs.get(shape) or self._output_of(shape)
+        device = self._device
+        if (
+            out.shape == output_shape
+            and input.get_device() == device == out.get_device()
+            and input.dtype is dtype
+            and out.dtype is float32
+            # The elements lie in memory as they are, one after the other, and no gradient is asked for.
+            and input.layout is strided
+            and out.layout is strided
+            and input.is_contiguous()
+            and out.is_contiguous()
+            and not (input.requires_grad or out.requires_grad or input.is_neg() or out.is_neg())
         ):
+            return input.data_ptr(), out.data_ptr(), shape[0], current_stream(device)
+        return None
+
+    def _look_up(self) -> _OfTorch | None:
+        torch = sys.modules.get("torch")
+        if torch is None or not all(hasattr(torch, name) for name in ("Tensor", "float32", "strided", self._dtype)):
+            return None  # not imported, or not yet to its end
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch.compile's own code takes
+        self._of_torch = (
+            torch.Tensor,
+            getattr(torch, self._dtype),
+            torch.float32,
+            torch.strided,
+            raw or (lambda device: int(torch.cuda.current_stream(device).cuda_stream)),
+        )
+        return self._of_torch
+
+    def _output_of(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The output's shape to an input of this one, which is remembered; None where the engine takes no such input."""
+        if not (len(shape) > 0 and 1 <= shape[0] <= self._most and shape[1:] == self._image):
             return None
-        return input.data_ptr(), out.data_ptr(), shape[0], _current_torch_stream(torch, self._device)
-
-
-def _is_plain(torch: Any, tensor: Any) -> bool:
-    """Whether a tensor's elements lie in memory as they are, one after the other, and no gradient is asked for."""
-    return bool(
-        tensor.layout is torch.strided and not tensor.requires_grad and tensor.is_contiguous() and not tensor.is_neg()
-    )
-
-
-def _current_torch_stream(torch: Any, device: int) -> int:
-    raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch.compile's own code takes
-    if raw is None:
-        return int(torch.cuda.current_stream(device).cuda_stream)
-    return int(raw(device))
+        return self._outputs.setdefault(tuple(shape), (shape[0], *self._output_image))
 
 
 def empty_beside(array: Any, shape: tuple[int, ...], stream: int) -> Any:

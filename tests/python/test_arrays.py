@@ -236,5 +236,6 @@ def test_plain_tensors_of_pytorch_are_known_at_once(engine, monkeypatch, raw):
     assert run.accepts(Derived(**good[0]), torch.Tensor(**good[1])) is None
     assert run.accepts(torch.Tensor(**good[0]), None) is None
     assert run.accepts(np.zeros((2, *image), np.float32), torch.Tensor(**good[1])) is None
+    assert run.accepts(*(torch.Tensor(**one) for one in good)) is not None
     monkeypatch.delitem(sys.modules, "torch")
-    assert run.accepts(torch.Tensor(**good[0]), torch.Tensor(**good[1])) is None
+    assert _arrays.TorchRun(engine).accepts(*(torch.Tensor(**one) for one in good)) is None
