@@ -15,6 +15,7 @@ import mobicuda
 from mobicuda import _native
 from mobicuda.ray import Outcome, classify, data, machines, run_stream
 from mobicuda.ray import __main__ as program
+from mobicuda.ray.cluster import RESTARTS
 from mobicuda.ray.config import load_config
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -110,6 +111,18 @@ class KilledActor(data.PictureActor):
         return super().__call__(batch)
 
 
+class HopelessActor(data.PictureActor):
+    def __init__(self, model, *, log, **options):
+        super().__init__(model, **options)
+        self.log = log
+
+    def __call__(self, batch):
+        if any(b"41.png" in path for path in batch.column("path").to_pylist()):
+            open(f"{self.log}/{os.getpid()}", "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(batch)
+
+
 class KilledWorker(machines.Worker):
     marker = ""
 
@@ -170,6 +183,14 @@ def test_a_folder_and_a_kill(folder, model, expected, tmp_path, monkeypatch):
     assert marker.exists()
     assert report == (PICTURES, len(BROKEN))
     check(tmp_path / "out", expected, names_of(folder))
+
+
+def test_a_picture_that_kills_every_time_ends_the_call(folder, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "PictureActor", HopelessActor)
+    (tmp_path / "log").mkdir()
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        classify(folder, model, tmp_path / "out", gpus=0, log=str(tmp_path / "log"))
+    assert len(list((tmp_path / "log").iterdir())) == 1 + RESTARTS
 
 
 def test_parquet(folder, model, expected, tmp_path):

@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -352,6 +353,8 @@ class Ray:
     def wait(self, pending, num_returns, timeout):
         ready = [call for call in pending if call.answer is not None][:num_returns]
         assert ready or timeout is not None, "this waits for ever"
+        if not ready:
+            time.sleep(timeout)
         return ready, [call for call in pending if call not in ready]
 
     def get(self, call):
@@ -396,6 +399,7 @@ def deal(*actors, count=9):
 
 def test_dealing(monkeypatch):
     monkeypatch.setattr(machines, "_LATE_SECONDS", 0.05)
+    monkeypatch.setattr(machines, "_LOOK_SECONDS", 0.01)
     works, never, lost = "a result", None, Ray.exceptions.RayActorError("it was killed")
     assert deal(FakeActor(works), FakeActor(works)) == (list(range(9)), {})
     # A machine went away with two units, and another one before its actor was there.
@@ -408,7 +412,8 @@ def test_dealing(monkeypatch):
         deal(FakeActor(works, works, lost), FakeActor(works, lost))
 
 
-def test_what_is_not_late_is_dealt_once():
+def test_what_is_not_late_is_dealt_once(monkeypatch):
+    monkeypatch.setattr(machines, "_LOOK_SECONDS", 0.01)
     slow = FakeActor("a result", None)
     other = FakeActor("a result")
     wait, calls = Ray.wait, []

@@ -21,7 +21,7 @@ from mobicuda.errors import (
     OutOfMemoryError,
 )
 from mobicuda.ray.classifier import Classifier, Outcome
-from mobicuda.ray.cluster import RESTARTS, connect, machines_of, plan_actors
+from mobicuda.ray.cluster import RESTARTS, RETRIES, connect, machines_of, plan_actors
 from mobicuda.ray.config import Config
 from mobicuda.ray.stream import (
     Journal,
@@ -267,7 +267,7 @@ def _classify(
             num_cpus=one.cpus,
             scheduling_strategy="SPREAD",
             max_restarts=RESTARTS,
-            max_task_retries=RESTARTS,
+            max_task_retries=RETRIES,
         ).remote(everywhere, one.gpus, one.threads): f"actor {number}"
         for number, one in enumerate(planned)
     }
