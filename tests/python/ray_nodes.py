@@ -15,13 +15,23 @@ import sys
 import threading
 import time
 
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", RAY_raylet_start_wait_time_s="120")
+os.environ.update(
+    RAY_USAGE_STATS_ENABLED="0",
+    RAY_AUTH_MODE="disabled",
+    RAY_raylet_start_wait_time_s="120",
+    RAY_worker_niceness="0",  # else workers stand still where the machine has other work
+    RAY_health_check_period_ms="500",  # that a machine is dead is noticed after 5 of them
+)
 
 import ray  # noqa: E402
 import ray.data  # noqa: E402
 import ray_kills  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 from ray_processes import children, kill  # noqa: E402
+
+from mobicuda.ray import machines as stream  # noqa: E402
+
+stream._LATE_SECONDS = 5
 
 MACHINES = 3
 OBJECT_STORE = 128 << 20

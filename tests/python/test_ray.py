@@ -165,6 +165,14 @@ class GpuWorker(machines.Worker):
         return where, [Outcome([0], [1.0], None) for _ in paths]
 
 
+class PlainWorker(machines.Worker):
+    def load(self):
+        pass
+
+    def classify(self, model, paths):
+        return self._where(), [Outcome([0], [1.0], None) for _ in paths]
+
+
 @pytest.mark.filterwarnings("error::ray.util.annotations.RayDeprecationWarning")
 def test_a_folder(folder, model, expected, tmp_path):
     labels = [f"class {i}" for i in range(10)]
@@ -330,3 +338,12 @@ def test_each_actor_has_a_gpu_and_one_is_lost(config, tmp_path, monkeypatch):
     done = [one["pictures"] for one in summary["processors"] if one["gpu"] == LOST_GPU]
     assert len(done) == 1 and 0 < done[0] < PICTURES  # its first unit, as large as the schedule made it
     assert (summary["done"], summary["complete"]) == (PICTURES, True)
+
+
+def test_an_actor_for_which_there_is_no_room_is_not_waited_for(config, monkeypatch):
+    monkeypatch.setattr(machines, "Worker", PlainWorker)
+    other = ray.remote(num_gpus=GPUS - 1)(PlainWorker).remote(None, 0, 1)  # other work of the cluster
+    ray.get(other.load.remote())
+    summary = run_stream(load_config(config(gpu_num=2)))
+    ray.kill(other)
+    assert len(summary["processors"]) == 1 and (summary["done"], summary["complete"]) == (PICTURES, True)

@@ -25,7 +25,7 @@ KILLS = int(os.environ.get("MOBICUDA_RAY_KILLS", "1"))
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", RAY_worker_niceness="0")
     ray.init(
         address="local",  # none that is there already
         num_cpus=4,

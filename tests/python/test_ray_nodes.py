@@ -1,5 +1,5 @@
-"""Machines of Ray's that are killed while mobicuda.ray classifies on them: every row once, and right. Each in a cluster of
-its own (ray_nodes.py), which takes more than a minute: with MOBICUDA_RAY_KILLS, which says how many."""
+"""Machines of Ray's that are killed while mobicuda.ray classifies on them: every row once, and right. Each in a cluster
+of its own (ray_nodes.py), which takes a minute: with MOBICUDA_RAY_KILLS, which says how many."""
 
 import json
 import os
