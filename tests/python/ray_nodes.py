@@ -59,8 +59,9 @@ class Killer(threading.Thread):
                 self.machine = random.choice(busy)
                 raylet = raylet_of(self.machine)
                 self.killed = {raylet: "raylet", **children(raylet)}
-                kill(self.killed)
-                break
+                if ray_kills.AT_WORK[self._kind] in self.killed.values():  # still
+                    kill(self.killed)
+                    break
         while not self._ended.wait(0.05):
             self.others.update(set(ray_kills.at_work(self._kind)) - set(self.killed))
 
