@@ -15,6 +15,7 @@ import mobicuda
 from mobicuda import _native
 from mobicuda.ray import Outcome, classify, data, machines, run_stream
 from mobicuda.ray import __main__ as program
+from mobicuda.ray.cluster import RESTARTS
 from mobicuda.ray.config import load_config
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -110,6 +111,18 @@ class KilledActor(data.PictureActor):
         return super().__call__(batch)
 
 
+class HopelessActor(data.PictureActor):
+    def __init__(self, model, *, log, **options):
+        super().__init__(model, **options)
+        self.log = log
+
+    def __call__(self, batch):
+        if any(b"41.png" in path for path in batch.column("path").to_pylist()):
+            open(f"{self.log}/{os.getpid()}", "x").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(batch)
+
+
 class KilledWorker(machines.Worker):
     marker = ""
 
@@ -152,6 +165,14 @@ class GpuWorker(machines.Worker):
         return where, [Outcome([0], [1.0], None) for _ in paths]
 
 
+class PlainWorker(machines.Worker):
+    def load(self):
+        pass
+
+    def classify(self, model, paths):
+        return self._where(), [Outcome([0], [1.0], None) for _ in paths]
+
+
 @pytest.mark.filterwarnings("error::ray.util.annotations.RayDeprecationWarning")
 def test_a_folder(folder, model, expected, tmp_path):
     labels = [f"class {i}" for i in range(10)]
@@ -170,6 +191,14 @@ def test_a_folder_and_a_kill(folder, model, expected, tmp_path, monkeypatch):
     assert marker.exists()
     assert report == (PICTURES, len(BROKEN))
     check(tmp_path / "out", expected, names_of(folder))
+
+
+def test_a_picture_that_kills_every_time_ends_the_call(folder, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "PictureActor", HopelessActor)
+    (tmp_path / "log").mkdir()
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        classify(folder, model, tmp_path / "out", gpus=0, log=str(tmp_path / "log"))
+    assert len(list((tmp_path / "log").iterdir())) == 1 + RESTARTS
 
 
 def test_parquet(folder, model, expected, tmp_path):
@@ -309,3 +338,12 @@ def test_each_actor_has_a_gpu_and_one_is_lost(config, tmp_path, monkeypatch):
     done = [one["pictures"] for one in summary["processors"] if one["gpu"] == LOST_GPU]
     assert len(done) == 1 and 0 < done[0] < PICTURES  # its first unit, as large as the schedule made it
     assert (summary["done"], summary["complete"]) == (PICTURES, True)
+
+
+def test_an_actor_for_which_there_is_no_room_is_not_waited_for(config, monkeypatch):
+    monkeypatch.setattr(machines, "Worker", PlainWorker)
+    other = ray.remote(num_gpus=GPUS - 1)(PlainWorker).remote(None, 0, 1)  # other work of the cluster
+    ray.get(other.load.remote())
+    summary = run_stream(load_config(config(gpu_num=2)))
+    ray.kill(other)
+    assert len(summary["processors"]) == 1 and (summary["done"], summary["complete"]) == (PICTURES, True)

@@ -6,13 +6,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 import mobicuda
 from mobicuda import _native
-from mobicuda.ray import Classifier, run_stream
+from mobicuda.ray import Classifier, machines, run_stream
 from mobicuda.ray import __main__ as program
 from mobicuda.ray.cluster import Actor, Machine, plan_actors, require_ray
 from mobicuda.ray.config import load_config, parse_config
@@ -333,6 +334,105 @@ def test_actors():
     assert poor == [Actor(1, 0)] * 6 and poor[0].threads == 1
     with pytest.raises(mobicuda.DeviceUnavailableError, match="'gpu_num': is 17, Ray's machines have 16 GPUs"):
         plan_actors(eight, 17)
+
+
+# Dealing, by a Ray whose actors answer at once, or, where their machine went away, never.
+
+
+class Ray:
+    class exceptions:
+        class RayTaskError(Exception):
+            pass
+
+        class RayActorError(Exception):
+            pass
+
+    def __init__(self):
+        self.killed = []
+
+    def wait(self, pending, num_returns, timeout):
+        ready = [call for call in pending if call.answer is not None][:num_returns]
+        assert ready or timeout is not None, "this waits for ever"
+        if not ready:
+            time.sleep(timeout)
+        return ready, [call for call in pending if call not in ready]
+
+    def get(self, call):
+        if isinstance(call.answer, Exception):
+            raise call.answer
+        return call.answer
+
+    def kill(self, actor):
+        self.killed.append(actor)
+
+
+class Call:
+    def __init__(self, answer):
+        self.answer = answer
+
+
+class FakeActor:
+    """answers: to load() and then to each unit; the last one stays."""
+
+    def __init__(self, *answers):
+        self.answers, self.units = list(answers), []
+
+    @property
+    def load(self):
+        return self
+
+    def remote(self):
+        return Call(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+
+
+def deal(*actors, count=9):
+    """The units that had a result, in ascending order; lost actors."""
+
+    def call(actor, unit):
+        actor.units.append(unit.model)
+        return actor.remote()
+
+    names = {actor: f"actor {number}" for number, actor in enumerate(actors)}
+    dealer = machines._Dealer(Ray(), names, (Unit(i, [i]) for i in range(count)), call)
+    return sorted(unit.model for unit, _ in dealer.results()), dealer.lost
+
+
+def test_dealing(monkeypatch):
+    monkeypatch.setattr(machines, "_LATE_SECONDS", 0.05)
+    monkeypatch.setattr(machines, "_LOOK_SECONDS", 0.01)
+    works, never, lost = "a result", None, Ray.exceptions.RayActorError("it was killed")
+    assert deal(FakeActor(works), FakeActor(works)) == (list(range(9)), {})
+    # A machine went away with two units, and another one before its actor was there.
+    gone = FakeActor(works, never)
+    assert deal(gone, FakeActor(works)) == (list(range(9)), {}) and len(gone.units) == 2
+    assert deal(FakeActor(never), FakeActor(works)) == (list(range(9)), {})
+    # The second one that has the late units is lost too, the third has them as well.
+    assert deal(FakeActor(works, never), FakeActor(*[works] * 6, lost), FakeActor(works))[0] == list(range(9))
+    with pytest.raises(mobicuda.DeviceLostError, match="no actor is left to go on.*it was killed"):
+        deal(FakeActor(works, works, lost), FakeActor(works, lost))
+
+
+def test_what_is_not_late_is_dealt_once(monkeypatch):
+    monkeypatch.setattr(machines, "_LOOK_SECONDS", 0.01)
+    slow = FakeActor("a result", None)
+    other = FakeActor("a result")
+    wait, calls = Ray.wait, []
+
+    class SlowRay(Ray):
+        def wait(self, pending, num_returns, timeout):
+            calls.append(timeout)
+            if len(calls) == 30:
+                for one in pending:
+                    one.answer = "a late result"
+            return wait(self, pending, num_returns, timeout)
+
+    def call(actor, unit):
+        actor.units.append(unit.model)
+        return actor.remote()
+
+    dealer = machines._Dealer(SlowRay(), {slow: "slow", other: "other"}, (Unit(i, [i]) for i in range(9)), call)
+    assert sorted(unit.model for unit, _ in dealer.results()) == list(range(9))
+    assert len(slow.units) == 2 and len(other.units) == 7
 
 
 # Where results go: the same folder as mobicuda_stream's.

@@ -28,6 +28,7 @@ pytest.importorskip("fastapi", reason="fastapi, which Ray Serve needs, is not in
 import ray.serve  # noqa: E402
 from ray.exceptions import ActorDiedError  # noqa: E402
 from ray.serve.exceptions import BackPressureError  # noqa: E402
+from ray_processes import children  # noqa: E402
 
 from mobicuda.ray import messages, serve  # noqa: E402
 from mobicuda.ray.batches import Closed  # noqa: E402
@@ -349,26 +350,6 @@ def test_a_full_queue_is_refused_and_what_is_taken_is_answered(address, run):
 
 
 # Kills.
-
-
-def children():
-    """Processes that this one has started, and theirs: process id -> title."""
-    parents, titles = {}, {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            titles[int(folder.name)] = (folder / "cmdline").read_bytes().decode(errors="replace").strip("\0 ")
-        except OSError:  # it has ended
-            continue
-
-    def is_ours(process):
-        while process in parents:
-            process = parents[process]
-            if process == os.getpid():
-                return True
-        return False
-
-    return {process: title for process, title in titles.items() if is_ours(process)}
 
 
 def replicas_of(deployment):

@@ -11,6 +11,9 @@ from mobicuda.errors import DeviceUnavailableError
 RESTARTS = 3
 """How often an actor that was killed, or whose machine went away, comes back: a picture that kills must not do so for
 ever."""
+RETRIES = -1
+"""How often a call of an actor is repeated: without end, as RESTARTS ends it. Until Ray has noticed that a machine went
+away, which takes seconds, each call to it fails at once."""
 
 # What is missing where Ray was installed without that part.
 _PARTS = {

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Union
 from mobicuda import _options
 from mobicuda.errors import DeviceLostError, Error, InvalidArgumentError
 from mobicuda.ray.classifier import Classifier, refuse_result_columns
-from mobicuda.ray.cluster import RESTARTS, connect, machines_of, plan_actors, require_ray
+from mobicuda.ray.cluster import RESTARTS, RETRIES, connect, machines_of, plan_actors, require_ray
 from mobicuda.ray.stream import list_folder
 
 Kind = Literal["pictures", "parquet", "webdataset"]
@@ -128,7 +128,7 @@ def classify(
             num_gpus=gpus,
             num_cpus=cpus,
             max_restarts=RESTARTS,
-            max_task_retries=RESTARTS,
+            max_task_retries=RETRIES,
         )
     classified.write_parquet(target)
     return _check(target, rows)

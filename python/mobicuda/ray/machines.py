@@ -21,7 +21,7 @@ from mobicuda.errors import (
     OutOfMemoryError,
 )
 from mobicuda.ray.classifier import Classifier, Outcome
-from mobicuda.ray.cluster import RESTARTS, connect, machines_of, plan_actors
+from mobicuda.ray.cluster import RESTARTS, RETRIES, connect, machines_of, plan_actors
 from mobicuda.ray.config import Config
 from mobicuda.ray.stream import (
     Journal,
@@ -36,6 +36,8 @@ from mobicuda.ray.stream import (
 )
 
 _UNITS_OF_ACTOR = 2  # the next one is there when one ends
+_LATE_SECONDS = 30.0  # after which another actor that has nothing to do gets a unit too
+_LOOK_SECONDS = 1.0
 _LOST = (DeviceLostError, DeviceUnavailableError, OutOfMemoryError)
 
 Log = Callable[[str], object]
@@ -101,8 +103,18 @@ class Worker:
         return classifier
 
 
+@dataclasses.dataclass(eq=False)
+class _Task:
+    """A unit that actors have, and no result yet."""
+
+    unit: Unit
+    actors: list[Any]
+    since: float  # when the last one got it
+
+
 class _Dealer:
-    """Deals units to actors, two each, and takes their results; units of an actor that is lost go to others."""
+    """Deals units to actors, two each, and takes their results; units of an actor that is lost go to others. At the
+    end, those that are late go to others too: an actor whose machine went away may wait for another one for ever."""
 
     def __init__(
         self, ray: Any, actors: dict[Any, str], left: Iterator[Unit], call: Callable[[Any, Unit], Any]
@@ -110,31 +122,37 @@ class _Dealer:
         self._ray = ray
         self._names = actors
         self._free = {actor: 0 for actor in actors}
-        self._left = left
+        self._left: Iterator[Unit] | None = left
         self._again: deque[Unit] = deque()
         self._call = call
-        self._pending: dict[Any, tuple[Any, Unit | None]] = {actor.load.remote(): (actor, None) for actor in actors}
+        self._open: list[_Task] = []
+        self._pending: dict[Any, tuple[Any, _Task | None]] = {actor.load.remote(): (actor, None) for actor in actors}
         self.lost: dict[str, str] = {}
 
     def results(self) -> Iterator[tuple[Unit, tuple[Where, list[Outcome]]]]:
         """Each unit once, with what became of it. Raises `Error`."""
-        while self._pending:
-            (done, *_), _ = self._ray.wait(list(self._pending), num_returns=1)
-            actor, unit = self._pending.pop(done)
-            try:
-                result = self._get(done)
-            except (*_LOST, self._ray.exceptions.RayActorError) as error:
-                if unit is not None:
-                    self._again.append(unit)
-                self._lose(actor, str(error).splitlines()[0])
-            else:
-                if unit is not None:
-                    yield unit, result
+        while self._pending and (self._left is not None or self._again or self._open):
+            idle = bool(self._open) and any(self._free.values())
+            ready, _ = self._ray.wait(list(self._pending), num_returns=1, timeout=_LOOK_SECONDS if idle else None)
+            for done in ready:
+                actor, task = self._pending.pop(done)
+                try:
+                    result = self._get(done)
+                except (*_LOST, self._ray.exceptions.RayActorError) as error:
+                    if task is not None and task in self._open:
+                        task.actors.remove(actor)
+                        if not task.actors:
+                            self._open.remove(task)
+                            self._again.append(task.unit)
+                    self._lose(actor, str(error).splitlines()[0])
+                    continue
+                if task is not None and task in self._open:  # else another actor has done it
+                    self._open.remove(task)
+                    yield task.unit, result
                 if actor in self._free:
-                    self._free[actor] += 1 if unit is not None else _UNITS_OF_ACTOR
+                    self._free[actor] += 1 if task is not None else _UNITS_OF_ACTOR
             self._deal()
-        unit = self._next()
-        if unit is not None:
+        if self._next() is not None:
             raise DeviceLostError(
                 "device_lost",
                 next(iter(self.lost)),
@@ -150,16 +168,32 @@ class _Dealer:
             raise (cause if isinstance(cause, Exception) else error) from None
 
     def _next(self) -> Unit | None:
-        return self._again.popleft() if self._again else next(self._left, None)
+        if self._again:
+            return self._again.popleft()
+        unit = next(self._left, None) if self._left is not None else None
+        if unit is None:
+            self._left = None
+        return unit
+
+    def _late(self, actor: Any) -> _Task | None:
+        """What another actor has, and should have done long ago."""
+        before = time.monotonic() - _LATE_SECONDS
+        late = [task for task in self._open if task.since <= before and actor not in task.actors]
+        return min(late, key=lambda task: task.since, default=None)
 
     def _deal(self) -> None:
         for actor in self._free:
             while self._free[actor] > 0:
                 unit = self._next()
-                if unit is None:
-                    return
+                task = _Task(unit, [], 0) if unit is not None else self._late(actor)
+                if task is None:
+                    break
+                if unit is not None:
+                    self._open.append(task)
+                task.actors.append(actor)
+                task.since = time.monotonic()
                 self._free[actor] -= 1
-                self._pending[self._call(actor, unit)] = (actor, unit)
+                self._pending[self._call(actor, task.unit)] = (actor, task)
 
     def _lose(self, actor: Any, why: str) -> None:
         if actor in self._free:
@@ -233,7 +267,7 @@ def _classify(
             num_cpus=one.cpus,
             scheduling_strategy="SPREAD",
             max_restarts=RESTARTS,
-            max_task_retries=RESTARTS,
+            max_task_retries=RETRIES,
         ).remote(everywhere, one.gpus, one.threads): f"actor {number}"
         for number, one in enumerate(planned)
     }
