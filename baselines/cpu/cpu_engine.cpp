@@ -208,7 +208,16 @@ class CpuSession final : public Session {
   void do_get_layer_output(std::int64_t n, std::size_t layer, std::span<float> output) override {
     const Step& step = plan_.steps[layer];
     const auto bytes = output.size() * static_cast<std::size_t>(size_of(step.output_desc.dtype));
-    to_logical_floats({layer_buffers_[index(step.output)], bytes}, step.output_desc, n, output);
+    const std::byte* const stored = layer_buffers_[index(step.output)];
+    if (step.output_stride == 0) return to_logical_floats({stored, bytes}, step.output_desc, n, output);
+    const auto channels = static_cast<std::size_t>(step.output_desc.shape[1]);
+    const AlignedBuffer alone(static_cast<std::int64_t>(bytes), "the output of a layer");
+    const T* from = reinterpret_cast<const T*>(stored) + step.output_first;
+    T* to = reinterpret_cast<T*>(alone.data());
+    for (std::size_t pixel = 0; pixel < output.size() / channels; ++pixel, from += step.output_stride) {
+      to = std::copy_n(from, channels, to);
+    }
+    to_logical_floats({alone.data(), bytes}, step.output_desc, n, output);
   }
 
   static std::size_t index(int buffer) { return static_cast<std::size_t>(buffer); }

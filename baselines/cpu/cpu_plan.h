@@ -58,6 +58,8 @@ struct Step {
   std::function<void(const StepContext&)> run;
   int output = kNoBuffer;
   TensorDesc output_desc{};  ///< as it is stored
+  /// Where it lies in the buffer, in elements: among the channels of wider pixels. No stride: it is by itself.
+  std::int64_t output_first = 0, output_stride = 0;
 };
 
 /// A tensor of a plan, for max_batch images.

@@ -92,11 +92,13 @@ Product::Product(const Conv2d& op, const NodeView& view) : kernels_(view.kernels
     window_ = window_geometry(op, view);
     groups_ = pack_groups(op, view, *window_);
   }
+  stride_ = view.output_stride > 0 ? view.output_stride : columns();
 }
 
 Product::Product(const Gemm& op, const NodeView& view) : kernels_(view.kernels), activation_(op.activation) {
   const Shape& weight = view.desc(Gemm::kWeight).shape;
   groups_.emplace_back(view, 0, weight[0], 1, weight[1], nullptr);
+  stride_ = columns();
 }
 
 std::int64_t Product::weight_bytes() const noexcept {
@@ -140,7 +142,7 @@ void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, con
   task.bias = gemm.bias.data();
   if (first_row.residual != nullptr) task.residual = first_row.residual + first_column;
   task.y = first_row.y + first_column;
-  task.y_stride = columns();
+  task.y_stride = stride();
   task.rows = rows;
   task.n = gemm.n;
   task.panel = gemm.panel;
@@ -160,7 +162,7 @@ void Product::run_rows(Range rows, const Tensors& tensors, float* scratch) const
   for (std::int64_t i = 0; i < blocks; ++i) {
     const Range block = part_of(count, i, blocks);
     point(tensors.x, {rows.first + block.first, rows.first + block.last}, scratch);
-    const std::int64_t at = block.first * columns();
+    const std::int64_t at = block.first * stride();
     const Tensors first_row{nullptr, tensors.residual == nullptr ? nullptr : tensors.residual + at, tensors.y + at};
     for (std::int64_t group = 0; group < std::ssize(groups_); ++group) {
       run_block(group, block.last - block.first, {0, shape().panels}, first_row, scratch);
@@ -190,7 +192,7 @@ void Product::run(const StepContext& context, const Tensors& tensors) const {
       const Range block_rows = part_of(rows, row_block, row_blocks);
       if (pointed != row_block) point(tensors.x, block_rows, scratch);
       pointed = row_block;
-      const std::int64_t at = block_rows.first * columns();
+      const std::int64_t at = block_rows.first * stride();
       run_block(block % parts / panel_blocks, block_rows.last - block_rows.first,
                 part_of(shape().panels, block % panel_blocks, panel_blocks),
                 {nullptr, tensors.residual == nullptr ? nullptr : tensors.residual + at, tensors.y + at}, scratch);

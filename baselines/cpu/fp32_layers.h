@@ -53,6 +53,8 @@ class Product {
   const char* kernel() const noexcept { return window_ ? "conv2d" : "gemm"; }
   std::int64_t image_rows() const noexcept { return image_rows_; }
   std::int64_t columns() const noexcept { return std::ssize(groups_) * shape().n; }
+  /// From a row of y to the next one, and of residual: columns(), or more where y is a part of wider rows.
+  std::int64_t stride() const noexcept { return stride_; }
   std::int64_t weight_bytes() const noexcept;
   /// Of a thread: what `scratch` of the functions below points to.
   std::int64_t scratch_bytes() const;
@@ -79,6 +81,7 @@ class Product {
   const Fp32Kernels* kernels_;
   Activation activation_;
   std::int64_t image_rows_ = 1;
+  std::int64_t stride_ = 0;
   std::optional<WindowGeometry> window_;  // absent: a row of x is one run, and they lie side by side
   std::vector<PackedGemm> groups_;        // equal but for their weights
 };

@@ -71,6 +71,8 @@ struct NodeView : OpFunctions<CpuOp> {
   const Fp32Kernels* kernels = &fp32_kernels();  ///< of convolutions and Gemm in fp32
   std::vector<int> inputs;                       ///< buffers, kNoBuffer where absent, constant or within a step
   int output = kNoBuffer;
+  /// Where the output lies in its buffer, in elements: among the channels of wider pixels. No stride: it is by itself.
+  std::int64_t output_first = 0, output_stride = 0;
 
   const TensorDesc& desc(std::size_t input) const { return graph.value(node.inputs[input]).desc; }
   const TensorDesc& output_desc() const { return graph.value(node.output).desc; }

@@ -12,10 +12,10 @@ LoweredNode lower_product(Product product, const NodeView& view, int residual) {
   lowered.kernel = with_isa(product.kernel(), view);
   lowered.weight_bytes = product.weight_bytes();
   lowered.workspace_bytes = product.scratch_bytes();
-  lowered.run = [product = std::move(product), x = view.inputs.front(), residual,
-                 y = view.output](const StepContext& context) {
-    product.run(context,
-                {context.buffer<const float>(x), context.buffer<const float>(residual), context.buffer<float>(y)});
+  lowered.run = [product = std::move(product), x = view.inputs.front(), residual, y = view.output,
+                 first = view.output_first](const StepContext& context) {
+    product.run(context, {context.buffer<const float>(x), context.buffer<const float>(residual),
+                          context.buffer<float>(y) + first});
   };
   return lowered;
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "baselines/cpu/joined.h"
 #include "baselines/cpu/lower.h"
 #include "graph/memory_planner.h"
 
@@ -30,6 +32,7 @@ class PlanMaker {
         choices_(choices),
         fp64_(options.precision == Precision::Fp64),
         steps_(fused_steps(graph, fp64_ ? FusionLimits::never() : choices.fusion)),
+        joined_(fp64_ ? decltype(joined_)(graph.values().size()) : joined_values(graph, steps_)),
         weights_(saved) {
     plan_.threads = thread_count(options);
   }
@@ -55,7 +58,8 @@ class PlanMaker {
     int first_step, last_step;
   };
 
-  // For what a step's last node writes: what passes between nodes of a step is in no buffer.
+  // For what a step's last node writes: what passes between nodes of a step is in no buffer. What is joined is in that
+  // of the whole, from the first step on that writes a part of it.
   void place_buffers() {
     buffer_of_.assign(graph_.values().size(), kNoBuffer);
     plan_.input = add_buffer(graph_.input(), Buffer::Place::Input);
@@ -64,14 +68,23 @@ class PlanMaker {
       for (const std::size_t node : steps_[step]) step_of[node] = static_cast<int>(step);
     }
     for (std::size_t step = 0; step < steps_.size(); ++step) {
-      const ValueId value = graph_.nodes()[steps_[step].back()].output;
+      const Node& node = graph_.nodes()[steps_[step].back()];
+      const ValueId value = node.output;
+      if (joined(value)) continue;
       if (value == graph_.output()) {
         add_buffer(value, Buffer::Place::Output);
         continue;
       }
       int last_step = static_cast<int>(step);
       for (const std::size_t reader : graph_.consumers(value)) last_step = std::max(last_step, step_of[reader]);
-      lives_.push_back({add_buffer(value, Buffer::Place::Arena), static_cast<int>(step), last_step});
+      int first_step = static_cast<int>(step);
+      for (const ValueId input : node.inputs) {
+        if (joined(input)) first_step = std::min(first_step, step_of[*graph_.producer(input)]);
+      }
+      lives_.push_back({add_buffer(value, Buffer::Place::Arena), first_step, last_step});
+    }
+    for (std::size_t value = 0; value < joined_.size(); ++value) {
+      if (joined_[value]) buffer_of_[value] = buffer_of(joined_[value]->whole);
     }
     plan_.output = buffer_of(graph_.output());
     std::vector<BufferRequest> requests;
@@ -184,6 +197,11 @@ class PlanMaker {
     return is_quantized(dtype) ? size_of(dtype) : fp64_ ? 8 : 4;
   }
 
+  const std::optional<JoinedValue>& joined(ValueId value) const {
+    static const std::optional<JoinedValue> kApart;
+    return value == kNoValue ? kApart : joined_[static_cast<std::size_t>(value)];
+  }
+
   int buffer_of(ValueId value) const {
     return value == kNoValue ? kNoBuffer : buffer_of_[static_cast<std::size_t>(value)];
   }
@@ -191,6 +209,10 @@ class PlanMaker {
   NodeView view_of(const Node& node) {
     NodeView view{{}, graph_, node, weights_, fp64_, choices_.kernels, {}, buffer_of(node.output)};
     for (const ValueId input : node.inputs) view.inputs.push_back(buffer_of(input));
+    if (const auto& place = joined(node.output)) {
+      view.output_first = place->first;
+      view.output_stride = place->stride;
+    }
     return view;
   }
 
@@ -218,14 +240,16 @@ class PlanMaker {
     plan_.workspace_bytes = std::max(plan_.workspace_bytes, lowered.workspace_bytes);
     TensorDesc stored = graph_.value(last.output).desc;
     if (!is_quantized(stored.dtype)) stored.dtype = fp64_ ? DType::F64 : DType::F32;
-    plan_.steps.push_back({std::move(info), std::move(lowered.run), views.back().output, stored});
+    plan_.steps.push_back({std::move(info), std::move(lowered.run), views.back().output, stored,
+                           views.back().output_first, views.back().output_stride});
   }
 
   const Graph& graph_;
   const EngineOptions& options_;
   const Fp32Choices& choices_;
   bool fp64_;
-  std::vector<std::vector<std::size_t>> steps_;  // the nodes of each
+  std::vector<std::vector<std::size_t>> steps_;     // the nodes of each
+  std::vector<std::optional<JoinedValue>> joined_;  // by value
   WeightPacker weights_;
   std::vector<int> buffer_of_;
   std::vector<Life> lives_;  // of all buffers in the arena

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "baselines/cpu/ops/concat.h"
 #include "baselines/cpu/ops/elementwise.h"
+#include "baselines/cpu/plan_maker.h"
 #include "baselines/cpu_runs.h"
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
@@ -165,6 +168,93 @@ TEST_CASE("branches joined by Concat and normalised run in fp32 as in fp64") {
   const ValueId right = net.add(Unary{}, {entry}).pointwise(6).last();
   net.add(Concat{axis}, {left, right, left}).add(LocalResponseNorm{5, 1.0F, 0.75F, 2.0F}, {net.last()}).pointwise(8);
   test::check_fp32(net.build(), 5 + 5 + 18);
+}
+
+// Of the branches, the first three are written where Concat would copy them to: of whole vectors, of few channels, of
+// groups. The others are a depthwise convolution, a value that is read elsewhere too, one that is there twice, one with
+// a residual, and a Concat of its own.
+Graph convolutions_that_are_joined() {
+  test::TestGraph net(nchw(Shape{1, 6, 9, 7}), 11);
+  net.pointwise(16, Activation::relu());
+  const ValueId entry = net.last();
+  const auto branch = [&] { net.add(Clip{{-1.0F, 9.0F}}, {entry}); };
+  std::vector<ValueId> parts;
+  const auto part = [&] { parts.push_back(net.last()); };
+  Conv2d window;
+  window.pads = {1, 1, 1, 1};
+  branch();
+  net.pointwise(32, Activation::relu());
+  part();
+  branch();
+  net.conv(window, 3, 3, 3);
+  net.pointwise(5, Activation::of(ActivationKind::HardSwish));
+  part();
+  branch();
+  window.groups = 2;
+  net.conv(window, 12, 3, 3);
+  part();
+  branch();
+  net.depthwise3x3(1);
+  part();
+  branch();
+  const ValueId read_twice = net.pointwise(7).last();
+  part();
+  branch();
+  net.pointwise(4);
+  part();
+  part();
+  branch();
+  net.pointwise(7).add(Add{}, {net.last(), read_twice});
+  part();
+  net.add(Concat{1}, {entry, read_twice});
+  part();
+  net.add(Concat{1}, parts).pointwise(10);
+  return net.build();
+}
+
+TEST_CASE("convolutions write where Concat would copy them to") {
+  const Graph graph = convolutions_that_are_joined();
+  test::check_fp32(graph, 6 + 16 + 9 * 16 + 3 + 105);
+
+  const Graph optimized = optimize(graph);
+  const Plan plan = make_plan(optimized, {}, nullptr);
+  std::vector<std::int64_t> joined;  // their channels
+  for (const Step& step : plan.steps) {
+    if (step.output_stride == 0) continue;
+    CHECK(step.output_stride == 16 + 7 + 32 + 5 + 12 + 16 + 7 + 4 + 4 + 7);
+    joined.push_back(step.output_desc.shape[1]);
+  }
+  CHECK(joined == std::vector<std::int64_t>{32, 5, 12});
+}
+
+TEST_CASE("what a layer writes is read by itself, also where it lies in a Concat's output") {
+  const Graph graph = convolutions_that_are_joined();
+  constexpr std::int64_t kPictures = 2;
+  const test::Floats input = test::input_for(graph, kPictures);
+  const auto outputs = [&](Precision precision) {
+    const auto engine = test::compile(graph, precision, kPictures);
+    const auto session = engine->create_session();
+    test::Floats last(static_cast<std::size_t>(kPictures * engine->output().shape.elements()));
+    session->run(input, last);
+    std::map<std::string, test::Floats> by_name;
+    for (std::size_t layer = 0; layer < engine->layers().size(); ++layer) {
+      const LayerInfo& info = engine->layers()[layer];
+      session->execute_layer(kPictures, layer);
+      test::Floats& output = by_name[std::to_string(layer) + " " + info.name];
+      output.resize(static_cast<std::size_t>(kPictures * info.output.elements()));
+      session->get_layer_output(output);
+    }
+    return by_name;
+  };
+  const auto actual = outputs(Precision::Fp32);
+  const auto expected = outputs(Precision::Fp64);
+  REQUIRE(actual.size() == expected.size());
+  for (const auto& [name, values] : actual) {
+    CAPTURE(name);
+    const test::Floats& reference = expected.at(name);
+    CHECK(test::compare_rel_l2(values, std::vector<double>(reference.begin(), reference.end()),
+                               test::rel_l2_alarm(6 + 16 + 9 * 16 + 3 + 105, test::kStoreF32)));
+  }
 }
 
 TEST_CASE("channels that are split, computed apart and shuffled run in fp32 as in fp64") {

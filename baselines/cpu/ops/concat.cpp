@@ -71,8 +71,12 @@ LoweredNode lower(const Concat& op, const NodeView& view) {
   std::vector<TensorDesc> descs;
   for (std::size_t input = 0; input < view.inputs.size(); ++input) descs.push_back(view.desc(input));
   const ConcatPlan plan = plan_concat(op, view.output_desc(), descs);
-  return move_rows(view, "concat", plan.rows, plan.y_row, [plan](auto at, Range rows) {
-    for (std::size_t i = 0; i < plan.chunks.size(); ++i) concat(plan, i, at.input(i), at.output(), rows);
+  std::vector<std::size_t> apart;  // what is not in its place already
+  for (std::size_t i = 0; i < view.inputs.size(); ++i) {
+    if (view.inputs[i] != view.output) apart.push_back(i);
+  }
+  return move_rows(view, "concat", apart.empty() ? 0 : plan.rows, plan.y_row, [plan, apart](auto at, Range rows) {
+    for (const std::size_t i : apart) concat(plan, i, at.input(i), at.output(), rows);
   });
 }
 

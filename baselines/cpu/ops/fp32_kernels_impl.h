@@ -13,6 +13,8 @@ namespace {  // NOLINT(misc-anonymous-namespace-in-header): each source that inc
 
 using Packet = Eigen::internal::packet_traits<float>::type;
 using Eigen::internal::padd;
+using Eigen::internal::pand;
+using Eigen::internal::pcmp_eq;
 using Eigen::internal::pcmp_lt;
 using Eigen::internal::pdiv;
 using Eigen::internal::pexp;
@@ -40,6 +42,7 @@ constexpr int kHalf = Traits::HasHalfPacket ? kPacket / 2 : kPacket;
 constexpr int kQuarter = sizeof(QuarterPacket) / sizeof(float);
 static_assert(sizeof(HalfPacket) == kHalf * sizeof(float));
 constexpr std::int64_t kPanel = 2 * kPacket;
+constexpr std::int64_t kLineFloats = 16;  // of a cache line
 
 // The value comes first, because pmax and pmin give their first operand when one is NaN.
 template <class P>
@@ -149,8 +152,14 @@ void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int6
   }
 }
 
+// Asks for what the rows after a tile have of one cache line: the processor sees only where a row goes on.
+template <int Rows>
+void prefetch_rows(const float* const* rows, std::int64_t count, std::int64_t offset) {
+  for (std::int64_t r = 0; r < (count < Rows ? count : Rows); ++r) __builtin_prefetch(rows[r] + offset);
+}
+
 // Rows x (Packets * Size) outputs, held in registers while a part of k passes.
-template <class P, int Size, int Packets, int Rows>
+template <class P, int Size, int Packets, int Rows, bool kPrefetches>
 void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
   P sums[Rows][Packets];
   begin_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
@@ -161,63 +170,72 @@ void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int
     const float* x[Rows];
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
-    for (std::int64_t channel = k.first_channel; channel < k.last_channel; ++channel, w += panel_stride) {
-      P weights[Packets];
+    for (std::int64_t channel = k.first_channel; channel < k.last_channel;) {
+      const std::int64_t line_end = kPrefetches ? channel + kLineFloats : k.last_channel;
+      const std::int64_t end = line_end < k.last_channel ? line_end : k.last_channel;
+      // The first panel brings the rows into a cache, where they are for the others.
+      if (kPrefetches && panel == task.first_panel) {
+        prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
+      }
+      for (; channel < end; ++channel, w += panel_stride) {
+        P weights[Packets];
 #pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
+        for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
 #pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r) {
-        const P value = pset1<P>(x[r][channel]);
+        for (int r = 0; r < Rows; ++r) {
+          const P value = pset1<P>(x[r][channel]);
 #pragma GCC unroll 2
-        for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+          for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+        }
       }
     }
   }
   end_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
 }
 
-template <class P, int Size, int Packets, int MaxRows>
+template <class P, int Size, int Packets, int MaxRows, bool kPrefetches>
 void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t rows, std::int64_t panel) {
   if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, row, rows, panel);
+    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1, kPrefetches>(task, k, row, rows, panel);
   }
-  gemm_tile<P, Size, Packets, MaxRows>(task, k, row, panel);
+  gemm_tile<P, Size, Packets, MaxRows, kPrefetches>(task, k, row, panel);
 }
 
-template <class P, int Size, int Packets, int MaxRows>
+template <class P, int Size, int Packets, int MaxRows, bool kPrefetches>
 void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
   // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
   const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t first = tile * task.rows / tiles;
-    gemm_rows<P, Size, Packets, MaxRows>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
+    gemm_rows<P, Size, Packets, MaxRows, kPrefetches>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
   }
 }
 
-template <int MaxRows>
+template <int MaxRows, bool kPrefetches>
 void gemm_range(const GemmTask& task, const KRange& k) {
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     if (task.n - panel * task.panel > kPacket) {
-      gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
+      gemm_panel<Packet, kPacket, 2, MaxRows, kPrefetches>(task, k, panel);
     } else if (task.panel >= kPacket) {
-      gemm_panel<Packet, kPacket, 1, MaxRows>(task, k, panel);
+      gemm_panel<Packet, kPacket, 1, MaxRows, kPrefetches>(task, k, panel);
     } else if (task.panel >= kHalf) {
-      gemm_panel<HalfPacket, kHalf, 1, MaxRows>(task, k, panel);
+      gemm_panel<HalfPacket, kHalf, 1, MaxRows, kPrefetches>(task, k, panel);
     } else {
-      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows>(task, k, panel);
+      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows, kPrefetches>(task, k, panel);
     }
   }
 }
 
-// For each part of k all panels, for each of them all rows.
-template <int MaxRows>
+// For each part of k all panels, for each of them all rows. kPrefetches: whether a tile asks for the rows of the next
+// one.
+template <int MaxRows, bool kPrefetches>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
   if (task.channels <= kLongestSum) {
     const std::int64_t most = kLongestSum / task.channels;
     const std::int64_t ranges = (task.taps + most - 1) / most;
     for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows>(
+      gemm_range<MaxRows, kPrefetches>(
           task, {i * task.taps / ranges, (i + 1) * task.taps / ranges, 0, task.channels, i == 0, i == ranges - 1});
     }
     return;
@@ -225,8 +243,9 @@ void gemm(const GemmTask& task) {
   const std::int64_t ranges = (task.channels + kLongestSum - 1) / kLongestSum;
   for (std::int64_t tap = 0; tap < task.taps; ++tap) {
     for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows>(task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges,
-                                 tap == 0 && i == 0, tap == task.taps - 1 && i == ranges - 1});
+      gemm_range<MaxRows, kPrefetches>(
+          task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges, tap == 0 && i == 0,
+                 tap == task.taps - 1 && i == ranges - 1});
     }
   }
 }
@@ -391,36 +410,57 @@ void depthwise_conv(const DepthwiseTask& t) {
 }
 
 // NaN stays, wherever it comes in.
-template <class P>
-P larger(P best, P x) {
-  return pmax<Eigen::PropagateNaN>(best, x);
-}
-
 inline float larger(float best, float x) { return x > best || x != x ? x : best; }
 
-template <class P, bool kLargest>
-P pooled(const PoolTask& t, const float* x, P begin) {
-  P result = begin;
+// Vectors of channels side by side: what a window comes to is a chain of dependent steps, which wait for each other.
+template <class P, int Size, bool kLargest, int Vectors>
+void pool_pixels(const PoolTask& t, std::int64_t c) {
+  const P begin = pset1<P>(kLargest ? -__builtin_inff() : 0.0F);
+  P result[Vectors], numbers[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    result[v] = begin;
+    numbers[v] = pcmp_eq(begin, begin);
+  }
+  const float* x = t.x + c;
   for (std::int64_t row = 0; row < t.rows; ++row, x += t.row_stride) {
     const float* pixel = x;
     for (std::int64_t column = 0; column < t.columns; ++column, pixel += t.column_stride) {
-      if constexpr (kLargest) {
-        result = larger(result, ploadu<P>(pixel));
-      } else {
-        result = padd(result, ploadu<P>(pixel));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const P value = ploadu<P>(pixel + v * Size);
+        if constexpr (kLargest) {
+          // Whatever pmax makes of NaN, the channel is told apart, off the chain.
+          result[v] = pmax(value, result[v]);
+          numbers[v] = pand(numbers[v], pcmp_eq(value, value));
+        } else {
+          result[v] = padd(result[v], value);
+        }
       }
     }
   }
-  return result;
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    const P y =
+        kLargest ? pselect(numbers[v], result[v], pset1<P>(__builtin_nanf(""))) : pdiv(result[v], pset1<P>(t.divisor));
+    pstoreu(t.y + c + v * Size, y);
+  }
+}
+
+template <class P, int Size, bool kLargest>
+void pool_channels(const PoolTask& t) {
+  constexpr int kVectors = 4;
+  std::int64_t c = 0;
+  for (; c + kVectors * Size <= t.c; c += kVectors * Size) pool_pixels<P, Size, kLargest, kVectors>(t, c);
+  for (; c < t.c; c += Size) {
+    pool_pixels<P, Size, kLargest, 1>(t, c + Size <= t.c ? c : t.c - Size);  // the last vector ends with the pixel
+  }
 }
 
 template <class P, int Size>
 void pool_vectors(const PoolTask& t) {
-  for (std::int64_t c = 0; c < t.c; c += Size) {
-    const std::int64_t at = c + Size <= t.c ? c : t.c - Size;  // the last vector ends with the pixel
-    pstoreu(t.y + at, t.largest ? pooled<P, true>(t, t.x + at, pset1<P>(-__builtin_inff()))
-                                : pdiv(pooled<P, false>(t, t.x + at, pset1<P>(0.0F)), pset1<P>(t.divisor)));
-  }
+  if (t.largest) return pool_channels<P, Size, true>(t);
+  pool_channels<P, Size, false>(t);
 }
 
 void pool(const PoolTask& t) {
