@@ -158,24 +158,41 @@ void prefetch_rows(const float* const* rows, std::int64_t count, std::int64_t of
   for (std::int64_t r = 0; r < (count < Rows ? count : Rows); ++r) __builtin_prefetch(rows[r] + offset);
 }
 
+// Which lines of the next panel's weights a tile asks for, of those for kLineFloats of k: all tiles of a panel together
+// ask for each line once. Weights that no cache holds would else keep the first tile of each panel waiting.
+struct LinesAhead {
+  std::int64_t first = 0, last = 0;
+};
+
+template <int Rows>
+LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t panel) {
+  if (task.rows <= Rows || panel + 1 == task.last_panel) return {};
+  return {row * task.panel / task.rows, (row + Rows) * task.panel / task.rows};
+}
+
 // Rows x (Packets * Size) outputs, held in registers while a part of k passes.
-template <class P, int Size, int Packets, int Rows, bool kPrefetches>
+template <class P, int Size, int Packets, int Rows>
 void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
   P sums[Rows][Packets];
   begin_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
   const std::int64_t panel_stride = task.panel;
   const float* w =
       task.packed + panel_stride * (panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
+  const std::int64_t to_next_panel = panel_stride * task.taps * task.channels;
+  const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
   for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
     const float* x[Rows];
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
     for (std::int64_t channel = k.first_channel; channel < k.last_channel;) {
-      const std::int64_t line_end = kPrefetches ? channel + kLineFloats : k.last_channel;
+      const std::int64_t line_end = channel + kLineFloats;
       const std::int64_t end = line_end < k.last_channel ? line_end : k.last_channel;
       // The first panel brings the rows into a cache, where they are for the others.
-      if (kPrefetches && panel == task.first_panel) {
+      if (panel == task.first_panel) {
         prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
+      }
+      for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
+        __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
       }
       for (; channel < end; ++channel, w += panel_stride) {
         P weights[Packets];
@@ -193,49 +210,48 @@ void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int
   end_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
 }
 
-template <class P, int Size, int Packets, int MaxRows, bool kPrefetches>
+template <class P, int Size, int Packets, int MaxRows>
 void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t rows, std::int64_t panel) {
   if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1, kPrefetches>(task, k, row, rows, panel);
+    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, row, rows, panel);
   }
-  gemm_tile<P, Size, Packets, MaxRows, kPrefetches>(task, k, row, panel);
+  gemm_tile<P, Size, Packets, MaxRows>(task, k, row, panel);
 }
 
-template <class P, int Size, int Packets, int MaxRows, bool kPrefetches>
+template <class P, int Size, int Packets, int MaxRows>
 void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
   // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
   const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile) {
     const std::int64_t first = tile * task.rows / tiles;
-    gemm_rows<P, Size, Packets, MaxRows, kPrefetches>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
+    gemm_rows<P, Size, Packets, MaxRows>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
   }
 }
 
-template <int MaxRows, bool kPrefetches>
+template <int MaxRows>
 void gemm_range(const GemmTask& task, const KRange& k) {
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     if (task.n - panel * task.panel > kPacket) {
-      gemm_panel<Packet, kPacket, 2, MaxRows, kPrefetches>(task, k, panel);
+      gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
     } else if (task.panel >= kPacket) {
-      gemm_panel<Packet, kPacket, 1, MaxRows, kPrefetches>(task, k, panel);
+      gemm_panel<Packet, kPacket, 1, MaxRows>(task, k, panel);
     } else if (task.panel >= kHalf) {
-      gemm_panel<HalfPacket, kHalf, 1, MaxRows, kPrefetches>(task, k, panel);
+      gemm_panel<HalfPacket, kHalf, 1, MaxRows>(task, k, panel);
     } else {
-      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows, kPrefetches>(task, k, panel);
+      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows>(task, k, panel);
     }
   }
 }
 
-// For each part of k all panels, for each of them all rows. kPrefetches: whether a tile asks for the rows of the next
-// one.
-template <int MaxRows, bool kPrefetches>
+// For each part of k all panels, for each of them all rows.
+template <int MaxRows>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
   if (task.channels <= kLongestSum) {
     const std::int64_t most = kLongestSum / task.channels;
     const std::int64_t ranges = (task.taps + most - 1) / most;
     for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows, kPrefetches>(
+      gemm_range<MaxRows>(
           task, {i * task.taps / ranges, (i + 1) * task.taps / ranges, 0, task.channels, i == 0, i == ranges - 1});
     }
     return;
@@ -243,9 +259,8 @@ void gemm(const GemmTask& task) {
   const std::int64_t ranges = (task.channels + kLongestSum - 1) / kLongestSum;
   for (std::int64_t tap = 0; tap < task.taps; ++tap) {
     for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows, kPrefetches>(
-          task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges, tap == 0 && i == 0,
-                 tap == task.taps - 1 && i == ranges - 1});
+      gemm_range<MaxRows>(task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges,
+                                 tap == 0 && i == 0, tap == task.taps - 1 && i == ranges - 1});
     }
   }
 }
