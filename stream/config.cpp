@@ -202,8 +202,8 @@ Config parse_config(std::string_view text, const std::string& source, const std:
     constexpr Precision kPrecisions[] = {Precision::Fp16, Precision::Fp32, Precision::Fp64};
     config.precision = kPrecisions[*precision];
   }
-  if (const auto decode = object.one_of("decode", {"auto", "gpu", "cpu"})) {
-    constexpr Decode kDecodes[] = {Decode::Auto, Decode::Gpu, Decode::Cpu};
+  if (const auto decode = object.one_of("decode", {"auto", "gpu", "gpu-units", "gpu-sms", "cpu"})) {
+    constexpr Decode kDecodes[] = {Decode::Auto, Decode::Gpu, Decode::GpuUnits, Decode::GpuSms, Decode::Cpu};
     config.decode = kDecodes[*decode];
   }
   config.preload = object.flag("preload", config.preload);

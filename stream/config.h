@@ -20,7 +20,7 @@ struct ModelConfig {
   bool zero_centred = false;   ///< pixels become p / 127.5 - 1 (tf), else (p / 255 - mean) / std (torch)
 };
 
-enum class Decode : std::uint8_t { Auto, Gpu, Cpu };
+enum class Decode : std::uint8_t { Auto, Gpu, GpuUnits, GpuSms, Cpu };  // as pictures::DecodeOn
 
 /// What a configuration file asks for: docs/stream.md and docs/stream.schema.json.
 struct Config {

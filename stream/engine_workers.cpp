@@ -88,14 +88,18 @@ class Loader {
 
 pictures::DecodeOn decode_on(const Config& config, std::optional<int> gpu) {
   if (!gpu) {
-    if (config.decode == Decode::Gpu) {
-      throw Error(ErrorCode::invalid_argument, "'decode'", "is \"gpu\", and 'gpu_num' asks for no GPU");
+    if (config.decode != Decode::Auto && config.decode != Decode::Cpu) {
+      throw Error(ErrorCode::invalid_argument, "'decode'", "wants a GPU, and 'gpu_num' asks for no GPU");
     }
     return pictures::DecodeOn::Cpu;
   }
   switch (config.decode) {
     case Decode::Gpu:
       return pictures::DecodeOn::Gpu;
+    case Decode::GpuUnits:
+      return pictures::DecodeOn::GpuUnits;
+    case Decode::GpuSms:
+      return pictures::DecodeOn::GpuSms;
     case Decode::Cpu:
       return pictures::DecodeOn::Cpu;
     case Decode::Auto:

@@ -52,7 +52,9 @@ void check(const ClassifierOptions& options) {
   if (options.gpu_threads < 0 || options.gpu_threads > kMostGpuThreads) {
     refuse("gpu_threads", "from 0 to " + std::to_string(kMostGpuThreads), options.gpu_threads);
   }
-  if (options.max_pixel_bytes < 0) refuse("max_pixel_bytes", "at least 0", options.max_pixel_bytes);
+  if (options.max_pixel_bytes && *options.max_pixel_bytes < 0) {
+    refuse("max_pixel_bytes", "at least 0", *options.max_pixel_bytes);
+  }
 }
 
 Preprocessing preprocessing_for(const Engine& engine, const ClassifierOptions& options) {
@@ -93,8 +95,9 @@ class Classifier::Impl {
     how_ = preprocessing_for(*engine_, options_);
     if (on_gpu()) {
       nvjpeg_ = find_nvjpeg(*engine_, options_);
-    } else if (options_.decode_on == DecodeOn::Gpu) {
-      throw Error(ErrorCode::device_unavailable, "ClassifierOptions::decode_on", "is Gpu, but the engine is of the CPU",
+    } else if (options_.decode_on != DecodeOn::Auto && options_.decode_on != DecodeOn::Cpu) {
+      throw Error(ErrorCode::device_unavailable, "ClassifierOptions::decode_on",
+                  "asks for the GPU, but the engine is of the CPU",
                   "compile the network with a GPU backend, or decode on the CPU");
     }
     settings_.batch = static_cast<std::size_t>(options_.batch);

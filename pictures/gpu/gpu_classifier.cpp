@@ -27,6 +27,12 @@ namespace {
 
 constexpr std::int64_t kUsualPixelBytes = 768 << 10;  // of a picture; a batch of larger ones makes the arena grow
 
+std::int64_t most_pixel_bytes(const ClassifierOptions& options, std::size_t batch) {
+  constexpr std::int64_t kOfBatch = 256 << 20;
+  constexpr std::int64_t kOfPicture = 4 << 20;
+  return options.max_pixel_bytes.value_or(std::max(kOfBatch, static_cast<std::int64_t>(batch) * kOfPicture));
+}
+
 std::int64_t rounded_up(std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; }
 
 // Records, and waits without taking a core where that is asked for.
@@ -81,6 +87,7 @@ class RunLayout {
 // What a picture of a slot is, once it is loaded.
 struct Place {
   std::uint8_t* pixels = nullptr;     // on the device, where nvJPEG decodes it; else it is in the slot's crops
+  bool in_batch = false;              // nvJPEG has yet to decode it, with others of the slot
   std::optional<PlaneLayout> planes;  // of the pixels; nothing: interleaved
   int width = 0;                      // as stored
   int height = 0;
@@ -107,38 +114,45 @@ struct Place {
   }
 };
 
-// Pictures of a batch for the JPEG units, to one kind of output.
-struct UnitsWork {
+// Pictures of a slot that are decoded together, to one kind of output.
+struct BatchWork {
   std::vector<std::size_t> places;
   std::vector<NvjpegPicture> pictures;
 };
 
-// What decodes a batch by the JPEG units, and is not used again before that is over.
-struct UnitsDecoders {
-  UnitsDecoders(const std::shared_ptr<const Nvjpeg>& nvjpeg, bool in_turns)
-      : planes(nvjpeg, NvjpegOutput::Planes, in_turns), rgb(nvjpeg, NvjpegOutput::Rgb, in_turns) {}
+// What decodes the pictures of a slot together, and is not used again before that is over.
+struct BatchDecoders {
+  BatchDecoders(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part)
+      : planes(nvjpeg, part, NvjpegOutput::Planes), rgb(nvjpeg, part, NvjpegOutput::Rgb) {}
 
-  UnitsDecoder& of(NvjpegOutput output) { return output == NvjpegOutput::Planes ? planes : rgb; }
+  BatchDecoder& of(NvjpegOutput output) { return output == NvjpegOutput::Planes ? planes : rgb; }
 
-  UnitsDecoder planes;
-  UnitsDecoder rgb;
+  BatchDecoder planes;
+  BatchDecoder rgb;
 };
 
 // What a worker has: a session, and decoders for each batch in flight, in turns.
 struct GpuWorker {
-  GpuWorker(const Engine& engine, const std::shared_ptr<const Nvjpeg>& nvjpeg, std::size_t in_flight, bool in_turns)
+  GpuWorker(const Engine& engine, const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, std::size_t in_flight)
       : session(engine.create_session()) {
-    for (std::size_t i = 0; i < in_flight && nvjpeg; ++i) {
-      decoders.push_back(std::make_unique<UnitsDecoders>(nvjpeg, in_turns));
+    for (std::size_t i = 0; i < in_flight && nvjpeg && part != NvjpegPart::Sms; ++i) {
+      decoders.push_back(std::make_unique<BatchDecoders>(nvjpeg, part));
     }
   }
 
-  UnitsDecoders& next_decoders() { return *decoders[turn++ % decoders.size()]; }
+  BatchDecoders& next_decoders() { return *decoders[turn++ % decoders.size()]; }
 
   std::unique_ptr<Session> session;
-  std::vector<std::unique_ptr<UnitsDecoders>> decoders;  // none without nvJPEG
+  std::vector<std::unique_ptr<BatchDecoders>> decoders;  // none where nothing is decoded in batches
   std::size_t turn = 0;
 };
+
+// What decodes pictures in slots of `batch`, by the options; what that leaves is NvjpegPart::Sms's.
+NvjpegPart part_for(const Nvjpeg& nvjpeg, const ClassifierOptions& options, std::size_t batch) {
+  if (options.decode_on != DecodeOn::GpuSms && nvjpeg.has(NvjpegPart::Units)) return NvjpegPart::Units;
+  const bool in_batches = batch >= kFewestInBatches && nvjpeg.has(NvjpegPart::SmsInBatches);
+  return in_batches ? NvjpegPart::SmsInBatches : NvjpegPart::Sms;
+}
 
 struct Slot {
   Slot(const Engine& engine, const RunLayout& layout, const Preprocessing& how,
@@ -194,7 +208,7 @@ struct Slot {
   Mark begun, decoded, resized, done;
   std::vector<std::size_t> in_network;  // places of the pictures of the run, in its order
   std::vector<std::size_t> by_nvjpeg;   // places of the pictures that nvJPEG decodes
-  UnitsWork to_planes, to_rgb;          // of these, those that the JPEG units have
+  BatchWork to_planes, to_rgb;          // of these, those that are decoded together
 };
 
 class GpuClassifier final : public BatchClassifier {
@@ -206,18 +220,22 @@ class GpuClassifier final : public BatchClassifier {
         options_(options),
         how_(how),
         nvjpeg_(std::move(nvjpeg)),
+        part_(nvjpeg_ ? part_for(*nvjpeg_, options_, settings.batch) : NvjpegPart::Sms),
         settings_(settings),
         device_(open_device(engine_->options().device)),
         layout_(*engine_, static_cast<std::int64_t>(settings.batch)),
         classes_(static_cast<std::size_t>(engine_->output().shape.elements())) {
     const DeviceGuard guard(device_);
+    if (nvjpeg_) {
+      for (const NvjpegPart part : {part_, NvjpegPart::Sms}) nvjpeg_->try_part(part);
+    }
     try {
       for (std::size_t i = 0; i < settings.slots; ++i) {
-        slots_.push_back(
-            std::make_unique<Slot>(*engine_, layout_, how_, settings, options.max_pixel_bytes, nvjpeg_ != nullptr));
+        slots_.push_back(std::make_unique<Slot>(*engine_, layout_, how_, settings,
+                                                most_pixel_bytes(options, settings.batch), nvjpeg_ != nullptr));
       }
       for (std::size_t i = 0; i < settings.workers; ++i) {
-        workers_.push_back(std::make_unique<GpuWorker>(*engine_, nvjpeg_, settings.in_flight, options.nvjpeg_in_turns));
+        workers_.push_back(std::make_unique<GpuWorker>(*engine_, nvjpeg_, part_, settings.in_flight));
       }
       for (std::size_t i = 0; i < settings.threads && nvjpeg_; ++i) {
         parsers_.push_back(std::make_unique<NvjpegParser>(nvjpeg_));
@@ -299,7 +317,7 @@ class GpuClassifier final : public BatchClassifier {
 
   Decoder decoder() const noexcept override {
     if (!nvjpeg_) return Decoder::Cpu;
-    return nvjpeg_->has_units() ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
+    return decoder_of(part_);
   }
 
   ClassifierMemory memory() const override {
@@ -343,25 +361,40 @@ class GpuClassifier final : public BatchClassifier {
     } catch (const PictureError&) {
       return false;  // the CPU says why
     }
-    const NvjpegPart part = parsers_[thread]->units_take(encoded) ? NvjpegPart::Units : NvjpegPart::Sms;
     const Sampling sampling = sampling_of(*header);
+    const NvjpegPart part = takes(encoded, sampling, thread) ? part_ : NvjpegPart::Sms;
+    where.in_batch = part != NvjpegPart::Sms;
     if (takes_planes(part, sampling)) where.planes.emplace(where.width, where.height, sampling);
     where.pixels = slot.arena.reserve(where.bytes());
     if (where.pixels == nullptr) return false;
-    if (part == NvjpegPart::Sms) {
+    if (!where.in_batch) {
       const DeviceGuard guard(device_);
       // The memory may still be filled, which must not overtake the decoder.
       slot.arena.wait_until_filled();
       if (!sms_[thread]->decode({encoded, where.image()}, where.output()).empty()) return false;
     }
-    result.decoder = part == NvjpegPart::Units ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
+    result.decoder = decoder_of(part);
     slot.places[place] = where;
     return true;
   }
 
+  static Decoder decoder_of(NvjpegPart part) {
+    return part == NvjpegPart::Units ? Decoder::NvjpegUnits : Decoder::NvjpegSms;
+  }
+
+  // Whether part_ takes a picture of the kind.
+  bool takes(std::span<const std::uint8_t> encoded, Sampling sampling, std::size_t thread) {
+    if (part_ == NvjpegPart::Units) return parsers_[thread]->units_take(encoded);
+    return gives(part_, NvjpegOutput::Rgb, sampling) || gives(part_, NvjpegOutput::Planes, sampling);
+  }
+
+  bool gives(NvjpegPart part, NvjpegOutput output, Sampling sampling) const {
+    return nvjpeg_->gives(part, output, sampling);
+  }
+
   bool takes_planes(NvjpegPart part, Sampling sampling) const {
-    return nvjpeg_->gives_planes(part, sampling) &&
-           (options_.colours == Colours::Exact || !nvjpeg_->gives_rgb(part, sampling));
+    return gives(part, NvjpegOutput::Planes, sampling) &&
+           (options_.colours == Colours::Exact || !gives(part, NvjpegOutput::Rgb, sampling));
   }
 
   // What nvJPEG left undone. False where the picture failed.
@@ -374,11 +407,11 @@ class GpuClassifier final : public BatchClassifier {
     return decode_on_host(batch.items[place].encoded.span(), options_.decode, how_, slot.crop(place), result, times);
   }
 
-  // The JPEG units begin; what they and the multiprocessors make is looked at.
+  // What is decoded together is begun; what became of it, and of the others, is looked at.
   void decode(Slot& slot, BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) {
     cudaStream_t const stream = slot.stream.get();
     slot.by_nvjpeg.clear();
-    for (UnitsWork* const work : {&slot.to_planes, &slot.to_rgb}) {
+    for (BatchWork* const work : {&slot.to_planes, &slot.to_rgb}) {
       work->places.clear();
       work->pictures.clear();
     }
@@ -387,8 +420,8 @@ class GpuClassifier final : public BatchClassifier {
       if (place.pixels == nullptr) continue;
       slot.host_marked()[slot.by_nvjpeg.size()] = place.marked(slot.arena.memory());
       slot.by_nvjpeg.push_back(i);
-      if (outcome(batch.slot, i).decoder != Decoder::NvjpegUnits) continue;
-      UnitsWork& work = place.planes ? slot.to_planes : slot.to_rgb;
+      if (!place.in_batch) continue;
+      BatchWork& work = place.planes ? slot.to_planes : slot.to_rgb;
       work.places.push_back(i);
       work.pictures.push_back({batch.items[i].encoded.span(), place.image()});
     }
@@ -396,9 +429,9 @@ class GpuClassifier final : public BatchClassifier {
     slot.arena.wait_until_filled();
     slot.begun.record(stream);
     if (!slot.to_planes.places.empty() || !slot.to_rgb.places.empty()) {
-      UnitsDecoders& decoders = workers_[worker]->next_decoders();
-      decode_by_units(decoders.planes, slot.to_planes, slot, batch, times);
-      decode_by_units(decoders.rgb, slot.to_rgb, slot, batch, times);
+      BatchDecoders& decoders = workers_[worker]->next_decoders();
+      decode_together(decoders.planes, slot.to_planes, slot, batch, times);
+      decode_together(decoders.rgb, slot.to_rgb, slot, batch, times);
     }
     upload(slot.device_marked, slot.marked, slot.by_nvjpeg.size() * sizeof(MarkedPicture), stream);
     cuda_check(check_marks(static_cast<int>(slot.by_nvjpeg.size()),
@@ -408,7 +441,7 @@ class GpuClassifier final : public BatchClassifier {
     slot.decoded.record(stream);
   }
 
-  void decode_by_units(UnitsDecoder& decoder, const UnitsWork& work, Slot& slot, BatchLoader::Batch& batch,
+  void decode_together(BatchDecoder& decoder, const BatchWork& work, Slot& slot, BatchLoader::Batch& batch,
                        StageTimes& times) {
     cudaStream_t const stream = slot.stream.get();
     if (work.places.empty() || decoder.decode(work.pictures, stream).empty()) return;
@@ -423,7 +456,7 @@ class GpuClassifier final : public BatchClassifier {
   // nvJPEG takes memory for a batch when it decodes one for the first time, which is slow, and which all of the GPU
   // waits for.
   void warm_up() {
-    if (!nvjpeg_ || !nvjpeg_->has_units()) return;
+    if (!nvjpeg_ || part_ == NvjpegPart::Sms) return;
     const std::vector<std::uint8_t> file = usual_file();
     const auto header = read_jpeg_header(file);
     if (!header || !fit_for_nvjpeg(*header)) return;
@@ -431,7 +464,7 @@ class GpuClassifier final : public BatchClassifier {
     Place place;
     place.width = header->width;
     place.height = header->height;
-    if (takes_planes(NvjpegPart::Units, sampling)) place.planes.emplace(place.width, place.height, sampling);
+    if (takes_planes(part_, sampling)) place.planes.emplace(place.width, place.height, sampling);
     Slot& slot = *slots_.front();
     slot.arena.wait_until_filled();
     std::vector<NvjpegPicture> pictures;
@@ -551,6 +584,7 @@ class GpuClassifier final : public BatchClassifier {
   const ClassifierOptions& options_;
   const Preprocessing how_;
   std::shared_ptr<const Nvjpeg> nvjpeg_;  // null where the CPU decodes
+  const NvjpegPart part_;                 // that decodes pictures, together where it is not Sms
   const Settings settings_;
   const Device device_;
   const RunLayout layout_;
@@ -573,16 +607,20 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
   const DeviceGuard guard(device);
   try {
     auto nvjpeg = Nvjpeg::load(options.nvjpeg_library, device);
-    if (!nvjpeg->has_units()) {
-      log(options, LogLevel::Info,
-          "this GPU has no JPEG units that nvJPEG " + nvjpeg->version() +
-              " can use: pictures are decoded on its multiprocessors");
+    if (!nvjpeg->has(NvjpegPart::Units)) {
+      const std::string why = "this GPU has no JPEG units that nvJPEG " + nvjpeg->version() + " can use";
+      if (options.decode_on == DecodeOn::GpuUnits) {
+        throw Error(ErrorCode::device_unavailable, "ClassifierOptions::decode_on", why, "decode on Gpu or GpuSms");
+      }
+      if (options.decode_on != DecodeOn::GpuSms) {
+        log(options, LogLevel::Info, why + ": pictures are decoded on its multiprocessors");
+      }
     }
-    const NvjpegPart part = nvjpeg->has_units() ? NvjpegPart::Units : NvjpegPart::Sms;
+    const NvjpegPart part = part_for(*nvjpeg, options, static_cast<std::size_t>(options.batch));
     std::string without;
     for (const Sampling sampling : kAllSamplings) {
-      const bool rgb = options.colours == Colours::Nvjpeg && nvjpeg->gives_rgb(part, sampling);
-      if (rgb || nvjpeg->gives_planes(part, sampling)) continue;
+      const bool rgb = options.colours == Colours::Nvjpeg && nvjpeg->gives(part, NvjpegOutput::Rgb, sampling);
+      if (rgb || nvjpeg->gives(part, NvjpegOutput::Planes, sampling)) continue;
       without += (without.empty() ? "" : ", ") + std::string(to_string(sampling));
     }
     if (!without.empty()) {
@@ -591,7 +629,7 @@ std::shared_ptr<const Nvjpeg> find_nvjpeg(const Engine& engine, const Classifier
     }
     return nvjpeg;
   } catch (const Error& error) {
-    if (options.decode_on == DecodeOn::Gpu || error.code() != ErrorCode::device_unavailable) throw;
+    if (options.decode_on != DecodeOn::Auto || error.code() != ErrorCode::device_unavailable) throw;
     log(options, LogLevel::Warning, std::string("pictures are decoded on the CPU: ") + error.what());
     return nullptr;
   }

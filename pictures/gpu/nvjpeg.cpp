@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include <mobicuda/error.h>
@@ -76,7 +76,7 @@ int code_of(NvjpegOutput output) {
 std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library, const Device& device) {
   struct Known {
     std::weak_ptr<const Nvjpeg> nvjpeg;  // where it is in use
-    std::optional<Given> given;          // tried once in a process
+    std::shared_ptr<TriedParts> tried = std::make_shared<TriedParts>();
   };
   static std::mutex mutex;
   static std::map<std::pair<std::filesystem::path, int>, Known> all;
@@ -84,19 +84,24 @@ std::shared_ptr<const Nvjpeg> Nvjpeg::load(const std::filesystem::path& library,
   Known& known = all[{library, device.index}];
   if (auto nvjpeg = known.nvjpeg.lock()) return nvjpeg;
   const std::shared_ptr<Nvjpeg> nvjpeg = load_anew(library, device);
-  if (!known.given) {
-    Given given;
-    if (nvjpeg->has_units()) {
-      given.planes_by_units = try_output(nvjpeg, NvjpegPart::Units, NvjpegOutput::Planes);
-      given.rgb_by_units = try_output(nvjpeg, NvjpegPart::Units, NvjpegOutput::Rgb);
-    }
-    given.planes_by_sms = try_output(nvjpeg, NvjpegPart::Sms, NvjpegOutput::Planes);
-    given.rgb_by_sms = try_output(nvjpeg, NvjpegPart::Sms, NvjpegOutput::Rgb);
-    known.given = given;
-  }
-  nvjpeg->given_ = *known.given;
+  nvjpeg->tried_ = known.tried;
   known.nvjpeg = nvjpeg;
   return nvjpeg;
+}
+
+void Nvjpeg::try_part(NvjpegPart part) const {
+  Tried& tried = (*tried_)[static_cast<std::size_t>(part)];
+  std::call_once(tried.once, [&] {
+    if (!has(part)) return;
+    tried.rgb = try_output(shared_from_this(), part, NvjpegOutput::Rgb);
+    tried.planes = try_output(shared_from_this(), part, NvjpegOutput::Planes);
+  });
+}
+
+bool Nvjpeg::gives(NvjpegPart part, NvjpegOutput output, Sampling sampling) const {
+  try_part(part);
+  const Tried& tried = (*tried_)[static_cast<std::size_t>(part)];
+  return (output == NvjpegOutput::Planes ? tried.planes : tried.rgb).test(static_cast<std::size_t>(sampling));
 }
 
 std::shared_ptr<Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, const Device& device) {
@@ -115,15 +120,17 @@ std::shared_ptr<Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, 
   find(result->library_, "nvjpegJpegStreamCreate", api.stream_create);
   find(result->library_, "nvjpegJpegStreamDestroy", api.stream_destroy);
   find(result->library_, "nvjpegJpegStreamParseHeader", api.stream_parse_header);
-  const auto create = [&](int backend, nvjpeg::Handle& handle) {
+  const auto create = [&](int backend, NvjpegPart part) {
+    nvjpeg::Handle& handle = result->handles_[static_cast<std::size_t>(part)];
     // Versions that do not know the flag take the nearest chroma.
     nvjpeg::Status status = api.create(backend, nullptr, nullptr, nvjpeg::kSmoothChroma, &handle);
     if (status != nvjpeg::kSuccess) status = api.create(backend, nullptr, nullptr, 0, &handle);
     if (status != nvjpeg::kSuccess) handle = nullptr;
     return status;
   };
-  create(nvjpeg::kBackendHardware, result->units_);  // most GPUs have none
-  const nvjpeg::Status status = create(nvjpeg::kBackendDefault, result->sms_);
+  create(nvjpeg::kBackendHardware, NvjpegPart::Units);  // most GPUs have none
+  create(nvjpeg::kBackendGpuHybrid, NvjpegPart::SmsInBatches);
+  const nvjpeg::Status status = create(nvjpeg::kBackendDefault, NvjpegPart::Sms);
   if (status != nvjpeg::kSuccess) {
     unavailable(said(status));
   }
@@ -131,10 +138,11 @@ std::shared_ptr<Nvjpeg> Nvjpeg::load_anew(const std::filesystem::path& library, 
 }
 
 Nvjpeg::~Nvjpeg() {
-  if (units_ == nullptr && sms_ == nullptr) return;
+  if (std::all_of(handles_.begin(), handles_.end(), [](nvjpeg::Handle handle) { return handle == nullptr; })) return;
   const DeviceGuard guard(device_, std::nothrow);
-  if (units_ != nullptr) api_.destroy(units_);
-  if (sms_ != nullptr) api_.destroy(sms_);
+  for (nvjpeg::Handle const handle : handles_) {
+    if (handle != nullptr) api_.destroy(handle);
+  }
 }
 
 std::string Nvjpeg::version() const {
@@ -145,8 +153,8 @@ std::string Nvjpeg::version() const {
 }
 
 NvjpegParser::NvjpegParser(std::shared_ptr<const Nvjpeg> nvjpeg) : nvjpeg_(std::move(nvjpeg)) {
-  if (!nvjpeg_->has_units()) return;
-  if (const nvjpeg::Status status = nvjpeg_->api().stream_create(nvjpeg_->units(), &stream_);
+  if (!nvjpeg_->has(NvjpegPart::Units)) return;
+  if (const nvjpeg::Status status = nvjpeg_->api().stream_create(nvjpeg_->handle(NvjpegPart::Units), &stream_);
       status != nvjpeg::kSuccess) {
     unavailable(said(status));
   }
@@ -159,20 +167,22 @@ NvjpegParser::~NvjpegParser() {
 bool NvjpegParser::units_take(std::span<const std::uint8_t> file) {
   if (stream_ == nullptr) return false;
   int refused = 1;
-  return nvjpeg_->api().stream_parse_header(nvjpeg_->units(), file.data(), file.size(), stream_) == nvjpeg::kSuccess &&
-         nvjpeg_->api().batch_supported(nvjpeg_->units(), stream_, &refused) == nvjpeg::kSuccess && refused == 0;
+  const nvjpeg::Api& api = nvjpeg_->api();
+  nvjpeg::Handle const units = nvjpeg_->handle(NvjpegPart::Units);
+  return api.stream_parse_header(units, file.data(), file.size(), stream_) == nvjpeg::kSuccess &&
+         api.batch_supported(units, stream_, &refused) == nvjpeg::kSuccess && refused == 0;
 }
 
-UnitsDecoder::~UnitsDecoder() { reset(); }
+BatchDecoder::~BatchDecoder() { reset(); }
 
-void UnitsDecoder::reset() noexcept {
+void BatchDecoder::reset() noexcept {
   if (state_ != nullptr) nvjpeg_->api().state_destroy(std::exchange(state_, nullptr));
   batch_ = 0;
 }
 
-std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaStream_t stream) {
+std::string BatchDecoder::decode(std::span<const NvjpegPicture> pictures, cudaStream_t stream) {
   const nvjpeg::Api& api = nvjpeg_->api();
-  const nvjpeg::Handle handle = nvjpeg_->units();
+  nvjpeg::Handle const handle = nvjpeg_->handle(part_);
   const int batch = static_cast<int>(pictures.size());
   data_.clear();
   lengths_.clear();
@@ -189,9 +199,6 @@ std::string UnitsDecoder::decode(std::span<const NvjpegPicture> pictures, cudaSt
   }
   if (status == nvjpeg::kSuccess) {
     batch_ = batch;
-    // Threads that hand over batches at the same time wait for each other in the driver, without sleeping.
-    std::unique_lock turn(nvjpeg_->turn(), std::defer_lock);
-    if (in_turns_) turn.lock();
     status = api.batch_decode(handle, state_, data_.data(), lengths_.data(), images_.data(), stream);
   }
   if (status == nvjpeg::kSuccess) return {};
@@ -212,12 +219,13 @@ SmsDecoder::~SmsDecoder() {
 
 std::string SmsDecoder::decode(const NvjpegPicture& picture, NvjpegOutput output) {
   const nvjpeg::Api& api = nvjpeg_->api();
+  nvjpeg::Handle const handle = nvjpeg_->handle(NvjpegPart::Sms);
   nvjpeg::Status status = nvjpeg::kSuccess;
-  if (state_ == nullptr) status = api.state_create(nvjpeg_->sms(), &state_);
+  if (state_ == nullptr) status = api.state_create(handle, &state_);
   nvjpeg::Image image = picture.pixels;
   if (status == nvjpeg::kSuccess) {
-    status = api.decode(nvjpeg_->sms(), state_, picture.encoded.data(), picture.encoded.size(), code_of(output), &image,
-                        stream_);
+    status =
+        api.decode(handle, state_, picture.encoded.data(), picture.encoded.size(), code_of(output), &image, stream_);
   }
   cuda_check(cudaStreamSynchronize(stream_), "decoding a picture by nvJPEG");
   if (status == nvjpeg::kSuccess) return {};

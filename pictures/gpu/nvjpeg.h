@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +25,15 @@ enum class NvjpegOutput : std::uint8_t {
 };
 
 /// What of nvJPEG decodes.
-enum class NvjpegPart : std::uint8_t { Units, Sms };
+enum class NvjpegPart : std::uint8_t {
+  Units,         ///< the JPEG units, in batches
+  Sms,           ///< the multiprocessors, one picture at a time, whose codes the calling thread reads
+  SmsInBatches,  ///< the multiprocessors, which read the codes too in batches of kFewestInBatches or more
+};
+inline constexpr std::array kNvjpegParts{NvjpegPart::Units, NvjpegPart::Sms, NvjpegPart::SmsInBatches};
+
+/// Of fewer pictures nvJPEG's NvjpegPart::SmsInBatches has the calling thread read the codes (nvjpeg.h of version 13).
+inline constexpr std::size_t kFewestInBatches = 51;
 
 /// A picture for nvJPEG: its bytes, and where its pixels go on the device.
 struct NvjpegPicture {
@@ -32,9 +41,9 @@ struct NvjpegPicture {
   nvjpeg::Image pixels{};
 };
 
-/// nvJPEG, loaded at run time, on one device: its JPEG units where it has some, else its multiprocessors. Safe
+/// nvJPEG, loaded at run time, on one device: its JPEG units where it has some, and its multiprocessors. Safe
 /// to share between threads; states and parsers are for one each. Lives as long as any of them.
-class Nvjpeg {
+class Nvjpeg : public std::enable_shared_from_this<Nvjpeg> {
  public:
   /// Of the file, or, where that is empty, the one that the dynamic linker or the toolkit has; the device is current.
   /// One that is in use is shared. Throws Error(device_unavailable) with the reason and the remedy. Thread-safe.
@@ -43,42 +52,35 @@ class Nvjpeg {
   Nvjpeg(const Nvjpeg&) = delete;
   Nvjpeg& operator=(const Nvjpeg&) = delete;
 
-  bool has_units() const noexcept { return units_ != nullptr; }
-  /// Whether pictures of this kind come as RGB that is a few levels from libjpeg-turbo's at most: tried likewise.
-  bool gives_rgb(NvjpegPart part, Sampling sampling) const noexcept {
-    return (part == NvjpegPart::Units ? given_.rgb_by_units : given_.rgb_by_sms)
-        .test(static_cast<std::size_t>(sampling));
-  }
-  /// Whether pictures of this kind come as planes that are those of libjpeg-turbo but for the DCT: each kind was tried
-  /// once, on a picture.
-  bool gives_planes(NvjpegPart part, Sampling sampling) const noexcept {
-    return (part == NvjpegPart::Units ? given_.planes_by_units : given_.planes_by_sms)
-        .test(static_cast<std::size_t>(sampling));
-  }
+  bool has(NvjpegPart part) const noexcept { return handle(part) != nullptr; }
+  /// Decodes a picture of each kind with the part, once in a process: gives() does not wait for that, and needs no
+  /// device, afterwards. Until then the device must be current.
+  void try_part(NvjpegPart part) const;
+  /// Whether pictures of this kind come as RGB that is a few levels from libjpeg-turbo's at most, or as planes that are
+  /// libjpeg-turbo's but for the DCT.
+  bool gives(NvjpegPart part, NvjpegOutput output, Sampling sampling) const;
   std::string version() const;
 
   const nvjpeg::Api& api() const noexcept { return api_; }
-  nvjpeg::Handle units() const noexcept { return units_; }
-  nvjpeg::Handle sms() const noexcept { return sms_; }
-  std::mutex& turn() const noexcept { return turn_; }
+  /// Null where the GPU or the version has no such part.
+  nvjpeg::Handle handle(NvjpegPart part) const noexcept { return handles_[static_cast<std::size_t>(part)]; }
 
  private:
-  struct Given {
-    std::bitset<kSamplings> planes_by_units, planes_by_sms;
-    std::bitset<kSamplings> rgb_by_units, rgb_by_sms;
+  struct Tried {
+    std::once_flag once;
+    std::bitset<kSamplings> rgb, planes;
   };
+  using TriedParts = std::array<Tried, kNvjpegParts.size()>;
 
   explicit Nvjpeg(const Device& device) : device_(device) {}
-  /// Not shared, and without planes.
+  /// Not shared, and without what was tried.
   static std::shared_ptr<Nvjpeg> load_anew(const std::filesystem::path& library, const Device& device);
 
   const Device device_;
   void* library_ = nullptr;
   nvjpeg::Api api_{};
-  nvjpeg::Handle units_ = nullptr;
-  nvjpeg::Handle sms_ = nullptr;
-  Given given_;
-  mutable std::mutex turn_;
+  std::array<nvjpeg::Handle, kNvjpegParts.size()> handles_{};
+  std::shared_ptr<TriedParts> tried_;  ///< of all objects of the same library and device
 };
 
 /// Asks which pictures the JPEG units take.
@@ -97,27 +99,27 @@ class NvjpegParser {
   nvjpeg::JpegStream stream_ = nullptr;
 };
 
-/// Decodes with the JPEG units, a batch at a time, to one kind of output.
-class UnitsDecoder {
+/// Decodes a batch at a time, to one kind of output.
+class BatchDecoder {
  public:
-  /// in_turns: not while another decoder of this nvJPEG that is so made decodes.
-  UnitsDecoder(std::shared_ptr<const Nvjpeg> nvjpeg, NvjpegOutput output, bool in_turns)
-      : nvjpeg_(std::move(nvjpeg)), output_(output), in_turns_(in_turns) {}
-  ~UnitsDecoder();
-  UnitsDecoder(const UnitsDecoder&) = delete;
-  UnitsDecoder& operator=(const UnitsDecoder&) = delete;
+  /// part: Units or SmsInBatches, which nvjpeg has.
+  BatchDecoder(std::shared_ptr<const Nvjpeg> nvjpeg, NvjpegPart part, NvjpegOutput output)
+      : nvjpeg_(std::move(nvjpeg)), part_(part), output_(output) {}
+  ~BatchDecoder();
+  BatchDecoder(const BatchDecoder&) = delete;
+  BatchDecoder& operator=(const BatchDecoder&) = delete;
 
   /// Enqueues the pictures on a stream. The units do not wait for what is on that stream already: all earlier use of
   /// the pixels' memory, and of this decoder, must have ended. What nvJPEG said where it refused the batch; nothing of
-  /// it is decoded then. Empty: what a unit could not decode may still be missing.
+  /// it is decoded then. Empty: what could not be decoded may still be missing.
   std::string decode(std::span<const NvjpegPicture> pictures, cudaStream_t stream);
 
  private:
   void reset() noexcept;
 
   std::shared_ptr<const Nvjpeg> nvjpeg_;
+  const NvjpegPart part_;
   const NvjpegOutput output_;
-  const bool in_turns_;
   nvjpeg::State state_ = nullptr;
   int batch_ = 0;  ///< that the state is made for
   std::vector<const unsigned char*> data_;

@@ -16,6 +16,7 @@ using State = struct StateTag*;
 using JpegStream = struct JpegStreamTag*;
 
 inline constexpr int kBackendDefault = 0;
+inline constexpr int kBackendGpuHybrid = 2;  ///< of batches of 51 and more the GPU reads the codes too
 inline constexpr int kBackendHardware = 3;
 inline constexpr unsigned kSmoothChroma = 32;  ///< of create(): RGB is made of chroma that is interpolated
 inline constexpr int kOutputPlanes = 1;        ///< Y, Cb and Cr as they are stored

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "pictures/gpu/plane_layout.h"
@@ -131,33 +132,40 @@ bool alike(const Plane& plane, int columns, int rows, const std::uint8_t* decode
 }
 
 // False where nvJPEG refuses.
-using Decode = std::function<bool(const NvjpegPicture& picture, cudaStream_t stream)>;
+using Decode = std::function<bool(std::span<const NvjpegPicture> pictures, cudaStream_t stream)>;
 
-bool gives(NvjpegOutput output, Sampling sampling, const Decode& decode) {
+// Of `copies` of the picture that are decoded together the last one is looked at.
+bool gives(NvjpegOutput output, Sampling sampling, std::size_t copies, const Decode& decode) {
   const std::optional<Trial> trial = trial_of(sampling);
   if (!trial) return false;
   const PlaneLayout layout(kWidth, kHeight, sampling);
-  // With room behind it, for decoders that write more than they should.
-  const DeviceBuffer memory(4 * layout.bytes(), "a picture to try nvJPEG with");
+  // With room behind each, for decoders that write more than they should.
+  const std::int64_t room = 4 * layout.bytes();
+  const DeviceBuffer memory(static_cast<std::int64_t>(copies) * room, "pictures to try nvJPEG with");
   const Stream stream;
   cuda_check(cudaMemsetAsync(memory.data(), 0, static_cast<std::size_t>(memory.bytes()), stream.get()),
              "trying nvJPEG");
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
-  auto* const pixels = static_cast<std::uint8_t*>(memory.data());
-  nvjpeg::Image image = layout.image(pixels);
-  if (output == NvjpegOutput::Rgb) {
-    image = {};
-    image.channel[0] = pixels;
-    image.pitch[0] = static_cast<std::size_t>(kWidth) * kChannels;
+  std::vector<NvjpegPicture> pictures;
+  for (std::size_t i = 0; i < copies; ++i) {
+    auto* const pixels = static_cast<std::uint8_t*>(memory.data()) + static_cast<std::int64_t>(i) * room;
+    nvjpeg::Image image = layout.image(pixels);
+    if (output == NvjpegOutput::Rgb) {
+      image = {};
+      image.channel[0] = pixels;
+      image.pitch[0] = static_cast<std::size_t>(kWidth) * kChannels;
+    }
+    pictures.push_back({trial->file, image});
   }
-  if (!decode({trial->file, image}, stream.get())) return false;
+  if (!decode(pictures, stream.get())) return false;
   cuda_check(cudaStreamSynchronize(stream.get()), "trying nvJPEG");
-  std::vector<std::uint8_t> decoded(static_cast<std::size_t>(memory.bytes()));
-  memory.download(std::as_writable_bytes(std::span(decoded)));
+  std::vector<std::uint8_t> all(static_cast<std::size_t>(memory.bytes()));
+  memory.download(std::as_writable_bytes(std::span(all)));
+  const std::uint8_t* const decoded = all.data() + (static_cast<std::int64_t>(copies) - 1) * room;
   if (output == NvjpegOutput::Rgb) {
-    return alike(trial->rgb, trial->rgb.columns, trial->rgb.rows, decoded.data(), trial->rgb.columns, kMostLevelsOff);
+    return alike(trial->rgb, trial->rgb.columns, trial->rgb.rows, decoded, trial->rgb.columns, kMostLevelsOff);
   }
-  const Planes planes = layout.planes(decoded.data());
+  const Planes planes = layout.planes(decoded);
   const int columns = (kWidth + planes.across - 1) / planes.across;
   const int rows = (kHeight + planes.down - 1) / planes.down;
   const auto plane = [&](std::size_t i, const std::uint8_t* samples) {
@@ -182,15 +190,17 @@ std::vector<std::uint8_t> usual_file() {
 std::bitset<kSamplings> try_output(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, NvjpegOutput output) {
   // One decoder for all: to make one takes nvJPEG a tenth of a second.
   NvjpegParser parser(nvjpeg);
-  UnitsDecoder units(nvjpeg, output, false);
+  BatchDecoder batches(nvjpeg, part, output);
   SmsDecoder sms(nvjpeg);
-  const Decode decode = [&](const NvjpegPicture& picture, cudaStream_t stream) {
-    if (part == NvjpegPart::Sms) return sms.decode(picture, output).empty();
-    return parser.units_take(picture.encoded) && units.decode({&picture, 1}, stream).empty();
+  const Decode decode = [&](std::span<const NvjpegPicture> pictures, cudaStream_t stream) {
+    if (part == NvjpegPart::Sms) return sms.decode(pictures.front(), output).empty();
+    if (part == NvjpegPart::Units && !parser.units_take(pictures.front().encoded)) return false;
+    return batches.decode(pictures, stream).empty();
   };
+  const std::size_t copies = part == NvjpegPart::SmsInBatches ? kFewestInBatches : 1;
   std::bitset<kSamplings> given;
   for (const Sampling sampling : kAllSamplings) {
-    given.set(static_cast<std::size_t>(sampling), gives(output, sampling, decode));
+    given.set(static_cast<std::size_t>(sampling), gives(output, sampling, copies, decode));
   }
   return given;
 }

@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     classify_command.add_argument(
         "--decode",
-        choices=("auto", "gpu", "cpu"),
+        choices=("auto", "gpu", "gpu-units", "gpu-sms", "cpu"),
         default="auto",
         help="where JPEG is decoded (default auto: on the engine's GPU where there is nvJPEG)",
     )

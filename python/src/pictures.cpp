@@ -35,6 +35,8 @@ using pictures::Run;
 
 DecodeOn decode_on(const std::string& where) {
   if (where == "gpu") return DecodeOn::Gpu;
+  if (where == "gpu-units") return DecodeOn::GpuUnits;
+  if (where == "gpu-sms") return DecodeOn::GpuSms;
   return where == "cpu" ? DecodeOn::Cpu : DecodeOn::Auto;
 }
 

@@ -158,9 +158,10 @@ void log_current() noexcept {
 
 std::unique_ptr<Runner> make_runner(const Model& model, const Processor& processor, const EngineInUse& engine) {
   if (model.input_kind() != InputKind::Encoded) return std::make_unique<TensorRunner>(model, processor, engine);
-  if (!processor.gpu && model.settings().decode == pictures::DecodeOn::Gpu) {
+  const pictures::DecodeOn decode = model.settings().decode;
+  if (!processor.gpu && decode != pictures::DecodeOn::Auto && decode != pictures::DecodeOn::Cpu) {
     throw Error(ErrorCode::invalid_argument, model.where() + ": parameter 'decode'",
-                "is \"gpu\", and the instance is of KIND_CPU");
+                "wants a GPU, and the instance is of KIND_CPU");
   }
   return std::make_unique<EncodedRunner>(model, processor, engine);
 }

@@ -186,6 +186,8 @@ Settings read_settings(const Json& config, const std::string& where) {
   settings.decode = parameters
                         .one_of<pictures::DecodeOn>("decode", {{"auto", pictures::DecodeOn::Auto},
                                                                {"gpu", pictures::DecodeOn::Gpu},
+                                                               {"gpu-units", pictures::DecodeOn::GpuUnits},
+                                                               {"gpu-sms", pictures::DecodeOn::GpuSms},
                                                                {"cpu", pictures::DecodeOn::Cpu}})
                         .value_or(settings.decode);
   settings.decode_threads = parameters.number("decode_threads", 0, kMostThreads).value_or(settings.decode_threads);

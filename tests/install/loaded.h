@@ -3,6 +3,7 @@
 // The C interface of a library that is loaded while the program runs.
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

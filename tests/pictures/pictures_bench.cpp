@@ -1,7 +1,8 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact] [--in-turns]
+//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact]
+//   [--decode gpu|gpu-units|gpu-sms]
 //   [--blocking-sync]
 //   [--parts
 //   nvjpeg,memory,...]
@@ -70,6 +71,8 @@ using namespace mobicuda::pictures;
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
+const std::map<std::string, DecodeOn> kDecode{
+    {"gpu", DecodeOn::Auto}, {"gpu-units", DecodeOn::GpuUnits}, {"gpu-sms", DecodeOn::GpuSms}};
 constexpr const char* kParts[] = {"nvjpeg", "resize", "memory", "files", "cpu", "one", "large", "agreement", "cut"};
 
 struct Options {
@@ -86,7 +89,7 @@ struct Options {
   int gpu_threads = 0;
   bool blocking_sync = false;
   std::string colours = "nvjpeg";
-  bool in_turns = false;
+  std::string decode = "gpu";
   double seconds = 5;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
@@ -247,8 +250,9 @@ nvjpeg::Image image_of(const JpegHeader& header, std::uint8_t* pixels, NvjpegOut
 // nvJPEG alone: each host thread has a few batches under way, in memory of its own, and begins the next one as soon as
 // the oldest is there. What comes before, memory, states and first batches, is not timed.
 Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
-                  const Device& device, int threads, NvjpegOutput output) {
-  constexpr std::size_t kInFlight = 3;
+                  const Device& device, NvjpegPart part, int threads, NvjpegOutput output) {
+  // One more makes the threads wait inside nvJPEG where the multiprocessors decode, which keeps cores busy.
+  const std::size_t in_flight = part == NvjpegPart::Units ? 3 : 2;
   constexpr std::size_t kWarmUp = 2;  // batches of each
   struct Fit {
     std::span<const std::uint8_t> bytes;
@@ -259,9 +263,9 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   NvjpegParser parser(nvjpeg);
   for (const auto& bytes : files.bytes) {
     const auto header = read_jpeg_header(bytes);
-    if (!header || !fit_for_nvjpeg(*header) || !parser.units_take(bytes)) continue;
+    if (!header || !fit_for_nvjpeg(*header) || (part == NvjpegPart::Units && !parser.units_take(bytes))) continue;
     const Sampling sampling = sampling_of(*header);
-    if (output == NvjpegOutput::Planes && !nvjpeg->gives_planes(NvjpegPart::Units, sampling)) continue;
+    if (output == NvjpegOutput::Planes && !nvjpeg->gives(part, output, sampling)) continue;
     fit.push_back({bytes, *header});
     most = std::max({most, std::int64_t{kChannels} * header->width * header->height,
                      PlaneLayout(header->width, header->height, sampling).bytes()});
@@ -269,14 +273,15 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   if (fit.empty()) return {};
   const auto batch = static_cast<std::size_t>(options.batch);
   struct InFlight {
-    InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegOutput output, std::size_t batch, std::int64_t bytes)
+    InFlight(const std::shared_ptr<const Nvjpeg>& nvjpeg, NvjpegPart part, NvjpegOutput output, std::size_t batch,
+             std::int64_t bytes)
         : memory(static_cast<std::int64_t>(batch) * bytes, "decoded pictures"),
-          decoder(nvjpeg, output, false),
+          decoder(nvjpeg, part, output),
           pictures(batch) {}
     DeviceBuffer memory;
     Stream stream;
     Event done{cudaEventBlockingSync};
-    UnitsDecoder decoder;
+    BatchDecoder decoder;
     std::vector<NvjpegPicture> pictures;
   };
   std::atomic<std::size_t> decoded{0};
@@ -326,26 +331,26 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
           }
         };
         guarded([&] {
-          for (std::size_t i = 0; i < kInFlight; ++i)
-            ring.push_back(std::make_unique<InFlight>(nvjpeg, output, batch, most));
-          for (std::size_t i = 0; i < kWarmUp * kInFlight; ++i) {
+          for (std::size_t i = 0; i < in_flight; ++i)
+            ring.push_back(std::make_unique<InFlight>(nvjpeg, part, output, batch, most));
+          for (std::size_t i = 0; i < kWarmUp * in_flight; ++i) {
             const auto before = Clock::now();
-            begin(*ring[i % kInFlight]);
-            wait(*ring[i % kInFlight]);
+            begin(*ring[i % in_flight]);
+            wait(*ring[i % in_flight]);
             if (thread == 0) batch_ms.push_back(1e3 * seconds_since(before));
           }
         });
         ready.arrive_and_wait();
         guarded([&] {
           std::size_t at = 0;
-          for (; at < kInFlight; ++at) begin(*ring[at]);
+          for (; at < in_flight; ++at) begin(*ring[at]);
           for (; seconds_since(start) < options.seconds / 2; ++at) {
-            wait(*ring[at % kInFlight]);
+            wait(*ring[at % in_flight]);
             decoded += batch;
-            begin(*ring[at % kInFlight]);
+            begin(*ring[at % in_flight]);
           }
-          for (std::size_t i = 0; i < kInFlight; ++i, ++at) {
-            wait(*ring[at % kInFlight]);
+          for (std::size_t i = 0; i < in_flight; ++i, ++at) {
+            wait(*ring[at % in_flight]);
             decoded += batch;
           }
         });
@@ -355,6 +360,7 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   }
   if (failure) std::rethrow_exception(failure);
   return {{"threads", threads},
+          {"by", part == NvjpegPart::Units ? "units" : "sms"},
           {"output", output == NvjpegOutput::Planes ? "planes" : "rgb"},
           {"batch", options.batch},
           {"files", fit.size()},
@@ -365,12 +371,12 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
 
 // To planes and to RGB, with one and two host threads, and the most of these.
 Json nvjpeg_rates(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
-                  const Device& device) {
+                  const Device& device, NvjpegPart part) {
   Json runs = Json::array();
   double most = 0;
   for (const NvjpegOutput output : {NvjpegOutput::Rgb, NvjpegOutput::Planes}) {
     for (const int threads : {1, 2}) {
-      const Json run = nvjpeg_alone(files, options, nvjpeg, device, threads, output);
+      const Json run = nvjpeg_alone(files, options, nvjpeg, device, part, threads, output);
       if (!run.is_object()) continue;
       most = std::max(most, run["imagesPerSecond"].get<double>());
       runs.push_back(run);
@@ -585,7 +591,7 @@ void run(const Options& options) {
   classifier_options.batch = options.batch;
   classifier_options.threads = options.threads;
   classifier_options.gpu_threads = options.gpu_threads;
-  classifier_options.nvjpeg_in_turns = options.in_turns;
+  classifier_options.decode_on = kDecode.at(options.decode);
   classifier_options.colours = options.colours == "nvjpeg" ? Colours::Nvjpeg : Colours::Exact;
   classifier_options.nvjpeg_library = options.nvjpeg;
   Json log = Json::array();
@@ -603,7 +609,7 @@ void run(const Options& options) {
   json["threads"] = options.threads;
   json["gpuThreads"] = options.gpu_threads;
   json["colours"] = options.colours;
-  json["nvjpegInTurns"] = options.in_turns;
+  json["decode"] = options.decode;
   json["blockingSync"] = options.blocking_sync;
   json["decoder"] = std::string(to_string(classifier.decoder()));
   json["log"] = log;
@@ -611,14 +617,15 @@ void run(const Options& options) {
   const DeviceGuard guard(device);
   json["device"] = device_description(engine_options.device);
   std::shared_ptr<const Nvjpeg> nvjpeg;
-  if (classifier.decoder() == Decoder::NvjpegUnits) {
+  const NvjpegPart part = classifier.decoder() == Decoder::NvjpegUnits ? NvjpegPart::Units : NvjpegPart::SmsInBatches;
+  if (classifier.decoder() != Decoder::Cpu) {
     nvjpeg = Nvjpeg::load(options.nvjpeg, device);
     json["nvjpegVersion"] = nvjpeg->version();
     for (const Sampling sampling : kAllSamplings) {
-      json["planes"][std::string(to_string(sampling))] = nvjpeg->gives_planes(NvjpegPart::Units, sampling);
-      json["rgb"][std::string(to_string(sampling))] = nvjpeg->gives_rgb(NvjpegPart::Units, sampling);
+      json["planes"][std::string(to_string(sampling))] = nvjpeg->gives(part, NvjpegOutput::Planes, sampling);
+      json["rgb"][std::string(to_string(sampling))] = nvjpeg->gives(part, NvjpegOutput::Rgb, sampling);
     }
-    if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device);
+    if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device, part);
   }
   if (options.wants("resize")) {
     json["resizeUs"] = {{"planes", resize_us(files, options, classifier.preprocessing(), NvjpegOutput::Planes)},
@@ -643,7 +650,7 @@ void run(const Options& options) {
     const auto [width, height] = extents_of(options.large);
     const Files large = files.resized(width, height);
     Json& of = json["large"] = {{"width", width}, {"height", height}, {"meanBytes", large.mean_bytes()}};
-    if (nvjpeg && options.wants("nvjpeg")) of["nvjpeg"] = nvjpeg_rates(large, options, nvjpeg, device);
+    if (nvjpeg && options.wants("nvjpeg")) of["nvjpeg"] = nvjpeg_rates(large, options, nvjpeg, device, part);
     of["memory"] = measure_run(classifier, in_memory(large), set, options.seconds);
     set_ratio(of["memory"], of.value("nvjpeg", Json()));
     of["onePicture"] = one_picture(classifier, large, options.seconds / 2);
@@ -671,7 +678,8 @@ int main(int argc, char** argv) {
   app.add_option("--gpu-threads", options.gpu_threads, "that hand batches to the GPU, 0: as the library chooses")
       ->check(CLI::Range(0, 8));
   app.add_option("--colours", options.colours, "who converts them")->check(CLI::IsMember({"exact", "nvjpeg"}));
-  app.add_flag("--in-turns", options.in_turns, "one thread at a time hands the JPEG units a batch");
+  app.add_option("--decode", options.decode, "by what of nvJPEG")
+      ->check(CLI::IsMember({"gpu", "gpu-units", "gpu-sms"}));
   app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")

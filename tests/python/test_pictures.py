@@ -203,7 +203,7 @@ def test_wrong_arguments(engine, small, folder, tmp_path):
     for arguments, options, kind, text in [
         ((folder, small), {}, mobicuda.UnsupportedError, "channels"),
         ((folder, engine), {"preprocess": "caffe"}, ValueError, "'torch', 'tf'"),
-        ((folder, engine), {"decode": "nvjpeg"}, ValueError, "'auto', 'gpu', 'cpu'"),
+        ((folder, engine), {"decode": "nvjpeg"}, ValueError, "'auto', 'gpu', 'gpu-units', 'gpu-sms', 'cpu'"),
         ((folder, engine), {"top_k": 0}, ValueError, "top_k"),
         ((folder, engine), {"batch": 0}, ValueError, "batch must be 1 to 1024"),
         ((folder, engine), {"batch": True}, TypeError, "batch"),

@@ -617,7 +617,8 @@ def check_pictures(check):
         gpu_pictures.requirements(check.record, lambda *row: found.append(row))
         return [name for name, _, _, met in found if not met], len(found)
 
-    expect(missed() == ([], 15), missed())
+    expect(missed() == ([], 12), missed())
+    # The first is of both ways, whose rates are one object here: a bar is missed where each way misses it.
     for path, wrong in ((("bench", "memory", "coresBusy"), 2.1), (("bench", "large", "onePicture", "medianMs"), 1.3),
                         (("bench", "agreement", "top1Equal"), 494), (("bench", "agreement", "rightByCpu"), 430),
                         (("mixed", "rightVerdict"), 9999), (("mixed", "peakBytesOfFourTimes"), 2 << 30), (("memcheck", "exit"), 9),

@@ -669,7 +669,7 @@ TEST_CASE("kinds of instances and what there is no GPU for") {
               .load(repository.model(),
                     {{"input", input_of("TYPE_STRING")}, {"parameters", parameters({{"decode", "gpu"}})}})
               .empty());
-  CHECK_THAT(server.add_instance(), contains("'decode': is \"gpu\", and the instance is of KIND_CPU"));
+  CHECK_THAT(server.add_instance(), contains("'decode': wants a GPU, and the instance is of KIND_CPU"));
   CHECK_THAT(server.add_instance(TRITONSERVER_INSTANCEGROUPKIND_AUTO), contains("unknown kind"));
 }
 

@@ -212,9 +212,10 @@ void add_accuracy_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->group(group);
   app.add_option("--decode", raw.decode,
                  "Where JPEG is decoded while rates from files to logits are measured: on the CPU, on the GPU of an "
-                 "implementation that runs there, or auto: there where it has nvJPEG")
-      ->check(one_of({"auto", "gpu", "cpu"}))
-      ->type_name("auto|gpu|cpu")
+                 "implementation that runs there (by its JPEG units, its multiprocessors, or what it has), or auto: "
+                 "there where it has nvJPEG")
+      ->check(one_of({"auto", "gpu", "gpu-units", "gpu-sms", "cpu"}))
+      ->type_name("auto|gpu|gpu-units|gpu-sms|cpu")
       ->capture_default_str()
       ->group(group);
   app.add_flag("--perClass", options.per_class, "Table of classes: pictures, top-1 and top-5 (the JSON has it always)")

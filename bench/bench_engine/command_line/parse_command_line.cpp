@@ -95,6 +95,8 @@ void apply(const RawOptions& raw, Options& options) {
   }
   if (raw.decode == "auto") options.decode = pictures::DecodeOn::Auto;
   if (raw.decode == "gpu") options.decode = pictures::DecodeOn::Gpu;
+  if (raw.decode == "gpu-units") options.decode = pictures::DecodeOn::GpuUnits;
+  if (raw.decode == "gpu-sms") options.decode = pictures::DecodeOn::GpuSms;
   // The plan file says what the command line leaves open.
   if (!options.load_engine.empty() && raw.precisions.empty() && !raw.fp16) options.precisions.clear();
   if (!options.load_engine.empty() && raw.batches.empty()) options.batches.clear();

@@ -39,8 +39,15 @@ MOBICUDA_API std::string_view to_string(Decoder decoder) noexcept;  ///< "none",
 /// Where JPEG pictures are decoded. PNG, BMP and PNM, and JPEG that is progressive, CMYK, of 12 bits or damaged, are
 /// the CPU's in any case.
 enum class DecodeOn : std::uint8_t {
-  Auto,  ///< on the engine's GPU where there is nvJPEG; else on the CPU, and a line of the log says so
-  Gpu,   ///< the classifier's constructor throws Error(device_unavailable) where there is no nvJPEG
+  Auto,  ///< as Gpu where there is nvJPEG; else on the CPU, and a line of the log says so
+  /// On the engine's GPU by nvJPEG: by its JPEG units where it has some, else by its multiprocessors. The classifier's
+  /// constructor throws Error(device_unavailable) where there is no nvJPEG; likewise with the two that follow.
+  Gpu,
+  GpuUnits,  ///< by the JPEG units; where there are none the constructor throws, too
+  /// By the multiprocessors. Of batches of 51 pictures and more nvJPEG reads the codes there too, which takes half of
+  /// the host's time that the units take, and gives more pictures a second in batches of 512 and more; in smaller
+  /// batches the reading threads read them.
+  GpuSms,
   Cpu,
 };
 
@@ -92,12 +99,10 @@ struct ClassifierOptions {
   /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
   /// does not always keep all JPEG units busy.
   int gpu_threads = 0;
-  /// One thread at a time hands a GPU's JPEG units a batch: four fifths of the pictures a second, for little more than
-  /// half of the host's time.
-  bool nvjpeg_in_turns = false;
-  /// Device memory for the decoded pixels of one of the batches in flight. Pictures that do not fit beside the others
-  /// of their batch are decoded on the CPU.
-  std::int64_t max_pixel_bytes = std::int64_t{256} << 20;
+  /// Device memory for the decoded pixels of one of the batches in flight, at least 0; nothing: 256 MiB, or 4 MiB for
+  /// each picture of a batch where that is more. Pictures that do not fit beside the others of their batch are decoded
+  /// on the CPU.
+  std::optional<std::int64_t> max_pixel_bytes;
   /// The file of nvJPEG. Empty: libnvjpeg.so.13, .12 or .so as the dynamic linker finds it, or that of the CUDA Toolkit
   /// that built the library.
   std::filesystem::path nvjpeg_library;
