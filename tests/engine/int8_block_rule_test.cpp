@@ -32,7 +32,7 @@ TEST_CASE("the rule shares tiles of an int8 block among SMs where there are few 
   for (const test::InvertedResidualLayer& layer : test::kMobileNetV2Blocks) {
     if (!layer.expands()) continue;
     CAPTURE(layer.name);
-    CHECK(shares(kernels::traits_of(90, 132), 1, layer) == layer.out_size() < kLarge);
+    CHECK(shares(kernels::traits_of(90, 132), 1, layer) == (layer.out_size() < kLarge));
     CHECK_FALSE(shares(kernels::traits_of(90, 132), 256, layer));
     CHECK_FALSE(shares(kernels::traits_of(80, 108), 1, layer));
   }

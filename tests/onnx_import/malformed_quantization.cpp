@@ -212,10 +212,11 @@ std::vector<Malformed> malformed_quantization() {
   weight("weight of real numbers", kInvalid, {"'weights'", "input #0 'w'", "integers"}, [](Weight& w) {
     w.integers = tensor("w", {2, 4, 1, 1}, std::vector<float>(8, 1.0F));
   });
-  weight("zero point of INT32 that is not 0", kInvalid, {"'weights'", "input #2 'wz'", "0 for INT32"}, [](Weight& w) {
-    w.integers = integer_tensor<std::int32_t>("w", {2, 4, 1, 1}, std::vector<std::int32_t>(8, 1));
-    w.zero_point = integer_tensor<std::int32_t>("wz", {2}, {0, 1});
-  });
+  weight("zero point of INT32 that is not 0", kUnsupported,
+         {"'weights'", "input #2 'wz'", "0 for integers of 16 and 32"}, [](Weight& w) {
+           w.integers = integer_tensor<std::int32_t>("w", {2, 4, 1, 1}, std::vector<std::int32_t>(8, 1));
+           w.zero_point = integer_tensor<std::int32_t>("wz", {2}, {0, 1});
+         });
   weight("bytes missing of the weight", kInvalid, {"'w'", "7 bytes", "8"}, [](Weight& w) {
     w.integers = integer_tensor<std::int8_t>("w", {2, 4, 1, 1}, Int8s(7, 1));
   });

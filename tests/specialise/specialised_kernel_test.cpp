@@ -81,7 +81,8 @@ TEST_CASE("specialised kernels of bytes equal the integer oracle") {
   options.code_cache.emplace();
   Specialiser specialiser(options, gpu_traits());
   if (const std::string why = specialiser.why_not(); !why.empty()) MOBICUDA_SKIP(why);
-  const auto& kernel = kernels::kernel_of(int8::Int8InvertedResidualParams{});
+  const int8::Int8InvertedResidualParams any;
+  const auto& kernel = kernels::kernel_of(any);
   std::vector<int8::Int8InvertedResidualParams> blocks;
   for (const int size : {5, 14, 21}) {
     blocks.push_back(int8::block(2, size, size + 3, 8, 48, 16, 2));

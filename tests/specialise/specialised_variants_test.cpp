@@ -85,7 +85,8 @@ TEST_CASE("specialised variants: each is interned once, and there are no more th
 }
 
 TEST_CASE("specialised variants: what a family makes is valid, runs the block, and is found by its name") {
-  const auto& kernel = kernel_of(InvertedResidualParams{});
+  const InvertedResidualParams any;
+  const auto& kernel = kernel_of(any);
   int made = 0;
   for (const int multiprocessors : {16, 132}) {
     const DeviceTraits gpu = gpu_that_compiles(90, multiprocessors);
@@ -125,7 +126,8 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
 TEST_CASE("specialised variants: names with any numbers are refused or give a variant that says what it supports") {
   constexpr int kNumbers[] = {0, 1, 2, 3, 4, 5, 7, 8, 14, 16, 24, 32, 48, 64, 96, 144, 384, 1024, 4096, 8184, 8192};
   constexpr int kNames = 20'000;
-  const auto& kernel = kernel_of(InvertedResidualParams{});
+  const InvertedResidualParams any;
+  const auto& kernel = kernel_of(any);
   const DeviceTraits gpu = gpu_that_compiles(90, 132);
   std::vector<std::string> names;
   for (const InvertedResidualParams& p : blocks(0.75, 224, 8)) {
@@ -160,7 +162,8 @@ TEST_CASE("specialised variants: names of int8 blocks with any numbers are refus
   constexpr int kNumbers[] = {0, 1, 2, 3, 4, 7, 8, 14, 16, 24, 32, 64, 96, 384, 1024, 4096, 8184, 8192};
   constexpr int kNames = 20'000;
   constexpr std::size_t kValues = 10;
-  const auto& kernel = kernel_of(Int8InvertedResidualParams{});
+  const Int8InvertedResidualParams any;
+  const auto& kernel = kernel_of(any);
   const DeviceTraits gpu = gpu_that_compiles(90, 132);
   std::mt19937 random(1);
   int valid = 0;
@@ -195,7 +198,8 @@ TEST_CASE("specialised variants: names of int8 blocks with any numbers are refus
 }
 
 TEST_CASE("specialised variants: none where no code can be compiled, or the GPU is older") {
-  const auto& kernel = kernel_of(InvertedResidualParams{});
+  const InvertedResidualParams any;
+  const auto& kernel = kernel_of(any);
   const InvertedResidualParams p = block(1, 14, 14, 32, 192, 32, 1);
   CHECK_FALSE(kernel.specialised(p, gpu_that_compiles(90, 132)).empty());
   CHECK(kernel.specialised(p, traits_of(90, 132)).empty());
