@@ -17,16 +17,18 @@ using Eigen::internal::pand;
 using Eigen::internal::pcmp_eq;
 using Eigen::internal::pcmp_lt;
 using Eigen::internal::pdiv;
-using Eigen::internal::pexp;
 using Eigen::internal::ploadu;
+using Eigen::internal::plogical_shift_left;
 using Eigen::internal::pmadd;
 using Eigen::internal::pmax;
 using Eigen::internal::pmin;
 using Eigen::internal::pmul;
 using Eigen::internal::pnegate;
+using Eigen::internal::preinterpret;
 using Eigen::internal::pselect;
 using Eigen::internal::pset1;
 using Eigen::internal::pstoreu;
+using Eigen::internal::psub;
 
 // Vectors of half and a quarter of the length, where there are any; else as long.
 using Traits = Eigen::internal::packet_traits<float>;
@@ -494,11 +496,36 @@ void pool(const PoolTask& t) {
   }
 }
 
-// 1 / (1 + exp(-x)). pexp() is within 5 units in the last place; beyond 88 it gives the value at its bound, or
-// infinity, so that a result below 2^-126 may be any other number below.
+// exp(x) within 1.1 units in the last place where it is a normal number: 2^n exp(r), where |r| <= ln(2) / 2, by the
+// polynomial of Cephes' expf. Infinity from 88.4 on, its value at -87.3 below. Half of pexp()'s instructions, which takes
+// care of what is smaller.
+template <class P>
+P exponential(P x) {
+  using Integers = Eigen::internal::unpacket_traits<P>::integer_packet;
+  // Behind the point of a number of this size lie no bits: what is added to it is rounded to an integer, whose bits are
+  // its last ones. 127 is the bias of an exponent.
+  constexpr float kRound = 12582912.0F + 127.0F;
+  x = clamp(x, pset1<P>(-87.3F), pset1<P>(88.8F));
+  const P biased = pmadd(x, pset1<P>(1.44269504F), pset1<P>(kRound));
+  const P n = psub(biased, pset1<P>(kRound));
+  // ln(2) in two parts, the first of few bits: n times it is exact.
+  P r = pmadd(n, pset1<P>(-0.693359375F), x);
+  r = pmadd(n, pset1<P>(2.12194440e-4F), r);
+  P p = pset1<P>(1.9875691500e-4F);
+  p = pmadd(p, r, pset1<P>(1.3981999507e-3F));
+  p = pmadd(p, r, pset1<P>(8.3334519073e-3F));
+  p = pmadd(p, r, pset1<P>(4.1665795894e-2F));
+  p = pmadd(p, r, pset1<P>(1.6666665459e-1F));
+  p = pmadd(p, r, pset1<P>(5.0000001201e-1F));
+  p = padd(pmadd(p, pmul(r, r), r), pset1<P>(1.0F));
+  constexpr int kFractionBits = 23;
+  return pmul(p, preinterpret<P>(plogical_shift_left<kFractionBits>(preinterpret<Integers>(biased))));
+}
+
+// 1 / (1 + exp(-x)). A result below 2^-126 may be any other number below.
 inline Packet sigmoid(Packet x) {
   const Packet one = pset1<Packet>(1.0F);
-  return pdiv(one, padd(one, pexp(pnegate(x))));
+  return pdiv(one, padd(one, exponential(pnegate(x))));
 }
 
 template <ActivationKind kKind>

@@ -1,13 +1,16 @@
 #include "bench_engine/process/interrupt.h"
 
+#include <atomic>
 #include <csignal>
 
 namespace mobicuda::bench {
 namespace {
 
-volatile std::sig_atomic_t requested = 0;
+// Of the thread that the signal interrupts, whichever it is, for all others.
+std::atomic<bool> requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
-extern "C" void request_stop(int) { requested = 1; }
+extern "C" void request_stop(int) { requested = true; }
 
 }  // namespace
 
@@ -20,6 +23,6 @@ void catch_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool interrupted() noexcept { return requested != 0; }
+bool interrupted() noexcept { return requested; }
 
 }  // namespace mobicuda::bench

@@ -15,6 +15,7 @@ _MOST_DEPTH = 16
 _MOST_MODELS = 256
 _MOST_SHARE = 1e9
 _PREPROCESS = ("torch", "tf")
+_DECODE = ("auto", "gpu", "gpu-units", "gpu-sms", "cpu")
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def parse_config(text: str | bytes, source: str, folder: str) -> Config:
         times=top.number("times", 1, 1_000_000, 1),
         precision=top.one_of("precision", ("fp16", "fp32", "fp64"), None),
         preload=top.flag("preload", True),
-        decode=top.one_of("decode", ("auto", "gpu", "cpu"), "auto"),
+        decode=top.one_of("decode", _DECODE, "auto"),
         seed=top.number("seed", 0, 2**63 - 1, 0),
         top=top.number("top", 1, 1000, 5),
         labels=os.path.join(folder, top.text("labels")) if top.has("labels") else None,

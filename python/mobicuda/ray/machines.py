@@ -9,7 +9,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from mobicuda import PictureInput
 from mobicuda.engine import is_plan
@@ -20,6 +20,7 @@ from mobicuda.errors import (
     InvalidArgumentError,
     OutOfMemoryError,
 )
+from mobicuda.pictures import Decode
 from mobicuda.ray.classifier import Classifier, Outcome
 from mobicuda.ray.cluster import RESTARTS, RETRIES, connect, machines_of, plan_actors
 from mobicuda.ray.config import Config
@@ -88,7 +89,7 @@ class Worker:
             files=True,
             top_k=config.top,
             preprocess="tf" if model.preprocess == "tf" else "torch",
-            decode="auto" if config.decode == "auto" else "gpu" if config.decode == "gpu" else "cpu",
+            decode=cast(Decode, config.decode),
             batch=config.batchsize,
             threads=self._threads,
             **options,
@@ -254,8 +255,8 @@ def _classify(
     ray = connect(address)
     planned = plan_actors(machines_of(ray), config.gpu_num)
     on_gpus = any(actor.gpus for actor in planned)
-    if config.decode == "gpu" and not on_gpus:
-        raise InvalidArgumentError("invalid_argument", "'decode'", "is \"gpu\", and 'gpu_num' asks for no GPU")
+    if config.decode not in ("auto", "cpu") and not on_gpus:
+        raise InvalidArgumentError("invalid_argument", "'decode'", "wants a GPU, and 'gpu_num' asks for no GPU")
     if config.gpu_num is None and not on_gpus:
         tell("no GPU: the CPU engine classifies, on all cores")
     remote = ray.remote(Worker)
