@@ -209,7 +209,8 @@ ConstantPtr dequantize_constant(NodeImporter& node, std::size_t position, std::s
     if (node.has_input(position + 2)) {
       const ConstantPtr zero_points = node.constant(position + 2);
       const auto is_zero = [](const DimValue& value) { return value == DimValue{}; };
-      if (zero_points->is_float() || !std::ranges::all_of(zero_points->integers(), is_zero)) {
+      if (zero_points->is_float()) throw node.invalid_input(position + 2, "must be of integers, is floating-point");
+      if (!std::ranges::all_of(zero_points->integers(), is_zero)) {
         // Of INT32 any other is invalid; which of them a constant was is not kept.
         throw node.unsupported_input(position + 2, "must be 0 for integers of 16 and 32 bits",
                                      "quantise to INT8 or UINT8");

@@ -149,7 +149,9 @@ struct GpuWorker {
 
 // What decodes pictures in slots of `batch`, by the options; what that leaves is NvjpegPart::Sms's.
 NvjpegPart part_for(const Nvjpeg& nvjpeg, const ClassifierOptions& options, std::size_t batch) {
-  if (options.decode_on != DecodeOn::GpuSms && nvjpeg.has(NvjpegPart::Units)) return NvjpegPart::Units;
+  if (options.decode_on != DecodeOn::GpuSms) {
+    return nvjpeg.has(NvjpegPart::Units) ? NvjpegPart::Units : NvjpegPart::Sms;
+  }
   const bool in_batches = batch >= kFewestInBatches && nvjpeg.has(NvjpegPart::SmsInBatches);
   return in_batches ? NvjpegPart::SmsInBatches : NvjpegPart::Sms;
 }

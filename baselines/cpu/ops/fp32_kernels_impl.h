@@ -497,8 +497,8 @@ void pool(const PoolTask& t) {
 }
 
 // exp(x) within 1.1 units in the last place where it is a normal number: 2^n exp(r), where |r| <= ln(2) / 2, by the
-// polynomial of Cephes' expf. Infinity from 88.4 on, its value at -87.3 below. Half of pexp()'s instructions, which
-// takes care of what is smaller.
+// polynomial of Cephes' expf. Infinity from 88.4 on, its value at -87.3 below. Eigen's pexp() takes longer, and care
+// of what is smaller.
 template <class P>
 P exponential(P x) {
   using Integers = Eigen::internal::unpacket_traits<P>::integer_packet;

@@ -40,8 +40,9 @@ MOBICUDA_API std::string_view to_string(Decoder decoder) noexcept;  ///< "none",
 /// the CPU's in any case.
 enum class DecodeOn : std::uint8_t {
   Auto,  ///< as Gpu where there is nvJPEG; else on the CPU, and a line of the log says so
-  /// On the engine's GPU by nvJPEG: by its JPEG units where it has some, else by its multiprocessors. The classifier's
-  /// constructor throws Error(device_unavailable) where there is no nvJPEG; likewise with the two that follow.
+  /// On the engine's GPU by nvJPEG: by its JPEG units where it has some, else by its multiprocessors, for which the
+  /// reading threads read the codes. The classifier's constructor throws Error(device_unavailable) where there is no
+  /// nvJPEG; likewise with the two that follow.
   Gpu,
   GpuUnits,  ///< by the JPEG units; where there are none the constructor throws, too
   /// By the multiprocessors. Of batches of 51 pictures and more nvJPEG reads the codes there too, which takes half of
