@@ -1,6 +1,6 @@
 // protobuf_host LIBRARY FOLDER MODE: a program with protobuf of its own, linked statically, and messages of the same
 // schema in it loads libmobicuda, whose protobuf is the system's. MODE is how: "local", or "deep" for RTLD_DEEPBIND,
-// which a program needs that exports another version's symbols (protobuf_stranger).
+// which a program needs that exports its protobuf's symbols.
 #include <google/protobuf/stubs/common.h>
 #include <host_onnx.pb.h>
 
