@@ -10,13 +10,14 @@
 
 #include "support/catch.h"
 #include "support/graphs.h"
+#include "support/sanitizer.h"
 
 namespace mobicuda {
 namespace {
 
 using test::TestNetwork;
 
-constexpr int kShort = 4000;
+constexpr int kShort = test::kSanitized ? 1000 : 4000;
 constexpr int kLong = 15 * kShort;
 // The square would be 15 times 15. Memory outgrows caches meanwhile, and other programs use them too.
 constexpr double kMostTimes = 4 * 15;

@@ -9,6 +9,7 @@
 #include "models/zoo/onnx_writer.h"
 #include "models/zoo/random.h"
 #include "support/catch.h"
+#include "support/sanitizer.h"
 
 namespace mobicuda::test {
 namespace {
@@ -74,7 +75,7 @@ MobileNetV2Options small_network() {
 
 MobileNetV2Options full_network() {
   MobileNetV2Options options = small_network();
-  options.height = options.picture_width = 96;
+  options.height = options.picture_width = kSanitized ? 64 : 96;
   options.classes = 10;
   options.blocks = 17;
   return options;

@@ -1354,7 +1354,8 @@ def check_sanitize(tree):
     code, text = tree.run("sanitize")
     built = [line for line in text.splitlines() if line.startswith(("cmake", "ctest"))]
     expect(code == 0 and len(built) == 4, text)
-    expect("build-asan --target" in built[0] and built[1].startswith("ctest --preset asan --parallel "), text)
+    expect(built[0].endswith("build-asan") and built[1].startswith("ctest --preset asan --parallel ") and
+           " -R " not in built[1], text)
     expect("build-tsan --target" in built[2] and "ctest --preset tsan" in built[3] and "stream_tests:" in built[3], text)
     code, text = tree.run("sanitize", "--all", "thread")
     expect(code == 0 and "asan" not in text and "--target" not in text and " -R " not in text, text)

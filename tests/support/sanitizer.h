@@ -1,0 +1,19 @@
+#pragma once
+
+namespace mobicuda::test {
+
+/// Whether AddressSanitizer or ThreadSanitizer watches this program, which takes 2 to 30 times as long: what only grows with
+/// the amount of data is given less of it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace mobicuda::test
