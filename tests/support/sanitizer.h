@@ -2,8 +2,8 @@
 
 namespace mobicuda::test {
 
-/// Whether AddressSanitizer or ThreadSanitizer watches this program, which takes 2 to 30 times as long: what only grows with
-/// the amount of data is given less of it.
+/// Whether AddressSanitizer or ThreadSanitizer watches this program, which takes 2 to 30 times as long: what only grows
+/// with the amount of data is given less of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
