@@ -66,6 +66,7 @@ TEST_CASE("samples belong to the subject that ran", "[sampler]") {
   FakeGpu gpu;
   GpuSampler sampler(gpu.read(), 1, 2);
   for (const int turn : {0, 1, 0}) {
+    sampler.watch(std::nullopt);  // a reading between the two is nobody's
     gpu.running = turn;
     sampler.watch(static_cast<std::size_t>(turn));
     wait_for_more(gpu, 5);
