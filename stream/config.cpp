@@ -160,6 +160,10 @@ ModelConfig parse_model(const Json& json, const std::string& source, const std::
     object.finish();
   }
   const std::filesystem::path given(file);
+  if (!given.has_filename()) {  // it would have no name, whatever its folder is called
+    throw Error(ErrorCode::invalid_argument, source + ": '" + path + (json.is_string() ? "'" : ".file'"),
+                "must name a file, got a folder (it ends with '/')");
+  }
   if (model.name.empty()) model.name = given.stem().string();
   model.file = model_dir / given;
   if (given.extension() != ".onnx" && given.extension() != ".plan") model.file += ".onnx";

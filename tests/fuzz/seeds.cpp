@@ -337,6 +337,7 @@ void add_texts(Seeds& seeds) {
 
   const std::string least = R"("img_dir": "p", "result_dir": "r")";
   seeds.add("stream_config", "{" + least + R"(, "models": ["m"]})");
+  seeds.add("stream_config", "{" + least + R"(, "models": ["m", {"file": "/"}]})");  // had no name
   seeds.add("stream_config", R"({"models": ["a.plan", {"file": "/b", "name": "B", "share": 2.5, "preprocess": "tf"}],
 "img_dir": "p", "result_dir": "r", "model_dir": "m", "gpu_num": 2, "batchsize": 128, "times": 3, "precision": "fp16",
 "preload": false, "seed": 7, "top": 1, "labels": "l.txt", "decode": "cpu", "preprocess": "torch"})");

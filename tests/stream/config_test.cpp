@@ -97,6 +97,9 @@ TEST_CASE("stream config: mistakes are named", "[stream]") {
   CHECK_THAT(refused("{" + kLeast + models + R"(, "decode": 1})"), contains("got 1"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": []})"), contains("1 to 256 models"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [""]})"), contains("'models[0]': must not be empty"));
+  CHECK_THAT(refused("{" + kLeast + R"(, "models": ["/"]})"), contains("'models[0]': must name a file"));
+  CHECK_THAT(refused("{" + kLeast + R"(, "models": ["m", {"file": "x/"}]})"),
+             contains("'models[1].file': must name a file"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [3]})"), contains("'models[0]': must be an object"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": ["m", "x/m.onnx"]})"),
              contains("'models[1]': is another model named \"m\""));
