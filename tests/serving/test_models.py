@@ -94,7 +94,7 @@ def test_reloads_under_load(server, rpc, repository, folder):
             seen.add(next(i for i in range(2) if np.array_equal(answer, right[i])))
             rpc.load_model("guest")
             # Triton 2.51 may end with a segmentation fault when a model is unloaded the moment it is loaded: its
-            # StopBackendThread() reads a queue that the model's thread is about to fill. An answer comes after that.
+            # StopBackendThread() reads a queue that the model's thread is about to fill; by its answer it all but surely has.
             ask(rpc, "guest", images_of_guest)
             rpc.unload_model("guest")
 

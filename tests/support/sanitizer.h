@@ -2,7 +2,7 @@
 
 namespace mobicuda::test {
 
-/// Whether AddressSanitizer or ThreadSanitizer watches this program, which takes 2 to 30 times as long: what only grows
+/// Whether AddressSanitizer or ThreadSanitizer watches this program, which takes several times as long: what only grows
 /// with the amount of data is given less of it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
