@@ -19,7 +19,8 @@ class Exchange<S, false> {
   __device__ __forceinline__ Exchange(const unsigned char* /*shared*/, int /*rank*/) {}
   __device__ __forceinline__ void meet() const {}
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
-    project.for_each_piece(store);
+    project.for_each_piece(
+        [&](const Piece& piece, const std::int32_t(&sums)[8]) { store.store(store.aim(piece), sums); });
   }
 };
 
@@ -50,19 +51,27 @@ class Exchange<S, true> {
   /// Sends the sums of this block, waits for those of all, and stores the block's own pieces, which its warps share.
   __device__ __forceinline__ void finish(const Project<S>& project, const Store<S>& store) const {
     project.for_each_piece([&](const Piece& piece, const std::int32_t(&sums)[8]) { send(piece, sums); });
+    int mine = warp();
+    auto target = store.aim(piece_of(mine));
     ptx::mbarrier_wait(barrier_, 0);
 #pragma unroll 1
-    for (int mine = warp(); mine < owned(); mine += S::kWarps) {
+    while (mine < owned()) {
       std::int32_t sums[8];
       receive(mine, sums);
-      const int number = mine * S::kCluster + rank_;
-      store(Piece{number / S::kGroups, number % S::kGroups}, sums);
+      store.store(target, sums);
+      mine += S::kWarps;
+      if (mine < owned()) target = store.aim(piece_of(mine));
     }
   }
 
  private:
   /// Pieces: every kCluster-th from the rank's on.
   __device__ __forceinline__ int owned() const { return (S::kPieces - rank_ + S::kCluster - 1) / S::kCluster; }
+
+  __device__ __forceinline__ Piece piece_of(int mine) const {
+    const int number = mine * S::kCluster + rank_;
+    return {number / S::kGroups, number % S::kGroups};
+  }
 
   /// Where a block has its `mine`-th piece as block `from` sends it: the lane's first four sums.
   __device__ __forceinline__ std::uint32_t place(int mine, int from) const {

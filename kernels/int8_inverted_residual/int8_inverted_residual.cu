@@ -60,46 +60,66 @@ constexpr Entry entry(Variant variant, std::string_view name) {
 constexpr Entry kEntries[] = {
     //     stride  channels      tile   warps parts min_blocks cluster
     entry<Config{2,  16,  96,  24,   4,  8,  12, 3, 2, 1}>(Variant::S2Tile4x8K16C96N24, "s2_4x8_k16_c96_n24"),
+    entry<Config{2,  16,  96,  24,   7,  8,  12, 3, 1, 1}>(Variant::S2Tile7x8K16C96N24, "s2_7x8_k16_c96_n24"),
     entry<Config{2,  16,  96,  24,   8, 14,   4, 1, 4, 1}>(Variant::S2Tile8x14K16C96N24, "s2_8x14_k16_c96_n24"),
+    entry<Config{2,  16,  96,  24,   8, 14,  12, 3, 2, 1}>(Variant::S2Tile8x14K16C96N24Warps12, "s2_8x14_k16_c96_n24_warps12"),
     entry<Config{1,  24, 144,  24,   4,  8,  10, 5, 2, 1}>(Variant::S1Tile4x8K24C144N24, "s1_4x8_k24_c144_n24"),
+    entry<Config{1,  24, 144,  24,   8, 16,  20, 5, 1, 1}>(Variant::S1Tile8x16K24C144N24, "s1_8x16_k24_c144_n24"),
     entry<Config{1,  24, 144,  24,  14, 14,   4, 1, 3, 1}>(Variant::S1Tile14x14K24C144N24, "s1_14x14_k24_c144_n24"),
-    entry<Config{2,  24, 144,  32,   4,  4,  15, 5, 2, 1}>(Variant::S2Tile4x4K24C144N32, "s2_4x4_k24_c144_n32"),
-    entry<Config{2,  24, 144,  32,   4,  8,   4, 2, 4, 1}>(Variant::S2Tile4x8K24C144N32, "s2_4x8_k24_c144_n32"),
-    entry<Config{2,  24, 144,  32,   4, 14,   4, 1, 4, 1}>(Variant::S2Tile4x14K24C144N32, "s2_4x14_k24_c144_n32"),
-    entry<Config{1,  32, 192,  32,   4,  4,  12, 6, 2, 1}>(Variant::S1Tile4x4K32C192N32, "s1_4x4_k32_c192_n32"),
-    entry<Config{1,  32, 192,  32,   4,  8,   4, 2, 4, 1}>(Variant::S1Tile4x8K32C192N32, "s1_4x8_k32_c192_n32"),
+    entry<Config{1,  24, 144,  24,  14, 14,   8, 1, 2, 1}>(Variant::S1Tile14x14K24C144N24Warps8, "s1_14x14_k24_c144_n24_warps8"),
+    entry<Config{2,  24, 144,  32,   2,  7,   5, 5, 3, 1}>(Variant::S2Tile2x7K24C144N32, "s2_2x7_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,   2,  7,  15, 5, 1, 1}>(Variant::S2Tile2x7K24C144N32Warps15, "s2_2x7_k24_c144_n32_warps15"),
+    entry<Config{2,  24, 144,  32,   4,  7,  10, 5, 1, 1}>(Variant::S2Tile4x7K24C144N32, "s2_4x7_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,   4, 14,  10, 5, 1, 1}>(Variant::S2Tile4x14K24C144N32, "s2_4x14_k24_c144_n32"),
+    entry<Config{2,  24, 144,  32,  14, 14,   7, 1, 2, 1}>(Variant::S2Tile14x14K24C144N32, "s2_14x14_k24_c144_n32"),
+    entry<Config{1,  32, 192,  32,   4,  8,   6, 6, 4, 1}>(Variant::S1Tile4x8K32C192N32, "s1_4x8_k32_c192_n32"),
+    entry<Config{1,  32, 192,  32,   7, 14,  24, 6, 1, 1}>(Variant::S1Tile7x14K32C192N32, "s1_7x14_k32_c192_n32"),
     entry<Config{1,  32, 192,  32,  14, 14,   4, 1, 3, 1}>(Variant::S1Tile14x14K32C192N32, "s1_14x14_k32_c192_n32"),
-    entry<Config{2,  32, 192,  64,   4,  8,   4, 2, 4, 1}>(Variant::S2Tile4x8K32C192N64, "s2_4x8_k32_c192_n64"),
+    entry<Config{1,  32, 192,  32,  14, 14,  16, 2, 1, 1}>(Variant::S1Tile14x14K32C192N32Warps16, "s1_14x14_k32_c192_n32_warps16"),
+    entry<Config{1,  32, 192,  32,   2,  7,   6, 3, 3, 2}>(Variant::S1Tile2x7K32C192N32Cluster2, "s1_2x7_k32_c192_n32_cluster2"),
+    entry<Config{2,  32, 192,  64,   2,  7,   6, 6, 3, 1}>(Variant::S2Tile2x7K32C192N64, "s2_2x7_k32_c192_n64"),
+    entry<Config{2,  32, 192,  64,   4,  7,  12, 6, 2, 1}>(Variant::S2Tile4x7K32C192N64, "s2_4x7_k32_c192_n64"),
+    entry<Config{2,  32, 192,  64,   4, 14,  12, 6, 2, 1}>(Variant::S2Tile4x14K32C192N64, "s2_4x14_k32_c192_n64"),
     entry<Config{2,  32, 192,  64,   7, 14,   7, 1, 2, 1}>(Variant::S2Tile7x14K32C192N64, "s2_7x14_k32_c192_n64"),
-    entry<Config{2,  32, 192,  64,   2,  7,  15, 3, 2, 2}>(Variant::S2Tile2x7K32C192N64Cluster2, "s2_2x7_k32_c192_n64_cluster2"),
-    entry<Config{1,  64, 384,  64,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K64C384N64, "s1_7x7_k64_c384_n64"),
+    entry<Config{2,  32, 192,  64,   2,  4,   6, 3, 3, 2}>(Variant::S2Tile2x4K32C192N64Cluster2, "s2_2x4_k32_c192_n64_cluster2"),
+    entry<Config{2,  32, 192,  64,   2,  7,   6, 3, 4, 2}>(Variant::S2Tile2x7K32C192N64Cluster2, "s2_2x7_k32_c192_n64_cluster2"),
     entry<Config{1,  64, 384,  64,  14, 14,   4, 1, 2, 1}>(Variant::S1Tile14x14K64C384N64, "s1_14x14_k64_c384_n64"),
     entry<Config{1,  64, 384,  64,  14, 14,  16, 4, 1, 1}>(Variant::S1Tile14x14K64C384N64Warps16, "s1_14x14_k64_c384_n64_warps16"),
-    entry<Config{1,  64, 384,  64,   7,  7,  24, 6, 1, 2}>(Variant::S1Tile7x7K64C384N64Cluster2, "s1_7x7_k64_c384_n64_cluster2"),
-    entry<Config{1,  64, 384,  64,   7,  7,  12, 3, 2, 4}>(Variant::S1Tile7x7K64C384N64Cluster4, "s1_7x7_k64_c384_n64_cluster4"),
-    entry<Config{1,  64, 384,  96,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K64C384N96, "s1_7x7_k64_c384_n96"),
+    entry<Config{1,  64, 384,  64,   2,  7,   6, 6, 2, 2}>(Variant::S1Tile2x7K64C384N64Cluster2, "s1_2x7_k64_c384_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,   2, 14,   6, 6, 2, 2}>(Variant::S1Tile2x14K64C384N64Cluster2, "s1_2x14_k64_c384_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,   7, 14,  18, 6, 1, 2}>(Variant::S1Tile7x14K64C384N64Cluster2, "s1_7x14_k64_c384_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,  14, 14,  15, 3, 1, 2}>(Variant::S1Tile14x14K64C384N64Cluster2, "s1_14x14_k64_c384_n64_cluster2"),
+    entry<Config{1,  64, 384,  64,   2,  7,   6, 3, 2, 4}>(Variant::S1Tile2x7K64C384N64Cluster4, "s1_2x7_k64_c384_n64_cluster4"),
     entry<Config{1,  64, 384,  96,  14, 14,  12, 3, 1, 1}>(Variant::S1Tile14x14K64C384N96, "s1_14x14_k64_c384_n96"),
-    entry<Config{1,  64, 384,  96,   7,  7,  24, 6, 1, 2}>(Variant::S1Tile7x7K64C384N96Cluster2, "s1_7x7_k64_c384_n96_cluster2"),
-    entry<Config{1,  64, 384,  96,   7,  7,  12, 3, 2, 4}>(Variant::S1Tile7x7K64C384N96Cluster4, "s1_7x7_k64_c384_n96_cluster4"),
-    entry<Config{1,  96, 576,  96,   7,  7,   8, 2, 2, 1}>(Variant::S1Tile7x7K96C576N96, "s1_7x7_k96_c576_n96"),
+    entry<Config{1,  64, 384,  96,   7,  7,  12, 6, 1, 2}>(Variant::S1Tile7x7K64C384N96Cluster2, "s1_7x7_k64_c384_n96_cluster2"),
+    entry<Config{1,  64, 384,  96,   7, 14,  18, 6, 1, 2}>(Variant::S1Tile7x14K64C384N96Cluster2, "s1_7x14_k64_c384_n96_cluster2"),
+    entry<Config{1,  64, 384,  96,  14, 14,  15, 3, 1, 2}>(Variant::S1Tile14x14K64C384N96Cluster2, "s1_14x14_k64_c384_n96_cluster2"),
+    entry<Config{1,  64, 384,  96,   2,  7,   6, 3, 2, 4}>(Variant::S1Tile2x7K64C384N96Cluster4, "s1_2x7_k64_c384_n96_cluster4"),
+    entry<Config{1,  64, 384,  96,   2, 14,   6, 3, 4, 4}>(Variant::S1Tile2x14K64C384N96Cluster4, "s1_2x14_k64_c384_n96_cluster4"),
     entry<Config{1,  96, 576,  96,  14, 14,  12, 3, 1, 1}>(Variant::S1Tile14x14K96C576N96, "s1_14x14_k96_c576_n96"),
-    entry<Config{1,  96, 576,  96,   7,  7,  20, 5, 1, 2}>(Variant::S1Tile7x7K96C576N96Cluster2, "s1_7x7_k96_c576_n96_cluster2"),
-    entry<Config{1,  96, 576,  96,   7,  7,  12, 3, 2, 6}>(Variant::S1Tile7x7K96C576N96Cluster6, "s1_7x7_k96_c576_n96_cluster6"),
-    entry<Config{2,  96, 576, 160,   4,  4,  24, 6, 1, 1}>(Variant::S2Tile4x4K96C576N160, "s2_4x4_k96_c576_n160"),
+    entry<Config{1,  96, 576,  96,   7,  7,  18, 9, 1, 2}>(Variant::S1Tile7x7K96C576N96Cluster2, "s1_7x7_k96_c576_n96_cluster2"),
+    entry<Config{1,  96, 576,  96,   7, 14,  12, 3, 1, 2}>(Variant::S1Tile7x14K96C576N96Cluster2, "s1_7x14_k96_c576_n96_cluster2"),
+    entry<Config{1,  96, 576,  96,   2, 14,   5, 5, 2, 4}>(Variant::S1Tile2x14K96C576N96Cluster4, "s1_2x14_k96_c576_n96_cluster4"),
+    entry<Config{1,  96, 576,  96,   2,  7,   6, 3, 3, 6}>(Variant::S1Tile2x7K96C576N96Cluster6, "s1_2x7_k96_c576_n96_cluster6"),
     entry<Config{2,  96, 576, 160,   7,  7,   4, 1, 2, 1}>(Variant::S2Tile7x7K96C576N160, "s2_7x7_k96_c576_n160"),
     entry<Config{2,  96, 576, 160,   7,  7,  12, 3, 1, 1}>(Variant::S2Tile7x7K96C576N160Warps12, "s2_7x7_k96_c576_n160_warps12"),
-    entry<Config{2,  96, 576, 160,   4,  4,  20, 5, 1, 2}>(Variant::S2Tile4x4K96C576N160Cluster2, "s2_4x4_k96_c576_n160_cluster2"),
-    entry<Config{2,  96, 576, 160,   4,  4,  12, 3, 2, 6}>(Variant::S2Tile4x4K96C576N160Cluster6, "s2_4x4_k96_c576_n160_cluster6"),
+    entry<Config{2,  96, 576, 160,   4,  7,   9, 9, 1, 2}>(Variant::S2Tile4x7K96C576N160Cluster2, "s2_4x7_k96_c576_n160_cluster2"),
+    entry<Config{2,  96, 576, 160,   7,  7,  12, 3, 1, 2}>(Variant::S2Tile7x7K96C576N160Cluster2, "s2_7x7_k96_c576_n160_cluster2"),
+    entry<Config{2,  96, 576, 160,   2,  7,   6, 6, 2, 3}>(Variant::S2Tile2x7K96C576N160Cluster3, "s2_2x7_k96_c576_n160_cluster3"),
+    entry<Config{2,  96, 576, 160,   1,  7,   6, 3, 2, 6}>(Variant::S2Tile1x7K96C576N160Cluster6, "s2_1x7_k96_c576_n160_cluster6"),
     entry<Config{1, 160, 960, 160,   7,  7,   4, 1, 2, 1}>(Variant::S1Tile7x7K160C960N160, "s1_7x7_k160_c960_n160"),
-    entry<Config{1, 160, 960, 160,   7,  7,  12, 3, 1, 1}>(Variant::S1Tile7x7K160C960N160Warps12, "s1_7x7_k160_c960_n160_warps12"),
-    entry<Config{1, 160, 960, 160,   7,  7,  16, 4, 1, 4}>(Variant::S1Tile7x7K160C960N160Cluster4, "s1_7x7_k160_c960_n160_cluster4"),
-    entry<Config{1, 160, 960, 160,   4,  7,  12, 4, 1, 8}>(Variant::S1Tile4x7K160C960N160Cluster8, "s1_4x7_k160_c960_n160_cluster8"),
-    entry<Config{1, 160, 960, 160,   7,  7,  16, 4, 1, 8}>(Variant::S1Tile7x7K160C960N160Cluster8, "s1_7x7_k160_c960_n160_cluster8"),
+    entry<Config{1, 160, 960, 160,   4,  7,  10, 5, 1, 2}>(Variant::S1Tile4x7K160C960N160Cluster2, "s1_4x7_k160_c960_n160_cluster2"),
+    entry<Config{1, 160, 960, 160,   7,  7,  12, 3, 1, 2}>(Variant::S1Tile7x7K160C960N160Cluster2, "s1_7x7_k160_c960_n160_cluster2"),
+    entry<Config{1, 160, 960, 160,   2,  7,   5, 5, 2, 6}>(Variant::S1Tile2x7K160C960N160Cluster6, "s1_2x7_k160_c960_n160_cluster6"),
+    entry<Config{1, 160, 960, 160,   4,  7,  10, 5, 1, 6}>(Variant::S1Tile4x7K160C960N160Cluster6, "s1_4x7_k160_c960_n160_cluster6"),
+    entry<Config{1, 160, 960, 160,   7,  7,  10, 5, 1, 6}>(Variant::S1Tile7x7K160C960N160Cluster6, "s1_7x7_k160_c960_n160_cluster6"),
+    entry<Config{1, 160, 960, 160,   2,  7,   4, 4, 2, 8}>(Variant::S1Tile2x7K160C960N160Cluster8, "s1_2x7_k160_c960_n160_cluster8"),
     entry<Config{1, 160, 960, 320,   7,  7,   4, 1, 2, 1}>(Variant::S1Tile7x7K160C960N320, "s1_7x7_k160_c960_n320"),
     entry<Config{1, 160, 960, 320,   7,  7,  12, 3, 1, 1}>(Variant::S1Tile7x7K160C960N320Warps12, "s1_7x7_k160_c960_n320_warps12"),
-    entry<Config{1, 160, 960, 320,   7,  7,   8, 2, 1, 4}>(Variant::S1Tile7x7K160C960N320Cluster4, "s1_7x7_k160_c960_n320_cluster4"),
-    entry<Config{1, 160, 960, 320,   4,  7,  12, 4, 1, 8}>(Variant::S1Tile4x7K160C960N320Cluster8, "s1_4x7_k160_c960_n320_cluster8"),
-    entry<Config{1, 160, 960, 320,   7,  7,  16, 4, 1, 8}>(Variant::S1Tile7x7K160C960N320Cluster8, "s1_7x7_k160_c960_n320_cluster8"),
+    entry<Config{1, 160, 960, 320,   4,  7,   9, 3, 1, 2}>(Variant::S1Tile4x7K160C960N320Cluster2, "s1_4x7_k160_c960_n320_cluster2"),
+    entry<Config{1, 160, 960, 320,   4,  7,  10, 5, 2, 6}>(Variant::S1Tile4x7K160C960N320Cluster6, "s1_4x7_k160_c960_n320_cluster6"),
+    entry<Config{1, 160, 960, 320,   7,  7,  10, 5, 1, 6}>(Variant::S1Tile7x7K160C960N320Cluster6, "s1_7x7_k160_c960_n320_cluster6"),
+    entry<Config{1, 160, 960, 320,   1,  7,   8, 4, 1, 8}>(Variant::S1Tile1x7K160C960N320Cluster8, "s1_1x7_k160_c960_n320_cluster8"),
 };
 // clang-format on
 static_assert(in_order_of_variants(kEntries));
@@ -355,22 +375,28 @@ void add_large_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Confi
   }
 }
 
-/// Tiles and warps for few images: as many warps as have work at once, and clusters as long as a smaller one leaves SMs
-/// without a block.
+/// Tiles and warps for few images: all hidden channels at once where a block has so many warps, and clusters as long as
+/// a smaller one leaves SMs without a block.
 void add_small_tiles(const Params& p, const DeviceTraits& gpu, std::vector<Config>& found) {
   constexpr int kMostWarps = 24;
-  const int side = p.stride == 1 ? 7 : 4;
-  Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, side), std::min(p.out_w, side), 0, 1, 1, 1};
-  const std::int64_t tiles = tiles_of(config, p);
-  const int slices = ceil_div(p.c_hidden, kSlice);
-  const int pixel_warps = ceil_div(config.tile_h * p.stride * config.tile_w * p.stride, int8_block::kTile);
-  for (; config.cluster <= gpu.cluster_blocks; config.cluster *= 2) {
-    if (config.cluster > 1 && tiles * (config.cluster / 2) >= gpu.multiprocessors) break;
-    const int of_block = ceil_div(slices, config.cluster);
-    const int chunks = ceil_div(of_block * pixel_warps, kMostWarps);
-    config.parts = ceil_div(of_block, chunks);
-    config.warps = config.parts * pixel_warps;
-    found.push_back(config);
+  struct Tile {
+    int rows, columns;
+  };
+  for (const Tile& tile : {Tile{2, 7}, Tile{4, 7}, Tile{7, 7}, Tile{4, 14}}) {
+    Config config{p.stride, p.c_in, p.c_hidden, p.c_out, std::min(p.out_h, tile.rows), std::min(p.out_w, tile.columns),
+                  0,        1,      1,          1};
+    const std::int64_t tiles = tiles_of(config, p);
+    const int slices = ceil_div(p.c_hidden, kSlice);
+    const int patch = ((config.tile_h - 1) * p.stride + 3) * ((config.tile_w - 1) * p.stride + 3);
+    const int pixel_warps = ceil_div(patch, 2 * int8_block::kTile);  // that expand two tiles of pixels each
+    for (; config.cluster <= gpu.cluster_blocks; config.cluster *= 2) {
+      if (config.cluster > 1 && tiles * (config.cluster / 2) >= gpu.multiprocessors) break;
+      const int of_block = ceil_div(slices, config.cluster);
+      const int chunks = ceil_div(of_block * pixel_warps, kMostWarps);
+      config.parts = ceil_div(of_block, chunks);
+      config.warps = config.parts * pixel_warps;
+      found.push_back(config);
+    }
   }
 }
 

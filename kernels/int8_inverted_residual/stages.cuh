@@ -7,6 +7,7 @@
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/ldmatrix.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/pin.cuh"
 #include "kernels/ptx/rounded.cuh"
 
 namespace mobicuda::kernels::int8_block {
@@ -50,6 +51,7 @@ __device__ __forceinline__ Place locate(const Arguments& a, std::uint32_t tile) 
 template <class S, int kBytes>
 __device__ __forceinline__ void copy_bytes(const unsigned char* from, unsigned char* to) {
   const std::uint32_t at = ptx::shared_address(to);
+#pragma unroll 1  // code that runs once takes longer to fetch than to run
   for (int i = thread() * 16; i < kBytes; i += S::kThreads * 16) {
     ptx::copy_async_cg(at + static_cast<std::uint32_t>(i), from + i);
   }
@@ -75,6 +77,7 @@ __device__ __forceinline__ unsigned char* hidden_of(unsigned char* shared, int c
 template <class S>
 __device__ __forceinline__ void fill_hidden(const Arguments& a, unsigned char* shared) {
   const uint4 words{a.padding, a.padding, a.padding, a.padding};
+#pragma unroll 1
   for (int i = thread() * 16; i < S::kSizes.hidden_bytes; i += S::kThreads * 16) {
     *reinterpret_cast<uint4*>(shared + S::kHiddenAt + i) = words;
   }
@@ -84,7 +87,9 @@ __device__ __forceinline__ void fill_hidden(const Arguments& a, unsigned char* s
 template <class S>
 __device__ __forceinline__ void write_slots(const Place& place, unsigned char* shared) {
   auto* const slots = reinterpret_cast<std::uint16_t*>(shared + S::kSlotsAt);
+#pragma unroll 1
   for (int row = warp(); row < place.rows; row += S::kWarps) {
+#pragma unroll 1
     for (int column = lane(); column < place.columns; column += 32) {
       slots[row * place.columns + column] =
           static_cast<std::uint16_t>((place.lead_y + row) * S::kRowPitch + place.lead_x + column);
@@ -102,20 +107,73 @@ __device__ __forceinline__ void store_hidden(std::uint32_t plane, int slot, uint
   if constexpr (S::kStride == 1) ptx::store_shared_if(slot != kNoSlot, to + S::kSizes.shifted, bytes);
 }
 
-/// Begins to copy the pixels of x inside the image, side by side.
+/// A thread's share of the pixels of x under the tile: 16 bytes of each of some. Those inside the image lie side by
+/// side.
 template <class S>
-__device__ __forceinline__ void copy_patch(const Arguments& a, const Place& place, const unsigned char* x,
-                                           unsigned char* shared) {
-  constexpr int kPieces = S::kInPitch / 16;
-  for (int row = warp(); row < place.rows; row += S::kWarps) {
-    const std::size_t pixel = (static_cast<std::size_t>(place.n) * a.h + place.top + row) * a.w + place.left;
-    const unsigned char* const from = x + pixel * S::kInPitch;
-    for (int i = lane(); i < place.columns * kPieces; i += 32) {
-      unsigned char* const to = shared + (row * place.columns + i / kPieces) * S::kSizes.x_pitch + i % kPieces * 16;
-      ptx::copy_async_cg(ptx::shared_address(to), from + i * 16);
+class PatchCopy {
+ public:
+  __device__ __forceinline__ PatchCopy(const Arguments& a, const Place& place, const unsigned char* x,
+                                       const unsigned char* shared)
+      : columns_(a.w),
+        place_(place),
+        x_(x + static_cast<std::size_t>(place.n) * a.h * a.w * S::kInPitch),
+        shared_(ptx::shared_address(shared)) {
+    ptx::pin(x_);
+    if constexpr (kHeld) {
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) {
+        held_[i] = piece(i);
+        ptx::pin(held_[i].from);
+        ptx::pin(held_[i].to);
+      }
     }
   }
-}
+
+  __device__ __forceinline__ void begin() const {
+    if constexpr (kHeld) {
+#pragma unroll
+      for (int i = 0; i < kMine; ++i) copy(held_[i]);
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < kMine; ++i) copy(piece(i));
+    }
+  }
+
+ private:
+  struct Piece {
+    int from;  ///< in the image; kNone: outside of it
+    std::uint32_t to;
+  };
+  static constexpr unsigned kOfPixel = S::kInPitch / 16;
+  static constexpr int kMine = ceil_div(S::kPatchH * S::kPatchW * static_cast<int>(kOfPixel), S::kThreads);
+  static constexpr int kNone = -1;
+  // Of few pieces addresses are computed before the wait for the predecessor. Of many that would be code without a
+  // loop, and fetching it takes longer: each instruction runs once.
+  static constexpr int kMostHeld = 3;
+  static constexpr bool kHeld = kMine <= kMostHeld;
+
+  __device__ __forceinline__ Piece piece(int i) const {
+    const unsigned number = threadIdx.x + static_cast<unsigned>(i * S::kThreads);
+    const unsigned pixel = number / kOfPixel;
+    const int at = static_cast<int>(number % kOfPixel) * 16;
+    const int row = static_cast<int>(pixel / S::kPatchW) - place_.lead_y;
+    const int column = static_cast<int>(pixel % S::kPatchW) - place_.lead_x;
+    const bool present = row >= 0 && row < place_.rows && column >= 0 && column < place_.columns;
+    const int from = ((place_.top + row) * columns_ + place_.left + column) * S::kInPitch + at;
+    return {present ? from : kNone,
+            shared_ + static_cast<std::uint32_t>((row * place_.columns + column) * S::kSizes.x_pitch + at)};
+  }
+
+  __device__ __forceinline__ void copy(const Piece& piece) const {
+    if (piece.from != kNone) ptx::copy_async_cg(piece.to, x_ + piece.from);
+  }
+
+  int columns_;  ///< of the image
+  const Place& place_;
+  const unsigned char* x_;
+  std::uint32_t shared_;
+  Piece held_[kHeld ? kMine : 1];
+};
 
 inline constexpr float kLeastFloat = 0x1p-149F;  // whose bits are 1
 
@@ -177,81 +235,96 @@ struct HiddenScales {
   }
 };
 
-/// hidden = expand x, for the warp's share of the pixels and its slice of the chunk.
+/// hidden = expand x, for the warp's share of the pixels and its slice of a chunk, whose weights it loads first.
 template <class S, Rounding kHow>
-__device__ __forceinline__ void expand(const Arguments& a, int pixels, const unsigned char* weights, int chunk,
-                                       unsigned char* shared) {
-  constexpr int kMostKept = 2;  // steps of weights in registers
-  constexpr bool kKept = S::kStepsK <= kMostKept;
-  const int part = warp() % S::kParts;
-  const unsigned char* const slice = weights + part * S::kLayout.bytes;
-  const HiddenScales scales(Scales(slice + S::kLayout.expand_bias, slice + S::kLayout.expand_scale), a.zero);
-  const auto weights_at = [&](int step, int pair) {
-    return *reinterpret_cast<const uint4*>(slice + ((step * 2 + pair) * 32 + lane()) * 16);
-  };
-  uint4 kept[kKept ? S::kStepsK : 1][2];
-  if constexpr (kKept) {
+class Expand {
+ public:
+  /// `weights`: of the chunk.
+  __device__ __forceinline__ Expand(const Arguments& a, const unsigned char* weights)
+      : scales_(Scales(slice_of(weights) + S::kLayout.expand_bias, slice_of(weights) + S::kLayout.expand_scale),
+                a.zero) {
+    if constexpr (kKept) {
 #pragma unroll
-    for (int step = 0; step < S::kStepsK; ++step) {
-      kept[step][0] = weights_at(step, 0);
-      kept[step][1] = weights_at(step, 1);
+      for (int step = 0; step < S::kStepsK; ++step) {
+        kept_[step][0] = weights_at(weights, step, 0);
+        kept_[step][1] = weights_at(weights, step, 1);
+      }
     }
   }
-  const auto* const slots = reinterpret_cast<const std::uint16_t*>(shared + S::kSlotsAt) + row_of_lane();
-  const std::uint32_t plane = ptx::shared_address(hidden_of<S>(shared, chunk, part) + quarter() * S::kPlaneBytes);
-  const std::uint32_t x = ptx::shared_address(shared + lane() % 16 * S::kSizes.x_pitch + lane() / 16 * 16);
-  // Tiles together hide each other's latencies: a scheduler has 2 to 4 warps.
-  constexpr int kTogether = S::kPatchTiles > 2 * S::kPixelWarps ? 2 : 1;
-  constexpr int kNext = S::kPixelWarps * kTile;
+
+  __device__ __forceinline__ void run(const Arguments& a, int pixels, const unsigned char* weights, int chunk,
+                                      unsigned char* shared) const {
+    const auto* const slots = reinterpret_cast<const std::uint16_t*>(shared + S::kSlotsAt) + row_of_lane();
+    const std::uint32_t plane =
+        ptx::shared_address(hidden_of<S>(shared, chunk, warp() % S::kParts) + quarter() * S::kPlaneBytes);
+    const std::uint32_t x = ptx::shared_address(shared + lane() % 16 * S::kSizes.x_pitch + lane() / 16 * 16);
+    // Tiles together hide each other's latencies: a scheduler has 2 to 4 warps.
+    constexpr int kTogether = S::kPatchTiles > 2 * S::kPixelWarps ? 2 : 1;
+    constexpr int kNext = S::kPixelWarps * kTile;
 #pragma unroll 1
-  for (int first = warp() / S::kParts * kTile; first < pixels; first += kTogether * kNext) {
-    std::int32_t sums[kTogether][4][4];
-    const bool both = kTogether > 1 && first + kNext < pixels;
+    for (int first = warp() / S::kParts * kTile; first < pixels; first += kTogether * kNext) {
+      std::int32_t sums[kTogether][4][4];
+      const bool both = kTogether > 1 && first + kNext < pixels;
 #pragma unroll
-    for (int step = 0; step < S::kStepsK; ++step) {
-      const uint4 low = kKept ? kept[kKept ? step : 0][0] : weights_at(step, 0);
-      const uint4 high = kKept ? kept[kKept ? step : 0][1] : weights_at(step, 1);
+      for (int step = 0; step < S::kStepsK; ++step) {
+        const uint4 low = kKept ? kept_[kKept ? step : 0][0] : weights_at(weights, step, 0);
+        const uint4 high = kKept ? kept_[kKept ? step : 0][1] : weights_at(weights, step, 1);
 #pragma unroll
-      for (int tile = 0; tile < kTogether; ++tile) {
-        const int at = tile > 0 && both ? first + kNext : first;
-        const std::uint32_t from = x + static_cast<std::uint32_t>(at * S::kSizes.x_pitch + step * kSlice);
-        const std::uint32_t columns[4][2] = {{low.x, low.y}, {low.z, low.w}, {high.x, high.y}, {high.z, high.w}};
-        if constexpr (S::kHalfStep) {
-          std::uint32_t pixel[2];
-          ptx::ldmatrix_x2(pixel, from);
+        for (int tile = 0; tile < kTogether; ++tile) {
+          const int at = tile > 0 && both ? first + kNext : first;
+          const std::uint32_t from = x + static_cast<std::uint32_t>(at * S::kSizes.x_pitch + step * kSlice);
+          const std::uint32_t columns[4][2] = {{low.x, low.y}, {low.z, low.w}, {high.x, high.y}, {high.z, high.w}};
+          if constexpr (S::kHalfStep) {
+            std::uint32_t pixel[2];
+            ptx::ldmatrix_x2(pixel, from);
 #pragma unroll
-          for (int i = 0; i < 4; ++i) ptx::mma_s8_16x8x16(sums[tile][i], pixel, columns[i][0], scales.begin[i]);
-          continue;
-        }
-        std::uint32_t pixel[4];
-        ptx::ldmatrix_x4(pixel, from);
+            for (int i = 0; i < 4; ++i) ptx::mma_s8_16x8x16(sums[tile][i], pixel, columns[i][0], scales_.begin[i]);
+            continue;
+          }
+          std::uint32_t pixel[4];
+          ptx::ldmatrix_x4(pixel, from);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if (step == 0) {
-            ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1], scales.begin[i]);
-          } else {
-            ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1]);
+          for (int i = 0; i < 4; ++i) {
+            if (step == 0) {
+              ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1], scales_.begin[i]);
+            } else {
+              ptx::mma_s8_16x8x32(sums[tile][i], pixel, columns[i][0], columns[i][1]);
+            }
           }
         }
       }
-    }
 #pragma unroll
-    for (int tile = 0; tile < kTogether; ++tile) {
+      for (int tile = 0; tile < kTogether; ++tile) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        std::uint32_t v[8];
+        for (int half = 0; half < 2; ++half) {
+          std::uint32_t v[8];
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          v[i] = rounded<kHow>(sums[tile][i / 2][half * 2 + i % 2], scales.scale[i], scales.offset[i]);
+          for (int i = 0; i < 8; ++i) {
+            v[i] = rounded<kHow>(sums[tile][i / 2][half * 2 + i % 2], scales_.scale[i], scales_.offset[i]);
+          }
+          const int slot = tile == 0 || both ? slots[first + tile * kNext + half * 8] : kNoSlot;
+          const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]),
+                            stored<kHow>(a.hidden, v[4], v[5], v[6], v[7])};
+          store_hidden<S>(plane, slot, bytes);
         }
-        const int slot = tile == 0 || both ? slots[first + tile * kNext + half * 8] : kNoSlot;
-        const uint2 bytes{stored<kHow>(a.hidden, v[0], v[1], v[2], v[3]),
-                          stored<kHow>(a.hidden, v[4], v[5], v[6], v[7])};
-        store_hidden<S>(plane, slot, bytes);
       }
     }
   }
-}
+
+ private:
+  static constexpr int kMostKept = 2;  // steps of weights in registers
+  static constexpr bool kKept = S::kStepsK <= kMostKept;
+
+  __device__ __forceinline__ static const unsigned char* slice_of(const unsigned char* weights) {
+    return weights + warp() % S::kParts * S::kLayout.bytes;
+  }
+  __device__ __forceinline__ static uint4 weights_at(const unsigned char* weights, int step, int pair) {
+    return *reinterpret_cast<const uint4*>(slice_of(weights) + ((step * 2 + pair) * 32 + lane()) * 16);
+  }
+
+  HiddenScales scales_;
+  uint4 kept_[kKept ? S::kStepsK : 1][2];
+};
 
 /// Of the tile of outputs, the i-th 16 pixels that the warp filters: neighbours, which share rows of hidden pixels.
 template <class S>
@@ -458,39 +531,54 @@ class Project {
 template <class S>
 class Store {
  public:
+  /// The lane's pixel and channels of a piece: what does not depend on its sums.
+  struct Target {
+    Scales scales;
+    std::uint32_t residual[2];
+    unsigned char* y;
+    bool present;
+  };
+
   __device__ __forceinline__ Store(const Arguments& a, const Place& place, const unsigned char* shared,
                                    unsigned char* y)
       : a_(a), place_(place), shared_(shared), y_(y) {}
 
-  /// `sums`: of the lane's pixel and channels of the piece.
-  __device__ __forceinline__ void operator()(const Piece& piece, const std::int32_t (&sums)[8]) const {
+  __device__ __forceinline__ Target aim(const Piece& piece) const {
     const int channel = piece.group * kSlice + quarter() * 8;
     const unsigned char* const biases = shared_ + S::kOutputAt + piece.group * (kSlice * 4);
-    const Scales of(biases, biases + S::kGroups * (kSlice * 4));
     const int row = (piece.octet * kOctet + row_of_lane()) / S::kColumns;
     const int column = (piece.octet * kOctet + row_of_lane()) % S::kColumns;
     const int oy = place_.oy + row;
     const int ox = place_.ox + column;
-    const bool present =
-        row < S::kTileH && column < S::kTileW && oy < a_.out_h && ox < a_.out_w && channel < S::kOutPitch;
+    Target target{Scales(biases, biases + S::kGroups * (kSlice * 4)), {}, nullptr, false};
+    target.present = row < S::kTileH && column < S::kTileW && oy < a_.out_h && ox < a_.out_w && channel < S::kOutPitch;
+    const std::size_t at = (static_cast<std::size_t>(place_.n) * a_.out_h + oy) * a_.out_w + ox;
+    target.y = y_ + at * S::kOutPitch + channel;
+    if (S::kMayAdd && a_.residual) {
+      const int pixel = target.present ? (oy - place_.top) * place_.columns + ox - place_.left : 0;
+      const uint2 x = *reinterpret_cast<const uint2*>(shared_ + pixel * S::kSizes.x_pitch + channel);
+      target.residual[0] = x.x;
+      target.residual[1] = x.y;
+    }
+    return target;
+  }
+
+  __device__ __forceinline__ void store(const Target& target, const std::int32_t (&sums)[8]) const {
     float v[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(of.bias[i]));
-      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), of.scale[i]));
+      const std::int32_t sum = add_wrapping(sums[i], static_cast<std::int32_t>(target.scales.bias[i]));
+      v[i] = round_clipped(a_.output, ptx::multiply_rounded(ptx::float_of(sum), target.scales.scale[i]));
     }
     std::uint32_t words[2];
     if (S::kMayAdd && a_.residual) {
-      const int at = present ? (oy - place_.top) * place_.columns + ox - place_.left : 0;
-      const uint2 x = *reinterpret_cast<const uint2*>(shared_ + at * S::kSizes.x_pitch + channel);
-      words[0] = added(a_.sum, v, x.x);
-      words[1] = added(a_.sum, v + 4, x.y);
+      words[0] = added(a_.sum, v, target.residual[0]);
+      words[1] = added(a_.sum, v + 4, target.residual[1]);
     } else {
       words[0] = pack_bytes(a_.output, v[0], v[1], v[2], v[3]);
       words[1] = pack_bytes(a_.output, v[4], v[5], v[6], v[7]);
     }
-    const std::size_t at = (static_cast<std::size_t>(place_.n) * a_.out_h + oy) * a_.out_w + ox;
-    if (present) ptx::store_global<2>(y_ + at * S::kOutPitch + channel, words);
+    if (target.present) ptx::store_global<2>(target.y, words);
   }
 
  private:

@@ -62,7 +62,9 @@ constexpr Entry entry(Variant variant, std::string_view name) {
 // clang-format off
 constexpr Entry kEntries[] = {
     //    channels     tile  warps min_blocks
-    entry<Config{32, 16,   8, 14,   4, 6}>(Variant::Tile8x14K32N16, "8x14_k32_n16"),
+    entry<Config{32, 16,   4, 28,   4, 2}>(Variant::Tile4x28K32N16, "4x28_k32_n16"),
+    entry<Config{32, 16,  14, 28,   4, 4}>(Variant::Tile14x28K32N16, "14x28_k32_n16"),
+    entry<Config{32, 16,  14, 28,   8, 1}>(Variant::Tile14x28K32N16Warps8, "14x28_k32_n16_warps8"),
     entry<Config{32, 16,  16, 28,   4, 4}>(Variant::Tile16x28K32N16, "16x28_k32_n16"),
     entry<Config{64, 32,   8, 14,   4, 4}>(Variant::Tile8x14K64N32, "8x14_k64_n32"),
 };

@@ -24,8 +24,10 @@ namespace mobicuda::kernels {
 enum class Int8StemInput : std::uint8_t { NchwFloat, Words };
 
 enum class Int8StemBlockVariant : std::uint8_t {
-  // Output tile (rows x columns), most channels of s and of y.
-  Tile8x14K32N16,
+  // Output tile (rows x columns), most channels of s and of y; warps of a block where another variant has fewer.
+  Tile4x28K32N16,
+  Tile14x28K32N16,
+  Tile14x28K32N16Warps8,
   Tile16x28K32N16,
   Tile8x14K64N32,
 };

@@ -125,7 +125,7 @@ TEST_CASE("int8_inverted_residual equals the integer oracle on the blocks of Mob
 }
 
 TEST_CASE("int8_inverted_residual says what it supports, and refuses the rest") {
-  const auto variant = Int8InvertedResidualVariant::S1Tile7x7K64C384N64;
+  const auto variant = Int8InvertedResidualVariant::S1Tile14x14K64C384N64;
   const auto supported = [&](const auto& change) {
     Int8InvertedResidualParams p = block(1, 14, 14, 64, 384, 64, 1);
     kernels::DeviceTraits gpu = kernels::traits_of(90, 132);
@@ -154,7 +154,7 @@ TEST_CASE("int8_inverted_residual says what it supports, and refuses the rest") 
 
 TEST_CASE("int8_inverted_residual runs clusters where the GPU and its code have them") {
   const auto supported = [](const kernels::DeviceTraits& gpu) {
-    return kernels::supports(Int8InvertedResidualVariant::S1Tile7x7K64C384N64Cluster4, block(1, 14, 14, 64, 384, 64, 1),
+    return kernels::supports(Int8InvertedResidualVariant::S1Tile2x7K64C384N64Cluster4, block(1, 14, 14, 64, 384, 64, 1),
                              gpu);
   };
   CHECK(supported(kernels::traits_of(90, 132)));

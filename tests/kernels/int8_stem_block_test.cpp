@@ -156,7 +156,7 @@ TEST_CASE("int8_stem_block equals the integer oracle on the beginning of MobileN
 }
 
 TEST_CASE("int8_stem_block says what it supports, and refuses the rest") {
-  const auto variant = Int8StemBlockVariant::Tile8x14K32N16;
+  const auto variant = Int8StemBlockVariant::Tile4x28K32N16;
   const auto supported = [&](const auto& change) {
     Int8StemBlockParams p = block(1, 32, 32);
     kernels::DeviceTraits gpu = kernels::traits_of(90, 132);

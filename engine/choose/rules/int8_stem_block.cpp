@@ -20,7 +20,9 @@ struct Int8StemShape {
 
 // clang-format off
 constexpr Row<Int8StemShape, Int8StemBlockVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.waves(8, 14) <= 4), {Tile8x14K32N16}, "small tiles keep the GPU busy"},
+    {MOBICUDA_WHEN(s.waves(4, 28) <= 2), {Tile4x28K32N16}, "small tiles keep the GPU busy"},
+    {MOBICUDA_WHEN(s.waves(14, 28) <= 3), {Tile14x28K32N16Warps8}, "a few tiles for each SM"},
+    {MOBICUDA_WHEN(s.waves(14, 28) <= 6), {Tile14x28K32N16}, "fewer pixels are computed twice"},
     {MOBICUDA_ALWAYS, {Tile16x28K32N16}, "large tiles compute fewer pixels twice"},
     {MOBICUDA_ALWAYS, {Tile8x14K64N32}, "more channels"},
 };
