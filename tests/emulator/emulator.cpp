@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include <cuda_fp16.h>
-
 #include "emulator/wgmma.h"
 
 // Of the thread that runs: device_language.h has them by the language's names.
@@ -32,6 +30,7 @@ constexpr unsigned kWarpgroup = 128;
 constexpr std::size_t kWord = 4;
 constexpr int kBarriers = 16;
 constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::size_t kColour = 576;  // stacks that began alike would share few lines of the cache
 // A shared address: rank of the block and offset, which begins behind what the driver takes. Static variables have
 // addresses of their own, seen from one of them.
 constexpr unsigned kRankBit = 24;
@@ -52,14 +51,14 @@ class Fiber {
     if (stack_ != nullptr) munmap(stack_, kStackBytes);
   }
 
-  void prepare(void (*entry)()) {
+  void prepare(void (*entry)(), std::size_t colour) {
     if (stack_ == nullptr) {
       stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (stack_ == MAP_FAILED) throw std::bad_alloc();
     }
     getcontext(&context_);
     context_.uc_stack.ss_sp = stack_;
-    context_.uc_stack.ss_size = kStackBytes;
+    context_.uc_stack.ss_size = kStackBytes - colour;
     context_.uc_link = nullptr;
     makecontext(&context_, entry, 0);
     entered_ = false;
@@ -113,6 +112,7 @@ struct MBarrier {
 static_assert(sizeof(MBarrier) == 8);
 
 struct Block;
+struct Warp;
 
 struct Copy {
   int group = 0;
@@ -124,7 +124,9 @@ struct Copy {
 struct Thread {
   uint3 index{};
   Block* block = nullptr;
+  Warp* warp = nullptr;
   unsigned number = 0;  // in the block
+  unsigned lane = 0;
   Fiber fiber;
   Wait wait;
   bool ended = false;
@@ -187,7 +189,14 @@ Machine& machine() {
 Thread* volatile current_thread = nullptr;
 
 Thread& self() { return *current_thread; }
-Warp& own_warp() { return self().block->warps[self().number / kLanes]; }
+/// Null where the cluster has none of this rank.
+Block* block_of(unsigned rank) {
+  Block& own = *self().block;
+  if (rank == own.rank) return &own;
+  std::deque<Block>& blocks = machine().blocks;
+  return rank < blocks.size() ? &blocks[rank] : nullptr;
+}
+Warp& own_warp() { return *self().warp; }
 
 void switch_to(Fiber& from, Thread& next) {
   current_thread = &next;
@@ -202,12 +211,15 @@ void back_to_scheduler() { Fiber::switch_between(self().fiber, machine().schedul
 /// Lets others go on: the lanes of the warp first.
 void block_until(const Wait& wait) {
   if (wait.over()) return;
-  self().wait = wait;
-  Warp& warp = own_warp();
+  Thread& thread = self();
+  thread.wait = wait;
+  const Warp& warp = *thread.warp;
+  unsigned at = thread.lane;
   for (unsigned i = 1; i < warp.count; ++i) {
-    Thread& next = *warp.lanes.at((self().number % kLanes + i) % warp.count);
+    if (++at == warp.count) at = 0;
+    Thread& next = *warp.lanes[at];
     if (next.ended || !next.wait.over()) continue;
-    switch_to(self().fiber, next);
+    switch_to(thread.fiber, next);
     return;
   }
   back_to_scheduler();
@@ -332,7 +344,8 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
     thread.block = &block;
     thread.number = i;
     thread.wait = {};
-    if (!thread.ended) thread.fiber.prepare(thread_entry);  // it is new, or stands where a kernel failed
+    if (!thread.ended)
+      thread.fiber.prepare(thread_entry, i % kLanes * kColour);  // it is new, or stands where a kernel failed
     thread.ended = false;
     thread.copies.clear();
     thread.done = 0;
@@ -340,13 +353,15 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
     thread.reading = thread.is_reading = 0;
     thread.fences = 1;
     Warp& warp = block.warps[i / kLanes];
-    warp.lanes.at(warp.count++) = &thread;
+    thread.warp = &warp;
+    thread.lane = warp.count++;
+    warp.lanes.at(thread.lane) = &thread;
   }
 }
 
 }  // namespace
 
-unsigned lane() { return self().number % kLanes; }
+unsigned lane() { return self().lane; }
 unsigned rank_in_cluster() { return self().block->rank; }
 
 const std::string& last_fault() { return machine().fault; }
@@ -395,8 +410,9 @@ bool run(const Configuration& c, const std::function<void()>& kernel) {
 }
 
 void meet_in_warp(Meeting meeting, void* operand) {
-  Warp& warp = own_warp();
-  meet(warp.meet, lane(), warp.count - warp.ended, meeting, operand);
+  const Thread& thread = self();
+  Warp& warp = *thread.warp;
+  meet(warp.meet, thread.lane, warp.count - warp.ended, meeting, operand);
 }
 
 void sync_threads() { sync_threads_of(0, 0); }
@@ -448,14 +464,13 @@ void* shared_at(std::uint32_t address, std::size_t bytes) {
   }
   const std::uint32_t rank = address >> kRankBit;
   const std::uint32_t offset = (address & kOffsetMask) - kFirstOffset;
-  Machine& m = machine();
-  if (rank >= m.blocks.size() || offset + bytes > m.blocks[rank].shared_bytes ||
-      (address & kOffsetMask) < kFirstOffset) {
+  const Block* const block = block_of(rank);
+  if (block == nullptr || offset + bytes > block->shared_bytes || (address & kOffsetMask) < kFirstOffset) {
     fail(std::to_string(bytes) + " bytes at " + std::to_string(static_cast<std::int32_t>(offset)) + " of " +
-         std::to_string(m.blocks.front().shared_bytes) + " bytes of shared memory of block " + std::to_string(rank));
+         std::to_string(self().block->shared_bytes) + " bytes of shared memory of block " + std::to_string(rank));
   }
-  if (m.blocks[rank].ended == m.blocks[rank].count) fail("shared memory of a block that has ended");
-  return m.blocks[rank].shared + offset;
+  if (block->ended == block->count) fail("shared memory of a block that has ended");
+  return block->shared + offset;
 }
 
 namespace {
@@ -464,7 +479,7 @@ namespace {
 template <class Visit>
 void for_each_writer(std::uint32_t address, std::size_t bytes, const Visit& visit) {
   if ((address & kStatic) != 0) return;
-  Block& block = machine().blocks[address >> kRankBit];
+  Block& block = *block_of(address >> kRankBit);
   const std::size_t offset = (address & kOffsetMask) - kFirstOffset;
   for (std::size_t word = offset / kWord; word <= (offset + bytes - 1) / kWord; ++word) visit(block.writers[word]);
 }
@@ -483,8 +498,10 @@ void* shared_for_engine(std::uint32_t address, std::size_t bytes) {
   Block& block = *self().block;
   const std::uint32_t own = (address & kOffsetMask) | block.rank << kRankBit;
   void* const at = shared_at(own, bytes);
+  Writer before;  // whose words are often many
   for_each_writer(own, bytes, [&](const Writer& writer) {
-    if (writer.fences == 0) return;
+    if (writer.fences == 0 || (writer.thread == before.thread && writer.fences == before.fences)) return;
+    before = writer;
     const Thread& thread = *block.warps[writer.thread / kLanes].lanes.at(writer.thread % kLanes);
     if (thread.fences == writer.fences) {
       fail("what thread " + std::to_string(writer.thread) + " wrote to shared memory is behind no fence.proxy.async");
@@ -515,15 +532,62 @@ void wait_for_copies(int pending) {
   thread.done = 0;
 }
 
-MOBICUDA_WITH_AVX2 void multiply_bytes(const std::int16_t* a, const std::int16_t* b, std::uint32_t* d) {
-  constexpr int kRows = 16;
-  constexpr int kColumns = 8;
-  constexpr int kK = 32;  // products are below 2^16, 32 of them below 2^31
-  for (int row = 0; row < kRows; ++row) {
-    for (int column = 0; column < kColumns; ++column) {
+MOBICUDA_WITH_AVX2 void multiply_bytes(bool unsigned_a, const std::uint32_t* a, const std::uint32_t* b,
+                                       std::uint32_t* d) {
+  constexpr std::size_t kRows = 16;
+  constexpr std::size_t kColumns = 8;
+  constexpr std::size_t kK = 32;  // products are below 2^16, 32 of them below 2^31
+  std::uint8_t bytes[kRows * kK];
+  std::int16_t left[kRows * kK];
+  std::int16_t right[kColumns * kK];
+  std::memcpy(bytes, a, sizeof bytes);
+  if (unsigned_a) {
+    for (std::size_t i = 0; i < kRows * kK; ++i) left[i] = bytes[i];
+  } else {
+    for (std::size_t i = 0; i < kRows * kK; ++i) left[i] = static_cast<std::int8_t>(bytes[i]);
+  }
+  std::memcpy(bytes, b, sizeof right / 2);
+  for (std::size_t i = 0; i < kColumns * kK; ++i) right[i] = static_cast<std::int8_t>(bytes[i]);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t column = 0; column < kColumns; ++column) {
       std::int32_t sum = 0;
-      for (int i = 0; i < kK; ++i) sum += a[row * kK + i] * b[column * kK + i];
+      for (std::size_t i = 0; i < kK; ++i) sum += left[row * kK + i] * right[column * kK + i];
       d[row * kColumns + column] += static_cast<std::uint32_t>(sum);
+    }
+  }
+}
+
+MOBICUDA_WITH_AVX2 void multiply_halves(std::size_t k, std::size_t columns, const std::uint16_t* a,
+                                        const std::uint16_t* b, float* d) {
+  constexpr std::size_t kRows = 16;
+  constexpr std::size_t kMostK = 16;
+  // Vectors of columns; the compiler would make some of k, and pick them apart for each product.
+  constexpr std::size_t kWidth = 4;
+  constexpr std::size_t kPanel = 2 * kWidth;
+  using Floats = float __attribute__((vector_size(kWidth * sizeof(float)), aligned(sizeof(float)), may_alias));
+  using Doubles = double __attribute__((vector_size(kWidth * sizeof(double)), aligned(sizeof(double)), may_alias));
+  float left[kRows * kMostK];
+  for (std::size_t i = 0; i < kRows * k; ++i) left[i] = float_of_half(a[i]);
+  for (std::size_t first = 0; first < columns; first += kPanel) {
+    float floats[kPanel * kMostK];
+    double right[kMostK * kPanel];
+    for (std::size_t i = 0; i < kPanel * k; ++i) floats[i] = float_of_half(b[first * k + i]);
+    for (std::size_t i = 0; i < k; ++i) {
+      for (std::size_t column = 0; column < kPanel; ++column)
+        right[i * kPanel + column] = double{floats[column * k + i]};
+    }
+    for (std::size_t row = 0; row < kRows; ++row) {
+      auto* const to = reinterpret_cast<Floats*>(d + row * columns + first);
+      const auto* from = reinterpret_cast<const Doubles*>(right);
+      Doubles lower = __builtin_convertvector(to[0], Doubles);
+      Doubles upper = __builtin_convertvector(to[1], Doubles);
+      for (std::size_t i = 0; i < k; ++i, from += 2) {
+        const double factor{left[row * k + i]};
+        lower += factor * from[0];
+        upper += factor * from[1];
+      }
+      to[0] = __builtin_convertvector(lower, Floats);
+      to[1] = __builtin_convertvector(upper, Floats);
     }
   }
 }
@@ -539,17 +603,6 @@ MOBICUDA_WITH_AVX2 void multiply(int k, const double* a, const double* b, double
     }
     std::copy_n(sums, kColumns, d + row * kColumns);
   }
-}
-
-const float* floats_of_halves() {
-  static const std::vector<float> kFloats = [] {
-    std::vector<float> floats(std::size_t{1} << 16U);
-    for (std::size_t i = 0; i < floats.size(); ++i) {
-      floats[i] = __half2float(__half_raw{static_cast<unsigned short>(i)});
-    }
-    return floats;
-  }();
-  return kFloats.data();
 }
 
 void deliver_later(std::function<void()> delivery) { machine().deliveries.push_back(std::move(delivery)); }

@@ -10,6 +10,7 @@
 //   lanes that meet in a collective instruction must be at the same one; a kernel that cannot go on has failed.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -86,14 +87,20 @@ void wait_for_copies_from_shared();
 
 /// d (16 x 8) += a (16 x k) * b (k x 8), rows one after the other.
 void multiply(int k, const double* a, const double* b, double* d);
-/// d (16 x 8) += a (16 x 32) * b, of which each column's 32 are one after the other; a and b hold bytes of either sign.
-/// Sums wrap, as the GPU's do.
-void multiply_bytes(const std::int16_t* a, const std::int16_t* b, std::uint32_t* d);
-/// The floats of all 65,536 halves.
-const float* floats_of_halves();
+/// d (16 x columns) += a (16 x k) * b of halves, in double, rounded once. Rows of a and d, and columns of b, are one
+/// after the other; there are 8 columns or a multiple of that, and k is 16 at most.
+void multiply_halves(std::size_t k, std::size_t columns, const std::uint16_t* a, const std::uint16_t* b, float* d);
+/// d (16 x 8) += a (16 x 32) * b, of which each column's 32 are one after the other; words of four bytes, which have
+/// signs, but for those of a where it is unsigned. Sums wrap, as the GPU's do.
+void multiply_bytes(bool unsigned_a, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t* d);
+
+/// Of the lower 16 bits. Without branches, for loops over many.
 inline float float_of_half(std::uint32_t bits) {
-  static const float* const kFloats = floats_of_halves();
-  return kFloats[bits & 0xFFFFU];
+  constexpr std::uint32_t kExponent = 0x7C00U;
+  constexpr float kScale = 0x1p112F;  // 127 - 15: what the exponents of a float and of a half are above their own
+  const auto magnitude = std::bit_cast<std::uint32_t>(std::bit_cast<float>((bits & 0x7FFFU) << 13U) * kScale);
+  const std::uint32_t infinity = (bits & kExponent) == kExponent ? 0x7F800000U : 0;  // or NaN
+  return std::bit_cast<float>(magnitude | infinity | (bits & 0x8000U) << 16U);
 }
 
 /// wgmma.

@@ -290,6 +290,15 @@ TEST_CASE("emulator: copies by tensor maps stay within the tensor, and are waite
   CHECK_THAT(emulator::last_fault(), contains("nobody has encoded"));
 }
 
+TEST_CASE("emulator: halves are the floats that they stand for") {
+  for (unsigned bits = 0; bits <= 0xFFFFU; ++bits) {
+    const float expected = __half2float(__half_raw{static_cast<unsigned short>(bits)});
+    const float got = emulator::float_of_half(bits);
+    INFO("half " << bits << ": " << got << ", not " << expected);
+    REQUIRE((std::isnan(expected) ? std::isnan(got) : __float_as_uint(got) == __float_as_uint(expected)));
+  }
+}
+
 TEST_CASE("emulator: a kernel asks for much shared memory before it has it") {
   constexpr std::size_t kMuch = 50 * 1024;
   run(reverse<true>, kMuch, cudaErrorInvalidValue);

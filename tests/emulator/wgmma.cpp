@@ -146,13 +146,6 @@ void WarpProducts::start(void* const* operands, unsigned warp) {
   products_.push_back(std::move(product));
 }
 
-// row (of `columns`) += a * b (kK x columns).
-MOBICUDA_WITH_AVX2 static void add_products(const double* a, const double* b, std::size_t columns, double* row) {
-  for (std::size_t k = 0; k < kK; ++k) {
-    for (std::size_t column = 0; column < columns; ++column) row[column] += a[k] * b[k * columns + column];
-  }
-}
-
 void WarpProducts::finish(const Product& product) {
   std::vector<std::uint16_t> now;
   read_a(product, now);
@@ -162,20 +155,8 @@ void WarpProducts::finish(const Product& product) {
 
   Sums& sums = *product.sums;
   const auto columns = static_cast<std::size_t>(sums.columns);
-  std::vector<double> b(kK * columns);
-  for (std::size_t column = 0; column < columns; ++column) {
-    for (std::size_t k = 0; k < kK; ++k) b[k * columns + column] = double{float_of_half(product.b[column * kK + k])};
-  }
-  std::vector<double> row(columns);
-  for (std::size_t r = 0; r < kRows; ++r) {
-    float* const values = sums.values.data() + r * columns;
-    for (std::size_t column = 0; column < columns; ++column)
-      row[column] = product.what.adds ? double{values[column]} : 0;
-    double a[kK];
-    for (std::size_t k = 0; k < kK; ++k) a[k] = double{float_of_half(product.a[r * kK + k])};
-    add_products(a, b.data(), columns, row.data());
-    for (std::size_t column = 0; column < columns; ++column) values[column] = static_cast<float>(row[column]);
-  }
+  if (!product.what.adds) std::fill(sums.values.begin(), sums.values.end(), 0.0F);
+  multiply_halves(kK, columns, product.a.data(), product.b.data(), sums.values.data());
 
   if (--sums.products > 0) return;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {

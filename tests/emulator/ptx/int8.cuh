@@ -25,28 +25,20 @@ void multiply_bytes(std::int32_t (&d)[4], const std::uint32_t (&a)[4], std::uint
   ByteFragments own{{a[0], a[1], a[2], a[3]}, {b0, b1}, {d[0], d[1], d[2], d[3]}};
   emulator::meet_in_warp(
       [](void* const* operands) {
-        // Lane t of a quad has bytes 4t to 4t + 3 of its row's (of b: column's) first and second 16.
-        std::int16_t left[16][32];
-        std::int16_t right[8][32];
+        // Lane t of a quad has word t, bytes 4t to 4t + 3, of its row's (of b: column's) first and second 16.
+        std::uint32_t left[16][8];
+        std::uint32_t right[8][8];
         std::uint32_t sums[16][8];
         for (int lane = 0; lane < 32; ++lane) {
           if (operands[lane] == nullptr) emulator::fail("an mma without all lanes of the warp");
           const auto& from = *static_cast<const ByteFragments*>(operands[lane]);
-          for (int i = 0; i < 16; ++i) {
-            const int k = i / 8 * 16 + lane % 4 * 4 + i % 4;
-            const std::uint32_t word = from.a[i / 4];
-            left[lane / 4 + i / 4 % 2 * 8][k] = static_cast<std::int16_t>(
-                kUnsigned ? static_cast<std::int32_t>(word >> 8 * (i % 4) & 0xFFU) : byte_of(word, i % 4));
-          }
-          for (int i = 0; i < 8; ++i) {
-            right[lane / 4][i / 4 * 16 + lane % 4 * 4 + i % 4] =
-                static_cast<std::int16_t>(byte_of(from.b[i / 4], i % 4));
-          }
+          for (int i = 0; i < 4; ++i) left[lane / 4 + i % 2 * 8][i / 2 * 4 + lane % 4] = from.a[i];
+          for (int i = 0; i < 2; ++i) right[lane / 4][i * 4 + lane % 4] = from.b[i];
           for (int i = 0; i < 4; ++i) {
             sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = static_cast<std::uint32_t>(from.d[i]);
           }
         }
-        emulator::multiply_bytes(left[0], right[0], sums[0]);
+        emulator::multiply_bytes(kUnsigned, left[0], right[0], sums[0]);
         for (int lane = 0; lane < 32; ++lane) {
           auto& to = *static_cast<ByteFragments*>(operands[lane]);
           for (int i = 0; i < 4; ++i) {

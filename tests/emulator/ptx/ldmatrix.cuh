@@ -12,22 +12,22 @@ struct MatrixRow {
   std::uint32_t words[4];
 };
 
-/// Rows of 16 bytes, whose addresses are a multiple of that.
-inline std::uint16_t* matrix_row(void* const* operands, int matrix, int row) {
-  const std::uint32_t address = static_cast<const MatrixRow*>(operands[matrix * 8 + row])->row;
-  if (address % 16 != 0) emulator::fail("a row of a matrix that is not aligned");
-  return static_cast<std::uint16_t*>(emulator::shared_at(address, 16));
-}
-
 /// A lane's two elements of a matrix: row lane / 4, columns lane % 4 * 2 and the next; transposed, columns are rows.
+/// Rows have 16 bytes, and addresses that are a multiple of that.
 template <bool kTransposed, class Element>
 void for_each_element(void* const* operands, int matrix, const Element& element) {
+  std::uint16_t* rows[8];
+  for (int row = 0; row < 8; ++row) {
+    const std::uint32_t address = static_cast<const MatrixRow*>(operands[matrix * 8 + row])->row;
+    if (address % 16 != 0) emulator::fail("a row of a matrix that is not aligned");
+    rows[row] = static_cast<std::uint16_t*>(emulator::shared_at(address, 16));
+  }
   for (int lane = 0; lane < 32; ++lane) {
     std::uint32_t& word = static_cast<MatrixRow*>(operands[lane])->words[matrix];
     for (int half = 0; half < 2; ++half) {
       const int row = kTransposed ? lane % 4 * 2 + half : lane / 4;
       const int column = kTransposed ? lane / 4 : lane % 4 * 2 + half;
-      element(matrix_row(operands, matrix, row)[column], word, 16 * half);
+      element(rows[row][column], word, 16 * half);
     }
   }
 }
