@@ -68,6 +68,7 @@ __device__ __forceinline__ void load_patch(const PatchCopy<S>& patch) {
 template <class S, Rounding kHow>
 __device__ __forceinline__ void run_block(const Arguments& a, const Place& place, const PatchCopy<S>& patch,
                                           const unsigned char* slices, const Exchange<S>& exchange,
+                                          // NOLINTNEXTLINE(readability-non-const-parameter): Store writes there
                                           unsigned char* shared, unsigned char* y) {
   const Depthwise<S> depthwise;
   Project<S> project;

@@ -532,6 +532,16 @@ void wait_for_copies(int pending) {
   thread.done = 0;
 }
 
+namespace {
+
+/// The number of int8 that has the byte's bits.
+std::int16_t signed_of(std::uint8_t byte) {
+  constexpr int kSign = 0x80;
+  return static_cast<std::int16_t>((byte ^ kSign) - kSign);
+}
+
+}  // namespace
+
 MOBICUDA_WITH_AVX2 void multiply_bytes(bool unsigned_a, const std::uint32_t* a, const std::uint32_t* b,
                                        std::uint32_t* d) {
   constexpr std::size_t kRows = 16;
@@ -544,10 +554,10 @@ MOBICUDA_WITH_AVX2 void multiply_bytes(bool unsigned_a, const std::uint32_t* a, 
   if (unsigned_a) {
     for (std::size_t i = 0; i < kRows * kK; ++i) left[i] = bytes[i];
   } else {
-    for (std::size_t i = 0; i < kRows * kK; ++i) left[i] = static_cast<std::int8_t>(bytes[i]);
+    for (std::size_t i = 0; i < kRows * kK; ++i) left[i] = signed_of(bytes[i]);
   }
   std::memcpy(bytes, b, sizeof right / 2);
-  for (std::size_t i = 0; i < kColumns * kK; ++i) right[i] = static_cast<std::int8_t>(bytes[i]);
+  for (std::size_t i = 0; i < kColumns * kK; ++i) right[i] = signed_of(bytes[i]);
   for (std::size_t row = 0; row < kRows; ++row) {
     for (std::size_t column = 0; column < kColumns; ++column) {
       std::int32_t sum = 0;
