@@ -590,7 +590,8 @@ def check_pictures(check):
                          "peakBytes": 1 << 30, "peakBytesOfFourTimes": 1 << 30},
                "killed": {"kills": gpu_pictures.KILLS, "items": 9, "distinct": 9, "expected": 9},
                "noGpu": {"picturesPerSecond": 900.0, "cores": 16, "coresBusy": 15.5},
-               "peers": {"results": [{"mode": "dataloader", "batch": 256, "median_us": 256 / 4000 * 1e6}]},
+               "peers": {"results": [{"mode": "dataloader", "batch": 256, "median_us": 256 / 4000 * 1e6}],
+                         "own": {"by default": [24000.0, 36000.0], "other": [33000.0, 32100.0]}},
                "memcheck": {"exit": 0, "summary": "0 errors"}}
     asked = []
 
@@ -623,7 +624,7 @@ def check_pictures(check):
     for path, wrong in ((("bench", "memory", "coresBusy"), 2.1), (("bench", "large", "onePicture", "medianMs"), 1.3),
                         (("bench", "agreement", "top1Equal"), 494), (("bench", "agreement", "rightByCpu"), 430),
                         (("mixed", "rightVerdict"), 9999), (("mixed", "peakBytesOfFourTimes"), 2 << 30), (("memcheck", "exit"), 9),
-                        (("killed", "distinct"), 8), (("noGpu", "coresBusy"), 12.0), (("stream", "one model", "picturesPerSecond"), 30000.0)):
+                        (("peers", "own", "other"), [33000.0, 31900.0]), (("killed", "distinct"), 8), (("noGpu", "coresBusy"), 12.0), (("stream", "one model", "picturesPerSecond"), 30000.0)):
         before = json.loads(json.dumps(check.record["labels"]))
         place = check.record["labels"]
         for key in path[:-1]:
