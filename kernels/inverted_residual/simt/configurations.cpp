@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "kernels/common/specialised_variants.h"
 #include "kernels/inverted_residual/simt/host.h"
 
 namespace mobicuda::kernels::inverted_simt {
@@ -13,17 +14,16 @@ namespace {
 
 // Fitted to measurements, all at once: README.md. Cycles, where no other unit is told. A slot is a cycle of a
 // scheduler in which it issues an instruction of a warp.
-constexpr double kFfma = 1.1;     // slots: the register file gives two operands in most of them
+constexpr double kFfma = 1;       // slots: the register file gives two operands in most of them
 constexpr double kLoad = 1;       // slots of a load or store of shared memory
-constexpr double kElement = 4;    // slots of bias and clip of a hidden value
-constexpr double kLaunch = 2200;  // from one kernel's last block to the next one's, patch and first weights included
+constexpr double kElement = 1.3;  // slots of bias and clip of a hidden value
+constexpr double kLaunch = 2100;  // from one kernel's last block to the next one's, patch and first weights included
 constexpr double kTile = 500;     // of a block: patch, first weights, stores
 constexpr double kStage = 40;     // a barrier, and what a stage does before its first product
 constexpr double kStall = 65;     // in which a warp waits for the operands of four channels
-constexpr double kOverlap = 2.5;  // exponent of the norm in which issue and waiting, or memory, add up
-constexpr double kUneven = 0.9;   // blocks that an SM has in the last round, more than an even share
-constexpr double kBytesPerCycle = 1750;  // of x and y, all SMs
-constexpr double kWeightsPerCycle = 75;  // bytes of weights into an SM
+constexpr double kUneven = 0.85;  // blocks that an SM has in the last round, more than an even share
+constexpr double kBytesPerCycle = 2000;  // of x and y, all SMs
+constexpr double kWeightsPerCycle = 55;  // bytes of weights into an SM
 
 constexpr std::size_t kMost = 6;     // configurations of an answer
 constexpr int kRegisters = 65536;    // of an SM
@@ -32,6 +32,7 @@ constexpr int kRegisterUnit = 8;     // in which a thread's registers are given
 constexpr int kSchedulers = 4;
 constexpr int kMostTile = 16;  // rows or columns
 constexpr int kMostPixels = 256;
+constexpr int kFewestWarps = 3;
 constexpr int kMostWarps = 16;
 constexpr int kMostBlocks = 6;  // of an SM
 
@@ -109,7 +110,8 @@ int registers_given(const Config& c) {
   return std::min(kRegisters / kSchedulers / (32 * warps) / kRegisterUnit * kRegisterUnit, kMostRegisters);
 }
 
-double norm(double a, double b) { return std::pow(std::pow(a, kOverlap) + std::pow(b, kOverlap), 1 / kOverlap); }
+/// Time of what goes on side by side, each waiting for the other at times: between the longer and the sum.
+double overlapped(double a, double b) { return std::sqrt(a * a + b * b); }
 
 double tiles_of(int tile_h, int tile_w, const InvertedResidualParams& p) {
   return static_cast<double>(p.n) * ceil_div(p.out_h, tile_h) * ceil_div(p.out_w, tile_w);
@@ -130,7 +132,7 @@ double cycles(const Config& c, const InvertedResidualParams& p, const DeviceTrai
   one.slots += chunks * kCopySlots * weights / 512;
   const auto round = [&](double blocks) {  // side by side
     const double issuing = std::max(one.slots / kSchedulers, chunks * weights / kWeightsPerCycle);
-    return norm(blocks * norm(issuing, one.shared), one.alone);
+    return overlapped(blocks * overlapped(issuing, one.shared), one.alone);
   };
   const double of_sm = std::ceil(tiles_of(c.tile_h, c.tile_w, p) / gpu.multiprocessors);
   const double full = std::floor(of_sm / c.min_blocks);
@@ -139,7 +141,7 @@ double cycles(const Config& c, const InvertedResidualParams& p, const DeviceTrai
   const double computing = full * round(c.min_blocks) + (rest > 0 ? round(last) : 0);
   const double bytes = sizeof(float) * static_cast<double>(p.n) *
                        (static_cast<double>(p.h) * p.w * p.c_in + static_cast<double>(p.out_h) * p.out_w * p.c_out);
-  return kLaunch + norm(computing, bytes / kBytesPerCycle);
+  return kLaunch + overlapped(computing, bytes / kBytesPerCycle);
 }
 
 /// Pads of the hidden tensor. A half-warp of depthwise reads 64 bytes of two strips, which are in different banks where
@@ -175,7 +177,7 @@ bool choose(Config& c, const Stage& stage, const Each& each) {
   each([&](const Config& tried) {
     if (registers_of(tried) > registers_given(tried)) return;
     const Cost cost = stage(tried, sizes_of(tried));
-    const double expected = tried.min_blocks * norm(cost.slots / kSchedulers, cost.shared) + cost.alone;
+    const double expected = tried.min_blocks * overlapped(cost.slots / kSchedulers, cost.shared) + cost.alone;
     if (expected < best) {
       best = expected;
       chosen = tried;
@@ -188,7 +190,7 @@ bool choose(Config& c, const Stage& stage, const Each& each) {
 /// Calls use(Config) for every split of project among the warps.
 template <class Use>
 void each_project(const Config& c, const Use& use) {
-  constexpr int kMostSums = 84;
+  constexpr int kMostSums = 84;  // of a thread
   const int rows = ceil_div(c.tile_h * c.tile_w, kProjectLanesM);
   for (int columns = 2; columns <= 14; columns += 2) {
     const int n = ceil_div(c.c_out, kProjectLanesN * columns);
@@ -310,12 +312,12 @@ std::vector<Ranked> ranked_configurations(const InvertedResidualParams& p, const
     if (tile.cycles * kFewest > best) break;
     const int of_sm = static_cast<int>(
         std::min(std::ceil(tiles_of(tile.h, tile.w, p) / gpu.multiprocessors), static_cast<double>(kMostBlocks)));
-    for (int chunk = p.expand ? kExpandUnit : p.c_hidden; chunk <= p.c_hidden; chunk += kExpandUnit) {
+    const int most_chunk = p.expand ? std::min(p.c_hidden, kMostWarps * kExpandUnit) : p.c_hidden;
+    for (int chunk = p.expand ? kExpandUnit : p.c_hidden; chunk <= most_chunk; chunk += kExpandUnit) {
       if (p.c_hidden % chunk != 0) continue;
       const int units = p.expand ? chunk / kExpandUnit : 1;
       Ranked first{{}, std::numeric_limits<double>::infinity()};  // of this tile and chunk
-      for (int warps = units; warps <= kMostWarps; warps += units) {
-        if (warps < kSchedulers - 1) continue;
+      for (int warps = round_up(kFewestWarps, units); warps <= kMostWarps; warps += units) {
         for (int blocks = 1; blocks <= of_sm; ++blocks) {
           Config c{};
           c.stride = p.stride;
@@ -345,8 +347,9 @@ std::vector<Ranked> ranked_configurations(const InvertedResidualParams& p, const
 }  // namespace
 
 std::vector<Config> configurations(const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  if (p.elem != Elem::F32) return {};
   std::vector<Config> found;
+  if (p.elem != Elem::F32 || gpu.code < kOldestCode) return found;
+  if (std::max({p.c_in, p.c_hidden, p.c_out}) > kMostConfigValue) return found;
   for (const Ranked& one : ranked_configurations(p, gpu)) {
     if (found.size() < kMost) found.push_back(one.config);
   }

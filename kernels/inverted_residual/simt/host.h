@@ -14,6 +14,8 @@ namespace mobicuda::kernels::inverted_simt {
 /// fused_kernel<Shape<config>>.
 using Kernel = void (*)(Arguments, const float* x, const float* packed, float* y);
 
+inline constexpr int kOldestCode = 90;  ///< DeviceTraits::code
+
 /// Dynamic shared memory of a block.
 constexpr std::size_t shared_bytes(const Config& config) {
   return static_cast<std::size_t>(sizes_of(config).floats) * sizeof(float);

@@ -38,8 +38,7 @@ void pack_front(const Config& config, const Sizes& s, const InvertedResidualWeig
 }  // namespace
 
 bool supports(const Config& config, const InvertedResidualParams& p, const DeviceTraits& gpu) {
-  constexpr int kOldest = 90;
-  return gpu.code >= kOldest && config.stride == p.stride && expands(config) == p.expand &&
+  return gpu.code >= kOldestCode && config.stride == p.stride && expands(config) == p.expand &&
          inverted_host::channels_fit(p, config, Elem::F32) && (p.expand || !p.residual) &&
          tiles(config, p) <= kMaxInt && shared_bytes(config) <= gpu.shared_bytes_per_block;
 }
