@@ -147,6 +147,7 @@ enum class InvertedResidualVariant : std::uint16_t {
   SpecialisedImage,
   SpecialisedImage7,
   SpecialisedSimtCluster,
+  SpecialisedSimt,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };

@@ -7,6 +7,7 @@
 #include <mobicuda/error.h>
 
 #include "kernels/int8_inverted_residual/int8_inverted_residual.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "specialise/code_compiler.h"
 #include "specialise/device_sources.h"
 #include "support/catch.h"
@@ -61,6 +62,14 @@ TEST_CASE("code compiler: a kernel of any configuration becomes machine code") {
     REQUIRE(block);
     CHECK(nvrtc->compile(int8.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
     CHECK(nvrtc->compile(int8.code(*block).value(), "sm_80").image.substr(1, 3) == "ELF");
+  }
+  const kernels::InvertedResidualParams any_float;
+  const auto& block = kernels::kernel_of(any_float);
+  for (const char* name :
+       {"simt_1_14_16_16_16_8_16_3_0_7_8_1_14_2_2_1_0_0_16_5", "simt_2_7_7_48_288_88_32_8_4_1_7_1_7_12_1_4_0_0_8_1"}) {
+    const auto variant = block.specialised_by_name(name);
+    REQUIRE(variant);
+    CHECK(nvrtc->compile(block.code(*variant).value(), "sm_90").image.substr(1, 3) == "ELF");
   }
   const DeviceCode text = nvrtc->compile(cluster("1, 24, 144, 24, 4, 2, 5, 2, 1, 2"), "compute_90");
   CHECK(text.image.find(".target sm_90") != std::string::npos);
