@@ -75,6 +75,18 @@ TEST_CASE("code compiler: a kernel of any configuration becomes machine code") {
   CHECK(text.image.find(".target sm_90") != std::string::npos);
 }
 
+TEST_CASE("code compiler: an early float block of any configuration becomes machine code") {
+  const auto nvrtc = compiler();
+  if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");
+  const auto& kernel = kernels::kernel_of(kernels::InvertedResidualParams{});
+  for (const char* name : {"simt_early_1_2_8_48_16_2_14_16_8_8_128_2", "simt_early_2_1_16_96_16_7_7_16_8_8_256_1",
+                           "simt_early_8_1_40_240_40_4_4_8_8_8_128_1"}) {
+    const auto block = kernel.specialised_by_name(name);
+    REQUIRE(block);
+    CHECK(nvrtc->compile(kernel.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
+  }
+}
+
 TEST_CASE("code compiler: what cannot be compiled is told in the compiler's words") {
   const auto nvrtc = compiler();
   if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");

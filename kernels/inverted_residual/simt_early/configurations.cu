@@ -115,7 +115,6 @@ double cycles(const Config& c, const Sizes& s, int registers, const InvertedResi
 
 struct Candidate {
   Config config;
-  int registers;
   double cycles;
 };
 
@@ -148,7 +147,7 @@ void for_each_candidate(const InvertedResidualParams& p, const DeviceTraits& gpu
     const int registers = registers_of(c, s);
     c.min_blocks = blocks_with(registers, c.threads);
     if (c.min_blocks == 0 || !supports(c, p, gpu)) return;
-    consider(Candidate{c, registers, cycles(c, s, registers, p, gpu)});
+    consider(Candidate{c, cycles(c, s, registers, p, gpu)});
   };
   for (const int blocks : {1, 2, 4, 8}) {
     for (const int threads : {128, 256, 384, 512}) {
