@@ -95,7 +95,7 @@ Cost tile_cost(const Config& c, const Sizes& s) {
   return {slots, 0, slots / std::min(c.warps, kSchedulers) + kTile};
 }
 
-/// Registers of a thread without which nvcc 13.0 spills some for sm_90.
+/// Registers of a thread without which nvcc 13.0 spills more than a few for sm_90.
 int registers_of(const Config& c) {
   constexpr int kOthers = 24;
   const int sums = is_one_chunk(c) ? 0 : c.project_rows * c.project_columns;  // that stay over all chunks
