@@ -147,7 +147,8 @@ TEST_CASE("specialised variants: names with any numbers are refused or give a va
     std::string name = names[random() % names.size()];
     for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
       std::size_t at = name.find('_');  // in front of a number
-      for (std::uint32_t skip = random() % 20; skip > 0 && name.find('_', at + 1) != std::string::npos; --skip) {
+      for (auto skip = static_cast<std::uint32_t>(random() % 20);
+           skip > 0 && name.find('_', at + 1) != std::string::npos; --skip) {
         at = name.find('_', at + 1);
       }
       const std::size_t end = std::min(name.find('_', at + 1), name.size());

@@ -34,7 +34,9 @@ constexpr int kMostTile = 16;  // rows or columns
 constexpr int kMostPixels = 256;
 constexpr int kFewestWarps = 3;
 constexpr int kMostWarps = 16;
-constexpr int kMostBlocks = 6;  // of an SM
+constexpr int kEvenWarps = 8;       // from where schedulers shall have as many each
+constexpr int kMostWarpsOfSm = 24;  // more have too few registers each
+constexpr int kMostBlocks = 6;      // of an SM
 
 /// What a stage costs in one chunk.
 struct Cost {
@@ -93,7 +95,7 @@ Cost tile_cost(const Config& c, const Sizes& s) {
   return {slots, 0, slots / std::min(c.warps, kSchedulers) + kTile};
 }
 
-/// Registers of a thread without which nvcc 13.0 spills some for sm_90.
+/// Registers of a thread without which nvcc 13.0 spills more than a few for sm_90.
 int registers_of(const Config& c) {
   constexpr int kOthers = 24;
   const int sums = is_one_chunk(c) ? 0 : c.project_rows * c.project_columns;  // that stay over all chunks
@@ -273,10 +275,11 @@ std::vector<int> tile_sizes(int extent) {
   return sizes;
 }
 
-/// Cycles of the products of a tile, borders included, if every scheduler issued one of a warp in each.
+/// Cycles of the products of a tile, borders included, if every scheduler issued one of a warp in each. Without expand
+/// the patch is at least loaded.
 double products(int tile_h, int tile_w, const InvertedResidualParams& p) {
   const double patch = ((tile_h - 1) * p.stride + 3) * ((tile_w - 1) * p.stride + 3);
-  const double of_hidden = (p.expand ? patch * p.c_in : 0) + static_cast<double>(tile_h) * tile_w * (kTaps + p.c_out);
+  const double of_hidden = patch * (p.expand ? p.c_in : 1) + static_cast<double>(tile_h) * tile_w * (kTaps + p.c_out);
   return of_hidden * p.c_hidden / (32 * kSchedulers);
 }
 
@@ -285,7 +288,9 @@ struct Tile {
   double cycles;  ///< that a launch takes at least
 };
 
+/// Those that take the fewest cycles at least.
 std::vector<Tile> tiles_to_try(const InvertedResidualParams& p, const DeviceTraits& gpu) {
+  constexpr std::size_t kMostTiles = 32;
   std::vector<Tile> tiles;
   for (const int h : tile_sizes(p.out_h)) {
     for (const int w : tile_sizes(p.out_w)) {
@@ -294,7 +299,8 @@ std::vector<Tile> tiles_to_try(const InvertedResidualParams& p, const DeviceTrai
       tiles.push_back({h, w, of_sm * products(h, w, p)});
     }
   }
-  std::sort(tiles.begin(), tiles.end(), [](const Tile& a, const Tile& b) { return a.cycles < b.cycles; });
+  std::stable_sort(tiles.begin(), tiles.end(), [](const Tile& a, const Tile& b) { return a.cycles < b.cycles; });
+  tiles.resize(std::min(tiles.size(), kMostTiles));
   return tiles;
 }
 
@@ -318,7 +324,8 @@ std::vector<Ranked> ranked_configurations(const InvertedResidualParams& p, const
       const int units = p.expand ? chunk / kExpandUnit : 1;
       Ranked first{{}, std::numeric_limits<double>::infinity()};  // of this tile and chunk
       for (int warps = round_up(kFewestWarps, units); warps <= kMostWarps; warps += units) {
-        for (int blocks = 1; blocks <= of_sm; ++blocks) {
+        if (units < kSchedulers && warps > kEvenWarps && warps % kSchedulers != 0) continue;
+        for (int blocks = 1; blocks <= of_sm && blocks * warps <= kMostWarpsOfSm; ++blocks) {
           Config c{};
           c.stride = p.stride;
           c.tile_h = tile.h;
