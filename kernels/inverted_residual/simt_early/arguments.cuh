@@ -32,17 +32,6 @@ struct Config {
   int min_blocks;             ///< per multiprocessor, for the register budget
 };
 
-/// Where lane number `lane` of a unit of `lanes` finds its input channel number i, of `count`: in runs of 4 side by
-/// side as long as there are as many, then of 2 and of 1.
-constexpr int project_input(int lanes, int count, int lane, int i) {
-  int first = 0;  // of the channels in runs of `width`
-  for (int width = 4;; width /= 2) {
-    const int run = first + (i - first) / width * width;
-    if (run + width <= count) return run * lanes + lane * width + (i - run);
-    first = first + (count - first) / width * width;
-  }
-}
-
 /// Which of a unit's channels in expand number i of a lane's sums is of: those that the lane keeps come first.
 constexpr int expand_channel(int channels, int lanes, int lane, int i) {
   return (i + lane * channels / lanes) % channels;

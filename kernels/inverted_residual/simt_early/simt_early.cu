@@ -72,7 +72,8 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
           const bool present = row < config.c_out && first + k < config.c_hidden;
           return present ? w.project[row * config.c_hidden + first + k] : 0.0F;
         },
-        [&](int lane, int i) { return project_input(config.project_lanes, s.project_k, lane, i); }, to);
+        [&](int lane, int i) { return inverted_simt_cluster::lane_input(config.project_lanes, s.project_k, lane, i); },
+        to);
   }
 }
 

@@ -251,9 +251,7 @@ class Project {
   template <int kCount>
   __device__ __forceinline__ void pixels(const float* from, bool lives, std::uint32_t to) const {
     float sums[kCount][kChannels] = {};
-    add<kCount, 4>(from, 0, kK / 4 * 4, sums);
-    if constexpr (kK % 4 >= 2) add<kCount, 2>(from, kK / 4 * 4, kK / 2 * 2, sums);
-    if constexpr (kK % 2 != 0) add<kCount, 1>(from, kK / 2 * 2, kK, sums);
+    product_.add_all(from, S::kHidden, lane(), sums);
     float own[kCount];
 #pragma unroll
     for (int s = 0; s < kCount; ++s) own[s] = product_.sum(sums[s]);
@@ -264,24 +262,6 @@ class Project {
         ptx::send(to + s * (S::kOwned * 4), own[s], arrived_);
       } else {
         ptx::store_shared(to + s * (S::kOwned * 4), __float_as_uint(own[s]));
-      }
-    }
-  }
-
-  /// Adds the products of the lane's input channels number first to last - 1, which lie in runs: project_input().
-  template <int kCount, int kRun>
-  __device__ __forceinline__ void add(const float* from, int first, int last, float (&sums)[kCount][kChannels]) const {
-#pragma unroll
-    for (int k = first; k < last; k += kRun) {
-      Packet<float, kRun> values[kCount];
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-        values[s] = kernels::load<kRun>(from + s * S::kHidden + k * kLanes + lane() * kRun);
-      }
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-        for (int e = 0; e < kRun; ++e) product_.add(k + e, values[s].item[e], sums[s]);
       }
     }
   }
