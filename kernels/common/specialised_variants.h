@@ -15,7 +15,7 @@
 
 namespace mobicuda::kernels {
 
-inline constexpr std::size_t kMostConfigValues = 16;
+inline constexpr std::size_t kMostConfigValues = 24;
 
 /// What a family's Config is made of, in the order of its members; zeros behind them.
 using ConfigValues = std::array<int, kMostConfigValues>;

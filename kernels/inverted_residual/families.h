@@ -40,5 +40,8 @@ const InvertedResidualFamily& inverted_residual_cluster_family();
 const InvertedResidualFamily& inverted_residual_strip_family();
 const InvertedResidualFamily& inverted_residual_image_family();
 const InvertedResidualFamily& inverted_residual_image7_family();
+const InvertedResidualFamily& inverted_residual_simt_cluster_family();
+const InvertedResidualFamily& inverted_residual_simt_family();
+const InvertedResidualFamily& inverted_residual_simt_early_family();
 
 }  // namespace mobicuda::kernels

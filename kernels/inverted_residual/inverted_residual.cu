@@ -70,8 +70,10 @@ SpecialisedVariants& specialised_variants() {
 
 std::span<const InvertedResidualFamily* const> families() {
   static const InvertedResidualFamily* const kFamilies[] = {
-      &inverted_residual_small_family(), &inverted_residual_cluster_family(), &inverted_residual_strip_family(),
-      &inverted_residual_image_family(), &inverted_residual_image7_family(),
+      &inverted_residual_small_family(),  &inverted_residual_cluster_family(),
+      &inverted_residual_strip_family(),  &inverted_residual_image_family(),
+      &inverted_residual_image7_family(), &inverted_residual_simt_cluster_family(),
+      &inverted_residual_simt_family(),   &inverted_residual_simt_early_family(),
   };
   return kFamilies;
 }

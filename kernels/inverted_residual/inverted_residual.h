@@ -146,6 +146,9 @@ enum class InvertedResidualVariant : std::uint16_t {
   SpecialisedStrip,
   SpecialisedImage,
   SpecialisedImage7,
+  SpecialisedSimtCluster,
+  SpecialisedSimt,
+  SpecialisedSimtEarly,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };

@@ -5,11 +5,23 @@
 
 #include "kernels/common/clip.cuh"
 #include "kernels/common/fast_division.cuh"
+#include "kernels/common/packet.cuh"
 #include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::inverted_simt_cluster {
 
 inline constexpr int kTaps = 9;
+
+/// Where lane number `lane` of a unit of `lanes` lanes finds its input channel number i, of `count`: in runs of 4 side
+/// by side as long as there are as many, then of 2 and of 1.
+constexpr int lane_input(int lanes, int count, int lane, int i) {
+  int first = 0;  // of the channels in runs of `width`
+  for (int width = 4;; width /= 2) {
+    const int run = first + (i - first) / width * width;
+    if (run + width <= count) return run * lanes + lane * width + (i - run);
+    first = first + (count - first) / width * width;
+  }
+}
 
 struct Arguments {
   int h, w, out_h, out_w;
@@ -54,6 +66,16 @@ class Product {
     for (int j = 0; j < kChannels; ++j) sums[j] = fmaf(value, weights_[k * kChannels + j], sums[j]);
   }
 
+  /// Adds the products of all input channels of the lane, which lie as lane_input() has them, for kCount pixels,
+  /// `stride` floats apart.
+  template <int kCount>
+  __device__ __forceinline__ void add_all(const float* from, int stride, int lane,
+                                          float (&sums)[kCount][kChannels]) const {
+    add_runs<4>(from, stride, lane, 0, kK / 4 * 4, sums);
+    if constexpr (kK % 4 >= 2) add_runs<2>(from, stride, lane, kK / 4 * 4, kK / 2 * 2, sums);
+    if constexpr (kK % 2 != 0) add_runs<1>(from, stride, lane, kK / 2 * 2, kK, sums);
+  }
+
   /// The unit's sum of the lane's own channel. Number j of a lane's sums is of channel j ^ its own: what a lane keeps
   /// has the same index in all lanes.
   __device__ __forceinline__ static float sum(float (&sums)[kChannels]) {
@@ -68,6 +90,24 @@ class Product {
   }
 
  private:
+  template <int kRun, int kCount>
+  __device__ __forceinline__ void add_runs(const float* from, int stride, int lane, int first, int last,
+                                           float (&sums)[kCount][kChannels]) const {
+#pragma unroll
+    for (int k = first; k < last; k += kRun) {
+      Packet<float, kRun> values[kCount];
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+        values[s] = kernels::load<kRun>(from + s * stride + k * kUnitLanes + lane * kRun);
+      }
+#pragma unroll
+      for (int s = 0; s < kCount; ++s) {
+#pragma unroll
+        for (int e = 0; e < kRun; ++e) add(k + e, values[s].item[e], sums[s]);
+      }
+    }
+  }
+
   float weights_[kChannels * kK];
 };
 

@@ -91,6 +91,10 @@ TEST_CASE("device headers: a kernel of another shape than the library's compiles
       // stride, input, hidden and output channels, columns, blocks of a cluster, warps, of which m, k, blocks of an SM
       {"cluster", "cluster_kernel", "sm_90", "1, 24, 144, 24, 4, 2, 5, 2, 1, 2"},
       {"cluster", "cluster_kernel", "sm_90", "2, 136, 816, 224, 4, 7, 8, 8, 1, 1"},
+      // blocks of a cluster, stride, input, hidden and output channels, tile, channels of expand, lanes and channels of
+      // project, threads, blocks of an SM
+      {"simt_early", "early_kernel", "sm_90", "1, 2, 8, 48, 16, 2, 14, 16, 8, 8, 128, 2"},
+      {"simt_early", "early_kernel", "sm_90", "8, 1, 40, 240, 40, 4, 4, 8, 8, 8, 128, 1"},
       // side, input, hidden and output channels, tiles, parts, blocks of a cluster, stages, cuts
       {"image7", "image7_kernel", "sm_90a", "5, 56, 336, 56, 1, 1, 2, 4, 1"},
       {"image7", "image7_kernel", "sm_90a", "7, 208, 1248, 416, 1, 1, 2, 3, 2"},

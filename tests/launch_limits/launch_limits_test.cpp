@@ -2,6 +2,7 @@
 // launches within the GPU's limits. fake_cudart.h plays the GPUs.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -151,6 +152,13 @@ void walk_specialised(const std::vector<Params>& shapes, const Met& met) {
       }
     }
   }
+}
+
+/// Of a specialised variant's name: what is before its numbers.
+std::string_view family_of(std::string_view name) {
+  std::size_t end = name.find('_');
+  while (name.find_first_of("0123456789", end) != end + 1) end = name.find('_', end + 1);
+  return name.substr(0, end);
 }
 
 /// The blocks of MobileNetV2 that expand.
@@ -332,29 +340,37 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
   };
   constexpr Channels kBlocks[] = {{8, 48, 8, 2},      {16, 96, 16, 1},   {24, 144, 32, 1},    {32, 192, 48, 2},
                                   {48, 288, 48, 1},   {48, 288, 88, 2},  {88, 528, 136, 1},   {136, 816, 136, 1},
-                                  {136, 816, 224, 2}, {80, 480, 160, 1}, {224, 1344, 448, 1}, {56, 336, 112, 1}};
+                                  {136, 816, 224, 2}, {80, 480, 160, 1}, {224, 1344, 448, 1}, {56, 336, 112, 1},
+                                  {24, 24, 16, 1}};
   std::vector<kernels::InvertedResidualParams> shapes;
-  for (const Channels& channels : kBlocks) {
-    for (const int size : {7, 10, 14, 33}) {
-      for (const int n : {1, 6, 128}) {
-        kernels::InvertedResidualParams p;
-        p.n = n;
-        p.h = p.w = size;
-        p.c_in = channels.c_in;
-        p.c_hidden = channels.c_hidden;
-        p.c_out = channels.c_out;
-        p.stride = channels.stride;
-        p.out_h = p.out_w = (size - 1) / p.stride + 1;
-        p.pad_top = p.pad_left = 1;
-        p.expand_clip = p.depthwise_clip = kRelu6;
-        p.project_clip = {-65504.0F, 65504.0F};
-        shapes.push_back(p);
+  for (const Elem elem : {Elem::F16, Elem::F32}) {
+    for (const Channels& channels : kBlocks) {
+      for (const int size : {7, 10, 14, 33}) {
+        for (const int n : {1, 6, 128}) {
+          kernels::InvertedResidualParams p;
+          p.elem = elem;
+          p.n = n;
+          p.h = p.w = size;
+          p.c_in = channels.c_in;
+          p.c_hidden = channels.c_hidden;
+          p.c_out = channels.c_out;
+          p.stride = channels.stride;
+          p.out_h = p.out_w = (size - 1) / p.stride + 1;
+          p.pad_top = p.pad_left = 1;
+          p.expand = p.c_hidden != p.c_in;
+          p.expand_clip = p.depthwise_clip = kRelu6;
+          p.project_clip = {-65504.0F, 65504.0F};
+          shapes.push_back(p);
+        }
       }
     }
   }
   std::set<std::string_view> families;
-  walk_specialised(shapes, [&](std::string_view name) { families.insert(name.substr(0, name.find('_'))); });
-  CHECK(families.size() >= 4);  // image7 only where the build has code for sm_90a
+  walk_specialised(shapes, [&](std::string_view name) { families.insert(family_of(name)); });
+  for (const std::string_view family : {"small", "cluster", "strip", "image", "simt", "simt_cluster", "simt_early"}) {
+    CAPTURE(family);
+    CHECK(families.contains(family));  // image7 only where the build has code for sm_90a
+  }
 }
 
 TEST_CASE("supports() of pointwise_pool means that the launch fits") {

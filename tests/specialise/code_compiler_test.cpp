@@ -7,6 +7,7 @@
 #include <mobicuda/error.h>
 
 #include "kernels/int8_inverted_residual/int8_inverted_residual.h"
+#include "kernels/inverted_residual/inverted_residual.h"
 #include "specialise/code_compiler.h"
 #include "specialise/device_sources.h"
 #include "support/catch.h"
@@ -62,8 +63,28 @@ TEST_CASE("code compiler: a kernel of any configuration becomes machine code") {
     CHECK(nvrtc->compile(int8.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
     CHECK(nvrtc->compile(int8.code(*block).value(), "sm_80").image.substr(1, 3) == "ELF");
   }
+  const kernels::InvertedResidualParams any_float;
+  const auto& block = kernels::kernel_of(any_float);
+  for (const char* name :
+       {"simt_1_14_16_16_16_8_16_3_0_7_8_1_14_2_2_1_0_0_16_5", "simt_2_7_7_48_288_88_32_8_4_1_7_1_7_12_1_4_0_0_8_1"}) {
+    const auto variant = block.specialised_by_name(name);
+    REQUIRE(variant);
+    CHECK(nvrtc->compile(block.code(*variant).value(), "sm_90").image.substr(1, 3) == "ELF");
+  }
   const DeviceCode text = nvrtc->compile(cluster("1, 24, 144, 24, 4, 2, 5, 2, 1, 2"), "compute_90");
   CHECK(text.image.find(".target sm_90") != std::string::npos);
+}
+
+TEST_CASE("code compiler: an early float block of any configuration becomes machine code") {
+  const auto nvrtc = compiler();
+  if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");
+  const auto& kernel = kernels::kernel_of(kernels::InvertedResidualParams{});
+  for (const char* name : {"simt_early_1_2_8_48_16_2_14_16_8_8_128_2", "simt_early_2_1_16_96_16_7_7_16_8_8_256_1",
+                           "simt_early_8_1_40_240_40_4_4_8_8_8_128_1"}) {
+    const auto block = kernel.specialised_by_name(name);
+    REQUIRE(block);
+    CHECK(nvrtc->compile(kernel.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
+  }
 }
 
 TEST_CASE("code compiler: what cannot be compiled is told in the compiler's words") {

@@ -32,7 +32,7 @@ int channels(double width, int base) {
 }
 
 /// Blocks 2 to 17 of MobileNetV2 of a width, for square images.
-std::vector<InvertedResidualParams> blocks(double width, int resolution, int n) {
+std::vector<InvertedResidualParams> blocks(double width, int resolution, int n, Elem elem = Elem::F16) {
   struct Stage {
     int c_out, repeats, stride;
   };
@@ -45,6 +45,7 @@ std::vector<InvertedResidualParams> blocks(double width, int resolution, int n) 
       const int c_out = channels(width, stage.c_out);
       const int stride = i == 0 ? stage.stride : 1;
       found.push_back(block(n, size, size, c_in, 6 * c_in, c_out, stride));
+      found.back().elem = elem;
       size = found.back().out_h;
       c_in = c_out;
     }
@@ -92,8 +93,8 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
     const DeviceTraits gpu = gpu_that_compiles(90, multiprocessors);
     for (const double width : {0.35, 0.5, 0.75, 1.0, 1.3, 1.4}) {
       for (const int resolution : {96, 224, 320}) {
-        for (const int n : {1, 4}) {
-          for (const InvertedResidualParams& p : blocks(width, resolution, n)) {
+        for (const auto& [n, elem] : {std::pair(1, Elem::F16), {4, Elem::F16}, {8, Elem::F32}}) {
+          for (const InvertedResidualParams& p : blocks(width, resolution, n, elem)) {
             std::set<std::string_view> names;
             for (const InvertedResidualVariant variant : kernel.specialised(p, gpu)) {
               const std::string_view name = kernel.variant_name(variant);
@@ -121,6 +122,11 @@ TEST_CASE("specialised variants: what a family makes is valid, runs the block, a
   CHECK_FALSE(kernel.specialised_by_name("cluster_3_64_384_64_4_4_6_4_1_2"));
   CHECK_FALSE(kernel.specialised_by_name("cluster_1_8192_8192_8192_4_4_6_4_1_2"));
   CHECK(kernel.specialised_by_name("cluster_1_64_384_64_4_4_6_4_1_2"));
+  CHECK(kernel.specialised_by_name("simt_1_14_14_64_384_64_16_8_2_7_2_1_7_8_4_1_1_0_16_2"));
+  // More strips than threads; a row of the hidden tensor that is no whole number of 16 bytes; no room for the patch.
+  CHECK_FALSE(kernel.specialised_by_name("simt_1_14_14_64_384_64_16_8_2_2_1_1_7_8_4_1_1_0_16_2"));
+  CHECK_FALSE(kernel.specialised_by_name("simt_1_14_14_64_384_64_16_8_2_7_2_1_7_8_4_1_1_0_2_2"));
+  CHECK_FALSE(kernel.specialised_by_name("simt_1_14_14_512_384_64_16_8_2_7_2_1_7_8_4_1_1_0_16_2"));
 }
 
 TEST_CASE("specialised variants: names with any numbers are refused or give a variant that says what it supports") {
@@ -130,8 +136,10 @@ TEST_CASE("specialised variants: names with any numbers are refused or give a va
   const auto& kernel = kernel_of(any);
   const DeviceTraits gpu = gpu_that_compiles(90, 132);
   std::vector<std::string> names;
-  for (const InvertedResidualParams& p : blocks(0.75, 224, 8)) {
-    for (const auto variant : kernel.specialised(p, gpu)) names.emplace_back(kernel.variant_name(variant));
+  for (const Elem elem : {Elem::F16, Elem::F32}) {
+    for (const InvertedResidualParams& p : blocks(0.75, 224, 8, elem)) {
+      for (const auto variant : kernel.specialised(p, gpu)) names.emplace_back(kernel.variant_name(variant));
+    }
   }
   std::mt19937 random(1);
   int valid = 0;
@@ -139,7 +147,8 @@ TEST_CASE("specialised variants: names with any numbers are refused or give a va
     std::string name = names[random() % names.size()];
     for (std::uint32_t changes = 1 + random() % 4; changes > 0; --changes) {
       std::size_t at = name.find('_');  // in front of a number
-      for (std::uint32_t skip = random() % 8; skip > 0 && name.find('_', at + 1) != std::string::npos; --skip) {
+      for (auto skip = static_cast<std::uint32_t>(random() % 20);
+           skip > 0 && name.find('_', at + 1) != std::string::npos; --skip) {
         at = name.find('_', at + 1);
       }
       const std::size_t end = std::min(name.find('_', at + 1), name.size());

@@ -18,6 +18,7 @@ struct BlockShape {
   bool expand;
   int n;
   int c_hidden;
+  bool precompiled;  // some variant of the library runs the block
 
   // Tiles of rows x columns for each SM.
   double waves(int rows, int columns) const {
@@ -105,6 +106,41 @@ struct BlockShape {
   // Whether the general tiles would be the smallest ones, which read each weight once for four pixels.
   bool smallest_tiles() const { return half && expand && waves(2, 4) < 0.7; }
 
+  // Blocks in exact float that kernels made for their shape run better than the library's, if these run them at all:
+  // whose tiles, of sevens, leave a rest.
+  bool made_float() const {
+    const bool sevens = params.out_h % 7 == 0 && params.out_w % 7 == 0;
+    return !half && c_hidden >= std::max(params.c_in, params.c_out) && !(precompiled && sevens);
+  }
+
+  // Of these: few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
+  bool late_float() const { return made_float() && expand && params.h * params.w <= 2 * c_hidden; }
+  bool early_float() const { return made_float() && expand && !late_float(); }
+
+  // At most so many multiply-adds of the two 1x1 convolutions, on 132 SMs.
+  bool few_products(double most) const {
+    const double inside = static_cast<double>(params.h) * params.w * params.c_in;
+    const double outside = static_cast<double>(params.out_h) * params.out_w * params.c_out;
+    return n * c_hidden * (inside + outside) <= most * multiprocessors / kMeasuredMultiprocessors;
+  }
+
+  // Of these: hidden tensors of few enough channels for tiles of every size.
+  bool narrow_float() const {
+    constexpr int kNarrow = 288;
+    return made_float() && c_hidden <= kNarrow;
+  }
+
+  // Of these: more channels, and enough images, of which nine tenths of the SMs have one in every round.
+  bool wide_float_fills() const {
+    constexpr int kLarge = 100;  // pixels of an image
+    constexpr int kMostChannels = 136;
+    constexpr int kMostChannelsOfSmall = 96;
+    const bool large = params.out_h * params.out_w >= kLarge;
+    const double rounds = large ? waves(14, 14) : waves(params.out_h, params.out_w);
+    return made_float() && expand && params.c_in <= (large ? kMostChannels : kMostChannelsOfSmall) && rounds >= 0.9 &&
+           rounds / std::ceil(rounds) >= 0.9;
+  }
+
   // Whether nine tenths of the SMs have an image to compute in every round.
   bool images_fill() const {
     const double images = waves(14, 14);
@@ -115,6 +151,14 @@ struct BlockShape {
 using BlockRow = Row<BlockShape, InvertedResidualVariant>;
 
 // clang-format off
+
+// Kernels made for a shape in exact float.
+constexpr BlockRow kMadeFloat[] = {
+    {MOBICUDA_WHEN(s.late_float() && s.few_products(50e6)), {SpecialisedSimtCluster}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.early_float() && s.few_products(60e6)), {SpecialisedSimtEarly}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.narrow_float()), {SpecialisedSimt}, "a narrow hidden tensor stays on the SM"},
+    {MOBICUDA_WHEN(s.wide_float_fills()), {SpecialisedSimt}, "images for every SM"},
+};
 
 // Few images in exact float.
 constexpr BlockRow kFewFloat[] = {
@@ -245,7 +289,10 @@ std::optional<InvertedResidualVariant> specialised_of(InvertedResidualVariant va
 }
 
 BlockShape shape_of(const InvertedResidualParams& params, const DeviceTraits& gpu) {
-  return {params, gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden};
+  const auto variants = inverted_residual_variants();
+  const bool precompiled = std::any_of(variants.begin(), variants.end(),
+                                       [&](InvertedResidualVariant variant) { return supports(variant, params, gpu); });
+  return {params, gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden, precompiled};
 }
 
 }  // namespace
@@ -254,6 +301,7 @@ Preferences<InvertedResidualVariant> preferences(const InvertedResidualParams& p
   const BlockShape shape = shape_of(params, gpu);
   Preferences<InvertedResidualVariant> found;
   append(kHalf, shape, found);
+  append(kMadeFloat, shape, found);
   append(kFewFloat, shape, found);
   append(kFloat, shape, found);
   for (auto& preferred : found) {
@@ -268,18 +316,20 @@ std::string_view why_fused(const InvertedResidualParams& params, const DeviceTra
     return supports(variant, params, gpu) || specialised_of(variant, params, gpu);
   };
   if (const std::string_view why = first_why(kPays, shape, runs); !why.empty()) return why;
+  if (const std::string_view why = first_why(kMadeFloat, shape, runs); !why.empty()) return why;
   if (const std::string_view why = first_why(kFewFloat, shape, runs); !why.empty()) return why;
   return first_why(kPaysByShape, shape, runs);
 }
 
 std::vector<RuleText> rule_texts(const InvertedResidualParams&) {
   RuleText pays = text_of("inverted_residual, where one launch pays", kPays);
-  for (const RuleText& more : {text_of("", kFewFloat), text_of("", kPaysByShape)}) {
+  for (const RuleText& more : {text_of("", kMadeFloat), text_of("", kFewFloat), text_of("", kPaysByShape)}) {
     pays.lines.insert(pays.lines.end(), more.lines.begin(), more.lines.end());
   }
-  RuleText exact = text_of("inverted_residual, exact float", kFewFloat);
-  const RuleText more = text_of("", kFloat);
-  exact.lines.insert(exact.lines.end(), more.lines.begin(), more.lines.end());
+  RuleText exact = text_of("inverted_residual, exact float", kMadeFloat);
+  for (const RuleText& more : {text_of("", kFewFloat), text_of("", kFloat)}) {
+    exact.lines.insert(exact.lines.end(), more.lines.begin(), more.lines.end());
+  }
   return {pays, text_of("inverted_residual, fp16", kHalf), exact};
 }
 

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   float* const filtered = shared + S::kFilteredAt;
   float* const project_weights = shared + S::kProjectAt;
   const float* const fronts = packed + kConfig.c_out;
-  const float* const project = fronts + a.c_hidden / kUnit * S::kUnitFloats;
+  const float* const project = fronts + a.c_hidden / S::kUnit * S::kUnitFloats;
 
   copy_floats<S::kThreads, kConfig.c_out + S::kFrontFloats>(shared, packed);
   copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project);
@@ -32,19 +32,19 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   __syncthreads();
 
   Project<S> sums;
-  if constexpr (!kConfig.expand) {
+  if constexpr (!S::kExpand) {
     depthwise<S>(a, hidden, shared + S::kFrontAt, filtered);
     __syncthreads();
     sums.add(filtered, project_weights);
   } else {
     const bool border = place.iy < 0 || place.ix < 0 || place.iy + S::kPatchH > a.h || place.ix + S::kPatchW > a.w;
-    const int chunks = kConfig.one_chunk ? 1 : a.c_hidden / kConfig.chunk;
+    const int chunks = S::kOneChunk ? 1 : a.c_hidden / kConfig.chunk;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const float* const front = shared + S::kFrontAt + (kConfig.one_chunk ? 0 : chunk % 2 * S::kFrontFloats);
+      const float* const front = shared + S::kFrontAt + (S::kOneChunk ? 0 : chunk % 2 * S::kFrontFloats);
       expand<S>(a, border, patch, front, hidden);
       __syncthreads();  // hidden is complete; the preceding chunk's weights are free
-      if constexpr (!kConfig.one_chunk) {
+      if constexpr (!S::kOneChunk) {
         if (chunk > 0) {
           copy_floats<S::kThreads, S::kProjectFloats>(project_weights, project + chunk * S::kProjectFloats);
         }
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
         ptx::copy_async_commit();
       }
       depthwise<S>(a, hidden, front, filtered);
-      if constexpr (!kConfig.one_chunk) ptx::copy_async_wait<0>();
+      if constexpr (!S::kOneChunk) ptx::copy_async_wait<0>();
       __syncthreads();  // filtered is complete, and so are the weights
       sums.add(filtered, project_weights);
-      if constexpr (kConfig.in_place && !kConfig.one_chunk) __syncthreads();
+      if constexpr (S::kInPlace && !S::kOneChunk) __syncthreads();
     }
   }
   sums.finish(a, place, shared, hidden, y);

@@ -64,11 +64,11 @@ __device__ __forceinline__ void copy_patch(const Arguments& a, const Place& plac
     const int ix = place.ix + column;
     const bool inside = static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
                         static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
-    float* const to = shared + (kConfig.expand ? S::kPatchAt + pixel * S::kPatchStride
-                                               : S::kHiddenAt + row * S::kHiddenRow + column * S::kHiddenPixel);
+    float* const to = shared + (S::kExpand ? S::kPatchAt + pixel * S::kPatchStride
+                                           : S::kHiddenAt + row * S::kHiddenRow + column * S::kHiddenPixel);
     ptx::copy_async_cg_128_or_zero(reinterpret_cast<unsigned char*>(to + c),
                                    inside ? x + (iy * a.w + ix) * kConfig.c_in : x, inside);
-    if (kConfig.expand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
+    if (S::kExpand && c == 0) to[kConfig.c_in] = inside ? 1.0F : 0.0F;
     row += kPixels / S::kPatchW;
     column += kPixels % S::kPatchW;
     if (column >= S::kPatchW) {
@@ -134,10 +134,9 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
                                        float* hidden) {
   constexpr Config kConfig = S::kConfig;
   constexpr int kM = kConfig.expand_rows;
-  constexpr int kN = 8;
-  constexpr int kRows = 16;  // of a warp, side by side
+  constexpr int kN = kExpandColumns;
+  constexpr int kRows = kExpandLanes;
   constexpr int kWarpsM = kConfig.warps / S::kUnits;
-  static_assert(kConfig.warps % S::kUnits == 0);
   const int unit = warp() % S::kUnits;
   const int lane_x = lane() % 2;
   const float* const weights = front + unit * S::kUnitFloats;
@@ -146,10 +145,11 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
     const int row0 = first + lane() / 2;
     const float* const rows = patch + row0 * S::kPatchStride;
     float bias[kN];
-    load_columns<kN, 2>(bias, weights + kConfig.c_in * kUnit, lane_x);
+    load_columns<kN, 2>(bias, weights + kConfig.c_in * kExpandUnit, lane_x);
     float sums[kM][kN];
     const auto quad = [&](int k, const auto& start) {
-      multiply_add<kM, kN, 2, kRows * S::kPatchStride, kUnit>(sums, start, rows + k, weights + k * kUnit, lane_x);
+      multiply_add<kM, kN, 2, kRows * S::kPatchStride, kExpandUnit>(sums, start, rows + k, weights + k * kExpandUnit,
+                                                                    lane_x);
     };
     quad(0, [&](int, int n) { return bias[n]; });
 #pragma unroll 1
@@ -158,7 +158,7 @@ __device__ __forceinline__ void expand(const Arguments& a, bool border, const fl
     for (int m = 0; m < kM; ++m) {
       const int row = row0 + m * kRows;
       if (row >= S::kPatchPixels) break;
-      float* const to = hidden + row * S::kHiddenPixel + row / S::kPatchW * kConfig.hidden_row_pad + unit * kUnit;
+      float* const to = hidden + row * S::kHiddenPixel + row / S::kPatchW * kConfig.hidden_row_pad + unit * kExpandUnit;
       const bool outside = border && rows[m * kRows * S::kPatchStride + kConfig.c_in] == 0.0F;
 #pragma unroll
       for (int n = 0; n < kN; n += 4) {
@@ -183,7 +183,7 @@ __device__ __forceinline__ void depthwise(const Arguments& a, const float* hidde
   constexpr int kW = kConfig.strip_w;
   constexpr int kStride = kConfig.stride;
   constexpr int kColumns = (kW - 1) * kStride + 3;
-  constexpr int kLanes = kUnit / kC;  // for one unit
+  constexpr int kLanes = S::kUnit / kC;  // for one unit
   const bool busy = thread() < S::kStripItems;
   float sums[kH][kW][kC];
   const int unit = thread() / (kLanes * S::kStrips);
@@ -193,12 +193,13 @@ __device__ __forceinline__ void depthwise(const Arguments& a, const float* hidde
   const int c = thread() % kLanes * kC;
   if (busy) {
     const float* const weights = front + unit * S::kUnitFloats + S::kExpandFloats + c;
-    const float* const from = hidden + oy * kStride * S::kHiddenRow + ox * kStride * S::kHiddenPixel + unit * kUnit + c;
+    const float* const from =
+        hidden + oy * kStride * S::kHiddenRow + ox * kStride * S::kHiddenPixel + unit * S::kUnit + c;
     float taps[kTaps][kC];
 #pragma unroll
-    for (int tap = 0; tap < kTaps; ++tap) load_floats(taps[tap], weights + tap * kUnit);
+    for (int tap = 0; tap < kTaps; ++tap) load_floats(taps[tap], weights + tap * S::kUnit);
     float bias[kC];
-    load_floats(bias, weights + kTaps * kUnit);
+    load_floats(bias, weights + kTaps * S::kUnit);
 #pragma unroll
     for (int y = 0; y < kH; ++y) {
 #pragma unroll
@@ -231,9 +232,9 @@ __device__ __forceinline__ void depthwise(const Arguments& a, const float* hidde
       }
     }
   }
-  if constexpr (kConfig.in_place) __syncthreads();
+  if constexpr (S::kInPlace) __syncthreads();
   if (busy) {
-    float* const to = filtered + (oy * kConfig.tile_w + ox) * S::kFilteredStride + unit * kUnit + c;
+    float* const to = filtered + (oy * kConfig.tile_w + ox) * S::kFilteredStride + unit * S::kUnit + c;
 #pragma unroll
     for (int y = 0; y < kH; ++y) {
 #pragma unroll
@@ -263,13 +264,12 @@ class Project {
   __device__ __forceinline__ void add(const float* filtered, const float* project) {
     if (!busy()) return;
     constexpr int kK = kConfig.chunk / kConfig.project_k;
-    static_assert(kK % 4 == 0);
     const float* const x = filtered + row(0) * S::kFilteredStride + group() * kK;
-    const float* const w = project + group() * kK * kConfig.c_out + column0();
+    const float* const w = project + group() * kK * S::kProjectColumns + column0();
 #pragma unroll 1
     for (int k = 0; k < kK; k += 4) {
-      multiply_add<kM, kN, kLanes, kRows * S::kFilteredStride, kConfig.c_out>(
-          sums_, [&](int m, int n) { return sums_[m][n]; }, x + k, w + k * kConfig.c_out, lane_x());
+      multiply_add<kM, kN, kLanes, kRows * S::kFilteredStride, S::kProjectColumns>(
+          sums_, [&](int m, int n) { return sums_[m][n]; }, x + k, w + k * S::kProjectColumns, lane_x());
     }
   }
 
@@ -306,22 +306,19 @@ class Project {
   static constexpr Config kConfig = S::kConfig;
   static constexpr int kM = kConfig.project_rows;
   static constexpr int kN = kConfig.project_columns;
-  static constexpr int kRows = 8;
-  static constexpr int kLanes = 4;
-  static_assert(kConfig.project_m * kM * kRows >= S::kOutPixels);
-  static_assert(kConfig.project_n * kN * kLanes == kConfig.c_out);
+  static constexpr int kRows = kProjectLanesM;
+  static constexpr int kLanes = kProjectLanesN;
+  static constexpr int kWarpsN = S::kProjectN;
 
-  __device__ __forceinline__ static bool busy() {
-    return warp() < kConfig.project_m * kConfig.project_n * kConfig.project_k;
-  }
+  __device__ __forceinline__ static bool busy() { return warp() < kConfig.project_m * kWarpsN * kConfig.project_k; }
   // Lanes 0, 1 and 0, 2 differ in row and column, so that half of all lanes share each 16 bytes that they read.
   __device__ __forceinline__ static int lane_x() { return lane() / 2 % 2 + lane() / 8 % 2 * 2; }
   __device__ __forceinline__ static int lane_y() { return lane() % 2 + lane() / 4 % 2 * 2 + lane() / 16 * 4; }
-  __device__ __forceinline__ static int group() { return warp() / (kConfig.project_m * kConfig.project_n); }
+  __device__ __forceinline__ static int group() { return warp() / (kConfig.project_m * kWarpsN); }
   __device__ __forceinline__ static int row(int m) {
-    return warp() / kConfig.project_n % kConfig.project_m * (kM * kRows) + lane_y() + m * kRows;
+    return warp() / kWarpsN % kConfig.project_m * (kM * kRows) + lane_y() + m * kRows;
   }
-  __device__ __forceinline__ static int column0() { return warp() % kConfig.project_n * (kN * kLanes); }
+  __device__ __forceinline__ static int column0() { return warp() % kWarpsN * (kN * kLanes); }
 
   template <class Use>
   __device__ __forceinline__ void for_each_run(const Use& use) const {
@@ -330,15 +327,20 @@ class Project {
     for (int m = 0; m < kM; ++m) {
       if (row(m) >= S::kOutPixels) break;
 #pragma unroll
-      for (int n = 0; n + 4 <= kN; n += 4) {
-        const Packet<float, 4> values{{sums_[m][n], sums_[m][n + 1], sums_[m][n + 2], sums_[m][n + 3]}};
-        use(row(m), column0() + column_of<kN, kLanes>(lane_x(), n), values);
-      }
-      if constexpr (kN % 4 != 0) {
-        const Packet<float, 2> values{{sums_[m][kN - 2], sums_[m][kN - 1]}};
-        use(row(m), column0() + column_of<kN, kLanes>(lane_x(), kN - 2), values);
-      }
+      for (int n = 0; n + 4 <= kN; n += 4) use_run<4>(m, n, use);
+      if constexpr (kN % 4 != 0) use_run<2>(m, kN - 2, use);
     }
+  }
+
+  /// Columns behind the last output channel are nobody's.
+  template <int kRun, class Use>
+  __device__ __forceinline__ void use_run(int m, int n, const Use& use) const {
+    const int column = column0() + column_of<kN, kLanes>(lane_x(), n);
+    if (S::kProjectColumns > kConfig.c_out && column >= kConfig.c_out) return;
+    Packet<float, kRun> values;
+#pragma unroll
+    for (int e = 0; e < kRun; ++e) values.item[e] = sums_[m][n + e];
+    use(row(m), column, values);
   }
 
   template <int N>
@@ -351,7 +353,7 @@ class Project {
     if (oy >= a.out_h || ox >= a.out_w) return;
     const auto bias = load<N>(shared + S::kBiasAt + column);
     Packet<float, N> residual{};
-    if constexpr (kConfig.expand && kConfig.stride == 1 && kConfig.c_in == kConfig.c_out) {
+    if constexpr (S::kExpand && kConfig.stride == 1 && kConfig.c_in == kConfig.c_out) {
       // y has x's shape, so the pixel lies pad_top rows and pad_left columns into the patch.
       if (a.residual) {
         residual = load<N>(shared + S::kPatchAt +

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   float* const hidden = shared + S::kHiddenAt;
   float* const filtered = shared + S::kFilteredAt;
   const std::uint32_t arrived = ptx::shared_address(shared);
-  const int rank = static_cast<int>(blockIdx.x % kBlocks);
+  const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
   if (threadIdx.x == 0) {
     ptx::mbarrier_init(arrived, 1);
     ptx::fence_mbarrier_init();
@@ -42,22 +42,25 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   Depthwise<S> depthwise;
   depthwise.load(slice + S::kExpandFloats);
   Project<S> project(rank, arrived);
-  if constexpr (kConfig.early) project.load(slice);
-  const Place place = locate<S>(a, blockIdx.x / kBlocks);
+  if constexpr (kConfig.early != 0) project.load(slice);
+  const Place place = locate<S>(a, blockIdx.x / kConfig.blocks);
   expand.aim(a, place);
   Patch<S> patch;
   patch.aim(a, place, x);
   Finish<S> finish(a, place, rank, packed);
   fill_with_zeros<S>(hidden);
   wait_for_cluster_begin();
-  if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, kBlocks * S::kSums * 4);
+  if (threadIdx.x == 0) {
+    const int owned = min(S::kOwned, kConfig.c_out - rank * S::kOwned);
+    ptx::mbarrier_arrive_expect(arrived, kConfig.blocks * S::kOutPixels * owned * 4);
+  }
   wait_for_predecessor();
   patch.start(shared + S::kPatchAt);
   finish.start(a, x);
   ptx::copy_async_wait_all();
   __syncthreads();
   expand.run(a, place, shared + S::kPatchAt, hidden);
-  if constexpr (!kConfig.early) project.load(slice);
+  if constexpr (kConfig.early == 0) project.load(slice);
   __syncthreads();
   depthwise.run(a, hidden, filtered);
   __syncthreads();

@@ -132,7 +132,7 @@ class Expand {
   /// hidden = clip(expand patch + bias), (row, column, channel); pixels outside the image stay zero.
   __device__ __forceinline__ void run(const Arguments& a, const Place& place, const float* patch, float* hidden) const {
     if (thread() / 32 * (32 / kLanes) >= S::kExpandUnits) return;
-    const float* from = patch + first_pixel() * S::kConfig.c_in + lane() * 4;
+    const float* from = patch + first_pixel() * S::kConfig.c_in;
     int column = first_pixel() % S::kConfig.patch_columns;
     float* to =
         hidden + channel() + (first_pixel() / S::kConfig.patch_columns * S::kPatchW + place.lead + column) * S::kHidden;
@@ -172,21 +172,7 @@ class Expand {
 #pragma unroll
       for (int j = 1; j < kChannels; ++j) pixel[j] = 0;
     }
-#pragma unroll
-    for (int k = 0; k < S::kExpandK; k += 4) {
-      float4 values[S::kExpandStep];
-#pragma unroll
-      for (int s = 0; s < S::kExpandStep; ++s) {
-        values[s] = *reinterpret_cast<const float4*>(from + s * S::kConfig.c_in + k * kLanes);
-      }
-#pragma unroll
-      for (int s = 0; s < S::kExpandStep; ++s) {
-        product_.add(k, values[s].x, sums[s]);
-        product_.add(k + 1, values[s].y, sums[s]);
-        product_.add(k + 2, values[s].z, sums[s]);
-        product_.add(k + 3, values[s].w, sums[s]);
-      }
-    }
+    product_.add_all(from, S::kConfig.c_in, lane(), sums);
   }
 
   Product<kChannels, S::kExpandK, kLanes> product_;
@@ -216,15 +202,19 @@ class Project {
     if (thread() / 32 * (32 / kLanes) >= S::kProjectUnits) return;
     const bool lives = unit() < S::kProjectUnits && hands_on<kChannels>();
     const int pixels = lives ? min(S::kProjectPixels, S::kOutPixels - first_pixel()) : 0;
-    const float* from = filtered + first_pixel() * S::kHidden + lane();
+    const float* from = filtered + first_pixel() * S::kHidden;
     std::uint32_t to = to_;
 #pragma unroll 1
-    for (int i = 0; i < S::kProjectPixels; ++i, from += S::kHidden, to += S::kOwned * 4) {
-      float sums[kChannels] = {};
+    for (int i = 0; i < S::kProjectPixels; i += S::kProjectStep) {
+      float sums[S::kProjectStep][kChannels] = {};
+      product_.add_all(from, S::kHidden, lane(), sums);
 #pragma unroll
-      for (int k = 0; k < S::kProjectK; ++k) product_.add(k, from[k * kLanes], sums);
-      const float sum = product_.sum(sums);
-      if (i < pixels) ptx::send(to, sum, arrived_);
+      for (int s = 0; s < S::kProjectStep; ++s) {
+        const float sum = product_.sum(sums[s]);
+        if (i + s < pixels) ptx::send(to + s * (S::kOwned * 4), sum, arrived_);
+      }
+      from += S::kProjectStep * S::kHidden;
+      to += S::kProjectStep * (S::kOwned * 4);
     }
   }
 
@@ -249,14 +239,15 @@ class Finish {
   __device__ __forceinline__ Finish(const Arguments& a, const Place& place, int rank, const float* packed) {
     const int pixel = thread() / S::kOwned;
     const int channel = rank * S::kOwned + thread() % S::kOwned;
+    const bool exists = channel < S::kConfig.c_out;
     const int oy = place.oy + pixel / S::kConfig.columns;
     const int ox = place.ox + pixel % S::kConfig.columns;
-    inside_ = thread() < S::kSums && oy < a.out_h && ox < a.out_w ? 1 : 0;
+    inside_ = thread() < S::kSums && exists && oy < a.out_h && ox < a.out_w ? 1 : 0;
     ptx::pin(inside_);
     const std::size_t pixels = static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) +
                                static_cast<std::size_t>(oy * a.out_w + ox);
     at_ = pixels * S::kConfig.c_out + static_cast<std::size_t>(channel);
-    bias_ = ptx::load_global_nc<float>(packed + channel);
+    bias_ = exists ? ptx::load_global_nc<float>(packed + channel) : 0;
   }
 
   /// Loads what is added to the sums.
@@ -270,7 +261,7 @@ class Finish {
     if (inside_ == 0) return;
     float sum = partial[thread()];
 #pragma unroll
-    for (int block = 1; block < kBlocks; ++block) sum += partial[block * S::kSums + thread()];
+    for (int block = 1; block < S::kConfig.blocks; ++block) sum += partial[block * S::kSums + thread()];
     sum += bias_;
     if (a.residual) sum += residual_;
     y[at_] = apply(a.project_clip, sum);

@@ -1,5 +1,5 @@
 // An early inverted residual block in exact float for few images: a tile of output pixels is the work of a cluster
-// whose blocks share the hidden channels.
+// whose blocks share the hidden channels, or of one block.
 //
 // All weights of both 1x1 convolutions are in registers before the wait for the predecessor. Two lanes have some hidden
 // channels in expand, whose input channels are few, and 8 or 16 lanes some output channels in project; what they share
@@ -18,7 +18,7 @@
 namespace mobicuda::kernels::inverted_simt_early {
 
 template <class S>
-__global__ void __launch_bounds__(kThreads, kMinBlocks)
+__global__ void __launch_bounds__(S::kConfig.threads, S::kConfig.min_blocks)
     early_kernel(const Arguments a, const float* x, const float* packed, float* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   constexpr Config kConfig = S::kConfig;
@@ -28,11 +28,13 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   float* const filtered = shared + S::kFilteredAt;
   const std::uint32_t arrived = ptx::shared_address(shared);
   const int rank = static_cast<int>(blockIdx.x % kConfig.blocks);
-  if (threadIdx.x == 0) {
-    ptx::mbarrier_init(arrived, 1);
-    ptx::fence_mbarrier_init();
+  if constexpr (kConfig.blocks > 1) {
+    if (threadIdx.x == 0) {
+      ptx::mbarrier_init(arrived, 1);
+      ptx::fence_mbarrier_init();
+    }
+    arrive_at_cluster_begin();
   }
-  arrive_at_cluster_begin();
 
   const float* const slice = packed + rank * S::kSliceFloats;
   Expand<S> expand;
@@ -45,8 +47,11 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   Patch<S> patch;
   patch.aim(a, place);
   x += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.h * a.w) * kConfig.c_in;
-  wait_for_cluster_begin();
-  if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, kConfig.blocks * S::kSums * 4);
+  if constexpr (kConfig.blocks > 1) {
+    wait_for_cluster_begin();
+    constexpr int kPixels = S::kProjectGroups * S::kProjectPixels;
+    if (threadIdx.x == 0) ptx::mbarrier_arrive_expect(arrived, kConfig.blocks * kPixels * owned_by<S>(rank) * 4);
+  }
   wait_for_predecessor();
   patch.start(x, shared + S::kPatchAt);
   ptx::copy_async_wait_all();
@@ -60,8 +65,11 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   project.run(filtered);
   const Finish<S> finish(a, place, rank);
   y += static_cast<std::size_t>(place.n) * static_cast<std::size_t>(a.out_h * a.out_w) * kConfig.c_out;
-  // All wait: no block of a cluster may end while others write to it.
-  ptx::mbarrier_wait(arrived, 0);
+  if constexpr (kConfig.blocks > 1) {
+    ptx::mbarrier_wait(arrived, 0);  // all: no block of a cluster may end while others write to it
+  } else {
+    __syncthreads();
+  }
   finish.run(a, shared, y);
 #endif
 }

@@ -50,7 +50,7 @@ template <class S>
 __device__ __forceinline__ void copy_constants(const float* slice, float* shared) {
   const std::uint32_t to = ptx::shared_address(shared + S::kSharedConstantsAt);
 #pragma unroll 1
-  for (int at = thread() * 4; at < S::kConstants; at += kThreads * 4) {
+  for (int at = thread() * 4; at < S::kConstants; at += S::kConfig.threads * 4) {
     ptx::copy_async_cg_or_zero(to + at * 4, reinterpret_cast<const char*>(slice + S::kConstantsAt + at), true);
   }
 }
@@ -63,7 +63,7 @@ class Patch {
   __device__ __forceinline__ void aim(const Arguments& a, const Place& place) {
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
-      const int pixel = (thread() + i * kThreads) / kQuads;
+      const int pixel = (thread() + i * S::kConfig.threads) / kQuads;
       const int row = place.iy + pixel / S::kPatchW;
       const int column = place.ix + pixel % S::kPatchW;
       from_[i] = inside_picture<S>(a, place, pixel) ? row * a.w + column : kOutside;
@@ -76,7 +76,7 @@ class Patch {
     const std::uint32_t to = ptx::shared_address(patch);
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
-      const int chunk = thread() + i * kThreads;
+      const int chunk = thread() + i * S::kConfig.threads;
       const int c = chunk % kQuads * 4;
       if (chunk >= S::kPixels * kQuads) break;
       const bool inside = from_[i] != kOutside;
@@ -88,7 +88,7 @@ class Patch {
 
  private:
   static constexpr int kQuads = S::kConfig.c_in / 4;
-  static constexpr int kChunks = ceil_div(S::kPixels * kQuads, kThreads);
+  static constexpr int kChunks = ceil_div(S::kPixels * kQuads, S::kConfig.threads);
   static constexpr int kOutside = -1;
 
   int from_[kChunks];
@@ -100,7 +100,7 @@ class Expand {
  public:
   /// `slice`: the block's weights.
   __device__ __forceinline__ void load(const float* slice) {
-    product_.template load_strided<kPixelLanes * 4>(slice + thread() % kPixelLanes * 4);
+    product_.template load_strided<S::kPixelLanes * 4>(slice + thread() % S::kPixelLanes * 4);
 #pragma unroll
     for (int j = 0; j < kOwn; ++j) bias_[j] = ptx::load_global_nc<float>(slice + S::kExpandBiasAt + channel() + j);
   }
@@ -118,16 +118,17 @@ class Expand {
 
   /// hidden = clip(expand patch + bias), (row, column, channel); zeros outside the image.
   __device__ __forceinline__ void run(const Arguments& a, const float* patch, float* hidden) const {
-    constexpr int kLast = S::kExpandPixels % S::kExpandStep;
+    constexpr int kLast = S::kExpandPixels % kStep;
+    if (kIdleWarps && thread() >= kWarpThreads) return;
     const float* from = patch + group() * S::kPatchStride + lane() * 4;
     float* to = hidden + group() * S::kHidden + channel();
     std::uint32_t inside = inside_;
 #pragma unroll 1
-    for (int i = kLast; i < S::kExpandPixels; i += S::kExpandStep) {
-      pixels<S::kExpandStep>(a.expand_clip, from, inside, to);
-      from += S::kExpandStep * kFromNext;
-      to += S::kExpandStep * kToNext;
-      inside >>= static_cast<unsigned>(S::kExpandStep);
+    for (int i = kLast; i < S::kExpandPixels; i += kStep) {
+      pixels<kStep>(a.expand_clip, from, inside, to);
+      from += kStep * kFromNext;
+      to += kStep * kToNext;
+      inside >>= static_cast<unsigned>(kStep);
     }
     if constexpr (kLast > 0) pixels<kLast>(a.expand_clip, from, inside, to);
   }
@@ -135,16 +136,18 @@ class Expand {
  private:
   static constexpr int kChannels = S::kConfig.expand_channels;
   static constexpr int kOwn = S::kExpandOwn;
-  static constexpr int kPixelLanes = S::kExpandColumns * S::kExpandLanes;  // of the units that share a pixel
+  static constexpr int kThreads = S::kPixelLanes * S::kExpandGroups;  // that have something to do
+  static constexpr int kWarpThreads = round_up(kThreads, kWarp);      // of warps that have
+  static constexpr bool kIdleWarps = idle_warps_count(kWarpThreads, S::kConfig.threads);
   static constexpr int kFromNext = S::kExpandGroups * S::kPatchStride;
   static constexpr int kToNext = S::kExpandGroups * S::kHidden;
 
-  __device__ __forceinline__ static int lane() { return thread() % S::kExpandLanes; }
+  __device__ __forceinline__ static int lane() { return thread() % kExpandLanes; }
   /// The first of the channels that the lane has in the end.
-  __device__ __forceinline__ static int channel() { return thread() % kPixelLanes * kOwn; }
+  __device__ __forceinline__ static int channel() { return thread() % S::kPixelLanes * kOwn; }
   /// Units past the last group repeat the first one, and store nothing.
-  __device__ __forceinline__ static int group() { return thread() / kPixelLanes % S::kExpandGroups; }
-  __device__ __forceinline__ static bool lives() { return thread() < kPixelLanes * S::kExpandGroups; }
+  __device__ __forceinline__ static int group() { return thread() / S::kPixelLanes % S::kExpandGroups; }
+  __device__ __forceinline__ static bool lives() { return thread() < kThreads; }
 
   template <int kCount>
   __device__ __forceinline__ void pixels(Clip clip, const float* from, std::uint32_t inside, float* to) const {
@@ -158,7 +161,7 @@ class Expand {
     for (int k = 0; k < S::kExpandK; k += 4) {
 #pragma unroll
       for (int s = 0; s < kCount; ++s) {
-        const auto values = kernels::load<4>(from + s * kFromNext + k * S::kExpandLanes);
+        const auto values = kernels::load<4>(from + s * kFromNext + k * kExpandLanes);
 #pragma unroll
         for (int e = 0; e < 4; ++e) product_.add(k + e, values.item[e], sums[s]);
       }
@@ -168,7 +171,7 @@ class Expand {
       // Bits, not a choice: that would be a branch, behind which the clip's bounds are loaded anew for each value.
       const auto here =
           static_cast<std::uint32_t>(static_cast<std::int32_t>(inside << static_cast<unsigned>(31 - s)) >> 31);
-      constexpr int kRun = 2;
+      constexpr int kRun = kOwn % kQuad == 0 ? kQuad : 2;
 #pragma unroll
       for (int j = 0; j < kOwn; j += kRun) {
         Packet<float, kRun> values;
@@ -183,7 +186,7 @@ class Expand {
     }
   }
 
-  Product<kChannels, S::kExpandK, S::kExpandLanes> product_;
+  Product<kChannels, S::kExpandK, kExpandLanes> product_;
   float bias_[kOwn];
   std::uint32_t inside_;
 };
@@ -194,11 +197,12 @@ class Project {
  public:
   /// `barrier`: its address in shared memory.
   __device__ __forceinline__ Project(int rank, std::uint32_t barrier) : to_(barrier), arrived_(barrier) {
-    const int channel = column() * kChannels + own_channel();
-    const int owner = channel / S::kOwned;
-    to_ += (S::kPartialAt + rank * S::kSums + first_pixel() * S::kOwned + channel % S::kOwned) * 4;
-    to_ = ptx::map_to_rank(to_, owner);
-    arrived_ = ptx::map_to_rank(arrived_, owner);
+    to_ += (S::kPartialAt + rank * S::kSums + first_pixel() * S::kOwned + channel() % S::kOwned) * 4;
+    if constexpr (S::kConfig.blocks > 1) {
+      const int owner = (kWhole ? channel() : min(channel(), S::kConfig.c_out - 1)) / S::kOwned;
+      to_ = ptx::map_to_rank(to_, owner);
+      arrived_ = ptx::map_to_rank(arrived_, owner);
+    }
     ptx::pin(arrived_);
     ptx::pin(to_);
   }
@@ -208,15 +212,16 @@ class Project {
 
   /// Multiplies what the block filtered and hands the sums to the blocks that own the output channels.
   __device__ __forceinline__ void run(const float* filtered) const {
-    constexpr int kLast = S::kProjectPixels % S::kProjectStep;
-    const bool lives = unit() < S::kProjectUnits && hands_on();
+    constexpr int kLast = S::kProjectPixels % kStep;
+    if (kIdleWarps && thread() >= kWarpThreads) return;
+    const bool lives = unit() < S::kProjectUnits && hands_on() && (kWhole || channel() < S::kConfig.c_out);
     const float* from = filtered + first_pixel() * S::kHidden;
     std::uint32_t to = to_;
 #pragma unroll 1
-    for (int i = kLast; i < S::kProjectPixels; i += S::kProjectStep) {
-      pixels<S::kProjectStep>(from, lives, to);
-      from += S::kProjectStep * S::kHidden;
-      to += S::kProjectStep * (S::kOwned * 4);
+    for (int i = kLast; i < S::kProjectPixels; i += kStep) {
+      pixels<kStep>(from, lives, to);
+      from += kStep * S::kHidden;
+      to += kStep * (S::kOwned * 4);
     }
     if constexpr (kLast > 0) pixels<kLast>(from, lives, to);
   }
@@ -225,15 +230,19 @@ class Project {
   static constexpr int kLanes = S::kConfig.project_lanes;
   static constexpr int kChannels = S::kConfig.project_channels;
   static constexpr int kK = S::kProjectK;
-  static constexpr int kTurns = kLanes * S::kSpread;  // lanes of the units that take turns
+  static constexpr int kTurns = kLanes * kSpread;                                  // lanes of the units that take turns
+  static constexpr int kWarpThreads = round_up(S::kProjectUnits * kLanes, kWarp);  // of warps that have something to do
+  static constexpr bool kIdleWarps = idle_warps_count(kWarpThreads, S::kConfig.threads);
+  static constexpr bool kWhole = S::kProjectColumns * kChannels == S::kConfig.c_out;  // all channels of all units
 
-  __device__ __forceinline__ static int lane() { return thread() % kTurns / S::kSpread; }
-  __device__ __forceinline__ static int unit() { return thread() / kTurns * S::kSpread + thread() % S::kSpread; }
+  __device__ __forceinline__ static int lane() { return thread() % kTurns / kSpread; }
+  __device__ __forceinline__ static int unit() { return thread() / kTurns * kSpread + thread() % kSpread; }
   /// Which of the unit's channels the lane has the sum of in the end; neighbours may have the same.
   __device__ __forceinline__ static int own_channel() { return lane() / (kLanes / kChannels); }
   /// Whether the lane is the one to hand it on.
   __device__ __forceinline__ static bool hands_on() { return lane() % (kLanes / kChannels) == 0; }
   __device__ __forceinline__ static int column() { return unit() % S::kProjectColumns; }
+  __device__ __forceinline__ static int channel() { return column() * kChannels + own_channel(); }
   /// Units past the last group repeat the first one, and hand nothing on.
   __device__ __forceinline__ static int first_pixel() {
     return unit() / S::kProjectColumns % S::kProjectGroups * S::kProjectPixels;
@@ -242,40 +251,32 @@ class Project {
   template <int kCount>
   __device__ __forceinline__ void pixels(const float* from, bool lives, std::uint32_t to) const {
     float sums[kCount][kChannels] = {};
-    add<kCount, 4>(from, 0, kK / 4 * 4, sums);
-    if constexpr (kK % 4 >= 2) add<kCount, 2>(from, kK / 4 * 4, kK / 2 * 2, sums);
-    if constexpr (kK % 2 != 0) add<kCount, 1>(from, kK / 2 * 2, kK, sums);
+    product_.add_all(from, S::kHidden, lane(), sums);
     float own[kCount];
 #pragma unroll
     for (int s = 0; s < kCount; ++s) own[s] = product_.sum(sums[s]);
     if (!lives) return;
 #pragma unroll
-    for (int s = 0; s < kCount; ++s) ptx::send(to + s * (S::kOwned * 4), own[s], arrived_);
-  }
-
-  /// Adds the products of the lane's input channels number first to last - 1, which lie in runs: project_input().
-  template <int kCount, int kRun>
-  __device__ __forceinline__ void add(const float* from, int first, int last, float (&sums)[kCount][kChannels]) const {
-#pragma unroll
-    for (int k = first; k < last; k += kRun) {
-      Packet<float, kRun> values[kCount];
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-        values[s] = kernels::load<kRun>(from + s * S::kHidden + k * kLanes + lane() * kRun);
-      }
-#pragma unroll
-      for (int s = 0; s < kCount; ++s) {
-#pragma unroll
-        for (int e = 0; e < kRun; ++e) product_.add(k + e, values[s].item[e], sums[s]);
+    for (int s = 0; s < kCount; ++s) {
+      if constexpr (S::kConfig.blocks > 1) {
+        ptx::send(to + s * (S::kOwned * 4), own[s], arrived_);
+      } else {
+        ptx::store_shared(to + s * (S::kOwned * 4), __float_as_uint(own[s]));
       }
     }
   }
 
-  Product<kChannels, kK, kLanes, S::kSpread> product_;
+  Product<kChannels, kK, kLanes, kSpread> product_;
   // In the block that owns the lane's output channel.
   std::uint32_t to_;
   std::uint32_t arrived_;
 };
+
+/// Output channels that the block finishes; some blocks may have fewer than others, or none.
+template <class S>
+__device__ __forceinline__ int owned_by(int rank) {
+  return S::kAlike ? S::kOwned : min(max(S::kConfig.c_out - rank * S::kOwned, 0), S::kOwned);
+}
 
 /// A thread finishes pairs of outputs: pixels of the tile in two of the channels that the block owns.
 template <class S>
@@ -285,14 +286,15 @@ class Finish {
   __device__ __forceinline__ Finish(const Arguments& a, const Place& place, int rank) {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const int item = thread() + i * kThreads;
+      const int item = thread() + i * S::kConfig.threads;
       const int pixel = item / kPairs;
       channel_[i] = rank * S::kOwned + item % kPairs * 2;
       const int tile_y = pixel / S::kConfig.columns;
       const int tile_x = pixel % S::kConfig.columns;
       const int oy = place.oy + tile_y;
       const int ox = place.ox + tile_x;
-      const bool inside = item < S::kOutPixels * kPairs && oy < a.out_h && ox < a.out_w;
+      const bool inside = item < S::kOutPixels * kPairs && (S::kAlike || channel_[i] < S::kConfig.c_out) &&
+                          oy < a.out_h && ox < a.out_w;
       to_[i] = inside ? (oy * a.out_w + ox) * S::kConfig.c_out + channel_[i] : kOutside;
       // y has x's shape where it is added, so the pixel lies pad_top rows and pad_left columns into the patch.
       patch_[i] = ((tile_y + a.pad_top) * S::kPatchW + tile_x + a.pad_left) * S::kPatchStride + channel_[i];
@@ -304,7 +306,7 @@ class Finish {
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
       if (to_[i] == kOutside) continue;
-      const float* const partial = shared + S::kPartialAt + (thread() + i * kThreads) * 2;
+      const float* const partial = shared + S::kPartialAt + (thread() + i * S::kConfig.threads) * 2;
       auto sums = kernels::load<2>(partial);
 #pragma unroll
       for (int block = 1; block < S::kConfig.blocks; ++block) {
@@ -327,7 +329,7 @@ class Finish {
 
  private:
   static constexpr int kPairs = S::kOwned / 2;  // of a pixel
-  static constexpr int kItems = ceil_div(S::kOutPixels * kPairs, kThreads);
+  static constexpr int kItems = ceil_div(S::kOutPixels * kPairs, S::kConfig.threads);
   static constexpr int kOutside = -1;
 
   int to_[kItems];
