@@ -75,7 +75,7 @@ MobileNetV2Options small_network() {
 
 MobileNetV2Options full_network() {
   MobileNetV2Options options = small_network();
-  options.height = options.picture_width = kSanitized ? 64 : 96;
+  options.height = options.picture_width = kSanitized ? 32 : 96;
   options.classes = 10;
   options.blocks = 17;
   return options;
