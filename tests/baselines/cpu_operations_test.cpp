@@ -13,6 +13,7 @@
 #include "baselines/test_graphs.h"
 #include "support/catch.h"
 #include "support/random.h"
+#include "support/sanitizer.h"
 #include "support/tolerance.h"
 
 namespace mobicuda::test {
@@ -126,6 +127,7 @@ TEST_CASE("gemm in fp32 stays within the hard bound of the oracle") {
   for (const std::int64_t features : {1, 5, 128, 1280}) {
     for (const std::int64_t outputs : {1, 15, 16, 17, 1000}) {
       for (const std::int64_t pictures : {1, 2, 7, 50}) {
+        if (test::kThreadSanitized && features * outputs * pictures > 10000000) continue;
         CAPTURE(features, outputs, pictures);
         const auto make = [&](WeightKind kind) {
           TestGraph net({DType::F32, Shape{1, features}, Layout::NCHW}, 6, kind);

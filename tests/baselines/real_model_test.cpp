@@ -10,6 +10,7 @@
 #include "support/catch.h"
 #include "support/folders.h"
 #include "support/random.h"
+#include "support/sanitizer.h"
 #include "support/tolerance.h"
 
 namespace mobicuda::test {
@@ -17,7 +18,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-constexpr std::int64_t kPictures = 2;
+constexpr std::int64_t kPictures = kSanitized ? 1 : 2;
 constexpr double kNetworkRelL2 = 1e-5;  // docs/cpu_engine.md
 
 Floats run(const Graph& graph, Precision precision, int threads, const Floats& input) {

@@ -11,6 +11,7 @@
 #include "bench_engine/tensors/npy.h"
 #include "support/catch.h"
 #include "support/contains.h"
+#include "support/sanitizer.h"
 #include "support/temporary_folder.h"
 
 using namespace mobicuda;
@@ -137,7 +138,7 @@ TEST_CASE("files with damaged bytes are read or refused, and nothing worse", "[t
                                                         {"a.pb", proto.SerializeAsString()}};
   for (const auto& [name, whole] : wholes) {
     int refusals = 0;
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < test::on_one_thread(1000); ++i) {
       std::string damaged = whole;
       damaged[generator() % damaged.size()] = static_cast<char>(generator());
       damaged[generator() % damaged.size()] = static_cast<char>(generator());

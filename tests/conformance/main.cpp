@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "report.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -24,7 +25,7 @@ enum ExitCode { kMet = 0, kFailed = 1, kUsage = 2 };
 
 struct Arguments {
   fs::path data = MOBICUDA_ONNX_TESTDATA;
-  fs::path gate = MOBICUDA_ONNX_GATE;
+  fs::path gate = test::source_folder() / "tests/conformance/onnx_gate.txt";
   std::vector<std::string> implementations = {"cpu"};
   std::string precision = "fp32";
   std::string only;

@@ -14,6 +14,7 @@
 #include "onnx_import/malformed.h"
 #include "pictures/picture_support.h"
 #include "plan_file/plan_networks.h"
+#include "support/folders.h"
 #include "support/int8_network.h"
 #include "support/onnx_builder.h"
 
@@ -353,7 +354,7 @@ void add_texts(Seeds& seeds) {
 }
 
 void add_documents(Seeds& seeds) {
-  std::ifstream in(MOBICUDA_RUN_DOCUMENT, std::ios::binary);
+  std::ifstream in(source_folder() / "tests/report/run.json", std::ios::binary);
   seeds.add("bench_document", std::string{std::istreambuf_iterator<char>(in), {}});
 }
 

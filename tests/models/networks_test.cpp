@@ -67,10 +67,13 @@ ModelProto build_unfolded(const NetworkInfo& info) {
   return build_network(info.name, options);
 }
 
-/// Those that a sanitizer has no time for: deeper than a neighbour of the same code, or with more weights.
+/// Those that a sanitizer has no time for: deeper than a neighbour of the same code, or with more weights;
+/// ThreadSanitizer, which takes longest, for fewer.
 bool left_to_neighbours(std::string_view name) {
   constexpr std::array<std::string_view, 4> kLarge{"vgg19", "caffenet", "resnet152", "resnext101_64x4d"};
-  return test::kSanitized && std::find(kLarge.begin(), kLarge.end(), name) != kLarge.end();
+  constexpr std::array<std::string_view, 4> kSlow{"vgg16", "densenet201", "inception_v3", "efficientnet_b0"};
+  return (test::kSanitized && std::find(kLarge.begin(), kLarge.end(), name) != kLarge.end()) ||
+         (test::kThreadSanitized && std::find(kSlow.begin(), kSlow.end(), name) != kSlow.end());
 }
 
 /// Logits of `kPictures` random pictures.

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "import_support.h"
+#include "support/sanitizer.h"
 
 using namespace mobicuda;
 using namespace mobicuda::test;
@@ -76,6 +77,7 @@ TEST_CASE("damaged files: every byte changed in several ways") {
   const std::string sound = victim();
   Tally tally;
   for (std::size_t i = 0; i < sound.size(); ++i) {
+    if (kThreadSanitized && i % 10 != 0) continue;
     for (const int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF}) {
       std::string damaged = sound;
       damaged[i] = static_cast<char>(static_cast<unsigned char>(damaged[i]) ^ static_cast<unsigned>(change));
@@ -83,7 +85,7 @@ TEST_CASE("damaged files: every byte changed in several ways") {
     }
   }
   CHECK(tally.accepted > 0);
-  CHECK(tally.refused > 1000);
+  CHECK(tally.refused > on_one_thread(1000));
 }
 
 TEST_CASE("damaged files: cut off at every byte, and every byte left out or doubled") {

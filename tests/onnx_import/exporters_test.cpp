@@ -10,6 +10,7 @@
 #include "exporter_row.h"
 #include "support/catch.h"
 #include "support/folders.h"
+#include "support/sanitizer.h"
 
 namespace {
 
@@ -51,7 +52,7 @@ TEST_CASE("the plain form at every opset") {
       options.opset = opset;
       options.head = style;
       CAPTURE(opset, static_cast<int>(style));
-      require_same(import(build_mobilenet_v2(options)), import(plain));
+      require_same(import(build_mobilenet_v2(options)), plain);
     }
   }
 }
@@ -152,6 +153,7 @@ TEST_CASE("Paddle is read: BatchNormalization kept, auto_pad, Dropout as Identit
 
 TEST_CASE("every way to pool and to classify is read") {
   for (const std::int64_t opset : {9, 11, 13, 17, 21}) {
+    if (kThreadSanitized && opset != 13) continue;
     for (const PoolForm pool :
          {PoolForm::Global, PoolForm::Mean, PoolForm::MeanKept, PoolForm::MeanNegative, PoolForm::Window,
           PoolForm::Squeeze, PoolForm::ReshapeZero, PoolForm::ReshapeChannels, PoolForm::ReshapeSlice}) {
@@ -163,7 +165,7 @@ TEST_CASE("every way to pool and to classify is read") {
         options.opset = opset;
         Model variant = build_mobilenet_v2(options);
         write_head(variant, pool, classifier);
-        require_same(import(variant), import(plain));
+        require_same(import(variant), plain);
       }
     }
   }
@@ -222,7 +224,7 @@ TEST_CASE("a picture size that the file leaves open is taken from the options") 
   write_dynamic_picture(variant);
   onnx_import::ImportOptions import_options;
   import_options.picture_shape = {3, options.height, options.picture_width};
-  require_same(import(variant, import_options), import(plain));
+  require_same(import(variant, import_options), plain);
 
   require_refused([&] { import(variant); }, ErrorCode::invalid_argument, {"input", "'height'", "picture_shape"});
 }

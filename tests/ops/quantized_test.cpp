@@ -14,6 +14,7 @@
 #include "support/integer_oracle.h"
 #include "support/qdq_network.h"
 #include "support/random.h"
+#include "support/sanitizer.h"
 #include "support/tolerance.h"
 
 namespace mobicuda::test {
@@ -141,7 +142,7 @@ bool all_integers(const Graph& graph) {
 }
 
 TEST_CASE("random QDQ networks give the oracle's bits at every precision, for every number of threads", "[engines]") {
-  constexpr std::uint32_t kNetworks = 60;
+  constexpr std::uint32_t kNetworks = kSanitized ? 30 : 60;
   constexpr std::int64_t kPictures = 3;
   std::set<std::string> met;
   for (std::uint32_t seed = 0; seed < kNetworks; ++seed) {

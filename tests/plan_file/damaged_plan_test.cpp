@@ -8,6 +8,7 @@
 #include "plan_file/frame.h"
 #include "plan_networks.h"
 #include "support/catch.h"
+#include "support/sanitizer.h"
 
 namespace mobicuda::test {
 namespace {
@@ -32,7 +33,7 @@ Bytes small_plan() {
 TEST_CASE("10,000 plan files with a flipped bit are refused") {
   Bytes bytes = small_plan();
   std::mt19937 random(1);
-  for (int i = 0; i < 10000; ++i) {
+  for (int i = 0; i < on_one_thread(10000); ++i) {
     // The first bytes say what the rest is: all of theirs are flipped, then any.
     const std::size_t bit =
         static_cast<std::size_t>(i) < kHeadBytes * 8 ? static_cast<std::size_t>(i) : random() % (bytes.size() * 8);
@@ -89,7 +90,7 @@ TEST_CASE("plan files that were changed on purpose give an engine or an Error") 
   const std::string structure = structure_of(plan_file::save_to_memory(saved), saved.weights.span().size());
   REQUIRE(survives(structure, saved));
   std::mt19937 random(2);
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < on_one_thread(3000); ++i) {
     CAPTURE(i);
     std::string changed = structure;
     for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {

@@ -7,6 +7,7 @@
 
 #include "plan_networks.h"
 #include "support/catch.h"
+#include "support/sanitizer.h"
 #include "support/temporary_folder.h"
 
 namespace mobicuda::test {
@@ -89,10 +90,11 @@ TEST_CASE("what is saved can be read, and what cannot be read is not saved") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "net.plan";
   const auto backend = make_cpu_backend();
+  constexpr int kNodes = on_one_thread(65536);  // as many as there may be
   TestNetwork longest(Shape{1, 2, 2, 2});
-  for (int i = 0; i < 65536; ++i) longest.add(Unary{}, {longest.last()});
+  for (int i = 0; i < kNodes; ++i) longest.add(Unary{}, {longest.last()});
   plan_file::save(*backend->compile(std::move(longest).build(), cpu_options()), path);
-  CHECK(plan_file::load(*backend, path, cpu_options())->layers().size() == 65536 + 2);  // layout, at both ends
+  CHECK(plan_file::load(*backend, path, cpu_options())->layers().size() == kNodes + 2);  // layout, at both ends
   TestNetwork nothing(Shape{1, 2});
   nothing.add(Identity{}, {nothing.last()});
   plan_file::save(*backend->compile(std::move(nothing).build(), cpu_options()), path);

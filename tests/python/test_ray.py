@@ -35,7 +35,8 @@ LOST_GPU = 3
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory):
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled")
+    # Ray's own niceness of 15 leaves workers nothing of a busy machine.
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", RAY_worker_niceness="0")
     ray.init(
         address="local",  # none that is there already
         num_cpus=2,

@@ -126,6 +126,7 @@ def address(table, tmp_path_factory):
     os.environ.update(
         RAY_USAGE_STATS_ENABLED="0",
         RAY_AUTH_MODE="disabled",
+        RAY_worker_niceness="0",
         RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S="60",  # 5 are too few on a busy machine
     )
     ray.init(
