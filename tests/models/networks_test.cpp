@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -68,12 +69,14 @@ ModelProto build_unfolded(const NetworkInfo& info) {
 }
 
 /// Those that a sanitizer has no time for: deeper than a neighbour of the same code, or with more weights;
-/// ThreadSanitizer, which takes longest, for fewer.
+/// ThreadSanitizer, which takes longest, for fewer. Tells which.
 bool left_to_neighbours(std::string_view name) {
   constexpr std::array<std::string_view, 4> kLarge{"vgg19", "caffenet", "resnet152", "resnext101_64x4d"};
   constexpr std::array<std::string_view, 4> kSlow{"vgg16", "densenet201", "inception_v3", "efficientnet_b0"};
-  return (test::kSanitized && std::find(kLarge.begin(), kLarge.end(), name) != kLarge.end()) ||
-         (test::kThreadSanitized && std::find(kSlow.begin(), kSlow.end(), name) != kSlow.end());
+  const bool left = (test::kSanitized && std::find(kLarge.begin(), kLarge.end(), name) != kLarge.end()) ||
+                    (test::kThreadSanitized && std::find(kSlow.begin(), kSlow.end(), name) != kSlow.end());
+  if (left) std::cout << "left out under this sanitizer: " << name << '\n';
+  return left;
 }
 
 /// Logits of `kPictures` random pictures.
