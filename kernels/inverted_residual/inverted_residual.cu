@@ -114,11 +114,11 @@ class MadeVariants {
                             const Make& make) {
     const Key key = key_of(family, params, gpu);
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       if (const auto known = made_.find(key); known != made_.end()) return known->second;
     }
     std::vector<Variant> made = make();
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     if (made_.size() >= kMost) made_.clear();
     made_.emplace(key, made);
     return made;

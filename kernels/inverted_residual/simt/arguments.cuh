@@ -102,7 +102,8 @@ constexpr Sizes sizes_of(const Config& c) {
   // With the rows beyond the tile that project reads, and does not store.
   const int filtered = c.project_m * c.project_rows * kProjectLanesM * s.filtered_stride;
   const int partial = c.project_k > 1 ? c.project_k * s.out_pixels * c.c_out : 0;
-  s.floats = std::max(std::max(s.filtered_at + filtered, s.hidden_at + s.hidden_floats), s.hidden_at + partial);
+  s.floats = std::max(s.filtered_at + filtered, s.hidden_at + s.hidden_floats);
+  s.floats = std::max(s.floats, s.hidden_at + partial);
   return s;
 }
 

@@ -65,8 +65,8 @@ constexpr int pixel_stride(int c_in, int pixels) {
 /// Hidden channels of a block: a whole number of units of expand, of lanes of project and of 16 bytes. Those past the
 /// last of all have no share in the sums.
 constexpr int hidden_of(const Config& c) {
-  // Powers of two.
-  return round_up(ceil_div(c.c_hidden, c.blocks), std::max(kQuad, std::max(c.expand_channels, c.project_lanes)));
+  const int units = std::max(c.expand_channels, c.project_lanes);  // powers of two, both
+  return round_up(ceil_div(c.c_hidden, c.blocks), std::max(kQuad, units));
 }
 
 /// What follows from it.

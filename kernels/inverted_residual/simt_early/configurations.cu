@@ -69,7 +69,8 @@ double pointwise(int pixels, double clocks, int lanes, int resident, double late
 /// From the wait to the end, with `resident` blocks on each SM.
 double round_cycles(const Config& c, const Sizes& s, int resident) {
   const double expand_products = s.expand_k * c.expand_channels;
-  const double expand_others = 5 * s.expand_own + s.expand_k / kQuad + c.expand_channels + 2;
+  const int expand_reads = s.expand_k / kQuad;
+  const double expand_others = 5 * s.expand_own + expand_reads + c.expand_channels + 2;
   const double expand_clocks = expand_products * (1 + kExpandReload / c.expand_channels) + expand_others;
   const double expand = pointwise(s.expand_pixels, expand_clocks, s.pixel_lanes * s.expand_groups, resident,
                                   kStepLatency + s.expand_k * kChained + kShuffle);
