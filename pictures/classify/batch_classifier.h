@@ -51,6 +51,8 @@ class BatchClassifier {
   /// Reads a picture, looks at it, and decodes it where that is the CPU's work: for any pictures at the same time, by
   /// threads of different numbers. Faults of the picture become its outcome's failure.
   virtual void load(BatchLoader::Batch& batch, std::size_t place, std::size_t thread, StageTimes& times) = 0;
+  /// Called once by each thread of a run that is to start and finish batches as a worker, and that the library made.
+  virtual void enter(std::size_t /*worker*/) {}
   /// Begins what is left of a batch whose pictures are all loaded. Batches of different workers at the same time; a
   /// worker finishes its batches in the order in which it started them.
   virtual void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) = 0;

@@ -286,6 +286,7 @@ class Run::Impl {
     name_thread("pictures-run");
     std::deque<BatchLoader::Batch*> in_flight;
     try {
+      classifier_.many().enter(worker);
       for (;;) {
         BatchLoader::Batch* batch = nullptr;
         if (in_flight.empty()) {

@@ -11,6 +11,7 @@
 #include "pictures/classify/batch_classifier.h"
 #include "pictures/classify/host_decoding.h"
 #include "pictures/decode/jpeg_header.h"
+#include "pictures/gpu/interrupted_cpus.h"
 #include "pictures/gpu/nvjpeg.h"
 #include "pictures/gpu/pixel_arena.h"
 #include "pictures/gpu/plane_layout.h"
@@ -144,6 +145,7 @@ struct GpuWorker {
 
   std::unique_ptr<Session> session;
   std::vector<std::unique_ptr<BatchDecoders>> decoders;  // none where nothing is decoded in batches
+  std::optional<PlacedThread> thread;                    // the run's, that works as this one
   std::size_t turn = 0;
 };
 
@@ -266,8 +268,11 @@ class GpuClassifier final : public BatchClassifier {
     decode_on_host(encoded, options_.decode, how_, slot.crop(place), result, times);
   }
 
+  void enter(std::size_t worker) override { workers_[worker]->thread.emplace(); }
+
   void start(BatchLoader::Batch& batch, std::size_t worker, StageTimes& times) override {
     const DeviceGuard guard(device_);
+    if (workers_[worker]->thread) workers_[worker]->thread->keep_off(interrupted_);
     Slot& slot = *slots_[batch.slot];
     decode(slot, batch, worker, times);
     std::vector<std::size_t> places;
@@ -434,6 +439,7 @@ class GpuClassifier final : public BatchClassifier {
       BatchDecoders& decoders = workers_[worker]->next_decoders();
       decode_together(decoders.planes, slot.to_planes, slot, batch, times);
       decode_together(decoders.rgb, slot.to_rgb, slot, batch, times);
+      if (workers_[worker]->thread) decoded(slot.to_planes.places.size() + slot.to_rgb.places.size());
     }
     upload(slot.device_marked, slot.marked, slot.by_nvjpeg.size() * sizeof(MarkedPicture), stream);
     cuda_check(check_marks(static_cast<int>(slot.by_nvjpeg.size()),
@@ -441,6 +447,10 @@ class GpuClassifier final : public BatchClassifier {
                            reinterpret_cast<std::uint32_t*>(slot.missing.data()), stream),
                "looking at decoded pictures");
     slot.decoded.record(stream);
+  }
+
+  void decoded(std::size_t pictures) {
+    if (part_ == NvjpegPart::Units) interrupted_.decoded(pictures);
   }
 
   void decode_together(BatchDecoder& decoder, const BatchWork& work, Slot& slot, BatchLoader::Batch& batch,
@@ -456,7 +466,7 @@ class GpuClassifier final : public BatchClassifier {
   }
 
   // nvJPEG takes memory for a batch when it decodes one for the first time, which is slow, and which all of the GPU
-  // waits for.
+  // waits for. It shows whom the units interrupt, too.
   void warm_up() {
     if (!nvjpeg_ || part_ == NvjpegPart::Sms) return;
     const std::vector<std::uint8_t> file = usual_file();
@@ -479,8 +489,10 @@ class GpuClassifier final : public BatchClassifier {
       for (std::size_t i = 0; i < worker->decoders.size() && !pictures.empty(); ++i) {
         static_cast<void>(worker->next_decoders().of(place.output()).decode(pictures, slot.stream.get()));
         cuda_check(cudaStreamSynchronize(slot.stream.get()), "preparing nvJPEG");
+        decoded(pictures.size());
       }
     }
+    interrupted_.look();
     slot.arena.reset();
   }
 
@@ -591,6 +603,7 @@ class GpuClassifier final : public BatchClassifier {
   const Device device_;
   const RunLayout layout_;
   const std::size_t classes_;
+  InterruptedCpus interrupted_;  // by the units
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<GpuWorker>> workers_;
   std::vector<std::unique_ptr<NvjpegParser>> parsers_;  // by thread

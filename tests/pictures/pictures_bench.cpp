@@ -52,6 +52,7 @@
 #include <mobicuda/pictures.h>
 
 #include "pictures/decode/jpeg_header.h"
+#include "pictures/gpu/interrupted_cpus.h"
 #include "pictures/gpu/nvjpeg.h"
 #include "pictures/gpu/plane_layout.h"
 #include "pictures/gpu/resize_batch.h"
@@ -248,7 +249,7 @@ nvjpeg::Image image_of(const JpegHeader& header, std::uint8_t* pixels, NvjpegOut
 }
 
 // nvJPEG alone: each host thread has a few batches under way, in memory of its own, and begins the next one as soon as
-// the oldest is there. What comes before, memory, states and first batches, is not timed.
+// the oldest is there; off the CPU that the units interrupt, as the library's. What comes before, memory, states and first batches, is not timed.
 Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
                   const Device& device, NvjpegPart part, int threads, NvjpegOutput output) {
   // One more makes the threads wait inside nvJPEG where the multiprocessors decode, which keeps cores busy.
@@ -292,7 +293,9 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
   double cpu_before = 0;
   double wall = 0;
   double cpu = 0;
+  InterruptedCpus interrupted;
   std::barrier ready(threads, [&]() noexcept {
+    interrupted.look();
     start = Clock::now();
     cpu_before = cpu_seconds();
   });
@@ -305,6 +308,7 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
     for (int thread = 0; thread < threads; ++thread) {
       workers.emplace_back([&, thread] {
         const DeviceGuard guard(device);
+        PlacedThread placed;
         std::vector<std::unique_ptr<InFlight>> ring;
         std::size_t next = static_cast<std::size_t>(thread) * fit.size() / static_cast<std::size_t>(threads);
         const auto begin = [&](InFlight& one) {
@@ -316,6 +320,8 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
           const std::string refused = one.decoder.decode(one.pictures, one.stream.get());
           if (!refused.empty()) throw std::runtime_error("nvJPEG alone: " + refused);
           cuda_check(cudaEventRecord(one.done.get(), one.stream.get()), "decoding by nvJPEG alone");
+          interrupted.decoded(batch);
+          placed.keep_off(interrupted);
         };
         const auto wait = [](const InFlight& one) {
           cuda_check(cudaEventSynchronize(one.done.get()), "decoding by nvJPEG alone");
