@@ -1,9 +1,11 @@
 #include <mobicuda/pictures.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -167,6 +169,35 @@ TEST_CASE("the best classes are in order, equals by index, NaN last", "[classifi
   };
   CHECK(indices(3) == std::vector<std::size_t>{2, 4, 6});
   CHECK(indices(99) == std::vector<std::size_t>{2, 4, 6, 1, 5, 0, 3});
+}
+
+TEST_CASE("the best classes are the first of all in order, whatever the scores", "[classifier]") {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::array kRare{std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity, 0.0F, -0.0F};
+  std::mt19937 random(7);
+  const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const auto before = [](const ClassScore& a, const ClassScore& b) {
+    const bool a_number = !std::isnan(a.score);
+    const bool b_number = !std::isnan(b.score);
+    if (a_number != b_number) return a_number;
+    return a_number && a.score != b.score ? a.score > b.score : a.index < b.index;
+  };
+  for (int repeat = 0; repeat < 3000; ++repeat) {
+    std::vector<float> scores(1 + below(120));
+    const std::size_t values = 1 + below(40);     // few: many are equal
+    const std::size_t rare = below(4) * below(40);  // of 100
+    std::vector<ClassScore> all;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      scores[i] = below(100) < rare ? kRare[below(kRare.size())] : static_cast<float>(below(values)) - 10.0F;
+      all.push_back({i, scores[i]});
+    }
+    std::sort(all.begin(), all.end(), before);
+    const std::size_t count = below(25);
+    const std::vector<ClassScore> found = top_classes(scores, count);
+    CAPTURE(repeat, scores.size(), count);
+    REQUIRE(found.size() == std::min(count, scores.size()));
+    for (std::size_t i = 0; i < found.size(); ++i) REQUIRE(found[i].index == all[i].index);
+  }
 }
 
 TEST_CASE("one run at a time, and the next after it", "[classifier]") {
