@@ -9,31 +9,52 @@ namespace {
 using namespace kernels;
 using enum SqueezeExciteVariant;
 
+constexpr std::int64_t kKilobyte = 1024;
+
 struct GateShape {
-  double images;         // for each SM
+  double images;  // for each SM
+  bool half;
   std::int64_t bytes;    // of an image
   std::int64_t weights;  // bytes of both matrices
 
   // Each band has both matrices, and all products of them.
-  bool light() const { return weights <= 32 * 1024; }
+  bool light() const { return weights <= 32 * kKilobyte; }
+  bool holds_weights(int ranks) const { return weights <= ranks * 96 * kKilobyte; }
   // A quarter of the SMs have a block: more ranks cost more in exchanges than they save. And an SM has room for several
   // blocks: by registers, and by shared memory for two at least.
   bool enough(int ranks) const {
-    return 4 * ranks * images > 1 && bytes <= ranks * squeeze_excite_small_bytes() && weights <= ranks * 96 * 1024;
+    return 4 * ranks * images > 1 && bytes <= ranks * squeeze_excite_small_bytes() && holds_weights(ranks);
   }
+  // Two ranks for each image take four tenths of the SMs: eight would wait for each other. The largest blocks have most
+  // of x in registers.
+  bool two_are_many() const { return half && 2 * images > 0.4 && bytes <= 2 * 192 * kKilobyte; }
+  // Every image's cluster has all of the matrices, which are several times an image, and more than four slices hold.
+  bool heavy_for_many() const { return half && images > 0.2 && weights >= 4 * bytes && !holds_weights(4); }
 };
 
 // clang-format off
+constexpr Row<GateShape, SqueezeExciteVariant> kPays[] = {
+    {MOBICUDA_WHEN(!s.heavy_for_many()), {}, "one launch for mean, products and gates"},
+};
+
 constexpr Row<GateShape, SqueezeExciteVariant> kRows[] = {
     {MOBICUDA_WHEN(s.enough(1)), {Slices1}, "many images: a block each"},
     {MOBICUDA_WHEN(s.light() && s.enough(2)), {Bands2}, "light weights: two bands keep the GPU busy"},
     {MOBICUDA_WHEN(s.light() && s.enough(4)), {Bands4}, "light weights: four bands keep the GPU busy"},
+    {MOBICUDA_WHEN(s.light() && s.two_are_many()), {Bands2}, "many images: two bands each"},
     {MOBICUDA_WHEN(s.light()), {Bands8}, "light weights: eight bands"},
     {MOBICUDA_WHEN(s.enough(2)), {Slices2}, "two slices keep the GPU busy"},
     {MOBICUDA_WHEN(s.enough(4)), {Slices4}, "four slices keep the GPU busy"},
+    {MOBICUDA_WHEN(s.two_are_many()), {Slices2}, "many images: two slices each"},
     {MOBICUDA_ALWAYS, {Slices8, Slices4, Slices2, Slices1}, "few images, or large weights: as many slices as there are"},
 };
 // clang-format on
+
+GateShape shape_of(const SqueezeExciteParams& gate, const DeviceTraits& gpu) {
+  const auto element = static_cast<std::int64_t>(size_of(gate.elem));
+  return {static_cast<double>(gate.n) / gpu.multiprocessors, gate.elem == Elem::F16,
+          std::int64_t{gate.pixels} * gate.c * element, std::int64_t{2} * gate.c * gate.squeezed * element};
+}
 
 GemmParams squeeze_layer(const SqueezeExciteParams& gate) {
   GemmParams params;
@@ -77,17 +98,13 @@ TimedKernel timed_product(const SqueezeExciteParams& gate) {
 }  // namespace
 
 Preferences<SqueezeExciteVariant> preferences(const SqueezeExciteParams& params, const DeviceTraits& gpu) {
-  const auto element = static_cast<std::int64_t>(size_of(params.elem));
-  const GateShape shape{static_cast<double>(params.n) / gpu.multiprocessors,
-                        std::int64_t{params.pixels} * params.c * element,
-                        std::int64_t{2} * params.c * params.squeezed * element};
   Preferences<SqueezeExciteVariant> found;
-  append(kRows, shape, found);
+  append(kRows, shape_of(params, gpu), found);
   return found;
 }
 
-std::string_view why_fused(const SqueezeExciteParams&, const DeviceTraits&) {
-  return "one launch for mean, products and gates";
+std::string_view why_fused(const SqueezeExciteParams& params, const DeviceTraits& gpu) {
+  return first_why(kPays, shape_of(params, gpu), [](SqueezeExciteVariant) { return true; });
 }
 
 FusedOption fused_option(const SqueezeExciteParams&) { return {"gate"}; }
@@ -97,6 +114,8 @@ std::vector<LayerApart> layers_apart(const SqueezeExciteParams& gate) {
           gate_layer(gate), timed_product(gate)};
 }
 
-std::vector<RuleText> rule_texts(const SqueezeExciteParams&) { return {text_of("squeeze_excite", kRows)}; }
+std::vector<RuleText> rule_texts(const SqueezeExciteParams&) {
+  return {text_of("squeeze_excite, where one launch pays", kPays), text_of("squeeze_excite", kRows)};
+}
 
 }  // namespace mobicuda
