@@ -89,8 +89,11 @@ enum class InvertedResidualVariant : std::uint16_t {
   Image4K96N96,
   Image1K96N160,
   Image2K96N160,
-  // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, output
-  // channels.
+  // The same, of 28x28 images.
+  Image1Side28K32N32,
+  Image1Side28K32N64,
+  // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, in how many parts
+  // output channels are cut, output channels.
   Image7P1Cluster8N160,
   Image7P1Cluster6N160,
   Image7P1Cluster4N160,
@@ -105,6 +108,8 @@ enum class InvertedResidualVariant : std::uint16_t {
   Image7P1Cluster2N320,
   Image7P1Cluster1N320,
   Image7P2Cluster1N320,
+  Image7P1Cluster6Cut2N320,
+  Image7P1HalvesCluster2Cut2N320,
   // inverted_residual_simt, float: stride, output tile, hidden channels at once, output channels; K: input channels.
   SimtPlainTile14x14C32N16,
   SimtPlainTile7x14C32N16,

@@ -113,8 +113,12 @@ struct BlockShape {
     return !half && c_hidden >= std::max(params.c_in, params.c_out) && !(precompiled && sevens);
   }
 
-  // Of these: few pixels for their hidden channels, as B8 to B17 of MobileNetV2.
+  // Of these: few pixels for their hidden channels, as B8 to B17 of MobileNetV2; small: in one tile or a few.
   bool late_float() const { return made_float() && expand && params.h * params.w <= 2 * c_hidden; }
+  bool small_late_float() const {
+    constexpr int kSmall = 256;  // pixels
+    return late_float() && params.h * params.w <= kSmall;
+  }
   bool early_float() const { return made_float() && expand && !late_float(); }
 
   // At most so many multiply-adds of the two 1x1 convolutions, on 132 SMs.
@@ -154,7 +158,8 @@ using BlockRow = Row<BlockShape, InvertedResidualVariant>;
 
 // Kernels made for a shape in exact float.
 constexpr BlockRow kMadeFloat[] = {
-    {MOBICUDA_WHEN(s.late_float() && s.few_products(50e6)), {SpecialisedSimtCluster}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.small_late_float() && s.few_products(50e6)), {SpecialisedSimtCluster}, "few images, one launch a block"},
+    {MOBICUDA_WHEN(s.late_float() && s.few_products(50e6)), {SpecialisedSimtEarly, SpecialisedSimtCluster}, "few images, one launch a block"},
     {MOBICUDA_WHEN(s.early_float() && s.few_products(60e6)), {SpecialisedSimtEarly}, "few images, one launch a block"},
     {MOBICUDA_WHEN(s.narrow_float()), {SpecialisedSimt}, "a narrow hidden tensor stays on the SM"},
     {MOBICUDA_WHEN(s.wide_float_fills()), {SpecialisedSimt}, "images for every SM"},
@@ -209,6 +214,8 @@ constexpr BlockRow kPaysByShape[] = {
 constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.images_are_tiles() && s.c_hidden <= 192), {SpecialisedImage}, "a whole image for each SM"},
     {MOBICUDA_WHEN(s.pairs_are_tiles()), {SpecialisedImage}, "two images side by side in a tile"},
+    {MOBICUDA_WHEN(s.waves(14, 14) > 0.6 && s.waves(14, 14) <= 1), {Image1Side28K32N32}, "a quarter of an image for each SM"},
+    {MOBICUDA_WHEN(s.waves(7, 7) > 0.7 && s.waves(7, 7) <= 1), {Image1Side28K32N64}, "a quarter of an image for each SM"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 8), {StripS1Rows4C144N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 5), {StripS2Rows2C96N24}, "long strips"},
     {MOBICUDA_WHEN(s.waves(8, 8) > 2.95), {StripS2Rows2C144N32, StripS1Rows2C192N32}, "long strips"},
@@ -226,6 +233,7 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_ALWAYS, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64},
      "few images: the smallest tiles"},
     {MOBICUDA_WHEN(s.n <= 2), {Cluster4K64N96, Cluster4K96N160}, "few images: clusters of blocks"},
+    {MOBICUDA_WHEN(s.few_images(8)), {Cluster6K96N160}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(14)), {Image8K64N64, Image8K64N96},
      "clusters of eight, all at once on the GPU"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(30)),
@@ -243,10 +251,12 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_WHEN(s.early()), {SpecialisedStrip}, "strips"},
     {MOBICUDA_WHEN(s.stays_narrow()), {SpecialisedSmall}, "small tiles of a hidden tensor that strips do not run"},
     {MOBICUDA_WHEN(s.late() && s.images_share_tiles()), {SpecialisedImage7}, "several images share a tile"},
+    {MOBICUDA_WHEN(s.few_images(8)), {Image7P1Cluster6Cut2N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(12)), {Image7P1Cluster8N160, Image7P1Cluster8N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(16)), {Image7P1Cluster6N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(20)), {Image7P1Cluster4N160, Image7P1Cluster5N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(24)), {Image7P1Cluster4N160, Image7P1Cluster4N320}, "7x7 images: all clusters at once on the GPU"},
+    {MOBICUDA_WHEN(s.few_images(33)), {Image7P1HalvesCluster2Cut2N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(36)), {Image7P1HalvesCluster3N160, Image7P1Cluster3N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(64)), {Image7P1HalvesCluster2N160, Image7P1Cluster2N320}, "7x7 images: all clusters at once on the GPU"},
     {MOBICUDA_WHEN(s.few_images(128)), {Image7P2Cluster2N160, Image7P1Cluster1N320}, "7x7 images: all clusters at once on the GPU"},

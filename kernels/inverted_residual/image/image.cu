@@ -210,7 +210,7 @@ constexpr InvertedResidualEntry entry(Variant variant, std::string_view name) {
 
 // clang-format off
 constexpr InvertedResidualEntry kEntries[] = {
-    //           channels   stride blocks chunk
+    //           channels   stride blocks chunk side  warps
     entry<Config{64, 384,  64,    1,   1, 64}>(Variant::Image1K64N64, "image1_k64_n64"),
     entry<Config{64, 384,  64,    1,   2, 64}>(Variant::Image2K64N64, "image2_k64_n64"),
     entry<Config{64, 384,  64,    1,   4, 48}>(Variant::Image4K64N64, "image4_k64_n64"),
@@ -224,6 +224,8 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{96, 576,  96,    1,   4, 48}>(Variant::Image4K96N96, "image4_k96_n96"),
     entry<Config{96, 576, 160,    2,   1, 32}>(Variant::Image1K96N160, "image1_k96_n160"),
     entry<Config{96, 576, 160,    2,   2, 32}>(Variant::Image2K96N160, "image2_k96_n160"),
+    entry<Config{32, 192,  32,    1,   1, 64, 28, 28, 8, 16, 1}>(Variant::Image1Side28K32N32, "image1_side28_k32_n32"),
+    entry<Config{32, 192,  64,    2,   1, 64, 28, 28, 8, 16, 1}>(Variant::Image1Side28K32N64, "image1_side28_k32_n64"),
 };
 // clang-format on
 

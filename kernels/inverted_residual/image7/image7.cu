@@ -261,6 +261,8 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{   7, 160, 960, 320,    1,       1,    2,     3}>(Variant::Image7P1Cluster2N320, "image7_p1_cluster2_n320"),
     entry<Config{   7, 160, 960, 320,    1,       1,    1,     4}>(Variant::Image7P1Cluster1N320, "image7_p1_cluster1_n320"),
     entry<Config{   7, 160, 960, 320,    2,       1,    1,     3}>(Variant::Image7P2Cluster1N320, "image7_p2_cluster1_n320"),
+    entry<Config{   7, 160, 960, 320,    1,       1,    6,     6,  2}>(Variant::Image7P1Cluster6Cut2N320, "image7_p1_cluster6_cut2_n320"),
+    entry<Config{   7, 160, 960, 320,    1,       2,    2,     3,  2}>(Variant::Image7P1HalvesCluster2Cut2N320, "image7_p1_halves_cluster2_cut2_n320"),
 };
 // clang-format on
 
