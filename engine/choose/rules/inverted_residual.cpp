@@ -233,7 +233,6 @@ constexpr BlockRow kHalf[] = {
     {MOBICUDA_ALWAYS, {SmallS1Tile4x8C144N24, SmallS2Tile2x4C144N32, SmallS1Tile2x4C192N32, SmallS2Tile2x2C192N64},
      "few images: the smallest tiles"},
     {MOBICUDA_WHEN(s.n <= 2), {Cluster4K64N96, Cluster4K96N160}, "few images: clusters of blocks"},
-    {MOBICUDA_WHEN(s.few_images(8)), {Cluster6K96N160}, "few images: clusters of blocks"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(14)), {Image8K64N64, Image8K64N96},
      "clusters of eight, all at once on the GPU"},
     {MOBICUDA_WHEN(s.n > 4 && s.few_bands(30)),
