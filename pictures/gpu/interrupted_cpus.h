@@ -14,8 +14,8 @@
 
 namespace mobicuda::pictures {
 
-/// How often NVIDIA GPUs have interrupted each CPU, by the text of /proc/interrupts. Lines that are not understood count
-/// nothing.
+/// How often NVIDIA GPUs have interrupted each CPU, by the text of /proc/interrupts. Lines that are not understood
+/// count nothing.
 std::map<int, std::uint64_t> gpu_interrupts(std::string_view text);
 
 /// The CPUs that the JPEG units' interrupts keep busy. The units interrupt one CPU for every other picture, which takes

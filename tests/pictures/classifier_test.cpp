@@ -184,7 +184,7 @@ TEST_CASE("the best classes are the first of all in order, whatever the scores",
   };
   for (int repeat = 0; repeat < 3000; ++repeat) {
     std::vector<float> scores(1 + below(120));
-    const std::size_t values = 1 + below(40);     // few: many are equal
+    const std::size_t values = 1 + below(40);       // few: many are equal
     const std::size_t rare = below(4) * below(40);  // of 100
     std::vector<ClassScore> all;
     for (std::size_t i = 0; i < scores.size(); ++i) {

@@ -23,9 +23,13 @@ using Counts = std::map<int, std::uint64_t>;
 std::string interrupts(const std::string& gpu, const std::string& disk = "7 8 9") {
   return "            CPU0       CPU2       CPU3\n"
          "   1:          5          0          0   IO-APIC   1-edge      i8042\n"
-         "  42: " + gpu + "   PCI-MSIX-0000:00:06.0   0-edge      nvidia\n"
+         "  42: " +
+         gpu +
+         "   PCI-MSIX-0000:00:06.0   0-edge      nvidia\n"
          "  43:          1          0          0   PCI-MSIX-0000:00:06.0   1-edge      nvidia\n"
-         "  44: " + disk + "   PCI-MSIX-0000:00:07.0   0-edge      nvme0q1\n"
+         "  44: " +
+         disk +
+         "   PCI-MSIX-0000:00:07.0   0-edge      nvme0q1\n"
          " LOC:       1000       2000       3000   Local timer interrupts\n"
          " ERR:          0\n";
 }
@@ -48,8 +52,9 @@ TEST_CASE("interrupts of NVIDIA GPUs are counted by CPU") {
 }
 
 TEST_CASE("texts that are no counts of interrupts count nothing") {
-  for (const char* const text : {"", "\n", "CPU\n", "CPUx CPU1\n 1: 2 3 nvidia\n", "1: 2 3 nvidia\n", "CPU0 CPU1\n nvidia\n",
-                                 "CPU0 CPU1\n 42: nvidia\n", "CPU0\n 42: 99999999999999999999999 nvidia"}) {
+  for (const char* const text :
+       {"", "\n", "CPU\n", "CPUx CPU1\n 1: 2 3 nvidia\n", "1: 2 3 nvidia\n", "CPU0 CPU1\n nvidia\n",
+        "CPU0 CPU1\n 42: nvidia\n", "CPU0\n 42: 99999999999999999999999 nvidia"}) {
     CAPTURE(text);
     CHECK(gpu_interrupts(text).empty());
   }

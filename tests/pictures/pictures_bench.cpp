@@ -249,7 +249,8 @@ nvjpeg::Image image_of(const JpegHeader& header, std::uint8_t* pixels, NvjpegOut
 }
 
 // nvJPEG alone: each host thread has a few batches under way, in memory of its own, and begins the next one as soon as
-// the oldest is there; off the CPU that the units interrupt, as the library's. What comes before, memory, states and first batches, is not timed.
+// the oldest is there; off the CPU that the units interrupt, as the library's. What comes before, memory, states and
+// first batches, is not timed.
 Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
                   const Device& device, NvjpegPart part, int threads, NvjpegOutput output) {
   // One more makes the threads wait inside nvJPEG where the multiprocessors decode, which keeps cores busy.

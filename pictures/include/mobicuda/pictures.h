@@ -98,7 +98,7 @@ struct ClassifierOptions {
   int batch = 64;
   int threads = 0;  ///< that read files and decode on the CPU, 0: one for each core
   /// That hand batches to the GPU and wait for them, two batches each, 1 to 8; 0: two. One takes less of the host, and
-  /// does not always keep all JPEG units busy.
+  /// does not always keep all JPEG units busy. They stay off the CPU that the units interrupt (docs/pictures.md).
   int gpu_threads = 0;
   /// Device memory for the decoded pixels of one of the batches in flight, at least 0; nothing: 256 MiB, or 4 MiB for
   /// each picture of a batch where that is more. Pictures that do not fit beside the others of their batch are decoded
