@@ -92,9 +92,8 @@ enum class InvertedResidualVariant : std::uint16_t {
   // The same, of 28x28 images.
   Image1Side28K32N32,
   Image1Side28K32N64,
-  // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, in how many
-  // parts
-  // output channels are cut, output channels.
+  // inverted_residual_image7: images of a block, whether two warpgroups share one, blocks of a cluster, parts of the
+  // output channels, output channels.
   Image7P1Cluster8N160,
   Image7P1Cluster6N160,
   Image7P1Cluster4N160,
