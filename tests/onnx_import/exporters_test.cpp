@@ -48,7 +48,7 @@ TEST_CASE("the plain form at every opset") {
   for (std::int64_t opset = 7; opset <= 23; ++opset) {
     for (const HeadStyle style : {HeadStyle::Gemm, HeadStyle::MatMul, HeadStyle::Reshape}) {
       MobileNetV2Options options = small_network();
-      const Model plain = build_mobilenet_v2(options);
+      static const Model plain = build_mobilenet_v2(options);
       options.opset = opset;
       options.head = style;
       CAPTURE(opset, static_cast<int>(style));
@@ -161,7 +161,7 @@ TEST_CASE("every way to pool and to classify is read") {
            {ClassifierForm::Gemm, ClassifierForm::GemmPlain, ClassifierForm::MatMul, ClassifierForm::MatMulTranspose}) {
         CAPTURE(opset, static_cast<int>(pool), static_cast<int>(classifier));
         MobileNetV2Options options = small_network();
-        const Model plain = build_mobilenet_v2(options);
+        static const Model plain = build_mobilenet_v2(options);
         options.opset = opset;
         Model variant = build_mobilenet_v2(options);
         write_head(variant, pool, classifier);
