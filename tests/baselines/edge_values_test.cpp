@@ -171,8 +171,7 @@ TEST_CASE("edge values: fp32 makes of them what the definition does") {
       const Floats actual = run(*fp32, input);
       const Floats expected = run(*fp64, input);
       for (std::size_t i = 0; i < actual.size(); ++i) {
-        INFO(graph << "edge " << edge << ", element " << i << ": " << actual[i] << ", expected "
-                              << expected[i]);
+        INFO(graph << "edge " << edge << ", element " << i << ": " << actual[i] << ", expected " << expected[i]);
         REQUIRE(is_near(actual[i], expected[i]));
         if (one.moves && !std::isnan(expected[i])) REQUIRE(std::signbit(actual[i]) == std::signbit(expected[i]));
       }

@@ -72,7 +72,7 @@ ModelProto build_unfolded(const NetworkInfo& info) {
 /// ThreadSanitizer, which takes longest, for fewer. Tells which.
 bool left_to_neighbours(std::string_view name) {
   constexpr std::array<std::string_view, 4> kLarge{"vgg19", "caffenet", "resnet152", "resnext101_64x4d"};
-  constexpr std::array<std::string_view, 6> kSlow{"vgg16",       "resnet50",     "densenet201",
+  constexpr std::array<std::string_view, 6> kSlow{"vgg16",        "resnet50",        "densenet201",
                                                   "inception_v3", "efficientnet_b0", "network_in_network"};
   const bool left = (test::kSanitized && std::find(kLarge.begin(), kLarge.end(), name) != kLarge.end()) ||
                     (test::kThreadSanitized && std::find(kSlow.begin(), kSlow.end(), name) != kSlow.end());

@@ -47,6 +47,7 @@ Rewrite bias_adds(bool rank4) {
 TEST_CASE("the plain form at every opset") {
   for (std::int64_t opset = 7; opset <= 23; ++opset) {
     for (const HeadStyle style : {HeadStyle::Gemm, HeadStyle::MatMul, HeadStyle::Reshape}) {
+      if (kThreadSanitized && style != HeadStyle::Gemm && opset % 8 != 7) continue;
       MobileNetV2Options options = small_network();
       static const Model plain = build_mobilenet_v2(options);
       options.opset = opset;
