@@ -1,6 +1,6 @@
 #pragma once
 
-#include <limits>
+#include <cstdlib>  // defines __GLIBC__
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -13,7 +13,7 @@ namespace mobicuda::zoo {
 inline void keep_pages() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
 #endif
 }
 

@@ -95,7 +95,7 @@ MobileNetV2Options full_network() {
   MobileNetV2Options options = small_network();
   options.height = options.picture_width = kSanitized ? 32 : 96;
   options.classes = 10;
-  options.blocks = kThreadSanitized ? 7 : 17;
+  options.blocks = kSanitized ? 7 : 17;
   return options;
 }
 

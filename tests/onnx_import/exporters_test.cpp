@@ -155,6 +155,7 @@ TEST_CASE("Paddle is read: BatchNormalization kept, auto_pad, Dropout as Identit
 TEST_CASE("every way to pool and to classify is read") {
   for (const std::int64_t opset : {9, 11, 13, 17, 21}) {
     if (kThreadSanitized && opset != 13) continue;
+    if (kSanitized && (opset == 11 || opset == 17)) continue;
     for (const PoolForm pool :
          {PoolForm::Global, PoolForm::Mean, PoolForm::MeanKept, PoolForm::MeanNegative, PoolForm::Window,
           PoolForm::Squeeze, PoolForm::ReshapeZero, PoolForm::ReshapeChannels, PoolForm::ReshapeSlice}) {
