@@ -10,6 +10,7 @@
 #include <mobicuda_onnx.pb.h>
 
 #include "layer_shapes.h"
+#include "models/zoo/keep_pages.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/networks.h"
 
@@ -60,6 +61,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: write_zoo_layers FILE\n";
     return 2;
   }
+  mobicuda::zoo::keep_pages();
   try {
     mobicuda::bench::write_all(argv[1]);
     return 0;

@@ -164,14 +164,14 @@ TEST_CASE("edge values: fp32 makes of them what the definition does") {
   for (const Case& one : cases()) {
     const auto fp32 = compile(one.graph, Precision::Fp32);
     const auto fp64 = compile(one.graph, Precision::Fp64);
+    const std::string graph = print(one.graph);
     for (const float edge : edge_values()) {
       Floats input = random_uniform(9, static_cast<std::size_t>(one.graph.input_desc().shape.elements()), 0.25F, 1.0F);
       input[input.size() / 2] = edge;
       const Floats actual = run(*fp32, input);
       const Floats expected = run(*fp64, input);
       for (std::size_t i = 0; i < actual.size(); ++i) {
-        INFO(print(one.graph) << "edge " << edge << ", element " << i << ": " << actual[i] << ", expected "
-                              << expected[i]);
+        INFO(graph << "edge " << edge << ", element " << i << ": " << actual[i] << ", expected " << expected[i]);
         REQUIRE(is_near(actual[i], expected[i]));
         if (one.moves && !std::isnan(expected[i])) REQUIRE(std::signbit(actual[i]) == std::signbit(expected[i]));
       }
@@ -183,11 +183,12 @@ TEST_CASE("edge values: what moves elements keeps their bits") {
   for (const Case& one : cases()) {
     if (!one.moves) continue;
     const auto engine = compile(one.graph, Precision::Fp32);
+    const std::string graph = print(one.graph);
     for (const float edge : edge_values()) {
       const Floats input(static_cast<std::size_t>(one.graph.input_desc().shape.elements()), edge);
       const Floats output = run(*engine, input);
       for (const float value : output) {
-        INFO(print(one.graph) << "edge " << edge << ": " << value);
+        INFO(graph << "edge " << edge << ": " << value);
         REQUIRE(std::bit_cast<std::uint32_t>(value) == std::bit_cast<std::uint32_t>(edge));
       }
     }

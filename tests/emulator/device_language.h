@@ -147,6 +147,7 @@ __half2 choose_halves(__half2 a, __half2 b) {
   const auto second = __builtin_bit_cast(std::uint32_t, static_cast<__half2_raw>(b));
   return __half2_raw{choose_half<kLess>(first, second), choose_half<kLess>(first >> 16U, second >> 16U)};
 }
+inline float float_of(__half half) { return float_of_half(static_cast<__half_raw>(half).x); }
 inline float2 floats_of(__half2 halves) {
   const auto bits = __builtin_bit_cast(std::uint32_t, static_cast<__half2_raw>(halves));
   return {float_of_half(bits), float_of_half(bits >> 16U)};
@@ -156,6 +157,7 @@ inline float2 floats_of(__half2 halves) {
 
 #define __hmin2_nan ::mobicuda::emulator::choose_halves<true>
 #define __hmax2_nan ::mobicuda::emulator::choose_halves<false>
+#define __half2float ::mobicuda::emulator::float_of
 #define __half22float2 ::mobicuda::emulator::floats_of
 
 // A launch knows the kernel's parameters, which <cuda_runtime.h> would make addresses of.

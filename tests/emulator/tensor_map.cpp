@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "emulator/emulator.h"
@@ -107,6 +108,14 @@ std::uint32_t place(const TensorCopy& copy, std::uint32_t start, std::size_t ele
   return copy.swizzled ? at ^ (at / kSwizzledRow % 8) * 16 : at;
 }
 
+/// Of a row of the tensor those from `first` on; outside of it there are none, nor anything where there is no row.
+void append(TensorCopy& copy, unsigned char* row, std::int64_t first, std::int64_t count, std::int64_t last) {
+  for (std::int64_t at = first; at < first + count; ++at) {
+    const bool is_there = row != nullptr && at >= 0 && at <= last;
+    copy.elements.push_back(is_there ? row + static_cast<std::size_t>(at) * kElementBytes : nullptr);
+  }
+}
+
 void check(const TensorCopy& copy, std::uint32_t shared) {
   constexpr std::uint32_t kAlignment = 128;
   if (shared % kAlignment != 0) fail("a copy by a tensor map whose place in shared memory is not aligned");
@@ -130,14 +139,14 @@ TensorCopy TensorMap::elements_at(const int* first, std::size_t dimensions) cons
   std::size_t count = 1;
   for (std::size_t i = 0; i < rank; ++i) count *= box.at(i);
   copy.elements.reserve(count);
-  for (std::size_t number = 0; number < count; ++number) {
+  for (std::size_t row = 0; row < count / box[0]; ++row) {
     std::array<std::int64_t, kMostDimensions> at{};
-    std::size_t rest = number;
-    for (std::size_t i = 0; i < rank; ++i) {
+    std::size_t rest = row;
+    for (std::size_t i = 1; i < rank; ++i) {
       at.at(i) = first[i] + static_cast<std::int64_t>(rest % box.at(i));
       rest /= box.at(i);
     }
-    copy.elements.push_back(element(at));
+    append(copy, element(at), first[0], box[0], last[0]);
   }
   return copy;
 }
@@ -147,13 +156,12 @@ TensorCopy TensorMap::windows_at(const int (&first)[4], int tap_x, int tap_y) co
   if (!im2col) fail("a copy of windows by a map of boxes");
   if (tap_x < 0 || tap_x > kMostTap || tap_y < 0 || tap_y > kMostTap) fail("a tap that is too far away");
   TensorCopy copy{{}, box[0] * kElementBytes, swizzled};
+  copy.elements.reserve(std::size_t{box[0]} * box[1]);
   std::int64_t x = first[1];
   std::int64_t y = first[2];
   std::int64_t n = first[3];
   for (std::size_t pixel = 0; pixel < box[1]; ++pixel) {
-    for (std::size_t i = 0; i < box[0]; ++i) {
-      copy.elements.push_back(element({first[0] + static_cast<std::int64_t>(i), x + tap_x, y + tap_y, n, 0}));
-    }
+    append(copy, element({0, x + tap_x, y + tap_y, n, 0}), first[0], box[0], last[0]);
     x += steps[1];
     if (x <= std::int64_t{last[1]} + last_window[0]) continue;
     x = first_window[0];
@@ -174,6 +182,7 @@ TensorMap map_of(const CUtensorMap& map) {
 
 void copy_tensor(const TensorCopy& copy, std::uint32_t to, std::uint32_t barrier, int blocks) {
   check(copy, to);
+  const auto shared = std::make_shared<const TensorCopy>(copy);
   for (int rank = 0; rank < blocks; ++rank) {
     const auto there = [&](std::uint32_t here) {
       return blocks == 1 ? here : map_to_rank(here, static_cast<unsigned>(rank));
@@ -181,16 +190,16 @@ void copy_tensor(const TensorCopy& copy, std::uint32_t to, std::uint32_t barrier
     const std::uint32_t start = there(to);
     const std::uint32_t counted = there(barrier);
     auto* const memory = static_cast<unsigned char*>(shared_at(start, copy.bytes()));
-    deliver_later([copy, start, memory, counted] {
-      for (std::size_t i = 0; i < copy.elements.size(); ++i) {
-        unsigned char* const target = memory + (place(copy, start, i) - start);
-        if (copy.elements[i] == nullptr) {
+    deliver_later([shared, start, memory, counted] {
+      for (std::size_t i = 0; i < shared->elements.size(); ++i) {
+        unsigned char* const target = memory + (place(*shared, start, i) - start);
+        if (shared->elements[i] == nullptr) {
           std::memset(target, 0, kElementBytes);
         } else {
-          std::memcpy(target, copy.elements[i], kElementBytes);
+          std::memcpy(target, shared->elements[i], kElementBytes);
         }
       }
-      mbarrier_bytes(counted, static_cast<int>(copy.bytes()));
+      mbarrier_bytes(counted, static_cast<int>(shared->bytes()));
     });
   }
 }

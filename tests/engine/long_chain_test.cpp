@@ -17,7 +17,7 @@ namespace {
 
 using test::TestNetwork;
 
-constexpr int kShort = test::kSanitized ? 400 : 4000;
+constexpr int kShort = test::kThreadSanitized ? 150 : test::kSanitized ? 400 : 4000;
 constexpr int kLong = 15 * kShort;
 // The square would be 15 times 15. Memory outgrows caches meanwhile, and other programs use them too.
 constexpr double kMostTimes = 4 * 15;

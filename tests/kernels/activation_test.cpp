@@ -13,6 +13,7 @@
 #include "kernels/streaming/multiply.h"
 #include "support/catch.h"
 #include "support/device_tensor.h"
+#include "support/emulated.h"
 #include "support/random.h"
 #include "support/run_kernel.h"
 
@@ -152,6 +153,8 @@ TEST_CASE("every gemm variant applies every activation behind bias and residual"
   for (const Elem elem : kElems) {
     for (const int rows : {3, 130}) {
       for (const Activation& activation : curved_activations()) {
+        // Many rows differ from few in what they read and write, not in what they apply.
+        if (is_emulated() && rows > 3 && activation.kind != curved_activations().front().kind) continue;
         kernels::GemmParams p;
         p.elem = elem;
         p.m = rows;

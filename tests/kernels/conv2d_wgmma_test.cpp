@@ -3,6 +3,7 @@
 #include <string>
 
 #include "conv2d_case.h"
+#include "support/emulated.h"
 
 namespace mobicuda::test {
 namespace {
@@ -46,6 +47,8 @@ constexpr Layer kBorders[] = {
 TEST_CASE("conv2d: a tile of y that passes through shared memory has the bits of one that does not", "[sanitize]") {
   std::uint32_t seed = 11000;
   for (const Layer& layer : kBorders) {
+    // Its few multiprocessors have several tiles each of smaller layers too.
+    if (is_emulated() && layer.n * layer.h * layer.w * layer.c_out > 400'000) continue;
     for (const bool residual : {false, true}) {
       Conv2dParams p = params_of(layer);
       p.residual = residual;

@@ -8,6 +8,7 @@
 #include "kernels/common/fast_division.cuh"
 #include "kernels/depthwise_conv_case.h"
 #include "kernels/race_case.h"
+#include "support/emulated.h"
 #include "support/network_shapes.h"
 
 namespace mobicuda::test {
@@ -125,10 +126,10 @@ TEST_CASE("depthwise_conv equals the oracle for every padding, windows wholly ou
 }
 
 TEST_CASE("depthwise_conv is exact on small whole numbers", "[sanitize]") {
-  constexpr int kShapes = 60;
+  const std::uint32_t shapes = when_emulated_fewer(60U);
   Choice choose(5);
   for (const Elem elem : kAllElems) {
-    for (std::uint32_t i = 0; i < kShapes; ++i) {
+    for (std::uint32_t i = 0; i < shapes; ++i) {
       const DepthwiseConvParams p = random_shape(choose, elem, i % 2 == 0);
       const Data data = integer_data(p, 50 + i);
       const OracleConv conv = oracle_of(p);

@@ -2,6 +2,7 @@
 
 #include "kernels/expand_depthwise_case.h"
 #include "kernels/race_case.h"
+#include "support/emulated.h"
 #include "support/network_shapes.h"
 
 namespace mobicuda::test {
@@ -51,9 +52,9 @@ TEST_CASE("expand_depthwise equals the oracle on random shapes") {
 }
 
 TEST_CASE("expand_depthwise is exact on small whole numbers", "[sanitize]") {
-  constexpr int kShapes = 40;
+  const std::uint32_t shapes = when_emulated_fewer(40U);
   Choice choose(5);
-  for (std::uint32_t i = 0; i < kShapes; ++i) {
+  for (std::uint32_t i = 0; i < shapes; ++i) {
     ExpandDepthwiseParams p = random_shape(choose);
     p.expand_clip = kExactHidden;
     CAPTURE(i);

@@ -4,6 +4,7 @@
 
 #include "kernels/int8_inverted_residual_case.h"
 #include "kernels/race_case.h"
+#include "support/emulated.h"
 #include "support/network_shapes.h"
 
 namespace mobicuda::test {
@@ -16,7 +17,11 @@ std::vector<Int8InvertedResidualParams> blocks(int n, int h, int w) {
   std::vector<Int8InvertedResidualParams> found;
   for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
     if (!layer.expands()) continue;
-    found.push_back(block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride));
+    const Int8InvertedResidualParams p = block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
+    const auto has_these_channels = [&](const Int8InvertedResidualParams& other) {
+      return other.c_in == p.c_in && other.c_out == p.c_out && other.stride == p.stride;
+    };
+    if (std::none_of(found.begin(), found.end(), has_these_channels)) found.push_back(p);
   }
   return found;
 }
@@ -93,6 +98,7 @@ TEST_CASE("int8_inverted_residual equals the integer oracle where small sums are
       p.expand_result = p.depthwise_result = range;
       Data data = make_data(p, ByteData::Random, 60);
       for (const bool large : {false, true}) {
+        if (is_emulated() && large != (range.low == 0)) continue;
         CAPTURE(p, range.low, large);
         if (large) {
           const auto clear = [](auto& weights, int channel, int count) {

@@ -13,6 +13,7 @@
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/device_tensor.h"
+#include "support/emulated.h"
 #include "support/oracle.h"
 #include "support/random.h"
 #include "support/run_kernel.h"
@@ -177,14 +178,14 @@ TEST_CASE("pointwise_pool equals the oracle on heads of other widths and sizes o
 }
 
 TEST_CASE("pointwise_pool equals the oracle on random shapes", "[sanitize]") {
-  constexpr int kShapes = 60;
+  const std::uint32_t shapes = when_emulated_fewer(60U);
   constexpr int kPixels[] = {1, 2, 9, 15, 16, 17, 25, 47, 48, 49, 100, 127, 128, 129, 256, 300};
   constexpr int kInputs[] = {8, 24, 32, 160, 312, 320, 328, 512, 640, 648};
   constexpr int kInputsF32[] = {4, 8, 12, 60, 64, 68, 160, 252, 316, 320};
   constexpr int kOutputs[] = {8, 16, 24, 32, 64, 96, 128, 256};
   Choice choose(3);
   const auto check = [&](Elem elem, const auto& inputs) {
-    for (std::uint32_t i = 0; i < kShapes; ++i) {
+    for (std::uint32_t i = 0; i < shapes; ++i) {
       PointwisePoolParams p = make_params(elem, 1 + choose.upto(4), choose(kPixels), choose(inputs), choose(kOutputs));
       p.bias = choose.flip();
       if (choose.flip()) p.clip = {-kInfinity, kInfinity};

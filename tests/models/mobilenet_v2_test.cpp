@@ -14,6 +14,7 @@
 #include "models/zoo/onnx_writer.h"
 #include "models/zoo/random.h"
 #include "support/catch.h"
+#include "support/sanitizer.h"
 
 namespace {
 
@@ -108,13 +109,13 @@ TEST_CASE("padding follows the style and the parity of the extent") {
   MobileNetV2Options options;
   options.height = 97;
   options.picture_width = 128;
-  const auto pads = [&](const std::string& name) {
-    return ints_of(node_named(build_mobilenet_v2(options), name), "pads");
-  };
+  ModelProto model = build_mobilenet_v2(options);
+  const auto pads = [&](const std::string& name) { return ints_of(node_named(model, name), "pads"); };
   using Pads = std::vector<std::int64_t>;
   CHECK(pads("features.0.0") == Pads{1, 1, 1, 1});
   CHECK(pads("features.1.conv.1") == Pads{0, 0, 0, 0});
   options.padding = PaddingStyle::Tf;
+  model = build_mobilenet_v2(options);
   CHECK(pads("features.0.0") == Pads{1, 0, 1, 1});
   CHECK(pads("features.1.conv.0.0") == Pads{1, 1, 1, 1});
   CHECK(pads("features.2.conv.1.0") == Pads{1, 0, 1, 1});  // 49 x 64
@@ -171,6 +172,7 @@ TEST_CASE("logits stay in range and depend on the picture, at every width") {
   constexpr double kLeastDeviation = 0.2;
   for (const double width : {0.35, 0.75, 1.0, 1.4}) {
     for (const PaddingStyle padding : {PaddingStyle::Torch, PaddingStyle::Tf}) {
+      if (test::kThreadSanitized && padding == PaddingStyle::Tf && width > 0.35) continue;
       CAPTURE(width);
       MobileNetV2Options options;
       options.width = width;

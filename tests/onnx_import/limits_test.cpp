@@ -327,6 +327,7 @@ TEST_CASE("constants that nothing reads any more are let go, and count no longer
 }
 
 TEST_CASE("limit: a chain of constants that keeps the importer at work for ever") {
-  require_refused(constant_chain("Neg", 400, false), ErrorCode::unsupported,
-                  {"(Neg)", "bytes to compute", "fold constant sub-graphs"});
+  const std::string op = kThreadSanitized ? "Reshape" : "Neg";  // it takes bytes, not numbers, to the limit
+  require_refused(constant_chain(op, 400, false), ErrorCode::unsupported,
+                  {"(" + op + ")", "bytes to compute", "fold constant sub-graphs"});
 }

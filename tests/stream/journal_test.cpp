@@ -116,7 +116,7 @@ TEST_CASE("stream journal: refuses what is not its own", "[stream]") {
 TEST_CASE("stream journal: one process at a time", "[stream]") {
   const TemporaryFolder folder;
   const Journal first(folder.path(), kIdentity, kItems, false);
-  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false),
+  CHECK_THROWS_WITH(Journal(folder.path(), kIdentity, kItems, false, std::chrono::milliseconds(200)),
                     contains("another process writes its results here"));
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """mobicuda_stream from the outside, on the CPU: usage: program_test.py MOBICUDA_STREAM MOBICUDA_WRITE_MODEL
-BENCH_ENGINE SCHEMA"""
+BENCH_ENGINE SCHEMA KILLED_TIMES"""
 import collections
 import json
 import pathlib
@@ -12,6 +12,7 @@ import time
 import unittest
 
 PROGRAM, WRITE_MODEL, BENCH_ENGINE, SCHEMA = sys.argv[1:5]
+KILLED_TIMES = int(sys.argv[5])  # so many passes over the pictures that a kill comes long before their end
 PICTURES = 30
 BROKEN = ("b/broken.jpg", "text.png")
 
@@ -117,8 +118,7 @@ class Program(unittest.TestCase):
         self.assertIn("none.plan: the model cannot be read", done.stderr)
 
     def test_killed_and_resumed(self):
-        times = 400
-        config = self.config("killed", times=times)
+        config = self.config("killed", times=KILLED_TIMES)
         results = self.folder / "results_killed/results.jsonl"
         for _ in range(4):
             before = results.read_bytes().count(b"\n") if results.exists() else 0
@@ -132,7 +132,7 @@ class Program(unittest.TestCase):
         done = stream(config, "--resume")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("was cut off", done.stderr)
-        self.assertEqual(sorted(self.results("killed")), list(range(times * PICTURES)))
+        self.assertEqual(sorted(self.results("killed")), list(range(KILLED_TIMES * PICTURES)))
 
     def test_interrupted(self):
         config = self.config("interrupted", times=2000)

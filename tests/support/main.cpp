@@ -7,7 +7,19 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include "models/zoo/keep_pages.h"
+#include "support/emulated.h"
+
+bool mobicuda::test::is_emulated() noexcept {
+#ifdef MOBICUDA_GPU_TESTS
+  return false;
+#else
+  return true;
+#endif
+}
+
 int main(int argc, char** argv) {
+  mobicuda::zoo::keep_pages();
   Catch::Session session;
   if (const int error = session.applyCommandLine(argc, argv); error != 0) return error;
 #ifdef MOBICUDA_GPU_TESTS
