@@ -18,8 +18,9 @@ namespace mobicuda::pictures {
 /// count nothing.
 std::map<int, std::uint64_t> gpu_interrupts(std::string_view text);
 
-/// The CPUs that the JPEG units' interrupts keep busy. The units interrupt one CPU for every other picture, and a thread of
-/// the host that feeds the units from there needs six times as long (an H200 in a virtual machine), and the scheduler, which does not see why, leaves it there (docs/pictures.md).
+/// The CPUs that the JPEG units' interrupts keep busy. The units interrupt one CPU for every other picture, and a
+/// thread of the host that feeds the units from there needs six times as long (an H200 in a virtual machine), and the
+/// scheduler, which does not see why, leaves it there (docs/pictures.md).
 class InterruptedCpus {
  public:
   /// counts: a file like /proc/interrupts. Where there is none no CPU is ever found.
