@@ -1,7 +1,7 @@
 // How fast pictures become labels on this GPU, as JSON on standard output; a few lines of it on standard error:
 //
 //   pictures_bench MODEL.onnx FOLDER [--preprocess torch|tf] [--precision fp16] [--batch 64] [--threads 2]
-//   [--gpu-threads 2] [--seconds 5] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact]
+//   [--gpu-threads 2] [--seconds 5] [--rounds 1] [--labels synsets.txt] [--large 500x375] [--colours nvjpeg|exact]
 //   [--decode gpu|gpu-units|gpu-sms]
 //   [--blocking-sync]
 //   [--parts
@@ -21,12 +21,16 @@
 //                     of either are the picture's folder's
 //   cutShort          JPEG files cut in the middle, an end marker put behind: how many were not noticed to be damaged
 //
+// --rounds: nvjpeg, memory and files are measured so many times in turns, as a rate goes up and down by a tenth from
+// one second to the next; of each the run with the median rate is shown, and all rates (`imagesPerSecondOfRounds`).
+//
 // --blocking-sync: threads of this process sleep where they wait for the GPU (cudaDeviceScheduleBlockingSync), those of
 // nvJPEG's own waits too.
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -92,6 +96,7 @@ struct Options {
   std::string colours = "nvjpeg";
   std::string decode = "gpu";
   double seconds = 5;
+  int rounds = 1;
 
   bool wants(const char* part) const { return std::find(parts.begin(), parts.end(), part) != parts.end(); }
 };
@@ -376,21 +381,53 @@ Json nvjpeg_alone(const Files& files, const Options& options, const std::shared_
           {"firstBatchesMs", batch_ms}};
 }
 
-// To planes and to RGB, with one and two host threads, and the most of these.
-Json nvjpeg_rates(const Files& files, const Options& options, const std::shared_ptr<const Nvjpeg>& nvjpeg,
-                  const Device& device, NvjpegPart part) {
-  Json runs = Json::array();
-  double most = 0;
-  for (const NvjpegOutput output : {NvjpegOutput::Rgb, NvjpegOutput::Planes}) {
-    for (const int threads : {1, 2}) {
-      const Json run = nvjpeg_alone(files, options, nvjpeg, device, part, threads, output);
-      if (!run.is_object()) continue;
-      most = std::max(most, run["imagesPerSecond"].get<double>());
-      runs.push_back(run);
+// The run with the median rate, and the rates of all.
+Json median_run(std::vector<Json> runs) {
+  const auto rate = [](const Json& run) { return run["imagesPerSecond"].get<double>(); };
+  Json rates = Json::array();
+  for (const Json& run : runs) rates.push_back(rate(run));
+  std::sort(runs.begin(), runs.end(), [&](const Json& a, const Json& b) { return rate(a) < rate(b); });
+  Json median = runs[(runs.size() - 1) / 2];
+  if (runs.size() > 1) median["imagesPerSecondOfRounds"] = rates;
+  return median;
+}
+
+// nvJPEG alone, to planes and to RGB, with one and two host threads; in rounds.
+class NvjpegRates {
+ public:
+  NvjpegRates(const Options& options, std::shared_ptr<const Nvjpeg> nvjpeg, const Device& device, NvjpegPart part)
+      : options_(options), nvjpeg_(std::move(nvjpeg)), device_(device), part_(part) {}
+
+  void measure(const Files& files) {
+    std::size_t way = 0;
+    for (const NvjpegOutput output : {NvjpegOutput::Rgb, NvjpegOutput::Planes}) {
+      for (const int threads : {1, 2}) {
+        Json run = nvjpeg_alone(files, options_, nvjpeg_, device_, part_, threads, output);
+        if (run.is_object()) ways_[way].push_back(std::move(run));
+        ++way;
+      }
     }
   }
-  return {{"runs", runs}, {"imagesPerSecond", most}};
-}
+
+  // The most of all ways.
+  Json json() const {
+    Json runs = Json::array();
+    double most = 0;
+    for (const std::vector<Json>& way : ways_) {
+      if (way.empty()) continue;
+      runs.push_back(median_run(way));
+      most = std::max(most, runs.back()["imagesPerSecond"].get<double>());
+    }
+    return {{"runs", runs}, {"imagesPerSecond", most}};
+  }
+
+ private:
+  const Options& options_;
+  const std::shared_ptr<const Nvjpeg> nvjpeg_;
+  const Device device_;
+  const NvjpegPart part_;
+  std::array<std::vector<Json>, 4> ways_;
+};
 
 void set_ratio(Json& run, const Json& nvjpeg) {
   if (!nvjpeg.is_object() || nvjpeg["imagesPerSecond"] == 0.0) return;
@@ -632,7 +669,6 @@ void run(const Options& options) {
       json["planes"][std::string(to_string(sampling))] = nvjpeg->gives(part, NvjpegOutput::Planes, sampling);
       json["rgb"][std::string(to_string(sampling))] = nvjpeg->gives(part, NvjpegOutput::Rgb, sampling);
     }
-    if (options.wants("nvjpeg")) json["nvjpeg"] = nvjpeg_rates(files, options, nvjpeg, device, part);
   }
   if (options.wants("resize")) {
     json["resizeUs"] = {{"planes", resize_us(files, options, classifier.preprocessing(), NvjpegOutput::Planes)},
@@ -640,13 +676,19 @@ void run(const Options& options) {
   }
   const auto on_disk = [&](std::size_t count) { return files.on_disk(count); };
   const auto in_memory = [](const Files& from) { return [&from](std::size_t count) { return from.in_memory(count); }; };
-  if (options.wants("memory")) {
-    json["memory"] = measure_run(classifier, in_memory(files), set, options.seconds);
-    set_ratio(json["memory"], json.value("nvjpeg", Json()));
+  NvjpegRates alone(options, nvjpeg, device, part);
+  std::map<std::string, std::vector<Json>> runs;
+  for (int round = 0; round < options.rounds; ++round) {
+    if (nvjpeg && options.wants("nvjpeg")) alone.measure(files);
+    if (options.wants("memory")) {
+      runs["memory"].push_back(measure_run(classifier, in_memory(files), set, options.seconds));
+    }
+    if (options.wants("files")) runs["files"].push_back(measure_run(classifier, on_disk, set, options.seconds));
   }
-  if (options.wants("files")) {
-    json["files"] = measure_run(classifier, on_disk, set, options.seconds);
-    set_ratio(json["files"], json.value("nvjpeg", Json()));
+  if (nvjpeg && options.wants("nvjpeg")) json["nvjpeg"] = alone.json();
+  for (auto& [what, all] : runs) {
+    json[what] = median_run(std::move(all));
+    set_ratio(json[what], json.value("nvjpeg", Json()));
   }
   if (options.wants("cpu")) json["cpuDecoding"] = measure_run(by_cpu, on_disk, set, options.seconds);
   if (options.wants("one")) {
@@ -657,8 +699,14 @@ void run(const Options& options) {
     const auto [width, height] = extents_of(options.large);
     const Files large = files.resized(width, height);
     Json& of = json["large"] = {{"width", width}, {"height", height}, {"meanBytes", large.mean_bytes()}};
-    if (nvjpeg && options.wants("nvjpeg")) of["nvjpeg"] = nvjpeg_rates(large, options, nvjpeg, device, part);
-    of["memory"] = measure_run(classifier, in_memory(large), set, options.seconds);
+    NvjpegRates alone_large(options, nvjpeg, device, part);
+    std::vector<Json> memory;
+    for (int round = 0; round < options.rounds; ++round) {
+      if (nvjpeg && options.wants("nvjpeg")) alone_large.measure(large);
+      memory.push_back(measure_run(classifier, in_memory(large), set, options.seconds));
+    }
+    if (nvjpeg && options.wants("nvjpeg")) of["nvjpeg"] = alone_large.json();
+    of["memory"] = median_run(std::move(memory));
     set_ratio(of["memory"], of.value("nvjpeg", Json()));
     of["onePicture"] = one_picture(classifier, large, options.seconds / 2);
   }
@@ -689,6 +737,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"gpu", "gpu-units", "gpu-sms"}));
   app.add_flag("--blocking-sync", options.blocking_sync, "threads sleep where they wait for the GPU");
   app.add_option("--seconds", options.seconds, "of each measurement")->check(CLI::Range(0.1, 600.0));
+  app.add_option("--rounds", options.rounds, "in which nvjpeg, memory and files are measured, in turns")
+      ->check(CLI::Range(1, 100));
   app.add_option("--labels", options.labels, "file that names a class a line, as the pictures' folders are named")
       ->check(CLI::ExistingFile);
   app.add_option("--large", options.large, "WIDTHxHEIGHT: measures with the pictures resized to it too");
