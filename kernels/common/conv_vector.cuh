@@ -7,10 +7,14 @@
 
 namespace mobicuda::kernels {
 
-// Several channels in one memory access, for the convolutions: 8 or 16 bytes of float, half or double.
+// Several channels in one memory access, for the convolutions: 4, 8 or 16 bytes of float, half or double.
 
 template <int kBytes>
 struct WordsOf;
+template <>
+struct WordsOf<4> {
+  using Type = std::uint32_t;
+};
 template <>
 struct WordsOf<8> {
   using Type = uint2;

@@ -108,8 +108,10 @@ struct Entry {
 template <class S, bool kBuilt = true>
 constexpr Entry strip(Variant variant, std::string_view name) {
   Entry entry{variant, name, S::kWindow, {tile_of<S>(Elem::F32), tile_of<S>(Elem::F16), {}}, {}};
-  if constexpr (kBuilt) {
+  if constexpr (kBuilt && S::kVectorBytes > 4) {  // of float, two channels at least
     entry.launch[static_cast<std::size_t>(Elem::F32)] = launch_strip<float, S>;
+  }
+  if constexpr (kBuilt) {
     entry.launch[static_cast<std::size_t>(Elem::F16)] = launch_strip<__half, S>;
   }
   if constexpr (kBuilt && S::kVectorBytes == 16) {  // of double, two channels at least
@@ -141,6 +143,10 @@ constexpr Entry kEntries[] = {
     strip<Strip<5, 4, 4,  8, 1, 2>, kAllVariants>(Variant::Window5Strip4x4B8, "strip5x5_4x4_b8"),
     strip<Strip<5, 7, 2,  8, 1, 3>>(Variant::Window5Strip7x2B8, "strip5x5_7x2_b8"),
     strip<Strip<5, 7, 4,  8, 1, 2>, kAllVariants>(Variant::Window5Strip7x4B8, "strip5x5_7x4_b8"),
+    strip<Strip<5, 4, 2,  4, 2, 4>, kAllVariants>(Variant::Window5Strip4x2B4, "strip5x5_4x2_b4"),
+    strip<Strip<5, 4, 4,  4, 1, 4>>(Variant::Window5Strip4x4B4, "strip5x5_4x4_b4"),
+    strip<Strip<5, 7, 2,  4, 2, 4>>(Variant::Window5Strip7x2B4, "strip5x5_7x2_b4"),
+    strip<Strip<5, 7, 4,  4, 1, 3>, kAllVariants>(Variant::Window5Strip7x4B4, "strip5x5_7x4_b4"),
 };
 // clang-format on
 

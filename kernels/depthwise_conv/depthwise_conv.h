@@ -16,7 +16,7 @@ namespace mobicuda::kernels {
 // NHWC; pixels outside the image count as zero. Products and sums are float's, for F64 double's.
 
 /// Direct runs everything. The strips run 3x3 or 5x5 (Window5) windows of dilation 1 with stride 1 or 2; StripRxQ is
-/// the output a thread computes (rows x columns), the suffix the bytes of channels in one access.
+/// the output a thread computes (rows x columns), the suffix the bytes of channels in one access; B4 is half's only.
 /// kernels/depthwise_conv/README.md says which to use when.
 enum class DepthwiseConvVariant : std::uint8_t {
   Direct,
@@ -37,6 +37,10 @@ enum class DepthwiseConvVariant : std::uint8_t {
   Window5Strip4x4B8,
   Window5Strip7x2B8,
   Window5Strip7x4B8,
+  Window5Strip4x2B4,
+  Window5Strip4x4B4,
+  Window5Strip7x2B4,
+  Window5Strip7x4B4,
 };
 
 struct DepthwiseConvParams {

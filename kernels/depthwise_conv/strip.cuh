@@ -4,6 +4,7 @@
 #include "kernels/depthwise_conv/arguments.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/half2.cuh"
+#include "kernels/ptx/load_word.cuh"
 #include "kernels/ptx/memory.cuh"
 
 namespace mobicuda::kernels::depthwise {
@@ -37,13 +38,13 @@ struct StripShape {
 };
 
 /// The window's weights for a thread's channels. Halves of a 5x5 window stay halves, two in a register, and become
-/// floats anew for each row of inputs.
+/// floats anew for each row of inputs, where they are those of more than two channels: they would not fit as floats.
 template <class T, class S>
 class HeldWeights {
  public:
   static constexpr int kVector = S::kVectorBytes / static_cast<int>(sizeof(T));
   static constexpr int kTaps = S::kWindow * S::kWindow;
-  static constexpr bool kConvertsLate = S::kWindow > 3 && sizeof(T) == 2;
+  static constexpr bool kConvertsLate = S::kWindow > 3 && sizeof(T) == 2 && kVector > 2;
 
   __device__ __forceinline__ HeldWeights(const T* weight, int c) {
 #pragma unroll

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "kernels/ptx/memory.cuh"
+
+namespace mobicuda::kernels::ptx {
+
+inline void load_global_or_zero(const void* from, unsigned present, std::uint32_t& word) {
+  word = present != 0 ? load_global<std::uint32_t>(from) : 0;
+}
+
+}  // namespace mobicuda::kernels::ptx
