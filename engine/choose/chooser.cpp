@@ -11,6 +11,7 @@ using kernels::Conv2dParams;
 using kernels::DeviceTraits;
 using kernels::GemmParams;
 using kernels::InvertedResidualParams;
+using kernels::SqueezeExciteParams;
 
 Chooser::Chooser(const EngineOptions& options, const DeviceTraits& gpu, const std::vector<SavedChoice>* saved)
     : rules_(gpu, options.kernel_variants), record_(saved) {

@@ -30,7 +30,8 @@ inline constexpr int kStepBytes = 512;  // of the weights of 16 output channels
 /// Steps whose weights a warp has under way: those of few tiles take less time, and leave more registers.
 template <int kTiles>
 inline constexpr int kStepsAhead = kTiles == 1   ? 10
-                                   : kTiles <= 3 ? 6
+                                   : kTiles == 2 ? 8
+                                   : kTiles == 3 ? 7
                                                  : 4;
 
 /// Where things lie in a block's shared memory, in bytes. At 0 the first matrix; in front of `barriers` what is a
@@ -267,7 +268,7 @@ __global__ void __launch_bounds__(kThreads, kResident) gated_pointwise_kernel([[
     const std::size_t step = static_cast<std::size_t>(a.rows) * a.c * 2;
     if (image > 0) __syncthreads();  // the products of the image before are there
     float sum[kPacket] = {};
-    constexpr int kLoads = 8;  // under way
+    constexpr int kLoads = 14;  // under way; maps of 7x7 to 112x112 are whole multiples of 7 pixels in both directions
     for (int first = 0; first < count; first += kLoads) {
       uint4 held[kLoads];
 #pragma unroll

@@ -454,7 +454,6 @@ TEST_CASE("supports() of gated_pointwise means that the launch fits") {
           p.c = c;
           p.squeezed = c / 4;
           p.out = 40;
-          p.residual = n == 8;
           shapes.push_back(p);
         }
       }
