@@ -129,22 +129,6 @@ Layout layout_of(const Entry& entry, const Plan& plan) {
   return at;
 }
 
-/// Pairs of tiles of 8 output channels, steps, lanes: two words of each tile. Lanes have four neighbouring output
-/// channels of the two tiles' columns.
-void pack_projection(const Plan& plan, const GatedPointwiseParams& p, const float* weight, __half* to) {
-  for (int pair = 0; pair < plan.pairs; ++pair) {
-    for (int step = 0; step < plan.steps; ++step) {
-      for (int i = 0; i < kStepBytes / 2; ++i, ++to) {
-        const int lane = i / 8;
-        const int column = lane / 4;
-        const int o = pair * kTile + column / 2 * 4 + i / 4 % 2 * 2 + column % 2;
-        const int c = step * kTile + i / 2 % 2 * 8 + lane % 4 * 2 + i % 2;
-        if (o < p.out && c < p.c) *to = __half(weight[static_cast<std::size_t>(o) * p.c + c]);
-      }
-    }
-  }
-}
-
 /// As many clusters as the GPU holds at once, all with the same number of images but for the last.
 template <int kTiles>
 cudaError_t launch_tiles(const Entry& entry, const DeviceTraits& gpu, const Arguments& a, const Launch& where) {
@@ -192,8 +176,7 @@ std::size_t gated_pointwise_packed_bytes(GatedPointwiseVariant variant, const Ga
   const Entry& entry = entry_of(variant);
   const Plan plan = plan_of(entry, p);
   const Layout at = layout_of(entry, plan);
-  return static_cast<std::size_t>(plan.slices) * static_cast<std::size_t>(at.barriers) +
-         static_cast<std::size_t>(plan.pairs) * static_cast<std::size_t>(plan.steps) * kStepBytes;
+  return static_cast<std::size_t>(plan.slices) * static_cast<std::size_t>(at.barriers);
 }
 
 void gated_pointwise_pack(GatedPointwiseVariant variant, const GatedPointwiseParams& p,
@@ -211,11 +194,32 @@ void gated_pointwise_pack(GatedPointwiseVariant variant, const GatedPointwisePar
     gates::pack_slice<__half>(from, places, first, first_channel(slice + 1) - first, to);
     if (weights.bias != nullptr) std::copy_n(weights.bias, p.out, reinterpret_cast<float*>(to + at.bias));
   }
-  pack_projection(plan, p, weights.weight, reinterpret_cast<__half*>(to));
+}
+
+std::size_t gated_pointwise_projection_bytes(int out, int c) {
+  return static_cast<std::size_t>(ceil_div(out, kTile)) * static_cast<std::size_t>(ceil_div(c, kTile)) * kStepBytes;
+}
+
+// Pairs of tiles of 8 output channels, steps, lanes: two words of each tile. Lanes have four neighbouring output
+// channels of the two tiles' columns.
+void gated_pointwise_pack_projection(int out, int c, const float* weight, void* packed) {
+  auto* to = static_cast<__half*>(packed);
+  for (int pair = 0; pair < ceil_div(out, kTile); ++pair) {
+    for (int step = 0; step < ceil_div(c, kTile); ++step) {
+      for (int i = 0; i < kStepBytes / 2; ++i, ++to) {
+        const int lane = i / 8;
+        const int column = lane / 4;
+        const int o = pair * kTile + column / 2 * 4 + i / 4 % 2 * 2 + column % 2;
+        const int from = step * kTile + i / 2 % 2 * 8 + lane % 4 * 2 + i % 2;
+        *to = __half(o < out && from < c ? weight[static_cast<std::size_t>(o) * c + from] : 0.0F);
+      }
+    }
+  }
 }
 
 cudaError_t gated_pointwise(GatedPointwiseVariant variant, const GatedPointwiseParams& p, const void* x,
-                            const void* packed, const void* residual, void* y, const Launch& where) {
+                            const void* packed, const void* projection, const void* residual, void* y,
+                            const Launch& where) {
   DeviceTraits gpu;
   if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
   if (!supports(variant, p, gpu) || (p.residual && residual == nullptr)) return cudaErrorInvalidValue;
@@ -224,7 +228,8 @@ cudaError_t gated_pointwise(GatedPointwiseVariant variant, const GatedPointwiseP
   const Plan plan = plan_of(entry, p);
   Arguments a{};
   a.x = x;
-  a.packed = static_cast<const unsigned char*>(packed);
+  a.gate = static_cast<const unsigned char*>(packed);
+  a.projection = static_cast<const unsigned char*>(projection);
   a.residual = p.residual ? residual : nullptr;
   a.y = y;
   a.n = p.n;
@@ -257,6 +262,7 @@ OperandBytes operands(GatedPointwiseVariant variant, const GatedPointwiseParams&
   OperandBytes bytes;
   bytes.x = table::bytes(p.elem, p.n, p.pixels, p.c);
   bytes.weights[0] = table::as_bytes(gated_pointwise_packed_bytes(variant, p));
+  bytes.weights[1] = table::as_bytes(gated_pointwise_projection_bytes(p.out, p.c));
   bytes.y = table::bytes(p.elem, p.n, p.pixels, p.out);
   if (p.residual) bytes.residual = bytes.y;
   return bytes;
@@ -264,7 +270,7 @@ OperandBytes operands(GatedPointwiseVariant variant, const GatedPointwiseParams&
 
 cudaError_t launch_on(GatedPointwiseVariant variant, const GatedPointwiseParams& p, const Operands& at,
                       const Launch& where) {
-  return gated_pointwise(variant, p, at.x, at.weights[0], at.residual, at.y, where);
+  return gated_pointwise(variant, p, at.x, at.weights[0], at.weights[1], at.residual, at.y, where);
 }
 
 std::string shape(const GatedPointwiseParams& p) {

@@ -33,13 +33,12 @@ struct GatedPointwiseParams {
   Activation activation{};
 };
 
-/// reduce (squeezed, c), expand (c, squeezed), weight (out, c); biases may be null.
+/// reduce (squeezed, c), expand (c, squeezed); bias is the projection's. Biases may be null.
 struct GatedPointwiseWeights {
   const float* reduce;
   const float* reduce_bias;
   const float* expand;
   const float* expand_bias;
-  const float* weight;
   const float* bias;
 };
 
@@ -49,15 +48,22 @@ std::string_view name(GatedPointwiseVariant variant);
 /// included. Host-only.
 bool supports(GatedPointwiseVariant variant, const GatedPointwiseParams& params, const DeviceTraits& gpu);
 
+/// Of all but the projection's weight.
 std::size_t gated_pointwise_packed_bytes(GatedPointwiseVariant variant, const GatedPointwiseParams& params);
 /// Host memory, host-only.
 void gated_pointwise_pack(GatedPointwiseVariant variant, const GatedPointwiseParams& params,
                           const GatedPointwiseWeights& weights, void* packed);
 
+/// Of the projection's weight, (out, c), the same for all variants, so that the variant may differ from batch to batch.
+std::size_t gated_pointwise_projection_bytes(int out, int c);
+/// Host memory, host-only.
+void gated_pointwise_pack_projection(int out, int c, const float* weight, void* packed);
+
 /// residual or null, as params say. Pointers 16-byte aligned; residual may be y, x does not overlap it. Returns
 /// cudaErrorInvalidValue where !supports(). n == 0 is legal and does nothing. Safe from several threads.
 cudaError_t gated_pointwise(GatedPointwiseVariant variant, const GatedPointwiseParams& params, const void* x,
-                            const void* packed, const void* residual, void* y, const Launch& where);
+                            const void* packed, const void* projection, const void* residual, void* y,
+                            const Launch& where);
 
 /// All that a planner asks of it.
 const KernelTable<GatedPointwiseParams, GatedPointwiseVariant>& kernel_of(const GatedPointwiseParams&);

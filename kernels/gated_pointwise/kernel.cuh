@@ -35,7 +35,7 @@ inline constexpr int kStepsAhead = kTiles == 1   ? 10
                                                  : 4;
 
 /// Where things lie in a block's shared memory, in bytes. At 0 the first matrix; in front of `barriers` what is a
-/// slice of the packed weights.
+/// slice of the packed gate.
 struct Layout {
   int expand, reduce_bias, expand_bias, bias, barriers, sums, mean, squeezed, gate, received_sums, received_products,
       received_gates, x, all;
@@ -44,8 +44,9 @@ struct Layout {
 /// x (n, pixels, c), y and residual (n, pixels, out). Each rank of a cluster has a band of the pixels.
 struct Arguments {
   const void* x;
-  const unsigned char* packed;  ///< of each slice, as in shared memory; then the projection's weights
-  const void* residual;         ///< may be null
+  const unsigned char* gate;        ///< of each slice, as in shared memory
+  const unsigned char* projection;  ///< in fragment order
+  const void* residual;             ///< may be null
   void* y;
   int n, pixels, c, out;
   int ranks;
@@ -77,7 +78,7 @@ class Products {
       : a_(a),
         row_(x + static_cast<std::uint32_t>(ptx::as_int::lane() % kTile * a.pitch + ptx::as_int::lane() / kTile * 16)),
         bias_(bias),
-        weights_(a.packed + static_cast<std::size_t>(a.slices) * a.at.barriers + ptx::lane() * 16),
+        weights_(a.projection + ptx::lane() * 16),
         steps_((a.c + kTile - 1) / kTile),
         units_((a.out + kTile - 1) / kTile * a.groups) {}
 
@@ -230,7 +231,7 @@ __global__ void __launch_bounds__(kThreads, kResident) gated_pointwise_kernel([[
     ptx::fence_proxy_async();
     const int slice_bytes = a.at.barriers;
     ptx::mbarrier_arrive_expect(weights_arrived, slice_bytes);
-    ptx::copy_bulk(base, a.packed + static_cast<std::size_t>(slice) * slice_bytes, slice_bytes, weights_arrived);
+    ptx::copy_bulk(base, a.gate + static_cast<std::size_t>(slice) * slice_bytes, slice_bytes, weights_arrived);
     announce(0);
     announce(1);
   }

@@ -186,16 +186,21 @@ class Device {
     const auto pointer = [](const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); };
     kernels::gated_pointwise_pack(variant, params_,
                                   {data_.reduce.data(), pointer(data_.reduce_bias), data_.expand.data(),
-                                   pointer(data_.expand_bias), data_.weight.data(), pointer(data_.bias)},
+                                   pointer(data_.expand_bias), pointer(data_.bias)},
                                   packed.data());
     const GuardedBuffer weights{std::span<const std::byte>(packed)};
+    packed.resize(kernels::gated_pointwise_projection_bytes(params_.out, params_.c));
+    kernels::gated_pointwise_pack_projection(params_.out, params_.c, data_.weight.data(), packed.data());
+    const GuardedBuffer projection{std::span<const std::byte>(packed)};
     std::vector<float> y = run_kernel(
         Elem::F16, product(params_.n, params_.pixels, params_.out), 0, [&](void* out, const kernels::Launch& where) {
-          return kernels::gated_pointwise(variant, params_, x_.data(), weights.data(), residual_.data(), out, where);
+          return kernels::gated_pointwise(variant, params_, x_.data(), weights.data(), projection.data(),
+                                          residual_.data(), out, where);
         });
     CHECK(x_.check_unchanged());
     CHECK(residual_.check_unchanged());
     CHECK(weights.check_unchanged());
+    CHECK(projection.check_unchanged());
     return y;
   }
 
@@ -231,26 +236,17 @@ void check_whole(const GatedPointwiseParams& p, std::uint32_t seed) {
       p, [&](GatedPointwiseVariant variant) { CHECK(compare_exact(device.run(variant), expected.value, shape)); });
 }
 
-/// A gate and the channels of the projection behind it.
-struct Block {
-  int pixels, c, squeezed, out;
-};
-// Of EfficientNet-B0 and both MobileNetV3.
-constexpr Block kBlocks[] = {
-    {12544, 32, 8, 16},   {3136, 96, 4, 24},   {3136, 144, 6, 24},  {784, 144, 6, 40},   {784, 240, 10, 40},
-    {196, 240, 10, 80},   {196, 480, 20, 80},  {196, 480, 20, 112}, {196, 672, 28, 112}, {49, 672, 28, 192},
-    {49, 1152, 48, 192},  {49, 1152, 48, 320}, {784, 72, 24, 40},   {784, 120, 32, 40},  {196, 480, 120, 112},
-    {196, 672, 168, 112}, {49, 672, 168, 160}, {49, 960, 240, 160}, {3136, 16, 8, 16},   {196, 96, 24, 40},
-    {196, 240, 64, 40},   {196, 120, 32, 48},  {196, 144, 40, 48},  {49, 288, 72, 96},   {49, 576, 144, 96},
-};
-
 TEST_CASE("gated_pointwise equals the oracle on the blocks of MobileNetV3 and EfficientNet-B0") {
   MOBICUDA_SKIP_BELOW(90);
-  for (const auto& [pixels, c, squeezed, out] : kBlocks) {
-    for (const bool smooth : {false, true}) {
-      CHECK(check(make_params(2, pixels, c, squeezed, out, smooth, smooth), 100) > 0);
+  const auto check_all = [](std::span<const GatedLayer> layers) {
+    for (const auto& [pixels, c, squeezed, out] : layers) {
+      for (const bool smooth : {false, true}) {
+        CHECK(check(make_params(2, pixels, c, squeezed, out, smooth, smooth), 100) > 0);
+      }
     }
-  }
+  };
+  check_all(kGatedProjections);
+  check_all(kMobileNetV3SmallGatedProjections);
 }
 
 TEST_CASE("gated_pointwise equals whole numbers to the bit", "[sanitize]") {
@@ -354,13 +350,17 @@ TEST_CASE("gated_pointwise says what it supports, and refuses the rest") {
   CHECK(with(&GatedPointwiseParams::pixels, 3136) == 2);  // 652 KB of x with its pitch
   CHECK(with(&GatedPointwiseParams::pixels, 12544) == 0);
   CHECK(with(&GatedPointwiseParams::n, -1) == 0);
-  for (const auto& [pixels, c, squeezed, out] : kBlocks) {
-    CAPTURE(pixels, c, squeezed, out);
-    CHECK(supports(GatedPointwiseVariant::Bands8, make_params(64, pixels, c, squeezed, out, true, true), kHopper));
-  }
+  const auto check_largest = [&](std::span<const GatedLayer> layers) {
+    for (const auto& [pixels, c, squeezed, out] : layers) {
+      CAPTURE(pixels, c, squeezed, out);
+      CHECK(supports(GatedPointwiseVariant::Bands8, make_params(64, pixels, c, squeezed, out, true, true), kHopper));
+    }
+  };
+  check_largest(kGatedProjections);
+  check_largest(kMobileNetV3SmallGatedProjections);
   GatedPointwiseParams p = good;
   p.n = -1;
-  CHECK(kernels::gated_pointwise(GatedPointwiseVariant::Bands2, p, nullptr, nullptr, nullptr, nullptr, {}) ==
+  CHECK(kernels::gated_pointwise(GatedPointwiseVariant::Bands2, p, nullptr, nullptr, nullptr, nullptr, nullptr, {}) ==
         cudaErrorInvalidValue);
 }
 

@@ -245,17 +245,20 @@ std::vector<KernelCase> gated_pointwise_cases() {
     const std::vector<float> reduce = memory->random_host(product(p.squeezed, p.c), -0.2F, 0.2F);
     const std::vector<float> expand = memory->random_host(product(p.c, p.squeezed));
     const std::vector<float> weight = memory->random_host(product(p.out, p.c));
+    std::vector<std::byte> packed_projection(kernels::gated_pointwise_projection_bytes(p.out, p.c));
+    kernels::gated_pointwise_pack_projection(p.out, p.c, weight.data(), packed_projection.data());
+    const void* const projection = memory->bytes(packed_projection).data();
     const std::size_t input_bytes = product(p.pixels, p.c) * kernels::size_of(p.elem);
     const std::size_t output_bytes = product(p.pixels, p.out) * kernels::size_of(p.elem);
     for_each_variant(kernels::gated_pointwise_variants(), p, [&](kernels::GatedPointwiseVariant variant) {
       std::vector<std::byte> packed(kernels::gated_pointwise_packed_bytes(variant, p));
-      kernels::gated_pointwise_pack(
-          variant, p, {reduce.data(), nullptr, expand.data(), nullptr, weight.data(), nullptr}, packed.data());
+      kernels::gated_pointwise_pack(variant, p, {reduce.data(), nullptr, expand.data(), nullptr, nullptr},
+                                    packed.data());
       const void* const weights = memory->bytes(packed).data();
       cases.push_back(make_case(
           label("gated_pointwise", name(variant)) + " of " + std::to_string(channels), p, input_bytes, output_bytes,
           memory, [=](const kernels::GatedPointwiseParams& some, int first, void* y, const Launch& where) {
-            return kernels::gated_pointwise(variant, some, behind(x, first, input_bytes), weights,
+            return kernels::gated_pointwise(variant, some, behind(x, first, input_bytes), weights, projection,
                                             behind(residual, first, output_bytes), y, where);
           }));
     });

@@ -62,20 +62,27 @@ class GatedPointwiseFusion final : public FusionOf<GatedProjection> {
     const Storage x = to.read_input(x_id);
     const ValueId residual_id = project->inputs[Conv2d::kResidual];
     const Storage residual = residual_id == kNoValue ? Storage{} : to.read_input(residual_id);
+    std::vector<ValueId> constants = Lowering::constants_of({reduce, expand});
+    constants.push_back(project->inputs[Conv2d::kBias]);
     const auto bytes = static_cast<std::int64_t>(gated_pointwise_packed_bytes(found.variant, found.params));
     const Packed packed = to.pack_bytes(
-        Lowering::packing_of(found.variant, found.params), Lowering::constants_of({reduce, expand, project}), bytes,
+        Lowering::packing_of(found.variant, found.params), constants, bytes,
         [&, reduce = reduce, expand = expand](std::byte* host) {
           gated_pointwise_pack(found.variant, found.params,
                                {to.constant_of(reduce, Conv2d::kWeight), to.constant_of(reduce, Conv2d::kBias),
                                 to.constant_of(expand, Conv2d::kWeight), to.constant_of(expand, Conv2d::kBias),
-                                to.constant_of(project, Conv2d::kWeight), to.constant_of(project, Conv2d::kBias)},
+                                to.constant_of(project, Conv2d::kBias)},
                                host);
+        });
+    const Packed projection = to.pack(
+        "gated_pointwise projection", *project, project->inputs[Conv2d::kWeight],
+        kernels::gated_pointwise_projection_bytes(found.params.out, found.params.c), [&](const float* w, void* host) {
+          kernels::gated_pointwise_pack_projection(found.params.out, found.params.c, w, host);
         });
     const Storage y = to.make_output(*project, false);
     to.add_kernel({.info = to.describe(found.nodes, kernel_name(found.variant, found.params), found.reason),
                    .x = x,
-                   .weights = {packed},
+                   .weights = {packed, projection},
                    .residual = residual,
                    .y = y},
                   found.variant, found.params);
