@@ -59,7 +59,7 @@ struct Plan {
   int unit_tiles;  ///< of a unit, at most
   int steps;       ///< of 16 channels
   int pairs;       ///< of 8 output channels
-  int pitch;       ///< bytes
+  int row_bytes;   ///< of a pixel in shared memory
   Columns mean, reduce, expand;
 
   int channels() const { return slice_packets * kPacket; }  ///< of a slice
@@ -91,7 +91,7 @@ Plan plan_of(const Entry& entry, const GatedPointwiseParams& p) {
   plan.steps = ceil_div(p.c, kTile);
   plan.pairs = ceil_div(p.out, kTile);
   plan.unit_tiles = unit_tiles(plan.tiles, plan.pairs);
-  plan.pitch = plan.steps * kTile * 2 + 16;  // an odd multiple of 16: eight rows in different banks
+  plan.row_bytes = plan.steps * kTile * 2;
   plan.mean = gates::columns_of(plan.rows, p.c / 4, kThreads);
   plan.reduce = gates::columns_of(plan.slice_packets, plan.squeezed, kThreads);
   plan.expand = gates::columns_of(plan.squeezed / kPacket, plan.channels(), kThreads);
@@ -124,7 +124,7 @@ Layout layout_of(const Entry& entry, const Plan& plan) {
   at.received_sums = take_received(entry.bands > 1, entry.bands, plan.channels());
   at.received_products = take_received(shares, entry.bands, plan.squeezed);
   at.received_gates = take_received(shares, 1, c);
-  at.x = take(std::int64_t{plan.tiles} * kTile * plan.pitch);
+  at.x = take(std::int64_t{plan.tiles} * kTile * plan.row_bytes);
   at.all = static_cast<int>(end);
   return at;
 }
@@ -243,7 +243,8 @@ cudaError_t gated_pointwise(GatedPointwiseVariant variant, const GatedPointwiseP
   a.rows = plan.rows;
   a.tiles = plan.tiles;
   a.groups = plan.groups();
-  a.pitch = plan.pitch;
+  a.row_bytes = plan.row_bytes;
+  a.swizzle = swizzle_of(plan.row_bytes / 16);
   a.inverse = 1.0F / static_cast<float>(p.pixels);
   a.squeeze_activation = p.squeeze_activation;
   a.gate_activation = p.gate_activation;

@@ -3,6 +3,7 @@
 #include "kernels/common/activation.cuh"
 #include "kernels/common/gates.cuh"
 #include "kernels/common/packet.cuh"
+#include "kernels/common/swizzle.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
@@ -29,7 +30,7 @@ inline constexpr int kStepBytes = 512;  // of the weights of 16 output channels
 
 /// Steps whose weights a warp has under way: those of few tiles take less time, and leave more registers.
 template <int kTiles>
-inline constexpr int kStepsAhead = kTiles == 1   ? 10
+inline constexpr int kStepsAhead = kTiles == 1   ? 9
                                    : kTiles == 2 ? 8
                                    : kTiles == 3 ? 7
                                                  : 4;
@@ -56,7 +57,8 @@ struct Arguments {
   int rows;           ///< threads that share a packet of channels, each with every rows-th pixel
   int tiles;          ///< of 16 pixels of a band
   int groups;         ///< of the tiles, a unit's each
-  int pitch;          ///< bytes from a pixel to the next in shared memory
+  int row_bytes;      ///< of a pixel in shared memory: whole steps of 16 channels
+  Swizzle swizzle;    ///< of these rows
   float inverse;      ///< 1 / pixels
   Activation squeeze_activation, gate_activation, activation;
   Columns mean;    ///< packets of four floats: from each row, the four sums of all its packets, half after half
@@ -76,7 +78,9 @@ class Products {
   /// y and residual.
   __device__ __forceinline__ Products(const Arguments& a, std::uint32_t x, const float* bias)
       : a_(a),
-        row_(x + static_cast<std::uint32_t>(ptx::as_int::lane() % kTile * a.pitch + ptx::as_int::lane() / kTile * 16)),
+        row_(x + static_cast<std::uint32_t>(ptx::as_int::lane() % kTile * a.row_bytes)),
+        half_(ptx::lane() / kTile * 16),
+        swizzle_(static_cast<std::uint32_t>(a.swizzle.of(ptx::as_int::lane()))),
         bias_(bias),
         weights_(a.projection + ptx::lane() * 16),
         steps_((a.c + kTile - 1) / kTile),
@@ -118,7 +122,7 @@ class Products {
     std::uint32_t rows[kTiles];  // of the tiles; the last group's that are not there are the last one, in vain
 #pragma unroll
     for (int i = 0; i < kTiles; ++i) {
-      rows[i] = row_ + static_cast<std::uint32_t>(min(tile + i, a_.tiles - 1) * kTile * a_.pitch);
+      rows[i] = row_ + static_cast<std::uint32_t>(min(tile + i, a_.tiles - 1) * kTile * a_.row_bytes);
     }
     for (int first = 0; first < steps_; first += kAhead) {
 #pragma unroll
@@ -129,10 +133,11 @@ class Products {
         if (step + kAhead < steps_) {
           ahead_[i] = ptx::load_global_nc<uint4>(from + static_cast<std::size_t>(step + kAhead) * kStepBytes);
         }
+        const std::uint32_t at = (static_cast<std::uint32_t>(step * kTile * 2) + half_) ^ swizzle_;
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           std::uint32_t x[4];
-          ptx::ldmatrix_x4(x, rows[t] + static_cast<std::uint32_t>(step * kTile * 2));
+          ptx::ldmatrix_x4(x, rows[t] + at);
           ptx::mma_16x8x16(sums[t][0], x, weights.x, weights.y);
           ptx::mma_16x8x16(sums[t][1], x, weights.z, weights.w);
         }
@@ -175,7 +180,8 @@ class Products {
   }
 
   const Arguments& a_;
-  std::uint32_t row_;  // of the first tile, where this lane begins to read
+  std::uint32_t row_;             // of the first tile, that this lane gives the address of
+  std::uint32_t half_, swizzle_;  // of a step, which of its two chunks; the row's
   const float* bias_;
   const unsigned char* weights_;  // of this lane
   int steps_, units_;
@@ -244,17 +250,16 @@ __global__ void __launch_bounds__(kThreads, kResident) gated_pointwise_kernel([[
   const int packet = thread % a.packets;
   const int count = row < a.rows && row < pixels ? (pixels - row + a.rows - 1) / a.rows : 0;
   const std::uint32_t memory = base + static_cast<std::uint32_t>(a.at.x);
-  const std::uint32_t own = memory + static_cast<std::uint32_t>(row * a.pitch + packet * 16);
-  const auto own_at = [&](int i) { return own + static_cast<std::uint32_t>(i * a.rows * a.pitch); };
+  const auto packet_at = [&](int r, int p) {
+    return memory + static_cast<std::uint32_t>(r * a.row_bytes + (p * 16 ^ a.swizzle.of(r)));
+  };
+  const auto own_at = [&](int i) { return packet_at(row + i * a.rows, packet); };
   // Zeros for the pixels and channels that are not there. Nobody writes there again.
-  const int whole_bytes = pixels * a.pitch;
-  for (int at = whole_bytes + thread * 16; at < a.tiles * kTile * a.pitch; at += kThreads * 16) {
+  for (int at = pixels * a.row_bytes + thread * 16; at < a.tiles * kTile * a.row_bytes; at += kThreads * 16) {
     ptx::clear_shared(memory + static_cast<std::uint32_t>(at));
   }
   if (a.c % kTile != 0) {
-    for (int at = thread; at < pixels; at += kThreads) {
-      ptx::clear_shared(memory + static_cast<std::uint32_t>(at * a.pitch + a.c * 2));
-    }
+    for (int r = thread; r < pixels; r += kThreads) ptx::clear_shared(packet_at(r, a.packets));
   }
   Products<kTiles> projection(a, memory, floats(a.at.bias));
   __syncthreads();  // the barriers are there

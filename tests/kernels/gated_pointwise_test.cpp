@@ -347,7 +347,7 @@ TEST_CASE("gated_pointwise says what it supports, and refuses the rest") {
   CHECK(with(&GatedPointwiseParams::c, 100) == 0);
   CHECK(with(&GatedPointwiseParams::c, 2056) == 0);
   CHECK(with(&GatedPointwiseParams::out, 44) == 0);
-  CHECK(with(&GatedPointwiseParams::pixels, 3136) == 2);  // 652 KB of x with its pitch
+  CHECK(with(&GatedPointwiseParams::pixels, 3136) == 2);  // 602 KB of x
   CHECK(with(&GatedPointwiseParams::pixels, 12544) == 0);
   CHECK(with(&GatedPointwiseParams::n, -1) == 0);
   const auto check_largest = [&](std::span<const GatedLayer> layers) {
