@@ -11,6 +11,7 @@ using kernels::Conv2dParams;
 using kernels::DeviceTraits;
 using kernels::GemmParams;
 using kernels::InvertedResidualParams;
+using kernels::SqueezeExciteParams;
 
 Chooser::Chooser(const EngineOptions& options, const DeviceTraits& gpu, const std::vector<SavedChoice>* saved)
     : rules_(gpu, options.kernel_variants), record_(saved) {
@@ -51,6 +52,8 @@ bool Chooser::apart_runs(const std::vector<LayerApart>& layers) const {
     } else if constexpr (std::is_same_v<Layer, InvertedResidualParams>) {
       return (!one.expand || rules_.runs(expand_layer(one))) && rules_.runs(depthwise_layer(one)) &&
              rules_.runs(project_layer(one));
+    } else if constexpr (std::is_same_v<Layer, SqueezeExciteParams>) {
+      return apart_runs(layers_apart(one));
     } else {
       return rules_.runs(one);
     }
@@ -70,6 +73,12 @@ TimedKernels Chooser::apart(const std::string& layer, const std::vector<LayerApa
         found.push_back(timed(block.fused, one));
       } else {
         for (TimedKernel& kernel : block_apart(layer, one).kernels) found.push_back(std::move(kernel));
+      }
+    } else if constexpr (std::is_same_v<Layer, SqueezeExciteParams>) {
+      if (const auto gate = decide_fused(layer, one, true); gate.variant) {
+        found.push_back(timed(*gate.variant, one));
+      } else {
+        for (TimedKernel& kernel : apart(layer, layers_apart(one))) found.push_back(std::move(kernel));
       }
     } else {
       found.push_back(timed(decide(layer, one).variant, one));

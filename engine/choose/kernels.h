@@ -13,6 +13,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gated_pointwise/gated_pointwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/int8_conv2d/int8_conv2d.h"
 #include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
@@ -36,6 +37,7 @@ void for_each_kernel(Visit&& visit) {
   visit(kernels::kernel_of(kernels::PointwisePoolParams{}));
   visit(kernels::kernel_of(kernels::StemBlockParams{}));
   visit(kernels::kernel_of(kernels::SqueezeExciteParams{}));
+  visit(kernels::kernel_of(kernels::GatedPointwiseParams{}));
   visit(kernels::kernel_of(kernels::Int8Conv2dParams{}));
   visit(kernels::kernel_of(kernels::Int8DepthwiseConvParams{}));
   visit(kernels::kernel_of(kernels::Int8InvertedResidualParams{}));
@@ -57,6 +59,8 @@ Preferences<kernels::StemBlockVariant> preferences(const kernels::StemBlockParam
                                                    const kernels::DeviceTraits& gpu);
 Preferences<kernels::SqueezeExciteVariant> preferences(const kernels::SqueezeExciteParams& params,
                                                        const kernels::DeviceTraits& gpu);
+Preferences<kernels::GatedPointwiseVariant> preferences(const kernels::GatedPointwiseParams& params,
+                                                        const kernels::DeviceTraits& gpu);
 Preferences<kernels::Int8Conv2dVariant> preferences(const kernels::Int8Conv2dParams& params,
                                                     const kernels::DeviceTraits& gpu);
 Preferences<kernels::Int8DepthwiseConvVariant> preferences(const kernels::Int8DepthwiseConvParams& params,
@@ -72,6 +76,7 @@ std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const k
 std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
+std::string_view why_fused(const kernels::GatedPointwiseParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::Int8InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::Int8StemBlockParams& params, const kernels::DeviceTraits& gpu);
 
@@ -83,16 +88,19 @@ struct FusedOption {
 FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
+FusedOption fused_option(const kernels::GatedPointwiseParams&);
 FusedOption fused_option(const kernels::Int8InvertedResidualParams&);
 FusedOption fused_option(const kernels::Int8StemBlockParams&);
 
-/// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block among them,
-/// or one whose kernel has no variants.
+/// A layer that a kernel of several layers stands for, with a bias: one that is chosen in its turn, a block and a gate
+/// among them, or one whose kernel has no variants.
 using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kernels::InvertedResidualParams,
-                                kernels::Int8Conv2dParams, kernels::Int8DepthwiseConvParams, TimedKernel>;
+                                kernels::SqueezeExciteParams, kernels::Int8Conv2dParams,
+                                kernels::Int8DepthwiseConvParams, TimedKernel>;
 std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
+std::vector<LayerApart> layers_apart(const kernels::GatedPointwiseParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Int8InvertedResidualParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Int8StemBlockParams& params);
 
@@ -105,6 +113,7 @@ std::vector<RuleText> rule_texts(const kernels::ExpandDepthwiseParams&);
 std::vector<RuleText> rule_texts(const kernels::PointwisePoolParams&);
 std::vector<RuleText> rule_texts(const kernels::StemBlockParams&);
 std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
+std::vector<RuleText> rule_texts(const kernels::GatedPointwiseParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8Conv2dParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8DepthwiseConvParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8InvertedResidualParams&);

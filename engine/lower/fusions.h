@@ -57,18 +57,21 @@ class FusionOf : public Fusion {
 std::unique_ptr<Fusion> make_stem_block_fusion();
 std::unique_ptr<Fusion> make_inverted_residual_fusion();
 std::unique_ptr<Fusion> make_pointwise_pool_fusion();
+std::unique_ptr<Fusion> make_gated_pointwise_fusion();
 std::unique_ptr<Fusion> make_squeeze_excite_fusion();
 std::unique_ptr<Fusion> make_int8_stem_block_fusion();
 std::unique_ptr<Fusion> make_int8_block_fusion();
 std::unique_ptr<Fusion> make_int8_sum_fusion();
 
 /// All, in the order in which they look for nodes: the stem comes before the blocks, because the block behind the first
-/// convolution is one of theirs too; heads, gates and sums take convolutions that are in no block.
+/// convolution is one of theirs too; heads, gates and sums take convolutions that are in no block; a gate comes with
+/// the convolution behind it first, then by itself.
 inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   std::vector<std::unique_ptr<Fusion>> fusions;
   fusions.push_back(make_stem_block_fusion());
   fusions.push_back(make_inverted_residual_fusion());
   fusions.push_back(make_pointwise_pool_fusion());
+  fusions.push_back(make_gated_pointwise_fusion());
   fusions.push_back(make_squeeze_excite_fusion());
   fusions.push_back(make_int8_stem_block_fusion());
   fusions.push_back(make_int8_block_fusion());
@@ -86,5 +89,16 @@ struct BlockNodes {
 };
 /// Of nodes that no fusion has claimed, with depthwise windows of kernel x kernel.
 std::optional<BlockNodes> block_around(const Lowering& to, const Node& depthwise, int kernel);
+
+/// x * fc(fc(mean of x)), each fc a pointwise convolution of one pixel and each value but x with one reader.
+struct GateNodes {
+  const Node* pool = nullptr;
+  const Node* reduce = nullptr;
+  const Node* expand = nullptr;
+  const Node* mul = nullptr;
+  ValueId x = kNoValue;
+};
+/// The one that ends in `mul`, whose values are NHWC. Of nodes that no fusion has claimed.
+std::optional<GateNodes> gate_before(const Lowering& to, const Node& mul);
 
 }  // namespace mobicuda

@@ -6,6 +6,7 @@
 
 #include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
+#include "kernels/common/launch_cluster.h"
 
 namespace mobicuda::kernels {
 
@@ -31,6 +32,18 @@ cudaError_t resident_blocks(void (*kernel)(Parameters...), int threads, std::siz
     status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, shared_bytes);
   }
   blocks = std::max(1, each) * multiprocessors;
+  return status;
+}
+
+/// The same of clusters of `ranks` blocks: at least one in all.
+template <class... Parameters>
+cudaError_t resident_clusters(void (*kernel)(Parameters...), unsigned ranks, int threads, std::size_t shared_bytes,
+                              std::size_t most_shared_bytes, int& clusters) {
+  if (ranks == 1) return resident_blocks(kernel, threads, shared_bytes, most_shared_bytes, clusters);
+  cudaError_t status = allow_shared_memory(kernel, most_shared_bytes);
+  const ClusterConfig config(dim3(ranks), dim3(static_cast<unsigned>(threads)), shared_bytes, ranks, {});
+  if (status == cudaSuccess) status = cudaOccupancyMaxActiveClusters(&clusters, kernel, config.get());
+  clusters = std::max(1, clusters);
   return status;
 }
 

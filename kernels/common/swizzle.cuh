@@ -14,4 +14,17 @@ __device__ __forceinline__ int swizzled_offset(int row, int chunk) {
   return row * kRowBytes + ((chunk ^ (row / kRowsPerLine & kMask)) * 16);
 }
 
+/// The same for rows whose length is known at run time: what the offset of a chunk in its row is exclusive-or'd with.
+struct Swizzle {
+  int shift, mask;
+
+  __device__ __forceinline__ int of(int row) const { return (row >> shift & mask) * 16; }
+};
+
+/// Of rows of an even number of chunks.
+constexpr Swizzle swizzle_of(int chunks) {
+  if (chunks % 8 == 0) return {0, 7};
+  return chunks % 4 == 0 ? Swizzle{1, 3} : Swizzle{2, 1};
+}
+
 }  // namespace mobicuda::kernels

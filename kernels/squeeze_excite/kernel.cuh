@@ -1,18 +1,19 @@
 #pragma once
 
 #include "kernels/common/activation.cuh"
+#include "kernels/common/gates.cuh"
 #include "kernels/common/packet.cuh"
 #include "kernels/ptx/bulk_copy.cuh"
 #include "kernels/ptx/cluster.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/fence.cuh"
-#include "kernels/ptx/half2.cuh"
-#include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/mbarrier.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::squeeze {
+
+using gates::Columns;
 
 /// A form of the kernel's blocks.
 struct Block {
@@ -22,12 +23,6 @@ struct Block {
   bool rereads;  ///< packets beyond `held`
 };
 inline constexpr Block kBlocks[] = {{256, 7, 4, false}, {512, 7, 2, false}, {512, 14, 1, true}};
-
-/// `columns` sums of `terms` packets of 16 bytes each: packet t of a column lies at [t * pitch + column]. 2^lane_bits
-/// neighbouring threads share a column, each has every 2^lane_bits-th packet.
-struct Columns {
-  int terms, columns, pitch, lane_bits;
-};
 
 /// Where things lie in a block's shared memory, in bytes. At 0 the first matrix; in front of `barriers` what is a
 /// slice of the packed weights.
@@ -54,118 +49,6 @@ struct Arguments {
   Layout at;
 };
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
-constexpr unsigned kAllLanes = 0xFFFFFFFFU;
-
-/// The elements of a packet.
-__device__ __forceinline__ void unpack(const uint4& words, float (&values)[4]) {
-  values[0] = __uint_as_float(words.x);
-  values[1] = __uint_as_float(words.y);
-  values[2] = __uint_as_float(words.z);
-  values[3] = __uint_as_float(words.w);
-}
-__device__ __forceinline__ void unpack(const uint4& halves, float (&values)[8]) {
-  ptx::to_floats_volatile(halves.x, values[0], values[1]);
-  ptx::to_floats_volatile(halves.y, values[2], values[3]);
-  ptx::to_floats_volatile(halves.z, values[4], values[5]);
-  ptx::to_floats_volatile(halves.w, values[6], values[7]);
-}
-
-/// The other way, rounded.
-__device__ __forceinline__ void pack(const float (&values)[4], std::uint32_t (&words)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) words[i] = __float_as_uint(values[i]);
-}
-__device__ __forceinline__ void pack(const float (&values)[8], std::uint32_t (&halves)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) halves[i] = ptx::to_half2(values[2 * i], values[2 * i + 1]);
-}
-
-/// The sum over the lanes that share a column, in all of them.
-__device__ __forceinline__ float add_lanes(const Columns& s, float value) {
-  for (int distance = 1; distance < 1 << s.lane_bits; distance *= 2) {
-    value += __shfl_xor_sync(kAllLanes, value, distance);
-  }
-  return value;
-}
-
-/// Calls body(column, lane) in whole warps, for columns that are not there too.
-template <int kThreads, class Body>
-__device__ __forceinline__ void for_each_column(const Columns& s, const Body& body) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread & ((1 << s.lane_bits) - 1);
-  for (int first = 0; first < s.columns; first += kThreads >> s.lane_bits) body(first + (thread >> s.lane_bits), lane);
-}
-
-/// A lane's part of a column of matrix * vector.
-template <class T>
-__device__ __forceinline__ float multiply(const Columns& s, const T* matrix, const float* vector, int column,
-                                          int lane) {
-  constexpr int kN = kWide<T>;
-  float sums[4] = {};
-  if (column < s.columns) {
-#pragma unroll 2
-    for (int term = lane; term < s.terms; term += 1 << s.lane_bits) {
-      const auto factors = load<kN>(matrix + (term * s.pitch + column) * kN);
-      const auto values = load<kN>(vector + term * kN);
-#pragma unroll
-      for (int i = 0; i < kN; ++i) sums[i % 4] = fmaf(values.item[i], to_float(factors.item[i]), sums[i % 4]);
-    }
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-/// Floats of all ranks in all ranks: buffers of an image each, in turn, and the barriers that count their bytes. No
-/// rank sends for an image before it has all of the image before, hence none before all have read the one before that.
-class Exchange {
- public:
-  /// The barriers lie at `barriers`, the buffers, (2, ranks, floats), at `received`.
-  __device__ __forceinline__ Exchange(std::uint32_t barriers, std::uint32_t received, int floats, int ranks, int rank)
-      : barriers_(barriers), received_(received), floats_(floats), ranks_(ranks), rank_(rank) {}
-
-  /// In one thread.
-  __device__ __forceinline__ void begin() const {
-    for (int buffer = 0; buffer < 2; ++buffer) {
-      ptx::mbarrier_init(barriers_ + static_cast<std::uint32_t>(buffer * 8), 1);
-    }
-  }
-
-  /// Awaits what comes into an image's buffer. In one thread, before this rank sends for the image before.
-  __device__ __forceinline__ void announce(int image) const {
-    ptx::mbarrier_arrive_expect(barrier(image), ranks_ * floats_ * 4);
-  }
-
-  /// Four floats from `at` on; one of `lanes` threads sends to every lanes-th rank.
-  __device__ __forceinline__ void send(int image, int at, float4 value, int lane, int lanes) const {
-    const std::uint32_t to = place(image, rank_) + static_cast<std::uint32_t>(at * 4);
-    for (int rank = lane; rank < ranks_; rank += lanes) ptx::send(to, value, barrier(image), rank);
-  }
-
-  /// The sum of the ranks' floats at `at`. Waits.
-  __device__ __forceinline__ float receive(int image, int at, const float* received) const {
-    ptx::mbarrier_wait(barrier(image), static_cast<std::uint32_t>(image / 2 % 2));
-    const float* const from = received + image % 2 * ranks_ * floats_ + at;
-    float sum = 0.0F;
-#pragma unroll 8
-    for (int rank = 0; rank < ranks_; ++rank) sum += from[rank * floats_];
-    return sum;
-  }
-
- private:
-  __device__ __forceinline__ std::uint32_t barrier(int image) const {
-    return barriers_ + static_cast<std::uint32_t>(image % 2 * 8);
-  }
-  __device__ __forceinline__ std::uint32_t place(int image, int rank) const {
-    return received_ + static_cast<std::uint32_t>((image % 2 * ranks_ + rank) * floats_ * 4);
-  }
-
-  std::uint32_t barriers_, received_;
-  int floats_, ranks_, rank_;
-};
-
-#endif
-
 /// A cluster takes every so-manieth image.
 template <class T, int kForm>
 __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].resident)
@@ -187,8 +70,8 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
   float* const squeezed = floats(a.at.squeezed);
   float* const gate = floats(a.at.gate);
   const std::uint32_t weights_arrived = base + static_cast<std::uint32_t>(a.at.barriers);
-  const Exchange exchange(weights_arrived + 8, base + static_cast<std::uint32_t>(a.at.received), a.exchanged, ranks,
-                          rank);
+  const gates::Exchange exchange(weights_arrived + 8, base + static_cast<std::uint32_t>(a.at.received),
+                                 {a.exchanged, ranks, ranks * a.exchanged * 4}, rank, ranks);
 
   if (thread == 0) {
     ptx::mbarrier_init(weights_arrived, 1);
@@ -234,7 +117,7 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     float sum[kN] = {};
     const auto add = [&](const uint4& words) {
       float values[kN];
-      unpack(words, values);
+      gates::unpack(words, values);
 #pragma unroll
       for (int j = 0; j < kN; ++j) sum[j] += values[j];
     };
@@ -255,17 +138,8 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     }
     __syncthreads();
     if (ranks > 1 && image == 0) wait_for_cluster_begin();
-    for_each_column<kBlock.threads>(a.mean, [&](int column, int lane) {
-      float4 total{};
-      if (column < a.mean.columns) {
-#pragma unroll 4
-        for (int term = lane; term < a.mean.terms; term += 1 << a.mean.lane_bits) {
-          const float4 value = sums[term * a.mean.pitch + column];
-          total = make_float4(total.x + value.x, total.y + value.y, total.z + value.z, total.w + value.w);
-        }
-      }
-      total = make_float4(add_lanes(a.mean, total.x), add_lanes(a.mean, total.y), add_lanes(a.mean, total.z),
-                          add_lanes(a.mean, total.w));
+    gates::for_each_column<kBlock.threads>(a.mean, [&](int column, int lane) {
+      const float4 total = gates::add_lanes(a.mean, gates::add_rows(a.mean, sums, column, lane));
       if (column >= a.mean.columns) return;
       const int channel = column < a.packets ? column * kN : (column - a.packets) * kN + 4;
       if (a.bands > 1) {
@@ -287,18 +161,12 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     const auto squeeze = [&](int i, float product) {
       squeezed[i] = apply(a.squeeze_activation, product + floats(a.at.reduce_bias)[i]);
     };
-    for_each_column<kBlock.threads>(a.reduce, [&](int column, int lane) {
-      const float product = add_lanes(a.reduce, multiply(a.reduce, reduce, mean, column, lane));
+    gates::for_each_column<kBlock.threads>(a.reduce, [&](int column, int lane) {
+      const float product = gates::add_lanes(a.reduce, gates::multiply(a.reduce, reduce, mean, column, lane));
       if (a.slices > 1) {  // the lanes of four columns send all four
-        const int lanes = 4 << a.reduce.lane_bits;
-        const int of_lanes = ptx::as_int::lane() & (lanes - 1);
-        const auto product_of = [&](int i) {
-          return __shfl_sync(kAllLanes, product, ptx::as_int::lane() - of_lanes + (i << a.reduce.lane_bits));
-        };
-        const float4 products = make_float4(product_of(0), product_of(1), product_of(2), product_of(3));
-        if (column < a.reduce.columns) {
-          exchange.send(image, column - (of_lanes >> a.reduce.lane_bits), products, of_lanes, lanes);
-        }
+        const gates::FourColumns four(a.reduce);
+        const float4 products = four.values(product);
+        if (column < a.reduce.columns) exchange.send(image, four.first(column), products, four.lane, four.lanes);
       } else if (lane == 0 && column < a.reduce.columns) {
         squeeze(column, product);
       }
@@ -311,8 +179,8 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     __syncthreads();
     if (ranks > 1 && thread == 0) exchange.announce(image + 2);
 
-    for_each_column<kBlock.threads>(a.expand, [&](int column, int lane) {
-      const float product = add_lanes(a.expand, multiply(a.expand, expand, squeezed, column, lane));
+    gates::for_each_column<kBlock.threads>(a.expand, [&](int column, int lane) {
+      const float product = gates::add_lanes(a.expand, gates::multiply(a.expand, expand, squeezed, column, lane));
       if (lane == 0 && column < a.expand.columns) {
         gate[column] = apply(a.gate_activation, product + floats(a.at.expand_bias)[column]);
       }
@@ -323,11 +191,11 @@ __global__ void __launch_bounds__(kBlocks[kForm].threads, kBlocks[kForm].residen
     unsigned char* const y = static_cast<unsigned char*>(a.y) + (x - static_cast<const unsigned char*>(a.x));
     const auto store_gated = [&](int i, const uint4& words) {
       float values[kN];
-      unpack(words, values);
+      gates::unpack(words, values);
 #pragma unroll
       for (int j = 0; j < kN; ++j) values[j] *= factors.item[j];
       std::uint32_t gated[4];
-      pack(values, gated);
+      gates::pack(values, gated);
       ptx::store_global_if(i < count, y + offset(i), gated);
     };
 #pragma unroll

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kernels/common/gates.h"
 #include "kernels/common/launch_cluster.h"
 #include "kernels/common/resident_blocks.h"
 #include "kernels/common/table_parts.h"
@@ -18,9 +19,9 @@
 namespace mobicuda::kernels {
 namespace {
 
+using gates::Columns;
 using squeeze::Arguments;
 using squeeze::Block;
-using squeeze::Columns;
 using squeeze::kBlocks;
 using squeeze::Layout;
 using Variant = SqueezeExciteVariant;
@@ -57,23 +58,6 @@ struct Plan {
   int channels() const { return packets * wide; }
 };
 
-/// Lanes share a column where that leaves each at least two packets and all columns have threads at the same time.
-Columns columns_of(int terms, int columns, int threads) {
-  constexpr int kMostBits = 3;  // four columns' lanes are those of a warp at most
-  constexpr int kBanks = 8;     // of 16 bytes
-  Columns found{terms, columns, columns, 0};
-  const auto may_double = [&] {
-    const int lanes = 2 << found.lane_bits;
-    return found.lane_bits < kMostBits && lanes * columns <= threads && 2 * lanes <= terms;
-  };
-  while (may_double()) ++found.lane_bits;
-  if (found.lane_bits > 0) {  // packets of neighbouring lanes an odd multiple of their columns apart, in banks
-    const int together = kBanks >> found.lane_bits;
-    found.pitch = (ceil_div(columns, together) | 1) * together;
-  }
-  return found;
-}
-
 /// The smallest block that keeps its part of x in registers.
 Plan plan_of(const Entry& entry, const SqueezeExciteParams& p) {
   Plan plan{};
@@ -86,9 +70,9 @@ Plan plan_of(const Entry& entry, const SqueezeExciteParams& p) {
   plan.form = static_cast<int>(smallest - std::begin(kBlocks));
   const int threads = smallest->threads;
   plan.rows = std::min(threads / plan.packets, pixels);
-  plan.mean = columns_of(plan.rows, plan.channels() / 4, threads);
-  plan.reduce = columns_of(plan.packets, plan.squeezed, threads);
-  plan.expand = columns_of(plan.squeezed / plan.wide, plan.channels(), threads);
+  plan.mean = gates::columns_of(plan.rows, plan.channels() / 4, threads);
+  plan.reduce = gates::columns_of(plan.packets, plan.squeezed, threads);
+  plan.expand = gates::columns_of(plan.squeezed / plan.wide, plan.channels(), threads);
   return plan;
 }
 
@@ -102,41 +86,19 @@ Layout layout_of(const Entry& entry, const Plan& plan) {
   const auto take = [&](std::int64_t bytes) {
     return static_cast<int>(std::exchange(end, std::min<std::int64_t>(end + bytes, kMostBytes)));
   };
-  const auto packets_of = [](const Columns& columns) { return std::int64_t{columns.terms} * columns.pitch * 16; };
   Layout at{};
-  take(packets_of(plan.reduce));
-  at.expand = take(packets_of(plan.expand));
+  take(gates::bytes_of(plan.reduce));
+  at.expand = take(gates::bytes_of(plan.expand));
   at.reduce_bias = take(plan.squeezed * 4);
   at.expand_bias = take(plan.channels() * 4);
   at.barriers = take(32);  // of the weights, and of two buffers; whole packets
-  at.sums = take(packets_of(plan.mean));
+  at.sums = take(gates::bytes_of(plan.mean));
   at.mean = take(plan.channels() * 4);
   at.squeezed = take(plan.squeezed * 4);
   at.gate = take(plan.channels() * 4);
   at.received = take(entry.ranks() == 1 ? 0 : std::int64_t{2} * entry.ranks() * exchanged(entry, plan) * 4);
   at.all = static_cast<int>(end);
   return at;
-}
-
-template <class T>
-void pack_slice(const Plan& plan, const Layout& at, int first, int channels, const SqueezeExciteParams& p,
-                const SqueezeExciteWeights& weights, unsigned char* to) {
-  auto* const reduce = reinterpret_cast<T*>(to);
-  auto* const expand = reinterpret_cast<T*>(to + at.expand);
-  auto* const reduce_bias = reinterpret_cast<float*>(to + at.reduce_bias);
-  auto* const expand_bias = reinterpret_cast<float*>(to + at.expand_bias);
-  const auto place = [&](const Columns& columns, int row, int column) {
-    return (row / plan.wide * columns.pitch + column) * plan.wide + row % plan.wide;
-  };
-  for (int i = 0; i < channels; ++i) {
-    const auto c = static_cast<std::size_t>(first + i);
-    for (int j = 0; j < p.squeezed; ++j) {
-      reduce[place(plan.reduce, i, j)] = T(weights.reduce[static_cast<std::size_t>(j) * p.c + c]);
-      expand[place(plan.expand, j, i)] = T(weights.expand[c * p.squeezed + j]);
-    }
-  }
-  if (weights.reduce_bias != nullptr) std::copy_n(weights.reduce_bias, p.squeezed, reduce_bias);
-  if (weights.expand_bias != nullptr) std::copy_n(weights.expand_bias + first, channels, expand_bias);
 }
 
 /// As many clusters as the GPU holds at once, all with the same number of images but for the last.
@@ -146,18 +108,11 @@ cudaError_t launch_form(const Entry& entry, const DeviceTraits& gpu, const Argum
   const dim3 threads(kBlocks[kForm].threads);
   const auto ranks = static_cast<unsigned>(entry.ranks());
   const auto bytes = static_cast<std::size_t>(a.at.all);
-  const std::size_t most_bytes = gpu.shared_bytes_per_block;
-  cudaError_t status = cudaSuccess;
   int at_once = 0;
-  if (ranks == 1) {
-    status = resident_blocks(kernel, kBlocks[kForm].threads, bytes, most_bytes, at_once);
-  } else {
-    status = allow_shared_memory(kernel, most_bytes);  // not bytes: another thread may want more
-    const ClusterConfig config(dim3(ranks), threads, bytes, ranks, {});
-    if (status == cudaSuccess) status = cudaOccupancyMaxActiveClusters(&at_once, kernel, config.get());
-  }
+  const cudaError_t status =
+      resident_clusters(kernel, ranks, kBlocks[kForm].threads, bytes, gpu.shared_bytes_per_block, at_once);
   if (status != cudaSuccess) return status;
-  const int rounds = ceil_div(a.n, std::max(1, at_once));
+  const int rounds = ceil_div(a.n, at_once);
   const auto clusters = static_cast<unsigned>(ceil_div(a.n, rounds));
   return launch_clusters(kernel, dim3(clusters * ranks), threads, bytes, ranks, where, a);
 }
@@ -206,14 +161,16 @@ void squeeze_excite_pack(SqueezeExciteVariant variant, const SqueezeExciteParams
   const Layout at = layout_of(entry, plan);
   auto* to = static_cast<unsigned char*>(packed);
   std::memset(to, 0, squeeze_excite_packed_bytes(variant, p));
+  const gates::Matrices from{weights.reduce, weights.reduce_bias, weights.expand, weights.expand_bias, p.c, p.squeezed};
+  const gates::Places places{plan.reduce, plan.expand, at.expand, at.reduce_bias, at.expand_bias};
   const auto first_channel = [&](int slice) { return slice * (p.c / plan.wide) / entry.slices * plan.wide; };
   for (int slice = 0; slice < entry.slices; ++slice, to += at.barriers) {
     const int first = first_channel(slice);
     const int channels = first_channel(slice + 1) - first;
     if (p.elem == Elem::F32) {
-      pack_slice<float>(plan, at, first, channels, p, weights, to);
+      gates::pack_slice<float>(from, places, first, channels, to);
     } else {
-      pack_slice<__half>(plan, at, first, channels, p, weights, to);
+      gates::pack_slice<__half>(from, places, first, channels, to);
     }
   }
 }

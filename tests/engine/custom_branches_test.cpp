@@ -3,6 +3,7 @@
 
 #include <mobicuda/mobicuda.h>
 
+#include "kernels/gated_pointwise/gated_pointwise.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "support/catch.h"
 #include "support/gpu_traits.h"
@@ -15,6 +16,7 @@
 namespace mobicuda {
 namespace {
 
+using test::gated_blocks;
 using test::gpu_traits;
 using test::NetworkOracle;
 using test::TestNetwork;
@@ -121,41 +123,13 @@ TEST_CASE("custom: a gate of squeeze and excite equals the oracle", "[sanitize]"
   }
 }
 
-/// Two blocks as in MobileNetV3 (HardSwish, HardSigmoid) or EfficientNet (Silu, Sigmoid): expansion, 5x5 filters, gate.
-Graph gated_blocks(bool smooth) {
-  TestNetwork network(Shape{1, 3, 32, 24});
-  const auto activate = [&] {
-    const ValueId x = network.last();
-    if (!smooth) return network.add(Unary{UnaryKind::HardSwish}, {x});
-    return network.add(Mul{}, {x, network.add(Unary{UnaryKind::Sigmoid}, {x})});
-  };
-  network.conv(16, 3, 2, {1, 1, 1, 1});
-  activate();
-  const ValueId entry = network.last();
-  for (const std::int64_t stride : {1, 2}) {
-    network.conv(64, 1);
-    activate();
-    network.conv(64, 5, stride, {2, 2, 2, 2}, 0);
-    const ValueId filtered = activate();
-    network.add(GlobalAveragePool{}, {filtered});
-    network.conv(10, 1, 1, {}, 1, smooth ? Activation::none() : Activation::relu());
-    if (smooth) activate();
-    network.conv(64, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
-    if (smooth) network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
-    network.add(Mul{}, {filtered, network.last()});
-    network.conv(16, 1);
-    if (stride == 1) network.add(Add{}, {network.last(), entry});
-  }
-  network.head(10);
-  return std::move(network).build();
-}
-
 TEST_CASE("custom: blocks with gates equal the oracle, as one launch and as layers", "[sanitize]") {
   for (const Precision precision : kBoth) {
     for (const bool smooth : {false, true}) {
       for (const std::string form : {"", "fused", "layers"}) {
         CAPTURE(to_string(precision), smooth, form);
         EngineOptions options = guarded(precision);
+        options.kernel_variants["gated_project"] = "layers";
         if (!form.empty()) options.kernel_variants["gate"] = form;
         const Graph graph = gated_blocks(smooth);
         check(graph, precision, options);
@@ -179,8 +153,26 @@ TEST_CASE("custom: every variant of squeeze_excite runs by name") {
   for (const kernels::SqueezeExciteVariant variant : kernels::squeeze_excite_variants()) {
     CAPTURE(kernels::name(variant));
     EngineOptions options = guarded(Precision::Fp16);
+    options.kernel_variants["gated_project"] = "layers";
     options.kernel_variants["squeeze_excite"] = kernels::name(variant);
     check(gated_blocks(true), Precision::Fp16, options);
+  }
+}
+
+TEST_CASE("custom: gates and the projections behind them equal the oracle in one launch", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(90);
+  for (const bool smooth : {false, true}) {
+    for (const kernels::GatedPointwiseVariant variant : kernels::gated_pointwise_variants()) {
+      CAPTURE(smooth, kernels::name(variant));
+      EngineOptions options = guarded(Precision::Fp16);
+      options.kernel_variants["gated_pointwise"] = kernels::name(variant);
+      const Graph graph = gated_blocks(smooth);
+      check(graph, Precision::Fp16, options);
+      const auto engine = make_custom_backend()->compile(graph, options);
+      // The projection of the second one is the head's.
+      CHECK(std::count_if(engine->layers().begin(), engine->layers().end(),
+                          [](const LayerInfo& layer) { return layer.kernel.starts_with("gated_pointwise/"); }) == 1);
+    }
   }
 }
 
@@ -192,6 +184,8 @@ TEST_CASE("custom: gates are timed against the layers that they stand for") {
   const Graph graph = gated_blocks(true);
   check(graph, Precision::Fp16, options);
   const std::string times = text_of(options.timing_cache);
+  CHECK(contains(times, "|gated_pointwise n="));
+  CHECK(contains(times, "|gated_pointwise/bands"));
   CHECK(contains(times, "|squeeze_excite n="));
   CHECK(contains(times, "|squeeze_excite/slices"));
   CHECK(contains(times, "|pooling/global_average+gemm/"));

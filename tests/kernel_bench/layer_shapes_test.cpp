@@ -77,6 +77,7 @@ TEST_CASE("layers padded as TensorFlow does have another name", "[kernel_bench]"
 TEST_CASE("layers of MobileNetV3-Large: gates as one kernel and as single ones", "[kernel_bench]") {
   const std::vector<Layer> layers = layers_of(zoo::build_network("mobilenet_v3_large", {}));
   CHECK(count_of(layers, "squeeze_excite") == 8);
+  CHECK(count_of(layers, "gated_pointwise") == 8);
   CHECK(count_of(layers, "multiply/gate") == 8);
   CHECK(count_of(layers, "unary") > 0);
   CHECK(count_of(layers, "unary") == count_of(layers, "multiply/equal"));  // all of them HardSwish
@@ -128,12 +129,14 @@ TEST_CASE("the shapes that kernels are tested on are those of MobileNetV2", "[ke
 TEST_CASE("other networks have the shapes that kernels are tested on", "[kernel_bench]") {
   std::set<std::array<int, 4>> depthwise;
   std::set<std::array<int, 3>> gates;
+  std::set<std::array<int, 4>> gated;
   std::set<std::array<int, 5>> blocks;
   for (const char* network : {"mobilenet_v3_large", "efficientnet_b0"}) {
     for (const Layer& layer : layers_of(zoo::build_network(network, {}))) {
       const LayerShape& s = layer.shape;
       if (s.kind == "depthwise_conv") depthwise.insert({s.h, s.c_in, s.vertical.stride, s.vertical.size});
       if (s.kind == "squeeze_excite") gates.insert({s.h * s.w, s.c_in, s.hidden});
+      if (s.kind == "gated_pointwise") gated.insert({s.h * s.w, s.c_in, s.hidden, s.c_out});
       if (s.kind == "inverted_residual") blocks.insert({s.h, s.c_in, s.hidden, s.c_out, s.vertical.stride});
     }
   }
@@ -144,6 +147,10 @@ TEST_CASE("other networks have the shapes that kernels are tested on", "[kernel_
   for (const test::GateLayer& g : test::kGates) {
     CAPTURE(g.pixels, g.channels, g.squeezed);
     CHECK(gates.contains({g.pixels, g.channels, g.squeezed}));
+  }
+  for (const test::GatedLayer& g : test::kGatedProjections) {
+    CAPTURE(g.pixels, g.channels, g.squeezed, g.out);
+    CHECK(gated.contains({g.pixels, g.channels, g.squeezed, g.out}));
   }
   for (const test::InvertedResidualLayer& b : test::kMobileNetV3Blocks) {
     CAPTURE(b.name);

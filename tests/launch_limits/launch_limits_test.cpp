@@ -16,6 +16,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/expand_depthwise/expand_depthwise.h"
+#include "kernels/gated_pointwise/gated_pointwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/int8_conv2d/int8_conv2d.h"
 #include "kernels/int8_depthwise_conv/int8_depthwise_conv.h"
@@ -432,6 +433,27 @@ TEST_CASE("supports() of squeeze_excite means that the launch fits") {
           p.pixels = pixels;
           p.c = c;
           p.squeezed = c / 4;
+          shapes.push_back(p);
+        }
+      }
+    }
+  }
+  walk(shapes);
+}
+
+TEST_CASE("supports() of gated_pointwise means that the launch fits") {
+  std::vector<kernels::GatedPointwiseParams> shapes;
+  for (const Elem elem : {Elem::F32, Elem::F16, Elem::F64}) {
+    for (const int n : {1, 8, 256}) {
+      for (const int pixels : {49, 196, 784, 3136, 12544}) {
+        for (const int c : {32, 72, 96, 480, 672, 1152}) {
+          kernels::GatedPointwiseParams p;
+          p.elem = elem;
+          p.n = n;
+          p.pixels = pixels;
+          p.c = c;
+          p.squeezed = c / 4;
+          p.out = 40;
           shapes.push_back(p);
         }
       }

@@ -15,6 +15,7 @@
 #include "kernels/conv2d_case.h"
 #include "kernels/depthwise_conv_case.h"
 #include "kernels/expand_depthwise_case.h"
+#include "kernels/gated_pointwise/gated_pointwise.h"
 #include "kernels/gemm_case.h"
 #include "kernels/int8_conv2d_case.h"
 #include "kernels/int8_depthwise_conv_case.h"
@@ -221,6 +222,46 @@ std::vector<KernelCase> squeeze_excite_cases() {
             }));
       });
     }
+  }
+  return cases;
+}
+
+std::vector<KernelCase> gated_pointwise_cases() {
+  std::vector<KernelCase> cases;
+  for (const auto& [pixels, channels, squeezed, out] :
+       {std::array{784, 120, 32, 40}, std::array{196, 480, 120, 112}, std::array{49, 672, 28, 192}}) {
+    auto memory = std::make_shared<Memory>();
+    kernels::GatedPointwiseParams p;
+    p.n = kPictures;
+    p.pixels = pixels;
+    p.c = channels;
+    p.squeezed = squeezed;
+    p.out = out;
+    p.residual = true;
+    p.squeeze_activation = kernels::Activation(kernels::ActivationKind::Silu);
+    p.gate_activation = kernels::Activation(kernels::ActivationKind::Sigmoid);
+    const void* const x = memory->random(p.elem, product(p.n, p.pixels, p.c)).data();
+    const void* const residual = memory->random(p.elem, product(p.n, p.pixels, p.out)).data();
+    const std::vector<float> reduce = memory->random_host(product(p.squeezed, p.c), -0.2F, 0.2F);
+    const std::vector<float> expand = memory->random_host(product(p.c, p.squeezed));
+    const std::vector<float> weight = memory->random_host(product(p.out, p.c));
+    std::vector<std::byte> packed_projection(kernels::gated_pointwise_projection_bytes(p.out, p.c));
+    kernels::gated_pointwise_pack_projection(p.out, p.c, weight.data(), packed_projection.data());
+    const void* const projection = memory->bytes(packed_projection).data();
+    const std::size_t input_bytes = product(p.pixels, p.c) * kernels::size_of(p.elem);
+    const std::size_t output_bytes = product(p.pixels, p.out) * kernels::size_of(p.elem);
+    for_each_variant(kernels::gated_pointwise_variants(), p, [&](kernels::GatedPointwiseVariant variant) {
+      std::vector<std::byte> packed(kernels::gated_pointwise_packed_bytes(variant, p));
+      kernels::gated_pointwise_pack(variant, p, {reduce.data(), nullptr, expand.data(), nullptr, nullptr},
+                                    packed.data());
+      const void* const weights = memory->bytes(packed).data();
+      cases.push_back(make_case(
+          label("gated_pointwise", name(variant)) + " of " + std::to_string(channels), p, input_bytes, output_bytes,
+          memory, [=](const kernels::GatedPointwiseParams& some, int first, void* y, const Launch& where) {
+            return kernels::gated_pointwise(variant, some, behind(x, first, input_bytes), weights, projection,
+                                            behind(residual, first, output_bytes), y, where);
+          }));
+    });
   }
   return cases;
 }
@@ -526,6 +567,7 @@ std::vector<KernelFamily> kernel_families() {
   return {family(kernel_of(InvertedResidualParams{}), inverted_residual_cases()),
           family(kernel_of(PointwisePoolParams{}), pointwise_pool_cases()),
           family(kernel_of(SqueezeExciteParams{}), squeeze_excite_cases(), 90),
+          family(kernel_of(GatedPointwiseParams{}), gated_pointwise_cases(), 90),
           family(kernel_of(Conv2dParams{}), conv2d_cases()),
           family(kernel_of(StemBlockParams{}), stem_block_cases(), 80),
           family(kernel_of(ExpandDepthwiseParams{}), expand_depthwise_cases(), 80),

@@ -76,6 +76,35 @@ class TestNetwork {
   std::int64_t nodes_ = 0;
 };
 
+/// Two blocks as in MobileNetV3 (HardSwish, HardSigmoid) or EfficientNet (Silu, Sigmoid): expansion, 5x5 filters, gate.
+inline Graph gated_blocks(bool smooth) {
+  TestNetwork network(Shape{1, 3, 32, 24});
+  const auto activate = [&] {
+    const ValueId x = network.last();
+    if (!smooth) return network.add(Unary{UnaryKind::HardSwish}, {x});
+    return network.add(Mul{}, {x, network.add(Unary{UnaryKind::Sigmoid}, {x})});
+  };
+  network.conv(16, 3, 2, {1, 1, 1, 1});
+  activate();
+  const ValueId entry = network.last();
+  for (const std::int64_t stride : {1, 2}) {
+    network.conv(64, 1);
+    activate();
+    network.conv(64, 5, stride, {2, 2, 2, 2}, 0);
+    const ValueId filtered = activate();
+    network.add(GlobalAveragePool{}, {filtered});
+    network.conv(10, 1, 1, {}, 1, smooth ? Activation::none() : Activation::relu());
+    if (smooth) activate();
+    network.conv(64, 1, 1, {}, 1, smooth ? Activation::none() : Activation{0.0F, 1.0F});
+    if (smooth) network.add(Unary{UnaryKind::Sigmoid}, {network.last()});
+    network.add(Mul{}, {filtered, network.last()});
+    network.conv(16, 1);
+    if (stride == 1) network.add(Add{}, {network.last(), entry});
+  }
+  network.head(10);
+  return std::move(network).build();
+}
+
 /// Three inverted residual blocks with windows of 5x5: 28x28 with a residual, of stride 2, 14x14 with a residual.
 inline Graph wide_window_blocks() {
   constexpr Padding kPads{2, 2, 2, 2};

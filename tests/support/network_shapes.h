@@ -80,6 +80,22 @@ inline constexpr GateLayer kMobileNetV3SmallGates[] = {
     {3136, 16, 8}, {196, 96, 24}, {196, 240, 64}, {196, 120, 32}, {196, 144, 40}, {49, 288, 72}, {49, 576, 144},
 };
 
+/// Such a block and the pointwise convolution behind it, its projection. Of MobileNetV3-Large and EfficientNet-B0.
+struct GatedLayer {
+  int pixels, channels, squeezed, out;
+};
+inline constexpr GatedLayer kGatedProjections[] = {
+    {784, 72, 24, 40},   {784, 120, 32, 40},  {196, 480, 120, 112}, {196, 672, 168, 112}, {49, 672, 168, 160},
+    {49, 960, 240, 160}, {12544, 32, 8, 16},  {3136, 96, 4, 24},    {3136, 144, 6, 24},   {784, 144, 6, 40},
+    {784, 240, 10, 40},  {196, 240, 10, 80},  {196, 480, 20, 80},   {196, 480, 20, 112},  {196, 672, 28, 112},
+    {49, 672, 28, 192},  {49, 1152, 48, 192}, {49, 1152, 48, 320},
+};
+/// Of MobileNetV3-Small.
+inline constexpr GatedLayer kMobileNetV3SmallGatedProjections[] = {
+    {3136, 16, 8, 16},  {196, 96, 24, 40}, {196, 240, 64, 40}, {196, 120, 32, 48},
+    {196, 144, 40, 48}, {49, 288, 72, 96}, {49, 576, 144, 96},
+};
+
 /// The first two layers of a block that expands.
 struct ExpandLayer {
   int size;  ///< input height and width

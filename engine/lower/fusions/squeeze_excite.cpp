@@ -1,4 +1,4 @@
-// x * fc(fc(mean of x)), each fc a pointwise convolution of one pixel and each value but x with one reader.
+// A gate by itself: GateNodes.
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "lower/fusions.h"
 #include "lower/ops.h"
@@ -16,34 +16,19 @@ struct Gate {
 
 class SqueezeExciteFusion final : public FusionOf<Gate> {
   std::optional<Gate> match(Lowering& to, const Node& mul) const override {
-    if (!std::holds_alternative<Mul>(mul.op)) return std::nullopt;
-    const auto pointwise_before = [&](const Node& reader, std::size_t position) -> const Node* {
-      const Node* node = to.producer(reader.inputs[position]);
-      const auto* op = node == nullptr ? nullptr : std::get_if<Conv2d>(&node->op);
-      const bool fits = op != nullptr && to.sole_reader(node->output) == &reader &&
-                        is_pointwise(*op, to.shape(node->inputs[Conv2d::kWeight])) &&
-                        node->inputs[Conv2d::kResidual] == kNoValue;
-      return fits ? node : nullptr;
-    };
+    const std::optional<GateNodes> gate = gate_before(to, mul);
+    if (!gate) return std::nullopt;
     Gate found;
-    found.x = mul.inputs[Mul::kLeft];
-    const Node* expand = pointwise_before(mul, Mul::kRight);
-    const Node* reduce = expand == nullptr ? nullptr : pointwise_before(*expand, Conv2d::kInput);
-    const Node* pool = reduce == nullptr ? nullptr : to.producer(reduce->inputs[Conv2d::kInput]);
-    if (pool == nullptr || !std::holds_alternative<GlobalAveragePool>(pool->op) ||
-        to.sole_reader(pool->output) != reduce || pool->inputs[0] != found.x ||
-        to.graph().value(found.x).desc.layout != Layout::NHWC) {
-      return std::nullopt;
-    }
-    found.nodes = {pool, reduce, expand, &mul};
+    found.x = gate->x;
+    found.nodes = {gate->pool, gate->reduce, gate->expand, gate->mul};
     const Shape& image = to.shape(found.x);
     found.params.elem = to.elem();
     found.params.n = to.max_batch();
     found.params.pixels = as_int(image[2] * image[3]);
     found.params.c = as_int(image[1]);
-    found.params.squeezed = as_int(to.shape(reduce->output)[1]);
-    found.params.squeeze_activation = as_kernel_activation(std::get<Conv2d>(reduce->op).activation);
-    found.params.gate_activation = as_kernel_activation(std::get<Conv2d>(expand->op).activation);
+    found.params.squeezed = as_int(to.shape(gate->reduce->output)[1]);
+    found.params.squeeze_activation = as_kernel_activation(std::get<Conv2d>(gate->reduce->op).activation);
+    found.params.gate_activation = as_kernel_activation(std::get<Conv2d>(gate->expand->op).activation);
     return found;
   }
 
@@ -83,6 +68,30 @@ class SqueezeExciteFusion final : public FusionOf<Gate> {
 };
 
 }  // namespace
+
+std::optional<GateNodes> gate_before(const Lowering& to, const Node& mul) {
+  if (!std::holds_alternative<Mul>(mul.op) || to.is_claimed(&mul)) return std::nullopt;
+  const auto pointwise_before = [&](const Node& reader, std::size_t position) -> const Node* {
+    const Node* node = to.producer(reader.inputs[position]);
+    const auto* op = node == nullptr ? nullptr : std::get_if<Conv2d>(&node->op);
+    const bool fits = op != nullptr && to.sole_reader(node->output) == &reader &&
+                      is_pointwise(*op, to.shape(node->inputs[Conv2d::kWeight])) &&
+                      node->inputs[Conv2d::kResidual] == kNoValue;
+    return fits ? node : nullptr;
+  };
+  GateNodes found;
+  found.mul = &mul;
+  found.x = mul.inputs[Mul::kLeft];
+  found.expand = pointwise_before(mul, Mul::kRight);
+  found.reduce = found.expand == nullptr ? nullptr : pointwise_before(*found.expand, Conv2d::kInput);
+  found.pool = found.reduce == nullptr ? nullptr : to.producer(found.reduce->inputs[Conv2d::kInput]);
+  if (found.pool == nullptr || !std::holds_alternative<GlobalAveragePool>(found.pool->op) ||
+      to.sole_reader(found.pool->output) != found.reduce || found.pool->inputs[0] != found.x ||
+      to.graph().value(found.x).desc.layout != Layout::NHWC) {
+    return std::nullopt;
+  }
+  return found;
+}
 
 std::unique_ptr<Fusion> make_squeeze_excite_fusion() { return std::make_unique<SqueezeExciteFusion>(); }
 

@@ -1,18 +1,15 @@
 // Plans of the custom engine for quantised networks, whose steps run on the emulator: the CPU engine's bits, without a
 // GPU.
 #include <algorithm>
-#include <cstring>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <mobicuda/mobicuda.h>
 
 #include "baselines/engine_runs.h"
-#include "kernels/common/device_traits.h"
+#include "emulator/plans/run_plan.h"
 #include "lower/lower.h"
-#include "lower/weight_pieces.h"
 #include "support/catch.h"
 #include "support/int8_network.h"
 #include "support/tolerance.h"
@@ -25,64 +22,6 @@ using Names = std::map<std::string, std::string>;
 constexpr std::int64_t kImages = 3;
 constexpr DType kTypes[] = {DType::I8, DType::U8};
 
-/// On an H200 as the emulator plays one.
-const kernels::DeviceTraits kGpu = kernels::traits_of(90, 132);
-
-/// Memory that begins on 256 bytes.
-class Buffer {
- public:
-  explicit Buffer(std::size_t bytes) : memory_(bytes + kAlignment) {}
-  std::byte* data() {
-    void* at = memory_.data();
-    std::size_t space = memory_.size();
-    return static_cast<std::byte*>(std::align(kAlignment, 1, at, space));
-  }
-
- private:
-  static constexpr std::size_t kAlignment = 256;
-  std::vector<std::byte> memory_;
-};
-
-struct Run {
-  std::vector<float> output;
-  std::vector<std::string> kernels;
-};
-
-Run run_plan(const Graph& graph, const EngineOptions& options, const std::vector<float>& input) {
-  SavedPlan saved;
-  saved.batch = options.max_batch;
-  saved.choices = choose_layers(graph, options, kGpu).choices;
-  WeightPieces weights;
-  const auto base = std::make_shared<const std::byte*>(nullptr);
-  const CudaPlan plan = lower(graph, options, kGpu, saved, weights, base);
-  Buffer packed(weights.bytes().size());
-  std::ranges::copy(weights.bytes(), packed.data());
-  *base = packed.data();
-
-  Buffer arena(static_cast<std::size_t>(plan.arena_bytes));
-  Buffer in(input.size() * sizeof(float));
-  std::memcpy(in.data(), input.data(), input.size() * sizeof(float));
-  Run result;
-  result.output.resize(static_cast<std::size_t>(options.max_batch * graph.output_desc().shape.elements()));
-  Buffer out(result.output.size() * sizeof(float));
-  std::vector<void*> buffers;
-  for (const CudaBuffer& buffer : plan.buffers) {
-    buffers.push_back(buffer.place == CudaBuffer::Place::Input    ? in.data()
-                      : buffer.place == CudaBuffer::Place::Output ? out.data()
-                                                                  : arena.data() + buffer.offset);
-  }
-  CudaStepContext context;
-  context.n = options.max_batch;
-  context.buffers = buffers.data();
-  for (const CudaStep& step : plan.steps) {
-    INFO(step.info.name << ": " << step.info.kernel);
-    REQUIRE(step.enqueue(context) == cudaSuccess);
-    result.kernels.push_back(step.info.kernel.substr(0, step.info.kernel.find('/')));
-  }
-  std::memcpy(result.output.data(), out.data(), result.output.size() * sizeof(float));
-  return result;
-}
-
 /// Returns the kernels of its steps.
 std::vector<std::string> check(const Graph& graph, Precision precision, const Names& variants = {}) {
   EngineOptions options;
@@ -92,7 +31,7 @@ std::vector<std::string> check(const Graph& graph, Precision precision, const Na
   const std::vector<float> expected = test::run(*make_cpu_backend()->compile(graph, options), input);
   options.precision = precision;
   options.kernel_variants = variants;
-  const Run run = run_plan(optimize(graph), options, input);
+  const plans::Run run = plans::run_plan(optimize(graph), options, input);
   CHECK(test::compare_bits(run.output, expected));
   return run.kernels;
 }
