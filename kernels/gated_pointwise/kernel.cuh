@@ -28,12 +28,10 @@ inline constexpr int kTile = 16;        // pixels, channels and output channels 
 inline constexpr int kMostTiles = 4;    // of pixels, of a unit
 inline constexpr int kStepBytes = 512;  // of the weights of 16 output channels
 
-/// Steps whose weights a warp has under way: those of few tiles take less time, and leave more registers.
+/// Steps whose weights a warp loads at once, while it works on as many: those of few tiles take less time, and leave
+/// more registers. (One after the other they would wait for each other: a warp tells six loads under way apart.)
 template <int kTiles>
-inline constexpr int kStepsAhead = kTiles == 1   ? 9
-                                   : kTiles == 2 ? 8
-                                   : kTiles == 3 ? 7
-                                                 : 4;
+inline constexpr int kStepsAtOnce = kTiles <= 2 ? 8 : 4;
 
 /// Where things lie in a block's shared memory, in bytes. At 0 the first matrix; in front of `barriers` what is a
 /// slice of the packed gate.
@@ -102,18 +100,21 @@ class Products {
   }
 
  private:
-  static constexpr int kAhead = kStepsAhead<kTiles>;
+  static constexpr int kAtOnce = kStepsAtOnce<kTiles>;
 
   __device__ __forceinline__ const unsigned char* weights_of(int pair) const {
     return weights_ + static_cast<std::size_t>(pair) * steps_ * kStepBytes;
   }
 
   __device__ __forceinline__ void load_first(int unit) {
-    if (unit >= units_) return;
-    const unsigned char* const from = weights_of(unit / a_.groups);
+    if (unit < units_) load_steps(weights_of(unit / a_.groups), 0);
+  }
+
+  /// Those behind the last one are the last one, in vain.
+  __device__ __forceinline__ void load_steps(const unsigned char* from, int first) {
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      ahead_[i] = ptx::load_global_nc<uint4>(from + static_cast<std::size_t>(min(i, steps_ - 1)) * kStepBytes);
+    for (int i = 0; i < kAtOnce; ++i) {
+      next_[i] = ptx::load_global_nc<uint4>(from + static_cast<std::size_t>(min(first + i, steps_ - 1)) * kStepBytes);
     }
   }
 
@@ -124,22 +125,22 @@ class Products {
     for (int i = 0; i < kTiles; ++i) {
       rows[i] = row_ + static_cast<std::uint32_t>(min(tile + i, a_.tiles - 1) * kTile * a_.row_bytes);
     }
-    for (int first = 0; first < steps_; first += kAhead) {
+    for (int first = 0; first < steps_; first += kAtOnce) {
+      uint4 weights[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAhead; ++i) {
+      for (int i = 0; i < kAtOnce; ++i) weights[i] = next_[i];
+      if (first + kAtOnce < steps_) load_steps(from, first + kAtOnce);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
         const int step = first + i;
         if (step >= steps_) break;
-        const uint4 weights = ahead_[i];
-        if (step + kAhead < steps_) {
-          ahead_[i] = ptx::load_global_nc<uint4>(from + static_cast<std::size_t>(step + kAhead) * kStepBytes);
-        }
         const std::uint32_t at = (static_cast<std::uint32_t>(step * kTile * 2) + half_) ^ swizzle_;
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           std::uint32_t x[4];
           ptx::ldmatrix_x4(x, rows[t] + at);
-          ptx::mma_16x8x16(sums[t][0], x, weights.x, weights.y);
-          ptx::mma_16x8x16(sums[t][1], x, weights.z, weights.w);
+          ptx::mma_16x8x16(sums[t][0], x, weights[i].x, weights[i].y);
+          ptx::mma_16x8x16(sums[t][1], x, weights[i].z, weights[i].w);
         }
       }
     }
@@ -185,7 +186,7 @@ class Products {
   const float* bias_;
   const unsigned char* weights_;  // of this lane
   int steps_, units_;
-  uint4 ahead_[kAhead];
+  uint4 next_[kAtOnce];
 };
 
 #endif

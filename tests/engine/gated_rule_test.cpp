@@ -32,27 +32,32 @@ std::optional<GatedPointwiseVariant> fused(const Rules& rules, const GatedPointw
   return found ? std::optional(found->variant) : std::nullopt;
 }
 
-TEST_CASE("the rule gives a gate and its projection as many blocks as fill the GPU") {
+TEST_CASE("the rule takes one launch for the gates of many images, by as many bands as were the fastest") {
   using enum GatedPointwiseVariant;
   const Rules rule(kH100, {});
-  CHECK(fused(rule, block(1, 196, 480, 20, 80)) == Bands8);
-  CHECK(fused(rule, block(24, 196, 480, 20, 80)) == Bands4);
-  CHECK(fused(rule, block(64, 196, 480, 20, 80)) == Bands2);
-  CHECK(fused(rule, block(128, 196, 144, 40, 48)) == Bands1);
-  CHECK(fused(rule, block(128, 784, 240, 10, 40)) == Bands2);  // 376 KB of x
-  CHECK(fused(rule, block(128, 12544, 32, 8, 16)) == Bands4);
-  CHECK(fused(rule, block(4, 49, 960, 240, 160)) == Bands8);
-  CHECK(fused(rule, block(5, 49, 960, 240, 160)) == std::nullopt);
+  CHECK(fused(rule, block(32, 784, 120, 32, 40)) == Bands4);
+  CHECK(fused(rule, block(32, 784, 240, 10, 40)) == Bands2);  // 376 KB of x
+  CHECK(fused(rule, block(32, 196, 144, 40, 48)) == Bands2);
+  CHECK(fused(rule, block(64, 196, 96, 24, 40)) == Bands2);
+  CHECK(fused(rule, block(128, 784, 120, 32, 40)) == Bands1);
+  CHECK(fused(rule, block(128, 784, 240, 10, 40)) == Bands2);
+  CHECK(fused(rule, block(128, 12544, 32, 8, 16)) == Bands8);
 }
 
 TEST_CASE("the rule leaves a gate and its projection apart where no variant runs them, or where it is asked to") {
-  GatedPointwiseParams p = block(1, 196, 480, 20, 80);
+  const Rules rule(kH100, {});
+  CHECK(fused(rule, block(1, 784, 120, 32, 40)) == std::nullopt);
+  CHECK(fused(rule, block(32, 196, 96, 24, 40)) == std::nullopt);
+  CHECK(fused(rule, block(64, 196, 480, 20, 80)) == std::nullopt);
+  CHECK(fused(rule, block(64, 49, 960, 240, 160)) == std::nullopt);
+  GatedPointwiseParams p = block(64, 784, 120, 32, 40);
+  REQUIRE(fused(rule, p) != std::nullopt);
   CHECK(fused(Rules(kernels::traits_of(80, 108), {}), p) == std::nullopt);
   for (const char* option : {"gated_project", "gate"}) {
     CHECK(fused(Rules(kH100, {{option, "layers"}}), p) == std::nullopt);
     CHECK(fused(Rules(kH100, {{option, "fused"}}), block(64, 49, 960, 240, 160)) != std::nullopt);
   }
-  CHECK(fused(Rules(kH100, {{"gated_pointwise", "bands2"}}), p) == GatedPointwiseVariant::Bands2);
+  CHECK(fused(Rules(kH100, {{"gated_pointwise", "bands8"}}), p) == GatedPointwiseVariant::Bands8);
   p.elem = Elem::F32;
   CHECK(fused(Rules(kH100, {}), p) == std::nullopt);
   p.elem = Elem::F16;
@@ -90,17 +95,17 @@ TEST_CASE("a gate and the projection behind it are one launch where nobody else 
   };
   for (const bool residual : {false, true}) {
     CAPTURE(residual);
-    const std::string fused = choices_of(Precision::Fp16, false, residual);
-    CHECK(has(fused, " gated_pointwise/bands8"));
+    const std::string fused = choices_of(Precision::Fp16, false, residual, "fused");
+    CHECK(has(fused, " gated_pointwise/bands2"));
     CHECK_FALSE(has(fused, " squeeze_excite/"));
     const std::string apart = choices_of(Precision::Fp16, false, residual, "layers");
     CHECK(has(apart, " gated_pointwise/ squeeze_excite/bands8"));
     CHECK(has(apart, " gemm/"));
   }
   for (const Precision precision : {Precision::Fp32, Precision::Fp64}) {
-    CHECK_FALSE(has(choices_of(precision, false, true), "gated_pointwise"));
+    CHECK_FALSE(has(choices_of(precision, false, true, "fused"), "gated_pointwise"));
   }
-  const std::string two = choices_of(Precision::Fp16, true, true);
+  const std::string two = choices_of(Precision::Fp16, true, true, "fused");
   CHECK_FALSE(has(two, "gated_pointwise"));
   CHECK(has(two, " squeeze_excite/bands8"));
 }

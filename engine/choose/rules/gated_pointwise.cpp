@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "choose/kernels.h"
 
 namespace mobicuda {
@@ -6,30 +8,36 @@ namespace {
 using namespace kernels;
 using enum GatedPointwiseVariant;
 
+constexpr std::int64_t kKilobyte = 1024;
+
 struct GatedShape {
   double images;  // for each SM
-  int n, pixels;
+  int pixels, c;
+  std::int64_t bytes;  // of an image
 
-  // Seven tenths of the SMs have a block.
-  bool enough(int ranks) const { return ranks * images >= 0.7; }
+  // Blocks of more channels read as much of weights as of pixels, each of them all.
+  bool narrow() const { return c <= 240; }
+  bool large() const { return bytes > 512 * kKilobyte; }
 };
 
 // clang-format off
 constexpr Row<GatedShape, GatedPointwiseVariant> kPays[] = {
-    {MOBICUDA_WHEN(s.pixels >= 100), {}, "one launch for the gate and the projection"},
-    {MOBICUDA_WHEN(s.n <= 4), {}, "few images: one launch for the gate and the projection"},
+    {MOBICUDA_WHEN(s.narrow() && s.pixels >= 196 && s.images >= 0.4), {}, "many images: the gated pixels stay on the SM"},
+    {MOBICUDA_WHEN(s.narrow() && s.pixels >= 196 && s.images > 0.2 && (s.c >= 144 || s.bytes >= 110 * kKilobyte)), {},
+     "large images: the gated pixels stay on the SM"},
 };
 
 constexpr Row<GatedShape, GatedPointwiseVariant> kRows[] = {
-    {MOBICUDA_WHEN(s.enough(1)), {Bands1}, "many images: a block each"},
-    {MOBICUDA_WHEN(s.enough(2)), {Bands2}, "two bands keep the GPU busy"},
-    {MOBICUDA_WHEN(s.enough(4)), {Bands4}, "four bands keep the GPU busy"},
-    {MOBICUDA_ALWAYS, {Bands8, Bands4, Bands2, Bands1}, "few images, or large ones: as many bands as there are"},
+    {MOBICUDA_WHEN(s.large()), {Bands8}, "a band of a large image for each block"},
+    {MOBICUDA_WHEN(s.images < 0.4 && s.pixels >= 784 && s.bytes <= 256 * kKilobyte), {Bands4}, "four bands, two blocks for each SM"},
+    {MOBICUDA_WHEN(s.images >= 0.8 && s.bytes >= 128 * kKilobyte), {Bands1, Bands2}, "many images: as few bands as hold them"},
+    {MOBICUDA_ALWAYS, {Bands2, Bands4, Bands8, Bands1}, "two bands"},
 };
 // clang-format on
 
 GatedShape shape_of(const GatedPointwiseParams& block, const DeviceTraits& gpu) {
-  return {static_cast<double>(block.n) / gpu.multiprocessors, block.n, block.pixels};
+  return {static_cast<double>(block.n) / gpu.multiprocessors, block.pixels, block.c,
+          std::int64_t{block.pixels} * block.c * static_cast<std::int64_t>(size_of(block.elem))};
 }
 
 SqueezeExciteParams gate_before(const GatedPointwiseParams& block) {
