@@ -21,6 +21,10 @@ struct GemmShape {
   }
   // Computed columns for each column that is wanted.
   double padding(int columns) const { return static_cast<double>(round_up(n, columns)) / n; }
+  // The projections at 7x7: long sums for few columns.
+  bool projects_late() const { return k >= 640 && n > 96 && n <= 320; }
+  // So many tiles for each SM are one at the most, and on `least` of the SMs.
+  static bool fills(double tiles, double least) { return tiles > least && tiles <= 1; }
 };
 
 using GemmRow = Row<GemmShape, GemmVariant>;
@@ -41,6 +45,12 @@ constexpr GemmRow kHalf[] = {
      "112x112 and 56x56 at batch 1: one slice, many small blocks"},
     {MOBICUDA_WHEN(s.k >= 640 && s.waves(64, 32) >= 0.45 && s.waves(64, 32) <= 1), {Mma64x32x256K4},
      "the classifier, narrow layers of 7x7: four slices under way"},
+    {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 64), 0.85)), {Mma128x64x64},
+     "projections of many channels: one wave of the largest tiles"},
+    {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 32), 0.55)), {Mma128x32x64},
+     "projections of many channels: one wave of tall tiles"},
+    {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 32) / 2, 0.85)), {Mma128x32x64},
+     "projections of many channels: two tall tiles for each SM"},
     {MOBICUDA_WHEN(s.n > 32 && s.waves(64, 64) >= 1), {Mma64x64x64}, "one wave of larger tiles"},
     {MOBICUDA_WHEN(s.k >= 384 && s.n <= 160 && s.waves(64, 32) >= 0.9 && s.waves(64, 32) < 1.6), {Mma32x32x64K2},
      "the narrow projections of 14x14 and 7x7: more blocks than 64x32 has"},
