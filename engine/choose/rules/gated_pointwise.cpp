@@ -12,7 +12,7 @@ constexpr std::int64_t kKilobyte = 1024;
 
 struct GatedShape {
   double images;  // for each SM
-  int pixels, c;
+  int pixels, c, squeezed;
   std::int64_t bytes;  // of an image
 
   // Blocks of more channels read as much of weights as of pixels, each of them all.
@@ -23,20 +23,19 @@ struct GatedShape {
 // clang-format off
 constexpr Row<GatedShape, GatedPointwiseVariant> kPays[] = {
     {MOBICUDA_WHEN(s.narrow() && s.pixels >= 196 && s.images >= 0.4), {}, "many images: the gated pixels stay on the SM"},
-    {MOBICUDA_WHEN(s.narrow() && s.pixels >= 196 && s.images > 0.2 && (s.c >= 144 || s.bytes >= 110 * kKilobyte)), {},
-     "large images: the gated pixels stay on the SM"},
+    {MOBICUDA_WHEN(s.narrow() && s.pixels >= 196 && s.pixels < 784 && s.images > 0.2 && s.c >= 144 && s.squeezed >= 32), {},
+     "a gate of large matrices, whose launch is long"},
 };
 
 constexpr Row<GatedShape, GatedPointwiseVariant> kRows[] = {
     {MOBICUDA_WHEN(s.large()), {Bands8}, "a band of a large image for each block"},
-    {MOBICUDA_WHEN(s.images < 0.4 && s.pixels >= 784 && s.bytes <= 256 * kKilobyte), {Bands4}, "four bands, two blocks for each SM"},
     {MOBICUDA_WHEN(s.images >= 0.8 && s.bytes >= 128 * kKilobyte), {Bands1, Bands2}, "many images: as few bands as hold them"},
     {MOBICUDA_ALWAYS, {Bands2, Bands4, Bands8, Bands1}, "two bands"},
 };
 // clang-format on
 
 GatedShape shape_of(const GatedPointwiseParams& block, const DeviceTraits& gpu) {
-  return {static_cast<double>(block.n) / gpu.multiprocessors, block.pixels, block.c,
+  return {static_cast<double>(block.n) / gpu.multiprocessors, block.pixels, block.c, block.squeezed,
           std::int64_t{block.pixels} * block.c * static_cast<std::int64_t>(size_of(block.elem))};
 }
 
