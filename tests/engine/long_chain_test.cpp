@@ -37,9 +37,11 @@ bool grows_with(Work&& work) {
     work(nodes);
     return cpu_seconds() - start;
   };
+  constexpr int kAgain = 2;  // a core that another program shares takes twice as long, now and then
   double few = seconds(kShort);
-  for (int again = 0; again < 2; ++again) few = std::min(few, seconds(kShort));
-  const double many = seconds(kLong);
+  for (int again = 0; again < kAgain; ++again) few = std::min(few, seconds(kShort));
+  double many = seconds(kLong);
+  for (int again = 0; again < kAgain && many > kMostTimes * few; ++again) many = std::min(many, seconds(kLong));
   INFO(kShort << " nodes take " << few << " s, " << kLong << " take " << many << " s");
   CHECK(many <= kMostTimes * few);
   return many <= kMostTimes * few;
