@@ -29,7 +29,7 @@ inline constexpr int kMostTiles = 4;    // of pixels, of a unit
 inline constexpr int kStepBytes = 512;  // of the weights of 16 output channels
 
 /// Steps whose weights a warp loads at once, while it works on as many: those of few tiles take less time, and leave
-/// more registers. (One after the other they would wait for each other: a warp tells six loads under way apart.)
+/// more registers. (A ring, each step's loaded that many steps ahead, took twice as long: README.md.)
 template <int kTiles>
 inline constexpr int kStepsAtOnce = kTiles <= 2 ? 8 : 4;
 
