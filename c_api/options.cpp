@@ -50,6 +50,8 @@ std::optional<Precision> precision_of(std::int32_t value) {
       return Precision::Fp16;
     case MOBICUDA_PRECISION_FP64:
       return Precision::Fp64;
+    case MOBICUDA_PRECISION_FP32_SPLIT:
+      return Precision::Fp32Split;
     default:
       refuse_value("precision", value);
   }
@@ -219,6 +221,8 @@ std::int32_t precision_number(Precision precision) noexcept {
       return MOBICUDA_PRECISION_FP16;
     case Precision::Fp64:
       return MOBICUDA_PRECISION_FP64;
+    case Precision::Fp32Split:
+      return MOBICUDA_PRECISION_FP32_SPLIT;
   }
   return MOBICUDA_PRECISION_DEFAULT;
 }

@@ -7,7 +7,7 @@ namespace {
 
 EngineOptions decode_options(const plan_schema::Options& from, const Limits& limits) {
   EngineOptions options;
-  require_range(from.precision(), 0, static_cast<std::int64_t>(Precision::Fp64), "precision");
+  require_range(from.precision(), 0, static_cast<std::int64_t>(Precision::Fp32Split), "precision");
   options.precision = static_cast<Precision>(from.precision());
   options.max_batch = from.max_batch();
   if (const int factors = from.picture_factors_size(); factors != 0) {

@@ -202,8 +202,8 @@ Config parse_config(std::string_view text, const std::string& source, const std:
   config.seed =
       static_cast<std::uint64_t>(object.number("seed", 0, std::numeric_limits<std::int64_t>::max()).value_or(0));
   config.top = static_cast<int>(object.number("top", 1, kMostTop).value_or(config.top));
-  if (const auto precision = object.one_of("precision", {"fp16", "fp32", "fp64"})) {
-    constexpr Precision kPrecisions[] = {Precision::Fp16, Precision::Fp32, Precision::Fp64};
+  if (const auto precision = object.one_of("precision", {"fp16", "fp32", "fp32_split", "fp64"})) {
+    constexpr Precision kPrecisions[] = {Precision::Fp16, Precision::Fp32, Precision::Fp32Split, Precision::Fp64};
     config.precision = kPrecisions[*precision];
   }
   if (const auto decode = object.one_of("decode", {"auto", "gpu", "gpu-units", "gpu-sms", "cpu"})) {

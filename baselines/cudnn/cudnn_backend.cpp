@@ -100,6 +100,10 @@ class CudnnBackend final : public Backend {
   std::shared_ptr<const Engine> compile(const Graph& graph, const EngineOptions& options) const override {
     return with_memory_errors("compile", [&] {
       check_options(options);
+      if (options.precision == Precision::Fp32Split) {
+        throw Error(ErrorCode::unsupported, "precision",
+                    "the cuDNN engine has fp32 (exact), tf32, fp16 and fp64, not fp32_split");
+      }
       const Graph optimized = optimize(graph);
       require_supported(*this, optimized, options);
       const TensorDesc input = input_desc(optimized, options);

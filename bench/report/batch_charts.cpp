@@ -91,7 +91,7 @@ Group group_of(const std::string& name, const std::vector<Point>& points, const 
 std::vector<Group> precision_groups(const std::vector<Point>& points) {
   const Colours engines = colours_of(points, &Point::engine);
   std::vector<Group> groups;
-  for (const std::string precision : {"fp16", "fp32", "tf32", "fp64"}) {
+  for (const std::string precision : {"fp16", "fp32", "fp32_split", "tf32", "fp64"}) {
     std::vector<Point> some;
     std::copy_if(points.begin(), points.end(), std::back_inserter(some),
                  [&](const Point& point) { return point.precision == precision; });

@@ -260,7 +260,7 @@ std::string case_label(const std::string& implementation, const std::string& pre
 /// One implementation at one precision and batch.
 struct CaseResult {
   std::string implementation;
-  std::string precision;       ///< "fp32", "tf32", "fp16", "fp64"
+  std::string precision;       ///< "fp32", "fp32_split", "tf32", "fp16", "fp64"
   std::optional<int> threads;  ///< where several are compared; 0: all cores
   std::int64_t batch = 1;
 

@@ -87,9 +87,9 @@ bool Field::truth() const {
 }
 
 std::string Field::precision() const {
-  constexpr std::array<std::string_view, 4> kKnown{"fp32", "tf32", "fp16", "fp64"};
+  constexpr std::array<std::string_view, 5> kKnown{"fp32", "fp32_split", "tf32", "fp16", "fp64"};
   const std::string value = text();
-  if (std::find(kKnown.begin(), kKnown.end(), value) == kKnown.end()) fail("fp32, tf32, fp16 or fp64");
+  if (std::find(kKnown.begin(), kKnown.end(), value) == kKnown.end()) fail("fp32, fp32_split, tf32, fp16 or fp64");
   return value;
 }
 

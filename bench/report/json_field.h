@@ -29,7 +29,7 @@ class Field {
   std::int64_t batch() const;          ///< at least 1
   std::optional<int> threads() const;  ///< of the CPU, where several numbers of them were compared; 0: all cores
   bool truth() const;
-  std::string precision() const;  ///< "fp32", "tf32", "fp16" or "fp64"
+  std::string precision() const;  ///< "fp32", "fp32_split", "tf32", "fp16" or "fp64"
   const Json& json() const { return *json_; }
 
   [[noreturn]] void fail(const std::string& expected) const;

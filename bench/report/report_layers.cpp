@@ -67,6 +67,7 @@ NamedRoof roof_of(const CaseResult& result, const Machine& machine, const std::v
     const double flops = result.precision == "fp16"   ? peaks.fp16
                          : result.precision == "tf32" ? peaks.tf32
                          : result.precision == "fp64" ? peaks.fp64
+                         : result.precision == "fp32_split" ? peaks.fp16 / 3
                                                       : peaks.fp32;
     return {{peaks.bytes_per_second, flops},
             "Roof: data sheet, " + compact(peaks.bytes_per_second, "B/s") + " and " + compact(flops, "FLOP/s") +

@@ -21,6 +21,7 @@
 #include "kernels/int8_stem_block/int8_stem_block.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/split_gemm/split_gemm.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "kernels/stem_block/stem_block.h"
 
@@ -38,6 +39,7 @@ void for_each_kernel(Visit&& visit) {
   visit(kernels::kernel_of(kernels::StemBlockParams{}));
   visit(kernels::kernel_of(kernels::SqueezeExciteParams{}));
   visit(kernels::kernel_of(kernels::GatedPointwiseParams{}));
+  visit(kernels::kernel_of(kernels::SplitGemmParams{}));
   visit(kernels::kernel_of(kernels::Int8Conv2dParams{}));
   visit(kernels::kernel_of(kernels::Int8DepthwiseConvParams{}));
   visit(kernels::kernel_of(kernels::Int8InvertedResidualParams{}));
@@ -61,6 +63,8 @@ Preferences<kernels::SqueezeExciteVariant> preferences(const kernels::SqueezeExc
                                                        const kernels::DeviceTraits& gpu);
 Preferences<kernels::GatedPointwiseVariant> preferences(const kernels::GatedPointwiseParams& params,
                                                         const kernels::DeviceTraits& gpu);
+Preferences<kernels::SplitGemmVariant> preferences(const kernels::SplitGemmParams& params,
+                                                   const kernels::DeviceTraits& gpu);
 Preferences<kernels::Int8Conv2dVariant> preferences(const kernels::Int8Conv2dParams& params,
                                                     const kernels::DeviceTraits& gpu);
 Preferences<kernels::Int8DepthwiseConvVariant> preferences(const kernels::Int8DepthwiseConvParams& params,
@@ -77,8 +81,14 @@ std::string_view why_fused(const kernels::PointwisePoolParams& params, const ker
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::GatedPointwiseParams& params, const kernels::DeviceTraits& gpu);
+/// The layer is gemm's, in exact float.
+std::string_view why_fused(const kernels::SplitGemmParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::Int8InvertedResidualParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::Int8StemBlockParams& params, const kernels::DeviceTraits& gpu);
+
+/// Why a block in exact float is slower in one launch than its layers are whose pointwise convolutions have split
+/// products; empty where it is not.
+std::string_view why_split_layers(const kernels::InvertedResidualParams& block, const kernels::DeviceTraits& gpu);
 
 /// How a kernel of several layers is asked for: form_options().
 struct FusedOption {
@@ -89,6 +99,7 @@ FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
 FusedOption fused_option(const kernels::GatedPointwiseParams&);
+FusedOption fused_option(const kernels::SplitGemmParams&);
 FusedOption fused_option(const kernels::Int8InvertedResidualParams&);
 FusedOption fused_option(const kernels::Int8StemBlockParams&);
 
@@ -101,6 +112,7 @@ std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params)
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
 std::vector<LayerApart> layers_apart(const kernels::GatedPointwiseParams& params);
+std::vector<LayerApart> layers_apart(const kernels::SplitGemmParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Int8InvertedResidualParams& params);
 std::vector<LayerApart> layers_apart(const kernels::Int8StemBlockParams& params);
 
@@ -114,6 +126,7 @@ std::vector<RuleText> rule_texts(const kernels::PointwisePoolParams&);
 std::vector<RuleText> rule_texts(const kernels::StemBlockParams&);
 std::vector<RuleText> rule_texts(const kernels::SqueezeExciteParams&);
 std::vector<RuleText> rule_texts(const kernels::GatedPointwiseParams&);
+std::vector<RuleText> rule_texts(const kernels::SplitGemmParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8Conv2dParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8DepthwiseConvParams&);
 std::vector<RuleText> rule_texts(const kernels::Int8InvertedResidualParams&);

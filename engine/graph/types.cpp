@@ -58,6 +58,8 @@ std::string_view to_string(Precision precision) noexcept {
       return "fp16";
     case Precision::Fp64:
       return "fp64";
+    case Precision::Fp32Split:
+      return "fp32_split";
   }
   return "unknown";
 }

@@ -8,6 +8,7 @@
 #include "kernels/streaming/layout_transform.h"
 #include "lower/fusions.h"
 #include "lower/ops.h"
+#include "lower/value_bounds.h"
 
 namespace mobicuda {
 
@@ -70,6 +71,14 @@ void Lowering::lower_node(const Node& node) {
   }
   for (const auto& fusion : fusions_) fusion->lower(*this, node);
 }
+
+float Lowering::split_bound(ValueId id) {
+  constexpr double kRounding = 1.0 + 0x1p-10;  // of sums of up to 10,000 floats
+  if (bounds_.empty()) bounds_ = value_bounds(graph_);
+  return static_cast<float>(bounds_[static_cast<std::size_t>(id)] * kRounding);
+}
+
+bool Lowering::in_split_range(ValueId id) { return !chooses() || split_bound(id) <= kernels::kLargestSplit; }
 
 const Node* Lowering::producer(ValueId id) const {
   const auto found = graph_.producer(id);

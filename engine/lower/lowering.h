@@ -111,6 +111,15 @@ class Lowering : OpFunctions<CustomOp> {
   const Graph& graph() const { return graph_; }
   const EngineOptions& options() const { return options_; }
   Elem elem() const { return elem_; }
+  /// Whether pointwise products may be split (Precision::Fp32Split).
+  bool splits() const { return options_.precision == Precision::Fp32Split; }
+  /// Whether the value's magnitude is at most kLargestSplit whatever the input, with room for rounding errors. True of
+  /// all where choices were made before: they tell.
+  bool in_split_range(ValueId id);
+  /// Not where choices were made before.
+  bool chooses() const { return source_.choices == nullptr; }
+  /// The largest magnitude (value_bounds()), with that room. Where constants have their elements.
+  float split_bound(ValueId id);
   int max_batch() const { return as_int(options_.max_batch); }
   const Shape& shape(ValueId id) const { return graph_.value(id).desc.shape; }
   std::span<const float> floats(ValueId id) const { return graph_.value(id).constant->data<float>(); }
@@ -264,6 +273,7 @@ class Lowering : OpFunctions<CustomOp> {
 
   const Graph& graph_;
   const EngineOptions& options_;
+  std::vector<double> bounds_;  ///< value_bounds(), once they were asked for
   LoweringSource source_;
   Chooser chooser_;
   Elem elem_;

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/common/resident_blocks.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/gemm/dmma.cuh"
 #include "kernels/gemm/gemv.cuh"
+#include "kernels/gemm/launch_tile.cuh"
 #include "kernels/gemm/mma.cuh"
 #include "kernels/gemm/simt.cuh"
 
@@ -20,10 +20,11 @@ namespace mobicuda::kernels {
 namespace {
 
 using gemm_detail::DmmaTile;
-using gemm_detail::gemm_shared_bytes;
 using gemm_detail::GemmArgs;
 using gemm_detail::kGemvRows;
 using gemm_detail::kGemvThreads;
+using gemm_detail::largest_shared_bytes;
+using gemm_detail::launch_tile;
 using gemm_detail::MmaConfig;
 using gemm_detail::MmaTile;
 using gemm_detail::SimtConfig;
@@ -34,44 +35,6 @@ constexpr int kPackedStep = 8;
 
 using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
-
-template <class Tile>
-std::size_t largest_shared_bytes(int k) {
-  return gemm_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
-}
-
-/// The plain kernel where there is one for the tile and the arguments are plain.
-template <class Tile>
-auto device_kernel(const GemmArgs& args) {
-  if constexpr (Tile::kPlainApart) {
-    const bool dense = args.x_pitch == args.k && args.y_pitch == args.n;
-    const bool aligned = args.k % kWide<typename Tile::Value> == 0;
-    if (dense && aligned && args.activation.kind == ActivationKind::Clip) return gemm_detail::gemm_kernel<Tile, true>;
-  }
-  return gemm_detail::gemm_kernel<Tile, false>;
-}
-
-template <class Tile>
-cudaError_t launch_tile(GemmArgs args, const Launch& where) {
-  args.k_slices = ceil_div(args.k, Tile::kBk);
-  const int m_tiles = ceil_div(args.m, Tile::kBm);
-  const int n_tiles = ceil_div(args.n, Tile::kBn);
-  const auto kernel = device_kernel<Tile>(args);
-  int blocks = 0;
-  DeviceTraits gpu;
-  cudaError_t status = current_device_traits(gpu);
-  if (status == cudaSuccess) {
-    status =
-        resident_blocks(kernel, Tile::kThreads, largest_shared_bytes<Tile>(args.k), gpu.shared_bytes_per_block, blocks);
-  }
-  if (status != cudaSuccess) return status;
-  const int strip_blocks = std::clamp(blocks / n_tiles, 1, m_tiles);
-  args.whole_rounds = m_tiles / strip_blocks;
-  args.last_round = m_tiles % strip_blocks;
-  const std::int64_t steps = std::int64_t{ceil_div(m_tiles, strip_blocks)} * args.k_slices;
-  return launch(kernel, dim3(static_cast<unsigned>(n_tiles), static_cast<unsigned>(strip_blocks)), dim3(Tile::kThreads),
-                gemm_shared_bytes<Tile>(args.k_slices, steps), where, args);
-}
 
 template <class T>
 cudaError_t launch_gemv(GemmArgs args, const Launch& where) {

@@ -217,6 +217,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
     const bool inside = args.bias != nullptr && n0 + i < args.n;
     ptx::copy_async_ca_or_zero(bias + i, inside ? args.bias + n0 + i : static_cast<const float*>(args.w), inside);
   }
+  typename Tile::Sums sums;
+  if constexpr (requires { sums.begin(args, n0); }) sums.begin(args, n0);
   wait_for_predecessor();
 
   int ahead_tile = m_tile;  // the slice that is filled next
@@ -234,7 +236,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
     ptx::copy_async_commit();
   }
 
-  typename Tile::Sums sums;
   [[maybe_unused]] SplitTile<Tile> split;
   int k_slice = 0;
   int slot = 0;

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, Union
 from mobicuda import _native
 
 Backend = Literal["auto", "custom", "cpu"]
-Precision = Literal["fp32", "fp16", "fp64"]
+Precision = Literal["fp32", "fp32_split", "fp16", "fp64"]
 HostTransfer = Literal["auto", "copy", "direct"]
 Specialise = Literal["never", "auto", "always"]
 Log = Callable[[str, str], object]

@@ -140,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
     group.add_argument("--backend", choices=("auto", "custom", "cpu"), help="auto: custom on a GPU, else cpu (default)")
-    group.add_argument("--precision", choices=("fp32", "fp16", "fp64"), help="default fp32")
+    group.add_argument("--precision", choices=("fp32", "fp32_split", "fp16", "fp64"), help="default fp32")
     group.add_argument("--max-batch", type=_positive, metavar="N", help="most images of a run")
     group.add_argument("--picture-shape", type=_numbers, metavar="C,H,W", help="extents that the file leaves open")
     group.add_argument("--bytes", choices=("torch", "tf"), help="the engine takes bytes, and normalises them so")

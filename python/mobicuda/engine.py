@@ -180,7 +180,8 @@ class Engine:
         backend: "custom" is the GPU engine, "cpu" the portable one. "auto" is custom where a GPU can be used, else cpu;
             the log says so, and `Engine.backend`. The precision never changes by itself: fp16 on a machine without a
             GPU is an `UnsupportedError`.
-        precision: "fp32" (exact, never TF32), "fp16" (GPU; sums in fp32), "fp64". Inputs and outputs are float32 in
+        precision: "fp32" (exact, never TF32), "fp32_split" (GPU; fp32 of which pointwise products are three of halves),
+            "fp16" (GPU; sums in fp32), "fp64". Inputs and outputs are float32 in
             each.
         max_batch: a session runs any n from 1 to it.
         plan_batches: GPU: batch sizes with a plan of their own, rising; () for max_batch only, None chooses.
@@ -304,7 +305,7 @@ class Engine:
 
     @property
     def precision(self) -> str:
-        """ "fp32", "fp16" or "fp64"."""
+        """ "fp32", "fp32_split", "fp16" or "fp64"."""
         return self._object.options.precision
 
     @property

@@ -24,8 +24,10 @@ namespace nb = nanobind;
 template <class T>
 using Named = std::pair<std::string_view, T>;
 
-constexpr std::array<Named<Precision>, 3> kPrecisions{
-    {{"fp32", Precision::Fp32}, {"fp16", Precision::Fp16}, {"fp64", Precision::Fp64}}};
+constexpr std::array<Named<Precision>, 4> kPrecisions{{{"fp32", Precision::Fp32},
+                                                       {"fp32_split", Precision::Fp32Split},
+                                                       {"fp16", Precision::Fp16},
+                                                       {"fp64", Precision::Fp64}}};
 constexpr std::array<Named<HostTransfer>, 3> kHostTransfers{
     {{"auto", HostTransfer::Auto}, {"copy", HostTransfer::Copy}, {"direct", HostTransfer::Direct}}};
 constexpr std::array<Named<Specialise>, 3> kSpecialise{

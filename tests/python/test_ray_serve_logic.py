@@ -65,7 +65,7 @@ def test_a_configuration_and_what_it_fills_in(tmp_path):
         ({"models": ["m"]}, "must end in .onnx or .plan"),
         ({"models": [{"file": "m.plan", "precision": "fp32"}]}, r"'models\[0\].precision': is the plan file's own"),
         ({"models": [{"file": "m.onnx", "name": "a/b"}]}, "must not hold a slash"),
-        ({"models": [{"file": "m.onnx", "precision": "int8"}]}, 'must be one of "fp16", "fp32", "fp64", got "int8"'),
+        ({"models": [{"file": "m.onnx", "precision": "int8"}]}, 'must be one of "fp16", "fp32", "fp32_split", "fp64", got "int8"'),
         ({"models": [{"file": "m.onnx", "max_batch": 0}]}, "must be a whole number from 1 to 1024, got 0"),
         ({"replicas": "2"}, 'must be a whole number from 1 to 4096, got "2"'),
         ({"gpus": 2}, "'gpus': must be a number from 0 to 1, got 2"),

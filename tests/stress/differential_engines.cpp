@@ -76,7 +76,8 @@ Precision precision_of(const std::string& text) {
   if (text == "fp32") return Precision::Fp32;
   if (text == "fp16") return Precision::Fp16;
   if (text == "fp64") return Precision::Fp64;
-  throw std::invalid_argument("engine: the precision must be fp32, fp16 or fp64, got '" + text + "'");
+  if (text == "fp32_split") return Precision::Fp32Split;
+  throw std::invalid_argument("engine: the precision must be fp32, fp32_split, fp16 or fp64, got '" + text + "'");
 }
 
 /// One graph on one engine; what is wrong, or nothing.
@@ -200,7 +201,7 @@ int main(int argc, char** argv) {
   CommandLine line;
   CLI::App app("Random graphs on several engines, within bounds");
   app.option_defaults()->always_capture_default();
-  app.add_option("engine", line.engines, "Engines, each NAME[:PRECISION]: cpu, custom, cudnn; fp32, fp16, fp64");
+  app.add_option("engine", line.engines, "Engines, each NAME[:PRECISION]: cpu, custom, cudnn; fp32, fp32_split, fp16, fp64");
   app.add_option("--graphs", line.graphs, "How many")->check(CLI::Range(1, 100000000));
   app.add_option("--seed", line.seed, "Of the first graph; the next one has the next seed");
   app.add_option("--nodes", line.nodes, "The most nodes of a graph")->check(CLI::Range(1, 64));

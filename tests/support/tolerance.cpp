@@ -51,6 +51,16 @@ double gamma_tensor_core(std::int64_t products) {
   return gamma(products + (products + kSmallestBlock - 1) / kSmallestBlock, kUnitTruncatedF32);
 }
 
+double gamma_split(std::int64_t products) {
+  constexpr std::int64_t kOfSlice = 32;            // of k, whose sum is the tensor cores'
+  constexpr std::int64_t kOthers = 216 + 12 + 13;  // see docs/numerics.md
+  return gamma((products + kOfSlice - 1) / kOfSlice + kOthers);
+}
+
+double split_error_of_tiny(std::int64_t products, double x, double w) {
+  return static_cast<double>(products) * 0x1p-38 * x * w;
+}
+
 double hard_bound(double gamma, double magnitude, double expected, Store store) {
   return gamma * magnitude + std::max(store.unit * (std::abs(expected) + gamma * magnitude), store.underflow);
 }
@@ -66,6 +76,11 @@ double rel_l2_alarm(std::int64_t products, Store store) {
   constexpr double kHalfStore = 4e-4;  // rounding to half alone is about 2.1e-4 of random data
   const double sum = 2.0 * kUnitF32 * std::sqrt(static_cast<double>(std::max<std::int64_t>(products, 1)));
   return store.unit == kUnitF16 ? kHalfStore + sum : sum;
+}
+
+double split_rel_l2_alarm(std::int64_t products) {
+  constexpr std::int64_t kLeast = 64;
+  return rel_l2_alarm(std::max(products, kLeast), kStoreF32);
 }
 
 double softmax_relative_error(double distance_to_max, double unit) { return (48.0 + std::abs(distance_to_max)) * unit; }

@@ -32,6 +32,12 @@ double gamma(std::int64_t products, double unit = kUnitF32);
 /// The same for tensor cores that align a block's products to the largest one and truncate.
 double gamma_tensor_core(std::int64_t products);
 
+/// The same for split products (precision fp32_split).
+double gamma_split(std::int64_t products);
+
+/// What split products of numbers near zero add to that, of factors up to x and w.
+double split_error_of_tiny(std::int64_t products, double x, double w);
+
 /// Hard bound for one element: gamma * magnitude + rounding to storage. `magnitude` is
 /// sum |a||b| + |bias| + |residual|. A correct kernel cannot exceed it.
 double hard_bound(double gamma, double magnitude, double expected, Store store);
@@ -42,6 +48,9 @@ std::vector<double> hard_bounds(double gamma, std::span<const double> magnitude,
 
 /// Alarm for a whole tensor of random-sign data: relative L2 error of a sum of K products.
 double rel_l2_alarm(std::int64_t products, Store store);
+
+/// The same for split products.
+double split_rel_l2_alarm(std::int64_t products);
 
 /// Relative error of one softmax output: (48 + |x - max|) u, for rows of up to kSoftmaxColumns.
 double softmax_relative_error(double distance_to_max, double unit = kUnitF32);

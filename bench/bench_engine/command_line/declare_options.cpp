@@ -47,7 +47,7 @@ void add_run_options(CLI::App& app, Options& options, RawOptions& raw) {
       ->type_name("NAME[,..]")
       ->default_str("all")
       ->group(group);
-  add_list(app, "--precision", raw.precisions, "fp32 (exact), tf32, fp16, fp64")
+  add_list(app, "--precision", raw.precisions, "fp32 (exact), fp32_split, tf32, fp16, fp64")
       ->type_name("NAME[,..]")
       ->default_str("fp32")
       ->group(group);

@@ -124,8 +124,11 @@ std::size_t find_reference(const Options& options, const std::vector<Case>& case
 std::vector<Implementation> list_implementations(int device) {
   const std::string no_gpu = why_no_gpu(device);
   std::vector<Implementation> list;
-  list.push_back(
-      {"custom", Processor::Gpu, {Precision::Fp32, Precision::Fp16, Precision::Fp64}, no_gpu, make_custom_backend});
+  list.push_back({"custom",
+                  Processor::Gpu,
+                  {Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64},
+                  no_gpu,
+                  make_custom_backend});
   Implementation cudnn{
       "cudnn", Processor::Gpu, {Precision::Fp32, Precision::Tf32, Precision::Fp16, Precision::Fp64}, no_gpu, nullptr};
 #ifdef MOBICUDA_WITH_CUDNN

@@ -102,7 +102,7 @@ struct Options {
   bool traced() const { return dump_kernels || !export_trace.empty(); }
 };
 
-/// "fp32", "tf32", "fp16", "fp64". Throws UsageError otherwise.
+/// "fp32", "fp32_split", "tf32", "fp16", "fp64". Throws UsageError otherwise.
 Precision parse_precision(const std::string& text);
 
 }  // namespace mobicuda::bench

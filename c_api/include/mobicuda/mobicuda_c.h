@@ -98,7 +98,8 @@ enum {
   MOBICUDA_PRECISION_FP32 = 1,    /**< IEEE single precision, never TF32 */
   MOBICUDA_PRECISION_TF32 = 2,    /**< of the cuDNN baseline only, which this interface does not have: refused */
   MOBICUDA_PRECISION_FP16 = 3,    /**< activations and weights in half precision, sums in fp32 */
-  MOBICUDA_PRECISION_FP64 = 4
+  MOBICUDA_PRECISION_FP64 = 4,
+  MOBICUDA_PRECISION_FP32_SPLIT = 5 /**< custom engine: fp32 of which pointwise products are three of halves */
 };
 
 /** How a GPU engine's staged runs move data between host and device. */

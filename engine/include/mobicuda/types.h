@@ -24,9 +24,12 @@ MOBICUDA_API std::string_view to_string(Layout layout) noexcept;
 
 /// Arithmetic of an engine. Fp32 is exact IEEE single precision (never TF32).
 /// Fp16 stores activations and weights in half precision and accumulates in Fp32.
-enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Fp64 };
+/// Fp32Split stores floats, and takes each factor of a pointwise convolution or Gemm as the sum of two halves, 22 bits:
+/// three products on tensor cores instead of one of Fp32 (docs/numerics.md). Layers whose input may be beyond a half's
+/// range are computed as in Fp32. The custom engine has it.
+enum class Precision : std::uint8_t { Fp32, Tf32, Fp16, Fp64, Fp32Split };
 
-MOBICUDA_API std::string_view to_string(Precision precision) noexcept;  ///< "fp32", "tf32", ...
+MOBICUDA_API std::string_view to_string(Precision precision) noexcept;  ///< "fp32", "tf32", "fp32_split", ...
 
 /// A tensor's extents: rank 0 to 8, every extent >= 0, element count representable as int64.
 class MOBICUDA_API Shape {

@@ -92,12 +92,22 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     const Node& project = *block.parts.project;
     const ValueId residual = project.inputs[Conv2d::kResidual];
     const bool own_residual = residual == kNoValue || residual == block.parts.first().inputs[Conv2d::kInput];
-    block.chosen = to.chooser().block(block.parts.depthwise->origin.label(), block.params, own_residual,
+    const bool may_fuse = own_residual && !splits_layers(to, block);
+    block.chosen = to.chooser().block(block.parts.depthwise->origin.label(), block.params, may_fuse,
                                       block.parts.expand != nullptr ? &block.pair : nullptr);
     if (block.chosen.project) to.choose_with_block(project, *block.chosen.project);
     if (block.chosen.form != BlockForm::Layers) return true;
     to.keep_apart(block.nodes, block.chosen.reason);
     return false;
+  }
+
+  // Whether the layers' products can be split, and are faster so.
+  static bool splits_layers(Lowering& to, const Block& block) {
+    if (!to.splits() || !to.chooses() || why_split_layers(block.params, to.rules().gpu()).empty()) return false;
+    const auto in_range = [&](const Node* node) {
+      return node == nullptr || to.in_split_range(node->inputs[Conv2d::kInput]);
+    };
+    return in_range(block.parts.expand) && in_range(block.parts.project);
   }
 
   void emit(Lowering& to, const Block& block) const override {

@@ -44,7 +44,43 @@ kernels::GemmParams gemm_params(const Lowering& to, const Node& node, const Prod
   return params;
 }
 
+// Whether the product was chosen to be split, and is a step now.
+bool lower_split_gemm(Lowering& to, const Node& node, const Product& product) {
+  const ValueId input = node.inputs[Conv2d::kInput];
+  const Storage x = to.read_rows(input);
+  const kernels::GemmParams exact = gemm_params(to, node, product);
+  kernels::SplitGemmParams params;
+  params.m = exact.m;
+  params.n = exact.n;
+  params.k = exact.k;
+  params.in_range = to.in_split_range(input);
+  params.bias = exact.bias;
+  params.residual = exact.residual;
+  params.activation = exact.activation;
+  params.x_pitch = x.pitch;
+  params.y_pitch = to.pitch_of(node.output);
+  const auto chosen = to.chooser().choose_fused(node.origin.label(), params);
+  if (!chosen.variant) return false;
+  const Storage residual = read_residual(to, product.residual);
+  // The factor of X is among the weights: another input with the same ones is another piece.
+  const ValueId w = node.inputs[Conv2d::kWeight];
+  const auto bytes = static_cast<std::int64_t>(kernels::split_gemm_packed_bytes(params.n, params.k));
+  const Packed weight = to.pack_bytes("split_gemm", {w, input}, bytes, [&](std::byte* packed) {
+    kernels::split_gemm_pack(params.n, params.k, to.split_bound(input), to.floats(w).data(), packed);
+  });
+  const Packed bias = to.pack_floats(node.inputs[Conv2d::kBias]);
+  const Storage y = to.make_rows(node, true);
+  to.add_kernel({.info = to.describe(node, kernel_name(*chosen.variant, params), chosen.reason),
+                 .x = x,
+                 .weights = {weight, bias},
+                 .residual = residual,
+                 .y = y},
+                *chosen.variant, params);
+  return true;
+}
+
 void lower_gemm(Lowering& to, const Node& node, const Product& product) {
+  if (to.splits() && lower_split_gemm(to, node, product)) return;
   kernels::GemmParams params = gemm_params(to, node, product);
   const Storage x = to.read_rows(node.inputs[Conv2d::kInput]);
   const Storage residual = read_residual(to, product.residual);

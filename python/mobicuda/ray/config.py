@@ -172,7 +172,7 @@ def parse_config(text: str | bytes, source: str, folder: str) -> Config:
         gpu_num=top.number("gpu_num", 0, 64, None),
         batchsize=top.number("batchsize", 1, 1024, 64),
         times=top.number("times", 1, 1_000_000, 1),
-        precision=top.one_of("precision", ("fp16", "fp32", "fp64"), None),
+        precision=top.one_of("precision", ("fp16", "fp32", "fp32_split", "fp64"), None),
         preload=top.flag("preload", True),
         decode=top.one_of("decode", _DECODE, "auto"),
         seed=top.number("seed", 0, 2**63 - 1, 0),

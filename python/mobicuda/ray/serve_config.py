@@ -154,7 +154,7 @@ def _parse_model(value: Any, source: str, path: str, model_dir: str, on_gpu: boo
     found = ServedModel(
         name=name,
         file=file,
-        precision=model.one_of("precision", ("fp16", "fp32", "fp64"), "fp16" if on_gpu else "fp32"),
+        precision=model.one_of("precision", ("fp16", "fp32", "fp32_split", "fp64"), "fp16" if on_gpu else "fp32"),
         input=model.one_of("input", ("fp32", "uint8"), "fp32"),
         preprocess=model.one_of("preprocess", ("torch", "tf"), "torch"),
         max_batch=model.number("max_batch", 1, 1024, 64),
