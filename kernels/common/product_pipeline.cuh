@@ -12,7 +12,6 @@
 #include "kernels/common/slices.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
-#include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 
 namespace mobicuda::kernels::products {
@@ -247,7 +246,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) product_kern
   int slot = 0;
   for (int step = 0; step < steps; ++step) {
     ptx::copy_async_wait<Tile::kStages - 2>();
-    if constexpr (requires { Tile::kAsyncOperands; }) ptx::fence_proxy_async();
     __syncthreads();  // this step's slot is full for all, and the preceding step's slot is free
     if (step + Tile::kStages - 1 < steps) {
       const int free_slot = slot == 0 ? Tile::kStages - 1 : slot - 1;

@@ -25,7 +25,7 @@ struct SplitMmaTile {
   static constexpr bool kResident = kConfig.resident;
   static constexpr int kMinBlocks = kConfig.min_blocks;
   static constexpr bool kAnyShape = false;
-  static constexpr bool kPlainApart = false;
+  static constexpr bool kPlainApart = true;
   static constexpr int kRowBytes = kBk * 4;
   static constexpr int kXPeriod = 2;  // of chunk_offset()
   static constexpr int kRun = 4;      // neighbouring outputs of a lane
@@ -34,13 +34,16 @@ struct SplitMmaTile {
   static constexpr int kWarpN = kBn / kConfig.warps_n;
   static constexpr int kFragmentsM = kWarpM / 16;
   static constexpr int kFragmentsN = kWarpN / 8;
-  static constexpr int kTogether = 2;  // fragments of columns whose products take turns
-  static constexpr int kStep = 32;     // of k, between additions in float
+  static constexpr int kTogether = 2;   // fragments of columns whose products take turns
+  static constexpr int kStep = kSlice;  // of k, between additions in float
   static constexpr int kSteps = kBk / kStep / kSplitK;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kBk % (kStep * kSplitK) == 0 && kBn <= kWidestTile);
   static_assert(kStages >= 2);
 
-  __device__ __forceinline__ static int chunk_offset(int row, int chunk) { return x_offset<kRowBytes>(row, chunk); }
+  /// Chunks of odd rows change places with their neighbours: see chunk_of().
+  __device__ __forceinline__ static int chunk_offset(int row, int chunk) {
+    return row * kRowBytes + (chunk ^ row % 2) * kChunkBytes;
+  }
 
   __device__ __forceinline__ static void fill_w(unsigned char* slice, const ProductArgs& args, int n0, int k_slice) {
     fill_weights<SplitMmaTile>(slice, args, n0, k_slice);
@@ -72,14 +75,14 @@ struct SplitMmaTile {
                                          lane() % 8 * 16;
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        const int first = (warp_k() * kSteps + step) * (kStep / kStepK);
+        const int slice = warp_k() * kSteps + step;
         XFragment a[kFragmentsM][2];
 #pragma unroll
         for (int i = 0; i < kFragmentsM; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
             a[i][half].template load<8 * kRowBytes>(
-                x + chunk_offset(x_row, (first + half) * 4 + lane() % 4) + i * 16 * kRowBytes, factors_.x);
+                x + chunk_offset(x_row, slice * 8 + chunk_of(half, lane() % 4)) + i * 16 * kRowBytes, factors_.x);
           }
         }
 #pragma unroll
@@ -89,7 +92,7 @@ struct SplitMmaTile {
           for (int jj = 0; jj < kTogether; ++jj) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-              ptx::ldmatrix_x4(b[jj][half], w_row + ((first + half) * 2 * (kBn / 8) + j + jj) * kPartBytes);
+              ptx::ldmatrix_x4(b[jj][half], w_row + ((slice * 2 + half) * 2 * (kBn / 8) + j + jj) * kPartBytes);
             }
           }
           float part[kFragmentsM][kTogether][4] = {};

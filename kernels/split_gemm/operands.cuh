@@ -8,11 +8,12 @@ namespace mobicuda::kernels::split_gemm_detail {
 
 using products::ProductArgs;
 
-// Packed weights: for each step of 16 of k and each 8 columns, the upper halves of their 8x8 matrices of k 0 to 7 and
-// 8 to 15, a column a row of 16 bytes, then the lower halves. Columns and k are not in their own order, see column_at()
-// and k_at(); both are filled up with zeros. Behind them floats: the factor of X, three that are not used, and for each
-// column, filled up to whole tiles, what undoes both factors.
+// Packed weights: for each step of 16 of k the upper halves of all columns, then the lower ones; of 8 columns the 8x8
+// matrices of k 0 to 7 and 8 to 15, a column a row of 16 bytes. Columns and k are not in their own order, see
+// column_at() and k_at(); both are filled up with zeros. Behind them floats: the factor of X, three that are not used,
+// and for each column, filled up to whole tiles, what undoes both factors.
 inline constexpr int kStepK = 16;
+inline constexpr int kSlice = 32;         // of k, two steps that change places
 inline constexpr int kSpan = 16;          // of columns that change places
 inline constexpr int kMatrixBytes = 128;  // 8x8
 inline constexpr int kPartBytes = 2 * kMatrixBytes;
@@ -23,7 +24,7 @@ struct Extents {
   int steps, groups;  // of 16 of k, of 8 columns
 
   __host__ __device__ constexpr Extents(int n, int k)
-      : steps((k + kStepK - 1) / kStepK), groups((n + kSpan - 1) / kSpan * 2) {}
+      : steps((k + kSlice - 1) / kSlice * (kSlice / kStepK)), groups((n + kSpan - 1) / kSpan * 2) {}
 
   /// Of the packed halves.
   __host__ __device__ constexpr std::size_t bytes() const {
@@ -35,32 +36,35 @@ struct Extents {
 /// four neighbours, lane t's.
 constexpr int column_at(int place) { return place % 8 / 2 * 4 + place / 8 * 2 + place % 2; }
 
-/// The same of a step's k: where the instruction has k 2t, 2t + 1, 2t + 8 and 2t + 9, lane t reads four neighbours.
-constexpr int k_at(int place) { return column_at(place); }
+/// Which of a slice's 16-byte chunks of a row of X lane t of a quad reads in a step: neighbouring rows read even and
+/// odd ones at once.
+__host__ __device__ constexpr int chunk_of(int step, int t) { return 2 * t + step; }
+
+/// The k of the slice that stands at this place of a step: where the instruction has k 2t, 2t + 1, 2t + 8 and 2t + 9,
+/// lane t's chunk.
+constexpr int k_at(int step, int place) { return chunk_of(step, place % 8 / 2) * 4 + place / 8 * 2 + place % 2; }
 
 /// The slice of kBk of k, of columns n0 to n0 + kBn: for each step the columns' upper parts, then their lower ones.
 template <class Tile>
 __device__ __forceinline__ void fill_weights(unsigned char* slice, const ProductArgs& args, int n0, int k_slice) {
-  constexpr int kSteps = Tile::kBk / kStepK;
   constexpr int kGroups = Tile::kBn / 8;
-  constexpr int kGroupChunks = 2 * kPartBytes / kChunkBytes;
-  constexpr int kChunks = kSteps * kGroups * kGroupChunks;
+  constexpr int kParts = Tile::kBk / kStepK * 2;  // upper and lower ones of each step
+  constexpr int kPartChunks = kPartBytes / kChunkBytes;
+  constexpr int kChunks = kParts * kGroups * kPartChunks;
   const Extents all(args.n, args.k);
 #pragma unroll
   for (int i = 0; i < (kChunks + Tile::kThreads - 1) / Tile::kThreads; ++i) {
     const int at = static_cast<int>(threadIdx.x) + i * Tile::kThreads;
     if (kChunks % Tile::kThreads != 0 && at >= kChunks) break;
-    const int chunk = at % kGroupChunks;
-    const int group = at / kGroupChunks % kGroups;
-    const int step = at / (kGroupChunks * kGroups);
-    const bool inside = k_slice * kSteps + step < all.steps && n0 / 8 + group < all.groups;
-    const std::size_t from = static_cast<std::size_t>(k_slice * kSteps + step) * static_cast<std::size_t>(all.groups) +
+    const int chunk = at % kPartChunks;
+    const int group = at / kPartChunks % kGroups;
+    const int part = k_slice * kParts + at / (kPartChunks * kGroups);
+    const bool inside = part < all.steps * 2 && n0 / 8 + group < all.groups;
+    const std::size_t from = static_cast<std::size_t>(part) * static_cast<std::size_t>(all.groups) +
                              static_cast<std::size_t>(n0 / 8 + group);
-    const int part = chunk / (kPartBytes / kChunkBytes);
-    unsigned char* const to =
-        slice + ((step * 2 + part) * kGroups + group) * kPartBytes + chunk % (kPartBytes / kChunkBytes) * kChunkBytes;
     const auto* w = static_cast<const unsigned char*>(args.w);
-    ptx::copy_async_cg_128_or_zero(to, inside ? w + from * (2 * kPartBytes) + chunk * kChunkBytes : w, inside);
+    ptx::copy_async_cg_128_or_zero(slice + at * kChunkBytes, inside ? w + from * kPartBytes + chunk * kChunkBytes : w,
+                                   inside);
   }
 }
 
@@ -111,12 +115,5 @@ struct XFragment {
     }
   }
 };
-
-/// Where chunk `chunk` of a row of X lies: two neighbouring rows' halves of 128 bytes change places, as eight lanes
-/// read four chunks of either at once.
-template <int kRowBytes>
-__device__ __forceinline__ int x_offset(int row, int chunk) {
-  return row * kRowBytes + (chunk ^ (row % 2 * 4)) * kChunkBytes;
-}
 
 }  // namespace mobicuda::kernels::split_gemm_detail

@@ -22,7 +22,10 @@ using products::ProductArgs;
 using split_gemm_detail::column_at;
 using split_gemm_detail::Extents;
 using split_gemm_detail::k_at;
+using split_gemm_detail::kMatrixBytes;
+using split_gemm_detail::kPartBytes;
 using split_gemm_detail::kScalesAt;
+using split_gemm_detail::kSlice;
 using split_gemm_detail::kSpan;
 using split_gemm_detail::kStepK;
 using split_gemm_detail::kWidestTile;
@@ -61,15 +64,13 @@ constexpr Entry kEntries[] = {
     tile<MmaConfig{ 32, 32,  64,       2, 1, 2,      4,    false,          4}>(SplitGemmVariant::Tile32x32x64K2, "32x32x64_k2"),
     tile<MmaConfig{ 32, 32, 128,       2, 1, 4,      4,    false,          2}>(SplitGemmVariant::Tile32x32x128K4, "32x32x128_k4"),
     tile<MmaConfig{ 16, 32, 256,       1, 1, 8,      3,    false,          2}>(SplitGemmVariant::Tile16x32x256K8, "16x32x256_k8"),
-    wgmma(SplitGemmVariant::Wgmma192x96x32, "wgmma_192x96x32"),
-    wgmma(SplitGemmVariant::Wgmma128x192x32, "wgmma_128x192x32"),
+    wgmma(SplitGemmVariant::Wgmma192x96x64, "wgmma_192x96x64"),
+    wgmma(SplitGemmVariant::Wgmma128x160x64, "wgmma_128x160x64"),
+    wgmma(SplitGemmVariant::Wgmma128x96x64, "wgmma_128x96x64"),
     wgmma(SplitGemmVariant::Wgmma128x64x32, "wgmma_128x64x32"),
     wgmma(SplitGemmVariant::Wgmma128x32x32, "wgmma_128x32x32"),
-    wgmma(SplitGemmVariant::Wgmma64x96x64, "wgmma_64x96x64"),
     wgmma(SplitGemmVariant::Wgmma64x64x64, "wgmma_64x64x64"),
     wgmma(SplitGemmVariant::Wgmma64x32x64, "wgmma_64x32x64"),
-    wgmma(SplitGemmVariant::Wgmma64x32x128K2, "wgmma_64x32x128_k2"),
-    wgmma(SplitGemmVariant::Wgmma64x32x256K4, "wgmma_64x32x256_k4"),
 };
 // clang-format on
 
@@ -106,9 +107,7 @@ bool supports(SplitGemmVariant variant, const SplitGemmParams& p, const DeviceTr
   if (!pitch_fits(p.x_pitch, p.k, true) || !pitch_fits(p.y_pitch, p.n, false)) return false;
   const Entry& entry = entry_of(variant);
   if (entry.launch == nullptr && !(gpu.wgmma_code && split_gemm_wgmma::has(variant))) return false;
-  const std::size_t shared =
-      entry.launch == nullptr ? split_gemm_wgmma::shared_bytes(variant, p.k) : entry.shared_bytes(p.k);
-  return shared <= gpu.shared_bytes_per_block;
+  return entry.launch == nullptr || entry.shared_bytes(p.k) <= gpu.shared_bytes_per_block;
 }
 
 std::size_t split_gemm_packed_bytes(int n, int k) {
@@ -131,24 +130,25 @@ void split_gemm_pack(int n, int k, float x_bound, const float* weight, void* pac
     factors[kScalesAt + column] = std::ldexp(1.0F, -exponents[static_cast<std::size_t>(column)] - x_exponent);
   }
   auto* to = static_cast<__half*>(packed);
-  constexpr std::ptrdiff_t kPart = split_gemm_detail::kPartBytes / 2;
-  constexpr std::ptrdiff_t kMatrix = split_gemm_detail::kMatrixBytes / 2;
-  for (int step = 0; step < extents.steps; ++step) {
-    for (int group = 0; group < extents.groups; ++group, to += 2 * kPart) {
-      for (int place = 0; place < 8; ++place) {
+  constexpr int kSteps = kSlice / kStepK;
+  const std::ptrdiff_t part = extents.groups * (kPartBytes / 2);  // from upper to lower parts
+  for (int step = 0; step < extents.steps; ++step, to += part) {
+    for (int group = 0; group < extents.groups; ++group) {
+      for (int place = 0; place < 8; ++place, to += 8) {
         const int column = group / 2 * kSpan + column_at(group % 2 * 8 + place);
         if (column >= n) continue;
         const float* from = weight + static_cast<std::size_t>(column) * static_cast<std::size_t>(k);
         for (int i = 0; i < kStepK; ++i) {
-          const int at = step * kStepK + k_at(i);
+          const int at = step / kSteps * kSlice + k_at(step % kSteps, i);
           if (at >= k) continue;
           const float value = std::ldexp(from[at], exponents[static_cast<std::size_t>(column)]);
           const __half hi = __float2half_rn(value);
-          const std::ptrdiff_t word = i / 8 * kMatrix + place * 8 + i % 8;
+          const std::ptrdiff_t word = i / 8 * (kMatrixBytes / 2) + i % 8;
           to[word] = hi;
-          to[kPart + word] = __float2half_rn(value - __half2float(hi));
+          to[part + word] = __float2half_rn(value - __half2float(hi));
         }
       }
+      to += kMatrixBytes / 2;  // the second 8 of k
     }
   }
 }

@@ -26,15 +26,13 @@ enum class SplitGemmVariant : std::uint8_t {
   Tile32x32x64K2,
   Tile32x32x128K4,
   Tile16x32x256K8,
-  Wgmma192x96x32,
-  Wgmma128x192x32,
+  Wgmma192x96x64,
+  Wgmma128x160x64,
+  Wgmma128x96x64,
   Wgmma128x64x32,
   Wgmma128x32x32,
-  Wgmma64x96x64,
   Wgmma64x64x64,
   Wgmma64x32x64,
-  Wgmma64x32x128K2,
-  Wgmma64x32x256K4,
 };
 
 struct SplitGemmParams {

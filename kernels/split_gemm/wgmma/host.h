@@ -10,7 +10,6 @@ namespace mobicuda::kernels::split_gemm_wgmma {
 bool has(SplitGemmVariant variant);
 
 /// Of a variant that there is.
-std::size_t shared_bytes(SplitGemmVariant variant, int k);
 cudaError_t launch(SplitGemmVariant variant, const products::ProductArgs& args, const Launch& where);
 
 }  // namespace mobicuda::kernels::split_gemm_wgmma
