@@ -326,6 +326,7 @@ TEST_CASE("supports() of inverted_residual means that the launch fits") {
         p.pad_top = p.pad_left = 1;
         p.expand = block.expands();
         p.residual = block.has_residual();
+        p.split = elem == Elem::F32;
         p.expand_clip = p.depthwise_clip = kRelu6;
         p.project_clip = {-65504.0F, 65504.0F};
         shapes.push_back(p);
