@@ -44,5 +44,6 @@ const InvertedResidualFamily& inverted_residual_image7_family();
 const InvertedResidualFamily& inverted_residual_simt_cluster_family();
 const InvertedResidualFamily& inverted_residual_simt_family();
 const InvertedResidualFamily& inverted_residual_simt_early_family();
+const InvertedResidualFamily& inverted_residual_split_family();
 
 }  // namespace mobicuda::kernels

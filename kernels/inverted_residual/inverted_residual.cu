@@ -79,6 +79,7 @@ std::span<const InvertedResidualFamily* const> families() {
       &inverted_residual_strip_family(),  &inverted_residual_image_family(),
       &inverted_residual_image7_family(), &inverted_residual_simt_cluster_family(),
       &inverted_residual_simt_family(),   &inverted_residual_simt_early_family(),
+      &inverted_residual_split_family(),
   };
   return kFamilies;
 }

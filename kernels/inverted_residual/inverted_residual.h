@@ -171,6 +171,7 @@ enum class InvertedResidualVariant : std::uint16_t {
   SpecialisedSimtCluster,
   SpecialisedSimt,
   SpecialisedSimtEarly,
+  SpecialisedSplit,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };

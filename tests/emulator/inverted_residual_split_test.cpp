@@ -1,5 +1,6 @@
 // The kernel of split products for configurations that no variant has: other channels, tiles and splits. Compiled as
 // device code.
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -66,23 +67,20 @@ void check_config(Choice& choose) {
   REQUIRE(compare_elements(with_nan, oracle_with_nan.value, oracle_with_nan.bound, shape));
 }
 
-/// Rows of weights of very different sizes: each keeps the bits of its factors.
+/// Rows of weights of very different sizes, and small values: products keep the bits of their factors.
 template <Config kConfig>
 void check_ranges(Choice& choose) {
   InvertedResidualParams p = random_block<kConfig>(choose);
   p.expand_clip = p.depthwise_clip = p.project_clip = kNone;
   p.residual = false;
   Data data = random_data(p, static_cast<std::uint32_t>(choose.upto(1000)), false);
-  const auto scale_rows = [&](std::vector<float>& weights, int columns, int step) {
-    constexpr int kSteps = 12;
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      weights[i] = std::ldexp(weights[i], static_cast<int>(i) / columns % kSteps * step);
-    }
-  };
-  scale_rows(data.expand, p.c_in, -3);
-  scale_rows(data.depthwise, 9, 3);
-  scale_rows(data.project, p.c_hidden, -3);
-  for (float& value : data.x) value *= 100.0F;
+  // Values between the convolutions are below a half's range then.
+  for (float& weight : data.expand) weight = std::ldexp(weight, -20);
+  constexpr int kSteps = 12;
+  for (std::size_t i = 0; i < data.project.size(); ++i) {
+    data.project[i] = std::ldexp(data.project[i], static_cast<int>(i) / p.c_hidden % kSteps * -3);
+  }
+  for (float& value : data.x) value = std::ldexp(value, -20);
   const std::vector<float> y = run_config<kConfig>(p, data);
   p.split = false;  // the bounds of split products near zero know the largest of all rows only
   const Tensor oracle = oracle_of(p, data);

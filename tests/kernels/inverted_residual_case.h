@@ -97,8 +97,8 @@ struct Data {
   double filtered_bound(const InvertedResidualParams& p) const {
     constexpr int kTaps = 9;
     constexpr double kRounding = 1.0 + 0x1p-10;
-    const double x = largest_of(this->x);
-    const double hidden = p.expand ? largest_sum(expand, expand_bias, p.c_in, p.expand_clip, x) : x;
+    const double input = largest_of(x);
+    const double hidden = p.expand ? largest_sum(expand, expand_bias, p.c_in, p.expand_clip, input) : input;
     return kRounding * largest_sum(depthwise, depthwise_bias, kTaps, p.depthwise_clip, hidden);
   }
 

@@ -79,7 +79,8 @@ TEST_CASE("inverted_residual: every variant of clusters and of 14x14 and 28x28 p
 TEST_CASE("inverted_residual: every variant of 7x7 pictures once", "[race]") { check_all(family({"image7"}), 3); }
 
 TEST_CASE("inverted_residual: every other variant once", "[race]") {
-  check_all(family({"simt", "split", "small", "strip", "cluster", "image1_", "image2_", "image4_", "image8_", "image7"}, false),
+  check_all(family({"simt", "split", "small", "strip", "cluster", "image1_", "image2_", "image4_", "image8_", "image7"},
+                   false),
             2);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "kernels/common/launch.h"
 #include "kernels/inverted_residual/inverted_residual.h"
@@ -29,5 +30,12 @@ void pack(const Config& config, const InvertedResidualWeights& weights, void* pa
 /// `kernel` is of this configuration, which supports the parameters.
 cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& params, const void* x,
                    const void* packed, void* y, const Launch& where);
+
+/// C++ name of the kernel.
+std::string kernel_expression(const Config& config);
+
+/// For these parameters on that GPU, the one that is expected to be the fastest first (README.md has the model); at
+/// most six. The parameters are sane.
+std::vector<Config> configurations(const InvertedResidualParams& params, const DeviceTraits& gpu);
 
 }  // namespace mobicuda::kernels::inverted_split

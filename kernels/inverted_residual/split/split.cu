@@ -144,6 +144,10 @@ void pack(const Config& config, const InvertedResidualWeights& w, void* packed) 
   }
 }
 
+std::string kernel_expression(const Config& config) {
+  return inverted_host::expression("mobicuda::kernels::inverted_split::", "split_kernel", config);
+}
+
 cudaError_t launch(const Config& config, Kernel kernel, const InvertedResidualParams& p, const void* x,
                    const void* packed, void* y, const Launch& where) {
   Arguments a{};
@@ -244,5 +248,12 @@ constexpr InvertedResidualEntry kEntries[] = {
 }  // namespace
 
 std::span<const InvertedResidualEntry> inverted_residual_split_entries() { return kEntries; }
+
+const InvertedResidualFamily& inverted_residual_split_family() {
+  static constexpr InvertedResidualFamily kFamily = inverted_host::family<Config, inverted_split::Kernel>(
+      Variant::SpecialisedSplit, "split", "kernels/inverted_residual/split/kernel.cuh",
+      inverted_host::configuration_values<inverted_split::configurations>);
+  return kFamily;
+}
 
 }  // namespace mobicuda::kernels

@@ -112,7 +112,7 @@ class Expand {
         const bool inside = present && static_cast<unsigned>(iy) < static_cast<unsigned>(a.h) &&
                             static_cast<unsigned>(ix) < static_cast<unsigned>(a.w);
         to_[i][half] = present ? row * S::kSizes.hidden_row + column * kUnit + lane() % 4 * 4 : -1;
-        if (!inside) outside_ |= 1U << (2 * i + half);
+        if (present && !inside) outside_ |= 1U << (2 * i + half);
         pixels[i][half].load(x + (iy * a.w + ix) * kConfig.c_in, inside);
       }
     }
@@ -157,8 +157,15 @@ class Expand {
           for (int e = 0; e < 4; ++e) {
             values.item[e] = apply(a.expand_clip, fmaf(sums[i][e / 2][half * 2 + e % 2], scale.item[e], bias.item[e]));
           }
-          if ((outside_ >> (2 * i + half) & 1U) != 0) values = {};
           if (to_[i][half] >= 0) store(plane + to_[i][half], values);
+        }
+      }
+      if (outside_ == 0) continue;  // most tiles: no lane of a warp is here
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          if ((outside_ >> (2 * i + half) & 1U) != 0) store(plane + to_[i][half], Packet<float, 4>{});
         }
       }
     }
