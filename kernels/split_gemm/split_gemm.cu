@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/common/split_exponent.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/gemm/launch_tile.cuh"
@@ -23,7 +22,8 @@ using split_gemm_detail::kWidestTile;
 using split_gemm_detail::SplitMmaTile;
 
 constexpr int kLargestExtent = 1 << 30;
-constexpr int kChunk = 4;  // of k: a lane's
+constexpr int kChunk = 4;             // of k: a lane's
+constexpr int kLargestExponent = 15;  // scaled values are below 2^15, half of what a half holds
 
 using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
@@ -64,6 +64,16 @@ bool pitch_fits(int pitch, int extent, bool whole_chunks) {
   return pitch == 0 || (pitch >= extent && pitch % kChunk == 0 && (!whole_chunks || extent % kChunk == 0));
 }
 
+/// The exponent of the power of two that brings values up to `largest` below 2^kLargestExponent, and no further than
+/// their products stay floats.
+int scale_exponent(float largest) {
+  constexpr int kMost = 60;
+  if (!(largest > 0.0F)) return 0;
+  int exponent = 0;
+  std::frexp(largest, &exponent);  // largest < 2^exponent
+  return std::clamp(kLargestExponent - exponent, -kMost, kMost);
+}
+
 std::size_t words(int n, int k) { return static_cast<std::size_t>(n) * static_cast<std::size_t>(k); }
 
 }  // namespace
@@ -89,13 +99,13 @@ void split_gemm_pack(int n, int k, float x_bound, const float* weight, void* pac
   std::memset(packed, 0, split_gemm_packed_bytes(n, k));
   auto* const halves = static_cast<__half*>(packed);
   float* const factors = static_cast<float*>(packed) + words(n, k);
-  const int x_exponent = split_exponent(x_bound);
+  const int x_exponent = scale_exponent(x_bound);
   factors[0] = std::ldexp(1.0F, x_exponent);
   for (int row = 0; row < n; ++row) {
     const float* from = weight + words(row, k);
     float largest = 0.0F;
     for (int i = 0; i < k; ++i) largest = std::max(largest, std::abs(from[i]));
-    const int exponent = split_exponent(largest);
+    const int exponent = scale_exponent(largest);
     factors[kScalesAt + row] = std::ldexp(1.0F, -exponent - x_exponent);
     __half* to = halves + 2 * words(row, k);
     for (int i = 0; i < k; ++i) {  // chunks of four: their upper halves, then their lower ones

@@ -5,7 +5,6 @@
 // which rounds; the tensor cores' own additions cut off.
 #pragma once
 
-#include "kernels/common/split_halves.cuh"
 #include "kernels/gemm/pipeline.cuh"
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/mma.cuh"
@@ -19,6 +18,21 @@ using gemm_detail::MmaConfig;
 /// column, filled up to whole tiles.
 inline constexpr int kScalesAt = 4;
 inline constexpr int kWidestTile = 128;
+
+/// Pairs of halves of two values: hi + lo is within 2^-22 of the value.
+struct Halves {
+  std::uint32_t hi, lo;
+};
+
+__device__ __forceinline__ std::uint32_t as_word(__half2 pair) {
+  return *reinterpret_cast<const std::uint32_t*>(&pair);
+}
+
+__device__ __forceinline__ Halves split(float a, float b) {
+  const __half2 hi = __floats2half2_rn(a, b);
+  const float2 rounded = __half22float2(hi);
+  return {as_word(hi), as_word(__floats2half2_rn(a - rounded.x, b - rounded.y))};
+}
 
 template <MmaConfig kConfig>
 struct SplitMmaTile {

@@ -93,7 +93,7 @@ TEST_CASE("the rule splits products of early blocks in float where they may be s
   }
   InvertedResidualParams p = block(256, 56, 56, 24, 24);
   p.split = true;
-  CHECK(rule.variant(p).variant == SplitS1Tile14x14C16N24);
+  CHECK(rule.variant(p).variant == SplitS1Tile14x14C16W4N24);
 }
 
 TEST_CASE("it is the tiles that count, for each multiprocessor") {

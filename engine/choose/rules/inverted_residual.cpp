@@ -168,6 +168,7 @@ constexpr BlockRow kMadeFloat[] = {
 
 // Split products, where they are allowed.
 constexpr BlockRow kSplit[] = {
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 2.9), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 1.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},
     {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 1.5), {SplitS1Tile7x14C16N32}, "split products: half as large tiles"},
     {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 0.9), {SplitS1Tile7x14C16N24}, "split products: half as large tiles"},

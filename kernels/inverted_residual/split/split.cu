@@ -230,7 +230,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{2,  7,  8, 16,  96, 24,  32,   8, 1,   1, 4, 2,   1,  3}, kAllVariants>(Variant::SplitS2Tile7x8C32W8N24, "split_s2_7x8_c32_w8_n24"),
     entry<Config{2,  7,  8, 16,  96, 24,  16,   4, 1,   1, 4, 2,   1,  5}, kAllVariants>(Variant::SplitS2Tile7x8C16N24, "split_s2_7x8_c16_n24"),
     entry<Config{1, 14, 14, 24, 144, 24,  16,   8, 1,   7, 1, 2,   1,  2}>(Variant::SplitS1Tile14x14C16N24, "split_s1_14x14_c16_n24"),
-    entry<Config{1, 14, 14, 24, 144, 24,  16,   4, 1,   7, 2, 2,   1,  3}, kAllVariants>(Variant::SplitS1Tile14x14C16W4N24, "split_s1_14x14_c16_w4_n24"),
+    entry<Config{1, 14, 14, 24, 144, 24,  16,   4, 1,   7, 2, 2,   1,  3}>(Variant::SplitS1Tile14x14C16W4N24, "split_s1_14x14_c16_w4_n24"),
     entry<Config{1,  7, 14, 24, 144, 24,  16,   4, 1,   7, 1, 2,   1,  4}>(Variant::SplitS1Tile7x14C16N24, "split_s1_7x14_c16_n24"),
     entry<Config{2,  7,  7, 24, 144, 32,  16,   4, 1,   1, 4, 2,   1,  4}>(Variant::SplitS2Tile7x7C16N32, "split_s2_7x7_c16_n32"),
     entry<Config{2,  7,  7, 24, 144, 32,  48,  12, 3,   1, 4, 2,   2,  1}>(Variant::SplitS2Tile7x7C48N32, "split_s2_7x7_c48_n32"),
