@@ -3,11 +3,11 @@
 // 16 bytes of a row of X or W: the instruction does not care which k it is given, as long as both factors agree.
 #pragma once
 
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/common/product_pipeline.cuh"
 #include "kernels/ptx/lane.cuh"
 #include "kernels/ptx/mma.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
 using ptx::as_int::lane;
 using ptx::as_int::warp;
@@ -83,7 +83,7 @@ struct DmmaTile {
       }
     }
 
-    __device__ __forceinline__ void finish(const GemmArgs& args, int m0, int n0, const float* bias) const {
+    __device__ __forceinline__ void finish(const ProductArgs& args, int m0, int n0, const float* bias) const {
       for_each_run([&](int i, int half, int j) {
         const int m = m0 + row(i, half);
         const int n = column(j);
@@ -133,4 +133,4 @@ struct DmmaTile {
   };
 };
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

@@ -1,5 +1,5 @@
 // GEMM with a fused epilogue: variants, limits, packing, launch.
-// Pipeline and epilogue: pipeline.cuh. Arithmetic: mma.cuh (half, tensor cores), dmma.cuh (double,
+// Pipeline and epilogue: product_pipeline.cuh. Arithmetic: mma.cuh (half, tensor cores), dmma.cuh (double,
 // tensor cores), simt.cuh (exact float and double), gemv.cuh (few rows). Indices within a matrix are size_t;
 // m, n and k are at most 2^30.
 
@@ -8,39 +8,39 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/common/product_launch.cuh"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/gemm/dmma.cuh"
 #include "kernels/gemm/gemv.cuh"
-#include "kernels/gemm/launch_tile.cuh"
 #include "kernels/gemm/mma.cuh"
 #include "kernels/gemm/simt.cuh"
 
 namespace mobicuda::kernels {
 namespace {
 
-using gemm_detail::DmmaTile;
-using gemm_detail::GemmArgs;
-using gemm_detail::kGemvRows;
-using gemm_detail::kGemvThreads;
-using gemm_detail::largest_shared_bytes;
-using gemm_detail::launch_tile;
-using gemm_detail::MmaConfig;
-using gemm_detail::MmaTile;
-using gemm_detail::SimtConfig;
-using gemm_detail::SimtTile;
+using products::DmmaTile;
+using products::kGemvRows;
+using products::kGemvThreads;
+using products::largest_shared_bytes;
+using products::launch_tile;
+using products::MmaConfig;
+using products::MmaTile;
+using products::ProductArgs;
+using products::SimtConfig;
+using products::SimtTile;
 
 constexpr int kLargestExtent = 1 << 30;
 constexpr int kPackedStep = 8;
 
-using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
+using LaunchFunction = cudaError_t (*)(ProductArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
 
 template <class T>
-cudaError_t launch_gemv(GemmArgs args, const Launch& where) {
+cudaError_t launch_gemv(ProductArgs args, const Launch& where) {
   const dim3 grid(static_cast<unsigned>(ceil_div(args.n, kGemvThreads / 32)),
                   static_cast<unsigned>(ceil_div(args.m, kGemvRows)));
-  const auto kernel = args.m == 1 ? gemm_detail::gemv_kernel<T, 1> : gemm_detail::gemv_kernel<T, kGemvRows>;
+  const auto kernel = args.m == 1 ? products::gemv_kernel<T, 1> : products::gemv_kernel<T, kGemvRows>;
   return launch(kernel, grid, dim3(kGemvThreads), 0, where, args);
 }
 
@@ -209,7 +209,7 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
   if (params.m == 0) return cudaSuccess;
 
-  GemmArgs args{};
+  ProductArgs args{};
   args.x = x;
   args.w = packed;
   args.bias = params.bias ? bias : nullptr;

@@ -3,19 +3,19 @@
 // shared memory, so that it takes one round trip to L2.
 #pragma once
 
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/common/product_pipeline.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/lane.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
 inline constexpr int kGemvThreads = 128;
 inline constexpr int kGemvRows = 4;
 
 /// kRows: rows of X at once.
 template <class T, int kRows>
-__global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args) {
+__global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const ProductArgs args) {
   // 1280 elements are held at once, 640 of double.
   constexpr int kChunks = std::is_same_v<T, double> ? 10 : 5 * static_cast<int>(sizeof(T)) / 2;
   constexpr int kWarps = kGemvThreads / 32;
@@ -88,4 +88,4 @@ __global__ void __launch_bounds__(kGemvThreads) gemv_kernel(const GemmArgs args)
   }
 }
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/common/block_mma.cuh"
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/common/product_pipeline.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
 template <MmaConfig kConfig>
 struct MmaTile : BlockMma<kConfig> {
@@ -20,7 +20,7 @@ struct MmaTile : BlockMma<kConfig> {
     using Base = typename Tile::Accumulators;
 
    public:
-    __device__ __forceinline__ void finish(const GemmArgs& args, int m0, int n0, const float* bias) const {
+    __device__ __forceinline__ void finish(const ProductArgs& args, int m0, int n0, const float* bias) const {
       constexpr int kBatch = Base::kRuns % 4 == 0 ? 4 : 2;  // residuals under way at once
 #pragma unroll
       for (int first = 0; first < Base::kRuns; first += kBatch) {
@@ -44,4 +44,4 @@ struct MmaTile : BlockMma<kConfig> {
   };
 };
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

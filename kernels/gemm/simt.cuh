@@ -5,9 +5,9 @@
 // 8 neighbouring rows in different banks.
 #pragma once
 
-#include "kernels/gemm/pipeline.cuh"
+#include "kernels/common/product_pipeline.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
 template <class T, SimtConfig kConfig>
 struct SimtTile {
@@ -82,7 +82,7 @@ struct SimtTile {
       }
     }
 
-    __device__ __forceinline__ void finish(const GemmArgs& args, int m0, int n0, const float* bias) const {
+    __device__ __forceinline__ void finish(const ProductArgs& args, int m0, int n0, const float* bias) const {
 #pragma unroll
       for (int run = 0; run < kRuns; ++run) {
         Packet<T, kRun> residual[kTm] = {};
@@ -145,4 +145,4 @@ struct SimtTile {
   };
 };
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

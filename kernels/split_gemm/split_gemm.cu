@@ -6,18 +6,25 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
+#include "kernels/common/product_launch.cuh"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
-#include "kernels/gemm/launch_tile.cuh"
-#include "kernels/split_gemm/tile.cuh"
+#include "kernels/split_gemm/mma.cuh"
+#include "kernels/split_gemm/wgmma/host.h"
 
 namespace mobicuda::kernels {
 namespace {
 
-using gemm_detail::GemmArgs;
-using gemm_detail::MmaConfig;
+using products::MmaConfig;
+using products::ProductArgs;
+using split_gemm_detail::column_at;
+using split_gemm_detail::Extents;
+using split_gemm_detail::k_at;
 using split_gemm_detail::kScalesAt;
+using split_gemm_detail::kSpan;
+using split_gemm_detail::kStepK;
 using split_gemm_detail::kWidestTile;
 using split_gemm_detail::SplitMmaTile;
 
@@ -25,21 +32,23 @@ constexpr int kLargestExtent = 1 << 30;
 constexpr int kChunk = 4;             // of k: a lane's
 constexpr int kLargestExponent = 15;  // scaled values are below 2^15, half of what a half holds
 
-using LaunchFunction = cudaError_t (*)(GemmArgs args, const Launch& where);
+using LaunchFunction = cudaError_t (*)(ProductArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
 
 struct Entry {
   SplitGemmVariant variant;
   std::string_view name;
-  SharedFunction shared_bytes;
+  SharedFunction shared_bytes;  ///< null: of split_gemm_wgmma
   LaunchFunction launch;
 };
 
 template <MmaConfig kConfig>
 constexpr Entry tile(SplitGemmVariant variant, std::string_view name) {
   using Tile = SplitMmaTile<kConfig>;
-  return {variant, name, gemm_detail::largest_shared_bytes<Tile>, gemm_detail::launch_tile<Tile>};
+  return {variant, name, products::largest_shared_bytes<Tile>, products::launch_tile<Tile>};
 }
+
+constexpr Entry wgmma(SplitGemmVariant variant, std::string_view name) { return {variant, name, nullptr, nullptr}; }
 
 // clang-format off
 constexpr Entry kEntries[] = {
@@ -52,6 +61,15 @@ constexpr Entry kEntries[] = {
     tile<MmaConfig{ 32, 32,  64,       2, 1, 2,      4,    false,          4}>(SplitGemmVariant::Tile32x32x64K2, "32x32x64_k2"),
     tile<MmaConfig{ 32, 32, 128,       2, 1, 4,      4,    false,          2}>(SplitGemmVariant::Tile32x32x128K4, "32x32x128_k4"),
     tile<MmaConfig{ 16, 32, 256,       1, 1, 8,      3,    false,          2}>(SplitGemmVariant::Tile16x32x256K8, "16x32x256_k8"),
+    wgmma(SplitGemmVariant::Wgmma192x96x32, "wgmma_192x96x32"),
+    wgmma(SplitGemmVariant::Wgmma128x192x32, "wgmma_128x192x32"),
+    wgmma(SplitGemmVariant::Wgmma128x64x32, "wgmma_128x64x32"),
+    wgmma(SplitGemmVariant::Wgmma128x32x32, "wgmma_128x32x32"),
+    wgmma(SplitGemmVariant::Wgmma64x96x64, "wgmma_64x96x64"),
+    wgmma(SplitGemmVariant::Wgmma64x64x64, "wgmma_64x64x64"),
+    wgmma(SplitGemmVariant::Wgmma64x32x64, "wgmma_64x32x64"),
+    wgmma(SplitGemmVariant::Wgmma64x32x128K2, "wgmma_64x32x128_k2"),
+    wgmma(SplitGemmVariant::Wgmma64x32x256K4, "wgmma_64x32x256_k4"),
 };
 // clang-format on
 
@@ -74,8 +92,6 @@ int scale_exponent(float largest) {
   return std::clamp(kLargestExponent - exponent, -kMost, kMost);
 }
 
-std::size_t words(int n, int k) { return static_cast<std::size_t>(n) * static_cast<std::size_t>(k); }
-
 }  // namespace
 
 std::span<const SplitGemmVariant> split_gemm_variants() { return kVariants; }
@@ -88,32 +104,51 @@ bool supports(SplitGemmVariant variant, const SplitGemmParams& p, const DeviceTr
   if (p.m < 0 || p.n < 1 || p.k < kChunk || p.k % kChunk != 0) return false;
   if (p.m > kLargestExtent || p.n > kLargestExtent || p.k > kLargestExtent) return false;
   if (!pitch_fits(p.x_pitch, p.k, true) || !pitch_fits(p.y_pitch, p.n, false)) return false;
-  return entry_of(variant).shared_bytes(p.k) <= gpu.shared_bytes_per_block;
+  const Entry& entry = entry_of(variant);
+  if (entry.launch == nullptr && !(gpu.wgmma_code && split_gemm_wgmma::has(variant))) return false;
+  const std::size_t shared =
+      entry.launch == nullptr ? split_gemm_wgmma::shared_bytes(variant, p.k) : entry.shared_bytes(p.k);
+  return shared <= gpu.shared_bytes_per_block;
 }
 
 std::size_t split_gemm_packed_bytes(int n, int k) {
-  return (words(n, k) + kScalesAt + static_cast<std::size_t>(round_up(n, kWidestTile))) * sizeof(float);
+  const auto factors = static_cast<std::size_t>(kScalesAt + round_up(n, kWidestTile));
+  return Extents(n, k).bytes() + factors * sizeof(float);
 }
 
 void split_gemm_pack(int n, int k, float x_bound, const float* weight, void* packed) {
   std::memset(packed, 0, split_gemm_packed_bytes(n, k));
-  auto* const halves = static_cast<__half*>(packed);
-  float* const factors = static_cast<float*>(packed) + words(n, k);
+  const Extents extents(n, k);
+  auto* const factors = reinterpret_cast<float*>(static_cast<std::byte*>(packed) + extents.bytes());
   const int x_exponent = scale_exponent(x_bound);
   factors[0] = std::ldexp(1.0F, x_exponent);
-  for (int row = 0; row < n; ++row) {
-    const float* from = weight + words(row, k);
+  std::vector<int> exponents(static_cast<std::size_t>(n));
+  for (int column = 0; column < n; ++column) {
+    const float* from = weight + static_cast<std::size_t>(column) * static_cast<std::size_t>(k);
     float largest = 0.0F;
     for (int i = 0; i < k; ++i) largest = std::max(largest, std::abs(from[i]));
-    const int exponent = scale_exponent(largest);
-    factors[kScalesAt + row] = std::ldexp(1.0F, -exponent - x_exponent);
-    __half* to = halves + 2 * words(row, k);
-    for (int i = 0; i < k; ++i) {  // chunks of four: their upper halves, then their lower ones
-      const float value = std::ldexp(from[i], exponent);
-      const __half hi = __float2half_rn(value);
-      const std::ptrdiff_t at = i / kChunk * 2 * kChunk + i % kChunk;
-      to[at] = hi;
-      to[at + kChunk] = __float2half_rn(value - __half2float(hi));
+    exponents[static_cast<std::size_t>(column)] = scale_exponent(largest);
+    factors[kScalesAt + column] = std::ldexp(1.0F, -exponents[static_cast<std::size_t>(column)] - x_exponent);
+  }
+  auto* to = static_cast<__half*>(packed);
+  constexpr std::ptrdiff_t kPart = split_gemm_detail::kPartBytes / 2;
+  constexpr std::ptrdiff_t kMatrix = split_gemm_detail::kMatrixBytes / 2;
+  for (int step = 0; step < extents.steps; ++step) {
+    for (int group = 0; group < extents.groups; ++group, to += 2 * kPart) {
+      for (int place = 0; place < 8; ++place) {
+        const int column = group / 2 * kSpan + column_at(group % 2 * 8 + place);
+        if (column >= n) continue;
+        const float* from = weight + static_cast<std::size_t>(column) * static_cast<std::size_t>(k);
+        for (int i = 0; i < kStepK; ++i) {
+          const int at = step * kStepK + k_at(i);
+          if (at >= k) continue;
+          const float value = std::ldexp(from[at], exponents[static_cast<std::size_t>(column)]);
+          const __half hi = __float2half_rn(value);
+          const std::ptrdiff_t word = i / 8 * kMatrix + place * 8 + i % 8;
+          to[word] = hi;
+          to[kPart + word] = __float2half_rn(value - __half2float(hi));
+        }
+      }
     }
   }
 }
@@ -125,7 +160,7 @@ cudaError_t split_gemm(SplitGemmVariant variant, const SplitGemmParams& params, 
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
   if (params.m == 0) return cudaSuccess;
-  GemmArgs args{};
+  ProductArgs args{};
   args.x = x;
   args.w = packed;
   args.bias = params.bias ? bias : nullptr;
@@ -133,12 +168,13 @@ cudaError_t split_gemm(SplitGemmVariant variant, const SplitGemmParams& params, 
   args.y = y;
   args.m = params.m;
   args.n = params.n;
-  args.k = args.k_packed = params.k;
+  args.k = params.k;
   args.x_pitch = params.x_pitch == 0 ? params.k : params.x_pitch;
   args.y_pitch = params.y_pitch == 0 ? params.n : params.y_pitch;
   args.y_is_float = true;
   args.activation = params.activation;
-  return entry_of(variant).launch(args, where);
+  const LaunchFunction launch = entry_of(variant).launch;
+  return launch == nullptr ? split_gemm_wgmma::launch(variant, args, where) : launch(args, where);
 }
 
 // The kernel's table.

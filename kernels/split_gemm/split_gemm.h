@@ -16,7 +16,7 @@ namespace mobicuda::kernels {
 // (docs/numerics.md, "Split products"). The method is Ootomo's and Yokota's (arXiv 2203.03341) but for the scaling.
 
 /// One tile configuration, spelt rows x columns x slice of k; K2..K8: that many groups of warps share a tile's sum over
-/// k. sm_80+.
+/// k. Tile: mma.sync, sm_80+. Wgmma: sm_90a.
 enum class SplitGemmVariant : std::uint8_t {
   Tile128x96x32,
   Tile128x64x32,
@@ -26,6 +26,15 @@ enum class SplitGemmVariant : std::uint8_t {
   Tile32x32x64K2,
   Tile32x32x128K4,
   Tile16x32x256K8,
+  Wgmma192x96x32,
+  Wgmma128x192x32,
+  Wgmma128x64x32,
+  Wgmma128x32x32,
+  Wgmma64x96x64,
+  Wgmma64x64x64,
+  Wgmma64x32x64,
+  Wgmma64x32x128K2,
+  Wgmma64x32x256K4,
 };
 
 struct SplitGemmParams {

@@ -78,7 +78,7 @@ TEST_CASE("custom: MobileNetV2 of many widths, sizes and padding styles equals t
                Case{0.5, 128, 160, 7, zoo::PaddingStyle::Tf}, Case{0.75, 97, 131, 1000, zoo::PaddingStyle::Torch},
                Case{1.0, 224, 224, 1000, zoo::PaddingStyle::Tf}, Case{1.4, 224, 192, 1001, zoo::PaddingStyle::Torch},
                Case{1.0, 320, 320, 3, zoo::PaddingStyle::Torch});
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64);
   CAPTURE(c.width, c.height, c.picture_width, c.classes, static_cast<int>(c.padding), to_string(precision));
   zoo::MobileNetV2Options options;
   options.width = c.width;
@@ -90,7 +90,7 @@ TEST_CASE("custom: MobileNetV2 of many widths, sizes and padding styles equals t
 }
 
 TEST_CASE("custom: every op in every place equals the oracle", "[sanitize]") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64);
   CAPTURE(to_string(precision));
   TestNetwork network(Shape{1, 3, 20, 17});
   network.scale_shift({}, "input_norm");
@@ -120,7 +120,7 @@ TEST_CASE("custom: every op in every place equals the oracle", "[sanitize]") {
 }
 
 TEST_CASE("custom: a whole network with every tensor in an allocation of its own", "[sanitize]") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64);
   const bool captured = GENERATE(true, false);
   EngineOptions options = gpu_options(precision, 2);
   options.guarded_arena = true;
@@ -131,7 +131,7 @@ TEST_CASE("custom: a whole network with every tensor in an allocation of its own
 }
 
 TEST_CASE("custom: a network may end in any op") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64);
   const int end = GENERATE(range(0, 6));
   CAPTURE(to_string(precision), end);
   TestNetwork network(Shape{1, 8, 6, 6});
@@ -145,7 +145,7 @@ TEST_CASE("custom: a network may end in any op") {
 }
 
 TEST_CASE("custom: an NHWC input is read as it is") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16);
   const bool stem = GENERATE(true, false);
   TestNetwork network(Shape{1, 9, 11, 8});
   network.add(Transpose{{0, 3, 1, 2}}, {network.last()}, "to_nchw");
@@ -159,7 +159,7 @@ TEST_CASE("custom: an NHWC input is read as it is") {
 }
 
 TEST_CASE("custom: any batch up to max_batch, and a picture's logits do not depend on its place") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16);
   const Graph graph = mobilenet(small_options());
   const auto engine = make_custom_backend()->compile(graph, gpu_options(precision, 9));
   const auto input = pictures(graph, 9);
@@ -175,7 +175,7 @@ TEST_CASE("custom: any batch up to max_batch, and a picture's logits do not depe
 }
 
 TEST_CASE("custom: eager, captured, without programmatic launch and with guarded tensors give the same bits") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16);
   const Graph graph = mobilenet(small_options());
   const auto input = pictures(graph, 2);
   const auto expected = run(*make_custom_backend()->compile(graph, gpu_options(precision, 2)), input, 2);

@@ -61,7 +61,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 const CudaNetwork& network_of(const Engine& engine) { return dynamic_cast<const CudaEngine&>(engine).network(); }
 
 TEST_CASE("custom batches: n on a large engine has the bits of an engine for its plan's batch") {
-  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32, Precision::Fp64);
+  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32, Precision::Fp32Split, Precision::Fp64);
   const std::int64_t max_batch = precision == Precision::Fp64 ? 24 : 256;
   CAPTURE(to_string(precision));
   const Graph graph = mobilenet(224);
@@ -88,7 +88,7 @@ TEST_CASE("custom batches: n on a large engine has the bits of an engine for its
 }
 
 TEST_CASE("custom batches: every n from 1 to 40 equals the oracle") {
-  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32);
+  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32, Precision::Fp32Split);
   const std::optional<Batches> plans =
       GENERATE(std::optional<Batches>(), std::optional<Batches>(Batches{}), std::optional<Batches>(Batches{3, 17}));
   CAPTURE(to_string(precision), plans.has_value(), plans ? plans->size() : 0);
@@ -182,7 +182,7 @@ TEST_CASE("custom batches: layer by layer, each n runs its own plan's layers") {
 }
 
 TEST_CASE("custom batches: the memory report is what is allocated, weights once and the largest arena") {
-  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32);
+  const Precision precision = GENERATE(Precision::Fp16, Precision::Fp32, Precision::Fp32Split);
   CAPTURE(to_string(precision));
   const Graph graph = mobilenet(224);
   EngineOptions options = options_for(precision, 64);

@@ -69,9 +69,11 @@ Graph small_mobilenet() {
 }
 
 const Form kForms[] = {{Precision::Fp32},
+                       {Precision::Fp32Split},
                        {Precision::Fp16},
                        {Precision::Fp64},
                        {Precision::Fp32, {{"block", "layers"}, {"stem", "layers"}, {"head", "layers"}}},
+                       {Precision::Fp32Split, {{"block", "layers"}, {"stem", "layers"}, {"head", "layers"}}},
                        {Precision::Fp16, {{"block", "layers"}, {"stem", "layers"}, {"head", "layers"}}},
                        {Precision::Fp16, {{"block", "expand_depthwise"}, {"stem", "layers"}, {"head", "layers"}}},
                        {Precision::Fp16, {{"block", "fused"}, {"stem", "fused"}, {"head", "fused"}}}};

@@ -69,7 +69,7 @@ std::shared_ptr<const Engine> check_restored(const Engine& engine, EngineOptions
 }
 
 TEST_CASE("custom: a restored engine has the saved one's kernels and gives its bits") {
-  const auto precision = GENERATE(Precision::Fp32, Precision::Fp16, Precision::Fp64);
+  const auto precision = GENERATE(Precision::Fp32, Precision::Fp32Split, Precision::Fp16, Precision::Fp64);
   const std::int64_t max_batch = GENERATE(1, 3);
   CAPTURE(to_string(precision), max_batch);
   const EngineOptions options = options_for(precision, max_batch);

@@ -24,6 +24,7 @@
 #include "kernels/int8_stem_block/int8_stem_block.h"
 #include "kernels/inverted_residual/inverted_residual.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/split_gemm/split_gemm.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "kernels/stem_block/stem_block.h"
 #include "launch_limits/fake_cudart.h"
@@ -185,6 +186,24 @@ std::vector<kernels::Int8InvertedResidualParams> int8_blocks(const std::vector<i
 }
 
 }  // namespace
+
+TEST_CASE("supports() of split_gemm means that the launch fits") {
+  std::vector<kernels::SplitGemmParams> shapes;
+  for (const int m : {1, 49, 784, 50176}) {
+    for (const int n : {16, 24, 96, 320, 1000, 4096}) {
+      for (const int k : {3, 16, 24, 144, 960, 4608, 25088}) {
+        kernels::SplitGemmParams p;
+        p.m = m;
+        p.n = n;
+        p.k = k;
+        p.in_range = true;
+        p.activation = kRelu6;
+        shapes.push_back(p);
+      }
+    }
+  }
+  walk(shapes);
+}
 
 TEST_CASE("supports() of gemm means that the launch fits") {
   std::vector<kernels::GemmParams> shapes;

@@ -453,6 +453,44 @@ std::vector<KernelCase> gemm_cases() {
   return cases;
 }
 
+std::vector<KernelCase> split_gemm_cases() {
+  using kernels::SplitGemmParams;
+  constexpr int kRows = 49;  // of a picture
+  std::vector<KernelCase> cases;
+  auto memory = std::make_shared<Memory>();
+  const SplitGemmParams p = [] {
+    SplitGemmParams made;
+    made.m = kPictures * kRows;
+    made.n = 160;
+    made.k = 960;
+    made.in_range = made.bias = true;
+    return made;
+  }();
+  const float* const x = memory->random(Elem::F32, product(p.m, p.k)).floats();
+  const float* const bias = memory->random(Elem::F32, product(1, p.n)).floats();
+  const std::vector<float> weight = memory->random_host(product(p.n, p.k));
+  std::vector<std::byte> packed(kernels::split_gemm_packed_bytes(p.n, p.k));
+  kernels::split_gemm_pack(p.n, p.k, 1.0F, weight.data(), packed.data());
+  const void* const weights = memory->bytes(packed).data();
+  const std::size_t input = product(kRows, p.k);
+  for (const kernels::SplitGemmVariant variant : kernels::split_gemm_variants()) {
+    if (!supports(variant, p, test::gpu_traits())) continue;
+    KernelCase made;
+    made.name = label("split_gemm", name(variant));
+    made.pictures = kPictures;
+    made.output_bytes = product(kRows, p.n) * sizeof(float);
+    made.enqueue = [=](int n, int first, void* y, const Launch& where) {
+      static_cast<void>(memory);  // kept
+      SplitGemmParams some = p;
+      some.m = n * kRows;
+      return kernels::split_gemm(variant, some, x + static_cast<std::size_t>(first) * input, weights, bias, nullptr,
+                                 static_cast<float*>(y), where);
+    };
+    cases.push_back(std::move(made));
+  }
+  return cases;
+}
+
 std::vector<KernelCase> int8_conv2d_cases() {
   using namespace test::int8_conv2d_case;
   std::vector<KernelCase> cases;
@@ -574,6 +612,7 @@ std::vector<KernelFamily> kernel_families() {
           family(kernel_of(ExpandDepthwiseParams{}), expand_depthwise_cases(), 80),
           family(kernel_of(DepthwiseConvParams{}), depthwise_conv_cases()),
           family(kernel_of(GemmParams{}), gemm_cases()),
+          family(kernel_of(SplitGemmParams{}), split_gemm_cases(), 80),
           family(kernel_of(Int8Conv2dParams{}), int8_conv2d_cases(), 80),
           family(kernel_of(Int8DepthwiseConvParams{}), int8_depthwise_conv_cases()),
           family(kernel_of(Int8InvertedResidualParams{}), int8_inverted_residual_cases(), 80),

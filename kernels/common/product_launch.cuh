@@ -5,30 +5,30 @@
 
 #include "kernels/common/device_traits.h"
 #include "kernels/common/launch.h"
+#include "kernels/common/product_pipeline.cuh"
 #include "kernels/common/resident_blocks.h"
-#include "kernels/gemm/pipeline.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
 template <class Tile>
 std::size_t largest_shared_bytes(int k) {
-  return gemm_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
+  return product_shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
 }
 
 /// The plain kernel where there is one for the tile and the arguments are plain.
 template <class Tile>
-auto device_kernel(const GemmArgs& args) {
+auto device_kernel(const ProductArgs& args) {
   if constexpr (Tile::kPlainApart) {
     const bool dense = args.x_pitch == args.k && args.y_pitch == args.n;
     const bool aligned = args.k % kWide<typename Tile::Value> == 0;
-    if (dense && aligned && args.activation.kind == ActivationKind::Clip) return gemm_kernel<Tile, true>;
+    if (dense && aligned && args.activation.kind == ActivationKind::Clip) return product_kernel<Tile, true>;
   }
-  return gemm_kernel<Tile, false>;
+  return product_kernel<Tile, false>;
 }
 
 /// Fills in how the row tiles are dealt out.
 template <class Tile>
-cudaError_t launch_tile(GemmArgs args, const Launch& where) {
+cudaError_t launch_tile(ProductArgs args, const Launch& where) {
   args.k_slices = ceil_div(args.k, Tile::kBk);
   const int m_tiles = ceil_div(args.m, Tile::kBm);
   const int n_tiles = ceil_div(args.n, Tile::kBn);
@@ -46,7 +46,7 @@ cudaError_t launch_tile(GemmArgs args, const Launch& where) {
   args.last_round = m_tiles % strip_blocks;
   const std::int64_t steps = std::int64_t{ceil_div(m_tiles, strip_blocks)} * args.k_slices;
   return launch(kernel, dim3(static_cast<unsigned>(n_tiles), static_cast<unsigned>(strip_blocks)), dim3(Tile::kThreads),
-                gemm_shared_bytes<Tile>(args.k_slices, steps), where, args);
+                product_shared_bytes<Tile>(args.k_slices, steps), where, args);
 }
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

@@ -1,8 +1,9 @@
 // Y = act(X·Wᵀ + bias + residual): what all tiled variants share. A block owns one strip of BN columns and walks
 // over row tiles of BM; slices of BK of X (and of W) pass through a ring of STAGES buffers in shared memory, filled
 // by cp.async ahead of the arithmetic and across the border between row tiles. The arithmetic of one slice and the
-// place of an output in the threads' registers are the Tile's (mma.cuh, simt.cuh).
-// Shared memory: bias | partial sums (SPLIT_K > 1) | W slices | X slices; see gemm_shared_bytes().
+// place of an output in the threads' registers are the Tile's (kernels/gemm, kernels/split_gemm), as is what its Sums
+// read of the weights before the predecessor is through, where they have a begin(). Shared memory: bias | partial sums
+// (SPLIT_K > 1) | W slices | X slices; see product_shared_bytes().
 #pragma once
 
 #include <cuda_fp16.h>
@@ -11,11 +12,12 @@
 #include "kernels/common/slices.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
+#include "kernels/ptx/fence.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 
-namespace mobicuda::kernels::gemm_detail {
+namespace mobicuda::kernels::products {
 
-struct GemmArgs {
+struct ProductArgs {
   const void* x;  // (m, k)
   const void* w;  // (n, k_packed), zeros from k on
   const float* bias;
@@ -60,7 +62,7 @@ inline constexpr int kPartialBytes =
 
 /// Shared memory of a launch; `steps` slices are the most that a block sees.
 template <class Tile>
-constexpr std::size_t gemm_shared_bytes(int k_slices, std::int64_t steps) {
+constexpr std::size_t product_shared_bytes(int k_slices, std::int64_t steps) {
   const std::int64_t slots = steps < Tile::kStages ? steps : Tile::kStages;
   return static_cast<std::size_t>(kBiasBytes<Tile> + kPartialBytes<Tile> + slots * kXSliceBytes<Tile> +
                                   (Tile::kResident ? std::int64_t{k_slices} : slots) * kWSliceBytes<Tile>);
@@ -68,7 +70,7 @@ constexpr std::size_t gemm_shared_bytes(int k_slices, std::int64_t steps) {
 
 /// kRun neighbouring residuals of a row, zeros outside the matrix.
 template <class T, int kRun>
-__device__ __forceinline__ Packet<T, kRun> load_residual(const GemmArgs& args, int row, int column) {
+__device__ __forceinline__ Packet<T, kRun> load_residual(const ProductArgs& args, int row, int column) {
   Packet<T, kRun> run{};
   if (row >= args.m || column >= args.n) return run;
   const T* from =
@@ -82,7 +84,7 @@ __device__ __forceinline__ Packet<T, kRun> load_residual(const GemmArgs& args, i
 }
 
 template <class T, int kRun, class R>
-__device__ __forceinline__ void store_run(const GemmArgs& args, int row, int column, const R (&value)[kRun]) {
+__device__ __forceinline__ void store_run(const ProductArgs& args, int row, int column, const R (&value)[kRun]) {
   T* to = static_cast<T*>(args.y) + static_cast<std::size_t>(row) * static_cast<std::size_t>(args.y_pitch) + column;
   Packet<T, kRun> run;
 #pragma unroll
@@ -99,7 +101,7 @@ __device__ __forceinline__ void store_run(const GemmArgs& args, int row, int col
 
 /// Finishes and stores kRun neighbouring sums of a row. `bias` is of these columns, in shared memory.
 template <class T, int kRun>
-__device__ __forceinline__ void finish_run(const GemmArgs& args, int row, int column, Real<T> (&value)[kRun],
+__device__ __forceinline__ void finish_run(const ProductArgs& args, int row, int column, Real<T> (&value)[kRun],
                                            const float* bias, const Packet<T, kRun>& residual) {
   if (row >= args.m || column >= args.n) return;
   const auto offset = load<kRun>(bias);
@@ -123,7 +125,7 @@ class SplitTile {
 
  public:
   /// Starts to load the residuals, long before they are needed.
-  __device__ __forceinline__ void begin(const GemmArgs& args, int m0, int n0) {
+  __device__ __forceinline__ void begin(const ProductArgs& args, int m0, int n0) {
     if (args.residual == nullptr) return;
 #pragma unroll
     for (int i = 0; i < kRuns; ++i) {
@@ -131,7 +133,7 @@ class SplitTile {
     }
   }
 
-  __device__ __forceinline__ void finish(const GemmArgs& args, const typename Tile::Sums& sums, int m0, int n0,
+  __device__ __forceinline__ void finish(const ProductArgs& args, const typename Tile::Sums& sums, int m0, int n0,
                                          Real<T>* partial, const float* bias) const {
     sums.store_partial(partial);
     __syncthreads();
@@ -170,10 +172,10 @@ class SplitTile {
 /// other activations, and with more row lengths to hold, the compiler gives the sums registers whose banks collide more
 /// often.
 template <class Tile, bool kPlain>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(const GemmArgs given) {
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) product_kernel(const ProductArgs given) {
   using T = typename Tile::Value;
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
-  GemmArgs args = given;
+  ProductArgs args = given;
   if constexpr (kPlain) {
     args.x_pitch = args.k;
     args.y_pitch = args.n;
@@ -192,11 +194,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   unsigned char* const x_slices = w_slices + w_slots * kWSliceBytes<Tile>;
 
   const auto fill_w = [&](int slot, int k_slice) {
-    const T* rows =
-        static_cast<const T*>(args.w) + static_cast<std::size_t>(n0) * static_cast<std::size_t>(args.k_packed);
-    fill_slice<Tile, Tile::kBn, Tile::kWPeriod, false>(w_slices + slot * kWSliceBytes<Tile>, rows, args.n - n0,
-                                                       args.k_packed, k_slice * Tile::kBk, args.k_packed,
-                                                       [](int n) { return Tile::w_row(n); });
+    if constexpr (requires { Tile::fill_w(w_slices, args, n0, k_slice); }) {
+      Tile::fill_w(w_slices + slot * kWSliceBytes<Tile>, args, n0, k_slice);
+    } else {
+      const T* rows =
+          static_cast<const T*>(args.w) + static_cast<std::size_t>(n0) * static_cast<std::size_t>(args.k_packed);
+      fill_slice<Tile, Tile::kBn, Tile::kWPeriod, false>(w_slices + slot * kWSliceBytes<Tile>, rows, args.n - n0,
+                                                         args.k_packed, k_slice * Tile::kBk, args.k_packed,
+                                                         [](int n) { return Tile::w_row(n); });
+    }
   };
   const auto fill_x = [&](int slot, int tile, int k_slice) {
     const int m0 = tile * Tile::kBm;
@@ -241,6 +247,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   int slot = 0;
   for (int step = 0; step < steps; ++step) {
     ptx::copy_async_wait<Tile::kStages - 2>();
+    if constexpr (requires { Tile::kAsyncOperands; }) ptx::fence_proxy_async();
     __syncthreads();  // this step's slot is full for all, and the preceding step's slot is free
     if (step + Tile::kStages - 1 < steps) {
       const int free_slot = slot == 0 ? Tile::kStages - 1 : slot - 1;
@@ -268,4 +275,4 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) gemm_kernel(
   }
 }
 
-}  // namespace mobicuda::kernels::gemm_detail
+}  // namespace mobicuda::kernels::products

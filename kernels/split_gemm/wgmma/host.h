@@ -1,0 +1,16 @@
+#pragma once
+
+#include "kernels/common/launch.h"
+#include "kernels/common/product_pipeline.cuh"
+#include "kernels/split_gemm/split_gemm.h"
+
+namespace mobicuda::kernels::split_gemm_wgmma {
+
+/// Whether the variant is one of these, and there is code of it.
+bool has(SplitGemmVariant variant);
+
+/// Of a variant that there is.
+std::size_t shared_bytes(SplitGemmVariant variant, int k);
+cudaError_t launch(SplitGemmVariant variant, const products::ProductArgs& args, const Launch& where);
+
+}  // namespace mobicuda::kernels::split_gemm_wgmma
