@@ -160,14 +160,7 @@ class Expand {
           if (to_[i][half] >= 0) store(plane + to_[i][half], values);
         }
       }
-      if (outside_ == 0) continue;  // most tiles: no lane of a warp is here
-#pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          if ((outside_ >> (2 * i + half) & 1U) != 0) store(plane + to_[i][half], Packet<float, 4>{});
-        }
-      }
+      if (outside_ != 0) put_zeros(plane);  // in tiles at the border
     }
   }
 
@@ -196,6 +189,17 @@ class Expand {
   };
 
   __device__ __forceinline__ static int warp_m() { return warp() % S::kSizes.expand_m; }
+
+  // In pixels outside the image.
+  __device__ __forceinline__ void put_zeros(float* plane) const {
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if ((outside_ >> (2 * i + half) & 1U) != 0) store(plane + to_[i][half], Packet<float, 4>{});
+      }
+    }
+  }
 
   // Adds the products of up to 32 k, two steps: their sum begins at zero.
   __device__ __forceinline__ void add_slice(int first, const float* weights, float (&sums)[kTiles][2][4]) const {
