@@ -45,7 +45,7 @@ ValueId add_pointwise(GraphBuilder& builder, ValueId x, const Activation& activa
 
 TEST_CASE("value bounds: clips, weights and biases, sums and moves") {
   GraphBuilder builder("bounds");
-  const ValueId x = builder.set_input("x", {DType::F32, Layout::NCHW, Shape{1, 2, 3, 3}});
+  const ValueId x = builder.set_input("x", {DType::F32, Shape{1, 2, 3, 3}, Layout::NCHW});
   const ValueId unknown = add_pointwise(builder, x, {}, "unknown");
   const ValueId clipped = builder.add_node(Clip{{-1.0F, 2.0F}}, {unknown}, {}, "clipped");
   const ValueId product = add_pointwise(builder, clipped, {}, "product");            // 2 (3 + 4) + 10, 2 (1 + 2) + 20
