@@ -38,7 +38,7 @@ std::vector<InvertedResidualParams> cut_blocks(InvertedResidualVariant variant, 
     const auto add = [&](int h, int w) {
       InvertedResidualParams p = block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
       p.elem = name(variant).starts_with("simt") || is_split(variant) ? Elem::F32 : Elem::F16;
-      shapes.push_back(p);
+      shapes.push_back(with_split(p, is_split(variant)));
     };
     add(layer.stride * tile.rows + 1, layer.stride * tile.columns + 1);
     constexpr int kLargest = 28;  // of pictures that variants take whole

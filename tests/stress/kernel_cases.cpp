@@ -23,6 +23,7 @@
 #include "kernels/int8_stem_block_case.h"
 #include "kernels/inverted_residual_case.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/split_gemm/split_gemm.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "kernels/stem_block_case.h"
 
