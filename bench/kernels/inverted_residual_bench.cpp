@@ -63,7 +63,14 @@ void register_all(const Selection& selection) {
       const BlockForm form = rules.block_form(&p, expand ? &two_phase : nullptr).form;
       return form == BlockForm::Fused ? std::optional(rules.variant(p).variant) : std::nullopt;
     };
-    add_variants(at, block_params(at), rule);
+    const InvertedResidualParams exact = block_params(at);
+    add_variants(at, exact, rule);
+    if (at.elem != Elem::F32) return;
+    InvertedResidualParams split = exact;
+    split.split = true;
+    add_variants(at, split, rule, [&](kernels::InvertedResidualVariant variant, const kernels::DeviceTraits& gpu) {
+      return !supports(variant, exact, gpu);
+    });
   });
 }
 

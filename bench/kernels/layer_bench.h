@@ -74,13 +74,13 @@ void for_each_int8_case(const Selection& selection, const LayerKind& kind, Body&
 }
 
 /// Registers all variants that the newest GPUs support of the kernel that takes `params`. `rule(rules, params)` is the
-/// one that the engine takes, or nothing.
-template <class Params, class Rule>
-void add_variants(const LayerCase& at, const Params& params, const Rule& rule) {
+/// one that the engine takes, or nothing. `wanted(variant, gpu)`: whether the variant is to be registered.
+template <class Params, class Rule, class Wanted>
+void add_variants(const LayerCase& at, const Params& params, const Rule& rule, const Wanted& wanted) {
   static constexpr kernels::DeviceTraits kNewest = kernels::traits_of(90, 132);
   const auto& kernel = kernels::kernel_of(params);
   for (const auto variant : kernel.variants) {
-    if (!kernel.supports(variant, params, kNewest)) continue;
+    if (!kernel.supports(variant, params, kNewest) || !wanted(variant, kNewest)) continue;
     const auto make = [variant, params, &kernel] {
       if (!kernel.supports(variant, params, gpu_traits())) throw std::runtime_error("this GPU is too old");
       return timed(variant, params);
@@ -90,6 +90,11 @@ void add_variants(const LayerCase& at, const Params& params, const Rule& rule) {
     };
     add_layer(mobicuda::kernel_name(variant, params), at, make, note);
   }
+}
+
+template <class Params, class Rule>
+void add_variants(const LayerCase& at, const Params& params, const Rule& rule) {
+  add_variants(at, params, rule, [](auto, const kernels::DeviceTraits&) { return true; });
 }
 
 /// For add_variants(): the engine's rule for a kernel of one layer.

@@ -47,6 +47,7 @@ const Table& entry_table() {
         {"simt", inverted_residual_simt_entries()},
         {"simt_cluster", inverted_residual_simt_cluster_entries()},
         {"simt_early", inverted_residual_simt_early_entries()},
+        {"split", inverted_residual_split_entries()},
     };
     for (const auto& [family, entries] : families) {
       for (const InvertedResidualEntry& entry : entries) built.entries.push_back({entry, family});
@@ -78,6 +79,7 @@ std::span<const InvertedResidualFamily* const> families() {
       &inverted_residual_strip_family(),  &inverted_residual_image_family(),
       &inverted_residual_image7_family(), &inverted_residual_simt_cluster_family(),
       &inverted_residual_simt_family(),   &inverted_residual_simt_early_family(),
+      &inverted_residual_split_family(),
   };
   return kFamilies;
 }
@@ -126,7 +128,7 @@ class MadeVariants {
 
  private:
   using Key =
-      std::tuple<std::size_t, Elem, std::array<int, 14>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
+      std::tuple<std::size_t, Elem, std::array<int, 15>, std::array<std::uint32_t, 6>, std::array<std::size_t, 9>>;
   static constexpr std::size_t kMost = 4096;
 
   static Key key_of(std::size_t family, const InvertedResidualParams& p, const DeviceTraits& gpu) {
@@ -135,7 +137,7 @@ class MadeVariants {
     return {family,
             p.elem,
             {p.n, p.h, p.w, p.c_in, p.c_hidden, p.c_out, p.out_h, p.out_w, p.kernel, p.stride, p.pad_top, p.pad_left,
-             p.expand ? 1 : 0, p.residual ? 1 : 0},
+             p.expand ? 1 : 0, p.residual ? 1 : 0, p.split ? 1 : 0},
             {bits(p.expand_clip.lo), bits(p.expand_clip.hi), bits(p.depthwise_clip.lo), bits(p.depthwise_clip.hi),
              bits(p.project_clip.lo), bits(p.project_clip.hi)},
             {size(gpu.capability), size(gpu.code), gpu.wgmma_code ? 1U : 0U, size(gpu.multiprocessors),
@@ -291,6 +293,7 @@ std::string shape(const InvertedResidualParams& p) {
   text.with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w);
   text.with("kernel", p.kernel).with("stride", p.stride).with("pad_top", p.pad_top).with("pad_left", p.pad_left);
   text.with("expand", p.expand).with("residual", p.residual);
+  if (p.split) text.with("split", p.split);
   if (p.expand) text.with("expand_clip", p.expand_clip);
   return text.with("depthwise_clip", p.depthwise_clip).with("project_clip", p.project_clip).take();
 }

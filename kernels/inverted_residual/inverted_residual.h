@@ -17,7 +17,7 @@ namespace mobicuda::kernels {
 //   d = clip(depthwise 3x3 e + bias) pixels outside the image count as zero
 //   y = clip(project d + bias [+ x]) 1x1, c_hidden -> c_out
 // e and d are rounded to the element type, as they are between three kernels. Sums are float's, unless the tile says
-// half_sums.
+// half_sums. The factors of split products are sums of two halves (docs/numerics.md, "Split products").
 
 /// Families, each for a range of shapes and batches and with a packing of its own; the README.md in its folder says
 /// more.
@@ -145,6 +145,23 @@ enum class InvertedResidualVariant : std::uint16_t {
   SimtEarly2S2Tile2x7C144N32,
   SimtEarly4S1Tile4x7C192N32,
   SimtEarly2S2Tile2x2C192N64,
+  // inverted_residual_split, split products: stride, output tile, hidden channels at once, output channels; W: warps.
+  SplitS2Tile7x8C32N24,
+  SplitS2Tile7x8C32W8N24,
+  SplitS2Tile7x8C16N24,
+  SplitS1Tile14x14C16N24,
+  SplitS1Tile14x14C16W4N24,
+  SplitS1Tile7x14C16N24,
+  SplitS2Tile7x7C16N32,
+  SplitS2Tile7x7C48N32,
+  SplitS2Tile4x7C48N32,
+  SplitS1Tile14x14C16N32,
+  SplitS1Tile14x14C32N32,
+  SplitS1Tile7x14C16N32,
+  SplitS1Tile7x7C96N32,
+  SplitS2Tile7x7C32N64,
+  SplitS2Tile7x7C32W8N64,
+  SplitS2Tile2x7C96N64,
   // What a family makes for a shape: rules name these, inverted_residual_specialised() gives the variants.
   SpecialisedSmall,
   SpecialisedCluster,
@@ -154,6 +171,7 @@ enum class InvertedResidualVariant : std::uint16_t {
   SpecialisedSimtCluster,
   SpecialisedSimt,
   SpecialisedSimtEarly,
+  SpecialisedSplit,
   // Values from here on are specialised variants, by the order in which the process met them.
   FirstSpecialised = 0x400,
 };
@@ -168,6 +186,8 @@ struct InvertedResidualParams {
   int pad_top = 0, pad_left = 0;  ///< bottom and right padding follow from out_h and out_w
   bool expand = true;             ///< without it c_hidden == c_in
   bool residual = false;          ///< adds x to y, which has its shape
+  bool split = false;             ///< the 1x1 convolutions may be split products: whatever the input, neither |x| nor
+                                  ///< |d| is above kLargestSplit (split_gemm.h); float only
   Clip expand_clip{};             ///< no upper bound is 65504 in some families: docs/numerics.md
   Clip depthwise_clip{};
   Clip project_clip{};
@@ -209,6 +229,9 @@ struct InvertedResidualWeights {
   const float* depthwise_bias = nullptr;
   const float* project = nullptr;  ///< (c_out, c_hidden)
   const float* project_bias = nullptr;
+  // Of split products only: no |x| and no |d| is above them.
+  float x_bound = 0.0F;
+  float filtered_bound = 0.0F;
 };
 
 /// Packed weights, biases among them, depend on the variant's family, channels and `expand`, not on the batch. The

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/common/product_launch.cuh"
+#include "kernels/common/split_exponent.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/split_gemm/mma.cuh"
@@ -32,8 +33,7 @@ using split_gemm_detail::kWidestTile;
 using split_gemm_detail::SplitMmaTile;
 
 constexpr int kLargestExtent = 1 << 30;
-constexpr int kChunk = 4;             // of k: a lane's
-constexpr int kLargestExponent = 15;  // scaled values are below 2^15, half of what a half holds
+constexpr int kChunk = 4;  // of k: a lane's
 
 using LaunchFunction = cudaError_t (*)(ProductArgs args, const Launch& where);
 using SharedFunction = std::size_t (*)(int k);
@@ -83,16 +83,6 @@ bool pitch_fits(int pitch, int extent, bool whole_chunks) {
   return pitch == 0 || (pitch >= extent && pitch % kChunk == 0 && (!whole_chunks || extent % kChunk == 0));
 }
 
-/// The exponent of the power of two that brings values up to `largest` below 2^kLargestExponent, and no further than
-/// their products stay floats.
-int scale_exponent(float largest) {
-  constexpr int kMost = 60;
-  if (!(largest > 0.0F)) return 0;
-  int exponent = 0;
-  std::frexp(largest, &exponent);  // largest < 2^exponent
-  return std::clamp(kLargestExponent - exponent, -kMost, kMost);
-}
-
 }  // namespace
 
 std::span<const SplitGemmVariant> split_gemm_variants() { return kVariants; }
@@ -119,14 +109,14 @@ void split_gemm_pack(int n, int k, float x_bound, const float* weight, void* pac
   std::memset(packed, 0, split_gemm_packed_bytes(n, k));
   const Extents extents(n, k);
   auto* const factors = reinterpret_cast<float*>(static_cast<std::byte*>(packed) + extents.bytes());
-  const int x_exponent = scale_exponent(x_bound);
+  const int x_exponent = split_exponent(x_bound);
   factors[0] = std::ldexp(1.0F, x_exponent);
   std::vector<int> exponents(static_cast<std::size_t>(n));
   for (int column = 0; column < n; ++column) {
     const float* from = weight + static_cast<std::size_t>(column) * static_cast<std::size_t>(k);
     float largest = 0.0F;
     for (int i = 0; i < k; ++i) largest = std::max(largest, std::abs(from[i]));
-    exponents[static_cast<std::size_t>(column)] = scale_exponent(largest);
+    exponents[static_cast<std::size_t>(column)] = split_exponent(largest);
     factors[kScalesAt + column] = std::ldexp(1.0F, -exponents[static_cast<std::size_t>(column)] - x_exponent);
   }
   auto* to = static_cast<__half*>(packed);

@@ -13,7 +13,7 @@ template <class Config, class Kernel>
 std::vector<float> run_config(const Config& config, Kernel kernel, const InvertedResidualParams& p, const Data& data) {
   REQUIRE(supports(config, p, gpu_traits()));
   std::vector<std::byte> bytes(packed_bytes(config));
-  pack(config, data.weights(), bytes.data());
+  pack(config, data.weights(p), bytes.data());
   const GuardedBuffer packed(bytes);
   const DeviceTensor x(p.elem, data.x);
   std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {

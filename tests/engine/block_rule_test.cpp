@@ -1,5 +1,6 @@
 // Which kernels the rule takes for inverted residual blocks: kernels/inverted_residual/simt*/README.md (exact float)
 // and inverted_residual_image.md have the times. No GPU is needed.
+#include <string_view>
 #include <tuple>
 
 #include "choose/rules.h"
@@ -70,6 +71,29 @@ TEST_CASE("the rule runs early blocks of few pictures in float by the variants m
       CHECK((rule.variant(batch).variant == variant) == (n <= most));
     }
   }
+}
+
+TEST_CASE("the rule splits products of early blocks in float where they may be split, of enough pictures") {
+  using enum InvertedResidualVariant;
+  const Rules rule(kH100, {});
+  const auto split = [&](InvertedResidualParams p, int n) {
+    p.n = n;
+    p.split = true;
+    CAPTURE(n, p.h, p.c_in, p.c_out);
+    CHECK(form_of(p) == BlockForm::Fused);
+    const std::string_view chosen = name(rule.variant(p).variant);
+    p.split = false;
+    CHECK(name(rule.variant(p).variant).starts_with("simt"));
+    return chosen.starts_with("split");
+  };
+  for (const auto& p : {block(1, 112, 112, 16, 24, 2), block(1, 56, 56, 24, 24), block(1, 56, 56, 24, 32, 2),
+                        block(1, 28, 28, 32, 32), block(1, 28, 28, 32, 64, 2)}) {
+    CHECK_FALSE(split(p, 1));
+    for (const int n : {4, 8, 16, 32, 64, 256}) CHECK(split(p, n));
+  }
+  InvertedResidualParams p = block(256, 56, 56, 24, 24);
+  p.split = true;
+  CHECK(rule.variant(p).variant == SplitS1Tile14x14C16W4N24);
 }
 
 TEST_CASE("it is the tiles that count, for each multiprocessor") {

@@ -95,6 +95,10 @@ TEST_CASE("device headers: a kernel of another shape than the library's compiles
       // project, threads, blocks of an SM
       {"simt_early", "early_kernel", "sm_90", "1, 2, 8, 48, 16, 2, 14, 16, 8, 8, 128, 2"},
       {"simt_early", "early_kernel", "sm_90", "8, 1, 40, 240, 40, 4, 4, 8, 8, 8, 128, 1"},
+      // stride, tile, input, hidden and output channels, chunk, warps, of which side by side in hidden channels, strip,
+      // warps side by side in output channels, blocks of an SM
+      {"split", "split_kernel", "sm_80", "1, 7, 14, 40, 240, 40, 48, 6, 3, 7, 2, 4, 1, 2"},
+      {"split", "split_kernel", "sm_90", "2, 4, 7, 8, 48, 16, 48, 4, 1, 4, 3, 2, 1, 3"},
       // side, input, hidden and output channels, tiles, parts, blocks of a cluster, stages, cuts
       {"image7", "image7_kernel", "sm_90a", "5, 56, 336, 56, 1, 1, 2, 4, 1"},
       {"image7", "image7_kernel", "sm_90a", "7, 208, 1248, 416, 1, 1, 2, 3, 2"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <utility>
@@ -48,19 +49,69 @@ inline constexpr double kAlarm = 6e-4;
 inline std::size_t input_count(const InvertedResidualParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
 inline std::size_t output_count(const InvertedResidualParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
 
-/// Sums of a 1x1 convolution: half runs on tensor cores, float does not.
-inline double pointwise_gamma(Elem elem, int products) {
-  return elem == Elem::F32 ? gamma(products) : gamma_tensor_core(products);
+/// Sums of a 1x1 convolution: half and split products run on tensor cores, exact float does not.
+inline double pointwise_gamma(const InvertedResidualParams& p, int products) {
+  if (p.split) return gamma_split(products);
+  return p.elem == Elem::F32 ? gamma(products) : gamma_tensor_core(products);
+}
+
+inline bool is_split(InvertedResidualVariant variant) { return name(variant).starts_with("split"); }
+
+/// The parameters with split products where the elements allow them.
+inline InvertedResidualParams with_split(InvertedResidualParams p, bool split = true) {
+  p.split = split && p.elem == Elem::F32;
+  return p;
+}
+
+inline OracleClip oracle_clip(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
+
+/// The largest number, NaN and infinity apart.
+inline double largest_of(const std::vector<float>& values) {
+  double largest = 0.0;
+  for (const float value : values) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(static_cast<double>(value)));
+  }
+  return largest;
+}
+
+/// Of sums of `products` products of each row of weights with values up to `x`, behind the clip.
+inline double largest_sum(const std::vector<float>& weights, const std::vector<float>& bias, int products, Clip clip,
+                          double x) {
+  double largest = 0.0;
+  for (std::size_t row = 0; row < weights.size() / static_cast<std::size_t>(products); ++row) {
+    double sum = bias.empty() ? 0.0 : std::abs(static_cast<double>(bias[row]));
+    for (int k = 0; k < products; ++k) {
+      sum += x * std::abs(static_cast<double>(
+                     weights[row * static_cast<std::size_t>(products) + static_cast<std::size_t>(k)]));
+    }
+    largest = std::max(largest, sum);
+  }
+  const OracleClip clipped = oracle_clip(clip);
+  return std::max(std::abs(clipped(largest)), std::abs(clipped(-largest)));
 }
 
 /// Inputs as stored, on the host.
 struct Data {
   std::vector<float> x, expand, expand_bias, depthwise, depthwise_bias, project, project_bias;
 
-  kernels::InvertedResidualWeights weights() const {
+  double filtered_bound(const InvertedResidualParams& p) const {
+    constexpr int kTaps = 9;
+    constexpr double kRounding = 1.0 + 0x1p-10;
+    const double input = largest_of(x);
+    const double hidden = p.expand ? largest_sum(expand, expand_bias, p.c_in, p.expand_clip, input) : input;
+    return kRounding * largest_sum(depthwise, depthwise_bias, kTaps, p.depthwise_clip, hidden);
+  }
+
+  kernels::InvertedResidualWeights weights(const InvertedResidualParams& p) const {
     const auto pointer = [](const std::vector<float>& values) { return values.empty() ? nullptr : values.data(); };
-    return {pointer(expand),         pointer(expand_bias), pointer(depthwise),
-            pointer(depthwise_bias), pointer(project),     pointer(project_bias)};
+    return {pointer(expand),
+            pointer(expand_bias),
+            pointer(depthwise),
+            pointer(depthwise_bias),
+            pointer(project),
+            pointer(project_bias),
+            static_cast<float>(largest_of(x)),
+            static_cast<float>(filtered_bound(p))};
   }
 };
 
@@ -90,8 +141,6 @@ inline Data integer_data(const InvertedResidualParams& p, std::uint32_t seed) {
   return make_data(p, true, [&](std::size_t count) { return random_integers(seed++, count); });
 }
 
-inline OracleClip oracle_clip(Clip clip) { return {static_cast<double>(clip.lo), static_cast<double>(clip.hi)}; }
-
 inline OracleConv pointwise(int n, int h, int w, int c_in, int c_out, Clip clip) {
   OracleConv o;
   o.n = n;
@@ -106,10 +155,19 @@ inline OracleConv pointwise(int n, int h, int w, int c_in, int c_out, Clip clip)
 inline Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   constexpr int kTaps = 9;
   const Tensor x = exact(data.x);
+  // What split products of numbers near zero add.
+  const auto with_tiny = [&](Tensor sums, int products, double left, const std::vector<float>& weights) {
+    if (!p.split) return sums;
+    const double tiny = split_error_of_tiny(products, left, largest_of(weights));
+    for (double& bound : sums.bound) bound += tiny;
+    return sums;
+  };
   const OracleConv expand = pointwise(p.n, p.h, p.w, p.c_in, p.c_hidden, p.expand_clip);
   const Tensor hidden =
-      p.expand ? convolve(expand, store_of(p.elem), pointwise_gamma(p.elem, p.c_in), x, data.expand, data.expand_bias)
-               : x;
+      p.expand
+          ? with_tiny(convolve(expand, store_of(p.elem), pointwise_gamma(p, p.c_in), x, data.expand, data.expand_bias),
+                      p.c_in, largest_of(data.x), data.expand)
+          : x;
   OracleConv depthwise = pointwise(p.n, p.h, p.w, p.c_hidden, p.c_hidden, p.depthwise_clip);
   depthwise.groups = p.c_hidden;
   depthwise.kernel_h = depthwise.kernel_w = 3;
@@ -118,16 +176,35 @@ inline Tensor oracle_of(const InvertedResidualParams& p, const Data& data) {
   depthwise.pad_left = p.pad_left;
   depthwise.out_h = p.out_h;
   depthwise.out_w = p.out_w;
-  const Tensor filtered = convolve(depthwise, store_of(p.elem), pointwise_gamma(p.elem, kTaps), hidden, data.depthwise,
-                                   data.depthwise_bias);
+  const double filtered_gamma = p.elem == Elem::F32 ? gamma(kTaps) : gamma_tensor_core(kTaps);
+  const Tensor filtered =
+      convolve(depthwise, store_of(p.elem), filtered_gamma, hidden, data.depthwise, data.depthwise_bias);
   const OracleConv project = pointwise(p.n, p.out_h, p.out_w, p.c_hidden, p.c_out, p.project_clip);
-  return convolve(project, store_of(p.elem), pointwise_gamma(p.elem, p.c_hidden), filtered, data.project,
-                  data.project_bias, p.residual ? &x : nullptr);
+  return with_tiny(convolve(project, store_of(p.elem), pointwise_gamma(p, p.c_hidden), filtered, data.project,
+                            data.project_bias, p.residual ? &x : nullptr),
+                   p.c_hidden, data.filtered_bound(p), data.project);
 }
+
+/// The oracle with the bounds of either kind of variants; refers to `data`.
+class Oracles {
+ public:
+  Oracles(const InvertedResidualParams& p, const Data& data) : params_(p), data_(data) {}
+
+  const Tensor& of(InvertedResidualVariant variant) {
+    std::optional<Tensor>& oracle = is_split(variant) ? split_ : exact_;
+    if (!oracle) oracle = oracle_of(with_split(params_, is_split(variant)), data_);
+    return *oracle;
+  }
+
+ private:
+  InvertedResidualParams params_;
+  const Data& data_;  // the caller's
+  std::optional<Tensor> exact_, split_;
+};
 
 inline GuardedBuffer pack(InvertedResidualVariant variant, const InvertedResidualParams& p, const Data& data) {
   std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(variant, p));
-  kernels::inverted_residual_pack(variant, p, data.weights(), packed.data());
+  kernels::inverted_residual_pack(variant, p, data.weights(p), packed.data());
   return GuardedBuffer(packed);
 }
 
@@ -137,11 +214,11 @@ class Device {
   Device(const InvertedResidualParams& p, const Data& data) : params_(p), data_(data), x_(p.elem, data.x) {}
 
   std::vector<float> run(InvertedResidualVariant variant) const {
-    const GuardedBuffer packed = pack(variant, params_, data_);
-    std::vector<float> y =
-        run_kernel(params_.elem, output_count(params_), 0, [&](void* out, const kernels::Launch& where) {
-          return kernels::inverted_residual(variant, params_, x_.data(), packed.data(), out, where);
-        });
+    const InvertedResidualParams p = with_split(params_, is_split(variant));
+    const GuardedBuffer packed = pack(variant, p, data_);
+    std::vector<float> y = run_kernel(p.elem, output_count(p), 0, [&](void* out, const kernels::Launch& where) {
+      return kernels::inverted_residual(variant, p, x_.data(), packed.data(), out, where);
+    });
     CHECK(x_.check_unchanged());
     CHECK(packed.check_unchanged());
     return y;
@@ -153,25 +230,29 @@ class Device {
   DeviceTensor x_;
 };
 
+/// Of float also those of split products.
 template <class Body>
 int for_each_variant(const InvertedResidualParams& p, const Body& body) {
-  return for_each_supported(kernels::inverted_residual_variants(), p, body);
+  return for_each_supported(kernels::inverted_residual_variants(), with_split(p), body);
 }
 
 inline int check_against_oracle(
     const InvertedResidualParams& p, const Data& data,
     std::span<const InvertedResidualVariant> variants = kernels::inverted_residual_variants()) {
-  const Tensor oracle = oracle_of(p, data);
+  Oracles oracles(p, data);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
   const Device device(p, data);
-  return for_each_supported(variants, p, [&](InvertedResidualVariant variant) {
+  return for_each_supported(variants, with_split(p), [&](InvertedResidualVariant variant) {
+    const Tensor& oracle = oracles.of(variant);
     const std::vector<float> y = device.run(variant);
     REQUIRE(compare_elements(y, oracle.value, oracle.bound, shape));
     if (y.size() < kAlarmElements) return;
     if (p.elem == Elem::F16) {
       REQUIRE(compare_rel_l2(y, oracle.rounded, kAlarm));
     } else {
-      REQUIRE(compare_rel_l2(y, oracle.value, rel_l2_alarm(p.c_in + 9 + p.c_hidden, kStoreF32)));
+      const int products = p.c_in + 9 + p.c_hidden;
+      REQUIRE(compare_rel_l2(y, oracle.value,
+                             is_split(variant) ? split_rel_l2_alarm(products) : rel_l2_alarm(products, kStoreF32)));
     }
   });
 }

@@ -37,8 +37,8 @@ std::vector<InvertedResidualParams> cut_blocks(InvertedResidualVariant variant, 
   for (const InvertedResidualLayer& layer : channels) {
     const auto add = [&](int h, int w) {
       InvertedResidualParams p = block(n, h, w, layer.c_in, layer.c_hidden, layer.c_out, layer.stride);
-      p.elem = name(variant).starts_with("simt") ? Elem::F32 : Elem::F16;
-      shapes.push_back(p);
+      p.elem = name(variant).starts_with("simt") || is_split(variant) ? Elem::F32 : Elem::F16;
+      shapes.push_back(with_split(p, is_split(variant)));
     };
     add(layer.stride * tile.rows + 1, layer.stride * tile.columns + 1);
     constexpr int kLargest = 28;  // of pictures that variants take whole
@@ -63,6 +63,8 @@ std::vector<InvertedResidualVariant> family(std::initializer_list<std::string_vi
 
 TEST_CASE("inverted_residual: every variant in float once", "[race]") { check_all(family({"simt"}), 2); }
 
+TEST_CASE("inverted_residual: every variant of split products once", "[race]") { check_all(family({"split"}), 2); }
+
 TEST_CASE("inverted_residual: every variant in small tiles once", "[race]") { check_all(family({"small"}), 2); }
 
 TEST_CASE("inverted_residual: every variant in strips once", "[race]") { check_all(family({"strip"}), 2); }
@@ -77,7 +79,8 @@ TEST_CASE("inverted_residual: every variant of clusters and of 14x14 and 28x28 p
 TEST_CASE("inverted_residual: every variant of 7x7 pictures once", "[race]") { check_all(family({"image7"}), 3); }
 
 TEST_CASE("inverted_residual: every other variant once", "[race]") {
-  check_all(family({"simt", "small", "strip", "cluster", "image1_", "image2_", "image4_", "image8_", "image7"}, false),
+  check_all(family({"simt", "split", "small", "strip", "cluster", "image1_", "image2_", "image4_", "image8_", "image7"},
+                   false),
             2);
 }
 

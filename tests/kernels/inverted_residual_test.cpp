@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -19,12 +20,13 @@ TEST_CASE("inverted_residual: variants of one packing write the same bytes", "[s
   for (int i = 0; i < 200; ++i) {
     InvertedResidualParams p = i % 2 == 0 ? random_shape(choose) : late_block(choose);
     if (i % 4 == 1) p.elem = Elem::F32;
+    p = with_split(p);
     const Data data = inverted_residual_case::random_data(p, static_cast<std::uint32_t>(i));
     std::map<std::string_view, std::vector<std::byte>> packed;
     for (const InvertedResidualVariant variant : kernel.variants) {
       if (!supports(variant, p, gpu)) continue;
       std::vector<std::byte> bytes(kernels::inverted_residual_packed_bytes(variant, p));
-      kernels::inverted_residual_pack(variant, p, data.weights(), bytes.data());
+      kernels::inverted_residual_pack(variant, p, data.weights(p), bytes.data());
       const auto [first, is_new] = packed.emplace(kernel.packing(variant), bytes);
       CAPTURE(name(variant), p);
       REQUIRE(first->second == bytes);
@@ -265,6 +267,27 @@ TEST_CASE("inverted_residual says what it supports, and refuses the rest") {
   p.n = -1;
   REQUIRE(supported(p) == 0);
   REQUIRE_FALSE(kernels::supports(InvertedResidualVariant::S1Tile7x7C64N64, good, kernels::traits_of(75, 132)));
+}
+
+TEST_CASE("inverted_residual splits products only where it may, and of floats") {
+  const kernels::DeviceTraits gpu = kernels::traits_of(90, 132);
+  const auto splitting = [&](const InvertedResidualParams& p, const kernels::DeviceTraits& of) {
+    const auto variants = kernels::inverted_residual_variants();
+    return std::count_if(variants.begin(), variants.end(), [&](InvertedResidualVariant variant) {
+      return is_split(variant) && supports(variant, p, of);
+    });
+  };
+  for (const InvertedResidualLayer& layer : kMobileNetV2Blocks) {
+    CAPTURE(layer.name);
+    InvertedResidualParams p = block(layer, 8);
+    p.elem = Elem::F32;
+    CHECK(splitting(p, gpu) == 0);
+    p.split = true;
+    CHECK((splitting(p, gpu) > 0) == (layer.expands() && layer.size >= 28));
+    CHECK(splitting(p, kernels::traits_of(75, 132)) == 0);
+    p.elem = Elem::F16;
+    CHECK(splitting(p, gpu) == 0);
+  }
 }
 
 }  // namespace

@@ -345,6 +345,7 @@ TEST_CASE("supports() of inverted_residual means that the launch fits") {
         p.pad_top = p.pad_left = 1;
         p.expand = block.expands();
         p.residual = block.has_residual();
+        p.split = elem == Elem::F32;
         p.expand_clip = p.depthwise_clip = kRelu6;
         p.project_clip = {-65504.0F, 65504.0F};
         shapes.push_back(p);
@@ -378,6 +379,7 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
           p.out_h = p.out_w = (size - 1) / p.stride + 1;
           p.pad_top = p.pad_left = 1;
           p.expand = p.c_hidden != p.c_in;
+          p.split = elem == Elem::F32;
           p.expand_clip = p.depthwise_clip = kRelu6;
           p.project_clip = {-65504.0F, 65504.0F};
           shapes.push_back(p);
@@ -387,7 +389,8 @@ TEST_CASE("specialised inverted residual blocks fit the GPU that they are made f
   }
   std::set<std::string_view> families;
   walk_specialised(shapes, [&](std::string_view name) { families.insert(family_of(name)); });
-  for (const std::string_view family : {"small", "cluster", "strip", "image", "simt", "simt_cluster", "simt_early"}) {
+  for (const std::string_view family :
+       {"small", "cluster", "strip", "image", "simt", "simt_cluster", "simt_early", "split"}) {
     CAPTURE(family);
     CHECK(families.contains(family));  // image7 only where the build has code for sm_90a
   }

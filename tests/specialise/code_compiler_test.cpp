@@ -87,6 +87,17 @@ TEST_CASE("code compiler: an early float block of any configuration becomes mach
   }
 }
 
+TEST_CASE("code compiler: a block of split products of any configuration becomes machine code") {
+  const auto nvrtc = compiler();
+  if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");
+  const auto& kernel = kernels::kernel_of(kernels::InvertedResidualParams{});
+  for (const char* name : {"split_1_7_14_40_240_40_48_6_3_7_2_4_1_2", "split_2_4_7_8_48_16_48_4_1_4_3_2_1_3"}) {
+    const auto block = kernel.specialised_by_name(name);
+    REQUIRE(block);
+    CHECK(nvrtc->compile(kernel.code(*block).value(), "sm_90").image.substr(1, 3) == "ELF");
+  }
+}
+
 TEST_CASE("code compiler: what cannot be compiled is told in the compiler's words") {
   const auto nvrtc = compiler();
   if (nvrtc == nullptr) MOBICUDA_SKIP("no NVRTC");

@@ -23,6 +23,7 @@
 #include "kernels/int8_stem_block_case.h"
 #include "kernels/inverted_residual_case.h"
 #include "kernels/pointwise_pool/pointwise_pool.h"
+#include "kernels/split_gemm/split_gemm.h"
 #include "kernels/squeeze_excite/squeeze_excite.h"
 #include "kernels/stem_block_case.h"
 
@@ -134,6 +135,7 @@ std::vector<KernelCase> inverted_residual_cases() {
     for (const test::InvertedResidualLayer& layer : layers) {
       InvertedResidualParams p = block(layer, pictures_of(layer.size));
       p.elem = elem;
+      p = with_split(p);
       std::shared_ptr<Memory> memory;  // made where a variant takes it
       std::shared_ptr<const Data> data;
       const void* x = nullptr;
@@ -145,7 +147,7 @@ std::vector<KernelCase> inverted_residual_cases() {
           x = memory->floats(elem, data->x).data();
         }
         std::vector<std::byte> packed(kernels::inverted_residual_packed_bytes(variant, p));
-        kernels::inverted_residual_pack(variant, p, data->weights(), packed.data());
+        kernels::inverted_residual_pack(variant, p, data->weights(p), packed.data());
         const void* const weights = memory->bytes(packed).data();
         const std::size_t input_bytes = product(1, p.h, p.w, p.c_in) * kernels::size_of(elem);
         cases.push_back(make_case(label("inverted_residual", name(variant)), p, input_bytes,

@@ -18,7 +18,8 @@ struct BlockShape {
   bool expand;
   int n;
   int c_hidden;
-  bool precompiled;  // some variant of the library runs the block
+  bool split;        // products may be split
+  bool precompiled;  // some variant of the library runs the block, without splitting products
 
   // Tiles of rows x columns for each SM.
   double waves(int rows, int columns) const {
@@ -165,6 +166,21 @@ constexpr BlockRow kMadeFloat[] = {
     {MOBICUDA_WHEN(s.wide_float_fills()), {SpecialisedSimt}, "images for every SM"},
 };
 
+// Split products, where they are allowed.
+constexpr BlockRow kSplit[] = {
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 2.9), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 1.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 1.5), {SplitS1Tile7x14C16N32}, "split products: half as large tiles"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 0.9), {SplitS1Tile7x14C16N24}, "split products: half as large tiles"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 8) >= 1.6), {SplitS2Tile7x8C32N24}, "split products: medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 2.9), {SplitS2Tile7x7C16N32, SplitS2Tile7x7C32N64}, "split products: medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.9), {SplitS2Tile7x7C48N32, SplitS2Tile7x7C32W8N64}, "split products: medium tiles of more warps"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.4), {SplitS1Tile7x7C96N32}, "split products: medium tiles of more warps"},
+    {MOBICUDA_WHEN(s.split && s.waves(4, 7) >= 0.8), {SplitS2Tile4x7C48N32}, "split products: small tiles"},
+    {MOBICUDA_WHEN(s.split && s.waves(2, 7) >= 0.4), {SplitS2Tile2x7C96N64}, "split products: small tiles"},
+    {MOBICUDA_WHEN(s.split && s.early_float() && !s.few_products(60e6)), {SpecialisedSplit}, "split products: a narrow hidden tensor stays on the SM"},
+};
+
 // Few images in exact float.
 constexpr BlockRow kFewFloat[] = {
     {MOBICUDA_WHEN(s.few_tiles(SimtCluster8K64N64, 56)), {SimtCluster8K64N64}, "few images, one launch a block"},
@@ -299,9 +315,12 @@ std::optional<InvertedResidualVariant> specialised_of(InvertedResidualVariant va
 
 BlockShape shape_of(const InvertedResidualParams& params, const DeviceTraits& gpu) {
   const auto variants = inverted_residual_variants();
+  InvertedResidualParams exact = params;
+  exact.split = false;
   const bool precompiled = std::any_of(variants.begin(), variants.end(),
-                                       [&](InvertedResidualVariant variant) { return supports(variant, params, gpu); });
-  return {params, gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden, precompiled};
+                                       [&](InvertedResidualVariant variant) { return supports(variant, exact, gpu); });
+  return {params,       gpu.multiprocessors, params.elem == Elem::F16, params.expand, params.n, params.c_hidden,
+          params.split, precompiled};
 }
 
 }  // namespace
@@ -310,6 +329,7 @@ Preferences<InvertedResidualVariant> preferences(const InvertedResidualParams& p
   const BlockShape shape = shape_of(params, gpu);
   Preferences<InvertedResidualVariant> found;
   append(kHalf, shape, found);
+  append(kSplit, shape, found);
   append(kMadeFloat, shape, found);
   append(kFewFloat, shape, found);
   append(kFloat, shape, found);
@@ -325,6 +345,7 @@ std::string_view why_fused(const InvertedResidualParams& params, const DeviceTra
     return supports(variant, params, gpu) || specialised_of(variant, params, gpu);
   };
   if (const std::string_view why = first_why(kPays, shape, runs); !why.empty()) return why;
+  if (const std::string_view why = first_why(kSplit, shape, runs); !why.empty()) return why;
   if (const std::string_view why = first_why(kMadeFloat, shape, runs); !why.empty()) return why;
   if (const std::string_view why = first_why(kFewFloat, shape, runs); !why.empty()) return why;
   return first_why(kPaysByShape, shape, runs);
@@ -332,14 +353,15 @@ std::string_view why_fused(const InvertedResidualParams& params, const DeviceTra
 
 std::vector<RuleText> rule_texts(const InvertedResidualParams&) {
   RuleText pays = text_of("inverted_residual, where one launch pays", kPays);
-  for (const RuleText& more : {text_of("", kMadeFloat), text_of("", kFewFloat), text_of("", kPaysByShape)}) {
+  for (const RuleText& more :
+       {text_of("", kSplit), text_of("", kMadeFloat), text_of("", kFewFloat), text_of("", kPaysByShape)}) {
     pays.lines.insert(pays.lines.end(), more.lines.begin(), more.lines.end());
   }
   RuleText exact = text_of("inverted_residual, exact float", kMadeFloat);
   for (const RuleText& more : {text_of("", kFewFloat), text_of("", kFloat)}) {
     exact.lines.insert(exact.lines.end(), more.lines.begin(), more.lines.end());
   }
-  return {pays, text_of("inverted_residual, fp16", kHalf), exact};
+  return {pays, text_of("inverted_residual, fp16", kHalf), text_of("inverted_residual, split products", kSplit), exact};
 }
 
 }  // namespace mobicuda

@@ -22,7 +22,7 @@ struct Block {
   ChosenBlock chosen;
 };
 
-kernels::InvertedResidualParams block_params(const Lowering& to, const BlockNodes& block, int kernel) {
+kernels::InvertedResidualParams block_params(Lowering& to, const BlockNodes& block, int kernel) {
   const auto& depthwise = std::get<Conv2d>(block.depthwise->op);
   const Shape& in = to.shape(block.first().inputs[Conv2d::kInput]);
   const Shape& out = to.shape(block.project->output);
@@ -42,6 +42,8 @@ kernels::InvertedResidualParams block_params(const Lowering& to, const BlockNode
   params.pad_left = as_int(depthwise.pads.left);
   params.expand = block.expand != nullptr;
   params.residual = block.project->inputs[Conv2d::kResidual] != kNoValue;
+  params.split = to.splits() && params.expand && to.in_split_range(block.expand->inputs[Conv2d::kInput]) &&
+                 to.in_split_range(block.depthwise->output);
   if (params.expand) params.expand_clip = as_clip(std::get<Conv2d>(block.expand->op).activation);
   params.depthwise_clip = as_clip(depthwise.activation);
   params.project_clip = as_clip(std::get<Conv2d>(block.project->op).activation);
@@ -103,11 +105,7 @@ class InvertedResidualFusion final : public FusionOf<Block> {
 
   // Whether the layers' products can be split, and are faster so.
   static bool splits_layers(Lowering& to, const Block& block) {
-    if (!to.splits() || !to.chooses() || why_split_layers(block.params, to.rules().gpu()).empty()) return false;
-    const auto in_range = [&](const Node* node) {
-      return node == nullptr || to.in_split_range(node->inputs[Conv2d::kInput]);
-    };
-    return in_range(block.parts.expand) && in_range(block.parts.project);
+    return block.params.split && to.chooses() && !why_split_layers(block.params, to.rules().gpu()).empty();
   }
 
   void emit(Lowering& to, const Block& block) const override {
@@ -124,15 +122,22 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     const Storage x = to.read_input(block.parts.first().inputs[Conv2d::kInput]);
     const kernels::InvertedResidualVariant variant = block.chosen.fused;
     const auto bytes = static_cast<std::int64_t>(inverted_residual_packed_bytes(variant, block.params));
-    const Packed packed = to.pack_bytes(
-        Lowering::packing_of(variant, block.params), Lowering::constants_of({expand, depthwise, project}), bytes,
-        [&, expand = expand, depthwise = depthwise, project = project](std::byte* host) {
-          inverted_residual_pack(variant, block.params,
-                                 {to.constant_of(expand, Conv2d::kWeight), to.constant_of(expand, Conv2d::kBias),
-                                  to.constant_of(depthwise, Conv2d::kWeight), to.constant_of(depthwise, Conv2d::kBias),
-                                  to.constant_of(project, Conv2d::kWeight), to.constant_of(project, Conv2d::kBias)},
-                                 host);
-        });
+    std::vector<ValueId> constants = Lowering::constants_of({expand, depthwise, project});
+    // Factors that follow from the bounds of x are among the weights then.
+    if (block.params.split) constants.push_back(expand->inputs[Conv2d::kInput]);
+    const Packed packed =
+        to.pack_bytes(Lowering::packing_of(variant, block.params), std::move(constants), bytes,
+                      [&, expand = expand, depthwise = depthwise, project = project](std::byte* host) {
+                        kernels::InvertedResidualWeights weights{
+                            to.constant_of(expand, Conv2d::kWeight),    to.constant_of(expand, Conv2d::kBias),
+                            to.constant_of(depthwise, Conv2d::kWeight), to.constant_of(depthwise, Conv2d::kBias),
+                            to.constant_of(project, Conv2d::kWeight),   to.constant_of(project, Conv2d::kBias)};
+                        if (block.params.split) {
+                          weights.x_bound = to.split_bound(expand->inputs[Conv2d::kInput]);
+                          weights.filtered_bound = to.split_bound(depthwise->output);
+                        }
+                        inverted_residual_pack(variant, block.params, weights, host);
+                      });
     const Storage y = to.make_output(*project, false);
     to.add_kernel({.info = to.describe(block.nodes, kernel_name(variant, block.params), block.chosen.reason),
                    .x = x,

@@ -38,6 +38,7 @@ class Buffer {
 struct Run {
   std::vector<float> output;
   std::vector<std::string> kernels;
+  std::vector<std::string> variants;  ///< with the kernels' names before them
 };
 
 inline Run run_plan(const Graph& graph, const EngineOptions& options, const std::vector<float>& input) {
@@ -69,6 +70,7 @@ inline Run run_plan(const Graph& graph, const EngineOptions& options, const std:
   for (const CudaStep& step : plan.steps) {
     INFO(step.info.name << ": " << step.info.kernel);
     REQUIRE(step.enqueue(context) == cudaSuccess);
+    result.variants.push_back(step.info.kernel);
     result.kernels.push_back(step.info.kernel.substr(0, step.info.kernel.find('/')));
   }
   std::memcpy(result.output.data(), out.data(), result.output.size() * sizeof(float));
