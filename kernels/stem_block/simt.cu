@@ -1,0 +1,179 @@
+// The stem block in exact float: variants, limits, packing, launch. The kernel: simt.cuh.
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "kernels/common/spread_blocks.h"
+#include "kernels/inverted_residual/host.h"
+#include "kernels/inverted_residual/simt/host.h"
+#include "kernels/stem_block/simt.cuh"
+
+namespace mobicuda::kernels::stem_block_simt {
+namespace {
+
+using inverted_host::bias_at;
+using Variant = StemBlockVariant;
+
+constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+
+// Rooms for channels: of the stem at most, others are filled up with zeros; of the output exactly.
+constexpr int kRooms = 3;
+
+// clang-format off
+struct Entry {
+  Variant variant;
+  Tile tiles[kRooms];
+};
+constexpr Entry kEntries[] = {
+    //  stride tile  c_in,hidden,out chunk warps    strip    project  warps in_place pads  blocks  stem
+    {Variant::Simt7x14,
+     {{{1,  7, 14, 16, 16,  8, 16,   5, 0,   7, 1, 2,  7, 2,    2,  2,   0,     0, 16, 2}, 4, 4},
+      {{1,  7, 14, 32, 32, 16, 32,   9, 0,   7, 1, 2,  7, 4,    2,  4,   0,     0, 16, 2}, 4, 4},
+      {{1,  7, 14, 48, 48, 24, 48,  14, 0,   7, 1, 2,  7, 6,    2,  6,   0,     0, 16, 1}, 4, 4}}},
+    {Variant::Simt14x14,
+     {{{1, 14, 14, 16, 16,  8, 16,   4, 0,   7, 1, 4,  7, 2,    4,  1,   1,     0, 16, 4}, 4, 8},
+      {{1, 14, 14, 32, 32, 16, 32,   4, 0,   7, 2, 4,  7, 4,    4,  1,   1,     0, 16, 4}, 8, 8},
+      {{1, 14, 14, 48, 48, 24, 48,   6, 0,   7, 2, 4,  5, 6,    6,  1,   1,     0, 16, 2}, 8, 8}}},
+};
+// clang-format on
+
+constexpr const Entry* find(Variant variant) {
+  for (const Entry& entry : kEntries) {
+    if (entry.variant == variant) return &entry;
+  }
+  return nullptr;
+}
+
+/// Index of the room; kRooms if none fits.
+int room_of(const StemBlockParams& p) {
+  int room = 0;
+  while (room < kRooms &&
+         (p.c_out != kEntries[0].tiles[room].block.c_out || p.c_stem > kEntries[0].tiles[room].block.c_hidden)) {
+    ++room;
+  }
+  return room;
+}
+
+const Tile& tile_of(Variant variant, const StemBlockParams& p) { return find(variant)->tiles[room_of(p)]; }
+
+std::int64_t tiles(const Tile& tile, const StemBlockParams& p) {
+  return std::int64_t{p.n} * ceil_div(p.out_h, tile.block.tile_h) * ceil_div(p.out_w, tile.block.tile_w);
+}
+
+using Kernel = void (*)(Arguments, const void*, const float*, float*);
+
+template <Tile kTile>
+Kernel kernel_for(InputForm form) {
+  using S = TileShape<kTile>;
+  switch (form) {
+    case InputForm::Bytes:
+      return stem_block_simt_kernel<S, InputForm::Bytes>;
+    case InputForm::FloatPairs:
+      return stem_block_simt_kernel<S, InputForm::FloatPairs>;
+    default:
+      return stem_block_simt_kernel<S, InputForm::Floats>;
+  }
+}
+
+template <std::size_t kEntry>
+Kernel kernel_for(int room, InputForm form) {
+  static_assert(kRooms == 3);
+  constexpr const Entry& kOf = kEntries[kEntry];
+  return room == 0   ? kernel_for<kOf.tiles[0]>(form)
+         : room == 1 ? kernel_for<kOf.tiles[1]>(form)
+                     : kernel_for<kOf.tiles[2]>(form);
+}
+
+Kernel kernel_for(Variant variant, const StemBlockParams& p, InputForm form) {
+  static_assert(std::size(kEntries) == 2);
+  const int room = room_of(p);
+  return variant == kEntries[0].variant ? kernel_for<0>(room, form) : kernel_for<1>(room, form);
+}
+
+/// Pairs where the window begins at a multiple of 8 bytes in every row: tiles are of an even number of columns.
+InputForm form_of(const StemBlockParams& p, const void* x) {
+  if (p.input == StemInput::NhwcUint8) return InputForm::Bytes;
+  const bool pairs = p.w % 2 == 0 && p.stem_pad_left % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % 8 == 0;
+  return pairs ? InputForm::FloatPairs : InputForm::Floats;
+}
+
+/// `rows` rows of `count` values, zeros behind each up to `room`.
+std::vector<float> filled_up(const float* from, int rows, int count, int room) {
+  std::vector<float> filled(static_cast<std::size_t>(rows) * static_cast<std::size_t>(room));
+  for (int row = 0; from != nullptr && row < rows; ++row) {
+    std::copy_n(from + std::ptrdiff_t{row} * count, count, filled.begin() + std::ptrdiff_t{row} * room);
+  }
+  return filled;
+}
+
+}  // namespace
+
+bool is_simt(Variant variant) { return find(variant) != nullptr; }
+
+bool supports(Variant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
+  if (p.elem != Elem::F32 || gpu.code < inverted_simt::kOldestCode || room_of(p) == kRooms) return false;
+  const Tile& tile = tile_of(variant, p);
+  return tiles(tile, p) <= kMaxInt && std::int64_t{p.out_h} * p.out_w * p.c_out <= kMaxInt &&
+         shared_bytes(tile) <= gpu.shared_bytes_per_block;
+}
+
+std::size_t packed_bytes(const StemBlockParams& p) {
+  const inverted_simt::Config& block = kEntries[0].tiles[room_of(p)].block;
+  return inverted_simt::packed_bytes(block) + static_cast<std::size_t>(stem_floats(block.c_hidden)) * sizeof(float);
+}
+
+void pack(const StemBlockParams& p, const StemBlockWeights& w, void* packed) {
+  const inverted_simt::Config& block = kEntries[0].tiles[room_of(p)].block;
+  const int room = block.c_hidden;
+  const auto depthwise = filled_up(w.depthwise, 1, p.c_stem * inverted_simt::kTaps, room * inverted_simt::kTaps);
+  const auto depthwise_bias = filled_up(w.depthwise_bias, 1, p.c_stem, room);
+  const auto project = filled_up(w.project, p.c_out, p.c_stem, room);
+  inverted_simt::pack(
+      block, {nullptr, nullptr, depthwise.data(), depthwise_bias.data(), project.data(), w.project_bias}, packed);
+
+  std::vector<float> stem(static_cast<std::size_t>(stem_floats(room)));
+  for (int channel = 0; channel < p.c_stem; ++channel) {
+    for (int k = 0; k < kWindow; ++k) {
+      stem[static_cast<std::size_t>(k * room + channel)] = w.stem[channel * kWindow + k];
+    }
+    stem[static_cast<std::size_t>(kWindow * room + channel)] = bias_at(w.stem_bias, channel);
+  }
+  std::memcpy(static_cast<unsigned char*>(packed) + inverted_simt::packed_bytes(block), stem.data(),
+              stem.size() * sizeof(float));
+}
+
+cudaError_t launch(Variant variant, const StemBlockParams& p, const void* x, const void* packed, void* y,
+                   const Launch& where) {
+  const Tile& tile = tile_of(variant, p);
+  Arguments a{};
+  a.h = p.stem_h;
+  a.w = p.stem_w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  a.pad_top = p.depthwise_pad_top;
+  a.pad_left = p.depthwise_pad_left;
+  a.tiles_x = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_w, tile.block.tile_w)));
+  a.tiles_y = FastDivision(static_cast<std::uint32_t>(ceil_div(p.out_h, tile.block.tile_h)));
+  a.expand_clip = p.stem_clip;
+  a.depthwise_clip = p.depthwise_clip;
+  a.project_clip = p.project_clip;
+  a.input_h = p.h;
+  a.input_w = p.w;
+  a.input_top = p.stem_pad_top;
+  a.input_left = p.stem_pad_left;
+  std::copy(std::begin(p.scale), std::end(p.scale), a.scale);
+  std::copy(std::begin(p.shift), std::end(p.shift), a.shift);
+  const auto blocks = static_cast<unsigned>(tiles(tile, p));
+  const auto threads = static_cast<unsigned>(inverted_simt::sizes_of(tile.block).threads);
+  const Kernel kernel = kernel_for(variant, p, form_of(p, x));
+  std::size_t bytes = shared_bytes(tile);
+  const cudaError_t status = spread_blocks(kernel, blocks, threads, 1, bytes);
+  if (status != cudaSuccess) return status;
+  return kernels::launch(kernel, dim3(blocks), dim3(threads), bytes, where, a, x, static_cast<const float*>(packed),
+                         static_cast<float*>(y));
+}
+
+}  // namespace mobicuda::kernels::stem_block_simt

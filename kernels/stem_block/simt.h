@@ -1,0 +1,52 @@
+// The stem block in exact float, to its host and its kernel.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/inverted_residual/simt/arguments.cuh"
+#include "kernels/stem_block/stem_block.h"
+
+namespace mobicuda::kernels::stem_block_simt {
+
+inline constexpr int kWindow = 3 * 9;
+
+/// h and w are those of the stem's image, pad_top and pad_left the depthwise's, expand_clip is the stem's.
+struct Arguments : inverted_simt::Arguments {
+  int input_h, input_w;
+  int input_top, input_left;  ///< padding of the stem
+  float scale[3];
+  float shift[3];
+};
+
+/// A tile for some channels: that of a block without expansion, and what a thread has of the stem.
+struct Tile {
+  inverted_simt::Config block;
+  int stem_pixels, stem_channels;
+};
+
+/// Rows or columns of the input that so many of the stem see.
+constexpr int input_extent(int stem) { return 2 * stem + 1; }
+/// Threads read 16 bytes at a time.
+constexpr int input_row_floats(const Tile& tile) {
+  return round_up(input_extent(inverted_simt::sizes_of(tile.block).patch_w), 4);
+}
+/// Weights (ci, ky, kx, channel), then the bias.
+constexpr int stem_floats(int channels) { return (kWindow + 1) * channels; }
+
+/// Dynamic shared memory of a block.
+constexpr std::size_t shared_bytes(const Tile& tile) {
+  const inverted_simt::Sizes s = inverted_simt::sizes_of(tile.block);
+  const int input = 3 * input_extent(s.patch_h) * input_row_floats(tile);
+  return static_cast<std::size_t>(s.floats + stem_floats(tile.block.c_hidden) + input) * sizeof(float);
+}
+
+bool is_simt(StemBlockVariant variant);
+
+/// What follows is for these variants. The parameters' extents are sane.
+bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
+std::size_t packed_bytes(const StemBlockParams& params);
+void pack(const StemBlockParams& params, const StemBlockWeights& weights, void* packed);
+cudaError_t launch(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed, void* y,
+                   const Launch& where);
+
+}  // namespace mobicuda::kernels::stem_block_simt
