@@ -137,7 +137,10 @@ void pack(const StemBlockParams& p, const StemBlockWeights& w, void* packed) {
   std::vector<float> stem(static_cast<std::size_t>(stem_floats(room)));
   for (int channel = 0; channel < p.c_stem; ++channel) {
     for (int k = 0; k < kWindow; ++k) {
-      stem[static_cast<std::size_t>(k * room + channel)] = w.stem[channel * kWindow + k];
+      const int ky = k / 9;
+      const int ci = k / 3 % 3;
+      const int kx = k % 3;
+      stem[static_cast<std::size_t>(k * room + channel)] = w.stem[((channel * 3 + ci) * 3 + ky) * 3 + kx];
     }
     stem[static_cast<std::size_t>(kWindow * room + channel)] = bias_at(w.stem_bias, channel);
   }

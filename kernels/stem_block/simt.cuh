@@ -29,7 +29,6 @@ struct TileShape : inverted_simt::Shape<kTile.block> {
   static constexpr int kInputH = input_extent(Block::kPatchH);
   static constexpr int kInputW = input_extent(Block::kPatchW);
   static constexpr int kInputRow = input_row_floats(kTile);
-  static constexpr int kPlane = kInputH * kInputRow;
   static constexpr int kStemAt = Block::kSizes.floats;  // weights, then their bias
   static constexpr int kStemFloats = stem_floats(kChannels);
   static constexpr int kStemBias = kWindow * kChannels;
@@ -38,7 +37,7 @@ struct TileShape : inverted_simt::Shape<kTile.block> {
   static_assert(Block::kPatchW % kPixels == 0 && kPixels % 2 == 0);  // 16 bytes of input at a time
 };
 
-/// Puts a tile's window of the input into shared memory, planes of rows, zeros outside the image. The last column is
+/// Puts a tile's window of the input into shared memory, (row, channel, column), zeros outside the image. The last column is
 /// by itself: the others are 32, or 16 pairs.
 template <class S, InputForm kForm>
 class InputWindow {
@@ -68,20 +67,20 @@ class InputWindow {
   static constexpr int kPixelBytes = 3 * (kBytes ? 1 : static_cast<int>(sizeof(float)));
   static constexpr int kRows = S::kInputH * (kBytes ? 1 : 3);
 
-  /// Row `row` of the window, rows of the three planes counted on.
+  /// Row `row` of the window; of floats, the three planes' rows counted on.
   template <int kWidth>
   __device__ __forceinline__ void put(int row, int column) const {
-    const int c = kBytes ? 0 : row / S::kInputH;
-    const int y = y_ + row - c * S::kInputH;
+    const int c = kBytes ? 0 : row % 3;
+    const int y = y_ + (kBytes ? row : row / 3);
     const int x = x_ + column;
     const bool inside = static_cast<unsigned>(y) < static_cast<unsigned>(a_.input_h) &&
                         static_cast<unsigned>(x) < static_cast<unsigned>(a_.input_w);
-    float* const to = to_ + row * S::kInputRow + column;
+    float* const to = to_ + (kBytes ? 3 : 1) * row * S::kInputRow + column;
     if constexpr (kBytes) {
       const unsigned char* const from = picture_ + (y * a_.input_w + x) * 3;
 #pragma unroll
       for (int i = 0; i < 3; ++i) {
-        to[i * S::kPlane] = inside ? fmaf(static_cast<float>(from[i]), a_.scale[i], a_.shift[i]) : 0.0F;
+        to[i * S::kInputRow] = inside ? fmaf(static_cast<float>(from[i]), a_.scale[i], a_.shift[i]) : 0.0F;
       }
     } else {
       const float* const from = reinterpret_cast<const float*>(picture_) + ((c * a_.input_h + y) * a_.input_w + x);
@@ -108,44 +107,35 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, con
     const int lane_x = item % S::kLanes;
     const int row = item / S::kLanes % S::kPatchH;
     const int column = item / S::kLanes / S::kPatchH * kM;
+    float bias[kN];
+    inverted_simt::load_columns<kN, S::kLanes>(bias, weights + S::kStemBias, lane_x);
     float sums[kM][kN];
-    const std::uint32_t bias = ptx::shared_address(weights + S::kStemBias);
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
 #pragma unroll
-      for (int n = 0; n < kN; n += 4) {
-        // A load for each, as the alternative is a move for each sum.
-        const auto four = ptx::load_shared<float4>(
-            bias + static_cast<std::uint32_t>(inverted_simt::column_of<kN, S::kLanes>(lane_x, n)) * 4);
-        sums[m][n] = four.x;
-        sums[m][n + 1] = four.y;
-        sums[m][n + 2] = four.z;
-        sums[m][n + 3] = four.w;
-      }
+      for (int n = 0; n < kN; ++n) sums[m][n] = bias[n];
     }
-    const float* from = shared + S::kInputAt + row * 2 * S::kInputRow + column * 2;
+    const float* from = shared + S::kInputAt + row * 2 * 3 * S::kInputRow + column * 2;
     const float* factors = weights;
-#pragma unroll 1
-    for (int ci = 0; ci < 3; ++ci, from += S::kPlane, factors += 9 * S::kChannels) {
+    // Rows of the window, each of three channels.
+#pragma unroll 3
+    for (int k = 0; k < 9; ++k, from += S::kInputRow, factors += 3 * S::kChannels) {
+      float values[2 * kM + 1];
 #pragma unroll
-      for (int ky = 0; ky < 3; ++ky) {
-        float values[2 * kM + 1];
+      for (int i = 0; i < 2 * kM; i += 4) {
+        const auto four = load<4>(from + i);
 #pragma unroll
-        for (int i = 0; i < 2 * kM; i += 4) {
-          const auto four = load<4>(from + ky * S::kInputRow + i);
+        for (int e = 0; e < 4; ++e) values[i + e] = four.item[e];
+      }
+      values[2 * kM] = from[2 * kM];
 #pragma unroll
-          for (int e = 0; e < 4; ++e) values[i + e] = four.item[e];
-        }
-        values[2 * kM] = from[ky * S::kInputRow + 2 * kM];
+      for (int kx = 0; kx < 3; ++kx) {
+        float factor[kN];
+        inverted_simt::load_columns<kN, S::kLanes>(factor, factors + kx * S::kChannels, lane_x);
 #pragma unroll
-        for (int kx = 0; kx < 3; ++kx) {
-          float factor[kN];
-          inverted_simt::load_columns<kN, S::kLanes>(factor, factors + (ky * 3 + kx) * S::kChannels, lane_x);
+        for (int m = 0; m < kM; ++m) {
 #pragma unroll
-          for (int m = 0; m < kM; ++m) {
-#pragma unroll
-            for (int n = 0; n < kN; ++n) sums[m][n] = fmaf(values[2 * m + kx], factor[n], sums[m][n]);
-          }
+          for (int n = 0; n < kN; ++n) sums[m][n] = fmaf(values[2 * m + kx], factor[n], sums[m][n]);
         }
       }
     }

@@ -30,7 +30,7 @@ constexpr int input_extent(int stem) { return 2 * stem + 1; }
 constexpr int input_row_floats(const Tile& tile) {
   return round_up(input_extent(inverted_simt::sizes_of(tile.block).patch_w), 4);
 }
-/// Weights (ci, ky, kx, channel), then the bias.
+/// Weights (ky, ci, kx, channel), then the bias.
 constexpr int stem_floats(int channels) { return (kWindow + 1) * channels; }
 
 /// Dynamic shared memory of a block.
