@@ -37,6 +37,14 @@ constexpr Entry kEntries[] = {
      {{{1, 14, 14, 16, 16,  8, 16,   4, 0,   7, 1, 4,  7, 2,    4,  1,   1,     0, 16, 4}, 4, 8},
       {{1, 14, 14, 32, 32, 16, 32,   4, 0,   7, 2, 4,  7, 4,    4,  1,   1,     0, 16, 4}, 8, 8},
       {{1, 14, 14, 48, 48, 24, 48,   6, 0,   7, 2, 4,  5, 6,    6,  1,   1,     0, 16, 2}, 8, 8}}},
+    {Variant::Dmma7x14,
+     {{{1,  7, 14, 16, 16,  8, 16,   5, 0,   7, 1, 2,  7, 2,    2,  2,   0,     0, 16, 2}, 16, 0},
+      {{1,  7, 14, 32, 32, 16, 32,   9, 0,   7, 1, 2,  7, 4,    2,  4,   0,     0, 16, 2}, 16, 0},
+      {{1,  7, 14, 48, 48, 24, 48,  14, 0,   7, 1, 2,  7, 6,    2,  6,   0,     0, 16, 1}, 16, 0}}},
+    {Variant::Dmma14x14,
+     {{{1, 14, 14, 16, 16,  8, 16,   4, 0,   7, 1, 4,  7, 2,    4,  1,   1,     0, 16, 4}, 32, 0},
+      {{1, 14, 14, 32, 32, 16, 32,   4, 0,   7, 2, 4,  7, 4,    4,  1,   1,     0, 16, 3}, 32, 0},
+      {{1, 14, 14, 48, 48, 24, 48,   6, 0,   7, 2, 4,  5, 6,    6,  1,   1,     0, 16, 2}, 16, 0}}},
 };
 // clang-format on
 
@@ -88,9 +96,9 @@ Kernel kernel_for(int room, InputForm form) {
 }
 
 Kernel kernel_for(Variant variant, const StemBlockParams& p, InputForm form) {
-  static_assert(std::size(kEntries) == 2);
-  const int room = room_of(p);
-  return variant == kEntries[0].variant ? kernel_for<0>(room, form) : kernel_for<1>(room, form);
+  static_assert(std::size(kEntries) == 4);
+  constexpr Kernel (*kKernels[])(int, InputForm) = {kernel_for<0>, kernel_for<1>, kernel_for<2>, kernel_for<3>};
+  return kKernels[find(variant) - kEntries](room_of(p), form);
 }
 
 /// Pairs where the window begins at a multiple of 8 bytes in every row: tiles are of an even number of columns.
@@ -109,9 +117,44 @@ std::vector<float> filled_up(const float* from, int rows, int count, int room) {
   return filled;
 }
 
+/// What meets value number k of the window; the bias behind the last.
+float stem_factor(const StemBlockParams& p, const StemBlockWeights& w, int k, int channel) {
+  if (channel >= p.c_stem || k > kWindow) return 0.0F;
+  if (k == kWindow) return bias_at(w.stem_bias, channel);
+  const int ky = k / 9;
+  const int ci = k / 3 % 3;
+  const int kx = k % 3;
+  return w.stem[((channel * 3 + ci) * 3 + ky) * 3 + kx];
+}
+
+void put_rows(const StemBlockParams& p, const StemBlockWeights& w, int room, unsigned char* to) {
+  for (int k = 0; k <= kWindow; ++k) {
+    for (int channel = 0; channel < room; ++channel, to += sizeof(float)) {
+      const float factor = stem_factor(p, w, k, channel);
+      std::memcpy(to, &factor, sizeof factor);
+    }
+  }
+}
+
+/// A lane has two neighbouring k of a column. Columns of two fragments are dealt: see the kernel.
+void put_fragments(const StemBlockParams& p, const StemBlockWeights& w, int room, unsigned char* to) {
+  for (int step = 0; step < kTensorSteps; ++step) {
+    for (int fragment = 0; fragment < room / kTensorColumns; ++fragment) {
+      for (int i = 0; i < 64; ++i, to += sizeof(double)) {
+        const int column = i / 8;
+        const int channel = fragment / 2 * 16 + column / 2 * 4 + fragment % 2 * 2 + column % 2;
+        const double factor = stem_factor(p, w, step * 8 + i % 8, channel);
+        std::memcpy(to, &factor, sizeof factor);
+      }
+    }
+  }
+}
+
 }  // namespace
 
-bool is_simt(Variant variant) { return find(variant) != nullptr; }
+bool is_float(Variant variant) { return find(variant) != nullptr; }
+
+std::string_view packing(Variant variant) { return on_tensor_cores(find(variant)->tiles[0]) ? "dmma" : "simt"; }
 
 bool supports(Variant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
   if (p.elem != Elem::F32 || gpu.code < inverted_simt::kOldestCode || room_of(p) == kRooms) return false;
@@ -120,32 +163,25 @@ bool supports(Variant variant, const StemBlockParams& p, const DeviceTraits& gpu
          shared_bytes(tile) <= gpu.shared_bytes_per_block;
 }
 
-std::size_t packed_bytes(const StemBlockParams& p) {
-  const inverted_simt::Config& block = kEntries[0].tiles[room_of(p)].block;
-  return inverted_simt::packed_bytes(block) + static_cast<std::size_t>(stem_floats(block.c_hidden)) * sizeof(float);
+std::size_t packed_bytes(Variant variant, const StemBlockParams& p) {
+  const Tile& tile = tile_of(variant, p);
+  return inverted_simt::packed_bytes(tile.block) + static_cast<std::size_t>(stem_floats(tile)) * sizeof(float);
 }
 
-void pack(const StemBlockParams& p, const StemBlockWeights& w, void* packed) {
-  const inverted_simt::Config& block = kEntries[0].tiles[room_of(p)].block;
-  const int room = block.c_hidden;
+void pack(Variant variant, const StemBlockParams& p, const StemBlockWeights& w, void* packed) {
+  const Tile& tile = tile_of(variant, p);
+  const int room = tile.block.c_hidden;
   const auto depthwise = filled_up(w.depthwise, 1, p.c_stem * inverted_simt::kTaps, room * inverted_simt::kTaps);
   const auto depthwise_bias = filled_up(w.depthwise_bias, 1, p.c_stem, room);
   const auto project = filled_up(w.project, p.c_out, p.c_stem, room);
   inverted_simt::pack(
-      block, {nullptr, nullptr, depthwise.data(), depthwise_bias.data(), project.data(), w.project_bias}, packed);
-
-  std::vector<float> stem(static_cast<std::size_t>(stem_floats(room)));
-  for (int channel = 0; channel < p.c_stem; ++channel) {
-    for (int k = 0; k < kWindow; ++k) {
-      const int ky = k / 9;
-      const int ci = k / 3 % 3;
-      const int kx = k % 3;
-      stem[static_cast<std::size_t>(k * room + channel)] = w.stem[((channel * 3 + ci) * 3 + ky) * 3 + kx];
-    }
-    stem[static_cast<std::size_t>(kWindow * room + channel)] = bias_at(w.stem_bias, channel);
+      tile.block, {nullptr, nullptr, depthwise.data(), depthwise_bias.data(), project.data(), w.project_bias}, packed);
+  auto* const stem = static_cast<unsigned char*>(packed) + inverted_simt::packed_bytes(tile.block);
+  if (on_tensor_cores(tile)) {
+    put_fragments(p, w, room, stem);
+  } else {
+    put_rows(p, w, room, stem);
   }
-  std::memcpy(static_cast<unsigned char*>(packed) + inverted_simt::packed_bytes(block), stem.data(),
-              stem.size() * sizeof(float));
 }
 
 cudaError_t launch(Variant variant, const StemBlockParams& p, const void* x, const void* packed, void* y,

@@ -7,6 +7,7 @@
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/memory.cuh"
+#include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared_memory.cuh"
 #include "kernels/stem_block/simt.h"
 #include "kernels/stem_block/values.cuh"
@@ -21,24 +22,21 @@ using stem_block_detail::InputForm;
 template <Tile kTile>
 struct TileShape : inverted_simt::Shape<kTile.block> {
   using Block = inverted_simt::Shape<kTile.block>;
+  static constexpr bool kTensorCores = on_tensor_cores(kTile);
   static constexpr int kPixels = kTile.stem_pixels;
   static constexpr int kColumns = kTile.stem_channels;
   static constexpr int kChannels = kTile.block.c_hidden;
-  static constexpr int kLanes = kChannels / kColumns;  // of a group of pixels
-  static constexpr int kItems = kLanes * Block::kPatchH * (Block::kPatchW / kPixels);
   static constexpr int kInputH = input_extent(Block::kPatchH);
   static constexpr int kInputW = input_extent(Block::kPatchW);
   static constexpr int kInputRow = input_row_floats(kTile);
   static constexpr int kStemAt = Block::kSizes.floats;  // weights, then their bias
-  static constexpr int kStemFloats = stem_floats(kChannels);
+  static constexpr int kStemFloats = stem_floats(kTile);
   static constexpr int kStemBias = kWindow * kChannels;
   static constexpr int kInputAt = kStemAt + kStemFloats;
-  static_assert(kChannels % kColumns == 0 && kColumns % 4 == 0);
-  static_assert(Block::kPatchW % kPixels == 0 && kPixels % 2 == 0);  // 16 bytes of input at a time
 };
 
-/// Puts a tile's window of the input into shared memory, (row, channel, column), zeros outside the image. The last column is
-/// by itself: the others are 32, or 16 pairs.
+/// Puts a tile's window of the input into shared memory, (row, channel, column), zeros outside the image. The last
+/// column is by itself: the others are 32, or 16 pairs.
 template <class S, InputForm kForm>
 class InputWindow {
  public:
@@ -100,15 +98,19 @@ template <class S>
 __device__ __forceinline__ void stem(const Arguments& a, const Place& place, const float* shared, float* hidden) {
   constexpr int kM = S::kPixels;
   constexpr int kN = S::kColumns;
+  constexpr int kLanes = S::kChannels / kN;  // of a group of pixels
+  constexpr int kItems = kLanes * S::kPatchH * (S::kPatchW / kM);
+  static_assert(S::kChannels % kN == 0 && kN % 4 == 0);
+  static_assert(S::kPatchW % kM == 0 && kM % 2 == 0);  // 16 bytes of input at a time
   const float* const weights = shared + S::kStemAt;
   const bool border = place.iy < 0 || place.ix < 0 || place.iy + S::kPatchH > a.h || place.ix + S::kPatchW > a.w;
 #pragma unroll 1
-  for (int item = thread(); item < S::kItems; item += S::kThreads) {
-    const int lane_x = item % S::kLanes;
-    const int row = item / S::kLanes % S::kPatchH;
-    const int column = item / S::kLanes / S::kPatchH * kM;
+  for (int item = thread(); item < kItems; item += S::kThreads) {
+    const int lane_x = item % kLanes;
+    const int row = item / kLanes % S::kPatchH;
+    const int column = item / kLanes / S::kPatchH * kM;
     float bias[kN];
-    inverted_simt::load_columns<kN, S::kLanes>(bias, weights + S::kStemBias, lane_x);
+    inverted_simt::load_columns<kN, kLanes>(bias, weights + S::kStemBias, lane_x);
     float sums[kM][kN];
 #pragma unroll
     for (int m = 0; m < kM; ++m) {
@@ -131,7 +133,7 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, con
 #pragma unroll
       for (int kx = 0; kx < 3; ++kx) {
         float factor[kN];
-        inverted_simt::load_columns<kN, S::kLanes>(factor, factors + kx * S::kChannels, lane_x);
+        inverted_simt::load_columns<kN, kLanes>(factor, factors + kx * S::kChannels, lane_x);
 #pragma unroll
         for (int m = 0; m < kM; ++m) {
 #pragma unroll
@@ -151,7 +153,89 @@ __device__ __forceinline__ void stem(const Arguments& a, const Place& place, con
 #pragma unroll
         for (int e = 0; e < 4; ++e) values.item[e] = apply(a.expand_clip, sums[m][n + e]);
         if (outside) values = {};
-        store(to + m * S::kHiddenPixel + inverted_simt::column_of<kN, S::kLanes>(lane_x, n), values);
+        store(to + m * S::kHiddenPixel + inverted_simt::column_of<kN, kLanes>(lane_x, n), values);
+      }
+    }
+  }
+}
+
+/// Where the window's value number k lies behind the window's first.
+template <class S>
+__host__ __device__ constexpr int window_offset(int k) {
+  return k < kWindow ? k / 3 * S::kInputRow + k % 3 : 0;
+}
+
+/// The same as stem(), products and sums in double. A warp has some rows of pixels, which are the rows of the
+/// instruction; k is the window, and a one that meets the bias. Columns of two neighbouring instructions are dealt so
+/// that a lane has four channels side by side.
+template <class S>
+__device__ __forceinline__ void stem_on_tensor_cores(const Arguments& a, const Place& place, const float* shared,
+                                                     float* hidden) {
+  constexpr int kRows = S::kPixels / kTensorRows;
+  constexpr int kTiles = S::kChannels / kTensorColumns;
+  static_assert(S::kPatchW == kTensorRows && S::kPatchH % kRows == 0 && kTiles % 2 == 0);
+  const int g = inverted_simt::lane() / 4;
+  const int t = inverted_simt::lane() % 4;
+  const auto* const weights = reinterpret_cast<const double*>(shared + S::kStemAt) + inverted_simt::lane() * 2;
+  int offsets[kTensorSteps][2];
+#pragma unroll
+  for (int s = 0; s < kTensorSteps; ++s) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int low = t == 0 ? window_offset<S>(s * 8 + e) : window_offset<S>(s * 8 + 2 + e);
+      const int high = t == 2 ? window_offset<S>(s * 8 + 4 + e) : window_offset<S>(s * 8 + 6 + e);
+      offsets[s][e] = t < 2 ? low : high;
+    }
+  }
+  const bool border = place.iy < 0 || place.ix < 0 || place.iy + S::kPatchH > a.h || place.ix + S::kPatchW > a.w;
+#pragma unroll 1
+  for (int first = inverted_simt::warp() * kRows; first < S::kPatchH; first += S::kConfig.warps * kRows) {
+    const float* const from = shared + S::kInputAt + first * 2 * 3 * S::kInputRow + g * 2;
+    double sums[kRows][kTiles][2][2] = {};
+#pragma unroll
+    for (int s = 0; s < kTensorSteps; ++s) {
+      double b[kTiles][2];
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j) {
+        const auto pair = load<2>(weights + (s * kTiles + j) * 64);
+        b[j][0] = pair.item[0];
+        b[j][1] = pair.item[1];
+      }
+#pragma unroll
+      for (int row = 0; row < kRows; ++row) {
+        double x[2][2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const float value = from[row * 2 * 3 * S::kInputRow + half * 16 + offsets[s][e]];
+            const bool in_window = s * 8 + 6 + e < kWindow || s * 8 + 2 * t + e < kWindow;
+            x[half][e] = static_cast<double>(in_window ? value : (s * 8 + 2 * t + e == kWindow ? 1.0F : 0.0F));
+          }
+        }
+#pragma unroll
+        for (int j = 0; j < kTiles; ++j) ptx::mma_f64_16x8x8(sums[row][j][0], sums[row][j][1], x[0], x[1], b[j]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const bool row_inside = static_cast<unsigned>(place.iy + first + row) < static_cast<unsigned>(a.h);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int column = g + half * 8;
+        const bool outside =
+            border && !(row_inside && static_cast<unsigned>(place.ix + column) < static_cast<unsigned>(a.w));
+        float* const to = hidden + (first + row) * S::kHiddenRow + column * S::kHiddenPixel + t * 4;
+#pragma unroll
+        for (int j = 0; j < kTiles; j += 2) {
+          Packet<float, 4> values;
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            values.item[e] = apply(a.expand_clip, static_cast<float>(sums[row][j + e / 2][half][e % 2]));
+          }
+          if (outside) values = {};
+          store(to + j * kTensorColumns, values);
+        }
       }
     }
   }
@@ -180,7 +264,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kConfig.min_blocks)
   ptx::copy_async_wait<0>();
   __syncthreads();
 
-  stem<S>(a, place, shared, hidden);
+  if constexpr (S::kTensorCores) {
+    stem_on_tensor_cores<S>(a, place, shared, hidden);
+  } else {
+    stem<S>(a, place, shared, hidden);
+  }
   __syncthreads();
   inverted_simt::depthwise<Block>(a, hidden, shared + S::kFrontAt, filtered);
   __syncthreads();

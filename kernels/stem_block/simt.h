@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "kernels/inverted_residual/simt/arguments.cuh"
 #include "kernels/stem_block/stem_block.h"
@@ -18,11 +19,18 @@ struct Arguments : inverted_simt::Arguments {
   float shift[3];
 };
 
-/// A tile for some channels: that of a block without expansion, and what a thread has of the stem.
+/// A tile for some channels: that of a block without expansion, and what a thread has of the stem; no channels: what a
+/// warp has of it, all channels of whole rows, by tensor cores in double.
 struct Tile {
   inverted_simt::Config block;
   int stem_pixels, stem_channels;
 };
+constexpr bool on_tensor_cores(const Tile& tile) { return tile.stem_channels == 0; }
+
+// Of mma.sync m16n8k8; steps of k for the window and the bias.
+inline constexpr int kTensorRows = 16;
+inline constexpr int kTensorColumns = 8;
+inline constexpr int kTensorSteps = 4;
 
 /// Rows or columns of the input that so many of the stem see.
 constexpr int input_extent(int stem) { return 2 * stem + 1; }
@@ -30,22 +38,28 @@ constexpr int input_extent(int stem) { return 2 * stem + 1; }
 constexpr int input_row_floats(const Tile& tile) {
   return round_up(input_extent(inverted_simt::sizes_of(tile.block).patch_w), 4);
 }
-/// Weights (ky, ci, kx, channel), then the bias.
-constexpr int stem_floats(int channels) { return (kWindow + 1) * channels; }
+/// Weights (ky, ci, kx, channel), then the bias; for tensor cores (step, fragment, lane, 2) as doubles.
+constexpr int stem_floats(const Tile& tile) {
+  const int k = on_tensor_cores(tile) ? kTensorSteps * 8 * 2 : kWindow + 1;
+  return k * tile.block.c_hidden;
+}
 
 /// Dynamic shared memory of a block.
 constexpr std::size_t shared_bytes(const Tile& tile) {
   const inverted_simt::Sizes s = inverted_simt::sizes_of(tile.block);
   const int input = 3 * input_extent(s.patch_h) * input_row_floats(tile);
-  return static_cast<std::size_t>(s.floats + stem_floats(tile.block.c_hidden) + input) * sizeof(float);
+  return static_cast<std::size_t>(s.floats + stem_floats(tile) + input) * sizeof(float);
 }
 
-bool is_simt(StemBlockVariant variant);
+/// Whether the variant is in exact float.
+bool is_float(StemBlockVariant variant);
+/// As KernelTable::packing.
+std::string_view packing(StemBlockVariant variant);
 
 /// What follows is for these variants. The parameters' extents are sane.
 bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
-std::size_t packed_bytes(const StemBlockParams& params);
-void pack(const StemBlockParams& params, const StemBlockWeights& weights, void* packed);
+std::size_t packed_bytes(StemBlockVariant variant, const StemBlockParams& params);
+void pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights, void* packed);
 cudaError_t launch(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed, void* y,
                    const Launch& where);
 

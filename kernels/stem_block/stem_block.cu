@@ -19,14 +19,14 @@ namespace {
 
 using Variant = StemBlockVariant;
 using namespace stem_block_detail;
-using stem_block_simt::is_simt;
+using stem_block_simt::is_float;
 
-constexpr Variant kVariants[] = {Variant::Rows1,  Variant::Rows2,    Variant::Rows4,
-                                 Variant::Rows7,  Variant::Rows14,   Variant::Rows28,
-                                 Variant::Rows56, Variant::Simt7x14, Variant::Simt14x14};
-constexpr int kRows[] = {1, 2, 4, 7, 14, 28, 56, 7, 14};
-constexpr std::string_view kNames[] = {"rows1",  "rows2",  "rows4",     "rows7",     "rows14",
-                                       "rows28", "rows56", "simt_7x14", "simt_14x14"};
+constexpr Variant kVariants[] = {Variant::Rows1,     Variant::Rows2,    Variant::Rows4,    Variant::Rows7,
+                                 Variant::Rows14,    Variant::Rows28,   Variant::Rows56,   Variant::Simt7x14,
+                                 Variant::Simt14x14, Variant::Dmma7x14, Variant::Dmma14x14};
+constexpr int kRows[] = {1, 2, 4, 7, 14, 28, 56, 7, 14, 7, 14};
+constexpr std::string_view kNames[] = {"rows1",  "rows2",     "rows4",      "rows7",     "rows14",    "rows28",
+                                       "rows56", "simt_7x14", "simt_14x14", "dmma_7x14", "dmma_14x14"};
 
 constexpr int kOldest = 80;  // mma.sync m16n8k16
 constexpr int kMaxPad = 2;
@@ -240,19 +240,19 @@ bool supports(StemBlockVariant variant, const StemBlockParams& p, const DeviceTr
                     sane_extent(p.stem_w, p.out_w, 1, p.depthwise_pad_left) &&
                     std::int64_t{p.h} * p.w <= kMaxInt / 16 && std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4;
   if (!sane) return false;
-  if (is_simt(variant)) return stem_block_simt::supports(variant, p, gpu);
+  if (is_float(variant)) return stem_block_simt::supports(variant, p, gpu);
   return p.elem == Elem::F16 && gpu.code >= kOldest && p.c_out >= 4 && p.c_out % 4 == 0 &&
          built_for(p) < std::size(kBuilt) && unit_count(variant, p) <= kMaxInt - kSmallWarps;
 }
 
 std::size_t stem_block_packed_bytes(StemBlockVariant variant, const StemBlockParams& params) {
-  return is_simt(variant) ? stem_block_simt::packed_bytes(params)
-                          : static_cast<std::size_t>(sizes_for(params).packed_bytes);
+  return is_float(variant) ? stem_block_simt::packed_bytes(variant, params)
+                           : static_cast<std::size_t>(sizes_for(params).packed_bytes);
 }
 
 void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights,
                      void* packed) {
-  if (is_simt(variant)) return stem_block_simt::pack(params, weights, packed);
+  if (is_float(variant)) return stem_block_simt::pack(variant, params, weights, packed);
   const Sizes s = sizes_for(params);
   auto* const bytes = static_cast<unsigned char*>(packed);
   std::vector<float> biases(static_cast<std::size_t>(s.bias_vectors) * 4);
@@ -272,7 +272,7 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
   if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
-  if (is_simt(variant)) return stem_block_simt::launch(variant, params, x, packed, y, where);
+  if (is_float(variant)) return stem_block_simt::launch(variant, params, x, packed, y, where);
   const Arguments a = arguments(variant, params);
   const unsigned warps = is_small(variant) ? kSmallWarps : kWarps;
   return launch(device_kernel(variant, params, x), dim3((a.units + warps - 1) / warps), dim3(32 * warps), 0, where, a,
@@ -282,7 +282,9 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
 // The kernel's table.
 namespace {
 
-std::string_view packing(StemBlockVariant variant) { return is_simt(variant) ? "simt" : "mma"; }
+std::string_view packing(StemBlockVariant variant) {
+  return is_float(variant) ? stem_block_simt::packing(variant) : "mma";
+}
 
 OperandBytes operands(StemBlockVariant variant, const StemBlockParams& p) {
   OperandBytes bytes;

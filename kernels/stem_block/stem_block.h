@@ -16,7 +16,7 @@ namespace mobicuda::kernels {
 //   d = clip(depthwise 3x3 of s + bias)
 //   y = clip(1x1 of d + bias)                    c_stem -> c_out, NHWC
 // Pixels outside an image count as zero. In half the input, s, d and y are rounded to half and sums are float's; in
-// exact float all is float, by FFMA.
+// exact float all is float; products and sums are FFMA, or of s double's.
 
 /// The network's own input: NCHW in float, or NHWC in bytes, of which x * scale + shift in float is taken, for each
 /// channel, before padding.
@@ -24,9 +24,22 @@ enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
 
 /// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2; else N at most, of 28 columns, and all warps
 /// of an image about as many. Few rows are for few images. The same bits for all. These are in half.
-/// SimtRxC: in exact float, a block of threads computes R rows and C columns of the output.
+/// SimtRxC and DmmaRxC: in exact float, a block of threads computes R rows and C columns of the output; Dmma sums s in
+/// double on tensor cores.
 /// kernels/stem_block/README.md says which to use.
-enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56, Simt7x14, Simt14x14 };
+enum class StemBlockVariant : std::uint8_t {
+  Rows1,
+  Rows2,
+  Rows4,
+  Rows7,
+  Rows14,
+  Rows28,
+  Rows56,
+  Simt7x14,
+  Simt14x14,
+  Dmma7x14,
+  Dmma14x14
+};
 
 struct StemBlockParams {
   Elem elem = Elem::F16;  ///< of the weights' products and of y: F16 or F32

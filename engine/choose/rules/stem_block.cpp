@@ -12,6 +12,7 @@ using enum StemBlockVariant;
 struct StemShape {
   const StemBlockParams& params;
   int multiprocessors;
+  int capability;
 
   // Warps of so many output rows and 28 columns for each SM.
   double warps(int rows) const {
@@ -37,6 +38,12 @@ struct StemShape {
            multiprocessors;
   }
 
+  // Whether tensor cores multiply doubles as fast as FFMA multiplies floats.
+  bool fast_doubles() const {
+    constexpr int kHopper = 90;
+    return capability == kHopper;
+  }
+
   // Whether nothing takes less time.
   bool fastest(int rows) const {
     constexpr int kRows[] = {4, 7, 14, 28, 56};
@@ -57,6 +64,7 @@ constexpr StemRow kRows[] = {
     {MOBICUDA_ALWAYS, {Rows4}, "fills the GPU's rounds best"},
 };
 constexpr StemRow kFloat[] = {
+    {MOBICUDA_WHEN(s.tiles(14, 14) >= 1.5 && s.fast_doubles()), {Dmma14x14}, "large tiles fill the GPU, its stem on tensor cores"},
     {MOBICUDA_WHEN(s.tiles(14, 14) >= 1.5), {Simt14x14}, "large tiles fill the GPU"},
     {MOBICUDA_ALWAYS, {Simt7x14}, "half as large tiles"},
 };
@@ -105,7 +113,7 @@ InvertedResidualParams block_after(const StemBlockParams& stem) {
 
 Preferences<StemBlockVariant> preferences(const StemBlockParams& params, const DeviceTraits& gpu) {
   Preferences<StemBlockVariant> found;
-  const StemShape shape{params, gpu.multiprocessors};
+  const StemShape shape{params, gpu.multiprocessors, gpu.capability};
   if (params.elem == Elem::F32) {
     append(kFloat, shape, found);
   } else {
