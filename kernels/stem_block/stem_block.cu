@@ -1,5 +1,5 @@
 // First convolution, depthwise and projection in one launch: variants, limits, packing, launch.
-// Rows1, Rows2: small.cuh. Other rows: kernel.cuh. Exact float: simt.h.
+// Rows1, Rows2: small.cuh. Other rows: kernel.cuh. Exact float: simt/.
 
 #include "kernels/stem_block/stem_block.h"
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "kernels/common/table_parts.h"
+#include "kernels/stem_block/families.h"
 #include "kernels/stem_block/kernel.cuh"
-#include "kernels/stem_block/simt.h"
 #include "kernels/stem_block/small.cuh"
 
 namespace mobicuda::kernels {

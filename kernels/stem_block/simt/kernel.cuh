@@ -3,13 +3,13 @@
 // they take the input of a block without expansion.
 #pragma once
 
-#include "kernels/inverted_residual/simt/stages.cuh"
+#include "kernels/common/simt_stages.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/memory.cuh"
 #include "kernels/ptx/mma.cuh"
 #include "kernels/ptx/shared_memory.cuh"
-#include "kernels/stem_block/simt.h"
+#include "kernels/stem_block/simt/arguments.cuh"
 #include "kernels/stem_block/values.cuh"
 
 namespace mobicuda::kernels::stem_block_simt {

@@ -1,22 +1,20 @@
-// The stem block in exact float: variants, limits, packing, launch. The kernel: simt.cuh.
+// The stem block in exact float: variants, limits, packing, launch. The kernel: kernel.cuh.
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <vector>
 
 #include "kernels/common/spread_blocks.h"
-#include "kernels/inverted_residual/host.h"
-#include "kernels/inverted_residual/simt/host.h"
-#include "kernels/stem_block/simt.cuh"
+#include "kernels/stem_block/families.h"
+#include "kernels/stem_block/simt/kernel.cuh"
 
 namespace mobicuda::kernels::stem_block_simt {
 namespace {
 
-using inverted_host::bias_at;
 using Variant = StemBlockVariant;
 
+constexpr int kOldest = 90;  // DeviceTraits::code; double on tensor cores
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 
 // Rooms for channels: of the stem at most, others are filled up with zeros; of the output exactly.
@@ -108,46 +106,77 @@ InputForm form_of(const StemBlockParams& p, const void* x) {
   return pairs ? InputForm::FloatPairs : InputForm::Floats;
 }
 
-/// `rows` rows of `count` values, zeros behind each up to `room`.
-std::vector<float> filled_up(const float* from, int rows, int count, int room) {
-  std::vector<float> filled(static_cast<std::size_t>(rows) * static_cast<std::size_t>(room));
-  for (int row = 0; from != nullptr && row < rows; ++row) {
-    std::copy_n(from + std::ptrdiff_t{row} * count, count, filled.begin() + std::ptrdiff_t{row} * room);
-  }
-  return filled;
-}
+float or_zero(const float* values, int index) { return values == nullptr ? 0.0F : values[index]; }
 
 /// What meets value number k of the window; the bias behind the last.
 float stem_factor(const StemBlockParams& p, const StemBlockWeights& w, int k, int channel) {
   if (channel >= p.c_stem || k > kWindow) return 0.0F;
-  if (k == kWindow) return bias_at(w.stem_bias, channel);
+  if (k == kWindow) return or_zero(w.stem_bias, channel);
   const int ky = k / 9;
   const int ci = k / 3 % 3;
   const int kx = k % 3;
   return w.stem[((channel * 3 + ci) * 3 + ky) * 3 + kx];
 }
 
-void put_rows(const StemBlockParams& p, const StemBlockWeights& w, int room, unsigned char* to) {
-  for (int k = 0; k <= kWindow; ++k) {
-    for (int channel = 0; channel < room; ++channel, to += sizeof(float)) {
-      const float factor = stem_factor(p, w, k, channel);
-      std::memcpy(to, &factor, sizeof factor);
+/// Writes one value after the other.
+class Writer {
+ public:
+  explicit Writer(void* to) : to_(static_cast<unsigned char*>(to)) {}
+
+  template <class T>
+  void put(T value) {
+    std::memcpy(to_, &value, sizeof value);
+    to_ += sizeof value;
+  }
+
+ private:
+  unsigned char* to_;
+};
+
+/// As a block's shared memory begins, see inverted_simt::Sizes: the projection's bias | for each unit of channels
+/// the depthwise's taps and their bias | the projection, output channels side by side.
+void put_block(const StemBlockParams& p, const StemBlockWeights& w, const inverted_simt::Config& block, Writer& to) {
+  constexpr int kTaps = inverted_simt::kTaps;
+  const inverted_simt::Sizes s = inverted_simt::sizes_of(block);
+  const auto depthwise = [&](int tap, int channel) {
+    if (channel >= p.c_stem) return 0.0F;
+    return tap < kTaps ? w.depthwise[channel * kTaps + tap] : or_zero(w.depthwise_bias, channel);
+  };
+  for (int c = 0; c < p.c_out; ++c) to.put(or_zero(w.project_bias, c));
+  for (int unit = 0; unit < s.units; ++unit) {
+    for (int tap = 0; tap <= kTaps; ++tap) {
+      for (int c = 0; c < s.unit; ++c) to.put(depthwise(tap, unit * s.unit + c));
+    }
+  }
+  for (int channel = 0; channel < block.c_hidden; ++channel) {
+    for (int c = 0; c < s.project_columns; ++c) {
+      to.put(channel < p.c_stem && c < p.c_out ? w.project[c * p.c_stem + channel] : 0.0F);
     }
   }
 }
 
+void put_rows(const StemBlockParams& p, const StemBlockWeights& w, int room, Writer& to) {
+  for (int k = 0; k <= kWindow; ++k) {
+    for (int channel = 0; channel < room; ++channel) to.put(stem_factor(p, w, k, channel));
+  }
+}
+
 /// A lane has two neighbouring k of a column. Columns of two fragments are dealt: see the kernel.
-void put_fragments(const StemBlockParams& p, const StemBlockWeights& w, int room, unsigned char* to) {
+void put_fragments(const StemBlockParams& p, const StemBlockWeights& w, int room, Writer& to) {
   for (int step = 0; step < kTensorSteps; ++step) {
     for (int fragment = 0; fragment < room / kTensorColumns; ++fragment) {
-      for (int i = 0; i < 64; ++i, to += sizeof(double)) {
+      for (int i = 0; i < 64; ++i) {
         const int column = i / 8;
         const int channel = fragment / 2 * 16 + column / 2 * 4 + fragment % 2 * 2 + column % 2;
-        const double factor = stem_factor(p, w, step * 8 + i % 8, channel);
-        std::memcpy(to, &factor, sizeof factor);
+        to.put(static_cast<double>(stem_factor(p, w, step * 8 + i % 8, channel)));
       }
     }
   }
+}
+
+int block_floats(const inverted_simt::Config& block) {
+  const inverted_simt::Sizes s = inverted_simt::sizes_of(block);
+  return block.c_out + s.front_floats + s.project_floats;
 }
 
 }  // namespace
@@ -157,30 +186,25 @@ bool is_float(Variant variant) { return find(variant) != nullptr; }
 std::string_view packing(Variant variant) { return on_tensor_cores(find(variant)->tiles[0]) ? "dmma" : "simt"; }
 
 bool supports(Variant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
-  if (p.elem != Elem::F32 || gpu.code < inverted_simt::kOldestCode || room_of(p) == kRooms) return false;
+  if (p.elem != Elem::F32 || gpu.code < kOldest || room_of(p) == kRooms) return false;
   const Tile& tile = tile_of(variant, p);
   return tiles(tile, p) <= kMaxInt && std::int64_t{p.out_h} * p.out_w * p.c_out <= kMaxInt &&
-         shared_bytes(tile) <= gpu.shared_bytes_per_block;
+         static_cast<std::size_t>(shared_bytes(tile)) <= gpu.shared_bytes_per_block;
 }
 
 std::size_t packed_bytes(Variant variant, const StemBlockParams& p) {
   const Tile& tile = tile_of(variant, p);
-  return inverted_simt::packed_bytes(tile.block) + static_cast<std::size_t>(stem_floats(tile)) * sizeof(float);
+  return static_cast<std::size_t>(block_floats(tile.block) + stem_floats(tile)) * sizeof(float);
 }
 
 void pack(Variant variant, const StemBlockParams& p, const StemBlockWeights& w, void* packed) {
   const Tile& tile = tile_of(variant, p);
-  const int room = tile.block.c_hidden;
-  const auto depthwise = filled_up(w.depthwise, 1, p.c_stem * inverted_simt::kTaps, room * inverted_simt::kTaps);
-  const auto depthwise_bias = filled_up(w.depthwise_bias, 1, p.c_stem, room);
-  const auto project = filled_up(w.project, p.c_out, p.c_stem, room);
-  inverted_simt::pack(
-      tile.block, {nullptr, nullptr, depthwise.data(), depthwise_bias.data(), project.data(), w.project_bias}, packed);
-  auto* const stem = static_cast<unsigned char*>(packed) + inverted_simt::packed_bytes(tile.block);
+  Writer to(packed);
+  put_block(p, w, tile.block, to);
   if (on_tensor_cores(tile)) {
-    put_fragments(p, w, room, stem);
+    put_fragments(p, w, tile.block.c_hidden, to);
   } else {
-    put_rows(p, w, room, stem);
+    put_rows(p, w, tile.block.c_hidden, to);
   }
 }
 
@@ -208,7 +232,7 @@ cudaError_t launch(Variant variant, const StemBlockParams& p, const void* x, con
   const auto blocks = static_cast<unsigned>(tiles(tile, p));
   const auto threads = static_cast<unsigned>(inverted_simt::sizes_of(tile.block).threads);
   const Kernel kernel = kernel_for(variant, p, form_of(p, x));
-  std::size_t bytes = shared_bytes(tile);
+  auto bytes = static_cast<std::size_t>(shared_bytes(tile));
   const cudaError_t status = spread_blocks(kernel, blocks, threads, 1, bytes);
   if (status != cudaSuccess) return status;
   return kernels::launch(kernel, dim3(blocks), dim3(threads), bytes, where, a, x, static_cast<const float*>(packed),

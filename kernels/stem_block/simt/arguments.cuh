@@ -1,11 +1,6 @@
-// The stem block in exact float, to its host and its kernel.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
-#include "kernels/inverted_residual/simt/arguments.cuh"
-#include "kernels/stem_block/stem_block.h"
+#include "kernels/common/simt_tile.cuh"
 
 namespace mobicuda::kernels::stem_block_simt {
 
@@ -44,23 +39,11 @@ constexpr int stem_floats(const Tile& tile) {
   return k * tile.block.c_hidden;
 }
 
-/// Dynamic shared memory of a block.
-constexpr std::size_t shared_bytes(const Tile& tile) {
+/// Dynamic shared memory of a block, in bytes.
+constexpr int shared_bytes(const Tile& tile) {
   const inverted_simt::Sizes s = inverted_simt::sizes_of(tile.block);
   const int input = 3 * input_extent(s.patch_h) * input_row_floats(tile);
-  return static_cast<std::size_t>(s.floats + stem_floats(tile) + input) * sizeof(float);
+  return (s.floats + stem_floats(tile) + input) * static_cast<int>(sizeof(float));
 }
-
-/// Whether the variant is in exact float.
-bool is_float(StemBlockVariant variant);
-/// As KernelTable::packing.
-std::string_view packing(StemBlockVariant variant);
-
-/// What follows is for these variants. The parameters' extents are sane.
-bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
-std::size_t packed_bytes(StemBlockVariant variant, const StemBlockParams& params);
-void pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights, void* packed);
-cudaError_t launch(StemBlockVariant variant, const StemBlockParams& params, const void* x, const void* packed, void* y,
-                   const Launch& where);
 
 }  // namespace mobicuda::kernels::stem_block_simt
