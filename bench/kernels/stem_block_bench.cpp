@@ -54,6 +54,7 @@ const LayerKind kKind({.name = kernels::kernel_of(StemBlockParams{}).name,
 StemBlockParams make_params(const LayerCase& at, StemInput input) {
   const LayerShape& shape = at.layer.shape;
   StemBlockParams p;
+  p.elem = at.elem;
   p.input = input;
   p.n = at.batch;
   p.h = shape.h;
@@ -77,10 +78,8 @@ void add_case(LayerCase at, StemInput input, const char* suffix) {
   add_variants(at, make_params(at, input), kFusedByRule);
 }
 
-/// Only half has such a kernel.
 void register_all(const Selection& selection) {
   for_each_case(selection, kKind, [](const LayerCase& at) {
-    if (at.elem != Elem::F16) return;
     add_case(at, StemInput::NchwFloat, "_nchw_float");
     add_case(at, StemInput::NhwcUint8, "_nhwc_uint8");
   });

@@ -1,5 +1,5 @@
 // First convolution, depthwise and projection in one launch: variants, limits, packing, launch.
-// Rows1, Rows2: small.cuh. The others: kernel.cuh.
+// Rows1, Rows2: small.cuh. Other rows: kernel.cuh. Exact float: simt/.
 
 #include "kernels/stem_block/stem_block.h"
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/common/table_parts.h"
+#include "kernels/stem_block/families.h"
 #include "kernels/stem_block/kernel.cuh"
 #include "kernels/stem_block/small.cuh"
 
@@ -18,11 +19,14 @@ namespace {
 
 using Variant = StemBlockVariant;
 using namespace stem_block_detail;
+using stem_block_simt::is_float;
 
-constexpr Variant kVariants[] = {Variant::Rows1,  Variant::Rows2,  Variant::Rows4, Variant::Rows7,
-                                 Variant::Rows14, Variant::Rows28, Variant::Rows56};
-constexpr int kRows[] = {1, 2, 4, 7, 14, 28, 56};
-constexpr std::string_view kNames[] = {"rows1", "rows2", "rows4", "rows7", "rows14", "rows28", "rows56"};
+constexpr Variant kVariants[] = {Variant::Rows1,     Variant::Rows2,    Variant::Rows4,    Variant::Rows7,
+                                 Variant::Rows14,    Variant::Rows28,   Variant::Rows56,   Variant::Simt7x14,
+                                 Variant::Simt14x14, Variant::Dmma7x14, Variant::Dmma14x14};
+constexpr int kRows[] = {1, 2, 4, 7, 14, 28, 56, 7, 14, 7, 14};
+constexpr std::string_view kNames[] = {"rows1",  "rows2",     "rows4",      "rows7",     "rows14",    "rows28",
+                                       "rows56", "simt_7x14", "simt_14x14", "dmma_7x14", "dmma_14x14"};
 
 constexpr int kOldest = 80;  // mma.sync m16n8k16
 constexpr int kMaxPad = 2;
@@ -229,20 +233,26 @@ std::string_view name(StemBlockVariant variant) { return kNames[static_cast<std:
 int stem_block_rows(StemBlockVariant variant) { return kRows[static_cast<std::size_t>(variant)]; }
 
 bool supports(StemBlockVariant variant, const StemBlockParams& p, const DeviceTraits& gpu) {
-  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || gpu.code < kOldest || p.n < 0) return false;
-  if (p.c_stem < 1 || p.c_out < 4 || p.c_out % 4 != 0 || built_for(p) == std::size(kBuilt)) return false;
-  return sane_extent(p.h, p.stem_h, kStride, p.stem_pad_top) && sane_extent(p.w, p.stem_w, kStride, p.stem_pad_left) &&
-         sane_extent(p.stem_h, p.out_h, 1, p.depthwise_pad_top) &&
-         sane_extent(p.stem_w, p.out_w, 1, p.depthwise_pad_left) && std::int64_t{p.h} * p.w <= kMaxInt / 16 &&
-         std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4 && unit_count(variant, p) <= kMaxInt - kSmallWarps;
+  if (static_cast<std::size_t>(variant) >= std::size(kVariants) || p.n < 0 || p.c_stem < 1) return false;
+  const bool sane = sane_extent(p.h, p.stem_h, kStride, p.stem_pad_top) &&
+                    sane_extent(p.w, p.stem_w, kStride, p.stem_pad_left) &&
+                    sane_extent(p.stem_h, p.out_h, 1, p.depthwise_pad_top) &&
+                    sane_extent(p.stem_w, p.out_w, 1, p.depthwise_pad_left) &&
+                    std::int64_t{p.h} * p.w <= kMaxInt / 16 && std::int64_t{p.out_w} * p.c_out <= kMaxInt / 4;
+  if (!sane) return false;
+  if (is_float(variant)) return stem_block_simt::supports(variant, p, gpu);
+  return p.elem == Elem::F16 && gpu.code >= kOldest && p.c_out >= 4 && p.c_out % 4 == 0 &&
+         built_for(p) < std::size(kBuilt) && unit_count(variant, p) <= kMaxInt - kSmallWarps;
 }
 
-std::size_t stem_block_packed_bytes(StemBlockVariant /*variant*/, const StemBlockParams& params) {
-  return static_cast<std::size_t>(sizes_for(params).packed_bytes);
+std::size_t stem_block_packed_bytes(StemBlockVariant variant, const StemBlockParams& params) {
+  return is_float(variant) ? stem_block_simt::packed_bytes(variant, params)
+                           : static_cast<std::size_t>(sizes_for(params).packed_bytes);
 }
 
-void stem_block_pack(StemBlockVariant /*variant*/, const StemBlockParams& params, const StemBlockWeights& weights,
+void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights,
                      void* packed) {
+  if (is_float(variant)) return stem_block_simt::pack(variant, params, weights, packed);
   const Sizes s = sizes_for(params);
   auto* const bytes = static_cast<unsigned char*>(packed);
   std::vector<float> biases(static_cast<std::size_t>(s.bias_vectors) * 4);
@@ -262,6 +272,7 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
   if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
   if (params.n == 0) return cudaSuccess;
+  if (is_float(variant)) return stem_block_simt::launch(variant, params, x, packed, y, where);
   const Arguments a = arguments(variant, params);
   const unsigned warps = is_small(variant) ? kSmallWarps : kWarps;
   return launch(device_kernel(variant, params, x), dim3((a.units + warps - 1) / warps), dim3(32 * warps), 0, where, a,
@@ -271,11 +282,15 @@ cudaError_t stem_block(StemBlockVariant variant, const StemBlockParams& params, 
 // The kernel's table.
 namespace {
 
+std::string_view packing(StemBlockVariant variant) {
+  return is_float(variant) ? stem_block_simt::packing(variant) : "mma";
+}
+
 OperandBytes operands(StemBlockVariant variant, const StemBlockParams& p) {
   OperandBytes bytes;
   bytes.x = table::bytes(p.input == StemInput::NhwcUint8 ? 1 : sizeof(float), p.n, p.h, p.w, 3);
   bytes.weights[0] = table::as_bytes(stem_block_packed_bytes(variant, p));
-  bytes.y = table::bytes(Elem::F16, p.n, p.out_h, p.out_w, p.c_out);
+  bytes.y = table::bytes(p.elem, p.n, p.out_h, p.out_w, p.c_out);
   return bytes;
 }
 
@@ -302,6 +317,7 @@ const KernelTable<StemBlockParams, StemBlockVariant>& kernel_of(const StemBlockP
       .variants = stem_block_variants(),
       .variant_name = kernels::name,
       .supports = kernels::supports,
+      .packing = packing,
       .operands = operands,
       .launch = launch_on,
       .with_batch = with_images<StemBlockParams>,

@@ -14,19 +14,35 @@ namespace mobicuda::kernels {
 // The beginning of MobileNetV2 in one launch: a network's first convolution and the block without expansion after it.
 //   s = clip(3x3, stride 2, of the input + bias) 3 -> c_stem
 //   d = clip(depthwise 3x3 of s + bias)
-//   y = clip(1x1 of d + bias)                    c_stem -> c_out, NHWC, half
-// Pixels outside an image count as zero. The input, s and d are rounded to half; sums are float's.
+//   y = clip(1x1 of d + bias)                    c_stem -> c_out, NHWC
+// Pixels outside an image count as zero. In half the input, s, d and y are rounded to half and sums are float's; in
+// exact float all is float; products and sums are FFMA, or of s double's.
 
 /// The network's own input: NCHW in float, or NHWC in bytes, of which x * scale + shift in float is taken, for each
 /// channel, before padding.
 enum class StemInput : std::uint8_t { NchwFloat, NhwcUint8 };
 
 /// RowsN: a warp computes N rows of the output, of 14 columns up to Rows2; else N at most, of 28 columns, and all warps
-/// of an image about as many. Few rows are for few images. The same bits for all. kernels/stem_block/README.md says
-/// which to use.
-enum class StemBlockVariant : std::uint8_t { Rows1, Rows2, Rows4, Rows7, Rows14, Rows28, Rows56 };
+/// of an image about as many. Few rows are for few images. The same bits for all. These are in half.
+/// SimtRxC and DmmaRxC: in exact float, a block of threads computes R rows and C columns of the output; Dmma sums s in
+/// double on tensor cores.
+/// kernels/stem_block/README.md says which to use.
+enum class StemBlockVariant : std::uint8_t {
+  Rows1,
+  Rows2,
+  Rows4,
+  Rows7,
+  Rows14,
+  Rows28,
+  Rows56,
+  Simt7x14,
+  Simt14x14,
+  Dmma7x14,
+  Dmma14x14
+};
 
 struct StemBlockParams {
+  Elem elem = Elem::F16;  ///< of the weights' products and of y: F16 or F32
   StemInput input = StemInput::NchwFloat;
   int n = 0, h = 0, w = 0;
   int c_stem = 0, c_out = 0;
@@ -43,12 +59,13 @@ struct StemBlockParams {
 
 std::span<const StemBlockVariant> stem_block_variants();
 std::string_view name(StemBlockVariant variant);
-/// Output rows of a warp, at most.
+/// Output rows of a warp, at most; of a block of threads, in exact float.
 int stem_block_rows(StemBlockVariant variant);
 /// Rows of each warp where an image is cut into as few as possible of at most `most` rows.
 constexpr int stem_block_even_rows(int out_h, int most) { return ceil_div(out_h, ceil_div(out_h, most)); }
-/// Whether the variant runs these parameters on that GPU with the device code loaded there: sm_80, padding
-/// of at most 2 on each side, c_stem of at most 48, c_out of at most 24 and a multiple of 4. Host-only.
+/// Whether the variant runs these parameters on that GPU with the device code loaded there: padding of at most 2 on
+/// each side; in half sm_80, c_stem of at most 48, c_out of at most 24 and a multiple of 4; in exact float sm_90, c_out
+/// of 8, 16 or 24 and c_stem of at most twice as many. Host-only.
 bool supports(StemBlockVariant variant, const StemBlockParams& params, const DeviceTraits& gpu);
 
 /// Float weights and biases on the host; null biases are zeros.
@@ -61,7 +78,7 @@ struct StemBlockWeights {
   const float* project_bias = nullptr;
 };
 
-/// Packed weights, biases among them, are the same for all variants.
+/// Packed weights, biases among them, are the same for all variants of an element. The variant supports the parameters.
 std::size_t stem_block_packed_bytes(StemBlockVariant variant, const StemBlockParams& params);
 /// `packed` has stem_block_packed_bytes(). Host memory, host-only.
 void stem_block_pack(StemBlockVariant variant, const StemBlockParams& params, const StemBlockWeights& weights,

@@ -13,6 +13,7 @@
 #include "kernels/expand_depthwise/expand_depthwise.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/stem_block/stem_block.h"
 #include "models/zoo/mobilenet_v2.h"
 #include "models/zoo/onnx_writer.h"
 #include "runtime/cuda_check.h"
@@ -275,6 +276,7 @@ TEST_CASE("custom: the network runs with every kernel variant by name") {
   check_variants("conv2d", kernels::conv2d_variants());
   check_variants("inverted_residual", kernels::inverted_residual_variants());
   check_variants("expand_depthwise", kernels::expand_depthwise_variants());
+  check_variants("stem_block", kernels::stem_block_variants());
 }
 
 TEST_CASE("custom: blocks give the oracle's logits in every form, and the form asked for is the one that runs") {

@@ -424,7 +424,7 @@ TEST_CASE("supports() of stem_block means that the launch fits") {
   for (const auto in : {kernels::StemInput::NchwFloat, kernels::StemInput::NhwcUint8}) {
     for (const int n : {1, 8, 256}) {
       for (const int side : {96, 192, 224}) {
-        for (const auto& [c_stem, c_out] : {std::pair{32, 16}, std::pair{48, 24}}) {
+        for (const auto& [c_stem, c_out] : {std::pair{16, 8}, std::pair{32, 16}, std::pair{48, 24}}) {
           kernels::StemBlockParams p;
           p.input = in;
           p.n = n;
@@ -435,7 +435,10 @@ TEST_CASE("supports() of stem_block means that the launch fits") {
           p.stem_pad_top = p.stem_pad_left = p.depthwise_pad_top = p.depthwise_pad_left = 1;
           p.stem_clip = p.depthwise_clip = kRelu6;
           p.project_clip = {-65504.0F, 65504.0F};
-          shapes.push_back(p);
+          for (const Elem elem : {Elem::F16, Elem::F32}) {
+            p.elem = elem;
+            shapes.push_back(p);
+          }
         }
       }
     }

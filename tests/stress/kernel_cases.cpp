@@ -325,9 +325,9 @@ std::vector<KernelCase> stem_block_cases() {
   using namespace test::stem_block_case;
   constexpr int kSize = 96;
   std::vector<KernelCase> cases;
-  for (const StemInput input : kInputs) {
+  for (const Form& form : kForms) {
     auto memory = std::make_shared<Memory>();
-    const StemBlockParams p = block(input, kPicturesOfLargeMaps, kSize, kSize, false);
+    const StemBlockParams p = block(form, kPicturesOfLargeMaps, kSize, kSize, false);
     const auto data = std::make_shared<const Data>(random_data(p, kSeed));
     const void* const x = memory->bytes(input_bytes(p, *data)).data();
     const std::size_t picture_bytes = input_bytes(p, *data).size() / static_cast<std::size_t>(p.n);
@@ -336,8 +336,8 @@ std::vector<KernelCase> stem_block_cases() {
       kernels::stem_block_pack(variant, p, data->weights(), packed.data());
       const void* const weights = memory->bytes(packed).data();
       cases.push_back(
-          make_case(label("stem_block", name(variant)) + (input == StemInput::NchwFloat ? " floats" : " bytes"), p,
-                    picture_bytes, product(1, p.out_h, p.out_w, p.c_out) * kernels::size_of(Elem::F16), memory,
+          make_case(label("stem_block", name(variant)) + (form.input == StemInput::NchwFloat ? " floats" : " bytes"), p,
+                    picture_bytes, product(1, p.out_h, p.out_w, p.c_out) * kernels::size_of(form.elem), memory,
                     [=](const StemBlockParams& some, int first, void* y, const Launch& where) {
                       return kernels::stem_block(variant, some, behind(x, first, picture_bytes), weights, y, where);
                     }));

@@ -12,6 +12,7 @@ using enum StemBlockVariant;
 struct StemShape {
   const StemBlockParams& params;
   int multiprocessors;
+  int capability;
 
   // Warps of so many output rows and 28 columns for each SM.
   double warps(int rows) const {
@@ -31,6 +32,18 @@ struct StemShape {
     return each * (std::floor(rounds) + (rest > 0 ? kAlone + (1 - kAlone) * rest : 0));
   }
 
+  // Tiles of rows x columns for each SM.
+  double tiles(int rows, int columns) const {
+    return static_cast<double>(params.n) * ceil_div(params.out_h, rows) * ceil_div(params.out_w, columns) /
+           multiprocessors;
+  }
+
+  // Whether tensor cores multiply doubles as fast as FFMA multiplies floats.
+  bool fast_doubles() const {
+    constexpr int kHopper = 90;
+    return capability == kHopper;
+  }
+
   // Whether nothing takes less time.
   bool fastest(int rows) const {
     constexpr int kRows[] = {4, 7, 14, 28, 56};
@@ -38,8 +51,10 @@ struct StemShape {
   }
 };
 
+using StemRow = Row<StemShape, StemBlockVariant>;
+
 // clang-format off
-constexpr Row<StemShape, StemBlockVariant> kRows[] = {
+constexpr StemRow kRows[] = {
     {MOBICUDA_WHEN(s.warps(4) < 3.3), {Rows2}, "few images: warps of 2 rows"},
     {MOBICUDA_WHEN(s.params.c_stem > 32 && s.warps(4) < 7), {Rows2}, "few images of a wide stem: warps of 2 rows"},
     {MOBICUDA_WHEN(s.fastest(56)), {Rows56}, "fills the GPU's rounds best"},
@@ -48,12 +63,17 @@ constexpr Row<StemShape, StemBlockVariant> kRows[] = {
     {MOBICUDA_WHEN(s.fastest(7)), {Rows7}, "fills the GPU's rounds best"},
     {MOBICUDA_ALWAYS, {Rows4}, "fills the GPU's rounds best"},
 };
+constexpr StemRow kFloat[] = {
+    {MOBICUDA_WHEN(s.tiles(14, 14) >= 1.5 && s.fast_doubles()), {Dmma14x14}, "large tiles fill the GPU, its stem on tensor cores"},
+    {MOBICUDA_WHEN(s.tiles(14, 14) >= 1.5), {Simt14x14}, "large tiles fill the GPU"},
+    {MOBICUDA_ALWAYS, {Simt7x14}, "half as large tiles"},
+};
 // clang-format on
 
 Conv2dParams first_layer(const StemBlockParams& stem) {
   const bool integers = stem.input == StemInput::NhwcUint8;
   Conv2dParams params;
-  params.elem = Elem::F16;
+  params.elem = stem.elem;
   params.input = integers ? Conv2dParams::Input::NhwcUint8 : Conv2dParams::Input::NchwFloat;
   params.n = stem.n;
   params.h = stem.h;
@@ -73,6 +93,7 @@ Conv2dParams first_layer(const StemBlockParams& stem) {
 
 InvertedResidualParams block_after(const StemBlockParams& stem) {
   InvertedResidualParams params;
+  params.elem = stem.elem;
   params.n = stem.n;
   params.h = stem.stem_h;
   params.w = stem.stem_w;
@@ -92,7 +113,12 @@ InvertedResidualParams block_after(const StemBlockParams& stem) {
 
 Preferences<StemBlockVariant> preferences(const StemBlockParams& params, const DeviceTraits& gpu) {
   Preferences<StemBlockVariant> found;
-  append(kRows, StemShape{params, gpu.multiprocessors}, found);
+  const StemShape shape{params, gpu.multiprocessors, gpu.capability};
+  if (params.elem == Elem::F32) {
+    append(kFloat, shape, found);
+  } else {
+    append(kRows, shape, found);
+  }
   return found;
 }
 
@@ -105,6 +131,8 @@ FusedOption fused_option(const StemBlockParams&) { return {"stem", "block"}; }
 
 std::vector<LayerApart> layers_apart(const StemBlockParams& stem) { return {first_layer(stem), block_after(stem)}; }
 
-std::vector<RuleText> rule_texts(const StemBlockParams&) { return {text_of("stem_block", kRows)}; }
+std::vector<RuleText> rule_texts(const StemBlockParams&) {
+  return {text_of("stem_block", kRows), text_of("stem_block, exact float", kFloat)};
+}
 
 }  // namespace mobicuda

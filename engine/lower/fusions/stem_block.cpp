@@ -1,4 +1,4 @@
-// A network's first convolution with the block without expansion behind it. Only half has such a kernel.
+// A network's first convolution with the block without expansion behind it, in half and in float.
 #include "kernels/stem_block/stem_block.h"
 #include "lower/fusions.h"
 #include "lower/ops.h"
@@ -25,6 +25,7 @@ kernels::StemBlockParams stem_params(const Lowering& to, const Node& stem, const
   const Shape& middle = to.shape(stem.output);
   const Shape& out = to.shape(block.project->output);
   kernels::StemBlockParams params;
+  params.elem = to.elem();
   params.n = to.max_batch();
   params.h = as_int(in[2]);
   params.w = as_int(in[3]);
@@ -50,7 +51,7 @@ kernels::StemBlockParams stem_params(const Lowering& to, const Node& stem, const
 
 class StemBlockFusion final : public FusionOf<Stem> {
   std::optional<Stem> match(Lowering& to, const Node& depthwise) const override {
-    if (to.elem() != Elem::F16) return std::nullopt;
+    if (to.elem() != Elem::F16 && to.elem() != Elem::F32) return std::nullopt;
     const auto block = block_around(to, depthwise, 3);
     if (!block || block->expand != nullptr || block->project->inputs[Conv2d::kResidual] != kNoValue) {
       return std::nullopt;
@@ -106,8 +107,10 @@ class StemBlockFusion final : public FusionOf<Stem> {
     const Storage x = to.input();
     const Storage y = to.make_output(*project, false);
     LayerInfo info = to.describe(found.nodes, kernel_name(found.variant, params), found.reason);
-    // Floats or bytes are read, not halves.
-    info.activation_bytes += to.shape(to.graph().input()).elements() * (to.input_is_bytes() ? -1 : 2);
+    // Floats or bytes are read, whatever the network's elements are.
+    const std::size_t read = to.input_is_bytes() ? 1 : sizeof(float);
+    info.activation_bytes += to.shape(to.graph().input()).elements() *
+                             (static_cast<std::int64_t>(read) - static_cast<std::int64_t>(size_of(to.elem())));
     to.add_kernel({.info = std::move(info), .x = x, .weights = {packed}, .y = y}, found.variant, params);
   }
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/common/launch.h"
+#include "kernels/common/simt_tile.cuh"
 #include "kernels/inverted_residual/inverted_residual.h"
-#include "kernels/inverted_residual/simt/arguments.cuh"
 
 namespace mobicuda::kernels::inverted_simt {
 

@@ -2,7 +2,7 @@
 // chunks.
 #pragma once
 
-#include "kernels/inverted_residual/simt/stages.cuh"
+#include "kernels/common/simt_stages.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/shared_memory.cuh"

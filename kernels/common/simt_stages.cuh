@@ -1,12 +1,13 @@
 // The stages of an inverted residual block in exact float, on one tile of the output. The two 1x1 convolutions are FFMA
 // on register tiles. The register file gives one operand of each parity a clock, so what counts is that neighbouring
 // FFMAs share an operand, which is then read once: X lies in rows of pixels, of which a thread reads 4 channels at a
-// time, weights with the output channels side by side.
+// time, weights with the output channels side by side. stem_block in exact float has the last two stages from here; the
+// namespace is both kernels'.
 #pragma once
 
 #include "kernels/common/clip.cuh"
 #include "kernels/common/packet.cuh"
-#include "kernels/inverted_residual/simt/arguments.cuh"
+#include "kernels/common/simt_tile.cuh"
 #include "kernels/ptx/async_copy.cuh"
 #include "kernels/ptx/lane.cuh"
 

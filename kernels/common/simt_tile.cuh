@@ -1,3 +1,5 @@
+// A tile of an inverted residual block in exact float: what is configured, and the sizes that follow from it. For
+// inverted_residual's family simt and for stem_block, which both have simt_stages.cuh.
 #pragma once
 
 #include "kernels/common/fast_division.cuh"
