@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/common/product_launch.cuh"
+#include "kernels/common/product_launch.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
 #include "kernels/gemm/dmma.cuh"

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/common/product_launch.cuh"
+#include "kernels/common/product_launch.h"
 #include "kernels/common/split_exponent.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
