@@ -132,8 +132,9 @@ class SplitTile {
     }
   }
 
-  __device__ __forceinline__ void finish(const ProductArgs& args, const typename Tile::Sums& sums, int m0, int n0,
-                                         Real<T>* partial, const float* bias) const {
+  template <class Sums>
+  __device__ __forceinline__ void finish(const ProductArgs& args, const Sums& sums, int m0, int n0, Real<T>* partial,
+                                         const float* bias) const {
     sums.store_partial(partial);
     __syncthreads();
 #pragma unroll

@@ -23,7 +23,8 @@ struct WgmmaConfig {
   int products;  ///< that the columns are multiplied in, one after the other
   int slices;    ///< of 32 of k, of a stage
   int stages;
-  int min_blocks;  ///< per multiprocessor, for the register budget
+  int min_blocks;    ///< per multiprocessor, for the register budget
+  int groups_k = 1;  ///< that many times as many groups, which take turns at the stages and share the sums
 };
 
 struct WgmmaArguments {
@@ -39,14 +40,18 @@ struct WgmmaShape {
   static constexpr int kBn = kConfig.columns;
   static constexpr int kBk = kConfig.slices * kSlice;
   static constexpr int kColumns = kBn / kConfig.products;  // of a product
-  static constexpr int kThreads = 128 * kConfig.groups;
+  using Value = float;
+  static constexpr int kSplitK = kConfig.groups_k;
+  static constexpr int kReaders = kConfig.groups * 4;  // warps that read a stage
+  static constexpr int kThreads = 32 * kReaders * kSplitK;
   static constexpr int kRun = 4;                    // neighbouring outputs of a lane
   static constexpr int kXBytes = kBm * kSlice * 4;  // of a slice
   static constexpr int kWBytes = kBn * kSlice * 4;
   static constexpr int kStageBytes = kConfig.slices * (kXBytes + kWBytes);
   static constexpr int kBias = kConfig.stages * kStageBytes;
   static constexpr int kUndo = kBias + kBn * 4;
-  static constexpr int kBarriers = kUndo + kBn * 4;
+  static constexpr int kPartial = kUndo + kBn * 4;
+  static constexpr int kBarriers = kPartial + (kSplitK > 1 ? kSplitK * kBm * kBn * 4 : 0);
   static constexpr int kSharedBytes = kBarriers + 2 * kConfig.stages * 8;
   static_assert(kBn % kConfig.products == 0 && kColumns % 16 == 0 && kBn <= kWidestTile && kBm <= 256);
   static_assert(kXBytes % 1024 == 0 && kWBytes % 1024 == 0, "rows of X are swizzled in groups of 1024 bytes");
@@ -88,12 +93,13 @@ class RingFiller {
     for (int step = 0; step < first; ++step) copy_x();
   }
 
-  /// Fills the next stage again once all have read it; does nothing where no slice is left.
-  __device__ __forceinline__ void next() {
-    if (filled_ == steps_) return;
-    ptx::mbarrier_wait(full_ + (Shape::kOf.stages + place_.stage) * 8, place_.parity ^ 1U);
-    copy_weights(place_.stage, k_slice_);
-    copy_x();
+  /// Fills again the stages of all steps before this one, each once all have read it.
+  __device__ __forceinline__ void follow(int step) {
+    while (filled_ < steps_ && filled_ < step + Shape::kOf.stages) {
+      ptx::mbarrier_wait(full_ + (Shape::kOf.stages + place_.stage) * 8, place_.parity ^ 1U);
+      copy_weights(place_.stage, k_slice_);
+      copy_x();
+    }
   }
 
  private:
@@ -204,6 +210,31 @@ class Multiplier {
     }
   }
 
+  /// Into (kSplitK, kBm, kBn), without the factors.
+  __device__ __forceinline__ void store_partial(float* partial) const {
+    const auto* const undo = reinterpret_cast<const float*>(shared_ + Shape::kUndo);
+    partial += group_k() * Shape::kBm * Shape::kBn;
+#pragma unroll
+    for (int product = 0; product < kProducts; ++product) {
+#pragma unroll
+      for (int j = 0; j < Shape::kColumns / 8; j += 2) {
+        const int column = product * Shape::kColumns + j * 8 + lane() % 4 * Shape::kRun;
+        const auto factors = kernels::load<Shape::kRun>(undo + column);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Packet<float, Shape::kRun> run;
+#pragma unroll
+          for (int e = 0; e < Shape::kRun; ++e) {
+            run.item[e] = sum_[product][(j + e / 2) * 4 + half * 2 + e % 2] * factors.item[e];
+          }
+          store(partial + row(half) * Shape::kBn + column, run);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ static int group_k() { return ptx::as_int::warp() / Shape::kReaders; }
+
   __device__ __forceinline__ void finish(const ProductArgs& args, int m0, int n0) const {
     const auto* const bias = reinterpret_cast<const float*>(shared_ + Shape::kBias);
     const auto* const undo = reinterpret_cast<const float*>(shared_ + Shape::kUndo);
@@ -239,7 +270,9 @@ class Multiplier {
 
   __device__ __forceinline__ static int lane() { return ptx::as_int::lane(); }
   // Of the block's tile, the first of the lane's or the one 8 behind it.
-  __device__ __forceinline__ static int row(int half) { return ptx::as_int::warp() * 16 + half * 8 + lane() / 4; }
+  __device__ __forceinline__ static int row(int half) {
+    return ptx::as_int::warp() % Shape::kReaders * 16 + half * 8 + lane() / 4;
+  }
 
   const unsigned char* shared_;
   float x_factor_;
@@ -274,7 +307,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kOf.min_blocks)
     ptx::prefetch_tensor_map(a.x);
     for (int i = 0; i < Shape::kOf.stages; ++i) {
       ptx::mbarrier_init(barriers + i * 8, 1);
-      ptx::mbarrier_init(empty + i * 8, Shape::kThreads / 32);
+      ptx::mbarrier_init(empty + i * 8, Shape::kReaders);
     }
     ptx::fence_mbarrier_init();
     filler.begin();
@@ -284,23 +317,29 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kOf.min_blocks)
   __syncthreads();
 
   Multiplier<Shape> multiplier(shared, factors.x);
+  [[maybe_unused]] products::SplitTile<Shape> split;
   RingPlace<Shape::kOf.stages> place;
   int m_tile = static_cast<int>(blockIdx.y);
-  bool is_first = true;
+  int step = 0;
   for (int tile = 0; tile < tiles; ++tile, m_tile += static_cast<int>(gridDim.y)) {
+    if constexpr (Shape::kSplitK > 1) split.begin(args, m_tile * Shape::kBm, n0);
     multiplier.clear();
-    for (int k_slice = 0; k_slice < args.k_slices; ++k_slice) {
+    for (int k_slice = 0; k_slice < args.k_slices; ++k_slice, ++step, place.advance()) {
+      if (Shape::kSplitK > 1 && k_slice % Shape::kSplitK != multiplier.group_k()) continue;
       ptx::mbarrier_wait(barriers + place.stage * 8, place.parity);
-      // The stage before this one, of which this warp is through.
       multiplier.add(place.stage, slices_of<Shape>(args, k_slice), [&] {
-        if (fills && !is_first) filler.next();
+        if (fills) filler.follow(step);
         __syncwarp();
       });
-      is_first = false;
       if (ptx::as_int::lane() == 0) ptx::mbarrier_arrive(empty + place.stage * 8);
-      place.advance();
     }
-    multiplier.finish(args, m_tile * Shape::kBm, n0);
+    if constexpr (Shape::kSplitK > 1) {
+      auto* const partial = reinterpret_cast<float*>(shared + Shape::kPartial);
+      split.finish(args, multiplier, m_tile * Shape::kBm, n0, partial, reinterpret_cast<float*>(shared + Shape::kBias));
+      __syncthreads();  // before the next tile's sums
+    } else {
+      multiplier.finish(args, m_tile * Shape::kBm, n0);
+    }
   }
 }
 

@@ -70,14 +70,18 @@ struct Entry {
 
 // clang-format off
 constexpr Entry kEntries[] = {
-    //                           groups  columns  products  slices  stages  min_blocks
-    {Wgmma192x96x64,  launch_shape<WgmmaConfig{3,   96,        1,      2,      3,          1}>},
-    {Wgmma128x160x64, launch_shape<WgmmaConfig{2,  160,        2,      2,      3,          1}>},
-    {Wgmma128x96x64,  launch_shape<WgmmaConfig{2,   96,        1,      2,      3,          1}>},
-    {Wgmma128x64x32,  launch_shape<WgmmaConfig{2,   64,        1,      1,      4,          2}>},
-    {Wgmma128x32x32,  launch_shape<WgmmaConfig{2,   32,        1,      1,      5,          2}>},
-    {Wgmma64x64x64,   launch_shape<WgmmaConfig{1,   64,        1,      2,      3,          2}>},
-    {Wgmma64x32x64,   launch_shape<WgmmaConfig{1,   32,        1,      2,      3,          3}>},
+    //                             groups  columns  products  slices  stages  min_blocks  groups_k
+    {Wgmma192x96x64,   launch_shape<WgmmaConfig{3,   96,        1,      2,      3,          1}>},
+    {Wgmma128x160x64,  launch_shape<WgmmaConfig{2,  160,        2,      2,      3,          1}>},
+    {Wgmma128x96x64,   launch_shape<WgmmaConfig{2,   96,        1,      2,      3,          1}>},
+    {Wgmma128x64x32,   launch_shape<WgmmaConfig{2,   64,        1,      1,      4,          2}>},
+    {Wgmma128x32x32,   launch_shape<WgmmaConfig{2,   32,        1,      1,      5,          2}>},
+    {Wgmma64x64x64,    launch_shape<WgmmaConfig{1,   64,        1,      2,      3,          2}>},
+    {Wgmma64x32x64,    launch_shape<WgmmaConfig{1,   32,        1,      2,      3,          3}>},
+    {Wgmma64x96x64K3,  launch_shape<WgmmaConfig{1,   96,        1,      2,      3,          1,        3}>},
+    {Wgmma64x64x64K3,  launch_shape<WgmmaConfig{1,   64,        1,      2,      4,          1,        3}>},
+    {Wgmma64x32x64K4,  launch_shape<WgmmaConfig{1,   32,        1,      2,      6,          1,        4}>},
+    {Wgmma64x32x64K2,  launch_shape<WgmmaConfig{1,   32,        1,      2,      4,          2,        2}>},
 };
 // clang-format on
 
