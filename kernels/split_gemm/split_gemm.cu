@@ -71,7 +71,7 @@ constexpr Entry kEntries[] = {
     wgmma(SplitGemmVariant::Wgmma128x32x32, "wgmma_128x32x32"),
     wgmma(SplitGemmVariant::Wgmma64x64x64, "wgmma_64x64x64"),
     wgmma(SplitGemmVariant::Wgmma64x32x64, "wgmma_64x32x64"),
-    wgmma(SplitGemmVariant::Wgmma64x96x64K3, "wgmma_64x96x64_k3"),
+    wgmma(SplitGemmVariant::Wgmma64x96x64K2, "wgmma_64x96x64_k2"),
     wgmma(SplitGemmVariant::Wgmma64x64x64K3, "wgmma_64x64x64_k3"),
     wgmma(SplitGemmVariant::Wgmma64x32x64K4, "wgmma_64x32x64_k4"),
     wgmma(SplitGemmVariant::Wgmma64x32x64K2, "wgmma_64x32x64_k2"),

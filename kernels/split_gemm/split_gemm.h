@@ -33,7 +33,7 @@ enum class SplitGemmVariant : std::uint8_t {
   Wgmma128x32x32,
   Wgmma64x64x64,
   Wgmma64x32x64,
-  Wgmma64x96x64K3,
+  Wgmma64x96x64K2,
   Wgmma64x64x64K3,
   Wgmma64x32x64K4,
   Wgmma64x32x64K2,

@@ -55,6 +55,7 @@ struct WgmmaShape {
   static constexpr int kSharedBytes = kBarriers + 2 * kConfig.stages * 8;
   static_assert(kBn % kConfig.products == 0 && kColumns % 16 == 0 && kBn <= kWidestTile && kBm <= 256);
   static_assert(kXBytes % 1024 == 0 && kWBytes % 1024 == 0, "rows of X are swizzled in groups of 1024 bytes");
+  static_assert(kConfig.stages > kSplitK, "the first group has stages filled that it itself waits for next");
   static_assert(kSharedBytes <= limits_of(90).shared_bytes_per_block);
 };
 
