@@ -28,6 +28,7 @@ STAGES = {
     "pictures": ("tests/pictures/pictures_bench", "tests/pictures/pictures_gpu_tests", "stream/mobicuda_stream",
                  "models/mobicuda_write_model"),
     "int8": ("bench/bench_engine",),
+    "split": ("bench/bench_engine", "models/mobicuda_write_model"),
     "floors": ("bench/bench_engine", "bench/kernels/gpu_ceilings", "models/mobicuda_write_model"),
     "stress": ("tests/stress/engine_stress", "tests/stress/kernel_stress_tests", "bench/bench_engine",
                "models/mobicuda_write_model"),

@@ -7,6 +7,7 @@ import gpu_pictures
 import gpu_python
 import gpu_serving
 import gpu_shapes
+import gpu_split
 import gpu_stress
 import gpu_sustained
 import network_check
@@ -54,6 +55,7 @@ def rows(record, batches):
     gpu_sustained.requirements(record, add)
     gpu_shapes.requirements(record, add)
     gpu_int8.requirements(record, add)
+    gpu_split.requirements(record, add)
     gpu_pictures.requirements(record, add)
     gpu_serving.requirements(record, add)
     gpu_python.requirements(record, add)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/gemm_case.h"
+#include "kernels/race_case.h"
 #include "support/network_shapes.h"
 
 namespace mobicuda::test {
@@ -329,6 +330,27 @@ TEST_CASE("split_gemm: NaN in a row of X stays in that row, and infinity becomes
         });
     CHECK(compare_exact(actual, expected));
   });
+}
+
+TEST_CASE("split_gemm: blocks walk over row tiles of an odd number of slices on few multiprocessors",
+          "[split_gemm][sanitize]") {
+  constexpr int kRows = 16 * 300 + 5;  // more tiles than the multiprocessors of tests/emulator run at once
+  for (const SplitGemmVariant variant : {SplitGemmVariant::Tile16x32x256K8, SplitGemmVariant::Wgmma64x32x64,
+                                         SplitGemmVariant::Wgmma64x32x64K2, SplitGemmVariant::Wgmma128x64x32}) {
+    const SplitGemmParams p = make_params(kRows, 24, 164, 3);
+    if (supports(variant, p, gpu_traits())) Problem::whole(p, 12).check(variant, true);
+  }
+}
+
+/// A ring passes from one tile to the next one of its block.
+TEST_CASE("split_gemm: every variant once", "[race]") {
+  race_case::EachOnce<SplitGemmVariant> each(split_gemm_variants());
+  each.run(std::vector<SplitGemmParams>{make_params(200, 40, 300, 3)},
+           [](const SplitGemmParams& p, const auto& variants) {
+             const Problem problem = Problem::random(p, 5);
+             for (const SplitGemmVariant variant : variants) problem.check(variant);
+           });
+  each.check_all_ran();
 }
 
 }  // namespace

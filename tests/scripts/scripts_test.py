@@ -354,6 +354,7 @@ def check_gpu_check(tree):
     check_parts(gpu_check, check)
     check_sustained(check)
     check_int8(check)
+    check_split(check)
     check_shapes(check)
     check_pictures(check)
     check_repeat(gpu_check, check)
@@ -502,6 +503,45 @@ def check_int8(check):
     for file in (check.shared / gpu_int8.MODEL, check.real_model()):
         file.unlink()
     check.record.pop("int8")
+    check.record.pop("timedInput")
+    if timed_input:
+        check.record["timedInput"] = timed_input
+    check.bench_engine = earlier
+
+
+def check_split(check):
+    """What must hold of fp32_split's times and pictures, these where there are any."""
+    gpu_split = importlib.import_module("gpu_split")
+    timed_input = check.record.pop("timedInput", None)
+    split_ms, equal, apart = 0.05, 500, 2e-6
+
+    def bench_engine(name, *options):
+        if "--referenceLogits" in options:
+            compared = {"pictures": 500, "top1Equal": equal, "relativeL2": apart}
+            return {"images": {"results": [{"precision": precision, "top1": 0.8, "withReferenceLogits": compared, "withReference": compared}
+                                           for precision in ("fp32", "fp32_split")]}}
+        return {"results": [{"batch": batch, "precision": precision, "deviceMs": {"median": ms}} for batch in gpu_split.BATCHES
+                            for precision, ms in (("fp32", 0.06), ("fp32_split", split_ms))]}
+
+    def missed():
+        gpu_split.run(check)
+        found = []
+        gpu_split.requirements(check.record, lambda *row: found.append(row))
+        expect(len(found) == 2 * len(gpu_split.MOST_US) + len(gpu_split.BATCHES) + (2 if check.real_model().exists() else 0), found)
+        return [row[0] for row in found if not row[3]]
+
+    check.bench_engine, earlier = bench_engine, check.bench_engine
+    expect(not missed(), missed())
+    check.record.pop("timedInput")
+    check.real_model().parent.mkdir(parents=True, exist_ok=True)
+    check.real_model().write_bytes(b"")
+    check.picture_folder().mkdir(parents=True, exist_ok=True)
+    expect(not missed(), missed())
+    split_ms, equal, apart = 0.08, 499, 6e-6
+    expect(missed() == ["speed: fp32_split batch 1"] + [f"speed: fp32_split against fp32, batch {batch}" for batch in gpu_split.BATCHES]
+           + ["speed: fp32_split against exact fp32, real pictures", "speed: fp32_split, logits against the reference"], missed())
+    check.real_model().unlink()
+    check.record.pop("split")
     check.record.pop("timedInput")
     if timed_input:
         check.record["timedInput"] = timed_input
