@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "baselines/cpu/ops/elementwise.h"
 #include "baselines/cpu/ops/gemm.h"
@@ -10,10 +9,20 @@
 namespace mobicuda::cpu {
 namespace {
 
-constexpr std::int64_t kLeastTiles = 8;
-constexpr std::int64_t kLine = 16;  // of a cache line
+constexpr std::int64_t kLeastTiles = 8;  // of a block for a thread, where tiles are few
+// Tiles of a block: as many as leave what is computed of them in the L2 cache, but so many that reading the weights for
+// them takes less time than the products.
+constexpr std::int64_t kBlockBytes = std::int64_t{512} << 10;
+constexpr std::int64_t kFewestBlockTiles = 56, kMostBlockTiles = 96;
+constexpr std::int64_t kBlockPanels = 4;  // for which the products of a block are there at once
 
-std::int64_t env(const char* n, std::int64_t d) { const char* s = std::getenv(n); return s ? std::atoll(s) : d; }
+// Costs in multiply-adds, measured: docs/cpu_engine.md. What the two transforms take for a channel of a tile.
+constexpr double kTransform = 100;
+// Weights of this size do not stay in a cache from one image to the next. While they are read, so many tiles or pixels
+// can be computed.
+constexpr std::int64_t kFarWeights = std::int64_t{512} << 10;
+constexpr std::int64_t kReadTime = 16;
+constexpr std::int64_t kLine = 16;  // of a cache line
 
 constexpr std::int64_t whole_lines(std::int64_t floats) { return ceil_div(floats, kLine) * kLine; }
 
@@ -42,7 +51,15 @@ float output_of(const float* m, std::int64_t stride, std::int64_t i, std::int64_
 }  // namespace
 
 bool winograd_is_faster(const WinogradShape& shape) {
-  return shape.channels >= 16 && shape.outputs >= 16 && shape.out_h > 1 && shape.out_w > 1;
+  constexpr std::int64_t kTaps = 9;
+  const auto weights = static_cast<double>(shape.channels) * static_cast<double>(shape.outputs);
+  const auto cost = [&](std::int64_t items, std::int64_t products) {
+    const bool far = weights * static_cast<double>(products * kFloatBytes) > static_cast<double>(kFarWeights);
+    return weights * static_cast<double>(products * (far ? std::max(items, kReadTime) : items));
+  };
+  const double transforms =
+      kTransform * static_cast<double>(shape.tiles()) * static_cast<double>(shape.channels + shape.outputs);
+  return cost(shape.tiles(), kWinogradNumbers) + transforms < cost(shape.out_h * shape.out_w, kTaps);
 }
 
 bool takes_winograd(const Conv2d& op, const NodeView& view) {
@@ -91,8 +108,9 @@ Winograd::Winograd(const Conv2d& op, const NodeView& view)
   pad_left_ = op.pads.left;
   const std::int64_t panel = view.kernels->gemm_panel(shape_.outputs);
   const std::int64_t panels = ceil_div(shape_.outputs, panel);
-  block_panels_ = std::min(env("WP", 4), panels);
-  block_tiles_ = std::clamp<std::int64_t>(env("WB", 512) * 1024 / (64 * (shape_.channels + block_panels_ * panel)), env("WL", 32), env("WM", 96));
+  block_panels_ = std::min(kBlockPanels, panels);
+  const std::int64_t tile_bytes = kWinogradNumbers * kFloatBytes * (shape_.channels + block_panels_ * panel);
+  block_tiles_ = std::clamp(kBlockBytes / tile_bytes, kFewestBlockTiles, kMostBlockTiles);
   place_scratch();
   for (std::int64_t group = 0; group < op.groups; ++group) {
     const std::int64_t elements =
@@ -131,7 +149,11 @@ void Winograd::place_scratch() {
 }
 
 Winograd::Scratch Winograd::scratch_at(float* memory) const {
-  return {reinterpret_cast<const float**>(memory), memory + zeros_, memory + v_, memory + m_, memory + sums_,
+  return {reinterpret_cast<const float**>(memory),
+          memory + zeros_,
+          memory + v_,
+          memory + m_,
+          memory + sums_,
           memory + product_};
 }
 
@@ -196,9 +218,9 @@ void Winograd::multiply(std::int64_t tiles, std::int64_t group, Range panels, co
   for (std::int64_t i = 0; i < kWinogradNumbers; ++i) {
     task.x_offset = i * v_stride();
     task.packed = packed + i * matrix + panels.first * panel;
-    task.next = i + 1 < kWinogradNumbers     ? task.packed + matrix
+    task.next = i + 1 < kWinogradNumbers    ? task.packed + matrix
                 : panels.last < gemm.panels ? packed + panels.last * panel
-                                             : nullptr;
+                                            : nullptr;
     task.bias = i == kInAll ? gemm.bias.data() + panels.first * gemm.panel : nullptr;
     task.y = scratch.m + i * m_stride();
     kernels_->gemm(task);
@@ -263,8 +285,7 @@ void Winograd::run(const StepContext& context, const Product::Tensors& tensors) 
   if (blocks * groups * panels < wanted) {
     blocks = std::max(blocks, std::min(ceil_div(wanted, groups * panels), tiles / kLeastTiles));
   }
-  const std::int64_t parts =
-      std::clamp(ceil_div(wanted, blocks * groups), ceil_div(panels, block_panels_), panels);
+  const std::int64_t parts = std::clamp(ceil_div(wanted, blocks * groups), ceil_div(panels, block_panels_), panels);
   const std::int64_t items = blocks * groups * parts;
   const auto run_range = [&](std::int64_t first, std::int64_t last, int worker) {
     const Scratch scratch = scratch_at(context.scratch(worker));

@@ -85,7 +85,7 @@ class Winograd {
   std::int64_t pad_top_, pad_left_;
   std::int64_t block_tiles_, block_panels_;
   std::int64_t zeros_, v_, m_, sums_, product_;  // where a thread's scratch memory has them, in floats
-  std::vector<PackedWeights> weights_;  // of each group
+  std::vector<PackedWeights> weights_;           // of each group
 };
 
 }  // namespace mobicuda::cpu

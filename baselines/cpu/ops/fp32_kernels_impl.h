@@ -458,8 +458,8 @@ void winograd_input_vector(const WinogradPixels& pixels, std::int64_t c, float* 
   P columns[4][4];
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    winograd_differences(ploadu<P>(pixels.at[0][j] + c), ploadu<P>(pixels.at[1][j] + c),
-                         ploadu<P>(pixels.at[2][j] + c), ploadu<P>(pixels.at[3][j] + c), columns[j]);
+    winograd_differences(ploadu<P>(pixels.at[0][j] + c), ploadu<P>(pixels.at[1][j] + c), ploadu<P>(pixels.at[2][j] + c),
+                         ploadu<P>(pixels.at[3][j] + c), columns[j]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
