@@ -77,19 +77,22 @@ bool takes_winograd(const Conv2d& op, const NodeView& view) {
 void winograd_pack(std::int64_t outputs, std::int64_t channels, std::int64_t panel, const float* weight,
                    float* packed) {
   const std::int64_t matrix = gemm_packed_elements(outputs, channels, panel);
-  for (std::int64_t output = 0; output < outputs; ++output) {
-    for (std::int64_t channel = 0; channel < channels; ++channel) {
-      const float* const g = weight + (output * channels + channel) * 9;
-      double columns[3][4];
-      for (std::int64_t j = 0; j < 3; ++j) {
-        filter_sums(static_cast<double>(g[j]), static_cast<double>(g[3 + j]), static_cast<double>(g[6 + j]),
-                    columns[j]);
-      }
-      float* const to = packed + output / panel * panel * channels + channel * panel + output % panel;
-      for (std::int64_t i = 0; i < 4; ++i) {
-        double row[4];
-        filter_sums(columns[0][i], columns[1][i], columns[2][i], row);
-        for (std::int64_t j = 0; j < 4; ++j) to[(4 * i + j) * matrix] = static_cast<float>(row[j]);
+  for (std::int64_t first = 0; first < outputs; first += panel) {
+    for (std::int64_t channel = 0; channel < channels; ++channel, packed += panel) {
+      for (std::int64_t output = first; output < std::min(first + panel, outputs); ++output) {
+        const float* const g = weight + (output * channels + channel) * 9;
+        double columns[3][4];
+        for (std::int64_t j = 0; j < 3; ++j) {
+          filter_sums(static_cast<double>(g[j]), static_cast<double>(g[3 + j]), static_cast<double>(g[6 + j]),
+                      columns[j]);
+        }
+        for (std::int64_t i = 0; i < 4; ++i) {
+          double row[4];
+          filter_sums(columns[0][i], columns[1][i], columns[2][i], row);
+          for (std::int64_t j = 0; j < 4; ++j) {
+            packed[(4 * i + j) * matrix + output - first] = static_cast<float>(row[j]);
+          }
+        }
       }
     }
   }
@@ -287,6 +290,8 @@ void Winograd::run(const StepContext& context, const Product::Tensors& tensors) 
   }
   const std::int64_t parts = std::clamp(ceil_div(wanted, blocks * groups), ceil_div(panels, block_panels_), panels);
   const std::int64_t items = blocks * groups * parts;
+  // A range transforms its blocks' inputs anew: all parts of a block together, where there are blocks for all threads.
+  const std::int64_t grain = blocks * groups >= wanted ? parts : 1;
   const auto run_range = [&](std::int64_t first, std::int64_t last, int worker) {
     const Scratch scratch = scratch_at(context.scratch(worker));
     std::int64_t transformed = -1;  // the block and group of scratch.v
@@ -300,7 +305,7 @@ void Winograd::run(const StepContext& context, const Product::Tensors& tensors) 
       finish(block, group, some, tensors, scratch);
     }
   };
-  context.pool.for_ranges(items, std::max<std::int64_t>(items / wanted / 4, 1), run_range);
+  context.pool.for_ranges(items, grain, run_range);
 }
 
 }  // namespace mobicuda::cpu
