@@ -20,6 +20,7 @@
 #include "baselines/cpu/winograd.h"
 #include "baselines/cpu_runs.h"
 #include "baselines/test_graphs.h"
+#include "support/bounded_graph.h"
 #include "support/catch.h"
 #include "support/conv_oracle.h"
 #include "support/random.h"
@@ -365,6 +366,28 @@ TEST_CASE("winograd: outputs lie among the channels of a Concat's output") {
   const Floats expected = run(*compile(graph, Precision::Fp64, 2), input);
   CHECK(compare_rel_l2(run(*engine, input), Doubles(expected.begin(), expected.end()),
                        rel_l2_alarm(20 * 9 * 61, kStoreF32)));
+}
+
+TEST_CASE("winograd: a network of such layers stays within the bounds that a graph carries along") {
+  TestGraph net({DType::F32, Shape{1, 20, 11, 9}, Layout::NCHW}, 14);
+  Conv2d op;
+  op.pads = {1, 1, 1, 1};
+  op.activation = Activation::of(ActivationKind::Silu);
+  net.conv(op, 24, 3, 3);
+  const ValueId entry = net.last();
+  net.conv(op, 24, 3, 3).add(Add{}, {net.last(), entry});
+  op.pads = {0, 1, 1, 0};
+  op.groups = 2;
+  op.activation = Activation::none();
+  net.conv(op, 32, 3, 3);
+  const Graph graph = net.build();
+  const auto engine = engine_for(graph, cpu::WinogradUse::WhereFaster, 1);
+  REQUIRE(layers_by_winograd(*engine) == 3);
+  for (const std::uint32_t seed : {1, 2, 3}) {
+    const Floats image = input_for(graph, 1, seed);
+    const BoundedOutput bounded = run_bounded(graph, image, arithmetic_of(Precision::Fp32, "cpu"));
+    CHECK(compare_elements(run(*engine, image), bounded.value, bounded.allowed));
+  }
 }
 
 // ---- what is no finite number
