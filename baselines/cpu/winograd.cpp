@@ -51,47 +51,59 @@ float output_of(const float* m, std::int64_t stride, std::int64_t i, std::int64_
 }  // namespace
 
 bool winograd_is_faster(const WinogradShape& shape) {
-  constexpr std::int64_t kTaps = 9;
   const auto weights = static_cast<double>(shape.channels) * static_cast<double>(shape.outputs);
   const auto cost = [&](std::int64_t items, std::int64_t products) {
     const bool far = weights * static_cast<double>(products * kFloatBytes) > static_cast<double>(kFarWeights);
     return weights * static_cast<double>(products * (far ? std::max(items, kReadTime) : items));
   };
-  const double transforms =
-      kTransform * static_cast<double>(shape.tiles()) * static_cast<double>(shape.channels + shape.outputs);
-  return cost(shape.tiles(), kWinogradNumbers) + transforms < cost(shape.out_h * shape.out_w, kTaps);
+  const double transforms = kTransform * static_cast<double>(shape.tiles()) *
+                            static_cast<double>(shape.parts() * shape.channels + shape.outputs);
+  return cost(shape.tiles(), winograd_products(shape.kernel)) + transforms <
+         cost(shape.out_h * shape.out_w, shape.kernel * shape.kernel);
 }
 
 bool takes_winograd(const Conv2d& op, const NodeView& view) {
   if (view.winograd == WinogradUse::Never) return false;
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
-  if (weight[2] != 3 || weight[3] != 3 || op.strides != decltype(op.strides){1, 1} ||
+  if ((weight[2] != 3 && weight[2] != 5) || weight[3] != weight[2] || op.strides != decltype(op.strides){1, 1} ||
       op.dilations != decltype(op.dilations){1, 1}) {
     return false;
   }
   if (view.winograd == WinogradUse::WherePossible) return true;
   const Shape& out = view.output_desc().shape;
-  return winograd_is_faster({out[2], out[3], weight[1], weight[0] / op.groups});
+  return winograd_is_faster({out[2], out[3], weight[1], weight[0] / op.groups, weight[2]});
 }
 
-void winograd_pack(std::int64_t outputs, std::int64_t channels, std::int64_t panel, const float* weight,
-                   float* packed) {
+void winograd_pack(std::int64_t outputs, std::int64_t channels, std::int64_t kernel, std::int64_t panel,
+                   const float* weight, float* packed) {
+  const auto transformed = [&](const float* filter, const WinogradPart& part, double(&u)[4][4]) {
+    double columns[3][4];
+    const auto tap = [&](std::int64_t i, std::int64_t j) {
+      const bool inside = part.row + i < kernel && part.column + j < kernel;
+      return inside ? static_cast<double>(filter[(part.row + i) * kernel + part.column + j]) : 0.0;
+    };
+    for (std::int64_t j = 0; j < 3; ++j) filter_sums(tap(0, j), tap(1, j), tap(2, j), columns[j]);
+    for (std::int64_t i = 0; i < 4; ++i) filter_sums(columns[0][i], columns[1][i], columns[2][i], u[i]);
+  };
   const std::int64_t matrix = gemm_packed_elements(outputs, channels, panel);
   for (std::int64_t first = 0; first < outputs; first += panel) {
-    for (std::int64_t channel = 0; channel < channels; ++channel, packed += panel) {
-      for (std::int64_t output = first; output < std::min(first + panel, outputs); ++output) {
-        const float* const g = weight + (output * channels + channel) * 9;
-        double columns[3][4];
-        for (std::int64_t j = 0; j < 3; ++j) {
-          filter_sums(static_cast<double>(g[j]), static_cast<double>(g[3 + j]), static_cast<double>(g[6 + j]),
-                      columns[j]);
+    for (std::int64_t output = first; output < std::min(first + panel, outputs); ++output) {
+      for (std::int64_t channel = 0; channel < channels; ++channel) {
+        const float* const filter = weight + (output * channels + channel) * kernel * kernel;
+        double u[std::size(kWinogradParts)][4][4];
+        const Range all = winograd_parts(kernel, 0);
+        for (std::int64_t part = all.first; part < all.last; ++part) {
+          transformed(filter, kWinogradParts[part], u[part]);
         }
-        for (std::int64_t i = 0; i < 4; ++i) {
-          double row[4];
-          filter_sums(columns[0][i], columns[1][i], columns[2][i], row);
-          for (std::int64_t j = 0; j < 4; ++j) {
-            packed[(4 * i + j) * matrix + output - first] = static_cast<float>(row[j]);
+        float* to = packed;
+        for (std::int64_t number = 0; number < kWinogradNumbers; ++number) {
+          const Range parts = winograd_parts(kernel, number);
+          const std::int64_t count = parts.last - parts.first;
+          for (std::int64_t part = 0; part < count; ++part) {
+            to[(first * count + part * panel) * channels + channel * panel + output - first] =
+                static_cast<float>(u[parts.first + part][number / 4][number % 4]);
           }
+          to += count * matrix;
         }
       }
     }
@@ -103,7 +115,7 @@ Winograd::Winograd(const Conv2d& op, const NodeView& view)
   const Shape& x = view.desc(Conv2d::kInput).shape;
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
   const Shape& out = view.output_desc().shape;
-  shape_ = {out[2], out[3], weight[1], weight[0] / op.groups};
+  shape_ = {out[2], out[3], weight[1], weight[0] / op.groups, weight[2]};
   h_ = x[2];
   w_ = x[3];
   c_ = x[1];
@@ -112,15 +124,17 @@ Winograd::Winograd(const Conv2d& op, const NodeView& view)
   const std::int64_t panel = view.kernels->gemm_panel(shape_.outputs);
   const std::int64_t panels = ceil_div(shape_.outputs, panel);
   block_panels_ = std::min(kBlockPanels, panels);
-  const std::int64_t tile_bytes = kWinogradNumbers * kFloatBytes * (shape_.channels + block_panels_ * panel);
+  const std::int64_t tile_bytes =
+      kWinogradNumbers * kFloatBytes * (shape_.parts() * shape_.channels + block_panels_ * panel);
   block_tiles_ = std::clamp(kBlockBytes / tile_bytes, kFewestBlockTiles, kMostBlockTiles);
   place_scratch();
   for (std::int64_t group = 0; group < op.groups; ++group) {
-    const std::int64_t elements =
-        checked_multiply(kWinogradNumbers, gemm_packed_elements(shape_.outputs, shape_.channels, panel));
+    const std::int64_t elements = checked_multiply(winograd_products(shape_.kernel),
+                                                   gemm_packed_elements(shape_.outputs, shape_.channels, panel));
+    const std::int64_t filters = shape_.outputs * shape_.channels * shape_.kernel * shape_.kernel;
     weights_.push_back(view.weights.pack(elements, [&](float* to) {
-      winograd_pack(shape_.outputs, shape_.channels, panel,
-                    view.constant(Conv2d::kWeight).data() + group * shape_.outputs * shape_.channels * 9, to);
+      winograd_pack(shape_.outputs, shape_.channels, shape_.kernel, panel,
+                    view.constant(Conv2d::kWeight).data() + group * filters, to);
     }));
   }
 }
@@ -143,9 +157,9 @@ void Winograd::place_scratch() {
     end += whole_lines(elements);
     return at;
   };
-  place(block_tiles_ * kPointerFloats);
+  place(shape_.parts() * block_tiles_ * kPointerFloats);
   zeros_ = place(shape_.channels);
-  v_ = place(checked_multiply(kWinogradNumbers, v_stride()));
+  v_ = place(checked_multiply(shape_.parts() * kWinogradNumbers, v_stride()));
   m_ = place(checked_multiply(kWinogradNumbers, m_stride()));
   sums_ = place(checked_multiply(direct_.most_rows(), m_columns()));
   product_ = end;
@@ -178,37 +192,40 @@ void Winograd::for_runs(Range tiles, const Visit& visit) const {
   }
 }
 
+// Numbers of a part follow those of the part before, and so do the rows.
 void Winograd::transform(Range tiles, std::int64_t group, const float* x, const Scratch& scratch) const {
+  const std::int64_t rows = tiles.last - tiles.first;
   std::fill_n(scratch.zeros, shape_.channels, 0.0F);
-  for (std::int64_t i = 0; i < tiles.last - tiles.first; ++i) scratch.rows[i] = scratch.v + i * shape_.channels;
-  for_runs(tiles, [&](const TileRun& run) {
-    WinogradInputTask task;
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const std::int64_t line = 2 * run.row - pad_top_ + i;
-      if (line < 0 || line >= h_) continue;
-      task.lines[i] = x + (run.image * h_ + line) * w_ * c_ + group * shape_.channels;
-    }
-    task.zeros = scratch.zeros;
-    task.w = w_;
-    task.stride = c_;
-    task.left = 2 * run.column - pad_left_;
-    task.tiles = run.count;
-    task.channels = shape_.channels;
-    task.v = scratch.v + (run.first - tiles.first) * shape_.channels;
-    task.v_stride = v_stride();
-    kernels_->winograd_input(task);
-  });
+  for (std::int64_t part = 0; part < shape_.parts(); ++part) {
+    float* const v = scratch.v + part * kWinogradNumbers * v_stride();
+    for (std::int64_t i = 0; i < rows; ++i) scratch.rows[part * rows + i] = v + i * shape_.channels;
+    const WinogradPart& begin = kWinogradParts[winograd_parts(shape_.kernel, 0).first + part];
+    for_runs(tiles, [&](const TileRun& run) {
+      WinogradInputTask task;
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const std::int64_t line = 2 * run.row - pad_top_ + begin.row + i;
+        if (line < 0 || line >= h_) continue;
+        task.lines[i] = x + (run.image * h_ + line) * w_ * c_ + group * shape_.channels;
+      }
+      task.zeros = scratch.zeros;
+      task.w = w_;
+      task.stride = c_;
+      task.left = 2 * run.column - pad_left_ + begin.column;
+      task.tiles = run.count;
+      task.channels = shape_.channels;
+      task.v = v + (run.first - tiles.first) * shape_.channels;
+      task.v_stride = v_stride();
+      kernels_->winograd_input(task);
+    });
+  }
 }
 
 // The bias joins the number that all outputs of a tile have with factor 1.
 void Winograd::multiply(std::int64_t tiles, std::int64_t group, Range panels, const Scratch& scratch) const {
   constexpr std::int64_t kInAll = 5;
   const PackedGemm& gemm = direct_.group(group);
-  const std::int64_t panel = gemm.panel * shape_.channels;
-  const std::int64_t matrix = gemm.panels * panel;
-  const float* const packed = weights_[static_cast<std::size_t>(group)].data();
+  const std::int64_t panel = gemm.panel * shape_.channels;  // of one part
   GemmTask task;
-  task.x = scratch.rows;
   task.x_rows = tiles;
   task.channels = shape_.channels;
   task.y_stride = m_columns();
@@ -218,12 +235,21 @@ void Winograd::multiply(std::int64_t tiles, std::int64_t group, Range panels, co
   task.last_panel = panels.last - panels.first;
   task.lo = Activation::none().lo;
   task.hi = Activation::none().hi;
+  const std::int64_t first_part = winograd_parts(shape_.kernel, 0).first;
+  const float* packed = weights_[static_cast<std::size_t>(group)].data();
   for (std::int64_t i = 0; i < kWinogradNumbers; ++i) {
+    const Range parts = winograd_parts(shape_.kernel, i);
+    task.taps = parts.last - parts.first;
+    task.x = scratch.rows + (parts.first - first_part) * tiles;
     task.x_offset = i * v_stride();
-    task.packed = packed + i * matrix + panels.first * panel;
-    task.next = i + 1 < kWinogradNumbers    ? task.packed + matrix
-                : panels.last < gemm.panels ? packed + panels.last * panel
-                                            : nullptr;
+    task.packed = packed + panels.first * task.taps * panel;
+    packed += gemm.panels * task.taps * panel;
+    if (i + 1 < kWinogradNumbers) {
+      const Range next = winograd_parts(shape_.kernel, i + 1);
+      task.next = packed + panels.first * (next.last - next.first) * panel;
+    } else {
+      task.next = nullptr;
+    }
     task.bias = i == kInAll ? gemm.bias.data() + panels.first * gemm.panel : nullptr;
     task.y = scratch.m + i * m_stride();
     kernels_->gemm(task);

@@ -179,28 +179,56 @@ TEST_CASE("winograd: filters are transformed in double and rounded once") {
   constexpr std::int64_t kOutputs = 7;
   constexpr std::int64_t kChannels = 5;
   constexpr std::int64_t kPanel = 4;
-  const Floats weight = random_uniform(8, kOutputs * kChannels * 9);
-  const std::int64_t matrix = cpu::gemm_packed_elements(kOutputs, kChannels, kPanel);
-  Floats packed(static_cast<std::size_t>(kNumbers * matrix));
-  cpu::winograd_pack(kOutputs, kChannels, kPanel, weight.data(), packed.data());
-  for (std::int64_t number = 0; number < kNumbers; ++number) {
-    for (std::int64_t output = 0; output < 8; ++output) {
-      for (std::int64_t channel = 0; channel < kChannels; ++channel) {
-        double exact = 0;
-        double magnitude = 0;
-        for (std::int64_t i = 0; output < kOutputs && i < 9; ++i) {
-          const double term =
-              kRows[number / 4][i / 3] * kRows[number % 4][i % 3] *
-              static_cast<double>(weight[static_cast<std::size_t>((output * kChannels + channel) * 9 + i)]);
-          exact += term;
-          magnitude += std::abs(term);
+  for (const std::int64_t kernel : {3, 5}) {
+    const std::int64_t taps = kernel * kernel;
+    const Floats weight = random_uniform(8, static_cast<std::size_t>(kOutputs * kChannels * taps));
+    const std::int64_t matrix = cpu::gemm_packed_elements(kOutputs, kChannels, kPanel);
+    Floats packed(static_cast<std::size_t>(cpu::winograd_products(kernel) * matrix));
+    cpu::winograd_pack(kOutputs, kChannels, kernel, kPanel, weight.data(), packed.data());
+    auto next = packed.begin();
+    for (std::int64_t number = 0; number < kNumbers; ++number) {
+      const cpu::Range parts = cpu::winograd_parts(kernel, number);
+      for (std::int64_t first = 0; first < kOutputs; first += kPanel) {
+        for (std::int64_t part = parts.first; part < parts.last; ++part) {
+          const cpu::WinogradPart& begin = cpu::kWinogradParts[part];
+          for (std::int64_t channel = 0; channel < kChannels; ++channel) {
+            for (std::int64_t output = first; output < first + kPanel; ++output) {
+              double exact = 0;
+              double magnitude = 0;
+              for (std::int64_t i = 0; output < kOutputs && i < 9; ++i) {
+                const std::int64_t row = begin.row + i / 3;
+                const std::int64_t column = begin.column + i % 3;
+                if (row >= kernel || column >= kernel) continue;
+                const std::int64_t at = (output * kChannels + channel) * taps + row * kernel + column;
+                const double term = kRows[number / 4][i / 3] * kRows[number % 4][i % 3] *
+                                    static_cast<double>(weight[static_cast<std::size_t>(at)]);
+                exact += term;
+                magnitude += std::abs(term);
+              }
+              const double error = std::abs(static_cast<double>(*next++) - exact);
+              CAPTURE(kernel, number, part, output, channel);
+              REQUIRE(error <= kUnitF32 * std::abs(exact) + 0x1p-50 * magnitude);
+            }
+          }
         }
-        const std::int64_t at =
-            number * matrix + output / kPanel * kPanel * kChannels + channel * kPanel + output % kPanel;
-        const double error = std::abs(static_cast<double>(packed[static_cast<std::size_t>(at)]) - exact);
-        CAPTURE(number, output, channel);
-        REQUIRE(error <= kUnitF32 * std::abs(exact) + 0x1p-50 * magnitude);
       }
+    }
+    REQUIRE(next == packed.end());
+  }
+}
+
+TEST_CASE("winograd: the numbers of a filter that are left out are zero for all filters") {
+  constexpr std::int64_t kKernel = 5;
+  CHECK(cpu::winograd_products(3) == 16);
+  CHECK(cpu::winograd_products(kKernel) == 49);
+  for (std::int64_t number = 0; number < kNumbers; ++number) {
+    const cpu::Range used = cpu::winograd_parts(kKernel, number);
+    for (std::int64_t part = 0; part < 4; ++part) {
+      // Number 3 along an axis is the last of three taps, which lies in the filter or not.
+      const cpu::WinogradPart& begin = cpu::kWinogradParts[part];
+      const bool zero =
+          (number / 4 == 3 && begin.row + 2 >= kKernel) || (number % 4 == 3 && begin.column + 2 >= kKernel);
+      CHECK((part >= used.first && part < used.last) == !zero);
     }
   }
 }
@@ -209,6 +237,7 @@ TEST_CASE("winograd: filters are transformed in double and rounded once") {
 
 struct Layer {
   std::int64_t c, h, w, outputs;
+  std::int64_t kernel = 3;
   std::int64_t groups = 1;
   Padding pads{1, 1, 1, 1};
   bool bias = true;
@@ -217,7 +246,8 @@ struct Layer {
 };
 
 Graph build(const Layer& layer, WeightKind kind = WeightKind::Signed) {
-  ConvCase test{layer.c, layer.h, layer.w, layer.outputs, 3, 3, {}, layer.bias, layer.residual, Layout::NHWC};
+  ConvCase test{layer.c,      layer.h, layer.w,    layer.outputs,  layer.kernel,
+                layer.kernel, {},      layer.bias, layer.residual, Layout::NHWC};
   test.op.groups = layer.groups;
   test.op.pads = layer.pads;
   test.op.activation = layer.activation;
@@ -246,14 +276,16 @@ Doubles allowed_of(const Layer& layer, const Graph& graph, const float* x, const
       return static_cast<double>(x[(y * layer.w + z) * layer.c + o / group_outputs * channels + c]);
     };
     const auto tap = [&](std::int64_t c, std::int64_t y, std::int64_t z) {
-      return static_cast<double>(weight[static_cast<std::size_t>(((o * channels + c) * 3 + y) * 3 + z)]);
+      return static_cast<double>(
+          weight[static_cast<std::size_t>(((o * channels + c) * layer.kernel + y) * layer.kernel + z)]);
     };
-    double magnitude = winograd_magnitude(channels, row, column, pixel, tap);
+    double magnitude = winograd_magnitude(layer.kernel, channels, row, column, pixel, tap);
     if (!bias.empty()) magnitude += std::abs(static_cast<double>(bias[static_cast<std::size_t>(o)]));
     if (layer.residual) magnitude += std::abs(static_cast<double>(x[i]));
     const double wanted = static_cast<double>(expected[i]);
     // The oracle's own result passed through a float on its way out.
-    allowed.push_back(hard_bound(gamma_winograd(channels), magnitude, wanted, kStoreF32) + kUnitF32 * std::abs(wanted));
+    allowed.push_back(hard_bound(gamma_winograd(layer.kernel, channels), magnitude, wanted, kStoreF32) +
+                      kUnitF32 * std::abs(wanted));
   }
   return allowed;
 }
@@ -298,12 +330,14 @@ TEST_CASE("winograd: layers of any geometry stay within the bound, and are exact
   constexpr int kChannels[] = {1, 2, 3, 4, 5, 8, 13, 16, 24, 33};
   constexpr int kOutputs[] = {1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33, 40, 66};
   constexpr int kSizes[] = {1, 2, 3, 4, 5, 7, 8, 13, 14};
+  constexpr int kKernels[] = {3, 3, 5};
   constexpr int kGroups[] = {1, 1, 1, 2, 3};
   constexpr int kImages[] = {1, 1, 2, 3};
   const int layers = kThreadSanitized ? 15 : 120;
   Choice choose(21);
   for (int i = 0; i < layers; ++i) {
     Layer layer;
+    layer.kernel = choose(kKernels);
     layer.groups = choose(kGroups);
     layer.c = layer.groups * choose(kChannels);
     layer.outputs = layer.groups * choose(kOutputs);
@@ -314,9 +348,10 @@ TEST_CASE("winograd: layers of any geometry stay within the bound, and are exact
     layer.h = choose(kSizes);
     layer.w = choose(kSizes);
     const auto pads = [&](std::int64_t size, std::int64_t& before, std::int64_t& after) {
-      before = choose.upto(2);
-      after = layer.residual ? 2 - before : choose.upto(2);
-      while (size + before + after < 3) ++after;
+      const int most = static_cast<int>(layer.kernel) - 1;
+      before = choose.upto(most);
+      after = layer.residual ? most - before : choose.upto(most);
+      while (size + before + after < layer.kernel) ++after;
     };
     pads(layer.h, layer.pads.top, layer.pads.bottom);
     pads(layer.w, layer.pads.left, layer.pads.right);
@@ -331,6 +366,7 @@ TEST_CASE("winograd: more tiles than a block, more panels than wait together, an
   check({.c = 8, .h = 9, .w = 230, .outputs = 33, .residual = false}, 1);
   check({.c = 20, .h = 6, .w = 7, .outputs = 150}, 3);
   check({.c = 34, .h = 7, .w = 7, .outputs = 34, .residual = true}, 4);
+  check({.c = 10, .h = 27, .w = 31, .outputs = 140, .kernel = 5, .pads = {2, 2, 2, 2}}, 2);
   if (!kThreadSanitized) check({.c = 1100, .h = 4, .w = 5, .outputs = 8}, 1);
 }
 
@@ -379,7 +415,7 @@ TEST_CASE("winograd: a network of such layers stays within the bounds that a gra
   op.pads = {0, 1, 1, 0};
   op.groups = 2;
   op.activation = Activation::none();
-  net.conv(op, 32, 3, 3);
+  net.conv(op, 32, 5, 5);
   const Graph graph = net.build();
   const auto engine = engine_for(graph, cpu::WinogradUse::WhereFaster, 1);
   REQUIRE(layers_by_winograd(*engine) == 3);
@@ -402,7 +438,7 @@ TEST_CASE("winograd: NaN and infinity reach the outputs whose windows have them,
   const float bad = GENERATE(kNaN, kInfinity, -kInfinity);
   for (const std::int64_t at : {0, 17, 38, 44, 80}) {
     for (const bool clipped : {false, true}) {
-      Layer layer{.c = 19, .h = 9, .w = 9, .outputs = 35};
+      Layer layer{.c = 19, .h = 9, .w = 9, .outputs = 35, .kernel = at % 2 == 0 ? 3 : 5};
       if (clipped) layer.activation = Activation::relu6();
       const Graph graph = build(layer);
       Floats input = input_for(graph, 2);
@@ -463,8 +499,10 @@ TEST_CASE("winograd: weights that are not finite give what the convolution itsel
 
 TEST_CASE("winograd: taken where it was measured to be faster") {
   const auto faster = [](std::int64_t size, std::int64_t channels, std::int64_t outputs) {
-    return cpu::winograd_is_faster({size, size, channels, outputs});
+    return cpu::winograd_is_faster({size, size, channels, outputs, 3});
   };
+  CHECK(cpu::winograd_is_faster({27, 27, 96, 256, 5}));
+  CHECK(!cpu::winograd_is_faster({27, 27, 8, 8, 5}));
   CHECK(faster(224, 64, 64));
   CHECK(faster(56, 64, 64));
   CHECK(faster(56, 16, 16));
@@ -495,13 +533,14 @@ TEST_CASE("winograd: other windows, strides and dilations, few channels and dept
   };
   const Conv2d plain;
   CHECK(layers(plain, 32, 3, cpu::WinogradUse::WhereFaster) == 1);
+  CHECK(layers(plain, 32, 5, cpu::WinogradUse::WhereFaster) == 1);
   CHECK(layers(plain, 32, 3, cpu::WinogradUse::Never) == 0);
   CHECK(layers(plain, 3, 3, cpu::WinogradUse::WhereFaster) == 0);
   CHECK(layers(plain, 3, 3, cpu::WinogradUse::WherePossible) == 1);
   CHECK(layers(with({1, 1}, {1, 1}, 2), 32, 3, cpu::WinogradUse::WhereFaster) == 1);
   CHECK(layers(with({1, 1}, {1, 1}, 8), 32, 3, cpu::WinogradUse::WhereFaster) == 0);
   for (const auto use : {cpu::WinogradUse::WhereFaster, cpu::WinogradUse::WherePossible}) {
-    CHECK(layers(plain, 32, 5, use) == 0);
+    CHECK(layers(plain, 32, 7, use) == 0);
     CHECK(layers(plain, 32, 1, use) == 0);
     CHECK(layers(with({2, 1}, {1, 1}, 1), 32, 3, use) == 0);
     CHECK(layers(with({1, 2}, {1, 1}, 1), 32, 3, use) == 0);

@@ -171,12 +171,12 @@ class Run {
   // What F(2x2, 3x3) may lose of output `at`, to which `beside` is added; nothing where an engine does not take it.
   double winograd_loss(const Conv2d& op, const Index& at, const Tensor& x, const Shape& w_shape,
                        std::span<const float> w, double beside) const {
-    const bool defined = w_shape[2] == 3 && w_shape[3] == 3 && op.strides == decltype(op.strides){1, 1} &&
-                         op.dilations == decltype(op.dilations){1, 1};
+    const bool defined = (w_shape[2] == 3 || w_shape[2] == 5) && w_shape[3] == w_shape[2] &&
+                         op.strides == decltype(op.strides){1, 1} && op.dilations == decltype(op.dilations){1, 1};
     if (!arithmetic_.winograd || !defined) return 0;
     const std::int64_t first = at[1] / (y_.shape[1] / op.groups) * w_shape[1];
     const double magnitude = winograd_magnitude(
-        w_shape[1], at[2], at[3],
+        w_shape[2], w_shape[1], at[2], at[3],
         [&](std::int64_t c, std::int64_t row, std::int64_t column) {
           const std::int64_t h = row - op.pads.top;
           const std::int64_t v = column - op.pads.left;
@@ -186,7 +186,7 @@ class Run {
         [&](std::int64_t c, std::int64_t r, std::int64_t k) {
           return static_cast<double>(w[element_at({at[1], c, r, k}, w_shape)]);
         });
-    return (gamma_winograd(w_shape[1], arithmetic_.unit) + weight_unit_) * (magnitude + beside);
+    return (gamma_winograd(w_shape[2], w_shape[1], arithmetic_.unit) + weight_unit_) * (magnitude + beside);
   }
 
   void compute(const Conv2d& op, const Node& node) {

@@ -53,4 +53,22 @@ double winograd_magnitude(std::int64_t channels, std::int64_t row, std::int64_t 
   return magnitude;
 }
 
+/// The same of a filter of 3x3, or of 5x5, which is cut into four of up to 3x3 whose outputs add up.
+template <class Pixel, class Weight>
+double winograd_magnitude(std::int64_t kernel, std::int64_t channels, std::int64_t row, std::int64_t column,
+                          const Pixel& x, const Weight& w) {
+  double magnitude = 0;
+  for (std::int64_t top = 0; top < kernel; top += 3) {
+    for (std::int64_t left = 0; left < kernel; left += 3) {
+      magnitude += winograd_magnitude(
+          channels, row, column,
+          [&](std::int64_t c, std::int64_t i, std::int64_t j) { return x(c, top + i, left + j); },
+          [&](std::int64_t c, std::int64_t i, std::int64_t j) {
+            return top + i < kernel && left + j < kernel ? w(c, top + i, left + j) : 0.0;
+          });
+    }
+  }
+  return magnitude;
+}
+
 }  // namespace mobicuda::test
