@@ -18,6 +18,7 @@ constexpr std::int64_t kBlockPanels = 4;  // for which the products of a block a
 
 // Costs in multiply-adds, measured: docs/cpu_engine.md. What the two transforms take for a channel of a tile.
 constexpr double kTransform = 100;
+constexpr std::int64_t kFewestChannels = 8;  // fewer make sums that begin and end more often than they add
 // Weights of this size do not stay in a cache from one image to the next. While they are read, so many tiles or pixels
 // can be computed.
 constexpr std::int64_t kFarWeights = std::int64_t{512} << 10;
@@ -51,6 +52,7 @@ float output_of(const float* m, std::int64_t stride, std::int64_t i, std::int64_
 }  // namespace
 
 bool winograd_is_faster(const WinogradShape& shape) {
+  if (shape.channels < kFewestChannels) return false;
   const auto weights = static_cast<double>(shape.channels) * static_cast<double>(shape.outputs);
   const auto cost = [&](std::int64_t items, std::int64_t products) {
     const bool far = weights * static_cast<double>(products * kFloatBytes) > static_cast<double>(kFarWeights);

@@ -1,4 +1,4 @@
-// 3x3 convolutions by Winograd's F(2x2, 3x3): its transforms for every instruction set, whole layers against the oracle
+// 3x3 and 5x5 convolutions by Winograd's F(2x2, 3x3): its transforms for every instruction set, whole layers against the oracle
 // within the bound derived for it, and what is no finite number.
 #include <algorithm>
 #include <array>
@@ -503,6 +503,7 @@ TEST_CASE("winograd: taken where it was measured to be faster") {
   };
   CHECK(cpu::winograd_is_faster({27, 27, 96, 256, 5}));
   CHECK(!cpu::winograd_is_faster({27, 27, 8, 8, 5}));
+  CHECK(!faster(56, 7, 512));
   CHECK(faster(224, 64, 64));
   CHECK(faster(56, 64, 64));
   CHECK(faster(56, 16, 16));
