@@ -1,5 +1,5 @@
-// 3x3 and 5x5 convolutions by Winograd's F(2x2, 3x3): its transforms for every instruction set, whole layers against the oracle
-// within the bound derived for it, and what is no finite number.
+// 3x3 and 5x5 convolutions by Winograd's F(2x2, 3x3): its transforms for every instruction set, whole layers against
+// the oracle within the bound derived for it, and what is no finite number.
 #include <algorithm>
 #include <array>
 #include <cmath>
