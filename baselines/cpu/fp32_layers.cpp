@@ -9,19 +9,10 @@
 namespace mobicuda::cpu {
 namespace {
 
-constexpr std::int64_t kBlocksPerThread = 4;  // so that a slow thread holds the others up little
 // Where partial sums wait in y, as few rows as leave them in the L2 cache.
 constexpr std::int64_t kLeastRows = 24;
 constexpr std::int64_t kBlockSums = 65536;
 constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
-constexpr std::int64_t kPointerFloats = sizeof(const float*) / kFloatBytes;
-
-// The kernels clip; other activations follow on the block that they have just written.
-void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
-                    float* y) {
-  if (columns == stride) return activate_floats(activation, y, rows * columns);
-  for (std::int64_t row = 0; row < rows; ++row) activate_floats(activation, y + row * stride, columns);
-}
 
 WindowGeometry window_geometry(const Conv2d& op, const NodeView& view) {
   const Shape& x = view.desc(Conv2d::kInput).shape;
@@ -64,6 +55,12 @@ std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, cons
 }
 
 }  // namespace
+
+void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                    float* y) {
+  if (columns == stride) return activate_floats(activation, y, rows * columns);
+  for (std::int64_t row = 0; row < rows; ++row) activate_floats(activation, y + row * stride, columns);
+}
 
 PackedGemm::PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t window,
                        std::int64_t inputs, const std::int64_t* order)
@@ -127,11 +124,9 @@ void Product::point(const float* x, Range rows, float* scratch) const {
   for (std::int64_t row = rows.first; row < rows.last; ++row) *runs++ = x + row * shape().channels;
 }
 
-// Some panels of one group, for the rows that `scratch` points to.
-void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row,
-                        const float* scratch) const {
+// All but where outputs go, for the rows that `scratch` points to.
+GemmTask Product::task_of(std::int64_t group, std::int64_t rows, Range panels, const float* scratch) const {
   const PackedGemm& gemm = groups_[static_cast<std::size_t>(group)];
-  const std::int64_t first_column = group * gemm.n;
   GemmTask task;
   task.x = reinterpret_cast<const float* const*>(scratch);
   task.x_rows = rows;
@@ -140,20 +135,43 @@ void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, con
   task.channels = gemm.channels;
   task.packed = gemm.weight.data();
   task.bias = gemm.bias.data();
-  if (first_row.residual != nullptr) task.residual = first_row.residual + first_column;
-  task.y = first_row.y + first_column;
-  task.y_stride = stride();
   task.rows = rows;
   task.n = gemm.n;
   task.panel = gemm.panel;
   task.first_panel = panels.first;
   task.last_panel = panels.last;
+  return task;
+}
+
+// Some panels of one group, for the rows that `scratch` points to.
+void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row,
+                        const float* scratch) const {
+  GemmTask task = task_of(group, rows, panels, scratch);
+  const std::int64_t first_column = group * task.n;
+  if (first_row.residual != nullptr) task.residual = first_row.residual + first_column;
+  task.y = first_row.y + first_column;
+  task.y_stride = stride();
   task.lo = activation_.lo;
   task.hi = activation_.hi;
   kernels_->gemm(task);
-  const std::int64_t begin = panels.first * gemm.panel;
-  const std::int64_t end = std::min(panels.last * gemm.panel, gemm.n);
+  const std::int64_t begin = panels.first * task.panel;
+  const std::int64_t end = std::min(panels.last * task.panel, task.n);
   activate_block(activation_, rows, end - begin, task.y_stride, task.y + begin);
+}
+
+void Product::sum_rows(std::int64_t group, Range rows, Range panels, const float* x, float* sums,
+                       std::int64_t sums_stride, float* scratch) const {
+  point(x, rows, scratch);
+  GemmTask task = task_of(group, rows.last - rows.first, {0, panels.last - panels.first}, scratch);
+  const std::int64_t first = panels.first * task.panel;
+  task.packed += first * task.taps * task.channels;
+  task.bias += first;
+  task.n -= first;
+  task.y = sums;
+  task.y_stride = sums_stride;
+  task.lo = Activation::none().lo;
+  task.hi = Activation::none().hi;
+  kernels_->gemm(task);
 }
 
 void Product::run_rows(Range rows, const Tensors& tensors, float* scratch) const {

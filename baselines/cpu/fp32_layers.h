@@ -14,6 +14,8 @@
 namespace mobicuda::cpu {
 
 inline constexpr std::int64_t kFloatBytes = sizeof(float);
+inline constexpr std::int64_t kPointerFloats = sizeof(const float*) / kFloatBytes;
+inline constexpr std::int64_t kBlocksPerThread = 4;  ///< so that a slow thread holds the others up little
 /// Rows for which a product's weights are read once: nearly whole tiles of every instruction set, and two images of
 /// 7 x 7.
 inline constexpr std::int64_t kMostBlockRows = 102;
@@ -69,12 +71,18 @@ class Product {
   void run(const StepContext& context, const Tensors& tensors) const;
   /// Some rows, by the calling thread. residual and y begin with the first of them, x with the first image.
   void run_rows(Range rows, const Tensors& tensors, float* scratch) const;
+  /// The sums and bias alone of some rows and of some panels of a group, to rows of `sums`, most_rows() at most.
+  void sum_rows(std::int64_t group, Range rows, Range panels, const float* x, float* sums, std::int64_t sums_stride,
+                float* scratch) const;
+  std::int64_t most_rows() const noexcept;
+  const PackedGemm& group(std::int64_t i) const { return groups_[static_cast<std::size_t>(i)]; }
+  std::int64_t groups() const noexcept { return std::ssize(groups_); }
 
  private:
   const PackedGemm& shape() const noexcept { return groups_.front(); }
-  std::int64_t most_rows() const noexcept;
   std::int64_t pointer_elements() const noexcept;
   void point(const float* x, Range rows, float* scratch) const;
+  GemmTask task_of(std::int64_t group, std::int64_t rows, Range panels, const float* scratch) const;
   void run_block(std::int64_t group, std::int64_t rows, Range panels, const Tensors& first_row,
                  const float* scratch) const;
 
@@ -114,6 +122,10 @@ class Depthwise {
   std::int64_t out_h_ = 1;
   Activation activation_;
 };
+
+/// What kernels leave of an activation, none of those that clip, on rows that they have just written.
+void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
+                    float* y);
 
 /// LayerInfo::kernel of loops for the view's instruction set.
 std::string with_isa(const std::string& loops, const NodeView& view);

@@ -62,6 +62,9 @@ struct CpuOp {
   friend LoweredNode lower(const T& op, const NodeView& view);
 };
 
+/// Which convolutions take Winograd's filtering: of those that it is defined for, winograd.h.
+enum class WinogradUse : std::uint8_t { Never, WhereFaster, WherePossible };
+
 /// A node with what its step needs to know.
 struct NodeView : OpFunctions<CpuOp> {
   const Graph& graph;
@@ -73,6 +76,7 @@ struct NodeView : OpFunctions<CpuOp> {
   int output = kNoBuffer;
   /// Where the output lies in its buffer, in elements: among the channels of wider pixels. No stride: it is by itself.
   std::int64_t output_first = 0, output_stride = 0;
+  WinogradUse winograd = WinogradUse::WhereFaster;  ///< in fp32
 
   const TensorDesc& desc(std::size_t input) const { return graph.value(node.inputs[input]).desc; }
   const TensorDesc& output_desc() const { return graph.value(node.output).desc; }

@@ -3,11 +3,14 @@
 #include "baselines/cpu/fp32_layers.h"
 #include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/depthwise_conv.h"
+#include "baselines/cpu/winograd.h"
 
 namespace mobicuda::cpu {
 namespace {
 
-LoweredNode lower_product(Product product, const NodeView& view, int residual) {
+// Product or Winograd.
+template <class Layer>
+LoweredNode lower_product(Layer product, const NodeView& view, int residual) {
   LoweredNode lowered;
   lowered.kernel = with_isa(product.kernel(), view);
   lowered.weight_bytes = product.weight_bytes();
@@ -46,7 +49,9 @@ LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
   if (is_depthwise(op, view.desc(Conv2d::kInput).shape, view.desc(Conv2d::kWeight).shape)) {
     return lower_depthwise(Depthwise(op, view), view);
   }
-  return lower_product(Product(op, view), view, view.inputs[Conv2d::kResidual]);
+  const int residual = view.inputs[Conv2d::kResidual];
+  if (takes_winograd(op, view)) return lower_product(Winograd(op, view), view, residual);
+  return lower_product(Product(op, view), view, residual);
 }
 
 LoweredNode lower_fp32(const Gemm& op, const NodeView& view) {

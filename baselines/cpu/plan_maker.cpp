@@ -213,6 +213,7 @@ class PlanMaker {
       view.output_first = place->first;
       view.output_stride = place->stride;
     }
+    view.winograd = choices_.winograd;
     return view;
   }
 

@@ -10,6 +10,7 @@
 #include "baselines/cpu/cpu_plan.h"
 #include "baselines/cpu/fp32_layers.h"
 #include "baselines/cpu/fusion.h"
+#include "baselines/cpu/lower.h"
 #include "baselines/cpu/ops/fp32_kernels.h"
 
 namespace mobicuda::cpu {
@@ -30,6 +31,7 @@ struct Fp32Choices {
   const Fp32Kernels* kernels = &fp32_kernels();
   FusionLimits fusion;
   StretchLimits stretches;
+  WinogradUse winograd = WinogradUse::WhereFaster;
 };
 
 /// An optimised graph's plan: a buffer for each activation in memory, a step for each node or several, one static

@@ -4,13 +4,13 @@
 #include <new>
 #include <utility>
 
+#include "graph/huge_pages.h"
 #include "graph/memory_planner.h"
 
 namespace mobicuda {
 namespace {
 
 static_assert(kWeightAlignment == kBufferAlignment);
-constexpr std::align_val_t kAlignment{static_cast<std::size_t>(kWeightAlignment)};
 constexpr const char* kRemedy = "make it again from the model with this version, on this machine";
 
 [[noreturn]] void refuse_option(const std::string& option, const std::string& made, const std::string& asked) {
@@ -38,11 +38,13 @@ WeightBytes::WeightBytes(std::int64_t bytes) : bytes_(static_cast<std::size_t>(b
     throw Error(ErrorCode::invalid_argument, "packed weights", "bytes must be >= 0, got " + std::to_string(bytes));
   }
   if (bytes == 0) return;
-  auto* data = static_cast<std::byte*>(::operator new(bytes_, kAlignment, std::nothrow));
+  const std::align_val_t alignment = block_alignment(bytes_, static_cast<std::size_t>(kWeightAlignment));
+  auto* data = static_cast<std::byte*>(::operator new(bytes_, alignment, std::nothrow));
   if (data == nullptr) {
     throw Error(ErrorCode::out_of_memory, "packed weights", "no host memory for " + std::to_string(bytes) + " bytes");
   }
-  data_.reset(data, [](std::byte* memory) { ::operator delete(memory, kAlignment); });
+  data_.reset(data, [alignment](std::byte* memory) { ::operator delete(memory, alignment); });
+  ask_for_huge_pages(data, bytes_);
 }
 
 Graph without_constants(const Graph& graph) {

@@ -2,11 +2,13 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <thread>
 
 #include <mobicuda/mobicuda.h>
 
+#include "graph/huge_pages.h"
 #include "graph/logical_floats.h"
 #include "support/catch.h"
 #include "support/graphs.h"
@@ -171,6 +173,17 @@ TEST_CASE("values and sizes that cannot be are refused by the number") {
   CHECK(contains(message_of([] { static_cast<void>(Shape{1, 2}[8]); }), "has axes up to 7, asked for is axis 8"));
   CHECK(Shape{1, 2}[5] == 0);
   CHECK(contains(message_of([] { WeightBytes(-1); }), "packed weights: bytes must be >= 0, got -1"));
+}
+
+TEST_CASE("large blocks of packed weights begin at a huge page, small ones at a buffer's alignment") {
+  const auto begin = [](std::int64_t bytes) {
+    WeightBytes weights(bytes);
+    std::ranges::fill(weights.span(), std::byte{1});
+    return reinterpret_cast<std::uintptr_t>(weights.span().data());
+  };
+  CHECK(begin(static_cast<std::int64_t>(kHugePage)) % kHugePage == 0);
+  CHECK(begin(static_cast<std::int64_t>(2 * kHugePage + 1)) % kHugePage == 0);
+  CHECK(begin(1000) % static_cast<std::uintptr_t>(kWeightAlignment) == 0);
 }
 
 TEST_CASE("errors show text from outside without control characters, and not without end") {

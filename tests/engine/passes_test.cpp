@@ -42,7 +42,8 @@ std::vector<float> logits(const Graph& graph) {
 
 // An engine of `original` would run the passes itself, and be as wrong as they are.
 void check_same(const Graph& original, const Graph& graph) {
-  const auto expected = test::run_bounded(original, image_for(original), test::arithmetic_of(Precision::Fp64)).value;
+  const auto expected =
+      test::run_bounded(original, image_for(original), test::arithmetic_of(Precision::Fp64, "cpu")).value;
   CHECK(test::compare_rel_l2(logits(graph), expected, kFoldedRelL2));
 }
 

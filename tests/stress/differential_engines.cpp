@@ -100,8 +100,8 @@ std::string check(const Graph& graph, std::span<const float> images, const Targe
   std::vector<float> outputs(answer * kImages);
   engine->create_session()->run(images, outputs);
   for (std::size_t i = 0; i < kImages; ++i) {
-    const auto expected =
-        test::run_bounded(graph, images.subspan(i * image, image), test::arithmetic_of(target.precision));
+    const auto expected = test::run_bounded(graph, images.subspan(i * image, image),
+                                            test::arithmetic_of(target.precision, target.backend->name()));
     if (target.precision == Precision::Fp16 && expected.largest > kLargestHalf) {
       ++tally.overflow;
       return {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <mobicuda/engine.h>
@@ -15,8 +16,10 @@ struct Arithmetic {
   Store store;                ///< of values between nodes, of the input and of weights
   double unit = kUnitF32;     ///< of sums and of what functions of one number round
   bool tensor_cores = false;  ///< sums truncate
+  bool winograd = false;      ///< convolutions may be F(2x2, 3x3) where that is defined
 };
-Arithmetic arithmetic_of(Precision precision);
+/// `backend` is an engine's name: the CPU's fp32 has Winograd's filtering.
+Arithmetic arithmetic_of(Precision precision, std::string_view backend);
 
 /// What a graph computes of one image, and how far each element may be from it.
 struct BoundedOutput {

@@ -46,6 +46,13 @@ double gamma(std::int64_t products, double unit) {
   return steps / (1.0 - steps);
 }
 
+double gamma_winograd(std::int64_t kernel, std::int64_t channels, double unit) {
+  // Beside a product and a sum for each channel, and the residual: the filter's transform rounds once, the input's
+  // twice, the output's four times.
+  constexpr std::int64_t kTransforms = 7;
+  return gamma((kernel == 3 ? 1 : 4) * channels + kTransforms, unit);
+}
+
 double gamma_tensor_core(std::int64_t products) {
   constexpr std::int64_t kSmallestBlock = 8;  // products that one instruction adds to the accumulator
   return gamma(products + (products + kSmallestBlock - 1) / kSmallestBlock, kUnitTruncatedF32);

@@ -29,6 +29,10 @@ inline constexpr Store kStoreF64{kUnitF64, 0x1p-1074};
 /// rounding with `unit`: (K + 2) u / (1 - (K + 2) u).
 double gamma(std::int64_t products, double unit = kUnitF32);
 
+/// The same for Winograd's F(2x2, 3x3) over so many channels, with winograd_magnitude() in the place of sum |a||b|. A
+/// filter of 5x5 is four, each over all channels.
+double gamma_winograd(std::int64_t kernel, std::int64_t channels, double unit = kUnitF32);
+
 /// The same for tensor cores that align a block's products to the largest one and truncate.
 double gamma_tensor_core(std::int64_t products);
 

@@ -20,7 +20,8 @@ struct GemmTask {
   std::int64_t x_rows = 0, x_offset = 0;
   std::int64_t taps = 1, channels = 0;
   const float* packed = nullptr;    ///< gemm_pack()ed for `panel`
-  const float* bias = nullptr;      ///< n values filled up to whole panels
+  const float* next = nullptr;      ///< may be null; a panel that is read after these, to be asked for meanwhile
+  const float* bias = nullptr;      ///< n values filled up to whole panels; null: zeros
   const float* residual = nullptr;  ///< may be null; row stride y_stride; no part of y
   float* y = nullptr;               ///< holds partial sums until the last run
   std::int64_t y_stride = 0;
@@ -42,6 +43,31 @@ struct DepthwiseTask {
   std::int64_t stride_h = 1, stride_w = 1;
   std::int64_t dilation_h = 1, dilation_w = 1;
   std::int64_t pad_top = 0, pad_left = 0;
+  float lo = 0.0F, hi = 0.0F;
+};
+
+/// Input transform of Winograd's F(2x2, 3x3) for tiles side by side: v = B^T d B of the 4 x 4 pixels d under each,
+/// whose neighbours begin two columns on. B^T has the rows (1 0 -1 0), (0 1 1 0), (0 -1 1 0), (0 1 0 -1).
+struct WinogradInputTask {
+  const float* lines[4] = {};      ///< rows of the image, null outside
+  const float* zeros = nullptr;    ///< `channels` of them, for pixels outside
+  std::int64_t w = 0, stride = 0;  ///< pixels of a row, and from one to the next
+  std::int64_t left = 0;           ///< the first tile's first column; may be outside
+  std::int64_t tiles = 0, channels = 0;
+  float* v = nullptr;  ///< number i, j of tile t: `channels` from v[(4 i + j) v_stride + t channels] on
+  std::int64_t v_stride = 0;
+};
+
+/// Output transform of Winograd's F(2x2, 3x3) for tiles side by side: act(A^T m A + residual), 2 x 2 pixels for each.
+/// A^T has the rows (1 1 1 0), (0 1 -1 -1); sums are (m0 + m1) + m2 and (m1 - m2) - m3, down columns first.
+struct WinogradOutputTask {
+  const float* m = nullptr;  ///< number i, j of tile t: n of them from m[(4 i + j) m_stride + t m_tile] on
+  std::int64_t m_stride = 0, m_tile = 0;
+  const float* residual = nullptr;          ///< may be null; strides of y
+  float* y = nullptr;                       ///< the first tile's first pixel
+  std::int64_t row_stride = 0, stride = 0;  ///< from a row of pixels and from a pixel to the next
+  std::int64_t rows = 0, columns = 0;       ///< pixels there are: rows 1 or 2, columns at least 2 tiles - 1
+  std::int64_t tiles = 0, n = 0;
   float lo = 0.0F, hi = 0.0F;
 };
 
@@ -83,6 +109,8 @@ struct Fp32Kernels {
   void (*depthwise_conv)(const DepthwiseTask& task);
   void (*pool)(const PoolTask& task);
   void (*elements)(const ElementTask& task);
+  void (*winograd_input)(const WinogradInputTask& task);
+  bool (*winograd_output)(const WinogradOutputTask& task);  ///< whether all sums are finite, before residual and act
 
   /// Outputs in a panel of n in all: few, as those of a group, take narrower vectors.
   std::int64_t gemm_panel(std::int64_t n) const noexcept {

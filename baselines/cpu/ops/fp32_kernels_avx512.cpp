@@ -6,7 +6,8 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_avx512() {
-  static constexpr Fp32Kernels kKernels{"avx512", kQuarter, kPanel, &gemm<8>, &depthwise_conv, &pool, &elements};
+  static constexpr Fp32Kernels kKernels{"avx512", kQuarter,  kPanel,          &gemm<8>,        &depthwise_conv,
+                                        &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

@@ -3,7 +3,8 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_generic() {
-  static constexpr Fp32Kernels kKernels{"generic", kQuarter, kPanel, &gemm<6>, &depthwise_conv, &pool, &elements};
+  static constexpr Fp32Kernels kKernels{"generic", kQuarter,  kPanel,          &gemm<6>,        &depthwise_conv,
+                                        &pool,     &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

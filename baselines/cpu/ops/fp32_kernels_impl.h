@@ -96,7 +96,7 @@ void begin_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::in
   if (k.begins) {
 #pragma GCC unroll 2
     for (int p = 0; p < Packets; ++p) {
-      const P bias = ploadu<P>(task.bias + column + p * Size);
+      const P bias = task.bias == nullptr ? pset1<P>(0.0F) : ploadu<P>(task.bias + column + p * Size);
 #pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) sums[r][p] = bias;
     }
@@ -168,7 +168,7 @@ struct LinesAhead {
 
 template <int Rows>
 LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t panel) {
-  if (task.rows <= Rows || panel + 1 == task.last_panel) return {};
+  if (task.rows <= Rows || (panel + 1 == task.last_panel && task.next == nullptr)) return {};
   return {row * task.panel / task.rows, (row + Rows) * task.panel / task.rows};
 }
 
@@ -178,9 +178,10 @@ void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int
   P sums[Rows][Packets];
   begin_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
   const std::int64_t panel_stride = task.panel;
-  const float* w =
-      task.packed + panel_stride * (panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
-  const std::int64_t to_next_panel = panel_stride * task.taps * task.channels;
+  const std::int64_t whole_panel = panel_stride * task.taps * task.channels;
+  const float* const panel_weights = task.packed + panel * whole_panel;
+  const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
+  const std::int64_t to_next_panel = panel + 1 == task.last_panel ? task.next - panel_weights : whole_panel;
   const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
   for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
     const float* x[Rows];
@@ -424,6 +425,133 @@ void depthwise_conv(const DepthwiseTask& t) {
       ++ox;
     }
   }
+}
+
+// The pixels under a tile, `zeros` outside the image.
+struct WinogradPixels {
+  const float* at[4][4];
+};
+
+inline WinogradPixels winograd_pixels(const WinogradInputTask& t, std::int64_t tile) {
+  WinogradPixels pixels;
+  for (int j = 0; j < 4; ++j) {
+    const std::int64_t column = t.left + 2 * tile + j;
+    const bool inside = column >= 0 && column < t.w;
+    for (int i = 0; i < 4; ++i) {
+      pixels.at[i][j] = inside && t.lines[i] != nullptr ? t.lines[i] + column * t.stride : t.zeros;
+    }
+  }
+  return pixels;
+}
+
+// Four numbers times B^T.
+template <class P>
+void winograd_differences(P x0, P x1, P x2, P x3, P (&to)[4]) {
+  to[0] = psub(x0, x2);
+  to[1] = padd(x1, x2);
+  to[2] = psub(x2, x1);
+  to[3] = psub(x1, x3);
+}
+
+template <class P>
+void winograd_input_vector(const WinogradPixels& pixels, std::int64_t c, float* v, std::int64_t v_stride) {
+  P columns[4][4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    winograd_differences(ploadu<P>(pixels.at[0][j] + c), ploadu<P>(pixels.at[1][j] + c), ploadu<P>(pixels.at[2][j] + c),
+                         ploadu<P>(pixels.at[3][j] + c), columns[j]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    P row[4];
+    winograd_differences(columns[0][i], columns[1][i], columns[2][i], columns[3][i], row);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) pstoreu(v + (4 * i + j) * v_stride + c, row[j]);
+  }
+}
+
+// The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
+template <class P, int Size>
+void winograd_input_vectors(const WinogradInputTask& t) {
+  for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
+    const WinogradPixels pixels = winograd_pixels(t, tile);
+    float* const v = t.v + tile * t.channels;
+    const std::int64_t channels = t.channels;
+    const std::int64_t v_stride = t.v_stride;
+    for (std::int64_t c = 0; c < channels; c += Size) {
+      winograd_input_vector<P>(pixels, c + Size <= channels ? c : channels - Size, v, v_stride);
+    }
+  }
+}
+
+void winograd_input(const WinogradInputTask& t) {
+  if (t.channels >= kPacket) return winograd_input_vectors<Packet, kPacket>(t);
+  if (t.channels >= kHalf) return winograd_input_vectors<HalfPacket, kHalf>(t);
+  if (t.channels >= kQuarter) return winograd_input_vectors<QuarterPacket, kQuarter>(t);
+  winograd_input_vectors<float, 1>(t);
+}
+
+// Output 0 or 1 of a tile along an axis.
+template <class P>
+P winograd_sum(int output, P m0, P m1, P m2, P m3) {
+  return output == 0 ? padd(padd(m0, m1), m2) : psub(psub(m1, m2), m3);
+}
+
+// A tile's outputs of some channels; what is no finite number makes `finite` NaN, else it stays 0.
+template <class P>
+P winograd_output_vector(const WinogradOutputTask& t, const float* m, std::int64_t at, int columns, P finite) {
+  P sums[2][4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const P m0 = ploadu<P>(m + j * t.m_stride);
+    const P m1 = ploadu<P>(m + (4 + j) * t.m_stride);
+    const P m2 = ploadu<P>(m + (8 + j) * t.m_stride);
+    const P m3 = ploadu<P>(m + (12 + j) * t.m_stride);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) sums[i][j] = winograd_sum(i, m0, m1, m2, m3);
+  }
+  const P lo = pset1<P>(t.lo);
+  const P hi = pset1<P>(t.hi);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    if (i == t.rows) break;
+#pragma GCC unroll 2
+    for (int j = 0; j < 2; ++j) {
+      if (j == columns) break;
+      P y = winograd_sum(j, sums[i][0], sums[i][1], sums[i][2], sums[i][3]);
+      finite = pmadd(y, pset1<P>(0.0F), finite);
+      const std::int64_t pixel = at + i * t.row_stride + j * t.stride;
+      if (t.residual != nullptr) y = padd(y, ploadu<P>(t.residual + pixel));
+      pstoreu(t.y + pixel, clamp(y, lo, hi));
+    }
+  }
+  return finite;
+}
+
+template <class P, int Size>
+bool winograd_output_vectors(const WinogradOutputTask& task) {
+  const WinogradOutputTask t = task;  // a copy that no store can change
+  P finite = pset1<P>(0.0F);
+  for (std::int64_t tile = 0; tile < t.tiles; ++tile) {
+    const float* const m = t.m + tile * t.m_tile;
+    const int columns = 2 * tile + 1 < t.columns ? 2 : 1;
+    for (std::int64_t c = 0; c < t.n; c += Size) {
+      const std::int64_t channel = c + Size <= t.n ? c : t.n - Size;
+      finite = winograd_output_vector(t, m + channel, 2 * tile * t.stride + channel, columns, finite);
+    }
+  }
+  float values[Size];
+  pstoreu(values, finite);
+  bool all = true;
+  for (const float value : values) all = all && value == 0.0F;
+  return all;
+}
+
+bool winograd_output(const WinogradOutputTask& t) {
+  if (t.n >= kPacket) return winograd_output_vectors<Packet, kPacket>(t);
+  if (t.n >= kHalf) return winograd_output_vectors<HalfPacket, kHalf>(t);
+  if (t.n >= kQuarter) return winograd_output_vectors<QuarterPacket, kQuarter>(t);
+  return winograd_output_vectors<float, 1>(t);
 }
 
 // NaN stays, wherever it comes in.

@@ -40,7 +40,7 @@ void run_valid(ByteChoices& choices, const Size& size) {
   const auto engine = make_cpu_backend()->compile(graph, options);
   std::vector<float> output(static_cast<std::size_t>(graph.output_desc().shape.elements()));
   engine->create_session()->run(image, output);
-  const auto bounded = test::run_bounded(graph, image, test::arithmetic_of(precision));
+  const auto bounded = test::run_bounded(graph, image, test::arithmetic_of(precision, "cpu"));
   const auto verdict = test::compare_elements(output, bounded.value, bounded.allowed);
   if (!verdict) fail("beyond the bounds: " + verdict.reason + "\n" + print(graph));
 }
