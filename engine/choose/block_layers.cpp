@@ -47,4 +47,18 @@ GemmParams project_layer(const InvertedResidualParams& block) {
   return params;
 }
 
+kernels::SplitGemmParams split_layer(const GemmParams& layer) {
+  kernels::SplitGemmParams params;
+  params.m = layer.m;
+  params.n = layer.n;
+  params.k = layer.k;
+  params.in_range = true;
+  params.bias = layer.bias;
+  params.residual = layer.residual;
+  params.activation = layer.activation;
+  params.x_pitch = layer.x_pitch;
+  params.y_pitch = layer.y_pitch;
+  return params;
+}
+
 }  // namespace mobicuda

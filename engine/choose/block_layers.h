@@ -4,11 +4,14 @@
 #include "kernels/depthwise_conv/depthwise_conv.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/inverted_residual/inverted_residual.h"
+#include "kernels/split_gemm/split_gemm.h"
 
 namespace mobicuda {
 
 kernels::GemmParams expand_layer(const kernels::InvertedResidualParams& block);
 kernels::DepthwiseConvParams depthwise_layer(const kernels::InvertedResidualParams& block);
 kernels::GemmParams project_layer(const kernels::InvertedResidualParams& block);
+/// A pointwise layer of a block whose products may be split.
+kernels::SplitGemmParams split_layer(const kernels::GemmParams& layer);
 
 }  // namespace mobicuda

@@ -12,6 +12,7 @@ using kernels::GemmParams;
 using kernels::GemmVariant;
 using kernels::InvertedResidualParams;
 using kernels::InvertedResidualVariant;
+using kernels::SplitGemmParams;
 
 // What the record calls these choices.
 constexpr std::string_view kBlock = "block";
@@ -55,16 +56,25 @@ Chosen<GemmVariant> Chooser::project_behind(const TimedKernels& before, const st
   return {variants[answer.candidate], answer.reason, rival_of(answer, variants)};
 }
 
+TimedKernel Chooser::product_apart(const std::string& layer, const GemmParams& product, bool split) {
+  if (split) {
+    const SplitGemmParams params = split_layer(product);
+    if (const auto chosen = decide_fused(layer, params, true); chosen.variant) return timed(*chosen.variant, params);
+  }
+  return timed(decide(layer, product).variant, product);
+}
+
 Chooser::Layers Chooser::block_apart(const std::string& layer, const InvertedResidualParams& block) {
   Layers layers;
-  if (block.expand) {
-    const GemmParams expand = expand_layer(block);
-    layers.kernels.push_back(timed(decide(layer, expand).variant, expand));
-  }
+  if (block.expand) layers.kernels.push_back(product_apart(layer, expand_layer(block), block.split));
   const DepthwiseConvParams depthwise = depthwise_layer(block);
   layers.kernels.push_back(timed(decide(layer, depthwise).variant, depthwise));
+  if (block.split) {
+    layers.kernels.push_back(product_apart(layer, project_layer(block), true));
+    return layers;
+  }
   layers.project = project_behind(layers.kernels, layer, block);
-  layers.kernels.push_back(timed(layers.project.variant, project_layer(block)));
+  layers.kernels.push_back(timed(layers.project->variant, project_layer(block)));
   return layers;
 }
 

@@ -68,8 +68,10 @@ class Chooser {
   // The same of a block.
   struct Layers {
     TimedKernels kernels;
-    Chosen<kernels::GemmVariant> project;
+    std::optional<Chosen<kernels::GemmVariant>> project{};  ///< not of a block whose products may be split
   };
+  // A pointwise convolution by itself, in exact float or, where that may be and is faster, split.
+  TimedKernel product_apart(const std::string& layer, const kernels::GemmParams& product, bool split);
   Layers block_apart(const std::string& layer, const kernels::InvertedResidualParams& block);
   // The last layer of a block behind the kernels that run before it.
   Chosen<kernels::GemmVariant> project_behind(const TimedKernels& before, const std::string& layer,

@@ -168,13 +168,14 @@ constexpr BlockRow kMadeFloat[] = {
 
 // Split products, where they are allowed.
 constexpr BlockRow kSplit[] = {
-    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 2.9), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
-    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 1.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},
-    {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 1.5), {SplitS1Tile7x14C16N32}, "split products: half as large tiles"},
-    {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 0.9), {SplitS1Tile7x14C16N24}, "split products: half as large tiles"},
-    {MOBICUDA_WHEN(s.split && s.waves(7, 8) >= 1.6), {SplitS2Tile7x8C32N24}, "split products: medium tiles fill the GPU"},
-    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 2.9), {SplitS2Tile7x7C16N32, SplitS2Tile7x7C32N64}, "split products: medium tiles fill the GPU"},
-    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.9), {SplitS2Tile7x7C48N32, SplitS2Tile7x7C32W8N64}, "split products: medium tiles of more warps"},
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 5), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 0.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 0.9), {SplitS1Tile7x14C16N24, SplitS1Tile7x14C16N32}, "split products: half as large tiles"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 8) >= 0.8), {SplitS2Tile7x8C32N24}, "split products: medium tiles fill the GPU"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 2.9), {SplitS2Tile7x7C32N64}, "split products: medium tiles, three on an SM"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 1.2), {SplitS2Tile7x7C16N32}, "split products: medium tiles, several on an SM"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.9), {SplitS2Tile7x7C48N32}, "split products: medium tiles of more warps"},
+    {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.45), {SplitS2Tile7x7C32W8N64}, "split products: medium tiles of more warps"},
     {MOBICUDA_WHEN(s.split && s.waves(7, 7) >= 0.4), {SplitS1Tile7x7C96N32}, "split products: medium tiles of more warps"},
     {MOBICUDA_WHEN(s.split && s.waves(4, 7) >= 0.8), {SplitS2Tile4x7C48N32}, "split products: small tiles"},
     {MOBICUDA_WHEN(s.split && s.waves(2, 7) >= 0.4), {SplitS2Tile2x7C96N64}, "split products: small tiles"},

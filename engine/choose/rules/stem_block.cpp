@@ -64,7 +64,7 @@ constexpr StemRow kRows[] = {
     {MOBICUDA_ALWAYS, {Rows4}, "fills the GPU's rounds best"},
 };
 constexpr StemRow kFloat[] = {
-    {MOBICUDA_WHEN(s.tiles(14, 14) >= 8 && s.fast_doubles()), {Dmma14x14}, "large tiles fill the GPU several times, its stem on tensor cores"},
+    {MOBICUDA_WHEN(s.tiles(14, 14) >= 7 && s.fast_doubles()), {Dmma14x14}, "large tiles fill the GPU several times, its stem on tensor cores"},
     {MOBICUDA_WHEN(s.tiles(14, 14) >= 1.5), {Simt14x14}, "large tiles fill the GPU"},
     {MOBICUDA_ALWAYS, {Simt7x14}, "half as large tiles"},
 };

@@ -2,6 +2,7 @@
 #include "kernels/streaming/elementwise.h"
 
 #include <array>
+#include "choose/block_layers.h"
 #include "lower/ops.h"
 
 namespace mobicuda {
@@ -48,15 +49,8 @@ kernels::GemmParams gemm_params(const Lowering& to, const Node& node, const Prod
 bool lower_split_gemm(Lowering& to, const Node& node, const Product& product) {
   const ValueId input = node.inputs[Conv2d::kInput];
   const Storage x = to.read_rows(input);
-  const kernels::GemmParams exact = gemm_params(to, node, product);
-  kernels::SplitGemmParams params;
-  params.m = exact.m;
-  params.n = exact.n;
-  params.k = exact.k;
+  kernels::SplitGemmParams params = split_layer(gemm_params(to, node, product));
   params.in_range = to.in_split_range(input);
-  params.bias = exact.bias;
-  params.residual = exact.residual;
-  params.activation = exact.activation;
   params.x_pitch = x.pitch;
   params.y_pitch = to.pitch_of(node.output);
   const auto chosen = to.chooser().choose_fused(node.origin.label(), params);

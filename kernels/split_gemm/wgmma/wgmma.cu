@@ -78,10 +78,12 @@ constexpr Entry kEntries[] = {
     {Wgmma128x32x32,   launch_shape<WgmmaConfig{2,   32,        1,      1,      5,          2}>},
     {Wgmma64x64x64,    launch_shape<WgmmaConfig{1,   64,        1,      2,      3,          2}>},
     {Wgmma64x32x64,    launch_shape<WgmmaConfig{1,   32,        1,      2,      3,          3}>},
+#ifdef MOBICUDA_ALL_VARIANTS
     {Wgmma64x96x64K2,  launch_shape<WgmmaConfig{1,   96,        1,      2,      4,          1,        2}>},
     {Wgmma64x64x64K3,  launch_shape<WgmmaConfig{1,   64,        1,      2,      4,          1,        3}>},
     {Wgmma64x32x64K4,  launch_shape<WgmmaConfig{1,   32,        1,      2,      6,          1,        4}>},
     {Wgmma64x32x64K2,  launch_shape<WgmmaConfig{1,   32,        1,      2,      4,          2,        2}>},
+#endif
 };
 // clang-format on
 
