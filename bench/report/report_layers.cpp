@@ -64,11 +64,11 @@ struct NamedRoof {
 NamedRoof roof_of(const CaseResult& result, const Machine& machine, const std::vector<TimedLayer>& layers) {
   for (const GpuPeaks& peaks : kPeaks) {
     if (result.implementation == "cpu" || !machine.gpu.starts_with(peaks.name)) continue;
-    const double flops = result.precision == "fp16"   ? peaks.fp16
-                         : result.precision == "tf32" ? peaks.tf32
-                         : result.precision == "fp64" ? peaks.fp64
+    const double flops = result.precision == "fp16"         ? peaks.fp16
+                         : result.precision == "tf32"       ? peaks.tf32
+                         : result.precision == "fp64"       ? peaks.fp64
                          : result.precision == "fp32_split" ? peaks.fp16 / 3
-                                                      : peaks.fp32;
+                                                            : peaks.fp32;
     return {{peaks.bytes_per_second, flops},
             "Roof: data sheet, " + compact(peaks.bytes_per_second, "B/s") + " and " + compact(flops, "FLOP/s") +
                 ". "

@@ -82,7 +82,8 @@ class CustomBackend final : public Backend {
     return with_memory_errors("compile", [&] {
       check_options(options);
       if (options.precision == Precision::Tf32) {
-        throw Error(ErrorCode::unsupported, "precision", "the custom engine has fp32 (exact), fp32_split, fp16 and fp64, not tf32");
+        throw Error(ErrorCode::unsupported, "precision",
+                    "the custom engine has fp32 (exact), fp32_split, fp16 and fp64, not tf32");
       }
       return make_engine(optimize(graph), options, nullptr);
     });

@@ -177,11 +177,10 @@ Settings read_settings(const Json& config, const std::string& where) {
   Settings settings;
   settings.input = input_kind(config, where);
   Parameters parameters(config, where);
-  settings.precision = parameters.one_of<Precision>(
-      "precision", {{"fp16", Precision::Fp16},
-                    {"fp32", Precision::Fp32},
-                    {"fp32_split", Precision::Fp32Split},
-                    {"fp64", Precision::Fp64}});
+  settings.precision = parameters.one_of<Precision>("precision", {{"fp16", Precision::Fp16},
+                                                                  {"fp32", Precision::Fp32},
+                                                                  {"fp32_split", Precision::Fp32Split},
+                                                                  {"fp64", Precision::Fp64}});
   settings.preprocess = parameters.one_of<pictures::Normalization>(
       "preprocess", {{"torch", pictures::Normalization::Torch}, {"tf", pictures::Normalization::Tf}});
   settings.threads = parameters.number("threads", 0, kMostThreads).value_or(settings.threads);

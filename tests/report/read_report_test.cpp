@@ -181,7 +181,8 @@ TEST_CASE("a file that is no report is refused with file and field", "[report]")
   CHECK_THAT(changed("/results/1/batch", 0), contains("document.results[1].batch: must be a batch, at least 1, got 0"));
   CHECK_THAT(changed("/results/1/threads", -1), contains("must be a number of threads, at least 0"));
   CHECK_THAT(changed("/results/1/batch", 1e300), contains("must be a whole number"));
-  CHECK_THAT(changed("/results/0/precision", "int4"), contains("must be fp32, fp32_split, tf32, fp16 or fp64, got \"int4\""));
+  CHECK_THAT(changed("/results/0/precision", "int4"),
+             contains("must be fp32, fp32_split, tf32, fp16 or fp64, got \"int4\""));
   CHECK_THAT(changed("/results/0/latencyHistogram/counts/0", -1), contains("counts[0]: must be at least 0"));
   CHECK_THAT(changed("/results/0/memoryBytes/arena", 18446744073709551615U), contains("must be a whole number"));
   CHECK_THAT(changed("/results/0/layers/1/asRunMs", nullptr), contains("timed all or not at all"));

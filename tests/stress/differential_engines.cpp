@@ -201,7 +201,8 @@ int main(int argc, char** argv) {
   CommandLine line;
   CLI::App app("Random graphs on several engines, within bounds");
   app.option_defaults()->always_capture_default();
-  app.add_option("engine", line.engines, "Engines, each NAME[:PRECISION]: cpu, custom, cudnn; fp32, fp32_split, fp16, fp64");
+  app.add_option("engine", line.engines,
+                 "Engines, each NAME[:PRECISION]: cpu, custom, cudnn; fp32, fp32_split, fp16, fp64");
   app.add_option("--graphs", line.graphs, "How many")->check(CLI::Range(1, 100000000));
   app.add_option("--seed", line.seed, "Of the first graph; the next one has the next seed");
   app.add_option("--nodes", line.nodes, "The most nodes of a graph")->check(CLI::Range(1, 64));

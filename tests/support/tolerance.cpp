@@ -59,7 +59,7 @@ double gamma_tensor_core(std::int64_t products) {
 }
 
 double gamma_split(std::int64_t products) {
-  constexpr std::int64_t kOfSlice = 32;             // of k, at least: a sum of the tensor cores
+  constexpr std::int64_t kOfSlice = 32;            // of k, at least: a sum of the tensor cores
   constexpr std::int64_t kOthers = 432 + 12 + 13;  // see docs/numerics.md
   return gamma((products + kOfSlice - 1) / kOfSlice + kOthers);
 }

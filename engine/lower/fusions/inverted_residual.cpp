@@ -103,8 +103,8 @@ class InvertedResidualFusion final : public FusionOf<Block> {
     return false;
   }
 
-  // Whether the layers' products can be split, and are faster so. By rule also where there is a timing cache: kernels of
-  // such blocks in one launch would be compiled for minutes.
+  // Whether the layers' products can be split, and are faster so. By rule also where there is a timing cache: kernels
+  // of such blocks in one launch would be compiled for minutes.
   static bool splits_layers(Lowering& to, const Block& block) {
     return block.params.split && to.chooses() && !why_split_layers(block.params, to.rules().gpu()).empty();
   }
