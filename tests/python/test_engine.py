@@ -139,7 +139,7 @@ def test_plans_keep_the_engine(engine, tmp_path, images):
     [
         ({"backend": "gpu"}, ValueError, "backend must be one of 'auto', 'custom', 'cpu', got 'gpu'"),
         ({"backend": 1}, TypeError, "backend must be a str, got int"),
-        ({"precision": "fp8"}, ValueError, "precision must be one of 'fp32', 'fp16', 'fp64', got 'fp8'"),
+        ({"precision": "fp8"}, ValueError, "precision must be one of 'fp32', 'fp32_split', 'fp16', 'fp64', got 'fp8'"),
         ({"max_batch": "8"}, TypeError, "max_batch must be an int, got str"),
         ({"max_batch": True}, TypeError, "max_batch must be an int, got bool"),
         ({"max_batch": 0}, ValueError, "max_batch must be 1 to"),

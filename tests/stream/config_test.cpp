@@ -93,7 +93,7 @@ TEST_CASE("stream config: mistakes are named", "[stream]") {
   CHECK_THAT(refused("{" + kLeast + models + R"(, "gpu_num": -1})"), contains("from 0 to 64, got -1"));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "preload": "yes"})"), contains("must be true or false, got \"yes\""));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "precision": "int8"})"),
-             contains("must be one of \"fp16\", \"fp32\", \"fp64\""));
+             contains("must be one of \"fp16\", \"fp32\", \"fp32_split\", \"fp64\""));
   CHECK_THAT(refused("{" + kLeast + models + R"(, "decode": 1})"), contains("got 1"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": []})"), contains("1 to 256 models"));
   CHECK_THAT(refused("{" + kLeast + R"(, "models": [""]})"), contains("'models[0]': must not be empty"));
