@@ -12,8 +12,8 @@
 #include "kernels/common/split_exponent.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
+#include "kernels/split_gemm/families.h"
 #include "kernels/split_gemm/mma.cuh"
-#include "kernels/split_gemm/wgmma/host.h"
 
 namespace mobicuda::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // split_gemm with wgmma: tiles, tensor map, launch. It exists as sm_90a code only: where that is built, CMakeLists.txt
 // defines MOBICUDA_HAS_SM90A.
 
-#include "kernels/split_gemm/wgmma/host.h"
+#include "kernels/split_gemm/families.h"
 
 #ifdef MOBICUDA_HAS_SM90A
 

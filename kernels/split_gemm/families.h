@@ -1,3 +1,4 @@
+// What the launcher of split_gemm asks of its tiles by wgmma.
 #pragma once
 
 #include "kernels/common/launch.h"
