@@ -89,26 +89,28 @@ TileRows whole_vectors(TileRows rows, std::int64_t columns, float (&edge)[Rows *
 // The sums of a tile stay in registers only where no loop over them is left: an index that is known at run time would
 // put all of them on the stack, to be read and written again around each tap. Hence every loop over them is unrolled.
 
-// Where sums begin: with the bias, or with what the k before came to.
+// Where sums begin: with the bias, or at zero, as each part of k is a sum of its own: the shorter a chain of additions,
+// the less its rounding errors add up to.
 template <class P, int Size, int Packets, int Rows>
-void begin_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column,
-                P (&sums)[Rows][Packets]) {
-  if (k.begins) {
+void begin_sums(const GemmTask& task, const KRange& k, std::int64_t column, P (&sums)[Rows][Packets]) {
 #pragma GCC unroll 2
-    for (int p = 0; p < Packets; ++p) {
-      const P bias = task.bias == nullptr ? pset1<P>(0.0F) : ploadu<P>(task.bias + column + p * Size);
+  for (int p = 0; p < Packets; ++p) {
+    const bool has_bias = k.begins && task.bias != nullptr;
+    const P start = has_bias ? ploadu<P>(task.bias + column + p * Size) : pset1<P>(0.0F);
 #pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r) sums[r][p] = bias;
-    }
-    return;
+    for (int r = 0; r < Rows; ++r) sums[r][p] = start;
   }
+}
+
+// Adds rows of y or of the residual.
+template <class P, int Size, int Packets, int Rows>
+void add_rows(const GemmTask& task, const float* from, std::int64_t columns, P (&sums)[Rows][Packets]) {
   float edge[Rows * Packets * Size];
-  const TileRows y = whole_vectors<Packets * Size, Rows>({task.y + row * task.y_stride + column, task.y_stride},
-                                                         task.n - column, edge);
+  const TileRows rows = whole_vectors<Packets * Size, Rows>({from, task.y_stride}, columns, edge);
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 2
-    for (int p = 0; p < Packets; ++p) sums[r][p] = ploadu<P>(y.data + r * y.stride + p * Size);
+    for (int p = 0; p < Packets; ++p) sums[r][p] = padd(sums[r][p], ploadu<P>(rows.data + r * rows.stride + p * Size));
   }
 }
 
@@ -127,16 +129,8 @@ void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int6
   const std::int64_t columns = task.n - column;
   const std::int64_t at = row * task.y_stride + column;
   float edge[Rows * kColumns];
-  if (k.ends && task.residual != nullptr) {
-    const TileRows residual = whole_vectors<kColumns, Rows>({task.residual + at, task.y_stride}, columns, edge);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) {
-        sums[r][p] = padd(sums[r][p], ploadu<P>(residual.data + r * residual.stride + p * Size));
-      }
-    }
-  }
+  if (!k.begins) add_rows<P, Size>(task, task.y + at, columns, sums);  // what the k before came to
+  if (k.ends && task.residual != nullptr) add_rows<P, Size>(task, task.residual + at, columns, sums);
   if (k.ends) {
     const P lo = pset1<P>(task.lo);
     const P hi = pset1<P>(task.hi);
@@ -176,7 +170,7 @@ LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t pane
 template <class P, int Size, int Packets, int Rows>
 void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
   P sums[Rows][Packets];
-  begin_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
+  begin_sums<P, Size, Packets, Rows>(task, k, panel * task.panel, sums);
   const std::int64_t panel_stride = task.panel;
   const std::int64_t whole_panel = panel_stride * task.taps * task.channels;
   const float* const panel_weights = task.packed + panel * whole_panel;
