@@ -79,6 +79,8 @@ std::string_view why_fused(const kernels::InvertedResidualParams& params, const 
 std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
+/// With max_pool.
+std::string_view why_fused(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::GatedPointwiseParams& params, const kernels::DeviceTraits& gpu);
 /// The layer is gemm's, in exact float.
@@ -97,6 +99,7 @@ struct FusedOption {
 };
 FusedOption fused_option(const kernels::PointwisePoolParams&);
 FusedOption fused_option(const kernels::StemBlockParams&);
+FusedOption fused_option(const kernels::Conv2dParams&);
 FusedOption fused_option(const kernels::SqueezeExciteParams&);
 FusedOption fused_option(const kernels::GatedPointwiseParams&);
 FusedOption fused_option(const kernels::SplitGemmParams&);
@@ -110,6 +113,7 @@ using LayerApart = std::variant<kernels::GemmParams, kernels::Conv2dParams, kern
                                 kernels::Int8DepthwiseConvParams, TimedKernel>;
 std::vector<LayerApart> layers_apart(const kernels::PointwisePoolParams& params);
 std::vector<LayerApart> layers_apart(const kernels::StemBlockParams& params);
+std::vector<LayerApart> layers_apart(const kernels::Conv2dParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SqueezeExciteParams& params);
 std::vector<LayerApart> layers_apart(const kernels::GatedPointwiseParams& params);
 std::vector<LayerApart> layers_apart(const kernels::SplitGemmParams& params);

@@ -75,7 +75,9 @@ TimedKernel timed(VariantOf<Params> variant, const Params& params) {
   return kernel;
 }
 
-/// A kernel without variants.
+/// Kernels without variants.
 TimedKernel timed(const kernels::GlobalAveragePoolParams& params);
+/// Of dense pixels.
+TimedKernel timed(const kernels::PoolingParams& params);
 
 }  // namespace mobicuda

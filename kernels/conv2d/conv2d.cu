@@ -203,6 +203,8 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
   if (gpu.code < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
   if (p.y_pitch != 0 && !pitch_fits(variant, p)) return false;
+  const bool pools = variant == Variant::Wgmma256x64x64Pooled || variant == Variant::Wgmma256x128x64Pooled;
+  if (p.max_pool != pools) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
@@ -283,7 +285,8 @@ OperandBytes operands(Conv2dVariant, const Conv2dParams& p) {
   bytes.x = table::bytes(input_element(p), p.n, p.h, p.w, p.c_in);
   bytes.weights[0] = table::as_bytes(conv2d_packed_bytes(p));
   bytes.weights[1] = table::bias_bytes(p.c_out);
-  bytes.y = table::bytes(p.elem, p.n, p.out_h, p.out_w, std::max(p.c_out, p.y_pitch));
+  const int pool = p.max_pool ? 2 : 1;
+  bytes.y = table::bytes(p.elem, p.n, p.out_h / pool, p.out_w / pool, std::max(p.c_out, p.y_pitch));
   if (p.residual) bytes.residual = bytes.y;
   return bytes;
 }
@@ -297,6 +300,7 @@ std::string shape(const Conv2dParams& p) {
   text.with("input", static_cast<int>(p.input)).with("n", p.n).with("h", p.h).with("w", p.w);
   text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with_window(p);
   text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual).with("y_pitch", p.y_pitch);
+  if (p.max_pool) text.with("max_pool", p.max_pool);
   return text.with("activation", p.activation).take();
 }
 

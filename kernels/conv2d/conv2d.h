@@ -11,9 +11,9 @@
 
 namespace mobicuda::kernels {
 
-// General convolution, any kernel, stride, dilation, padding and group count; y is NHWC.
-// y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are float's,
-// for F64 double's; an input in float or in bytes is not rounded to elem, but by the First variants.
+// General convolution, any kernel, stride, dilation, padding and group count, with a maximum over 2x2 behind it or not;
+// y is NHWC. y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are
+// float's, for F64 double's; an input in float or in bytes is not rounded to elem, but by the First variants.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
 /// outputs. Stem3x3 is for a network's first layer: 3x3, stride 1 or 2, dilation 1, one group, c_in <= 4, c_out a
@@ -22,9 +22,11 @@ namespace mobicuda::kernels {
 /// gathered pixels, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a tile's sum. 128x128
 /// is for float only, 128x64 not for half; Dmma for double. Mma and Wgmma are matrix products for half on tensor cores,
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
-/// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8. Grouped: half, groups of 4 to 32
-/// channels. First: half, a network's first layer. Stem3x3Split: half, a first layer of three channels in float, stride
-/// 2, to 16 or 32, on tensor cores without rounding the input to half.
+/// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8; Persistent: y leaves by tensor
+/// copies, while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels; Pooled:
+/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
+/// Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without
+/// rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -59,6 +61,15 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma128x64x64Tile,
   Wgmma128x128x64Tile,
   Wgmma256x128x64Tile,
+  Wgmma128x64x64S2,
+  Wgmma128x128x64S4,
+  Wgmma128x128x64Persistent,
+  Wgmma256x64x64Persistent,
+  Wgmma256x128x64Persistent,
+  Wgmma128x256x64Persistent,
+  Wgmma256x128x64PersistentPair,
+  Wgmma256x64x64Pooled,
+  Wgmma256x128x64Pooled,
   Grouped3x3,
   First32,
   First64,
@@ -70,6 +81,7 @@ struct Conv2dTile {
   int bm, bn, bk;           ///< pixels, channels, slice of the sum
   int split_k;              ///< blocks that share a tile's sum
   bool whole_taps = false;  ///< a slice is of one tap
+  int pair = 1;             ///< blocks with tiles of the same pixels, which they copy once
 };
 
 /// How much a launch of a matrix product has to do, for choosing one.
@@ -93,6 +105,9 @@ struct Conv2dParams {
   bool bias = false;
   bool residual = false;
   int y_pitch = 0;  ///< elements from a pixel of y to the next, 0: c_out; only tensor cores on half take another
+  /// y has the largest of each 2x2 outputs instead, (n, out_h / 2, out_w / 2, c_out); the last row or column of an odd
+  /// number is left out. NaN is the largest. Stride 1, no residual.
+  bool max_pool = false;
   Activation activation{};
   float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};  ///< of the channels of NhwcUint8
   float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};

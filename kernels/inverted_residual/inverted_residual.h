@@ -157,6 +157,7 @@ enum class InvertedResidualVariant : std::uint16_t {
   SplitS2Tile4x7C48N32,
   SplitS1Tile14x14C16N32,
   SplitS1Tile14x14C32N32,
+  SplitS1Tile14x14C64N32,
   SplitS1Tile7x14C16N32,
   SplitS1Tile7x7C96N32,
   SplitS2Tile7x7C32N64,

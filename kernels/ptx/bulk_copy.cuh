@@ -49,16 +49,26 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
 }
 
 /// Channels from `channel` on of neighbouring output pixels, gathered from an image (im2col): the first pixel has its
-/// window at (n, y, x); of each the tap that is (tap_y, tap_x) away, zeros outside the image.
+/// window at (n, y, x); of each the tap that is (tap_y, tap_x) away, zeros outside the image. kBlocks as above.
+template <int kBlocks>
 __device__ __forceinline__ void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n,
                                             int tap_x, int tap_y, std::uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
-      "%5}], "
-      "[%6], {%7, %8};" ::"r"(to),
-      "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(static_cast<std::uint16_t>(tap_x)),
-      "h"(static_cast<std::uint16_t>(tap_y))
-      : "memory");
+  if constexpr (kBlocks == 1) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+        "%5}], "
+        "[%6], {%7, %8};" ::"r"(to),
+        "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(static_cast<std::uint16_t>(tap_x)),
+        "h"(static_cast<std::uint16_t>(tap_y))
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3, %4, %5}], [%6], {%7, %8}, %9;" ::"r"(to),
+        "l"(&map), "r"(channel), "r"(x), "r"(y), "r"(n), "r"(barrier), "h"(static_cast<std::uint16_t>(tap_x)),
+        "h"(static_cast<std::uint16_t>(tap_y)), "h"(static_cast<std::uint16_t>((1U << kBlocks) - 1U))
+        : "memory");
+  }
 }
 
 /// A box from shared memory to a tensor, a group of copies by itself; what lies outside the tensor is left out.
@@ -70,8 +80,11 @@ __device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int 
       : "memory");
 }
 
-/// Waits until the copies out of shared memory that this thread started have read it. A kernel behind this one waits
-/// for its end, and so for what they write.
-__device__ __forceinline__ void copy_out_wait_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+/// Waits until all but the latest kPending copies out of shared memory that this thread started have read it. A kernel
+/// behind this one waits for its end, and so for what they write.
+template <int kPending>
+__device__ __forceinline__ void copy_out_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
+}
 
 }  // namespace mobicuda::kernels::ptx

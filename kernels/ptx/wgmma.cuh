@@ -32,9 +32,11 @@ __device__ __forceinline__ std::uint64_t wgmma_operand(std::uint32_t shared) {
 }
 
 /// The lower word of the descriptor of an operand with rows of 128 bytes along k, swizzled by 128 bytes as tensor
-/// copies do it; start_wgmma() has the upper one. Steps of 16 bytes add up.
-__device__ __forceinline__ std::uint32_t wgmma_operand_128b(std::uint32_t shared) {
-  return (shared & 0x3FFFFU) >> 4U | 1U << 16U;
+/// copies do it; start_wgmma() has the upper one. Steps of 16 bytes add up. `next_panel`: of an operand whose columns
+/// are contiguous, 64 of them in a panel, the bytes from one panel to the next, divided by 16. An address in a cluster
+/// has the block's rank above bit 17, which is no part of a descriptor.
+__device__ __forceinline__ std::uint32_t wgmma_operand_128b(std::uint32_t shared, std::uint32_t next_panel = 1) {
+  return (shared & 0x3FFFFU) >> 4U | next_panel << 16U;
 }
 
 // clang-format off

@@ -134,9 +134,15 @@ struct Thread {
   std::vector<Copy> copies;
   std::size_t done = 0;  // of them
   int group = 0;
-  std::uint32_t reading = 0;     // copies from shared memory that are under way
-  std::uint32_t is_reading = 0;  // whether there are any
+  std::vector<bool> read;        // copies from shared memory as they were started: whether they are done
+  std::size_t awaited = 0;       // of them, from the first on
+  std::uint32_t is_reading = 0;  // whether one of those is under way
   std::uint16_t fences = 0;      // of the async proxy, from 1 on
+
+  void tell_reading() {
+    const auto first = read.begin();
+    is_reading = std::all_of(first, first + static_cast<std::ptrdiff_t>(awaited), [](bool is) { return is; }) ? 0 : 1;
+  }
 };
 
 /// Which thread wrote a word of shared memory last, and how many fences of its own were before.
@@ -239,7 +245,8 @@ void end_thread() {
   Thread& thread = self();
   Warp& warp = own_warp();
   Block& block = *thread.block;
-  if (thread.reading > 0) fail("a thread ended before its copies from shared memory did");
+  if (std::find(thread.read.begin(), thread.read.end(), false) != thread.read.end())
+    fail("a thread ended before its copies from shared memory did");
   if (++warp.ended == warp.count && warp.products.under_way()) fail("a warp ended before its products did");
   if (++block.ended == block.count) {
     for (const Warpgroup& group : block.warpgroups) {
@@ -350,7 +357,9 @@ void prepare_block(const Configuration& c, uint3 index, unsigned rank, unsigned 
     thread.copies.clear();
     thread.done = 0;
     thread.group = 0;
-    thread.reading = thread.is_reading = 0;
+    thread.read.clear();
+    thread.awaited = 0;
+    thread.is_reading = 0;
     thread.fences = 1;
     Warp& warp = block.warps[i / kLanes];
     thread.warp = &warp;
@@ -619,15 +628,22 @@ void deliver_later(std::function<void()> delivery) { machine().deliveries.push_b
 
 void deliver_from_shared_later(std::function<void()> delivery) {
   Thread& thread = self();
-  ++thread.reading;
-  thread.is_reading = 1;
-  deliver_later([&thread, delivery = std::move(delivery)] {
+  const std::size_t number = thread.read.size();
+  thread.read.push_back(false);
+  deliver_later([&thread, number, delivery = std::move(delivery)] {
     delivery();
-    if (--thread.reading == 0) thread.is_reading = 0;
+    thread.read[number] = true;
+    thread.tell_reading();
   });
 }
 
-void wait_for_copies_from_shared() { block_until({&self().is_reading, ~0U, 1}); }
+void wait_for_copies_from_shared(int pending) {
+  Thread& thread = self();
+  const auto started = static_cast<std::ptrdiff_t>(thread.read.size());
+  thread.awaited = static_cast<std::size_t>(std::max<std::ptrdiff_t>(started - pending, 0));
+  thread.tell_reading();
+  block_until({&thread.is_reading, ~0U, 1});
+}
 
 void start_product(const WarpgroupProduct& product) {
   WarpgroupProduct own = product;

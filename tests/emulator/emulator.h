@@ -83,7 +83,8 @@ void wait_for_copies(int pending);
 void deliver_later(std::function<void()> delivery);
 /// The same for a delivery that reads the block's shared memory; the thread waits for all of its own before it ends.
 void deliver_from_shared_later(std::function<void()> delivery);
-void wait_for_copies_from_shared();
+/// Until at most `pending` of the thread's latest copies from shared memory are left.
+void wait_for_copies_from_shared(int pending);
 
 /// d (16 x 8) += a (16 x k) * b (k x 8), rows one after the other.
 void multiply(int k, const double* a, const double* b, double* d);

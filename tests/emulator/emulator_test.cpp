@@ -182,7 +182,7 @@ void copy_by_maps(const __grid_constant__ CUtensorMap from, const __grid_constan
   ptx::mbarrier_wait(barrier, 0);
   if (threadIdx.x == 0) {
     ptx::copy_box_out(to, 0, 0, 0, box);
-    if (kWaits) ptx::copy_out_wait_read();
+    if (kWaits) ptx::copy_out_wait_read<0>();
   }
 }
 

@@ -54,6 +54,16 @@ void check(const Graph& graph, Precision precision) { check(graph, precision, gu
 constexpr Precision kBoth[] = {Precision::Fp32, Precision::Fp16};  // of kernels that have no double
 constexpr Precision kPrecisions[] = {Precision::Fp32, Precision::Fp16, Precision::Fp64};
 
+TEST_CASE("custom: convolutions and maxima over 2x2 behind them equal the oracle", "[sanitize]") {
+  for (const char* form : {"fused", "layers"}) {
+    CAPTURE(form);
+    EngineOptions options = guarded(Precision::Fp16);
+    options.kernel_variants["pool"] = form;
+    check(test::pooled_convolutions(), Precision::Fp16, options);
+  }
+  check(test::pooled_convolutions(), Precision::Fp32);
+}
+
 TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]") {
   for (const Precision precision : kPrecisions) {
     for (const std::int64_t axis : {1, 2, 3}) {

@@ -26,8 +26,8 @@ inline std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
              << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " kernel "
              << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ',' << p.stride_w << " dilation "
              << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ',' << p.pad_left << " groups "
-             << p.groups << " bias " << p.bias << " residual " << p.residual << " clip " << p.activation.lo << ".."
-             << p.activation.hi;
+             << p.groups << " bias " << p.bias << " residual " << p.residual << " max_pool " << p.max_pool << " clip "
+             << p.activation.lo << ".." << p.activation.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -42,7 +42,10 @@ using Input = Conv2dParams::Input;
 inline constexpr Input kInputs[] = {Input::NhwcElem, Input::NchwFloat, Input::NhwcFloat};  // of all variants
 
 inline std::size_t input_count(const Conv2dParams& p) { return count_of(p.n, p.h, p.w, p.c_in); }
-inline std::size_t output_count(const Conv2dParams& p) { return count_of(p.n, p.out_h, p.out_w, p.c_out); }
+inline std::size_t output_count(const Conv2dParams& p) {
+  const int pool = p.max_pool ? 2 : 1;
+  return count_of(p.n, p.out_h / pool, p.out_w / pool, p.c_out);
+}
 inline std::size_t weight_count(const Conv2dParams& p) {
   return count_of(p.c_out, p.kernel_h, p.kernel_w, p.c_in / p.groups);
 }
@@ -178,6 +181,33 @@ inline std::vector<double> bounds_of(Conv2dVariant variant, const Conv2dParams& 
   const double error = on_tensor_cores(variant, p) ? gamma_tensor_core(products_of(variant, p, oracle))
                                                    : gamma(oracle.products, unit_of(p.elem));
   return hard_bounds(error, oracle.magnitude, oracle.value, store_of(p.elem));
+}
+
+/// The largest of each 2x2 outputs of a convolution without max_pool; NaN where one of them is.
+inline std::vector<float> pool_outputs(const Conv2dParams& p, const std::vector<float>& y) {
+  const auto at = [&](int n, int row, int column, int c) {
+    return y[((static_cast<std::size_t>(n) * static_cast<std::size_t>(p.out_h) + static_cast<std::size_t>(row)) *
+                  static_cast<std::size_t>(p.out_w) +
+              static_cast<std::size_t>(column)) *
+                 static_cast<std::size_t>(p.c_out) +
+             static_cast<std::size_t>(c)];
+  };
+  std::vector<float> pooled;
+  for (int n = 0; n < p.n; ++n) {
+    for (int row = 0; row + 1 < p.out_h; row += 2) {
+      for (int column = 0; column + 1 < p.out_w; column += 2) {
+        for (int c = 0; c < p.c_out; ++c) {
+          float largest = at(n, row, column, c);
+          for (const float value :
+               {at(n, row, column + 1, c), at(n, row + 1, column, c), at(n, row + 1, column + 1, c)}) {
+            if (value > largest || std::isnan(value)) largest = value;
+          }
+          pooled.push_back(largest);
+        }
+      }
+    }
+  }
+  return pooled;
 }
 
 template <class Body>

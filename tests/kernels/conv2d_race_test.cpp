@@ -71,7 +71,22 @@ TEST_CASE("conv2d: every matrix product on mma once", "[race]") {
 
 TEST_CASE("conv2d: every matrix product on wgmma once", "[race]") {
   Each each(family({"wgmma"}));
-  each.run(std::vector{layer(Elem::F16, 11, 13, 128, 264)}, check);
+  // Of a GPU of 132 multiprocessors each has several tiles, of any size.
+  Conv2dParams many = layer(Elem::F16, 131, 131, 64, 200);
+  many.residual = false;
+  Conv2dParams pooled = many;
+  pooled.max_pool = true;
+  const auto check_pooled = [&](const Conv2dParams& p, std::span<const Conv2dVariant> variants) {
+    const Data data = random_data(p, 92);
+    const std::vector<float> expected = pool_outputs(many, Device(many, data).run(Conv2dVariant::Wgmma256x128x64));
+    const Device device(p, data);
+    for (const Conv2dVariant variant : variants) REQUIRE(compare_bits(device.run(variant), expected));
+  };
+  for (const Conv2dVariant variant : each.variants()) {
+    const bool persistent = name(variant).find("_persistent") != std::string_view::npos;
+    each.run_one(variant, std::vector{persistent ? many : layer(Elem::F16, 11, 13, 128, 264)}, check);
+  }
+  each.run(std::vector{pooled}, check_pooled);
   each.check_all_ran();
 }
 

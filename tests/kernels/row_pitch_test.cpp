@@ -149,7 +149,8 @@ bool check_conv2d(kernels::Conv2dVariant variant, const kernels::Conv2dParams& p
   apart.y_pitch = y_place.pitch;
   if (!kernels::supports(variant, apart, gpu_traits())) return false;
   const Elem x_elem = p.input == kernels::Conv2dParams::Input::NhwcElem ? p.elem : Elem::F32;
-  const std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
+  const int pool = p.max_pool ? 2 : 1;
+  const std::int64_t pixels = std::int64_t{p.n} * (p.out_h / pool) * (p.out_w / pool);
   std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
   const std::vector<float> weight = random_uniform(2, count(p.c_out, p.kernel_h * p.kernel_w * p.c_in / p.groups));
   kernels::conv2d_pack(p, weight.data(), packed.data());
@@ -179,8 +180,14 @@ TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels
   p.bias = true;
   for (const kernels::Conv2dVariant variant : kernels::conv2d_variants()) {
     bool ran = false;
-    for (const Channels& channels :
-         {Channels{64, 72, 1, 1}, {24, 8, 1, 1}, {48, 48, 6, 1}, {128, 48, 2, 1}, {3, 40, 1, 1}, {3, 16, 1, 2}}) {
+    p.max_pool = kernels::name(variant).ends_with("_pooled");
+    for (const Channels& channels : {Channels{64, 72, 1, 1},
+                                     {64, 136, 1, 1},
+                                     {24, 8, 1, 1},
+                                     {48, 48, 6, 1},
+                                     {128, 48, 2, 1},
+                                     {3, 40, 1, 1},
+                                     {3, 16, 1, 2}}) {
       p.c_in = channels.c_in;
       p.c_out = channels.c_out;
       p.groups = channels.groups;
@@ -196,6 +203,7 @@ TEST_CASE("conv2d: every variant on tensor cores writes channels of wider pixels
     CAPTURE(kernels::name(variant));
     if (race_case::all_variants_run() && variant >= kernels::Conv2dVariant::Mma128x128x64) CHECK(ran);
   }
+  p.max_pool = false;
   p.y_pitch = 52;  // not a multiple of 8
   CHECK(!kernels::supports(kernels::Conv2dVariant::Mma64x64x64, p, kernels::traits_of(90, 132)));
   p.y_pitch = 40;

@@ -254,6 +254,8 @@ TEST_CASE("supports() of conv2d means that the launch fits") {
           for (const Window window : {Window{1, 1}, Window{3, 1}, Window{3, 2}, Window{5, 1}}) {
             add(elem, Input::NhwcElem, n, side, channels, 2 * channels, 1, window);
           }
+          add(elem, Input::NhwcElem, n, side, channels, 2 * channels, 1, {3, 1});
+          shapes.back().max_pool = true;
           for (const int each : {4, 8, 16}) {
             add(elem, Input::NhwcElem, n, side, channels, channels, channels / each, {3, 1});
           }

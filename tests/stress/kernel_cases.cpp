@@ -291,6 +291,12 @@ std::vector<KernelCase> conv2d_cases() {
       shapes.push_back(stem(elem, input, kPictures, 56, 56, 32, 2));
     }
   }
+  // Of persistent blocks, which add nothing, and with a maximum over 2x2 behind them.
+  for (const bool max_pool : {false, true}) {
+    shapes.push_back(convolution(Elem::F16, 28, 128, 200));
+    shapes.back().residual = false;
+    shapes.back().max_pool = max_pool;
+  }
   for (const Conv2dParams& p : shapes) {
     std::shared_ptr<Memory> memory;
     const void* x = nullptr;
@@ -298,7 +304,8 @@ std::vector<KernelCase> conv2d_cases() {
     const void* weights = nullptr;
     const float* bias = nullptr;
     const std::size_t input_bytes = product(1, p.h, p.w, p.c_in) * kernels::size_of(input_elem(p));
-    const std::size_t output_bytes = product(1, p.out_h, p.out_w, p.c_out) * kernels::size_of(p.elem);
+    const int pool = p.max_pool ? 2 : 1;
+    const std::size_t output_bytes = product(1, p.out_h / pool, p.out_w / pool, p.c_out) * kernels::size_of(p.elem);
     for_each_variant(kernels::conv2d_variants(), p, [&](Conv2dVariant variant) {
       if (!first_only.take(variant)) return;
       if (memory == nullptr) {

@@ -105,6 +105,37 @@ inline Graph gated_blocks(bool smooth) {
   return std::move(network).build();
 }
 
+/// Convolutions with a maximum over 2x2 behind them, as in VGG: the network's first; three that one launch can run with
+/// it, of which the second leaves a row and a column out; one whose maximum has windows of its own for those; one that
+/// another node reads too.
+inline Graph pooled_convolutions() {
+  TestNetwork network(Shape{1, 3, 44, 52});
+  const auto conv = [&](std::int64_t channels) {
+    return network.conv(channels, 3, 1, {1, 1, 1, 1}, 1, Activation::relu());
+  };
+  const auto pool = [&](bool ceil_mode = false) {
+    Pool2d op;
+    op.kernel = op.strides = {2, 2};
+    op.ceil_mode = ceil_mode;
+    return network.add(op, {network.last()});
+  };
+  conv(16);
+  pool();
+  conv(64);
+  conv(72);
+  pool();
+  conv(136);
+  pool();
+  conv(32);
+  pool(true);
+  const ValueId read_twice = conv(24);
+  const ValueId pooled = pool(true);
+  network.add(GlobalAveragePool{}, {read_twice});
+  network.add(Mul{}, {pooled, network.last()});
+  network.head(10);
+  return std::move(network).build();
+}
+
 /// Three inverted residual blocks with windows of 5x5: 28x28 with a residual, of stride 2, 14x14 with a residual.
 inline Graph wide_window_blocks() {
   constexpr Padding kPads{2, 2, 2, 2};

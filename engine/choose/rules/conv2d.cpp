@@ -2,6 +2,7 @@
 
 #include "choose/kernels.h"
 #include "choose/rules/conv2d_products.h"
+#include "kernels/streaming/pooling.h"
 
 namespace mobicuda {
 namespace {
@@ -47,6 +48,14 @@ constexpr Conv2dRow kGathered[] = {
     {MOBICUDA_WHEN(s.group_out >= 16 && s.waves(32, 32) >= 0.9), {Simt32x32x32K4}, "gathered pixels: small tiles fill the GPU"},
     {MOBICUDA_WHEN(s.group_out >= 16), {Simt16x32x64K8}, "gathered pixels: few tiles, shared by groups of threads"},
 };
+// With a maximum over 2x2 behind it.
+constexpr Conv2dRow kPools[] = {
+    {MOBICUDA_ALWAYS, {}, "the convolution's own output is not written, nor read again"},
+};
+constexpr Conv2dRow kPooled[] = {
+    {MOBICUDA_WHEN(s.group_out <= 64), {Wgmma256x64x64Pooled}, "few channels"},
+    {MOBICUDA_ALWAYS, {Wgmma256x128x64Pooled}, "many channels"},
+};
 constexpr Conv2dRow kGeneral[] = {
     {MOBICUDA_ALWAYS, {Stem3x3P2C4}, "a first layer"},
     {MOBICUDA_ALWAYS, {Direct4x4, Direct}, "any shape"},
@@ -55,22 +64,56 @@ constexpr Conv2dRow kGeneral[] = {
 
 }  // namespace
 
-Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
+namespace {
+
+Conv2dShape shape_of(const Conv2dParams& params, const DeviceTraits& gpu) {
   constexpr int kColumns = 64;
   const double large_tiles = static_cast<double>(params.n) * ceil_div(params.out_h, 16) * ceil_div(params.out_w, 16);
-  const Conv2dShape shape{params,
-                          gpu.multiprocessors,
-                          params.elem == Elem::F16,
-                          params.c_out,
-                          params.c_out / std::max(params.groups, 1),
-                          large_tiles / gpu.multiprocessors,
-                          params.c_out % kColumns};
+  return {params,
+          gpu.multiprocessors,
+          params.elem == Elem::F16,
+          params.c_out,
+          params.c_out / std::max(params.groups, 1),
+          large_tiles / gpu.multiprocessors,
+          params.c_out % kColumns};
+}
+
+}  // namespace
+
+Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
+  const Conv2dShape shape = shape_of(params, gpu);
   Preferences<Conv2dVariant> found;
+  if (params.max_pool) {
+    append(kPooled, shape, found);
+    return found;
+  }
   append(kSpecial, shape, found);
   for (const Conv2dVariant variant : products_by_time(params, gpu)) found.push_back({variant, kByTime});
   append(kGathered, shape, found);
   append(kGeneral, shape, found);
   return found;
+}
+
+std::string_view why_fused(const Conv2dParams& params, const DeviceTraits& gpu) {
+  return first_why(kPools, shape_of(params, gpu), [](Conv2dVariant) { return true; });
+}
+
+FusedOption fused_option(const Conv2dParams&) { return {"pool"}; }
+
+std::vector<LayerApart> layers_apart(const Conv2dParams& pooled) {
+  Conv2dParams convolution = pooled;
+  convolution.max_pool = false;
+  convolution.y_pitch = 0;
+  PoolingParams pool;
+  pool.elem = pooled.elem;
+  pool.n = pooled.n;
+  pool.h = pooled.out_h;
+  pool.w = pooled.out_w;
+  pool.c = pooled.c_out;
+  pool.out_h = pooled.out_h / 2;
+  pool.out_w = pooled.out_w / 2;
+  pool.kernel_h = pool.kernel_w = pool.stride_h = pool.stride_w = 2;
+  return {convolution, timed(pool)};
 }
 
 std::vector<RuleText> rule_texts(const Conv2dParams&) {
@@ -79,7 +122,8 @@ std::vector<RuleText> rule_texts(const Conv2dParams&) {
   for (const RuleText& more : {text_of("", kGathered), text_of("", kGeneral)}) {
     all.lines.insert(all.lines.end(), more.lines.begin(), more.lines.end());
   }
-  return {all};
+  return {text_of("conv2d, where one launch for a maximum over 2x2 behind it pays", kPools),
+          text_of("conv2d, with a maximum over 2x2 behind it", kPooled), all};
 }
 
 }  // namespace mobicuda

@@ -21,7 +21,8 @@ struct ProductTime {
   bool wgmma = false;
 };
 
-// Fitted to layers of networks on an H100; kernels/conv2d/README.md says how well.
+// Fitted to layers of networks, those of mma on an H100, those of wgmma on an H200; kernels/conv2d/README.md says how
+// well.
 // clang-format off
 constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma128x128x64,       4.75, 2.0, 0.64, 0.70},
@@ -36,14 +37,21 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma64x32x64S4,       2.75, 2.0, 0.10, 0.20},
     {Conv2dVariant::Mma32x32x64,         1.50, 0.6, 0.10, 0.18},
     {Conv2dVariant::Mma32x32x64S4,       2.00, 2.0, 0.10, 0.24},
-    {Conv2dVariant::Wgmma128x64x64,      0.50, 1.7, 0.29, 0.36, 0.5, true},
-    {Conv2dVariant::Wgmma128x128x64,     1.25, 2.4, 0.32, 0.46, 0.8, true},
-    {Conv2dVariant::Wgmma256x64x64,      0.00, 3.5, 0.50, 0.50, 2.6, true},
-    {Conv2dVariant::Wgmma256x128x64,     0.00, 7.3, 0.59, 0.59, 0.8, true},
-    {Conv2dVariant::Wgmma128x256x64,     0.50, 6.9, 0.59, 0.59, 1.2, true},
-    {Conv2dVariant::Wgmma128x64x64Tile,  1.00, 1.1, 0.26, 0.36, 0.3, true},
-    {Conv2dVariant::Wgmma128x128x64Tile, 0.25, 2.1, 0.33, 0.45, 1.0, true},
-    {Conv2dVariant::Wgmma256x128x64Tile, 0.25, 4.7, 0.57, 0.57, 0.3, true},
+    {Conv2dVariant::Wgmma128x64x64,                0.05, 1.61, 0.24, 0.41, 0.68, true},
+    {Conv2dVariant::Wgmma128x128x64,               1.27, 2.48, 0.35, 0.46, 0.60, true},
+    {Conv2dVariant::Wgmma256x64x64,                0.00, 3.87, 0.46, 0.39, 0.63, true},
+    {Conv2dVariant::Wgmma256x128x64,               0.00, 7.12, 0.59, 0.60, 1.43, true},
+    {Conv2dVariant::Wgmma128x256x64,               0.00, 7.11, 0.60, 0.59, 1.49, true},
+    {Conv2dVariant::Wgmma128x64x64Tile,            0.82, 0.80, 0.28, 0.40, 0.19, true},
+    {Conv2dVariant::Wgmma128x128x64Tile,           0.57, 1.99, 0.34, 0.47, 0.54, true},
+    {Conv2dVariant::Wgmma256x128x64Tile,           0.00, 4.60, 0.57, 0.56, 0.32, true},
+    {Conv2dVariant::Wgmma128x64x64S2,              0.82, 1.82, 0.24, 0.43, 0.34, true},
+    {Conv2dVariant::Wgmma128x128x64S4,             2.30, 2.89, 0.37, 0.43, 0.35, true},
+    {Conv2dVariant::Wgmma128x128x64Persistent,     2.39, 1.38, 0.36, 0.46, 0.00, true},
+    {Conv2dVariant::Wgmma256x64x64Persistent,      1.58, 1.52, 0.45, 0.45, 0.00, true},
+    {Conv2dVariant::Wgmma256x128x64Persistent,     0.93, 3.45, 0.60, 0.56, 0.00, true},
+    {Conv2dVariant::Wgmma128x256x64Persistent,     0.50, 3.61, 0.61, 0.54, 0.00, true},
+    {Conv2dVariant::Wgmma256x128x64PersistentPair, 2.14, 3.63, 0.60, 0.59, 0.00, true},
 };
 // clang-format on
 
@@ -73,16 +81,13 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
   const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
   if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
-  // Windows whose channels leave a part of a tap's last slice empty measured so much slower.
-  const bool part_filled = params.kernel_h * params.kernel_w > 1 && params.c_in / params.groups % 64 != 0;
-  const double slower = part_filled ? 1.2 : 1;
   // What all multiprocessors together take in from L2.
-  constexpr double kBytesPerUs = 62e3;  // of one
+  constexpr double kBytesPerUs = 66e3;  // of one
   constexpr double kHalf = 2;
   const kernels::Conv2dTile tile = conv2d_tile(time.variant);
-  const double slice_bytes = kHalf * (tile.bm + tile.bn) * tile.bk;
+  const double slice_bytes = kHalf * (static_cast<double>(tile.bm) / tile.pair + tile.bn) * tile.bk;
   const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
-  return std::max(time.fixed_us + rounds * tile_us + slower * slices_us, slower * copies_us);
+  return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
 }
 
 }  // namespace

@@ -169,6 +169,7 @@ constexpr BlockRow kMadeFloat[] = {
 // Split products, where they are allowed.
 constexpr BlockRow kSplit[] = {
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 5), {SplitS1Tile14x14C16W4N24}, "split products: large tiles, three on an SM"},
+    {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 0.9 && s.waves(14, 14) <= 1), {SplitS1Tile14x14C64N32}, "split products: a large tile for each SM"},
     {MOBICUDA_WHEN(s.split && s.waves(14, 14) >= 0.9), {SplitS1Tile14x14C16N24, SplitS1Tile14x14C16N32}, "split products: large tiles fill the GPU"},
     {MOBICUDA_WHEN(s.split && s.waves(7, 14) >= 0.9), {SplitS1Tile7x14C16N24, SplitS1Tile7x14C16N32}, "split products: half as large tiles"},
     {MOBICUDA_WHEN(s.split && s.waves(7, 8) >= 0.8), {SplitS2Tile7x8C32N24}, "split products: medium tiles fill the GPU"},

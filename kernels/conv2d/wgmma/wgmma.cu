@@ -18,8 +18,10 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
+using conv_wgmma::kBlockThreads;
 using conv_wgmma::kSliceK;
 using conv_wgmma::Shape;
+using conv_wgmma::Way;
 
 using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
@@ -77,7 +79,9 @@ bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CU
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-constexpr Conv2dTile tile_of(const Config& config) { return {config.bm, config.bn, kSliceK, 1, true}; }
+constexpr Conv2dTile tile_of(const Config& config) {
+  return {config.bm, config.bn, kSliceK, config.split, true, config.pair};
+}
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
@@ -94,9 +98,32 @@ bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
 }
 
 /// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
-bool supports_wgmma_tile(const Conv2dParams& p, const DeviceTraits& gpu) {
+bool supports_tile(const Conv2dParams& p, const DeviceTraits& gpu) {
   return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
          supports_wgmma(p, gpu);
+}
+
+/// What is added would be waited for between two tiles. Pixels are shared by tiles of one group.
+template <Config kConfig>
+bool supports_persistent(const Conv2dParams& p, const DeviceTraits& gpu) {
+  if (p.residual || Shape<kConfig>::kCluster > gpu.cluster_blocks) return false;
+  return ceil_div(p.c_out / p.groups, kConfig.bn) % kConfig.pair == 0 && supports_tile(p, gpu);
+}
+
+/// The convolution whose outputs are the upper left of each 2x2: the others are as many taps to the right and down.
+Conv2dParams every_other(Conv2dParams p) {
+  p.out_h /= 2;
+  p.out_w /= 2;
+  p.stride_h = p.stride_w = 2;
+  p.max_pool = false;
+  return p;
+}
+
+bool supports_pooled(const Conv2dParams& p, const DeviceTraits& gpu) {
+  if (p.residual || p.stride_h != 1 || p.stride_w != 1 || p.out_h < 2 || p.out_w < 2) return false;
+  constexpr int kMostTap = 254;  // one less than without: the right and lower taps are one further
+  return std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
+         std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap && supports_tile(every_other(p), gpu);
 }
 
 /// What the kernel takes beside `shared`, which is of a launch.
@@ -107,53 +134,63 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   a.tap_slices = ceil_div(a.group_in, kSliceK);
   a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
   const int pictures = a.m / (p.out_h * p.out_w);
-  if constexpr (S::kTile) {
+  if constexpr (S::kTile || S::kPersistent) {
     if (!encode_tile(a, a.y_pitch, conv_wgmma::kWarpRows, a.y, a.result)) return false;
     if (a.residual != nullptr && !encode_tile(a, a.c_out, S::kBm, a.residual, a.added)) return false;
   }
-  return encode_pixels(p, pictures, S::kBm, a.x, a.pixels) && encode_weights(p, a.weight_pitch, a.weight, a.weights);
+  return encode_pixels(p, pictures, S::kCopiedPixels, a.x, a.pixels) &&
+         encode_weights(p, a.weight_pitch, a.weight, a.weights);
 }
 
 /// Shared memory of a block. Where every block finds a multiprocessor, no two share one: spread_blocks() says why.
 /// Where a multiprocessor has two of a launch's blocks to do and room for three, no third one that asks for as much
 /// fits: the first blocks of a next launch like this one would take the third places, then one more on each
 /// multiprocessor whose blocks end early, and those that have three of them end late.
-template <class S>
-cudaError_t shared_bytes(unsigned blocks, std::size_t lone_bytes, std::size_t& bytes) {
-  int multiprocessors = 0;
-  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
-  const auto each = static_cast<unsigned>(multiprocessors);
-  bytes = S::kSharedBytes;
-  if (blocks <= each) {
-    bytes = lone_bytes;
-  } else if (S::kMinBlocks == 3 && blocks <= 2 * each) {
-    bytes = S::kPairSharedBytes;
-  }
-  return cudaSuccess;
+template <class S, class Kernel>
+cudaError_t choose_shared_bytes(Kernel* kernel, unsigned blocks, unsigned multiprocessors, std::size_t& bytes) {
+  bytes = S::kMinBlocks == 3 && blocks > multiprocessors && blocks <= 2 * multiprocessors ? S::kPairSharedBytes
+                                                                                          : S::kSharedBytes;
+  return spread_blocks(kernel, blocks, kBlockThreads, S::kCluster, bytes);
 }
 
 template <Config kConfig>
-cudaError_t launch_wgmma(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
+cudaError_t launch_wgmma(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where) {
   using S = Shape<kConfig>;
   const auto kernel = conv_wgmma::wgmma_kernel<S>;
-  std::size_t lone_bytes = 0;
-  cudaError_t status = lone_block_bytes(lone_bytes);
-  lone_bytes = std::max<std::size_t>(lone_bytes, S::kSharedBytes);
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, lone_bytes);
-  if (status != cudaSuccess) return status;
+  int multiprocessors = 0;
+  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
+  const auto each = static_cast<unsigned>(multiprocessors);
+  const Conv2dParams p = S::kPooled ? every_other(params) : params;
+  const Conv2dTile tile{S::kPixels, S::kBn, kSliceK, S::kSplit, true};
   return conv_gemm::for_each_gemm_chunk(
-      p, tile_of(kConfig), buffers, [&](const conv_gemm::Arguments& shared, unsigned blocks) -> cudaError_t {
+      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned all) -> cudaError_t {
         typename S::Arguments a{};
         if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
+        unsigned blocks = all;
+        if constexpr (S::kPersistent) {
+          blocks = std::min(all, each * S::kMinBlocks / S::kPair * S::kPair);
+        }
         std::size_t bytes = 0;
-        if (const cudaError_t status = shared_bytes<S>(blocks, lone_bytes, bytes); status != cudaSuccess) return status;
-        return launch(kernel, dim3(blocks), dim3(conv_wgmma::kBlockThreads), bytes, where, a);
+        const cudaError_t status = choose_shared_bytes<S>(kernel, blocks, each, bytes);
+        if (status != cudaSuccess) return status;
+        return launch_clusters(kernel, dim3(blocks), dim3(kBlockThreads), bytes, S::kCluster, where, a);
       });
+}
+
+/// Every block of a cluster has a slice at the least.
+template <int kSplit>
+bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
+  return p.kernel_h * p.kernel_w * ceil_div(p.c_in / p.groups, kSliceK) >= kSplit && gpu.cluster_blocks >= kSplit &&
+         supports_wgmma(p, gpu);
 }
 
 template <Config kConfig>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
-  return {variant, name, tile_of(kConfig), kConfig.tile ? supports_wgmma_tile : supports_wgmma, launch_wgmma<kConfig>};
+  Conv2dEntry made{variant, name, tile_of(kConfig), supports_split<kConfig.split>, launch_wgmma<kConfig>};
+  if (kConfig.way == Way::Tile) made.supports = supports_tile;
+  if (kConfig.way == Way::Pooled) made.supports = supports_pooled;
+  if (kConfig.way == Way::Persistent) made.supports = supports_persistent<kConfig>;
+  return made;
 }
 
 }  // namespace
@@ -184,15 +221,27 @@ namespace {
 
 // clang-format off
 constexpr Conv2dEntry kEntries[] = {
-    //                                                                          bm   bn  stages  min_blocks  tile
+    //                                                                          bm   bn  stages  min_blocks  way, strips
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64, "wgmma_128x64x64",           {128,  64,      4,          2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64, "wgmma_128x128x64",         {128, 128,      3,          2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",           {256,  64,      5,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64",         {256, 128,      4,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64",         {128, 256,      4,          1}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,    true}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,    true}),
-    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,    true}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,  Way::Tile}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,  Way::Tile}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,  Way::Tile}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S2, "wgmma_128x64x64_s2",      {.bm = 128, .bn =  64, .stages = 4, .min_blocks = 2, .split = 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S4, "wgmma_128x128x64_s4",    {.bm = 128, .bn = 128, .stages = 3, .min_blocks = 2, .split = 4}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Persistent, "wgmma_128x128x64_persistent", {128, 128, 3, 2, Way::Persistent, 1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64Persistent, "wgmma_256x64x64_persistent",   {256,  64, 4, 1, Way::Persistent, 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Persistent, "wgmma_256x128x64_persistent", {256, 128, 4, 1, Way::Persistent, 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64Persistent, "wgmma_128x256x64_persistent", {128, 256, 4, 1, Way::Persistent, 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64PersistentPair, "wgmma_256x128x64_persistent_pair",
+                   {.bm = 256, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Persistent, .strips = 2, .pair = 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64Pooled, "wgmma_256x64x64_pooled",
+                   {.bm = 256, .bn =  64, .stages = 4, .min_blocks = 1, .way = Way::Pooled, .strips = 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Pooled, "wgmma_256x128x64_pooled",
+                   {.bm = 256, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Pooled, .strips = 2}),
 };
 // clang-format on
 

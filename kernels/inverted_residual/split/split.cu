@@ -237,6 +237,7 @@ constexpr InvertedResidualEntry kEntries[] = {
     entry<Config{2,  4,  7, 24, 144, 32,  48,   6, 3,   1, 4, 2,   2,  2}>(Variant::SplitS2Tile4x7C48N32, "split_s2_4x7_c48_n32"),
     entry<Config{1, 14, 14, 32, 192, 32,  16,   8, 1,   7, 1, 2,   1,  2}>(Variant::SplitS1Tile14x14C16N32, "split_s1_14x14_c16_n32"),
     entry<Config{1, 14, 14, 32, 192, 32,  32,   8, 1,   7, 2, 2,   1,  2}, kAllVariants>(Variant::SplitS1Tile14x14C32N32, "split_s1_14x14_c32_n32"),
+    entry<Config{1, 14, 14, 32, 192, 32,  64,   8, 2,   2,14, 2,   1,  1}>(Variant::SplitS1Tile14x14C64N32, "split_s1_14x14_c64_n32"),
     entry<Config{1,  7, 14, 32, 192, 32,  16,   4, 1,   7, 1, 2,   1,  3}>(Variant::SplitS1Tile7x14C16N32, "split_s1_7x14_c16_n32"),
     entry<Config{1,  7,  7, 32, 192, 32,  96,  12, 2,   7, 1, 2,   2,  1}>(Variant::SplitS1Tile7x7C96N32, "split_s1_7x7_c96_n32"),
     entry<Config{2,  7,  7, 32, 192, 64,  32,   4, 1,   1, 7, 2,   1,  3}>(Variant::SplitS2Tile7x7C32N64, "split_s2_7x7_c32_n64"),

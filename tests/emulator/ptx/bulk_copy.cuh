@@ -27,13 +27,17 @@ template <int kBlocks>
 void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, std::uint32_t barrier) {
   emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z}), to, barrier, kBlocks);
 }
-inline void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n, int tap_x,
-                        int tap_y, std::uint32_t barrier) {
-  emulator::copy_tensor(emulator::map_of(map).windows_at({channel, x, y, n}, tap_x, tap_y), to, barrier, 1);
+template <int kBlocks>
+void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n, int tap_x, int tap_y,
+                 std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).windows_at({channel, x, y, n}, tap_x, tap_y), to, barrier, kBlocks);
 }
 inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, std::uint32_t from) {
   emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z}), from);
 }
-inline void copy_out_wait_read() { emulator::wait_for_copies_from_shared(); }
+template <int kPending>
+void copy_out_wait_read() {
+  emulator::wait_for_copies_from_shared(kPending);
+}
 
 }  // namespace mobicuda::kernels::ptx

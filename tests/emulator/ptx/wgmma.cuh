@@ -17,7 +17,9 @@ void wgmma_wait() {
 inline std::uint64_t wgmma_operand(std::uint32_t shared) {
   return (shared & 0x3ffffU) >> 4U | std::uint64_t{128 >> 4} << 16U | std::uint64_t{256 >> 4} << 32U;
 }
-inline std::uint32_t wgmma_operand_128b(std::uint32_t shared) { return (shared & 0x3FFFFU) >> 4U | 1U << 16U; }
+inline std::uint32_t wgmma_operand_128b(std::uint32_t shared, std::uint32_t next_panel = 1) {
+  return (shared & 0x3FFFFU) >> 4U | next_panel << 16U;
+}
 
 /// The whole descriptor of wgmma_operand_128b().
 inline std::uint64_t descriptor_128b(std::uint32_t lower) { return std::uint64_t{0x40000040} << 32U | lower; }
