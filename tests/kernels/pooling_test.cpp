@@ -272,7 +272,8 @@ TEST_CASE("pooling of halves in strips has the bits of one channel a thread and 
     for_each_kind(make_params(Elem::F16, PoolingKind::Max, window, kPictures, 96), [&](PoolingParams p) {
       CAPTURE(p.h, p.w, p.kernel_h, p.stride_h, p.pad_top, static_cast<int>(p.kind), p.count_include_pad);
       std::vector<float> x = rounded(p.elem, random_uniform(6, elements(p.n, p.h, p.w, p.c)));
-      for (std::size_t i = 0; i < x.size(); i += 5) x[i] = i % 3 == 0 ? -0.0F : kRare[i / 5 % std::size(kRare)];
+      for (std::size_t i = 0; i < x.size(); i += 5) x[i] = kRare[i / 5 % std::size(kRare)];
+      for (std::size_t i = 0; i < x.size(); i += 96) x[i] = -0.0F;  // a channel of nothing else
       check_pooling(p, x, 0);
       const std::vector<float> y = run_pooling(p, x, 0);
       CHECK(compare_bits(run_pooling(p, x, 1), y));
