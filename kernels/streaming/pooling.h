@@ -8,12 +8,17 @@
 // reach beyond it). With dilations a window's taps lie that many pixels apart. A window wholly in padding gives
 // -infinity (maximum) or 0 (average).
 //
-// Error: maximum is exact. Average over K pixels: |y - y*| <= gamma(K) * sum|x| / K plus the rounding to storage; see
-// docs/numerics.md. The order of a mean's sum depends on h * w alone: the result for an image is the same, bit for
+// Error: maximum is exact; of zeros of both signs it may be either. Average over K pixels:
+// |y - y*| <= gamma(K) * sum|x| / K plus the rounding to storage; see docs/numerics.md. A window's sum is that of its
+// rows, and the order of global_average_pool's depends on h * w alone: the result for an image is the same, bit for
 // bit, in any batch.
 //
+// Halves under windows of 3x3 with stride 1 or 2 and of 2x2 with stride 2, without dilations and in packets, are read
+// once (streaming/README.md has the times).
+//
 // Tests (ctest -R "kernel_tests.*pool"): windows larger than the image, wholly in padding, asymmetric, with gaps;
-// every channel count around the packet's; batch independence; NaN and infinities.
+// every channel count around the packet's; batch independence; NaN and infinities; strips against one channel a
+// thread, bit for bit.
 #pragma once
 
 #include "kernels/common/launch.h"

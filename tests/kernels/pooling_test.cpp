@@ -1,6 +1,7 @@
 #include "kernels/streaming/pooling.h"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "support/catch.h"
@@ -60,6 +61,15 @@ PoolingParams make_params(Elem elem, PoolingKind kind, const Window& window, int
   p.out_w = (window.w + window.left + window.right - window.kernel_w) / window.stride_w + 1;
   return p;
 }
+
+// Those of the strips that halves take: images smaller than a window, odd extents, windows that end outside of the
+// image or lie wholly in padding.
+constexpr Window kStripWindows[] = {
+    {1, 1, 3, 3, 1, 1, 1, 1, 1, 1}, {8, 8, 3, 3, 1, 1, 1, 1, 1, 1}, {17, 5, 3, 3, 1, 1, 1, 1, 1, 1},
+    {4, 5, 3, 3, 1, 1, 4, 3, 3, 5}, {9, 7, 3, 3, 2, 2, 0, 0, 0, 0}, {8, 10, 3, 3, 2, 2, 1, 1, 1, 1},
+    {7, 6, 3, 3, 2, 2, 0, 1, 1, 0}, {6, 7, 3, 3, 2, 2, 4, 4, 4, 4}, {10, 9, 2, 2, 2, 2, 0, 0, 0, 0},
+    {5, 7, 2, 2, 2, 2, 1, 0, 1, 1}, {6, 7, 2, 2, 2, 2, 3, 3, 3, 3},
+};
 
 /// One output element.
 struct Pooled {
@@ -133,10 +143,9 @@ Oracle oracle_global(const GlobalAveragePoolParams& p, const std::vector<float>&
   return oracle_pooling(make_params(p.elem, PoolingKind::Average, whole, p.n, p.c), x);
 }
 
-void check_pooling(PoolingParams p, std::size_t misalign) {
+void check_pooling(const PoolingParams& p, const std::vector<float>& x, std::size_t misalign) {
   CAPTURE(to_string(p.elem), p.n, p.h, p.w, p.c, p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.pad_top, p.pad_left,
           p.pad_bottom, p.pad_right, p.dilation_h, p.dilation_w, p.count_include_pad, misalign);
-  const std::vector<float> x = rounded(p.elem, random_uniform(1, elements(p.n, p.h, p.w, p.c)));
   const Oracle oracle = oracle_pooling(p, x);
   const int shape[] = {p.n, p.out_h, p.out_w, p.c};
   const std::vector<float> y = run_pooling(p, x, misalign);
@@ -146,6 +155,21 @@ void check_pooling(PoolingParams p, std::size_t misalign) {
     const auto bounds =
         hard_bounds(gamma(oracle.products, unit_of(p.elem)), oracle.magnitude, oracle.value, store_of(p.elem));
     CHECK(compare_elements(y, oracle.value, bounds, shape));
+  }
+}
+
+void check_pooling(const PoolingParams& p, std::size_t misalign) {
+  check_pooling(p, rounded(p.elem, random_uniform(1, elements(p.n, p.h, p.w, p.c))), misalign);
+}
+
+/// Both kinds, and averages over padding as well.
+template <class Check>
+void for_each_kind(PoolingParams p, const Check& check) {
+  check(p);
+  p.kind = PoolingKind::Average;
+  for (const bool include_pad : {false, true}) {
+    p.count_include_pad = include_pad;
+    check(p);
   }
 }
 
@@ -203,6 +227,62 @@ TEST_CASE("pooling takes taps that lie apart", "[sanitize]") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("pooling of halves in strips stays within its bound of the oracle", "[sanitize]") {
+  for (const Window& window : kStripWindows) {
+    for (const int c : {8, 24, 136, 264}) {
+      for_each_kind(make_params(Elem::F16, PoolingKind::Max, window, 2, c),
+                    [](const PoolingParams& p) { check_pooling(p, 0); });
+    }
+  }
+}
+
+// So many outputs that a thread has several, on the emulator's six multiprocessors.
+TEST_CASE("pooling of halves in long strips stays within its bound of the oracle", "[sanitize]") {
+  for (const Window& window : {Window{17, 19, 3, 3, 1, 1, 1, 1, 1, 1}, Window{29, 31, 3, 3, 2, 2, 0, 1, 1, 0},
+                               Window{30, 27, 2, 2, 2, 2, 0, 0, 0, 1}}) {
+    for (const int n : {1, 8}) {
+      for_each_kind(make_params(Elem::F16, PoolingKind::Max, window, n, 72), [](PoolingParams p) {
+        check_pooling(p, 0);
+        ++p.out_h;  // as ceil_mode may have it
+        ++p.out_w;
+        check_pooling(p, 0);
+      });
+    }
+  }
+}
+
+TEST_CASE("pooling of halves in strips that fill a GPU stays within its bound of the oracle", "[large]") {
+  for (const Window& window : {Window{17, 17, 3, 3, 1, 1, 1, 1, 1, 1}, Window{35, 35, 3, 3, 2, 2, 0, 0, 0, 0},
+                               Window{34, 34, 2, 2, 2, 2, 0, 0, 0, 0}}) {
+    for_each_kind(make_params(Elem::F16, PoolingKind::Max, window, 32, 768),
+                  [](const PoolingParams& p) { check_pooling(p, 0); });
+  }
+}
+
+// One channel a thread is another kernel, and one image another length of the strips.
+TEST_CASE("pooling of halves in strips has the bits of one channel a thread and of one image", "[sanitize]") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kRare[] = {kNan, kInfinity, -kInfinity, -0.0F, 0.0F, 65504.0F, -65504.0F};
+  constexpr int kPictures = 30;
+  for (const Window& window : kStripWindows) {
+    for_each_kind(make_params(Elem::F16, PoolingKind::Max, window, kPictures, 96), [&](PoolingParams p) {
+      CAPTURE(p.h, p.w, p.kernel_h, p.stride_h, p.pad_top, static_cast<int>(p.kind), p.count_include_pad);
+      std::vector<float> x = rounded(p.elem, random_uniform(6, elements(p.n, p.h, p.w, p.c)));
+      for (std::size_t i = 0; i < x.size(); i += 5) x[i] = kRare[i / 5 % std::size(kRare)];
+      for (std::size_t i = 0; i < x.size(); i += 96) x[i] = -0.0F;  // a channel of nothing else
+      check_pooling(p, x, 0);
+      const std::vector<float> y = run_pooling(p, x, 0);
+      CHECK(compare_bits(run_pooling(p, x, 1), y));
+      p.n = 1;
+      const auto size = static_cast<std::ptrdiff_t>(elements(1, p.h, p.w, p.c));
+      const auto out = static_cast<std::ptrdiff_t>(elements(1, p.out_h, p.out_w, p.c));
+      const std::vector<float> last(x.end() - size, x.end());
+      CHECK(compare_bits(run_pooling(p, last, 0), std::vector<float>(y.end() - out, y.end())));
+    });
   }
 }
 
