@@ -176,8 +176,9 @@ TEST_CASE("conv2d of a network's input is exact where blocks walk over tiles", "
       const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
       const Device device(p, data);
       CAPTURE(layer.stride);
-      const int variants = for_each_supported(
-          kFirst, p, [&](Conv2dVariant variant) { REQUIRE(compare_exact(device.run(variant), oracle.value, shape)); });
+      const int variants = for_each_supported(std::span(kFirst), p, [&](Conv2dVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
       REQUIRE(variants >= 2);
     }
   }
