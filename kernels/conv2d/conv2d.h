@@ -24,9 +24,9 @@ namespace mobicuda::kernels {
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
 /// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8; Persistent: y leaves by tensor
 /// copies, while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels; Pooled:
-/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer.
-/// Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without
-/// rounding the input to half.
+/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer, by so many
+/// channels. Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores
+/// without rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -73,6 +73,7 @@ enum class Conv2dVariant : std::uint8_t {
   Grouped3x3,
   First32,
   First64,
+  First96,
   Stem3x3Split,
 };
 

@@ -16,11 +16,17 @@ __device__ __forceinline__ std::uint32_t to_half2(float first, float second) {
   return word;
 }
 
-/// min(max(., lo), hi); NaN propagates.
-__device__ __forceinline__ std::uint32_t clip_half2(std::uint32_t halves, std::uint32_t lo, std::uint32_t hi) {
+/// min(max(., lo), hi); NaN propagates. Zero before sm_80.
+__device__ __forceinline__ std::uint32_t clip_half2([[maybe_unused]] std::uint32_t halves,
+                                                    [[maybe_unused]] std::uint32_t lo,
+                                                    [[maybe_unused]] std::uint32_t hi) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(halves) : "r"(lo));
   asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(halves) : "r"(hi));
   return halves;
+#else
+  return 0;
+#endif
 }
 
 /// Rounds, then min(max(., 0), hi); NaN propagates. Zero before sm_80.

@@ -152,7 +152,7 @@ inline bool on_tensor_cores(Conv2dVariant variant, const Conv2dParams& p) {
 
 /// Takes the network's input as half.
 inline bool rounds_input(Conv2dVariant variant) {
-  return variant == Conv2dVariant::First32 || variant == Conv2dVariant::First64;
+  return variant >= Conv2dVariant::First32 && variant <= Conv2dVariant::First96;
 }
 
 /// The oracles of a result: of the input as it is, and as half.

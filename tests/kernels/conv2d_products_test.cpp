@@ -77,7 +77,8 @@ TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and
     int n, size, c_in, c_out, kernel, stride, pad;
   };
   constexpr Layer kLayers[] = {{2, 224, 3, 64, 7, 2, 3}, {1, 113, 3, 64, 3, 1, 1}, {1, 227, 3, 96, 11, 4, 0},
-                               {3, 28, 1, 24, 5, 1, 0},  {2, 33, 4, 72, 4, 3, 2},  {1, 50, 2, 8, 9, 2, 1}};
+                               {3, 28, 1, 24, 5, 1, 0},  {2, 33, 4, 72, 4, 3, 2},  {1, 50, 2, 8, 9, 2, 1},
+                               {1, 61, 3, 104, 3, 1, 1}};
   std::uint32_t seed = 6000;
   for (const Input input : {Input::NchwFloat, Input::NhwcFloat}) {
     for (const Layer& layer : kLayers) {
@@ -154,16 +155,57 @@ TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
   }
 }
 
+constexpr Conv2dVariant kFirst[] = {Conv2dVariant::First32, Conv2dVariant::First64, Conv2dVariant::First96};
+
 TEST_CASE("conv2d of a network's input is exact where blocks walk over tiles", "[sanitize]") {
   MOBICUDA_SKIP_BELOW(80);
+  struct Layer {
+    int h, w, kernel, stride, c_out;
+  };
+  // More tiles than tests/emulator runs at once; then windows of more pixels than come while a tile is multiplied.
+  constexpr Layer kLayers[] = {{81, 77, 3, 1, 8}, {371, 373, 2, 6, 104}};
   for (const Input input : {Input::NchwFloat, Input::NhwcFloat}) {
-    Conv2dParams p = stem(Elem::F16, input, 3, 81, 77, 8, 1);  // more tiles than tests/emulator runs at once
-    Data data = integer_data(p, 58);
-    for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
-    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
-    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
-    REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::First32), oracle.value, shape));
+    for (const Layer& layer : kLayers) {
+      Conv2dParams p = stem(Elem::F16, input, 3, layer.h, layer.w, layer.c_out, layer.stride);
+      p.kernel_h = p.kernel_w = layer.kernel;
+      p.out_h = output_extent(layer.h, layer.kernel, layer.stride, 1, 1, 1);
+      p.out_w = output_extent(layer.w, layer.kernel, layer.stride, 1, 1, 1);
+      Data data = integer_data(p, 58);
+      for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
+      const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
+      const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+      const Device device(p, data);
+      CAPTURE(layer.stride);
+      const int variants = for_each_supported(std::span(kFirst), p, [&](Conv2dVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
+      REQUIRE(variants >= 2);
+    }
   }
+}
+
+TEST_CASE("conv2d gives a network's input the same bits in every batch and variant of first layers", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(80);
+  Conv2dParams p = stem(Elem::F16, Input::NchwFloat, 3, 37, 45, 40, 2);
+  p.kernel_h = p.kernel_w = 7;
+  p.pad_top = p.pad_left = 3;
+  const Data data = random_data(p, 59);
+  const Device device(p, data);
+  Conv2dParams one = p;
+  one.n = 1;
+  const std::vector<float> expected = device.run(kFirst[0]);
+  const std::size_t pixels = input_count(one);
+  for_each_supported(std::span(kFirst), p, [&](Conv2dVariant variant) {
+    REQUIRE(compare_bits(device.run(variant), expected));
+    for (std::size_t n = 0; n < 3; ++n) {
+      Data alone = data;
+      alone.x.assign(data.x.begin() + static_cast<std::ptrdiff_t>(n * pixels),
+                     data.x.begin() + static_cast<std::ptrdiff_t>((n + 1) * pixels));
+      const std::vector<float> y = Device(one, alone).run(variant);
+      REQUIRE(compare_bits(y, std::vector<float>(expected.begin() + static_cast<std::ptrdiff_t>(n * y.size()),
+                                                 expected.begin() + static_cast<std::ptrdiff_t>((n + 1) * y.size()))));
+    }
+  });
 }
 
 TEST_CASE("conv2d as a matrix product gives a picture the same bits in every batch and place") {
