@@ -36,6 +36,7 @@ def rows(record, batches):
     add_pictures(record, add)
     add_memory(record, add)
     network_check.requirements(record, add)
+    network_check.dense_requirements(record, add)
     add_accuracy(record, add)
     for name in ("custom", "cudnn"):
         counts = (record.get("conformance") or {}).get(name)

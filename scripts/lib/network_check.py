@@ -1,5 +1,6 @@
 """The stage `networks` of scripts/gpu_check: latency of every network of models/zoo on both GPU implementations."""
 import json
+import math
 import pathlib
 import re
 import time
@@ -24,6 +25,10 @@ NEIGHBOURS = ("mobilenet_v1", "mobilenet_v3_large", "efficientnet_b0")
 LEAST_SPEED_UP = {1: (1.0, 0.8), 32: (1.2, 0.7)}
 # Each may be 1e-2 from the exact logits: docs/numerics.md.
 MOST_DIFFERENT = 2e-2
+# Of dense networks, the others.
+DENSE_BATCH = 32
+LEAST_DENSE_MEAN = 1.08
+MOST_US_ALONE = {"resnet50": 190, "vgg16": 262}  # at batch 1
 
 
 def names(check):
@@ -168,6 +173,35 @@ def layer_sums(record):
     what needs all the power there is has another clock alone than beside another implementation."""
     return [(row["asRunSumUs"] / row["asRunWholeUs"], f"{row['impl']}, {name}, batch {row['batch']}")
             for name, network in (record.get("networks") or {}).items() for row in network["results"] if "asRunWholeUs" in row]
+
+
+def dense_times(record):
+    """{network: {(implementation, batch): microseconds}} of dense networks, whose rows are "speed:": of a call of its own where the
+    record has one, else of the stage."""
+    apart = record.get("dense")
+    if apart:
+        return {name: {(row["impl"], row["batch"]): row["us"] for row in rows} for name, rows in apart.items()}
+    return {name: latencies(record, name) for name in record.get("networks") or {} if name not in NEIGHBOURS}
+
+
+def dense_requirements(record, add):
+    """Calls add(name, target, measured, met) for each dense network, and for all of them together."""
+    times = dense_times(record)
+    ratios = []
+    for name, of_network in times.items():
+        custom, cudnn = (of_network.get((implementation, DENSE_BATCH)) for implementation in ("custom", "cudnn"))
+        if custom and cudnn:
+            ratios.append(cudnn / custom)
+            add(f"speed: {name}, fp16 batch {DENSE_BATCH}, against cudnn", ">= 1.0x",
+                f"{ratios[-1]:.2f}x ({custom:.1f} / {cudnn:.1f} us)", custom <= cudnn)
+    if ratios:
+        mean = math.prod(ratios) ** (1 / len(ratios))
+        add(f"speed: {len(ratios)} dense networks, fp16 batch {DENSE_BATCH}, against cudnn, geometric mean", f">= {LEAST_DENSE_MEAN}x",
+            f"{mean:.2f}x", mean >= LEAST_DENSE_MEAN)
+    for name, most in MOST_US_ALONE.items():
+        us = times.get(name, {}).get(("custom", 1))
+        if us:
+            add(f"speed: {name}, fp16 batch 1", f"<= {most} us", f"{us:.1f} us", us <= most)
 
 
 def requirements(record, add):
