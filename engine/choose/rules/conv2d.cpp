@@ -24,6 +24,8 @@ struct Conv2dShape {
     return static_cast<double>(ceil_div(params.n * params.out_h * params.out_w, rows)) * ceil_div(group_out, columns) *
            params.groups / multiprocessors;
   }
+  // The same of the tiles that a maximum over 2x2 has behind it.
+  double pooled_waves() const { return waves(256, group_out <= 64 ? 64 : 128); }
 };
 
 using Conv2dRow = Row<Conv2dShape, Conv2dVariant>;
@@ -52,7 +54,7 @@ constexpr Conv2dRow kGathered[] = {
 };
 // With a maximum over 2x2 behind it.
 constexpr Conv2dRow kPools[] = {
-    {MOBICUDA_ALWAYS, {}, "the convolution's own output is not written, nor read again"},
+    {MOBICUDA_WHEN(s.pooled_waves() >= 0.7), {}, "many pixels: the convolution's own output is not written, nor read again"},
 };
 constexpr Conv2dRow kPooled[] = {
     {MOBICUDA_WHEN(s.group_out <= 64), {Wgmma256x64x64Pooled}, "few channels"},

@@ -13,12 +13,14 @@ using kernels::Conv2dVariant;
 
 /// The time of a launch where the busiest multiprocessor has `rounds` blocks of `slices` slices:
 /// fixed_us + rounds * (tile_us + residual_us, where there is one) + slices * max(rounds * slice_us, latency_us).
-/// With wgmma no less than what reading all slices from L2 takes.
+/// With wgmma no less than what reading all slices from L2 takes. Persistent blocks of large tiles gain nothing where
+/// each has one.
 struct ProductTime {
   Conv2dVariant variant;
   double fixed_us, tile_us, slice_us, latency_us;
   double residual_us = 0;
   bool wgmma = false;
+  double least_rounds = 0;  ///< of less it is not expected to be the fastest
 };
 
 // Fitted to layers of networks, those of mma on an H100, those of wgmma on an H200; kernels/conv2d/README.md says how
@@ -49,9 +51,9 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Wgmma128x128x64S4,             2.30, 2.89, 0.37, 0.43, 0.35, true},
     {Conv2dVariant::Wgmma128x128x64Persistent,     2.39, 1.38, 0.36, 0.46, 0.00, true},
     {Conv2dVariant::Wgmma256x64x64Persistent,      1.58, 1.52, 0.45, 0.45, 0.00, true},
-    {Conv2dVariant::Wgmma256x128x64Persistent,     0.93, 3.45, 0.60, 0.56, 0.00, true},
-    {Conv2dVariant::Wgmma128x256x64Persistent,     0.50, 3.61, 0.61, 0.54, 0.00, true},
-    {Conv2dVariant::Wgmma256x128x64PersistentPair, 2.14, 3.63, 0.60, 0.59, 0.00, true},
+    {Conv2dVariant::Wgmma256x128x64Persistent,     0.93, 3.45, 0.60, 0.56, 0.00, true, 2},
+    {Conv2dVariant::Wgmma128x256x64Persistent,     0.50, 3.61, 0.61, 0.54, 0.00, true, 2},
+    {Conv2dVariant::Wgmma256x128x64PersistentPair, 2.14, 3.63, 0.60, 0.59, 0.00, true, 2},
 };
 // clang-format on
 
@@ -74,17 +76,26 @@ std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int mu
   return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
 }
 
+/// How many multiprocessors have blocks of clusters of so many: a cluster lies in one group of them (GPC), and of four
+/// an H200 has 30 at once, of 132 multiprocessors.
+double usable(int multiprocessors, int cluster) {
+  constexpr double kOfFour = 10.0 / 11;
+  return cluster < 4 ? multiprocessors : multiprocessors * kOfFour;
+}
+
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
-  const double rounds = std::ceil(static_cast<double>(work.blocks) / multiprocessors);
+  const kernels::Conv2dTile tile = conv2d_tile(time.variant);
+  const double places = time.wgmma ? usable(multiprocessors, tile.split_k) : multiprocessors;
+  const double rounds = std::ceil(static_cast<double>(work.blocks) / places);
+  if (rounds < time.least_rounds) return std::numeric_limits<double>::infinity();
   const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
   const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
   if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
   // What all multiprocessors together take in from L2.
   constexpr double kBytesPerUs = 66e3;  // of one
   constexpr double kHalf = 2;
-  const kernels::Conv2dTile tile = conv2d_tile(time.variant);
   const double slice_bytes = kHalf * (static_cast<double>(tile.bm) / tile.pair + tile.bn) * tile.bk;
   const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
   return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
