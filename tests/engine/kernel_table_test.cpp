@@ -54,7 +54,7 @@ TEST_CASE("names that do not exist are refused, with those that do") {
   CHECK(message_of("gate", "expand_depthwise").find("layers, fused") != std::string::npos);
   CHECK(message_of("stem_block", "rows3").find("rows1, rows2") != std::string::npos);
   CHECK(message_of("gem", "gemv").find("gemm, depthwise_conv, conv2d") != std::string::npos);
-  CHECK(message_of("gem", "gemv").find("block, head, stem, gate, gated_project, ") != std::string::npos);
+  CHECK(message_of("gem", "gemv").find("block, pool, head, stem, gate, gated_project, ") != std::string::npos);
   CHECK(message_of("gem", "gemv").ends_with(", pointwise"));
 }
 

@@ -73,7 +73,7 @@ std::optional<double> narrow_gemm_us(const kernels::Conv2dParams& params, int mu
   const double rows = static_cast<double>(params.n) * params.out_h * params.out_w;
   if (!takes_96_columns(rows, params.c_out, params.c_in, multiprocessors)) return std::nullopt;
   const double blocks = std::ceil(rows / 128) * kernels::ceil_div(params.c_out, 96);
-  return std::ceil(blocks / multiprocessors) * (0.55 + 0.85 * kernels::ceil_div(params.c_in, 32));
+  return std::ceil(blocks / multiprocessors) * (0.55 + 0.57 * kernels::ceil_div(params.c_in, 32));
 }
 
 /// How many multiprocessors have blocks of clusters of so many: a cluster lies in one group of them (GPC), and of four
