@@ -95,8 +95,9 @@ double tiles_of(int tile_h, int tile_w, const InvertedResidualParams& p) {
 double cycles(const Config& c, const InvertedResidualParams& p, const DeviceTraits& gpu) {
   const Sizes s = sizes_of(c);
   const Cost one = cost_of(c, s);
-  const double weights = static_cast<double>(s.all_hidden / c.chunk) * (s.front_floats + s.project_floats) *
-                         static_cast<double>(sizeof(float));
+  const int chunks = s.all_hidden / c.chunk;
+  const double weights =
+      static_cast<double>(chunks) * (s.front_floats + s.project_floats) * static_cast<double>(sizeof(float));
   const auto round = [&](double blocks) {  // side by side
     const double issuing = std::max(one.slots / kSchedulers, weights / kWeightsPerCycle);
     return overlapped(blocks * overlapped(issuing, std::max(one.shared, one.tensor)), one.alone);
