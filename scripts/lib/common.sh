@@ -231,8 +231,8 @@ configure() { # BUILD_DIR [cmake options...]
   shift
   local launcher=() ccache
   if command -v ccache >/dev/null; then
-    # Without the checkout's own path, so that another checkout finds what this one compiled.
-    ccache="env;CCACHE_BASEDIR=$root;CCACHE_NOHASHDIR=true;ccache"
+    # Without the checkout's own path, so that another checkout finds what this one compiled; also with precompiled headers.
+    ccache="env;CCACHE_BASEDIR=$root;CCACHE_NOHASHDIR=true;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
     launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=$ccache" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$ccache")
   fi
   mkdir -p "$dir"
