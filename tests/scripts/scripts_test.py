@@ -159,6 +159,19 @@ echo ". {root}/kernels/b.cuh" >&2
         expect(tree.run("tidy", *arguments)[0] == 2, arguments)
 
 
+def git(root, *words):
+    return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=root, check=True, capture_output=True,
+                          text=True).stdout.strip()
+
+
+def first_commit(root):
+    """Of all files in a new repository."""
+    git(root, "init", "--quiet")
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "whole")
+    return git(root, "rev-parse", "HEAD")
+
+
 def check_tidy_since(tree):
     """With --since, what is as it was at a commit is not looked at, unless what it includes or how it is built is not."""
     root = tree.root
@@ -180,10 +193,6 @@ echo "$*" >> {tree.stubs}/called
 exit 1
 """, executable=True)
 
-    def git(*words):
-        return subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=root, check=True, capture_output=True,
-                              text=True).stdout.strip()
-
     def look(commit):
         (tree.stubs / "called").unlink(missing_ok=True)
         text = tree.run("tidy", "--since", commit)[1]
@@ -191,23 +200,20 @@ exit 1
         lines = called.read_text(encoding="utf-8").splitlines() if called.exists() else []
         return text, {name for name in ("engine/a.cpp", "kernels/c.cpp") for line in lines if f"{root}/{name}" in line}
 
-    git("init", "--quiet")
-    git("add", ".")
-    git("commit", "--quiet", "--message", "whole")
-    commit = git("rev-parse", "HEAD")
+    commit = first_commit(root)
     both = {"engine/a.cpp", "kernels/c.cpp"}
     expect(look(commit)[1] == set(), "nothing has changed")
     for file, chosen in (("engine/a.cpp", {"engine/a.cpp"}), ("engine/include/mobicuda/b.h", {"engine/a.cpp"}),
                          ("engine/CMakeLists.txt", {"engine/a.cpp"}), ("kernels/c.cpp", {"kernels/c.cpp"}), ("kernels/box/d.h", {"kernels/c.cpp"}), ("README.md", set()),
                          (".clang-tidy", both), ("CMakeLists.txt", both), ("cmake/new.cmake", both)):
         write(root / file, "changed\n")
-        git("add", file)
+        git(root, "add", file)
         text, looked = look(commit)
         expect(looked == chosen, f"{file}: {looked}\n{text}")
         expect(look("HEAD")[1] == chosen, f"{file}, not committed yet")
-        git("commit", "--quiet", "--message", file)
+        git(root, "commit", "--quiet", "--message", file)
         expect(look(commit)[1] == chosen and look("HEAD")[1] == set(), f"{file}, committed")
-        git("reset", "--quiet", "--hard", commit)
+        git(root, "reset", "--quiet", "--hard", commit)
     write(root / "engine/include/mobicuda/b.h", "edited\n")
     expect(look(commit)[1] == {"engine/a.cpp"}, "edited only")
     text, looked = look("0" * 40)
@@ -1408,6 +1414,60 @@ def check_sanitize(tree):
     expect(tree.run("sanitize")[0] == 1, "a failing test is no failure")
     code, text = tree.run("sanitize", "memory")
     expect(code == 2 and "unknown option memory" in text, text)
+
+
+def check_sanitize_since(tree):
+    """With --since, a build is left out unless what it compiles, or how, is not as it was at a commit."""
+    root = tree.root
+    write(tree.stubs / "ctest", '#!/bin/sh\necho "ctest $*"\n', executable=True)
+    for file, text in ((".gitignore", "/build-*/\n"), ("CMakeLists.txt", ""), ("CMakePresets.json", ""), ("engine/CMakeLists.txt", ""),
+                       ("engine/a.cpp", '#include "a.h"\n'), ("engine/a.h", ""), ("engine/b.cpp", ""), ("kernels/c.cu", ""),
+                       ("plan_file/plan.proto", "")):
+        write(root / file, text)
+    unity = root / "build-asan/Unity/unity_0_cxx.cxx"
+    write(unity, f'#include "{root}/engine/a.cpp"\n')
+    for build, source in ((unity.parents[1], unity), (root / "build-tsan", root / "engine/b.cpp")):
+        write(build / "compile_commands.json", json.dumps([{"directory": str(build), "command": f"c++ -c {source} -o x.o", "file": str(source)}]))
+    commit = first_commit(root)
+    asan, tsan = "ctest --preset asan", "ctest --preset tsan"
+    for file, presets in (("README.md", ()), ("kernels/c.cu", ()), ("engine/a.cpp", (asan,)), ("engine/a.h", (asan,)), ("engine/b.cpp", (tsan,)),
+                          ("engine/CMakeLists.txt", (asan, tsan)), ("CMakeLists.txt", (asan, tsan)), ("cmake/new.cmake", (asan, tsan)),
+                          ("CMakePresets.json", (asan, tsan)), ("plan_file/plan.proto", (asan, tsan))):
+        write(root / file, "changed\n")
+        code, text = tree.run("sanitize", "--since", commit)
+        ran = tuple(preset for preset in (asan, tsan) if preset in text)
+        expect(code == 0 and ran == presets and text.count("not run") == 2 - len(ran), f"{file}: {ran}\n{text}")
+        git(root, "add", ".")
+        git(root, "commit", "--quiet", "--message", file)
+        expect(all(preset in tree.run("sanitize", "--since", commit)[1] for preset in presets), f"{file}, committed")
+        git(root, "reset", "--quiet", "--hard", commit)
+    code, text = tree.run("sanitize", "--since", "0" * 40)
+    expect(code == 0 and asan in text and tsan in text and "not in the history" in text, text)
+    expect(tree.run("sanitize", "--since")[0] == 2, "no commit")
+
+
+def check_fuzz_since(tree):
+    """With --since, nothing is built or run unless what the targets are built of is not as it was at a commit."""
+    root = tree.root
+    with open(root / "scripts/lib/common.sh", "a", encoding="utf-8") as common:
+        common.write("\ninstall_clang() { :; }\nfuzzing_clang() { echo clang++; }\n")
+    write(tree.stubs / "cmake", '#!/bin/sh\necho "cmake $*"\nexit 1\n', executable=True)
+    for file, text in ((".gitignore", "/build-*/\n"), ("engine/a.cpp", ""), ("kernels/c.cu", ""), ("tests/fuzz/targets/a.cpp", ""),
+                       ("tests/fuzz/corpus/a.tar.xz", "")):
+        write(root / file, text)
+    write(root / "build-fuzz/compile_commands.json", json.dumps(
+        [{"directory": f"{root}/build-fuzz", "command": f"clang++ -c {root}/{name} -o x.o", "file": f"{root}/{name}"}
+         for name in ("engine/a.cpp", "tests/fuzz/targets/a.cpp")]))
+    commit = first_commit(root)
+    for file, runs in (("README.md", False), ("kernels/c.cu", False), ("engine/a.cpp", True), ("tests/fuzz/targets/a.cpp", True),
+                       ("tests/fuzz/corpus/a.tar.xz", True)):
+        write(root / file, "changed\n")
+        code, text = tree.run("fuzz", "--since", commit)
+        expect((code == 1 and "cmake --build" in text and file in text) if runs else (code == 0 and "not run" in text and "cmake" not in text),
+               f"{file}: {code}\n{text}")
+        git(root, "add", ".")
+        git(root, "reset", "--quiet", "--hard", commit)
+    expect(tree.run("fuzz", "--since")[0] == 2, "no commit")
 
 
 def check_zoo(program):
