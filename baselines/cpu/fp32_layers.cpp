@@ -225,11 +225,15 @@ Depthwise::Depthwise(const Conv2d& op, const NodeView& view) : kernels_(view.ker
   const Shape& out = view.output_desc().shape;
   weight_ = view.weights.pack(
       weight.elements(), [&](float* to) { depthwise_conv_pack(weight, view.constant(Conv2d::kWeight).data(), to); });
-  bias_ = view.weights.pack(weight[0], [&](float* to) { std::ranges::copy(view.constant(Conv2d::kBias), to); });
+  bias_and_zeros_ = view.weights.pack(checked_multiply(2, weight[0]), [&](float* to) {
+    std::fill_n(std::ranges::copy(view.constant(Conv2d::kBias), to).out, weight[0], 0.0F);
+  });
   out_h_ = out[2];
   shape_.packed = weight_.data();
-  shape_.bias = bias_.data();
+  shape_.bias = bias_and_zeros_.data();
+  shape_.zeros = shape_.bias + weight[0];
   shape_.h = x[2];
+  shape_.ring = shape_.h;
   shape_.w = x[3];
   shape_.c = x[1];
   shape_.out_w = out[3];
@@ -258,13 +262,11 @@ std::int64_t Depthwise::most_window_rows(std::int64_t rows) const noexcept {
 // Rows from a window's first to its last.
 std::int64_t Depthwise::reach() const noexcept { return (shape_.kernel_h - 1) * shape_.dilation_h + 1; }
 
-void Depthwise::run_row(std::int64_t oy, const float* x, Range present, const float* residual, float* y) const {
-  // The rows that are there are an image of their own, on which the window begins where it begins on the whole one.
+void Depthwise::run_row(std::int64_t oy, const float* x, std::int64_t ring, const float* residual, float* y) const {
   DepthwiseTask task = shape_;
   task.x = x;
-  task.h = present.last - present.first;
+  task.ring = ring;
   task.oy = oy;
-  task.pad_top = shape_.pad_top + present.first;
   task.residual = residual;
   task.y = y;
   kernels_->depthwise_conv(task);

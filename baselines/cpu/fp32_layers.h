@@ -107,17 +107,17 @@ class Depthwise {
   Range window_of(Range rows) const noexcept;
   /// The most that as many output rows side by side read.
   std::int64_t most_window_rows(std::int64_t rows) const noexcept;
-  std::int64_t weight_bytes() const noexcept { return weight_.bytes() + bias_.bytes(); }
+  std::int64_t weight_bytes() const noexcept { return weight_.bytes() + bias_and_zeros_.bytes(); }
 
-  /// Output row `oy` of an image; x begins with the first of its input rows in `present`, residual (may be null) and y
-  /// with the output row.
-  void run_row(std::int64_t oy, const float* x, Range present, const float* residual, float* y) const;
+  /// Output row `oy` of an image, whose input row i is row i % ring of x; residual (may be null) and y begin with the
+  /// output row.
+  void run_row(std::int64_t oy, const float* x, std::int64_t ring, const float* residual, float* y) const;
 
  private:
   std::int64_t reach() const noexcept;
 
   const Fp32Kernels* kernels_;
-  PackedWeights weight_, bias_;
+  PackedWeights weight_, bias_and_zeros_;
   DepthwiseTask shape_;
   std::int64_t out_h_ = 1;
   Activation activation_;

@@ -34,7 +34,7 @@ LoweredNode lower_depthwise(Depthwise depthwise, const NodeView& view) {
     context.pool.for_ranges(context.n * out_h, 1, [&](std::int64_t first, std::int64_t last, int) {
       for (std::int64_t row = first; row < last; ++row) {
         const std::int64_t at = row * depthwise.row_elements();
-        depthwise.run_row(row % out_h, context.buffer<const float>(x) + row / out_h * image, {0, depthwise.x_rows()},
+        depthwise.run_row(row % out_h, context.buffer<const float>(x) + row / out_h * image, depthwise.x_rows(),
                           residual == kNoBuffer ? nullptr : context.buffer<const float>(residual) + at,
                           context.buffer<float>(y) + at);
       }

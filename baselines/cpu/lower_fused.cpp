@@ -29,14 +29,16 @@ struct FusedConvolutions {
     return project ? project->image_rows() / depthwise.out_h() * project->columns() : depthwise.row_elements();
   }
 
-  // A thread's scratch memory: that of the products, expanded rows, filtered rows.
+  // A thread's scratch memory: that of the products, expanded rows, of which row i of an image takes the place i modulo
+  // their number, and filtered rows.
   std::int64_t product_elements() const {
     const std::int64_t bytes = std::max(expand ? expand->scratch_bytes() : 0, project ? project->scratch_bytes() : 0);
     return ceil_div(bytes, kBufferAlignment) * kBufferAlignment / kFloatBytes;
   }
   std::int64_t most_band_rows() const { return ceil_div(depthwise.out_h(), bands); }
+  std::int64_t expanded_rows() const { return depthwise.most_window_rows(most_band_rows()); }
   std::int64_t expanded_elements() const {
-    return expand ? checked_multiply(depthwise.most_window_rows(most_band_rows()), depthwise.x_row_elements()) : 0;
+    return expand ? checked_multiply(expanded_rows(), depthwise.x_row_elements()) : 0;
   }
   std::int64_t filtered_elements() const {
     return project ? checked_multiply(most_band_rows(), depthwise.row_elements()) : 0;
@@ -53,8 +55,8 @@ struct FusedConvolutions {
   }
 };
 
-// Runs consecutive bands in one thread. Bands of an image share input rows of the depthwise convolution: those are
-// kept.
+// Runs consecutive bands in one thread. Bands of an image share input rows of the depthwise convolution: those stay
+// where they are.
 class BandRunner {
  public:
   BandRunner(const FusedConvolutions& step, const StepContext& context, int worker)
@@ -69,18 +71,18 @@ class BandRunner {
   void run(std::int64_t image, Range rows) {
     const Depthwise& depthwise = step_.depthwise;
     const float* input = x_ + image * depthwise.x_rows() * depthwise.x_row_elements();
-    Range present{0, depthwise.x_rows()};
+    std::int64_t ring = depthwise.x_rows();
     if (step_.expand) {
       expand(image, depthwise.window_of(rows));
       input = expanded_;
-      present = held_;
+      ring = step_.expanded_rows();
     }
     const std::int64_t at = (image * depthwise.out_h() + rows.first) * step_.y_row_elements();
     const float* const residual = residual_ == nullptr ? nullptr : residual_ + at;
     float* const filtered = step_.project ? filtered_ : y_ + at;
     for (std::int64_t row = rows.first; row < rows.last; ++row) {
       const std::int64_t offset = (row - rows.first) * depthwise.row_elements();
-      depthwise.run_row(row, input, present, step_.project || residual == nullptr ? nullptr : residual + offset,
+      depthwise.run_row(row, input, ring, step_.project || residual == nullptr ? nullptr : residual + offset,
                         filtered + offset);
     }
     if (!step_.project) return;
@@ -89,18 +91,21 @@ class BandRunner {
   }
 
  private:
-  // Makes expanded_ the rows of `window`: moves those that are there to the front, and computes the others.
+  // Makes the rows of `window` those that are held: computes what the window before has not.
   void expand(std::int64_t image, Range window) {
-    const std::int64_t row_elements = step_.depthwise.x_row_elements();
-    if (image != image_ || window.first >= held_.last) held_ = {window.first, window.first};
-    image_ = image;
-    float* const kept_end = std::copy(expanded_ + (window.first - held_.first) * row_elements,
-                                      expanded_ + (held_.last - held_.first) * row_elements, expanded_);
     const std::int64_t rows = step_.depthwise.x_rows();
     const std::int64_t pixels = step_.expand->image_rows() / rows;
-    step_.expand->run_rows({(image * rows + held_.last) * pixels, (image * rows + window.last) * pixels},
-                           {x_, nullptr, kept_end}, scratch_);
-    held_ = window;
+    const std::int64_t ring = step_.expanded_rows();
+    std::int64_t row = image == image_ ? std::max(window.first, held_end_) : window.first;
+    while (row < window.last) {
+      const std::int64_t place = row % ring;
+      const std::int64_t end = std::min(window.last, row + ring - place);  // before the ring begins again
+      step_.expand->run_rows({(image * rows + row) * pixels, (image * rows + end) * pixels},
+                             {x_, nullptr, expanded_ + place * step_.depthwise.x_row_elements()}, scratch_);
+      row = end;
+    }
+    image_ = image;
+    held_end_ = window.last;
   }
 
   const FusedConvolutions& step_;
@@ -110,8 +115,8 @@ class BandRunner {
   float* const scratch_;
   float* const expanded_;
   float* const filtered_;
-  std::int64_t image_ = -1;  // of the rows in expanded_
-  Range held_;               // these rows
+  std::int64_t image_ = -1;    // of the rows in expanded_
+  std::int64_t held_end_ = 0;  // behind the last of them
 };
 
 void run_bands(const FusedConvolutions& step, const StepContext& context) {

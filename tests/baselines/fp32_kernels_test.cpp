@@ -223,11 +223,14 @@ struct DepthwiseData {
     Floats packed(weight.size());
     depthwise_conv_pack(weight_shape, weight.data(), packed.data());
     Floats y = guarded(y_desc.shape.elements());
+    const Floats zeros(bias.size());
     DepthwiseTask task;
     task.x = x.data();
     task.packed = packed.data();
     task.bias = bias.data();
+    task.zeros = zeros.data();
     task.h = x_desc.shape[2];
+    task.ring = task.h;
     task.w = x_desc.shape[3];
     task.c = x_desc.shape[1];
     task.out_w = y_desc.shape[3];
@@ -296,7 +299,7 @@ TEST_CASE("depthwise convolution of every instruction set stays within the hard 
 
 TEST_CASE("depthwise convolution of every instruction set computes several pixels of a row side by side") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
-    for (const std::int64_t width : {8, 13, 14, 23, 41}) {
+    for (const std::int64_t width : {1, 2, 3, 5, 8, 13, 14, 23, 41}) {
       for (const std::int64_t c : {2, 5, 12, 20, 40}) {
         for (const std::int64_t kernel : {3, 4, 5}) {
           for (const std::int64_t stride : {1, 2, 3}) {

@@ -33,9 +33,11 @@ struct GemmTask {
 
 /// One output row of a depthwise convolution, NHWC.
 struct DepthwiseTask {
-  const float* x = nullptr;         ///< the image
+  const float* x = nullptr;         ///< row i of the image begins at x + i % ring * w * c
+  std::int64_t ring = 1;            ///< rows that x has room for: h, or as many as the window reads at least
   const float* packed = nullptr;    ///< (kernel_h, kernel_w, c)
   const float* bias = nullptr;      ///< c values
+  const float* zeros = nullptr;     ///< c of them, for pixels outside
   const float* residual = nullptr;  ///< the output row's, may be null
   float* y = nullptr;               ///< the output row
   std::int64_t h = 0, w = 0, c = 0, out_w = 0, oy = 0;

@@ -156,13 +156,19 @@ void prefetch_rows(const float* const* rows, std::int64_t count, std::int64_t of
 
 // Which lines of the next panel's weights a tile asks for, of those for kLineFloats of k: all tiles of a panel together
 // ask for each line once. Weights that no cache holds would else keep the first tile of each panel waiting.
+// A panel of so short a sum the processor brings by itself, in less time than it takes to say which lines.
+constexpr std::int64_t kShortSum = 64;
+
 struct LinesAhead {
   std::int64_t first = 0, last = 0;
 };
 
 template <int Rows>
 LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t panel) {
-  if (task.rows <= Rows || (panel + 1 == task.last_panel && task.next == nullptr)) return {};
+  if (task.taps * task.channels <= kShortSum || task.rows <= Rows ||
+      (panel + 1 == task.last_panel && task.next == nullptr)) {
+    return {};
+  }
   return {row * task.panel / task.rows, (row + Rows) * task.panel / task.rows};
 }
 
@@ -275,83 +281,34 @@ inline Taps taps_at(std::int64_t o, std::int64_t kernel, std::int64_t stride, st
   return taps;
 }
 
-// Outputs of a row side by side, begun with the bias.
-template <class P, int Pixels>
-struct DepthwiseSums {
-  P sums[Pixels];
-
-  DepthwiseSums(const DepthwiseTask& t, std::int64_t c) {
-    const P bias = ploadu<P>(t.bias + c);
-#pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) sums[i] = bias;
-  }
-
-  void store(const DepthwiseTask& t, std::int64_t ox, std::int64_t c) {
-    const P lo = pset1<P>(t.lo);
-    const P hi = pset1<P>(t.hi);
-    if (t.residual != nullptr) {
-      for (int i = 0; i < Pixels; ++i) sums[i] = padd(sums[i], ploadu<P>(t.residual + (ox + i) * t.c + c));
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) pstoreu(t.y + (ox + i) * t.c + c, clamp(sums[i], lo, hi));
-  }
-};
+inline const float* depthwise_line(const DepthwiseTask& t, std::int64_t row) { return t.x + row % t.ring * t.w * t.c; }
 
 // Any window; those of all Pixels have the same taps. A weight is loaded once for all.
 template <class P, int Pixels>
-void depthwise_pixels(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
-  DepthwiseSums<P, Pixels> outputs(t, c);
+void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
+  P sums[Pixels];
+  const P begin = ploadu<P>(t.bias + c);
+#pragma GCC unroll 8
+  for (int i = 0; i < Pixels; ++i) sums[i] = begin;
   const std::int64_t step = t.stride_w * t.c;
   for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const float* line = t.x + (rows.start + ky * t.dilation_h) * t.w * t.c + c;
+    const float* line = depthwise_line(t, rows.start + ky * t.dilation_h) + c;
     for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
       const float* pixel = line + (columns.start + kx * t.dilation_w) * t.c;
       const P weight = ploadu<P>(t.packed + (ky * t.kernel_w + kx) * t.c + c);
 #pragma GCC unroll 8
-      for (int i = 0; i < Pixels; ++i) {
-        outputs.sums[i] = pmadd(ploadu<P>(pixel + i * step), weight, outputs.sums[i]);
-      }
+      for (int i = 0; i < Pixels; ++i) sums[i] = pmadd(ploadu<P>(pixel + i * step), weight, sums[i]);
     }
   }
-  outputs.store(t, ox, c);
-}
-
-// Whole windows of Width columns without dilation: an input too is loaded once, for all windows that it lies in.
-template <class P, int Pixels, int Width, int Stride>
-void depthwise_windows(const DepthwiseTask& t, const Taps& rows, std::int64_t start, std::int64_t ox, std::int64_t c) {
-  DepthwiseSums<P, Pixels> outputs(t, c);
-  for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const float* pixel = t.x + ((rows.start + ky * t.dilation_h) * t.w + start) * t.c + c;
-    P weights[Width];
+  const std::int64_t at = ox * t.c + c;
+  if (t.residual != nullptr) {
 #pragma GCC unroll 8
-    for (int kx = 0; kx < Width; ++kx) weights[kx] = ploadu<P>(t.packed + (ky * Width + kx) * t.c + c);
-#pragma GCC unroll 24
-    for (int column = 0; column < (Pixels - 1) * Stride + Width; ++column, pixel += t.c) {
-      const P x = ploadu<P>(pixel);
+    for (int i = 0; i < Pixels; ++i) sums[i] = padd(sums[i], ploadu<P>(t.residual + at + i * t.c));
+  }
+  const P lo = pset1<P>(t.lo);
+  const P hi = pset1<P>(t.hi);
 #pragma GCC unroll 8
-      for (int kx = 0; kx < Width; ++kx) {
-        const int first = column - kx;
-        if (first < 0 || first % Stride != 0 || first / Stride >= Pixels) continue;
-        outputs.sums[first / Stride] = pmadd(x, weights[kx], outputs.sums[first / Stride]);
-      }
-    }
-  }
-  outputs.store(t, ox, c);
-}
-
-template <class P, int Pixels>
-void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
-  if constexpr (Pixels > 1) {  // whole windows: see depthwise_conv()
-    if (t.dilation_w == 1 && t.stride_w == 1) {
-      if (t.kernel_w == 3) return depthwise_windows<P, Pixels, 3, 1>(t, rows, columns.start, ox, c);
-      if (t.kernel_w == 5) return depthwise_windows<P, Pixels, 5, 1>(t, rows, columns.start, ox, c);
-    }
-    if (t.dilation_w == 1 && t.stride_w == 2) {
-      if (t.kernel_w == 3) return depthwise_windows<P, Pixels, 3, 2>(t, rows, columns.start, ox, c);
-      if (t.kernel_w == 5) return depthwise_windows<P, Pixels, 5, 2>(t, rows, columns.start, ox, c);
-    }
-  }
-  depthwise_pixels<P, Pixels>(t, rows, columns, ox, c);
+  for (int i = 0; i < Pixels; ++i) pstoreu(t.y + at + i * t.c, clamp(sums[i], lo, hi));
 }
 
 // The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
@@ -370,10 +327,9 @@ inline void depthwise_channel(const DepthwiseTask& t, const Taps& rows, const Ta
                               std::int64_t c) {
   float sum = t.bias[c];
   for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const std::int64_t iy = rows.start + ky * t.dilation_h;
+    const float* line = depthwise_line(t, rows.start + ky * t.dilation_h) + c;
     for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
-      const std::int64_t ix = columns.start + kx * t.dilation_w;
-      sum += t.x[(iy * t.w + ix) * t.c + c] * t.packed[(ky * t.kernel_w + kx) * t.c + c];
+      sum += line[(columns.start + kx * t.dilation_w) * t.c] * t.packed[(ky * t.kernel_w + kx) * t.c + c];
     }
   }
   const std::int64_t at = ox * t.c + c;
@@ -393,12 +349,12 @@ void depthwise_channels(const DepthwiseTask& t, const Taps& rows, const Taps& co
   }
 }
 
-void depthwise_conv(const DepthwiseTask& t) {
-  constexpr int kTogether = 8;
+constexpr int kMostTogether = 8;  // outputs of a row
+
+void depthwise_any_window(const DepthwiseTask& t, const Taps& rows) {
   const auto taps = [&t](std::int64_t ox) {
     return taps_at(ox, t.kernel_w, t.stride_w, t.dilation_w, t.pad_left, t.w);
   };
-  const Taps rows = taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h);
   std::int64_t ox = 0;
   while (ox < t.out_w) {
     const Taps columns = taps(ox);
@@ -408,17 +364,125 @@ void depthwise_conv(const DepthwiseTask& t) {
       const Taps last = taps(ox + pixels - 1);
       return columns.first == 0 && columns.last == t.kernel_w && last.first == 0 && last.last == t.kernel_w;
     };
-    if (as_last(kTogether)) {
-      depthwise_channels<kTogether>(t, rows, columns, ox);
-      ox += kTogether;
-    } else if (as_last(kTogether / 2)) {
-      depthwise_channels<kTogether / 2>(t, rows, columns, ox);
-      ox += kTogether / 2;
+    if (as_last(kMostTogether)) {
+      depthwise_channels<kMostTogether>(t, rows, columns, ox);
+      ox += kMostTogether;
+    } else if (as_last(kMostTogether / 2)) {
+      depthwise_channels<kMostTogether / 2>(t, rows, columns, ox);
+      ox += kMostTogether / 2;
     } else {
       depthwise_channels<1>(t, rows, columns, ox);
       ++ox;
     }
   }
+}
+
+constexpr int kMostHeight = 5;  // of a window in the loops below
+
+// Outputs of a row side by side whose windows of Width columns have no dilation. The pixels that they read are shared:
+// each is loaded once, for all windows that it lies in.
+template <int Pixels, int Width, int Stride>
+struct DepthwiseBlock {
+  static constexpr int kColumns = (Pixels - 1) * Stride + Width;
+  const float* pixels[kMostHeight][kColumns];  // of the rows that lie in the image
+  std::int64_t rows;
+
+  DepthwiseBlock(const DepthwiseTask& t, const Taps& taps, std::int64_t ox) : rows(taps.last - taps.first) {
+    const std::int64_t left = ox * Stride - t.pad_left;
+    const bool inside = left >= 0 && left + kColumns <= t.w;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* const line = depthwise_line(t, taps.start + taps.first + row);
+      for (std::int64_t i = 0; i < kColumns; ++i) {
+        const std::int64_t column = left + i;
+        pixels[row][i] = inside || (column >= 0 && column < t.w) ? line + column * t.c : t.zeros;
+      }
+    }
+  }
+};
+
+// A function of its own for each form, so that the sums have all registers.
+template <class P, int Size, int Pixels, int Width, int Stride>
+[[gnu::noinline]] void depthwise_block(const DepthwiseTask& t, const Taps& taps, std::int64_t ox) {
+  const DepthwiseBlock<Pixels, Width, Stride> block(t, taps, ox);
+  const std::int64_t channels = t.c;
+  const float* const packed = t.packed + taps.first * Width * channels;
+  const float* const bias = t.bias;
+  const float* const residual = t.residual == nullptr ? nullptr : t.residual + ox * channels;
+  float* const y = t.y + ox * channels;
+  const P lo = pset1<P>(t.lo);
+  const P hi = pset1<P>(t.hi);
+  for (std::int64_t first = 0; first < channels; first += Size) {
+    const std::int64_t c = first + Size <= channels ? first : channels - Size;  // as depthwise_vectors()
+    P sums[Pixels];
+    const P begin = ploadu<P>(bias + c);
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) sums[i] = begin;
+    const float* w = packed + c;
+    for (std::int64_t row = 0; row < block.rows; ++row) {
+      P weights[Width];
+#pragma GCC unroll 8
+      for (int kx = 0; kx < Width; ++kx, w += channels) weights[kx] = ploadu<P>(w);
+#pragma GCC unroll 24
+      for (int column = 0; column < block.kColumns; ++column) {
+        const P x = ploadu<P>(block.pixels[row][column] + c);
+#pragma GCC unroll 8
+        for (int kx = 0; kx < Width; ++kx) {
+          const int at = column - kx;
+          if (at < 0 || at % Stride != 0 || at / Stride >= Pixels) continue;
+          sums[at / Stride] = pmadd(x, weights[kx], sums[at / Stride]);
+        }
+      }
+    }
+    if (residual != nullptr) {
+#pragma GCC unroll 8
+      for (int i = 0; i < Pixels; ++i) sums[i] = padd(sums[i], ploadu<P>(residual + i * channels + c));
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) pstoreu(y + i * channels + c, clamp(sums[i], lo, hi));
+  }
+}
+
+template <class P, int Size, int Width, int Stride, int Pixels>
+void depthwise_pixels(const DepthwiseTask& t, const Taps& rows, std::int64_t ox, std::int64_t pixels) {
+  if constexpr (Pixels > 1) {
+    if (pixels < Pixels) return depthwise_pixels<P, Size, Width, Stride, Pixels - 1>(t, rows, ox, pixels);
+  }
+  depthwise_block<P, Size, Pixels, Width, Stride>(t, rows, ox);
+}
+
+template <class P, int Size, int Width, int Stride>
+void depthwise_row(const DepthwiseTask& t, const Taps& rows) {
+  // As few blocks as can be, of nearly equal width.
+  const std::int64_t blocks = (t.out_w + kMostTogether - 1) / kMostTogether;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const std::int64_t ox = i * t.out_w / blocks;
+    depthwise_pixels<P, Size, Width, Stride, kMostTogether>(t, rows, ox, (i + 1) * t.out_w / blocks - ox);
+  }
+}
+
+// The row by whole registers, where these loops have its window.
+template <class P, int Size>
+bool depthwise_shared(const DepthwiseTask& t, const Taps& rows) {
+  if (t.dilation_h != 1 || t.dilation_w != 1 || t.kernel_h > kMostHeight) return false;
+  if (t.kernel_w == 3 && t.stride_w == 1) {
+    depthwise_row<P, Size, 3, 1>(t, rows);
+  } else if (t.kernel_w == 3 && t.stride_w == 2) {
+    depthwise_row<P, Size, 3, 2>(t, rows);
+  } else if (t.kernel_w == 5 && t.stride_w == 1) {
+    depthwise_row<P, Size, 5, 1>(t, rows);
+  } else if (t.kernel_w == 5 && t.stride_w == 2) {
+    depthwise_row<P, Size, 5, 2>(t, rows);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void depthwise_conv(const DepthwiseTask& t) {
+  const Taps rows = taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h);
+  const bool computed = t.c >= kPacket ? depthwise_shared<Packet, kPacket>(t, rows)
+                                       : t.c >= kHalf && depthwise_shared<HalfPacket, kHalf>(t, rows);
+  if (!computed) depthwise_any_window(t, rows);
 }
 
 // The pixels under a tile, `zeros` outside the image.
