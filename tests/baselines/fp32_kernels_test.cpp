@@ -304,6 +304,7 @@ TEST_CASE("depthwise convolution of every instruction set computes several pixel
         for (const std::int64_t kernel : {3, 4, 5}) {
           for (const std::int64_t stride : {1, 2, 3}) {
             for (const std::int64_t dilation : {1, 2}) {
+              if (dilation * (kernel - 1) + 1 > width + 5) continue;  // of padding
               CAPTURE(kernels->name, width, c, kernel, stride, dilation);
               const DepthwiseData data = depthwise_data(c, kernel, stride, dilation, width);
               const Doubles expected = data.expected(false);
