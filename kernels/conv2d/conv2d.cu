@@ -173,7 +173,9 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
   const std::int64_t group_in = p.c_in / p.groups;
   const std::int64_t bk = tile.bk;
   const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
-  const std::int64_t m_tiles = ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{tile.bm});
+  std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
+  if (tile.window) pixels = std::int64_t{p.n} * (p.h + p.pad_top) * (p.w + p.pad_left);
+  const std::int64_t m_tiles = ceil_div(pixels, std::int64_t{tile.bm});
   const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups;
   return {m_tiles * n_tiles * tile.split_k, ceil_div(slices, std::int64_t{tile.split_k})};
 }

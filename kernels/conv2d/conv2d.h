@@ -70,6 +70,14 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma256x128x64PersistentPair,
   Wgmma256x64x64Pooled,
   Wgmma256x128x64Pooled,
+  Wgmma64x64x64Window,
+  Wgmma64x64x64WindowS2,
+  Wgmma64x64x64WindowS4,
+  Wgmma64x64x64WindowS8,
+  Wgmma128x64x64Window,
+  Wgmma128x128x64Window,
+  Wgmma256x64x64Window,
+  Wgmma128x128x64WindowS2,
   Grouped3x3,
   First32,
   First64,
@@ -83,6 +91,7 @@ struct Conv2dTile {
   int split_k;              ///< blocks that share a tile's sum
   bool whole_taps = false;  ///< a slice is of one tap
   int pair = 1;             ///< blocks with tiles of the same pixels, which they copy once
+  bool window = false;      ///< its pixels' window is read once for all taps; padding counts as pixels
 };
 
 /// How much a launch of a matrix product has to do, for choosing one.

@@ -24,7 +24,6 @@ struct Descriptor {
       : start(field(bits, 0)), leading(field(bits, 16)), stride(field(bits, 32)), swizzled(bits >> 62U == 1) {
     constexpr std::uint64_t kKnown = 0x3FFFULL | 0x3FFFULL << 16U | 0x3FFFULL << 32U | 1ULL << 62U;
     if ((bits & ~kKnown) != 0) fail("a descriptor of wgmma whose layout is not played");
-    if (swizzled && start / kSwizzledRow % 8 != 0) fail("a swizzled operand that begins within 8 rows");
   }
 
   static constexpr std::uint32_t kSwizzledRow = 128;
@@ -44,6 +43,7 @@ void read_operand(std::uint64_t bits, int first, int extent, bool transposed, st
   std::uint16_t run[kRun];
   if (transposed) {
     if (!d.swizzled || extent % kRun != 0) fail("a transposed operand of wgmma whose layout is not played");
+    if (d.start / Descriptor::kSwizzledRow % 8 != 0) fail("a transposed operand that begins within 8 rows");
     constexpr int kPanel = Descriptor::kSwizzledRow / 2;
     for (int k = 0; k < kK; ++k) {
       for (int column = 0; column < extent; column += kRun) {

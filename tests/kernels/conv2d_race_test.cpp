@@ -84,7 +84,9 @@ TEST_CASE("conv2d: every matrix product on wgmma once", "[race]") {
   };
   for (const Conv2dVariant variant : each.variants()) {
     const bool persistent = name(variant).find("_persistent") != std::string_view::npos;
-    each.run_one(variant, std::vector{persistent ? many : layer(Elem::F16, 11, 13, 128, 264)}, check);
+    // A slice of a tap, or of a window, for each block that shares a sum.
+    const int c_in = kernels::conv2d_tile(variant).split_k > 2 ? 512 : 128;
+    each.run_one(variant, std::vector{persistent ? many : layer(Elem::F16, 11, 13, c_in, 264)}, check);
   }
   each.run(std::vector{pooled}, check_pooled);
   each.check_all_ran();

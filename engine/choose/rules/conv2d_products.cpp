@@ -54,6 +54,14 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Wgmma256x128x64Persistent,     0.93, 3.45, 0.60, 0.56, 0.00, true, 2},
     {Conv2dVariant::Wgmma128x256x64Persistent,     0.50, 3.61, 0.61, 0.54, 0.00, true, 2},
     {Conv2dVariant::Wgmma256x128x64PersistentPair, 2.14, 3.63, 0.60, 0.59, 0.00, true, 2},
+    {Conv2dVariant::Wgmma64x64x64Window,           0.83, 1.78, 0.11, 0.18, 0.40, true},
+    {Conv2dVariant::Wgmma64x64x64WindowS2,         0.96, 2.10, 0.12, 0.18, 0.30, true},
+    {Conv2dVariant::Wgmma64x64x64WindowS4,         2.22, 2.22, 0.11, 0.09, 0.30, true},
+    {Conv2dVariant::Wgmma64x64x64WindowS8,         1.75, 3.79, 0.02, 0.02, 0.30, true},
+    {Conv2dVariant::Wgmma128x64x64Window,          0.66, 2.17, 0.19, 0.23, 0.40, true},
+    {Conv2dVariant::Wgmma256x64x64Window,          0.00, 4.47, 0.31, 0.33, 0.60, true},
+    {Conv2dVariant::Wgmma128x128x64Window,         0.00, 4.11, 0.31, 0.31, 0.50, true},
+    {Conv2dVariant::Wgmma128x128x64WindowS2,       0.00, 5.80, 0.24, 0.27, 0.40, true},
 };
 // clang-format on
 
@@ -83,6 +91,11 @@ double usable(int multiprocessors, int cluster) {
   return cluster < 4 ? multiprocessors : multiprocessors * kOfFour;
 }
 
+/// What a tile of `rows` reads of each channel, where it reads it once for all taps.
+double window_pixels(const kernels::Conv2dParams& params, int rows) {
+  return rows + static_cast<double>(params.kernel_h) * (params.w + params.pad_left);
+}
+
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
@@ -96,7 +109,9 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   // What all multiprocessors together take in from L2.
   constexpr double kBytesPerUs = 66e3;  // of one
   constexpr double kHalf = 2;
-  const double slice_bytes = kHalf * (static_cast<double>(tile.bm) / tile.pair + tile.bn) * tile.bk;
+  const double pixels = tile.window ? window_pixels(params, tile.bm) / (params.kernel_h * params.kernel_w)
+                                    : static_cast<double>(tile.bm) / tile.pair;
+  const double slice_bytes = kHalf * (pixels + tile.bn) * tile.bk;
   const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
   return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
 }

@@ -14,14 +14,23 @@
 
 namespace mobicuda::kernels::conv_wgmma {
 
-/// Stores the sums of a warp's rows, of which `first_row` is the first.
-template <class S, int kSums>
-__device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace& place, int first_row,
-                                            const float (&sums)[S::kRowBlocks][kSums]) {
+/// A warp's first row of the tile.
+template <class S>
+__device__ __forceinline__ int warp_row() {
+  const int warp = static_cast<int>(threadIdx.x / 32);
+  return warp / 4 * S::kRowBlocks * 64 + warp % 4 * kWarpRows;
+}
+
+/// Stores the sums of a warp's rows, of which `first_row` is the first. `pixel_of`: the output pixel of a row, counted
+/// from that of the first tile; negative where there is none.
+template <class S, int kSums, class PixelOf>
+__device__ __forceinline__ void finish_rows(const conv_gemm::Arguments& a, const TilePlace& place, int first_row,
+                                            const float (&sums)[S::kRowBlocks][kSums], const PixelOf& pixel_of) {
   const int quad = static_cast<int>(threadIdx.x % 4);
 #pragma unroll
   for (int i = 0; i < S::kRowBlocks; ++i) {
-    const int m = place.m0 + first_row + i * 64 + ptx::as_int::lane() / 4;
+    const int row = place.m0 + first_row + i * 64 + ptx::as_int::lane() / 4;
+    const int pixels[2] = {pixel_of(row), pixel_of(row + 8)};
 #pragma unroll
     for (int block = 0; block < kSums / 4; block += 4) {
       const int n = place.n0 + (block + quad) * 8;
@@ -29,8 +38,8 @@ __device__ __forceinline__ void finish_rows(const Arguments& a, const TilePlace&
       for (int half = 0; half < 2; ++half) {
         float value[8];
         conv_gemm::gather_quad(reinterpret_cast<const float(*)[4]>(sums[i] + block * 4), half, value);
-        if (m + half * 8 < a.m && n < place.n_end)
-          conv_gemm::finish_run<8, true>(a, m + half * 8, n, place.n_end, value);
+        if (pixels[half] >= 0 && n < place.n_end)
+          conv_gemm::finish_run<8, true>(a, pixels[half], n, place.n_end, value);
       }
     }
   }

@@ -179,12 +179,12 @@ __device__ __forceinline__ void multiply(int slices, const Ring& ring, RingPlace
   if constexpr (S::kPersistent) give_back<S>(ring, before);
 }
 
-/// A warp's first row of the tile.
-template <class S>
-__device__ __forceinline__ int warp_row() {
-  const int warp = static_cast<int>(threadIdx.x / 32);
-  return warp / 4 * S::kRowBlocks * 64 + warp % 4 * kWarpRows;
-}
+/// A row of the tiles is an output pixel.
+struct RowIsPixel {
+  int m;
+
+  __device__ __forceinline__ int operator()(int row) const { return row < m ? row : -1; }
+};
 
 /// What the groups of warps do where a block has all slices of its tiles.
 template <class S>
@@ -214,7 +214,7 @@ __device__ __forceinline__ void compute(const typename S::Arguments& a, int tile
     if constexpr (S::kTile) {
       finish_in_tile<S>(a, place, ring, warp_row<S>(), sums, at);
     } else {
-      finish_rows<S>(a, place, warp_row<S>(), sums);
+      finish_rows<S>(a, place, warp_row<S>(), sums, RowIsPixel{a.m});
     }
   }
 }
@@ -239,7 +239,7 @@ __device__ __forceinline__ void share(const Arguments& a, int tile, const Ring& 
     float whole[S::kRowBlocks][S::kShare];
     add_shares<S>(ring, whole);
     place.n0 += static_cast<int>(blockIdx.x) % S::kSplit * (S::kBn / S::kSplit);
-    finish_rows<S>(a, place, warp_row<S>(), whole);
+    finish_rows<S>(a, place, warp_row<S>(), whole, RowIsPixel{a.m});
   }
   end_cluster();  // others may still read this block's shares
 }

@@ -12,6 +12,7 @@
 #include "kernels/common/spread_blocks.h"
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
+#include "kernels/conv2d/wgmma/window.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -22,6 +23,9 @@ using conv_wgmma::kBlockThreads;
 using conv_wgmma::kSliceK;
 using conv_wgmma::Shape;
 using conv_wgmma::Way;
+using conv_wgmma::WindowArguments;
+using conv_wgmma::WindowConfig;
+using conv_wgmma::WindowShape;
 
 using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
@@ -45,6 +49,22 @@ bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* 
   return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, first_window,
                   last_window, kSliceK, static_cast<cuuint32_t>(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                   CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+/// A row of an image at a time, and the zeros at its left: 64 channels of each.
+bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
+  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
+  if (function == nullptr) return false;
+  const auto channels = static_cast<cuuint64_t>(p.c_in);
+  const auto width = static_cast<cuuint64_t>(p.w);
+  const auto height = static_cast<cuuint64_t>(p.h);
+  const cuuint64_t extents[4] = {channels, width, height, static_cast<cuuint64_t>(pictures)};
+  const cuuint64_t strides[3] = {channels * 2, channels * width * 2, channels * width * height * 2};
+  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(p.w + p.pad_left), 1, 1};
+  const cuuint32_t steps[4] = {1, 1, 1, 1};
+  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, box, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
@@ -184,6 +204,107 @@ bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
          supports_wgmma(p, gpu);
 }
 
+int window_bytes(const Conv2dParams& p, int bm) {
+  constexpr int kSwizzledBytes = 1024;
+  const int pixels = conv_wgmma::window_pixels(bm, p.w + p.pad_left, p.kernel_h, p.kernel_w);
+  return round_up(pixels * conv_wgmma::kRowBytes, kSwizzledBytes);
+}
+
+/// So many stages of the ring find room beside two windows; 0 where that is too few.
+template <class S>
+int stages_in(std::size_t shared_bytes, int window_bytes) {
+  for (int stages = S::kMostStages; stages >= S::kLeastStages; --stages) {
+    if (static_cast<std::size_t>(S::shared_bytes(stages, window_bytes)) <= shared_bytes) return stages;
+  }
+  return 0;
+}
+
+constexpr std::size_t kMostWindowBlockBytes = limits_of(90).shared_bytes_per_block;
+
+/// Rows of tiles of so many images: up to the last output.
+std::int64_t window_line(const Conv2dParams& p, std::int64_t pictures) {
+  const std::int64_t columns = p.w + p.pad_left;
+  return ((pictures - 1) * (p.h + p.pad_top) + p.out_h - 1) * columns + p.out_w;
+}
+
+/// The zeros at the left of a row are those at the right of the row before, those above an image are those below the
+/// image before: there are at least as many.
+template <WindowConfig kConfig>
+bool supports_window(const Conv2dParams& p, const DeviceTraits& gpu) {
+  using S = WindowShape<kConfig>;
+  constexpr int kMostBox = 256;
+  constexpr std::int64_t kMostRows = 1 << 30;
+  if (p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 || p.dilation_w != 1) return false;
+  if (p.kernel_h * p.kernel_w == 1 || !supports_wgmma(p, gpu)) return false;
+  if (p.w + p.pad_left > kMostBox || window_line(p, p.n) > kMostRows) return false;
+  const int pad_right = p.out_w - 1 + p.kernel_w - (p.w + p.pad_left);
+  const int pad_bottom = p.out_h - 1 + p.kernel_h - (p.h + p.pad_top);
+  if (pad_right > p.pad_left || pad_bottom > p.pad_top) return false;
+  if (p.out_w > p.w + p.pad_left || p.out_h > p.h + p.pad_top) return false;
+  return ceil_div(p.c_in / p.groups, kSliceK) >= S::kSplit && gpu.cluster_blocks >= S::kSplit &&
+         stages_in<S>(kMostWindowBlockBytes, window_bytes(p, S::kBm)) > 0;
+}
+
+/// Shared memory of a block, and stages of its ring. Where every block finds a multiprocessor, no two share one:
+/// spread_blocks() says why; what is left takes a block of the next kernel, which loads its weights beside this one.
+/// Else two share one if there is room.
+template <class S, class Kernel>
+cudaError_t choose_window_stages(Kernel* kernel, unsigned blocks, WindowArguments& a, std::size_t& bytes) {
+  std::size_t lone = 0;
+  cudaError_t status = lone_block_bytes(lone);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostWindowBlockBytes);
+  bool apart = false;
+  if (status == cudaSuccess) {
+    status = fit_apart(kernel, blocks, S::kBlockThreads, S::kSplit, kMostWindowBlockBytes, apart);
+  }
+  constexpr std::size_t kHalf = shared_bytes_of_each(90, 2);
+  a.stages = stages_in<S>(apart ? lone : kHalf, a.window_bytes);
+  if (a.stages == 0) a.stages = stages_in<S>(kMostWindowBlockBytes, a.window_bytes);
+  bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.window_bytes));
+  if (apart) bytes = std::max(bytes, lone);
+  return status;
+}
+
+template <WindowConfig kConfig>
+cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
+  using S = WindowShape<kConfig>;
+  const auto kernel = conv_wgmma::window_kernel<S>;
+  const Conv2dTile tile{S::kBm, S::kBn, kSliceK, S::kSplit, true};
+  return conv_gemm::for_each_gemm_chunk(
+      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+        WindowArguments a{};
+        static_cast<conv_gemm::Arguments&>(a) = shared;
+        const int pictures = a.m / (p.out_h * p.out_w);
+        a.out_h = p.out_h;
+        a.out_w = p.out_w;
+        a.kernel_h = p.kernel_h;
+        a.kernel_w = p.kernel_w;
+        a.channel_slices = ceil_div(a.group_in, kSliceK);
+        a.columns = p.w + p.pad_left;
+        a.line = static_cast<int>(window_line(p, pictures));
+        a.window_bytes = window_bytes(p, S::kBm);
+        a.of_columns = FastDivision(static_cast<std::uint32_t>(a.columns));
+        a.of_image_rows = FastDivision(static_cast<std::uint32_t>(p.h + p.pad_top));
+        if (!encode_rows(p, pictures, a.x, a.pixels) || !encode_weights(p, a.weight_pitch, a.weight, a.weights)) {
+          return cudaErrorNotSupported;
+        }
+        const auto blocks = static_cast<unsigned>(ceil_div(a.line, S::kBm) * a.n_tiles * S::kSplit);
+        std::size_t bytes = 0;
+        const cudaError_t status = choose_window_stages<S>(kernel, blocks, a, bytes);
+        if (status != cudaSuccess) return status;
+        return launch_clusters(kernel, dim3(blocks), dim3(S::kBlockThreads), bytes, S::kSplit, where, a);
+      });
+}
+
+template <WindowConfig kConfig>
+constexpr Conv2dEntry window_entry(Conv2dVariant variant, std::string_view name) {
+  return {variant,
+          name,
+          {kConfig.bm, kConfig.bn, kSliceK, kConfig.split, true, 1, true},
+          supports_window<kConfig>,
+          launch_window<kConfig>};
+}
+
 template <Config kConfig>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
   Conv2dEntry made{variant, name, tile_of(kConfig), supports_split<kConfig.split>, launch_wgmma<kConfig>};
@@ -197,6 +318,7 @@ constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
 }  // namespace mobicuda::kernels
 
 #define MOBICUDA_ENTRY(variant, name, ...) entry<Config __VA_ARGS__>(variant, name)
+#define MOBICUDA_WINDOW_ENTRY(variant, name, ...) window_entry<WindowConfig __VA_ARGS__>(variant, name)
 
 #else
 
@@ -213,6 +335,7 @@ constexpr Conv2dEntry nothing(Conv2dVariant variant, std::string_view name) {
 }  // namespace mobicuda::kernels
 
 #define MOBICUDA_ENTRY(variant, name, ...) nothing(variant, name)
+#define MOBICUDA_WINDOW_ENTRY(variant, name, ...) nothing(variant, name)
 
 #endif
 
@@ -242,6 +365,14 @@ constexpr Conv2dEntry kEntries[] = {
                    {.bm = 256, .bn =  64, .stages = 4, .min_blocks = 1, .way = Way::Pooled, .strips = 2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Pooled, "wgmma_256x128x64_pooled",
                    {.bm = 256, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Pooled, .strips = 2}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma64x64x64Window, "wgmma_64x64x64_window",       {.bm = 64, .bn = 64, .groups = 1}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma64x64x64WindowS2, "wgmma_64x64x64_window_s2", {.bm = 64, .bn = 64, .split = 2, .groups = 1}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma64x64x64WindowS4, "wgmma_64x64x64_window_s4", {.bm = 64, .bn = 64, .split = 4, .groups = 1}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma64x64x64WindowS8, "wgmma_64x64x64_window_s8", {.bm = 64, .bn = 64, .split = 8, .groups = 1}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x64x64Window, "wgmma_128x64x64_window",     {128,  64}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64Window, "wgmma_128x128x64_window",   {128, 128}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma256x64x64Window, "wgmma_256x64x64_window",     {256,  64}),
+    MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64WindowS2, "wgmma_128x128x64_window_s2", {.bm = 128, .bn = 128, .split = 2}),
 };
 // clang-format on
 
