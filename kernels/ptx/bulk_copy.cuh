@@ -48,6 +48,16 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
   }
 }
 
+/// Of four dimensions, to this block alone.
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w,
+                                         std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], "
+      "[%6];" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(barrier)
+      : "memory");
+}
+
 /// Channels from `channel` on of neighbouring output pixels, gathered from an image (im2col): the first pixel has its
 /// window at (n, y, x); of each the tap that is (tap_y, tap_x) away, zeros outside the image. kBlocks as above.
 template <int kBlocks>
@@ -77,6 +87,15 @@ __device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int 
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n\t"
       "cp.async.bulk.commit_group;" ::"l"(&map),
       "r"(x), "r"(y), "r"(z), "r"(from)
+      : "memory");
+}
+
+/// Of four dimensions.
+__device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];\n\t"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
       : "memory");
 }
 

@@ -27,6 +27,9 @@ template <int kBlocks>
 void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, std::uint32_t barrier) {
   emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z}), to, barrier, kBlocks);
 }
+inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z, w}), to, barrier, 1);
+}
 template <int kBlocks>
 void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n, int tap_x, int tap_y,
                  std::uint32_t barrier) {
@@ -34,6 +37,9 @@ void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, i
 }
 inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, std::uint32_t from) {
   emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z}), from);
+}
+inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t from) {
+  emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z, w}), from);
 }
 template <int kPending>
 void copy_out_wait_read() {
