@@ -3,6 +3,7 @@
 #include "kernels/conv2d/grouped/tma.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/common/driver_function.h"
 #include "kernels/common/launch.h"
@@ -65,8 +66,9 @@ int tiles_of(const Conv2dParams& p, const TileSize& tile, int pictures) {
 /// Blocks of a multiprocessor that registers leave room for.
 int most_resident(int group) { return group > kWarpChannels ? Shape<32, 1>::kMinBlocks : Shape<4, 1>::kMinBlocks; }
 
-/// The walk with such tiles, and what it is expected to take, in a tile's rows of a multiprocessor.
-double cost_of(const Conv2dParams& p, int pictures, const DeviceTraits& gpu, Walk& walk) {
+/// The walk with such tiles and stages, and what it is expected to take, in a tile's rows of a multiprocessor; nothing
+/// where blocks would leave stages unused, or wait for one that is about to be stored.
+std::optional<double> cost_of(const Conv2dParams& p, int pictures, const DeviceTraits& gpu, Walk& walk) {
   // A tile's first rows read two more of the window than they finish. A block by itself takes as long as two that
   // share a multiprocessor; its first window and its last tile move while it computes nothing; and its weights come
   // from L2 as some rows do.
@@ -76,13 +78,13 @@ double cost_of(const Conv2dParams& p, int pictures, const DeviceTraits& gpu, Wal
   const int group = p.c_in / p.groups;
   const int slices = ceil_div(p.c_out, kChannels);
   const int tiles = tiles_of(p, walk.tile, pictures);
-  walk.stages = kMostStages;
-  const auto fitting = static_cast<int>(gpu.shared_bytes_per_multiprocessor /
-                                        (static_cast<std::size_t>(walk.shared_bytes()) + gpu.reserved_shared_bytes));
-  const int resident = std::clamp(fitting, 1, most_resident(group)) * gpu.multiprocessors;
-  const int rounds = ceil_div(tiles, std::clamp(resident / slices, 1, std::min(tiles, kMaxGridYz)));
+  const auto bytes = static_cast<std::size_t>(walk.shared_bytes()) + gpu.reserved_shared_bytes;
+  const int fitting = std::min(static_cast<int>(gpu.shared_bytes_per_multiprocessor / bytes), most_resident(group));
+  if (fitting == 0) return {};
+  const int most = std::clamp(fitting * gpu.multiprocessors / slices, 1, kMaxGridYz);
+  const int rounds = ceil_div(tiles, std::min(most, tiles));
+  if (walk.stages != std::min(rounds, kMostStages)) return {};
   walk.strips = ceil_div(tiles, rounds);
-  walk.stages = std::min(rounds, kMostStages);
   const int each = ceil_div(walk.strips * slices, gpu.multiprocessors);
   const int rows = walk.tile.rows + kMoreRows;
   return static_cast<double>(rounds) * std::max(each, kLeastBusy) * rows + kLeastBusy * rows +
@@ -91,9 +93,9 @@ double cost_of(const Conv2dParams& p, int pictures, const DeviceTraits& gpu, Wal
 
 Walk choose_walk(const Conv2dParams& p, int pictures, const DeviceTraits& gpu) {
   const int columns = ceil_div(p.out_w, ceil_div(p.out_w, kPixels));
-  const int parts = columns <= kPixels / kMostParts && p.out_w == columns && pictures > 1 ? kMostParts : 1;
+  const int parts = p.out_w <= kPixels / kMostParts && pictures > 1 ? kMostParts : 1;
   Walk best{};
-  double least = 0.0;
+  std::optional<double> least;
   for (int rows = 1; rows <= p.out_h; ++rows) {
     Walk walk{};
     walk.tile = {parts, rows, columns};
@@ -102,10 +104,12 @@ Walk choose_walk(const Conv2dParams& p, int pictures, const DeviceTraits& gpu) {
     const int pixels = round_up(walk.window_rows * walk.window_columns, kSwizzleRows);
     if (parts * pixels > kMostWindow) break;
     walk.part_bytes = pixels * kPixelBytes;
-    const double cost = cost_of(p, pictures, gpu, walk);
-    if (rows > 1 && cost > least) continue;
-    least = cost;
-    best = walk;
+    for (walk.stages = 1; walk.stages <= kMostStages; ++walk.stages) {
+      const std::optional<double> cost = cost_of(p, pictures, gpu, walk);
+      if (!cost || (least && *cost > *least)) continue;
+      least = cost;
+      best = walk;
+    }
   }
   return best;
 }
