@@ -105,9 +105,9 @@ bool supports_groups(const Conv2dParams& p) {
   constexpr int kMostStride = 2;
   const int channels = p.c_in / p.groups;
   const bool size = channels == 4 || channels == 8 || channels == 16 || channels == 32;
-  return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 && size &&
-         p.c_out == p.c_in && p.c_in % 8 == 0 && p.kernel_h == kWindow && p.kernel_w == kWindow && p.dilation_h == 1 &&
-         p.dilation_w == 1 && p.stride_h <= kMostStride && p.stride_w <= kMostStride;
+  return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 && size && p.c_out == p.c_in &&
+         p.c_in % 8 == 0 && p.kernel_h == kWindow && p.kernel_w == kWindow && p.dilation_h == 1 && p.dilation_w == 1 &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride;
 }
 
 std::span<const Conv2dEntry> conv2d_grouped_entries() { return kEntries; }

@@ -29,9 +29,9 @@ inline constexpr int kThreads = kWarps * 32;
 inline constexpr int kWarpChannels = 16;
 inline constexpr int kChannels = kWarps * kWarpChannels;  ///< of a block
 inline constexpr int kPixelBytes = kChannels * 2;
-inline constexpr int kPixels = 16;        ///< of a warp's product
-inline constexpr int kMostParts = 2;      ///< images of a tile
-inline constexpr int kMostWindow = 288;   ///< pixels of a tile's windows
+inline constexpr int kPixels = 16;       ///< of a warp's product
+inline constexpr int kMostParts = 2;     ///< images of a tile
+inline constexpr int kMostWindow = 288;  ///< pixels of a tile's windows
 inline constexpr int kMostStages = 3;
 inline constexpr int kTaps = 9;
 inline constexpr int kWeightsBytes = kThreads * 16;
@@ -59,19 +59,19 @@ struct Shape {
   static constexpr int kStride = kRowStride;
   /// A product has 8 outputs: of groups of up to 8 it needs 8 inputs, the same channels.
   static constexpr bool kNarrow = kGroup <= 8;
-  static constexpr int kSteps = kGroup > 16 ? 2 : 1;                    ///< of 16 inputs
-  static constexpr int kTapMatrices = kNarrow ? 2 : kSteps * 4;         ///< of 8 x 8 weights
+  static constexpr int kSteps = kGroup > 16 ? 2 : 1;             ///< of 16 inputs
+  static constexpr int kTapMatrices = kNarrow ? 2 : kSteps * 4;  ///< of 8 x 8 weights
   static constexpr int kMatrices = kTaps * kTapMatrices;
-  static constexpr int kLoads = (kMatrices + 3) / 4;                    ///< of four matrices
-  static constexpr int kSlots = kStride == 1 ? 3 : 2;                   ///< rows of outputs under way
-  static constexpr int kPeriod = kSlots * kStride;                      ///< rows of the window until slots repeat
+  static constexpr int kLoads = (kMatrices + 3) / 4;   ///< of four matrices
+  static constexpr int kSlots = kStride == 1 ? 3 : 2;  ///< rows of outputs under way
+  static constexpr int kPeriod = kSlots * kStride;     ///< rows of the window until slots repeat
   static constexpr int kMinBlocks = kGroup > 16 ? 3 : 4;
   /// Two warps read the same channels.
   static constexpr bool kSharesInputs = kSteps > 1;
 
   /// Of a row of the window, number `row` of a period, and a tap's row: the slot of the outputs; whether there is one.
-  static constexpr int slot(int row, int ky) { return (row - ky + kPeriod) / kStride % kSlots; }
-  static constexpr bool counts(int row, int ky) { return (row - ky + kPeriod) % kStride == 0; }
+  __host__ __device__ static constexpr int slot(int row, int ky) { return (row - ky + kPeriod) / kStride % kSlots; }
+  __host__ __device__ static constexpr bool counts(int row, int ky) { return (row - ky + kPeriod) % kStride == 0; }
 };
 
 /// Weights of 16 outputs: of a narrow product {b} of 8 outputs and of the next 8; else {b0, b1} of each, step by step.
