@@ -53,6 +53,7 @@ struct Walk {
   int window_rows, window_columns;
   int part_bytes;
   int strips;  ///< blocks of the same channels
+  int each;    ///< blocks of a multiprocessor
   int stages;
 
   int stage_bytes() const { return tile.parts * part_bytes; }
@@ -85,10 +86,10 @@ std::optional<double> cost_of(const Conv2dParams& p, int pictures, const DeviceT
   const int rounds = ceil_div(tiles, std::min(most, tiles));
   if (walk.stages != std::min(rounds, kMostStages)) return {};
   walk.strips = ceil_div(tiles, rounds);
-  const int each = ceil_div(walk.strips * slices, gpu.multiprocessors);
+  walk.each = ceil_div(walk.strips * slices, gpu.multiprocessors);
   const int rows = walk.tile.rows + kMoreRows;
-  return static_cast<double>(rounds) * std::max(each, kLeastBusy) * rows + kLeastBusy * rows +
-         each * group * kRowsOfWeights;
+  return static_cast<double>(rounds) * std::max(walk.each, kLeastBusy) * rows + kLeastBusy * rows +
+         walk.each * group * kRowsOfWeights;
 }
 
 Walk choose_walk(const Conv2dParams& p, int pictures, const DeviceTraits& gpu) {
@@ -114,6 +115,14 @@ Walk choose_walk(const Conv2dParams& p, int pictures, const DeviceTraits& gpu) {
   return best;
 }
 
+/// Shared memory of a block with which no multiprocessor holds more of them than its share: spread_blocks() says why.
+std::size_t spread_bytes(const Walk& walk, const DeviceTraits& gpu) {
+  constexpr std::size_t kUnit = 128;  // that shared memory is given in
+  const std::size_t others = gpu.shared_bytes_per_multiprocessor / static_cast<std::size_t>(walk.each + 1);
+  const std::size_t spread = (others - std::min(gpu.reserved_shared_bytes, others)) / kUnit * kUnit + kUnit;
+  return std::max(static_cast<std::size_t>(walk.shared_bytes()), std::min(spread, gpu.shared_bytes_per_block));
+}
+
 bool complete(const Conv2dParams& p, const Walk& walk, int pictures, Arguments& a) {
   a.out_h = p.out_h;
   a.out_w = p.out_w;
@@ -135,11 +144,10 @@ bool complete(const Conv2dParams& p, const Walk& walk, int pictures, Arguments& 
 template <class S, bool kClip>
 cudaError_t launch_shape(const Conv2dParams& p, const Conv2dBuffers& buffers, const Launch& where) {
   constexpr Conv2dTile kTile{kPixels, kChannels, kPixels, 1, true};
-  constexpr std::size_t kMostBytes = kMostStages * kMostWindow * kPixelBytes + kBehindRing;
   const auto kernel = grouped_tma_kernel<S, kClip>;
   DeviceTraits gpu;
   cudaError_t status = current_device_traits(gpu);
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, std::min(kMostBytes, gpu.shared_bytes_per_block));
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, gpu.shared_bytes_per_block);
   if (status != cudaSuccess) return status;
   return conv_gemm::for_each_gemm_chunk(
       p, kTile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
@@ -149,7 +157,7 @@ cudaError_t launch_shape(const Conv2dParams& p, const Conv2dBuffers& buffers, co
         static_cast<conv_gemm::Arguments&>(a) = shared;
         if (!complete(p, walk, pictures, a)) return cudaErrorNotSupported;
         const dim3 grid(static_cast<unsigned>(ceil_div(p.c_out, kChannels)), static_cast<unsigned>(walk.strips));
-        return launch(kernel, grid, dim3(kThreads), static_cast<std::size_t>(walk.shared_bytes()), where, a);
+        return launch(kernel, grid, dim3(kThreads), spread_bytes(walk, gpu), where, a);
       });
 }
 
