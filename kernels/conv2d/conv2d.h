@@ -24,7 +24,7 @@ namespace mobicuda::kernels {
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
 /// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8; Persistent: y leaves by tensor
 /// copies, while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels; Pooled:
-/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels. First: half, a network's first layer, by so many
+/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels; Tma: by tensor copies, sm_90. First: half, a network's first layer, by so many
 /// channels. Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores
 /// without rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
@@ -79,6 +79,7 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma256x64x64Window,
   Wgmma128x128x64WindowS2,
   Grouped3x3,
+  Grouped3x3Tma,
   First32,
   First64,
   First96,

@@ -48,7 +48,7 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
   }
 }
 
-/// Of four dimensions.
+/// Of four dimensions, to this block alone.
 __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w,
                                          std::uint32_t barrier) {
   asm volatile(
@@ -87,6 +87,15 @@ __device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int 
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n\t"
       "cp.async.bulk.commit_group;" ::"l"(&map),
       "r"(x), "r"(y), "r"(z), "r"(from)
+      : "memory");
+}
+
+/// Of four dimensions.
+__device__ __forceinline__ void copy_box_out(const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t from) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];\n\t"
+      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
       : "memory");
 }
 

@@ -171,7 +171,7 @@ inline std::int64_t products_of(Conv2dVariant variant, const Conv2dParams& p, co
   constexpr int kMatrixInputs = 16;
   if (variant == Conv2dVariant::Stem3x3Split) return 2 * (oracle.products + 2);  // what splitting loses among them
   if (rounds_input(variant)) return std::int64_t{p.kernel_h} * kernels::round_up(p.kernel_w, 4) * 4;
-  if (variant == Conv2dVariant::Grouped3x3) {
+  if (variant == Conv2dVariant::Grouped3x3 || variant == Conv2dVariant::Grouped3x3Tma) {
     return std::int64_t{p.kernel_h} * p.kernel_w * kernels::round_up(p.c_in / p.groups, kMatrixInputs);
   }
   return oracle.products;

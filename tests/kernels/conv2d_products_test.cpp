@@ -1,4 +1,6 @@
 // The variants of conv2d on tensor cores.
+#include <limits>
+
 #include "conv2d_case.h"
 
 namespace mobicuda::test {
@@ -115,6 +117,9 @@ TEST_CASE("conv2d in half equals the oracle on channels that are no multiple of 
   }
 }
 
+constexpr Conv2dVariant kGroupedVariants[] = {Conv2dVariant::Grouped3x3, Conv2dVariant::Grouped3x3Tma};
+constexpr std::span<const Conv2dVariant> kGrouped = kGroupedVariants;
+
 TEST_CASE("conv2d equals the oracle on groups of few channels") {
   struct Layer {
     int n, h, w, groups, channels, stride, pad;
@@ -132,7 +137,7 @@ TEST_CASE("conv2d equals the oracle on groups of few channels") {
     p.out_h = output_extent(layer.h, 3, layer.stride, 1, layer.pad, layer.pad);
     p.out_w = output_extent(layer.w, 3, layer.stride, 1, layer.pad, 1);
     p.residual = layer.stride == 1;
-    REQUIRE(kernels::supports(Conv2dVariant::Grouped3x3, p, kernels::traits_of(90, 132)));
+    for (const Conv2dVariant variant : kGrouped) REQUIRE(kernels::supports(variant, p, kernels::traits_of(90, 132)));
     check_against_oracle(p, seed += 10);
   }
 }
@@ -150,8 +155,65 @@ TEST_CASE("conv2d of groups is exact on small whole numbers", "[sanitize]") {
       for (float& weight : data.weight) weight = weight > 0.0F ? 1.0F : 0.0F;  // sums exact in half
       const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias, data.residual);
       const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
-      REQUIRE(compare_exact(Device(p, data).run(Conv2dVariant::Grouped3x3), oracle.value, shape));
+      const Device device(p, data);
+      for_each_supported(kGrouped, p, [&](Conv2dVariant variant) {
+        REQUIRE(compare_exact(device.run(variant), oracle.value, shape));
+      });
     }
+  }
+}
+
+// Whole tiles and parts of them, in both directions; tiles of two images and half of one; rings that wrap around, of
+// one stage and of all; windows that are outside of the image.
+TEST_CASE("conv2d of groups by tensor copies has the other variant's bits", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(90);
+  struct Layer {
+    int n, h, w, groups, channels, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right;
+  };
+  constexpr Layer kLayers[] = {
+      {1, 14, 14, 4, 16, 1, 1, 1, 1, 1, 1}, {5, 7, 7, 3, 32, 1, 1, 1, 1, 1, 1},   {1, 7, 8, 2, 32, 1, 1, 0, 1, 1, 0},
+      {3, 9, 33, 9, 8, 1, 1, 1, 0, 0, 1},   {1, 37, 17, 10, 4, 1, 1, 1, 1, 1, 1}, {2, 15, 29, 5, 16, 2, 2, 1, 1, 1, 1},
+      {2, 16, 18, 3, 32, 2, 2, 0, 0, 1, 1}, {9, 5, 9, 18, 4, 2, 2, 1, 1, 0, 0},   {1, 12, 19, 5, 8, 1, 2, 0, 1, 1, 1},
+      {2, 13, 20, 2, 16, 2, 1, 1, 1, 1, 0}, {3, 1, 1, 3, 8, 1, 1, 1, 1, 1, 1},    {2, 4, 3, 2, 4, 1, 1, 4, 3, 5, 4},
+      {151, 3, 3, 2, 16, 1, 1, 1, 1, 1, 1}, {201, 2, 5, 2, 4, 1, 1, 1, 1, 1, 1},  {40, 14, 14, 2, 8, 1, 1, 1, 1, 1, 1},
+      {70, 3, 12, 2, 32, 2, 1, 1, 1, 1, 1}, {1, 6, 16, 3, 8, 1, 1, 1, 1, 1, 1},   {1, 9, 31, 2, 16, 2, 2, 1, 1, 1, 1}};
+  std::uint32_t seed = 9000;
+  for (const Layer& layer : kLayers) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, layer.n, layer.h, layer.w, layer.groups * layer.channels, 1);
+    p.groups = layer.groups;
+    p.c_in = p.c_out;
+    p.stride_h = layer.stride_h;
+    p.stride_w = layer.stride_w;
+    p.pad_top = layer.pad_top;
+    p.pad_left = layer.pad_left;
+    p.out_h = output_extent(layer.h, 3, layer.stride_h, 1, layer.pad_top, layer.pad_bottom);
+    p.out_w = output_extent(layer.w, 3, layer.stride_w, 1, layer.pad_left, layer.pad_right);
+    for (const bool adds : {false, true}) {  // at first clipped
+      p.bias = p.residual = adds;
+      if (adds) p.activation = kernels::Activation(kernels::ActivationKind::HardSwish);
+      const Device device(p, random_data(p, seed += 10));
+      CAPTURE(p);
+      REQUIRE(compare_bits(device.run(Conv2dVariant::Grouped3x3Tma), device.run(Conv2dVariant::Grouped3x3)));
+    }
+  }
+}
+
+TEST_CASE("conv2d of groups: NaN stays with the channels of its products", "[sanitize]") {
+  MOBICUDA_SKIP_BELOW(90);
+  constexpr int kChannels = 8;
+  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 1, 5, 6, 3 * kChannels, 1);
+  p.groups = 3;
+  p.c_in = p.c_out;
+  Data data = random_data(p, 71);
+  constexpr std::size_t kPixel = 2 * 6 + 2;  // at (2, 2)
+  data.x[kPixel * 3 * kChannels + kChannels] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> y = Device(p, data).run(Conv2dVariant::Grouped3x3Tma);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t channel = i % (3 * kChannels);
+    const std::size_t pixel = i / (3 * kChannels);
+    const bool sees = pixel / 6 >= 1 && pixel / 6 <= 3 && pixel % 6 >= 1 && pixel % 6 <= 3;
+    CAPTURE(pixel, channel);
+    REQUIRE(std::isnan(y[i]) == (sees && channel / kChannels == 1));
   }
 }
 

@@ -36,7 +36,7 @@ constexpr Conv2dRow kSpecial[] = {
     {MOBICUDA_ALWAYS, {Stem3x3Split}, "a first layer of few images, split among warps"},
     {MOBICUDA_WHEN((!s.half || s.c_out <= 48) && s.large_tiles >= 2), {Stem3x3P8C8}, "a first layer of many pixels"},
     {MOBICUDA_WHEN(!s.half || s.c_out <= 48), {Stem3x3P2C4}, "a first layer"},
-    {MOBICUDA_ALWAYS, {Grouped3x3}, "narrow groups on tensor cores"},
+    {MOBICUDA_ALWAYS, {Grouped3x3Tma, Grouped3x3}, "narrow groups on tensor cores"},
     {MOBICUDA_WHEN(s.c_out > 64 && s.c_out <= 96 && s.large_tiles >= 0.4), {First96}, "a first layer on tensor cores, by 96 channels"},
     {MOBICUDA_WHEN(s.last_columns > 0 && s.last_columns <= 32), {First32}, "a first layer on tensor cores, by 32 channels"},
     {MOBICUDA_WHEN(!(s.last_columns > 0 && s.last_columns <= 32)), {First64}, "a first layer on tensor cores, by 64 channels"},

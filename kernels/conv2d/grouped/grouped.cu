@@ -4,6 +4,7 @@
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/grouped/kernel.cuh"
+#include "kernels/conv2d/grouped/tma.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -16,13 +17,7 @@ constexpr int kInstructionPixels = 16;
 constexpr Conv2dTile kTile{kInstructionPixels, kChannels, kInstructionPixels, 1, true};
 
 bool supports_grouped(const Conv2dParams& p, const DeviceTraits& gpu) {
-  constexpr int kMostStride = 2;
-  const int channels = p.c_in / p.groups;
-  const bool size = channels == 4 || channels == 8 || channels == 16 || channels == 32;
-  return gpu.code >= 80 && kSharedBytes <= gpu.shared_bytes_per_block && p.elem == Elem::F16 &&
-         p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 && size && p.c_out == p.c_in && p.c_in % 8 == 0 &&
-         p.kernel_h == kWindow && p.kernel_w == kWindow && p.dilation_h == 1 && p.dilation_w == 1 &&
-         p.stride_h <= kMostStride && p.stride_w <= kMostStride;
+  return gpu.code >= 80 && kSharedBytes <= gpu.shared_bytes_per_block && supports_groups(p);
 }
 
 struct TileSize {
@@ -101,9 +96,19 @@ cudaError_t launch_grouped(const Conv2dParams& p, const Conv2dBuffers& buffers, 
 
 constexpr Conv2dEntry kEntries[] = {
     {Conv2dVariant::Grouped3x3, "grouped3x3", kTile, supports_grouped, launch_grouped},
+    {Conv2dVariant::Grouped3x3Tma, "grouped3x3_tma", kTile, supports_grouped_tma, launch_grouped_tma},
 };
 
 }  // namespace
+
+bool supports_groups(const Conv2dParams& p) {
+  constexpr int kMostStride = 2;
+  const int channels = p.c_in / p.groups;
+  const bool size = channels == 4 || channels == 8 || channels == 16 || channels == 32;
+  return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && p.groups > 1 && size && p.c_out == p.c_in &&
+         p.c_in % 8 == 0 && p.kernel_h == kWindow && p.kernel_w == kWindow && p.dilation_h == 1 && p.dilation_w == 1 &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride;
+}
 
 std::span<const Conv2dEntry> conv2d_grouped_entries() { return kEntries; }
 

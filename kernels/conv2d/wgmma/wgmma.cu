@@ -7,6 +7,7 @@
 #ifdef MOBICUDA_HAS_SM90A
 
 #include <cstddef>
+#include <cstdlib>
 
 #include "kernels/common/driver_function.h"
 #include "kernels/common/spread_blocks.h"
@@ -210,11 +211,17 @@ int window_bytes(const Conv2dParams& p, int bm) {
   return round_up(pixels * conv_wgmma::kRowBytes, kSwizzledBytes);
 }
 
-/// So many stages of the ring find room beside two windows; 0 where that is too few.
+/// Windows of a block: with one slice of channels only one.
 template <class S>
-int stages_in(std::size_t shared_bytes, int window_bytes) {
+int windows_of(const Conv2dParams& p) {
+  return std::min(conv_wgmma::kMostWindows, ceil_div(ceil_div(p.c_in / p.groups, kSliceK), S::kSplit));
+}
+
+/// So many stages of the ring find room beside the windows; 0 where that is too few.
+template <class S>
+int stages_in(std::size_t shared_bytes, int windows, int window_bytes) {
   for (int stages = S::kMostStages; stages >= S::kLeastStages; --stages) {
-    if (static_cast<std::size_t>(S::shared_bytes(stages, window_bytes)) <= shared_bytes) return stages;
+    if (static_cast<std::size_t>(S::shared_bytes(stages, windows, window_bytes)) <= shared_bytes) return stages;
   }
   return 0;
 }
@@ -242,7 +249,7 @@ bool supports_window(const Conv2dParams& p, const DeviceTraits& gpu) {
   if (pad_right > p.pad_left || pad_bottom > p.pad_top) return false;
   if (p.out_w > p.w + p.pad_left || p.out_h > p.h + p.pad_top) return false;
   return ceil_div(p.c_in / p.groups, kSliceK) >= S::kSplit && gpu.cluster_blocks >= S::kSplit &&
-         stages_in<S>(kMostWindowBlockBytes, window_bytes(p, S::kBm)) > 0;
+         stages_in<S>(kMostWindowBlockBytes, windows_of<S>(p), window_bytes(p, S::kBm)) > 0;
 }
 
 /// Shared memory of a block, and stages of its ring. Where every block finds a multiprocessor, no two share one:
@@ -258,10 +265,13 @@ cudaError_t choose_window_stages(Kernel* kernel, unsigned blocks, WindowArgument
     status = fit_apart(kernel, blocks, S::kBlockThreads, S::kSplit, kMostWindowBlockBytes, apart);
   }
   constexpr std::size_t kHalf = shared_bytes_of_each(90, 2);
-  a.stages = stages_in<S>(apart ? lone : kHalf, a.window_bytes);
-  if (a.stages == 0) a.stages = stages_in<S>(kMostWindowBlockBytes, a.window_bytes);
-  bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.window_bytes));
-  if (apart) bytes = std::max(bytes, lone);
+  a.stages = stages_in<S>(apart ? lone : kHalf, a.windows, a.window_bytes);
+  if (a.stages == 0) a.stages = stages_in<S>(kMostWindowBlockBytes, a.windows, a.window_bytes);
+  bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes));
+  static const char* const mode = getenv("MOBI_W");
+  static const int imode = mode ? atoi(mode) : 0;
+  if (imode == 2) { a.stages = stages_in<S>(kMostWindowBlockBytes, a.windows, a.window_bytes);   bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes)); }
+  if (apart && imode != 1) bytes = std::max(bytes, lone);
   return status;
 }
 
@@ -282,6 +292,7 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
         a.channel_slices = ceil_div(a.group_in, kSliceK);
         a.columns = p.w + p.pad_left;
         a.line = static_cast<int>(window_line(p, pictures));
+        a.windows = windows_of<S>(p);
         a.window_bytes = window_bytes(p, S::kBm);
         a.of_columns = FastDivision(static_cast<std::uint32_t>(a.columns));
         a.of_image_rows = FastDivision(static_cast<std::uint32_t>(p.h + p.pad_top));

@@ -24,7 +24,7 @@
 
 namespace mobicuda::kernels::conv_wgmma {
 
-inline constexpr int kWindows = 2;  ///< in shared memory
+inline constexpr int kMostWindows = 2;  ///< in shared memory
 
 struct WindowArguments : conv_gemm::Arguments {
   CUtensorMap pixels, weights;
@@ -34,6 +34,7 @@ struct WindowArguments : conv_gemm::Arguments {
   int columns;         ///< of a row of pixels and the zeros at its left
   int line;            ///< rows of tiles: pixels and zeros of all images, up to the last output
   int stages;          ///< of the ring
+  int windows;         ///< in shared memory: no more than a block has slices
   int window_bytes;
   FastDivision of_columns;
   FastDivision of_image_rows;  ///< rows of an image and of the zeros above it
@@ -65,8 +66,8 @@ struct WindowShape {
   static constexpr int kMostStages = 8;
   static_assert(kBm % (64 * kConfig.groups) == 0 && kBn % kPanelColumns == 0 && kBm % kSplit == 0);
 
-  static constexpr int shared_bytes(int stages, int window_bytes) {
-    return stages * kStageBytes + kWindows * window_bytes + kSumsBytes + (2 * stages + 2 * kWindows + 1) * 8;
+  static constexpr int shared_bytes(int stages, int windows, int window_bytes) {
+    return stages * kStageBytes + windows * window_bytes + kSumsBytes + (2 * stages + 2 * kMostWindows + 1) * 8;
   }
 };
 
@@ -85,11 +86,11 @@ struct WindowRing {
   template <class S>
   static __device__ __forceinline__ WindowRing of(const WindowArguments& a, std::uint32_t shared) {
     const std::uint32_t windows = shared + a.stages * S::kStageBytes;
-    const std::uint32_t sums = windows + kWindows * a.window_bytes;
+    const std::uint32_t sums = windows + a.windows * a.window_bytes;
     const std::uint32_t full = sums + S::kSumsBytes;
     const std::uint32_t window_full = full + a.stages * 16;
-    const std::uint32_t window_empty = window_full + kWindows * 8;
-    return {shared, windows, sums, full, full + a.stages * 8, window_full, window_empty, window_empty + kWindows * 8};
+    const std::uint32_t window_empty = window_full + kMostWindows * 8;
+    return {shared, windows, sums, full, full + a.stages * 8, window_full, window_empty, window_empty + kMostWindows * 8};
   }
 };
 
@@ -146,9 +147,9 @@ __device__ __forceinline__ void fill_windows(const WindowArguments& a, const Til
   wait_for_predecessor();
 #pragma unroll 1
   for (int i = 0; i < slices.count; ++i) {
-    const int buffer = i % kWindows;
+    const int buffer = i % kMostWindows;
     const std::uint32_t full = ring.window_full + buffer * 8;
-    ptx::mbarrier_wait(ring.window_empty + buffer * 8, static_cast<std::uint32_t>(i / kWindows + 1) & 1U);
+    ptx::mbarrier_wait(ring.window_empty + buffer * 8, static_cast<std::uint32_t>(i / kMostWindows + 1) & 1U);
     ptx::mbarrier_arrive_expect(full, rows * a.columns * kRowBytes);
     const int channel = place.group * a.group_in + (slices.first + i) * kSliceK;
     std::uint32_t to = ring.windows + buffer * a.window_bytes;
@@ -187,8 +188,8 @@ __device__ __forceinline__ void multiply(const WindowArguments& a, int column, i
   for (int i = 0; i < S::kRowBlocks; ++i) ptx::pin_accumulators(sums[i]);
 #pragma unroll 1
   for (int slice = 0; slice < slices; ++slice) {
-    const int buffer = slice % kWindows;
-    ptx::mbarrier_wait(ring.window_full + buffer * 8, static_cast<std::uint32_t>(slice / kWindows) & 1U);
+    const int buffer = slice % kMostWindows;
+    ptx::mbarrier_wait(ring.window_full + buffer * 8, static_cast<std::uint32_t>(slice / kMostWindows) & 1U);
     const std::uint32_t window =
         ptx::wgmma_operand_128b(ring.windows + buffer * a.window_bytes + first_row * kRowBytes);
 #pragma unroll 1
@@ -294,7 +295,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const WindowRing ring = WindowRing::of<S>(a, ptx::shared_address(shared));
   constexpr unsigned kWeightsThread = S::kComputeThreads;
-  constexpr unsigned kWindowsThread = kWeightsThread + 32;
+  constexpr unsigned kMostWindowsThread = kWeightsThread + 32;
   if (threadIdx.x == kWeightsThread) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
@@ -302,7 +303,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
       ptx::mbarrier_init(ring.full + i * 8, 1);
       ptx::mbarrier_init(ring.empty + i * 8, S::kComputeThreads / 32);
     }
-    for (int i = 0; i < kWindows; ++i) {
+    for (int i = 0; i < kMostWindows; ++i) {
       ptx::mbarrier_init(ring.window_full + i * 8, 1);
       ptx::mbarrier_init(ring.window_empty + i * 8, S::kComputeThreads / 32);
     }
@@ -325,7 +326,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
     multiply<S>(a, static_cast<int>(column), slices.count, ring, sums);
   } else if (threadIdx.x == kWeightsThread) {
     fill_weights<S>(a, place, slices, ring);
-  } else if (threadIdx.x == kWindowsThread) {
+  } else if (threadIdx.x == kMostWindowsThread) {
     fill_windows<S>(a, place, slices, ring);
   }
   if constexpr (S::kSplit == 1) {

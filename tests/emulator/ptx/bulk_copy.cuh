@@ -38,6 +38,9 @@ void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, i
 inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, std::uint32_t from) {
   emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z}), from);
 }
+inline void copy_box_out(const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t from) {
+  emulator::copy_tensor_out(emulator::map_of(map).box_at({x, y, z, w}), from);
+}
 template <int kPending>
 void copy_out_wait_read() {
   emulator::wait_for_copies_from_shared(kPending);
