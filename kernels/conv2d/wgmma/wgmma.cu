@@ -7,7 +7,6 @@
 #ifdef MOBICUDA_HAS_SM90A
 
 #include <cstddef>
-#include <cstdlib>
 
 #include "kernels/common/driver_function.h"
 #include "kernels/common/spread_blocks.h"
@@ -268,10 +267,7 @@ cudaError_t choose_window_stages(Kernel* kernel, unsigned blocks, WindowArgument
   a.stages = stages_in<S>(apart ? lone : kHalf, a.windows, a.window_bytes);
   if (a.stages == 0) a.stages = stages_in<S>(kMostWindowBlockBytes, a.windows, a.window_bytes);
   bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes));
-  static const char* const mode = getenv("MOBI_W");
-  static const int imode = mode ? atoi(mode) : 0;
-  if (imode == 2) { a.stages = stages_in<S>(kMostWindowBlockBytes, a.windows, a.window_bytes);   bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes)); }
-  if (apart && imode != 1) bytes = std::max(bytes, lone);
+  if (apart) bytes = std::max(bytes, lone);
   return status;
 }
 

@@ -90,7 +90,8 @@ struct WindowRing {
     const std::uint32_t full = sums + S::kSumsBytes;
     const std::uint32_t window_full = full + a.stages * 16;
     const std::uint32_t window_empty = window_full + kMostWindows * 8;
-    return {shared, windows, sums, full, full + a.stages * 8, window_full, window_empty, window_empty + kMostWindows * 8};
+    return {
+        shared, windows, sums, full, full + a.stages * 8, window_full, window_empty, window_empty + kMostWindows * 8};
   }
 };
 
@@ -295,7 +296,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const WindowRing ring = WindowRing::of<S>(a, ptx::shared_address(shared));
   constexpr unsigned kWeightsThread = S::kComputeThreads;
-  constexpr unsigned kMostWindowsThread = kWeightsThread + 32;
+  constexpr unsigned kWindowsThread = kWeightsThread + 32;
   if (threadIdx.x == kWeightsThread) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
@@ -326,7 +327,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
     multiply<S>(a, static_cast<int>(column), slices.count, ring, sums);
   } else if (threadIdx.x == kWeightsThread) {
     fill_weights<S>(a, place, slices, ring);
-  } else if (threadIdx.x == kMostWindowsThread) {
+  } else if (threadIdx.x == kWindowsThread) {
     fill_windows<S>(a, place, slices, ring);
   }
   if constexpr (S::kSplit == 1) {
