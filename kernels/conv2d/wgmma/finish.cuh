@@ -48,9 +48,8 @@ __device__ __forceinline__ void finish_rows(const conv_gemm::Arguments& a, const
 /// Where the sums lie in the ring that block `rank` of the cluster finishes: four of each thread side by side.
 template <class S>
 __device__ __forceinline__ int share_offset(int rank, int row_block, int sum) {
-  constexpr int kThreads = kGroups * kGroupThreads;
   const int four = ((rank * S::kRowBlocks + row_block) * S::kShare + sum) / 4;
-  return (four * kThreads + static_cast<int>(threadIdx.x)) * static_cast<int>(sizeof(float4));
+  return (four * S::kComputeThreads + static_cast<int>(threadIdx.x)) * static_cast<int>(sizeof(float4));
 }
 
 template <class S>
@@ -236,7 +235,7 @@ __device__ __forceinline__ void finish_pooled(const TileArguments& a, const Tile
   const std::uint32_t lent = strips_of<S>(ring, 4 + warp) + lane % 16 * kRowBytes;
   const auto packet = [&](int block) { return ((block + lane / 16) ^ (lane & 7)) * 16; };
   if (lower) {
-    if (again) ptx::sync_threads_of(kFree, kGroups * kGroupThreads);
+    if (again) ptx::sync_threads_of(kFree, S::kComputeThreads);
 #pragma unroll
     for (int panel = 0; panel < S::kPanels; ++panel) {
 #pragma unroll
@@ -249,12 +248,12 @@ __device__ __forceinline__ void finish_pooled(const TileArguments& a, const Tile
         ptx::stmatrix_x4(lent + panel * kStripBytes + packet(block), pairs);
       }
     }
-    ptx::arrive_for_threads_of(kFull, kGroups * kGroupThreads);
+    ptx::arrive_for_threads_of(kFull, S::kComputeThreads);
     return;
   }
   const bool leads = lane == 0;
   const int m = place.m0 + static_cast<int>(warp) * kWarpRows;
-  ptx::sync_threads_of(kFull, kGroups * kGroupThreads);
+  ptx::sync_threads_of(kFull, S::kComputeThreads);
 #pragma unroll
   for (int panel = 0; panel < S::kPanels; ++panel) {
     const int n = place.n0 + panel * kPanelColumns;
@@ -280,12 +279,13 @@ __device__ __forceinline__ void finish_pooled(const TileArguments& a, const Tile
     __syncwarp();
     if (leads) ptx::copy_box_out(a.result, n - place.group * a.group_out, place.group, m, strip);
   }
-  ptx::arrive_for_threads_of(kFree, kGroups * kGroupThreads);
+  ptx::arrive_for_threads_of(kFree, S::kComputeThreads);
 }
 
 /// Behind a block's last tile: no arrival at a barrier is left over.
+template <class S>
 __device__ __forceinline__ void end_pooled() {
-  if (threadIdx.x >= kGroupThreads) ptx::sync_threads_of(kFree, kGroups * kGroupThreads);
+  if (threadIdx.x >= kGroupThreads) ptx::sync_threads_of(kFree, S::kComputeThreads);
 }
 
 }  // namespace mobicuda::kernels::conv_wgmma

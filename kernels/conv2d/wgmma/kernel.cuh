@@ -1,7 +1,7 @@
 // Convolution as an implicit matrix product with wgmma (half, float sums). A block computes tiles of kBm output pixels
 // x kBn channels of one group: one, or, if it is persistent, every so-manieth. One thread fills a ring in shared memory
 // by tensor copies: a slice of A is 64 channels of kBm windows at one tap, as the copy engine gathers them from the
-// image; a slice of B is 64 rows of the packed weights. Two groups of four warps have half of the rows each. The tile
+// image; a slice of B is 64 rows of the packed weights. Two groups of four warps, or three, share the rows. The tile
 // of y may pass through shared memory: finish.cuh. Two persistent blocks may have tiles of the same pixels, and
 // copy these once. The blocks of a cluster may share a tile's sum: each has a part of the
 // slices, and finishes a part of the columns. Shared memory: the ring, where the tile of y or sums for other blocks lie
@@ -206,7 +206,7 @@ __device__ __forceinline__ void compute(const typename S::Arguments& a, int tile
       }
     }
     if (threadIdx.x % 32 == 0) ptx::copy_out_wait_read<0>();
-    if constexpr (S::kPooled) end_pooled();
+    if constexpr (S::kPooled) end_pooled<S>();
   } else {
     const TilePlace place = conv_gemm::place_of<S::kPixels, S::kBn>(a, tile);
     float sums[S::kRowBlocks][S::kSums];
@@ -222,9 +222,9 @@ __device__ __forceinline__ void compute(const typename S::Arguments& a, int tile
 /// What all threads of a block do that shares its tile's sum with the others of its cluster.
 template <class S>
 __device__ __forceinline__ void share(const Arguments& a, int tile, const Ring& ring) {
-  const bool computes = threadIdx.x < kGroups * kGroupThreads;
+  const bool computes = threadIdx.x < S::kComputeThreads;
   float sums[S::kRowBlocks][S::kSums];
-  if (threadIdx.x == kGroups * kGroupThreads) {
+  if (threadIdx.x == S::kComputeThreads) {
     fill<S>(a, tile, ring);
   } else {
     wait_for_predecessor();
@@ -245,14 +245,14 @@ __device__ __forceinline__ void share(const Arguments& a, int tile, const Ring& 
 }
 
 template <class S>
-__global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
+__global__ void __launch_bounds__(S::kBlockThreads, S::kMinBlocks)
     wgmma_kernel(const __grid_constant__ typename S::Arguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const std::uint32_t stages = ptx::shared_address(shared);
   const std::uint32_t full = stages + S::kRingBytes + S::kStripsBytes;
   const Ring ring{stages, full, full + S::kStages * 8};
   const auto tile = static_cast<int>(blockIdx.x) / S::kSplit;
-  if (threadIdx.x == kGroups * kGroupThreads) {
+  if (threadIdx.x == S::kComputeThreads) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
     if constexpr (S::kTile || S::kPersistent) ptx::prefetch_tensor_map(a.result);
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
     }
     for (int i = 0; i < S::kStages; ++i) {
       ptx::mbarrier_init(ring.full + i * 8, 1);
-      ptx::mbarrier_init(ring.empty + i * 8, kGroups * 4 * S::kPair);
+      ptx::mbarrier_init(ring.empty + i * 8, S::kGroups * 4 * S::kPair);
     }
     ptx::fence_mbarrier_init();
   }
@@ -272,11 +272,11 @@ __global__ void __launch_bounds__(kBlockThreads, S::kMinBlocks)
   }
   if constexpr (S::kSplit > 1) {
     share<S>(a, tile, ring);
-  } else if (threadIdx.x == kGroups * kGroupThreads) {
+  } else if (threadIdx.x == S::kComputeThreads) {
     fill<S>(a, tile, ring);
   } else {
     wait_for_predecessor();
-    if (threadIdx.x < kGroups * kGroupThreads) compute<S>(a, tile, ring);
+    if (threadIdx.x < S::kComputeThreads) compute<S>(a, tile, ring);
   }
   if constexpr (S::kPair > 1) end_cluster();
 }

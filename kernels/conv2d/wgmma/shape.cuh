@@ -13,9 +13,7 @@ using conv_gemm::TilePlace;
 inline constexpr int kSliceK = 64;
 inline constexpr int kRowBytes = 128;  ///< of A: 64 channels; of B and of y: 64 columns
 inline constexpr int kPanelColumns = 64;
-inline constexpr int kGroups = 2;
 inline constexpr int kGroupThreads = 128;
-inline constexpr int kBlockThreads = kGroups * kGroupThreads + 32;
 inline constexpr int kWarpRows = 16;  ///< of a block of 64 rows
 inline constexpr int kStripBytes = kWarpRows * kRowBytes;
 
@@ -47,6 +45,7 @@ struct Config {
   int strips = 0;  ///< with Persistent: 16 rows x 64 columns of y that a warp has in shared memory at once
   int split = 1;   ///< with Direct: blocks of a cluster, which share a tile's sum
   int pair = 1;    ///< 2, with Persistent: blocks of a cluster, whose tiles have the same pixels
+  int groups = 2;  ///< of four warps, which share the rows
 };
 
 template <Config kConfig>
@@ -58,6 +57,9 @@ struct Shape {
   static constexpr bool kTile = kConfig.way == Way::Tile;
   static constexpr bool kPooled = kConfig.way == Way::Pooled;
   static constexpr bool kPersistent = kConfig.way == Way::Persistent || kPooled;
+  static constexpr int kGroups = kConfig.groups;
+  static constexpr int kComputeThreads = kGroups * kGroupThreads;
+  static constexpr int kBlockThreads = kComputeThreads + 32;
   static constexpr int kStrips = kConfig.strips;
   static constexpr int kSplit = kConfig.split;
   static constexpr int kPair = kConfig.pair;
@@ -83,7 +85,7 @@ struct Shape {
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);
   static_assert(kABytes % 1024 == 0 && kStageBytes % 1024 == 0);  // as the exchanged layout wants
   // A group has the two quarters of an upper or a lower row of pixels, a block of rows each.
-  static_assert(!kPooled || (kPair == 1 && kRowBlocks == 2 && kStrips >= kPanels));
+  static_assert(!kPooled || (kGroups == 2 && kPair == 1 && kRowBlocks == 2 && kStrips >= kPanels));
 
   // Of a thread's sums of a row block each block of the cluster finishes so many, whole runs of four blocks of 8
   // columns.

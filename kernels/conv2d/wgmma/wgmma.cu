@@ -19,7 +19,6 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
-using conv_wgmma::kBlockThreads;
 using conv_wgmma::kSliceK;
 using conv_wgmma::Shape;
 using conv_wgmma::Way;
@@ -170,7 +169,7 @@ template <class S, class Kernel>
 cudaError_t choose_shared_bytes(Kernel* kernel, unsigned blocks, unsigned multiprocessors, std::size_t& bytes) {
   bytes = S::kMinBlocks == 3 && blocks > multiprocessors && blocks <= 2 * multiprocessors ? S::kPairSharedBytes
                                                                                           : S::kSharedBytes;
-  return spread_blocks(kernel, blocks, kBlockThreads, S::kCluster, bytes);
+  return spread_blocks(kernel, blocks, S::kBlockThreads, S::kCluster, bytes);
 }
 
 template <Config kConfig>
@@ -193,7 +192,7 @@ cudaError_t launch_wgmma(const Conv2dParams& params, const Conv2dBuffers& buffer
         std::size_t bytes = 0;
         const cudaError_t status = choose_shared_bytes<S>(kernel, blocks, each, bytes);
         if (status != cudaSuccess) return status;
-        return launch_clusters(kernel, dim3(blocks), dim3(kBlockThreads), bytes, S::kCluster, where, a);
+        return launch_clusters(kernel, dim3(blocks), dim3(S::kBlockThreads), bytes, S::kCluster, where, a);
       });
 }
 
@@ -359,11 +358,15 @@ constexpr Conv2dEntry kEntries[] = {
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64",         {128, 256,      4,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,  Way::Tile}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,  Way::Tile}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma192x128x64Tile, "wgmma_192x128x64_tile",
+                   {.bm = 192, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Tile, .groups = 3}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,  Way::Tile}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S2, "wgmma_128x64x64_s2",      {.bm = 128, .bn =  64, .stages = 4, .min_blocks = 2, .split = 2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S4, "wgmma_128x128x64_s4",    {.bm = 128, .bn = 128, .stages = 3, .min_blocks = 2, .split = 4}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Persistent, "wgmma_128x128x64_persistent", {128, 128, 3, 2, Way::Persistent, 1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64Persistent, "wgmma_256x64x64_persistent",   {256,  64, 4, 1, Way::Persistent, 2}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma192x128x64Persistent, "wgmma_192x128x64_persistent",
+                   {.bm = 192, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Persistent, .strips = 2, .groups = 3}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Persistent, "wgmma_256x128x64_persistent", {256, 128, 4, 1, Way::Persistent, 2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64Persistent, "wgmma_128x256x64_persistent", {128, 256, 4, 1, Way::Persistent, 2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64PersistentPair, "wgmma_256x128x64_persistent_pair",

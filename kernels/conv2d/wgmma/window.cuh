@@ -42,8 +42,8 @@ struct WindowArguments : conv_gemm::Arguments {
 
 struct WindowConfig {
   int bm, bn;
-  int split = 1;         ///< blocks of a cluster, which share a tile's sum
-  int groups = kGroups;  ///< of four warps, which share the rows
+  int split = 1;   ///< blocks of a cluster, which share a tile's sum
+  int groups = 2;  ///< of four warps, which share the rows
 };
 
 template <WindowConfig kConfig>
@@ -51,20 +51,21 @@ struct WindowShape {
   static constexpr int kBm = kConfig.bm;
   static constexpr int kBn = kConfig.bn;
   static constexpr int kSplit = kConfig.split;
-  static constexpr int kComputeThreads = kConfig.groups * kGroupThreads;
+  static constexpr int kGroups = kConfig.groups;
+  static constexpr int kComputeThreads = kGroups * kGroupThreads;
   static constexpr int kBlockThreads = kComputeThreads + 64;
   static constexpr int kPanels = kBn / kPanelColumns;
   static constexpr int kPanelBytes = kSliceK * kRowBytes;
   static constexpr int kStageBytes = kPanels * kPanelBytes;
-  static constexpr int kRowBlocks = kBm / (64 * kConfig.groups);
+  static constexpr int kRowBlocks = kBm / (64 * kGroups);
   static constexpr int kSums = kBn / 2;
   static constexpr int kOwnRows = kBm / kSplit;  ///< that a block finishes
-  // Sums lie row by row; the next row is eight banks further, so that pairs of eight rows meet nowhere.
+  // Sums lie row by row; the next row is eight banks further, so that four rows lie in different banks.
   static constexpr int kSumRowBytes = (kBn + 8) * static_cast<int>(sizeof(float));
   static constexpr int kSumsBytes = kSplit == 1 ? 0 : kBm * kSumRowBytes;
   static constexpr int kLeastStages = 3;
   static constexpr int kMostStages = 8;
-  static_assert(kBm % (64 * kConfig.groups) == 0 && kBn % kPanelColumns == 0 && kBm % kSplit == 0);
+  static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0 && kBm % kSplit == 0);
 
   static constexpr int shared_bytes(int stages, int windows, int window_bytes) {
     return stages * kStageBytes + windows * window_bytes + kSumsBytes + (2 * stages + 2 * kMostWindows + 1) * 8;
@@ -239,24 +240,27 @@ __device__ __forceinline__ int pixel_of(const WindowArguments& a, int row) {
   return inside ? (image * a.out_h + static_cast<int>(y)) * a.out_w + static_cast<int>(x) : -1;
 }
 
-/// Sends each block of the cluster this one's sums of the rows that it finishes.
+/// Sends each block of the cluster this one's sums of the rows that it finishes. Of two lanes with neighbouring pairs
+/// of columns the even one takes both pairs of the upper row, the odd one those of the lower row.
 template <class S>
 __device__ __forceinline__ void send_sums(const WindowRing& ring, const float (&sums)[S::kRowBlocks][S::kSums]) {
   const int lane = ptx::as_int::lane();
   const int own = static_cast<int>(blockIdx.x) % S::kSplit;
+  const bool is_odd = lane % 2 != 0;
 #pragma unroll
   for (int i = 0; i < S::kRowBlocks; ++i) {
+    const int row = warp_row<S>() + i * 64 + (is_odd ? 8 : 0) + lane / 4;
+    const std::uint32_t to = ring.sums + (own * S::kOwnRows + row % S::kOwnRows) * S::kSumRowBytes +
+                             lane % 4 / 2 * static_cast<int>(sizeof(float4));
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = warp_row<S>() + i * 64 + half * 8 + lane / 4;
-      const std::uint32_t to = ring.sums + (own * S::kOwnRows + row % S::kOwnRows) * S::kSumRowBytes +
-                               lane % 4 * static_cast<int>(sizeof(float2));
-#pragma unroll
-      for (int block = 0; block < S::kBn / 8; ++block) {
-        const float* const pair = sums[i] + block * 4 + half * 2;
-        ptx::send(to + block * 8 * static_cast<int>(sizeof(float)), make_float2(pair[0], pair[1]), ring.sums_full,
-                  row / S::kOwnRows);
-      }
+    for (int block = 0; block < S::kBn / 8; ++block) {
+      const float* const four = sums[i] + block * 4;
+      float2 other = is_odd ? make_float2(four[0], four[1]) : make_float2(four[2], four[3]);
+      other.x = __shfl_xor_sync(~0U, other.x, 1);
+      other.y = __shfl_xor_sync(~0U, other.y, 1);
+      const float4 both =
+          is_odd ? make_float4(other.x, other.y, four[2], four[3]) : make_float4(four[0], four[1], other.x, other.y);
+      ptx::send(to + block * 8 * static_cast<int>(sizeof(float)), both, ring.sums_full, row / S::kOwnRows);
     }
   }
 }
@@ -302,11 +306,11 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
     ptx::prefetch_tensor_map(a.pixels);
     for (int i = 0; i < a.stages; ++i) {
       ptx::mbarrier_init(ring.full + i * 8, 1);
-      ptx::mbarrier_init(ring.empty + i * 8, S::kComputeThreads / 32);
+      ptx::mbarrier_init(ring.empty + i * 8, S::kGroups * 4);
     }
     for (int i = 0; i < kMostWindows; ++i) {
       ptx::mbarrier_init(ring.window_full + i * 8, 1);
-      ptx::mbarrier_init(ring.window_empty + i * 8, S::kComputeThreads / 32);
+      ptx::mbarrier_init(ring.window_empty + i * 8, S::kGroups * 4);
     }
     if constexpr (S::kSplit > 1) {
       ptx::mbarrier_init(ring.sums_full, 1);
