@@ -101,6 +101,7 @@ struct Conv2dTile {
 struct Conv2dWork {
   std::int64_t blocks;
   std::int64_t slices;  ///< of a block
+  double pixels;        ///< that a block reads for a slice
 };
 
 struct Conv2dParams {

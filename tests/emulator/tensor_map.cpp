@@ -63,12 +63,12 @@ CUresult CUDAAPI encode_tiled(CUtensorMap* to, CUtensorMapDataType type, cuuint3
   constexpr cuuint32_t kMostBox = 256;
   TensorMap map;
   if (!encode_tensor(map, type, rank, address, extents, pitches, steps, interleave, swizzle, fill) ||
-      !row_fits(map, box[0])) {
+      !row_fits(map, box[0]) || steps[0] != 1) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   for (std::size_t i = 0; i < rank; ++i) {
-    if (box[i] == 0 || box[i] > kMostBox || steps[i] != 1) return CUDA_ERROR_INVALID_VALUE;
-    map.box.at(i) = static_cast<std::uint16_t>(box[i]);
+    if (box[i] == 0 || box[i] > kMostBox) return CUDA_ERROR_INVALID_VALUE;
+    map.box.at(i) = static_cast<std::uint16_t>((box[i] + steps[i] - 1) / steps[i]);  // every so-manieth of the box
   }
   return put(map, to);
 }
@@ -143,7 +143,7 @@ TensorCopy TensorMap::elements_at(const int* first, std::size_t dimensions) cons
     std::array<std::int64_t, kMostDimensions> at{};
     std::size_t rest = row;
     for (std::size_t i = 1; i < rank; ++i) {
-      at.at(i) = first[i] + static_cast<std::int64_t>(rest % box.at(i));
+      at.at(i) = first[i] + static_cast<std::int64_t>(rest % box.at(i) * steps.at(i));
       rest /= box.at(i);
     }
     append(copy, element(at), first[0], box[0], last[0]);

@@ -25,6 +25,7 @@ struct Layer {
   int pad_top, pad_left;
   int out_h, out_w;
   int groups = 1;
+  int stride = 1;
 };
 
 Conv2dParams params_of(const Layer& layer) {
@@ -42,18 +43,23 @@ Conv2dParams params_of(const Layer& layer) {
   p.out_h = layer.out_h;
   p.out_w = layer.out_w;
   p.groups = layer.groups;
+  p.stride_h = p.stride_w = layer.stride;
   return p;
 }
 
 // One pixel and none to spare; tiles that begin within a row and end in another image; no padding, more of it before
 // than behind, less output than there could be; windows of a row or a column; slices that are not full; groups; rows as
-// wide as a box.
-constexpr Layer kLayers[] = {{1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},        {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
-                             {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},      {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
-                             {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},     {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
-                             {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},    {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
-                             {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17}, {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
-                             {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255}};
+// wide as a box; a stride of 2 with padding, without, with some at the end only, and with windows of even extent.
+constexpr Layer kLayers[] = {
+    {1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},           {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
+    {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},         {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
+    {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},        {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
+    {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},       {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
+    {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17},    {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
+    {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255},      {2, 14, 14, 136, 136, 3, 3, 1, 1, 7, 7, 1, 2},
+    {3, 13, 15, 64, 72, 3, 3, 0, 0, 6, 7, 1, 2},  {2, 12, 15, 64, 64, 3, 3, 0, 0, 6, 8, 1, 2},
+    {1, 15, 18, 128, 64, 5, 5, 2, 2, 8, 9, 2, 2}, {2, 9, 9, 64, 40, 2, 2, 1, 0, 5, 5, 1, 2},
+    {1, 3, 249, 64, 64, 3, 3, 1, 1, 2, 125, 1, 2}};
 
 // Sums of small whole numbers are the same in every order.
 TEST_CASE("conv2d: a window in shared memory gives each tap the pixels that it would gather", "[sanitize]") {
@@ -114,7 +120,11 @@ TEST_CASE("conv2d: what a window in shared memory asks for") {
       return supports(kPlain, p, kHopper) && !supports(variant, p, kHopper);
     };
     CHECK(refuses([](Conv2dParams& p) { p.stride_h = 2; }));
-    CHECK(refuses([](Conv2dParams& p) { p.stride_w = 2; }));
+    CHECK(refuses([](Conv2dParams& p) { p.stride_h = p.stride_w = 3; }));
+    CHECK(refuses([](Conv2dParams& p) {
+      p.stride_h = p.stride_w = 2;
+      p.kernel_h = 1;
+    }));
     CHECK(refuses([](Conv2dParams& p) { p.dilation_w = 2; }));
     CHECK(refuses([](Conv2dParams& p) { p.kernel_h = p.kernel_w = 1; }));
     CHECK(refuses([](Conv2dParams& p) { p.pad_left = 0; }));  // two columns at the right

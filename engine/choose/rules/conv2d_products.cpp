@@ -94,11 +94,6 @@ double usable(int multiprocessors, int cluster) {
   return multiprocessors * (cluster < 8 ? kOfFour : kOfEight);
 }
 
-/// What a tile of `rows` reads of each channel, where it reads it once for all taps.
-double window_pixels(const kernels::Conv2dParams& params, int rows) {
-  return rows + static_cast<double>(params.kernel_h) * (params.w + params.pad_left);
-}
-
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
@@ -111,9 +106,7 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   // What all multiprocessors together take in from L2.
   constexpr double kBytesPerUs = 66e3;  // of one
   constexpr double kHalf = 2;
-  const double pixels = tile.window ? window_pixels(params, tile.bm) / (params.kernel_h * params.kernel_w)
-                                    : static_cast<double>(tile.bm) / tile.pair;
-  const double slice_bytes = kHalf * (pixels + tile.bn) * tile.bk;
+  const double slice_bytes = kHalf * (work.pixels + tile.bn) * tile.bk;
   const double copies_us = static_cast<double>(work.blocks) * slices * slice_bytes / (multiprocessors * kBytesPerUs);
   return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
 }

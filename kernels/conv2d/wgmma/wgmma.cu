@@ -13,6 +13,7 @@
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
 #include "kernels/conv2d/wgmma/window.cuh"
+#include "kernels/conv2d/wgmma/window_line.h"
 
 namespace mobicuda::kernels {
 namespace {
@@ -24,6 +25,7 @@ using conv_wgmma::Shape;
 using conv_wgmma::Way;
 using conv_wgmma::WindowArguments;
 using conv_wgmma::WindowConfig;
+using conv_wgmma::WindowLine;
 using conv_wgmma::WindowShape;
 
 using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
@@ -51,7 +53,7 @@ bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* 
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-/// A row of an image at a time, and the zeros at its left: 64 channels of each.
+/// A row of a plane at a time, and the zeros at its left: 64 channels of each.
 bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
   static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
@@ -60,8 +62,9 @@ bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap
   const auto height = static_cast<cuuint64_t>(p.h);
   const cuuint64_t extents[4] = {channels, width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {channels * 2, channels * width * 2, channels * width * height * 2};
-  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(p.w + p.pad_left), 1, 1};
-  const cuuint32_t steps[4] = {1, 1, 1, 1};
+  const WindowLine line = conv_wgmma::window_line(p);
+  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(line.columns * line.stride), 1, 1};
+  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(line.stride), 1, 1};
   return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, box, steps,
                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
@@ -203,11 +206,12 @@ bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
          supports_wgmma(p, gpu);
 }
 
-int window_bytes(const Conv2dParams& p, int bm) {
+int plane_bytes(const Conv2dParams& p, int bm) {
   constexpr int kSwizzledBytes = 1024;
-  const int pixels = conv_wgmma::window_pixels(bm, p.w + p.pad_left, p.kernel_h, p.kernel_w);
-  return round_up(pixels * conv_wgmma::kRowBytes, kSwizzledBytes);
+  return round_up(conv_wgmma::plane_pixels(conv_wgmma::window_line(p), bm) * conv_wgmma::kRowBytes, kSwizzledBytes);
 }
+
+int window_bytes(const Conv2dParams& p, int bm) { return p.stride_h * p.stride_w * plane_bytes(p, bm); }
 
 /// Windows of a block: with one slice of channels only one.
 template <class S>
@@ -226,26 +230,26 @@ int stages_in(std::size_t shared_bytes, int windows, int window_bytes) {
 
 constexpr std::size_t kMostWindowBlockBytes = limits_of(90).shared_bytes_per_block;
 
-/// Rows of tiles of so many images: up to the last output.
-std::int64_t window_line(const Conv2dParams& p, std::int64_t pictures) {
-  const std::int64_t columns = p.w + p.pad_left;
-  return ((pictures - 1) * (p.h + p.pad_top) + p.out_h - 1) * columns + p.out_w;
+/// With a stride of 1 the zeros at the left of a row are those at the right of the row before, those above an image are
+/// those below the image before: there are at least as many.
+bool shares_padding(const Conv2dParams& p) {
+  const int pad_right = p.out_w - 1 + p.kernel_w - (p.w + p.pad_left);
+  const int pad_bottom = p.out_h - 1 + p.kernel_h - (p.h + p.pad_top);
+  return pad_right <= p.pad_left && pad_bottom <= p.pad_top && p.out_w <= p.w + p.pad_left &&
+         p.out_h <= p.h + p.pad_top && p.kernel_h * p.kernel_w > 1;
 }
 
-/// The zeros at the left of a row are those at the right of the row before, those above an image are those below the
-/// image before: there are at least as many.
 template <WindowConfig kConfig>
 bool supports_window(const Conv2dParams& p, const DeviceTraits& gpu) {
   using S = WindowShape<kConfig>;
   constexpr int kMostBox = 256;
   constexpr std::int64_t kMostRows = 1 << 30;
-  if (p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 || p.dilation_w != 1) return false;
-  if (p.kernel_h * p.kernel_w == 1 || !supports_wgmma(p, gpu)) return false;
-  if (p.w + p.pad_left > kMostBox || window_line(p, p.n) > kMostRows) return false;
-  const int pad_right = p.out_w - 1 + p.kernel_w - (p.w + p.pad_left);
-  const int pad_bottom = p.out_h - 1 + p.kernel_h - (p.h + p.pad_top);
-  if (pad_right > p.pad_left || pad_bottom > p.pad_top) return false;
-  if (p.out_w > p.w + p.pad_left || p.out_h > p.h + p.pad_top) return false;
+  if (p.stride_h != p.stride_w || p.stride_w > 2 || p.dilation_h != 1 || p.dilation_w != 1) return false;
+  if (!supports_wgmma(p, gpu)) return false;
+  const WindowLine line = conv_wgmma::window_line(p);
+  if (line.columns > kMostBox / line.stride || conv_wgmma::line_rows(p, p.n) > kMostRows) return false;
+  // With a stride of 2 a window of one row or column would leave planes unread.
+  if (line.stride == 1 ? !shares_padding(p) : p.kernel_h == 1 || p.kernel_w == 1) return false;
   return ceil_div(p.c_in / p.groups, kSliceK) >= S::kSplit && gpu.cluster_blocks >= S::kSplit &&
          stages_in<S>(kMostWindowBlockBytes, windows_of<S>(p), window_bytes(p, S::kBm)) > 0;
 }
@@ -285,12 +289,18 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
         a.kernel_h = p.kernel_h;
         a.kernel_w = p.kernel_w;
         a.channel_slices = ceil_div(a.group_in, kSliceK);
-        a.columns = p.w + p.pad_left;
-        a.line = static_cast<int>(window_line(p, pictures));
+        const WindowLine line = conv_wgmma::window_line(p);
+        a.stride = line.stride;
+        a.taps_h = line.taps_h;
+        a.taps_w = line.taps_w;
+        a.columns = line.columns;
+        a.image_rows = line.image_rows;
+        a.line = static_cast<int>(conv_wgmma::line_rows(p, pictures));
         a.windows = windows_of<S>(p);
+        a.plane_bytes = plane_bytes(p, S::kBm);
         a.window_bytes = window_bytes(p, S::kBm);
         a.of_columns = FastDivision(static_cast<std::uint32_t>(a.columns));
-        a.of_image_rows = FastDivision(static_cast<std::uint32_t>(p.h + p.pad_top));
+        a.of_image_rows = FastDivision(static_cast<std::uint32_t>(a.image_rows));
         if (!encode_rows(p, pictures, a.x, a.pixels) || !encode_weights(p, a.weight_pitch, a.weight, a.weights)) {
           return cudaErrorNotSupported;
         }

@@ -1,4 +1,4 @@
-// Convolution of stride 1 as an implicit matrix product with wgmma (half, float sums), whose input window stays in
+// Convolution of stride 1 or 2 as an implicit matrix product with wgmma (half, float sums), whose input window stays in
 // shared memory for all taps. A block computes kBm rows x kBn channels. Its rows are pixels of all images in a line,
 // where each row of an image begins with the zeros at its left, which are those at the right of the row before too, and
 // each image with the rows of zeros above it, which are those below the image before: a tap is a constant distance in
@@ -31,13 +31,15 @@ struct WindowArguments : conv_gemm::Arguments {
   int out_h, out_w;
   int kernel_h, kernel_w;
   int channel_slices;  ///< of a group
-  int columns;         ///< of a row of pixels and the zeros at its left
-  int line;            ///< rows of tiles: pixels and zeros of all images, up to the last output
+  int stride;
+  int taps_h, taps_w;  ///< of a plane: WindowLine
+  int columns;         ///< of a row of a plane
+  int image_rows;      ///< of a plane
+  int line;            ///< rows of tiles, up to the last output
   int stages;          ///< of the ring
   int windows;         ///< in shared memory: no more than a block has slices
-  int window_bytes;
-  FastDivision of_columns;
-  FastDivision of_image_rows;  ///< rows of an image and of the zeros above it
+  int plane_bytes, window_bytes;
+  FastDivision of_columns, of_image_rows;
 };
 
 struct WindowConfig {
@@ -71,11 +73,6 @@ struct WindowShape {
     return stages * kStageBytes + windows * window_bytes + kSumsBytes + (2 * stages + 2 * kMostWindows + 1) * 8;
   }
 };
-
-/// Pixels and zeros between the first that a window has and the last that a tile reads, both included, at the most.
-constexpr int window_pixels(int bm, int columns, int kernel_h, int kernel_w) {
-  return ((columns - 1 + bm - 1 + kernel_w - 1) / columns + kernel_h) * columns;
-}
 
 struct WindowRing {
   std::uint32_t stages, windows;
@@ -141,9 +138,8 @@ __device__ __forceinline__ void fill_windows(const WindowArguments& a, const Til
                                              const ChannelSlices& slices, const WindowRing& ring) {
   std::uint32_t column;
   const auto first = static_cast<int>(a.of_columns.divide(static_cast<std::uint32_t>(place.m0), column));
-  const auto last = static_cast<std::uint32_t>(place.m0 + S::kBm - 1 + a.kernel_w - 1);
-  const int rows = static_cast<int>(a.of_columns.quotient(last)) + a.kernel_h - first;
-  const int image_rows = a.h + a.pad_top;
+  const auto last = static_cast<std::uint32_t>(place.m0 + S::kBm - 1 + a.taps_w - 1);
+  const int rows = static_cast<int>(a.of_columns.quotient(last)) + a.taps_h - first;
   std::uint32_t first_row;
   const auto first_image = static_cast<int>(a.of_image_rows.divide(static_cast<std::uint32_t>(first), first_row));
   wait_for_predecessor();
@@ -152,18 +148,23 @@ __device__ __forceinline__ void fill_windows(const WindowArguments& a, const Til
     const int buffer = i % kMostWindows;
     const std::uint32_t full = ring.window_full + buffer * 8;
     ptx::mbarrier_wait(ring.window_empty + buffer * 8, static_cast<std::uint32_t>(i / kMostWindows + 1) & 1U);
-    ptx::mbarrier_arrive_expect(full, rows * a.columns * kRowBytes);
+    ptx::mbarrier_arrive_expect(full, a.stride * a.stride * rows * a.columns * kRowBytes);
     const int channel = place.group * a.group_in + (slices.first + i) * kSliceK;
-    std::uint32_t to = ring.windows + buffer * a.window_bytes;
-    int image = first_image;
-    auto row = static_cast<int>(first_row);
 #pragma unroll 1
-    for (int left = rows; left > 0; --left) {
-      ptx::copy_box(to, a.pixels, channel, -a.pad_left, row - a.pad_top, image, full);
-      to += a.columns * kRowBytes;
-      if (++row == image_rows) {
-        row = 0;
-        ++image;
+    for (int plane = 0; plane < a.stride * a.stride; ++plane) {
+      const int x = plane % a.stride - a.pad_left;
+      const int y = plane / a.stride - a.pad_top;
+      std::uint32_t to = ring.windows + buffer * a.window_bytes + plane * a.plane_bytes;
+      int image = first_image;
+      auto row = static_cast<int>(first_row);
+#pragma unroll 1
+      for (int left = rows; left > 0; --left) {
+        ptx::copy_box(to, a.pixels, channel, x, y + row * a.stride, image, full);
+        to += a.columns * kRowBytes;
+        if (++row == a.image_rows) {
+          row = 0;
+          ++image;
+        }
       }
     }
   }
@@ -199,7 +200,11 @@ __device__ __forceinline__ void multiply(const WindowArguments& a, int column, i
 #pragma unroll 1
       for (int kx = 0; kx < a.kernel_w; ++kx) {
         ptx::mbarrier_wait(ring.full + stage * 8, parity);
-        const std::uint32_t rows = window + (ky * a.columns + kx) * kNextPixel;
+        // A stride is 1 or 2: a tap's row and column of a plane, and the plane.
+        const int right = kx >> (a.stride - 1);
+        const int down = ky >> (a.stride - 1);
+        const int plane = (ky - down * a.stride) * a.stride + kx - right * a.stride;
+        const std::uint32_t rows = window + plane * a.plane_bytes / 16 + (down * a.columns + right) * kNextPixel;
         const std::uint32_t columns = ptx::wgmma_operand_128b(ring.stages + stage * S::kStageBytes, kNextPanel);
         ptx::wgmma_fence();
 #pragma unroll
