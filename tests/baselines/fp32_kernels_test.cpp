@@ -1,4 +1,5 @@
 // The inner loops for every instruction set that this processor has: engines use the widest only.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -219,7 +220,8 @@ struct DepthwiseData {
     return y;
   }
 
-  Floats run(const Fp32Kernels& kernels) const {
+  // With a ring, x holds the rows of one window alone.
+  Floats run(const Fp32Kernels& kernels, bool ring = false) const {
     Floats packed(weight.size());
     depthwise_conv_pack(weight_shape, weight.data(), packed.data());
     Floats y = guarded(y_desc.shape.elements());
@@ -244,7 +246,19 @@ struct DepthwiseData {
     task.pad_left = op.pads.left;
     task.lo = op.activation.lo;
     task.hi = op.activation.hi;
+    Floats held;
+    const std::int64_t reach = (task.kernel_h - 1) * task.dilation_h + 1;
+    if (ring) task.ring = std::min(task.ring, reach);
     for (task.oy = 0; task.oy < y_desc.shape[2]; ++task.oy) {
+      if (ring) {
+        const std::int64_t line = task.w * task.c;
+        held.assign(static_cast<std::size_t>(task.ring * line), kNaN);
+        const std::int64_t start = task.oy * task.stride_h - task.pad_top;
+        for (std::int64_t row = std::max<std::int64_t>(start, 0); row < std::min(start + reach, task.h); ++row) {
+          std::copy_n(x.begin() + row * line, line, held.begin() + row % task.ring * line);
+        }
+        task.x = held.data();
+      }
       const std::int64_t at = task.oy * task.out_w * task.c;
       task.residual = residual.data() + at;
       task.y = y.data() + kGuards + at;
@@ -255,11 +269,11 @@ struct DepthwiseData {
 };
 
 DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                             std::int64_t width = 7) {
+                             std::int64_t width = 7, std::int64_t column_dilation = 0) {
   DepthwiseData data;
   data.op.groups = c;
   data.op.strides = {stride, stride};
-  data.op.dilations = {dilation, dilation};
+  data.op.dilations = {dilation, column_dilation > 0 ? column_dilation : dilation};
   data.op.pads = {0, 2, 1, 3};
   data.op.activation = {-1.0F, 2.0F};
   data.x_desc = {DType::F32, Shape{1, c, 9, width}, Layout::NHWC};
@@ -301,19 +315,36 @@ TEST_CASE("depthwise convolution of every instruction set computes several pixel
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t width : {1, 2, 3, 5, 8, 13, 14, 23, 41}) {
       for (const std::int64_t c : {2, 5, 12, 20, 40}) {
-        for (const std::int64_t kernel : {3, 4, 5}) {
+        for (const std::int64_t kernel : {3, 4, 5, 7}) {
           for (const std::int64_t stride : {1, 2, 3}) {
             for (const std::int64_t dilation : {1, 2}) {
-              if (dilation * (kernel - 1) + 1 > width + 5) continue;  // of padding
+              // With the padding.
+              if (dilation * (kernel - 1) + 1 > std::min<std::int64_t>(width + 5, 10)) continue;
               CAPTURE(kernels->name, width, c, kernel, stride, dilation);
               const DepthwiseData data = depthwise_data(c, kernel, stride, dilation, width);
               const Doubles expected = data.expected(false);
               const Doubles allowed =
                   test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
-              REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
+              const Floats found = data.run(*kernels);
+              REQUIRE(test::compare_elements(found, expected, allowed));
+              REQUIRE(data.run(*kernels, true) == found);
             }
           }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise convolution of every instruction set takes windows of very many columns") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t c : {3, 12, 40}) {
+      for (const std::int64_t stride : {1, 3}) {
+        CAPTURE(kernels->name, c, stride);
+        const DepthwiseData data = depthwise_data(c, 9, stride, 1, 90, 9);
+        const Doubles expected = data.expected(false);
+        const Doubles allowed = test::hard_bounds(test::gamma(81), data.expected(true), expected, test::kStoreF32);
+        REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
       }
     }
   }
