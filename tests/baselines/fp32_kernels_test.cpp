@@ -50,6 +50,7 @@ struct GemmData {
   std::int64_t rows, n, k;
   Floats x, weight, bias, residual;
   std::int64_t taps = 1;
+  bool has_residual = true;
 
   Doubles expected(const Activation& activation, bool magnitudes) const {
     const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
@@ -57,7 +58,7 @@ struct GemmData {
     gemm_reference(Gemm{}, Shape{n, k}, widened(pick(x)).data(), pick(weight).data(), pick(bias).data(), y.data(),
                    {0, rows});
     for (std::size_t i = 0; i < y.size(); ++i) {
-      y[i] += static_cast<double>(pick(residual)[i]);
+      if (has_residual) y[i] += static_cast<double>(pick(residual)[i]);
       if (!magnitudes)
         y[i] = std::fmin(std::fmax(y[i], static_cast<double>(activation.lo)), static_cast<double>(activation.hi));
     }
@@ -89,7 +90,7 @@ struct GemmData {
     task.channels = channels;
     task.packed = packed.data();
     task.bias = padded_bias.data();
-    task.residual = residual.data();
+    if (has_residual) task.residual = residual.data();
     task.y = y.data() + kGuards;
     task.y_stride = n;
     task.rows = rows;
@@ -120,16 +121,20 @@ TEST_CASE("gemm of every instruction set stays within the hard bound, and is exa
       for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 49, 64, 65}) {
         // Tiles that are whole, and one more.
         if (test::kThreadSanitized && (rows > 13 || rows % 6 > 1 || n > 33 || n % 16 > 1)) continue;
-        for (const std::int64_t k : {1, 2, 27, 65}) {
-          CAPTURE(kernels->name, rows, n, k);
-          const GemmData data = gemm_data(rows, n, k, false);
-          const Doubles expected = data.expected(activation, false);
-          const Doubles allowed =
-              test::hard_bounds(test::gamma(k), data.expected(activation, true), expected, test::kStoreF32);
-          REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
-          const GemmData whole = gemm_data(rows, n, k, true);
-          const Activation wide{-20.0F, 30.0F};
-          REQUIRE(test::compare_exact(whole.run(*kernels, wide), whole.expected(wide, false)));
+        for (const std::int64_t k : {1, 2, 27, 97}) {
+          for (const bool has_residual : {false, true}) {
+            CAPTURE(kernels->name, rows, n, k, has_residual);
+            GemmData data = gemm_data(rows, n, k, false);
+            data.has_residual = has_residual;
+            const Doubles expected = data.expected(activation, false);
+            const Doubles allowed =
+                test::hard_bounds(test::gamma(k), data.expected(activation, true), expected, test::kStoreF32);
+            REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
+            GemmData whole = gemm_data(rows, n, k, true);
+            whole.has_residual = has_residual;
+            const Activation wide{-20.0F, 30.0F};
+            REQUIRE(test::compare_exact(whole.run(*kernels, wide), whole.expected(wide, false)));
+          }
         }
       }
     }
@@ -173,17 +178,20 @@ TEST_CASE("few outputs take narrow panels") {
 }
 
 TEST_CASE("gemm of every instruction set gives a row the same bits whatever rows stand beside it") {
-  const GemmData all = gemm_data(49, 40, 33, false);
+  GemmData all = gemm_data(49, 40, 33, false);
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
-    const Floats together = all.run(*kernels, Activation::none());
-    for (std::ptrdiff_t row = 0; row < 49; ++row) {
-      CAPTURE(kernels->name, row);
-      GemmData one = all;
-      one.rows = 1;
-      one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
-      one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
-      const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
-      CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+    for (const bool has_residual : {false, true}) {
+      all.has_residual = has_residual;
+      const Floats together = all.run(*kernels, Activation::none());
+      for (std::ptrdiff_t row = 0; row < 49; ++row) {
+        CAPTURE(kernels->name, row, has_residual);
+        GemmData one = all;
+        one.rows = 1;
+        one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
+        one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
+        const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
+        CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+      }
     }
   }
 }
@@ -192,6 +200,7 @@ TEST_CASE("gemm of every instruction set lets NaN through the activation") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t n : {3, 64}) {
       GemmData data = gemm_data(9, n, 8, false);
+      data.has_residual = n == 3;
       data.x[3 * 8 + 2] = kNaN;
       const Floats y = data.run(*kernels, Activation::relu6());
       for (std::int64_t i = 0; i < 9 * n; ++i) {

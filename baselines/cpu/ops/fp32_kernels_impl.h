@@ -123,29 +123,34 @@ void store_sums(const P (&sums)[Rows][Packets], float* y, std::int64_t stride) {
   }
 }
 
+// Each sum clipped and stored before the next one is: all clipped first, the next tile would wait for them.
+template <class P, int Size, int Packets, int Rows>
+void store_clamped(const P (&sums)[Rows][Packets], float least, float most, float* y, std::int64_t stride) {
+  const P lo = pset1<P>(least);
+  const P hi = pset1<P>(most);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) pstoreu(y + r * stride + p * Size, clamp(sums[r][p], lo, hi));
+  }
+}
+
 template <class P, int Size, int Packets, int Rows>
 void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column, P (&sums)[Rows][Packets]) {
   constexpr int kColumns = Packets * Size;
   const std::int64_t columns = task.n - column;
   const std::int64_t at = row * task.y_stride + column;
-  float edge[Rows * kColumns];
   if (!k.begins) add_rows<P, Size>(task, task.y + at, columns, sums);  // what the k before came to
   if (k.ends && task.residual != nullptr) add_rows<P, Size>(task, task.residual + at, columns, sums);
+  float edge[Rows * kColumns];
+  float* const y = columns >= kColumns ? task.y + at : edge;
+  const std::int64_t stride = columns >= kColumns ? task.y_stride : kColumns;
   if (k.ends) {
-    const P lo = pset1<P>(task.lo);
-    const P hi = pset1<P>(task.hi);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) sums[r][p] = clamp(sums[r][p], lo, hi);
-    }
-  }
-  if (columns >= kColumns) {
-    store_sums<P, Size>(sums, task.y + at, task.y_stride);
+    store_clamped<P, Size>(sums, task.lo, task.hi, y, stride);
   } else {
-    store_sums<P, Size>(sums, edge, kColumns);
-    copy_columns({edge, kColumns}, Rows, columns, task.y + at, task.y_stride);
+    store_sums<P, Size>(sums, y, stride);
   }
+  if (columns < kColumns) copy_columns({edge, kColumns}, Rows, columns, task.y + at, task.y_stride);
 }
 
 // Asks for what the rows after a tile have of one cache line: the processor sees only where a row goes on.
@@ -157,7 +162,7 @@ void prefetch_rows(const float* const* rows, std::int64_t count, std::int64_t of
 // Which lines of the next panel's weights a tile asks for, of those for kLineFloats of k: all tiles of a panel together
 // ask for each line once. Weights that no cache holds would else keep the first tile of each panel waiting.
 // A panel of so short a sum the processor brings by itself, in less time than it takes to say which lines.
-constexpr std::int64_t kShortSum = 64;
+constexpr std::int64_t kShortSum = 96;
 
 struct LinesAhead {
   std::int64_t first = 0, last = 0;
@@ -172,76 +177,131 @@ LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t pane
   return {row * task.panel / task.rows, (row + Rows) * task.panel / task.rows};
 }
 
-// Rows x (Packets * Size) outputs, held in registers while a part of k passes.
+// Adds the products of some channels; w moves on. Two channels a turn, as the loop's own instructions are felt in short
+// sums.
 template <class P, int Size, int Packets, int Rows>
-void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
-  P sums[Rows][Packets];
-  begin_sums<P, Size, Packets, Rows>(task, k, panel * task.panel, sums);
+void add_products(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int64_t panel_stride,
+                  const float*& w, P (&sums)[Rows][Packets]) {
+#pragma GCC unroll 2
+  for (std::int64_t channel = first; channel < last; ++channel, w += panel_stride) {
+    P weights[Packets];
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const P value = pset1<P>(x[r][channel]);
+#pragma GCC unroll 2
+      for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+    }
+  }
+}
+
+// Tiles below each other, of Rows x (Packets * Size) outputs that are held in registers while a part of k passes.
+template <class P, int Size, int Packets, int Rows>
+[[gnu::noinline]] void gemm_tiles(const GemmTask& caller, const KRange& range, std::int64_t panel,
+                                  std::int64_t first_row, std::int64_t tiles) {
+  // Copies that no store can change: else all would be read again for each tile.
+  const GemmTask task = caller;
+  const KRange k = range;
   const std::int64_t panel_stride = task.panel;
   const std::int64_t whole_panel = panel_stride * task.taps * task.channels;
   const float* const panel_weights = task.packed + panel * whole_panel;
-  const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
   const std::int64_t to_next_panel = panel + 1 == task.last_panel ? task.next - panel_weights : whole_panel;
-  const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
-  for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
-    const float* x[Rows];
+  const bool first_panel = panel == task.first_panel;
+  for (std::int64_t row = first_row; row < first_row + tiles * Rows; row += Rows) {
+    P sums[Rows][Packets];
+    begin_sums<P, Size, Packets, Rows>(task, k, panel * panel_stride, sums);
+    const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
+    const std::int64_t step = first_panel || ahead.first < ahead.last ? kLineFloats : task.channels;
+    const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
+    for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
+      const float* x[Rows];
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
-    for (std::int64_t channel = k.first_channel; channel < k.last_channel;) {
-      const std::int64_t line_end = channel + kLineFloats;
-      const std::int64_t end = line_end < k.last_channel ? line_end : k.last_channel;
-      // The first panel brings the rows into a cache, where they are for the others.
-      if (panel == task.first_panel) {
-        prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
-      }
-      for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
-        __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
-      }
-      for (; channel < end; ++channel, w += panel_stride) {
-        P weights[Packets];
-#pragma GCC unroll 2
-        for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; ++r) {
-          const P value = pset1<P>(x[r][channel]);
-#pragma GCC unroll 2
-          for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+      for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
+      for (std::int64_t channel = k.first_channel; channel < k.last_channel; channel += step) {
+        // The first panel brings the rows into a cache, where they are for the others.
+        if (first_panel) {
+          prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
         }
+        for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
+          __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
+        }
+        const std::int64_t end = channel + step < k.last_channel ? channel + step : k.last_channel;
+        add_products<P, Size>(x, channel, end, panel_stride, w, sums);
       }
     }
+    end_sums<P, Size, Packets, Rows>(task, k, row, panel * panel_stride, sums);
   }
-  end_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
+}
+
+// The same of one short run, without residual and of whole vectors: what a tile does beside its products would else
+// take half as long as they. Rows of so few channels the processor brings by itself.
+template <class P, int Size, int Packets, int Rows>
+[[gnu::noinline]] void gemm_short_tiles(const GemmTask& task, std::int64_t panel, std::int64_t first_row,
+                                        std::int64_t tiles) {
+  const std::int64_t channels = task.channels;
+  const std::int64_t panel_stride = task.panel;
+  const float* const panel_weights = task.packed + panel * panel_stride * channels;
+  const float* const bias = task.bias + panel * panel_stride;
+  const float* const* rows = task.x + first_row;
+  const std::int64_t x_offset = task.x_offset;
+  float* y = task.y + first_row * task.y_stride + panel * panel_stride;
+  const std::int64_t y_stride = task.y_stride;
+  const float lo = task.lo;
+  const float hi = task.hi;
+  for (std::int64_t tile = 0; tile < tiles; ++tile, rows += Rows, y += Rows * y_stride) {
+    P sums[Rows][Packets];
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) {
+      const P start = ploadu<P>(bias + p * Size);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) sums[r][p] = start;
+    }
+    const float* x[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) x[r] = rows[r] + x_offset;
+    const float* w = panel_weights;
+    add_products<P, Size>(x, 0, channels, panel_stride, w, sums);
+    store_clamped<P, Size>(sums, lo, hi, y, y_stride);
+  }
 }
 
 template <class P, int Size, int Packets, int MaxRows>
-void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t rows, std::int64_t panel) {
+void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t panel, std::int64_t row, std::int64_t rows,
+               std::int64_t tiles) {
   if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, row, rows, panel);
+    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, panel, row, rows, tiles);
   }
-  gemm_tile<P, Size, Packets, MaxRows>(task, k, row, panel);
+  if (task.taps == 1 && task.channels <= kShortSum && task.bias != nullptr && task.residual == nullptr &&
+      task.n - panel * task.panel >= Packets * Size) {
+    return gemm_short_tiles<P, Size, Packets, MaxRows>(task, panel, row, tiles);
+  }
+  gemm_tiles<P, Size, Packets, MaxRows>(task, k, panel, row, tiles);
 }
 
 template <class P, int Size, int Packets, int MaxRows>
 void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
   // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
   const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    const std::int64_t first = tile * task.rows / tiles;
-    gemm_rows<P, Size, Packets, MaxRows>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
-  }
+  const std::int64_t rows = task.rows / tiles;
+  const std::int64_t higher = task.rows % tiles;
+  if (higher > 0) gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, 0, rows + 1, higher);
+  gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, higher * (rows + 1), rows, tiles - higher);
 }
 
 template <int MaxRows>
 void gemm_range(const GemmTask& task, const KRange& k) {
+  // Of one register a row, eight sums at least: two are begun in a cycle, and each takes four.
+  constexpr int kMostRows = MaxRows < 8 ? 8 : MaxRows;
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     if (task.n - panel * task.panel > kPacket) {
       gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
     } else if (task.panel >= kPacket) {
-      gemm_panel<Packet, kPacket, 1, MaxRows>(task, k, panel);
+      gemm_panel<Packet, kPacket, 1, kMostRows>(task, k, panel);
     } else if (task.panel >= kHalf) {
-      gemm_panel<HalfPacket, kHalf, 1, MaxRows>(task, k, panel);
+      gemm_panel<HalfPacket, kHalf, 1, kMostRows>(task, k, panel);
     } else {
-      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows>(task, k, panel);
+      gemm_panel<QuarterPacket, kQuarter, 1, kMostRows>(task, k, panel);
     }
   }
 }
