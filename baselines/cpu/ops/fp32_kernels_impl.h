@@ -234,16 +234,18 @@ template <class P, int Size, int Packets, int Rows>
   }
 }
 
-// The same of one short run, without residual and of whole vectors: what a tile does beside its products would else
-// take half as long as they. Rows of so few channels the processor brings by itself.
-template <class P, int Size, int Packets, int Rows>
+// The same of short sums, without residual and of whole vectors: what a tile does beside its products would else take
+// half as long as they. Rows of so few channels the processor brings by itself.
+template <class P, int Size, int Packets, int Rows, bool OneRun>
 [[gnu::noinline]] void gemm_short_tiles(const GemmTask& task, std::int64_t panel, std::int64_t first_row,
                                         std::int64_t tiles) {
   const std::int64_t channels = task.channels;
   const std::int64_t panel_stride = task.panel;
-  const float* const panel_weights = task.packed + panel * panel_stride * channels;
+  const std::int64_t taps = OneRun ? 1 : task.taps;
+  const float* const panel_weights = task.packed + panel * panel_stride * taps * channels;
   const float* const bias = task.bias + panel * panel_stride;
   const float* const* rows = task.x + first_row;
+  const std::int64_t x_rows = task.x_rows;
   const std::int64_t x_offset = task.x_offset;
   float* y = task.y + first_row * task.y_stride + panel * panel_stride;
   const std::int64_t y_stride = task.y_stride;
@@ -257,11 +259,13 @@ template <class P, int Size, int Packets, int Rows>
 #pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) sums[r][p] = start;
     }
-    const float* x[Rows];
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) x[r] = rows[r] + x_offset;
     const float* w = panel_weights;
-    add_products<P, Size>(x, 0, channels, panel_stride, w, sums);
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const float* x[Rows];
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) x[r] = rows[tap * x_rows + r] + x_offset;
+      add_products<P, Size>(x, 0, channels, panel_stride, w, sums);
+    }
     store_clamped<P, Size>(sums, lo, hi, y, y_stride);
   }
 }
@@ -272,9 +276,10 @@ void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t panel, std::i
   if constexpr (MaxRows > 1) {
     if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, panel, row, rows, tiles);
   }
-  if (task.taps == 1 && task.channels <= kShortSum && task.bias != nullptr && task.residual == nullptr &&
+  if (task.taps * task.channels <= kShortSum && task.bias != nullptr && task.residual == nullptr &&
       task.n - panel * task.panel >= Packets * Size) {
-    return gemm_short_tiles<P, Size, Packets, MaxRows>(task, panel, row, tiles);
+    return task.taps == 1 ? gemm_short_tiles<P, Size, Packets, MaxRows, true>(task, panel, row, tiles)
+                          : gemm_short_tiles<P, Size, Packets, MaxRows, false>(task, panel, row, tiles);
   }
   gemm_tiles<P, Size, Packets, MaxRows>(task, k, panel, row, tiles);
 }
