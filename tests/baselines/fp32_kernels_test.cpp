@@ -1,4 +1,5 @@
 // The inner loops for every instruction set that this processor has: engines use the widest only.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -49,6 +50,7 @@ struct GemmData {
   std::int64_t rows, n, k;
   Floats x, weight, bias, residual;
   std::int64_t taps = 1;
+  bool has_residual = true;
 
   Doubles expected(const Activation& activation, bool magnitudes) const {
     const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
@@ -56,7 +58,7 @@ struct GemmData {
     gemm_reference(Gemm{}, Shape{n, k}, widened(pick(x)).data(), pick(weight).data(), pick(bias).data(), y.data(),
                    {0, rows});
     for (std::size_t i = 0; i < y.size(); ++i) {
-      y[i] += static_cast<double>(pick(residual)[i]);
+      if (has_residual) y[i] += static_cast<double>(pick(residual)[i]);
       if (!magnitudes)
         y[i] = std::fmin(std::fmax(y[i], static_cast<double>(activation.lo)), static_cast<double>(activation.hi));
     }
@@ -88,7 +90,7 @@ struct GemmData {
     task.channels = channels;
     task.packed = packed.data();
     task.bias = padded_bias.data();
-    task.residual = residual.data();
+    if (has_residual) task.residual = residual.data();
     task.y = y.data() + kGuards;
     task.y_stride = n;
     task.rows = rows;
@@ -119,16 +121,20 @@ TEST_CASE("gemm of every instruction set stays within the hard bound, and is exa
       for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 49, 64, 65}) {
         // Tiles that are whole, and one more.
         if (test::kThreadSanitized && (rows > 13 || rows % 6 > 1 || n > 33 || n % 16 > 1)) continue;
-        for (const std::int64_t k : {1, 2, 27, 65}) {
-          CAPTURE(kernels->name, rows, n, k);
-          const GemmData data = gemm_data(rows, n, k, false);
-          const Doubles expected = data.expected(activation, false);
-          const Doubles allowed =
-              test::hard_bounds(test::gamma(k), data.expected(activation, true), expected, test::kStoreF32);
-          REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
-          const GemmData whole = gemm_data(rows, n, k, true);
-          const Activation wide{-20.0F, 30.0F};
-          REQUIRE(test::compare_exact(whole.run(*kernels, wide), whole.expected(wide, false)));
+        for (const std::int64_t k : {1, 2, 27, 97}) {
+          for (const bool has_residual : {false, true}) {
+            CAPTURE(kernels->name, rows, n, k, has_residual);
+            GemmData data = gemm_data(rows, n, k, false);
+            data.has_residual = has_residual;
+            const Doubles expected = data.expected(activation, false);
+            const Doubles allowed =
+                test::hard_bounds(test::gamma(k), data.expected(activation, true), expected, test::kStoreF32);
+            REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
+            GemmData whole = gemm_data(rows, n, k, true);
+            whole.has_residual = has_residual;
+            const Activation wide{-20.0F, 30.0F};
+            REQUIRE(test::compare_exact(whole.run(*kernels, wide), whole.expected(wide, false)));
+          }
         }
       }
     }
@@ -137,7 +143,7 @@ TEST_CASE("gemm of every instruction set stays within the hard bound, and is exa
 
 TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in several parts") {
   // More channels than one part of k has; so many runs that they make several parts; runs of one value.
-  constexpr std::int64_t kShapes[][2] = {{1, 1025}, {1, 3000}, {9, 1}, {9, 3}, {9, 130}, {9, 1100}, {49, 64}};
+  constexpr std::int64_t kShapes[][2] = {{1, 1025}, {1, 3000}, {9, 1}, {9, 3}, {3, 9}, {9, 130}, {9, 1100}, {49, 64}};
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t rows : {1, 9, 17}) {
       for (const std::int64_t n : {2, 5, 12, 40}) {
@@ -147,6 +153,7 @@ TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in seve
           CAPTURE(kernels->name, rows, n, taps, channels);
           GemmData data = gemm_data(rows, n, taps * channels, false);
           data.taps = taps;
+          data.has_residual = rows == 9;
           const Activation activation{-50.0F, 50.0F};
           const Doubles expected = data.expected(activation, false);
           const Doubles allowed =
@@ -154,6 +161,7 @@ TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in seve
           REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
           GemmData whole = gemm_data(rows, n, taps * channels, true);
           whole.taps = taps;
+          whole.has_residual = rows == 9;
           REQUIRE(
               test::compare_exact(whole.run(*kernels, Activation::none()), whole.expected(Activation::none(), false)));
         }
@@ -172,17 +180,20 @@ TEST_CASE("few outputs take narrow panels") {
 }
 
 TEST_CASE("gemm of every instruction set gives a row the same bits whatever rows stand beside it") {
-  const GemmData all = gemm_data(49, 40, 33, false);
+  GemmData all = gemm_data(49, 40, 33, false);
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
-    const Floats together = all.run(*kernels, Activation::none());
-    for (std::ptrdiff_t row = 0; row < 49; ++row) {
-      CAPTURE(kernels->name, row);
-      GemmData one = all;
-      one.rows = 1;
-      one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
-      one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
-      const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
-      CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+    for (const bool has_residual : {false, true}) {
+      all.has_residual = has_residual;
+      const Floats together = all.run(*kernels, Activation::none());
+      for (std::ptrdiff_t row = 0; row < 49; ++row) {
+        CAPTURE(kernels->name, row, has_residual);
+        GemmData one = all;
+        one.rows = 1;
+        one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
+        one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
+        const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
+        CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+      }
     }
   }
 }
@@ -191,6 +202,7 @@ TEST_CASE("gemm of every instruction set lets NaN through the activation") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t n : {3, 64}) {
       GemmData data = gemm_data(9, n, 8, false);
+      data.has_residual = n == 3;
       data.x[3 * 8 + 2] = kNaN;
       const Floats y = data.run(*kernels, Activation::relu6());
       for (std::int64_t i = 0; i < 9 * n; ++i) {
@@ -219,7 +231,8 @@ struct DepthwiseData {
     return y;
   }
 
-  Floats run(const Fp32Kernels& kernels) const {
+  // With a ring, x holds the rows of one window alone.
+  Floats run(const Fp32Kernels& kernels, bool ring = false) const {
     Floats packed(weight.size());
     depthwise_conv_pack(weight_shape, weight.data(), packed.data());
     Floats y = guarded(y_desc.shape.elements());
@@ -244,7 +257,19 @@ struct DepthwiseData {
     task.pad_left = op.pads.left;
     task.lo = op.activation.lo;
     task.hi = op.activation.hi;
+    Floats held;
+    const std::int64_t reach = (task.kernel_h - 1) * task.dilation_h + 1;
+    if (ring) task.ring = std::min(task.ring, reach);
     for (task.oy = 0; task.oy < y_desc.shape[2]; ++task.oy) {
+      if (ring) {
+        const std::int64_t line = task.w * task.c;
+        held.assign(static_cast<std::size_t>(task.ring * line), kNaN);
+        const std::int64_t start = task.oy * task.stride_h - task.pad_top;
+        for (std::int64_t row = std::max<std::int64_t>(start, 0); row < std::min(start + reach, task.h); ++row) {
+          std::copy_n(x.begin() + row * line, line, held.begin() + row % task.ring * line);
+        }
+        task.x = held.data();
+      }
       const std::int64_t at = task.oy * task.out_w * task.c;
       task.residual = residual.data() + at;
       task.y = y.data() + kGuards + at;
@@ -255,11 +280,11 @@ struct DepthwiseData {
 };
 
 DepthwiseData depthwise_data(std::int64_t c, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                             std::int64_t width = 7) {
+                             std::int64_t width = 7, std::int64_t column_dilation = 0) {
   DepthwiseData data;
   data.op.groups = c;
   data.op.strides = {stride, stride};
-  data.op.dilations = {dilation, dilation};
+  data.op.dilations = {dilation, column_dilation > 0 ? column_dilation : dilation};
   data.op.pads = {0, 2, 1, 3};
   data.op.activation = {-1.0F, 2.0F};
   data.x_desc = {DType::F32, Shape{1, c, 9, width}, Layout::NHWC};
@@ -301,19 +326,36 @@ TEST_CASE("depthwise convolution of every instruction set computes several pixel
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t width : {1, 2, 3, 5, 8, 13, 14, 23, 41}) {
       for (const std::int64_t c : {2, 5, 12, 20, 40}) {
-        for (const std::int64_t kernel : {3, 4, 5}) {
+        for (const std::int64_t kernel : {3, 4, 5, 7}) {
           for (const std::int64_t stride : {1, 2, 3}) {
             for (const std::int64_t dilation : {1, 2}) {
-              if (dilation * (kernel - 1) + 1 > width + 5) continue;  // of padding
+              // With the padding.
+              if (dilation * (kernel - 1) + 1 > std::min<std::int64_t>(width + 5, 10)) continue;
               CAPTURE(kernels->name, width, c, kernel, stride, dilation);
               const DepthwiseData data = depthwise_data(c, kernel, stride, dilation, width);
               const Doubles expected = data.expected(false);
               const Doubles allowed =
                   test::hard_bounds(test::gamma(kernel * kernel), data.expected(true), expected, test::kStoreF32);
-              REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
+              const Floats found = data.run(*kernels);
+              REQUIRE(test::compare_elements(found, expected, allowed));
+              REQUIRE(data.run(*kernels, true) == found);
             }
           }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("depthwise convolution of every instruction set takes windows of very many columns") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t c : {3, 12, 40}) {
+      for (const std::int64_t stride : {1, 3}) {
+        CAPTURE(kernels->name, c, stride);
+        const DepthwiseData data = depthwise_data(c, 9, stride, 1, 90, 9);
+        const Doubles expected = data.expected(false);
+        const Doubles allowed = test::hard_bounds(test::gamma(81), data.expected(true), expected, test::kStoreF32);
+        REQUIRE(test::compare_elements(data.run(*kernels), expected, allowed));
       }
     }
   }

@@ -123,29 +123,34 @@ void store_sums(const P (&sums)[Rows][Packets], float* y, std::int64_t stride) {
   }
 }
 
+// Each sum clipped and stored before the next one is: all clipped first, the next tile would wait for them.
+template <class P, int Size, int Packets, int Rows>
+void store_clamped(const P (&sums)[Rows][Packets], float least, float most, float* y, std::int64_t stride) {
+  const P lo = pset1<P>(least);
+  const P hi = pset1<P>(most);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) pstoreu(y + r * stride + p * Size, clamp(sums[r][p], lo, hi));
+  }
+}
+
 template <class P, int Size, int Packets, int Rows>
 void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column, P (&sums)[Rows][Packets]) {
   constexpr int kColumns = Packets * Size;
   const std::int64_t columns = task.n - column;
   const std::int64_t at = row * task.y_stride + column;
-  float edge[Rows * kColumns];
   if (!k.begins) add_rows<P, Size>(task, task.y + at, columns, sums);  // what the k before came to
   if (k.ends && task.residual != nullptr) add_rows<P, Size>(task, task.residual + at, columns, sums);
+  float edge[Rows * kColumns];
+  float* const y = columns >= kColumns ? task.y + at : edge;
+  const std::int64_t stride = columns >= kColumns ? task.y_stride : kColumns;
   if (k.ends) {
-    const P lo = pset1<P>(task.lo);
-    const P hi = pset1<P>(task.hi);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-      for (int p = 0; p < Packets; ++p) sums[r][p] = clamp(sums[r][p], lo, hi);
-    }
-  }
-  if (columns >= kColumns) {
-    store_sums<P, Size>(sums, task.y + at, task.y_stride);
+    store_clamped<P, Size>(sums, task.lo, task.hi, y, stride);
   } else {
-    store_sums<P, Size>(sums, edge, kColumns);
-    copy_columns({edge, kColumns}, Rows, columns, task.y + at, task.y_stride);
+    store_sums<P, Size>(sums, y, stride);
   }
+  if (columns < kColumns) copy_columns({edge, kColumns}, Rows, columns, task.y + at, task.y_stride);
 }
 
 // Asks for what the rows after a tile have of one cache line: the processor sees only where a row goes on.
@@ -157,7 +162,7 @@ void prefetch_rows(const float* const* rows, std::int64_t count, std::int64_t of
 // Which lines of the next panel's weights a tile asks for, of those for kLineFloats of k: all tiles of a panel together
 // ask for each line once. Weights that no cache holds would else keep the first tile of each panel waiting.
 // A panel of so short a sum the processor brings by itself, in less time than it takes to say which lines.
-constexpr std::int64_t kShortSum = 64;
+constexpr std::int64_t kShortSum = 96;
 
 struct LinesAhead {
   std::int64_t first = 0, last = 0;
@@ -172,76 +177,136 @@ LinesAhead lines_ahead(const GemmTask& task, std::int64_t row, std::int64_t pane
   return {row * task.panel / task.rows, (row + Rows) * task.panel / task.rows};
 }
 
-// Rows x (Packets * Size) outputs, held in registers while a part of k passes.
+// Adds the products of some channels; w moves on. Two channels a turn, as the loop's own instructions are felt in short
+// sums.
 template <class P, int Size, int Packets, int Rows>
-void gemm_tile(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t panel) {
-  P sums[Rows][Packets];
-  begin_sums<P, Size, Packets, Rows>(task, k, panel * task.panel, sums);
+void add_products(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int64_t panel_stride,
+                  const float*& w, P (&sums)[Rows][Packets]) {
+#pragma GCC unroll 2
+  for (std::int64_t channel = first; channel < last; ++channel, w += panel_stride) {
+    P weights[Packets];
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const P value = pset1<P>(x[r][channel]);
+#pragma GCC unroll 2
+      for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+    }
+  }
+}
+
+// Tiles below each other, of Rows x (Packets * Size) outputs that are held in registers while a part of k passes.
+template <class P, int Size, int Packets, int Rows>
+[[gnu::noinline]] void gemm_tiles(const GemmTask& caller, const KRange& range, std::int64_t panel,
+                                  std::int64_t first_row, std::int64_t tiles) {
+  // Copies that no store can change: else all would be read again for each tile.
+  const GemmTask task = caller;
+  const KRange k = range;
   const std::int64_t panel_stride = task.panel;
   const std::int64_t whole_panel = panel_stride * task.taps * task.channels;
   const float* const panel_weights = task.packed + panel * whole_panel;
-  const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
   const std::int64_t to_next_panel = panel + 1 == task.last_panel ? task.next - panel_weights : whole_panel;
-  const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
-  for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
-    const float* x[Rows];
+  const bool first_panel = panel == task.first_panel;
+  for (std::int64_t row = first_row; row < first_row + tiles * Rows; row += Rows) {
+    P sums[Rows][Packets];
+    begin_sums<P, Size, Packets, Rows>(task, k, panel * panel_stride, sums);
+    const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
+    const std::int64_t step = first_panel || ahead.first < ahead.last ? kLineFloats : task.channels;
+    const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
+    for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
+      const float* x[Rows];
 #pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
-    for (std::int64_t channel = k.first_channel; channel < k.last_channel;) {
-      const std::int64_t line_end = channel + kLineFloats;
-      const std::int64_t end = line_end < k.last_channel ? line_end : k.last_channel;
-      // The first panel brings the rows into a cache, where they are for the others.
-      if (panel == task.first_panel) {
-        prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
-      }
-      for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
-        __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
-      }
-      for (; channel < end; ++channel, w += panel_stride) {
-        P weights[Packets];
-#pragma GCC unroll 2
-        for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
-#pragma GCC unroll 8
-        for (int r = 0; r < Rows; ++r) {
-          const P value = pset1<P>(x[r][channel]);
-#pragma GCC unroll 2
-          for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
+      for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
+      for (std::int64_t channel = k.first_channel; channel < k.last_channel; channel += step) {
+        // The first panel brings the rows into a cache, where they are for the others.
+        if (first_panel) {
+          prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
         }
+        for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
+          __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
+        }
+        const std::int64_t end = channel + step < k.last_channel ? channel + step : k.last_channel;
+        add_products<P, Size>(x, channel, end, panel_stride, w, sums);
       }
     }
+    end_sums<P, Size, Packets, Rows>(task, k, row, panel * panel_stride, sums);
   }
-  end_sums<P, Size, Packets, Rows>(task, k, row, panel * task.panel, sums);
+}
+
+// The same of short sums, without residual and of whole vectors: what a tile does beside its products would else take
+// half as long as they. Rows of so few channels the processor brings by itself.
+template <class P, int Size, int Packets, int Rows, bool OneRun>
+[[gnu::noinline]] void gemm_short_tiles(const GemmTask& task, std::int64_t panel, std::int64_t first_row,
+                                        std::int64_t tiles) {
+  const std::int64_t channels = task.channels;
+  const std::int64_t panel_stride = task.panel;
+  const std::int64_t taps = OneRun ? 1 : task.taps;
+  const float* const panel_weights = task.packed + panel * panel_stride * taps * channels;
+  const float* const bias = task.bias + panel * panel_stride;
+  const float* const* rows = task.x + first_row;
+  const std::int64_t x_rows = task.x_rows;
+  const std::int64_t x_offset = task.x_offset;
+  float* y = task.y + first_row * task.y_stride + panel * panel_stride;
+  const std::int64_t y_stride = task.y_stride;
+  const float lo = task.lo;
+  const float hi = task.hi;
+  for (std::int64_t tile = 0; tile < tiles; ++tile, rows += Rows, y += Rows * y_stride) {
+    P sums[Rows][Packets];
+#pragma GCC unroll 2
+    for (int p = 0; p < Packets; ++p) {
+      const P start = ploadu<P>(bias + p * Size);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) sums[r][p] = start;
+    }
+    const float* w = panel_weights;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const float* x[Rows];
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) x[r] = rows[tap * x_rows + r] + x_offset;
+      add_products<P, Size>(x, 0, channels, panel_stride, w, sums);
+    }
+    store_clamped<P, Size>(sums, lo, hi, y, y_stride);
+  }
 }
 
 template <class P, int Size, int Packets, int MaxRows>
-void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t rows, std::int64_t panel) {
+void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t panel, std::int64_t row, std::int64_t rows,
+               std::int64_t tiles) {
   if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, row, rows, panel);
+    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, panel, row, rows, tiles);
   }
-  gemm_tile<P, Size, Packets, MaxRows>(task, k, row, panel);
+  if (task.taps * task.channels <= kShortSum && task.bias != nullptr && task.residual == nullptr &&
+      task.n - panel * task.panel >= Packets * Size) {
+    return task.taps == 1 ? gemm_short_tiles<P, Size, Packets, MaxRows, true>(task, panel, row, tiles)
+                          : gemm_short_tiles<P, Size, Packets, MaxRows, false>(task, panel, row, tiles);
+  }
+  gemm_tiles<P, Size, Packets, MaxRows>(task, k, panel, row, tiles);
 }
 
 template <class P, int Size, int Packets, int MaxRows>
 void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
   // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
   const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    const std::int64_t first = tile * task.rows / tiles;
-    gemm_rows<P, Size, Packets, MaxRows>(task, k, first, (tile + 1) * task.rows / tiles - first, panel);
-  }
+  const std::int64_t rows = task.rows / tiles;
+  const std::int64_t higher = task.rows % tiles;
+  if (higher > 0) gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, 0, rows + 1, higher);
+  gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, higher * (rows + 1), rows, tiles - higher);
 }
 
 template <int MaxRows>
 void gemm_range(const GemmTask& task, const KRange& k) {
+  // Of one register a row, eight sums at least: two are begun in a cycle, and each takes four.
+  constexpr int kMostRows = MaxRows < 8 ? 8 : MaxRows;
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     if (task.n - panel * task.panel > kPacket) {
       gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
     } else if (task.panel >= kPacket) {
-      gemm_panel<Packet, kPacket, 1, MaxRows>(task, k, panel);
+      gemm_panel<Packet, kPacket, 1, kMostRows>(task, k, panel);
     } else if (task.panel >= kHalf) {
-      gemm_panel<HalfPacket, kHalf, 1, MaxRows>(task, k, panel);
+      gemm_panel<HalfPacket, kHalf, 1, kMostRows>(task, k, panel);
     } else {
-      gemm_panel<QuarterPacket, kQuarter, 1, MaxRows>(task, k, panel);
+      gemm_panel<QuarterPacket, kQuarter, 1, kMostRows>(task, k, panel);
     }
   }
 }
@@ -281,20 +346,39 @@ inline Taps taps_at(std::int64_t o, std::int64_t kernel, std::int64_t stride, st
   return taps;
 }
 
-inline const float* depthwise_line(const DepthwiseTask& t, std::int64_t row) { return t.x + row % t.ring * t.w * t.c; }
+// The lines under a window, from one to the next. A line's place in the ring is a division, which takes as long as a
+// short window's sums: there is one for an output row.
+struct DepthwiseLines {
+  Taps taps;
+  const float* first;  // where the line of the first tap begins
+  const float* end;    // of the ring
+  std::int64_t step, ring;
+
+  explicit DepthwiseLines(const DepthwiseTask& t)
+      : taps(taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h)),
+        first(t.x),
+        end(t.x + t.ring * t.w * t.c),
+        step(t.dilation_h * t.w * t.c),
+        ring(t.ring * t.w * t.c) {
+    if (taps.first < taps.last) first += (taps.start + taps.first * t.dilation_h) % t.ring * t.w * t.c;
+  }
+
+  const float* after(const float* line) const { return end - line > step ? line + step : line + step - ring; }
+};
 
 // Any window; those of all Pixels have the same taps. A weight is loaded once for all.
 template <class P, int Pixels>
-void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox, std::int64_t c) {
+void depthwise_vector(const DepthwiseTask& t, const DepthwiseLines& lines, const Taps& columns, std::int64_t ox,
+                      std::int64_t c) {
   P sums[Pixels];
   const P begin = ploadu<P>(t.bias + c);
 #pragma GCC unroll 8
   for (int i = 0; i < Pixels; ++i) sums[i] = begin;
   const std::int64_t step = t.stride_w * t.c;
-  for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const float* line = depthwise_line(t, rows.start + ky * t.dilation_h) + c;
+  const float* line = lines.first;
+  for (std::int64_t ky = lines.taps.first; ky < lines.taps.last; ++ky, line = lines.after(line)) {
     for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
-      const float* pixel = line + (columns.start + kx * t.dilation_w) * t.c;
+      const float* pixel = line + (columns.start + kx * t.dilation_w) * t.c + c;
       const P weight = ploadu<P>(t.packed + (ky * t.kernel_w + kx) * t.c + c);
 #pragma GCC unroll 8
       for (int i = 0; i < Pixels; ++i) sums[i] = pmadd(ploadu<P>(pixel + i * step), weight, sums[i]);
@@ -313,23 +397,24 @@ void depthwise_vector(const DepthwiseTask& t, const Taps& rows, const Taps& colu
 
 // The last vector of a pixel begins where it ends with the pixel: its first channels are computed twice.
 template <class P, int Size, int Pixels>
-void depthwise_vectors(const DepthwiseTask& task, const Taps& task_rows, const Taps& task_columns, std::int64_t ox) {
+void depthwise_vectors(const DepthwiseTask& task, const DepthwiseLines& task_lines, const Taps& task_columns,
+                       std::int64_t ox) {
   // Copies that no store can change, as vectors may alias anything: else all would be read again for each vector.
   const DepthwiseTask t = task;
-  const Taps rows = task_rows;
+  const DepthwiseLines lines = task_lines;
   const Taps columns = task_columns;
   for (std::int64_t c = 0; c < t.c; c += Size) {
-    depthwise_vector<P, Pixels>(t, rows, columns, ox, c + Size <= t.c ? c : t.c - Size);
+    depthwise_vector<P, Pixels>(t, lines, columns, ox, c + Size <= t.c ? c : t.c - Size);
   }
 }
 
-inline void depthwise_channel(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox,
+inline void depthwise_channel(const DepthwiseTask& t, const DepthwiseLines& lines, const Taps& columns, std::int64_t ox,
                               std::int64_t c) {
   float sum = t.bias[c];
-  for (std::int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const float* line = depthwise_line(t, rows.start + ky * t.dilation_h) + c;
+  const float* line = lines.first;
+  for (std::int64_t ky = lines.taps.first; ky < lines.taps.last; ++ky, line = lines.after(line)) {
     for (std::int64_t kx = columns.first; kx < columns.last; ++kx) {
-      sum += line[(columns.start + kx * t.dilation_w) * t.c] * t.packed[(ky * t.kernel_w + kx) * t.c + c];
+      sum += line[(columns.start + kx * t.dilation_w) * t.c + c] * t.packed[(ky * t.kernel_w + kx) * t.c + c];
     }
   }
   const std::int64_t at = ox * t.c + c;
@@ -338,20 +423,21 @@ inline void depthwise_channel(const DepthwiseTask& t, const Taps& rows, const Ta
 }
 
 template <int Pixels>
-void depthwise_channels(const DepthwiseTask& t, const Taps& rows, const Taps& columns, std::int64_t ox) {
-  if (t.c >= kPacket) return depthwise_vectors<Packet, kPacket, Pixels>(t, rows, columns, ox);
-  if (t.c >= kHalf) return depthwise_vectors<HalfPacket, kHalf, Pixels>(t, rows, columns, ox);
-  if (t.c >= kQuarter) return depthwise_vectors<QuarterPacket, kQuarter, Pixels>(t, rows, columns, ox);
+void depthwise_channels(const DepthwiseTask& t, const DepthwiseLines& lines, const Taps& columns, std::int64_t ox) {
+  if (t.c >= kPacket) return depthwise_vectors<Packet, kPacket, Pixels>(t, lines, columns, ox);
+  if (t.c >= kHalf) return depthwise_vectors<HalfPacket, kHalf, Pixels>(t, lines, columns, ox);
+  if (t.c >= kQuarter) return depthwise_vectors<QuarterPacket, kQuarter, Pixels>(t, lines, columns, ox);
   for (int i = 0; i < Pixels; ++i) {
     Taps moved = columns;
     moved.start += i * t.stride_w;
-    for (std::int64_t c = 0; c < t.c; ++c) depthwise_channel(t, rows, moved, ox + i, c);
+    for (std::int64_t c = 0; c < t.c; ++c) depthwise_channel(t, lines, moved, ox + i, c);
   }
 }
 
-constexpr int kMostTogether = 8;  // outputs of a row
+constexpr int kMostTogether = 8;       // outputs of a row
+constexpr int kMostTogetherOfTwo = 6;  // of two registers each: as many sums as a tile has
 
-void depthwise_any_window(const DepthwiseTask& t, const Taps& rows) {
+void depthwise_any_window(const DepthwiseTask& t, const DepthwiseLines& lines) {
   const auto taps = [&t](std::int64_t ox) {
     return taps_at(ox, t.kernel_w, t.stride_w, t.dilation_w, t.pad_left, t.w);
   };
@@ -365,124 +451,229 @@ void depthwise_any_window(const DepthwiseTask& t, const Taps& rows) {
       return columns.first == 0 && columns.last == t.kernel_w && last.first == 0 && last.last == t.kernel_w;
     };
     if (as_last(kMostTogether)) {
-      depthwise_channels<kMostTogether>(t, rows, columns, ox);
+      depthwise_channels<kMostTogether>(t, lines, columns, ox);
       ox += kMostTogether;
     } else if (as_last(kMostTogether / 2)) {
-      depthwise_channels<kMostTogether / 2>(t, rows, columns, ox);
+      depthwise_channels<kMostTogether / 2>(t, lines, columns, ox);
       ox += kMostTogether / 2;
     } else {
-      depthwise_channels<1>(t, rows, columns, ox);
+      depthwise_channels<1>(t, lines, columns, ox);
       ++ox;
     }
   }
 }
 
-constexpr int kMostHeight = 5;  // of a window in the loops below
+constexpr int kMostHeight = 5;             // of a window whose width the loops below know
+constexpr std::int64_t kMostPixels = 512;  // under other windows side by side
 
-// Outputs of a row side by side whose windows of Width columns have no dilation. The pixels that they read are shared:
-// each is loaded once, for all windows that it lies in.
-template <int Pixels, int Width, int Stride>
-struct DepthwiseBlock {
-  static constexpr int kColumns = (Pixels - 1) * Stride + Width;
-  const float* pixels[kMostHeight][kColumns];  // of the rows that lie in the image
-  std::int64_t rows;
+inline std::int64_t depthwise_columns(const DepthwiseTask& t, std::int64_t pixels) {
+  return (pixels - 1) * t.stride_w + (t.kernel_w - 1) * t.dilation_w + 1;
+}
 
-  DepthwiseBlock(const DepthwiseTask& t, const Taps& taps, std::int64_t ox) : rows(taps.last - taps.first) {
-    const std::int64_t left = ox * Stride - t.pad_left;
-    const bool inside = left >= 0 && left + kColumns <= t.w;
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const float* const line = depthwise_line(t, taps.start + taps.first + row);
-      for (std::int64_t i = 0; i < kColumns; ++i) {
-        const std::int64_t column = left + i;
-        pixels[row][i] = inside || (column >= 0 && column < t.w) ? line + column * t.c : t.zeros;
-      }
+// Where the pixels begin that lie under windows side by side, line by line; `zeros` outside the image.
+inline void look_up_pixels(const DepthwiseTask& t, const DepthwiseLines& lines, std::int64_t left, std::int64_t columns,
+                           const float** pixels) {
+  const std::int64_t channels = t.c;
+  const float* const zeros = t.zeros;
+  const std::int64_t begin = left < 0 ? -left : 0;  // of what lies inside
+  const std::int64_t end = t.w - left;
+  const bool inside = begin == 0 && end >= columns;
+  const float* line = lines.first;
+  for (std::int64_t ky = lines.taps.first; ky < lines.taps.last; ++ky, line = lines.after(line), pixels += columns) {
+    const float* pixel = line + left * channels;
+    for (std::int64_t i = 0; i < columns; ++i, pixel += channels) {
+      pixels[i] = inside || (i >= begin && i < end) ? pixel : zeros;
     }
   }
+}
+
+// What the loops below read again and again, in a copy that no store can change: vectors may alias anything.
+struct DepthwiseBlock {
+  const float* const* pixels;  // rows x columns
+  std::int64_t rows, columns;
+  std::int64_t channels;
+  std::int64_t width, stride, dilation;
+  const float* packed;
+  const float* bias;
+  const float* residual;
+  float* y;
+  float lo, hi;
 };
 
-// A function of its own for each form, so that the sums have all registers.
-template <class P, int Size, int Pixels, int Width, int Stride>
-[[gnu::noinline]] void depthwise_block(const DepthwiseTask& t, const Taps& taps, std::int64_t ox) {
-  const DepthwiseBlock<Pixels, Width, Stride> block(t, taps, ox);
-  const std::int64_t channels = t.c;
-  const float* const packed = t.packed + taps.first * Width * channels;
-  const float* const bias = t.bias;
-  const float* const residual = t.residual == nullptr ? nullptr : t.residual + ox * channels;
-  float* const y = t.y + ox * channels;
-  const P lo = pset1<P>(t.lo);
-  const P hi = pset1<P>(t.hi);
-  for (std::int64_t first = 0; first < channels; first += Size) {
-    const std::int64_t c = first + Size <= channels ? first : channels - Size;  // as depthwise_vectors()
-    P sums[Pixels];
-    const P begin = ploadu<P>(bias + c);
+// Windows of Width columns without dilation: a pixel is loaded once for all windows that it lies in.
+template <class P, int Size, int Pixels, int Vectors, int Width, int Stride>
+[[gnu::always_inline]] inline void add_shared_pixels(const DepthwiseBlock& b, std::int64_t c,
+                                                     P (&sums)[Pixels][Vectors]) {
+  constexpr int kColumns = (Pixels - 1) * Stride + Width;
+  const float* w = b.packed + c;
+  const float* const* pixels = b.pixels;
+  for (std::int64_t row = 0; row < b.rows; ++row, pixels += kColumns) {
+    P weights[Width][Vectors];
 #pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) sums[i] = begin;
-    const float* w = packed + c;
-    for (std::int64_t row = 0; row < block.rows; ++row) {
-      P weights[Width];
-#pragma GCC unroll 8
-      for (int kx = 0; kx < Width; ++kx, w += channels) weights[kx] = ploadu<P>(w);
+    for (int kx = 0; kx < Width; ++kx, w += b.channels) {
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) weights[kx][v] = ploadu<P>(w + v * Size);
+    }
 #pragma GCC unroll 24
-      for (int column = 0; column < block.kColumns; ++column) {
-        const P x = ploadu<P>(block.pixels[row][column] + c);
+    for (int column = 0; column < kColumns; ++column) {
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) {
+        const P x = ploadu<P>(pixels[column] + c + v * Size);
 #pragma GCC unroll 8
         for (int kx = 0; kx < Width; ++kx) {
           const int at = column - kx;
           if (at < 0 || at % Stride != 0 || at / Stride >= Pixels) continue;
-          sums[at / Stride] = pmadd(x, weights[kx], sums[at / Stride]);
+          sums[at / Stride][v] = pmadd(x, weights[kx][v], sums[at / Stride][v]);
         }
       }
     }
-    if (residual != nullptr) {
+  }
+}
+
+// Any window. Where all lie inside the image, each line's first pixel tells where the others are: a pointer to read for
+// each pixel and tap would take as long as the pixel.
+template <class P, int Size, int Pixels, int Vectors, bool Inside>
+[[gnu::always_inline]] inline void add_pixels(const DepthwiseBlock& b, std::int64_t c, P (&sums)[Pixels][Vectors]) {
+  const float* w = b.packed + c;
+  for (std::int64_t row = 0; row < b.rows; ++row) {
+    const float* const* pixels = b.pixels + row * (Inside ? 1 : b.columns);
+    const float* first = *pixels + c;
+    for (std::int64_t kx = 0; kx < b.width; ++kx, w += b.channels) {
+      P weights[Vectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) weights[v] = ploadu<P>(w + v * Size);
 #pragma GCC unroll 8
-      for (int i = 0; i < Pixels; ++i) sums[i] = padd(sums[i], ploadu<P>(residual + i * channels + c));
+      for (int i = 0; i < Pixels; ++i) {
+        const float* const pixel = Inside ? first + i * b.stride * b.channels : pixels[i * b.stride] + c;
+#pragma GCC unroll 2
+        for (int v = 0; v < Vectors; ++v) sums[i][v] = pmadd(ploadu<P>(pixel + v * Size), weights[v], sums[i][v]);
+      }
+      if constexpr (Inside) {
+        first += b.dilation * b.channels;
+      } else {
+        pixels += b.dilation;
+      }
     }
+  }
+}
+
+template <class P, int Size, int Pixels, int Vectors, int Width, int Stride, bool Inside>
+[[gnu::always_inline]] inline void depthwise_sums(const DepthwiseBlock& b, std::int64_t c) {
+  P sums[Pixels][Vectors];
+#pragma GCC unroll 2
+  for (int v = 0; v < Vectors; ++v) {
+    const P begin = ploadu<P>(b.bias + c + v * Size);
 #pragma GCC unroll 8
-    for (int i = 0; i < Pixels; ++i) pstoreu(y + i * channels + c, clamp(sums[i], lo, hi));
+    for (int i = 0; i < Pixels; ++i) sums[i][v] = begin;
+  }
+  if constexpr (Width > 0) {
+    add_shared_pixels<P, Size, Pixels, Vectors, Width, Stride>(b, c, sums);
+  } else {
+    add_pixels<P, Size, Pixels, Vectors, Inside>(b, c, sums);
+  }
+  if (b.residual != nullptr) {
+    const float* const residual = b.residual + c;
+#pragma GCC unroll 8
+    for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) {
+        sums[i][v] = padd(sums[i][v], ploadu<P>(residual + i * b.channels + v * Size));
+      }
+    }
+  }
+  const P lo = pset1<P>(b.lo);
+  const P hi = pset1<P>(b.hi);
+#pragma GCC unroll 8
+  for (int i = 0; i < Pixels; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) pstoreu(b.y + i * b.channels + c + v * Size, clamp(sums[i][v], lo, hi));
   }
 }
 
-template <class P, int Size, int Width, int Stride, int Pixels>
-void depthwise_pixels(const DepthwiseTask& t, const Taps& rows, std::int64_t ox, std::int64_t pixels) {
+// Width 0: any window and stride. A function of its own for each form, so that the sums have all registers.
+template <class P, int Size, int Pixels, int Vectors, int Width, int Stride, bool Inside>
+[[gnu::noinline]] void depthwise_block(const DepthwiseTask& t, const DepthwiseLines& lines, std::int64_t ox) {
+  constexpr std::int64_t kColumns = (Pixels - 1) * Stride + Width;
+  const float* pixels[Width > 0 ? kMostHeight * kColumns : kMostPixels];
+  const std::int64_t columns = Inside ? 1 : Width > 0 ? kColumns : depthwise_columns(t, Pixels);
+  look_up_pixels(t, lines, ox * t.stride_w - t.pad_left, columns, pixels);
+  const DepthwiseBlock block{pixels,
+                             lines.taps.last - lines.taps.first,
+                             columns,
+                             t.c,
+                             t.kernel_w,
+                             t.stride_w,
+                             t.dilation_w,
+                             t.packed + lines.taps.first * t.kernel_w * t.c,
+                             t.bias,
+                             t.residual == nullptr ? nullptr : t.residual + ox * t.c,
+                             t.y + ox * t.c,
+                             t.lo,
+                             t.hi};
+  std::int64_t c = 0;
+  if constexpr (Vectors > 1) {
+    for (; c + Vectors * Size <= block.channels; c += Vectors * Size) {
+      depthwise_sums<P, Size, Pixels, Vectors, Width, Stride, Inside>(block, c);
+    }
+  }
+  for (; c < block.channels; c += Size) {  // the last one as in depthwise_vectors()
+    depthwise_sums<P, Size, Pixels, 1, Width, Stride, Inside>(block,
+                                                              c + Size <= block.channels ? c : block.channels - Size);
+  }
+}
+
+template <class P, int Size, int Vectors, int Width, int Stride, int Pixels>
+void depthwise_pixels(const DepthwiseTask& t, const DepthwiseLines& lines, std::int64_t ox, std::int64_t pixels) {
   if constexpr (Pixels > 1) {
-    if (pixels < Pixels) return depthwise_pixels<P, Size, Width, Stride, Pixels - 1>(t, rows, ox, pixels);
+    if (pixels < Pixels) return depthwise_pixels<P, Size, Vectors, Width, Stride, Pixels - 1>(t, lines, ox, pixels);
   }
-  depthwise_block<P, Size, Pixels, Width, Stride>(t, rows, ox);
+  if constexpr (Width == 0) {
+    const std::int64_t left = ox * t.stride_w - t.pad_left;
+    if (left >= 0 && left + depthwise_columns(t, Pixels) <= t.w) {
+      return depthwise_block<P, Size, Pixels, Vectors, Width, Stride, true>(t, lines, ox);
+    }
+  }
+  depthwise_block<P, Size, Pixels, Vectors, Width, Stride, false>(t, lines, ox);
 }
 
-template <class P, int Size, int Width, int Stride>
-void depthwise_row(const DepthwiseTask& t, const Taps& rows) {
+template <class P, int Size, int Vectors, int Width, int Stride>
+void depthwise_row(const DepthwiseTask& t, const DepthwiseLines& lines) {
+  constexpr int kPixels = Vectors == 1 ? kMostTogether : kMostTogetherOfTwo;
   // As few blocks as can be, of nearly equal width.
-  const std::int64_t blocks = (t.out_w + kMostTogether - 1) / kMostTogether;
+  const std::int64_t blocks = (t.out_w + kPixels - 1) / kPixels;
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t ox = i * t.out_w / blocks;
-    depthwise_pixels<P, Size, Width, Stride, kMostTogether>(t, rows, ox, (i + 1) * t.out_w / blocks - ox);
+    depthwise_pixels<P, Size, Vectors, Width, Stride, kPixels>(t, lines, ox, (i + 1) * t.out_w / blocks - ox);
   }
 }
 
-// The row by whole registers, where these loops have its window.
+// The row by whole registers, unless its window is too large.
 template <class P, int Size>
-bool depthwise_shared(const DepthwiseTask& t, const Taps& rows) {
-  if (t.dilation_h != 1 || t.dilation_w != 1 || t.kernel_h > kMostHeight) return false;
-  if (t.kernel_w == 3 && t.stride_w == 1) {
-    depthwise_row<P, Size, 3, 1>(t, rows);
-  } else if (t.kernel_w == 3 && t.stride_w == 2) {
-    depthwise_row<P, Size, 3, 2>(t, rows);
-  } else if (t.kernel_w == 5 && t.stride_w == 1) {
-    depthwise_row<P, Size, 5, 1>(t, rows);
-  } else if (t.kernel_w == 5 && t.stride_w == 2) {
-    depthwise_row<P, Size, 5, 2>(t, rows);
-  } else {
+bool depthwise_registers(const DepthwiseTask& t, const DepthwiseLines& lines) {
+  const bool known = t.dilation_h == 1 && t.dilation_w == 1 && t.kernel_h <= kMostHeight;
+  if (known && t.kernel_w == 3 && t.stride_w == 1) {
+    depthwise_row<P, Size, 1, 3, 1>(t, lines);
+  } else if (known && t.kernel_w == 3 && t.stride_w == 2) {
+    depthwise_row<P, Size, 1, 3, 2>(t, lines);
+  } else if (known && t.kernel_w == 5 && t.stride_w == 1) {
+    depthwise_row<P, Size, 1, 5, 1>(t, lines);
+  } else if (known && t.kernel_w == 5 && t.stride_w == 2) {
+    depthwise_row<P, Size, 1, 5, 2>(t, lines);
+  } else if (t.kernel_h * depthwise_columns(t, kMostTogether) > kMostPixels) {
     return false;
+  } else if (t.c < 2 * Size) {
+    depthwise_row<P, Size, 1, 0, 1>(t, lines);
+  } else {  // two registers, which the rest of a cache line is for the narrower ones
+    depthwise_row<P, Size, 2, 0, 1>(t, lines);
   }
   return true;
 }
 
 void depthwise_conv(const DepthwiseTask& t) {
-  const Taps rows = taps_at(t.oy, t.kernel_h, t.stride_h, t.dilation_h, t.pad_top, t.h);
-  const bool computed = t.c >= kPacket ? depthwise_shared<Packet, kPacket>(t, rows)
-                                       : t.c >= kHalf && depthwise_shared<HalfPacket, kHalf>(t, rows);
-  if (!computed) depthwise_any_window(t, rows);
+  const DepthwiseLines lines(t);
+  const bool computed = t.c >= kPacket ? depthwise_registers<Packet, kPacket>(t, lines)
+                                       : t.c >= kHalf && depthwise_registers<HalfPacket, kHalf>(t, lines);
+  if (!computed) depthwise_any_window(t, lines);
 }
 
 // The pixels under a tile, `zeros` outside the image.
