@@ -127,6 +127,8 @@ struct Conv2dParams {
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
 Conv2dTile conv2d_tile(Conv2dVariant variant);
+/// Whether it multiplies halves on tensor cores.
+bool on_tensor_cores(Conv2dVariant variant);
 /// Of a matrix product that supports the parameters.
 Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters

@@ -34,7 +34,7 @@ cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers,
 
 template <MmaConfig kConfig>
 constexpr Conv2dEntry entry(Variant variant, std::string_view name) {
-  return {variant, name, tile_of(kConfig), supports_mma<kConfig>, launch_mma<kConfig>};
+  return {variant, name, tile_of(kConfig), supports_mma<kConfig>, launch_mma<kConfig>, true};
 }
 
 // clang-format off
