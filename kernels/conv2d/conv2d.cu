@@ -147,7 +147,7 @@ cudaError_t dispatch(Variant variant, const Conv2dParams& p, const Conv2dBuffers
 
 /// Pixels that lie apart are written 16 bytes at a time.
 bool pitch_fits(Variant variant, const Conv2dParams& p) {
-  return p.elem == Elem::F16 && variant >= Variant::Mma128x128x64 && p.c_out % kOutMultiple == 0 &&
+  return p.elem == Elem::F16 && on_tensor_cores(variant) && p.c_out % kOutMultiple == 0 &&
          p.y_pitch % kOutMultiple == 0 && p.y_pitch >= p.c_out &&
          std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
@@ -165,6 +165,11 @@ std::span<const Conv2dVariant> conv2d_variants() { return entry_table().variants
 Conv2dTile conv2d_tile(Conv2dVariant variant) {
   const Conv2dEntry* const entry = entry_of(variant);
   return entry == nullptr ? Conv2dTile{} : entry->tile;
+}
+
+bool on_tensor_cores(Conv2dVariant variant) {
+  const Conv2dEntry* const entry = entry_of(variant);
+  return entry != nullptr && entry->on_tensor_cores;
 }
 
 Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {

@@ -21,12 +21,12 @@ namespace mobicuda::kernels {
 /// kernels/conv2d/README.md says which to use. Simt, spelt pixels x channels x slice of k, is a matrix product of
 /// gathered pixels, groups of a multiple of 4 outputs; K4, K8: that many groups of threads share a tile's sum. 128x128
 /// is for float only, 128x64 not for half; Dmma for double. Mma and Wgmma are matrix products for half on tensor cores,
-/// groups of a multiple of 8 inputs (and of outputs, where there are several); S2..S8: that many blocks share a tile's
-/// sum; Tile: the residual comes and y leaves by tensor copies, c_out a multiple of 8; Persistent: y leaves by tensor
-/// copies, while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels; Pooled:
-/// max_pool, and only that. Grouped: half, groups of 4 to 32 channels; Tma: by tensor copies, sm_90. First: half, a network's first layer, by so many
-/// channels. Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores
-/// without rounding the input to half.
+/// groups of a multiple of 8 inputs (and of outputs, where there are several); C4: of another multiple of 4 inputs;
+/// S2..S8: that many blocks share a tile's sum; Tile: the residual comes and y leaves by tensor copies, c_out a
+/// multiple of 8; Persistent: y leaves by tensor copies, while its block begins another tile, no residual; Pair: so, by
+/// two blocks for the same pixels; Pooled: max_pool, and only that. Grouped: half, groups of 4 to 32 channels; Tma: by
+/// tensor copies, sm_90. First: half, a network's first layer, by so many channels. Stem3x3Split: half, a first layer
+/// of three channels in float, stride 2, to 16 or 32, on tensor cores without rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,
@@ -53,6 +53,9 @@ enum class Conv2dVariant : std::uint8_t {
   Mma64x32x64S4,
   Mma32x32x64,
   Mma32x32x64S4,
+  Mma64x64x64C4,
+  Mma64x32x64C4,
+  Mma32x32x64C4,
   Wgmma128x64x64,
   Wgmma128x128x64,
   Wgmma256x64x64,
@@ -130,6 +133,8 @@ struct Conv2dParams {
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
 Conv2dTile conv2d_tile(Conv2dVariant variant);
+/// Whether it multiplies halves on tensor cores.
+bool on_tensor_cores(Conv2dVariant variant);
 /// Of a matrix product that supports the parameters.
 Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
 /// Whether the variant runs these parameters on that GPU with the device code loaded there, shared memory and clusters

@@ -26,6 +26,7 @@ struct Conv2dEntry {
   Conv2dTile tile;
   bool (*supports)(const Conv2dParams& params, const DeviceTraits& gpu);
   cudaError_t (*launch)(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where);
+  bool on_tensor_cores = false;  ///< products of halves
 };
 
 // In the order of Conv2dVariant.

@@ -13,11 +13,19 @@ namespace mobicuda::kernels::conv_gemm {
 
 inline constexpr int kWeightMultiple = 8;  ///< packed weights have rows of a multiple of it
 
-inline bool supports_gemm(const Conv2dParams& p) {
+/// How many channels of a pixel are copied at once: 16 bytes, or 8 where only that divides a group's; else none.
+inline int widest_chunk(int group_in) {
+  constexpr int kWide = 8;
+  if (group_in % kWide == 0) return kWide;
+  return group_in % (kWide / 2) == 0 ? kWide / 2 : 0;
+}
+
+/// `chunk`: the channels that the product copies at once.
+inline bool supports_gemm(const Conv2dParams& p, int chunk = 8) {
   constexpr std::int64_t kMaxK = 1 << 30;
   const bool whole_groups = p.groups == 1 || p.c_out / p.groups % kWeightMultiple == 0;
   const std::int64_t k = std::int64_t{p.kernel_h} * p.kernel_w * (p.c_in / p.groups);
-  return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && p.c_in / p.groups % kWeightMultiple == 0 &&
+  return p.elem == Elem::F16 && p.input == Conv2dParams::Input::NhwcElem && widest_chunk(p.c_in / p.groups) == chunk &&
          whole_groups && k <= kMaxK;
 }
 

@@ -247,7 +247,7 @@ TEST_CASE("every depthwise_conv variant applies every activation", "[sanitize]")
 
 TEST_CASE("every conv2d variant applies every activation", "[sanitize]") {
   for (const Elem elem : kElems) {
-    for (const int c_in : {3, 16}) {
+    for (const int c_in : {3, 12, 16}) {
       kernels::Conv2dParams p;
       OracleConv o = set_shape(p, elem, 3, 2);
       p.c_in = o.c_in = c_in;

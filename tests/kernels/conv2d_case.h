@@ -147,12 +147,12 @@ class Device {
 
 /// Products of halves, summed on tensor cores.
 inline bool on_tensor_cores(Conv2dVariant variant, const Conv2dParams& p) {
-  return p.elem == Elem::F16 && variant >= Conv2dVariant::Mma128x128x64;
+  return p.elem == Elem::F16 && kernels::on_tensor_cores(variant);
 }
 
 /// Takes the network's input as half.
 inline bool rounds_input(Conv2dVariant variant) {
-  return variant >= Conv2dVariant::First32 && variant <= Conv2dVariant::First96;
+  return variant == Conv2dVariant::First32 || variant == Conv2dVariant::First64 || variant == Conv2dVariant::First96;
 }
 
 /// The oracles of a result: of the input as it is, and as half.

@@ -12,7 +12,8 @@ using namespace conv2d_case;
 Conv2dParams random_product(Choice& choose, bool few) {
   constexpr std::size_t kLargest = 1U << 18U;
   constexpr std::size_t kMostWork = 1U << 26U;
-  constexpr int kInputGrid[] = {8, 8, 16, 24, 40, 48, 64, 72, 96, 128, 136, 192, 256};
+  constexpr int kInputGrid[] = {4, 8, 8, 12, 16, 20, 24, 40, 48, 64, 68, 72, 96, 128, 136, 180, 192, 256};
+  constexpr int kFewInputs[] = {4, 8, 8, 12};
   constexpr int kOutputGrid[] = {1, 7, 8, 9, 16, 24, 30, 32, 33, 40, 64, 65, 72, 96, 127, 128, 136, 192, 264};
   constexpr int kGroupGrid[] = {1, 1, 1, 2, 3, 4};
   for (;;) {
@@ -22,7 +23,7 @@ Conv2dParams random_product(Choice& choose, bool few) {
     p.h = choose(kSizeGrid);
     p.w = choose(kSizeGrid);
     p.groups = choose(kGroupGrid);
-    p.c_in = (few ? 8 : choose(kInputGrid)) * p.groups;
+    p.c_in = (few ? choose(kFewInputs) : choose(kInputGrid)) * p.groups;
     p.c_out = choose(kOutputGrid) * p.groups;
     if (p.groups > 1) p.c_out = p.c_out / p.groups * 8 * p.groups;
     p.kernel_h = choose(kKernelGrid);
@@ -45,7 +46,7 @@ Conv2dParams random_product(Choice& choose, bool few) {
 }
 
 TEST_CASE("conv2d equals the oracle on random shapes of matrix products") {
-  constexpr int kShapes = 120;
+  constexpr int kShapes = 150;
   Choice choose(9);
   for (std::uint32_t i = 0; i < kShapes; ++i) check_against_oracle(random_product(choose, false), 3000 + 10 * i);
 }
@@ -97,21 +98,26 @@ TEST_CASE("conv2d equals the oracle on first layers of ResNet, VGG, CaffeNet and
 TEST_CASE("conv2d in half equals the oracle on channels that are no multiple of 8, as in LeNet", "[sanitize]") {
   MOBICUDA_SKIP_BELOW(80);
   struct Layer {
-    int n, h, w, c_in, c_out, kernel, groups;
+    int n, h, w, c_in, c_out, kernel, groups, stride, pad;
+    bool tensor_cores;
   };
-  constexpr Layer kLayers[] = {{3, 12, 12, 20, 50, 5, 1}, {1, 9, 7, 3, 7, 3, 1}, {2, 5, 6, 12, 24, 1, 2}};
+  constexpr Layer kLayers[] = {{3, 12, 12, 20, 50, 5, 1, 1, 0, true},  {1, 9, 7, 3, 7, 3, 1, 1, 0, false},
+                               {2, 5, 6, 12, 24, 1, 2, 1, 0, false},   {5, 13, 9, 12, 33, 3, 1, 2, 1, true},
+                               {2, 11, 14, 60, 48, 3, 3, 1, 2, true},  {1, 7, 5, 4, 1, 7, 1, 1, 3, true},
+                               {2, 10, 10, 68, 135, 2, 1, 3, 0, true}, {9, 8, 8, 36, 64, 1, 1, 1, 0, true}};
   std::uint32_t seed = 8000;
   for (const Input input : {Input::NhwcElem, Input::NchwFloat}) {
     for (const Layer& layer : kLayers) {
-      Conv2dParams p = stem(Elem::F16, input, layer.n, layer.h, layer.w, layer.c_out, 1);
+      Conv2dParams p = stem(Elem::F16, input, layer.n, layer.h, layer.w, layer.c_out, layer.stride);
       p.c_in = layer.c_in;
       p.groups = layer.groups;
       p.kernel_h = p.kernel_w = layer.kernel;
-      p.pad_top = p.pad_left = 0;
-      p.out_h = output_extent(layer.h, layer.kernel, 1, 1, 0, 0);
-      p.out_w = output_extent(layer.w, layer.kernel, 1, 1, 0, 0);
+      p.pad_top = p.pad_left = layer.pad;
+      p.out_h = output_extent(layer.h, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
+      p.out_w = output_extent(layer.w, layer.kernel, layer.stride, 1, layer.pad, layer.pad);
       p.residual = true;
-      REQUIRE(for_each_variant(p, [](Conv2dVariant) {}) >= 4);  // direct and three products
+      const int on_tensor_cores = layer.tensor_cores && input == Input::NhwcElem ? 3 : 0;
+      REQUIRE(for_each_variant(p, [](Conv2dVariant) {}) >= 4 + on_tensor_cores);  // direct and three products
       check_against_oracle(p, seed += 10);
     }
   }
@@ -271,30 +277,32 @@ TEST_CASE("conv2d gives a network's input the same bits in every batch and varia
 }
 
 TEST_CASE("conv2d as a matrix product gives a picture the same bits in every batch and place") {
-  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 5, 9, 7, 72, 1);
-  p.c_in = 64;
-  p.residual = true;
-  const Data data = random_data(p, 46);
-  const Device device(p, data);
-  Conv2dParams one = p;
-  one.n = 1;
   const auto part = [](const std::vector<float>& all, std::size_t count, std::size_t index) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * count);
     return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
   };
-  for_each_variant(p, [&](Conv2dVariant variant) {
-    const std::vector<float> all = device.run(variant);
-    for (std::size_t n = 0; n < 5; ++n) {
-      Data alone = data;
-      alone.x = part(data.x, input_count(one), n);
-      alone.residual = part(data.residual, output_count(one), n);
-      REQUIRE(compare_bits(Device(one, alone).run(variant), part(all, output_count(one), n)));
-    }
-  });
+  for (const int c_in : {20, 64}) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 5, 9, 7, 72, 1);
+    p.c_in = c_in;
+    p.residual = true;
+    const Data data = random_data(p, 46);
+    const Device device(p, data);
+    Conv2dParams one = p;
+    one.n = 1;
+    for_each_variant(p, [&](Conv2dVariant variant) {
+      const std::vector<float> all = device.run(variant);
+      for (std::size_t n = 0; n < 5; ++n) {
+        Data alone = data;
+        alone.x = part(data.x, input_count(one), n);
+        alone.residual = part(data.residual, output_count(one), n);
+        REQUIRE(compare_bits(Device(one, alone).run(variant), part(all, output_count(one), n)));
+      }
+    });
+  }
 }
 
 TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[sanitize][slow]") {
-  constexpr std::uint32_t kShapes = 40;
+  constexpr std::uint32_t kShapes = 50;
   constexpr std::size_t kProductsExactInHalf = 125;
   Choice choose(6);
   for (std::uint32_t i = 0; i < kShapes; ++i) {
@@ -313,20 +321,22 @@ TEST_CASE("conv2d as a matrix product is exact on small whole numbers", "[saniti
 
 TEST_CASE("conv2d as a matrix product passes NaN and infinity on, to the windows that see them only", "[sanitize]") {
   MOBICUDA_SKIP_BELOW(80);
-  Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 13, 11, 40, 2);
-  p.c_in = 72;
-  p.dilation_w = 2;
-  Data data = random_data(p, 47);
-  data.x[count_of(1, 3, 5, 72)] = kNan;
-  data.x[count_of(1, 13, 11, 72) + 71] = kInfinity;
-  data.x[count_of(2, 13, 11, 72) - 1] = -kInfinity;
-  const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
-  const Device device(p, data);
-  const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
-  const int variants = for_each_variant(p, [&](Conv2dVariant variant) {
-    REQUIRE(compare_elements(device.run(variant), oracle.value, bounds_of(variant, p, oracle), shape));
-  });
-  REQUIRE(variants > 2);
+  for (const int c_in : {72, 76}) {
+    Conv2dParams p = stem(Elem::F16, Input::NhwcElem, 2, 13, 11, 40, 2);
+    p.c_in = c_in;
+    p.dilation_w = 2;
+    Data data = random_data(p, 47);
+    data.x[count_of(1, 3, 5, c_in)] = kNan;
+    data.x[count_of(1, 13, 11, c_in) + 71] = kInfinity;
+    data.x[count_of(2, 13, 11, c_in) - 1] = -kInfinity;
+    const Oracle oracle = conv2d(oracle_of(p), data.x, data.weight, data.bias);
+    const Device device(p, data);
+    const int shape[] = {p.n, p.out_h, p.out_w, p.c_out};
+    const int variants = for_each_variant(p, [&](Conv2dVariant variant) {
+      REQUIRE(compare_elements(device.run(variant), oracle.value, bounds_of(variant, p, oracle), shape));
+    });
+    REQUIRE(variants > 2);
+  }
 }
 
 }  // namespace

@@ -63,8 +63,9 @@ TEST_CASE("conv2d: every matrix product on mma once", "[race]") {
   for (const Conv2dVariant variant : each.variants()) {
     // 10 slices, or 72 of blocks that share a sum: the ring wraps around in each of eight.
     const bool shared = kernels::conv2d_tile(variant).split_k > 1;
-    each.run_one(variant, std::vector{shared ? layer(Elem::F16, 7, 7, 512, 72) : layer(Elem::F16, 9, 15, 72, 136)},
-                 check);
+    std::vector layers{shared ? layer(Elem::F16, 7, 7, 512, 72) : layer(Elem::F16, 9, 15, 72, 136)};
+    layers.push_back(layer(Elem::F16, 9, 15, 68, 135));  // of chunks of 4 channels
+    each.run_one(variant, layers, check);
   }
   each.check_all_ran();
 }

@@ -23,7 +23,8 @@ struct ProductTime {
   double least_rounds = 0;  ///< of less it is not expected to be the fastest
 };
 
-// Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well.
+// Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4 channels
+// are those of the same tiles with chunks of 8.
 // clang-format off
 constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma128x128x64,       1.97, 1.39, 0.78, 0.49, 1.21},
@@ -38,6 +39,9 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma64x32x64S4,       1.18, 1.68, 0.14, 0.23, 0.00},
     {Conv2dVariant::Mma32x32x64,         0.96, 0.51, 0.10, 0.17, 0.00},
     {Conv2dVariant::Mma32x32x64S4,       1.01, 1.73, 0.09, 0.17, 0.00},
+    {Conv2dVariant::Mma64x64x64C4,       0.99, 0.74, 0.25, 0.34, 0.53},
+    {Conv2dVariant::Mma64x32x64C4,       0.99, 0.58, 0.16, 0.25, 0.19},
+    {Conv2dVariant::Mma32x32x64C4,       0.96, 0.51, 0.10, 0.17, 0.00},
     {Conv2dVariant::Wgmma128x64x64,                0.05, 1.61, 0.24, 0.41, 0.68, true},
     {Conv2dVariant::Wgmma128x128x64,               1.27, 2.48, 0.35, 0.46, 0.60, true},
     {Conv2dVariant::Wgmma256x64x64,                0.00, 3.87, 0.46, 0.39, 0.63, true},

@@ -112,7 +112,7 @@ cudaError_t launch_first(const Conv2dParams& p, const Conv2dBuffers& buffers, co
 
 template <class S>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
-  return {variant, name, tile_of<S>(), supports_first<S>, launch_first<S>};
+  return {variant, name, tile_of<S>(), supports_first<S>, launch_first<S>, true};
 }
 
 constexpr Conv2dEntry kEntries[] = {

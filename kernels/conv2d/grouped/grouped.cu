@@ -95,8 +95,8 @@ cudaError_t launch_grouped(const Conv2dParams& p, const Conv2dBuffers& buffers, 
 }
 
 constexpr Conv2dEntry kEntries[] = {
-    {Conv2dVariant::Grouped3x3, "grouped3x3", kTile, supports_grouped, launch_grouped},
-    {Conv2dVariant::Grouped3x3Tma, "grouped3x3_tma", kTile, supports_grouped_tma, launch_grouped_tma},
+    {Conv2dVariant::Grouped3x3, "grouped3x3", kTile, supports_grouped, launch_grouped, true},
+    {Conv2dVariant::Grouped3x3Tma, "grouped3x3_tma", kTile, supports_grouped_tma, launch_grouped_tma, true},
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Convolution as an implicit matrix product with mma.sync (half, float sums), sm_80 and newer. A block computes a tile
 // of kBm output pixels x kBn channels of one group; slices of kBk of k pass through a ring in shared memory, filled by
-// cp.async. Slices of A are gathered pixel by pixel in chunks of 8 channels, zeros outside the image; slices of B are
-// rows of the packed weights. With kBlocks > 1 the blocks of a cluster share a tile's sum over k: their sums meet in
-// distributed shared memory and are added in the order of the blocks.
+// cp.async. Slices of A are gathered pixel by pixel in chunks of 8 or 4 channels, zeros outside the image; slices of B
+// are rows of the packed weights. With kBlocks > 1 the blocks of a cluster share a tile's sum over k: their sums meet
+// in distributed shared memory and are added in the order of the blocks.
 // Shared memory: the ring, then the sums in its place.
 #pragma once
 
@@ -23,8 +23,9 @@ struct MmaConfig {
   int bm, bn, bk;
   int warps_m, warps_n, warps_k;
   int stages;
-  int blocks;      ///< of a cluster, which share the sum
-  int min_blocks;  ///< per multiprocessor, for the register budget
+  int blocks;              ///< of a cluster, which share the sum
+  int min_blocks;          ///< per multiprocessor, for the register budget
+  int chunk_channels = 8;  ///< of A, which are copied at once
 };
 
 constexpr int larger(int a, int b) { return a > b ? a : b; }
@@ -39,6 +40,7 @@ struct MmaConv {
   static constexpr int kStages = kConfig.stages;
   static constexpr int kBlocks = kConfig.blocks;
   static constexpr int kMinBlocks = kConfig.min_blocks;
+  static constexpr int kChunkChannels = kConfig.chunk_channels;
   static constexpr int kABytes = kBm * kBk * 2;
   static constexpr int kStageBytes = kABytes + kBk * kBn * 2;
   static constexpr int kSumPitch = kBn + 8;  // floats, so that four rows of sums lie in different banks
@@ -50,6 +52,7 @@ struct MmaConv {
   static constexpr int kFragmentsN = kWarpN / 8;
   static constexpr int kStepsK = kBk / 16 / kWarpsK;
   static_assert(kWarpM % 16 == 0 && kWarpN % 16 == 0 && kBk % (16 * kWarpsK) == 0 && kStages >= 2);
+  static_assert(kChunkChannels == 8 || kChunkChannels == 4);
 
   __device__ __forceinline__ static int lane() { return ptx::as_int::lane(); }
   __device__ __forceinline__ static int warp_m() { return ptx::as_int::warp() % kConfig.warps_m; }
@@ -57,7 +60,8 @@ struct MmaConv {
   __device__ __forceinline__ static int warp_k() { return ptx::as_int::warp() / (kConfig.warps_m * kConfig.warps_n); }
 };
 
-/// Copies slices of A. A thread has the same chunk of 8 channels of each of its rows.
+/// Copies slices of A. A thread has the same chunk of channels of each of its rows. No chunk crosses the border between
+/// taps: a group has whole chunks of channels.
 template <class Tile>
 class Gather {
  public:
@@ -83,7 +87,7 @@ class Gather {
   }
 
   __device__ __forceinline__ void copy(const Arguments& a, unsigned char* slice, int index) const {
-    const int k = index * Tile::kBk + chunk() * 8;
+    const int k = index * Tile::kBk + chunk() * Tile::kChunkChannels;
     std::uint32_t ci;
     std::uint32_t kx;
     const std::uint32_t tap = a.of_tap.divide(static_cast<std::uint32_t>(k), ci);
@@ -96,13 +100,18 @@ class Gather {
     for (int i = 0; i < kRows; ++i) {
       const bool inside = is_tap && static_cast<unsigned>(y_[i] + dy) < static_cast<unsigned>(a.h) &&
                           static_cast<unsigned>(x_[i] + dx) < static_cast<unsigned>(a.w);
-      ptx::copy_async_cg_128_or_zero(slice + swizzled_offset<Tile::kBk * 2>(row(i), chunk()),
-                                     inside ? pixel_[i] + offset : a.x, inside);
+      const __half* const from = inside ? pixel_[i] + offset : a.x;
+      if constexpr (Tile::kChunkChannels == 8) {
+        ptx::copy_async_cg_128_or_zero(slice + swizzled_offset<Tile::kBk * 2>(row(i), chunk()), from, inside);
+      } else {  // half of an exchanged chunk; only 16 bytes can be copied past the first-level cache
+        unsigned char* const to = slice + swizzled_offset<Tile::kBk * 2>(row(i), chunk() / 2) + chunk() % 2 * 8;
+        ptx::copy_async_ca_or_zero<8>(ptx::shared_address(to), from, inside);
+      }
     }
   }
 
  private:
-  static constexpr int kChunks = Tile::kBk / 8;
+  static constexpr int kChunks = Tile::kBk / Tile::kChunkChannels;
   static constexpr int kRowsAtOnce = Tile::kThreads / kChunks;
   static constexpr int kRows = Tile::kBm / kRowsAtOnce;
   static constexpr int kOutside = -(1 << 30);  // with any tap

@@ -18,7 +18,8 @@ constexpr Conv2dTile tile_of(const MmaConfig& config) { return {config.bm, confi
 template <MmaConfig kConfig>
 bool supports_mma(const Conv2dParams& params, const DeviceTraits& gpu) {
   return gpu.code >= (kConfig.blocks > 1 ? 90 : 80) && kConfig.blocks <= gpu.cluster_blocks &&
-         MmaConv<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block && conv_gemm::supports_gemm(params);
+         MmaConv<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
+         conv_gemm::supports_gemm(params, kConfig.chunk_channels);
 }
 
 template <MmaConfig kConfig>
@@ -34,12 +35,12 @@ cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers,
 
 template <MmaConfig kConfig>
 constexpr Conv2dEntry entry(Variant variant, std::string_view name) {
-  return {variant, name, tile_of(kConfig), supports_mma<kConfig>, launch_mma<kConfig>};
+  return {variant, name, tile_of(kConfig), supports_mma<kConfig>, launch_mma<kConfig>, true};
 }
 
 // clang-format off
 constexpr Conv2dEntry kEntries[] = {
-    //               bm   bn  bk  warps m, n, k  stages  blocks  min_blocks
+    //               bm   bn  bk  warps m, n, k  stages  blocks  min_blocks  chunk_channels
     entry<MmaConfig{128, 128, 64,       2, 4, 1,      3,      1,          2}>(Variant::Mma128x128x64, "mma_128x128x64"),
     entry<MmaConfig{128,  64, 64,       2, 2, 1,      3,      1,          3}>(Variant::Mma128x64x64, "mma_128x64x64"),
     entry<MmaConfig{128,  32, 64,       4, 1, 1,      3,      1,          3}>(Variant::Mma128x32x64, "mma_128x32x64"),
@@ -52,6 +53,9 @@ constexpr Conv2dEntry kEntries[] = {
     entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      6,      4,          2}>(Variant::Mma64x32x64S4, "mma_64x32x64_s4"),
     entry<MmaConfig{ 32,  32, 64,       1, 1, 4,      6,      1,          2}>(Variant::Mma32x32x64, "mma_32x32x64"),
     entry<MmaConfig{ 32,  32, 64,       1, 1, 4,      6,      4,          2}>(Variant::Mma32x32x64S4, "mma_32x32x64_s4"),
+    entry<MmaConfig{ 64,  64, 64,       2, 2, 1,      4,      1,          3,     4}>(Variant::Mma64x64x64C4, "mma_64x64x64_c4"),
+    entry<MmaConfig{ 64,  32, 64,       2, 1, 2,      6,      1,          2,     4}>(Variant::Mma64x32x64C4, "mma_64x32x64_c4"),
+    entry<MmaConfig{ 32,  32, 64,       1, 1, 4,      6,      1,          2,     4}>(Variant::Mma32x32x64C4, "mma_32x32x64_c4"),
 };
 // clang-format on
 

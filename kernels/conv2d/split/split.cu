@@ -53,7 +53,7 @@ cudaError_t launch_split(const Conv2dParams& p, const Conv2dBuffers& buffers, co
 }
 
 constexpr Conv2dEntry kEntries[] = {
-    {Conv2dVariant::Stem3x3Split, "stem3x3_split", {}, supports_split, launch_split},
+    {Conv2dVariant::Stem3x3Split, "stem3x3_split", {}, supports_split, launch_split, true},
 };
 
 }  // namespace

@@ -318,12 +318,13 @@ constexpr Conv2dEntry window_entry(Conv2dVariant variant, std::string_view name)
           name,
           {kConfig.bm, kConfig.bn, kSliceK, kConfig.split, true, 1, true},
           supports_window<kConfig>,
-          launch_window<kConfig>};
+          launch_window<kConfig>,
+          true};
 }
 
 template <Config kConfig>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
-  Conv2dEntry made{variant, name, tile_of(kConfig), supports_split<kConfig.split>, launch_wgmma<kConfig>};
+  Conv2dEntry made{variant, name, tile_of(kConfig), supports_split<kConfig.split>, launch_wgmma<kConfig>, true};
   if (kConfig.way == Way::Tile) made.supports = supports_tile;
   if (kConfig.way == Way::Pooled) made.supports = supports_pooled;
   if (kConfig.way == Way::Persistent) made.supports = supports_persistent<kConfig>;
