@@ -179,17 +179,19 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
   const std::int64_t group_in = p.c_in / p.groups;
   const std::int64_t bk = tile.bk;
   const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
+  std::int64_t block_slices = ceil_div(slices, std::int64_t{tile.split_k});
   std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   double slice_pixels = static_cast<double>(tile.bm) / tile.pair;
   if (tile.window) {
     const conv_wgmma::WindowLine line = conv_wgmma::window_line(p);
+    block_slices = taps * ceil_div(ceil_div(group_in, bk), std::int64_t{tile.split_k});
     pixels = conv_wgmma::line_rows(p, p.n);
     const double planes = line.stride * line.stride;
     slice_pixels = planes * (tile.bm + static_cast<double>(line.taps_h) * line.columns) / static_cast<double>(taps);
   }
   const std::int64_t m_tiles = ceil_div(pixels, std::int64_t{tile.bm});
   const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups;
-  return {m_tiles * n_tiles * tile.split_k, ceil_div(slices, std::int64_t{tile.split_k}), slice_pixels};
+  return {m_tiles * n_tiles * tile.split_k, block_slices, slice_pixels};
 }
 
 std::string_view name(Conv2dVariant variant) {

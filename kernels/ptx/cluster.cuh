@@ -83,6 +83,19 @@ __device__ __forceinline__ void send(std::uint32_t to, float4 value, std::uint32
       : "memory");
 }
 
+/// Two floats.
+__device__ __forceinline__ void send(std::uint32_t to, float2 value, std::uint32_t barrier, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, told;\n"
+      "mapa.shared::cluster.u32 there, %0, %4;\n"
+      "mapa.shared::cluster.u32 told, %1, %4;\n"
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%2, %3}, [told];\n"
+      "}\n" ::"r"(to),
+      "r"(barrier), "f"(value.x), "f"(value.y), "r"(rank)
+      : "memory");
+}
+
 /// send() of four integers.
 __device__ __forceinline__ void send_integers(std::uint32_t to, int4 value, std::uint32_t barrier, int rank) {
   asm volatile(

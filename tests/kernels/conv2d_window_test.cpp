@@ -1,7 +1,8 @@
 // The variants of conv2d on wgmma whose input window stays in shared memory for all taps.
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <string_view>
+#include <set>
 #include <vector>
 
 #include "conv2d_case.h"
@@ -49,21 +50,34 @@ Conv2dParams params_of(const Layer& layer) {
 
 // One pixel and none to spare; tiles that begin within a row and end in another image; no padding, more of it before
 // than behind, less output than there could be; windows of a row or a column; slices that are not full; groups; rows as
-// wide as a box; a stride of 2 with padding, without, with some at the end only, and with windows of even extent.
-constexpr Layer kLayers[] = {
-    {1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},           {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
-    {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},         {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
-    {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},        {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
-    {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},       {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
-    {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17},    {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
-    {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255},      {2, 14, 14, 136, 136, 3, 3, 1, 1, 7, 7, 1, 2},
-    {3, 13, 15, 64, 72, 3, 3, 0, 0, 6, 7, 1, 2},  {2, 12, 15, 64, 64, 3, 3, 0, 0, 6, 8, 1, 2},
-    {1, 15, 18, 128, 64, 5, 5, 2, 2, 8, 9, 2, 2}, {2, 9, 9, 64, 40, 2, 2, 1, 0, 5, 5, 1, 2},
-    {1, 3, 249, 64, 64, 3, 3, 1, 1, 2, 125, 1, 2}};
+// wide as a box; a stride of 2 with padding, without, with some at the end only, and with windows of even extent; one
+// slice and three for each of eight blocks; fewer channels than a slice; far more padding than image.
+constexpr Layer kLayers[] = {{1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},
+                             {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
+                             {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},
+                             {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
+                             {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},
+                             {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
+                             {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},
+                             {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
+                             {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17},
+                             {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
+                             {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255},
+                             {2, 14, 14, 136, 136, 3, 3, 1, 1, 7, 7, 1, 2},
+                             {3, 13, 15, 64, 72, 3, 3, 0, 0, 6, 7, 1, 2},
+                             {2, 12, 15, 64, 64, 3, 3, 0, 0, 6, 8, 1, 2},
+                             {1, 15, 18, 128, 64, 5, 5, 2, 2, 8, 9, 2, 2},
+                             {2, 9, 9, 64, 40, 2, 2, 1, 0, 5, 5, 1, 2},
+                             {1, 3, 249, 64, 64, 3, 3, 1, 1, 2, 125, 1, 2},
+                             {3, 7, 7, 520, 72, 3, 3, 1, 1, 7, 7},
+                             {1, 9, 9, 1544, 40, 3, 3, 1, 1, 5, 5, 1, 2},
+                             {2, 11, 12, 48, 40, 5, 5, 2, 2, 11, 12},
+                             {2, 3, 4, 64, 64, 3, 3, 20, 30, 24, 35}};
 
 // Sums of small whole numbers are the same in every order.
 TEST_CASE("conv2d: a window in shared memory gives each tap the pixels that it would gather", "[sanitize]") {
   std::uint32_t seed = 15000;
+  std::set<Conv2dVariant> ran;
   for (const Layer& layer : kLayers) {
     for (const bool residual : {false, true}) {
       Conv2dParams p = params_of(layer);
@@ -76,16 +90,18 @@ TEST_CASE("conv2d: a window in shared memory gives each tap the pixels that it w
       for (const Conv2dVariant variant : kWindowVariants) {
         CAPTURE(name(variant), p);
         if (!supports(variant, p, gpu_traits())) continue;
+        ran.insert(variant);
         REQUIRE(compare_bits(device.run(variant), expected));
         if (residual) REQUIRE(compare_bits(device.run_in_place(variant), expected));
       }
     }
   }
+  CHECK(ran.size() == std::size(kWindowVariants));
 }
 
 TEST_CASE("conv2d: a window in shared memory does not let padding's sums or another image's pixels through",
           "[sanitize]") {
-  Conv2dParams p = params_of({3, 6, 6, 64, 64, 3, 3, 1, 1, 6, 6});
+  Conv2dParams p = params_of({3, 6, 6, 512, 64, 3, 3, 1, 1, 6, 6});
   Data data = random_data(p, 16000);
   const std::size_t image = input_count(p) / 3;
   for (std::size_t i = 0; i < image; ++i) {
@@ -96,7 +112,6 @@ TEST_CASE("conv2d: a window in shared memory does not let padding's sums or anot
   for (const Conv2dVariant variant : kWindowVariants) {
     CAPTURE(name(variant));
     if (!supports(kPlain, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
-    if (!supports(variant, p, gpu_traits())) continue;
     const std::vector<float> y = device.run(variant);
     const std::size_t outputs = y.size() / 3;
     for (std::size_t i = 0; i < outputs; ++i) {
@@ -145,6 +160,11 @@ TEST_CASE("conv2d: work of a window in shared memory counts the padding") {
   CHECK(conv2d_work(Wgmma128x128x64Window, p).blocks == 57 * 2);  // of 32 * 15 * 15 pixels and zeros
   CHECK(conv2d_work(Wgmma128x128x64Window, p).slices == 36);
   CHECK(conv2d_work(Wgmma128x128x64WindowS2, p).blocks == 57 * 4);
+  // Blocks of a cluster have whole slices: two and one of three.
+  CHECK(conv2d_work(Wgmma64x64x64WindowS2, params_of({1, 7, 7, 192, 64, 3, 3, 1, 1, 7, 7})).slices == 18);
+  // With a stride of 2 a row of 7 outputs has one pixel of padding, and an image one row.
+  const Conv2dParams strided = params_of({4, 14, 14, 64, 64, 3, 3, 1, 1, 7, 7, 1, 2});
+  CHECK(conv2d_work(Wgmma64x64x64Window, strided).blocks == 4);
 }
 
 }  // namespace

@@ -228,6 +228,7 @@ int stages_in(std::size_t shared_bytes, int windows, int window_bytes) {
   return 0;
 }
 
+// What wgmma's code runs on, and nothing else.
 constexpr std::size_t kMostWindowBlockBytes = limits_of(90).shared_bytes_per_block;
 
 /// With a stride of 1 the zeros at the left of a row are those at the right of the row before, those above an image are
@@ -244,10 +245,15 @@ bool supports_window(const Conv2dParams& p, const DeviceTraits& gpu) {
   using S = WindowShape<kConfig>;
   constexpr int kMostBox = 256;
   constexpr std::int64_t kMostRows = 1 << 30;
+  constexpr std::int64_t kMostBlocks = 1 << 30;
   if (p.stride_h != p.stride_w || p.stride_w > 2 || p.dilation_h != 1 || p.dilation_w != 1) return false;
   if (!supports_wgmma(p, gpu)) return false;
   const WindowLine line = conv_wgmma::window_line(p);
-  if (line.columns > kMostBox / line.stride || conv_wgmma::line_rows(p, p.n) > kMostRows) return false;
+  if (line.columns > kMostBox / line.stride || p.n > kMostRows / (std::int64_t{line.image_rows} * line.columns)) {
+    return false;
+  }
+  const std::int64_t column_tiles = std::int64_t{ceil_div(p.c_out / p.groups, S::kBn)} * p.groups * S::kSplit;
+  if (ceil_div(conv_wgmma::line_rows(p, p.n), std::int64_t{S::kBm}) > kMostBlocks / column_tiles) return false;
   // With a stride of 2 a window of one row or column would leave planes unread.
   if (line.stride == 1 ? !shares_padding(p) : p.kernel_h == 1 || p.kernel_w == 1) return false;
   return ceil_div(p.c_in / p.groups, kSliceK) >= S::kSplit && gpu.cluster_blocks >= S::kSplit &&
@@ -272,6 +278,19 @@ cudaError_t choose_window_stages(Kernel* kernel, unsigned blocks, WindowArgument
   bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes));
   if (apart) bytes = std::max(bytes, lone);
   return status;
+}
+
+/// With a stride of 2 the next tap is in the plane of odd columns, the one after it a pixel further in that of even
+/// ones; so with rows.
+void set_tap_steps(WindowArguments& a) {
+  constexpr int kPixel = conv_wgmma::kRowBytes / 16;
+  const int row = a.columns * kPixel;
+  const int plane = a.plane_bytes / 16;
+  const bool planes = a.stride > 1;
+  a.column_steps[0] = planes ? plane : kPixel;
+  a.column_steps[1] = planes ? kPixel - plane : kPixel;
+  a.row_steps[0] = planes ? 2 * plane : row;
+  a.row_steps[1] = planes ? row - 2 * plane : row;
 }
 
 template <WindowConfig kConfig>
@@ -299,6 +318,7 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
         a.windows = windows_of<S>(p);
         a.plane_bytes = plane_bytes(p, S::kBm);
         a.window_bytes = window_bytes(p, S::kBm);
+        set_tap_steps(a);
         a.of_columns = FastDivision(static_cast<std::uint32_t>(a.columns));
         a.of_image_rows = FastDivision(static_cast<std::uint32_t>(a.image_rows));
         if (!encode_rows(p, pictures, a.x, a.pixels) || !encode_weights(p, a.weight_pitch, a.weight, a.weights)) {

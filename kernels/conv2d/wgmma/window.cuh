@@ -1,8 +1,7 @@
 // Convolution of stride 1 or 2 as an implicit matrix product with wgmma (half, float sums), whose input window stays in
-// shared memory for all taps. A block computes kBm rows x kBn channels. Its rows are pixels of all images in a line,
-// where each row of an image begins with the zeros at its left, which are those at the right of the row before too, and
-// each image with the rows of zeros above it, which are those below the image before: a tap is a constant distance in
-// this line, and sums of padding are not stored. One thread copies windows, 64 channels of all pixels that a tile
+// shared memory for all taps. A block computes kBm rows x kBn channels. Its rows are pixels of all images in a line
+// that has padding as well (window_line.h): a tap is a constant distance in this line, or in one of its four planes,
+// and sums of padding are not stored. One thread copies windows, 64 channels of all pixels that a tile
 // reads, row by row by tensor copies, into one of two buffers; another fills a ring with slices of the weights, 64
 // channels of a tap. Groups of four warps share the rows. wgmma takes an operand that begins at any row of the swizzled
 // window: the swizzle goes by the address. The blocks of a cluster may share a tile's sum: each has a part of the
@@ -32,13 +31,13 @@ struct WindowArguments : conv_gemm::Arguments {
   int kernel_h, kernel_w;
   int channel_slices;  ///< of a group
   int stride;
-  int taps_h, taps_w;  ///< of a plane: WindowLine
-  int columns;         ///< of a row of a plane
-  int image_rows;      ///< of a plane
-  int line;            ///< rows of tiles, up to the last output
-  int stages;          ///< of the ring
-  int windows;         ///< in shared memory: no more than a block has slices
+  int taps_h, taps_w, columns, image_rows;  ///< as WindowLine has them
+  int line;                                 ///< rows of tiles, up to the last output
+  int stages;                               ///< of the ring
+  int windows;                              ///< in shared memory: no more than a block has slices
   int plane_bytes, window_bytes;
+  // From a tap to the next of its row, and from a row of taps to the next, by turns: 16 bytes.
+  int column_steps[2], row_steps[2];
   FastDivision of_columns, of_image_rows;
 };
 
@@ -150,21 +149,24 @@ __device__ __forceinline__ void fill_windows(const WindowArguments& a, const Til
     ptx::mbarrier_wait(ring.window_empty + buffer * 8, static_cast<std::uint32_t>(i / kMostWindows + 1) & 1U);
     ptx::mbarrier_arrive_expect(full, a.stride * a.stride * rows * a.columns * kRowBytes);
     const int channel = place.group * a.group_in + (slices.first + i) * kSliceK;
+    std::uint32_t plane = ring.windows + buffer * a.window_bytes;
 #pragma unroll 1
-    for (int plane = 0; plane < a.stride * a.stride; ++plane) {
-      const int x = plane % a.stride - a.pad_left;
-      const int y = plane / a.stride - a.pad_top;
-      std::uint32_t to = ring.windows + buffer * a.window_bytes + plane * a.plane_bytes;
-      int image = first_image;
-      auto row = static_cast<int>(first_row);
+    for (int y = 0; y < a.stride; ++y) {
 #pragma unroll 1
-      for (int left = rows; left > 0; --left) {
-        ptx::copy_box(to, a.pixels, channel, x, y + row * a.stride, image, full);
-        to += a.columns * kRowBytes;
-        if (++row == a.image_rows) {
-          row = 0;
-          ++image;
+      for (int x = 0; x < a.stride; ++x) {
+        std::uint32_t to = plane;
+        int image = first_image;
+        auto row = static_cast<int>(first_row);
+#pragma unroll 1
+        for (int left = rows; left > 0; --left) {
+          ptx::copy_box(to, a.pixels, channel, x - a.pad_left, y + row * a.stride - a.pad_top, image, full);
+          to += a.columns * kRowBytes;
+          if (++row == a.image_rows) {
+            row = 0;
+            ++image;
+          }
         }
+        plane += a.plane_bytes;
       }
     }
   }
@@ -180,7 +182,6 @@ template <class S>
 __device__ __forceinline__ void multiply(const WindowArguments& a, int column, int slices, const WindowRing& ring,
                                          float (&sums)[S::kRowBlocks][S::kSums]) {
   constexpr std::uint32_t kNextPanel = S::kPanelBytes / 16;
-  constexpr std::uint32_t kNextPixel = kRowBytes / 16;
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   const int first_row = column + group * S::kRowBlocks * 64;
   int stage = 0;
@@ -195,16 +196,15 @@ __device__ __forceinline__ void multiply(const WindowArguments& a, int column, i
     ptx::mbarrier_wait(ring.window_full + buffer * 8, static_cast<std::uint32_t>(slice / kMostWindows) & 1U);
     const std::uint32_t window =
         ptx::wgmma_operand_128b(ring.windows + buffer * a.window_bytes + first_row * kRowBytes);
+    std::uint32_t tap_row = window;
+    int row_step = a.row_steps[0];
 #pragma unroll 1
     for (int ky = 0; ky < a.kernel_h; ++ky) {
+      std::uint32_t rows = tap_row;
+      int column_step = a.column_steps[0];
 #pragma unroll 1
       for (int kx = 0; kx < a.kernel_w; ++kx) {
         ptx::mbarrier_wait(ring.full + stage * 8, parity);
-        // A stride is 1 or 2: a tap's row and column of a plane, and the plane.
-        const int right = kx >> (a.stride - 1);
-        const int down = ky >> (a.stride - 1);
-        const int plane = (ky - down * a.stride) * a.stride + kx - right * a.stride;
-        const std::uint32_t rows = window + plane * a.plane_bytes / 16 + (down * a.columns + right) * kNextPixel;
         const std::uint32_t columns = ptx::wgmma_operand_128b(ring.stages + stage * S::kStageBytes, kNextPanel);
         ptx::wgmma_fence();
 #pragma unroll
@@ -216,6 +216,8 @@ __device__ __forceinline__ void multiply(const WindowArguments& a, int column, i
           }
         }
         ptx::wgmma_commit();
+        rows += column_step;
+        column_step = a.column_steps[0] + a.column_steps[1] - column_step;
         ptx::wgmma_wait<1>();
         if (adds > 0) {
           give_back(ring.empty + before * 8);
@@ -228,6 +230,8 @@ __device__ __forceinline__ void multiply(const WindowArguments& a, int column, i
           parity ^= 1U;
         }
       }
+      tap_row += row_step;
+      row_step = a.row_steps[0] + a.row_steps[1] - row_step;
     }
   }
   ptx::wgmma_wait<0>();
@@ -245,27 +249,24 @@ __device__ __forceinline__ int pixel_of(const WindowArguments& a, int row) {
   return inside ? (image * a.out_h + static_cast<int>(y)) * a.out_w + static_cast<int>(x) : -1;
 }
 
-/// Sends each block of the cluster this one's sums of the rows that it finishes. Of two lanes with neighbouring pairs
-/// of columns the even one takes both pairs of the upper row, the odd one those of the lower row.
+/// Sends each block of the cluster this one's sums of the rows that it finishes.
 template <class S>
 __device__ __forceinline__ void send_sums(const WindowRing& ring, const float (&sums)[S::kRowBlocks][S::kSums]) {
   const int lane = ptx::as_int::lane();
   const int own = static_cast<int>(blockIdx.x) % S::kSplit;
-  const bool is_odd = lane % 2 != 0;
 #pragma unroll
   for (int i = 0; i < S::kRowBlocks; ++i) {
-    const int row = warp_row<S>() + i * 64 + (is_odd ? 8 : 0) + lane / 4;
-    const std::uint32_t to = ring.sums + (own * S::kOwnRows + row % S::kOwnRows) * S::kSumRowBytes +
-                             lane % 4 / 2 * static_cast<int>(sizeof(float4));
 #pragma unroll
-    for (int block = 0; block < S::kBn / 8; ++block) {
-      const float* const four = sums[i] + block * 4;
-      float2 other = is_odd ? make_float2(four[0], four[1]) : make_float2(four[2], four[3]);
-      other.x = __shfl_xor_sync(~0U, other.x, 1);
-      other.y = __shfl_xor_sync(~0U, other.y, 1);
-      const float4 both =
-          is_odd ? make_float4(other.x, other.y, four[2], four[3]) : make_float4(four[0], four[1], other.x, other.y);
-      ptx::send(to + block * 8 * static_cast<int>(sizeof(float)), both, ring.sums_full, row / S::kOwnRows);
+    for (int half = 0; half < 2; ++half) {
+      const int row = warp_row<S>() + i * 64 + half * 8 + lane / 4;
+      const std::uint32_t to = ring.sums + (own * S::kOwnRows + row % S::kOwnRows) * S::kSumRowBytes +
+                               lane % 4 * static_cast<int>(sizeof(float2));
+#pragma unroll
+      for (int block = 0; block < S::kBn / 8; ++block) {
+        const float* const pair = sums[i] + block * 4 + half * 2;
+        ptx::send(to + block * 8 * static_cast<int>(sizeof(float)), make_float2(pair[0], pair[1]), ring.sums_full,
+                  row / S::kOwnRows);
+      }
     }
   }
 }
@@ -327,27 +328,30 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
   if constexpr (S::kSplit > 1) arrive_at_cluster_begin();
   const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x) / S::kSplit);
   const ChannelSlices slices = ChannelSlices::of<S>(a);
-  const bool computes = threadIdx.x < S::kComputeThreads;
-  float sums[S::kRowBlocks][S::kSums];
-  if (computes) {
+  if (threadIdx.x < S::kComputeThreads) {  // one path, or wgmma's accumulators would be moved at its ends
     wait_for_predecessor();
     std::uint32_t column;
     a.of_columns.divide(static_cast<std::uint32_t>(place.m0), column);
+    float sums[S::kRowBlocks][S::kSums];
     multiply<S>(a, static_cast<int>(column), slices.count, ring, sums);
-  } else if (threadIdx.x == kWeightsThread) {
-    fill_weights<S>(a, place, slices, ring);
-  } else if (threadIdx.x == kWindowsThread) {
-    fill_windows<S>(a, place, slices, ring);
-  }
-  if constexpr (S::kSplit == 1) {
-    if (computes) finish_rows<S>(a, place, warp_row<S>(), sums, [&a](int row) { return pixel_of(a, row); });
-  } else {
-    __syncwarp();
-    wait_for_cluster_begin();
-    if (computes) {
+    if constexpr (S::kSplit == 1) {
+      finish_rows<S>(a, place, warp_row<S>(), sums, [&a](int row) { return pixel_of(a, row); });
+    } else {
+      wait_for_cluster_begin();
       send_sums<S>(ring, sums);
       finish_sent<S>(a, place, ring);
     }
+    return;
+  }
+  if (threadIdx.x == kWindowsThread) {
+    fill_windows<S>(a, place, slices, ring);  // waits where it has to
+  } else {
+    if (threadIdx.x == kWeightsThread) fill_weights<S>(a, place, slices, ring);
+    wait_for_predecessor();
+  }
+  if constexpr (S::kSplit > 1) {
+    __syncwarp();
+    wait_for_cluster_begin();
   }
 }
 

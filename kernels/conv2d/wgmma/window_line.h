@@ -26,6 +26,7 @@ constexpr WindowLine window_line(const Conv2dParams& p) {
 
 /// Rows of so many images, up to the last output.
 constexpr std::int64_t line_rows(const Conv2dParams& p, std::int64_t images) {
+  if (images == 0) return 0;
   const WindowLine line = window_line(p);
   return ((images - 1) * line.image_rows + p.out_h - 1) * line.columns + p.out_w;
 }

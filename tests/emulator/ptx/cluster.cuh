@@ -37,6 +37,9 @@ inline void send(std::uint32_t to, float value, std::uint32_t barrier) { send_la
 inline void send(std::uint32_t to, float4 value, std::uint32_t barrier, int rank) {
   send_later(map_to_rank(to, rank), value, map_to_rank(barrier, rank));
 }
+inline void send(std::uint32_t to, float2 value, std::uint32_t barrier, int rank) {
+  send_later(map_to_rank(to, rank), value, map_to_rank(barrier, rank));
+}
 inline void send_integers(std::uint32_t to, int4 value, std::uint32_t barrier, int rank) {
   send_later(map_to_rank(to, rank), value, map_to_rank(barrier, rank));
 }
