@@ -23,8 +23,8 @@ struct ProductTime {
   double least_rounds = 0;  ///< of less it is not expected to be the fastest
 };
 
-// Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4 channels
-// are those of the same tiles with chunks of 8.
+// Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4
+// channels are those of the same tiles with chunks of 8.
 // clang-format off
 constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Mma128x128x64,       1.40, 2.09, 0.71, 0.77, 0.60},
@@ -115,6 +115,15 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   return std::max(time.fixed_us + rounds * tile_us + slices_us, copies_us);
 }
 
+/// What a variant on mma takes longer in a network than after itself, which is how the times above were taken: there
+/// its weights are at hand, here they come from L2 or farther, and not before its predecessor has ended. Those of wgmma
+/// are under way by then. Of layers of ResNet-50 at one image on an H200.
+double cold_weights_us(const ProductTime& time, const kernels::Conv2dParams& params) {
+  constexpr double kLatencyUs = 0.6;
+  constexpr double kBytesPerUs = 2.5e6;
+  return time.wgmma ? 0 : kLatencyUs + static_cast<double>(conv2d_packed_bytes(params)) / kBytesPerUs;
+}
+
 }  // namespace
 
 bool takes_96_columns(double m, int n, int k, int multiprocessors) {
@@ -150,7 +159,7 @@ std::vector<Conv2dVariant> products_by_time(const kernels::Conv2dParams& params,
   std::vector<std::pair<double, Conv2dVariant>> found;
   for (const ProductTime& time : kTimes) {
     if (!supports(time.variant, params, gpu)) continue;
-    found.emplace_back(expected_us(time, params, gpu.multiprocessors), time.variant);
+    found.emplace_back(expected_us(time, params, gpu.multiprocessors) + cold_weights_us(time, params), time.variant);
   }
   std::sort(found.begin(), found.end());
   std::vector<Conv2dVariant> variants;
