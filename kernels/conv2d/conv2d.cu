@@ -21,7 +21,7 @@
 #include "kernels/conv2d/families.h"
 #include "kernels/conv2d/host.h"
 #include "kernels/conv2d/stem.cuh"
-#include "kernels/conv2d/wgmma/window_line.h"
+#include "kernels/conv2d/window_line.h"
 
 namespace mobicuda::kernels {
 namespace {

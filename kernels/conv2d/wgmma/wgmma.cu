@@ -13,7 +13,7 @@
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
 #include "kernels/conv2d/wgmma/window.cuh"
-#include "kernels/conv2d/wgmma/window_line.h"
+#include "kernels/conv2d/window_line.h"
 
 namespace mobicuda::kernels {
 namespace {

@@ -1,6 +1,6 @@
 // Convolution of stride 1 or 2 as an implicit matrix product with wgmma (half, float sums), whose input window stays in
 // shared memory for all taps. A block computes kBm rows x kBn channels. Its rows are pixels of all images in a line
-// that has padding as well (window_line.h): a tap is a constant distance in this line, or in one of its four planes,
+// that has padding as well (../window_line.h): a tap is a constant distance in this line, or in one of its four planes,
 // and sums of padding are not stored. One thread copies windows, 64 channels of all pixels that a tile
 // reads, row by row by tensor copies, into one of two buffers; another fills a ring with slices of the weights, 64
 // channels of a tap. Groups of four warps share the rows. wgmma takes an operand that begins at any row of the swizzled
