@@ -260,6 +260,10 @@ TEST_CASE("supports() of conv2d means that the launch fits") {
             add(elem, Input::NhwcElem, n, side, channels, channels, channels / each, {3, 1});
           }
         }
+        for (const Window window : {Window{3, 1}, Window{3, 2}}) {
+          add(elem, Input::NhwcElem, n, side, 12, 40, 1, window);   // of chunks of 4 channels
+          add(elem, Input::NhwcElem, n, side, 512, 64, 1, window);  // a slice for each of eight blocks
+        }
       }
       for (const Input input : {Input::NchwFloat, Input::NhwcFloat, Input::NhwcUint8}) {
         for (const int c_out : {16, 32, 64}) {
