@@ -328,7 +328,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
   if constexpr (S::kSplit > 1) arrive_at_cluster_begin();
   const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x) / S::kSplit);
   const ChannelSlices slices = ChannelSlices::of<S>(a);
-  if (threadIdx.x < S::kComputeThreads) {  // one path, or wgmma's accumulators would be moved at its ends
+  if (threadIdx.x < S::kComputeThreads) {  // from the products to y without leaving this path
     wait_for_predecessor();
     std::uint32_t column;
     a.of_columns.divide(static_cast<std::uint32_t>(place.m0), column);
