@@ -1,14 +1,19 @@
 // Convolution of bytes: variants, limits, packing, launch.
-// Tiles on tensor cores: pipeline.cuh, mma.cuh. First layers: stem.cuh. Few rows: gemv.cuh. Everything: direct.cuh.
+// Tiles on tensor cores: pipeline.cuh, mma.cuh; by wgmma: wgmma/. First layers: stem.cuh. Few rows: gemv.cuh. Everything: direct.cuh.
 
 #include "kernels/int8_conv2d/int8_conv2d.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <vector>
 
 #include "kernels/common/resident_blocks.h"
 #include "kernels/common/table_parts.h"
 #include "kernels/common/variant_table.h"
+#include "kernels/int8_conv2d/borders.h"
 #include "kernels/int8_conv2d/direct.cuh"
+#include "kernels/int8_conv2d/families.h"
 #include "kernels/int8_conv2d/gemv.cuh"
 #include "kernels/int8_conv2d/narrow.cuh"
 #include "kernels/int8_conv2d/pipeline.cuh"
@@ -24,8 +29,7 @@ using Params = Int8Conv2dParams;
 using Variant = Int8Conv2dVariant;
 
 constexpr int kLargestExtent = 1 << 30;
-constexpr int kSmallPitch = 4;  // of a first layer
-constexpr int kSmallPitchStep = int8_conv::kStemTaps * kSmallPitch;
+constexpr int kSmallPitchStep = int8_conv::kStemTaps * kSmallBytePitch;  // of a first layer's weights
 constexpr int kOldest = 75;
 constexpr int kTensorCores = 80;
 
@@ -34,12 +38,12 @@ int y_pitch_of(const Params& p) {
   if (p.output == Params::Output::Float) return p.c_out;
   return p.y_pitch == 0 ? round_up(p.c_out, kChannelStep) : p.y_pitch;
 }
-bool has_small_pitch(const Params& p) { return p.x_pitch == kSmallPitch; }
+bool has_small_pitch(const Params& p) { return p.x_pitch == kSmallBytePitch; }
 
 /// Bytes of W for one tap.
 int tap_bytes_of(const Params& p) {
   if (p.groups > 1) return p.c_in / p.groups;
-  return has_small_pitch(p) ? kSmallPitch : round_up(p.c_in, kChannelStep);
+  return has_small_pitch(p) ? kSmallBytePitch : round_up(p.c_in, kChannelStep);
 }
 std::int64_t row_bytes_of(const Params& p) {
   const std::int64_t step = has_small_pitch(p) ? kSmallPitchStep : kChannelStep;
@@ -70,7 +74,7 @@ bool has_extents(const Params& p) {
 
 bool has_pitches(const Params& p) {
   const int x_pitch = x_pitch_of(p);
-  if (has_small_pitch(p) ? p.c_in > kSmallPitch : x_pitch % kChannelStep != 0 || x_pitch < p.c_in) return false;
+  if (has_small_pitch(p) ? p.c_in > kSmallBytePitch : x_pitch % kChannelStep != 0 || x_pitch < p.c_in) return false;
   if (p.output == Params::Output::Float) return p.y_pitch == 0 && !p.residual;
   const int y_pitch = y_pitch_of(p);
   return y_pitch % kChannelStep == 0 && y_pitch >= p.c_out;
@@ -113,15 +117,14 @@ Arguments arguments(const Params& p) {
   return a;
 }
 
-using LaunchFunction = cudaError_t (*)(const Params& p, Arguments a, const Launch& where);
-
 template <class Tile>
 std::size_t most_shared_bytes(int k) {
   return int8_conv::shared_bytes<Tile>(ceil_div(k, Tile::kBk), Tile::kStages);
 }
 
 template <class Tile>
-cudaError_t launch_tile(const Params& p, Arguments a, const Launch& where) {
+cudaError_t launch_tile(const Params& p, const Arguments& shared, const Launch& where) {
+  Arguments a = shared;
   a.k_slices = ceil_div(a.k, Tile::kBk);
   const int m_tiles = ceil_div(a.m, Tile::kBm);
   const int n_tiles = ceil_div(a.n, Tile::kBn);
@@ -142,7 +145,7 @@ cudaError_t launch_tile(const Params& p, Arguments a, const Launch& where) {
                 int8_conv::shared_bytes<Tile>(a.k_slices, steps), where, a);
 }
 
-cudaError_t launch_narrow(const Params&, Arguments a, const Launch& where) {
+cudaError_t launch_narrow(const Params&, const Arguments& a, const Launch& where) {
   const auto kernel = a.k <= 16   ? int8_conv::narrow_kernel<1>
                       : a.k <= 32 ? int8_conv::narrow_kernel<2>
                                   : int8_conv::narrow_kernel<4>;
@@ -155,53 +158,65 @@ cudaError_t launch_narrow(const Params&, Arguments a, const Launch& where) {
                 dim3(int8_conv::kNarrowThreads), 0, where, a);
 }
 
-cudaError_t launch_gemv(const Params&, Arguments a, const Launch& where) {
+cudaError_t launch_gemv(const Params&, const Arguments& a, const Launch& where) {
   const auto kernel = a.m == 1 ? int8_conv::gemv_kernel<1> : int8_conv::gemv_kernel<int8_conv::kGemvRows>;
   const dim3 grid(static_cast<unsigned>(ceil_div(a.columns, int8_conv::kGemvThreads / 32)),
                   static_cast<unsigned>(ceil_div(a.m, int8_conv::kGemvRows)));
   return launch(kernel, grid, dim3(int8_conv::kGemvThreads), 0, where, a);
 }
 
-cudaError_t launch_stem(const Params&, Arguments a, const Launch& where) {
+cudaError_t launch_stem(const Params&, const Arguments& a, const Launch& where) {
   const dim3 grid(static_cast<unsigned>(ceil_div(a.m, int8_conv::kStemPixels)),
                   static_cast<unsigned>(ceil_div(a.columns, int8_conv::kStemChannels)));
   return launch(int8_conv::stem_kernel<int8_conv::kStemTiles>, grid, dim3(int8_conv::kStemThreads), 0, where, a);
 }
 
-cudaError_t launch_direct(const Params&, Arguments a, const Launch& where) {
+cudaError_t launch_direct(const Params&, const Arguments& a, const Launch& where) {
   const auto kernel = a.group_in % 4 == 0 ? int8_conv::direct_kernel<true> : int8_conv::direct_kernel<false>;
   const dim3 grid(static_cast<unsigned>(a.m), static_cast<unsigned>(ceil_div(a.columns, int8_conv::kDirectThreads)));
   return launch(kernel, grid, dim3(int8_conv::kDirectThreads), 0, where, a);
 }
 
-enum class Kind : std::uint8_t { Mma, Narrow, Gemv, Stem, Direct };
-
 constexpr int kMostNarrow = 64;  // bytes of k
 
-struct Entry {
-  Variant variant;
-  std::string_view name;
-  Kind kind;
-  Int8Conv2dTile tile;
-  std::size_t (*shared_bytes)(int k);
-  LaunchFunction launch;
-};
+template <class Tile>
+bool supports_tile(const Params& p, const DeviceTraits& gpu) {
+  return gpu.code >= kTensorCores && p.groups == 1 && !has_small_pitch(p) &&
+         most_shared_bytes<Tile>(static_cast<int>(row_bytes_of(p))) <= gpu.shared_bytes_per_block;
+}
+
+int columns_of(const Params& p) { return round_up(p.c_out, kChannelStep); }
+
+bool supports_narrow(const Params& p, const DeviceTraits& gpu) {
+  return gpu.code >= kTensorCores && is_pointwise(p) && row_bytes_of(p) <= kMostNarrow &&
+         ceil_div(columns_of(p), int8_conv::kNarrowChannels) <= kMaxGridYz;
+}
+
+bool supports_gemv(const Params& p, const DeviceTraits&) {
+  return is_pointwise(p) && p.n * pixels_of(p) <= std::int64_t{int8_conv::kGemvRows} * kMaxGridYz;
+}
+
+bool supports_stem(const Params& p, const DeviceTraits& gpu) {
+  return gpu.code >= kTensorCores && p.groups == 1 && has_small_pitch(p) &&
+         ceil_div(columns_of(p), int8_conv::kStemChannels) <= kMaxGridYz;
+}
+
+bool supports_direct(const Params& p, const DeviceTraits&) {
+  return ceil_div(columns_of(p), int8_conv::kDirectThreads) <= kMaxGridYz;
+}
 
 template <MmaConfig kConfig>
-constexpr Entry mma(Variant variant, std::string_view name) {
+constexpr Int8Conv2dEntry mma(Variant variant, std::string_view name) {
   using Tile = MmaTile<kConfig>;
   return {variant,
           name,
-          Kind::Mma,
           {Tile::kBm, Tile::kBn, Tile::kBk, Tile::kSplitK, Tile::kThreads},
-          most_shared_bytes<Tile>,
+          supports_tile<Tile>,
           launch_tile<Tile>};
 }
 
-std::size_t no_shared_bytes(int) { return 0; }
-
 // clang-format off
-constexpr Entry kEntries[] = {
+constexpr Int8Conv2dEntry kOwnEntries[] = {
     //            bm   bn   bk  warps m, n, k  stages  resident  min_blocks
     mma<MmaConfig{128, 128, 64,       2, 4, 1,      4,    false,          2}>(Variant::Mma128x128x64, "mma_128x128x64"),
     mma<MmaConfig{128,  64, 64,       2, 2, 1,      4,    false,          3}>(Variant::Mma128x64x64, "mma_128x64x64"),
@@ -211,63 +226,115 @@ constexpr Entry kEntries[] = {
     mma<MmaConfig{ 64,  32, 64,       4, 1, 1,      4,     true,          6}>(Variant::Mma64x32x64, "mma_64x32x64"),
     mma<MmaConfig{ 32,  32, 128,      2, 1, 2,      4,     true,          4}>(Variant::Mma32x32x128K2, "mma_32x32x128_k2"),
     mma<MmaConfig{ 16,  32, 256,      1, 1, 4,      4,     true,          4}>(Variant::Mma16x32x256K4, "mma_16x32x256_k4"),
-    {Variant::Narrow, "narrow", Kind::Narrow,
-     {int8_conv::kNarrowPixels, int8_conv::kNarrowChannels, kMostNarrow, 1, int8_conv::kNarrowThreads}, no_shared_bytes,
-     launch_narrow},
-    {Variant::Gemv, "gemv", Kind::Gemv,
-     {int8_conv::kGemvRows, int8_conv::kGemvThreads / 32, 1, 32, int8_conv::kGemvThreads}, no_shared_bytes, launch_gemv},
-    {Variant::Stem, "stem", Kind::Stem,
-     {int8_conv::kStemPixels, int8_conv::kStemChannels, kSmallPitchStep, 1, int8_conv::kStemThreads}, no_shared_bytes,
-     launch_stem},
-    {Variant::Direct, "direct", Kind::Direct, {1, int8_conv::kDirectThreads, 1, 1, int8_conv::kDirectThreads},
-     no_shared_bytes, launch_direct},
+    {Variant::Narrow, "narrow",
+     {int8_conv::kNarrowPixels, int8_conv::kNarrowChannels, kMostNarrow, 1, int8_conv::kNarrowThreads},
+     supports_narrow, launch_narrow},
+    {Variant::Gemv, "gemv", {int8_conv::kGemvRows, int8_conv::kGemvThreads / 32, 1, 32, int8_conv::kGemvThreads},
+     supports_gemv, launch_gemv},
+    {Variant::Stem, "stem",
+     {int8_conv::kStemPixels, int8_conv::kStemChannels, kSmallPitchStep, 1, int8_conv::kStemThreads},
+     supports_stem, launch_stem},
+    {Variant::Direct, "direct", {1, int8_conv::kDirectThreads, 1, 1, int8_conv::kDirectThreads},
+     supports_direct, launch_direct},
 };
 // clang-format on
 
-constexpr auto kVariants = variants_of(kEntries);
-static_assert(in_order_of_variants(kEntries), "entry_of() takes the variant for the index");
+static_assert(in_order_of_variants(kOwnEntries), "entry_of() takes the variant for the index");
 
-const Entry& entry_of(Variant variant) { return kEntries[static_cast<std::size_t>(variant)]; }
+/// All entries and variants, in the order of Int8Conv2dVariant.
+struct Table {
+  std::vector<Int8Conv2dEntry> entries{std::begin(kOwnEntries), std::end(kOwnEntries)};
+  std::vector<Variant> variants;
+};
+
+const Table& entry_table() {
+  static const Table all = [] {
+    Table joined;
+    const auto wgmma = int8_conv2d_wgmma_entries();
+    joined.entries.insert(joined.entries.end(), wgmma.begin(), wgmma.end());
+    for (const Int8Conv2dEntry& entry : joined.entries) joined.variants.push_back(entry.variant);
+    return joined;
+  }();
+  return all;
+}
+
+const Int8Conv2dEntry& entry_of(Variant variant) { return entry_table().entries[static_cast<std::size_t>(variant)]; }
 
 }  // namespace
 
-std::span<const Int8Conv2dVariant> int8_conv2d_variants() { return kVariants; }
+std::span<const Int8Conv2dVariant> int8_conv2d_variants() { return entry_table().variants; }
 
 std::string_view name(Int8Conv2dVariant variant) { return entry_of(variant).name; }
 
 Int8Conv2dTile int8_conv2d_tile(Int8Conv2dVariant variant) { return entry_of(variant).tile; }
 
 bool supports(Int8Conv2dVariant variant, const Int8Conv2dParams& p, const DeviceTraits& gpu) {
-  if (static_cast<std::size_t>(variant) >= kVariants.size() || gpu.code < kOldest) return false;
+  if (static_cast<std::size_t>(variant) >= entry_table().entries.size() || gpu.code < kOldest) return false;
   if (!has_extents(p) || p.c_in % p.groups != 0 || p.c_out % p.groups != 0) return false;
-  if (!has_pitches(p) || !has_quantisation(p)) return false;
-  const Entry& entry = entry_of(variant);
-  const int columns = round_up(p.c_out, kChannelStep);
-  switch (entry.kind) {
-    case Kind::Mma:
-      return gpu.code >= kTensorCores && p.groups == 1 && !has_small_pitch(p) &&
-             entry.shared_bytes(static_cast<int>(row_bytes_of(p))) <= gpu.shared_bytes_per_block;
-    case Kind::Narrow:
-      return gpu.code >= kTensorCores && is_pointwise(p) && row_bytes_of(p) <= kMostNarrow &&
-             ceil_div(columns, int8_conv::kNarrowChannels) <= kMaxGridYz;
-    case Kind::Gemv:
-      return is_pointwise(p) && p.n * pixels_of(p) <= std::int64_t{int8_conv::kGemvRows} * kMaxGridYz;
-    case Kind::Stem:
-      return gpu.code >= kTensorCores && p.groups == 1 && has_small_pitch(p) &&
-             ceil_div(columns, int8_conv::kStemChannels) <= kMaxGridYz;
-    case Kind::Direct:
-      break;
-  }
-  return ceil_div(columns, int8_conv::kDirectThreads) <= kMaxGridYz;
+  return has_pitches(p) && has_quantisation(p) && entry_of(variant).supports(p, gpu);
 }
 
 std::size_t int8_conv2d_packed_channels(const Int8Conv2dParams& p) {
   return static_cast<std::size_t>(round_up(p.c_out, kChannelStep));
 }
 
+std::size_t int8_conv2d_packed_biases(const Int8Conv2dParams& p) {
+  return int8_conv2d_packed_channels(p) * static_cast<std::size_t>(1 + int8_conv::packed_borders(p));
+}
+
 std::size_t int8_conv2d_packed_bytes(const Int8Conv2dParams& p) {
   return int8_conv2d_packed_channels(p) * static_cast<std::size_t>(row_bytes_of(p));
 }
+
+namespace {
+
+/// Of an output channel the sum of the weights of each tap, modulo 2^32.
+class TapSums {
+ public:
+  TapSums(const Params& p, const std::int8_t* weight, std::size_t channel)
+      : params_(p), sums_(static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w)) {
+    const auto group_in = static_cast<std::size_t>(p.c_in / p.groups);
+    for (std::size_t c = 0; c < group_in; ++c) {
+      for (std::size_t tap = 0; tap < sums_.size(); ++tap) {
+        sums_[tap] += static_cast<std::uint32_t>(weight[(channel * group_in + c) * sums_.size() + tap]);
+      }
+    }
+  }
+
+  std::uint32_t all() const { return std::accumulate(sums_.begin(), sums_.end(), 0U); }
+  /// Of the taps inside of the image that output (oy, ox) sees.
+  std::uint32_t inside(int oy, int ox) const {
+    const Params& p = params_;
+    std::uint32_t sum = 0;
+    for (int ky = 0; ky < p.kernel_h; ++ky) {
+      for (int kx = 0; kx < p.kernel_w; ++kx) {
+        const int y = oy * p.stride_h + ky * p.dilation_h - p.pad_top;
+        const int x = ox * p.stride_w + kx * p.dilation_w - p.pad_left;
+        if (y >= 0 && y < p.h && x >= 0 && x < p.w) sum += sums_[static_cast<std::size_t>(ky * p.kernel_w + kx)];
+      }
+    }
+    return sum;
+  }
+
+ private:
+  const Params& params_;
+  std::vector<std::uint32_t> sums_;
+};
+
+/// `bias`: channels of the first class, those of the next behind them.
+void pack_borders(const Params& p, const TapSums& taps, std::uint32_t offset, std::int32_t* bias) {
+  if (int8_conv::packed_borders(p) == 0) return;
+  const int8_conv::Borders borders = int8_conv::borders_of(p);
+  for (int row = 0; row < borders.row_classes; ++row) {
+    for (int column = 0; column < borders.column_classes; ++column) {
+      const std::uint32_t inside = taps.inside(borders.rows.output_of(row), borders.columns.output_of(column));
+      *bias = static_cast<std::int32_t>(offset - static_cast<std::uint32_t>(p.x_zero) * inside);
+      bias += int8_conv2d_packed_channels(p);
+    }
+  }
+}
+
+}  // namespace
 
 void int8_conv2d_pack(const Int8Conv2dParams& p, const std::int8_t* weight, const std::int32_t* bias,
                       const float* multiplier, std::int8_t* packed, std::int32_t* packed_bias,
@@ -278,19 +345,18 @@ void int8_conv2d_pack(const Int8Conv2dParams& p, const std::int8_t* weight, cons
   const auto taps = static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w);
   const auto group_in = static_cast<std::size_t>(p.c_in / p.groups);
   std::fill_n(packed, channels * row_bytes, std::int8_t{0});
-  std::fill_n(packed_bias, channels, 0);
+  std::fill_n(packed_bias, int8_conv2d_packed_biases(p), 0);
   std::fill_n(packed_multiplier, channels, 0.0F);
   for (std::size_t channel = 0; channel < static_cast<std::size_t>(p.c_out); ++channel) {
-    std::uint32_t weights = 0;  // their sum, modulo 2^32
     for (std::size_t c = 0; c < group_in; ++c) {
       for (std::size_t tap = 0; tap < taps; ++tap) {
-        const std::int8_t value = weight[(channel * group_in + c) * taps + tap];
-        packed[channel * row_bytes + tap * tap_bytes + c] = value;
-        weights += static_cast<std::uint32_t>(value);
+        packed[channel * row_bytes + tap * tap_bytes + c] = weight[(channel * group_in + c) * taps + tap];
       }
     }
+    const TapSums sums(p, weight, channel);
     const std::uint32_t offset = bias == nullptr ? 0 : static_cast<std::uint32_t>(bias[channel]);
-    packed_bias[channel] = static_cast<std::int32_t>(offset - static_cast<std::uint32_t>(p.x_zero) * weights);
+    packed_bias[channel] = static_cast<std::int32_t>(offset - static_cast<std::uint32_t>(p.x_zero) * sums.all());
+    pack_borders(p, sums, offset, packed_bias + channels + channel);
     packed_multiplier[channel] = multiplier[channel];
   }
 }
@@ -320,7 +386,7 @@ OperandBytes operands(Int8Conv2dVariant, const Params& p) {
   const auto channels = table::as_bytes(int8_conv2d_packed_channels(p));
   bytes.x = table::bytes(sizeof(std::int8_t), p.n, p.h, p.w, x_pitch_of(p));
   bytes.weights[0] = table::as_bytes(int8_conv2d_packed_bytes(p));
-  bytes.weights[1] = table::bytes(sizeof(std::int32_t), channels);
+  bytes.weights[1] = table::bytes(sizeof(std::int32_t), table::as_bytes(int8_conv2d_packed_biases(p)));
   bytes.weights[2] = table::bytes(sizeof(float), channels);
   const std::size_t element = p.output == Params::Output::Float ? sizeof(float) : sizeof(std::int8_t);
   bytes.y = table::bytes(element, p.n, pixels_of(p), y_pitch_of(p));

@@ -21,7 +21,8 @@ namespace mobicuda::kernels {
 
 /// Mma: s8 tensor cores, sm_80+, one group; spelt rows (output pixels) x columns (output channels) x bytes of k, K2 and
 /// K4: that many groups of warps share a tile's sums. Narrow: pointwise, up to 64 input channels. Gemv: few rows of a
-/// pointwise convolution. Stem: up to four input channels. Direct: everything, one output a thread.
+/// pointwise convolution. Stem: up to four input channels. Direct: everything, one output a thread. Wgmma: the same
+/// tiles by warpgroups, sm_90 alone.
 enum class Int8Conv2dVariant : std::uint8_t {
   Mma128x128x64,
   Mma128x64x64,
@@ -35,6 +36,11 @@ enum class Int8Conv2dVariant : std::uint8_t {
   Gemv,
   Stem,
   Direct,
+  Wgmma128x64x128,
+  Wgmma256x64x128,
+  Wgmma128x128x128,
+  Wgmma256x128x128,
+  Wgmma128x256x128,
 };
 
 struct Int8Conv2dParams {
@@ -75,8 +81,11 @@ bool supports(Int8Conv2dVariant variant, const Int8Conv2dParams& params, const D
 /// Weights of all variants: (c_out rounded up to 16, k) with k the taps and, fastest, the bytes of x's pixel (of
 /// groups: a group's channels), rounded up to 16 (pixels of 4 bytes: 32); zeros where there is no channel.
 std::size_t int8_conv2d_packed_bytes(const Int8Conv2dParams& params);
-/// Elements of the packed bias and multiplier: c_out, rounded up to 16.
+/// Elements of the packed multiplier: c_out, rounded up to 16.
 std::size_t int8_conv2d_packed_channels(const Int8Conv2dParams& params);
+/// Elements of the packed bias: as many, and behind them, where windows reach over the image's edge and x_zero is not
+/// 0, as many for each set of taps inside of it (borders.h), for variants that read zeros outside.
+std::size_t int8_conv2d_packed_biases(const Int8Conv2dParams& params);
 /// `weight` is (c_out, c_in / groups, kernel_h, kernel_w). `bias` (c_out) may be null. x_zero times the weights goes
 /// into the packed bias, modulo 2^32, so that kernels add products of bytes as they are. Host-only.
 void int8_conv2d_pack(const Int8Conv2dParams& params, const std::int8_t* weight, const std::int32_t* bias,

@@ -58,6 +58,16 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& ma
       : "memory");
 }
 
+/// Of five dimensions, to this block alone.
+__device__ __forceinline__ void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w, int v,
+                                         std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], "
+      "[%7];" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(barrier)
+      : "memory");
+}
+
 /// Channels from `channel` on of neighbouring output pixels, gathered from an image (im2col): the first pixel has its
 /// window at (n, y, x); of each the tap that is (tap_y, tap_x) away, zeros outside the image. kBlocks as above.
 template <int kBlocks>

@@ -27,6 +27,11 @@ __device__ __forceinline__ void pin_accumulators(float (&values)[kCount]) {
 #pragma unroll
   for (float& value : values) asm volatile("" : "+f"(value)::"memory");
 }
+template <int kCount>
+__device__ __forceinline__ void pin_accumulators(std::int32_t (&values)[kCount]) {
+#pragma unroll
+  for (std::int32_t& value : values) asm volatile("" : "+r"(value)::"memory");
+}
 
 /// `scratch`: 8 bytes of shared memory that nobody else uses.
 template <class T>

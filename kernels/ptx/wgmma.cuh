@@ -1,6 +1,6 @@
 // wgmma: products of a warpgroup, in the background. D (64 x n) += A (64 x 16) * B (16 x n), half, accumulators in
-// float: warp w of the four has rows 16 w to 16 w + 15, in registers as with mma.sync. Operands in shared memory are
-// named by descriptors. sm_90a only.
+// float, or the same of bytes, 32 along k, whose sums are exact: warp w of the four has rows 16 w to 16 w + 15, in
+// registers as with mma.sync. Operands in shared memory are named by descriptors. sm_90a only.
 //
 // The order of use: wgmma_fence(), products, wgmma_commit(), wgmma_wait(), pin_accumulators() of pin.cuh before the
 // accumulators are read.
@@ -251,8 +251,38 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
                  : "r"(a), "r"(b), "r"(add));
   }
 }
+
+#define MOBICUDA_R_8(i) "+r"(d[i]), "+r"(d[(i) + 1]), "+r"(d[(i) + 2]), "+r"(d[(i) + 3]), \
+  "+r"(d[(i) + 4]), "+r"(d[(i) + 5]), "+r"(d[(i) + 6]), "+r"(d[(i) + 7])
+#define MOBICUDA_R_32(i) MOBICUDA_R_8(i), MOBICUDA_R_8((i) + 8), MOBICUDA_R_8((i) + 16), MOBICUDA_R_8((i) + 24)
+#define MOBICUDA_WGMMA_S8(columns, names, a_name, b_name, add_name) \
+  "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, " add_name ", 0;\n\t" \
+  "mov.b64 a, {" a_name ", 0x40000040};\n\tmov.b64 b, {" b_name ", 0x40000040};\n\t" \
+  "wgmma.mma_async.sync.aligned.m64n" columns "k32.s32.s8.s8 {" names "}, a, b, p;\n\t}"
+
+/// Of bytes, n = 2 * kCount, sums modulo 2^32. Rows of both operands run along k. `a`, `b`: wgmma_operand_128b().
+template <int kCount>
+__device__ __forceinline__ void start_wgmma_s8(std::int32_t (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
+  if constexpr (kCount == 32) {
+    asm volatile(MOBICUDA_WGMMA_S8("64", MOBICUDA_NAMES_32, "%32", "%33", "%34")
+                 : MOBICUDA_R_32(0)
+                 : "r"(a), "r"(b), "r"(add));
+  } else if constexpr (kCount == 64) {
+    asm volatile(MOBICUDA_WGMMA_S8("128", MOBICUDA_NAMES_64, "%64", "%65", "%66")
+                 : MOBICUDA_R_32(0), MOBICUDA_R_32(32)
+                 : "r"(a), "r"(b), "r"(add));
+  } else {
+    static_assert(kCount == 128);
+    asm volatile(MOBICUDA_WGMMA_S8("256", MOBICUDA_NAMES_128, "%128", "%129", "%130")
+                 : MOBICUDA_R_32(0), MOBICUDA_R_32(32), MOBICUDA_R_32(64), MOBICUDA_R_32(96)
+                 : "r"(a), "r"(b), "r"(add));
+  }
+}
 // clang-format on
 
+#undef MOBICUDA_R_8
+#undef MOBICUDA_R_32
+#undef MOBICUDA_WGMMA_S8
 #undef MOBICUDA_NAMES_8
 #undef MOBICUDA_NAMES_16
 #undef MOBICUDA_NAMES_24

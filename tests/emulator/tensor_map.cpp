@@ -36,7 +36,6 @@ bool encode_tensor(TensorMap& map, CUtensorMapDataType type, cuuint32_t rank, vo
   }
   for (std::size_t i = 0; i + 1 < rank; ++i) {
     if (pitches[i] % kAlignment != 0 || pitches[i] >= kMostPitch) return false;
-    if (i > 0 && pitches[i] % pitches[i - 1] != 0) return false;
     map.pitch.at(i) = pitches[i];
   }
   map.known = TensorMap::kKnown;

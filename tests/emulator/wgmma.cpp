@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kRows = 16;  // of a warp
 constexpr int kK = 16;
-constexpr int kRun = 8;  // halves that are side by side in every layout: 16 bytes
+constexpr std::size_t kWord = 4;  // bytes of a sum
+constexpr int kRun = 8;           // halves that are side by side in every layout: 16 bytes
 constexpr std::uint32_t kPoison = 0x7FFFDEAD;
 
 /// The matrix descriptor of wgmma (PTX ISA, "Matrix Descriptor Format").
@@ -82,29 +83,49 @@ std::size_t place(std::size_t lane, int sum, int columns) {
   return static_cast<std::size_t>(row * columns + sum / 4 * 8 + static_cast<int>(lane) % 4 * 2 + sum % 2);
 }
 
+/// d (row, column) += a (row, k) * b (column, k), two bytes in each element of a and b; modulo 2^32.
+void multiply_bytes(std::size_t columns, const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b,
+                    std::vector<std::int32_t>& d) {
+  const auto half = [](std::uint16_t pair, unsigned which) {
+    return static_cast<std::int32_t>(static_cast<std::int8_t>(pair >> which * 8U & 0xFFU));
+  };
+  for (std::size_t at = 0; at < d.size(); ++at) {
+    const std::uint16_t* const x = a.data() + at / columns * kK;
+    const std::uint16_t* const w = b.data() + at % columns * kK;
+    std::int32_t sum = 0;
+    for (std::size_t k = 0; k < kK; ++k) sum += half(x[k], 0) * half(w[k], 0) + half(x[k], 1) * half(w[k], 1);
+    d[at] = static_cast<std::int32_t>(static_cast<std::uint32_t>(d[at]) + static_cast<std::uint32_t>(sum));
+  }
+}
+
 }  // namespace
 
 bool WarpgroupProduct::is_like(const WarpgroupProduct& other) const {
-  return sums == other.sums && adds == other.adds && (a[0] == nullptr) == (other.a[0] == nullptr) &&
+  return sums == other.sums && bytes == other.bytes && adds == other.adds && (a[0] == nullptr) == (other.a[0] == nullptr) &&
          a_descriptor == other.a_descriptor && b_descriptor == other.b_descriptor && transposed_b == other.transposed_b;
 }
 
-std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands, bool adds) {
+std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands) {
   const WarpgroupProduct& first = of_lane(operands, 0);
   for (const std::shared_ptr<Sums>& sums : sums_) {
     if (sums->lanes[0] != first.d) continue;
-    if (sums->columns != first.sums * 2) fail("products of two shapes with the same sums, without a wait between");
+    if (sums->columns != first.sums * 2 || sums->integers.empty() == first.bytes) fail("products of two shapes with the same sums, without a wait between");
     return sums;
   }
   auto sums = std::make_shared<Sums>();
   sums->columns = first.sums * 2;
-  sums->values.resize(static_cast<std::size_t>(kRows * sums->columns));
+  const auto count = static_cast<std::size_t>(kRows * sums->columns);
+  if (first.bytes) {
+    sums->integers.resize(count);
+  } else {
+    sums->values.resize(count);
+  }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    float* const d = of_lane(operands, lane).d;
+    auto* d = static_cast<unsigned char*>(of_lane(operands, lane).d);
     sums->lanes[lane] = d;
-    for (int i = 0; i < first.sums; ++i) {
-      if (adds) sums->values[place(lane, i, sums->columns)] = d[i];
-      std::memcpy(d + i, &kPoison, sizeof kPoison);
+    for (int i = 0; i < first.sums; ++i, d += kWord) {
+      if (first.adds) std::memcpy(sums->at(place(lane, i, sums->columns), first.bytes), d, kWord);
+      std::memcpy(d, &kPoison, kWord);
     }
   }
   sums_.push_back(sums);
@@ -141,7 +162,7 @@ void WarpProducts::start(void* const* operands, unsigned warp) {
   }
   read_a(product, product.a);
   read_operand(product.what.b_descriptor, 0, product.what.sums * 2, product.what.transposed_b, product.b);
-  product.sums = sums_of(operands, product.what.adds);
+  product.sums = sums_of(operands);
   ++product.sums->products;
   products_.push_back(std::move(product));
 }
@@ -155,17 +176,24 @@ void WarpProducts::finish(const Product& product) {
 
   Sums& sums = *product.sums;
   const auto columns = static_cast<std::size_t>(sums.columns);
-  if (!product.what.adds) std::fill(sums.values.begin(), sums.values.end(), 0.0F);
-  multiply_halves(kK, columns, product.a.data(), product.b.data(), sums.values.data());
+  if (!product.what.adds) {
+    std::fill(sums.values.begin(), sums.values.end(), 0.0F);
+    std::fill(sums.integers.begin(), sums.integers.end(), 0);
+  }
+  if (product.what.bytes) {
+    multiply_bytes(columns, product.a, product.b, sums.integers);
+  } else {
+    multiply_halves(kK, columns, product.a.data(), product.b.data(), sums.values.data());
+  }
 
   if (--sums.products > 0) return;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (int i = 0; i < sums.columns / 2; ++i) {
-      float* const to = sums.lanes[lane] + i;
+    unsigned char* to = sums.lanes[lane];
+    for (int i = 0; i < sums.columns / 2; ++i, to += kWord) {
       std::uint32_t bits = 0;
       std::memcpy(&bits, to, sizeof bits);
       if (bits != kPoison) fail("sums of wgmma were written before they were waited for");
-      *to = sums.values[place(lane, i, sums.columns)];
+      std::memcpy(to, sums.at(place(lane, i, sums.columns), product.what.bytes), kWord);
     }
   }
 }

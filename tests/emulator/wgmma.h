@@ -11,10 +11,12 @@
 
 namespace mobicuda::emulator {
 
-/// What a lane brings to d (64 x n) = a (64 x 16) * b (16 x n) [+ d], n = 2 * sums, halves and floats.
+/// What a lane brings to d (64 x n) = a (64 x 16) * b (16 x n) [+ d], n = 2 * sums: halves and floats, or, in the place
+/// of each half, two bytes of 32 along k, and integers.
 struct WarpgroupProduct {
-  float* d = nullptr;  ///< its sums
+  void* d = nullptr;  ///< its sums: float or std::int32_t
   int sums = 0;
+  bool bytes = false;
   bool adds = false;
   const std::uint32_t* a[4]{};  ///< registers; null: in shared memory
   std::uint64_t a_descriptor = 0, b_descriptor = 0;
@@ -43,23 +45,27 @@ class WarpProducts {
 
   /// A warp's sums, 16 rows.
   struct Sums {
-    std::array<float*, kLanes> lanes{};
+    std::array<unsigned char*, kLanes> lanes{};
     int columns = 0;
-    std::vector<float> values;  // (row, column)
-    int products = 0;           // under way
+    std::vector<float> values;           // (row, column)
+    std::vector<std::int32_t> integers;  // the same where products are of bytes
+    int products = 0;                    // under way
+
+    void* at(std::size_t place, bool bytes) {
+      return bytes ? static_cast<void*>(&integers[place]) : static_cast<void*>(&values[place]);
+    }
   };
 
   struct Product {
     int group = 0;
     std::shared_ptr<Sums> sums;
-    bool adds = false;
     WarpgroupProduct what;  // of lane 0
     unsigned warp = 0;
     std::array<std::array<const std::uint32_t*, 4>, kLanes> registers{};
     std::vector<std::uint16_t> a, b;  // (row, k), (column, k)
   };
 
-  std::shared_ptr<Sums> sums_of(void* const* operands, bool adds);
+  std::shared_ptr<Sums> sums_of(void* const* operands);
   static void read_a(const Product& product, std::vector<std::uint16_t>& a);
   static void finish(const Product& product);
 

@@ -166,8 +166,8 @@ class Device {
   };
   static Packed pack(const Int8Conv2dParams& p, const Data& data) {
     Bytes weight(kernels::int8_conv2d_packed_bytes(p));
-    std::vector<std::int32_t> bias(kernels::int8_conv2d_packed_channels(p));
-    std::vector<float> multiplier(bias.size());
+    std::vector<std::int32_t> bias(kernels::int8_conv2d_packed_biases(p));
+    std::vector<float> multiplier(kernels::int8_conv2d_packed_channels(p));
     kernels::int8_conv2d_pack(p, data.weight.data(), data.bias.data(), data.multiplier.data(), weight.data(),
                               bias.data(), multiplier.data());
     return {on_device(weight), on_device(bias), on_device(multiplier)};

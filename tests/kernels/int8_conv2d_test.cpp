@@ -16,6 +16,12 @@ constexpr int kOfPointwise = 10;  // variants: tiles, gemv, direct; narrow for u
 constexpr int kOfWindow = 9;
 constexpr int kOfSmallPitch = 2;  // stem, direct
 
+/// Those on wgmma beside `others`.
+int with_wgmma(int others) {
+  constexpr int kOfWgmma = 5;
+  return others + (gpu_traits().wgmma_code ? kOfWgmma : 0);
+}
+
 Int8Conv2dParams as_float(Int8Conv2dParams p) {
   p.output = Int8Conv2dParams::Output::Float;
   return p;
@@ -30,8 +36,9 @@ TEST_CASE("int8_conv2d_pack puts channels innermost and the input's zero point i
   const std::vector<float> multiplier = {0.5F};
   Bytes packed(kernels::int8_conv2d_packed_bytes(p));
   REQUIRE(packed.size() == 16U * 32U);
-  std::vector<std::int32_t> packed_bias(kernels::int8_conv2d_packed_channels(p));
-  std::vector<float> packed_multiplier(packed_bias.size());
+  std::vector<std::int32_t> packed_bias(kernels::int8_conv2d_packed_biases(p));
+  REQUIRE(packed_bias.size() == 3U * 16U);  // as it is, and of pixels whose window lies inside, and of the last ones
+  std::vector<float> packed_multiplier(kernels::int8_conv2d_packed_channels(p));
   kernels::int8_conv2d_pack(p, weight.data(), bias.data(), multiplier.data(), packed.data(), packed_bias.data(),
                             packed_multiplier.data());
   Bytes expected(packed.size());
@@ -41,7 +48,9 @@ TEST_CASE("int8_conv2d_pack puts channels innermost and the input's zero point i
   expected[17] = -20;
   CHECK(packed == expected);
   CHECK(packed_bias[0] == 100 + 3 * (1 + 2 + 10 - 20));
-  CHECK(std::all_of(packed_bias.begin() + 1, packed_bias.end(), [](std::int32_t value) { return value == 0; }));
+  CHECK(packed_bias[16] == packed_bias[0]);
+  CHECK(packed_bias[32] == 100 + 3 * (1 + 10));
+  CHECK(std::count(packed_bias.begin(), packed_bias.end(), 0) == 3 * 15);
   CHECK(packed_multiplier[0] == 0.5F);
 }
 
@@ -50,8 +59,8 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: products", "[sani
   for (const int m : {1, 3, 131}) {
     for (const auto& [k, n] : {std::pair{16, 16}, {24, 72}, {40, 33}, {320, 24}}) {
       const int variants = kOfPointwise + (k <= 64 ? 1 : 0);
-      CHECK(check(rows(m, k, n), seed) == variants);
-      CHECK(check(with_residual(rows(m, k, n)), seed + 1) == variants);
+      CHECK(check(rows(m, k, n), seed) == with_wgmma(variants));
+      CHECK(check(with_residual(rows(m, k, n)), seed + 1) == with_wgmma(variants));
       CHECK(check(as_float(rows(m, k, n)), seed + 2) == variants);
       seed += 5;
     }
@@ -63,10 +72,10 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: windows", "[sanit
   for (const int stride : {1, 2}) {
     for (const int size : {1, 3, 5}) {
       Int8Conv2dParams p = window(2, 9, 7, 24, 40, size, stride);
-      CHECK(check(p, seed) == (size == 1 && stride == 1 ? kOfPointwise + 1 : kOfWindow));
+      CHECK(check(p, seed) == with_wgmma(size == 1 && stride == 1 ? kOfPointwise + 1 : kOfWindow));
       p.dilation_h = 2;
       p.pad_left = 0;
-      CHECK(check(with_residual(p), seed + 5) >= kOfWindow);
+      CHECK(check(with_residual(p), seed + 5) >= with_wgmma(kOfWindow));
       seed += 10;
     }
   }
@@ -110,11 +119,11 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: extremes, zero po
         Int8Conv2dParams p = window(1, 3, 2, 32, 16, 3, 1);
         p.x_zero = x_zero;
         p.result = range;
-        CHECK(check(p, seed, bytes) == kOfWindow);
+        CHECK(check(p, seed, bytes) == with_wgmma(kOfWindow));
         p = with_residual(p);
         p.sum.output = range;
         p.sum.b_zero = x_zero;
-        CHECK(check(p, seed + 5, bytes) == kOfWindow);
+        CHECK(check(p, seed + 5, bytes) == with_wgmma(kOfWindow));
         seed += 10;
       }
     }
@@ -129,14 +138,14 @@ TEST_CASE("int8_conv2d rounds halves to even, and sums beyond 2^24 as floats do"
   for (std::int8_t& value : data.weight) value = static_cast<std::int8_t>(value / 50);
   std::fill(data.bias.begin(), data.bias.end(), 1);
   std::fill(data.multiplier.begin(), data.multiplier.end(), 0.5F);
-  CHECK(check(p, data) == kOfPointwise + 1);
+  CHECK(check(p, data) == with_wgmma(kOfPointwise + 1));
   CHECK(check(as_float(p), data) == kOfPointwise + 1);
   for (std::int32_t& value : data.bias) value = (1 << 24) + 1;
   for (float& value : data.multiplier) value = 1.0F / 262144.0F;
-  CHECK(check(p, data) == kOfPointwise + 1);
+  CHECK(check(p, data) == with_wgmma(kOfPointwise + 1));
   for (std::int32_t& value : data.bias) value = 2100000000;
   for (float& value : data.multiplier) value = 1e30F;
-  CHECK(check(p, data) == kOfPointwise + 1);
+  CHECK(check(p, data) == with_wgmma(kOfPointwise + 1));
   CHECK(check(as_float(p), data) == kOfPointwise + 1);
 }
 
@@ -144,8 +153,56 @@ TEST_CASE("int8_conv2d reads and writes rows that lie apart", "[sanitize]") {
   Int8Conv2dParams p = window(2, 5, 6, 20, 24, 3, 1);
   p.x_pitch = 48;
   p.y_pitch = 64;
-  CHECK(check(p, 601) == kOfWindow);
-  CHECK(check(with_residual(p), 602) == kOfWindow);
+  CHECK(check(p, 601) == with_wgmma(kOfWindow));
+  CHECK(check(with_residual(p), 602) == with_wgmma(kOfWindow));
+}
+
+/// The variants on wgmma, which walk over tiles and slices; how many ran.
+int check_wgmma(const Int8Conv2dParams& p, std::uint32_t seed) {
+  const Data data = make_data(p, ByteData::Random, seed);
+  const std::vector<std::int8_t> expected = oracle<std::int8_t>(p, data);
+  const Device device(p, data);
+  int ran = 0;
+  for (const Int8Conv2dVariant variant : kernels::int8_conv2d_variants()) {
+    if (!name(variant).starts_with("wgmma") || !kernels::supports(variant, p, gpu_traits())) continue;
+    CAPTURE(p, name(variant));
+    CHECK(device.run<std::int8_t>(variant) == expected);
+    ++ran;
+  }
+  return ran;
+}
+
+TEST_CASE("int8_conv2d by wgmma equals the integer oracle in every bit: several tiles and slices", "[sanitize]") {
+  REQUIRE(check_wgmma(rows(3000, 48, 80), 801) == with_wgmma(0));
+  check_wgmma(with_residual(rows(1600, 272, 304)), 802);
+  check_wgmma(rows(300, 1040, 112), 803);
+  Int8Conv2dParams p = window(2, 30, 27, 144, 208, 3, 1);
+  p.n = 1;
+  check_wgmma(p, 804);
+  p = with_residual(window(3, 23, 20, 64, 64, 3, 2));
+  p.sum.b_zero = -9;
+  check_wgmma(p, 805);
+}
+
+TEST_CASE("int8_conv2d by wgmma takes the zero point for what lies outside of the image", "[sanitize]") {
+  std::uint32_t seed = 820;
+  for (const int x_zero : {-128, 0, 127}) {
+    for (const auto& [h, w] : {std::pair{1, 1}, {2, 3}, {9, 8}}) {
+      for (const int stride : {1, 2, 3}) {
+        Int8Conv2dParams p = window(2, h, w, 20, 24, 5, stride);
+        p.x_zero = x_zero;
+        CHECK(check_wgmma(p, seed) == with_wgmma(0));
+        p.pad_left = 1;
+        p.dilation_w = 2;
+        CHECK(check_wgmma(p, seed + 1) == with_wgmma(0));
+        seed += 2;
+      }
+    }
+  }
+  Int8Conv2dParams p = window(1, 16, 16, 16, 16, 17, 1);  // more sets of taps than biases are packed for
+  CHECK(check_wgmma(p, seed) == 0);
+  p.x_zero = 0;
+  CHECK(check_wgmma(p, seed) == with_wgmma(0));
 }
 
 TEST_CASE("int8_conv2d equals the integer oracle on the layers of MobileNetV2") {
@@ -170,7 +227,7 @@ TEST_CASE("int8_conv2d says what it supports, and refuses the rest") {
     return for_each_supported(kernels::int8_conv2d_variants(), p, [](Int8Conv2dVariant) {});
   };
   const Int8Conv2dParams good = window(1, 8, 8, 16, 16, 3, 1);
-  REQUIRE(supported(good) == kOfWindow);
+  REQUIRE(supported(good) == with_wgmma(kOfWindow));
   Int8Conv2dParams p = good;
   for (int Int8Conv2dParams::*member :
        {&Int8Conv2dParams::h, &Int8Conv2dParams::c_in, &Int8Conv2dParams::c_out, &Int8Conv2dParams::out_w,

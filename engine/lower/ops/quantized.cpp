@@ -113,13 +113,13 @@ ConvolutionConstants constants_of(const Lowering& to, const Node& node) {
 /// pack(weight, bias or null, multiplier, PackedConvolution) fills what it is given, which has the sizes wanted.
 template <class Pack>
 std::vector<Packed> pack_pieces(Lowering& to, const Node& node, const QuantizedResult& result, std::string packing,
-                                std::size_t weight_bytes, std::size_t channels, const Pack& pack) {
+                                std::size_t weight_bytes, std::size_t biases, std::size_t channels, const Pack& pack) {
   packing += zero_key(to, node);
   const std::string factors = packing + scales_key(to, node, result);
   std::optional<PackedConvolution> made;
   const auto packed = [&]() -> const PackedConvolution& {
     if (made) return *made;
-    made.emplace(PackedConvolution{std::vector<std::int8_t>(weight_bytes), std::vector<std::int32_t>(channels),
+    made.emplace(PackedConvolution{std::vector<std::int8_t>(weight_bytes), std::vector<std::int32_t>(biases),
                                    std::vector<float>(channels)});
     const ConvolutionConstants constants = constants_of(to, node);
     pack(constants.weight.data(), constants.bias, constants.multiplier.data(), *made);
@@ -131,7 +131,7 @@ std::vector<Packed> pack_pieces(Lowering& to, const Node& node, const QuantizedR
                          [&](std::byte* host) { std::memcpy(host, (packed().*member).data(), bytes); });
   };
   return {piece(packing + " weights", &PackedConvolution::weight, weight_bytes),
-          piece(packing + " bias", &PackedConvolution::bias, channels * sizeof(std::int32_t)),
+          piece(packing + " bias", &PackedConvolution::bias, biases * sizeof(std::int32_t)),
           piece(factors + " multipliers", &PackedConvolution::multiplier, channels * sizeof(float))};
 }
 
@@ -168,6 +168,7 @@ void lower_depthwise(Lowering& to, const Node& node) {
   const auto weights = pack_pieces(
       to, node, std::get<QuantizedConv2d>(node.op).result, "int8_depthwise_conv",
       kernels::int8_depthwise_conv_packed_bytes(params), kernels::int8_depthwise_conv_packed_channels(params),
+      kernels::int8_depthwise_conv_packed_channels(params),
       [&](const std::int8_t* weight, const std::int32_t* bias, const float* multiplier, PackedConvolution& packed) {
         kernels::int8_depthwise_conv_pack(params, weight, bias, multiplier, packed.weight.data(), packed.bias.data(),
                                           packed.multiplier.data());
@@ -322,10 +323,19 @@ Int8Conv2dParams int8_conv2d_params(const Lowering& to, const Node& node) {
 }
 
 std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const Int8Conv2dParams& params) {
-  const std::string packing = params.x_pitch == kernels::kSmallBytePitch ? "int8_conv2d/words" : "int8_conv2d";
+  std::string packing = params.x_pitch == kernels::kSmallBytePitch ? "int8_conv2d/words" : "int8_conv2d";
+  packing += " groups " + std::to_string(params.groups);
+  const std::size_t channels = kernels::int8_conv2d_packed_channels(params);
+  const std::size_t biases = kernels::int8_conv2d_packed_biases(params);
+  if (biases > channels) {  // they depend on where windows reach over an edge
+    for (const int value : {params.h, params.w, params.out_h, params.out_w, params.stride_h, params.stride_w,
+                            params.dilation_h, params.dilation_w, params.pad_top, params.pad_left}) {
+      packing += " " + std::to_string(value);
+    }
+  }
   return pack_pieces(
-      to, node, convolution_of(to.graph(), node)->op.result, packing + " groups " + std::to_string(params.groups),
-      kernels::int8_conv2d_packed_bytes(params), kernels::int8_conv2d_packed_channels(params),
+      to, node, convolution_of(to.graph(), node)->op.result, packing, kernels::int8_conv2d_packed_bytes(params), biases,
+      channels,
       [&](const std::int8_t* weight, const std::int32_t* bias, const float* multiplier, PackedConvolution& packed) {
         kernels::int8_conv2d_pack(params, weight, bias, multiplier, packed.weight.data(), packed.bias.data(),
                                   packed.multiplier.data());

@@ -8,8 +8,8 @@
 
 #include <cstddef>
 
-#include "kernels/common/driver_function.h"
 #include "kernels/common/spread_blocks.h"
+#include "kernels/common/window_map.h"
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
 #include "kernels/conv2d/wgmma/window.cuh"
@@ -28,30 +28,7 @@ using conv_wgmma::WindowConfig;
 using conv_wgmma::WindowLine;
 using conv_wgmma::WindowShape;
 
-using EncodeWindows = decltype(&cuTensorMapEncodeIm2col);
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
-
-// Where the last window of a row and of a column begins, from the image's last pixel.
-std::int64_t last_x(const Conv2dParams& p) { return std::int64_t{p.out_w - 1} * p.stride_w - p.pad_left - (p.w - 1); }
-std::int64_t last_y(const Conv2dParams& p) { return std::int64_t{p.out_h - 1} * p.stride_h - p.pad_top - (p.h - 1); }
-
-/// `pixels` windows of 64 channels at a time.
-bool encode_pixels(const Conv2dParams& p, int pictures, int pixels, const void* x, CUtensorMap& map) {
-  static const auto function = find_driver_function<EncodeWindows>("cuTensorMapEncodeIm2col");
-  if (function == nullptr) return false;
-  const auto channels = static_cast<cuuint64_t>(p.c_in);
-  const auto width = static_cast<cuuint64_t>(p.w);
-  const auto height = static_cast<cuuint64_t>(p.h);
-  const cuuint64_t extents[4] = {channels, width, height, static_cast<cuuint64_t>(pictures)};
-  const cuuint64_t strides[3] = {channels * 2, channels * width * 2, channels * width * height * 2};
-  const int first_window[2] = {-p.pad_left, -p.pad_top};
-  const int last_window[2] = {static_cast<int>(last_x(p)), static_cast<int>(last_y(p))};
-  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(p.stride_w), static_cast<cuuint32_t>(p.stride_h), 1};
-  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, first_window,
-                  last_window, kSliceK, static_cast<cuuint32_t>(pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
 
 /// A row of a plane at a time, and the zeros at its left: 64 channels of each.
 bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
@@ -107,16 +84,8 @@ constexpr Conv2dTile tile_of(const Config& config) {
 
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
-  constexpr int kMostBefore = 128;
-  constexpr int kMostBehind = 127;
-  constexpr int kMostStride = 8;
-  constexpr int kMostTap = 255;
-  const auto fits = [](std::int64_t last) { return last >= -kMostBefore && last <= kMostBehind; };
   return gpu.wgmma_code && conv_gemm::supports_gemm(p) && p.activation.kind == ActivationKind::Clip &&
-         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && p.stride_h <= kMostStride &&
-         p.stride_w <= kMostStride && p.pad_top <= kMostBefore && p.pad_left <= kMostBefore && fits(last_x(p)) &&
-         fits(last_y(p)) && std::int64_t{p.kernel_h - 1} * p.dilation_h <= kMostTap &&
-         std::int64_t{p.kernel_w - 1} * p.dilation_w <= kMostTap;
+         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p);
 }
 
 /// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
@@ -160,7 +129,7 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
     if (!encode_tile(a, a.y_pitch, conv_wgmma::kWarpRows, a.y, a.result)) return false;
     if (a.residual != nullptr && !encode_tile(a, a.c_out, S::kBm, a.residual, a.added)) return false;
   }
-  return encode_pixels(p, pictures, S::kCopiedPixels, a.x, a.pixels) &&
+  return encode_windows(p, pictures, {p.c_in, p.c_in}, S::kCopiedPixels, a.x, a.pixels) &&
          encode_weights(p, a.weight_pitch, a.weight, a.weights);
 }
 

@@ -30,6 +30,10 @@ void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, std
 inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w, std::uint32_t barrier) {
   emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z, w}), to, barrier, 1);
 }
+inline void copy_box(std::uint32_t to, const CUtensorMap& map, int x, int y, int z, int w, int v,
+                     std::uint32_t barrier) {
+  emulator::copy_tensor(emulator::map_of(map).box_at({x, y, z, w, v}), to, barrier, 1);
+}
 template <int kBlocks>
 void copy_im2col(std::uint32_t to, const CUtensorMap& map, int channel, int x, int y, int n, int tap_x, int tap_y,
                  std::uint32_t barrier) {

@@ -7,8 +7,8 @@ namespace mobicuda::kernels::ptx {
 
 template <class T>
 void pin(T& /*value*/) {}
-template <int kCount>
-void pin_accumulators(float (&/*values*/)[kCount]) {}
+template <class T, int kCount>
+void pin_accumulators(T (&/*values*/)[kCount]) {}
 template <class T>
 void pin_by_memory(std::uint32_t /*scratch*/, T& /*value*/) {}
 

@@ -27,19 +27,23 @@ inline std::uint64_t descriptor_128b(std::uint32_t lower) { return std::uint64_t
 template <int kCount>
 void start_wgmma(float (&d)[kCount], const std::uint32_t& a0, const std::uint32_t& a1, const std::uint32_t& a2,
                  const std::uint32_t& a3, std::uint64_t b, bool first = false) {
-  emulator::start_product({d, kCount, !first, {&a0, &a1, &a2, &a3}, 0, b, false});
+  emulator::start_product({d, kCount, false, !first, {&a0, &a1, &a2, &a3}, 0, b, false});
 }
 template <int kCount>
 void start_wgmma(float (&d)[kCount], std::uint64_t a, std::uint64_t b, bool first) {
-  emulator::start_product({d, kCount, !first, {}, a, b, false});
+  emulator::start_product({d, kCount, false, !first, {}, a, b, false});
 }
 template <int kCount>
 void start_wgmma(float (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
-  emulator::start_product({d, kCount, add != 0, {}, descriptor_128b(a), descriptor_128b(b), false});
+  emulator::start_product({d, kCount, false, add != 0, {}, descriptor_128b(a), descriptor_128b(b), false});
+}
+template <int kCount>
+void start_wgmma_s8(std::int32_t (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
+  emulator::start_product({d, kCount, true, add != 0, {}, descriptor_128b(a), descriptor_128b(b), false});
 }
 template <int kCount>
 void start_wgmma_transposed_b(float (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
-  emulator::start_product({d, kCount, add != 0, {}, descriptor_128b(a), descriptor_128b(b), true});
+  emulator::start_product({d, kCount, false, add != 0, {}, descriptor_128b(a), descriptor_128b(b), true});
 }
 
 }  // namespace mobicuda::kernels::ptx
