@@ -1,5 +1,5 @@
 // Convolution of bytes: variants, limits, packing, launch.
-// Tiles on tensor cores: pipeline.cuh, mma.cuh; by wgmma: wgmma/. First layers: stem.cuh. Few rows: gemv.cuh. Everything: direct.cuh.
+// Tiles on tensor cores: pipeline.cuh, mma.cuh; by wgmma: wgmma/. First layers: stem.cuh, stem_tile.cuh. Few rows: gemv.cuh. Everything: direct.cuh.
 
 #include "kernels/int8_conv2d/int8_conv2d.h"
 
@@ -18,6 +18,7 @@
 #include "kernels/int8_conv2d/narrow.cuh"
 #include "kernels/int8_conv2d/pipeline.cuh"
 #include "kernels/int8_conv2d/stem.cuh"
+#include "kernels/int8_conv2d/stem_tile.cuh"
 
 namespace mobicuda::kernels {
 namespace {
@@ -171,6 +172,34 @@ cudaError_t launch_stem(const Params&, const Arguments& a, const Launch& where) 
   return launch(int8_conv::stem_kernel<int8_conv::kStemTiles>, grid, dim3(int8_conv::kStemThreads), 0, where, a);
 }
 
+std::size_t stem_tile_bytes(const Params& p) {
+  const int8_conv::StemTileImage under(arguments(p), p.kernel_h);
+  return static_cast<std::size_t>(p.kernel_h) * int8_conv::kStemTileRowBytes +
+         static_cast<std::size_t>(under.rows) * static_cast<std::size_t>(under.columns) * kSmallBytePitch;
+}
+
+cudaError_t launch_stem_tile(const Params& p, const Arguments& shared, const Launch& where) {
+  int8_conv::StemTileArguments a{};
+  static_cast<Arguments&>(a) = shared;
+  a.window_h = p.kernel_h;
+  a.window_w = p.kernel_w;
+  a.out_h = p.out_h;
+  a.out_w = p.out_w;
+  const int columns = ceil_div(p.out_w, int8_conv::kStemTileSide);
+  const int tiles = columns * ceil_div(p.out_h, int8_conv::kStemTileSide);
+  a.of_tile_row = FastDivision(static_cast<std::uint32_t>(columns));
+  a.of_tiles = FastDivision(static_cast<std::uint32_t>(tiles));
+  a.of_columns = FastDivision(static_cast<std::uint32_t>(int8_conv::StemTileImage(a, p.kernel_h).columns));
+  int multiprocessors = 0;
+  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
+  // With few images the channels of a tile are several blocks', which each load the image.
+  const int channels = ceil_div(a.columns, int8_conv::kStemTileChannels);
+  const bool few = std::int64_t{p.n} * tiles < 2 * multiprocessors;
+  return launch(int8_conv::stem_tile_kernel,
+                dim3(static_cast<unsigned>(p.n * tiles), static_cast<unsigned>(few ? channels : 1)),
+                dim3(int8_conv::kStemTileThreads), stem_tile_bytes(p), where, a);
+}
+
 cudaError_t launch_direct(const Params&, const Arguments& a, const Launch& where) {
   const auto kernel = a.group_in % 4 == 0 ? int8_conv::direct_kernel<true> : int8_conv::direct_kernel<false>;
   const dim3 grid(static_cast<unsigned>(a.m), static_cast<unsigned>(ceil_div(a.columns, int8_conv::kDirectThreads)));
@@ -199,6 +228,16 @@ bool supports_gemv(const Params& p, const DeviceTraits&) {
 bool supports_stem(const Params& p, const DeviceTraits& gpu) {
   return gpu.code >= kTensorCores && p.groups == 1 && has_small_pitch(p) &&
          ceil_div(columns_of(p), int8_conv::kStemChannels) <= kMaxGridYz;
+}
+
+/// A tile's window rows are 32 bytes, and what a block needs fits without asking.
+bool supports_stem_tile(const Params& p, const DeviceTraits& gpu) {
+  constexpr int kMostStride = 8;
+  constexpr int kMostRows = 64;  // of a window, with dilation
+  return supports_stem(p, gpu) && p.kernel_w <= int8_conv::kStemTileTaps && p.dilation_w == 1 &&
+         p.stride_h <= kMostStride && p.stride_w <= kMostStride &&
+         std::int64_t{p.kernel_h} * p.dilation_h <= kMostRows &&
+         stem_tile_bytes(p) <= kSharedBytesWithoutAsking;
 }
 
 bool supports_direct(const Params& p, const DeviceTraits&) {
@@ -234,6 +273,10 @@ constexpr Int8Conv2dEntry kOwnEntries[] = {
     {Variant::Stem, "stem",
      {int8_conv::kStemPixels, int8_conv::kStemChannels, kSmallPitchStep, 1, int8_conv::kStemThreads},
      supports_stem, launch_stem},
+    {Variant::StemTile, "stem_tile",
+     {int8_conv::kStemTileSide * int8_conv::kStemTileSide, int8_conv::kStemTileChannels, kSmallPitchStep, 1,
+      int8_conv::kStemTileThreads},
+     supports_stem_tile, launch_stem_tile},
     {Variant::Direct, "direct", {1, int8_conv::kDirectThreads, 1, 1, int8_conv::kDirectThreads},
      supports_direct, launch_direct},
 };

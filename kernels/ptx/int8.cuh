@@ -86,6 +86,9 @@ __device__ __forceinline__ std::uint32_t add_clipped_pairs(std::uint32_t a, std:
   return __viaddmin_s16x2_relu(a, b, most);
 }
 
+/// Of both 16 bits, signed, the larger. One instruction on sm_90.
+__device__ __forceinline__ std::uint32_t larger_pairs(std::uint32_t a, std::uint32_t b) { return __vmaxs2(a, b); }
+
 /// Bytes of four int32, each clipped to 0 .. 255; the first is the lowest. Two instructions; for sm_75 and newer.
 __device__ __forceinline__ std::uint32_t clipped_bytes(std::uint32_t first, std::uint32_t second, std::uint32_t third,
                                                        std::uint32_t fourth) {

@@ -1,4 +1,4 @@
-// Four channels a thread. dp4a with 1 at one of four places adds one byte to a sum. Of a global average kSlices threads
+// Four channels a thread, or, of maps that have enough of them, sixteen. dp4a with 1 at one of four places adds one byte to a sum. Of a global average kSlices threads
 // share a word's pixels, so that a small map is read in fewer round trips.
 #include "kernels/streaming/int8_pooling.h"
 
@@ -8,6 +8,7 @@
 #include "kernels/common/conv_chunks.h"
 #include "kernels/common/packet.cuh"
 #include "kernels/common/requantize.cuh"
+#include "kernels/common/resident_blocks.h"
 #include "kernels/ptx/dependent_launch.cuh"
 #include "kernels/ptx/int8.cuh"
 
@@ -15,6 +16,8 @@ namespace mobicuda::kernels {
 namespace {
 
 constexpr int kWord = 4;
+constexpr int kWideWords = 4;
+constexpr int kLeastThreads = 512;  // of a multiprocessor, where each has kWideWords words
 constexpr int kThreads = 128;
 constexpr int kSlices = 8;  // of a global average's pixels
 constexpr int kWordsOfBlock = kThreads / kSlices;
@@ -50,19 +53,24 @@ __device__ __forceinline__ std::uint32_t average(const Arguments& a, const std::
   return pack_bytes(a.result, rounded[0], rounded[1], rounded[2], rounded[3]);
 }
 
-/// The larger bytes of two words.
-__device__ __forceinline__ std::uint32_t larger_bytes(std::uint32_t a, std::uint32_t b) {
-  std::uint32_t result = 0;
-#pragma unroll
-  for (int i = 0; i < kWord; ++i) {
-    const auto of_a = static_cast<std::int8_t>(a >> (8 * i) & 0xFFU);
-    const auto of_b = static_cast<std::int8_t>(b >> (8 * i) & 0xFFU);
-    result |= ((of_a < of_b ? b : a) >> (8 * i) & 0xFFU) << (8 * i);
+/// The largest of each of four bytes. Pairs of bytes are compared as 16 bits, in which the lower byte decides between
+/// equal upper ones only; the other two bytes are compared a byte further up.
+class LargestBytes {
+ public:
+  __device__ __forceinline__ void add(std::uint32_t word) {
+    odd_ = ptx::larger_pairs(odd_, word);
+    even_ = ptx::larger_pairs(even_, word << 8U);
   }
-  return result;
-}
+  __device__ __forceinline__ std::uint32_t word() const { return __byte_perm(even_, odd_, 0x7351U); }
 
-template <bool kMax>
+ private:
+  static constexpr std::uint32_t kLowest = 0x80008000U;
+
+  std::uint32_t even_ = kLowest, odd_ = kLowest;
+};
+
+/// A thread has kWords words of an output pixel.
+template <bool kMax, int kWords>
 __global__ void __launch_bounds__(kMaxItemThreads) window_kernel(const Arguments a) {
   wait_for_predecessor();
   const std::uint32_t index = blockIdx.x * blockDim.x + threadIdx.x;
@@ -75,24 +83,34 @@ __global__ void __launch_bounds__(kMaxItemThreads) window_kernel(const Arguments
   const int bottom = min(y0 + a.kernel_h, a.h);
   const int right = min(x0 + a.kernel_w, a.w);
   const std::int64_t image = static_cast<std::int64_t>(item.n) * a.h;
-  std::uint32_t largest = kSignsOfBytes;
-  std::int32_t sums[kWord] = {};
+  const std::int64_t first = static_cast<std::int64_t>(item.vector) * (kWords * kWord);
+  LargestBytes largest[kWords];
+  std::int32_t sums[kWords][kWord] = {};
   for (int y = top; y < bottom; ++y) {
-    for (int x = left; x < right; ++x) {
-      const std::int64_t at = ((image + y) * a.w + x) * a.x_pitch + static_cast<std::int64_t>(item.vector) * kWord;
-      const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(a.x + at);
-      if constexpr (kMax) {
-        largest = larger_bytes(largest, word);
-      } else {
-        add_word(word, sums);
+    const std::int8_t* from = a.x + ((image + y) * a.w + left) * a.x_pitch + first;
+#pragma unroll 4
+    for (int x = left; x < right; ++x, from += a.x_pitch) {
+      const auto words = load<kWords>(reinterpret_cast<const std::uint32_t*>(from));
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        if constexpr (kMax) {
+          largest[i].add(words.item[i]);
+        } else {
+          add_word(words.item[i], sums[i]);
+        }
       }
     }
   }
   const int count = (bottom - top) * (right - left);
   const std::int64_t pixel =
       (static_cast<std::int64_t>(item.n) * a.out_h + item.tile_y) * a.out_w + static_cast<std::int64_t>(item.tile_x);
-  *reinterpret_cast<std::uint32_t*>(a.y + pixel * a.y_pitch + static_cast<std::int64_t>(item.vector) * kWord) =
-      kMax ? largest : average(a, sums, count, a.count_padding ? a.kernel_h * a.kernel_w : count);
+  Packet<std::uint32_t, kWords> results;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    results.item[i] =
+        kMax ? largest[i].word() : average(a, sums[i], count, a.count_padding ? a.kernel_h * a.kernel_w : count);
+  }
+  store(reinterpret_cast<std::uint32_t*>(a.y + pixel * a.y_pitch + first), results);
 }
 
 /// A block has kWordsOfBlock words of an image.
@@ -184,8 +202,15 @@ cudaError_t int8_pooling(const Int8PoolingParams& p, const void* x, void* y, con
                   dim3(static_cast<unsigned>(p.n), static_cast<unsigned>(ceil_div(a.words, kWordsOfBlock))),
                   dim3(kThreads), 0, where, a);
   }
-  const auto kernel = p.is_max ? window_kernel<true> : window_kernel<false>;
-  return for_each_chunk(p.n, p.out_h, p.out_w, a.words, [&](const ItemGrid& items, std::int64_t first) {
+  int multiprocessors = 0;
+  if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
+  const std::int64_t wide_threads = std::int64_t{p.n} * p.out_h * p.out_w * (a.words / kWideWords);
+  const bool wide = a.words % kWideWords == 0 && p.x_pitch % (kWideWords * kWord) == 0 &&
+                    p.y_pitch % (kWideWords * kWord) == 0 && aligned_16(x, y) &&
+                    wide_threads >= std::int64_t{multiprocessors} * kLeastThreads;
+  const auto kernel = wide ? (p.is_max ? window_kernel<true, kWideWords> : window_kernel<false, kWideWords>)
+                           : (p.is_max ? window_kernel<true, 1> : window_kernel<false, 1>);
+  return for_each_chunk(p.n, p.out_h, p.out_w, wide ? a.words / kWideWords : a.words, [&](const ItemGrid& items, std::int64_t first) {
     Arguments of_chunk = a;
     of_chunk.grid = items;
     of_chunk.x = a.x + first * p.h * p.w * p.x_pitch;

@@ -14,7 +14,7 @@ using namespace int8_conv2d_case;
 
 constexpr int kOfPointwise = 10;  // variants: tiles, gemv, direct; narrow for up to 64 channels
 constexpr int kOfWindow = 9;
-constexpr int kOfSmallPitch = 2;  // stem, direct
+constexpr int kOfSmallPitch = 3;  // stem, stem_tile, direct
 
 /// Those on wgmma beside `others`.
 int with_wgmma(int others) {
@@ -98,6 +98,18 @@ TEST_CASE("int8_conv2d equals the integer oracle in every bit: pixels of four by
   p.x_pitch = 4;
   CHECK(check(as_float(p), seed) == kOfSmallPitch);
   CHECK(check(with_residual(p), seed) == kOfSmallPitch);
+  p = window(3, 40, 37, 3, 72, 7, 2);  // several tiles, by channels and by rows
+  p.x_pitch = 4;
+  CHECK(check(p, seed + 5) == kOfSmallPitch);
+  p = window(12, 33, 20, 4, 40, 5, 1);
+  p.x_pitch = 4;
+  p.kernel_w = 8;
+  p.dilation_h = 2;
+  p.stride_h = 3;
+  p.out_h = 10;
+  CHECK(check(p, seed + 10) == kOfSmallPitch);
+  p.dilation_w = 2;
+  CHECK(check(p, seed + 15) == kOfSmallPitch - 1);
 }
 
 TEST_CASE("int8_conv2d equals the integer oracle in every bit: groups", "[sanitize]") {

@@ -105,6 +105,17 @@ TEST_CASE("int8_pooling of windows equals the oracle in every bit", "[sanitize]"
   }
 }
 
+TEST_CASE("int8_pooling of many windows, sixteen channels a thread, equals the oracle in every bit", "[sanitize]") {
+  for (const bool is_max : {false, true}) {
+    Int8PoolingParams p = window(gpu_traits().multiprocessors, 30, 21, 72, 3, 2, 1);
+    p.is_max = is_max;
+    check_pooling(p);
+    p.y_pitch += 16;
+    p.x_pitch += 32;
+    check_pooling(p);
+  }
+}
+
 TEST_CASE("int8_pooling of whole maps equals the oracle in every bit", "[sanitize]") {
   for (const auto& [h, w] : {std::pair{1, 1}, {7, 7}, {5, 12}}) {
     for (const int c : {4, 80, 200}) check_pooling(whole_map(3, h, w, c));

@@ -82,6 +82,14 @@ inline std::uint32_t clipped_bytes(std::uint32_t first, std::uint32_t second, st
   return clipped(first) | clipped(second) << 8 | clipped(third) << 16 | clipped(fourth) << 24;
 }
 
+inline std::uint32_t larger_pairs(std::uint32_t a, std::uint32_t b) {
+  const auto larger = [&](unsigned shift) {
+    const auto of_a = static_cast<std::int16_t>(a >> shift);
+    const auto of_b = static_cast<std::int16_t>(b >> shift);
+    return static_cast<std::uint32_t>(static_cast<std::uint16_t>(of_a < of_b ? of_b : of_a)) << shift;
+  };
+  return larger(0) | larger(16);
+}
 inline std::uint32_t add_clipped_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t most) {
   std::uint32_t result = 0;
   for (unsigned shift = 0; shift < 32; shift += 16) {
