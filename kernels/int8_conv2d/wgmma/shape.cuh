@@ -25,12 +25,13 @@ struct AxisClasses {
 
 struct Arguments : int8_conv::Arguments {
   CUtensorMap pixels, weights;
-  int tap_slices;  ///< slices of a tap
-  int slices;      ///< of a tile
-  int tiles, n_tiles;
-  int window_w;          ///< taps of a row of the window
-  bool has_borders;      ///< a pixel's bias is its class's
-  int border_columns;    ///< classes of a row
+  CUtensorMap added;  ///< the residual, where there is one
+  int slices;  ///< of a tile
+  int tiles;
+  int window_w;                  ///< taps of a row of the window
+  bool has_borders;              ///< a pixel's bias is its class's
+  int border_columns;            ///< classes of a row
+  FastDivision of_row_of_tiles;  ///< tiles with the same pixels
   AxisClasses row, column;
 };
 
@@ -38,6 +39,7 @@ struct Config {
   int bm, bn;
   int stages;
   int min_blocks;  ///< per multiprocessor
+  int tiles;       ///< of the residual, that shared memory holds
 };
 
 template <Config kConfig>
@@ -53,7 +55,11 @@ struct Shape {
   static constexpr int kXBytes = kBm * kSliceBytes;
   static constexpr int kStageBytes = kXBytes + kPanels * kPanelBytes;
   static constexpr int kRingBytes = kStages * kStageBytes;
-  static constexpr int kSharedBytes = kRingBytes + kStages * 16;
+  static constexpr int kAddedTiles = kConfig.tiles;
+  static constexpr int kAddedPanelBytes = kBm * kPanelColumns;  ///< a row of it 64 bytes
+  static constexpr int kAddedBytes = kPanels * kAddedPanelBytes;
+  static constexpr int kBarriers = 2 * (kStages + kAddedTiles);
+  static constexpr int kSharedBytes = kRingBytes + kAddedTiles * kAddedBytes + kBarriers * 8;
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);

@@ -43,8 +43,26 @@ bool encode_weights(const Arguments& a, CUtensorMap& map) {
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+/// 64 channels of `rows` pixels of the residual at a time.
+bool encode_added(const Arguments& a, int rows, CUtensorMap& map) {
+  static const auto function = find_driver_function<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
+  if (function == nullptr) return false;
+  const cuuint64_t extents[2] = {static_cast<cuuint64_t>(a.w_rows / 2), static_cast<cuuint64_t>(a.m)};
+  const cuuint64_t pitches[1] = {static_cast<cuuint64_t>(a.y_pitch)};
+  const cuuint32_t box[2] = {int8_conv::wgmma::kPanelColumns / 2, static_cast<cuuint32_t>(rows)};
+  const cuuint32_t steps[2] = {1, 1};
+  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, const_cast<std::int8_t*>(a.residual), extents, pitches, box,
+                  steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 bool supports_wgmma(const Params& p, const DeviceTraits& gpu) {
   if (!gpu.wgmma_code || p.groups != 1 || p.x_pitch == kSmallBytePitch || p.output != Params::Output::Int8) return false;
+  constexpr std::int64_t kMostTiles = 1 << 30;
+  constexpr int kLeastRows = 128;  // of a tile, and columns
+  constexpr int kLeastColumns = 64;
+  const std::int64_t row_of_tiles = ceil_div(p.c_out, kLeastColumns);
+  if (ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{kLeastRows}) > kMostTiles / row_of_tiles) return false;
   return fits_window_map(p) && (!int8_conv::reaches_over(p) || int8_conv::packed_borders(p) > 0);
 }
 
@@ -63,15 +81,16 @@ cudaError_t launch_wgmma(const Params& p, const int8_conv::Arguments& shared, co
   const auto kernel = int8_conv::wgmma::wgmma_kernel<S>;
   Arguments a{};
   static_cast<int8_conv::Arguments&>(a) = shared;
-  a.tap_slices = ceil_div(a.tap_bytes, kSliceBytes);
-  a.slices = a.taps * a.tap_slices;
-  a.n_tiles = ceil_div(a.w_rows, S::kBn);
-  a.tiles = ceil_div(a.m, S::kBm) * a.n_tiles;
+  a.slices = a.taps * ceil_div(a.tap_bytes, kSliceBytes);
+  const int n_tiles = ceil_div(a.w_rows, S::kBn);
+  a.of_row_of_tiles = FastDivision(static_cast<std::uint32_t>(n_tiles));
+  a.tiles = ceil_div(a.m, S::kBm) * n_tiles;
   a.window_w = p.kernel_w;
   set_borders(p, a);
   if (!encode_windows(p, p.n, {a.tap_bytes / 2, a.x_pitch / 2}, S::kBm, a.x, a.pixels) || !encode_weights(a, a.weights)) {
     return cudaErrorNotSupported;
   }
+  if (a.finish.adds && !encode_added(a, S::kBm, a.added)) return cudaErrorNotSupported;
   int multiprocessors = 0;
   if (const cudaError_t status = count_multiprocessors(multiprocessors); status != cudaSuccess) return status;
   const auto blocks = static_cast<unsigned>(std::min(a.tiles, multiprocessors * S::kMinBlocks));
@@ -116,12 +135,12 @@ namespace {
 
 // clang-format off
 constexpr Int8Conv2dEntry kEntries[] = {
-    //                                                                                  bm   bn  stages  min_blocks
-    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x64x128, "wgmma_128x64x128",            {128,  64,      4,          2}),
-    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma256x64x128, "wgmma_256x64x128",            {256,  64,      5,          1}),
-    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x128x128, "wgmma_128x128x128",          {128, 128,      3,          2}),
-    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma256x128x128, "wgmma_256x128x128",          {256, 128,      4,          1}),
-    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x256x128, "wgmma_128x256x128",          {128, 256,      4,          1}),
+    //                                                                                  bm   bn  stages  min_blocks  tiles
+    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x64x128, "wgmma_128x64x128",            {128,  64,      4,          2,      2}),
+    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma256x64x128, "wgmma_256x64x128",            {256,  64,      5,          1,      1}),
+    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x128x128, "wgmma_128x128x128",          {128, 128,      3,          2,      1}),
+    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma256x128x128, "wgmma_256x128x128",          {256, 128,      4,          1,      1}),
+    MOBICUDA_ENTRY(Int8Conv2dVariant::Wgmma128x256x128, "wgmma_128x256x128",          {128, 256,      4,          1,      1}),
 };
 // clang-format on
 
