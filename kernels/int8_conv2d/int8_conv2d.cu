@@ -1,5 +1,6 @@
 // Convolution of bytes: variants, limits, packing, launch.
-// Tiles on tensor cores: pipeline.cuh, mma.cuh; by wgmma: wgmma/. First layers: stem.cuh, stem_tile.cuh. Few rows: gemv.cuh. Everything: direct.cuh.
+// Tiles on tensor cores: pipeline.cuh, mma.cuh; by wgmma: wgmma/. First layers: stem.cuh, stem_tile.cuh. Few rows:
+// gemv.cuh. Everything: direct.cuh.
 
 #include "kernels/int8_conv2d/int8_conv2d.h"
 
@@ -236,8 +237,7 @@ bool supports_stem_tile(const Params& p, const DeviceTraits& gpu) {
   constexpr int kMostRows = 64;  // of a window, with dilation
   return supports_stem(p, gpu) && p.kernel_w <= int8_conv::kStemTileTaps && p.dilation_w == 1 &&
          p.stride_h <= kMostStride && p.stride_w <= kMostStride &&
-         std::int64_t{p.kernel_h} * p.dilation_h <= kMostRows &&
-         stem_tile_bytes(p) <= kSharedBytesWithoutAsking;
+         std::int64_t{p.kernel_h} * p.dilation_h <= kMostRows && stem_tile_bytes(p) <= kSharedBytesWithoutAsking;
 }
 
 bool supports_direct(const Params& p, const DeviceTraits&) {

@@ -1,7 +1,7 @@
-// First layers with wide windows, of pixels of four bytes: up to eight taps of a row of the window are 32 bytes that lie
-// side by side in the image, an instruction's k. A block computes 16 x 16 pixels of y; the part of the image under them,
-// x_zero where there is none, lies in shared memory, and so do the weights of 32 channels at a time, in the order of the
-// fragments. A warp has four rows of 16 pixels. Shared memory: weights | image.
+// First layers with wide windows, of pixels of four bytes: up to eight taps of a row of the window are 32 bytes that
+// lie side by side in the image, an instruction's k. A block computes 16 x 16 pixels of y; the part of the image under
+// them, x_zero where there is none, lies in shared memory, and so do the weights of 32 channels at a time, in the order
+// of the fragments. A warp has four rows of 16 pixels. Shared memory: weights | image.
 #pragma once
 
 #include "kernels/int8_conv2d/arguments.cuh"
@@ -17,7 +17,8 @@ inline constexpr int kStemTileThreads = 128;
 inline constexpr int kStemTileSide = 16;
 inline constexpr int kStemTileTaps = 8;  // of a row of the window, at most
 inline constexpr int kStemTileChannels = 32;
-inline constexpr int kStemTileRowBytes = kStemTileTaps * 4 * kStemTileChannels;  // of the weights of a row of the window
+inline constexpr int kStemTileRowBytes =
+    kStemTileTaps * 4 * kStemTileChannels;  // of the weights of a row of the window
 
 /// Pixels of the image under a tile.
 struct StemTileImage {
@@ -53,8 +54,8 @@ __device__ __forceinline__ void load_stem_weights(const StemTileArguments& a, in
 }
 
 /// The image from (y, x) on.
-__device__ __forceinline__ void load_stem_image(const StemTileArguments& a, const StemTileImage& under, int image, int y,
-                                                int x, std::uint32_t to) {
+__device__ __forceinline__ void load_stem_image(const StemTileArguments& a, const StemTileImage& under, int image,
+                                                int y, int x, std::uint32_t to) {
   const std::int8_t* const from = a.x + static_cast<std::int64_t>(image) * a.h * a.w_extent * 4;
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < under.rows * under.columns; i += kStemTileThreads) {
@@ -104,9 +105,9 @@ __global__ void __launch_bounds__(kStemTileThreads, 4) stem_tile_kernel(const St
 #pragma unroll
       for (int i = 0; i < kTiles; ++i) {
         const std::uint32_t at = row + i * next_tile;
-        const std::uint32_t words[4] = {ptx::load_shared<std::uint32_t>(at), ptx::load_shared<std::uint32_t>(at + below),
-                                        ptx::load_shared<std::uint32_t>(at + 16),
-                                        ptx::load_shared<std::uint32_t>(at + below + 16)};
+        const std::uint32_t words[4] = {
+            ptx::load_shared<std::uint32_t>(at), ptx::load_shared<std::uint32_t>(at + below),
+            ptx::load_shared<std::uint32_t>(at + 16), ptx::load_shared<std::uint32_t>(at + below + 16)};
 #pragma unroll
         for (int j = 0; j < kFragments; ++j) ptx::mma_s8_16x8x32(sums[i][j], words, b[j * 2], b[j * 2 + 1]);
       }
@@ -123,7 +124,8 @@ __global__ void __launch_bounds__(kStemTileThreads, 4) stem_tile_kernel(const St
           std::int32_t run[kRun];
 #pragma unroll
           for (int e = 0; e < kRun; ++e) run[e] = sums[i][e / 2][half * 2 + e % 2];
-          if (oy < a.out_h && ox < a.out_w) finish_run<kRun>(a, (image * a.out_h + oy) * a.out_w + ox, n, run, channels);
+          if (oy < a.out_h && ox < a.out_w)
+            finish_run<kRun>(a, (image * a.out_h + oy) * a.out_w + ox, n, run, channels);
         }
       }
     }

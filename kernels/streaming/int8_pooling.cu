@@ -1,5 +1,6 @@
-// Four channels a thread, or, of maps that have enough of them, sixteen. dp4a with 1 at one of four places adds one byte to a sum. Of a global average kSlices threads
-// share a word's pixels, so that a small map is read in fewer round trips.
+// Four channels a thread, or, of maps that have enough of them, sixteen. dp4a with 1 at one of four places adds one
+// byte to a sum. Of a global average kSlices threads share a word's pixels, so that a small map is read in fewer round
+// trips.
 #include "kernels/streaming/int8_pooling.h"
 
 #include <algorithm>
@@ -210,14 +211,15 @@ cudaError_t int8_pooling(const Int8PoolingParams& p, const void* x, void* y, con
                     wide_threads >= std::int64_t{multiprocessors} * kLeastThreads;
   const auto kernel = wide ? (p.is_max ? window_kernel<true, kWideWords> : window_kernel<false, kWideWords>)
                            : (p.is_max ? window_kernel<true, 1> : window_kernel<false, 1>);
-  return for_each_chunk(p.n, p.out_h, p.out_w, wide ? a.words / kWideWords : a.words, [&](const ItemGrid& items, std::int64_t first) {
-    Arguments of_chunk = a;
-    of_chunk.grid = items;
-    of_chunk.x = a.x + first * p.h * p.w * p.x_pitch;
-    of_chunk.y = a.y + first * p.out_h * p.out_w * p.y_pitch;
-    const auto blocks = (items.items + kMaxItemThreads - 1) / kMaxItemThreads;
-    return launch(kernel, dim3(blocks), dim3(kMaxItemThreads), 0, where, of_chunk);
-  });
+  return for_each_chunk(p.n, p.out_h, p.out_w, wide ? a.words / kWideWords : a.words,
+                        [&](const ItemGrid& items, std::int64_t first) {
+                          Arguments of_chunk = a;
+                          of_chunk.grid = items;
+                          of_chunk.x = a.x + first * p.h * p.w * p.x_pitch;
+                          of_chunk.y = a.y + first * p.out_h * p.out_w * p.y_pitch;
+                          const auto blocks = (items.items + kMaxItemThreads - 1) / kMaxItemThreads;
+                          return launch(kernel, dim3(blocks), dim3(kMaxItemThreads), 0, where, of_chunk);
+                        });
 }
 
 }  // namespace mobicuda::kernels

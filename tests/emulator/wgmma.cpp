@@ -101,15 +101,17 @@ void multiply_bytes(std::size_t columns, const std::vector<std::uint16_t>& a, co
 }  // namespace
 
 bool WarpgroupProduct::is_like(const WarpgroupProduct& other) const {
-  return sums == other.sums && bytes == other.bytes && adds == other.adds && (a[0] == nullptr) == (other.a[0] == nullptr) &&
-         a_descriptor == other.a_descriptor && b_descriptor == other.b_descriptor && transposed_b == other.transposed_b;
+  return sums == other.sums && bytes == other.bytes && adds == other.adds &&
+         (a[0] == nullptr) == (other.a[0] == nullptr) && a_descriptor == other.a_descriptor &&
+         b_descriptor == other.b_descriptor && transposed_b == other.transposed_b;
 }
 
 std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands) {
   const WarpgroupProduct& first = of_lane(operands, 0);
   for (const std::shared_ptr<Sums>& sums : sums_) {
     if (sums->lanes[0] != first.d) continue;
-    if (sums->columns != first.sums * 2 || sums->integers.empty() == first.bytes) fail("products of two shapes with the same sums, without a wait between");
+    if (sums->columns != first.sums * 2 || sums->integers.empty() == first.bytes)
+      fail("products of two shapes with the same sums, without a wait between");
     return sums;
   }
   auto sums = std::make_shared<Sums>();

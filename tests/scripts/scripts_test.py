@@ -341,7 +341,7 @@ def check_gpu_check(tree):
     loader.exec_module(gpu_check)
     check_kept(tree, gpu_check)
     check = gpu_check.Check(argparse.Namespace(build_dir=str(tree.root), out=str(tree.root / "out"), duration=0.5,
-                                               shared=str(tree.root)))
+                                               shared=str(tree.root), python="python3"))
     report = {"machine": {}, "version": "1.2.3", "gpuContextMs": 1.0, "results": [], "gpuStates": [],
               "options": {"commandLine": ["/a/build/bench_engine", "--json", "/b/out/bench.json", "--batch", "1,8"],
                           "durationS": 0.5, "infStreams": 3},
@@ -489,23 +489,38 @@ def check_int8(check):
             return {"images": {"results": [{"impl": "cpu", "top1": 0.8, "withReferenceLogits": with_logits},
                                            {"impl": "custom", "top1": 0.8, "withReferenceLogits": with_logits,
                                             "withReference": {"pictures": 500, "maxAbs": apart}}]}}
-        ms = int8_ms if options[options.index("--model") + 1] == check.shared / gpu_int8.MODEL else 0.04
-        return {"results": [{"batch": batch, "deviceMs": {"median": ms}} for batch in gpu_int8.BATCHES]}
+        model = options[options.index("--model") + 1]
+        quantised = model.name.endswith("_int8.onnx")
+        ms = int8_ms if quantised or model == check.shared / gpu_int8.MODEL else 0.04
+        batches = options[options.index("--batch") + 1].split(",")
+        return {"results": [{"batch": int(batch), "deviceMs": {"median": ms}} for batch in batches]}
 
     def missed():
         gpu_int8.run(check)
         found = []
         gpu_int8.requirements(check.record, lambda *row: found.append(row))
-        expect(len(found) == len(gpu_int8.MOST_US) + len(gpu_int8.BATCHES) + 3, found)
+        expect(len(found) == len(gpu_int8.MOST_US) + len(gpu_int8.BATCHES) + 3 + len(quantised), found)
         return [row[0] for row in found if not row[3]]
 
     check.bench_engine, earlier = bench_engine, check.bench_engine
+    quantised, quantises, run = [], 1, check.run
+    check.run = lambda command, log: (quantises if command[1] == gpu_int8.QUANTIZE else 0, "needs the Python package")
+    expect(not missed(), missed())
+    quantises = 0
+    resnet = [f"int8: ResNet-50 against fp16, batch {batch}" for batch in gpu_int8.RESNET_BATCHES]
+    shapes = [f"int8: width {width}, {size} pixels, batch {batch}" for width, size in gpu_int8.SHAPES
+              for batch in gpu_int8.SHAPE_BATCHES]
+    quantised = ["int8: ResNet-50, batch 128"] + resnet + shapes
     expect(not missed(), missed())
     int8_ms = 0.05
-    expect(missed() == ["int8: MobileNetV2, batch 1"] + [f"int8: against fp16, batch {batch}" for batch in gpu_int8.BATCHES], missed())
+    expect(missed() == ["int8: MobileNetV2, batch 1"] + [f"int8: against fp16, batch {batch}" for batch in gpu_int8.BATCHES]
+           + resnet + shapes, missed())
+    check.run = run
     int8_ms, agreement, apart = 0.04, 0.98, 1e-3
+    check.run, run = lambda command, log: (0, ""), check.run
     expect(missed() == [f"int8: {engine} against ONNX Runtime's logits" for engine in ("cpu", "custom")]
            + ["int8: custom against the CPU engine, real pictures"], missed())
+    check.run = run
     for file in (check.shared / gpu_int8.MODEL, check.real_model()):
         file.unlink()
     check.record.pop("int8")

@@ -14,6 +14,7 @@ struct Int8ConvShape {
   int n, k;  // k in bytes
   int tap;   // bytes of a tap
   int window_w;
+  bool residual;
   int multiprocessors;
 
   // Tiles of rows x columns for each SM.
@@ -30,12 +31,12 @@ constexpr Row<Int8ConvShape, Int8Conv2dVariant> kRows[] = {
     {MOBICUDA_WHEN(s.window_w >= 5), {StemTile}, "pixels of four bytes: a first layer whose window is wide"},
     {MOBICUDA_ALWAYS, {Stem}, "pixels of four bytes: a first layer"},
     {MOBICUDA_WHEN(s.m <= 4), {Gemv}, "W is read once for four rows; bound by W's bytes"},
-    {MOBICUDA_WHEN(s.tap >= 128 && s.n > 48 && s.k >= 1152 && s.waves(256, 128) >= 0.7), {Wgmma256x128x128},
-     "the most products for a byte of shared memory"},
-    {MOBICUDA_WHEN(s.tap >= 128 && s.n >= 512 && s.k >= 512 && s.waves(128, 128) >= 1.4), {Wgmma128x128x128},
-     "wide layers"},
-    {MOBICUDA_WHEN(s.tap >= 128 && s.n > 48 && (s.waves(128, 64) >= 0.7 || (s.k >= 2304 && s.waves(128, 64) >= 0.2))),
+    {MOBICUDA_WHEN(s.tap >= 128 && s.waves(128, 128) >= 1.4 && (s.k >= 1152 ? s.n > 64 : s.k >= 1024 && s.n >= 512)),
+     {Wgmma128x128x128}, "long sums: fewer bytes for a product"},
+    {MOBICUDA_WHEN(s.tap >= 128 && s.n > 48 && (s.waves(128, 64) >= 0.35 || (s.k >= 896 && s.waves(128, 64) >= 0.2))),
      {Wgmma128x64x128}, "slices that are full, and enough tiles or long sums"},
+    {MOBICUDA_WHEN(s.residual && s.tap >= 64 && s.n >= 128 && s.waves(128, 64) >= 5), {Wgmma128x64x128},
+     "the residual comes ahead"},
     {MOBICUDA_WHEN(s.n <= 16 && s.waves(256, 16) >= 2), {Mma256x16x32}, "bound by DRAM, W is tiny, no padded columns"},
     {MOBICUDA_WHEN(s.k <= 64 && s.n > 16), {Narrow}, "expansions: weights stay in registers, no barriers"},
     {MOBICUDA_WHEN(s.n <= 32 && s.waves(128, 32) >= 1.5), {Mma128x32x64}, "narrow projections: X is most of the traffic"},
@@ -55,9 +56,13 @@ constexpr Row<Int8ConvShape, Int8Conv2dVariant> kRows[] = {
 }  // namespace
 
 Preferences<Int8Conv2dVariant> preferences(const Int8Conv2dParams& params, const DeviceTraits& gpu) {
-  const Int8ConvShape shape{std::int64_t{params.n} * params.out_h * params.out_w, params.c_out,
+  const Int8ConvShape shape{std::int64_t{params.n} * params.out_h * params.out_w,
+                            params.c_out,
                             params.kernel_h * params.kernel_w * round_up(params.c_in, kChannelStep),
-                            round_up(params.c_in, kChannelStep), params.kernel_w, gpu.multiprocessors};
+                            round_up(params.c_in, kChannelStep),
+                            params.kernel_w,
+                            params.residual,
+                            gpu.multiprocessors};
   Preferences<Int8Conv2dVariant> found;
   append(kRows, shape, found);
   return found;

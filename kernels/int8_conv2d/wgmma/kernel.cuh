@@ -207,13 +207,12 @@ __device__ __forceinline__ int border_bias(const Arguments& a, int m) {
   std::uint32_t ox;
   a.of_image.divide(static_cast<std::uint32_t>(m), pixel);
   const std::uint32_t oy = a.of_row.divide(pixel, ox);
-  const int border_class =
-      a.row.of(static_cast<int>(oy)) * a.border_columns + a.column.of(static_cast<int>(ox));
+  const int border_class = a.row.of(static_cast<int>(oy)) * a.border_columns + a.column.of(static_cast<int>(ox));
   return (1 + border_class) * a.w_rows;
 }
 
-/// Finishes and stores a thread's sums: of each of its rows 16 neighbouring channels of every panel. kBorders: a pixel's
-/// bias is its class's. kAdds: a residual is added, in shared memory from `added` on.
+/// Finishes and stores a thread's sums: of each of its rows 16 neighbouring channels of every panel. kBorders: a
+/// pixel's bias is its class's. kAdds: a residual is added, in shared memory from `added` on.
 template <class S, bool kBorders, bool kAdds>
 __device__ __forceinline__ void finish(const Arguments& a, const TilePlace& place, std::uint32_t added,
                                        const std::int32_t (&sums)[S::kRowBlocks][S::kSums]) {

@@ -26,7 +26,7 @@ struct AxisClasses {
 struct Arguments : int8_conv::Arguments {
   CUtensorMap pixels, weights;
   CUtensorMap added;  ///< the residual, where there is one
-  int slices;  ///< of a tile
+  int slices;         ///< of a tile
   int tiles;
   int window_w;                  ///< taps of a row of the window
   bool has_borders;              ///< a pixel's bias is its class's

@@ -57,12 +57,14 @@ bool encode_added(const Arguments& a, int rows, CUtensorMap& map) {
 }
 
 bool supports_wgmma(const Params& p, const DeviceTraits& gpu) {
-  if (!gpu.wgmma_code || p.groups != 1 || p.x_pitch == kSmallBytePitch || p.output != Params::Output::Int8) return false;
+  if (!gpu.wgmma_code || p.groups != 1 || p.x_pitch == kSmallBytePitch || p.output != Params::Output::Int8)
+    return false;
   constexpr std::int64_t kMostTiles = 1 << 30;
   constexpr int kLeastRows = 128;  // of a tile, and columns
   constexpr int kLeastColumns = 64;
   const std::int64_t row_of_tiles = ceil_div(p.c_out, kLeastColumns);
-  if (ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{kLeastRows}) > kMostTiles / row_of_tiles) return false;
+  if (ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{kLeastRows}) > kMostTiles / row_of_tiles)
+    return false;
   return fits_window_map(p) && (!int8_conv::reaches_over(p) || int8_conv::packed_borders(p) > 0);
 }
 
@@ -87,7 +89,8 @@ cudaError_t launch_wgmma(const Params& p, const int8_conv::Arguments& shared, co
   a.tiles = ceil_div(a.m, S::kBm) * n_tiles;
   a.window_w = p.kernel_w;
   set_borders(p, a);
-  if (!encode_windows(p, p.n, {a.tap_bytes / 2, a.x_pitch / 2}, S::kBm, a.x, a.pixels) || !encode_weights(a, a.weights)) {
+  if (!encode_windows(p, p.n, {a.tap_bytes / 2, a.x_pitch / 2}, S::kBm, a.x, a.pixels) ||
+      !encode_weights(a, a.weights)) {
     return cudaErrorNotSupported;
   }
   if (a.finish.adds && !encode_added(a, S::kBm, a.added)) return cudaErrorNotSupported;
