@@ -219,8 +219,8 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
   if (gpu.code < kOldest || p.n < 0 || !positive || p.pad_top < 0 || p.pad_left < 0) return false;
   if (p.c_in % p.groups != 0 || p.c_out % p.groups != 0 || !fits_int(p)) return false;
   if (p.y_pitch != 0 && !pitch_fits(variant, p)) return false;
-  const bool pools = variant == Variant::Wgmma256x64x64Pooled || variant == Variant::Wgmma256x128x64Pooled;
-  if (p.max_pool != pools) return false;
+  const Conv2dEntry* const entry = entry_of(variant);
+  if (p.max_pool != (entry != nullptr && entry->pools)) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
@@ -232,7 +232,6 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
     default:
       break;
   }
-  const Conv2dEntry* const entry = entry_of(variant);
   // Without the function it is left out of the build: kAllVariants.
   return entry != nullptr && entry->supports != nullptr && entry->supports(p, gpu);
 }

@@ -83,6 +83,8 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma128x128x64Window,
   Wgmma256x64x64Window,
   Wgmma128x128x64WindowS2,
+  Wgmma256x64x64Patch,
+  Wgmma256x64x64PatchPooled,
   Grouped3x3,
   Grouped3x3Tma,
   First32,

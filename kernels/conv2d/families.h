@@ -27,6 +27,7 @@ struct Conv2dEntry {
   bool (*supports)(const Conv2dParams& params, const DeviceTraits& gpu);
   cudaError_t (*launch)(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where);
   bool on_tensor_cores = false;  ///< products of halves
+  bool pools = false;            ///< with Conv2dParams::max_pool, and only so
 };
 
 // In the order of Conv2dVariant.

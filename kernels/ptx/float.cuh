@@ -14,6 +14,13 @@ __device__ __forceinline__ float clip_nan(float x, float lo, float hi) {
   return clipped;
 }
 
+/// The larger one; NaN if either is. sm_80 and newer.
+__device__ __forceinline__ float larger_or_nan(float x, float y) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(y));
+  return larger;
+}
+
 /// 2^x and 1 / x, approximately; what is subnormal counts as zero. Their errors: docs/numerics.md.
 __device__ __forceinline__ float exp2_approximately(float x) {
   float result;

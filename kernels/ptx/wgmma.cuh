@@ -39,6 +39,12 @@ __device__ __forceinline__ std::uint32_t wgmma_operand_128b(std::uint32_t shared
   return (shared & 0x3FFFFU) >> 4U | next_panel << 16U;
 }
 
+/// The upper word of such a descriptor whose groups of 8 rows are `step_bytes` apart, a multiple of 128. The swizzle is
+/// of the address, so that a group may begin at any row.
+__device__ __forceinline__ std::uint32_t wgmma_upper_128b(int step_bytes) {
+  return 0x40000000U | static_cast<std::uint32_t>(step_bytes) >> 4U;
+}
+
 // clang-format off
 // Names of the first accumulators, and the operands that they are.
 #define MOBICUDA_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
@@ -250,6 +256,19 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
                  : MOBICUDA_D_32(0), MOBICUDA_D_32(32), MOBICUDA_D_32(64), MOBICUDA_D_32(96)
                  : "r"(a), "r"(b), "r"(add));
   }
+}
+
+/// Rows of a run along its own 64; those of b along k. `b_upper`: wgmma_upper_128b().
+template <int kCount>
+__device__ __forceinline__ void start_wgmma_transposed_a(float (&d)[kCount], std::uint32_t a, std::uint32_t b,
+                                                         std::uint32_t b_upper, int add) {
+  static_assert(kCount == 64);
+  asm volatile(
+      "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, %67, 0;\n\t"
+      "mov.b64 a, {%64, 0x40000040};\n\tmov.b64 b, {%65, %66};\n\t"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" MOBICUDA_NAMES_64 "}, a, b, p, 1, 1, 1, 0;\n\t}"
+      : MOBICUDA_D_32(0), MOBICUDA_D_32(32)
+      : "r"(a), "r"(b), "r"(b_upper), "r"(add));
 }
 
 #define MOBICUDA_R_8(i) "+r"(d[i]), "+r"(d[(i) + 1]), "+r"(d[(i) + 2]), "+r"(d[(i) + 3]), \

@@ -48,9 +48,10 @@ void read_operand(std::uint64_t bits, int first, int extent, bool transposed, st
     constexpr int kPanel = Descriptor::kSwizzledRow / 2;
     for (int k = 0; k < kK; ++k) {
       for (int column = 0; column < extent; column += kRun) {
-        read(static_cast<std::uint32_t>(column / kPanel) * d.leading + static_cast<std::uint32_t>(k / 8) * d.stride +
+        const int at = first + column;
+        read(static_cast<std::uint32_t>(at / kPanel) * d.leading + static_cast<std::uint32_t>(k / 8) * d.stride +
                  static_cast<std::uint32_t>(k % 8) * Descriptor::kSwizzledRow +
-                 static_cast<std::uint32_t>(column % kPanel * 2),
+                 static_cast<std::uint32_t>(at % kPanel * 2),
              run);
         for (int i = 0; i < kRun; ++i) to[static_cast<std::size_t>((column + i) * kK + k)] = run[i];
       }
@@ -103,7 +104,8 @@ void multiply_bytes(std::size_t columns, const std::vector<std::uint16_t>& a, co
 bool WarpgroupProduct::is_like(const WarpgroupProduct& other) const {
   return sums == other.sums && bytes == other.bytes && adds == other.adds &&
          (a[0] == nullptr) == (other.a[0] == nullptr) && a_descriptor == other.a_descriptor &&
-         b_descriptor == other.b_descriptor && transposed_b == other.transposed_b;
+         b_descriptor == other.b_descriptor && transposed_b == other.transposed_b &&
+         transposed_a == other.transposed_a;
 }
 
 std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands) {
@@ -136,7 +138,8 @@ std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands)
 
 void WarpProducts::read_a(const Product& product, std::vector<std::uint16_t>& a) {
   if (product.what.a[0] == nullptr) {
-    read_operand(product.what.a_descriptor, static_cast<int>(product.warp) * kRows, kRows, false, a);
+    read_operand(product.what.a_descriptor, static_cast<int>(product.warp) * kRows, kRows,
+                 product.what.transposed_a, a);
     return;
   }
   a.resize(static_cast<std::size_t>(kRows * kK));

@@ -21,6 +21,7 @@ struct WarpgroupProduct {
   const std::uint32_t* a[4]{};  ///< registers; null: in shared memory
   std::uint64_t a_descriptor = 0, b_descriptor = 0;
   bool transposed_b = false;  ///< b's rows in shared memory run along n
+  bool transposed_a = false;  ///< a's rows in shared memory run along its own
 
   /// Whether the other lane is at the same instruction with the same operands in shared memory.
   bool is_like(const WarpgroupProduct& other) const;

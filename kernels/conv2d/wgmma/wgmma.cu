@@ -12,6 +12,7 @@
 #include "kernels/common/window_map.h"
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
+#include "kernels/conv2d/wgmma/patch.cuh"
 #include "kernels/conv2d/wgmma/window.cuh"
 #include "kernels/conv2d/window_line.h"
 
@@ -20,7 +21,10 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
+using conv_wgmma::kPatchSide;
 using conv_wgmma::kSliceK;
+using conv_wgmma::PatchArguments;
+using conv_wgmma::PatchShape;
 using conv_wgmma::Shape;
 using conv_wgmma::Way;
 using conv_wgmma::WindowArguments;
@@ -30,10 +34,19 @@ using conv_wgmma::WindowShape;
 
 using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
 
+/// A box of images, NHWC, whose rows of 64 channels are swizzled by 128 bytes. `steps`: from a pixel to the next.
+bool encode_images(void* tensor, const cuuint64_t (&extents)[4], const cuuint64_t (&strides)[3],
+                   const cuuint32_t (&box)[4], CUtensorMap& map, cuuint32_t step = 1) {
+  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
+  const cuuint32_t steps[4] = {1, step, 1, 1};
+  return function != nullptr &&
+         function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, tensor, extents, strides, box, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 /// A row of a plane at a time, and the zeros at its left: 64 channels of each.
 bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
-  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
-  if (function == nullptr) return false;
   const auto channels = static_cast<cuuint64_t>(p.c_in);
   const auto width = static_cast<cuuint64_t>(p.w);
   const auto height = static_cast<cuuint64_t>(p.h);
@@ -41,10 +54,7 @@ bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap
   const cuuint64_t strides[3] = {channels * 2, channels * width * 2, channels * width * height * 2};
   const WindowLine line = conv_wgmma::window_line(p);
   const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(line.columns * line.stride), 1, 1};
-  const cuuint32_t steps[4] = {1, static_cast<cuuint32_t>(line.stride), 1, 1};
-  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, const_cast<void*>(x), extents, strides, box, steps,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return encode_images(const_cast<void*>(x), extents, strides, box, map, static_cast<cuuint32_t>(line.stride));
 }
 
 /// 64 inputs x 64 outputs of a tap at a time.
@@ -175,8 +185,9 @@ bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
          supports_wgmma(p, gpu);
 }
 
+constexpr int kSwizzledBytes = 1024;
+
 int plane_bytes(const Conv2dParams& p, int bm) {
-  constexpr int kSwizzledBytes = 1024;
   return round_up(conv_wgmma::plane_pixels(conv_wgmma::window_line(p), bm) * conv_wgmma::kRowBytes, kSwizzledBytes);
 }
 
@@ -301,6 +312,125 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
       });
 }
 
+/// Bytes of the input under a patch.
+int patch_input_bytes(const Conv2dParams& p) {
+  return (kPatchSide - 1 + p.kernel_h) * (kPatchSide - 1 + p.kernel_w) * conv_wgmma::kRowBytes;
+}
+
+/// So many inputs find room beside the weights; fewer than two are none.
+template <class S>
+int patch_inputs(const Conv2dParams& p) {
+  constexpr int kLeast = 2;
+  const int taps = p.kernel_h * p.kernel_w;
+  const int pitch = round_up(patch_input_bytes(p), kSwizzledBytes);
+  for (int inputs = conv_wgmma::kMostInputs; inputs >= kLeast; --inputs) {
+    if (static_cast<std::size_t>(S::shared_bytes(taps, inputs, pitch)) <= kMostWindowBlockBytes) return inputs;
+  }
+  return 0;
+}
+
+/// Extents of y.
+struct PatchOutput {
+  int h, w;
+
+  PatchOutput(const Conv2dParams& p, bool pooled)
+      : h(pooled ? p.out_h / 2 : p.out_h), w(pooled ? p.out_w / 2 : p.out_w) {}
+};
+
+template <bool kPooled>
+bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
+  constexpr int kMostTaps = 16;
+  constexpr std::int64_t kMostPatches = 1 << 29;
+  if (p.residual || p.groups != 1 || p.c_in > kSliceK || p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 ||
+      p.dilation_w != 1 || p.kernel_h > kMostTaps || p.kernel_w > kMostTaps) {
+    return false;
+  }
+  const PatchOutput out(p, kPooled);
+  if (out.h == 0 || out.w == 0 || ceil_div(p.c_out, conv_wgmma::kPanelColumns) > gpu.multiprocessors) return false;
+  const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, kPatchSide)} * ceil_div(p.out_w, kPatchSide);
+  if (p.n > kMostPatches / of_image) return false;
+  return supports_tile(p, gpu) && patch_inputs<PatchShape<kPooled>>(p) > 0;
+}
+
+/// The input under a patch at a time; zeros outside of the image.
+bool encode_patches(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
+  const cuuint64_t pixel = static_cast<cuuint64_t>(p.c_in) * 2;
+  const auto width = static_cast<cuuint64_t>(p.w);
+  const auto height = static_cast<cuuint64_t>(p.h);
+  const cuuint64_t extents[4] = {static_cast<cuuint64_t>(p.c_in), width, height, static_cast<cuuint64_t>(pictures)};
+  const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
+  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(kPatchSide - 1 + p.kernel_w),
+                             static_cast<cuuint32_t>(kPatchSide - 1 + p.kernel_h), 1};
+  return encode_images(const_cast<void*>(x), extents, strides, box, map);
+}
+
+/// A box of y at a time.
+bool encode_boxes(const PatchOutput& out, const conv_gemm::Arguments& a, int pictures, CUtensorMap& map) {
+  const cuuint64_t pixel = static_cast<cuuint64_t>(a.y_pitch) * 2;
+  const auto width = static_cast<cuuint64_t>(out.w);
+  const auto height = static_cast<cuuint64_t>(out.h);
+  const cuuint64_t extents[4] = {static_cast<cuuint64_t>(a.c_out), width, height, static_cast<cuuint64_t>(pictures)};
+  const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
+  const cuuint32_t box[4] = {conv_wgmma::kPanelColumns, conv_wgmma::kBoxSide, conv_wgmma::kBoxSide, 1};
+  return encode_images(a.y, extents, strides, box, map);
+}
+
+template <bool kPooled>
+cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where) {
+  using S = PatchShape<kPooled>;
+  const auto kernel = conv_wgmma::patch_kernel<kPooled>;
+  int multiprocessors = 0;
+  cudaError_t status = count_multiprocessors(multiprocessors);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostWindowBlockBytes);
+  if (status != cudaSuccess) return status;
+  const PatchOutput out(params, kPooled);
+  Conv2dParams p = params;  // of which y has the extents
+  p.out_h = out.h;
+  p.out_w = out.w;
+  const Conv2dTile tile{kPatchSide * kPatchSide, conv_wgmma::kPanelColumns, kSliceK, 1, true};
+  return conv_gemm::for_each_gemm_chunk(
+      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+        constexpr int kSide = kPooled ? conv_wgmma::kBoxSide : kPatchSide;  // of a patch, in y
+        const int pictures = shared.m / (out.h * out.w);
+        const int columns = ceil_div(out.w, kSide);
+        const int of_image = columns * ceil_div(out.h, kSide);
+        PatchArguments a{};
+        a.bias = shared.bias;
+        a.clip = {shared.activation.lo, shared.activation.hi};
+        a.c_out = shared.c_out;
+        a.channel_tiles = shared.n_tiles;
+        a.kernel_h = p.kernel_h;
+        a.kernel_w = p.kernel_w;
+        a.pad_top = p.pad_top;
+        a.pad_left = p.pad_left;
+        a.patches = pictures * of_image;
+        a.of_image = FastDivision(static_cast<std::uint32_t>(of_image));
+        a.of_patch_row = FastDivision(static_cast<std::uint32_t>(columns));
+        a.input_columns = kPatchSide - 1 + p.kernel_w;
+        a.input_bytes = patch_input_bytes(p);
+        a.input_pitch = round_up(a.input_bytes, kSwizzledBytes);
+        a.inputs = patch_inputs<S>(p);
+        if (!encode_patches(p, pictures, shared.x, a.pixels) || !encode_boxes(out, shared, pictures, a.result) ||
+            !encode_weights(p, shared.weight_pitch, shared.weight, a.weights)) {
+          return cudaErrorNotSupported;
+        }
+        const int blocks = std::min(multiprocessors / a.channel_tiles, a.patches) * a.channel_tiles;
+        const auto bytes = static_cast<std::size_t>(S::shared_bytes(p.kernel_h * p.kernel_w, a.inputs, a.input_pitch));
+        return launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(conv_wgmma::kPatchThreads), bytes, where, a);
+      });
+}
+
+template <bool kPooled>
+constexpr Conv2dEntry patch_entry(Conv2dVariant variant, std::string_view name) {
+  return {variant,
+          name,
+          {kPatchSide * kPatchSide, conv_wgmma::kPanelColumns, kSliceK, 1, true},
+          supports_patch<kPooled>,
+          launch_patch<kPooled>,
+          true,
+          kPooled};
+}
+
 template <WindowConfig kConfig>
 constexpr Conv2dEntry window_entry(Conv2dVariant variant, std::string_view name) {
   return {variant,
@@ -315,7 +445,10 @@ template <Config kConfig>
 constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
   Conv2dEntry made{variant, name, tile_of(kConfig), supports_split<kConfig.split>, launch_wgmma<kConfig>, true};
   if (kConfig.way == Way::Tile) made.supports = supports_tile;
-  if (kConfig.way == Way::Pooled) made.supports = supports_pooled;
+  if (kConfig.way == Way::Pooled) {
+    made.supports = supports_pooled;
+    made.pools = true;
+  }
   if (kConfig.way == Way::Persistent) made.supports = supports_persistent<kConfig>;
   return made;
 }
@@ -325,6 +458,7 @@ constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
 
 #define MOBICUDA_ENTRY(variant, name, ...) entry<Config __VA_ARGS__>(variant, name)
 #define MOBICUDA_WINDOW_ENTRY(variant, name, ...) window_entry<WindowConfig __VA_ARGS__>(variant, name)
+#define MOBICUDA_PATCH_ENTRY(variant, name, pooled) patch_entry<pooled>(variant, name)
 
 #else
 
@@ -342,6 +476,7 @@ constexpr Conv2dEntry nothing(Conv2dVariant variant, std::string_view name) {
 
 #define MOBICUDA_ENTRY(variant, name, ...) nothing(variant, name)
 #define MOBICUDA_WINDOW_ENTRY(variant, name, ...) nothing(variant, name)
+#define MOBICUDA_PATCH_ENTRY(variant, name, pooled) nothing(variant, name)
 
 #endif
 
@@ -383,6 +518,8 @@ constexpr Conv2dEntry kEntries[] = {
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64Window, "wgmma_128x128x64_window",   {128, 128}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma256x64x64Window, "wgmma_256x64x64_window",     {256,  64}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64WindowS2, "wgmma_128x128x64_window_s2", {.bm = 128, .bn = 128, .split = 2}),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma256x64x64Patch, "wgmma_256x64x64_patch", false),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma256x64x64PatchPooled, "wgmma_256x64x64_patch_pooled", true),
 };
 // clang-format on
 

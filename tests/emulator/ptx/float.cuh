@@ -9,6 +9,9 @@ inline float clip_nan(float x, float lo, float hi) {
   if (std::isnan(x) || std::isnan(lo) || std::isnan(hi)) return std::numeric_limits<float>::quiet_NaN();
   return std::fmin(std::fmax(x, lo), hi);
 }
+inline float larger_or_nan(float x, float y) {
+  return std::isnan(x) || std::isnan(y) ? std::numeric_limits<float>::quiet_NaN() : std::fmax(x, y);
+}
 inline float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0F, x) : x; }
 inline float exp2_approximately(float x) { return flush(std::exp2(flush(x))); }
 inline float reciprocal_approximately(float x) { return flush(1.0F / flush(x)); }

@@ -37,6 +37,14 @@ template <int kCount>
 void start_wgmma(float (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
   emulator::start_product({d, kCount, false, add != 0, {}, descriptor_128b(a), descriptor_128b(b), false});
 }
+inline std::uint32_t wgmma_upper_128b(int step_bytes) {
+  return 0x40000000U | static_cast<std::uint32_t>(step_bytes) >> 4U;
+}
+template <int kCount>
+void start_wgmma_transposed_a(float (&d)[kCount], std::uint32_t a, std::uint32_t b, std::uint32_t b_upper, int add) {
+  emulator::start_product(
+      {d, kCount, false, add != 0, {}, descriptor_128b(a), std::uint64_t{b_upper} << 32U | b, false, true});
+}
 template <int kCount>
 void start_wgmma_s8(std::int32_t (&d)[kCount], std::uint32_t a, std::uint32_t b, int add) {
   emulator::start_product({d, kCount, true, add != 0, {}, descriptor_128b(a), descriptor_128b(b), false});

@@ -1,0 +1,118 @@
+// The variants of conv2d on wgmma that go through patches of pixels, whose input stays in shared memory for all taps.
+#include <limits>
+#include <vector>
+
+#include "conv2d_case.h"
+#include "support/emulated.h"
+
+namespace mobicuda::test {
+namespace {
+
+using namespace conv2d_case;
+using enum Conv2dVariant;
+
+constexpr Conv2dVariant kPlain = Wgmma256x64x64;  // gathers each tap's pixels anew; sums in the same order
+constexpr kernels::DeviceTraits kHopper = kernels::traits_of(90, 132);
+
+struct Layer {
+  int n, h, w, c_in, c_out;
+  int kernel_h, kernel_w;
+  int pad_top, pad_left;
+  int out_h, out_w;
+};
+
+Conv2dParams params_of(const Layer& layer) {
+  Conv2dParams p;
+  p.elem = Elem::F16;
+  p.n = layer.n;
+  p.h = layer.h;
+  p.w = layer.w;
+  p.c_in = layer.c_in;
+  p.c_out = layer.c_out;
+  p.kernel_h = layer.kernel_h;
+  p.kernel_w = layer.kernel_w;
+  p.pad_top = layer.pad_top;
+  p.pad_left = layer.pad_left;
+  p.out_h = layer.out_h;
+  p.out_w = layer.out_w;
+  p.bias = true;
+  p.activation = kernels::Clip{-1.0F, 6.0F};
+  return p;
+}
+
+// Pixels around a patch's 16 and a box's 8, with and without a partner in pooling; channels around 16 and 64; windows of
+// one row, of one column, without padding and with more of it at one side; images of several patches and several for a
+// group of warps, of which a last one has none.
+constexpr Layer kLayers[] = {
+    {1, 1, 1, 8, 8, 1, 1, 0, 0, 1, 1},         {1, 2, 2, 64, 64, 3, 3, 1, 1, 2, 2},
+    {1, 3, 5, 64, 16, 3, 3, 1, 1, 3, 5},       {2, 8, 9, 24, 72, 3, 3, 1, 1, 8, 9},
+    {1, 16, 16, 64, 64, 3, 3, 1, 1, 16, 16},   {3, 17, 15, 40, 64, 3, 3, 1, 1, 17, 15},
+    {2, 19, 34, 64, 136, 3, 3, 0, 0, 17, 32},  {1, 33, 20, 16, 8, 2, 3, 1, 2, 33, 20},
+    {1, 20, 40, 48, 40, 1, 7, 0, 3, 20, 40},   {1, 40, 18, 64, 64, 7, 1, 3, 0, 40, 18},
+    {2, 30, 50, 32, 128, 1, 1, 0, 0, 30, 50},  {13, 16, 16, 64, 64, 3, 3, 1, 1, 16, 16},
+    {2, 90, 100, 64, 64, 3, 3, 1, 1, 90, 100}, {3, 128, 113, 56, 200, 3, 3, 1, 1, 128, 113}};
+
+bool is_large(const Layer& layer) { return layer.h > 80; }
+
+TEST_CASE("conv2d: patches have the bits of gathered pixels", "[sanitize]") {
+  std::uint32_t seed = 17000;
+  for (const Layer& layer : kLayers) {
+    if (is_emulated() && is_large(layer)) continue;
+    Conv2dParams p = params_of(layer);
+    CAPTURE(p);
+    if (!supports(kPlain, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
+    REQUIRE(supports(Wgmma256x64x64Patch, p, gpu_traits()));
+    p.bias = layer.n != 2;
+    const Device device(p, random_data(p, seed += 10));
+    CHECK(compare_bits(device.run(Wgmma256x64x64Patch), device.run(kPlain)));
+  }
+}
+
+TEST_CASE("conv2d: patches with a maximum over 2x2 have the bits of one behind the convolution", "[sanitize]") {
+  std::uint32_t seed = 18000;
+  for (const Layer& layer : kLayers) {
+    if ((is_emulated() && is_large(layer)) || layer.out_h < 2 || layer.out_w < 2) continue;
+    for (const bool special : {false, true}) {
+      Conv2dParams p = params_of(layer);
+      p.bias = !special;
+      if (special) p.activation = kernels::Clip{0.0F, 6.0F};
+      Data data = random_data(p, seed += 10);
+      if (special) {
+        data.x[data.x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+        data.x[data.x.size() / 3] = std::numeric_limits<float>::infinity();
+      }
+      Conv2dParams pooled = p;
+      pooled.max_pool = true;
+      CAPTURE(p);
+      if (!supports(kPlain, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
+      REQUIRE(supports(Wgmma256x64x64PatchPooled, pooled, gpu_traits()));
+      const Device apart(p, data);
+      const Device together(pooled, data);
+      CHECK(compare_bits(together.run(Wgmma256x64x64PatchPooled), pool_outputs(p, apart.run(kPlain))));
+    }
+  }
+}
+
+TEST_CASE("conv2d: patches are of up to 64 channels, stride 1, and few taps") {
+  Conv2dParams p = params_of({1, 20, 20, 64, 64, 3, 3, 1, 1, 20, 20});
+  if (!supports(kPlain, p, kHopper)) MOBICUDA_SKIP("built without code for sm_90a");
+  REQUIRE(supports(Wgmma256x64x64Patch, p, kHopper));
+  CHECK_FALSE(supports(Wgmma256x64x64PatchPooled, p, kHopper));
+  const auto refused = [&](const auto& change) {
+    Conv2dParams other = p;
+    change(other);
+    return supports(kPlain, other, kHopper) && !supports(Wgmma256x64x64Patch, other, kHopper);
+  };
+  CHECK(refused([](Conv2dParams& q) { q.c_in = 72; }));
+  CHECK(refused([](Conv2dParams& q) { q.residual = true; }));
+  CHECK(refused([](Conv2dParams& q) { q.stride_h = 2; }));
+  CHECK(refused([](Conv2dParams& q) { q.dilation_w = 2; }));
+  CHECK(refused([](Conv2dParams& q) { q.c_out = 64 * 133; }));
+  CHECK(refused([](Conv2dParams& q) {
+    q.kernel_h = q.kernel_w = 5;  // weights of 200 KB
+    q.pad_top = q.pad_left = 2;
+  }));
+}
+
+}  // namespace
+}  // namespace mobicuda::test
