@@ -189,7 +189,12 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
     const double planes = line.stride * line.stride;
     slice_pixels = planes * (tile.bm + static_cast<double>(line.taps_h) * line.columns) / static_cast<double>(taps);
   }
-  const std::int64_t m_tiles = ceil_div(pixels, std::int64_t{tile.bm});
+  std::int64_t m_tiles = ceil_div(pixels, std::int64_t{tile.bm});
+  if (tile.patch_rows > 0) {
+    m_tiles = std::int64_t{p.n} * ceil_div(p.out_h, tile.patch_rows) * ceil_div(p.out_w, tile.patch_columns);
+    slice_pixels = static_cast<double>(tile.patch_rows - 1 + p.kernel_h) * (tile.patch_columns - 1 + p.kernel_w) /
+                   static_cast<double>(taps);
+  }
   const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups;
   return {m_tiles * n_tiles * tile.split_k, block_slices, slice_pixels};
 }

@@ -24,7 +24,7 @@ namespace mobicuda::kernels {
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); C4: of another multiple of 4 inputs;
 /// S2..S8: that many blocks share a tile's sum; Tile: residual and y by tensor copies, c_out a multiple of 8;
 /// Persistent: y leaves while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels;
-/// Pooled: max_pool, and only that; Window: reads x once for all taps. Grouped: half, groups of 4 to 32 channels; Tma:
+/// Pooled: max_pool, and only that; Window, Patch: reads x once for all taps. Grouped: half, groups of 4 to 32 channels; Tma:
 /// by tensor copies, sm_90 and newer. First: half, a network's first layer, by so many channels. Stem3x3Split: half, a
 /// first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
@@ -83,8 +83,8 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma128x128x64Window,
   Wgmma256x64x64Window,
   Wgmma128x128x64WindowS2,
-  Wgmma256x64x64Patch,
-  Wgmma256x64x64PatchPooled,
+  Wgmma224x64x64Patch,
+  Wgmma224x64x64PatchPooled,
   Grouped3x3,
   Grouped3x3Tma,
   First32,
@@ -100,6 +100,8 @@ struct Conv2dTile {
   bool whole_taps = false;  ///< a slice is of one tap
   int pair = 1;             ///< blocks with tiles of the same pixels, which they copy once
   bool window = false;      ///< its pixels' window is read once for all taps; padding counts as pixels
+  /// Its pixels lie in a patch, whose input is read once for all taps; 0: they lie in a line.
+  int patch_rows = 0, patch_columns = 0;
 };
 
 /// How much a launch of a matrix product has to do, for choosing one.

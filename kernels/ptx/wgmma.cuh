@@ -262,12 +262,12 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
 template <int kCount>
 __device__ __forceinline__ void start_wgmma_transposed_a(float (&d)[kCount], std::uint32_t a, std::uint32_t b,
                                                          std::uint32_t b_upper, int add) {
-  static_assert(kCount == 64);
+  static_assert(kCount == 56);
   asm volatile(
-      "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, %67, 0;\n\t"
-      "mov.b64 a, {%64, 0x40000040};\n\tmov.b64 b, {%65, %66};\n\t"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" MOBICUDA_NAMES_64 "}, a, b, p, 1, 1, 1, 0;\n\t}"
-      : MOBICUDA_D_32(0), MOBICUDA_D_32(32)
+      "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, %59, 0;\n\t"
+      "mov.b64 a, {%56, 0x40000040};\n\tmov.b64 b, {%57, %58};\n\t"
+      "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {" MOBICUDA_NAMES_56 "}, a, b, p, 1, 1, 1, 0;\n\t}"
+      : MOBICUDA_D_32(0), MOBICUDA_D_24(32)
       : "r"(a), "r"(b), "r"(b_upper), "r"(add));
 }
 

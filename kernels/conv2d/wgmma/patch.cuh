@@ -1,11 +1,13 @@
-// Convolution of stride 1 from up to 64 channels as an implicit matrix product with wgmma (half, float sums), pixels as
-// columns. A persistent block has 64 channels of y, whose weights of all taps stay in shared memory, and goes through
-// patches of 16x16 output pixels; the input under a patch is one tensor copy, and stays for all taps. A patch is one
-// group of warps' alone: y^T (64 channels x 256 pixels) = W^T x^T, by two halves of 8 pixels' width. wgmma takes 8 rows
-// of pixels that lie side by side in a row of the input, and steps to the next row of the input by its descriptor: a
-// tap only changes the address. Two groups of warps take patches in turns: while one multiplies, the other finishes
-// what it has. y leaves in boxes of 8x8 pixels through a strip of shared memory. With pooling a box is the largest of
-// 2x2 pixels of a patch; a thread has all four of them. Shared memory: weights, inputs, strips, barriers.
+// Convolution of stride 1 as an implicit matrix product with wgmma (half, float sums), pixels as columns. A tile is 64
+// channels of a patch of 16x14 output pixels, and one group of four warps' alone: y^T (64 channels x 224 pixels) =
+// W^T x^T, by two halves of 8 pixels' width. The input under a patch, 64 channels at a time, is one tensor copy, and
+// stays for all taps: wgmma takes 8 rows of pixels that lie side by side in a row of the input, and steps to the next
+// row of the input by its descriptor, so that a tap only changes the address. One thread copies inputs, another slices
+// of the weights, 64 channels of a tap; where a ring has room for all of a tile, and the block's tiles have the same
+// channels, these stay for all tiles. A persistent block has every so-manieth tile; two groups of warps take its tiles
+// in turns: while one multiplies, the other finishes what it has. y leaves in boxes of 8x7 pixels through a strip of
+// shared memory. With pooling a box is the largest of 2x2 pixels of a patch; a thread has all four of them. Shared
+// memory: weights, inputs, strips, barriers.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -25,155 +27,207 @@
 
 namespace mobicuda::kernels::conv_wgmma {
 
-inline constexpr int kPatchSide = 16;
-inline constexpr int kPatchThreads = 2 * kGroupThreads + 32;
-inline constexpr int kTapBytes = kSliceK * kRowBytes;  ///< weights of a tap
-inline constexpr int kBoxSide = 8;
-inline constexpr int kStripOfBox = kBoxSide * kBoxSide * kRowBytes;
-inline constexpr int kHalfSums = kPatchSide * kBoxSide / 2;  ///< of a thread, of half a patch
-inline constexpr int kMostInputs = 4;                        ///< in shared memory
+inline constexpr int kPatchRows = 14;
+inline constexpr int kPatchColumns = 16;
+inline constexpr int kPatchThreads = 2 * kGroupThreads + 64;
+inline constexpr int kSliceBytes = kSliceK * kRowBytes;  ///< of the weights
+inline constexpr int kBoxRows = kPatchRows / 2;
+inline constexpr int kBoxColumns = kPatchColumns / 2;
+inline constexpr int kBoxBytes = kBoxRows * kBoxColumns * kRowBytes;
+inline constexpr int kHalfSums = kPatchRows * kBoxColumns / 2;  ///< of a thread, of half a patch
+inline constexpr int kMostInputs = 4;                           ///< in shared memory
 
 struct PatchArguments {
   CUtensorMap pixels, weights, result;
   const float* bias;
   Clip clip;
-  int c_out, channel_tiles;
+  int c_out;
   int kernel_h, kernel_w, pad_top, pad_left;
-  int patches;                ///< of all images
+  int channel_slices;
+  int tiles;
+  FastDivision of_patch;      ///< tiles of the same patch
   FastDivision of_image;      ///< patches
   FastDivision of_patch_row;  ///< patches
   int input_columns;          ///< under a patch
   int input_bytes;            ///< that a copy brings
   int input_pitch;            ///< bytes from one input in shared memory to the next
-  int inputs;                 ///< in shared memory
+  int inputs, stages;         ///< in shared memory
+  bool weights_stay;          ///< all slices of the block's tiles are in the ring
+  FastDivision of_inputs, of_stages;
 };
 
 template <bool kPooled>
 struct PatchShape {
   static constexpr int kStrips = kPooled ? 1 : 2;  ///< of a group of warps
-  static constexpr int kBarriers = 1 + 2 * kMostInputs + 2;
 
-  static constexpr int shared_bytes(int taps, int inputs, int input_pitch) {
-    return taps * kTapBytes + inputs * input_pitch + 2 * kStrips * kStripOfBox + kBarriers * 8;
+  static constexpr int shared_bytes(int stages, int inputs, int input_pitch) {
+    return stages * (kSliceBytes + 16) + inputs * input_pitch + 2 * kStrips * kBoxBytes + (2 * kMostInputs + 2) * 8;
   }
 };
 
 /// Addresses in shared memory.
 struct PatchMemory {
   std::uint32_t weights, inputs, strips;
-  std::uint32_t weights_full;
-  std::uint32_t full, empty;  ///< of the inputs
-  std::uint32_t turns;        ///< whether a group of warps may multiply
+  std::uint32_t full, empty;              ///< of the weights' stages
+  std::uint32_t input_full, input_empty;  ///< of the inputs
+  std::uint32_t turns;                    ///< whether a group of warps may multiply
 
   template <class S>
   static __device__ __forceinline__ PatchMemory of(const PatchArguments& a, std::uint32_t shared) {
-    const std::uint32_t inputs = shared + a.kernel_h * a.kernel_w * kTapBytes;
+    const std::uint32_t inputs = shared + a.stages * kSliceBytes;
     const std::uint32_t strips = inputs + a.inputs * a.input_pitch;
-    const std::uint32_t barriers = strips + 2 * S::kStrips * kStripOfBox;
-    const std::uint32_t full = barriers + 8;
-    return {shared, inputs, strips, barriers, full, full + kMostInputs * 8, full + kMostInputs * 16};
+    const std::uint32_t full = strips + 2 * S::kStrips * kBoxBytes;
+    const std::uint32_t input_full = full + a.stages * 16;
+    return {shared,
+            inputs,
+            strips,
+            full,
+            full + a.stages * 8,
+            input_full,
+            input_full + kMostInputs * 8,
+            input_full + kMostInputs * 16};
   }
 };
 
-/// A buffer, and the parity of the phase in which it is full, or in which it is free again.
-struct InputPlace {
-  int buffer = 0;
+/// A place in a ring, and the parity of the phase in which it is full, or in which it is free again.
+struct RingTurn {
+  int place = 0;
   std::uint32_t parity = 0;
 
-  __device__ __forceinline__ void advance(int buffers) {
-    if (++buffer == buffers) {
-      buffer = 0;
+  __device__ __forceinline__ void advance(int places) {
+    if (++place == places) {
+      place = 0;
       parity ^= 1U;
     }
   }
+  __device__ __forceinline__ void skip(int count, const FastDivision& of_places) {
+    std::uint32_t rest;
+    parity ^= of_places.divide(static_cast<std::uint32_t>(place + count), rest) & 1U;
+    place = static_cast<int>(rest);
+  }
 };
 
-/// Where a patch of output pixels begins.
+/// Where a tile's output pixels begin, and its channels.
 struct PatchPlace {
   int image, y, x;
+  int channel;
 
-  __device__ __forceinline__ PatchPlace(const PatchArguments& a, int patch) {
+  __device__ __forceinline__ PatchPlace(const PatchArguments& a, int tile) {
+    std::uint32_t channels;
     std::uint32_t in_image;
     std::uint32_t column;
-    image = static_cast<int>(a.of_image.divide(static_cast<std::uint32_t>(patch), in_image));
-    y = static_cast<int>(a.of_patch_row.divide(in_image, column)) * kPatchSide;
-    x = static_cast<int>(column) * kPatchSide;
+    const std::uint32_t patch = a.of_patch.divide(static_cast<std::uint32_t>(tile), channels);
+    image = static_cast<int>(a.of_image.divide(patch, in_image));
+    y = static_cast<int>(a.of_patch_row.divide(in_image, column)) * kPatchRows;
+    x = static_cast<int>(column) * kPatchColumns;
+    channel = static_cast<int>(channels) * kPanelColumns;
   }
 };
 
-/// Patches of a block: of the blocks with the same channels every so-manieth.
-struct Patches {
-  int first, step, channel;
-
-  __device__ __forceinline__ explicit Patches(const PatchArguments& a) {
-    const auto block = static_cast<int>(blockIdx.x);
-    step = static_cast<int>(gridDim.x) / a.channel_tiles;
-    first = block / a.channel_tiles;
-    channel = (block - first * a.channel_tiles) * kPanelColumns;
-  }
-};
-
-/// What the thread that copies weights and inputs does. Weights are no predecessor's.
-__device__ __forceinline__ void fill_patches(const PatchArguments& a, const PatchMemory& memory) {
-  const Patches patches(a);
+/// What the thread that copies weights does; they are no predecessor's.
+__device__ __forceinline__ void fill_weights_of_patches(const PatchArguments& a, const PatchMemory& memory) {
   const int taps = a.kernel_h * a.kernel_w;
-  ptx::mbarrier_arrive_expect(memory.weights_full, taps * kTapBytes);
+  RingTurn at{0, 1};  // nobody has to free a stage before its first slice
 #pragma unroll 1
-  for (int tap = 0; tap < taps; ++tap) {
-    ptx::copy_box<1>(memory.weights + tap * kTapBytes, a.weights, patches.channel, 0, tap, memory.weights_full);
-  }
-  wait_for_predecessor();
-  InputPlace at{0, 1};  // nobody has to free a buffer before its first input
+  for (int tile = static_cast<int>(blockIdx.x); tile < a.tiles; tile += static_cast<int>(gridDim.x)) {
+    const PatchPlace place(a, tile);
 #pragma unroll 1
-  for (int patch = patches.first; patch < a.patches; patch += patches.step) {
-    const PatchPlace place(a, patch);
-    const std::uint32_t full = memory.full + at.buffer * 8;
-    ptx::mbarrier_wait(memory.empty + at.buffer * 8, at.parity);
-    ptx::mbarrier_arrive_expect(full, a.input_bytes);
-    ptx::copy_box(memory.inputs + at.buffer * a.input_pitch, a.pixels, 0, place.x - a.pad_left, place.y - a.pad_top,
-                  place.image, full);
-    at.advance(a.inputs);
+    for (int slice = 0; slice < a.channel_slices; ++slice) {
+#pragma unroll 1
+      for (int tap = 0; tap < taps; ++tap) {
+        const std::uint32_t full = memory.full + at.place * 8;
+        ptx::mbarrier_wait(memory.empty + at.place * 8, at.parity);
+        ptx::mbarrier_arrive_expect(full, kSliceBytes);
+        ptx::copy_box<1>(memory.weights + at.place * kSliceBytes, a.weights, place.channel, slice * kSliceK, tap, full);
+        at.advance(a.stages);
+      }
+    }
+    if (a.weights_stay) return;
   }
 }
 
-/// The sums of a patch whose input begins at `input`: left and right half.
-__device__ __forceinline__ void multiply_patch(const PatchArguments& a, const PatchMemory& memory, std::uint32_t input,
-                                               float (&sums)[2][kHalfSums]) {
+/// What the thread that copies inputs does.
+__device__ __forceinline__ void fill_inputs_of_patches(const PatchArguments& a, const PatchMemory& memory) {
+  wait_for_predecessor();
+  RingTurn at{0, 1};
+#pragma unroll 1
+  for (int tile = static_cast<int>(blockIdx.x); tile < a.tiles; tile += static_cast<int>(gridDim.x)) {
+    const PatchPlace place(a, tile);
+#pragma unroll 1
+    for (int slice = 0; slice < a.channel_slices; ++slice) {
+      const std::uint32_t full = memory.input_full + at.place * 8;
+      ptx::mbarrier_wait(memory.input_empty + at.place * 8, at.parity);
+      ptx::mbarrier_arrive_expect(full, a.input_bytes);
+      ptx::copy_box(memory.inputs + at.place * a.input_pitch, a.pixels, slice * kSliceK, place.x - a.pad_left,
+                    place.y - a.pad_top, place.image, full);
+      at.advance(a.inputs);
+    }
+  }
+}
+
+/// Tells a thread that fills a ring that this warp has read a place of it.
+__device__ __forceinline__ void give_back_place(std::uint32_t barrier) {
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
+}
+
+/// The sums of a tile, left and right half, under way when this returns but for the last product; that one's stage and
+/// the last input are free only when it has ended. `stage`, `input`: of the first slices; then behind the last.
+__device__ __forceinline__ void multiply_patch(const PatchArguments& a, const PatchMemory& memory, RingTurn& stage,
+                                               RingTurn& input, float (&sums)[2][kHalfSums]) {
   const int row_bytes = a.input_columns * kRowBytes;
   const std::uint32_t upper = ptx::wgmma_upper_128b(row_bytes);
-  std::uint32_t weights = ptx::wgmma_operand_128b(memory.weights);
-  std::uint32_t row = ptx::wgmma_operand_128b(input);
   int adds = 0;
+  std::uint32_t before = 0;
 #pragma unroll
   for (auto& half : sums) ptx::pin_accumulators(half);
-  ptx::wgmma_fence();
 #pragma unroll 1
-  for (int ky = 0; ky < a.kernel_h; ++ky) {
-    std::uint32_t pixels = row;
+  for (int slice = 0; slice < a.channel_slices; ++slice) {
+    ptx::mbarrier_wait(memory.input_full + input.place * 8, input.parity);
+    std::uint32_t row = ptx::wgmma_operand_128b(memory.inputs + input.place * a.input_pitch);
 #pragma unroll 1
-    for (int kx = 0; kx < a.kernel_w; ++kx) {
+    for (int ky = 0; ky < a.kernel_h; ++ky) {
+      std::uint32_t pixels = row;
+#pragma unroll 1
+      for (int kx = 0; kx < a.kernel_w; ++kx) {
+        ptx::mbarrier_wait(memory.full + stage.place * 8, a.weights_stay ? 0 : stage.parity);
+        const std::uint32_t weights = ptx::wgmma_operand_128b(memory.weights + stage.place * kSliceBytes);
+        ptx::wgmma_fence();
 #pragma unroll
-      for (int k16 = 0; k16 < kSliceK / 16; ++k16) {
+        for (int k16 = 0; k16 < kSliceK / 16; ++k16) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          ptx::start_wgmma_transposed_a(sums[half], weights + k16 * 16 * kRowBytes / 16,
-                                        pixels + (half * kBoxSide * kRowBytes + k16 * 32) / 16, upper,
-                                        adds + k16 > 0 ? 1 : 0);
+          for (int half = 0; half < 2; ++half) {
+            ptx::start_wgmma_transposed_a(sums[half], weights + k16 * 16 * kRowBytes / 16,
+                                          pixels + (half * kBoxColumns * kRowBytes + k16 * 32) / 16, upper,
+                                          adds + k16 > 0 ? 1 : 0);
+          }
         }
+        ptx::wgmma_commit();
+        ptx::wgmma_wait<1>();
+        if (adds > 0) {
+          if (!a.weights_stay) give_back_place(memory.empty + before * 8);
+          if (slice > 0 && ky + kx == 0) {
+            give_back_place(memory.input_empty + (input.place == 0 ? a.inputs - 1 : input.place - 1) * 8);
+          }
+        }
+        adds = 1;
+        before = stage.place;
+        stage.advance(a.stages);
+        pixels += kRowBytes / 16;
       }
-      adds = 1;
-      weights += kTapBytes / 16;
-      pixels += kRowBytes / 16;
+      row += row_bytes / 16;
     }
-    row += row_bytes / 16;
+    input.advance(a.inputs);
   }
-  ptx::wgmma_commit();
 }
 
-__device__ __forceinline__ void end_products(float (&sums)[2][kHalfSums]) {
+/// Waits for a tile's last product.
+__device__ __forceinline__ void end_patch(const PatchArguments& a, const PatchMemory& memory, const RingTurn& stage,
+                                          const RingTurn& input, float (&sums)[2][kHalfSums]) {
   ptx::wgmma_wait<0>();
 #pragma unroll
   for (auto& half : sums) ptx::pin_accumulators(half);
+  if (!a.weights_stay) give_back_place(memory.empty + (stage.place == 0 ? a.stages - 1 : stage.place - 1) * 8);
+  give_back_place(memory.input_empty + (input.place == 0 ? a.inputs - 1 : input.place - 1) * 8);
 }
 
 /// Bias of a thread's channels, row lane / 4 of its warp's 16, and 8 more.
@@ -188,31 +242,30 @@ struct PatchBias {
   }
 };
 
-/// Writes a box of y in a strip, pixel by pixel, and has it copied out. words(pair, words) gives the fragments of rows
-/// 2 * pair and the next: of each row those of 8 and of 8 more channels. `pixel`: which one of a row of 8 is column
-/// `lane % 8` of a fragment.
+/// Writes a box of y in a strip, pixel by pixel, and has it copied out. words(row, words) gives the fragments of a row
+/// of 8 pixels: of 8 and of 8 more channels. `pixel`: which one of the row is column `lane % 8` of a fragment.
 template <class S, class Words>
-__device__ __forceinline__ void put_box(const PatchArguments& a, const PatchMemory& memory, int channel, int x, int y,
-                                        int image, int pixel, int& next, const Words& words) {
+__device__ __forceinline__ void put_box(const PatchArguments& a, const PatchMemory& memory, const PatchPlace& place,
+                                        int x, int y, int pixel, int& next, const Words& words) {
   const int lane = ptx::as_int::lane();
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   const bool leads = threadIdx.x % kGroupThreads == 0;
-  const std::uint32_t strip = memory.strips + (group * S::kStrips + next) * kStripOfBox;
+  const std::uint32_t strip = memory.strips + (group * S::kStrips + next) * kBoxBytes;
   next = next + 1 == S::kStrips ? 0 : next + 1;
   if (leads) ptx::copy_out_wait_read<S::kStrips - 1>();
   ptx::sync_threads_of<kGroupThreads>(1 + group);  // the strip is free
   const int warp = static_cast<int>(threadIdx.x / 32 % 4);
-  const std::uint32_t packet = ((warp * 2 + lane / 8 % 2) ^ pixel) * 16;  // a row of pixels begins at 1024 bytes
-  const std::uint32_t to = strip + (lane / 16 * kBoxSide + pixel) * kRowBytes + packet;
+  const std::uint32_t packet = ((warp * 2 + lane / 8 % 2) ^ pixel) * 16;  // a row of 8 pixels begins at 1024 bytes
+  const std::uint32_t to = strip + pixel * kRowBytes + packet;
 #pragma unroll
-  for (int pair = 0; pair < kBoxSide / 2; ++pair) {
-    std::uint32_t fragments[4];
-    words(pair, fragments);
-    ptx::stmatrix_x4_trans(to + pair * 2 * kBoxSide * kRowBytes, fragments);
+  for (int row = 0; row < kBoxRows; ++row) {
+    std::uint32_t fragments[4] = {};
+    words(row, fragments);
+    ptx::stmatrix_x2_trans(to + row * kBoxColumns * kRowBytes, fragments);
   }
   ptx::fence_proxy_async();
   ptx::sync_threads_of<kGroupThreads>(1 + group);
-  if (leads) ptx::copy_box_out(a.result, channel, x, y, image, strip);
+  if (leads) ptx::copy_box_out(a.result, place.channel, x, y, place.image, strip);
 }
 
 __device__ __forceinline__ std::uint32_t finish_pair(const Clip& clip, float bias, float first, float second) {
@@ -224,81 +277,82 @@ __device__ __forceinline__ std::uint32_t finish_pair(const Clip& clip, float bia
 __device__ __forceinline__ int sum_at(int y, int high) { return y * 4 + high * 2; }
 
 template <class S>
-__device__ __forceinline__ void finish_patch(const PatchArguments& a, const PatchMemory& memory, int channel,
-                                             const PatchPlace& place, const PatchBias& bias,
-                                             const float (&sums)[2][kHalfSums], int& next) {
+__device__ __forceinline__ void finish_patch(const PatchArguments& a, const PatchMemory& memory,
+                                             const PatchPlace& place, const float (&sums)[2][kHalfSums], int& next) {
+  const PatchBias bias(a, place.channel);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int below = 0; below < 2; ++below) {
-      const auto words = [&](int pair, std::uint32_t(&to)[4]) {
+      const auto words = [&](int row, std::uint32_t(&to)[4]) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int at = sum_at(below * kBoxSide + pair * 2 + i / 2, i % 2);
-          to[i] = finish_pair(a.clip, i % 2 == 0 ? bias.low : bias.high, sums[half][at], sums[half][at + 1]);
+        for (int high = 0; high < 2; ++high) {
+          const int at = sum_at(below * kBoxRows + row, high);
+          to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, sums[half][at], sums[half][at + 1]);
         }
       };
-      put_box<S>(a, memory, channel, place.x + half * kBoxSide, place.y + below * kBoxSide, place.image,
-                 ptx::as_int::lane() % 8, next, words);
+      put_box<S>(a, memory, place, place.x + half * kBoxColumns, place.y + below * kBoxRows,
+                 ptx::as_int::lane() % kBoxColumns, next, words);
     }
   }
 }
 
 /// The largest of 2x2 sums is what becomes the largest of the finished values: bias, clip and rounding keep the order,
-/// and NaN stays. A thread has pixels t of the left half and of the right one, 4 further.
+/// and NaN stays. Thread t of a quad has pixels t and, of the right half, t + 4.
 template <class S>
-__device__ __forceinline__ void finish_pooled_patch(const PatchArguments& a, const PatchMemory& memory, int channel,
-                                                    const PatchPlace& place, const PatchBias& bias,
-                                                    const float (&sums)[2][kHalfSums], int& next) {
-  const auto words = [&](int pair, std::uint32_t(&to)[4]) {
+__device__ __forceinline__ void finish_pooled_patch(const PatchArguments& a, const PatchMemory& memory,
+                                                    const PatchPlace& place, const float (&sums)[2][kHalfSums],
+                                                    int& next) {
+  const PatchBias bias(a, place.channel);
+  const auto words = [&](int row, std::uint32_t(&to)[4]) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int y = (pair * 2 + i / 2) * 2;
+    for (int high = 0; high < 2; ++high) {
       const auto largest = [&](const float(&half)[kHalfSums]) {
-        const int upper = sum_at(y, i % 2);
-        const int lower = sum_at(y + 1, i % 2);
+        const int upper = sum_at(row * 2, high);
+        const int lower = sum_at(row * 2 + 1, high);
         return ptx::larger_or_nan(ptx::larger_or_nan(half[upper], half[upper + 1]),
                                   ptx::larger_or_nan(half[lower], half[lower + 1]));
       };
-      to[i] = finish_pair(a.clip, i % 2 == 0 ? bias.low : bias.high, largest(sums[0]), largest(sums[1]));
+      to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, largest(sums[0]), largest(sums[1]));
     }
   };
-  const int column = ptx::as_int::lane() % 8;
-  put_box<S>(a, memory, channel, place.x / 2, place.y / 2, place.image, column % 2 * 4 + column / 2, next, words);
+  const int column = ptx::as_int::lane() % kBoxColumns;
+  put_box<S>(a, memory, place, place.x / 2, place.y / 2, column % 2 * 4 + column / 2, next, words);
 }
 
-/// What a group of warps does: every second patch of the block.
+/// What a group of warps does: every second tile of the block.
 template <bool kPooled>
 __device__ __forceinline__ void compute_patches(const PatchArguments& a, const PatchMemory& memory) {
   using S = PatchShape<kPooled>;
-  const Patches patches(a);
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
-  const bool leads_warp = threadIdx.x % 32 == 0;
-  const PatchBias bias(a, patches.channel);
+  const int slices = a.channel_slices * a.kernel_h * a.kernel_w;
   const std::uint32_t own_turn = memory.turns + group * 8;
   const std::uint32_t other_turn = memory.turns + (1 - group) * 8;
-  InputPlace at;
-  if (group == 1) at.advance(a.inputs);
+  const auto blocks = static_cast<int>(gridDim.x);
+  RingTurn stage;
+  RingTurn input;
   int next_strip = 0;
   std::uint32_t parity = group == 0 ? 1 : 0;  // the first turn is the first group's
-  ptx::mbarrier_wait(memory.weights_full, 0);
+  if (group == 1) {
+    stage.skip(slices, a.of_stages);
+    input.skip(a.channel_slices, a.of_inputs);
+  }
 #pragma unroll 1
-  for (int patch = patches.first + group * patches.step; patch < a.patches; patch += 2 * patches.step) {
-    ptx::mbarrier_wait(memory.full + at.buffer * 8, at.parity);
+  for (int tile = static_cast<int>(blockIdx.x) + group * blocks; tile < a.tiles; tile += 2 * blocks) {
+    if (a.weights_stay) stage = {};
     ptx::mbarrier_wait(own_turn, parity);
     parity ^= 1U;
     float sums[2][kHalfSums];
-    multiply_patch(a, memory, memory.inputs + at.buffer * a.input_pitch, sums);
-    if (leads_warp) ptx::mbarrier_arrive(other_turn);  // what has begun is multiplied in this order
-    end_products(sums);
-    if (leads_warp) ptx::mbarrier_arrive(memory.empty + at.buffer * 8);
-    at.advance(a.inputs);
-    at.advance(a.inputs);
-    const PatchPlace place(a, patch);
+    multiply_patch(a, memory, stage, input, sums);
+    give_back_place(other_turn);  // what has begun is multiplied in this order
+    end_patch(a, memory, stage, input, sums);
+    stage.skip(slices, a.of_stages);  // those of the other group's tile
+    input.skip(a.channel_slices, a.of_inputs);
+    const PatchPlace place(a, tile);
     if constexpr (kPooled) {
-      finish_pooled_patch<S>(a, memory, patches.channel, place, bias, sums, next_strip);
+      finish_pooled_patch<S>(a, memory, place, sums, next_strip);
     } else {
-      finish_patch<S>(a, memory, patches.channel, place, bias, sums, next_strip);
+      finish_patch<S>(a, memory, place, sums, next_strip);
     }
   }
   if (threadIdx.x % kGroupThreads == 0) ptx::copy_out_wait_read<0>();
@@ -308,26 +362,33 @@ template <bool kPooled>
 __global__ void __launch_bounds__(kPatchThreads, 1) patch_kernel(const __grid_constant__ PatchArguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
   const PatchMemory memory = PatchMemory::of<PatchShape<kPooled>>(a, ptx::shared_address(shared));
-  constexpr unsigned kCopyThread = 2 * kGroupThreads;
-  if (threadIdx.x == kCopyThread) {
+  constexpr unsigned kWeightsThread = 2 * kGroupThreads;
+  constexpr unsigned kInputsThread = kWeightsThread + 32;
+  if (threadIdx.x == kWeightsThread) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
     ptx::prefetch_tensor_map(a.result);
-    ptx::mbarrier_init(memory.weights_full, 1);
-    for (int i = 0; i < a.inputs; ++i) {
+    for (int i = 0; i < a.stages; ++i) {
       ptx::mbarrier_init(memory.full + i * 8, 1);
       ptx::mbarrier_init(memory.empty + i * 8, 4);
+    }
+    for (int i = 0; i < a.inputs; ++i) {
+      ptx::mbarrier_init(memory.input_full + i * 8, 1);
+      ptx::mbarrier_init(memory.input_empty + i * 8, 4);
     }
     for (int group = 0; group < 2; ++group) ptx::mbarrier_init(memory.turns + group * 8, 4);
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
-  if (threadIdx.x == kCopyThread) {
-    fill_patches(a, memory);
-    return;
+  if (threadIdx.x < kWeightsThread) {
+    wait_for_predecessor();
+    compute_patches<kPooled>(a, memory);
+  } else if (threadIdx.x == kInputsThread) {
+    fill_inputs_of_patches(a, memory);  // waits where it has to
+  } else {
+    if (threadIdx.x == kWeightsThread) fill_weights_of_patches(a, memory);
+    wait_for_predecessor();
   }
-  wait_for_predecessor();
-  if (threadIdx.x < kCopyThread) compute_patches<kPooled>(a, memory);
 }
 
 }  // namespace mobicuda::kernels::conv_wgmma

@@ -21,7 +21,8 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
-using conv_wgmma::kPatchSide;
+using conv_wgmma::kPatchColumns;
+using conv_wgmma::kPatchRows;
 using conv_wgmma::kSliceK;
 using conv_wgmma::PatchArguments;
 using conv_wgmma::PatchShape;
@@ -312,21 +313,50 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
       });
 }
 
-/// Bytes of the input under a patch.
+constexpr Conv2dTile kPatchTile{.bm = kPatchRows * kPatchColumns,
+                                .bn = conv_wgmma::kPanelColumns,
+                                .bk = kSliceK,
+                                .split_k = 1,
+                                .whole_taps = true,
+                                .patch_rows = kPatchRows,
+                                .patch_columns = kPatchColumns};
+
+/// Bytes of 64 channels of the input under a patch.
 int patch_input_bytes(const Conv2dParams& p) {
-  return (kPatchSide - 1 + p.kernel_h) * (kPatchSide - 1 + p.kernel_w) * conv_wgmma::kRowBytes;
+  return (kPatchRows - 1 + p.kernel_h) * (kPatchColumns - 1 + p.kernel_w) * conv_wgmma::kRowBytes;
 }
 
-/// So many inputs find room beside the weights; fewer than two are none.
+/// Inputs and slices of weights in a block's shared memory; no inputs: there is no room.
+struct PatchRoom {
+  int inputs = 0, stages = 0;
+  bool weights_stay = false;  ///< all slices of a tile are there
+};
+
+/// Weights that can stay do. Else a third input pays where enough stages are left.
 template <class S>
-int patch_inputs(const Conv2dParams& p) {
-  constexpr int kLeast = 2;
-  const int taps = p.kernel_h * p.kernel_w;
+PatchRoom patch_room(const Conv2dParams& p, int multiprocessors) {
+  constexpr int kMostStages = 12;
+  constexpr int kEnoughStages = 6;
+  constexpr int kLeastStages = 4;
+  constexpr int kLeastInputs = 2;
   const int pitch = round_up(patch_input_bytes(p), kSwizzledBytes);
-  for (int inputs = conv_wgmma::kMostInputs; inputs >= kLeast; --inputs) {
-    if (static_cast<std::size_t>(S::shared_bytes(taps, inputs, pitch)) <= kMostWindowBlockBytes) return inputs;
+  const auto fits = [&](int inputs, int stages) {
+    return static_cast<std::size_t>(S::shared_bytes(stages, inputs, pitch)) <= kMostWindowBlockBytes;
+  };
+  const int slices = p.kernel_h * p.kernel_w * ceil_div(p.c_in, kSliceK);
+  const int channel_tiles = ceil_div(p.c_out, conv_wgmma::kPanelColumns);
+  if (slices <= kMostStages && channel_tiles <= multiprocessors) {
+    for (int inputs = conv_wgmma::kMostInputs; inputs >= kLeastInputs; --inputs) {
+      if (fits(inputs, slices)) return {inputs, slices, true};
+    }
   }
-  return 0;
+  for (int inputs = kLeastInputs + 1; inputs >= kLeastInputs; --inputs) {
+    const int least = inputs == kLeastInputs ? kLeastStages : kEnoughStages;
+    for (int stages = kMostStages; stages >= least; --stages) {
+      if (fits(inputs, stages)) return {inputs, stages, false};
+    }
+  }
+  return {};
 }
 
 /// Extents of y.
@@ -340,16 +370,16 @@ struct PatchOutput {
 template <bool kPooled>
 bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kMostTaps = 16;
-  constexpr std::int64_t kMostPatches = 1 << 29;
-  if (p.residual || p.groups != 1 || p.c_in > kSliceK || p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 ||
-      p.dilation_w != 1 || p.kernel_h > kMostTaps || p.kernel_w > kMostTaps) {
+  constexpr std::int64_t kMostTiles = 1 << 29;
+  if (p.residual || p.groups != 1 || p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 || p.dilation_w != 1 ||
+      p.kernel_h > kMostTaps || p.kernel_w > kMostTaps) {
     return false;
   }
   const PatchOutput out(p, kPooled);
-  if (out.h == 0 || out.w == 0 || ceil_div(p.c_out, conv_wgmma::kPanelColumns) > gpu.multiprocessors) return false;
-  const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, kPatchSide)} * ceil_div(p.out_w, kPatchSide);
-  if (p.n > kMostPatches / of_image) return false;
-  return supports_tile(p, gpu) && patch_inputs<PatchShape<kPooled>>(p) > 0;
+  const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, kPatchRows)} * ceil_div(p.out_w, kPatchColumns) *
+                                ceil_div(p.c_out, conv_wgmma::kPanelColumns);
+  if (out.h == 0 || out.w == 0 || p.n > kMostTiles / of_image) return false;
+  return supports_tile(p, gpu) && patch_room<PatchShape<kPooled>>(p, gpu.multiprocessors).inputs > 0;
 }
 
 /// The input under a patch at a time; zeros outside of the image.
@@ -359,8 +389,8 @@ bool encode_patches(const Conv2dParams& p, int pictures, const void* x, CUtensor
   const auto height = static_cast<cuuint64_t>(p.h);
   const cuuint64_t extents[4] = {static_cast<cuuint64_t>(p.c_in), width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
-  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(kPatchSide - 1 + p.kernel_w),
-                             static_cast<cuuint32_t>(kPatchSide - 1 + p.kernel_h), 1};
+  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(kPatchColumns - 1 + p.kernel_w),
+                             static_cast<cuuint32_t>(kPatchRows - 1 + p.kernel_h), 1};
   return encode_images(const_cast<void*>(x), extents, strides, box, map);
 }
 
@@ -371,7 +401,7 @@ bool encode_boxes(const PatchOutput& out, const conv_gemm::Arguments& a, int pic
   const auto height = static_cast<cuuint64_t>(out.h);
   const cuuint64_t extents[4] = {static_cast<cuuint64_t>(a.c_out), width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
-  const cuuint32_t box[4] = {conv_wgmma::kPanelColumns, conv_wgmma::kBoxSide, conv_wgmma::kBoxSide, 1};
+  const cuuint32_t box[4] = {conv_wgmma::kPanelColumns, conv_wgmma::kBoxColumns, conv_wgmma::kBoxRows, 1};
   return encode_images(a.y, extents, strides, box, map);
 }
 
@@ -387,48 +417,50 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
   Conv2dParams p = params;  // of which y has the extents
   p.out_h = out.h;
   p.out_w = out.w;
-  const Conv2dTile tile{kPatchSide * kPatchSide, conv_wgmma::kPanelColumns, kSliceK, 1, true};
+  const PatchRoom room = patch_room<S>(p, multiprocessors);
   return conv_gemm::for_each_gemm_chunk(
-      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
-        constexpr int kSide = kPooled ? conv_wgmma::kBoxSide : kPatchSide;  // of a patch, in y
+      p, kPatchTile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+        constexpr int kRows = kPatchRows / (kPooled ? 2 : 1);  // of a patch, in y
+        constexpr int kColumns = kPatchColumns / (kPooled ? 2 : 1);
         const int pictures = shared.m / (out.h * out.w);
-        const int columns = ceil_div(out.w, kSide);
-        const int of_image = columns * ceil_div(out.h, kSide);
+        const int columns = ceil_div(out.w, kColumns);
+        const int of_image = columns * ceil_div(out.h, kRows);
         PatchArguments a{};
         a.bias = shared.bias;
         a.clip = {shared.activation.lo, shared.activation.hi};
         a.c_out = shared.c_out;
-        a.channel_tiles = shared.n_tiles;
         a.kernel_h = p.kernel_h;
         a.kernel_w = p.kernel_w;
         a.pad_top = p.pad_top;
         a.pad_left = p.pad_left;
-        a.patches = pictures * of_image;
+        a.channel_slices = ceil_div(p.c_in, kSliceK);
+        a.tiles = pictures * of_image * shared.n_tiles;
+        a.of_patch = FastDivision(static_cast<std::uint32_t>(shared.n_tiles));
         a.of_image = FastDivision(static_cast<std::uint32_t>(of_image));
         a.of_patch_row = FastDivision(static_cast<std::uint32_t>(columns));
-        a.input_columns = kPatchSide - 1 + p.kernel_w;
+        a.input_columns = kPatchColumns - 1 + p.kernel_w;
         a.input_bytes = patch_input_bytes(p);
         a.input_pitch = round_up(a.input_bytes, kSwizzledBytes);
-        a.inputs = patch_inputs<S>(p);
+        a.inputs = room.inputs;
+        a.stages = room.stages;
+        a.weights_stay = room.weights_stay;
+        a.of_inputs = FastDivision(static_cast<std::uint32_t>(a.inputs));
+        a.of_stages = FastDivision(static_cast<std::uint32_t>(a.stages));
         if (!encode_patches(p, pictures, shared.x, a.pixels) || !encode_boxes(out, shared, pictures, a.result) ||
             !encode_weights(p, shared.weight_pitch, shared.weight, a.weights)) {
           return cudaErrorNotSupported;
         }
-        const int blocks = std::min(multiprocessors / a.channel_tiles, a.patches) * a.channel_tiles;
-        const auto bytes = static_cast<std::size_t>(S::shared_bytes(p.kernel_h * p.kernel_w, a.inputs, a.input_pitch));
+        // Of weights that stay all tiles of a block have the same channels.
+        const int together = a.weights_stay ? shared.n_tiles : 1;
+        const int blocks = std::min(multiprocessors / together * together, a.tiles);
+        const auto bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.inputs, a.input_pitch));
         return launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(conv_wgmma::kPatchThreads), bytes, where, a);
       });
 }
 
 template <bool kPooled>
 constexpr Conv2dEntry patch_entry(Conv2dVariant variant, std::string_view name) {
-  return {variant,
-          name,
-          {kPatchSide * kPatchSide, conv_wgmma::kPanelColumns, kSliceK, 1, true},
-          supports_patch<kPooled>,
-          launch_patch<kPooled>,
-          true,
-          kPooled};
+  return {variant, name, kPatchTile, supports_patch<kPooled>, launch_patch<kPooled>, true, kPooled};
 }
 
 template <WindowConfig kConfig>
@@ -518,8 +550,8 @@ constexpr Conv2dEntry kEntries[] = {
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64Window, "wgmma_128x128x64_window",   {128, 128}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma256x64x64Window, "wgmma_256x64x64_window",     {256,  64}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64WindowS2, "wgmma_128x128x64_window_s2", {.bm = 128, .bn = 128, .split = 2}),
-    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma256x64x64Patch, "wgmma_256x64x64_patch", false),
-    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma256x64x64PatchPooled, "wgmma_256x64x64_patch_pooled", true),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch, "wgmma_224x64x64_patch", false),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64PatchPooled, "wgmma_224x64x64_patch_pooled", true),
 };
 // clang-format on
 
