@@ -258,17 +258,25 @@ __device__ __forceinline__ void start_wgmma_transposed_b(float (&d)[kCount], std
   }
 }
 
+#define MOBICUDA_WGMMA_TRANSPOSED_A(columns, names, a_name, b_name, b_upper_name, add_name) \
+  "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, " add_name ", 0;\n\t" \
+  "mov.b64 a, {" a_name ", 0x40000040};\n\tmov.b64 b, {" b_name ", " b_upper_name "};\n\t" \
+  "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.f16.f16 {" names "}, a, b, p, 1, 1, 1, 0;\n\t}"
+
 /// Rows of a run along its own 64; those of b along k. `b_upper`: wgmma_upper_128b().
 template <int kCount>
 __device__ __forceinline__ void start_wgmma_transposed_a(float (&d)[kCount], std::uint32_t a, std::uint32_t b,
                                                          std::uint32_t b_upper, int add) {
-  static_assert(kCount == 56);
-  asm volatile(
-      "{\n\t.reg .pred p;\n\t.reg .b64 a, b;\n\tsetp.ne.b32 p, %59, 0;\n\t"
-      "mov.b64 a, {%56, 0x40000040};\n\tmov.b64 b, {%57, %58};\n\t"
-      "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {" MOBICUDA_NAMES_56 "}, a, b, p, 1, 1, 1, 0;\n\t}"
-      : MOBICUDA_D_32(0), MOBICUDA_D_24(32)
-      : "r"(a), "r"(b), "r"(b_upper), "r"(add));
+  if constexpr (kCount == 56) {
+    asm volatile(MOBICUDA_WGMMA_TRANSPOSED_A("112", MOBICUDA_NAMES_56, "%56", "%57", "%58", "%59")
+                 : MOBICUDA_D_32(0), MOBICUDA_D_24(32)
+                 : "r"(a), "r"(b), "r"(b_upper), "r"(add));
+  } else {
+    static_assert(kCount == 112);
+    asm volatile(MOBICUDA_WGMMA_TRANSPOSED_A("224", MOBICUDA_NAMES_112, "%112", "%113", "%114", "%115")
+                 : MOBICUDA_D_96(0), MOBICUDA_D_16(96)
+                 : "r"(a), "r"(b), "r"(b_upper), "r"(add));
+  }
 }
 
 #define MOBICUDA_R_8(i) "+r"(d[i]), "+r"(d[(i) + 1]), "+r"(d[(i) + 2]), "+r"(d[(i) + 3]), \
@@ -302,6 +310,7 @@ __device__ __forceinline__ void start_wgmma_s8(std::int32_t (&d)[kCount], std::u
 #undef MOBICUDA_R_8
 #undef MOBICUDA_R_32
 #undef MOBICUDA_WGMMA_S8
+#undef MOBICUDA_WGMMA_TRANSPOSED_A
 #undef MOBICUDA_NAMES_8
 #undef MOBICUDA_NAMES_16
 #undef MOBICUDA_NAMES_24

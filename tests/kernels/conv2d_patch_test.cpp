@@ -14,6 +14,8 @@ using enum Conv2dVariant;
 // Sums in the same order, of pixels that are gathered anew for each tap; of more than 64 channels, of a window.
 constexpr Conv2dVariant kPlain = Wgmma256x64x64;
 constexpr Conv2dVariant kOfSlices = Wgmma128x64x64Window;
+constexpr Conv2dVariant kPatches[] = {Wgmma224x64x64Patch8, Wgmma224x64x64Patch16};
+constexpr Conv2dVariant kPooledPatches[] = {Wgmma224x64x64Patch8Pooled, Wgmma224x64x64Patch16Pooled};
 constexpr kernels::DeviceTraits kHopper = kernels::traits_of(90, 132);
 
 struct Layer {
@@ -42,10 +44,10 @@ Conv2dParams params_of(const Layer& layer) {
   return p;
 }
 
-// Pixels around a patch's 16 and 14 and a box's 8 and 7, with and without a partner in pooling; channels around 16 and
-// 64; windows of one row, of one column, without padding and with more of it at one side; images of several patches and
-// several for a group of warps, of which a last one has none. Weights that stay, and more than there is room for: of
-// several slices of channels, of many taps; rings that wrap around.
+// Pixels around a patch's 8, 14, 16 and 28 and a box's 7 and 8, with and without a partner in pooling; channels around
+// 16 and 64; windows of one row, of one column, without padding and with more of it at one side; images of several
+// patches and several for a group of warps, of which a last one has none. Weights that stay, and more than there is
+// room for: of several slices of channels, of many taps; rings that wrap around.
 constexpr Layer kLayers[] = {{1, 1, 1, 8, 8, 1, 1, 0, 0, 1, 1},
                              {1, 2, 2, 64, 64, 3, 3, 1, 1, 2, 2},
                              {1, 3, 5, 64, 16, 3, 3, 1, 1, 3, 5},
@@ -78,10 +80,14 @@ TEST_CASE("conv2d: patches have the bits of gathered pixels", "[sanitize]") {
     Conv2dParams p = params_of(layer);
     CAPTURE(p);
     if (!supports(kPlain, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
-    REQUIRE(supports(Wgmma224x64x64Patch, p, gpu_traits()));
     p.bias = layer.n != 2;
     const Device device(p, random_data(p, seed += 10));
-    CHECK(compare_bits(device.run(Wgmma224x64x64Patch), device.run(reference_of(p))));
+    const std::vector<float> expected = device.run(reference_of(p));
+    for (const Conv2dVariant variant : kPatches) {
+      CAPTURE(name(variant));
+      REQUIRE(supports(variant, p, gpu_traits()));
+      CHECK(compare_bits(device.run(variant), expected));
+    }
   }
 }
 
@@ -102,10 +108,13 @@ TEST_CASE("conv2d: patches with a maximum over 2x2 have the bits of one behind t
       pooled.max_pool = true;
       CAPTURE(p);
       if (!supports(kPlain, p, gpu_traits())) MOBICUDA_SKIP("wgmma needs a GPU of sm_90 and code for sm_90a");
-      REQUIRE(supports(Wgmma224x64x64PatchPooled, pooled, gpu_traits()));
-      const Device apart(p, data);
       const Device together(pooled, data);
-      CHECK(compare_bits(together.run(Wgmma224x64x64PatchPooled), pool_outputs(p, apart.run(reference_of(p)))));
+      const std::vector<float> expected = pool_outputs(p, Device(p, data).run(reference_of(p)));
+      for (const Conv2dVariant variant : kPooledPatches) {
+        CAPTURE(name(variant));
+        REQUIRE(supports(variant, pooled, gpu_traits()));
+        CHECK(compare_bits(together.run(variant), expected));
+      }
     }
   }
 }
@@ -113,12 +122,12 @@ TEST_CASE("conv2d: patches with a maximum over 2x2 have the bits of one behind t
 TEST_CASE("conv2d: patches are of stride 1, without a residual") {
   Conv2dParams p = params_of({1, 20, 20, 64, 64, 3, 3, 1, 1, 20, 20});
   if (!supports(kPlain, p, kHopper)) MOBICUDA_SKIP("built without code for sm_90a");
-  REQUIRE(supports(Wgmma224x64x64Patch, p, kHopper));
-  CHECK_FALSE(supports(Wgmma224x64x64PatchPooled, p, kHopper));
+  for (const Conv2dVariant variant : kPatches) REQUIRE(supports(variant, p, kHopper));
+  for (const Conv2dVariant variant : kPooledPatches) CHECK_FALSE(supports(variant, p, kHopper));
   const auto refused = [&](const auto& change) {
     Conv2dParams other = p;
     change(other);
-    return supports(kPlain, other, kHopper) && !supports(Wgmma224x64x64Patch, other, kHopper);
+    return supports(kPlain, other, kHopper) && !supports(Wgmma224x64x64Patch8, other, kHopper);
   };
   CHECK(refused([](Conv2dParams& q) { q.residual = true; }));
   CHECK(refused([](Conv2dParams& q) { q.stride_h = 2; }));

@@ -57,7 +57,7 @@ constexpr Conv2dRow kPools[] = {
     {MOBICUDA_WHEN(s.pooled_waves() >= 0.7), {}, "many pixels: the convolution's own output is not written, nor read again"},
 };
 constexpr Conv2dRow kPooled[] = {
-    {MOBICUDA_ALWAYS, {Wgmma224x64x64PatchPooled}, "few input channels: their weights and a patch of pixels stay"},
+    {MOBICUDA_ALWAYS, {Wgmma224x64x64Patch8Pooled}, "few input channels: their weights and a patch of pixels stay"},
     {MOBICUDA_WHEN(s.group_out <= 64), {Wgmma256x64x64Pooled}, "few channels"},
     {MOBICUDA_ALWAYS, {Wgmma256x128x64Pooled}, "many channels"},
 };

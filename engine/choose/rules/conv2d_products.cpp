@@ -67,7 +67,8 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Wgmma256x64x64Window,          0.00, 3.84, 0.32, 0.36, 0.67, true},
     {Conv2dVariant::Wgmma128x128x64Window,         0.00, 3.95, 0.31, 0.31, 0.56, true},
     {Conv2dVariant::Wgmma128x128x64WindowS2,       0.00, 6.36, 0.34, 0.34, 0.29, true},
-    {Conv2dVariant::Wgmma224x64x64Patch,           2.60, 0.85, 0.21, 0.28, 0.00, true},
+    {Conv2dVariant::Wgmma224x64x64Patch8,          2.60, 0.30, 0.25, 0.28, 0.00, true},
+    {Conv2dVariant::Wgmma224x64x64Patch16,         2.60, 0.30, 0.28, 0.28, 0.00, true},
 };
 // clang-format on
 

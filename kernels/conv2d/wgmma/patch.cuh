@@ -1,12 +1,12 @@
 // Convolution of stride 1 as an implicit matrix product with wgmma (half, float sums), pixels as columns. A tile is 64
-// channels of a patch of 16x14 output pixels, and one group of four warps' alone: y^T (64 channels x 224 pixels) =
-// W^T x^T, by two halves of 8 pixels' width. The input under a patch, 64 channels at a time, is one tensor copy, and
-// stays for all taps: wgmma takes 8 rows of pixels that lie side by side in a row of the input, and steps to the next
-// row of the input by its descriptor, so that a tap only changes the address. One thread copies inputs, another slices
-// of the weights, 64 channels of a tap; where a ring has room for all of a tile, and the block's tiles have the same
-// channels, these stay for all tiles. A persistent block has every so-manieth tile; two groups of warps take its tiles
-// in turns: while one multiplies, the other finishes what it has. y leaves in boxes of 8x7 pixels through a strip of
-// shared memory. With pooling a box is the largest of 2x2 pixels of a patch; a thread has all four of them. Shared
+// channels of a patch of 8x28 output pixels, or of 16x14 by two halves of 8 pixels' width, and one group of four warps'
+// alone: y^T (64 channels x 224 pixels) = W^T x^T. The input under a patch, 64 channels at a time, is one tensor copy,
+// and stays for all taps: wgmma takes 8 rows of pixels that lie side by side in a row of the input, and steps to the
+// next row of the input by its descriptor, so that a tap only changes the address. One thread copies inputs, another
+// slices of the weights, 64 channels of a tap; where a ring has room for all of a tile, and the block's tiles have the
+// same channels, these stay for all tiles. A persistent block has every so-manieth tile; two groups of warps take its
+// tiles in turns: while one multiplies, the other finishes what it has. y leaves in boxes of 56 pixels through a strip
+// of shared memory. With pooling a box is the largest of 2x2 pixels of a patch; a thread has all four of them. Shared
 // memory: weights, inputs, strips, barriers.
 #pragma once
 
@@ -27,15 +27,13 @@
 
 namespace mobicuda::kernels::conv_wgmma {
 
-inline constexpr int kPatchRows = 14;
-inline constexpr int kPatchColumns = 16;
+inline constexpr int kPatchPixels = 224;
 inline constexpr int kPatchThreads = 2 * kGroupThreads + 64;
 inline constexpr int kSliceBytes = kSliceK * kRowBytes;  ///< of the weights
-inline constexpr int kBoxRows = kPatchRows / 2;
-inline constexpr int kBoxColumns = kPatchColumns / 2;
-inline constexpr int kBoxBytes = kBoxRows * kBoxColumns * kRowBytes;
-inline constexpr int kHalfSums = kPatchRows * kBoxColumns / 2;  ///< of a thread, of half a patch
-inline constexpr int kMostInputs = 4;                           ///< in shared memory
+inline constexpr int kProductColumns = 8;                ///< pixels side by side that a step of a descriptor takes
+inline constexpr int kBoxRows = 7;                       ///< of so many pixels
+inline constexpr int kBoxBytes = kBoxRows * kProductColumns * kRowBytes;
+inline constexpr int kMostInputs = 4;  ///< in shared memory
 
 struct PatchArguments {
   CUtensorMap pixels, weights, result;
@@ -56,9 +54,23 @@ struct PatchArguments {
   FastDivision of_inputs, of_stages;
 };
 
-template <bool kPooled>
+struct PatchConfig {
+  int columns;  ///< pixels: 8 or 16
+  bool pooled;
+};
+
+template <PatchConfig kConfig>
 struct PatchShape {
-  static constexpr int kStrips = kPooled ? 1 : 2;  ///< of a group of warps
+  static constexpr bool kPooled = kConfig.pooled;
+  static constexpr int kColumns = kConfig.columns;
+  static constexpr int kRows = kPatchPixels / kColumns;
+  static constexpr int kHalves = kColumns / kProductColumns;
+  static constexpr int kSums = kRows * kProductColumns / 2;  ///< of a thread, of a half
+  static constexpr int kStrips = kPooled ? 1 : 2;            ///< of a group of warps
+  // Of a box of y.
+  static constexpr int kBoxColumns = kPooled ? kColumns / 2 : kProductColumns;
+  static constexpr int kBoxHeight = kBoxRows * kProductColumns / kBoxColumns;
+  static_assert(kHalves == 1 || kHalves == 2);
 
   static constexpr int shared_bytes(int stages, int inputs, int input_pitch) {
     return stages * (kSliceBytes + 16) + inputs * input_pitch + 2 * kStrips * kBoxBytes + (2 * kMostInputs + 2) * 8;
@@ -112,25 +124,26 @@ struct PatchPlace {
   int image, y, x;
   int channel;
 
-  __device__ __forceinline__ PatchPlace(const PatchArguments& a, int tile) {
+  template <class S>
+  static __device__ __forceinline__ PatchPlace of(const PatchArguments& a, int tile) {
     std::uint32_t channels;
     std::uint32_t in_image;
     std::uint32_t column;
     const std::uint32_t patch = a.of_patch.divide(static_cast<std::uint32_t>(tile), channels);
-    image = static_cast<int>(a.of_image.divide(patch, in_image));
-    y = static_cast<int>(a.of_patch_row.divide(in_image, column)) * kPatchRows;
-    x = static_cast<int>(column) * kPatchColumns;
-    channel = static_cast<int>(channels) * kPanelColumns;
+    const auto image = static_cast<int>(a.of_image.divide(patch, in_image));
+    const auto row = static_cast<int>(a.of_patch_row.divide(in_image, column));
+    return {image, row * S::kRows, static_cast<int>(column) * S::kColumns, static_cast<int>(channels) * kPanelColumns};
   }
 };
 
 /// What the thread that copies weights does; they are no predecessor's.
+template <class S>
 __device__ __forceinline__ void fill_weights_of_patches(const PatchArguments& a, const PatchMemory& memory) {
   const int taps = a.kernel_h * a.kernel_w;
   RingTurn at{0, 1};  // nobody has to free a stage before its first slice
 #pragma unroll 1
   for (int tile = static_cast<int>(blockIdx.x); tile < a.tiles; tile += static_cast<int>(gridDim.x)) {
-    const PatchPlace place(a, tile);
+    const auto place = PatchPlace::of<S>(a, tile);
 #pragma unroll 1
     for (int slice = 0; slice < a.channel_slices; ++slice) {
 #pragma unroll 1
@@ -147,12 +160,13 @@ __device__ __forceinline__ void fill_weights_of_patches(const PatchArguments& a,
 }
 
 /// What the thread that copies inputs does.
+template <class S>
 __device__ __forceinline__ void fill_inputs_of_patches(const PatchArguments& a, const PatchMemory& memory) {
   wait_for_predecessor();
   RingTurn at{0, 1};
 #pragma unroll 1
   for (int tile = static_cast<int>(blockIdx.x); tile < a.tiles; tile += static_cast<int>(gridDim.x)) {
-    const PatchPlace place(a, tile);
+    const auto place = PatchPlace::of<S>(a, tile);
 #pragma unroll 1
     for (int slice = 0; slice < a.channel_slices; ++slice) {
       const std::uint32_t full = memory.input_full + at.place * 8;
@@ -170,10 +184,11 @@ __device__ __forceinline__ void give_back_place(std::uint32_t barrier) {
   if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
 }
 
-/// The sums of a tile, left and right half, under way when this returns but for the last product; that one's stage and
+/// The sums of a tile, half by half, under way when this returns but for the last product; that one's stage and
 /// the last input are free only when it has ended. `stage`, `input`: of the first slices; then behind the last.
+template <class S>
 __device__ __forceinline__ void multiply_patch(const PatchArguments& a, const PatchMemory& memory, RingTurn& stage,
-                                               RingTurn& input, float (&sums)[2][kHalfSums]) {
+                                               RingTurn& input, float (&sums)[S::kHalves][S::kSums]) {
   const int row_bytes = a.input_columns * kRowBytes;
   const std::uint32_t upper = ptx::wgmma_upper_128b(row_bytes);
   int adds = 0;
@@ -195,9 +210,9 @@ __device__ __forceinline__ void multiply_patch(const PatchArguments& a, const Pa
 #pragma unroll
         for (int k16 = 0; k16 < kSliceK / 16; ++k16) {
 #pragma unroll
-          for (int half = 0; half < 2; ++half) {
+          for (int half = 0; half < S::kHalves; ++half) {
             ptx::start_wgmma_transposed_a(sums[half], weights + k16 * 16 * kRowBytes / 16,
-                                          pixels + (half * kBoxColumns * kRowBytes + k16 * 32) / 16, upper,
+                                          pixels + (half * kProductColumns * kRowBytes + k16 * 32) / 16, upper,
                                           adds + k16 > 0 ? 1 : 0);
           }
         }
@@ -221,8 +236,9 @@ __device__ __forceinline__ void multiply_patch(const PatchArguments& a, const Pa
 }
 
 /// Waits for a tile's last product.
+template <class S>
 __device__ __forceinline__ void end_patch(const PatchArguments& a, const PatchMemory& memory, const RingTurn& stage,
-                                          const RingTurn& input, float (&sums)[2][kHalfSums]) {
+                                          const RingTurn& input, float (&sums)[S::kHalves][S::kSums]) {
   ptx::wgmma_wait<0>();
 #pragma unroll
   for (auto& half : sums) ptx::pin_accumulators(half);
@@ -242,8 +258,9 @@ struct PatchBias {
   }
 };
 
-/// Writes a box of y in a strip, pixel by pixel, and has it copied out. words(row, words) gives the fragments of a row
-/// of 8 pixels: of 8 and of 8 more channels. `pixel`: which one of the row is column `lane % 8` of a fragment.
+/// Writes a box of y in a strip, pixel by pixel, and has it copied out. words(row, words) gives the fragments of 8
+/// pixels that lie side by side in the strip: of 8 and of 8 more channels. `pixel`: which one of them is column `lane %
+/// 8` of a fragment.
 template <class S, class Words>
 __device__ __forceinline__ void put_box(const PatchArguments& a, const PatchMemory& memory, const PatchPlace& place,
                                         int x, int y, int pixel, int& next, const Words& words) {
@@ -261,7 +278,7 @@ __device__ __forceinline__ void put_box(const PatchArguments& a, const PatchMemo
   for (int row = 0; row < kBoxRows; ++row) {
     std::uint32_t fragments[4] = {};
     words(row, fragments);
-    ptx::stmatrix_x2_trans(to + row * kBoxColumns * kRowBytes, fragments);
+    ptx::stmatrix_x2_trans(to + row * kProductColumns * kRowBytes, fragments);
   }
   ptx::fence_proxy_async();
   ptx::sync_threads_of<kGroupThreads>(1 + group);
@@ -273,57 +290,60 @@ __device__ __forceinline__ std::uint32_t finish_pair(const Clip& clip, float bia
   return reinterpret_cast<const std::uint32_t&>(pair);
 }
 
-/// Sums of a thread in half a patch: of row y of 8 pixels two, of a channel and of the one 8 further.
+/// Sums of a thread in a half: of row y of 8 pixels two, of a channel and of the one 8 further.
 __device__ __forceinline__ int sum_at(int y, int high) { return y * 4 + high * 2; }
 
 template <class S>
 __device__ __forceinline__ void finish_patch(const PatchArguments& a, const PatchMemory& memory,
-                                             const PatchPlace& place, const float (&sums)[2][kHalfSums], int& next) {
+                                             const PatchPlace& place, const float (&sums)[S::kHalves][S::kSums],
+                                             int& next) {
   const PatchBias bias(a, place.channel);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  for (int half = 0; half < S::kHalves; ++half) {
 #pragma unroll
-    for (int below = 0; below < 2; ++below) {
+    for (int first = 0; first < S::kRows; first += kBoxRows) {
       const auto words = [&](int row, std::uint32_t(&to)[4]) {
 #pragma unroll
         for (int high = 0; high < 2; ++high) {
-          const int at = sum_at(below * kBoxRows + row, high);
+          const int at = sum_at(first + row, high);
           to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, sums[half][at], sums[half][at + 1]);
         }
       };
-      put_box<S>(a, memory, place, place.x + half * kBoxColumns, place.y + below * kBoxRows,
-                 ptx::as_int::lane() % kBoxColumns, next, words);
+      put_box<S>(a, memory, place, place.x + half * kProductColumns, place.y + first,
+                 ptx::as_int::lane() % kProductColumns, next, words);
     }
   }
 }
 
 /// The largest of 2x2 sums is what becomes the largest of the finished values: bias, clip and rounding keep the order,
-/// and NaN stays. Thread t of a quad has pixels t and, of the right half, t + 4.
+/// and NaN stays. Of 8 pixels in the strip thread t of a quad has number t and t + 4: of two halves those side by side,
+/// of one half those of two rows.
 template <class S>
 __device__ __forceinline__ void finish_pooled_patch(const PatchArguments& a, const PatchMemory& memory,
-                                                    const PatchPlace& place, const float (&sums)[2][kHalfSums],
+                                                    const PatchPlace& place, const float (&sums)[S::kHalves][S::kSums],
                                                     int& next) {
   const PatchBias bias(a, place.channel);
   const auto words = [&](int row, std::uint32_t(&to)[4]) {
 #pragma unroll
     for (int high = 0; high < 2; ++high) {
-      const auto largest = [&](const float(&half)[kHalfSums]) {
-        const int upper = sum_at(row * 2, high);
-        const int lower = sum_at(row * 2 + 1, high);
+      const auto largest = [&](int which) {
+        const float(&half)[S::kSums] = sums[S::kHalves == 2 ? which : 0];
+        const int pooled_row = S::kHalves == 2 ? row : row * 2 + which;
+        const int upper = sum_at(pooled_row * 2, high);
+        const int lower = sum_at(pooled_row * 2 + 1, high);
         return ptx::larger_or_nan(ptx::larger_or_nan(half[upper], half[upper + 1]),
                                   ptx::larger_or_nan(half[lower], half[lower + 1]));
       };
-      to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, largest(sums[0]), largest(sums[1]));
+      to[high] = finish_pair(a.clip, high == 0 ? bias.low : bias.high, largest(0), largest(1));
     }
   };
-  const int column = ptx::as_int::lane() % kBoxColumns;
+  const int column = ptx::as_int::lane() % kProductColumns;
   put_box<S>(a, memory, place, place.x / 2, place.y / 2, column % 2 * 4 + column / 2, next, words);
 }
 
 /// What a group of warps does: every second tile of the block.
-template <bool kPooled>
+template <class S>
 __device__ __forceinline__ void compute_patches(const PatchArguments& a, const PatchMemory& memory) {
-  using S = PatchShape<kPooled>;
   const int group = static_cast<int>(threadIdx.x / kGroupThreads);
   const int slices = a.channel_slices * a.kernel_h * a.kernel_w;
   const std::uint32_t own_turn = memory.turns + group * 8;
@@ -342,14 +362,14 @@ __device__ __forceinline__ void compute_patches(const PatchArguments& a, const P
     if (a.weights_stay) stage = {};
     ptx::mbarrier_wait(own_turn, parity);
     parity ^= 1U;
-    float sums[2][kHalfSums];
-    multiply_patch(a, memory, stage, input, sums);
+    float sums[S::kHalves][S::kSums];
+    multiply_patch<S>(a, memory, stage, input, sums);
     give_back_place(other_turn);  // what has begun is multiplied in this order
-    end_patch(a, memory, stage, input, sums);
+    end_patch<S>(a, memory, stage, input, sums);
     stage.skip(slices, a.of_stages);  // those of the other group's tile
     input.skip(a.channel_slices, a.of_inputs);
-    const PatchPlace place(a, tile);
-    if constexpr (kPooled) {
+    const auto place = PatchPlace::of<S>(a, tile);
+    if constexpr (S::kPooled) {
       finish_pooled_patch<S>(a, memory, place, sums, next_strip);
     } else {
       finish_patch<S>(a, memory, place, sums, next_strip);
@@ -358,10 +378,10 @@ __device__ __forceinline__ void compute_patches(const PatchArguments& a, const P
   if (threadIdx.x % kGroupThreads == 0) ptx::copy_out_wait_read<0>();
 }
 
-template <bool kPooled>
+template <class S>
 __global__ void __launch_bounds__(kPatchThreads, 1) patch_kernel(const __grid_constant__ PatchArguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 1024, shared);
-  const PatchMemory memory = PatchMemory::of<PatchShape<kPooled>>(a, ptx::shared_address(shared));
+  const PatchMemory memory = PatchMemory::of<S>(a, ptx::shared_address(shared));
   constexpr unsigned kWeightsThread = 2 * kGroupThreads;
   constexpr unsigned kInputsThread = kWeightsThread + 32;
   if (threadIdx.x == kWeightsThread) {
@@ -382,11 +402,11 @@ __global__ void __launch_bounds__(kPatchThreads, 1) patch_kernel(const __grid_co
   __syncthreads();
   if (threadIdx.x < kWeightsThread) {
     wait_for_predecessor();
-    compute_patches<kPooled>(a, memory);
+    compute_patches<S>(a, memory);
   } else if (threadIdx.x == kInputsThread) {
-    fill_inputs_of_patches(a, memory);  // waits where it has to
+    fill_inputs_of_patches<S>(a, memory);  // waits where it has to
   } else {
-    if (threadIdx.x == kWeightsThread) fill_weights_of_patches(a, memory);
+    if (threadIdx.x == kWeightsThread) fill_weights_of_patches<S>(a, memory);
     wait_for_predecessor();
   }
 }

@@ -21,10 +21,9 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
-using conv_wgmma::kPatchColumns;
-using conv_wgmma::kPatchRows;
 using conv_wgmma::kSliceK;
 using conv_wgmma::PatchArguments;
+using conv_wgmma::PatchConfig;
 using conv_wgmma::PatchShape;
 using conv_wgmma::Shape;
 using conv_wgmma::Way;
@@ -313,17 +312,19 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
       });
 }
 
-constexpr Conv2dTile kPatchTile{.bm = kPatchRows * kPatchColumns,
+template <class S>
+constexpr Conv2dTile kPatchTile{.bm = conv_wgmma::kPatchPixels,
                                 .bn = conv_wgmma::kPanelColumns,
                                 .bk = kSliceK,
                                 .split_k = 1,
                                 .whole_taps = true,
-                                .patch_rows = kPatchRows,
-                                .patch_columns = kPatchColumns};
+                                .patch_rows = S::kRows,
+                                .patch_columns = S::kColumns};
 
 /// Bytes of 64 channels of the input under a patch.
+template <class S>
 int patch_input_bytes(const Conv2dParams& p) {
-  return (kPatchRows - 1 + p.kernel_h) * (kPatchColumns - 1 + p.kernel_w) * conv_wgmma::kRowBytes;
+  return (S::kRows - 1 + p.kernel_h) * (S::kColumns - 1 + p.kernel_w) * conv_wgmma::kRowBytes;
 }
 
 /// Inputs and slices of weights in a block's shared memory; no inputs: there is no room.
@@ -339,7 +340,7 @@ PatchRoom patch_room(const Conv2dParams& p, int multiprocessors) {
   constexpr int kEnoughStages = 6;
   constexpr int kLeastStages = 4;
   constexpr int kLeastInputs = 2;
-  const int pitch = round_up(patch_input_bytes(p), kSwizzledBytes);
+  const int pitch = round_up(patch_input_bytes<S>(p), kSwizzledBytes);
   const auto fits = [&](int inputs, int stages) {
     return static_cast<std::size_t>(S::shared_bytes(stages, inputs, pitch)) <= kMostWindowBlockBytes;
   };
@@ -367,7 +368,7 @@ struct PatchOutput {
       : h(pooled ? p.out_h / 2 : p.out_h), w(pooled ? p.out_w / 2 : p.out_w) {}
 };
 
-template <bool kPooled>
+template <PatchConfig kConfig>
 bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
   constexpr int kMostTaps = 16;
   constexpr std::int64_t kMostTiles = 1 << 29;
@@ -375,53 +376,56 @@ bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
       p.kernel_h > kMostTaps || p.kernel_w > kMostTaps) {
     return false;
   }
-  const PatchOutput out(p, kPooled);
-  const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, kPatchRows)} * ceil_div(p.out_w, kPatchColumns) *
+  using S = PatchShape<kConfig>;
+  const PatchOutput out(p, S::kPooled);
+  const std::int64_t of_image = std::int64_t{ceil_div(p.out_h, S::kRows)} * ceil_div(p.out_w, S::kColumns) *
                                 ceil_div(p.c_out, conv_wgmma::kPanelColumns);
   if (out.h == 0 || out.w == 0 || p.n > kMostTiles / of_image) return false;
-  return supports_tile(p, gpu) && patch_room<PatchShape<kPooled>>(p, gpu.multiprocessors).inputs > 0;
+  return supports_tile(p, gpu) && patch_room<S>(p, gpu.multiprocessors).inputs > 0;
 }
 
 /// The input under a patch at a time; zeros outside of the image.
+template <class S>
 bool encode_patches(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
   const cuuint64_t pixel = static_cast<cuuint64_t>(p.c_in) * 2;
   const auto width = static_cast<cuuint64_t>(p.w);
   const auto height = static_cast<cuuint64_t>(p.h);
   const cuuint64_t extents[4] = {static_cast<cuuint64_t>(p.c_in), width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
-  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(kPatchColumns - 1 + p.kernel_w),
-                             static_cast<cuuint32_t>(kPatchRows - 1 + p.kernel_h), 1};
+  const cuuint32_t box[4] = {kSliceK, static_cast<cuuint32_t>(S::kColumns - 1 + p.kernel_w),
+                             static_cast<cuuint32_t>(S::kRows - 1 + p.kernel_h), 1};
   return encode_images(const_cast<void*>(x), extents, strides, box, map);
 }
 
 /// A box of y at a time.
+template <class S>
 bool encode_boxes(const PatchOutput& out, const conv_gemm::Arguments& a, int pictures, CUtensorMap& map) {
   const cuuint64_t pixel = static_cast<cuuint64_t>(a.y_pitch) * 2;
   const auto width = static_cast<cuuint64_t>(out.w);
   const auto height = static_cast<cuuint64_t>(out.h);
   const cuuint64_t extents[4] = {static_cast<cuuint64_t>(a.c_out), width, height, static_cast<cuuint64_t>(pictures)};
   const cuuint64_t strides[3] = {pixel, pixel * width, pixel * width * height};
-  const cuuint32_t box[4] = {conv_wgmma::kPanelColumns, conv_wgmma::kBoxColumns, conv_wgmma::kBoxRows, 1};
+  const cuuint32_t box[4] = {conv_wgmma::kPanelColumns, S::kBoxColumns, S::kBoxHeight, 1};
   return encode_images(a.y, extents, strides, box, map);
 }
 
-template <bool kPooled>
+template <PatchConfig kConfig>
 cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where) {
-  using S = PatchShape<kPooled>;
-  const auto kernel = conv_wgmma::patch_kernel<kPooled>;
+  using S = PatchShape<kConfig>;
+  const auto kernel = conv_wgmma::patch_kernel<S>;
   int multiprocessors = 0;
   cudaError_t status = count_multiprocessors(multiprocessors);
   if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostWindowBlockBytes);
   if (status != cudaSuccess) return status;
-  const PatchOutput out(params, kPooled);
+  const PatchOutput out(params, S::kPooled);
   Conv2dParams p = params;  // of which y has the extents
   p.out_h = out.h;
   p.out_w = out.w;
   const PatchRoom room = patch_room<S>(p, multiprocessors);
   return conv_gemm::for_each_gemm_chunk(
-      p, kPatchTile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
-        constexpr int kRows = kPatchRows / (kPooled ? 2 : 1);  // of a patch, in y
-        constexpr int kColumns = kPatchColumns / (kPooled ? 2 : 1);
+      p, kPatchTile<S>, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+        constexpr int kRows = S::kRows / (S::kPooled ? 2 : 1);  // of a patch, in y
+        constexpr int kColumns = S::kColumns / (S::kPooled ? 2 : 1);
         const int pictures = shared.m / (out.h * out.w);
         const int columns = ceil_div(out.w, kColumns);
         const int of_image = columns * ceil_div(out.h, kRows);
@@ -438,15 +442,15 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
         a.of_patch = FastDivision(static_cast<std::uint32_t>(shared.n_tiles));
         a.of_image = FastDivision(static_cast<std::uint32_t>(of_image));
         a.of_patch_row = FastDivision(static_cast<std::uint32_t>(columns));
-        a.input_columns = kPatchColumns - 1 + p.kernel_w;
-        a.input_bytes = patch_input_bytes(p);
+        a.input_columns = S::kColumns - 1 + p.kernel_w;
+        a.input_bytes = patch_input_bytes<S>(p);
         a.input_pitch = round_up(a.input_bytes, kSwizzledBytes);
         a.inputs = room.inputs;
         a.stages = room.stages;
         a.weights_stay = room.weights_stay;
         a.of_inputs = FastDivision(static_cast<std::uint32_t>(a.inputs));
         a.of_stages = FastDivision(static_cast<std::uint32_t>(a.stages));
-        if (!encode_patches(p, pictures, shared.x, a.pixels) || !encode_boxes(out, shared, pictures, a.result) ||
+        if (!encode_patches<S>(p, pictures, shared.x, a.pixels) || !encode_boxes<S>(out, shared, pictures, a.result) ||
             !encode_weights(p, shared.weight_pitch, shared.weight, a.weights)) {
           return cudaErrorNotSupported;
         }
@@ -458,9 +462,10 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
       });
 }
 
-template <bool kPooled>
+template <PatchConfig kConfig>
 constexpr Conv2dEntry patch_entry(Conv2dVariant variant, std::string_view name) {
-  return {variant, name, kPatchTile, supports_patch<kPooled>, launch_patch<kPooled>, true, kPooled};
+  return {variant, name,          kPatchTile<PatchShape<kConfig>>, supports_patch<kConfig>, launch_patch<kConfig>,
+          true,    kConfig.pooled};
 }
 
 template <WindowConfig kConfig>
@@ -490,7 +495,7 @@ constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
 
 #define MOBICUDA_ENTRY(variant, name, ...) entry<Config __VA_ARGS__>(variant, name)
 #define MOBICUDA_WINDOW_ENTRY(variant, name, ...) window_entry<WindowConfig __VA_ARGS__>(variant, name)
-#define MOBICUDA_PATCH_ENTRY(variant, name, pooled) patch_entry<pooled>(variant, name)
+#define MOBICUDA_PATCH_ENTRY(variant, name, ...) patch_entry<PatchConfig __VA_ARGS__>(variant, name)
 
 #else
 
@@ -508,7 +513,7 @@ constexpr Conv2dEntry nothing(Conv2dVariant variant, std::string_view name) {
 
 #define MOBICUDA_ENTRY(variant, name, ...) nothing(variant, name)
 #define MOBICUDA_WINDOW_ENTRY(variant, name, ...) nothing(variant, name)
-#define MOBICUDA_PATCH_ENTRY(variant, name, pooled) nothing(variant, name)
+#define MOBICUDA_PATCH_ENTRY(variant, name, ...) nothing(variant, name)
 
 #endif
 
@@ -550,8 +555,10 @@ constexpr Conv2dEntry kEntries[] = {
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64Window, "wgmma_128x128x64_window",   {128, 128}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma256x64x64Window, "wgmma_256x64x64_window",     {256,  64}),
     MOBICUDA_WINDOW_ENTRY(Conv2dVariant::Wgmma128x128x64WindowS2, "wgmma_128x128x64_window_s2", {.bm = 128, .bn = 128, .split = 2}),
-    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch, "wgmma_224x64x64_patch", false),
-    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64PatchPooled, "wgmma_224x64x64_patch_pooled", true),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch8, "wgmma_224x64x64_patch8",                {.columns =  8, .pooled = false}),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch16, "wgmma_224x64x64_patch16",              {.columns = 16, .pooled = false}),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch8Pooled, "wgmma_224x64x64_patch8_pooled",   {.columns =  8, .pooled = true}),
+    MOBICUDA_PATCH_ENTRY(Conv2dVariant::Wgmma224x64x64Patch16Pooled, "wgmma_224x64x64_patch16_pooled", {.columns = 16, .pooled = true}),
 };
 // clang-format on
 
