@@ -31,13 +31,14 @@ std::optional<Conv2dVariant> fused(const Rules& rules, const Conv2dParams& param
   return found ? std::optional(found->variant) : std::nullopt;
 }
 
-TEST_CASE("the rule takes one launch for a convolution and a maximum behind it, by tiles as wide as its channels") {
+TEST_CASE("the rule takes one launch for a convolution and a maximum behind it, by the variant of the shortest time") {
   const Rules rule(kH100, {});
   if (!rule.runs(pooled(32, 224, 64, 64))) MOBICUDA_SKIP("built without code for sm_90a");
   CHECK(fused(rule, pooled(32, 224, 64, 64)) == Conv2dVariant::Wgmma224x64x64Patch8Pooled);
-  CHECK(fused(rule, pooled(32, 112, 128, 128)) == Conv2dVariant::Wgmma256x128x64Pooled);
+  CHECK(fused(rule, pooled(32, 28, 512, 512)) == Conv2dVariant::Wgmma256x128x64Pooled);
+  CHECK(fused(rule, pooled(32, 14, 512, 512)) == Conv2dVariant::Wgmma224x64x64Patch16Pooled);
   CHECK(fused(rule, pooled(1, 28, 512, 512)) == std::nullopt);  // 26 tiles of 132
-  CHECK(fused(Rules(kH100, {{"pool", "fused"}}), pooled(1, 28, 512, 512)) == Conv2dVariant::Wgmma256x128x64Pooled);
+  CHECK(fused(Rules(kH100, {{"pool", "fused"}}), pooled(1, 28, 512, 512)) == Conv2dVariant::Wgmma224x64x64Patch16Pooled);
 }
 
 TEST_CASE("the rule leaves a convolution and a maximum apart where no variant runs both, or where it is asked to") {

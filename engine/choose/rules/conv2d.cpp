@@ -56,11 +56,6 @@ constexpr Conv2dRow kGathered[] = {
 constexpr Conv2dRow kPools[] = {
     {MOBICUDA_WHEN(s.pooled_waves() >= 0.7), {}, "many pixels: the convolution's own output is not written, nor read again"},
 };
-constexpr Conv2dRow kPooled[] = {
-    {MOBICUDA_ALWAYS, {Wgmma224x64x64Patch8Pooled}, "few input channels: their weights and a patch of pixels stay"},
-    {MOBICUDA_WHEN(s.group_out <= 64), {Wgmma256x64x64Pooled}, "few channels"},
-    {MOBICUDA_ALWAYS, {Wgmma256x128x64Pooled}, "many channels"},
-};
 constexpr Conv2dRow kGeneral[] = {
     {MOBICUDA_ALWAYS, {Stem3x3P2C4}, "a first layer"},
     {MOBICUDA_ALWAYS, {Direct4x4, Direct}, "any shape"},
@@ -88,12 +83,9 @@ Conv2dShape shape_of(const Conv2dParams& params, const DeviceTraits& gpu) {
 Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
   const Conv2dShape shape = shape_of(params, gpu);
   Preferences<Conv2dVariant> found;
-  if (params.max_pool) {
-    append(kPooled, shape, found);
-    return found;
-  }
-  append(kSpecial, shape, found);
+  if (!params.max_pool) append(kSpecial, shape, found);
   for (const Conv2dVariant variant : products_by_time(params, gpu)) found.push_back({variant, kByTime});
+  if (params.max_pool) return found;
   append(kGathered, shape, found);
   append(kGeneral, shape, found);
   return found;
@@ -127,8 +119,7 @@ std::vector<RuleText> rule_texts(const Conv2dParams&) {
   for (const RuleText& more : {text_of("", kGathered), text_of("", kGeneral)}) {
     all.lines.insert(all.lines.end(), more.lines.begin(), more.lines.end());
   }
-  return {text_of("conv2d, where one launch for a maximum over 2x2 behind it pays", kPools),
-          text_of("conv2d, with a maximum over 2x2 behind it", kPooled), all};
+  return {text_of("conv2d, where one launch for a maximum over 2x2 behind it pays", kPools), all};
 }
 
 }  // namespace mobicuda

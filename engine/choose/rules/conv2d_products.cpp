@@ -21,6 +21,7 @@ struct ProductTime {
   double residual_us = 0;
   bool wgmma = false;
   double least_rounds = 0;  ///< of less it is not expected to be the fastest
+  int least_taps = 1;       ///< so with taps
 };
 
 // Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4
@@ -67,8 +68,12 @@ constexpr ProductTime kTimes[] = {
     {Conv2dVariant::Wgmma256x64x64Window,          0.00, 3.84, 0.32, 0.36, 0.67, true},
     {Conv2dVariant::Wgmma128x128x64Window,         0.00, 3.95, 0.31, 0.31, 0.56, true},
     {Conv2dVariant::Wgmma128x128x64WindowS2,       0.00, 6.36, 0.34, 0.34, 0.29, true},
-    {Conv2dVariant::Wgmma224x64x64Patch8,          2.60, 0.30, 0.25, 0.28, 0.00, true},
-    {Conv2dVariant::Wgmma224x64x64Patch16,         2.60, 0.30, 0.28, 0.28, 0.00, true},
+    {Conv2dVariant::Wgmma224x64x64Patch8,          3.04, 0.43, 0.26, 0.26, 0.00, true, 0, 2},
+    {Conv2dVariant::Wgmma224x64x64Patch16,         2.77, 0.41, 0.27, 0.27, 0.00, true, 0, 2},
+    {Conv2dVariant::Wgmma256x64x64Pooled,          0.91, 1.55, 0.47, 0.43, 0.00, true},
+    {Conv2dVariant::Wgmma256x128x64Pooled,         0.82, 3.46, 0.61, 0.49, 0.00, true},
+    {Conv2dVariant::Wgmma224x64x64Patch8Pooled,    1.93, 0.17, 0.275, 0.28, 0.00, true},
+    {Conv2dVariant::Wgmma224x64x64Patch16Pooled,   1.32, 0.15, 0.28, 0.28, 0.00, true},
 };
 // clang-format on
 
@@ -105,7 +110,9 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
   const auto slices = static_cast<double>(work.slices);
   const kernels::Conv2dTile tile = conv2d_tile(time.variant);
   const double rounds = std::ceil(static_cast<double>(work.blocks) / usable(multiprocessors, tile.split_k));
-  if (rounds < time.least_rounds) return std::numeric_limits<double>::infinity();
+  if (rounds < time.least_rounds || params.kernel_h * params.kernel_w < time.least_taps) {
+    return std::numeric_limits<double>::infinity();
+  }
   const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
   const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
   if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
