@@ -30,7 +30,7 @@ constexpr Range part_of(std::int64_t items, std::int64_t index, std::int64_t par
 /// A weight (n, taps * channels) and its bias, packed for a processor's kernels.
 struct PackedGemm {
   PackedWeights weight;
-  PackedWeights bias;
+  PackedWeights bias;  ///< and behind it whether all weights are finite, 1 or 0
   std::int64_t n = 0;
   std::int64_t taps = 1;
   std::int64_t channels = 0;
@@ -39,8 +39,9 @@ struct PackedGemm {
 
   /// Outputs `first` to first + outputs of a node's weight and bias, which have the same positions in Conv2d and Gemm.
   PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t window, std::int64_t inputs,
-             const std::int64_t* order);
+             const std::int64_t* order, std::int64_t panel_outputs);
 
+  bool is_finite() const noexcept { return bias.data()[panels * panel] != 0.0F; }
   std::int64_t bytes() const noexcept { return weight.bytes() + bias.bytes(); }
 };
 
@@ -49,10 +50,10 @@ struct PackedGemm {
 class Product {
  public:
   /// Not of a depthwise convolution, for which it would be slow.
-  Product(const Conv2d& op, const NodeView& view);
-  Product(const Gemm& op, const NodeView& view);
+  Product(const Conv2d& op, const NodeView& view, ZeroProducts zeros);
+  Product(const Gemm& op, const NodeView& view, ZeroProducts zeros);
 
-  const char* kernel() const noexcept { return window_ ? "conv2d" : "gemm"; }
+  std::string kernel() const { return std::string(window_ ? "conv2d" : "gemm") + (leaves_zeros_ ? "_nonzero" : ""); }
   std::int64_t image_rows() const noexcept { return image_rows_; }
   std::int64_t columns() const noexcept { return std::ssize(groups_) * shape().n; }
   /// From a row of y to the next one, and of residual: columns(), or more where y is a part of wider rows.
@@ -88,6 +89,7 @@ class Product {
 
   const Fp32Kernels* kernels_;
   Activation activation_;
+  bool leaves_zeros_;  // products of x's zeros are left out
   std::int64_t image_rows_ = 1;
   std::int64_t stride_ = 0;
   std::optional<WindowGeometry> window_;  // absent: a row of x is one run, and they lie side by side

@@ -65,6 +65,9 @@ struct CpuOp {
 /// Which convolutions take Winograd's filtering: of those that it is defined for, winograd.h.
 enum class WinogradUse : std::uint8_t { Never, WhereFaster, WherePossible };
 
+/// Whether a product leaves out what it multiplies by zeros of its input, which takes time where there are few.
+enum class ZeroProducts : std::uint8_t { Computed, LeftOutWhereLikely, LeftOut };
+
 /// A node with what its step needs to know.
 struct NodeView : OpFunctions<CpuOp> {
   const Graph& graph;
@@ -76,7 +79,9 @@ struct NodeView : OpFunctions<CpuOp> {
   int output = kNoBuffer;
   /// Where the output lies in its buffer, in elements: among the channels of wider pixels. No stride: it is by itself.
   std::int64_t output_first = 0, output_stride = 0;
-  WinogradUse winograd = WinogradUse::WhereFaster;  ///< in fp32
+  WinogradUse winograd = WinogradUse::WhereFaster;        ///< in fp32
+  ZeroProducts zeros = ZeroProducts::LeftOutWhereLikely;  ///< in fp32
+  bool has_zeros = false;                                 ///< the first input, a good part of its elements
 
   const TensorDesc& desc(std::size_t input) const { return graph.value(node.inputs[input]).desc; }
   const TensorDesc& output_desc() const { return graph.value(node.output).desc; }

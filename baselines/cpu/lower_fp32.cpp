@@ -51,11 +51,11 @@ LoweredNode lower_fp32(const Conv2d& op, const NodeView& view) {
   }
   const int residual = view.inputs[Conv2d::kResidual];
   if (takes_winograd(op, view)) return lower_product(Winograd(op, view), view, residual);
-  return lower_product(Product(op, view), view, residual);
+  return lower_product(Product(op, view, view.zeros), view, residual);
 }
 
 LoweredNode lower_fp32(const Gemm& op, const NodeView& view) {
-  return lower_product(Product(op, view), view, kNoBuffer);
+  return lower_product(Product(op, view, view.zeros), view, kNoBuffer);
 }
 
 }  // namespace mobicuda::cpu

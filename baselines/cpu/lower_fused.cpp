@@ -143,7 +143,7 @@ LoweredNode lower_fused(std::span<const NodeView> views, const FusionLimits& lim
   const NodeView& first = views.front();
   const NodeView& last = views.back();
   std::optional<Product> expand;
-  if (!is_depthwise_node(first)) expand.emplace(conv_of(first), first);
+  if (!is_depthwise_node(first)) expand.emplace(conv_of(first), first, first.zeros);
   const NodeView& middle = views[expand ? 1 : 0];
   FusedConvolutions step{std::move(expand),
                          Depthwise(conv_of(middle), middle),
@@ -151,12 +151,12 @@ LoweredNode lower_fused(std::span<const NodeView> views, const FusionLimits& lim
                          first.inputs[Conv2d::kInput],
                          last.inputs[Conv2d::kResidual],
                          last.output};
-  if (&last != &middle) step.project.emplace(conv_of(last), last);
+  if (&last != &middle) step.project.emplace(conv_of(last), last, last.zeros);
   step.choose_bands(limits);
 
   LoweredNode lowered;
-  lowered.kernel = with_isa((step.expand ? std::string(step.expand->kernel()) + "+" : "") + "depthwise_conv" +
-                                (step.project ? std::string("+") + step.project->kernel() : ""),
+  lowered.kernel = with_isa((step.expand ? step.expand->kernel() + "+" : "") + "depthwise_conv" +
+                                (step.project ? "+" + step.project->kernel() : ""),
                             first);
   lowered.weight_bytes = step.depthwise.weight_bytes() + (step.expand ? step.expand->weight_bytes() : 0) +
                          (step.project ? step.project->weight_bytes() : 0);

@@ -10,6 +10,7 @@
 
 #include "baselines/cpu/joined.h"
 #include "baselines/cpu/lower.h"
+#include "baselines/cpu/zeros.h"
 #include "graph/memory_planner.h"
 
 namespace mobicuda::cpu {
@@ -33,6 +34,7 @@ class PlanMaker {
         fp64_(options.precision == Precision::Fp64),
         steps_(fused_steps(graph, fp64_ ? FusionLimits::never() : choices.fusion)),
         joined_(fp64_ ? decltype(joined_)(graph.values().size()) : joined_values(graph, steps_)),
+        zeros_(values_with_zeros(graph)),
         weights_(saved) {
     plan_.threads = thread_count(options);
   }
@@ -214,6 +216,8 @@ class PlanMaker {
       view.output_stride = place->stride;
     }
     view.winograd = choices_.winograd;
+    view.zeros = choices_.zeros;
+    view.has_zeros = zeros_[static_cast<std::size_t>(node.inputs.front())];
     return view;
   }
 
@@ -251,6 +255,7 @@ class PlanMaker {
   bool fp64_;
   std::vector<std::vector<std::size_t>> steps_;     // the nodes of each
   std::vector<std::optional<JoinedValue>> joined_;  // by value
+  std::vector<bool> zeros_;                         // by value
   WeightPacker weights_;
   std::vector<int> buffer_of_;
   std::vector<Life> lives_;  // of all buffers in the arena

@@ -32,6 +32,7 @@ struct Fp32Choices {
   FusionLimits fusion;
   StretchLimits stretches;
   WinogradUse winograd = WinogradUse::WhereFaster;
+  ZeroProducts zeros = ZeroProducts::LeftOutWhereLikely;
 };
 
 /// An optimised graph's plan: a buffer for each activation in memory, a step for each node or several, one static

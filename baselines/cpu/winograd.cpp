@@ -113,7 +113,7 @@ void winograd_pack(std::int64_t outputs, std::int64_t channels, std::int64_t ker
 }
 
 Winograd::Winograd(const Conv2d& op, const NodeView& view)
-    : direct_(op, view), kernels_(view.kernels), activation_(op.activation) {
+    : direct_(op, view, ZeroProducts::Computed), kernels_(view.kernels), activation_(op.activation) {
   const Shape& x = view.desc(Conv2d::kInput).shape;
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
   const Shape& out = view.output_desc().shape;

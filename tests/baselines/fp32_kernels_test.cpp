@@ -51,6 +51,8 @@ struct GemmData {
   Floats x, weight, bias, residual;
   std::int64_t taps = 1;
   bool has_residual = true;
+  bool nonzero = false;  // by gemm_nonzero()
+  bool keep_zeros = false;
 
   Doubles expected(const Activation& activation, bool magnitudes) const {
     const auto pick = [&](const Floats& values) { return magnitudes ? absolute(values) : values; };
@@ -66,7 +68,7 @@ struct GemmData {
   }
 
   Floats run(const Fp32Kernels& kernels, const Activation& activation) const {
-    const std::int64_t panel = kernels.gemm_panel(n);
+    const std::int64_t panel = nonzero ? kernels.nonzero_panel(n) : kernels.gemm_panel(n);
     Floats packed(static_cast<std::size_t>(gemm_packed_elements(n, k, panel)));
     gemm_pack(n, k, panel, weight.data(), nullptr, packed.data());
     const std::int64_t panels = (n + panel - 1) / panel;
@@ -99,8 +101,18 @@ struct GemmData {
     task.last_panel = panels;
     task.lo = activation.lo;
     task.hi = activation.hi;
-    kernels.gemm(task);
+    task.keep_zeros = keep_zeros;
+    (nonzero ? kernels.gemm_nonzero : kernels.gemm)(task);
     return unguarded(y);
+  }
+
+  // Row i alone.
+  GemmData row(std::int64_t i) const {
+    GemmData one = *this;
+    one.rows = 1;
+    one.x.assign(x.begin() + i * k, x.begin() + (i + 1) * k);
+    one.residual.assign(residual.begin() + i * n, residual.begin() + (i + 1) * n);
+    return one;
   }
 
   static constexpr std::int64_t kOffset = 3;
@@ -118,7 +130,7 @@ TEST_CASE("gemm of every instruction set stays within the hard bound, and is exa
   const Activation activation{-0.75F, 1.5F};
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t rows : {1, 2, 5, 6, 7, 8, 9, 13, 49}) {
-      for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 49, 64, 65}) {
+      for (const std::int64_t n : {1, 3, 4, 5, 8, 9, 15, 16, 17, 24, 31, 32, 33, 49, 52, 64, 65}) {
         // Tiles that are whole, and one more.
         if (test::kThreadSanitized && (rows > 13 || rows % 6 > 1 || n > 33 || n % 16 > 1)) continue;
         for (const std::int64_t k : {1, 2, 27, 97}) {
@@ -146,7 +158,7 @@ TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in seve
   constexpr std::int64_t kShapes[][2] = {{1, 1025}, {1, 3000}, {9, 1}, {9, 3}, {3, 9}, {9, 130}, {9, 1100}, {49, 64}};
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     for (const std::int64_t rows : {1, 9, 17}) {
-      for (const std::int64_t n : {2, 5, 12, 40}) {
+      for (const std::int64_t n : {2, 5, 12, 24, 40}) {
         if (test::kThreadSanitized && (rows == 17 || n == 5)) continue;
         for (const auto& [taps, channels] : kShapes) {
           if (test::kThreadSanitized && rows * n * taps * channels > 1000000) continue;
@@ -170,9 +182,106 @@ TEST_CASE("gemm of every instruction set sums runs that lie apart, and k in seve
   }
 }
 
+// Zeros of both signs: in two thirds of the places, in whole rows, in none of others.
+void add_zeros(GemmData& data) {
+  for (std::int64_t row = 0; row < data.rows; ++row) {
+    for (std::int64_t i = 0; i < data.k; ++i) {
+      if (row % 5 == 4 || (row % 5 != 3 && (row + i * i) % 3 != 0)) {
+        data.x[static_cast<std::size_t>(row * data.k + i)] = i % 2 == 0 ? 0.0F : -0.0F;
+      }
+    }
+  }
+}
+
+TEST_CASE("nonzero: gemm without the products of zeros stays within the bound, and is exact on whole numbers") {
+  // Runs and channels of a run; parts of k that end within the channels of a run and between runs.
+  constexpr std::int64_t kShapes[][2] = {{1, 1},    {1, 7}, {1, 8},  {1, 33}, {1, 257},
+                                         {1, 1100}, {9, 1}, {9, 30}, {9, 260}};
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const std::int64_t rows : {1, 2, 7, 10}) {
+      for (const std::int64_t n : {1, 8, 15, 16, 24, 40, 96, 97, 160, 161, 333}) {
+        if (test::kThreadSanitized && (rows == 7 || n % 16 > 1)) continue;
+        for (const auto& [taps, channels] : kShapes) {
+          if (test::kThreadSanitized && rows * n * taps * channels > 100000) continue;
+          for (const bool keep_zeros : {false, true}) {
+            CAPTURE(kernels->name, rows, n, taps, channels, keep_zeros);
+            const auto make = [&](bool integers) {
+              GemmData data = gemm_data(rows, n, taps * channels, integers);
+              add_zeros(data);
+              data.taps = taps;
+              data.has_residual = rows % 2 == 0;
+              data.nonzero = true;
+              data.keep_zeros = keep_zeros;
+              return data;
+            };
+            const GemmData data = make(false);
+            const Activation activation{-5.0F, 5.0F};
+            const Doubles expected = data.expected(activation, false);
+            const Doubles allowed =
+                test::hard_bounds(test::gamma(data.k), data.expected(activation, true), expected, test::kStoreF32);
+            REQUIRE(test::compare_elements(data.run(*kernels, activation), expected, allowed));
+            const GemmData whole = make(true);
+            REQUIRE(test::compare_exact(whole.run(*kernels, Activation::none()),
+                                        whole.expected(Activation::none(), false)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("nonzero: a row has the same bits whatever rows stand beside it, also where its sum is zero") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    for (const bool keep_zeros : {false, true}) {
+      GemmData all = gemm_data(11, 40, 300, false);
+      add_zeros(all);
+      // Sums that are rounded to a zero with a sign, to which a neighbour's weights give products that are zero.
+      std::ranges::fill(all.bias, -0.0F);
+      std::ranges::fill(all.residual, -0.0F);
+      for (std::int64_t i = 0; i < all.k; ++i) {
+        all.x[static_cast<std::size_t>(i)] = i == 3 ? -1e-30F : 0.0F;
+        all.weight[static_cast<std::size_t>(i)] = i == 3 ? 1e-30F : 1.0F;
+      }
+      all.nonzero = true;
+      all.keep_zeros = keep_zeros;
+      const Floats together = all.run(*kernels, Activation::none());
+      CHECK_FALSE(std::signbit(together.front()));
+      all.keep_zeros = false;
+      for (std::int64_t row = 0; row < all.rows; ++row) {
+        CAPTURE(kernels->name, row, keep_zeros);
+        const Floats expected(together.begin() + row * all.n, together.begin() + (row + 1) * all.n);
+        CHECK(test::compare_bits(all.row(row).run(*kernels, Activation::none()), expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("nonzero: NaN of x is no zero, and zeros that are kept meet weights that are not finite") {
+  for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
+    GemmData data = gemm_data(3, 20, 50, true);
+    std::ranges::fill(data.x, 0.0F);
+    data.nonzero = true;
+    data.x[static_cast<std::size_t>(data.k + 17)] = kNaN;
+    data.weight[static_cast<std::size_t>(2 * data.k + 9)] = std::numeric_limits<float>::infinity();
+    for (const bool keep_zeros : {false, true}) {
+      data.keep_zeros = keep_zeros;
+      const Floats y = data.run(*kernels, Activation::none());
+      for (std::int64_t i = 0; i < data.rows * data.n; ++i) {
+        CAPTURE(kernels->name, i, keep_zeros);
+        CHECK(std::isnan(y[static_cast<std::size_t>(i)]) == (i / data.n == 1 || (keep_zeros && i % data.n == 2)));
+      }
+    }
+  }
+}
+
 TEST_CASE("few outputs take narrow panels") {
   for (const Fp32Kernels* kernels : supported_fp32_kernels()) {
     CAPTURE(kernels->name);
+    CHECK(kernels->nonzero_panel(1) == kernels->vector);
+    CHECK(kernels->nonzero_panel(kernels->nonzero_vectors * kernels->vector) ==
+          kernels->nonzero_vectors * kernels->vector);
+    CHECK(kernels->nonzero_panel(kernels->nonzero_vectors * kernels->vector + 1) ==
+          (kernels->nonzero_vectors / 2 + 1) * kernels->vector);
     CHECK(kernels->gemm_panel(1) == kernels->least_panel);
     CHECK(kernels->gemm_panel(kernels->least_panel + 1) == 2 * kernels->least_panel);
     CHECK(kernels->gemm_panel(1000) == kernels->widest_panel);
@@ -187,12 +296,8 @@ TEST_CASE("gemm of every instruction set gives a row the same bits whatever rows
       const Floats together = all.run(*kernels, Activation::none());
       for (std::ptrdiff_t row = 0; row < 49; ++row) {
         CAPTURE(kernels->name, row, has_residual);
-        GemmData one = all;
-        one.rows = 1;
-        one.x.assign(all.x.begin() + row * 33, all.x.begin() + (row + 1) * 33);
-        one.residual.assign(all.residual.begin() + row * 40, all.residual.begin() + (row + 1) * 40);
         const Floats expected(together.begin() + row * 40, together.begin() + (row + 1) * 40);
-        CHECK(test::compare_bits(one.run(*kernels, Activation::none()), expected));
+        CHECK(test::compare_bits(all.row(row).run(*kernels, Activation::none()), expected));
       }
     }
   }

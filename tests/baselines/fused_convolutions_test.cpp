@@ -51,7 +51,10 @@ struct BlockCase {
     return std::string(expand_kernel == 0   ? ""
                        : expand_kernel == 1 ? "gemm+"
                                             : "conv2d+") +
-           "depthwise_conv" + (outputs == 0 ? "" : "+gemm");
+           "depthwise_conv" +
+           (outputs == 0                                         ? ""
+            : activation == Activation::relu6() && outputs >= 32 ? "+gemm_nonzero"
+                                                                 : "+gemm");
   }
 };
 

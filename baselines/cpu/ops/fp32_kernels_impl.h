@@ -89,14 +89,17 @@ TileRows whole_vectors(TileRows rows, std::int64_t columns, float (&edge)[Rows *
 // The sums of a tile stay in registers only where no loop over them is left: an index that is known at run time would
 // put all of them on the stack, to be read and written again around each tap. Hence every loop over them is unrolled.
 
-// Where sums begin: with the bias, or at zero, as each part of k is a sum of its own: the shorter a chain of additions,
-// the less its rounding errors add up to.
+// The bias where a tile begins with its columns; null, for zeros, where a part of k is not the first: each is a sum of
+// its own, for the shorter a chain of additions, the less its rounding errors add up to.
+inline const float* first_bias(const GemmTask& task, const KRange& k, std::int64_t column) {
+  return k.begins && task.bias != nullptr ? task.bias + column : nullptr;
+}
+
 template <class P, int Size, int Packets, int Rows>
-void begin_sums(const GemmTask& task, const KRange& k, std::int64_t column, P (&sums)[Rows][Packets]) {
-#pragma GCC unroll 2
+void begin_sums(const float* bias, P (&sums)[Rows][Packets]) {
+#pragma GCC unroll 10
   for (int p = 0; p < Packets; ++p) {
-    const bool has_bias = k.begins && task.bias != nullptr;
-    const P start = has_bias ? ploadu<P>(task.bias + column + p * Size) : pset1<P>(0.0F);
+    const P start = bias != nullptr ? ploadu<P>(bias + p * Size) : pset1<P>(0.0F);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) sums[r][p] = start;
   }
@@ -109,7 +112,7 @@ void add_rows(const GemmTask& task, const float* from, std::int64_t columns, P (
   const TileRows rows = whole_vectors<Packets * Size, Rows>({from, task.y_stride}, columns, edge);
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 10
     for (int p = 0; p < Packets; ++p) sums[r][p] = padd(sums[r][p], ploadu<P>(rows.data + r * rows.stride + p * Size));
   }
 }
@@ -118,7 +121,7 @@ template <class P, int Size, int Packets, int Rows>
 void store_sums(const P (&sums)[Rows][Packets], float* y, std::int64_t stride) {
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
+#pragma GCC unroll 10
     for (int p = 0; p < Packets; ++p) pstoreu(y + r * stride + p * Size, sums[r][p]);
   }
 }
@@ -128,10 +131,12 @@ template <class P, int Size, int Packets, int Rows>
 void store_clamped(const P (&sums)[Rows][Packets], float least, float most, float* y, std::int64_t stride) {
   const P lo = pset1<P>(least);
   const P hi = pset1<P>(most);
+  // From row to row: rows' places by themselves are more than there are registers for, and the next tile would wait for
+  // them.
 #pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-    for (int p = 0; p < Packets; ++p) pstoreu(y + r * stride + p * Size, clamp(sums[r][p], lo, hi));
+  for (int r = 0; r < Rows; ++r, y += stride) {
+#pragma GCC unroll 10
+    for (int p = 0; p < Packets; ++p) pstoreu(y + p * Size, clamp(sums[r][p], lo, hi));
   }
 }
 
@@ -196,8 +201,84 @@ void add_products(const float* const (&x)[Rows], std::int64_t first, std::int64_
   }
 }
 
-// Tiles below each other, of Rows x (Packets * Size) outputs that are held in registers while a part of k passes.
-template <class P, int Size, int Packets, int Rows>
+// Kinds of vectors, which are no template arguments of classes themselves: some are GCC's with attributes.
+struct WholeVector {
+  using P = Packet;
+  static constexpr int kSize = kPacket;
+};
+struct HalfVector {
+  using P = HalfPacket;
+  static constexpr int kSize = kHalf;
+};
+struct QuarterVector {
+  using P = QuarterPacket;
+  static constexpr int kSize = kQuarter;
+};
+
+// The sums of a tile of some rows and Packets vectors.
+template <class Kind, int Packets, int Rows>
+struct TileSums {
+  using P = typename Kind::P;
+  static constexpr int kSize = Kind::kSize;
+  static constexpr int kRows = Rows;
+  static constexpr std::int64_t kColumns = Packets * kSize;
+  P sums[Rows][Packets];
+
+  void begin(const float* bias) { begin_sums<P, kSize>(bias, sums); }
+  void add(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int64_t panel_stride,
+           const float*& w) {
+    add_products<P, kSize>(x, first, last, panel_stride, w, sums);
+  }
+  void end(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column) {
+    end_sums<P, kSize>(task, k, row, column, sums);
+  }
+  void store(float least, float most, float* y, std::int64_t stride) const {
+    store_clamped<P, kSize>(sums, least, most, y, stride);
+  }
+};
+
+#ifdef EIGEN_VECTORIZE_AVX512
+
+// The same of a register and half of one: 24 columns, which would leave a quarter of two registers idle.
+template <int Rows>
+struct RegisterAndHalf {
+  static constexpr int kRows = Rows;
+  static constexpr std::int64_t kColumns = kPacket + kHalf;
+  Packet sums[Rows][1];
+  HalfPacket halves[Rows][1];
+
+  void begin(const float* bias) {
+    begin_sums<Packet, kPacket>(bias, sums);
+    begin_sums<HalfPacket, kHalf>(bias == nullptr ? nullptr : bias + kPacket, halves);
+  }
+  void add(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int64_t panel_stride,
+           const float*& w) {
+#pragma GCC unroll 2
+    for (std::int64_t channel = first; channel < last; ++channel, w += panel_stride) {
+      const Packet weights = ploadu<Packet>(w);
+      const HalfPacket half_weights = ploadu<HalfPacket>(w + kPacket);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) {
+        const Packet value = pset1<Packet>(x[r][channel]);
+        sums[r][0] = pmadd(value, weights, sums[r][0]);
+        halves[r][0] = pmadd(_mm512_castps512_ps256(value), half_weights, halves[r][0]);
+      }
+    }
+  }
+  void end(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column) {
+    end_sums<Packet, kPacket>(task, k, row, column, sums);
+    end_sums<HalfPacket, kHalf>(task, k, row, column + kPacket, halves);
+  }
+  void store(float least, float most, float* y, std::int64_t stride) const {
+    store_clamped<Packet, kPacket>(sums, least, most, y, stride);
+    store_clamped<HalfPacket, kHalf>(halves, least, most, y + kPacket, stride);
+  }
+};
+
+#endif
+
+// Tiles below each other, whose sums are held in registers while a part of k passes.
+template <class Sums>
 [[gnu::noinline]] void gemm_tiles(const GemmTask& caller, const KRange& range, std::int64_t panel,
                                   std::int64_t first_row, std::int64_t tiles) {
   // Copies that no store can change: else all would be read again for each tile.
@@ -208,35 +289,37 @@ template <class P, int Size, int Packets, int Rows>
   const float* const panel_weights = task.packed + panel * whole_panel;
   const std::int64_t to_next_panel = panel + 1 == task.last_panel ? task.next - panel_weights : whole_panel;
   const bool first_panel = panel == task.first_panel;
-  for (std::int64_t row = first_row; row < first_row + tiles * Rows; row += Rows) {
-    P sums[Rows][Packets];
-    begin_sums<P, Size, Packets, Rows>(task, k, panel * panel_stride, sums);
-    const LinesAhead ahead = lines_ahead<Rows>(task, row, panel);
+  constexpr int kRows = Sums::kRows;
+  for (std::int64_t row = first_row; row < first_row + tiles * kRows; row += kRows) {
+    Sums sums;
+    sums.begin(first_bias(task, k, panel * panel_stride));
+    const LinesAhead ahead = lines_ahead<kRows>(task, row, panel);
     const std::int64_t step = first_panel || ahead.first < ahead.last ? kLineFloats : task.channels;
     const float* w = panel_weights + panel_stride * (k.first_tap * task.channels + k.first_channel);
     for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
-      const float* x[Rows];
+      const float* x[kRows];
 #pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
+      for (int r = 0; r < kRows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
       for (std::int64_t channel = k.first_channel; channel < k.last_channel; channel += step) {
         // The first panel brings the rows into a cache, where they are for the others.
         if (first_panel) {
-          prefetch_rows<Rows>(task.x + tap * task.x_rows + row + Rows, task.rows - row - Rows, task.x_offset + channel);
+          prefetch_rows<kRows>(task.x + tap * task.x_rows + row + kRows, task.rows - row - kRows,
+                               task.x_offset + channel);
         }
         for (std::int64_t line = ahead.first; line < ahead.last; ++line) {
           __builtin_prefetch(w + to_next_panel + line * kLineFloats, 0, 2);
         }
         const std::int64_t end = channel + step < k.last_channel ? channel + step : k.last_channel;
-        add_products<P, Size>(x, channel, end, panel_stride, w, sums);
+        sums.add(x, channel, end, panel_stride, w);
       }
     }
-    end_sums<P, Size, Packets, Rows>(task, k, row, panel * panel_stride, sums);
+    sums.end(task, k, row, panel * panel_stride);
   }
 }
 
 // The same of short sums, without residual and of whole vectors: what a tile does beside its products would else take
 // half as long as they. Rows of so few channels the processor brings by itself.
-template <class P, int Size, int Packets, int Rows, bool OneRun>
+template <class Sums, bool OneRun>
 [[gnu::noinline]] void gemm_short_tiles(const GemmTask& task, std::int64_t panel, std::int64_t first_row,
                                         std::int64_t tiles) {
   const std::int64_t channels = task.channels;
@@ -251,85 +334,346 @@ template <class P, int Size, int Packets, int Rows, bool OneRun>
   const std::int64_t y_stride = task.y_stride;
   const float lo = task.lo;
   const float hi = task.hi;
-  for (std::int64_t tile = 0; tile < tiles; ++tile, rows += Rows, y += Rows * y_stride) {
-    P sums[Rows][Packets];
-#pragma GCC unroll 2
-    for (int p = 0; p < Packets; ++p) {
-      const P start = ploadu<P>(bias + p * Size);
-#pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r) sums[r][p] = start;
-    }
+  constexpr int kRows = Sums::kRows;
+  for (std::int64_t tile = 0; tile < tiles; ++tile, rows += kRows, y += kRows * y_stride) {
+    Sums sums;
+    sums.begin(bias);
     const float* w = panel_weights;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const float* x[Rows];
+      const float* x[kRows];
 #pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r) x[r] = rows[tap * x_rows + r] + x_offset;
-      add_products<P, Size>(x, 0, channels, panel_stride, w, sums);
+      for (int r = 0; r < kRows; ++r) x[r] = rows[tap * x_rows + r] + x_offset;
+      sums.add(x, 0, channels, panel_stride, w);
     }
-    store_clamped<P, Size>(sums, lo, hi, y, y_stride);
+    sums.store(lo, hi, y, y_stride);
   }
 }
 
-template <class P, int Size, int Packets, int MaxRows>
+template <template <int> class Sums, int MaxRows>
 void gemm_rows(const GemmTask& task, const KRange& k, std::int64_t panel, std::int64_t row, std::int64_t rows,
                std::int64_t tiles) {
   if constexpr (MaxRows > 1) {
-    if (rows < MaxRows) return gemm_rows<P, Size, Packets, MaxRows - 1>(task, k, panel, row, rows, tiles);
+    if (rows < MaxRows) return gemm_rows<Sums, MaxRows - 1>(task, k, panel, row, rows, tiles);
   }
   if (task.taps * task.channels <= kShortSum && task.bias != nullptr && task.residual == nullptr &&
-      task.n - panel * task.panel >= Packets * Size) {
-    return task.taps == 1 ? gemm_short_tiles<P, Size, Packets, MaxRows, true>(task, panel, row, tiles)
-                          : gemm_short_tiles<P, Size, Packets, MaxRows, false>(task, panel, row, tiles);
+      task.n - panel * task.panel >= Sums<MaxRows>::kColumns) {
+    return task.taps == 1 ? gemm_short_tiles<Sums<MaxRows>, true>(task, panel, row, tiles)
+                          : gemm_short_tiles<Sums<MaxRows>, false>(task, panel, row, tiles);
   }
-  gemm_tiles<P, Size, Packets, MaxRows>(task, k, panel, row, tiles);
+  gemm_tiles<Sums<MaxRows>>(task, k, panel, row, tiles);
 }
 
-template <class P, int Size, int Packets, int MaxRows>
+template <template <int> class Sums, int MaxRows>
 void gemm_panel(const GemmTask& task, const KRange& k, std::int64_t panel) {
   // Tiles of nearly equal height: 49 rows are 7 x 7, not 6 x 8 and one row that leaves the pipeline idle.
   const std::int64_t tiles = (task.rows + MaxRows - 1) / MaxRows;
   const std::int64_t rows = task.rows / tiles;
   const std::int64_t higher = task.rows % tiles;
-  if (higher > 0) gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, 0, rows + 1, higher);
-  gemm_rows<P, Size, Packets, MaxRows>(task, k, panel, higher * (rows + 1), rows, tiles - higher);
+  if (higher > 0) gemm_rows<Sums, MaxRows>(task, k, panel, 0, rows + 1, higher);
+  gemm_rows<Sums, MaxRows>(task, k, panel, higher * (rows + 1), rows, tiles - higher);
 }
+
+template <int Rows>
+using TwoRegisters = TileSums<WholeVector, 2, Rows>;
+template <int Rows>
+using OneRegister = TileSums<WholeVector, 1, Rows>;
+template <int Rows>
+using HalfRegister = TileSums<HalfVector, 1, Rows>;
+template <int Rows>
+using QuarterRegister = TileSums<QuarterVector, 1, Rows>;
 
 template <int MaxRows>
 void gemm_range(const GemmTask& task, const KRange& k) {
   // Of one register a row, eight sums at least: two are begun in a cycle, and each takes four.
   constexpr int kMostRows = MaxRows < 8 ? 8 : MaxRows;
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
-    if (task.n - panel * task.panel > kPacket) {
-      gemm_panel<Packet, kPacket, 2, MaxRows>(task, k, panel);
+    const std::int64_t columns = task.n - panel * task.panel;
+    if (columns > kPacket) {
+#ifdef EIGEN_VECTORIZE_AVX512
+      if (columns <= kPacket + kHalf) {
+        gemm_panel<RegisterAndHalf, MaxRows>(task, k, panel);
+        continue;
+      }
+#endif
+      gemm_panel<TwoRegisters, MaxRows>(task, k, panel);
     } else if (task.panel >= kPacket) {
-      gemm_panel<Packet, kPacket, 1, kMostRows>(task, k, panel);
+      gemm_panel<OneRegister, kMostRows>(task, k, panel);
     } else if (task.panel >= kHalf) {
-      gemm_panel<HalfPacket, kHalf, 1, kMostRows>(task, k, panel);
+      gemm_panel<HalfRegister, kMostRows>(task, k, panel);
     } else {
-      gemm_panel<QuarterPacket, kQuarter, 1, kMostRows>(task, k, panel);
+      gemm_panel<QuarterRegister, kMostRows>(task, k, panel);
     }
   }
 }
+
+// k in parts of at most `longest`, or of one tap where that is more.
+class KParts {
+ public:
+  KParts(const GemmTask& task, std::int64_t longest)
+      : taps_(task.taps), channels_(task.channels), whole_taps_(channels_ <= longest) {
+    const std::int64_t most = whole_taps_ ? longest / channels_ : longest;
+    parts_ = ((whole_taps_ ? taps_ : channels_) + most - 1) / most;
+  }
+
+  std::int64_t count() const { return whole_taps_ ? parts_ : taps_ * parts_; }
+  KRange operator[](std::int64_t i) const {
+    const bool begins = i == 0;
+    const bool ends = i + 1 == count();
+    if (whole_taps_) return {i * taps_ / parts_, (i + 1) * taps_ / parts_, 0, channels_, begins, ends};
+    const std::int64_t tap = i / parts_;
+    const std::int64_t part = i % parts_;
+    return {tap, tap + 1, part * channels_ / parts_, (part + 1) * channels_ / parts_, begins, ends};
+  }
+
+ private:
+  std::int64_t taps_, channels_;
+  bool whole_taps_;
+  std::int64_t parts_;  // of all taps, or of each
+};
 
 // For each part of k all panels, for each of them all rows.
 template <int MaxRows>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
-  if (task.channels <= kLongestSum) {
-    const std::int64_t most = kLongestSum / task.channels;
-    const std::int64_t ranges = (task.taps + most - 1) / most;
-    for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows>(
-          task, {i * task.taps / ranges, (i + 1) * task.taps / ranges, 0, task.channels, i == 0, i == ranges - 1});
+  const KParts parts(task, kLongestSum);
+  for (std::int64_t i = 0; i < parts.count(); ++i) gemm_range<MaxRows>(task, parts[i]);
+}
+
+// ---- products without those by zero
+
+// As many sums as leave registers for weights and values.
+constexpr int kNonzeroSums = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 20 : 12;
+constexpr int kNonzeroRows = 2;
+constexpr int kNonzeroVectors = kNonzeroSums / kNonzeroRows;
+// Of k that a part has. Its weights for some panels stay in an L2 cache while all rows pass, beside those of the next.
+constexpr std::int64_t kLongestNonzeroSum = 256;
+constexpr std::int64_t kNonzeroGroup = 32768;
+
+// The values of a part of k that are not zero in each of some rows.
+template <int Rows>
+struct NonzeroList {
+  std::int64_t count = 0;
+  std::int32_t weights[kLongestNonzeroSum + kPacket];  // where their weights begin
+  float x[Rows][kLongestNonzeroSum + kPacket];
+};
+
+#if defined(EIGEN_VECTORIZE_AVX2) && !defined(EIGEN_VECTORIZE_AVX512)
+
+// For each set of lanes those that are in it, one after the other; then any.
+struct LanesFirst {
+  std::uint8_t lanes[256][8];
+
+  constexpr LanesFirst() : lanes() {
+    for (unsigned set = 0; set < 256; ++set) {
+      int count = 0;
+      for (std::uint8_t lane = 0; lane < 8; ++lane) {
+        if ((set >> lane & 1U) != 0) lanes[set][count++] = lane;
+      }
     }
-    return;
   }
-  const std::int64_t ranges = (task.channels + kLongestSum - 1) / kLongestSum;
-  for (std::int64_t tap = 0; tap < task.taps; ++tap) {
-    for (std::int64_t i = 0; i < ranges; ++i) {
-      gemm_range<MaxRows>(task, {tap, tap + 1, i * task.channels / ranges, (i + 1) * task.channels / ranges,
-                                 tap == 0 && i == 0, tap == task.taps - 1 && i == ranges - 1});
+};
+constexpr LanesFirst kLanesFirst;
+
+#endif
+
+// Adds channels first..last of a run to the list; the weights of the first one begin at `weights`, those of each after
+// it `step` behind.
+template <int Rows>
+void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, bool all, std::int32_t weights,
+                  std::int32_t step, NonzeroList<Rows>& list) {
+  std::int64_t count = list.count;
+  std::int64_t c = first;
+#if defined(EIGEN_VECTORIZE_AVX512)
+  constexpr int kLanes = 16;
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  __m512i at = _mm512_add_epi32(_mm512_set1_epi32(weights), _mm512_mullo_epi32(lanes, _mm512_set1_epi32(step)));
+  const __m512i further = _mm512_set1_epi32(kLanes * step);
+  for (; c < last; c += kLanes, at = _mm512_add_epi32(at, further)) {
+    const unsigned inside = last - c >= kLanes ? 0xFFFFU : (1U << static_cast<unsigned>(last - c)) - 1U;
+    __m512 values[Rows];
+    unsigned kept = all ? inside : 0U;
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) {
+      values[r] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(inside), x[r] + c);
+      kept |= _mm512_cmp_ps_mask(values[r], _mm512_setzero_ps(), _CMP_NEQ_UQ);
     }
+    const auto mask = static_cast<__mmask16>(kept);
+    // Into a register first: to compress to memory takes ten times as long on some processors.
+    _mm512_storeu_si512(list.weights + count, _mm512_maskz_compress_epi32(mask, at));
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) _mm512_storeu_ps(list.x[r] + count, _mm512_maskz_compress_ps(mask, values[r]));
+    count += __builtin_popcount(kept);
+  }
+#elif defined(EIGEN_VECTORIZE_AVX2)
+  constexpr int kLanes = 8;
+  const __m256i lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
+  __m256i at = _mm256_add_epi32(_mm256_set1_epi32(weights), _mm256_mullo_epi32(lanes, _mm256_set1_epi32(step)));
+  const __m256i further = _mm256_set1_epi32(kLanes * step);
+  for (; c + kLanes <= last; c += kLanes, at = _mm256_add_epi32(at, further)) {
+    __m256 values[Rows];
+    unsigned kept = all ? 0xFFU : 0U;
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) {
+      values[r] = _mm256_loadu_ps(x[r] + c);
+      const __m256 nonzero = _mm256_cmp_ps(values[r], _mm256_setzero_ps(), _CMP_NEQ_UQ);
+      kept |= static_cast<unsigned>(_mm256_movemask_ps(nonzero));
+    }
+    const auto* const order = reinterpret_cast<const __m128i*>(kLanesFirst.lanes[kept]);
+    const __m256i kept_first = _mm256_cvtepu8_epi32(_mm_loadl_epi64(order));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(list.weights + count), _mm256_permutevar8x32_epi32(at, kept_first));
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) {
+      _mm256_storeu_ps(list.x[r] + count, _mm256_permutevar8x32_ps(values[r], kept_first));
+    }
+    count += __builtin_popcount(kept);
+  }
+  weights += static_cast<std::int32_t>(c - first) * step;
+#endif
+  for (; c < last; ++c, weights += step) {
+    bool kept = all;
+    list.weights[count] = weights;
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) {
+      list.x[r][count] = x[r][c];
+      kept |= x[r][c] != 0.0F;
+    }
+    count += kept ? 1 : 0;
+  }
+  list.count = count;
+}
+
+template <int Rows>
+void list_part(const GemmTask& task, const KRange& k, std::int64_t row, NonzeroList<Rows>& list) {
+  list.count = 0;
+  const auto step = static_cast<std::int32_t>(task.panel);
+  for (std::int64_t tap = k.first_tap; tap < k.last_tap; ++tap) {
+    const float* x[Rows];
+    for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
+    const auto weights = static_cast<std::int32_t>((tap - k.first_tap) * task.channels * task.panel);
+    list_nonzero(x, k.first_channel, k.last_channel, task.keep_zeros, weights, step, list);
+  }
+}
+
+// Keeps a value in its register: a compiler would else read it from memory again for each row, and loads are what a
+// tile of few rows is short of.
+inline Packet in_register(Packet x) {
+#ifdef MOBICUDA_CPU_X86
+  asm("" : "+v"(x));
+#endif
+  return x;
+}
+
+// Adds the products of entries first..last of a list.
+template <int Rows, int Vectors, bool Ahead>
+[[gnu::always_inline]] inline void add_listed(const NonzeroList<Rows>& list, std::int64_t first, std::int64_t last,
+                                              const float* panel_weights, const float* ahead,
+                                              Packet (&sums)[Rows][Vectors]) {
+  for (std::int64_t i = first; i < last; ++i) {
+    if constexpr (Ahead) __builtin_prefetch(ahead + i * kLineFloats, 0, 2);
+    const float* const w = panel_weights + list.weights[i];
+    Packet values[Rows];
+#pragma GCC unroll 2
+    for (int r = 0; r < Rows; ++r) values[r] = pset1<Packet>(list.x[r][i]);
+#pragma GCC unroll 10
+    for (int v = 0; v < Vectors; ++v) {
+      const Packet weights = Rows > 1 ? in_register(ploadu<Packet>(w + v * kPacket)) : ploadu<Packet>(w + v * kPacket);
+#pragma GCC unroll 2
+      for (int r = 0; r < Rows; ++r) sums[r][v] = pmadd(values[r], weights, sums[r][v]);
+    }
+  }
+}
+
+// Lines of weights that are needed next, to be asked for.
+struct WeightLines {
+  const float* first;
+  std::int64_t count;
+};
+
+template <int Rows, int Vectors>
+[[gnu::noinline]] void nonzero_tile(const GemmTask& task, const KRange& k, const NonzeroList<Rows>& list,
+                                    const float* panel_weights, WeightLines ahead, std::int64_t row,
+                                    std::int64_t column) {
+  Packet sums[Rows][Vectors];
+  begin_sums<Packet, kPacket>(first_bias(task, k, column), sums);
+  const std::int64_t both = ahead.count < list.count ? ahead.count : list.count;
+  add_listed<Rows, Vectors, true>(list, 0, both, panel_weights, ahead.first, sums);
+  add_listed<Rows, Vectors, false>(list, both, list.count, panel_weights, nullptr, sums);
+  for (std::int64_t i = both; i < ahead.count; ++i) __builtin_prefetch(ahead.first + i * kLineFloats, 0, 2);
+    // A product by zero changes a sum in nothing but the sign of a zero: none is left, so that the bits do not depend
+    // on which rows are listed together.
+#pragma GCC unroll 2
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 10
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = padd(sums[r][v], pset1<Packet>(0.0F));
+  }
+  end_sums<Packet, kPacket>(task, k, row, column, sums);
+}
+
+template <int Rows, int Vectors>
+void nonzero_vectors(const GemmTask& task, const KRange& k, const NonzeroList<Rows>& list, const float* panel_weights,
+                     WeightLines ahead, std::int64_t row, std::int64_t column, std::int64_t vectors) {
+  if constexpr (Vectors > 1) {
+    if (vectors < Vectors) {
+      return nonzero_vectors<Rows, Vectors - 1>(task, k, list, panel_weights, ahead, row, column, vectors);
+    }
+  }
+  nonzero_tile<Rows, Vectors>(task, k, list, panel_weights, ahead, row, column);
+}
+
+// A part of k of some panels.
+struct NonzeroBlock {
+  KRange k;
+  std::int64_t first_panel, last_panel;
+
+  const float* weights(const GemmTask& task, std::int64_t panel) const {
+    return task.packed +
+           task.panel * (panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
+  }
+  std::int64_t panel_weights(const GemmTask& task) const {
+    return task.panel * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel);
+  }
+};
+
+// `next` comes after the block: all its rows together ask for its weights.
+template <int Rows>
+void nonzero_rows(const GemmTask& task, const NonzeroBlock& block, const NonzeroBlock& next, std::int64_t row) {
+  NonzeroList<Rows> list;
+  list_part(task, block.k, row, list);
+  for (std::int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
+    const std::int64_t next_panel = next.first_panel + panel - block.first_panel;
+    WeightLines ahead{nullptr, 0};
+    if (next_panel < next.last_panel) {
+      const std::int64_t lines = next.panel_weights(task) / kLineFloats;
+      const std::int64_t first = row * lines / task.rows;
+      ahead = {next.weights(task, next_panel) + first * kLineFloats, (row + Rows) * lines / task.rows - first};
+    }
+    const std::int64_t column = panel * task.panel;
+    const std::int64_t columns = task.n - column < task.panel ? task.n - column : task.panel;
+    nonzero_vectors<Rows, kNonzeroVectors>(task, block.k, list, block.weights(task, panel), ahead, row, column,
+                                           (columns + kPacket - 1) / kPacket);
+  }
+}
+
+void gemm_nonzero(const GemmTask& task) {
+  if (task.rows == 0) return;
+  const KParts parts(task, kLongestNonzeroSum);
+  const std::int64_t panels = task.last_panel - task.first_panel;
+  const std::int64_t part_weights = task.panel * task.taps * task.channels / parts.count();
+  const std::int64_t together = kNonzeroGroup > part_weights ? kNonzeroGroup / part_weights : 1;
+  const std::int64_t groups = (panels + together - 1) / together;
+  const std::int64_t blocks = parts.count() * groups;
+  const auto block_at = [&](std::int64_t i) {
+    if (i == blocks) return NonzeroBlock{};
+    const std::int64_t group = i % groups;
+    return NonzeroBlock{parts[i / groups], task.first_panel + group * panels / groups,
+                        task.first_panel + (group + 1) * panels / groups};
+  };
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const NonzeroBlock block = block_at(i);
+    const NonzeroBlock next = task.rows > kNonzeroRows ? block_at(i + 1) : NonzeroBlock{};
+    std::int64_t row = 0;
+    for (; row + kNonzeroRows <= task.rows; row += kNonzeroRows) nonzero_rows<kNonzeroRows>(task, block, next, row);
+    if (row < task.rows) nonzero_rows<1>(task, block, next, row);
   }
 }
 
