@@ -38,8 +38,7 @@ WindowGeometry window_geometry(const Conv2d& op, const NodeView& view) {
 }
 
 // One PackedGemm for each group, with k in the order (ky, kx, channel).
-std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, const WindowGeometry& geometry,
-                                    std::int64_t panel) {
+std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, const WindowGeometry& geometry) {
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
   const std::int64_t channels = weight[1];
   const std::int64_t taps = geometry.kernel_h * geometry.kernel_w;
@@ -51,8 +50,7 @@ std::vector<PackedGemm> pack_groups(const Conv2d& op, const NodeView& view, cons
   const std::int64_t outputs = weight[0] / op.groups;
   std::vector<PackedGemm> groups;
   for (std::int64_t group = 0; group < op.groups; ++group) {
-    groups.emplace_back(view, group * outputs, outputs, geometry.runs(), geometry.run_taps * channels, order.data(),
-                        panel);
+    groups.emplace_back(view, group * outputs, outputs, geometry.runs(), geometry.run_taps * channels, order.data());
   }
   return groups;
 }
@@ -69,10 +67,6 @@ bool leaves_zeros(const NodeView& view, std::int64_t outputs, ZeroProducts zeros
   return outputs >= kFewestOutputs && view.has_zeros;
 }
 
-std::int64_t panel_of(const NodeView& view, std::int64_t outputs, bool leaves_zeros) {
-  return leaves_zeros ? view.kernels->nonzero_panel(outputs) : view.kernels->gemm_panel(outputs);
-}
-
 }  // namespace
 
 void activate_block(const Activation& activation, std::int64_t rows, std::int64_t columns, std::int64_t stride,
@@ -82,8 +76,12 @@ void activate_block(const Activation& activation, std::int64_t rows, std::int64_
 }
 
 PackedGemm::PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t window,
-                       std::int64_t inputs, const std::int64_t* order, std::int64_t panel_outputs)
-    : n(outputs), taps(window), channels(inputs), panel(panel_outputs), panels(ceil_div(outputs, panel)) {
+                       std::int64_t inputs, const std::int64_t* order)
+    : n(outputs),
+      taps(window),
+      channels(inputs),
+      panel(view.kernels->gemm_panel(outputs)),
+      panels(ceil_div(outputs, panel)) {
   const std::int64_t k = taps * channels;
   weight = view.weights.pack(gemm_packed_elements(n, k, panel), [&](float* to) {
     gemm_pack(n, k, panel, view.constant(Conv2d::kWeight).data() + first * k, order, to);
@@ -101,13 +99,12 @@ Product::Product(const Conv2d& op, const NodeView& view, ZeroProducts zeros)
       leaves_zeros_(leaves_zeros(view, view.desc(Conv2d::kWeight).shape[0] / op.groups, zeros)) {
   const Shape& weight = view.desc(Conv2d::kWeight).shape;
   const Shape& out = view.output_desc().shape;
-  const std::int64_t panel = panel_of(view, weight[0] / op.groups, leaves_zeros_);
   image_rows_ = out[2] * out[3];
   if (is_pointwise(op, weight)) {
-    groups_.emplace_back(view, 0, weight[0], 1, weight[1], nullptr, panel);
+    groups_.emplace_back(view, 0, weight[0], 1, weight[1], nullptr);
   } else {
     window_ = window_geometry(op, view);
-    groups_ = pack_groups(op, view, *window_, panel);
+    groups_ = pack_groups(op, view, *window_);
   }
   stride_ = view.output_stride > 0 ? view.output_stride : columns();
 }
@@ -117,7 +114,7 @@ Product::Product(const Gemm& op, const NodeView& view, ZeroProducts zeros)
       activation_(op.activation),
       leaves_zeros_(leaves_zeros(view, view.desc(Gemm::kWeight).shape[0], zeros)) {
   const Shape& weight = view.desc(Gemm::kWeight).shape;
-  groups_.emplace_back(view, 0, weight[0], 1, weight[1], nullptr, panel_of(view, weight[0], leaves_zeros_));
+  groups_.emplace_back(view, 0, weight[0], 1, weight[1], nullptr);
   stride_ = columns();
 }
 
@@ -163,7 +160,7 @@ GemmTask Product::task_of(std::int64_t group, std::int64_t rows, Range panels, c
   task.panel = gemm.panel;
   task.first_panel = panels.first;
   task.last_panel = panels.last;
-  task.keep_zeros = !gemm.is_finite();
+  task.unsigned_zeros = leaves_zeros_;
   return task;
 }
 
@@ -177,7 +174,9 @@ void Product::run_block(std::int64_t group, std::int64_t rows, Range panels, con
   task.y_stride = stride();
   task.lo = activation_.lo;
   task.hi = activation_.hi;
-  (leaves_zeros_ ? kernels_->gemm_nonzero : kernels_->gemm)(task);
+  // A weight that is not finite makes NaN of zeros.
+  (leaves_zeros_ && groups_[static_cast<std::size_t>(group)].is_finite() ? kernels_->gemm_nonzero
+                                                                         : kernels_->gemm)(task);
   const std::int64_t begin = panels.first * task.panel;
   const std::int64_t end = std::min(panels.last * task.panel, task.n);
   activate_block(activation_, rows, end - begin, task.y_stride, task.y + begin);

@@ -39,7 +39,7 @@ struct PackedGemm {
 
   /// Outputs `first` to first + outputs of a node's weight and bias, which have the same positions in Conv2d and Gemm.
   PackedGemm(const NodeView& view, std::int64_t first, std::int64_t outputs, std::int64_t window, std::int64_t inputs,
-             const std::int64_t* order, std::int64_t panel_outputs);
+             const std::int64_t* order);
 
   bool is_finite() const noexcept { return bias.data()[panels * panel] != 0.0F; }
   std::int64_t bytes() const noexcept { return weight.bytes() + bias.bytes(); }

@@ -26,9 +26,9 @@ struct GemmTask {
   float* y = nullptr;               ///< holds partial sums until the last run
   std::int64_t y_stride = 0;
   std::int64_t rows = 0, n = 0;
-  std::int64_t panel = 0;  ///< gemm_panel(n); nonzero_panel(n) of gemm_nonzero()
+  std::int64_t panel = 0;  ///< gemm_panel(n)
   std::int64_t first_panel = 0, last_panel = 0;
-  bool keep_zeros = false;  ///< of gemm_nonzero(): a weight is not finite, and its product by zero is NaN
+  bool unsigned_zeros = false;  ///< a sum that is zero has no sign, before the residual
   float lo = 0.0F, hi = 0.0F;
 };
 
@@ -108,9 +108,8 @@ constexpr bool is_vectorised(ActivationKind kind) {
 struct Fp32Kernels {
   const char* name;
   std::int64_t least_panel, widest_panel;  ///< outputs in a panel of packed weights
-  std::int64_t vector, nonzero_vectors;    ///< outputs of a register, and registers of gemm_nonzero()'s widest panel
   void (*gemm)(const GemmTask& task);
-  /// The same without the products of x's zeros. A sum that is zero has no sign.
+  /// The same bits for finite weights and unsigned zeros, without the products of x's zeros where it has many.
   void (*gemm_nonzero)(const GemmTask& task);
   void (*depthwise_conv)(const DepthwiseTask& task);
   void (*pool)(const PoolTask& task);
@@ -123,14 +122,6 @@ struct Fp32Kernels {
     std::int64_t panel = least_panel;
     while (panel < n && panel < widest_panel) panel *= 2;
     return panel;
-  }
-  /// The same for gemm_nonzero(): whole registers, and an even number of panels where there are several, for two
-  /// threads.
-  std::int64_t nonzero_panel(std::int64_t n) const noexcept {
-    const std::int64_t vectors = (n + vector - 1) / vector;
-    if (vectors <= nonzero_vectors) return vectors * vector;
-    const std::int64_t panels = (vectors + 2 * nonzero_vectors - 1) / (2 * nonzero_vectors) * 2;
-    return (vectors + panels - 1) / panels * vector;
   }
 };
 

@@ -6,9 +6,8 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_avx2() {
-  static constexpr Fp32Kernels kKernels{"avx2",          kQuarter,  kPanel,          kPacket,
-                                        kNonzeroVectors, &gemm<6>,  &gemm_nonzero,   &depthwise_conv,
-                                        &pool,           &elements, &winograd_input, &winograd_output};
+  static constexpr Fp32Kernels kKernels{"avx2",          kQuarter, kPanel,    &gemm<6>,        &gemm_nonzero<6>,
+                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

@@ -6,9 +6,8 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_avx512() {
-  static constexpr Fp32Kernels kKernels{"avx512",        kQuarter,  kPanel,          kPacket,
-                                        kNonzeroVectors, &gemm<8>,  &gemm_nonzero,   &depthwise_conv,
-                                        &pool,           &elements, &winograd_input, &winograd_output};
+  static constexpr Fp32Kernels kKernels{"avx512",        kQuarter, kPanel,    &gemm<8>,        &gemm_nonzero<8>,
+                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

@@ -3,9 +3,8 @@
 namespace mobicuda::cpu {
 
 const Fp32Kernels& fp32_kernels_generic() {
-  static constexpr Fp32Kernels kKernels{"generic",       kQuarter,  kPanel,          kPacket,
-                                        kNonzeroVectors, &gemm<6>,  &gemm_nonzero,   &depthwise_conv,
-                                        &pool,           &elements, &winograd_input, &winograd_output};
+  static constexpr Fp32Kernels kKernels{"generic",       kQuarter, kPanel,    &gemm<6>,        &gemm_nonzero<6>,
+                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
   return kKernels;
 }
 

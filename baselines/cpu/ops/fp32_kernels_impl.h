@@ -117,6 +117,17 @@ void add_rows(const GemmTask& task, const float* from, std::int64_t columns, P (
   }
 }
 
+// A product by zero changes a sum in nothing but the sign of a zero: with none left, it makes no difference whether it
+// is added.
+template <class P, int Packets, int Rows>
+void drop_signs_of_zeros(P (&sums)[Rows][Packets]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 10
+    for (int p = 0; p < Packets; ++p) sums[r][p] = padd(sums[r][p], pset1<P>(0.0F));
+  }
+}
+
 template <class P, int Size, int Packets, int Rows>
 void store_sums(const P (&sums)[Rows][Packets], float* y, std::int64_t stride) {
 #pragma GCC unroll 8
@@ -146,6 +157,7 @@ void end_sums(const GemmTask& task, const KRange& k, std::int64_t row, std::int6
   const std::int64_t columns = task.n - column;
   const std::int64_t at = row * task.y_stride + column;
   if (!k.begins) add_rows<P, Size>(task, task.y + at, columns, sums);  // what the k before came to
+  if (k.ends && task.unsigned_zeros) drop_signs_of_zeros(sums);
   if (k.ends && task.residual != nullptr) add_rows<P, Size>(task, task.residual + at, columns, sums);
   float edge[Rows * kColumns];
   float* const y = columns >= kColumns ? task.y + at : edge;
@@ -232,6 +244,7 @@ struct TileSums {
   void end(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column) {
     end_sums<P, kSize>(task, k, row, column, sums);
   }
+  void drop_signs() { drop_signs_of_zeros(sums); }
   void store(float least, float most, float* y, std::int64_t stride) const {
     store_clamped<P, kSize>(sums, least, most, y, stride);
   }
@@ -268,6 +281,10 @@ struct RegisterAndHalf {
   void end(const GemmTask& task, const KRange& k, std::int64_t row, std::int64_t column) {
     end_sums<Packet, kPacket>(task, k, row, column, sums);
     end_sums<HalfPacket, kHalf>(task, k, row, column + kPacket, halves);
+  }
+  void drop_signs() {
+    drop_signs_of_zeros(sums);
+    drop_signs_of_zeros(halves);
   }
   void store(float least, float most, float* y, std::int64_t stride) const {
     store_clamped<Packet, kPacket>(sums, least, most, y, stride);
@@ -334,6 +351,7 @@ template <class Sums, bool OneRun>
   const std::int64_t y_stride = task.y_stride;
   const float lo = task.lo;
   const float hi = task.hi;
+  const bool unsigned_zeros = task.unsigned_zeros;
   constexpr int kRows = Sums::kRows;
   for (std::int64_t tile = 0; tile < tiles; ++tile, rows += kRows, y += kRows * y_stride) {
     Sums sums;
@@ -345,6 +363,7 @@ template <class Sums, bool OneRun>
       for (int r = 0; r < kRows; ++r) x[r] = rows[tap * x_rows + r] + x_offset;
       sums.add(x, 0, channels, panel_stride, w);
     }
+    if (unsigned_zeros) sums.drop_signs();
     sums.store(lo, hi, y, y_stride);
   }
 }
@@ -441,20 +460,21 @@ void gemm(const GemmTask& task) {
 
 // ---- products without those by zero
 
-// As many sums as leave registers for weights and values.
-constexpr int kNonzeroSums = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 20 : 12;
+// Rows whose zeros are left out where all have them, and panels side by side: as many sums as leave registers for
+// weights and values.
 constexpr int kNonzeroRows = 2;
-constexpr int kNonzeroVectors = kNonzeroSums / kNonzeroRows;
-// Of k that a part has. Its weights for some panels stay in an L2 cache while all rows pass, beside those of the next.
+constexpr int kNonzeroPanels = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32 ? 5 : 3;
+// For fewer rows it is the reading of weights that takes the time, and all of them one after the other are read faster.
+constexpr std::int64_t kFewestNonzeroRows = 24;
+// Of k that passes at once: its weights for some panels stay in an L2 cache while all rows pass, beside the next ones.
 constexpr std::int64_t kLongestNonzeroSum = 256;
-constexpr std::int64_t kNonzeroGroup = 32768;
 
 // The values of a part of k that are not zero in each of some rows.
 template <int Rows>
 struct NonzeroList {
   std::int64_t count = 0;
-  std::int32_t weights[kLongestNonzeroSum + kPacket];  // where their weights begin
-  float x[Rows][kLongestNonzeroSum + kPacket];
+  std::int32_t weights[kLongestSum + kPacket];  // where their weights begin in a panel's part
+  float x[Rows][kLongestSum + kPacket];
 };
 
 #if defined(EIGEN_VECTORIZE_AVX2) && !defined(EIGEN_VECTORIZE_AVX512)
@@ -479,7 +499,7 @@ constexpr LanesFirst kLanesFirst;
 // Adds channels first..last of a run to the list; the weights of the first one begin at `weights`, those of each after
 // it `step` behind.
 template <int Rows>
-void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, bool all, std::int32_t weights,
+void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_t last, std::int32_t weights,
                   std::int32_t step, NonzeroList<Rows>& list) {
   std::int64_t count = list.count;
   std::int64_t c = first;
@@ -491,7 +511,7 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
   for (; c < last; c += kLanes, at = _mm512_add_epi32(at, further)) {
     const unsigned inside = last - c >= kLanes ? 0xFFFFU : (1U << static_cast<unsigned>(last - c)) - 1U;
     __m512 values[Rows];
-    unsigned kept = all ? inside : 0U;
+    unsigned kept = 0;
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) {
       values[r] = _mm512_maskz_loadu_ps(static_cast<__mmask16>(inside), x[r] + c);
@@ -511,7 +531,7 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
   const __m256i further = _mm256_set1_epi32(kLanes * step);
   for (; c + kLanes <= last; c += kLanes, at = _mm256_add_epi32(at, further)) {
     __m256 values[Rows];
-    unsigned kept = all ? 0xFFU : 0U;
+    unsigned kept = 0;
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) {
       values[r] = _mm256_loadu_ps(x[r] + c);
@@ -530,7 +550,7 @@ void list_nonzero(const float* const (&x)[Rows], std::int64_t first, std::int64_
   weights += static_cast<std::int32_t>(c - first) * step;
 #endif
   for (; c < last; ++c, weights += step) {
-    bool kept = all;
+    bool kept = false;
     list.weights[count] = weights;
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) {
@@ -550,7 +570,7 @@ void list_part(const GemmTask& task, const KRange& k, std::int64_t row, NonzeroL
     const float* x[Rows];
     for (int r = 0; r < Rows; ++r) x[r] = task.x[tap * task.x_rows + row + r] + task.x_offset;
     const auto weights = static_cast<std::int32_t>((tap - k.first_tap) * task.channels * task.panel);
-    list_nonzero(x, k.first_channel, k.last_channel, task.keep_zeros, weights, step, list);
+    list_nonzero(x, k.first_channel, k.last_channel, weights, step, list);
   }
 }
 
@@ -563,22 +583,24 @@ inline Packet in_register(Packet x) {
   return x;
 }
 
-// Adds the products of entries first..last of a list.
+// Adds the products of entries first..last of a list, and asks for a line of `ahead` with each.
 template <int Rows, int Vectors, bool Ahead>
 [[gnu::always_inline]] inline void add_listed(const NonzeroList<Rows>& list, std::int64_t first, std::int64_t last,
-                                              const float* panel_weights, const float* ahead,
+                                              const float* weights, std::int64_t to_next_panel, const float* ahead,
                                               Packet (&sums)[Rows][Vectors]) {
   for (std::int64_t i = first; i < last; ++i) {
     if constexpr (Ahead) __builtin_prefetch(ahead + i * kLineFloats, 0, 2);
-    const float* const w = panel_weights + list.weights[i];
+    const float* w = weights + list.weights[i];
     Packet values[Rows];
 #pragma GCC unroll 2
     for (int r = 0; r < Rows; ++r) values[r] = pset1<Packet>(list.x[r][i]);
 #pragma GCC unroll 10
     for (int v = 0; v < Vectors; ++v) {
-      const Packet weights = Rows > 1 ? in_register(ploadu<Packet>(w + v * kPacket)) : ploadu<Packet>(w + v * kPacket);
+      const float* const at = w + v % 2 * kPacket;
+      if (v % 2 == 1) w += to_next_panel;
+      const Packet vector = Rows > 1 ? in_register(ploadu<Packet>(at)) : ploadu<Packet>(at);
 #pragma GCC unroll 2
-      for (int r = 0; r < Rows; ++r) sums[r][v] = pmadd(values[r], weights, sums[r][v]);
+      for (int r = 0; r < Rows; ++r) sums[r][v] = pmadd(values[r], vector, sums[r][v]);
     }
   }
 }
@@ -589,91 +611,112 @@ struct WeightLines {
   std::int64_t count;
 };
 
-template <int Rows, int Vectors>
-[[gnu::noinline]] void nonzero_tile(const GemmTask& task, const KRange& k, const NonzeroList<Rows>& list,
-                                    const float* panel_weights, WeightLines ahead, std::int64_t row,
-                                    std::int64_t column) {
-  Packet sums[Rows][Vectors];
-  begin_sums<Packet, kPacket>(first_bias(task, k, column), sums);
-  const std::int64_t both = ahead.count < list.count ? ahead.count : list.count;
-  add_listed<Rows, Vectors, true>(list, 0, both, panel_weights, ahead.first, sums);
-  add_listed<Rows, Vectors, false>(list, both, list.count, panel_weights, nullptr, sums);
-  for (std::int64_t i = both; i < ahead.count; ++i) __builtin_prefetch(ahead.first + i * kLineFloats, 0, 2);
-    // A product by zero changes a sum in nothing but the sign of a zero: none is left, so that the bits do not depend
-    // on which rows are listed together.
-#pragma GCC unroll 2
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 10
-    for (int v = 0; v < Vectors; ++v) sums[r][v] = padd(sums[r][v], pset1<Packet>(0.0F));
+// What passes at once: a part of k, of one of GemmTask's parts of which it is the first or not, for some panels.
+struct NonzeroBlock {
+  KRange k;
+  bool begins;
+  std::int64_t first_panel, last_panel;
+
+  const float* weights(const GemmTask& task) const {
+    return task.packed +
+           task.panel * (first_panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
   }
+  // Lines of a panel's weights.
+  std::int64_t lines(const GemmTask& task) const {
+    return task.panel * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel) / kLineFloats;
+  }
+};
+
+template <int Rows, int Vectors>
+[[gnu::noinline]] void nonzero_tile(const GemmTask& task, const NonzeroBlock& block, const NonzeroList<Rows>& list,
+                                    WeightLines ahead, std::int64_t row) {
+  const std::int64_t column = block.first_panel * task.panel;
+  Packet sums[Rows][Vectors];
+  begin_sums<Packet, kPacket>(first_bias(task, block.k, column), sums);
+  KRange k = block.k;
+  if (!block.begins) {  // goes on with what the k before came to
+    add_rows<Packet, kPacket>(task, task.y + row * task.y_stride + column, task.n - column, sums);
+    k.begins = true;
+  }
+  const float* const weights = block.weights(task);
+  const std::int64_t to_next_panel = task.panel * task.taps * task.channels;
+  const std::int64_t both = ahead.count < list.count ? ahead.count : list.count;
+  add_listed<Rows, Vectors, true>(list, 0, both, weights, to_next_panel, ahead.first, sums);
+  add_listed<Rows, Vectors, false>(list, both, list.count, weights, to_next_panel, nullptr, sums);
+  for (std::int64_t i = both; i < ahead.count; ++i) __builtin_prefetch(ahead.first + i * kLineFloats, 0, 2);
   end_sums<Packet, kPacket>(task, k, row, column, sums);
 }
 
 template <int Rows, int Vectors>
-void nonzero_vectors(const GemmTask& task, const KRange& k, const NonzeroList<Rows>& list, const float* panel_weights,
-                     WeightLines ahead, std::int64_t row, std::int64_t column, std::int64_t vectors) {
+void nonzero_vectors(const GemmTask& task, const NonzeroBlock& block, const NonzeroList<Rows>& list, WeightLines ahead,
+                     std::int64_t row, std::int64_t vectors) {
   if constexpr (Vectors > 1) {
-    if (vectors < Vectors) {
-      return nonzero_vectors<Rows, Vectors - 1>(task, k, list, panel_weights, ahead, row, column, vectors);
-    }
+    if (vectors < Vectors) return nonzero_vectors<Rows, Vectors - 1>(task, block, list, ahead, row, vectors);
   }
-  nonzero_tile<Rows, Vectors>(task, k, list, panel_weights, ahead, row, column);
+  nonzero_tile<Rows, Vectors>(task, block, list, ahead, row);
 }
 
-// A part of k of some panels.
-struct NonzeroBlock {
-  KRange k;
-  std::int64_t first_panel, last_panel;
+// A pair's part of the lines of `next`, but for those beyond the panel in which they begin.
+inline WeightLines lines_ahead(const GemmTask& task, const NonzeroBlock& next, std::int64_t row) {
+  const std::int64_t lines = next.lines(task);
+  if (lines == 0) return {nullptr, 0};
+  const std::int64_t all = (next.last_panel - next.first_panel) * lines;
+  const std::int64_t first = row * all / task.rows;
+  const std::int64_t end = (row + kNonzeroRows) * all / task.rows;
+  const std::int64_t panel = first / lines;
+  const std::int64_t panel_end = (panel + 1) * lines;
+  return {next.weights(task) + panel * task.panel * task.taps * task.channels + first % lines * kLineFloats,
+          (end < panel_end ? end : panel_end) - first};
+}
 
-  const float* weights(const GemmTask& task, std::int64_t panel) const {
-    return task.packed +
-           task.panel * (panel * task.taps * task.channels + k.first_tap * task.channels + k.first_channel);
-  }
-  std::int64_t panel_weights(const GemmTask& task) const {
-    return task.panel * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel);
-  }
-};
-
-// `next` comes after the block: all its rows together ask for its weights.
+// Some rows of a block, before `next`: all its rows together ask for its weights.
 template <int Rows>
 void nonzero_rows(const GemmTask& task, const NonzeroBlock& block, const NonzeroBlock& next, std::int64_t row) {
   NonzeroList<Rows> list;
   list_part(task, block.k, row, list);
-  for (std::int64_t panel = block.first_panel; panel < block.last_panel; ++panel) {
-    const std::int64_t next_panel = next.first_panel + panel - block.first_panel;
-    WeightLines ahead{nullptr, 0};
-    if (next_panel < next.last_panel) {
-      const std::int64_t lines = next.panel_weights(task) / kLineFloats;
-      const std::int64_t first = row * lines / task.rows;
-      ahead = {next.weights(task, next_panel) + first * kLineFloats, (row + Rows) * lines / task.rows - first};
-    }
-    const std::int64_t column = panel * task.panel;
-    const std::int64_t columns = task.n - column < task.panel ? task.n - column : task.panel;
-    nonzero_vectors<Rows, kNonzeroVectors>(task, block.k, list, block.weights(task, panel), ahead, row, column,
-                                           (columns + kPacket - 1) / kPacket);
-  }
+  const std::int64_t end = block.last_panel * task.panel;
+  const std::int64_t columns = (end < task.n ? end : task.n) - block.first_panel * task.panel;
+  nonzero_vectors<Rows, 2 * kNonzeroPanels>(task, block, list, lines_ahead(task, next, row), row,
+                                            (columns + kPacket - 1) / kPacket);
 }
 
+// Whether so many values are zero in both rows of pairs that it pays to look for them: of three pairs, as it takes
+// time.
+inline bool has_many_zeros(const GemmTask& task, const KRange& k) {
+  constexpr int kPairs = 3;
+  std::int64_t nonzero = 0;
+  for (std::int64_t i = 0; i < kPairs; ++i) {
+    NonzeroList<kNonzeroRows> list;
+    list_part(task, k, i * (task.rows - kNonzeroRows) / (kPairs - 1), list);
+    nonzero += list.count;
+  }
+  const std::int64_t all = kPairs * (k.last_tap - k.first_tap) * (k.last_channel - k.first_channel);
+  return 16 * nonzero <= 13 * all;
+}
+
+template <int MaxRows>
 void gemm_nonzero(const GemmTask& task) {
-  if (task.rows == 0) return;
-  const KParts parts(task, kLongestNonzeroSum);
+  const KParts parts(task, kLongestSum);
+  // Shorter ones, where one sum goes on from one to the next.
+  const KParts shorter(task, parts.count() > 1 ? kLongestSum : kLongestNonzeroSum);
+  if (task.rows < kFewestNonzeroRows || task.panel < kPanel || !has_many_zeros(task, shorter[0])) {
+    return gemm<MaxRows>(task);
+  }
   const std::int64_t panels = task.last_panel - task.first_panel;
-  const std::int64_t part_weights = task.panel * task.taps * task.channels / parts.count();
-  const std::int64_t together = kNonzeroGroup > part_weights ? kNonzeroGroup / part_weights : 1;
-  const std::int64_t groups = (panels + together - 1) / together;
-  const std::int64_t blocks = parts.count() * groups;
+  const std::int64_t groups = (panels + kNonzeroPanels - 1) / kNonzeroPanels;
+  const std::int64_t blocks = shorter.count() * groups;
   const auto block_at = [&](std::int64_t i) {
     if (i == blocks) return NonzeroBlock{};
     const std::int64_t group = i % groups;
-    return NonzeroBlock{parts[i / groups], task.first_panel + group * panels / groups,
-                        task.first_panel + (group + 1) * panels / groups};
+    return NonzeroBlock{shorter[i / groups], parts.count() > 1 || i < groups,
+                        task.first_panel + group * panels / groups, task.first_panel + (group + 1) * panels / groups};
   };
   for (std::int64_t i = 0; i < blocks; ++i) {
     const NonzeroBlock block = block_at(i);
-    const NonzeroBlock next = task.rows > kNonzeroRows ? block_at(i + 1) : NonzeroBlock{};
+    const NonzeroBlock next = block_at(i + 1);
     std::int64_t row = 0;
     for (; row + kNonzeroRows <= task.rows; row += kNonzeroRows) nonzero_rows<kNonzeroRows>(task, block, next, row);
-    if (row < task.rows) nonzero_rows<1>(task, block, next, row);
+    if (row < task.rows) nonzero_rows<1>(task, block, NonzeroBlock{}, row);
   }
 }
 
