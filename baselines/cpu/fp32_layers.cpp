@@ -13,6 +13,8 @@ namespace {
 // Where partial sums wait in y, as few rows as leave them in the L2 cache.
 constexpr std::int64_t kLeastRows = 24;
 constexpr std::int64_t kBlockSums = 65536;
+// Panels for which zeros are looked for at once.
+constexpr std::int64_t kPanelsTogether = 3;
 constexpr std::int64_t kShortRun = 64;  // the values of a window's row that are one run together
 
 WindowGeometry window_geometry(const Conv2d& op, const NodeView& view) {
@@ -216,13 +218,16 @@ void Product::run(const StepContext& context, const Tensors& tensors) const {
   const std::int64_t rows = context.n * image_rows_;
   const std::int64_t groups = std::ssize(groups_);
   const std::int64_t wanted = kBlocksPerThread * context.pool.threads();
+  const std::int64_t most_panel_blocks =
+      leaves_zeros_ ? std::max<std::int64_t>(shape().panels / kPanelsTogether, 1) : shape().panels;
   std::int64_t row_blocks = ceil_div(rows, most_rows());
-  if (context.pool.threads() > 1 && row_blocks * groups * shape().panels < wanted) {
-    row_blocks = std::max(row_blocks, std::min(ceil_div(wanted, groups * shape().panels), rows / kLeastRows));
+  if (context.pool.threads() > 1 && row_blocks * groups * most_panel_blocks < wanted) {
+    row_blocks = std::max(row_blocks, std::min(ceil_div(wanted, groups * most_panel_blocks), rows / kLeastRows));
   }
   const std::int64_t panel_blocks =
-      context.pool.threads() == 1 ? 1
-                                  : std::clamp<std::int64_t>(ceil_div(wanted, row_blocks * groups), 1, shape().panels);
+      context.pool.threads() == 1
+          ? 1
+          : std::clamp<std::int64_t>(ceil_div(wanted, row_blocks * groups), 1, most_panel_blocks);
   const std::int64_t parts = groups * panel_blocks;
   const std::int64_t blocks = row_blocks * parts;
   const auto run_range = [&](std::int64_t first, std::int64_t last, int worker) {
