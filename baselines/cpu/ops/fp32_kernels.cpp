@@ -8,15 +8,17 @@ std::vector<const Fp32Kernels*> supported_fp32_kernels() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) supported.push_back(&fp32_kernels_avx2());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl")) {
-    supported.push_back(&fp32_kernels_avx512());
+    const bool halves = __builtin_cpu_is("amdfam19h") != 0;  // Zen 4; all else that has AVX-512 computes it whole
+    supported.push_back(&fp32_kernels_avx512(!halves));
+    supported.push_back(&fp32_kernels_avx512(halves));
   }
 #endif
   return supported;
 }
 
 const Fp32Kernels& fp32_kernels() {
-  static const Fp32Kernels& widest = *supported_fp32_kernels().back();
-  return widest;
+  static const Fp32Kernels& fastest = *supported_fp32_kernels().back();
+  return fastest;
 }
 
 }  // namespace mobicuda::cpu

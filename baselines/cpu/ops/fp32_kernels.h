@@ -128,13 +128,15 @@ struct Fp32Kernels {
 // The sets are reached through the two functions at the end, which ask the processor first.
 const Fp32Kernels& fp32_kernels_generic();
 #ifdef MOBICUDA_CPU_X86
-const Fp32Kernels& fp32_kernels_avx2();    ///< needs AVX2 and FMA
-const Fp32Kernels& fp32_kernels_avx512();  ///< needs AVX-512 F, DQ, BW and VL
+const Fp32Kernels& fp32_kernels_avx2();  ///< needs AVX2 and FMA
+/// Needs AVX-512 F, DQ, BW and VL. The bits are the same with `halves`: for processors that compute a register as two
+/// halves.
+const Fp32Kernels& fp32_kernels_avx512(bool halves);
 #endif
 
-/// All that this processor runs, the widest last.
+/// All that this processor runs, the fastest last.
 std::vector<const Fp32Kernels*> supported_fp32_kernels();
-/// The widest that this processor runs.
+/// The fastest that this processor runs.
 const Fp32Kernels& fp32_kernels();
 
 }  // namespace mobicuda::cpu

@@ -4,11 +4,18 @@
 #include "baselines/cpu/ops/fp32_kernels_impl.h"
 
 namespace mobicuda::cpu {
+namespace {
 
-const Fp32Kernels& fp32_kernels_avx512() {
-  static constexpr Fp32Kernels kKernels{"avx512",        kQuarter, kPanel,    &gemm<8>,        &gemm_nonzero<8>,
-                                        &depthwise_conv, &pool,    &elements, &winograd_input, &winograd_output};
+template <bool Halves>
+const Fp32Kernels& kernels() {
+  static constexpr Fp32Kernels kKernels{
+      "avx512",        kQuarter, kPanel,    &gemm<8, Halves>, &gemm_nonzero<8, Halves>,
+      &depthwise_conv, &pool,    &elements, &winograd_input,  &winograd_output};
   return kKernels;
 }
+
+}  // namespace
+
+const Fp32Kernels& fp32_kernels_avx512(bool halves) { return halves ? kernels<true>() : kernels<false>(); }
 
 }  // namespace mobicuda::cpu

@@ -202,12 +202,12 @@ void add_products(const float* const (&x)[Rows], std::int64_t first, std::int64_
 #pragma GCC unroll 2
   for (std::int64_t channel = first; channel < last; ++channel, w += panel_stride) {
     P weights[Packets];
-#pragma GCC unroll 2
+#pragma GCC unroll 10
     for (int p = 0; p < Packets; ++p) weights[p] = ploadu<P>(w + p * Size);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const P value = pset1<P>(x[r][channel]);
-#pragma GCC unroll 2
+#pragma GCC unroll 10
       for (int p = 0; p < Packets; ++p) sums[r][p] = pmadd(value, weights[p], sums[r][p]);
     }
   }
@@ -397,16 +397,34 @@ using TwoRegisters = TileSums<WholeVector, 2, Rows>;
 template <int Rows>
 using OneRegister = TileSums<WholeVector, 1, Rows>;
 template <int Rows>
+using ThreeHalves = TileSums<HalfVector, 3, Rows>;
+template <int Rows>
+using FourHalves = TileSums<HalfVector, 4, Rows>;
+template <int Rows>
 using HalfRegister = TileSums<HalfVector, 1, Rows>;
 template <int Rows>
 using QuarterRegister = TileSums<QuarterVector, 1, Rows>;
 
-template <int MaxRows>
+// The rows of a tile, MaxRows where it has two registers' columns. With Halves, half registers do what takes as long
+// with them: processors that compute a register as two halves store these faster, and overlap a tile's end with the
+// next one.
+template <int MaxRows, bool Halves>
 void gemm_range(const GemmTask& task, const KRange& k) {
   // Of one register a row, eight sums at least: two are begun in a cycle, and each takes four.
   constexpr int kMostRows = MaxRows < 8 ? 8 : MaxRows;
   for (std::int64_t panel = task.first_panel; panel < task.last_panel; ++panel) {
     const std::int64_t columns = task.n - panel * task.panel;
+    if constexpr (Halves) {
+      // 24 sums. Of a long sum 8 rows, for which weights are read less often.
+      if (columns > kPacket && columns <= kPacket + kHalf) {
+        gemm_panel<ThreeHalves, 8>(task, k, panel);
+        continue;
+      }
+      if (columns > kPacket + kHalf && task.taps * task.channels <= kShortSum) {
+        gemm_panel<FourHalves, 6>(task, k, panel);
+        continue;
+      }
+    }
     if (columns > kPacket) {
 #ifdef EIGEN_VECTORIZE_AVX512
       if (columns <= kPacket + kHalf) {
@@ -451,11 +469,11 @@ class KParts {
 };
 
 // For each part of k all panels, for each of them all rows.
-template <int MaxRows>
+template <int MaxRows, bool Halves>
 void gemm(const GemmTask& task) {
   if (task.rows == 0) return;
   const KParts parts(task, kLongestSum);
-  for (std::int64_t i = 0; i < parts.count(); ++i) gemm_range<MaxRows>(task, parts[i]);
+  for (std::int64_t i = 0; i < parts.count(); ++i) gemm_range<MaxRows, Halves>(task, parts[i]);
 }
 
 // ---- products without those by zero
@@ -694,13 +712,13 @@ inline bool has_many_zeros(const GemmTask& task, const KRange& k) {
   return 16 * nonzero <= 13 * all;
 }
 
-template <int MaxRows>
+template <int MaxRows, bool Halves>
 void gemm_nonzero(const GemmTask& task) {
   const KParts parts(task, kLongestSum);
   // Shorter ones, where one sum goes on from one to the next.
   const KParts shorter(task, parts.count() > 1 ? kLongestSum : kLongestNonzeroSum);
   if (task.rows < kFewestNonzeroRows || task.panel < kPanel || !has_many_zeros(task, shorter[0])) {
-    return gemm<MaxRows>(task);
+    return gemm<MaxRows, Halves>(task);
   }
   const std::int64_t panels = task.last_panel - task.first_panel;
   const std::int64_t groups = (panels + kNonzeroPanels - 1) / kNonzeroPanels;
