@@ -1,25 +1,40 @@
 #include "baselines/cpu/lower.h"
 
 #include <algorithm>
+#include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "baselines/cpu/ops/layout_transform.h"
 
 namespace mobicuda::cpu {
+namespace {
 
-WeightPacker::WeightPacker(const SavedEngine* saved) : saved_(saved) {
-  if (saved != nullptr) replay_.emplace(*saved);
-}
+constexpr std::int64_t kLineBytes = 64;
 
+}  // namespace
+
+WeightPacker::WeightPacker(std::int64_t bytes) : block_(bytes) { std::ranges::fill(block_->span(), std::byte{0}); }
+
+WeightPacker::WeightPacker(const SavedEngine& saved) : saved_(&saved), replay_(saved) {}
+
+// The next piece, of whole cache lines; null where it is not to be filled.
 std::byte* WeightPacker::add(std::int64_t bytes) {
-  WeightBytes memory(bytes);
-  std::ranges::fill(memory.span(), std::byte{0});
-  packed_.emplace_back(memory.at(0), bytes);
-  return memory.span().data();
-}
-
-PackedWeights WeightPacker::replayed(std::int64_t bytes) {
-  return packed_.emplace_back(saved_->weights.at(replay_->next(bytes)), bytes);
+  bytes = (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+  if (replay_) {
+    packed_.emplace_back(saved_->weights.at(replay_->next(bytes)), bytes);
+    return nullptr;
+  }
+  const std::int64_t at = used_;
+  used_ += bytes;
+  if (!block_) {
+    static std::byte nothing;  // so that places within a piece can be told as in any other
+    packed_.emplace_back(std::shared_ptr<std::byte>(std::shared_ptr<std::byte>(), &nothing), bytes);
+    return nullptr;
+  }
+  if (used_ > std::ssize(block_->span())) throw std::logic_error("more weights are packed than were counted");
+  packed_.emplace_back(block_->at(at), bytes);
+  return block_->span().data() + at;
 }
 
 std::vector<PackedWeights> WeightPacker::finish() && {

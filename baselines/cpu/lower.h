@@ -20,18 +20,20 @@
 
 namespace mobicuda::cpu {
 
-/// Packs the weights of an engine, or hands out those of a saved one.
+/// Packs the weights of an engine into one block, which huge pages are asked for, or hands out those of a saved one.
 class WeightPacker {
  public:
-  /// Packs where `saved` is null.
-  explicit WeightPacker(const SavedEngine* saved);
+  /// Counts what pack() is asked for, and fills nothing: what it returns has a size and no elements.
+  WeightPacker() = default;
+  /// Packs: `bytes` that another has counted.
+  explicit WeightPacker(std::int64_t bytes);
+  explicit WeightPacker(const SavedEngine& saved);
 
   /// `elements` floats, or others, that `fill` writes, zero before; or the saved ones.
   template <class T = float, class Fill>
   PackedWeights pack(std::int64_t elements, Fill&& fill) {
-    const std::int64_t bytes = checked_multiply(elements, static_cast<std::int64_t>(sizeof(T)));
-    if (replay_) return replayed(bytes);
-    fill(reinterpret_cast<T*>(add(bytes)));
+    std::byte* const piece = add(checked_multiply(elements, static_cast<std::int64_t>(sizeof(T))));
+    if (piece != nullptr) fill(reinterpret_cast<T*>(piece));
     return packed_.back();
   }
   /// Everything that was packed; throws Error(invalid_model) where a saved engine has more.
@@ -39,10 +41,11 @@ class WeightPacker {
 
  private:
   std::byte* add(std::int64_t bytes);
-  PackedWeights replayed(std::int64_t bytes);
 
-  const SavedEngine* saved_;
+  const SavedEngine* saved_ = nullptr;
   std::optional<WeightReplay> replay_;
+  std::optional<WeightBytes> block_;
+  std::int64_t used_ = 0;
   std::vector<PackedWeights> packed_;
 };
 

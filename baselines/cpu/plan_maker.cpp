@@ -27,7 +27,7 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
 
 class PlanMaker {
  public:
-  PlanMaker(const Graph& graph, const EngineOptions& options, const SavedEngine* saved, const Fp32Choices& choices)
+  PlanMaker(const Graph& graph, const EngineOptions& options, const Fp32Choices& choices, WeightPacker weights)
       : graph_(graph),
         options_(options),
         choices_(choices),
@@ -35,7 +35,7 @@ class PlanMaker {
         steps_(fused_steps(graph, fp64_ ? FusionLimits::never() : choices.fusion)),
         joined_(fp64_ ? decltype(joined_)(graph.values().size()) : joined_values(graph, steps_)),
         zeros_(values_with_zeros(graph)),
-        weights_(saved) {
+        weights_(std::move(weights)) {
     plan_.threads = thread_count(options);
   }
 
@@ -265,7 +265,12 @@ class PlanMaker {
 }  // namespace
 
 Plan make_plan(const Graph& graph, const EngineOptions& options, const SavedEngine* saved, const Fp32Choices& choices) {
-  return PlanMaker(graph, options, saved, choices).make();
+  if (saved != nullptr) return PlanMaker(graph, options, choices, WeightPacker(*saved)).make();
+  std::int64_t bytes = 0;
+  for (const PackedWeights& piece : PlanMaker(graph, options, choices, WeightPacker()).make().weights) {
+    bytes += piece.bytes();
+  }
+  return PlanMaker(graph, options, choices, WeightPacker(bytes)).make();
 }
 
 }  // namespace mobicuda::cpu
