@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/conv2d/window_line.h"
+
 namespace mobicuda {
 namespace {
 
@@ -105,6 +107,14 @@ double usable(int multiprocessors, int cluster) {
   return multiprocessors * (cluster < 8 ? kOfFour : kOfEight);
 }
 
+/// What a block's windows take to be copied, a row of a plane at a time: with a stride of 2 they are many and short.
+double window_copies_us(const kernels::Conv2dParams& params, const kernels::Conv2dWork& work) {
+  constexpr double kRowUs = 0.06;
+  const double taps = static_cast<double>(params.kernel_h) * params.kernel_w;
+  const double rows = work.pixels * taps / kernels::conv_wgmma::window_line(params).columns;
+  return static_cast<double>(work.slices) / taps * rows * kRowUs;
+}
+
 double expected_us(const ProductTime& time, const kernels::Conv2dParams& params, int multiprocessors) {
   const kernels::Conv2dWork work = conv2d_work(time.variant, params);
   const auto slices = static_cast<double>(work.slices);
@@ -114,7 +124,8 @@ double expected_us(const ProductTime& time, const kernels::Conv2dParams& params,
     return std::numeric_limits<double>::infinity();
   }
   const double tile_us = time.tile_us + (params.residual ? time.residual_us : 0);
-  const double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
+  double slices_us = slices * std::max(rounds * time.slice_us, time.latency_us);
+  if (tile.window) slices_us = std::max(slices_us, rounds * window_copies_us(params, work));
   if (!time.wgmma) return time.fixed_us + rounds * tile_us + slices_us;
   // What all multiprocessors together take in from L2.
   constexpr double kBytesPerUs = 66e3;  // of one
