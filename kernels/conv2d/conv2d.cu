@@ -191,7 +191,9 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
   }
   std::int64_t m_tiles = ceil_div(pixels, std::int64_t{tile.bm});
   if (tile.patch_rows > 0) {
-    m_tiles = std::int64_t{p.n} * ceil_div(p.out_h, tile.patch_rows) * ceil_div(p.out_w, tile.patch_columns);
+    const auto covered = [&](int extent) { return p.max_pool ? extent / 2 * 2 : extent; };
+    m_tiles = std::int64_t{p.n} * ceil_div(covered(p.out_h), tile.patch_rows) *
+              ceil_div(covered(p.out_w), tile.patch_columns);
     slice_pixels = static_cast<double>(tile.patch_rows - 1 + p.kernel_h) * (tile.patch_columns - 1 + p.kernel_w) /
                    static_cast<double>(taps);
   }

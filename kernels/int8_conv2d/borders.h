@@ -34,7 +34,7 @@ struct Borders {
   BorderAxis rows, columns;
   int row_classes, column_classes;
 
-  int count() const { return row_classes * column_classes; }
+  std::int64_t count() const { return std::int64_t{row_classes} * column_classes; }
 };
 
 inline Borders borders_of(const Int8Conv2dParams& p) {
@@ -57,8 +57,7 @@ inline constexpr int kMostBorders = 64;
 /// Biases of classes that are packed: none where no kernel needs them, or there would be too many.
 inline int packed_borders(const Int8Conv2dParams& p) {
   if (p.groups != 1 || p.x_pitch == kSmallBytePitch || !reaches_over(p)) return 0;
-  const Borders borders = borders_of(p);
-  const std::int64_t count = std::int64_t{borders.row_classes} * borders.column_classes;
+  const std::int64_t count = borders_of(p).count();
   return count <= kMostBorders ? static_cast<int>(count) : 0;
 }
 

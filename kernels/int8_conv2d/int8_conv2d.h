@@ -22,7 +22,7 @@ namespace mobicuda::kernels {
 /// Mma: s8 tensor cores, sm_80+, one group; spelt rows (output pixels) x columns (output channels) x bytes of k, K2 and
 /// K4: that many groups of warps share a tile's sums. Narrow: pointwise, up to 64 input channels. Gemv: few rows of a
 /// pointwise convolution. Stem, StemTile: up to four input channels. Direct: everything, one output a thread. Wgmma:
-/// the same tiles by warpgroups, sm_90 alone.
+/// tiles by warpgroups, sm_90 alone; bytes out, one group.
 enum class Int8Conv2dVariant : std::uint8_t {
   Mma128x128x64,
   Mma128x64x64,

@@ -31,6 +31,8 @@ def quantised(check, name, *options):
         return None
     code, output = check.run([check.arguments.python, QUANTIZE, model, check.picture_folder(), "-o", int8, "--calibrate", CALIBRATE,
                               "--evaluate", 0], log)
+    if code != 0 and "needs the Python package" not in output:
+        check.fail(f"int8: scripts/quantize of {name}")
     if code != 0:
         print(f"== int8: {name} is left out: {output[-300:]}")
         return None

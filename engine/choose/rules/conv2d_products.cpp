@@ -23,7 +23,7 @@ struct ProductTime {
   double residual_us = 0;
   bool wgmma = false;
   double least_rounds = 0;  ///< of less it is not expected to be the fastest
-  int least_taps = 1;       ///< so with taps
+  int least_taps = 1;       ///< nor is it of a window with fewer
 };
 
 // Fitted to layers of networks on an H200; kernels/conv2d/README.md says how well. Those of mma with chunks of 4

@@ -111,9 +111,11 @@ ConvolutionConstants constants_of(const Lowering& to, const Node& node) {
 }
 
 /// pack(weight, bias or null, multiplier, PackedConvolution) fills what it is given, which has the sizes wanted.
+/// `of_bias`: what the biases depend on beside `packing`.
 template <class Pack>
 std::vector<Packed> pack_pieces(Lowering& to, const Node& node, const QuantizedResult& result, std::string packing,
-                                std::size_t weight_bytes, std::size_t biases, std::size_t channels, const Pack& pack) {
+                                const std::string& of_bias, std::size_t weight_bytes, std::size_t biases,
+                                std::size_t channels, const Pack& pack) {
   packing += zero_key(to, node);
   const std::string factors = packing + scales_key(to, node, result);
   std::optional<PackedConvolution> made;
@@ -131,7 +133,7 @@ std::vector<Packed> pack_pieces(Lowering& to, const Node& node, const QuantizedR
                          [&](std::byte* host) { std::memcpy(host, (packed().*member).data(), bytes); });
   };
   return {piece(packing + " weights", &PackedConvolution::weight, weight_bytes),
-          piece(packing + " bias", &PackedConvolution::bias, biases * sizeof(std::int32_t)),
+          piece(packing + of_bias + " bias", &PackedConvolution::bias, biases * sizeof(std::int32_t)),
           piece(factors + " multipliers", &PackedConvolution::multiplier, channels * sizeof(float))};
 }
 
@@ -166,7 +168,7 @@ void lower_depthwise(Lowering& to, const Node& node) {
   params.c = as_int(to.shape(node.output)[1]);
   const Storage x = to.storage_of(node.inputs[QuantizedConv2d::kInput]);
   const auto weights = pack_pieces(
-      to, node, std::get<QuantizedConv2d>(node.op).result, "int8_depthwise_conv",
+      to, node, std::get<QuantizedConv2d>(node.op).result, "int8_depthwise_conv", "",
       kernels::int8_depthwise_conv_packed_bytes(params), kernels::int8_depthwise_conv_packed_channels(params),
       kernels::int8_depthwise_conv_packed_channels(params),
       [&](const std::int8_t* weight, const std::int32_t* bias, const float* multiplier, PackedConvolution& packed) {
@@ -327,15 +329,16 @@ std::vector<Packed> pack_int8_conv2d(Lowering& to, const Node& node, const Int8C
   packing += " groups " + std::to_string(params.groups);
   const std::size_t channels = kernels::int8_conv2d_packed_channels(params);
   const std::size_t biases = kernels::int8_conv2d_packed_biases(params);
+  std::string edges;
   if (biases > channels) {  // they depend on where windows reach over an edge
     for (const int value : {params.h, params.w, params.out_h, params.out_w, params.stride_h, params.stride_w,
                             params.dilation_h, params.dilation_w, params.pad_top, params.pad_left}) {
-      packing += " " + std::to_string(value);
+      edges += " " + std::to_string(value);
     }
   }
   return pack_pieces(
-      to, node, convolution_of(to.graph(), node)->op.result, packing, kernels::int8_conv2d_packed_bytes(params), biases,
-      channels,
+      to, node, convolution_of(to.graph(), node)->op.result, packing, edges, kernels::int8_conv2d_packed_bytes(params),
+      biases, channels,
       [&](const std::int8_t* weight, const std::int32_t* bias, const float* multiplier, PackedConvolution& packed) {
         kernels::int8_conv2d_pack(params, weight, bias, multiplier, packed.weight.data(), packed.bias.data(),
                                   packed.multiplier.data());

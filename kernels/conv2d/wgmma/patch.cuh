@@ -184,8 +184,8 @@ __device__ __forceinline__ void give_back_place(std::uint32_t barrier) {
   if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barrier);
 }
 
-/// The sums of a tile, half by half, under way when this returns but for the last product; that one's stage and
-/// the last input are free only when it has ended. `stage`, `input`: of the first slices; then behind the last.
+/// Starts the products of a tile. When this returns all but the last have ended; the last one's stage and input are
+/// free only when it has. `stage`, `input`: of the first slices; then behind the last.
 template <class S>
 __device__ __forceinline__ void multiply_patch(const PatchArguments& a, const PatchMemory& memory, RingTurn& stage,
                                                RingTurn& input, float (&sums)[S::kHalves][S::kSums]) {

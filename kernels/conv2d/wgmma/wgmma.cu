@@ -98,7 +98,7 @@ bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
          (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p);
 }
 
-/// Distances in a tensor map are multiples of 16 bytes, and of the dimension before.
+/// Distances in a tensor map are multiples of 16 bytes; here of the dimension before too, as in cuda.h's example.
 bool supports_tile(const Conv2dParams& p, const DeviceTraits& gpu) {
   return p.c_out % conv_gemm::kWeightMultiple == 0 && (p.groups == 1 || p.y_pitch % (p.c_out / p.groups) == 0) &&
          supports_wgmma(p, gpu);
@@ -209,7 +209,7 @@ int stages_in(std::size_t shared_bytes, int windows, int window_bytes) {
 }
 
 // What wgmma's code runs on, and nothing else.
-constexpr std::size_t kMostWindowBlockBytes = limits_of(90).shared_bytes_per_block;
+constexpr std::size_t kMostBlockBytes = limits_of(90).shared_bytes_per_block;
 
 /// With a stride of 1 the zeros at the left of a row are those at the right of the row before, those above an image are
 /// those below the image before: there are at least as many.
@@ -237,7 +237,7 @@ bool supports_window(const Conv2dParams& p, const DeviceTraits& gpu) {
   // With a stride of 2 a window of one row or column would leave planes unread.
   if (line.stride == 1 ? !shares_padding(p) : p.kernel_h == 1 || p.kernel_w == 1) return false;
   return ceil_div(p.c_in / p.groups, kSliceK) >= S::kSplit && gpu.cluster_blocks >= S::kSplit &&
-         stages_in<S>(kMostWindowBlockBytes, windows_of<S>(p), window_bytes(p, S::kBm)) > 0;
+         stages_in<S>(kMostBlockBytes, windows_of<S>(p), window_bytes(p, S::kBm)) > 0;
 }
 
 /// Shared memory of a block, and stages of its ring. Where every block finds a multiprocessor, no two share one:
@@ -247,14 +247,14 @@ template <class S, class Kernel>
 cudaError_t choose_window_stages(Kernel* kernel, unsigned blocks, WindowArguments& a, std::size_t& bytes) {
   std::size_t lone = 0;
   cudaError_t status = lone_block_bytes(lone);
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostWindowBlockBytes);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostBlockBytes);
   bool apart = false;
   if (status == cudaSuccess) {
-    status = fit_apart(kernel, blocks, S::kBlockThreads, S::kSplit, kMostWindowBlockBytes, apart);
+    status = fit_apart(kernel, blocks, S::kBlockThreads, S::kSplit, kMostBlockBytes, apart);
   }
   constexpr std::size_t kHalf = shared_bytes_of_each(90, 2);
   a.stages = stages_in<S>(apart ? lone : kHalf, a.windows, a.window_bytes);
-  if (a.stages == 0) a.stages = stages_in<S>(kMostWindowBlockBytes, a.windows, a.window_bytes);
+  if (a.stages == 0) a.stages = stages_in<S>(kMostBlockBytes, a.windows, a.window_bytes);
   bytes = static_cast<std::size_t>(S::shared_bytes(a.stages, a.windows, a.window_bytes));
   if (apart) bytes = std::max(bytes, lone);
   return status;
@@ -342,11 +342,15 @@ PatchRoom patch_room(const Conv2dParams& p, int multiprocessors) {
   constexpr int kLeastInputs = 2;
   const int pitch = round_up(patch_input_bytes<S>(p), kSwizzledBytes);
   const auto fits = [&](int inputs, int stages) {
-    return static_cast<std::size_t>(S::shared_bytes(stages, inputs, pitch)) <= kMostWindowBlockBytes;
+    return static_cast<std::size_t>(S::shared_bytes(stages, inputs, pitch)) <= kMostBlockBytes;
   };
   const int slices = p.kernel_h * p.kernel_w * ceil_div(p.c_in, kSliceK);
   const int channel_tiles = ceil_div(p.c_out, conv_wgmma::kPanelColumns);
-  if (slices <= kMostStages && channel_tiles <= multiprocessors) {
+  // A block's tiles have the same channels then: few multiprocessors may be left over.
+  constexpr int kOfTen = 10;
+  const bool shares_out =
+      channel_tiles <= multiprocessors && multiprocessors % channel_tiles * kOfTen <= multiprocessors;
+  if (slices <= kMostStages && shares_out) {
     for (int inputs = conv_wgmma::kMostInputs; inputs >= kLeastInputs; --inputs) {
       if (fits(inputs, slices)) return {inputs, slices, true};
     }
@@ -370,10 +374,10 @@ struct PatchOutput {
 
 template <PatchConfig kConfig>
 bool supports_patch(const Conv2dParams& p, const DeviceTraits& gpu) {
-  constexpr int kMostTaps = 16;
+  constexpr int kMostSide = 16;  // of a window
   constexpr std::int64_t kMostTiles = 1 << 29;
   if (p.residual || p.groups != 1 || p.stride_h != 1 || p.stride_w != 1 || p.dilation_h != 1 || p.dilation_w != 1 ||
-      p.kernel_h > kMostTaps || p.kernel_w > kMostTaps) {
+      p.kernel_h > kMostSide || p.kernel_w > kMostSide) {
     return false;
   }
   using S = PatchShape<kConfig>;
@@ -415,7 +419,7 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
   const auto kernel = conv_wgmma::patch_kernel<S>;
   int multiprocessors = 0;
   cudaError_t status = count_multiprocessors(multiprocessors);
-  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostWindowBlockBytes);
+  if (status == cudaSuccess) status = allow_shared_memory(kernel, kMostBlockBytes);
   if (status != cudaSuccess) return status;
   const PatchOutput out(params, S::kPooled);
   Conv2dParams p = params;  // of which y has the extents

@@ -27,7 +27,8 @@ constexpr int kSliceBytes = int8_conv::wgmma::kSliceBytes;
 constexpr int kRun = int8_conv::wgmma::kRun;
 
 /// 128 bytes of a tap of 64 channels at a time, in the order of kernel.cuh: pairs of channels, runs of 16, pairs of a
-/// run. A channel's bytes are `a.k` apart.
+/// run. A channel's bytes are `a.k` apart. The distances do not grow from dimension to dimension, as those of cuda.h's
+/// example do; the driver asks for multiples of 16 bytes only (580.159).
 bool encode_weights(const Arguments& a, CUtensorMap& map) {
   static const auto function = find_driver_function<decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   if (function == nullptr) return false;
@@ -56,15 +57,15 @@ bool encode_added(const Arguments& a, int rows, CUtensorMap& map) {
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+template <Config kConfig>
 bool supports_wgmma(const Params& p, const DeviceTraits& gpu) {
   if (!gpu.wgmma_code || p.groups != 1 || p.x_pitch == kSmallBytePitch || p.output != Params::Output::Int8)
     return false;
   constexpr std::int64_t kMostTiles = 1 << 30;
-  constexpr int kLeastRows = 128;  // of a tile, and columns
-  constexpr int kLeastColumns = 64;
-  const std::int64_t row_of_tiles = ceil_div(p.c_out, kLeastColumns);
-  if (ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{kLeastRows}) > kMostTiles / row_of_tiles)
+  const std::int64_t row_of_tiles = ceil_div(p.c_out, kConfig.bn);
+  if (ceil_div(std::int64_t{p.n} * p.out_h * p.out_w, std::int64_t{kConfig.bm}) > kMostTiles / row_of_tiles) {
     return false;
+  }
   return fits_window_map(p) && (!int8_conv::reaches_over(p) || int8_conv::packed_borders(p) > 0);
 }
 
@@ -107,7 +108,11 @@ cudaError_t launch_wgmma(const Params& p, const int8_conv::Arguments& shared, co
 template <Config kConfig>
 constexpr Int8Conv2dEntry entry(Variant variant, std::string_view name) {
   using S = Shape<kConfig>;
-  return {variant, name, {S::kBm, S::kBn, kSliceBytes, 1, S::kBlockThreads}, supports_wgmma, launch_wgmma<kConfig>};
+  return {variant,
+          name,
+          {S::kBm, S::kBn, kSliceBytes, 1, S::kBlockThreads},
+          supports_wgmma<kConfig>,
+          launch_wgmma<kConfig>};
 }
 
 }  // namespace
