@@ -24,9 +24,10 @@ namespace mobicuda::kernels {
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); C4: of another multiple of 4 inputs;
 /// S2..S8: that many blocks share a tile's sum; Tile: residual and y by tensor copies, c_out a multiple of 8;
 /// Persistent: y leaves while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels;
-/// Pooled: max_pool, and only that; Window, Patch: reads x once for all taps. Grouped: half, groups of 4 to 32 channels; Tma:
-/// by tensor copies, sm_90 and newer. First: half, a network's first layer, by so many channels. Stem3x3Split: half, a
-/// first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without rounding the input to half.
+/// Pooled: max_pool, and only that; Window, Patch: reads x once for all taps. Grouped: half, groups of 4 to 32
+/// channels; Tma: by tensor copies, sm_90 and newer. First: half, a network's first layer, by so many channels.
+/// Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without
+/// rounding the input to half.
 enum class Conv2dVariant : std::uint8_t {
   Direct,
   Direct4x4,

@@ -104,8 +104,7 @@ void multiply_bytes(std::size_t columns, const std::vector<std::uint16_t>& a, co
 bool WarpgroupProduct::is_like(const WarpgroupProduct& other) const {
   return sums == other.sums && bytes == other.bytes && adds == other.adds &&
          (a[0] == nullptr) == (other.a[0] == nullptr) && a_descriptor == other.a_descriptor &&
-         b_descriptor == other.b_descriptor && transposed_b == other.transposed_b &&
-         transposed_a == other.transposed_a;
+         b_descriptor == other.b_descriptor && transposed_b == other.transposed_b && transposed_a == other.transposed_a;
 }
 
 std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands) {
@@ -138,8 +137,8 @@ std::shared_ptr<WarpProducts::Sums> WarpProducts::sums_of(void* const* operands)
 
 void WarpProducts::read_a(const Product& product, std::vector<std::uint16_t>& a) {
   if (product.what.a[0] == nullptr) {
-    read_operand(product.what.a_descriptor, static_cast<int>(product.warp) * kRows, kRows,
-                 product.what.transposed_a, a);
+    read_operand(product.what.a_descriptor, static_cast<int>(product.warp) * kRows, kRows, product.what.transposed_a,
+                 a);
     return;
   }
   a.resize(static_cast<std::size_t>(kRows * kK));

@@ -38,7 +38,8 @@ TEST_CASE("the rule takes one launch for a convolution and a maximum behind it, 
   CHECK(fused(rule, pooled(32, 28, 512, 512)) == Conv2dVariant::Wgmma256x128x64Pooled);
   CHECK(fused(rule, pooled(32, 14, 512, 512)) == Conv2dVariant::Wgmma224x64x64Patch16Pooled);
   CHECK(fused(rule, pooled(1, 28, 512, 512)) == std::nullopt);  // 26 tiles of 132
-  CHECK(fused(Rules(kH100, {{"pool", "fused"}}), pooled(1, 28, 512, 512)) == Conv2dVariant::Wgmma224x64x64Patch16Pooled);
+  CHECK(fused(Rules(kH100, {{"pool", "fused"}}), pooled(1, 28, 512, 512)) ==
+        Conv2dVariant::Wgmma224x64x64Patch16Pooled);
 }
 
 TEST_CASE("the rule leaves a convolution and a maximum apart where no variant runs both, or where it is asked to") {

@@ -238,6 +238,35 @@ inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed,
   });
 }
 
+/// A convolution in half.
+struct WindowLayer {
+  int n, h, w, c_in, c_out;
+  int kernel_h, kernel_w;
+  int pad_top, pad_left;
+  int out_h, out_w;
+  int groups = 1;
+  int stride = 1;
+};
+
+inline Conv2dParams params_of(const WindowLayer& layer) {
+  Conv2dParams p;
+  p.elem = Elem::F16;
+  p.n = layer.n;
+  p.h = layer.h;
+  p.w = layer.w;
+  p.c_in = layer.c_in;
+  p.c_out = layer.c_out;
+  p.kernel_h = layer.kernel_h;
+  p.kernel_w = layer.kernel_w;
+  p.pad_top = layer.pad_top;
+  p.pad_left = layer.pad_left;
+  p.out_h = layer.out_h;
+  p.out_w = layer.out_w;
+  p.groups = layer.groups;
+  p.stride_h = p.stride_w = layer.stride;
+  return p;
+}
+
 /// A stem of MobileNetV2: 3x3 with padding of one pixel.
 inline Conv2dParams stem(Elem elem, Input input, int n, int h, int w, int c_out, int stride) {
   Conv2dParams p;

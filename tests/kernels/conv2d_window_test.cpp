@@ -20,65 +20,37 @@ constexpr Conv2dVariant kWindowVariants[] = {Wgmma64x64x64Window,   Wgmma64x64x6
 constexpr Conv2dVariant kPlain = Wgmma128x64x64;  // gathers each tap's pixels anew
 constexpr kernels::DeviceTraits kHopper = kernels::traits_of(90, 132);
 
-struct Layer {
-  int n, h, w, c_in, c_out;
-  int kernel_h, kernel_w;
-  int pad_top, pad_left;
-  int out_h, out_w;
-  int groups = 1;
-  int stride = 1;
-};
-
-Conv2dParams params_of(const Layer& layer) {
-  Conv2dParams p;
-  p.elem = Elem::F16;
-  p.n = layer.n;
-  p.h = layer.h;
-  p.w = layer.w;
-  p.c_in = layer.c_in;
-  p.c_out = layer.c_out;
-  p.kernel_h = layer.kernel_h;
-  p.kernel_w = layer.kernel_w;
-  p.pad_top = layer.pad_top;
-  p.pad_left = layer.pad_left;
-  p.out_h = layer.out_h;
-  p.out_w = layer.out_w;
-  p.groups = layer.groups;
-  p.stride_h = p.stride_w = layer.stride;
-  return p;
-}
-
 // One pixel and none to spare; tiles that begin within a row and end in another image; no padding, more of it before
 // than behind, less output than there could be; windows of a row or a column; slices that are not full; groups; rows as
 // wide as a box; a stride of 2 with padding, without, with some at the end only, and with windows of even extent; one
 // slice and three for each of eight blocks; fewer channels than a slice; far more padding than image.
-constexpr Layer kLayers[] = {{1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},
-                             {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
-                             {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},
-                             {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
-                             {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},
-                             {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
-                             {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},
-                             {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
-                             {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17},
-                             {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
-                             {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255},
-                             {2, 14, 14, 136, 136, 3, 3, 1, 1, 7, 7, 1, 2},
-                             {3, 13, 15, 64, 72, 3, 3, 0, 0, 6, 7, 1, 2},
-                             {2, 12, 15, 64, 64, 3, 3, 0, 0, 6, 8, 1, 2},
-                             {1, 15, 18, 128, 64, 5, 5, 2, 2, 8, 9, 2, 2},
-                             {2, 9, 9, 64, 40, 2, 2, 1, 0, 5, 5, 1, 2},
-                             {1, 3, 249, 64, 64, 3, 3, 1, 1, 2, 125, 1, 2},
-                             {3, 7, 7, 520, 72, 3, 3, 1, 1, 7, 7},
-                             {1, 9, 9, 1544, 40, 3, 3, 1, 1, 5, 5, 1, 2},
-                             {2, 11, 12, 48, 40, 5, 5, 2, 2, 11, 12},
-                             {2, 3, 4, 64, 64, 3, 3, 20, 30, 24, 35}};
+constexpr WindowLayer kLayers[] = {{1, 1, 1, 64, 8, 3, 3, 1, 1, 1, 1},
+                                   {2, 14, 14, 136, 136, 3, 3, 1, 1, 14, 14},
+                                   {5, 7, 7, 264, 72, 3, 3, 1, 1, 7, 7},
+                                   {1, 20, 23, 64, 264, 5, 5, 2, 2, 20, 23},
+                                   {3, 9, 12, 64, 64, 3, 3, 0, 0, 7, 10},
+                                   {2, 10, 11, 72, 40, 2, 2, 1, 1, 10, 11},
+                                   {2, 10, 11, 64, 64, 3, 3, 2, 1, 11, 7},
+                                   {2, 17, 17, 128, 192, 1, 7, 0, 3, 17, 17},
+                                   {2, 17, 17, 128, 192, 7, 1, 3, 0, 17, 17},
+                                   {1, 13, 15, 128, 144, 3, 3, 1, 1, 13, 15, 2},
+                                   {1, 3, 255, 64, 64, 3, 3, 1, 1, 3, 255},
+                                   {2, 14, 14, 136, 136, 3, 3, 1, 1, 7, 7, 1, 2},
+                                   {3, 13, 15, 64, 72, 3, 3, 0, 0, 6, 7, 1, 2},
+                                   {2, 12, 15, 64, 64, 3, 3, 0, 0, 6, 8, 1, 2},
+                                   {1, 15, 18, 128, 64, 5, 5, 2, 2, 8, 9, 2, 2},
+                                   {2, 9, 9, 64, 40, 2, 2, 1, 0, 5, 5, 1, 2},
+                                   {1, 3, 249, 64, 64, 3, 3, 1, 1, 2, 125, 1, 2},
+                                   {3, 7, 7, 520, 72, 3, 3, 1, 1, 7, 7},
+                                   {1, 9, 9, 1544, 40, 3, 3, 1, 1, 5, 5, 1, 2},
+                                   {2, 11, 12, 48, 40, 5, 5, 2, 2, 11, 12},
+                                   {2, 3, 4, 64, 64, 3, 3, 20, 30, 24, 35}};
 
 // Sums of small whole numbers are the same in every order.
 TEST_CASE("conv2d: a window in shared memory gives each tap the pixels that it would gather", "[sanitize]") {
   std::uint32_t seed = 15000;
   std::set<Conv2dVariant> ran;
-  for (const Layer& layer : kLayers) {
+  for (const WindowLayer& layer : kLayers) {
     for (const bool residual : {false, true}) {
       Conv2dParams p = params_of(layer);
       p.residual = residual;
