@@ -68,7 +68,7 @@ __device__ __forceinline__ void load_stem_image(const StemTileArguments& a, cons
   }
 }
 
-__global__ void __launch_bounds__(kStemTileThreads, 4) stem_tile_kernel(const StemTileArguments a) {
+static __global__ void __launch_bounds__(kStemTileThreads, 4) stem_tile_kernel(const StemTileArguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   constexpr int kTiles = kStemTileSide / (kStemTileThreads / 32);  // rows of pixels of a warp
   constexpr int kFragments = kStemTileChannels / 8;

@@ -63,7 +63,7 @@ struct Shape {
   static constexpr int kRowBlocks = kBm / (64 * kGroups);  ///< of 64 rows, of a group of warps
   static constexpr int kSums = kBn / 2;                    ///< of a thread in a block of rows
   static_assert(kBm % (64 * kGroups) == 0 && kBn % kPanelColumns == 0);
-  static_assert(kSharedBytes <= static_cast<int>(shared_bytes_of_each(90, kMinBlocks)));
+  static_assert(kSharedBytes <= shared_bytes_of_each(90, kMinBlocks));
 };
 
 }  // namespace mobicuda::kernels::int8_conv::wgmma
