@@ -52,12 +52,35 @@ CudaPlan Lowering::run() {
   lower_nodes();
   write_output();
   place_buffers();
+  bring_weights_ahead();
   return std::move(plan_);
 }
 
 ChosenLayers Lowering::choose_layers() {
   lower_nodes();
   return std::move(chooser_).take();
+}
+
+kernels::NextWeights Lowering::next_weights(const std::byte* base, const Packed& piece) {
+  // A piece begins with a line, and the memory that pieces lie in ends with one.
+  constexpr std::int64_t kLine = kernels::NextWeights::kLineBytes;
+  return {base + piece.offset, static_cast<std::uint32_t>((piece.bytes + kLine - 1) / kLine)};
+}
+
+void Lowering::bring_weights_ahead() {
+  // Activations take their share of L2, and what several multiprocessors read may lie there twice.
+  constexpr std::size_t kStays = 2;
+  std::int64_t bytes = 0;
+  for (const auto& step : step_weights_) bytes += step->own.bytes;
+  const auto stays = static_cast<std::int64_t>(rules().gpu().l2_bytes / kStays);
+  if (stays == 0 || bytes <= stays) return;
+  Packed next;
+  for (auto step = step_weights_.rbegin(); step != step_weights_.rend(); ++step) {
+    (*step)->next = next;
+    if ((*step)->own.bytes == 0) continue;
+    next = (*step)->own;
+    next.bytes = std::min(next.bytes, stays);  // more at once would drive out what is needed earlier
+  }
 }
 
 void lower(Lowering& to, const Node& node) {

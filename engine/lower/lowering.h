@@ -235,6 +235,15 @@ class Lowering : OpFunctions<CustomOp> {
   WeightPointer pointer(const Packed& packed) const { return {source_.base, packed.offset}; }
 
  private:
+  /// The largest piece that a step reads of weights, and that of the step behind it, where its kernel is to bring it
+  /// into L2.
+  struct StepWeights {
+    Packed own, next;
+  };
+  static kernels::NextWeights next_weights(const std::byte* base, const Packed& piece);
+  /// Where a plan's weights do not stay in L2 from one run to the next, each step is to bring the next one's there.
+  void bring_weights_ahead();
+
   /// A value that is channels of another, see place_joined.cpp.
   struct Place {
     ValueId root = kNoValue;
@@ -287,6 +296,7 @@ class Lowering : OpFunctions<CustomOp> {
   std::set<const Node*> takes_bytes_;
   std::map<const Node*, std::string> kept_apart_;                 ///< why
   std::map<const Node*, Chosen<kernels::GemmVariant>> projects_;  ///< choose_with_block()
+  std::vector<std::shared_ptr<StepWeights>> step_weights_;        ///< of the steps that have kernels with variants
   CudaPlan plan_;
 };
 
@@ -320,18 +330,23 @@ void Lowering::add_kernel(KernelStep step, VariantOf<Params> variant, const Para
     throw Error(ErrorCode::internal, step.info.name, "has too many weights");
   }
   std::vector<WeightPointer> weights;
+  const auto reads = std::make_shared<StepWeights>();
   for (const Packed& packed : step.weights) {
     step.info.weight_bytes += packed.bytes;
     weights.push_back(pointer(packed));
+    if (packed.bytes > reads->own.bytes) reads->own = packed;
   }
+  step_weights_.push_back(reads);
   add_step(std::move(step.info), {step.x.buffer, step.residual.buffer, step.y.buffer},
            [params, variant, batch = max_batch(), weights = std::move(weights), x = step.x, residual = step.residual,
-            y = step.y](const CudaStepContext& context) {
+            y = step.y, base = source_.base, reads](const CudaStepContext& context) {
              const auto& kernel = kernels::kernel_of(params);
              const Params p = kernel.with_batch(params, as_int(context.n), batch);
              kernels::Operands operands{x.in(context), {}, residual.in(context), y.in(context)};
              for (std::size_t i = 0; i < weights.size(); ++i) operands.weights[i] = weights[i].get();
-             return kernel.launch(variant, p, operands, launch_of(context));
+             kernels::Launch launch = launch_of(context);
+             if (reads->next.bytes > 0) launch.next = next_weights(*base, reads->next);
+             return kernel.launch(variant, p, operands, launch);
            });
 }
 

@@ -70,6 +70,7 @@ cudaError_t ask(int device, DeviceTraits& traits) {
   traits.shared_bytes_per_block = static_cast<std::size_t>(get(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   traits.shared_bytes_per_multiprocessor = static_cast<std::size_t>(get(cudaDevAttrMaxSharedMemoryPerMultiprocessor));
   traits.reserved_shared_bytes = static_cast<std::size_t>(get(cudaDevAttrReservedSharedMemoryPerBlock));
+  traits.l2_bytes = static_cast<std::size_t>(get(cudaDevAttrL2CacheSize));
   const bool clusters = get(cudaDevAttrClusterLaunch) != 0 && traits.programmatic_launch();
   traits.cluster_blocks = traits.large_cluster_blocks = 1;
   if (status == cudaSuccess && clusters) status = ask_for_clusters(traits);

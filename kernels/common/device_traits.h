@@ -22,6 +22,7 @@ struct DeviceTraits {
   int cluster_blocks = 1;                 ///< that a cluster may have at most
   int large_cluster_blocks = 1;           ///< the same with allow_large_clusters(), where each has an SM to itself
   bool compiles = false;                  ///< specialised variants can be compiled for it at run time
+  std::size_t l2_bytes = 0;               ///< 0: not known
 
   /// Whether a kernel may start before its predecessor has ended: the loaded code waits for it.
   constexpr bool programmatic_launch() const { return code >= 90; }

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include "kernels/common/device_traits.h"
+#include "kernels/common/next_weights.h"
 #include "kernels/common/types.h"
 
 namespace mobicuda::kernels {
@@ -16,6 +17,9 @@ struct Launch {
   /// Programmatic dependent launch (sm_90+): the kernel may start before its predecessor in the stream
   /// has ended, and waits for it in wait_for_predecessor(). Every kernel of this layer is written for it.
   bool programmatic = false;
+  /// Where weights are in L2 no longer when their turn comes, a kernel may bring those of the next one there while it
+  /// runs (bring_next_weights()); it computes the same.
+  NextWeights next{};
 };
 
 /// Enqueues `kernel` with `arguments` (converted to the kernel's parameter types).

@@ -8,6 +8,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/common/next_weights.cuh"
 #include "kernels/common/real.cuh"
 #include "kernels/common/slices.cuh"
 #include "kernels/ptx/async_copy.cuh"
@@ -30,6 +31,7 @@ struct ProductArgs {
   int last_round;
   bool y_is_float;
   Activation activation;
+  NextWeights next;
 };
 
 /// The tile of one variant. Threads: 32 * warps_m * warps_n * warps_k; warps_k groups of warps split each slice
@@ -225,6 +227,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) product_kern
   }
   typename Tile::Sums sums;
   if constexpr (requires { sums.begin(args, n0); }) sums.begin(args, n0);
+  if constexpr (!Tile::kPlainApart) bring_next_weights(args.next);
   wait_for_predecessor();
 
   int ahead_tile = m_tile;  // the slice that is filled next

@@ -223,6 +223,7 @@ cudaError_t gemm(GemmVariant variant, const GemmParams& params, const void* x, c
   args.y_pitch = params.y_pitch == 0 ? params.n : params.y_pitch;
   args.y_is_float = params.output == Elem::F32;
   args.activation = params.activation;
+  args.next = where.next;
   return entry_of(variant).launch[static_cast<std::size_t>(params.elem)](args, where);
 }
 

@@ -22,6 +22,8 @@ inline int attribute_of(const kernels::DeviceTraits& gpu, cudaDeviceAttr what) {
       return static_cast<int>(gpu.shared_bytes_per_multiprocessor);
     case cudaDevAttrReservedSharedMemoryPerBlock:
       return static_cast<int>(gpu.reserved_shared_bytes);
+    case cudaDevAttrL2CacheSize:
+      return static_cast<int>(gpu.l2_bytes);
     case cudaDevAttrClusterLaunch:
       return gpu.capability >= kHopper ? 1 : 0;
     default:

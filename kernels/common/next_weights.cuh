@@ -1,0 +1,20 @@
+// What a kernel does for its successor: brings that one's weights into L2 while it runs.
+#pragma once
+
+#include "kernels/common/next_weights.h"
+#include "kernels/ptx/memory.cuh"
+
+namespace mobicuda::kernels {
+
+/// All threads of a grid share the lines. Before wait_for_predecessor(), but behind this kernel's own first copies of
+/// weights, which are needed earlier.
+__device__ __forceinline__ void bring_next_weights(const NextWeights& next) {
+  const unsigned block = blockIdx.x + blockIdx.y * gridDim.x;
+  const unsigned step = gridDim.x * gridDim.y * blockDim.x;
+#pragma unroll 1
+  for (unsigned line = block * blockDim.x + threadIdx.x; line < next.lines; line += step) {
+    ptx::prefetch_to_l2(static_cast<const unsigned char*>(next.at) + std::size_t{line} * NextWeights::kLineBytes);
+  }
+}
+
+}  // namespace mobicuda::kernels
