@@ -39,6 +39,9 @@ std::vector<FormOption> form_options() {
     using Params = typename std::remove_cvref_t<decltype(kernel)>::Params;
     if constexpr (requires { fused_option(Params{}); }) options.push_back({fused_option(Params{}).option, kTwoForms});
   });
+  kernels::Conv2dParams sum;
+  sum.second.c_in = 1;
+  options.push_back({fused_option(sum).option, kTwoForms});
   options.push_back({"pointwise", kPointwiseKernels});
   return options;
 }

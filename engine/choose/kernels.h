@@ -79,7 +79,7 @@ std::string_view why_fused(const kernels::InvertedResidualParams& params, const 
 std::string_view why_fused(const kernels::ExpandDepthwiseParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::PointwisePoolParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::StemBlockParams& params, const kernels::DeviceTraits& gpu);
-/// With max_pool.
+/// With max_pool or a second convolution.
 std::string_view why_fused(const kernels::Conv2dParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::SqueezeExciteParams& params, const kernels::DeviceTraits& gpu);
 std::string_view why_fused(const kernels::GatedPointwiseParams& params, const kernels::DeviceTraits& gpu);

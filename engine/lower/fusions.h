@@ -58,6 +58,7 @@ std::unique_ptr<Fusion> make_stem_block_fusion();
 std::unique_ptr<Fusion> make_inverted_residual_fusion();
 std::unique_ptr<Fusion> make_pointwise_pool_fusion();
 std::unique_ptr<Fusion> make_conv_pool_fusion();
+std::unique_ptr<Fusion> make_conv_sum_fusion();
 std::unique_ptr<Fusion> make_gated_pointwise_fusion();
 std::unique_ptr<Fusion> make_squeeze_excite_fusion();
 std::unique_ptr<Fusion> make_int8_stem_block_fusion();
@@ -73,6 +74,7 @@ inline std::vector<std::unique_ptr<Fusion>> make_fusions() {
   fusions.push_back(make_inverted_residual_fusion());
   fusions.push_back(make_pointwise_pool_fusion());
   fusions.push_back(make_conv_pool_fusion());
+  fusions.push_back(make_conv_sum_fusion());
   fusions.push_back(make_gated_pointwise_fusion());
   fusions.push_back(make_squeeze_excite_fusion());
   fusions.push_back(make_int8_stem_block_fusion());

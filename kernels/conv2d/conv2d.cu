@@ -152,6 +152,17 @@ bool pitch_fits(Variant variant, const Conv2dParams& p) {
          std::int64_t{p.out_h} * p.out_w <= kMaxItems / p.y_pitch;
 }
 
+/// Whether the two convolutions have the same pixels of y.
+bool second_fits(const Conv2dParams& p) {
+  const Conv2dParams::Second& second = p.second;
+  if (second.c_in < 0 || second.h <= 0 || second.w <= 0 || second.stride_h <= 0 || second.stride_w <= 0) return false;
+  const bool pointwise = p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 &&
+                         p.pad_top == 0 && p.pad_left == 0 && p.groups == 1 && p.out_h == p.h && p.out_w == p.w;
+  return pointwise && p.elem == Elem::F16 && p.input == Input::NhwcElem && !p.residual && !p.max_pool &&
+         (second.h - 1) / second.stride_h + 1 == p.out_h && (second.w - 1) / second.stride_w + 1 == p.out_w &&
+         std::int64_t{second.h} * second.w <= kMaxItems / second.c_in && second.c_in <= kMaxInt / 2 - p.c_in;
+}
+
 bool supports_stem(const Conv2dParams& p) {
   return p.kernel_h == 3 && p.kernel_w == 3 && p.dilation_h == 1 && p.dilation_w == 1 && p.stride_h == p.stride_w &&
          p.stride_h <= 2 && p.groups == 1 && p.c_in <= convolution::kStemMaxIn && p.c_out % kOutMultiple == 0 &&
@@ -178,7 +189,9 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& p) {
   const std::int64_t taps = std::int64_t{p.kernel_h} * p.kernel_w;
   const std::int64_t group_in = p.c_in / p.groups;
   const std::int64_t bk = tile.bk;
-  const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) : ceil_div(taps * group_in, bk);
+  const std::int64_t second_in = p.second.c_in;
+  const std::int64_t slices = tile.whole_taps ? taps * ceil_div(group_in, bk) + ceil_div(second_in, bk)
+                                              : ceil_div(taps * group_in + second_in, bk);
   std::int64_t block_slices = ceil_div(slices, std::int64_t{tile.split_k});
   std::int64_t pixels = std::int64_t{p.n} * p.out_h * p.out_w;
   double slice_pixels = static_cast<double>(tile.bm) / tile.pair;
@@ -228,6 +241,7 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
   if (p.y_pitch != 0 && !pitch_fits(variant, p)) return false;
   const Conv2dEntry* const entry = entry_of(variant);
   if (p.max_pool != (entry != nullptr && entry->pools)) return false;
+  if (p.second.c_in != 0 && (entry == nullptr || !entry->takes_second || !second_fits(p))) return false;
   switch (variant) {
     case Variant::Direct:
       return p.input != Input::NhwcUint8;
@@ -243,9 +257,26 @@ bool supports(Conv2dVariant variant, const Conv2dParams& p, const DeviceTraits& 
   return entry != nullptr && entry->supports != nullptr && entry->supports(p, gpu);
 }
 
+Conv2dParams second_alone(const Conv2dParams& params) {
+  Conv2dParams alone = params;
+  alone.second = {};
+  alone.h = params.second.h;
+  alone.w = params.second.w;
+  alone.c_in = params.second.c_in;
+  alone.stride_h = params.second.stride_h;
+  alone.stride_w = params.second.stride_w;
+  alone.bias = false;
+  alone.y_pitch = 0;
+  alone.activation = {};
+  return alone;
+}
+
 std::size_t conv2d_packed_bytes(const Conv2dParams& p) {
-  return size_of(p.elem) * static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w) *
-         static_cast<std::size_t>(p.c_in / p.groups) * static_cast<std::size_t>(round_up(p.c_out, kOutMultiple));
+  const auto row = size_of(p.elem) * static_cast<std::size_t>(round_up(p.c_out, kOutMultiple));
+  const auto rows = static_cast<std::size_t>(p.kernel_h) * static_cast<std::size_t>(p.kernel_w) *
+                        static_cast<std::size_t>(p.c_in / p.groups) +
+                    static_cast<std::size_t>(p.second.c_in);
+  return rows * row;
 }
 
 void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
@@ -253,7 +284,7 @@ void conv2d_pack(const Conv2dParams& p, const float* weight, void* packed) {
   const auto group_in = static_cast<std::size_t>(p.c_in / p.groups);
   const auto c_out = static_cast<std::size_t>(p.c_out);
   const auto pitch = static_cast<std::size_t>(round_up(p.c_out, kOutMultiple));
-  std::memset(packed, 0, conv2d_packed_bytes(p));
+  std::memset(packed, 0, taps * group_in * pitch * size_of(p.elem));
   for (std::size_t co = 0; co < c_out; ++co) {
     for (std::size_t ci = 0; ci < group_in; ++ci) {
       for (std::size_t tap = 0; tap < taps; ++tap) {
@@ -276,8 +307,12 @@ cudaError_t conv2d(Conv2dVariant variant, const Conv2dParams& params, const void
   DeviceTraits gpu;
   if (const cudaError_t status = current_device_traits(gpu); status != cudaSuccess) return status;
   if (!supports(variant, params, gpu)) return cudaErrorInvalidValue;
-  if ((params.bias && bias == nullptr) || (params.residual && residual == nullptr)) return cudaErrorInvalidValue;
-  const Conv2dBuffers buffers{x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, y};
+  const bool has_second = params.second.c_in != 0;
+  if ((params.bias && bias == nullptr) || ((params.residual || has_second) && residual == nullptr)) {
+    return cudaErrorInvalidValue;
+  }
+  const Conv2dBuffers buffers{
+      x, packed, params.bias ? bias : nullptr, params.residual ? residual : nullptr, has_second ? residual : nullptr, y};
   if (const Conv2dEntry* const entry = entry_of(variant); entry != nullptr) {
     return entry->launch(params, buffers, where);
   }
@@ -310,6 +345,7 @@ OperandBytes operands(Conv2dVariant, const Conv2dParams& p) {
   const int pool = p.max_pool ? 2 : 1;
   bytes.y = table::bytes(p.elem, p.n, p.out_h / pool, p.out_w / pool, std::max(p.c_out, p.y_pitch));
   if (p.residual) bytes.residual = bytes.y;
+  if (p.second.c_in != 0) bytes.residual = table::bytes(p.elem, p.n, p.second.h, p.second.w, p.second.c_in);
   return bytes;
 }
 
@@ -323,6 +359,10 @@ std::string shape(const Conv2dParams& p) {
   text.with("c_in", p.c_in).with("c_out", p.c_out).with("out_h", p.out_h).with("out_w", p.out_w).with_window(p);
   text.with("groups", p.groups).with("bias", p.bias).with("residual", p.residual).with("y_pitch", p.y_pitch);
   if (p.max_pool) text.with("max_pool", p.max_pool);
+  if (const Conv2dParams::Second& second = p.second; second.c_in != 0) {
+    text.with("second_c_in", second.c_in).with("second_h", second.h).with("second_w", second.w);
+    text.with("second_stride_h", second.stride_h).with("second_stride_w", second.stride_w);
+  }
   return text.with("activation", p.activation).take();
 }
 

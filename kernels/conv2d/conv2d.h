@@ -12,7 +12,8 @@
 namespace mobicuda::kernels {
 
 // General convolution, any kernel, stride, dilation, padding and group count, with a maximum over 2x2 behind it or not;
-// y is NHWC. y = act(conv(x, w) + bias + residual); pixels outside the image count as zero. Products and sums are
+// y is NHWC. y = act(conv(x, w) + bias + residual), or act(conv(x, w) + conv(x2, w2) + bias) of two pointwise
+// convolutions in one sum; pixels outside the image count as zero. Products and sums are
 // float's, for F64 double's; an input in float or in bytes is not rounded to elem, but by the First variants.
 
 /// Direct runs everything but bytes; Direct4x4 (4 pixels x 4 channels a thread) where a group has a multiple of 4
@@ -24,7 +25,8 @@ namespace mobicuda::kernels {
 /// groups of a multiple of 8 inputs (and of outputs, where there are several); C4: of another multiple of 4 inputs;
 /// S2..S8: that many blocks share a tile's sum; Tile: residual and y by tensor copies, c_out a multiple of 8;
 /// Persistent: y leaves while its block begins another tile, no residual; Pair: so, by two blocks for the same pixels;
-/// Pooled: max_pool, and only that; Window, Patch: reads x once for all taps. Grouped: half, groups of 4 to 32
+/// Pooled: max_pool, and only that; Window, Patch: reads x once for all taps. A second convolution is taken by Mma but
+/// C4, and by Wgmma but Pooled, Window and Patch. Grouped: half, groups of 4 to 32
 /// channels; Tma: by tensor copies, sm_90 and newer. First: half, a network's first layer, by so many channels.
 /// Stem3x3Split: half, a first layer of three channels in float, stride 2, to 16 or 32, on tensor cores without
 /// rounding the input to half.
@@ -62,10 +64,12 @@ enum class Conv2dVariant : std::uint8_t {
   Wgmma256x64x64,
   Wgmma256x128x64,
   Wgmma128x256x64,
+  Wgmma64x64x64Tile,
   Wgmma128x64x64Tile,
   Wgmma128x128x64Tile,
   Wgmma192x128x64Tile,
   Wgmma256x128x64Tile,
+  Wgmma64x64x64S2,
   Wgmma128x64x64S2,
   Wgmma128x128x64S4,
   Wgmma128x128x64Persistent,
@@ -132,10 +136,19 @@ struct Conv2dParams {
   /// y has the largest of each 2x2 outputs instead, (n, out_h / 2, out_w / 2, c_out); the last row or column of an odd
   /// number is left out. NaN is the largest. Stride 1, no residual.
   bool max_pool = false;
+  /// A second pointwise convolution in the same sum: of x2 (n, h, w, c_in) in half, of whose pixels it takes one in
+  /// stride_h x stride_w; c_in 0: none. The first one is pointwise too, stride 1, without residual or max_pool.
+  struct Second {
+    int c_in = 0, h = 0, w = 0;
+    int stride_h = 1, stride_w = 1;
+  } second{};
   Activation activation{};
   float scale[4] = {1.0F, 1.0F, 1.0F, 1.0F};  ///< of the channels of NhwcUint8
   float shift[4] = {0.0F, 0.0F, 0.0F, 0.0F};
 };
+
+/// Of parameters that have a second convolution: that one by itself, without bias and activation.
+Conv2dParams second_alone(const Conv2dParams& params);
 
 std::span<const Conv2dVariant> conv2d_variants();
 std::string_view name(Conv2dVariant variant);
@@ -148,13 +161,15 @@ Conv2dWork conv2d_work(Conv2dVariant variant, const Conv2dParams& params);
 /// included. Host-only.
 bool supports(Conv2dVariant variant, const Conv2dParams& params, const DeviceTraits& gpu);
 
-/// Depends on elem, c_in / groups, c_out and the kernel's size only.
+/// Depends on elem, c_in / groups, c_out, the kernel's size and second.c_in only.
 std::size_t conv2d_packed_bytes(const Conv2dParams& params);
 /// `weight` is (c_out, c_in / groups, kernel_h, kernel_w); packed is (kernel_h, kernel_w, c_in / groups, c_out rounded
-/// up to 8 with zeros), the same for all variants. Host-only.
+/// up to 8 with zeros), the same for all variants. Behind it are the second convolution's, which this leaves alone:
+/// packed as those of second_alone(). Host-only.
 void conv2d_pack(const Conv2dParams& params, const float* weight, void* packed);
 
-/// bias (c_out) in float or null, residual (like y) or null, as params say. Pointers 16-byte aligned, x in float at
+/// bias (c_out) in float or null, residual (like y) or null, as params say; of parameters that have a second
+/// convolution x2 stands in the residual's place. Pointers 16-byte aligned, x in float at
 /// least 4, in bytes at least 1; y overlaps no input but may be the residual, unless y_pitch spreads its pixels.
 /// Returns cudaErrorInvalidValue where !supports() and where what params announce is null, whatever n; else n == 0 is
 /// legal and does nothing. Safe from several threads.

@@ -9,12 +9,13 @@
 
 namespace mobicuda::kernels {
 
-/// Pointers of a launch; bias and residual are null where there is none.
+/// Pointers of a launch; bias, residual and second (x2) are null where there is none.
 struct Conv2dBuffers {
   const void* x;
   const void* packed;
   const float* bias;
   const void* residual;
+  const void* second;
   void* y;
 };
 
@@ -28,6 +29,7 @@ struct Conv2dEntry {
   cudaError_t (*launch)(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where);
   bool on_tensor_cores = false;  ///< products of halves
   bool pools = false;            ///< with Conv2dParams::max_pool, and only so
+  bool takes_second = false;     ///< runs parameters that have a second convolution too
 };
 
 // In the order of Conv2dVariant.

@@ -4,6 +4,7 @@
 
 #include "kernels/common/activation.cuh"
 #include "kernels/common/fast_division.cuh"
+#include "kernels/common/next_weights.cuh"
 #include "kernels/common/packet.cuh"
 
 namespace mobicuda::kernels::conv_gemm {
@@ -24,6 +25,10 @@ struct Arguments {
   FastDivision of_tap;         ///< group_in
   FastDivision of_window_row;  ///< kernel_w
   Activation activation;
+  /// The second convolution of the sum, whose k are those behind the first one's. Null: there is none.
+  const __half* second;
+  int second_h, second_w, second_in, second_stride_h, second_stride_w;
+  NextWeights next;
 };
 
 /// The place of a block's tile of Y.

@@ -35,7 +35,7 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
   a.m = n * p.out_h * p.out_w;
   a.group_in = p.c_in / p.groups;
   a.group_out = p.c_out / p.groups;
-  a.k = p.kernel_h * p.kernel_w * a.group_in;
+  a.k = p.kernel_h * p.kernel_w * a.group_in + p.second.c_in;
   a.slices = ceil_div(a.k, tile.bk);
   a.h = p.h;
   a.w = p.w;
@@ -55,6 +55,11 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
   a.of_row = FastDivision(static_cast<std::uint32_t>(p.out_w));
   a.of_tap = FastDivision(static_cast<std::uint32_t>(a.group_in));
   a.of_window_row = FastDivision(static_cast<std::uint32_t>(p.kernel_w));
+  a.second_h = p.second.h;
+  a.second_w = p.second.w;
+  a.second_in = p.second.c_in;
+  a.second_stride_h = p.second.stride_h;
+  a.second_stride_w = p.second.stride_w;
   a.activation = p.activation;
   return a;
 }
@@ -62,7 +67,7 @@ inline Arguments gemm_arguments(const Conv2dParams& p, const Conv2dTile& tile, i
 /// Calls launch_chunk(arguments, blocks) for as many images at a time as one launch holds.
 template <class LaunchChunk>
 cudaError_t for_each_gemm_chunk(const Conv2dParams& p, const Conv2dTile& tile, const Conv2dBuffers& buffers,
-                                const LaunchChunk& launch_chunk) {
+                                const Launch& where, const LaunchChunk& launch_chunk) {
   constexpr std::int64_t kMost = 1 << 30;  // pixels, and blocks, of a launch
   const std::int64_t pixels = std::int64_t{p.out_h} * p.out_w;
   const std::int64_t n_tiles = std::int64_t{ceil_div(p.c_out / p.groups, tile.bn)} * p.groups * tile.split_k;
@@ -73,8 +78,11 @@ cudaError_t for_each_gemm_chunk(const Conv2dParams& p, const Conv2dTile& tile, c
     a.x = static_cast<const __half*>(buffers.x) + first * p.h * p.w * p.c_in;
     a.weight = static_cast<const __half*>(buffers.packed);
     a.bias = buffers.bias;
+    a.next = where.next;
     a.residual = static_cast<const __half*>(buffers.residual);
     if (a.residual != nullptr) a.residual += first * pixels * p.c_out;
+    a.second = static_cast<const __half*>(buffers.second);
+    if (a.second != nullptr) a.second += first * p.second.h * p.second.w * p.second.c_in;
     a.y = static_cast<__half*>(buffers.y) + first * pixels * a.y_pitch;
     const int blocks = ceil_div(a.m, tile.bm) * a.n_tiles * tile.split_k;
     if (const cudaError_t error = launch_chunk(a, static_cast<unsigned>(blocks)); error != cudaSuccess) return error;

@@ -64,6 +64,16 @@ TEST_CASE("custom: convolutions and maxima over 2x2 behind them equal the oracle
   check(test::pooled_convolutions(), Precision::Fp32);
 }
 
+TEST_CASE("custom: pointwise convolutions that are added equal the oracle", "[sanitize]") {
+  for (const char* form : {"fused", "layers"}) {
+    CAPTURE(form);
+    EngineOptions options = guarded(Precision::Fp16);
+    options.kernel_variants["projection"] = form;
+    check(test::summed_convolutions(), Precision::Fp16, options);
+  }
+  check(test::summed_convolutions(), Precision::Fp32);
+}
+
 TEST_CASE("custom: values joined along every axis equal the oracle", "[sanitize]") {
   for (const Precision precision : kPrecisions) {
     for (const std::int64_t axis : {1, 2, 3}) {

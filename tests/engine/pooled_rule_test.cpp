@@ -1,4 +1,5 @@
-// Which kernel the rule takes for a convolution with a maximum over 2x2 behind it. No GPU is needed.
+// Which kernel the rule takes for a convolution with a maximum over 2x2 behind it, and for two that are added. No GPU
+// is needed.
 #include <optional>
 
 #include "choose/rules.h"
@@ -51,6 +52,22 @@ TEST_CASE("the rule leaves a convolution and a maximum apart where no variant ru
   Conv2dParams floats = pooled(32, 224, 64, 64);
   floats.elem = Elem::F32;
   CHECK(fused(rule, floats) == std::nullopt);
+}
+
+TEST_CASE("the rule takes one sum for two pointwise convolutions that are added, where a variant runs it") {
+  Conv2dParams p = pooled(1, 28, 128, 512);
+  p.max_pool = false;
+  p.kernel_h = p.kernel_w = 1;
+  p.pad_top = p.pad_left = 0;
+  p.second = {256, 56, 56, 2, 2};
+  const Rules rule(kH100, {});
+  CHECK(fused(Rules(kernels::traits_of(75, 40), {}), p) == std::nullopt);
+  CHECK(fused(Rules(kernels::traits_of(80, 108), {}), p) != std::nullopt);
+  CHECK(fused(Rules(kH100, {{"projection", "layers"}}), p) == std::nullopt);
+  if (!rule.runs(p)) MOBICUDA_SKIP("built without code for sm_90a");
+  CHECK(fused(rule, p) != std::nullopt);
+  CHECK(fused(Rules(kH100, {{"pool", "layers"}}), p) != std::nullopt);
+  CHECK(fused(Rules(kH100, {{"conv2d", "wgmma_128x64x64_s2"}}), p) == Conv2dVariant::Wgmma128x64x64S2);
 }
 
 }  // namespace

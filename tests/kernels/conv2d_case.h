@@ -1,6 +1,7 @@
 // Parameters, data and checks that the tests of conv2d share.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <span>
@@ -26,8 +27,9 @@ inline std::ostream& operator<<(std::ostream& out, const Conv2dParams& p) {
              << 'x' << p.w << 'x' << p.c_in << " -> " << p.out_h << 'x' << p.out_w << 'x' << p.c_out << " kernel "
              << p.kernel_h << 'x' << p.kernel_w << " stride " << p.stride_h << ',' << p.stride_w << " dilation "
              << p.dilation_h << ',' << p.dilation_w << " pad " << p.pad_top << ',' << p.pad_left << " groups "
-             << p.groups << " bias " << p.bias << " residual " << p.residual << " max_pool " << p.max_pool << " clip "
-             << p.activation.lo << ".." << p.activation.hi;
+             << p.groups << " bias " << p.bias << " residual " << p.residual << " max_pool " << p.max_pool << " second "
+             << p.second.h << 'x' << p.second.w << 'x' << p.second.c_in << " stride " << p.second.stride_h << ','
+             << p.second.stride_w << " clip " << p.activation.lo << ".." << p.activation.hi;
 }
 
 }  // namespace mobicuda::kernels
@@ -59,7 +61,8 @@ inline OracleConv oracle_of(const Conv2dParams& p) {
   return o;
 }
 
-/// Inputs as stored, on the host; x in NHWC whatever the kernel reads.
+/// Inputs as stored, on the host; x in NHWC whatever the kernel reads. Of a second convolution x2 stands for the
+/// residual, and its weights are behind those of the first.
 struct Data {
   std::vector<float> x, weight, bias, residual;
 };
@@ -135,6 +138,11 @@ class Device {
   static GuardedBuffer pack(const Conv2dParams& p, const std::vector<float>& weight) {
     std::vector<std::byte> packed(kernels::conv2d_packed_bytes(p));
     kernels::conv2d_pack(p, weight.data(), packed.data());
+    if (p.second.c_in > 0) {
+      const Conv2dParams alone = second_alone(p);
+      kernels::conv2d_pack(alone, weight.data() + weight_count(p),
+                           packed.data() + packed.size() - kernels::conv2d_packed_bytes(alone));
+    }
     return GuardedBuffer(packed);
   }
 
@@ -236,6 +244,47 @@ inline void check_against_oracle(const Conv2dParams& p, std::uint32_t seed,
       REQUIRE(compare_rel_l2(sampled, oracle.value, rel_l2_alarm(oracle.products, store)));
     }
   });
+}
+
+/// One convolution of both inputs side by side.
+inline Conv2dParams joined(Conv2dParams p) {
+  p.c_in += p.second.c_in;
+  p.second = {};
+  return p;
+}
+
+inline std::size_t index(int n, int y, int x, int h, int w, int channels) {
+  return count_of(1, 1, 1, channels) * static_cast<std::size_t>((n * h + y) * w + x);
+}
+
+/// The same inputs apart. What the second convolution does not read is NaN.
+inline Data apart(const Conv2dParams& p, const Data& both) {
+  const Conv2dParams::Second& second = p.second;
+  const int all = p.c_in + second.c_in;
+  Data data;
+  data.bias = both.bias;
+  data.x.resize(input_count(p));
+  data.residual.assign(count_of(p.n, second.h, second.w, second.c_in), kNan);
+  for (int n = 0; n < p.n; ++n) {
+    for (int y = 0; y < p.h; ++y) {
+      for (int x = 0; x < p.w; ++x) {
+        const float* from = &both.x[index(n, y, x, p.h, p.w, all)];
+        std::copy_n(from, p.c_in, &data.x[index(n, y, x, p.h, p.w, p.c_in)]);
+        std::copy_n(
+            from + p.c_in, second.c_in,
+            &data.residual[index(n, y * second.stride_h, x * second.stride_w, second.h, second.w, second.c_in)]);
+      }
+    }
+  }
+  for (int co = 0; co < p.c_out; ++co) {
+    const float* row = &both.weight[count_of(1, 1, co, all)];
+    data.weight.insert(data.weight.end(), row, row + p.c_in);
+  }
+  for (int co = 0; co < p.c_out; ++co) {
+    const float* row = &both.weight[count_of(1, 1, co, all)];
+    data.weight.insert(data.weight.end(), row + p.c_in, row + all);
+  }
+  return data;
 }
 
 /// A convolution in half.

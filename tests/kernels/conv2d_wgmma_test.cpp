@@ -32,12 +32,17 @@ Conv2dParams params_of(const Layer& layer) {
 }
 
 /// Sums in the same order, so the same bits.
-constexpr std::pair<Conv2dVariant, Conv2dVariant> kTiles[] = {
-    {Wgmma128x64x64Tile, Wgmma128x64x64},         {Wgmma128x128x64Tile, Wgmma128x128x64},
-    {Wgmma192x128x64Tile, Wgmma256x128x64},       {Wgmma192x128x64Persistent, Wgmma256x128x64},
-    {Wgmma256x128x64Tile, Wgmma256x128x64},       {Wgmma128x128x64Persistent, Wgmma128x128x64},
-    {Wgmma256x64x64Persistent, Wgmma256x64x64},   {Wgmma256x128x64Persistent, Wgmma256x128x64},
-    {Wgmma128x256x64Persistent, Wgmma128x256x64}, {Wgmma256x128x64PersistentPair, Wgmma256x128x64}};
+constexpr std::pair<Conv2dVariant, Conv2dVariant> kTiles[] = {{Wgmma64x64x64Tile, Wgmma128x64x64},
+                                                              {Wgmma128x64x64Tile, Wgmma128x64x64},
+                                                              {Wgmma128x128x64Tile, Wgmma128x128x64},
+                                                              {Wgmma192x128x64Tile, Wgmma256x128x64},
+                                                              {Wgmma192x128x64Persistent, Wgmma256x128x64},
+                                                              {Wgmma256x128x64Tile, Wgmma256x128x64},
+                                                              {Wgmma128x128x64Persistent, Wgmma128x128x64},
+                                                              {Wgmma256x64x64Persistent, Wgmma256x64x64},
+                                                              {Wgmma256x128x64Persistent, Wgmma256x128x64},
+                                                              {Wgmma128x256x64Persistent, Wgmma128x256x64},
+                                                              {Wgmma256x128x64PersistentPair, Wgmma256x128x64}};
 
 bool is_persistent(Conv2dVariant variant) { return name(variant).find("_persistent") != std::string_view::npos; }
 

@@ -84,7 +84,7 @@ bool packs_as_told(const Params& p, const DeviceTraits& gpu) {
 template <class Params>
 void walk(const std::vector<Params>& shapes) {
   const auto& kernel = kernels::kernel_of(shapes.front());
-  const kernels::Operands operands{input(1), {input(2), input(3), input(4), input(5)}, nullptr, output()};
+  const kernels::Operands operands{input(1), {input(2), input(3), input(4), input(5)}, input(6), output()};
   std::set<std::string> ran;
   int launched = 0;
   int device = 0;
@@ -256,6 +256,8 @@ TEST_CASE("supports() of conv2d means that the launch fits") {
           }
           add(elem, Input::NhwcElem, n, side, channels, 2 * channels, 1, {3, 1});
           shapes.back().max_pool = true;
+          add(elem, Input::NhwcElem, n, side, channels, 2 * channels, 1, {1, 1});
+          shapes.back().second = {channels / 2, 2 * side, 2 * side, 2, 2};
           for (const int each : {4, 8, 16}) {
             add(elem, Input::NhwcElem, n, side, channels, channels, channels / each, {3, 1});
           }

@@ -136,6 +136,45 @@ inline Graph pooled_convolutions() {
   return std::move(network).build();
 }
 
+/// Pairs of pointwise convolutions whose outputs are added, as at a ResNet's projections: of stride 1 and 2, either of
+/// them the later one, of channels that are no multiple of a slice; one pair apart for an activation between them, one
+/// because another node reads the first output too.
+inline Graph summed_convolutions() {
+  constexpr Activation kClip{0.0F, 4.0F};
+  TestNetwork network(Shape{1, 3, 26, 22});
+  const auto input_of = [&](ValueId x) {  // conv() takes the last value
+    if (network.last() != x) network.add(Identity{}, {x});
+  };
+  network.conv(24, 3, 1, {1, 1, 1, 1}, 1, kClip, "entry");
+  const auto pair = [&](std::int64_t middle, std::int64_t out, std::int64_t stride, bool projection_first,
+                        const Activation& between) {
+    const ValueId x = network.last();
+    const auto projection = [&] {
+      input_of(x);
+      return network.conv(out, 1, stride, {}, 1, between);
+    };
+    ValueId skip = projection_first ? projection() : kNoValue;
+    input_of(x);
+    network.conv(middle, 3, stride, {1, 1, 1, 1}, 1, kClip);
+    const ValueId y = network.conv(out, 1);
+    if (!projection_first) skip = projection();
+    Add sum;
+    sum.activation = kClip;
+    network.add(sum, {y, skip});
+    return y;
+  };
+  pair(16, 72, 1, false, Activation::none());
+  pair(72, 136, 2, true, Activation::none());
+  pair(64, 136, 2, false, Activation::none());
+  pair(64, 64, 1, false, kClip);
+  const ValueId read_twice = pair(64, 64, 1, true, Activation::none());
+  const ValueId sum = network.last();
+  network.add(GlobalAveragePool{}, {read_twice});
+  network.add(Mul{}, {sum, network.last()});
+  network.head(10);
+  return std::move(network).build();
+}
+
 /// Three inverted residual blocks with windows of 5x5: 28x28 with a residual, of stride 2, 14x14 with a residual.
 inline Graph wide_window_blocks() {
   constexpr Padding kPads{2, 2, 2, 2};

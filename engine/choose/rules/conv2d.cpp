@@ -56,6 +56,10 @@ constexpr Conv2dRow kGathered[] = {
 constexpr Conv2dRow kPools[] = {
     {MOBICUDA_WHEN(s.pooled_waves() >= 0.7), {}, "many pixels: the convolution's own output is not written, nor read again"},
 };
+// With a second pointwise convolution in the same sum.
+constexpr Conv2dRow kSums[] = {
+    {MOBICUDA_ALWAYS, {}, "one sum: the first convolution's output is not written, nor read again"},
+};
 constexpr Conv2dRow kGeneral[] = {
     {MOBICUDA_ALWAYS, {Stem3x3P2C4}, "a first layer"},
     {MOBICUDA_ALWAYS, {Direct4x4, Direct}, "any shape"},
@@ -78,26 +82,7 @@ Conv2dShape shape_of(const Conv2dParams& params, const DeviceTraits& gpu) {
           params.c_out % kColumns};
 }
 
-}  // namespace
-
-Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
-  const Conv2dShape shape = shape_of(params, gpu);
-  Preferences<Conv2dVariant> found;
-  if (!params.max_pool) append(kSpecial, shape, found);
-  for (const Conv2dVariant variant : products_by_time(params, gpu)) found.push_back({variant, kByTime});
-  if (params.max_pool) return found;
-  append(kGathered, shape, found);
-  append(kGeneral, shape, found);
-  return found;
-}
-
-std::string_view why_fused(const Conv2dParams& params, const DeviceTraits& gpu) {
-  return first_why(kPools, shape_of(params, gpu), [](Conv2dVariant) { return true; });
-}
-
-FusedOption fused_option(const Conv2dParams&) { return {"pool"}; }
-
-std::vector<LayerApart> layers_apart(const Conv2dParams& pooled) {
+std::vector<LayerApart> pool_apart(const Conv2dParams& pooled) {
   Conv2dParams convolution = pooled;
   convolution.max_pool = false;
   convolution.y_pitch = 0;
@@ -113,13 +98,53 @@ std::vector<LayerApart> layers_apart(const Conv2dParams& pooled) {
   return {convolution, timed(pool)};
 }
 
+std::vector<LayerApart> sum_apart(const Conv2dParams& sum) {
+  Conv2dParams first = sum;
+  first.second = {};
+  first.y_pitch = 0;
+  first.activation = {};
+  Conv2dParams second = second_alone(sum);
+  second.residual = true;
+  second.y_pitch = sum.y_pitch;
+  second.activation = sum.activation;
+  return {first, second};
+}
+
+}  // namespace
+
+Preferences<Conv2dVariant> preferences(const Conv2dParams& params, const DeviceTraits& gpu) {
+  const Conv2dShape shape = shape_of(params, gpu);
+  Preferences<Conv2dVariant> found;
+  if (!params.max_pool && params.second.c_in == 0) append(kSpecial, shape, found);
+  for (const Conv2dVariant variant : products_by_time(params, gpu)) found.push_back({variant, kByTime});
+  if (params.max_pool || params.second.c_in != 0) return found;
+  append(kGathered, shape, found);
+  append(kGeneral, shape, found);
+  return found;
+}
+
+std::string_view why_fused(const Conv2dParams& params, const DeviceTraits& gpu) {
+  const auto any = [](Conv2dVariant) { return true; };
+  if (params.second.c_in != 0) return first_why(kSums, shape_of(params, gpu), any);
+  return first_why(kPools, shape_of(params, gpu), any);
+}
+
+FusedOption fused_option(const Conv2dParams& params) {
+  return {params.second.c_in != 0 ? std::string_view("projection") : std::string_view("pool")};
+}
+
+std::vector<LayerApart> layers_apart(const Conv2dParams& fused) {
+  return fused.second.c_in != 0 ? sum_apart(fused) : pool_apart(fused);
+}
+
 std::vector<RuleText> rule_texts(const Conv2dParams&) {
   RuleText all = text_of("conv2d", kSpecial);
   all.lines.push_back({std::string(kAlways), "those of the table of times", std::string(kByTime)});
   for (const RuleText& more : {text_of("", kGathered), text_of("", kGeneral)}) {
     all.lines.insert(all.lines.end(), more.lines.begin(), more.lines.end());
   }
-  return {text_of("conv2d, where one launch for a maximum over 2x2 behind it pays", kPools), all};
+  return {text_of("conv2d, where one launch for a maximum over 2x2 behind it pays", kPools),
+          text_of("conv2d, where one sum with another pointwise convolution pays", kSums), all};
 }
 
 }  // namespace mobicuda

@@ -23,6 +23,8 @@ struct GemmShape {
   double padding(int columns) const { return static_cast<double>(round_up(n, columns)) / n; }
   // The projections at 7x7: long sums for few columns.
   bool projects_late() const { return k >= 640 && n > 96 && n <= 320; }
+  // Too much of k for the fewest tiles of 16x32; of few columns a little more is not.
+  bool long_sum() const { return k > 1024 || (k == 1024 && n > 512); }
   // So many tiles for each SM are one at the most, and on `least` of the SMs.
   static bool fills(double tiles, double least) { return tiles > least && tiles <= 1; }
 };
@@ -43,8 +45,12 @@ constexpr GemmRow kHalf[] = {
     {MOBICUDA_WHEN(s.n > 32 && s.waves(128, 64) >= 1.5), {Mma128x64x64}, "the same for n = 64, 96, 160"},
     {MOBICUDA_WHEN(s.k <= 32 && s.waves(64, 32) >= 0.9), {Mma64x32x32},
      "112x112 and 56x56 at batch 1: one slice, many small blocks"},
+    {MOBICUDA_WHEN(s.k > 960 && s.k <= 1024 && s.n >= 512 && s.waves(16, 32) >= 1.5 && s.waves(16, 32) <= 2),
+     {Mma16x32x128K4}, "14x14 at batch 1, 1024 to 512: two blocks for each SM"},
     {MOBICUDA_WHEN(s.k >= 640 && s.waves(64, 32) >= 0.45 && s.waves(64, 32) <= 1), {Mma64x32x256K4},
      "the classifier, narrow layers of 7x7: four slices under way"},
+    {MOBICUDA_WHEN(s.k >= 512 && s.n >= 256 && s.waves(64, 32) >= 0.7 && s.waves(64, 32) <= 1), {Mma64x32x256K4},
+     "28x28 at batch 1, 512 to 256: all of a long sum under way"},
     {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 64), 0.85)), {Mma128x64x64},
      "projections of many channels: one wave of the largest tiles"},
     {MOBICUDA_WHEN(s.projects_late() && s.fills(s.waves(128, 32), 0.55)), {Mma128x32x64},
@@ -56,8 +62,14 @@ constexpr GemmRow kHalf[] = {
      "the narrow projections of 14x14 and 7x7: more blocks than 64x32 has"},
     {MOBICUDA_WHEN(s.waves(64, 32) >= 0.9 && s.k > 64), {Mma64x32x64K2}, "one wave of small tiles, two slices under way"},
     {MOBICUDA_WHEN(s.waves(64, 32) >= 0.9), {Mma64x32x32}, "one wave of small tiles, a short sum"},
+    {MOBICUDA_WHEN(s.k > 192 && s.k <= 256 && s.n <= 64 && s.waves(32, 32) >= 0.9), {Mma16x16x256K8},
+     "56x56 at batch 1, 256 to 64: all of k under way, in one slice"},
+    {MOBICUDA_WHEN(s.m <= 64 && s.n >= 1024 && s.k >= 512 && s.waves(16, 32) >= 1.5 && s.waves(16, 32) <= 2), {Mma16x32x128K4},
+     "7x7 at batch 1, 512 to 2048: two blocks for each SM"},
     {MOBICUDA_WHEN(s.waves(32, 32) >= 0.9), {Mma32x32x64K2}, "latency: few dependent steps"},
-    {MOBICUDA_WHEN(s.waves(16, 32) >= 0.75 && !(s.k >= 1024 && s.waves(16, 32) <= 1)), {Mma16x32x128K4},
+    {MOBICUDA_WHEN(s.k > 448 && s.k <= 512 && s.n <= 128 && s.waves(16, 32) >= 1.2), {Mma16x16x256K8},
+     "28x28 at batch 1, 512 to 128: all of k under way at once"},
+    {MOBICUDA_WHEN(s.waves(16, 32) >= 0.75 && !(s.long_sum() && s.waves(16, 32) <= 1)), {Mma16x32x128K4},
      "latency: four groups of threads share a sum"},
     {MOBICUDA_ALWAYS, {Mma16x16x256K8}, "all of k <= 1024 under way at once, 8 warps share it"},
     {MOBICUDA_WHEN(s.waves(64, 64) >= 1), {Simt64x64x16}, "rows that do not start on 16 bytes, or no tensor cores for them"},

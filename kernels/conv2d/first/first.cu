@@ -68,7 +68,7 @@ cudaError_t launch_input(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   const int strips = std::clamp(resident / slices, 1, kMaxGridYz);
   const X* x = static_cast<const X*>(buffers.x);
   return conv_gemm::for_each_gemm_chunk(
-      p, tile_of<S>(), buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, tile_of<S>(), buffers, where, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
         Arguments a{};
         static_cast<conv_gemm::Arguments&>(a) = shared;
         const int pictures = a.m / (p.out_h * p.out_w);

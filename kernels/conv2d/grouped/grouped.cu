@@ -62,7 +62,7 @@ cudaError_t launch_group(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   TileSize tile = choose_tile(p, kMostTilePixels);
   if (tiles_of(p, tile) * p.n < strips) tile = choose_tile(p, kSmallTilePixels);
   return conv_gemm::for_each_gemm_chunk(
-      p, kTile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, kTile, buffers, where, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
         Arguments a{};
         static_cast<conv_gemm::Arguments&>(a) = shared;
         a.out_h = p.out_h;

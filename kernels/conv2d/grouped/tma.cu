@@ -150,7 +150,7 @@ cudaError_t launch_shape(const Conv2dParams& p, const Conv2dBuffers& buffers, co
   if (status == cudaSuccess) status = allow_shared_memory(kernel, gpu.shared_bytes_per_block);
   if (status != cudaSuccess) return status;
   return conv_gemm::for_each_gemm_chunk(
-      p, kTile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, kTile, buffers, where, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
         const int pictures = shared.m / (p.out_h * p.out_w);
         const Walk walk = choose_walk(p, pictures, gpu);
         Arguments a{};

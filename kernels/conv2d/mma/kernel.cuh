@@ -61,8 +61,8 @@ struct MmaConv {
 };
 
 /// Copies slices of A. A thread has the same chunk of channels of each of its rows. No chunk crosses the border between
-/// taps: a group has whole chunks of channels.
-template <class Tile>
+/// taps, nor that to the second convolution: a group has whole chunks of channels.
+template <class Tile, bool kSecond>
 class Gather {
  public:
   __device__ __forceinline__ Gather(const Arguments& a, const TilePlace& place) {
@@ -73,6 +73,7 @@ class Gather {
         y_[i] = kOutside;
         x_[i] = kOutside;
         pixel_[i] = a.x;
+        if constexpr (kSecond) second_.pixel[i] = a.second;
         continue;
       }
       std::uint32_t pixel;
@@ -83,11 +84,22 @@ class Gather {
       x_[i] = static_cast<int>(ox) * a.stride_w - a.pad_left;
       pixel_[i] =
           a.x + ((static_cast<std::int64_t>(n) * a.h + y_[i]) * a.w + x_[i]) * a.c_in + place.group * a.group_in;
+      if constexpr (kSecond) {
+        const auto y = static_cast<std::int64_t>(oy) * a.second_stride_h;
+        const auto x = static_cast<std::int64_t>(ox) * a.second_stride_w;
+        second_.pixel[i] = a.second + ((n * a.second_h + y) * a.second_w + x) * a.second_in;
+      }
     }
   }
 
   __device__ __forceinline__ void copy(const Arguments& a, unsigned char* slice, int index) const {
     const int k = index * Tile::kBk + chunk() * Tile::kChunkChannels;
+    if constexpr (kSecond) {
+      if (k >= a.group_in) {
+        copy_second(a, slice, k);
+        return;
+      }
+    }
     std::uint32_t ci;
     std::uint32_t kx;
     const std::uint32_t tap = a.of_tap.divide(static_cast<std::uint32_t>(k), ci);
@@ -117,11 +129,27 @@ class Gather {
   static constexpr int kOutside = -(1 << 30);  // with any tap
   static_assert(Tile::kThreads % kChunks == 0 && Tile::kBm % kRowsAtOnce == 0);
 
+  /// The first convolution is pointwise, of one group.
+  __device__ __forceinline__ void copy_second(const Arguments& a, unsigned char* slice, int k) const {
+    static_assert(Tile::kChunkChannels == 8);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      const bool inside = k < a.k && y_[i] >= 0;
+      ptx::copy_async_cg_128_or_zero(slice + swizzled_offset<Tile::kBk * 2>(row(i), chunk()),
+                                     inside ? second_.pixel[i] + (k - a.group_in) : a.second, inside);
+    }
+  }
+
   __device__ __forceinline__ static int chunk() { return static_cast<int>(threadIdx.x % kChunks); }
   __device__ __forceinline__ static int row(int i) { return static_cast<int>(threadIdx.x / kChunks) + i * kRowsAtOnce; }
 
   int y_[kRows], x_[kRows];  // of the window's first tap
   const __half* pixel_[kRows];
+  struct Second {
+    const __half* pixel[kRows];
+  };
+  struct Nothing {};
+  std::conditional_t<kSecond, Second, Nothing> second_;
 };
 
 /// Copies a slice of B: rows of the packed weights.
@@ -253,7 +281,8 @@ __device__ __forceinline__ void finish_tile(const Arguments& a, const TilePlace&
   }
 }
 
-template <class Tile>
+/// kSecond: there is a second convolution.
+template <class Tile, bool kSecond>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(const __grid_constant__ Arguments a) {
   MOBICUDA_DYNAMIC_SHARED(unsigned char, 128, shared);
   const int rank = static_cast<int>(blockIdx.x) % Tile::kBlocks;
@@ -265,7 +294,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks) mma_kernel(c
   for (int s = 0; s < Tile::kStages - 1 && s < steps; ++s) {
     copy_weights<Tile>(a, place, shared + s * Tile::kStageBytes + Tile::kABytes, first + s);
   }
-  const Gather<Tile> gather(a, place);
+  const Gather<Tile, kSecond> gather(a, place);
+  bring_next_weights(a.next);
   wait_for_predecessor();
 #pragma unroll
   for (int s = 0; s < Tile::kStages - 1; ++s) {

@@ -19,15 +19,21 @@ template <MmaConfig kConfig>
 bool supports_mma(const Conv2dParams& params, const DeviceTraits& gpu) {
   return gpu.code >= (kConfig.blocks > 1 ? 90 : 80) && kConfig.blocks <= gpu.cluster_blocks &&
          MmaConv<kConfig>::kSharedBytes <= gpu.shared_bytes_per_block &&
-         conv_gemm::supports_gemm(params, kConfig.chunk_channels);
+         conv_gemm::supports_gemm(params, kConfig.chunk_channels) && params.second.c_in % kConfig.chunk_channels == 0;
 }
+
+template <MmaConfig kConfig>
+constexpr bool kTakesSecond = kConfig.chunk_channels == 8;
 
 template <MmaConfig kConfig>
 cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers, const Launch& where) {
   using Tile = MmaConv<kConfig>;
-  const auto kernel = conv_gemm::mma_kernel<Tile>;
+  auto kernel = conv_gemm::mma_kernel<Tile, false>;
+  if constexpr (kTakesSecond<kConfig>) {
+    if (params.second.c_in != 0) kernel = conv_gemm::mma_kernel<Tile, true>;
+  }
   if (const cudaError_t status = allow_shared_memory(kernel, Tile::kSharedBytes); status != cudaSuccess) return status;
-  return conv_gemm::for_each_gemm_chunk(params, tile_of(kConfig), buffers, [&](const Arguments& a, unsigned blocks) {
+  return conv_gemm::for_each_gemm_chunk(params, tile_of(kConfig), buffers, where, [&](const Arguments& a, unsigned blocks) {
     return launch_clusters(kernel, dim3(blocks), dim3(Tile::kThreads), Tile::kSharedBytes,
                            static_cast<unsigned>(kConfig.blocks), where, a);
   });
@@ -35,7 +41,8 @@ cudaError_t launch_mma(const Conv2dParams& params, const Conv2dBuffers& buffers,
 
 template <MmaConfig kConfig>
 constexpr Conv2dEntry entry(Variant variant, std::string_view name) {
-  return {variant, name, tile_of(kConfig), supports_mma<kConfig>, launch_mma<kConfig>, true};
+  return {variant, name,  tile_of(kConfig),      supports_mma<kConfig>, launch_mma<kConfig>,
+          true,    false, kTakesSecond<kConfig>};
 }
 
 // clang-format off

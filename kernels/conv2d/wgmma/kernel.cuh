@@ -53,8 +53,12 @@ struct Window {
 template <class S>
 __device__ __forceinline__ void copy_weights(const Arguments& a, const TilePlace& place, const Ring& ring, int stage,
                                              int slice) {
-  const int tap = slice / a.tap_slices;
-  const int ci = (slice - tap * a.tap_slices) * kSliceK;
+  int tap = slice / a.tap_slices;
+  int ci = (slice - tap * a.tap_slices) * kSliceK;
+  if (slice >= a.own_slices) {  // rows behind those of the first convolution, which is pointwise
+    tap = 0;
+    ci = a.group_in + (slice - a.own_slices) * kSliceK;
+  }
   const std::uint32_t full = ring.full + stage * 8;
   const std::uint32_t to = ring.stages + stage * S::kStageBytes + S::kABytes;
   ptx::mbarrier_arrive_expect(full, S::kStageBytes);
@@ -74,11 +78,16 @@ __device__ __forceinline__ int first_copied(const TilePlace& place) {
 template <class S>
 __device__ __forceinline__ void copy_pixels(const Arguments& a, const TilePlace& place, const Window& window,
                                             const Ring& ring, int stage, int slice) {
+  const std::uint32_t to = ring.stages + stage * S::kStageBytes + (first_copied<S>(place) - place.m0) * kRowBytes;
+  if (slice >= a.own_slices) {
+    ptx::copy_im2col<S::kPair>(to, a.second_pixels, (slice - a.own_slices) * kSliceK, window.x * a.second_stride_w,
+                               window.y * a.second_stride_h, window.n, 0, 0, ring.full + stage * 8);
+    return;
+  }
   const int tap = slice / a.tap_slices;
   const int ci = (slice - tap * a.tap_slices) * kSliceK;
   const int ky = tap / a.kernel_w;
   const int kx = tap - ky * a.kernel_w;
-  const std::uint32_t to = ring.stages + stage * S::kStageBytes + (first_copied<S>(place) - place.m0) * kRowBytes;
   // A quarter's pixels are those of a stride of 2 from the upper left one of 2x2 on, or from another of them.
 #pragma unroll
   for (int quarter = 0; quarter < S::kQuarters; ++quarter) {
@@ -227,6 +236,7 @@ __device__ __forceinline__ void share(const Arguments& a, int tile, const Ring& 
   if (threadIdx.x == S::kComputeThreads) {
     fill<S>(a, tile, ring);
   } else {
+    bring_next_weights(a.next);
     wait_for_predecessor();
     RingPlace at;
     if (computes) multiply<S>(own_slices<S>(a).count, ring, at, sums);
@@ -255,6 +265,7 @@ __global__ void __launch_bounds__(S::kBlockThreads, S::kMinBlocks)
   if (threadIdx.x == S::kComputeThreads) {
     ptx::prefetch_tensor_map(a.weights);
     ptx::prefetch_tensor_map(a.pixels);
+    if (a.slices > a.own_slices) ptx::prefetch_tensor_map(a.second_pixels);
     if constexpr (S::kTile || S::kPersistent) ptx::prefetch_tensor_map(a.result);
     if constexpr (S::kTile) {
       if (a.residual != nullptr) ptx::prefetch_tensor_map(a.added);
@@ -275,6 +286,7 @@ __global__ void __launch_bounds__(S::kBlockThreads, S::kMinBlocks)
   } else if (threadIdx.x == S::kComputeThreads) {
     fill<S>(a, tile, ring);
   } else {
+    bring_next_weights(a.next);
     wait_for_predecessor();
     if (threadIdx.x < S::kComputeThreads) compute<S>(a, tile, ring);
   }

@@ -19,7 +19,9 @@ inline constexpr int kStripBytes = kWarpRows * kRowBytes;
 
 struct Arguments : conv_gemm::Arguments {
   CUtensorMap pixels, weights;
-  int tap_slices;  ///< slices of a tap
+  CUtensorMap second_pixels;  ///< of x2, where there is a second convolution
+  int tap_slices;             ///< slices of a tap
+  int own_slices;             ///< those behind them are the second convolution's
   int kernel_w;
 };
 

@@ -13,6 +13,7 @@
 #include "kernels/conv2d/gemm_launch.h"
 #include "kernels/conv2d/wgmma/kernel.cuh"
 #include "kernels/conv2d/wgmma/patch.cuh"
+#include "kernels/conv2d/wgmma/tensor_maps.h"
 #include "kernels/conv2d/wgmma/window.cuh"
 #include "kernels/conv2d/window_line.h"
 
@@ -21,6 +22,9 @@ namespace {
 
 using conv_wgmma::Arguments;
 using conv_wgmma::Config;
+using conv_wgmma::encode_images;
+using conv_wgmma::encode_tile;
+using conv_wgmma::encode_weights;
 using conv_wgmma::kSliceK;
 using conv_wgmma::PatchArguments;
 using conv_wgmma::PatchConfig;
@@ -31,19 +35,6 @@ using conv_wgmma::WindowArguments;
 using conv_wgmma::WindowConfig;
 using conv_wgmma::WindowLine;
 using conv_wgmma::WindowShape;
-
-using EncodeBoxes = decltype(&cuTensorMapEncodeTiled);
-
-/// A box of images, NHWC, whose rows of 64 channels are swizzled by 128 bytes. `steps`: from a pixel to the next.
-bool encode_images(void* tensor, const cuuint64_t (&extents)[4], const cuuint64_t (&strides)[3],
-                   const cuuint32_t (&box)[4], CUtensorMap& map, cuuint32_t step = 1) {
-  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
-  const cuuint32_t steps[4] = {1, step, 1, 1};
-  return function != nullptr &&
-         function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, tensor, extents, strides, box, steps,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
 
 /// A row of a plane at a time, and the zeros at its left: 64 channels of each.
 bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap& map) {
@@ -57,45 +48,18 @@ bool encode_rows(const Conv2dParams& p, int pictures, const void* x, CUtensorMap
   return encode_images(const_cast<void*>(x), extents, strides, box, map, static_cast<cuuint32_t>(line.stride));
 }
 
-/// 64 inputs x 64 outputs of a tap at a time.
-bool encode_weights(const Conv2dParams& p, int pitch, const void* packed, CUtensorMap& map) {
-  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
-  if (function == nullptr) return false;
-  const auto outputs = static_cast<cuuint64_t>(pitch);
-  const auto inputs = static_cast<cuuint64_t>(p.c_in / p.groups);
-  const cuuint64_t extents[3] = {outputs, inputs, static_cast<cuuint64_t>(p.kernel_h * p.kernel_w)};
-  const cuuint64_t strides[2] = {outputs * 2, outputs * inputs * 2};
-  const cuuint32_t box[3] = {64, kSliceK, 1};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(packed), extents, strides, box, steps,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-/// `rows` pixels x 64 channels of a group at a time, of pixels that are `pitch` channels apart.
-bool encode_tile(const Arguments& a, int pitch, int rows, const void* tensor, CUtensorMap& map) {
-  static const auto function = find_driver_function<EncodeBoxes>("cuTensorMapEncodeTiled");
-  if (function == nullptr) return false;
-  const auto channels = static_cast<cuuint64_t>(a.group_out);
-  const auto groups = static_cast<cuuint64_t>(a.c_out / a.group_out);
-  const auto row_bytes = static_cast<cuuint64_t>(pitch) * 2;
-  const cuuint64_t extents[3] = {channels, groups, static_cast<cuuint64_t>(a.m)};
-  const cuuint64_t strides[2] = {groups == 1 ? row_bytes : channels * 2, row_bytes};
-  const cuuint32_t box[3] = {conv_wgmma::kPanelColumns, 1, static_cast<cuuint32_t>(rows)};
-  const cuuint32_t steps[3] = {1, 1, 1};
-  return function(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(tensor), extents, strides, box, steps,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
 constexpr Conv2dTile tile_of(const Config& config) {
   return {config.bm, config.bn, kSliceK, config.split, true, config.pair};
 }
 
+constexpr int kPixelMultiple = 8;  // distances in a tensor map are multiples of 16 bytes
+
 /// Within what tensor maps of windows hold.
 bool supports_wgmma(const Conv2dParams& p, const DeviceTraits& gpu) {
+  const bool second_fits =
+      p.second.c_in == 0 || (p.second.c_in % kPixelMultiple == 0 && fits_window_map(second_alone(p)));
   return gpu.wgmma_code && conv_gemm::supports_gemm(p) && p.activation.kind == ActivationKind::Clip &&
-         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p);
+         (p.groups == 1 || p.c_in / p.groups % kSliceK == 0) && fits_window_map(p) && second_fits;
 }
 
 /// Distances in a tensor map are multiples of 16 bytes; here of the dimension before too, as in cuda.h's example.
@@ -133,8 +97,15 @@ bool complete(const Conv2dParams& p, const conv_gemm::Arguments& shared, typenam
   static_cast<conv_gemm::Arguments&>(a) = shared;
   a.kernel_w = p.kernel_w;
   a.tap_slices = ceil_div(a.group_in, kSliceK);
-  a.slices = p.kernel_h * p.kernel_w * a.tap_slices;
+  a.own_slices = p.kernel_h * p.kernel_w * a.tap_slices;
+  a.slices = a.own_slices + ceil_div(p.second.c_in, kSliceK);
   const int pictures = a.m / (p.out_h * p.out_w);
+  if (a.second != nullptr) {
+    const int channels = p.second.c_in;
+    if (!encode_windows(second_alone(p), pictures, {channels, channels}, S::kCopiedPixels, a.second, a.second_pixels)) {
+      return false;
+    }
+  }
   if constexpr (S::kTile || S::kPersistent) {
     if (!encode_tile(a, a.y_pitch, conv_wgmma::kWarpRows, a.y, a.result)) return false;
     if (a.residual != nullptr && !encode_tile(a, a.c_out, S::kBm, a.residual, a.added)) return false;
@@ -164,7 +135,7 @@ cudaError_t launch_wgmma(const Conv2dParams& params, const Conv2dBuffers& buffer
   const Conv2dParams p = S::kPooled ? every_other(params) : params;
   const Conv2dTile tile{S::kPixels, S::kBn, kSliceK, S::kSplit, true};
   return conv_gemm::for_each_gemm_chunk(
-      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned all) -> cudaError_t {
+      p, tile, buffers, where, [&](const conv_gemm::Arguments& shared, unsigned all) -> cudaError_t {
         typename S::Arguments a{};
         if (!complete<S>(p, shared, a)) return cudaErrorNotSupported;
         unsigned blocks = all;
@@ -181,8 +152,8 @@ cudaError_t launch_wgmma(const Conv2dParams& params, const Conv2dBuffers& buffer
 /// Every block of a cluster has a slice at the least.
 template <int kSplit>
 bool supports_split(const Conv2dParams& p, const DeviceTraits& gpu) {
-  return p.kernel_h * p.kernel_w * ceil_div(p.c_in / p.groups, kSliceK) >= kSplit && gpu.cluster_blocks >= kSplit &&
-         supports_wgmma(p, gpu);
+  const int slices = p.kernel_h * p.kernel_w * ceil_div(p.c_in / p.groups, kSliceK) + ceil_div(p.second.c_in, kSliceK);
+  return slices >= kSplit && gpu.cluster_blocks >= kSplit && supports_wgmma(p, gpu);
 }
 
 constexpr int kSwizzledBytes = 1024;
@@ -279,7 +250,7 @@ cudaError_t launch_window(const Conv2dParams& p, const Conv2dBuffers& buffers, c
   const auto kernel = conv_wgmma::window_kernel<S>;
   const Conv2dTile tile{S::kBm, S::kBn, kSliceK, S::kSplit, true};
   return conv_gemm::for_each_gemm_chunk(
-      p, tile, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, tile, buffers, where, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
         WindowArguments a{};
         static_cast<conv_gemm::Arguments&>(a) = shared;
         const int pictures = a.m / (p.out_h * p.out_w);
@@ -427,7 +398,7 @@ cudaError_t launch_patch(const Conv2dParams& params, const Conv2dBuffers& buffer
   p.out_w = out.w;
   const PatchRoom room = patch_room<S>(p, multiprocessors);
   return conv_gemm::for_each_gemm_chunk(
-      p, kPatchTile<S>, buffers, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
+      p, kPatchTile<S>, buffers, where, [&](const conv_gemm::Arguments& shared, unsigned) -> cudaError_t {
         constexpr int kRows = S::kRows / (S::kPooled ? 2 : 1);  // of a patch, in y
         constexpr int kColumns = S::kColumns / (S::kPooled ? 2 : 1);
         const int pictures = shared.m / (out.h * out.w);
@@ -491,6 +462,7 @@ constexpr Conv2dEntry entry(Conv2dVariant variant, std::string_view name) {
     made.pools = true;
   }
   if (kConfig.way == Way::Persistent) made.supports = supports_persistent<kConfig>;
+  made.takes_second = !made.pools;
   return made;
 }
 
@@ -532,11 +504,15 @@ constexpr Conv2dEntry kEntries[] = {
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x64x64, "wgmma_256x64x64",           {256,  64,      5,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64, "wgmma_256x128x64",         {256, 128,      4,          1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x256x64, "wgmma_128x256x64",         {128, 256,      4,          1}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma64x64x64Tile, "wgmma_64x64x64_tile",
+                   {.bm = 64, .bn = 64, .stages = 4, .min_blocks = 3, .way = Way::Tile, .groups = 1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64Tile, "wgmma_128x64x64_tile",    {128,  64,      3,          3,  Way::Tile}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Tile, "wgmma_128x128x64_tile",  {128, 128,      3,          2,  Way::Tile}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma192x128x64Tile, "wgmma_192x128x64_tile",
                    {.bm = 192, .bn = 128, .stages = 4, .min_blocks = 1, .way = Way::Tile, .groups = 3}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma256x128x64Tile, "wgmma_256x128x64_tile",  {256, 128,      4,          1,  Way::Tile}),
+    MOBICUDA_ENTRY(Conv2dVariant::Wgmma64x64x64S2, "wgmma_64x64x64_s2",
+                   {.bm = 64, .bn = 64, .stages = 4, .min_blocks = 3, .split = 2, .groups = 1}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x64x64S2, "wgmma_128x64x64_s2",      {.bm = 128, .bn =  64, .stages = 4, .min_blocks = 2, .split = 2}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64S4, "wgmma_128x128x64_s4",    {.bm = 128, .bn = 128, .stages = 3, .min_blocks = 2, .split = 4}),
     MOBICUDA_ENTRY(Conv2dVariant::Wgmma128x128x64Persistent, "wgmma_128x128x64_persistent", {128, 128, 3, 2, Way::Persistent, 1}),

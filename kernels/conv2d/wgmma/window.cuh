@@ -329,6 +329,7 @@ __global__ void __launch_bounds__(S::kBlockThreads) window_kernel(const __grid_c
   const TilePlace place = conv_gemm::place_of<S::kBm, S::kBn>(a, static_cast<int>(blockIdx.x) / S::kSplit);
   const ChannelSlices slices = ChannelSlices::of<S>(a);
   if (threadIdx.x < S::kComputeThreads) {  // from the products to y without leaving this path
+    bring_next_weights(a.next);
     wait_for_predecessor();
     std::uint32_t column;
     a.of_columns.divide(static_cast<std::uint32_t>(place.m0), column);

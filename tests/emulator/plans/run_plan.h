@@ -41,13 +41,14 @@ struct Run {
   std::vector<std::string> variants;  ///< with the kernels' names before them
 };
 
-inline Run run_plan(const Graph& graph, const EngineOptions& options, const std::vector<float>& input) {
+inline Run run_plan(const Graph& graph, const EngineOptions& options, const std::vector<float>& input,
+                    const kernels::DeviceTraits& gpu = kGpu) {
   SavedPlan saved;
   saved.batch = options.max_batch;
-  saved.choices = choose_layers(graph, options, kGpu).choices;
+  saved.choices = choose_layers(graph, options, gpu).choices;
   WeightPieces weights;
   const auto base = std::make_shared<const std::byte*>(nullptr);
-  const CudaPlan plan = lower(graph, options, kGpu, saved, weights, base);
+  const CudaPlan plan = lower(graph, options, gpu, saved, weights, base);
   Buffer packed(weights.bytes().size());
   std::ranges::copy(weights.bytes(), packed.data());
   *base = packed.data();
